@@ -1,0 +1,564 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// sundial-clock: gates the virtual time of one QEMU machine and carries its frames. See README.md.
+//
+// One timer of QEMU's own virtual clock, the gate, is always pending. Under icount neither executing nor idling can
+// pass a pending timer, so a machine cannot run ahead of what its peers have promised.
+#define _GNU_SOURCE
+#include "inbox.h"
+#include "options.h"
+#include "qemu.h"
+#include "sync.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+__attribute__((visibility("default"))) int qemu_plugin_version = 1;
+int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char **argv);
+
+enum exit_status {
+    EXIT_END = 0,        // the run reached its end
+    EXIT_ABORTED = 3,    // somebody else failed, or the supervisor is gone
+    EXIT_INVARIANT = 70, // a promise of virtual time was broken: a bug
+};
+
+// Between the instant the guest is frozen at and zero: the guest sleeps through it, so a pause that
+// takes effect some hundred nanoseconds late changes nothing.
+static const uint64_t FREEZE_TO_ZERO_NS = 200 * 1000;
+static const uint64_t FREEZE_GRID_NS = 1000 * 1000;
+static const uint64_t QUIET_NS = 2 * 200 * 1000; // no event of the guest's own for so long after the freeze
+static const uint64_t PUBLISH_NS = 10 * 1000 * 1000; // a machine without peers still looks up this often
+
+static const uint16_t CONTROL_ETHERTYPE = 0x88b5; // IEEE 802 local experimental: frames for Sundial itself
+static const char READY[] = "sundial-ready";
+
+static struct options options;
+static struct sync run;
+static struct sync_member *me;
+static uint64_t *distance_to; // my lookahead to each machine
+static uint64_t timer[64];    // QEMUTimer, opaque and smaller than this
+
+static bool keeping_time;   // zero is known and reached, or was given
+static bool ready_seen;
+static bool freeze_pending; // the stop was requested
+static int64_t zero_ns;     // virtual clock at the start of the run
+static int64_t armed_ns;    // virtual clock the gate is armed for; 0: not yet
+
+static struct {
+    NetClientState *client;
+    uint32_t capacity;       // places in the adapter; 0: never full
+    uint64_t handed_in;      // frames
+    struct done_queue done;  // when the adapter finished them
+    uint64_t finished_before; // finished frames that left `done`
+    bool stopped;            // the guest's queue waits for a place
+} nics[SYNC_NICS];
+static struct inbox inbox;
+
+static struct {
+    uint64_t gates, waits, room_waits, sent, delivered, overruns, stops, overshoot_ns;
+} count;
+
+// ---- Leaving --------------------------------------------------------------------------------------------------
+
+static void report(const char *status)
+{
+    if (!options.report)
+        return;
+    char temporary[4096];
+    snprintf(temporary, sizeof temporary, "%s.partial", options.report);
+    FILE *f = fopen(temporary, "w");
+    if (!f)
+        return;
+    fprintf(f,
+            "{\"version\":1,\"status\":\"%s\",\"qemu\":\"%d.%d\",\"zero_ns\":%lld,\"virtual_ns\":%lld,\"gates\":%llu,"
+            "\"waits\":%llu,\"room_waits\":%llu,\"sent\":%llu,\"delivered\":%llu,\"overruns\":%llu,\"stops\":%llu,"
+            "\"max_overshoot_ns\":%llu}\n",
+            status, qemu.major, qemu.minor, (long long)zero_ns,
+            (long long)(armed_ns ? armed_ns - zero_ns : 0), (unsigned long long)count.gates,
+            (unsigned long long)count.waits, (unsigned long long)count.room_waits, (unsigned long long)count.sent,
+            (unsigned long long)count.delivered, (unsigned long long)count.overruns, (unsigned long long)count.stops,
+            (unsigned long long)count.overshoot_ns);
+    fclose(f);
+    rename(temporary, options.report);
+}
+
+// Leaves without unwinding: a blocked machine cannot be asked politely, and has nothing on disk to lose.
+static _Noreturn void leave(const char *status, enum exit_status code)
+{
+    report(status);
+    _exit(code);
+}
+
+static _Noreturn void broken(const char *invariant)
+{
+    fprintf(stderr, "sundial-clock: invariant broken: %s\n", invariant);
+    if (run.shared)
+        sync_abort(run.shared);
+    leave("invariant broken", EXIT_INVARIANT);
+}
+
+static void lock(void)
+{
+    if (!sync_lock(run.shared))
+        leave("aborted", EXIT_ABORTED);
+}
+
+// Ends the machine as soon as its supervisor is gone, whatever the machine is doing.
+static void *watch_supervisor(void *unused)
+{
+    (void)unused;
+    struct pollfd supervisor = {.fd = options.supervisor_fd, .events = POLLIN};
+    while (poll(&supervisor, 1, -1) < 0 && errno == EINTR)
+        continue;
+    leave("supervisor gone", EXIT_ABORTED);
+}
+
+// ---- Time -----------------------------------------------------------------------------------------------------
+
+static int64_t clock_ns(void)
+{
+    return qemu.clock_get_ns(QEMU_CLOCK_VIRTUAL);
+}
+
+// Time on the axis of the run; only after zero.
+static uint64_t now_ns(void)
+{
+    return (uint64_t)(clock_ns() - zero_ns);
+}
+
+static void arm(int64_t at_clock_ns)
+{
+    armed_ns = at_clock_ns;
+    qemu.timer_mod_ns(timer, at_clock_ns);
+}
+
+static void arm_run(uint64_t at_ns)
+{
+    arm(zero_ns + (int64_t)at_ns);
+}
+
+// ---- Receiving ------------------------------------------------------------------------------------------------
+
+// Takes what the fabric has put into my ring; the lock is held, so that nobody sees a moment without it.
+static void drain(void)
+{
+    struct sync_ring *ring = sync_rx_ring(run.shared, options.machine);
+    for (struct sync_slot *s; (s = sync_ring_first(run.shared, ring)); sync_ring_pop(ring)) {
+        if (s->kind == SYNC_TX_DONE)
+            done_push(&nics[s->nic].done, s->time_ns);
+        else
+            inbox_add(&inbox, s->time_ns, s->nic, s->data, s->length);
+    }
+    me->rx_due_ns = SYNC_NEVER;
+}
+
+// Frames of nic still in its adapter at `now`. A place falls free strictly after the instant of its end, so that
+// the answer does not depend on who looks first at that instant.
+static uint64_t in_adapter(unsigned nic, uint64_t now)
+{
+    nics[nic].finished_before += done_pop_before(&nics[nic].done, now);
+    return nics[nic].handed_in - nics[nic].finished_before;
+}
+
+// When the first stopped queue can go on, as far as is known.
+static uint64_t first_place_ns(void)
+{
+    uint64_t first = SYNC_NEVER;
+    for (unsigned n = 0; n < options.nics; n++) {
+        uint64_t done = nics[n].stopped ? done_first(&nics[n].done) : SYNC_NEVER;
+        if (done != SYNC_NEVER && done + 1 < first)
+            first = done + 1;
+    }
+    return first;
+}
+
+static void deliver_due(uint64_t now)
+{
+    for (struct letter *letter; (letter = inbox_take(&inbox, now)); free(letter)) {
+        NetClientState *client = nics[letter->nic].client;
+        // A real adapter without a receive descriptor drops; QEMU would keep 10,000 frames for later.
+        if (!qemu.can_send_packet(client)) {
+            count.overruns++;
+            continue;
+        }
+        qemu.send_packet(client, letter->frame, (int)letter->length);
+        count.delivered++;
+    }
+    for (unsigned n = 0; n < options.nics; n++) {
+        if (!nics[n].stopped || in_adapter(n, now) >= nics[n].capacity)
+            continue;
+        nics[n].stopped = false;
+        qemu.flush_queued_packets(nics[n].client); // may stop it again
+    }
+}
+
+// ---- Sending --------------------------------------------------------------------------------------------------
+
+// Whether the adapter has a place at `now`. Asks the fabric to catch up where that is not certain: which frames were
+// finished before `now` must not depend on how far the fabric happens to be.
+static bool has_place(unsigned nic, uint64_t now)
+{
+    if (!nics[nic].capacity || in_adapter(nic, now) < nics[nic].capacity)
+        return true;
+    for (;;) {
+        lock();
+        drain();
+        me->own_ns = now;
+        bool place = in_adapter(nic, now) < nics[nic].capacity;
+        bool certain = place || (me->tx_floor_ns >= now && me->tx_done_bound_ns >= now);
+        if (certain && !place)
+            me->stopped = 1;
+        if (certain)
+            me->waiting = SYNC_RUNNING;
+        else {
+            me->waiting = SYNC_FOR_ROOM;
+            atomic_store(&me->go, 0);
+        }
+        uint32_t wake = sync_release(run.shared);
+        sync_unlock(run.shared);
+        sync_wake(run.shared, wake);
+        if (certain)
+            return place;
+        count.room_waits++;
+        if (!sync_wait(&run, me))
+            leave("aborted", EXIT_ABORTED);
+    }
+}
+
+// The slot for one more frame; waits for the fabric where the ring is full (a burst at one instant).
+static struct sync_slot *free_slot(struct sync_ring *ring, uint64_t now)
+{
+    for (;;) {
+        struct sync_slot *s = sync_ring_free(run.shared, ring);
+        if (s)
+            return s;
+        lock();
+        me->own_ns = now;
+        drain(); // the fabric may be waiting for room in mine
+        atomic_store(&run.shared->fabric.go, 1);
+        sync_unlock(run.shared);
+        sync_wake(run.shared, UINT32_C(1) << SYNC_FABRIC);
+        if (atomic_load(&run.shared->abort))
+            leave("aborted", EXIT_ABORTED);
+        sched_yield();
+    }
+}
+
+static bool is_ready_frame(const uint8_t *frame, size_t length)
+{
+    const size_t header = 14;
+    return length >= header + sizeof READY - 1 && (frame[12] << 8 | frame[13]) == CONTROL_ETHERTYPE &&
+           memcmp(frame + header, READY, sizeof READY - 1) == 0;
+}
+
+// The guest waits for its job: from here a quiet instant is looked for to freeze it at, or to begin the run.
+static void ready(void)
+{
+    if (ready_seen || options.mode == MODE_RUN)
+        return;
+    ready_seen = true;
+    int64_t now = clock_ns();
+    arm(now + (int64_t)(2 * FREEZE_GRID_NS - (uint64_t)now % FREEZE_GRID_NS));
+}
+
+// NetReceive of every netdev: the guest's adapter hands in a frame. Runs inside a timer of the virtual clock
+// (virtio-net with tx=timer), so the time is exact.
+static ssize_t transmit(NetClientState *client, const uint8_t *frame, size_t length)
+{
+    if (is_ready_frame(frame, length)) {
+        ready();
+        return (ssize_t)length;
+    }
+    if (!keeping_time || length > run.shared->slot_bytes - sizeof(struct sync_slot))
+        return (ssize_t)length; // before the run nothing is wired; nothing is longer than the longest frame of the segments
+    unsigned nic = 0;
+    while (nics[nic].client != client)
+        nic++;
+    uint64_t now = now_ns();
+    if (!has_place(nic, now)) {
+        nics[nic].stopped = true;
+        count.stops++;
+        arm_run(now + 1); // at the gate the next place becomes an event
+        return 0;
+    }
+    struct sync_ring *ring = sync_tx_ring(run.shared, options.machine);
+    struct sync_slot *slot = free_slot(ring, now);
+    *slot = (struct sync_slot){.time_ns = now, .length = (uint32_t)length, .nic = (uint16_t)nic, .kind = SYNC_FRAME};
+    memcpy(slot->data, frame, length);
+    lock();
+    sync_ring_push(ring);
+    me->own_ns = now;
+    if (now < me->tx_floor_ns)
+        me->tx_floor_ns = now;
+    uint32_t wake = sync_release(run.shared);
+    sync_unlock(run.shared);
+    sync_wake(run.shared, wake);
+    nics[nic].handed_in++;
+    count.sent++;
+    // The fabric takes a frame only when no other can come at the same instant: say so as soon as it is true.
+    arm_run(now + 1);
+    return (ssize_t)length;
+}
+
+// ---- The gate -------------------------------------------------------------------------------------------------
+
+// Before the run. Frees or joins at the first quiet grid point after the guest said ready.
+static void gate_before_run(void)
+{
+    int64_t now = clock_ns();
+    if (freeze_pending) { // until the main loop has stopped the machine
+        arm(now + 1);
+        return;
+    }
+    if (!ready_seen) {
+        arm(now + (int64_t)PUBLISH_NS);
+        return;
+    }
+    int64_t quiet = qemu.clock_deadline_ns_all(QEMU_CLOCK_VIRTUAL, QEMU_TIMER_ATTR_ALL);
+    bool asleep = qemu.all_cpu_threads_idle() && (quiet < 0 || (uint64_t)quiet >= QUIET_NS);
+    if (!asleep) {
+        arm(now + (int64_t)(FREEZE_GRID_NS - (uint64_t)now % FREEZE_GRID_NS));
+        return;
+    }
+    zero_ns = now - now % (int64_t)FREEZE_GRID_NS + (int64_t)FREEZE_TO_ZERO_NS;
+    if (options.mode == MODE_BOOT) {
+        report("ready");
+        freeze_pending = true;
+        qemu.system_vmstop_request_prepare();
+        qemu.system_vmstop_request(RUN_STATE_PAUSED);
+        arm(now + 1);
+    } else {
+        keeping_time = true;
+        arm(zero_ns);
+    }
+}
+
+// How far I may go before somebody who waits for me could go on; SYNC_NEVER if nobody does.
+static uint64_t earliest_help(uint64_t now, bool *others_run)
+{
+    uint64_t help = SYNC_NEVER;
+    const struct sync_shared *s = run.shared;
+    for (unsigned m = 0; m < s->machine_count; m++) {
+        const struct sync_member *k = &s->machine[m];
+        if (k == me || k->finished || distance_to[m] >= SYNC_NEVER)
+            continue;
+        if (k->waiting == SYNC_RUNNING) {
+            *others_run = true;
+        } else {
+            uint64_t at = k->own_ns >= distance_to[m] ? k->own_ns - distance_to[m] + 1 : 0;
+            if (at > now && at < help)
+                help = at;
+        }
+    }
+    if (s->fabric.waiting) {
+        uint64_t at = sync_fabric_work(s) + 1;
+        if (at > now && at < help)
+            help = at;
+    }
+    return help;
+}
+
+static void gate(void *unused)
+{
+    (void)unused;
+    count.gates++;
+    int64_t clock = clock_ns();
+    if (armed_ns && clock >= armed_ns && (uint64_t)(clock - armed_ns) > count.overshoot_ns)
+        count.overshoot_ns = (uint64_t)(clock - armed_ns);
+    if (!keeping_time) {
+        gate_before_run();
+        return;
+    }
+    if (clock < zero_ns) { // restored a little before zero
+        arm(zero_ns);
+        return;
+    }
+    if (armed_ns && (clock < armed_ns || (uint64_t)(clock - armed_ns) >= options.instruction_ns))
+        broken("the machine ran past its gate");
+
+    const uint64_t now = (uint64_t)(clock - zero_ns);
+    const bool idle = qemu.all_cpu_threads_idle();
+    uint64_t own = now;
+    if (idle) {
+        // The gate is not pending while it runs, so this is the next event of the guest and its devices.
+        int64_t deadline = qemu.clock_deadline_ns_all(QEMU_CLOCK_VIRTUAL, QEMU_TIMER_ATTR_ALL);
+        own = deadline < 0 ? SYNC_NEVER : now + (uint64_t)deadline;
+    }
+
+    uint64_t event, horizon, end;
+    lock();
+    me->joined = 1;
+    for (;;) {
+        drain();
+        atomic_fetch_add_explicit(&me->gates, 1, memory_order_relaxed);
+        bool stopped = false;
+        for (unsigned n = 0; n < options.nics; n++)
+            stopped |= nics[n].stopped;
+        me->stopped = stopped;
+        uint64_t due = inbox_first(&inbox), place = first_place_ns();
+        event = own;
+        if (idle && due < event)
+            event = due;
+        if (idle && place < event)
+            event = place;
+        end = run.shared->end_ns;
+        if (event > end)
+            event = end;
+        if (event < now)
+            event = now;
+        me->own_ns = event;
+        me->waiting = SYNC_RUNNING;
+        horizon = sync_horizon(run.shared, options.machine);
+        if (now >= end || horizon > event || (event == end && horizon >= end))
+            break;
+        me->waiting = SYNC_AT_HORIZON;
+        atomic_store(&me->go, 0);
+        uint32_t wake = sync_release(run.shared);
+        sync_unlock(run.shared);
+        sync_wake(run.shared, wake);
+        count.waits++;
+        if (!sync_wait(&run, me))
+            leave("aborted", EXIT_ABORTED);
+        lock();
+    }
+    if (now >= end) {
+        me->own_ns = SYNC_NEVER;
+        me->finished = 1;
+        uint32_t wake = sync_release(run.shared);
+        sync_unlock(run.shared);
+        sync_wake(run.shared, wake);
+        leave("finished", EXIT_END);
+    }
+    bool others_run = false;
+    uint64_t next = earliest_help(now, &others_run);
+    uint32_t wake = sync_release(run.shared);
+    sync_unlock(run.shared);
+    sync_wake(run.shared, wake);
+
+    if (idle && event > now) {
+        arm_run(event);
+        return;
+    }
+    arm_run(horizon); // a gate is pending whenever the guest may run; frames sent below pull it in
+    int64_t before = armed_ns;
+    deliver_due(now);
+    if (armed_ns != before)
+        return;
+    // While others run, tell them at least once in each of my lookaheads, or they and I would take turns.
+    uint64_t grid = PUBLISH_NS;
+    if (others_run)
+        for (unsigned m = 0; m < run.shared->machine_count; m++)
+            if (m != options.machine && distance_to[m] < grid)
+                grid = distance_to[m];
+    uint64_t candidates[] = {horizon, end, inbox_first(&inbox), first_place_ns(), now - now % grid + grid};
+    for (size_t i = 0; i < sizeof candidates / sizeof *candidates; i++)
+        if (candidates[i] < next)
+            next = candidates[i];
+    if (next <= now)
+        next = now + 1; // never at now: QEMU would call again for ever with the big lock held
+    arm_run(next);
+}
+
+// ---- Setting up -----------------------------------------------------------------------------------------------
+
+// On the main thread, each time the machine starts or stops running.
+static void run_state_changed(void *unused, bool running, int state)
+{
+    (void)unused;
+    (void)state;
+    static bool initialised;
+    if (!running)
+        return;
+    if (!initialised) {
+        initialised = true;
+        // A hint: libvirt's sandbox may forbid it. Without it each expiring timer costs a preemption.
+        struct sched_param none = {0};
+        sched_setscheduler(0, SCHED_BATCH, &none);
+        for (unsigned n = 0; n < options.nics; n++) {
+            char name[16];
+            snprintf(name, sizeof name, "n%u", n);
+            const char *wrong = qemu_take_netdev(name, transmit, &nics[n].client);
+            if (wrong) {
+                fprintf(stderr, "sundial-clock: %s\n", wrong);
+                leave("refused", EXIT_INVARIANT);
+            }
+        }
+        qemu.timer_init_full(timer, NULL, QEMU_CLOCK_VIRTUAL, 1, 0, gate, NULL);
+    }
+    if (!freeze_pending)
+        arm(clock_ns());
+}
+
+// HLT marks the CPU halted before the instructions up to it are accounted; a main loop that wakes in between would
+// warp from a stale clock. The whole block is already off the budget here, so accounting it is exact.
+static void before_halt(unsigned vcpu, void *unused)
+{
+    (void)vcpu;
+    (void)unused;
+    qemu.icount_update(qemu_current_cpu());
+}
+
+static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
+{
+    (void)id;
+    const uint8_t HLT = 0xf4;
+    struct qemu_plugin_insn *last = qemu.plugin_tb_get_insn(tb, qemu.plugin_tb_n_insns(tb) - 1);
+    if (qemu.plugin_insn_size(last) == 1 && qemu_first_byte(last) == HLT)
+        qemu.plugin_register_vcpu_insn_exec_cb(last, before_halt, QEMU_PLUGIN_CB_NO_REGS, NULL);
+}
+
+static const char *install(qemu_plugin_id_t id, int argc, char **argv)
+{
+    const char *wrong = options_parse(&options, argc, argv);
+    if (wrong)
+        return wrong;
+    if (options.supervisor_fd >= 0) {
+        pthread_t thread;
+        if (pthread_create(&thread, NULL, watch_supervisor, NULL) != 0)
+            return "cannot start a thread";
+        pthread_detach(thread);
+    }
+    if (options.mode == MODE_WATCH)
+        return NULL;
+    wrong = qemu_load();
+    if (wrong)
+        return wrong;
+    if (options.mode != MODE_BOOT) {
+        wrong = sync_map(&run, options.shm);
+        if (wrong)
+            return wrong;
+        if (options.machine >= run.shared->machine_count)
+            return "machine= is not among the machines of the run";
+        run.spins = options.spins;
+        me = &run.shared->machine[options.machine];
+        distance_to = run.shared->distance_ns[options.machine];
+        for (unsigned n = 0; n < options.nics; n++)
+            nics[n].capacity = run.shared->adapter_frames[options.machine][n];
+    }
+    if (options.mode == MODE_RUN) {
+        zero_ns = options.zero_ns;
+        keeping_time = true;
+    }
+    qemu.add_vm_change_state_handler(run_state_changed, NULL);
+    qemu.plugin_register_vcpu_tb_trans_cb(id, translated);
+    return NULL;
+}
+
+__attribute__((visibility("default"))) int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc,
+                                                               char **argv)
+{
+    (void)info;
+    const char *wrong = install(id, argc, argv);
+    if (wrong)
+        fprintf(stderr, "sundial-clock: %s\n", wrong);
+    return wrong ? -1 : 0;
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#define _GNU_SOURCE
+#include "options.h"
+
+#include "sync.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static char complaint[256];
+
+static const char *say(const char *format, const char *what)
+{
+    snprintf(complaint, sizeof complaint, format, what);
+    return complaint;
+}
+
+static bool number(const char *text, uint64_t least, uint64_t most, uint64_t *value)
+{
+    char *end;
+    errno = 0;
+    unsigned long long v = strtoull(text, &end, 10);
+    if (errno || end == text || *end || text[0] == '-' || v < least || v > most)
+        return false;
+    *value = v;
+    return true;
+}
+
+static bool mode(const char *text, enum mode *value)
+{
+    static const char *const NAMES[] = {[MODE_RUN] = "run", [MODE_COLD] = "cold", [MODE_BOOT] = "boot", [MODE_WATCH] = "watch"};
+    for (unsigned i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
+        if (strcmp(text, NAMES[i]) == 0) {
+            *value = (enum mode)i;
+            return true;
+        }
+    return false;
+}
+
+// One argument; false: not understood.
+static bool take(struct options *o, const char *name, char *value, uint64_t *supervisor)
+{
+    uint64_t v = 0;
+    if (strcmp(name, "mode") == 0)
+        return mode(value, &o->mode);
+    if (strcmp(name, "shm") == 0 || strcmp(name, "report") == 0) {
+        char *copy = strdup(value); // QEMU frees its arguments
+        *(name[0] == 's' ? &o->shm : &o->report) = copy;
+        return copy && *copy;
+    }
+    if (strcmp(name, "supervisor") == 0)
+        return number(value, 1, INT32_MAX, supervisor);
+    if (strcmp(name, "machine") == 0 && number(value, 0, SYNC_MACHINES - 1, &v))
+        return o->machine = (unsigned)v, true;
+    if (strcmp(name, "nics") == 0 && number(value, 1, SYNC_NICS, &v))
+        return o->nics = (unsigned)v, true;
+    if (strcmp(name, "zero") == 0 && number(value, 0, INT64_MAX / 2, &v))
+        return o->zero_ns = (int64_t)v, true;
+    if (strcmp(name, "shift") == 0 && number(value, 0, 10, &v))
+        return o->instruction_ns = UINT64_C(1) << v, true;
+    if (strcmp(name, "spins") == 0 && number(value, 0, 100000000, &v))
+        return o->spins = (unsigned)v, true;
+    return false;
+}
+
+const char *options_parse(struct options *o, int argc, char **argv)
+{
+    *o = (struct options){.mode = MODE_RUN, .nics = 1, .zero_ns = -1, .instruction_ns = 1, .spins = 300, .supervisor_fd = -1};
+    uint64_t supervisor = 0;
+    for (int i = 0; i < argc; i++) {
+        char *equals = strchr(argv[i], '=');
+        if (!equals)
+            return say("argument %s has no value", argv[i]);
+        char name[32];
+        snprintf(name, sizeof name, "%.*s", (int)(equals - argv[i]), argv[i]);
+        if (!take(o, name, equals + 1, &supervisor))
+            return say("cannot use %s; known: mode=run|cold|boot|watch, shm=, report=, machine=, nics=, zero=, shift=, spins=, "
+                       "supervisor=",
+                       argv[i]);
+    }
+    if ((o->mode == MODE_RUN || o->mode == MODE_COLD) && !o->shm)
+        return "shm= is needed";
+    if (o->mode == MODE_RUN && o->zero_ns < 0)
+        return "zero= is needed";
+    if (o->zero_ns < 0)
+        o->zero_ns = 0;
+    if (o->mode == MODE_BOOT && !o->report)
+        return "report= is needed";
+    if (supervisor) {
+        o->supervisor_fd = (int)syscall(SYS_pidfd_open, (pid_t)supervisor, 0);
+        if (o->supervisor_fd < 0)
+            return "the supervisor is gone";
+    }
+    return NULL;
+}

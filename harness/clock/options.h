@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#pragma once
+
+#include <stdint.h>
+
+enum mode {
+    MODE_RUN,   // restored from a snapshot, zero is given
+    MODE_COLD,  // boots alone, then joins the run
+    MODE_BOOT,  // boots alone, then freezes for a snapshot; no run
+    MODE_WATCH, // real time: only ends the machine when its supervisor is gone
+};
+
+struct options {
+    enum mode mode;
+    const char *shm;         // path of the run's shared memory
+    const char *report;      // path of the JSON report, may be NULL
+    unsigned machine;        // index in the run
+    unsigned nics;           // netdevs n0, n1, ...
+    int64_t zero_ns;         // virtual clock at the start of the run
+    uint64_t instruction_ns; // 2^shift of -icount
+    unsigned spins;
+    int supervisor_fd; // pidfd, -1: none
+};
+
+// Fills `options` from the plugin's arguments. Returns NULL or a sentence saying what is wrong; every argument
+// that is not known is refused.
+const char *options_parse(struct options *options, int argc, char **argv);

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#define _GNU_SOURCE
+#include "qemu.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+struct qemu qemu;
+
+// Versions whose internals were read and tested with this plugin.
+static const struct {
+    int major, minor;
+} TESTED[] = {{7, 2}, {10, 0}};
+
+// VersionInfo and VersionTriple of qapi/misc.json, as QAPI lays them out.
+struct version_triple {
+    int64_t major, minor, micro;
+};
+struct version_info {
+    struct version_triple *qemu;
+    char *package;
+};
+
+// NetClientInfo of include/net/net.h: the members up to receive_iov are the same in all tested versions.
+struct net_client_info {
+    int type;
+    size_t size;
+    NetReceive *receive;
+    void *receive_raw;
+    void *receive_iov;
+    void *more[40]; // the rest is copied as it is
+};
+
+static char complaint[256];
+
+static const char *say(const char *format, const char *what)
+{
+    snprintf(complaint, sizeof complaint, format, what);
+    return complaint;
+}
+
+const char *qemu_load(void)
+{
+    const struct {
+        const char *name;
+        void *place;
+    } symbols[] = {
+        {"qemu_plugin_register_vcpu_tb_trans_cb", &qemu.plugin_register_vcpu_tb_trans_cb},
+        {"qemu_plugin_register_vcpu_insn_exec_cb", &qemu.plugin_register_vcpu_insn_exec_cb},
+        {"qemu_plugin_tb_n_insns", &qemu.plugin_tb_n_insns},
+        {"qemu_plugin_tb_get_insn", &qemu.plugin_tb_get_insn},
+        {"qemu_plugin_insn_size", &qemu.plugin_insn_size},
+        {"qemu_plugin_insn_data", &qemu.plugin_insn_data},
+        {"qemu_clock_get_ns", &qemu.clock_get_ns},
+        {"qemu_clock_deadline_ns_all", &qemu.clock_deadline_ns_all},
+        {"timer_init_full", &qemu.timer_init_full},
+        {"timer_mod_ns", &qemu.timer_mod_ns},
+        {"all_cpu_threads_idle", &qemu.all_cpu_threads_idle},
+        {"icount_update", &qemu.icount_update},
+        {"qemu_find_netdev", &qemu.find_netdev},
+        {"qemu_send_packet", &qemu.send_packet},
+        {"qemu_can_send_packet", &qemu.can_send_packet},
+        {"qemu_flush_queued_packets", &qemu.flush_queued_packets},
+        {"qemu_add_vm_change_state_handler", &qemu.add_vm_change_state_handler},
+        {"qemu_system_vmstop_request_prepare", &qemu.system_vmstop_request_prepare},
+        {"qemu_system_vmstop_request", &qemu.system_vmstop_request},
+        {"qmp_query_version", &qemu.qmp_query_version},
+    };
+    for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
+        void *address = dlsym(RTLD_DEFAULT, symbols[i].name);
+        if (!address)
+            return say("this QEMU does not export %s (it was built without modules)", symbols[i].name);
+        memcpy(symbols[i].place, &address, sizeof address);
+    }
+    if (!dlsym(RTLD_DEFAULT, "current_cpu"))
+        return "this QEMU does not export current_cpu (it was built without modules)";
+
+    const struct version_info *version = qemu.qmp_query_version(NULL);
+    qemu.major = (int)version->qemu->major;
+    qemu.minor = (int)version->qemu->minor;
+    for (size_t i = 0; i < sizeof TESTED / sizeof *TESTED; i++)
+        if (TESTED[i].major == qemu.major && TESTED[i].minor == qemu.minor)
+            return NULL;
+    char number[32];
+    snprintf(number, sizeof number, "%d.%d", qemu.major, qemu.minor);
+    return say("QEMU %s is not among the versions this plugin was tested with (7.2, 10.0)", number);
+}
+
+uint8_t qemu_first_byte(const struct qemu_plugin_insn *insn)
+{
+    // The second form copies (API version 3, from QEMU 9.1), the first one returns a pointer.
+    if (qemu.major > 9 || (qemu.major == 9 && qemu.minor >= 1)) {
+        size_t (*copy)(const struct qemu_plugin_insn *, void *, size_t);
+        memcpy(&copy, &qemu.plugin_insn_data, sizeof copy);
+        uint8_t byte = 0;
+        copy(insn, &byte, 1);
+        return byte;
+    }
+    const void *(*pointer)(const struct qemu_plugin_insn *);
+    memcpy(&pointer, &qemu.plugin_insn_data, sizeof pointer);
+    return *(const uint8_t *)pointer(insn);
+}
+
+// Whether an address belongs to the QEMU executable itself.
+static bool in_executable(void *address)
+{
+    Dl_info there, here;
+    void *known;
+    memcpy(&known, &qemu.find_netdev, sizeof known);
+    return dladdr(address, &there) && dladdr(known, &here) && there.dli_fbase == here.dli_fbase;
+}
+
+const char *qemu_take_netdev(const char *name, NetReceive *receive, NetClientState **nc)
+{
+    static struct net_client_info copies[8];
+    static size_t used;
+
+    *nc = qemu.find_netdev(name);
+    if (!*nc)
+        return say("the machine has no netdev %s", name);
+    if (used == sizeof copies / sizeof *copies)
+        return say("too many netdevs at %s", name);
+    struct net_client_info **info = (struct net_client_info **)*nc; // first member of NetClientState
+    void *function;
+    memcpy(&function, &(*info)->receive, sizeof function);
+    // A backend that takes frames by more than `receive` would let some pass by us.
+    if (!in_executable(function) || (*info)->receive_raw || (*info)->receive_iov)
+        return say("netdev %s is not of a kind whose frames can be taken (use dgram)", name);
+    struct net_client_info *copy = &copies[used++];
+    *copy = **info;
+    copy->receive = receive;
+    *info = copy;
+    return NULL;
+}
+
+void *qemu_current_cpu(void)
+{
+    static __thread void **current; // dlsym gives each thread its own address
+    if (!current)
+        current = dlsym(RTLD_DEFAULT, "current_cpu");
+    return *current;
+}

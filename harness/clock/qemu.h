@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// What the plugin uses of QEMU: the plugin API (declared here, since distributions ship no header) and global functions of
+// the executable, looked up by name so that a QEMU without them is refused with a sentence instead of a crash.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+// ---- Plugin API, version 1 (QEMU 7.2) -------------------------------------------------------------------------
+typedef uint64_t qemu_plugin_id_t;
+typedef struct qemu_info_t qemu_info_t;
+struct qemu_plugin_tb;
+struct qemu_plugin_insn;
+typedef void (*qemu_plugin_vcpu_udata_cb_t)(unsigned int vcpu_index, void *userdata);
+
+enum { QEMU_PLUGIN_CB_NO_REGS = 0 };
+enum { QEMU_CLOCK_VIRTUAL = 1 };
+enum { RUN_STATE_PAUSED = 4 };
+enum { QEMU_TIMER_ATTR_ALL = -1 };
+
+typedef struct NetClientState NetClientState;
+typedef ssize_t NetReceive(NetClientState *nc, const uint8_t *frame, size_t size);
+
+struct qemu {
+    int major, minor;
+    // Plugin API
+    void (*plugin_register_vcpu_tb_trans_cb)(qemu_plugin_id_t, void (*)(qemu_plugin_id_t, struct qemu_plugin_tb *));
+    void (*plugin_register_vcpu_insn_exec_cb)(struct qemu_plugin_insn *, qemu_plugin_vcpu_udata_cb_t, int flags, void *);
+    size_t (*plugin_tb_n_insns)(const struct qemu_plugin_tb *);
+    struct qemu_plugin_insn *(*plugin_tb_get_insn)(const struct qemu_plugin_tb *, size_t);
+    size_t (*plugin_insn_size)(const struct qemu_plugin_insn *);
+    void *plugin_insn_data; // its signature changed with API version 3: see qemu_first_byte
+    // Clocks and timers
+    int64_t (*clock_get_ns)(int type);
+    int64_t (*clock_deadline_ns_all)(int type, int attribute_mask);
+    void (*timer_init_full)(void *timer, void *group, int type, int scale, int attributes, void (*callback)(void *), void *);
+    void (*timer_mod_ns)(void *timer, int64_t expire_ns);
+    bool (*all_cpu_threads_idle)(void);
+    void (*icount_update)(void *cpu);
+    // Network
+    NetClientState *(*find_netdev)(const char *id);
+    ssize_t (*send_packet)(NetClientState *nc, const uint8_t *frame, int size);
+    int (*can_send_packet)(NetClientState *nc);
+    void (*flush_queued_packets)(NetClientState *nc);
+    // Run state
+    void *(*add_vm_change_state_handler)(void (*)(void *, bool running, int state), void *);
+    void (*system_vmstop_request_prepare)(void);
+    void (*system_vmstop_request)(int state);
+    void *(*qmp_query_version)(void **error);
+};
+
+extern struct qemu qemu;
+
+// Fills `qemu`. Returns NULL, or a sentence saying what this QEMU lacks.
+const char *qemu_load(void);
+// First byte of an instruction at translation time.
+uint8_t qemu_first_byte(const struct qemu_plugin_insn *insn);
+// Replaces the function that takes the guest's frames at the back end NAME. Returns NULL or what is wrong.
+const char *qemu_take_netdev(const char *name, NetReceive *receive, NetClientState **nc);
+// The CPU that the calling thread runs.
+void *qemu_current_cpu(void);
