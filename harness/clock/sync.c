@@ -34,6 +34,11 @@ static uint64_t rings_offset(void)
     return (sizeof(struct sync_shared) + 4095) & ~(uint64_t)4095;
 }
 
+uint64_t sync_size(void)
+{
+    return sizeof(struct sync_shared);
+}
+
 uint64_t sync_bytes(unsigned machines, unsigned frame_bytes)
 {
     return rings_offset() + 2 * machines * ring_bytes(slot_bytes(frame_bytes));

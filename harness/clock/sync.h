@@ -92,6 +92,8 @@ struct sync {
     unsigned spins; // pauses before a wait goes to sleep
 };
 
+// sizeof(struct sync_shared), by which another language checks its mirror.
+uint64_t sync_size(void);
 // Bytes of a shared file for so many machines and frames of at most frame_bytes.
 uint64_t sync_bytes(unsigned machines, unsigned frame_bytes);
 // Lays out zeroed memory of sync_bytes(). Distances and adapters are to be filled in by the caller.
