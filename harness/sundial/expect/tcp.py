@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TCP segments of one message (RFC 9293 section 3.7, RFC 7323, Nagle's rule RFC 896, initial window RFC 6928).
+
+A message reaches TCP as one or more writes. Which segments carry it is determined only where nothing but the maximum
+segment size can cut it:
+
+* one write that fits the initial window of ten segments (RFC 6928) and the 65535 bytes that a window without scaling
+  can say (RFC 9293 section 3.1) is cut every `S` bytes: exact;
+* a longer write may also be cut where the peer's window ends, at most once in each full segment: between
+  `ceil(write / S)` and twice as many segments;
+* several writes may be joined by Nagle's rule, or while the adapter holds back what was written before: between
+  `ceil(total / S)` and the sum of the single writes.
+
+A segment never exceeds `S`, and the segments add up to the message, in every case.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sundial.expect.ip import IP_HEADER, TCP_HEADER, TCP_TIMESTAMPS, Packet, check_mtu
+
+INITIAL_WINDOW_SEGMENTS = 10
+UNSCALED_WINDOW = 65535
+
+
+@dataclass(frozen=True, slots=True)
+class Segments:
+    """The packets that are expected where nothing interferes, and the bounds of their number."""
+
+    packets: tuple[Packet, ...]
+    exact: bool
+    fewest: int
+    most: int
+    largest: int
+    """Payload bytes of a full segment (S)."""
+
+
+def segment_size(mtu: int, timestamps: bool, peer_mss: int | None = None) -> int:
+    """Payload of a full segment: S = min(MTU - 40, the MSS the peer offered) less the options' bytes.
+
+    RFC 9293 section 3.7.1 (Eff.snd.MSS); `peer_mss` is the value of the MSS option in the peer's SYN, which does not
+    count options (RFC 6691).
+    """
+    check_mtu(mtu)
+    room = mtu - IP_HEADER - TCP_HEADER
+    if peer_mss is not None:
+        room = min(room, peer_mss)
+    return room - (TCP_TIMESTAMPS if timestamps else 0)
+
+
+def tcp_segments(writes: tuple[int, ...], size: int, timestamps: bool) -> Segments:
+    """Segments for `writes` (bytes each, none empty), cut every `size` bytes."""
+    if size < 1:
+        raise ValueError(f"segment size {size}: no room for data")
+    if any(write < 1 for write in writes):
+        raise ValueError(f"writes {writes}: an empty write sends nothing")
+    header = IP_HEADER + TCP_HEADER + (TCP_TIMESTAMPS if timestamps else 0)
+    payloads = [part for write in writes for part in _cut(write, size)]
+    packets = tuple(Packet(header + payload, payload) for payload in payloads)
+    total = sum(writes)
+    fewest, most = -(-total // size), len(payloads)
+    fits = most <= INITIAL_WINDOW_SEGMENTS and total <= UNSCALED_WINDOW // size * size
+    if not fits:
+        most *= 2
+    return Segments(packets, exact=fits and len(writes) == 1, fewest=fewest, most=most, largest=size)
+
+
+def tcp_segment_count(writes: tuple[int, ...], size: int) -> int:
+    """Number of segments where only the segment size cuts."""
+    return sum(-(-write // size) for write in writes)
+
+
+def _cut(write: int, size: int) -> list[int]:
+    full, rest = divmod(write, size)
+    return [size] * full + ([rest] if rest else [])

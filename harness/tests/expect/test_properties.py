@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What holds for every size and every MTU."""
+
+from __future__ import annotations
+
+import itertools
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sundial.expect import Options, Shape, edge_sizes, expect_call, udp_leg
+from sundial.expect.ip import udp_packet_count
+from sundial.expect.sunrpc import record_fragments
+
+sizes = st.integers(0, 65507)
+mtus = st.integers(68, 9198)
+transports = st.sampled_from(["udp", "tcp"])
+options = st.builds(
+    Options,
+    credential=st.integers(0, 100).map(lambda words: 4 * words),
+    udp_message=st.just(65507),
+    request_buffer=st.integers(0, 70000),
+    reply_buffer=st.integers(0, 70000),
+    library=st.sampled_from(["libtirpc", "glibc"]),
+    timestamps=st.booleans(),
+)
+
+
+@given(payload=sizes, mtu=mtus)
+def test_fragments_cover_the_datagram(payload: int, mtu: int) -> None:
+    packets = udp_leg(payload, mtu).packets
+    offset = 0
+    for packet in packets:
+        assert packet.offset == offset
+        assert packet.offset % 8 == 0
+        assert packet.ip_length == packet.data + 20 <= mtu
+        assert not packet.more or packet.data % 8 == 0
+        offset += packet.data
+    assert offset == payload + 8
+    assert [packet.more for packet in packets] == [True] * (len(packets) - 1) + [False]
+    assert udp_packet_count(payload, mtu) == len(packets)
+
+
+@given(payload=sizes, mtu=mtus)
+def test_no_fewer_fragments_would_do(payload: int, mtu: int) -> None:
+    packets = udp_leg(payload, mtu).packets
+    assert all(packet.data + 8 > mtu - 20 for packet in packets[:-1]), "each full fragment is as large as it can be"
+
+
+@given(size=sizes, mtu=mtus, transport=transports, chosen=options)
+def test_sun_rpc_legs_add_up(size: int, mtu: int, transport: str, chosen: Options) -> None:
+    call = expect_call(Shape("sunrpc", transport, "echo", size, mtu, chosen))
+    if call.fails:
+        assert not call.request.packets or call.reply.message == 24
+        return
+    assert call.request.message - call.reply.message == 16 + chosen.credential
+    for leg in (call.request, call.reply):
+        assert leg.message % 4 == 0
+        assert all(packet.ip_length <= mtu for packet in leg.packets)
+        if transport == "udp":
+            assert sum(leg.lengths) == leg.message + 8
+        else:
+            assert sum(leg.records) == leg.message
+            assert sum(leg.lengths) == leg.payload == leg.message + 4 * len(leg.records)
+            assert leg.fewest <= len(leg.packets) <= leg.most
+            assert max(leg.lengths) <= leg.largest
+
+
+@given(size=st.integers(16, 65507), mtu=mtus, timestamps=st.booleans())
+def test_raw_tcp_segments_add_up(size: int, mtu: int, timestamps: bool) -> None:
+    leg = expect_call(Shape("raw", "tcp", "echo", size, mtu, Options(timestamps=timestamps))).request
+    full = mtu - 40 - (12 if timestamps else 0)
+    assert sum(leg.lengths) == size
+    assert set(leg.lengths[:-1]) <= {full}
+    assert all(packet.ip_length <= mtu for packet in leg.packets)
+
+
+@given(message=st.integers(1, 70000), buffer=st.integers(25, 20000).map(lambda words: 4 * words))
+def test_records_fill_the_buffer(message: int, buffer: int) -> None:
+    for library in ("libtirpc", "glibc"):
+        records = record_fragments(message, buffer, library)
+        assert sum(records) == message
+        assert set(records[:-1]) <= {buffer - 4}
+        assert 0 <= records[-1] <= buffer - 4
+
+
+@given(
+    kind=st.sampled_from(["sunrpc-udp", "sunrpc-tcp", "raw-udp", "raw-tcp"]),
+    mtu=st.integers(576, 9198),
+    smallest=st.integers(0, 9000),
+    span=st.integers(0, 3000),
+)
+def test_every_change_of_the_packet_count_is_an_edge(kind: str, mtu: int, smallest: int, span: int) -> None:
+    largest = smallest + span
+    protocol, transport = kind.split("-")
+    found = set(edge_sizes(kind, mtu, smallest, largest))
+    assert all(smallest <= size <= largest for size in found)
+    limit = Options(udp_message=65507)
+    first = max(smallest, 16)
+    shapes = [Shape(protocol, transport, "echo", size, mtu, limit) for size in range(first, largest + 1)]
+    counts = [(len(call.request.packets), len(call.reply.packets)) for call in map(expect_call, shapes)]
+    for size, (before, now) in enumerate(itertools.pairwise(counts), start=first + 1):
+        if before != now:
+            assert {size - 1, size} <= found
