@@ -3,9 +3,15 @@
 
 mod capture;
 mod config;
+mod control_frame;
+mod event;
 pub mod shm;
+mod wires;
 
 pub use capture::{Capture, CaptureError, EPOCH_NS};
 pub use config::{
     Clock, Config, ConfigError, MachineConfig, Model, PortConfig, SegmentConfig, WhenFull,
 };
+pub use control_frame::{ControlFrame, RunEnd};
+pub use event::Event;
+pub use wires::{Wire, Wires};

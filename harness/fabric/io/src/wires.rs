@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The segments of a run, each with its capture: what both clocks drive.
+
+use std::path::PathBuf;
+
+use serde_json::{Map, Value, json};
+use sundial_core::{Output, Segment, Time};
+
+use crate::{Capture, CaptureError, Config, SegmentConfig};
+
+/// A segment's model and its capture.
+pub struct Wire {
+    /// What it was built from.
+    pub config: SegmentConfig,
+    /// The model. Take outputs through [`Wire::poll_output`], not here.
+    pub model: Box<dyn Segment + Send>,
+    capture: Capture,
+}
+
+impl Wire {
+    /// What the model has decided, apart from records, which go to the capture. Take all until `None`
+    /// after each call of the model.
+    pub fn poll_output(&mut self) -> Option<Output> {
+        loop {
+            match self.model.poll_output()? {
+                Output::Record { at, interface, direction, frame, comment } => {
+                    self.capture.record(at, interface, direction, frame, comment);
+                }
+                output => return Some(output),
+            }
+        }
+    }
+
+    /// Says that every later call of the model will be made at `now` or later.
+    pub fn advance(&mut self, now: Time) -> Result<(), CaptureError> {
+        self.capture.advance(now)
+    }
+}
+
+/// All segments of a run.
+pub struct Wires {
+    /// In the order of the configuration.
+    pub wires: Vec<Wire>,
+    /// `(segment, port)` by machine and network interface.
+    plugs: Vec<Vec<Option<(usize, usize)>>>,
+    counters: PathBuf,
+    epoch_ns: u64,
+}
+
+impl Wires {
+    /// Builds the models and creates the captures.
+    pub fn open(config: &Config, epoch_ns: u64) -> Result<Self, CaptureError> {
+        let mut plugs: Vec<_> =
+            config.machines.iter().map(|machine| vec![None; machine.nics]).collect();
+        let mut wires = Vec::new();
+        for (index, segment) in config.segments.iter().enumerate() {
+            for (port, plug) in segment.ports.iter().enumerate() {
+                plugs[plug.machine][plug.nic] = Some((index, port));
+            }
+            let capture = Capture::create(&config.capture_dir, segment, epoch_ns)?;
+            let model = segment.build(config.seed);
+            wires.push(Wire { config: segment.clone(), model, capture });
+        }
+        let counters = config.capture_dir.join("counters.json");
+        Ok(Self { wires, plugs, counters, epoch_ns })
+    }
+
+    /// Where interface `nic` of `machine` is plugged in: segment and port.
+    pub fn plug(&self, machine: usize, nic: usize) -> Option<(usize, usize)> {
+        *self.plugs.get(machine)?.get(nic)?
+    }
+
+    /// The contents of `counters.json` at `now`, in one line.
+    pub fn counters(&self, now: Time) -> Value {
+        let mut segments = Map::new();
+        for wire in &self.wires {
+            let mut ports = Map::new();
+            for (port, counters) in wire.model.counters().ports.into_iter().enumerate() {
+                let counters = serde_json::to_value(counters).expect("numbers under names");
+                ports.insert(wire.config.port_name(port), counters);
+            }
+            let segment = json!({ "kind": wire.config.kind, "ports": ports });
+            segments.insert(wire.config.name.clone(), segment);
+        }
+        json!({
+            "version": 1,
+            "epoch_ns": self.epoch_ns,
+            "virtual_ns": now.as_ns_ceil(),
+            "segments": segments,
+        })
+    }
+
+    /// Ends all captures at `end` and writes `counters.json`.
+    pub fn finish(self, end: Time) -> Result<(), CaptureError> {
+        let mut text =
+            serde_json::to_string_pretty(&self.counters(end)).expect("numbers under names");
+        text.push('\n');
+        for wire in self.wires {
+            wire.capture.finish(end)?;
+        }
+        std::fs::write(&self.counters, text)
+            .map_err(|source| CaptureError { path: self.counters, source })
+    }
+}
