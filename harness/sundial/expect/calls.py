@@ -17,7 +17,7 @@ from sundial.expect.tcp import segment_size, tcp_segments
 
 Protocol = Literal["sunrpc", "portmap", "raw"]
 Transport = Literal["udp", "tcp"]
-Procedure = Literal["null", "echo", "echo-string", "sink", "source", "getport"]
+Procedure = Literal["null", "echo", "echo_string", "sink", "source", "getport"]
 
 RAW_TCP_LEAST = 16
 """Raw TCP messages need their whole header, since a stream has no message ends."""
@@ -150,12 +150,12 @@ def sunrpc_messages(procedure: Procedure, size: int, credential: int = 0) -> tup
     arguments, results = {
         "null": (0, 0),
         "echo": (data, data),
-        "echo-string": (data, data),
+        "echo_string": (data, data),
         "sink": (data, 0),
         "source": (sunrpc.WORD, data),
     }.get(procedure, (-1, -1))
     if arguments < 0:
-        raise ValueError(f"procedure {procedure!r}: Sun RPC has null, echo, echo-string, sink, source")
+        raise ValueError(f"procedure {procedure!r}: Sun RPC has null, echo, echo_string, sink, source")
     return sunrpc.call_message(arguments, credential), sunrpc.reply_message(results)
 
 

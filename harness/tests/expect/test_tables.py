@@ -35,7 +35,7 @@ def test_empty_echo_is_44_and_28_bytes_of_message() -> None:
     [
         ("null", 0, 40, 24),
         ("echo", 5, 52, 36),
-        ("echo-string", 8, 52, 36),
+        ("echo_string", 8, 52, 36),
         ("sink", 100, 144, 24),
         ("source", 100, 44, 128),
     ],
