@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every error a user can meet, each with its exit status and a hint.
+
+    SundialError
+    |-- VerificationFailed   1    ran, and the capture is not what the protocol says
+    |-- BadInput             2    a file, option or value is wrong; nothing was started
+    |-- HostLacks            3    the host misses something; the hint mends it
+    |-- RunFailed            4    a guest, the fabric or a deadline ended the run
+    `-- Interrupted        130    the user stopped it
+
+Anything else that reaches the top is a bug of ours and shows its traceback.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+
+class SundialError(Exception):
+    """Root of the tree: one line for the user, an exit status and, where one is known, a hint."""
+
+    exit_code: int = 4
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def to_json(self) -> dict[str, object]:
+        """What goes into `run.json` and `--json` output."""
+        return {"error": type(self).__name__, "exit_code": self.exit_code, "message": self.message, "hint": self.hint}
+
+
+class VerificationFailed(SundialError):
+    """The run is complete and its capture does not match the expectations."""
+
+    exit_code = 1
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing wrong in what the user wrote; its text is one line.
+
+    `line` counts from 1; `field` is a dotted path such as `segments.lan.rate`.
+    """
+
+    what: str
+    allowed: str | None = None
+    file: str | None = None
+    line: int | None = None
+    field: str | None = None
+
+    def __str__(self) -> str:
+        place = self.file or ""
+        if self.file and self.line is not None:
+            place += f":{self.line}"
+        parts = [part for part in (place, self.field) if part]
+        text = ": ".join([*parts, self.what])
+        if self.allowed:
+            text += f"; allowed: {self.allowed}"
+        return " ".join(text.split())
+
+
+class BadInput(SundialError, ValueError):
+    """A file, option or value is wrong: `FILE:LINE: FIELD: what is wrong; allowed: ...`, one line a problem.
+
+    A ValueError too, so that a parser raising it inside a pydantic validator keeps its words.
+    """
+
+    exit_code = 2
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        allowed: str | None = None,
+        file: str | None = None,
+        line: int | None = None,
+        field: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        self.problems: tuple[Problem, ...] = (Problem(what, allowed, file, line, field),)
+        super().__init__(str(self.problems[0]), hint=hint)
+
+    @classmethod
+    def many(cls, problems: Sequence[Problem]) -> BadInput:
+        """One error for several problems, in the order given (at least one)."""
+        error = cls(problems[0].what)
+        error.problems = tuple(problems)
+        error.message = "\n".join(str(problem) for problem in problems)
+        error.args = (error.message,)
+        return error
+
+    def within(self, *, file: str | None = None, line: int | None = None, field: str | None = None) -> BadInput:
+        """The same error with its place filled in where it was not known."""
+        return BadInput.many(
+            [
+                replace(
+                    problem,
+                    file=problem.file if problem.file is not None else file,
+                    line=problem.line if problem.line is not None else line,
+                    field=problem.field if problem.field is not None else field,
+                )
+                for problem in self.problems
+            ]
+        )
+
+    def to_json(self) -> dict[str, object]:
+        listed = [
+            {"file": p.file, "line": p.line, "field": p.field, "what": p.what, "allowed": p.allowed}
+            for p in self.problems
+        ]
+        return {**super().to_json(), "problems": listed}
+
+
+class HostLacks(SundialError):
+    """The host misses something that is needed; `hint` is the line that mends it."""
+
+    exit_code = 3
+
+
+class RunFailed(SundialError):
+    """A run ended badly: what failed, on which machine (or `fabric`), and the last lines of its console."""
+
+    exit_code = 4
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        machine: str | None = None,
+        console_tail: Sequence[str] = (),
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message if machine is None else f"{machine}: {message}", hint=hint)
+        self.machine = machine
+        self.console_tail = tuple(console_tail)
+
+    def to_json(self) -> dict[str, object]:
+        return {**super().to_json(), "machine": self.machine, "console_tail": list(self.console_tail)}
+
+
+class Interrupted(SundialError):
+    """The user stopped the run (Ctrl-C, SIGTERM)."""
+
+    exit_code = 130
+
+    def __init__(self, message: str = "interrupted", *, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the shipped topologies and scenarios lie, and how a name or a path on the command line finds its file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from sundial.errors import BadInput
+from sundial.model.source import Source, read
+
+ROOT = Path(__file__).resolve().parents[3]
+"""The checkout."""
+
+Kind = Literal["topology", "scenario"]
+FOLDERS: dict[Kind, Path] = {"topology": ROOT / "topologies", "scenario": ROOT / "harness" / "scenarios"}
+
+
+def names(kind: Kind) -> list[str]:
+    """Names of the shipped files of one kind, sorted."""
+    return sorted(path.stem for path in FOLDERS[kind].glob("*.yaml"))
+
+
+def find(kind: Kind, reference: str) -> Source:
+    """Read a shipped file by name, or any file by path (anything with a slash or ending in .yaml). Raises BadInput."""
+    if "/" in reference or reference.endswith((".yaml", ".yml")):
+        return read(Path(reference), reference)
+    path = FOLDERS[kind] / f"{reference}.yaml"
+    if not path.is_file():
+        raise BadInput(f"there is no {kind} {reference!r}", allowed=", ".join([*names(kind), "or a path to a file"]))
+    return read(path, shown(path))
+
+
+def shown(path: Path) -> str:
+    """`path` as messages show it: relative to the working directory where it lies below it."""
+    here = Path.cwd()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)

@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Field types of topologies and scenarios: each knows how to parse, how to print, and what to tell an editor.
+
+A marker goes into `Annotated`: `rate: Annotated[int, In(RATE)]` is an int in base units, written `10 Mbit/s`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from ipaddress import AddressValueError, IPv4Interface, NetmaskValueError
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, core_schema
+
+from sundial import units
+from sundial.errors import BadInput
+
+NAME = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
+NAME_MOST = 32
+NAME_ALLOWED = f"up to {NAME_MOST} lower-case letters, digits and single hyphens, beginning with a letter"
+DEVICE_ALLOWED = "eth0 to eth7"
+PORT_ALLOWED = "MACHINE:INTERFACE, such as 'client:eth0'"
+MAC_ALLOWED = "a unicast MAC address, such as '02:00:00:00:00:01'"
+ADDRESS_ALLOWED = "an IPv4 host address with its prefix length from 8 to 30, such as '10.0.0.1/24'"
+NETEM_ALLOWED = "the words after 'netem' in a tc command line, such as 'delay 10ms loss 1%'"
+
+
+class Strict(BaseModel):
+    """Base of every model here: frozen, unknown fields refused, docstrings are the fields' descriptions."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, use_attribute_docstrings=True)
+
+
+def written(text: str) -> Any:
+    """A field's default as the user would write it; it goes through the field's own parser."""
+    return Field(default=text)
+
+
+class Marker:
+    """Base of the markers: a parser from what YAML gave, a printer back to YAML, and a JSON Schema."""
+
+    def parse(self, value: object) -> Any:
+        raise NotImplementedError
+
+    def show(self, value: Any) -> Any:
+        return value
+
+    def schema(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], CoreSchema]) -> CoreSchema:
+        printer = core_schema.plain_serializer_function_ser_schema(self.show)
+        return core_schema.no_info_plain_validator_function(self.parse, serialization=printer)
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return self.schema()
+
+
+@dataclass(frozen=True)
+class In(Marker):
+    """A quantity with its unit; the value is an int in base units."""
+
+    kind: units.Quantity
+
+    def parse(self, value: object) -> int:
+        return self.kind.parse(value)
+
+    def show(self, value: int) -> str:
+        return self.kind.show(value)
+
+    def schema(self) -> dict[str, Any]:
+        types: list[str] | str = ["string", "integer"] if self.kind.bare else "string"
+        return {"type": types, "pattern": self.kind.pattern, "x-allowed": self.kind.allowed}
+
+
+@dataclass(frozen=True)
+class Whole(Marker):
+    """A whole number from `least` to `most`."""
+
+    least: int
+    most: int
+
+    @property
+    def allowed(self) -> str:
+        return f"a whole number from {self.least} to {self.most}"
+
+    def parse(self, value: object) -> int:
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise BadInput(f"{value!r} is not a whole number", allowed=self.allowed)
+        if not self.least <= value <= self.most:
+            raise BadInput(f"{value} is out of range", allowed=self.allowed)
+        return value
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "integer", "minimum": self.least, "maximum": self.most, "x-allowed": self.allowed}
+
+
+@dataclass(frozen=True)
+class OneOrByPort(Marker):
+    """One quantity for every port, or a mapping from ports to quantities."""
+
+    kind: units.Quantity
+
+    def parse(self, value: object) -> int | dict[str, int]:
+        if not isinstance(value, dict):
+            return self.kind.parse(value)
+        amounts = {}
+        for port, amount in value.items():
+            PORT.parse(port)
+            try:
+                amounts[port] = self.kind.parse(amount)
+            except BadInput as error:
+                raise error.within(field=port) from error
+        return amounts
+
+    def show(self, value: int | dict[str, int]) -> str | dict[str, str]:
+        if isinstance(value, dict):
+            return {port: self.kind.show(amount) for port, amount in value.items()}
+        return self.kind.show(value)
+
+    def schema(self) -> dict[str, Any]:
+        one = In(self.kind).schema()
+        by_port = {"type": "object", "propertyNames": PORT.schema(), "additionalProperties": one}
+        return {"anyOf": [one, by_port], "x-allowed": f"{self.kind.allowed}, or one by port"}
+
+
+class Percent(Marker):
+    """A percentage with its sign; the value is a Decimal from 0 to 1."""
+
+    def parse(self, value: object) -> Any:
+        return units.parse_percent(value)
+
+    def show(self, value: Any) -> str:
+        return units.show_percent(value)
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "string", "pattern": units.PERCENT_PATTERN, "x-allowed": units.PERCENT_ALLOWED}
+
+
+class Mips(Marker):
+    """Million instructions a second, one of the powers of two that virtual time can give; the value is a Decimal."""
+
+    def parse(self, value: object) -> Any:
+        return units.parse_mips(value)
+
+    def show(self, value: Any) -> int | float:
+        return int(value) if value == int(value) else float(value)
+
+    def schema(self) -> dict[str, Any]:
+        return {"enum": [self.show(mips) for mips in units.MIPS_VALUES], "x-allowed": units.MIPS_ALLOWED}
+
+
+@dataclass(frozen=True)
+class Text(Marker):
+    """Text of a given form, at most `most` characters."""
+
+    pattern: re.Pattern[str]
+    allowed: str
+    most: int = 4096
+
+    def parse(self, value: object) -> str:
+        if not isinstance(value, str) or len(value) > self.most or not self.pattern.fullmatch(value):
+            raise BadInput(f"{value!r} is not allowed here", allowed=self.allowed)
+        return value
+
+    def schema(self) -> dict[str, Any]:
+        return {
+            "type": "string",
+            "pattern": f"^(?:{self.pattern.pattern})$",
+            "maxLength": self.most,
+            "x-allowed": self.allowed,
+        }
+
+
+class Flag(Marker):
+    """true or false, nothing that merely looks like it."""
+
+    def parse(self, value: object) -> bool:
+        if not isinstance(value, bool):
+            raise BadInput(f"{value!r} is neither true nor false", allowed="true, false")
+        return value
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "boolean", "x-allowed": "true, false"}
+
+
+class Address(Marker):
+    """An IPv4 host address with prefix length; the value is an IPv4Interface."""
+
+    def parse(self, value: object) -> IPv4Interface:
+        try:
+            if not isinstance(value, str) or "/" not in value:
+                raise AddressValueError
+            address = IPv4Interface(value)
+        except (AddressValueError, NetmaskValueError) as error:
+            raise BadInput(f"{value!r} is not an address", allowed=ADDRESS_ALLOWED) from error
+        network = address.network
+        if not 8 <= network.prefixlen <= 30 or address.ip in (network.network_address, network.broadcast_address):
+            raise BadInput(f"{value!r} is not a host's address", allowed=ADDRESS_ALLOWED)
+        if address.is_multicast or address.is_loopback or address.ip.packed[0] in (0, 255):
+            raise BadInput(f"{value!r} is not a host's address", allowed=ADDRESS_ALLOWED)
+        return address
+
+    def show(self, value: IPv4Interface) -> str:
+        return str(value)
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "string", "pattern": r"^[0-9.]+/[0-9]+$", "x-allowed": ADDRESS_ALLOWED}
+
+
+class Mac(Marker):
+    """A unicast MAC address, lower case."""
+
+    def parse(self, value: object) -> str:
+        if not isinstance(value, str) or not re.fullmatch(r"[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}", value):
+            raise BadInput(f"{value!r} is not a MAC address", allowed=MAC_ALLOWED)
+        if int(value[:2], 16) & 1 or int(value.replace(":", ""), 16) == 0:
+            raise BadInput(f"{value!r} is a group address or zero", allowed=MAC_ALLOWED)
+        return value.lower()
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "string", "pattern": "^[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}$", "x-allowed": MAC_ALLOWED}
+
+
+NAMED = Text(NAME, NAME_ALLOWED, NAME_MOST)
+DEVICE = Text(re.compile(r"eth[0-7]"), DEVICE_ALLOWED)
+PORT = Text(re.compile(rf"{NAME.pattern}:eth[0-7]"), PORT_ALLOWED, NAME_MOST + 5)
+PORT_OR_BOTH = Text(
+    re.compile(rf"both|{PORT.pattern.pattern}"), f"both, or the sending port: {PORT_ALLOWED}", PORT.most
+)
+NETEM = Text(re.compile(r"(?:[a-z0-9]+(?:[.][0-9]+)?[a-z%]*(?: +|$))*"), NETEM_ALLOWED, 256)
+PROSE = Text(re.compile(r"(?s).*\S.*"), "some text")

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From names on the command line to validated experiments, each ready to be planned.
+
+files -> scale -> vary -> --set -> validate -> cross-check -> resolve
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+
+from sundial.errors import BadInput
+from sundial.model import catalog
+from sundial.model.check import Finding, check_topology
+from sundial.model.experiment import Experiment, resolve_workloads
+from sundial.model.network import build_network
+from sundial.model.overrides import (
+    SET,
+    Override,
+    apply_scale,
+    apply_to_scenario,
+    apply_to_topology,
+    is_for_topology,
+    parse_override,
+    variants,
+)
+from sundial.model.scenario import SEED_MOST, Scenario
+from sundial.model.source import ModelT, Source, validate
+from sundial.model.topology import Clock, Topology
+
+
+def load_topology(reference: str, overrides: Sequence[str] = ()) -> Topology:
+    """A topology by name or path, with `KEY=VALUE` overrides. Raises BadInput."""
+    source = catalog.find("topology", reference)
+    parsed = [parse_override(text) for text in overrides]
+    for override in parsed:
+        if not is_for_topology(override):
+            allowed = "clock, defaults.*, machines.*, segments.*, mtu"
+            raise BadInput("is no field of a topology", file=SET, field=override.key, allowed=allowed)
+    apply_to_topology(source, parsed)
+    return _topology(source)
+
+
+def load_experiments(
+    scenario: str,
+    *,
+    topology: str | None = None,
+    overrides: Sequence[str] = (),
+    scale: str | None = None,
+    seed: int | None = None,
+    clock: Clock | None = None,
+) -> list[Experiment]:
+    """The runs that a scenario asks for: one, or one for each entry of its `vary`.
+
+    Options win over `--set`, which wins over the files. Raises BadInput.
+    """
+    written = catalog.find("scenario", scenario)
+    parsed = [parse_override(text) for text in overrides]
+    topology = topology or _choice(parsed, "topology")
+    scale = scale or _choice(parsed, "scale")
+    parsed = [override for override in parsed if override.key not in ("topology", "scale")]
+    scale = apply_scale(written, scale)
+    reference = topology or _default_topology(written)
+    wires = catalog.find("topology", reference)
+    experiments = []
+    for changes in variants(written, parsed):
+        experiments.append(
+            _experiment(copy.deepcopy(written), copy.deepcopy(wires), changes, parsed, scale, seed, clock)
+        )
+    return experiments
+
+
+def _experiment(
+    written: Source,
+    wires: Source,
+    changes: Sequence[Override],
+    overrides: Sequence[Override],
+    scale: str | None,
+    seed: int | None,
+    clock: Clock | None,
+) -> Experiment:
+    for override in [*changes, *overrides]:
+        if override.key == "seed":
+            written.put(("seed",), override.value, override.origin)
+        elif is_for_topology(override):
+            apply_to_topology(wires, [override])
+        else:
+            apply_to_scenario(written, [override])
+    written.data["topology"] = wires.name
+    topology = _topology(wires)
+    scenario = _named(written, Scenario)
+    if seed is not None and not 0 <= seed <= SEED_MOST:
+        raise BadInput(f"{seed} is out of range", field="seed", allowed=f"a whole number from 0 to {SEED_MOST}")
+    network = build_network(topology)
+    workloads, findings = resolve_workloads(scenario, network)
+    _refuse(written, findings)
+    return Experiment(
+        scenario=scenario.model_copy(update={"workloads": workloads}),
+        topology=topology,
+        network=network,
+        seed=scenario.seed if seed is None else seed,
+        clock=clock or topology.clock,
+        scale=scale,
+        variant=", ".join(f"{override.key}={override.value}" for override in changes),
+    )
+
+
+def _topology(source: Source) -> Topology:
+    topology = _named(source, Topology)
+    _refuse(source, check_topology(topology))
+    return topology
+
+
+def _refuse(source: Source, findings: Sequence[Finding]) -> None:
+    problems = [source.problem(found.path, found.what, found.allowed) for found in findings]
+    if problems:
+        raise BadInput.many(sorted(problems, key=lambda problem: problem.line or 0))
+
+
+def _named(source: Source, model: type[ModelT]) -> ModelT:
+    if source.data.get("name", source.name) != source.name:
+        problem = source.problem(("name",), f"{source.data['name']!r} is not the file's name", source.name)
+        raise BadInput.many([problem])
+    source.data["name"] = source.name
+    return validate(source, model)
+
+
+def _choice(overrides: Sequence[Override], key: str) -> str | None:
+    for override in reversed(overrides):
+        if override.key == key:
+            return str(override.value)
+    return None
+
+
+def _default_topology(scenario: Source) -> str:
+    reference = scenario.data.get("topology")
+    if not isinstance(reference, str):
+        problem = scenario.problem(("topology",), "topology is missing", ", ".join(catalog.names("topology")))
+        raise BadInput.many([problem])
+    return reference

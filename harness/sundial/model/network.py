@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A topology with everything derived: defaults applied, MAC addresses made, ports joined, who reaches whom.
+
+Order is meaning here: machines, interfaces and ports keep the order of the file, and the fabric counts them so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from ipaddress import IPv4Interface
+from typing import Literal
+
+import networkx as nx
+
+from sundial.model.topology import Clock, Machine, Segment, Topology
+
+MAC_PREFIX = "02:53:44:00"
+"""Locally administered, unicast; `SD` in the middle."""
+
+
+@dataclass(frozen=True)
+class Nic:
+    """One interface: its place (`machine`, `index`), what the guest configures, and the port it is plugged into."""
+
+    machine: str
+    device: str
+    index: int
+    mac: str
+    address: IPv4Interface | None
+    mtu: int
+    offloads: bool
+    static_arp: bool
+    netem: str
+    segment: str
+    port: int
+
+    @property
+    def end(self) -> str:
+        """As written in a segment's ports and shown in captures."""
+        return f"{self.machine}:{self.device}"
+
+
+@dataclass(frozen=True)
+class Node:
+    """One machine with its defaults applied; `index` is its place in the topology."""
+
+    name: str
+    index: int
+    role: Literal["host", "bridge"]
+    image: str
+    mips: Decimal
+    memory: int
+    nics: tuple[Nic, ...]
+
+
+@dataclass(frozen=True)
+class Network:
+    """The whole topology, resolved."""
+
+    name: str
+    clock: Clock
+    nodes: tuple[Node, ...]
+    segments: dict[str, Segment]
+    domains: dict[str, int]
+    """Segments by name to their broadcast domain: bridges join segments into one."""
+
+    def node(self, name: str) -> Node:
+        """The machine called `name` (KeyError if there is none)."""
+        return {node.name: node for node in self.nodes}[name]
+
+    def nics(self) -> list[Nic]:
+        """Every interface, by machine, then by index."""
+        return [nic for node in self.nodes for nic in node.nics]
+
+    def nic(self, end: str) -> Nic:
+        """The interface at `MACHINE:INTERFACE` (KeyError if there is none)."""
+        return {nic.end: nic for nic in self.nics()}[end]
+
+    def neighbours(self, nic: Nic) -> list[Nic]:
+        """The other addressed interfaces that frames from `nic` can reach."""
+        domain = self.domains[nic.segment]
+        return [
+            other
+            for other in self.nics()
+            if other != nic and other.address is not None and self.domains[other.segment] == domain
+        ]
+
+    def route(self, client: str, server: str) -> tuple[Nic, Nic] | None:
+        """The first pair of interfaces in one broadcast domain, the server's first interface preferred."""
+        for far in self.node(server).nics:
+            for near in self.node(client).nics:
+                if near.address and far.address and self.domains[near.segment] == self.domains[far.segment]:
+                    return near, far
+        return None
+
+
+def build_network(topology: Topology) -> Network:
+    """Derive everything from a topology that `check.check_topology` found sound."""
+    plugged = {
+        end: (name, index) for name, segment in topology.segments.items() for index, end in enumerate(segment.ports)
+    }
+    nodes = tuple(
+        _node(topology, name, index, machine, plugged)
+        for index, (name, machine) in enumerate(topology.machines.items())
+    )
+    return Network(topology.name, topology.clock, nodes, dict(topology.segments), broadcast_domains(topology))
+
+
+def broadcast_domains(topology: Topology) -> dict[str, int]:
+    """Segments by name to the number of their broadcast domain, numbered in the order of the file."""
+    graph = nx.Graph()
+    graph.add_nodes_from(topology.segments)
+    bridges = {name for name, machine in topology.machines.items() if machine.role == "bridge"}
+    for name, segment in topology.segments.items():
+        for end in segment.ports:
+            machine = end.partition(":")[0]
+            if machine in bridges:
+                graph.add_edge(name, f"bridge {machine}")
+    domains: dict[str, int] = {}
+    for name in topology.segments:
+        if name not in domains:
+            number = len(set(domains.values()))
+            reached = nx.node_connected_component(graph, name)
+            domains.update({segment: number for segment in topology.segments if segment in reached})
+    return domains
+
+
+def derived_mac(machine: int, nic: int) -> str:
+    """The MAC address of interface `nic` of the machine at place `machine`, both counted from 0."""
+    return f"{MAC_PREFIX}:{nic:02x}:{machine + 1:02x}"
+
+
+def _node(topology: Topology, name: str, index: int, machine: Machine, plugged: dict[str, tuple[str, int]]) -> Node:
+    defaults = topology.defaults
+    nics = []
+    for number, device in enumerate(sorted(machine.interfaces)):
+        interface = machine.interfaces[device]
+        segment, port = plugged[f"{name}:{device}"]
+        nics.append(
+            Nic(
+                machine=name,
+                device=device,
+                index=number,
+                mac=interface.mac or derived_mac(index, number),
+                address=interface.address,
+                mtu=defaults.mtu if interface.mtu is None else interface.mtu,
+                offloads=defaults.offloads if interface.offloads is None else interface.offloads,
+                static_arp=defaults.static_arp if interface.static_arp is None else interface.static_arp,
+                netem=interface.netem or "",
+                segment=segment,
+                port=port,
+            )
+        )
+    return Node(
+        name=name,
+        index=index,
+        role=machine.role,
+        image=machine.image or defaults.image,
+        mips=machine.mips or defaults.mips,
+        memory=machine.memory or defaults.memory,
+        nics=tuple(nics),
+    )

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`--set KEY=VALUE`, `scale:` and `vary:`: changes to what the files say, made before anything is validated.
+
+A changed value keeps where it came from, so a wrong one is reported against `--set` (or the line in `scale:`), with the
+key that the user wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from sundial.errors import BadInput
+from sundial.model.scenario import Scale, Scenario, Workload
+from sundial.model.source import FieldPath, Origin, Source, load_yaml, plain_scalar
+from sundial.model.topology import Topology
+
+SET = "--set"
+CHOICES = ("topology", "scale", "clock", "seed")
+"""Keys that are options of the command line too."""
+
+_WORKLOADS: dict[str, frozenset[str]] = {
+    get_args(model.model_fields["app"].annotation)[0]: frozenset(model.model_fields)
+    for model in get_args(get_args(Workload)[0])
+}
+_WORKLOAD_FIELDS = frozenset.union(*_WORKLOADS.values()) - {"app"}
+_TOPOLOGY_FIELDS = frozenset(Topology.model_fields) - {"name", "description"}
+_SCENARIO_FIELDS = frozenset(Scenario.model_fields) - {"name", "description", "scale", "vary", *CHOICES}
+
+
+@dataclass(frozen=True)
+class Override:
+    """One change: a key as the user wrote it, its value as plain data, and where it was written."""
+
+    key: str
+    value: Any
+    origin: Origin
+
+    @property
+    def path(self) -> FieldPath:
+        return tuple(self.key.split("."))
+
+
+def parse_override(text: str) -> Override:
+    """`KEY=VALUE` from the command line; the value is one YAML value. Raises BadInput."""
+    key, equals, value = text.partition("=")
+    key = key.strip()
+    origin = Origin(SET, None, key)
+    if not equals or not key or not value.strip():
+        raise BadInput(f"{text!r} is not understood", file=SET, allowed="KEY=VALUE, such as sizes=16:8192:16")
+    node = load_yaml(value, SET)
+    if isinstance(node, dict | list):
+        return Override(key, _plain(node, origin), origin)
+    if node is None:
+        raise BadInput("has no value", file=SET, field=key)
+    return Override(key, plain_scalar(node, origin), origin)
+
+
+def is_for_topology(override: Override) -> bool:
+    """Whether the key names something in the topology."""
+    return override.path[0] in _TOPOLOGY_FIELDS or override.key == "mtu"
+
+
+def apply_to_topology(topology: Source, overrides: Iterable[Override]) -> None:
+    """Change the topology's data; `mtu` reaches every interface. Raises BadInput."""
+    for override in overrides:
+        if override.key == "mtu":
+            _set_mtu(topology, override)
+        else:
+            _refuse_new_names(topology, override)
+            topology.put(override.path, override.value, override.origin)
+
+
+def apply_to_scenario(scenario: Source, overrides: Iterable[Override]) -> None:
+    """Change the scenario's data; a workload's field without a path reaches every workload that has it.
+
+    Raises BadInput.
+    """
+    for override in overrides:
+        path = override.path
+        if path[0] in _SCENARIO_FIELDS:
+            scenario.put(_numbered(path), override.value, override.origin)
+        elif path[0] in _WORKLOAD_FIELDS:
+            _set_in_workloads(scenario, path, override)
+        else:
+            known = sorted({*_SCENARIO_FIELDS, *_WORKLOAD_FIELDS, *_TOPOLOGY_FIELDS, *CHOICES, "mtu"})
+            raise BadInput("unknown key", file=SET, field=override.key, allowed=", ".join(known))
+
+
+def apply_scale(scenario: Source, wanted: str | None) -> str | None:
+    """Put the fields of one scale into the workloads (and `deadline` into the scenario); answers its name.
+
+    Malformed scales are left to the validation of the whole. Raises BadInput for a scale that the scenario lacks.
+    """
+    scales = scenario.data.get("scale")
+    if not isinstance(scales, dict) or not scales:
+        if wanted is not None:
+            raise BadInput(f"scenario {scenario.name!r} has no scales", field="scale", allowed="leave it out")
+        return None
+    name = scenario.data.get("default_scale") if wanted is None else wanted
+    if name not in scales:
+        if wanted is None:
+            problem = scenario.problem(("scale",), "default_scale is missing or names none of them", ", ".join(scales))
+            raise BadInput.many([problem])
+        raise BadInput(f"there is no scale {name!r}", field="scale", allowed=", ".join(scales))
+    name = str(name)
+    chosen = scales[name]
+    for field in chosen if isinstance(chosen, dict) else {}:
+        if field in Scale.model_fields:
+            origin = scenario.origin(("scale", name, field))
+            if field in Scenario.model_fields:
+                scenario.put((field,), chosen[field], origin)
+            else:
+                _set_in_workloads(scenario, (field,), Override(field, chosen[field], origin))
+    return name
+
+
+def variants(scenario: Source, overrides: Iterable[Override]) -> list[list[Override]]:
+    """The runs that `vary:` asks for, each as overrides; one without any where it asks for none.
+
+    A key that the command line sets is no longer varied. Raises BadInput.
+    """
+    listed = scenario.data.get("vary", [])
+    fixed = {override.key for override in overrides}
+    if not isinstance(listed, list) or not all(isinstance(entry, dict) for entry in listed):
+        raise BadInput.many([scenario.problem(("vary",), "is not a list of mappings", "- {KEY: VALUE, ...}")])
+    runs: list[list[Override]] = []
+    for number, entry in enumerate(listed):
+        run = [
+            Override(str(key), value, scenario.origin(("vary", number, key)))
+            for key, value in entry.items()
+            if key not in fixed
+        ]
+        for override in run:
+            if override.key in CHOICES:
+                raise BadInput.many([scenario.problem(("vary", number, override.key), "cannot be varied")])
+        if [(o.key, o.value) for o in run] not in [[(o.key, o.value) for o in known] for known in runs]:
+            runs.append(run)
+    return runs or [[]]
+
+
+def _plain(node: Any, origin: Origin) -> Any:
+    if isinstance(node, dict):
+        return {str(key) if isinstance(key, str) else key: _plain(value, origin) for key, value in node.items()}
+    if isinstance(node, list):
+        return [_plain(value, origin) for value in node]
+    return plain_scalar(node, origin)
+
+
+def _numbered(path: FieldPath) -> FieldPath:
+    return tuple(int(part) if isinstance(part, str) and part.isdecimal() else part for part in path)
+
+
+def _refuse_new_names(topology: Source, override: Override) -> None:
+    """`machines.NAME...` and `segments.NAME...` change what is there; a mistyped name must not make a new one."""
+    path = override.path
+    parts = topology.data.get(str(path[0]))
+    if path[0] in ("machines", "segments") and len(path) > 1 and isinstance(parts, dict) and path[1] not in parts:
+        raise BadInput(
+            f"there is no {str(path[0])[:-1]} {path[1]!r} in topology {topology.name!r}",
+            file=override.origin.file,
+            line=override.origin.line,
+            field=override.key,
+            allowed=", ".join(str(name) for name in parts),
+        )
+
+
+def _set_mtu(topology: Source, override: Override) -> None:
+    topology.put(("defaults", "mtu"), override.value, override.origin)
+    machines = topology.data.get("machines")
+    for machine in machines.values() if isinstance(machines, dict) else []:
+        interfaces = machine.get("interfaces") if isinstance(machine, dict) else None
+        for interface in interfaces.values() if isinstance(interfaces, dict) else []:
+            if isinstance(interface, dict):
+                interface.pop("mtu", None)
+
+
+def _set_in_workloads(scenario: Source, path: FieldPath, override: Override) -> None:
+    reached = False
+    workloads = scenario.data.get("workloads")
+    for number, workload in enumerate(workloads if isinstance(workloads, list) else []):
+        if isinstance(workload, dict) and path[0] in _WORKLOADS.get(str(workload.get("app")), ()):
+            scenario.put(("workloads", number, *path), override.value, override.origin)
+            reached = True
+    if not reached and override.origin.file == SET:
+        raise BadInput(f"no workload of scenario {scenario.name!r} has this field", file=SET, field=override.key)

@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One YAML file with the line of every field, and the way from a model's complaint back to that line.
+
+`read` refuses what is not YAML 1.2, duplicate keys and anything but plain mappings, lists and scalars. `validate` turns
+plain data into a model or raises BadInput with every problem in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedMap, CommentedSeq
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+from sundial.errors import BadInput, Problem
+
+FieldPath = tuple[str | int, ...]
+ModelT = TypeVar("ModelT", bound=BaseModel)
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a value was written; `label` replaces the field's path where the user called it otherwise."""
+
+    file: str
+    line: int | None
+    label: str | None = None
+
+
+@dataclass
+class Source:
+    """Plain data and where each part of it came from."""
+
+    name: str
+    file: str
+    data: dict[str, Any]
+    origins: dict[FieldPath, Origin] = field(default_factory=dict)
+
+    def origin(self, path: FieldPath) -> Origin:
+        """Of the value at `path`, or of the nearest part above it."""
+        for length in range(len(path), -1, -1):
+            if path[:length] in self.origins:
+                return self.origins[path[:length]]
+        return Origin(self.file, None)
+
+    def problem(self, path: FieldPath, what: str, allowed: str | None = None) -> Problem:
+        """A problem at `path`, with its file and line."""
+        origin = self.origin(path)
+        return Problem(what, allowed, origin.file, origin.line, origin.label or dotted(path) or None)
+
+    def put(self, path: FieldPath, value: Any, origin: Origin) -> None:
+        """Write `value` at `path`, making mappings on the way.
+
+        Raises BadInput where the path goes through something that is no mapping or list.
+        """
+        node: Any = self.data
+        for position, key in enumerate(path[:-1]):
+            if isinstance(node, list):
+                node = node[_index(node, key, origin, path)]
+            elif isinstance(node, dict):
+                node = node.setdefault(key, {})
+            else:
+                raise _no_such(path[: position + 1], origin)
+        last = path[-1]
+        if isinstance(node, list):
+            node[_index(node, last, origin, path)] = value
+        elif isinstance(node, dict):
+            node[last] = value
+        else:
+            raise _no_such(path, origin)
+        for stale in [key for key in self.origins if key[: len(path)] == path]:
+            del self.origins[stale]
+        self.origins[path] = origin
+
+
+def dotted(path: Sequence[str | int]) -> str:
+    """A path as the user writes it."""
+    return ".".join(str(part) for part in path)
+
+
+def read(path: Path, shown: str) -> Source:
+    """The YAML file at `path`, called `shown` in messages. Raises BadInput."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise BadInput("no such file", file=shown) from error
+    except UnicodeDecodeError as error:
+        raise BadInput("is not text in UTF-8", file=shown) from error
+    except OSError as error:
+        raise BadInput(f"cannot be read: {error.strerror}", file=shown) from error
+    return parse(text, path.stem, shown)
+
+
+def parse(text: str, name: str, shown: str) -> Source:
+    """Plain data from YAML text. Raises BadInput."""
+    document = load_yaml(text, shown)
+    if not isinstance(document, CommentedMap):
+        raise BadInput("is not a mapping of fields", file=shown, line=1, allowed="'field: value' lines")
+    source = Source(name, shown, {})
+    source.origins[()] = Origin(shown, 1)
+    source.data = _plain(document, (), source)
+    return source
+
+
+def load_yaml(text: str, shown: str) -> Any:
+    """What ruamel.yaml makes of `text` (YAML 1.2, duplicate keys refused). Raises BadInput."""
+    try:
+        return YAML(typ="rt", pure=True).load(text)
+    except MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        what = (error.problem or error.context or "").splitlines()[0]
+        raise BadInput(f"is not YAML: {what}", file=shown, line=mark.line + 1 if mark else None) from error
+    except (YAMLError, ValueError) as error:
+        raise BadInput(f"is not YAML: {str(error).splitlines()[0]}", file=shown) from error
+
+
+def validate(source: Source, model: type[ModelT]) -> ModelT:
+    """`source` as `model`. Raises BadInput with every problem, in the order of the file."""
+    try:
+        return model.model_validate(source.data)
+    except ValidationError as error:
+        schema = model.model_json_schema()
+        problems = [problem for detail in error.errors() for problem in _problems(source, schema, detail)]
+        raise BadInput.many(sorted(problems, key=lambda problem: problem.line or 0)) from error
+
+
+def _plain(node: Any, path: FieldPath, source: Source) -> Any:
+    if isinstance(node, CommentedMap):
+        result: dict[Any, Any] = {}
+        for key, value in node.items():
+            if not isinstance(key, str | int):
+                raise BadInput(f"{key!r} cannot be a field's name", file=source.file, line=node.lc.line + 1)
+            name: str | int = int(key) if isinstance(key, int) else str(key)
+            line = node.lc.data[key][0] if key in node.lc.data else node.lc.line
+            source.origins[(*path, name)] = Origin(source.file, line + 1)
+            result[name] = _plain(value, (*path, name), source)
+        return result
+    if isinstance(node, CommentedSeq):
+        items = []
+        for number, value in enumerate(node):
+            line = node.lc.data[number][0] if number in node.lc.data else node.lc.line
+            source.origins[(*path, number)] = Origin(source.file, line + 1)
+            items.append(_plain(value, (*path, number), source))
+        return items
+    return plain_scalar(node, source.origin(path))
+
+
+def plain_scalar(node: Any, origin: Origin) -> Any:
+    """A scalar as a built-in type; fractions become Decimal. Raises BadInput for tags and dates."""
+    if node is None or isinstance(node, bool):
+        return node
+    if isinstance(node, int):
+        return bool(node) if type(node).__name__ == "ScalarBoolean" else int(node)
+    if isinstance(node, float):
+        return Decimal(repr(float(node)))
+    if isinstance(node, str):
+        return str(node)
+    raise BadInput(
+        f"{str(node)!r} is no plain value", file=origin.file, line=origin.line, allowed="text, numbers, true, false"
+    )
+
+
+def _index(node: list[Any], key: str | int, origin: Origin, path: FieldPath) -> int:
+    text = str(key)
+    if not text.isdigit() or int(text) >= len(node):
+        raise BadInput(
+            f"{text!r} is not an element of {dotted(path)}", file=origin.file, allowed=f"0 to {len(node) - 1}"
+        )
+    return int(text)
+
+
+def _no_such(path: FieldPath, origin: Origin) -> BadInput:
+    return BadInput("has no fields inside", file=origin.file, field=origin.label or dotted(path))
+
+
+def _problems(source: Source, schema: dict[str, Any], detail: ErrorDetails) -> list[Problem]:
+    path = _real_path(source.data, detail["loc"])
+    kind, context = detail["type"], detail.get("ctx", {})
+    cause = context.get("error")
+    if isinstance(cause, BadInput):
+        return [
+            source.problem((*path, problem.field) if problem.field else path, problem.what, problem.allowed)
+            for problem in cause.problems
+        ]
+    spec = _spec(schema, source.data, path if kind != "extra_forbidden" else path[:-1])
+    if kind == "extra_forbidden":
+        return [source.problem(path, "unknown field", ", ".join(spec.get("properties", {})))]
+    if kind == "missing":
+        return [source.problem(path[:-1], f"{path[-1]} is missing", _allowed(spec))]
+    if kind in ("union_tag_invalid", "union_tag_not_found"):
+        name = str(context["discriminator"]).strip("'")
+        tags = str(context.get("expected_tags") or ", ".join(spec.get("discriminator", {}).get("mapping", {})))
+        if kind == "union_tag_not_found":
+            return [source.problem(path, f"{name} is missing", tags.replace("'", ""))]
+        return [source.problem((*path, name), f"{context['tag']!r} is not known", tags.replace("'", ""))]
+    if kind == "literal_error":
+        expected = str(context["expected"]).replace("'", "").replace(" or ", ", ")
+        return [source.problem(path, f"{detail['input']!r} is not known", expected)]
+    if kind in ("model_type", "model_attributes_type", "dict_type"):
+        return [source.problem(path, "is not a mapping of fields", ", ".join(spec.get("properties", {})) or None)]
+    if kind in ("list_type", "tuple_type"):
+        return [source.problem(path, "is not a list", _allowed(spec))]
+    if kind == "too_short":
+        return [source.problem(path, f"has {context['actual_length']} entries", f"{context['min_length']} or more")]
+    if kind == "too_long":
+        return [source.problem(path, "has too many entries", f"{context['max_length']} at most")]
+    return [source.problem(path, detail["msg"], _allowed(spec))]
+
+
+def _real_path(data: Any, loc: Sequence[str | int]) -> FieldPath:
+    """`loc` without what pydantic adds to it (union tags, `[key]`): only steps that exist, and a last missing field."""
+    path: list[str | int] = []
+    node: Any = data
+    for position, step in enumerate(loc):
+        if _holds(node, step):
+            node = node[step]
+            path.append(step)
+        elif position == len(loc) - 1 and isinstance(node, dict) and step != "[key]":
+            path.append(step)
+    return tuple(path)
+
+
+def _holds(node: Any, step: str | int) -> bool:
+    if isinstance(node, list):
+        return isinstance(step, int) and step < len(node)
+    return isinstance(node, dict) and step in node
+
+
+def _spec(schema: dict[str, Any], data: Any, path: FieldPath) -> dict[str, Any]:
+    """The part of a JSON Schema that describes the value at `path` of `data`."""
+    node = _deref(schema, schema, data)
+    for step in path:
+        inside = data[step] if _holds(data, step) else None
+        if step in node.get("properties", {}):
+            node = node["properties"][step]
+        elif "items" in node and isinstance(step, int):
+            node = node["items"]
+        elif isinstance(node.get("additionalProperties"), dict):
+            node = node["additionalProperties"]
+        elif node.get("patternProperties"):
+            node = next(iter(node["patternProperties"].values()))
+        else:
+            return {}
+        node = _deref(schema, node, inside)
+        data = inside
+    return node
+
+
+def _deref(schema: dict[str, Any], node: dict[str, Any], data: Any) -> dict[str, Any]:
+    while True:
+        if "$ref" in node:
+            node = schema["$defs"][node["$ref"].rpartition("/")[2]]
+        elif "discriminator" in node:
+            rule = node["discriminator"]
+            tag = data.get(rule["propertyName"]) if isinstance(data, dict) else None
+            if tag not in rule["mapping"]:
+                return node
+            node = schema["$defs"][rule["mapping"][tag].rpartition("/")[2]]
+        elif "anyOf" in node and "x-allowed" not in node:
+            node = next(choice for choice in node["anyOf"] if choice.get("type") != "null")
+        else:
+            return node
+
+
+def _allowed(spec: dict[str, Any]) -> str | None:
+    if "x-allowed" in spec:
+        return str(spec["x-allowed"])
+    if "enum" in spec:
+        return ", ".join(str(value) for value in spec["enum"])
+    if "const" in spec:
+        return str(spec["const"])
+    return None
