@@ -6,6 +6,7 @@ mod config;
 mod control_frame;
 mod event;
 pub mod shm;
+pub mod virtual_clock;
 mod wires;
 
 pub use capture::{Capture, CaptureError, EPOCH_NS};

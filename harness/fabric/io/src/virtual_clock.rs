@@ -5,14 +5,12 @@
 //! before the safe time, in order of (time, models first, machine, sequence). See `harness/clock/README.md`.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::path::Path;
+use std::path::PathBuf;
 
-use sundial_core::{Frame, MAX_FRAME_BYTES, Output, Segment, Span, Time};
+use sundial_core::{Frame, MAX_FRAME_BYTES, Output, Span, Time};
 
-use crate::capture::{Capture, CaptureError};
-use crate::config::{Config, ConfigError, WhenFull};
-use crate::control_frame::{Control, parse_control};
-use crate::shm::{Aborted, NEVER, Promise, SharedRun};
+use crate::shm::{Aborted, NEVER, NICS, Promise, SharedRun};
+use crate::{CaptureError, Config, ControlFrame, RunEnd, WhenFull, Wires};
 
 /// A ring's slots hold more than the longest frame, so that a longer one is seen (cut off), refused and counted.
 const SLOT_FRAME_BYTES: usize = MAX_FRAME_BYTES + 256;
@@ -30,33 +28,21 @@ pub enum VirtualError {
     #[error(transparent)]
     Capture(#[from] CaptureError),
     /// The shared memory could not be made.
-    #[error("cannot make the shared memory {path}: {source}")]
+    #[error("cannot make the shared memory {}: {source}", path.display())]
     Shm {
         /// Its path.
-        path: String,
+        path: PathBuf,
         /// Why.
         source: std::io::Error,
     },
-    /// The linger is too short for the wires.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
 }
 
-/// What a driver tells the world while it runs.
+/// What the driver tells the world, and is told by it, between two rounds of work.
 pub trait Observer {
     /// A machine said that its job is done.
     fn done(&mut self, machine: usize, status: u8, at: Time);
-    /// Called now and then between two pieces of work; `true`: end the run now.
-    fn stop(&mut self, segments: &[Attached]) -> bool;
-}
-
-/// A segment, what is plugged into it, and its capture.
-pub struct Attached {
-    /// The wire model.
-    pub model: Box<dyn Segment + Send>,
-    /// (machine, nic) of each port.
-    pub stations: Vec<(usize, usize)>,
-    capture: Capture,
+    /// Looks at `wires` if somebody wants to know; `true`: end the run now.
+    fn look(&mut self, wires: &Wires, reached: Time) -> bool;
 }
 
 /// What the fabric holds for one machine between two rounds.
@@ -72,16 +58,16 @@ struct Machine {
 /// A run in virtual time.
 pub struct VirtualRun {
     shm: SharedRun,
-    segments: Vec<Attached>,
-    /// (segment, port) of each machine's interfaces.
-    plugs: Vec<Vec<Option<(usize, usize)>>>,
+    wires: Wires,
+    /// (machine, nic) of each segment's ports.
+    stations: Vec<Vec<(usize, usize)>>,
     machines: Vec<Machine>,
     /// Frames taken and not worked in: (time, machine, sequence).
     pending: BTreeMap<(u64, usize, u64), (usize, Frame)>,
     frames: u64,
-    waiting_for: Vec<bool>,
-    linger_ns: u64,
+    run_end: RunEnd,
     end_ns: u64,
+    reached_ns: u64,
 }
 
 enum Step {
@@ -91,55 +77,48 @@ enum Step {
 }
 
 impl VirtualRun {
-    /// Makes the shared memory, the models and the captures. `spins`: pauses before a wait goes to sleep.
-    pub fn new(config: &Config, shm_path: &Path, epoch_ns: u64, spins: u32) -> Result<Self, VirtualError> {
-        let mut plugs: Vec<Vec<Option<(usize, usize)>>> =
-            config.machines.iter().map(|machine| vec![None; machine.nics]).collect();
+    /// Makes the shared memory of `config`. `spins`: pauses before a wait goes to sleep.
+    pub fn new(config: &Config, wires: Wires, spins: u32) -> Result<Self, VirtualError> {
+        let path = config.shm.clone().expect("checked: a virtual run has shm");
         let mut adapters: Vec<Vec<u32>> = config.machines.iter().map(|machine| vec![0; machine.nics]).collect();
-        let mut segments = Vec::new();
-        for (index, segment) in config.segments.iter().enumerate() {
-            let mut stations = Vec::new();
-            for (port, plug) in segment.ports.iter().enumerate() {
-                plugs[plug.machine][plug.nic] = Some((index, port));
-                stations.push((plug.machine, plug.nic));
+        let mut stations = Vec::new();
+        for segment in &config.segments {
+            for port in &segment.ports {
                 if segment.when_full == WhenFull::Stop {
-                    adapters[plug.machine][plug.nic] = segment.ring_frames as u32;
+                    adapters[port.machine][port.nic] = segment.ring_frames as u32;
                 }
             }
-            let capture = Capture::create(&config.capture_dir, segment, epoch_ns)?;
-            segments.push(Attached { model: segment.build(config.seed), stations, capture });
+            stations.push(segment.ports.iter().map(|port| (port.machine, port.nic)).collect());
         }
-        let distances = distances(&segments, config.machines.len());
+        let distances = distances(&wires, &stations, config.machines.len());
         let farthest = distances.iter().flatten().copied().max().unwrap_or(0);
-        let mut waiting_for = vec![false; config.machines.len()];
-        for &machine in &config.done_machines {
-            waiting_for[machine] = true;
-        }
-        let mut shm = SharedRun::create(shm_path, config.machines.len(), SLOT_FRAME_BYTES, spins)
-            .map_err(|source| VirtualError::Shm { path: shm_path.display().to_string(), source })?;
+        let mut shm = SharedRun::create(&path, config.machines.len(), SLOT_FRAME_BYTES, spins)
+            .map_err(|source| VirtualError::Shm { path, source })?;
         shm.set_constants(&distances, &adapters);
+        let machines = config
+            .machines
+            .iter()
+            .map(|_| Machine { pushed_ns: NEVER, pushed_done_ns: NEVER, ..Machine::default() })
+            .collect();
+        // Nobody may have passed the end when it becomes known.
+        let linger = config.linger.max(Span::from_ns(2 * farthest));
         Ok(Self {
             shm,
-            segments,
-            plugs,
-            machines: config
-                .machines
-                .iter()
-                .map(|_| Machine { pushed_ns: NEVER, pushed_done_ns: NEVER, ..Machine::default() })
-                .collect(),
+            wires,
+            stations,
+            machines,
             pending: BTreeMap::new(),
             frames: 0,
-            waiting_for,
-            // Nobody may have passed the end when it becomes known.
-            linger_ns: config.linger.as_ns_floor().max(2 * farthest),
+            run_end: RunEnd::new(&Config { linger, ..config.clone() }),
             end_ns: NEVER,
+            reached_ns: 0,
         })
     }
 
-    /// Runs until every machine has reached the end; returns the end in ns since zero.
-    pub fn run(&mut self, observer: &mut impl Observer) -> Result<u64, VirtualError> {
+    /// Runs until every machine has reached the end; returns the end.
+    pub fn run(&mut self, observer: &mut impl Observer) -> Result<Time, VirtualError> {
         loop {
-            if observer.stop(&self.segments) {
+            if observer.look(&self.wires, Time::from_ns(self.reached_ns)) {
                 self.shm.abort();
                 return Err(Aborted.into());
             }
@@ -148,29 +127,27 @@ impl VirtualRun {
                 Step::Sleep => self.shm.sleep()?,
                 Step::Finished => {
                     self.work(NEVER, observer)?;
-                    return Ok(self.end_ns);
+                    return Ok(Time::from_ns(self.end_ns));
                 }
             }
         }
     }
 
-    /// Ends the captures at `end_ns`.
-    pub fn finish(self, end_ns: u64) -> Result<Vec<Attached>, VirtualError> {
-        let mut closed = Vec::new();
-        for mut segment in self.segments {
-            segment.capture.close(Time::from_ns(end_ns))?;
-            closed.push(segment);
-        }
-        Ok(closed)
+    /// Ends the captures: at the end of the run, or where it had got to when it was cut short.
+    pub fn finish(self) -> Result<Time, CaptureError> {
+        let end = Time::from_ns(if self.end_ns == NEVER { self.reached_ns } else { self.end_ns });
+        self.wires.finish(end)?;
+        Ok(end)
     }
 
     /// Takes and publishes under the lock, and says what to do next.
     fn publish(&mut self) -> Result<Step, VirtualError> {
         let promises: Vec<Promise> = (0..self.machines.len()).map(|m| self.promise(m)).collect();
         let models_ns = self
-            .segments
+            .wires
+            .wires
             .iter()
-            .filter_map(|segment| segment.model.poll_timeout())
+            .filter_map(|wire| wire.model.poll_timeout())
             .min()
             .map_or(NEVER, |time| time.as_ns_floor());
         let overflowing = self.machines.iter().any(|machine| !machine.overflow.is_empty());
@@ -213,8 +190,9 @@ impl VirtualRun {
         let machine = &self.machines[m];
         let mut bound = NEVER;
         let mut done = NEVER;
-        for &(segment, port) in self.plugs[m].iter().flatten() {
-            let model = &self.segments[segment].model;
+        for nic in 0..NICS {
+            let Some((segment, port)) = self.wires.plug(m, nic) else { continue };
+            let model = &self.wires.wires[segment].model;
             bound = bound.min(model.earliest_delivery(port).map_or(NEVER, Time::as_ns_ceil));
             done = done.min(model.earliest_tx_done(port).map_or(NEVER, Time::as_ns_ceil));
         }
@@ -239,15 +217,16 @@ impl VirtualRun {
         loop {
             let limit = Time::from_ns(safe_ns.min(self.end_ns));
             let timeout = self
-                .segments
+                .wires
+                .wires
                 .iter()
                 .enumerate()
-                .filter_map(|(index, segment)| segment.model.poll_timeout().map(|time| (time, index)))
+                .filter_map(|(index, wire)| wire.model.poll_timeout().map(|time| (time, index)))
                 .min();
             let frame_time = self.pending.first_key_value().map(|(key, _)| Time::from_ns(key.0));
             match (timeout, frame_time) {
                 (Some((time, segment)), frame) if time < limit && frame.is_none_or(|frame| time <= frame) => {
-                    self.segments[segment].model.handle_timeout(time);
+                    self.wires.wires[segment].model.handle_timeout(time);
                     self.collect(segment);
                 }
                 (_, Some(time)) if time < limit => {
@@ -261,32 +240,27 @@ impl VirtualRun {
         if safe_ns > self.end_ns {
             self.pending.clear();
         }
-        let reached = Time::from_ns(safe_ns.min(self.end_ns));
-        for segment in &mut self.segments {
-            segment.capture.advance(reached)?;
+        self.reached_ns = safe_ns.min(self.end_ns);
+        for wire in &mut self.wires.wires {
+            wire.advance(Time::from_ns(self.reached_ns))?;
         }
         Ok(())
     }
 
     fn hand_in(&mut self, time: Time, m: usize, nic: usize, frame: Frame, observer: &mut impl Observer) {
-        let segment = self.plugs[m][nic];
-        match parse_control(&frame) {
-            Some(Control::Done { status }) => {
+        match (ControlFrame::parse(&frame), self.wires.plug(m, nic)) {
+            (None, Some((segment, port))) => {
+                self.wires.wires[segment].model.handle_frame(time, port, frame);
+                self.collect(segment);
+            }
+            (Some(ControlFrame::Done { status }), _) => {
                 observer.done(m, status, time);
-                self.waiting_for[m] = false;
-                if self.end_ns == NEVER && self.waiting_for.iter().all(|waiting| !waiting) {
-                    self.end_ns = time.as_ns_floor() + self.linger_ns;
-                }
+                self.run_end.done(m, time);
+                self.end_ns = self.run_end.at().map_or(NEVER, Time::as_ns_floor);
                 self.finished_at_once(m, nic, time);
             }
-            Some(Control::Other) => self.finished_at_once(m, nic, time),
-            None => match segment {
-                Some((segment, port)) => {
-                    self.segments[segment].model.handle_frame(time, port, frame);
-                    self.collect(segment);
-                }
-                None => self.finished_at_once(m, nic, time), // an interface that is plugged in nowhere
-            },
+            // Control frames for others, and an interface that is plugged in nowhere.
+            _ => self.finished_at_once(m, nic, time),
         }
     }
 
@@ -296,21 +270,15 @@ impl VirtualRun {
     }
 
     /// Passes on what a segment has decided.
-    fn collect(&mut self, index: usize) {
-        while let Some(output) = self.segments[index].model.poll_output() {
-            match output {
-                Output::Deliver { due, port, frame } => {
-                    let (m, nic) = self.segments[index].stations[port];
-                    self.emit(m, due.as_ns_ceil(), nic, Some(frame));
-                }
-                Output::TxDone { due, port } => {
-                    let (m, nic) = self.segments[index].stations[port];
-                    self.emit(m, due.as_ns_ceil(), nic, None);
-                }
-                Output::Record { at, interface, direction, frame, comment } => {
-                    self.segments[index].capture.record(at, interface, direction, frame, comment);
-                }
-            }
+    fn collect(&mut self, segment: usize) {
+        while let Some(output) = self.wires.wires[segment].poll_output() {
+            let (port, due, frame) = match output {
+                Output::Deliver { due, port, frame } => (port, due, Some(frame)),
+                Output::TxDone { due, port } => (port, due, None),
+                Output::Record { .. } => unreachable!("records go to the capture"),
+            };
+            let (m, nic) = self.stations[segment][port];
+            self.emit(m, due.as_ns_ceil(), nic, frame);
         }
     }
 
@@ -337,15 +305,13 @@ impl VirtualRun {
 }
 
 /// Shortest sums of lookaheads from machine to machine, ns, at least one wire long (Floyd and Warshall).
-fn distances(segments: &[Attached], machines: usize) -> Vec<Vec<u64>> {
+fn distances(wires: &Wires, stations: &[Vec<(usize, usize)>], machines: usize) -> Vec<Vec<u64>> {
     let mut distance = vec![vec![NEVER; machines]; machines];
-    for segment in segments {
-        for (from, &(a, _)) in segment.stations.iter().enumerate() {
-            for (to, &(b, _)) in segment.stations.iter().enumerate() {
-                if from != to {
-                    let lookahead = segment.model.lookahead(from, to).as_ns_floor().clamp(1, NEVER);
-                    distance[a][b] = distance[a][b].min(lookahead);
-                }
+    for (wire, stations) in wires.wires.iter().zip(stations) {
+        for (from, &(a, _)) in stations.iter().enumerate() {
+            for (to, &(b, _)) in stations.iter().enumerate().filter(|&(to, _)| to != from) {
+                let lookahead = wire.model.lookahead(from, to).as_ns_floor().clamp(1, NEVER);
+                distance[a][b] = distance[a][b].min(lookahead);
             }
         }
     }
