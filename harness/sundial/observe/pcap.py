@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Capture files as blocks: which frame was seen at which interface, and where it lies in the file.
+
+Reads pcapng (draft-ietf-opsawg-pcapng: sections of blocks, each with its length in front and behind) and classic pcap
+(us and ns, both byte orders). Nothing here looks into a packet; that is tshark's work. What it is needed for: a capture
+of a segment holds one frame once for each port, and a dissector that saw them all would take them for retransmissions.
+So each interface is written to a file of its own, with the numbers that its frames have in the original.
+"""
+
+from __future__ import annotations
+
+import mmap
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sundial.errors import BadInput
+
+ALLOWED = "a complete pcapng or pcap file"
+
+_SECTION = 0x0A0D0D0A
+_INTERFACE = 1
+_SIMPLE = 3
+_ENHANCED = 6
+_BYTE_ORDER = 0x1A2B3C4D
+_OPTION_END, _IF_NAME = 0, 2
+_FIXED = {_SECTION: 28, _INTERFACE: 20, _SIMPLE: 16, _ENHANCED: 32}
+"""Least total length of a block with its fixed fields."""
+_CLASSIC = {0xA1B2C3D4: 6, 0xA1B23C4D: 9}
+"""Magic of a classic file to the digits of its time stamps."""
+_ETHERNET = 1
+
+_OFFSET, _TOTAL, _CAPTURED, _ORIGINAL, _NUMBER = range(5)
+
+
+@dataclass
+class Interface:
+    """One interface of a capture. `blocks`: (offset, total length, captured, original, frame number) of each frame."""
+
+    name: str
+    link_type: int
+    description: bytes
+    """The interface's own block as it stands in the file."""
+    blocks: list[tuple[int, int, int, int, int]] = field(default_factory=list)
+
+
+@dataclass
+class Capture:
+    """An open capture file; frames are numbered from 1 as Wireshark does."""
+
+    path: Path
+    classic: bool
+    order: str
+    """struct's sign of the byte order: < or >."""
+    interfaces: list[Interface]
+    data: mmap.mmap
+
+    @property
+    def frames(self) -> int:
+        """Frames at all interfaces."""
+        return sum(len(interface.blocks) for interface in self.interfaces)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self.data.close()
+
+    def packet(self, block: tuple[int, int, int, int, int]) -> bytes:
+        """The captured bytes of one frame."""
+        start = block[_OFFSET] + (16 if self.classic else 28)
+        return self.data[start : start + block[_CAPTURED]]
+
+    def write(self, interface: Interface, target: Path, snap: int | None = None) -> None:
+        """Write the frames of one interface to `target`, as interface 0.
+
+        With `snap`, frames on Ethernet that carry no TCP are cut to so many bytes (their original length stays in the
+        record): a dissector that only needs headers has less to read.
+        """
+        with target.open("wb") as out:
+            if self.classic:
+                out.write(self.data[:24])
+                out.writelines(self.data[b[_OFFSET] : b[_OFFSET] + b[_TOTAL]] for b in interface.blocks)
+                return
+            order = self.order
+            out.write(struct.pack(f"{order}IIIHHqI", _SECTION, 28, _BYTE_ORDER, 1, 0, -1, 28))
+            out.write(interface.description)
+            cut = snap if interface.link_type == _ETHERNET else None
+            out.writelines(self._blocks(interface, cut))
+
+    def _blocks(self, interface: Interface, snap: int | None) -> Iterator[bytes]:
+        data = self.data
+        zero = bytes(4)
+        ends = struct.Struct(f"{self.order}I")
+        for offset, total, captured, _, _ in interface.blocks:
+            head = data[offset : offset + 28]
+            if head[: len(zero)] == ends.pack(_SIMPLE):
+                yield data[offset : offset + total]
+            elif (
+                snap is None
+                or captured <= snap
+                or data[offset + 40 : offset + 42] + data[offset + 51 : offset + 52] == (b"\x08\x00\x06")
+            ):
+                yield head[:8] + zero + data[offset + 12 : offset + total]
+            else:
+                options = data[offset + 28 + (captured + 3) // 4 * 4 : offset + total - 4]
+                length = ends.pack(32 + snap + len(options))
+                packet = data[offset + 28 : offset + 28 + snap]
+                yield b"".join(
+                    (head[:4], length, zero, head[12:20], ends.pack(snap), head[24:28], packet, options, length)
+                )
+
+
+def open_capture(path: Path) -> Capture:
+    """Read the blocks of a capture. Raises BadInput, with the byte offset, where the file is not complete."""
+    try:
+        with path.open("rb") as file:
+            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    except FileNotFoundError:
+        raise BadInput("no such capture", file=str(path), allowed=ALLOWED) from None
+    except (OSError, ValueError) as error:
+        reason = "the file is empty" if isinstance(error, ValueError) else str(error.strerror)
+        raise BadInput(reason, file=str(path), allowed=ALLOWED) from None
+    try:
+        if len(data) >= 24:
+            for order in "<>":
+                (magic,) = struct.unpack_from(f"{order}I", data)
+                if magic in _CLASSIC:
+                    return _open_classic(path, data, order)
+            if struct.unpack_from("<I", data) == (_SECTION,):
+                return _open_pcapng(path, data)
+        raise _bad(path, 0, "neither pcapng nor pcap")
+    except BadInput:
+        data.close()
+        raise
+
+
+def _bad(path: Path, offset: int, what: str) -> BadInput:
+    return BadInput(f"{what} at byte {offset}", file=str(path), allowed=ALLOWED)
+
+
+def _open_classic(path: Path, data: mmap.mmap, order: str) -> Capture:
+    link_type = struct.unpack_from(f"{order}I", data, 20)[0] & 0x0FFFFFFF
+    interface = Interface("", link_type, b"")
+    header = struct.Struct(f"{order}IIII")
+    offset, end = 24, len(data)
+    while offset < end:
+        if end - offset < header.size:
+            raise _bad(path, offset, "truncated record header")
+        _, _, captured, original = header.unpack_from(data, offset)
+        total = header.size + captured
+        if offset + total > end:
+            raise _bad(path, offset, "truncated frame")
+        interface.blocks.append((offset, total, captured, original, len(interface.blocks) + 1))
+        offset += total
+    return Capture(path, True, order, [interface], data)
+
+
+def _open_pcapng(path: Path, data: mmap.mmap) -> Capture:
+    interfaces: list[Interface] = []
+    base = number = offset = 0
+    order = "<"
+    head, fixed = struct.Struct("<II"), struct.Struct("<IIIII")
+    end = len(data)
+    while offset < end:
+        if end - offset < 12:
+            raise _bad(path, offset, "truncated block")
+        if data[offset : offset + 4] == b"\x0a\x0d\x0d\x0a":
+            order = _byte_order(path, data, offset)
+            head, fixed = struct.Struct(f"{order}II"), struct.Struct(f"{order}IIIII")
+            base = len(interfaces)
+        kind, total = head.unpack_from(data, offset)
+        if total % 4 or total < _FIXED.get(kind, 12):
+            raise _bad(path, offset, f"impossible block length {total}")
+        if offset + total > end:
+            raise _bad(path, offset, "truncated block")
+        if head.unpack_from(data, offset + total - 8)[1] != total:
+            raise _bad(path, offset, "block whose two lengths differ")
+        if kind == _ENHANCED:
+            index, _, _, captured, original = fixed.unpack_from(data, offset + 8)
+            number += 1
+            if base + index >= len(interfaces) or captured > total - 32:
+                raise _bad(path, offset, f"impossible frame {number}")
+            interfaces[base + index].blocks.append((offset, total, captured, original, number))
+        elif kind == _INTERFACE:
+            block = data[offset : offset + total]
+            interfaces.append(Interface(_name(block, order), struct.unpack_from(f"{order}H", block, 8)[0], block))
+        elif kind == _SIMPLE:
+            (original,) = struct.unpack_from(f"{order}I", data, offset + 8)
+            number += 1
+            if base >= len(interfaces):
+                raise _bad(path, offset, f"frame {number} without an interface")
+            interfaces[base].blocks.append((offset, total, min(original, total - 16), original, number))
+        offset += total
+    return Capture(path, False, order, interfaces, data)
+
+
+def _byte_order(path: Path, data: mmap.mmap, offset: int) -> str:
+    for order in "<>":
+        if struct.unpack_from(f"{order}I", data, offset + 8) == (_BYTE_ORDER,):
+            return order
+    raise _bad(path, offset, "section header without byte order")
+
+
+def _name(block: bytes, order: str) -> str:
+    """The if_name option of an interface block, empty if it has none."""
+    offset = 16
+    while offset + 4 <= len(block) - 4:
+        code, length = struct.unpack_from(f"{order}HH", block, offset)
+        if code == _OPTION_END:
+            break
+        if code == _IF_NAME:
+            return block[offset + 4 : offset + 4 + length].decode(errors="replace")
+        offset += 4 + (length + 3) // 4 * 4
+    return ""

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a guest wrote about its calls (`samples.jsonl`) as a table on the run's time axis."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from sundial.errors import BadInput
+from sundial.observe.rundir import Node
+
+SAMPLE_COLUMNS: dict[str, type[pl.DataType]] = {
+    "scenario": pl.String,
+    "series": pl.Int32,
+    "client": pl.String,
+    "server": pl.String,
+    "transport": pl.String,
+    "app": pl.String,
+    "procedure": pl.String,
+    "size": pl.Int64,
+    "thread": pl.Int32,
+    "call": pl.Int64,
+    "warmup": pl.Boolean,
+    "start_ns": pl.Int64,
+    "end_ns": pl.Int64,
+    "rtt_ns": pl.Int64,
+    "xid": pl.Int64,
+    "ok": pl.Boolean,
+    "retransmits": pl.Int32,
+    "error": pl.String,
+    "client_address": pl.String,
+    "server_address": pl.String,
+    "client_port": pl.Int32,
+    "server_port": pl.Int32,
+    "batch": pl.Int64,
+    "node_step": pl.Int32,
+}
+"""Columns of samples.parquet; times in ns since zero of the run."""
+
+ROW = ("call", "start", "end", "ok", "retransmits", "xid", "error")
+ALLOWED = "lines as in ARCHITECTURE.md, Samples"
+
+
+@dataclass(frozen=True)
+class Samples:
+    """One node's samples. `table`: one row a call; `records`: all other lines but batches, in order.
+
+    `truncated`: the last line is not complete, as after a guest that was killed; it is left out.
+    """
+
+    table: pl.DataFrame
+    records: tuple[dict[str, Any], ...]
+    truncated: bool
+
+
+def read_samples(path: Path, *, scenario: str, client: Node, names: dict[str, str]) -> Samples:
+    """Read one node's samples. `names` maps addresses to machine names.
+
+    Raises BadInput, with the line, for what is not a sample; a cut last line is tolerated.
+    """
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise BadInput("no such file", file=str(path), allowed=ALLOWED) from None
+    except OSError as error:
+        raise BadInput(str(error.strerror), file=str(path), allowed=ALLOWED) from None
+    lines = data.split(b"\n")
+    truncated = bool(lines.pop())
+    parts: list[pl.DataFrame] = []
+    records: list[dict[str, Any]] = []
+    batch: dict[str, Any] | None = None
+    rows: list[tuple[int, bytes]] = []
+
+    def close() -> None:
+        if batch is not None:
+            parts.append(_batch(path, batch, rows, len(parts), client, names, scenario))
+        rows.clear()
+
+    for number, line in enumerate(lines, start=1):
+        if line.startswith(b"["):
+            if batch is None:
+                raise BadInput("a row before any batch", file=str(path), line=number, allowed=ALLOWED)
+            rows.append((number, line))
+        elif line.strip():
+            value = _json(path, number, line)
+            if not isinstance(value, dict) or "type" not in value:
+                raise BadInput("neither a row nor a record", file=str(path), line=number, allowed=ALLOWED)
+            close()
+            batch = {**value, "line": number} if value["type"] == "batch" else None
+            if batch is None:
+                records.append(_on_axis(value, client.zero_ns))
+    close()
+    empty = pl.DataFrame(schema=SAMPLE_COLUMNS)
+    return Samples(pl.concat(parts) if parts else empty, tuple(records), truncated)
+
+
+def _on_axis(record: dict[str, Any], zero_ns: int) -> dict[str, Any]:
+    """A record with its clock readings on the run's axis."""
+    if record["type"] != "binding":
+        return record
+    return {**record, "start": record["start"] - zero_ns, "end": record["end"] - zero_ns}
+
+
+def _json(path: Path, number: int, line: bytes) -> Any:
+    try:
+        return json.loads(line)
+    except ValueError as error:
+        raise BadInput(f"is not JSON: {error}", file=str(path), line=number, allowed=ALLOWED) from None
+
+
+def _batch(
+    path: Path,
+    batch: dict[str, Any],
+    rows: list[tuple[int, bytes]],
+    index: int,
+    client: Node,
+    names: dict[str, str],
+    scenario: str,
+) -> pl.DataFrame:
+    """One batch as a table with SAMPLE_COLUMNS."""
+    values = _rows(path, rows)
+    try:
+        columns = list(batch.get("columns", ROW))
+        if not set(ROW) <= set(columns):
+            raise ValueError(f"columns {columns} lack some of {list(ROW)}")
+        for (number, _), value in zip(rows, values, strict=True):
+            if not isinstance(value, list) or len(value) != len(columns):
+                raise BadInput(f"a row of {len(columns)} values", file=str(path), line=number, allowed=ALLOWED)
+        given = {name: [value[place] for value in values] for place, name in enumerate(columns)}
+        server = str(batch["server"])
+        here = client.towards(server)
+        constants: dict[str, Any] = {
+            "scenario": scenario,
+            "series": batch["series"],
+            "client": client.name,
+            "server": names.get(server, server),
+            "transport": batch["transport"],
+            "app": batch["app"],
+            "procedure": batch["procedure"],
+            "size": batch["size"],
+            "thread": batch["thread"],
+            "client_address": here.address if here else "",
+            "server_address": server,
+            "client_port": batch["client_port"],
+            "server_port": batch["server_port"],
+            "batch": index,
+            "node_step": batch["step"],
+        }
+        frame = pl.DataFrame(
+            {
+                "call": pl.Series(given["call"], dtype=pl.Int64),
+                "start_ns": pl.Series(given["start"], dtype=pl.Int64),
+                "end_ns": pl.Series(given["end"], dtype=pl.Int64),
+                "xid": pl.Series(given["xid"], dtype=pl.Int64),
+                "ok": pl.Series([bool(value) for value in given["ok"]], dtype=pl.Boolean),
+                "retransmits": pl.Series(given["retransmits"], dtype=pl.Int32),
+                "error": pl.Series(given["error"], dtype=pl.String),
+            }
+        )
+        return frame.with_columns(
+            pl.col("start_ns") - client.zero_ns,
+            pl.col("end_ns") - client.zero_ns,
+            (pl.col("end_ns") - pl.col("start_ns")).alias("rtt_ns"),
+            (pl.col("call") < int(batch.get("warmup", 0))).alias("warmup"),
+            *(pl.lit(value, dtype=SAMPLE_COLUMNS[name]).alias(name) for name, value in constants.items()),
+        ).select(list(SAMPLE_COLUMNS))
+    except BadInput:
+        raise
+    except KeyError as error:
+        raise BadInput(f"the batch has no {error}", file=str(path), line=batch["line"], allowed=ALLOWED) from None
+    except (TypeError, ValueError, pl.exceptions.PolarsError) as error:
+        raise BadInput(f"not a batch: {error}", file=str(path), line=batch["line"], allowed=ALLOWED) from None
+
+
+def _rows(path: Path, rows: list[tuple[int, bytes]]) -> list[Any]:
+    try:
+        values: list[Any] = json.loads(b"[" + b",".join(line for _, line in rows) + b"]")
+    except ValueError:
+        values = []
+    return values if len(values) == len(rows) else [_json(path, number, line) for number, line in rows]
