@@ -52,6 +52,7 @@ static bool ready_seen;
 static bool freeze_pending; // the stop was requested
 static int64_t zero_ns;     // virtual clock at the start of the run
 static int64_t armed_ns;    // virtual clock the gate is armed for; 0: not yet
+static bool in_gate;        // its callback runs and will arm it at the end
 
 static struct {
     NetClientState *client;
@@ -135,6 +136,8 @@ static uint64_t now_ns(void)
     return (uint64_t)(clock_ns() - zero_ns);
 }
 
+// Arming while the CPU is halted makes QEMU jump to the next timer at once: so the gate is armed once, as the last
+// thing its callback does, and never for longer than the machine may go.
 static void arm(int64_t at_clock_ns)
 {
     armed_ns = at_clock_ns;
@@ -287,7 +290,8 @@ static ssize_t transmit(NetClientState *client, const uint8_t *frame, size_t len
     if (!has_place(nic, now)) {
         nics[nic].stopped = true;
         count.stops++;
-        arm_run(now + 1); // at the gate the next place becomes an event
+        if (!in_gate)
+            arm_run(now + 1); // there the next place becomes an event
         return 0;
     }
     struct sync_ring *ring = sync_tx_ring(run.shared, options.machine);
@@ -305,7 +309,8 @@ static ssize_t transmit(NetClientState *client, const uint8_t *frame, size_t len
     nics[nic].handed_in++;
     count.sent++;
     // The fabric takes a frame only when no other can come at the same instant: say so as soon as it is true.
-    arm_run(now + 1);
+    if (!in_gate)
+        arm_run(now + 1);
     return (ssize_t)length;
 }
 
@@ -367,21 +372,27 @@ static uint64_t earliest_help(uint64_t now, bool *others_run)
     return help;
 }
 
+static void keep_time(int64_t clock);
+
 static void gate(void *unused)
 {
     (void)unused;
+    in_gate = true;
     count.gates++;
     int64_t clock = clock_ns();
     if (armed_ns && clock >= armed_ns && (uint64_t)(clock - armed_ns) > count.overshoot_ns)
         count.overshoot_ns = (uint64_t)(clock - armed_ns);
-    if (!keeping_time) {
+    if (!keeping_time)
         gate_before_run();
-        return;
-    }
-    if (clock < zero_ns) { // restored a little before zero
+    else if (clock < zero_ns) // restored a little before zero
         arm(zero_ns);
-        return;
-    }
+    else
+        keep_time(clock);
+    in_gate = false;
+}
+
+static void keep_time(int64_t clock)
+{
     if (armed_ns && (clock < armed_ns || (uint64_t)(clock - armed_ns) >= options.instruction_ns))
         broken("the machine ran past its gate");
 
@@ -448,11 +459,10 @@ static void gate(void *unused)
         arm_run(event);
         return;
     }
-    arm_run(horizon); // a gate is pending whenever the guest may run; frames sent below pull it in
-    int64_t before = armed_ns;
+    uint64_t sent = count.sent + count.stops;
     deliver_due(now);
-    if (armed_ns != before)
-        return;
+    if (count.sent + count.stops != sent)
+        next = now + 1; // a queue that had been stopped went on: see transmit()
     // While others run, tell them at least once in each of my lookaheads, or they and I would take turns.
     uint64_t grid = PUBLISH_NS;
     if (others_run)

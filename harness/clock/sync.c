@@ -203,6 +203,14 @@ uint64_t sync_fabric_work(const struct sync_shared *s)
     return work;
 }
 
+bool sync_all_finished(const struct sync_shared *s)
+{
+    for (unsigned m = 0; m < s->machine_count; m++)
+        if (!s->machine[m].finished)
+            return false;
+    return true;
+}
+
 static uint32_t let_go(struct sync_member *m, unsigned index)
 {
     atomic_store(&m->go, 1);
@@ -220,7 +228,8 @@ uint32_t sync_release(struct sync_shared *s)
             mask |= let_go(k, m);
     }
     struct sync_member *f = &s->fabric;
-    if (f->waiting && !atomic_load_explicit(&f->go, memory_order_relaxed) && sync_fabric_work(s) < sync_safe(s))
+    if (f->waiting && !atomic_load_explicit(&f->go, memory_order_relaxed) &&
+        (sync_fabric_work(s) < sync_safe(s) || sync_all_finished(s)))
         mask |= let_go(f, SYNC_FABRIC);
     return mask;
 }

@@ -120,6 +120,8 @@ uint64_t sync_horizon(const struct sync_shared *s, unsigned m);
 uint64_t sync_safe(const struct sync_shared *s);
 // The fabric's next piece of work, its own or a frame to take.
 uint64_t sync_fabric_work(const struct sync_shared *s);
+// Every machine has reached the end and left.
+bool sync_all_finished(const struct sync_shared *s);
 // Lets go whoever can go on; the mask says whom sync_wake must wake.
 uint32_t sync_release(struct sync_shared *s);
 // Outside the lock.

@@ -96,6 +96,7 @@ unsafe extern "C" {
     fn sync_unlock(s: *mut Shared);
     fn sync_safe(s: *const Shared) -> u64;
     fn sync_fabric_work(s: *const Shared) -> u64;
+    fn sync_all_finished(s: *const Shared) -> bool;
     fn sync_release(s: *mut Shared) -> u32;
     fn sync_wake(s: *mut Shared, mask: u32);
     fn sync_wait(y: *const Sync, me: *mut Member) -> bool;
@@ -359,8 +360,8 @@ impl Locked<'_> {
 
     /// Whether every machine has reached the end and left.
     pub fn all_finished(&mut self) -> bool {
-        let machines = self.run.machines;
-        self.shared().machine[..machines].iter().all(|m| m.finished != 0)
+        // SAFETY: the lock is held.
+        unsafe { sync_all_finished(self.run.shared()) }
     }
 
     /// Declares that the fabric waits (or, with `false`, that it works).
