@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+# The doors of the house. `make run` and `make test` do everything on a fresh machine, set-up included.
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+
+SCENARIO ?= quickstart
+TOPOLOGY ?=
+RUN_OPTIONS ?=
+
+PYTHON := .venv/bin/python
+CARGO := cargo --quiet
+FABRIC := --manifest-path harness/fabric/Cargo.toml
+
+.PHONY: help
+help: ## Say what can be made
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: setup
+setup: ## Install what is missing and build everything
+	@harness/setup.sh
+
+.PHONY: setup-tests
+setup-tests:
+	@WITH_TESTS=1 harness/setup.sh
+
+.PHONY: run
+run: setup ## Run the main job: quickstart (SCENARIO=..., TOPOLOGY=..., RUN_OPTIONS=...)
+	@./sundial run $(SCENARIO) $(if $(TOPOLOGY),--topology $(TOPOLOGY)) $(RUN_OPTIONS)
+
+.PHONY: topology
+topology: setup ## Boot the machines of TOPOLOGY and leave them up (sundial exec, console, down)
+	@./sundial up $(if $(TOPOLOGY),$(TOPOLOGY),two-hosts-10base-t)
+
+.PHONY: check
+check: setup-tests ## Format, lint, types and every test that boots no machine
+	@cd harness && ../.venv/bin/ruff check --quiet . && ../.venv/bin/ruff format --quiet --check . && ../.venv/bin/mypy --no-error-summary sundial
+	@$(CARGO) fmt $(FABRIC) --all --check
+	@$(CARGO) clippy $(FABRIC) --all-targets --locked -- -D warnings
+	@$(CARGO) test $(FABRIC) --locked
+	@$(MAKE) --no-print-directory -s -C guest-apps test
+	@cd harness && ../$(PYTHON) -m pytest -q -n 2 -m "not vm" tests
+
+.PHONY: test
+test: check ## Pass every test, those with booted guests included
+	@cd harness && ../$(PYTHON) -m pytest -q -m vm tests ../images ../guest-apps
+
+.PHONY: bench
+bench: setup ## Measure the figures that README.md promises, side by side
+	@WITH_BENCH=1 harness/setup.sh
+	@$(PYTHON) -m benchmarks
+
+.PHONY: clean
+clean: ## Remove what was built (captures stay)
+	rm -rf .venv .sundial images/out harness/fabric/target harness/clock/build

@@ -1,0 +1,74 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Installs what is missing and builds everything; run by `make setup`, which every other target needs.
+# Touches nothing outside the checkout but distribution packages, and asks for no root where they are present.
+set -eu
+
+cd "$(dirname "$0")/.."
+stamps=.sundial/setup
+mkdir -p "$stamps"
+
+say() { printf 'setup: %s\n' "$1" >&2; }
+fail() {
+    printf 'setup: %s\n' "$1" >&2
+    exit 3
+}
+
+# What a run needs; then what only tests need (WITH_TESTS=1).
+packages="qemu-system-x86 libvirt-daemon libvirt-daemon-driver-qemu python3-libvirt python3-venv tshark \
+gcc libc6-dev make cpio xz-utils libtirpc-dev rpcsvc-proto libjansson-dev"
+test_packages="chromium fonts-dejavu-core poppler-utils clang"
+
+missing_packages() {
+    for package in "$@"; do
+        dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed || printf ' %s' "$package"
+    done
+}
+
+install_packages() {
+    command -v dpkg-query >/dev/null || fail "this is not a Debian-like system: install QEMU 7.2 or newer, libvirt 9 or newer with its Python binding, tshark, gcc, libtirpc and libjansson by hand"
+    # shellcheck disable=SC2086  # a list of words on purpose
+    missing=$(missing_packages $1)
+    [ -n "$missing" ] || return 0
+    command -v apt-get >/dev/null || fail "no apt-get here; install these packages by hand:$missing"
+    become=
+    if [ "$(id -u)" != 0 ]; then
+        command -v sudo >/dev/null && sudo -n true 2>/dev/null || fail "no right to install packages; as root: apt-get install --no-install-recommends$missing"
+        become="sudo -n"
+    fi
+    say "installing$missing"
+    log=$stamps/apt.log
+    # A list of packages may be missing or old: refresh it once, then install.
+    # shellcheck disable=SC2086
+    { $become apt-get update && $become env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $missing; } >"$log" 2>&1 ||
+        fail "apt-get could not install$missing (see $log): $(grep -m1 '^E:' "$log" || tail -n 1 "$log")"
+}
+
+# Runs a step unless its inputs are as they were; $1 names it, $2 is what it depends on, the rest is the command.
+once() {
+    name=$1 key=$2
+    shift 2
+    [ -f "$stamps/$name" ] && [ "$(cat "$stamps/$name")" = "$key" ] && return 0
+    "$@"
+    printf '%s\n' "$key" >"$stamps/$name"
+}
+
+python_environment() {
+    say "making the Python environment in .venv"
+    # The system's Python, for libvirt's binding belongs to it.
+    rm -rf .venv
+    /usr/bin/python3 -m venv --system-site-packages .venv
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check -r harness/requirements.lock ||
+        fail "pip could not install harness/requirements.lock"
+    printf '%s\n' "$PWD/harness" >"$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/sundial.pth"
+}
+
+install_packages "$packages"
+[ "${WITH_TESTS:-}" = 1 ] && install_packages "$test_packages"
+/usr/bin/python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || fail "/usr/bin/python3 is older than 3.11"
+command -v cargo >/dev/null || fail "cargo is missing: install Rust 1.95 or newer (rustup)"
+
+once python "$(sha256sum harness/requirements.lock | cut -d' ' -f1) $PWD $(/usr/bin/python3 --version)" python_environment
+make --no-print-directory -s -C harness/clock >&2
+cargo build --quiet --release --locked --manifest-path harness/fabric/Cargo.toml >&2 || fail "cargo could not build harness/fabric"
+./sundial images build --if-needed >&2
