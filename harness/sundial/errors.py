@@ -85,9 +85,10 @@ class BadInput(SundialError, ValueError):
 
     @classmethod
     def many(cls, problems: Sequence[Problem]) -> BadInput:
-        """One error for several problems, in the order given (at least one)."""
+        """One error for several problems (at least one), in the order given, equal ones once."""
+        problems = tuple(dict.fromkeys(problems))
         error = cls(problems[0].what)
-        error.problems = tuple(problems)
+        error.problems = problems
         error.message = "\n".join(str(problem) for problem in problems)
         error.args = (error.message,)
         return error

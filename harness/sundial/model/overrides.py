@@ -80,7 +80,7 @@ def apply_to_scenario(scenario: Source, overrides: Iterable[Override]) -> None:
     for override in overrides:
         path = override.path
         if path[0] in _SCENARIO_FIELDS:
-            scenario.put(_numbered(path), override.value, override.origin)
+            scenario.put(path, override.value, override.origin)
         elif path[0] in _WORKLOAD_FIELDS:
             _set_in_workloads(scenario, path, override)
         else:
@@ -146,10 +146,6 @@ def _plain(node: Any, origin: Origin) -> Any:
     if isinstance(node, list):
         return [_plain(value, origin) for value in node]
     return plain_scalar(node, origin)
-
-
-def _numbered(path: FieldPath) -> FieldPath:
-    return tuple(int(part) if isinstance(part, str) and part.isdecimal() else part for part in path)
 
 
 def _refuse_new_names(topology: Source, override: Override) -> None:

@@ -61,20 +61,15 @@ class Source:
         Raises BadInput where the path goes through something that is no mapping or list.
         """
         node: Any = self.data
-        for position, key in enumerate(path[:-1]):
-            if isinstance(node, list):
-                node = node[_index(node, key, origin, path)]
-            elif isinstance(node, dict):
-                node = node.setdefault(key, {})
+        place: list[str | int] = []
+        for key in path:
+            step = _step(node, key, origin)
+            place.append(step)
+            if len(place) == len(path):
+                node[step] = value
             else:
-                raise _no_such(path[: position + 1], origin)
-        last = path[-1]
-        if isinstance(node, list):
-            node[_index(node, last, origin, path)] = value
-        elif isinstance(node, dict):
-            node[last] = value
-        else:
-            raise _no_such(path, origin)
+                node = node.setdefault(step, {}) if isinstance(node, dict) else node[step]
+        path = tuple(place)
         for stale in [key for key in self.origins if key[: len(path)] == path]:
             del self.origins[stale]
         self.origins[path] = origin
@@ -167,17 +162,16 @@ def plain_scalar(node: Any, origin: Origin) -> Any:
     )
 
 
-def _index(node: list[Any], key: str | int, origin: Origin, path: FieldPath) -> int:
-    text = str(key)
-    if not text.isdigit() or int(text) >= len(node):
-        raise BadInput(
-            f"{text!r} is not an element of {dotted(path)}", file=origin.file, allowed=f"0 to {len(node) - 1}"
-        )
-    return int(text)
-
-
-def _no_such(path: FieldPath, origin: Origin) -> BadInput:
-    return BadInput("has no fields inside", file=origin.file, field=origin.label or dotted(path))
+def _step(node: Any, key: str | int, origin: Origin) -> str | int:
+    """`key` as it goes into `node`: a number where that is a list."""
+    if isinstance(node, dict):
+        return key
+    if not isinstance(node, list):
+        raise BadInput(f"{key!r}: there are no fields inside this value", file=origin.file, field=origin.label)
+    if not str(key).isdecimal() or int(key) >= len(node):
+        allowed = f"0 to {len(node) - 1}"
+        raise BadInput(f"{key!r} is no place in this list", file=origin.file, field=origin.label, allowed=allowed)
+    return int(key)
 
 
 def _problems(source: Source, schema: dict[str, Any], detail: ErrorDetails) -> list[Problem]:

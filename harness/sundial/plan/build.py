@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An experiment (or a bare topology) as a plan: the fabric's configuration, and for each machine a job and a domain."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sundial.model.experiment import Experiment
+from sundial.model.network import Network, Node
+from sundial.model.topology import Clock
+from sundial.plan.domain import DomainSpec, FrameSockets, Plugin
+from sundial.plan.fabric import fabric_config
+from sundial.plan.jobs import Job, build_idle_jobs, build_jobs, encode_job
+from sundial.plan.paths import RunPaths
+from sundial.units import icount_shift
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to build. Machines are in the order of the topology, which is the fabric's order too."""
+
+    network: Network
+    clock: Clock
+    paths: RunPaths
+    fabric: dict[str, Any]
+    """fabric.json."""
+    jobs: dict[str, Job]
+    """By machine; `jobs.encode_job` makes the file."""
+    done_machines: tuple[str, ...]
+    """Whose end ends the run; empty for a topology that is only brought up."""
+    deadline_ns: int | None
+    """On the run's time axis; None: none."""
+
+
+@dataclass(frozen=True)
+class Boot:
+    """What the host adds for one machine: its emulator and its image."""
+
+    emulator: Path
+    kernel: Path
+    initrd: Path
+    cmdline: str
+
+
+@dataclass(frozen=True)
+class MachineFiles:
+    """Where one machine's files lie; the sockets are for interactive machines."""
+
+    console: Path
+    samples: Path
+    job: Path
+    console_socket: Path | None = None
+    exec_socket: Path | None = None
+
+
+def plan_run(experiment: Experiment, paths: RunPaths) -> Plan:
+    """The plan of one run. Raises BadInput where its jobs cannot be built."""
+    jobs = build_jobs(experiment)
+    for job in jobs.values():
+        encode_job(job)
+    done = tuple(name for name, job in jobs.items() if job["steps"])
+    fabric = fabric_config(
+        experiment.network,
+        clock=experiment.clock,
+        seed=experiment.seed,
+        linger_ns=experiment.scenario.linger,
+        done_machines=done,
+        paths=paths,
+    )
+    return Plan(experiment.network, experiment.clock, paths, fabric, jobs, done, experiment.scenario.deadline)
+
+
+def plan_topology(network: Network, paths: RunPaths, *, clock: Clock, seed: int) -> Plan:
+    """The plan of a topology that is brought up and left up: no machine ends it."""
+    jobs = build_idle_jobs(network, clock=clock, seed=seed)
+    fabric = fabric_config(network, clock=clock, seed=seed, linger_ns=0, done_machines=(), paths=paths)
+    return Plan(network, clock, paths, fabric, jobs, (), None)
+
+
+def domain_spec(
+    plan: Plan,
+    node: Node,
+    name: str,
+    boot: Boot,
+    files: MachineFiles,
+    *,
+    plugin: Plugin | None = None,
+    incoming: bool = False,
+    kvm: bool = False,
+    run_as: tuple[int, int] | None = None,
+) -> DomainSpec:
+    """The domain of `node`, called `name` by libvirt."""
+    return DomainSpec(
+        name=name,
+        memory=node.memory,
+        shift=icount_shift(node.mips),
+        clock=plan.clock,
+        emulator=boot.emulator,
+        kernel=boot.kernel,
+        initrd=boot.initrd,
+        cmdline=boot.cmdline,
+        console=files.console,
+        samples=files.samples,
+        job=files.job,
+        nics=tuple(FrameSockets(plan.paths.machine_end(nic), plan.paths.fabric_end(nic)) for nic in node.nics),
+        plugin=plugin,
+        console_socket=files.console_socket,
+        exec_socket=files.exec_socket,
+        incoming=incoming,
+        kvm=kvm,
+        run_as=run_as,
+    )
+
+
+def run_plugin(plan: Plan, node: Node, library: Path, *, supervisor: int, report: Path, zero_ns: int | None) -> Plugin:
+    """The plugin of `node` in a run under virtual time: restored with its clock at `zero_ns`, or booted cold (None)."""
+    mode: tuple[tuple[str, str | int], ...] = (("mode", "cold"),) if zero_ns is None else (("mode", "run"),)
+    zero: tuple[tuple[str, str | int], ...] = () if zero_ns is None else (("zero", zero_ns),)
+    return Plugin(
+        library,
+        (
+            *mode,
+            ("shm", str(plan.paths.shm)),
+            ("machine", node.index),
+            ("nics", len(node.nics)),
+            ("shift", icount_shift(node.mips)),
+            *zero,
+            ("report", str(report)),
+            ("supervisor", supervisor),
+        ),
+    )
+
+
+def boot_plugin(node: Node, library: Path, *, supervisor: int, report: Path) -> Plugin:
+    """The plugin of a machine booted for a snapshot: it freezes when the guest waits for its job."""
+    return Plugin(
+        library,
+        (
+            ("mode", "boot"),
+            ("nics", len(node.nics)),
+            ("shift", icount_shift(node.mips)),
+            ("report", str(report)),
+            ("supervisor", supervisor),
+        ),
+    )
+
+
+def watch_plugin(library: Path, *, supervisor: int) -> Plugin:
+    """The plugin under the real clock: it only ends the machine when its supervisor is gone."""
+    return Plugin(library, (("mode", "watch"), ("supervisor", supervisor)))

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One machine as libvirt's domain XML.
+
+A machine that is restored must be built exactly as the one whose state was saved. So everything that the guest can see
+comes from the fields that `machine_flags` names, and a run differs from the making of its snapshot in paths, plugin
+arguments and `incoming` alone; the MAC address in the device is always the same, since identity comes with the job.
+What libvirt has no element for goes through `<qemu:commandline>`.
+"""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import NAMESPACE_OID, uuid5
+
+from sundial import EPOCH_NS
+from sundial.model.topology import Clock
+
+QEMU_NAMESPACE = "http://libvirt.org/schemas/domain/qemu/1.0"
+SAMPLES_PORT = "sundial.samples"
+EXEC_PORT = "sundial.exec"
+JOB_FILE = "opt/sundial/job"
+QEMU_SEED = 1
+"""Of QEMU's own random source, the same for all: a guest's entropy comes from its job."""
+
+_DEVICE_MAC = "02:53:44:ff:00:{:02x}"
+_SERIAL_SLOT = 0x08
+_FIRST_NIC_SLOT = 0x10
+
+
+@dataclass(frozen=True)
+class FrameSockets:
+    """The unix datagram sockets of one interface: QEMU's own and the fabric's."""
+
+    machine_end: Path
+    fabric_end: Path
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """The clock plugin and its arguments, in order."""
+
+    path: Path
+    arguments: tuple[tuple[str, str | int], ...]
+
+
+@dataclass(frozen=True)
+class DomainSpec:
+    """Everything that a domain is made from. Sizes in bytes; paths absolute."""
+
+    name: str
+    """libvirt's name of it: one of its own for each run and machine."""
+    memory: int
+    shift: int
+    """log2 of the ns an instruction takes; used under virtual time."""
+    clock: Clock
+    emulator: Path
+    kernel: Path
+    initrd: Path
+    cmdline: str
+    console: Path
+    """Where the console is logged."""
+    samples: Path
+    """Where the guest's records go."""
+    job: Path
+    """The file behind fw_cfg."""
+    nics: tuple[FrameSockets, ...]
+    plugin: Plugin | None = None
+    console_socket: Path | None = None
+    """A unix socket to type into the console, for interactive machines."""
+    exec_socket: Path | None = None
+    """A unix socket to the guest's command port, for interactive machines."""
+    incoming: bool = False
+    """Wait for a saved state instead of booting."""
+    kvm: bool = False
+    """Hardware acceleration; real clock only."""
+    run_as: tuple[int, int] | None = None
+    """User and group of QEMU under a system libvirtd; None: libvirt's choice."""
+
+
+def domain_xml(spec: DomainSpec) -> str:
+    """The domain, to be given to libvirt as it is. Raises ValueError for KVM under virtual time."""
+    if spec.kvm and spec.clock == "virtual":
+        raise ValueError("virtual time needs TCG: KVM cannot be gated")
+    ET.register_namespace("qemu", QEMU_NAMESPACE)
+    domain = ET.Element("domain", type="kvm" if spec.kvm else "qemu")
+    _text(domain, "name", spec.name)
+    _text(domain, "uuid", str(uuid5(NAMESPACE_OID, spec.name)))
+    _text(domain, "memory", str(spec.memory), unit="b")
+    _text(domain, "vcpu", "1", placement="static")
+    _boot(domain, spec)
+    ET.SubElement(ET.SubElement(domain, "features"), "acpi")
+    _cpu(domain, spec)
+    _clock(domain, spec)
+    for event in ("poweroff", "reboot", "crash"):
+        _text(domain, f"on_{event}", "destroy")
+    _devices(domain, spec)
+    if spec.run_as is not None:
+        label = ET.SubElement(domain, "seclabel", type="static", model="dac", relabel="no")
+        _text(label, "label", "+{}:+{}".format(*spec.run_as))
+    commandline = ET.SubElement(domain, f"{{{QEMU_NAMESPACE}}}commandline")
+    for value in (*_netdevs(spec), *_machine_arguments(spec), *_run_arguments(spec)):
+        ET.SubElement(commandline, f"{{{QEMU_NAMESPACE}}}arg", value=value)
+    ET.indent(domain)
+    return ET.tostring(domain, encoding="unicode") + "\n"
+
+
+def machine_flags(spec: DomainSpec) -> tuple[str, ...]:
+    """QEMU arguments that shape the machine and belong into the key of its snapshot: no path of a run is among them."""
+    return tuple(_machine_arguments(spec))
+
+
+def _boot(domain: ET.Element, spec: DomainSpec) -> None:
+    system = ET.SubElement(domain, "os")
+    _text(system, "type", "hvm", arch="x86_64", machine="q35")
+    _text(system, "kernel", str(spec.kernel))
+    _text(system, "initrd", str(spec.initrd))
+    _text(system, "cmdline", spec.cmdline)
+
+
+def _cpu(domain: ET.Element, spec: DomainSpec) -> None:
+    if spec.kvm:
+        ET.SubElement(domain, "cpu", mode="host-passthrough", check="none", migratable="off")
+        return
+    cpu = ET.SubElement(domain, "cpu", mode="custom", match="exact", check="none")
+    _text(cpu, "model", "qemu64", fallback="forbid")
+    ET.SubElement(cpu, "feature", policy="disable", name="rdrand")
+
+
+def _clock(domain: ET.Element, spec: DomainSpec) -> None:
+    if spec.clock == "virtual":
+        clock = ET.SubElement(domain, "clock", offset="absolute", start=str(EPOCH_NS // 10**9))
+        ET.SubElement(clock, "timer", name="rtc", track="guest")
+    else:
+        clock = ET.SubElement(domain, "clock", offset="utc")
+    ET.SubElement(clock, "timer", name="hpet", present="yes")
+
+
+def _devices(domain: ET.Element, spec: DomainSpec) -> None:
+    devices = ET.SubElement(domain, "devices")
+    _text(devices, "emulator", str(spec.emulator))
+    ET.SubElement(devices, "controller", type="usb", index="0", model="none")
+    if spec.console_socket is None:
+        serial = ET.SubElement(devices, "serial", type="file")
+        ET.SubElement(serial, "source", path=str(spec.console), append="off")
+    else:
+        serial = ET.SubElement(devices, "serial", type="unix")
+        ET.SubElement(serial, "source", mode="bind", path=str(spec.console_socket))
+        ET.SubElement(serial, "log", file=str(spec.console), append="off")
+    ET.SubElement(serial, "target", type="isa-serial", port="0")
+    ET.SubElement(devices, "memballoon", model="none")
+
+
+def _machine_arguments(spec: DomainSpec) -> Iterator[str]:
+    yield from ("-no-reboot", "-seed", str(QEMU_SEED))
+    if spec.clock == "virtual":
+        yield from ("-icount", f"shift={spec.shift},sleep=off,align=off")
+        yield from ("-global", "migration.announce-rounds=0")
+    offload = "ioeventfd=off," if spec.clock == "virtual" else ""
+    yield from ("-device", f"virtio-serial-pci,id=records,{offload}bus=pcie.0,addr={_SERIAL_SLOT:#x}")
+    yield from ("-device", f"virtserialport,bus=records.0,nr=1,chardev=samples,name={SAMPLES_PORT}")
+    if spec.exec_socket is not None:
+        yield from ("-device", f"virtserialport,bus=records.0,nr=2,chardev=exec,name={EXEC_PORT}")
+    transmit = "tx=timer,x-txtimer=1,ioeventfd=off," if spec.clock == "virtual" else ""
+    for number in range(len(spec.nics)):
+        place = f"bus=pcie.0,addr={_FIRST_NIC_SLOT + number:#x}"
+        mac = _DEVICE_MAC.format(number)
+        yield from ("-device", f"virtio-net-pci,netdev=n{number},mac={mac},{transmit}romfile=,{place}")
+
+
+def _netdevs(spec: DomainSpec) -> Iterator[str]:
+    for number, nic in enumerate(spec.nics):
+        own, far = _escaped(nic.machine_end), _escaped(nic.fabric_end)
+        ends = f"local.type=unix,local.path={own},remote.type=unix,remote.path={far}"
+        yield from ("-netdev", f"dgram,id=n{number},{ends}")
+
+
+def _run_arguments(spec: DomainSpec) -> Iterator[str]:
+    yield from ("-chardev", f"file,id=samples,path={_escaped(spec.samples)}")
+    if spec.exec_socket is not None:
+        yield from ("-chardev", f"socket,id=exec,server=on,wait=off,path={_escaped(spec.exec_socket)}")
+    yield from ("-fw_cfg", f"name={JOB_FILE},file={_escaped(spec.job)}")
+    if spec.plugin is not None:
+        arguments = "".join(f",{name}={_escaped(value)}" for name, value in spec.plugin.arguments)
+        yield from ("-plugin", f"file={_escaped(spec.plugin.path)}{arguments}")
+    if spec.incoming:
+        yield from ("-incoming", "defer")
+
+
+def _escaped(value: Path | str | int) -> str:
+    """QEMU takes a comma inside a value when it is written twice."""
+    return str(value).replace(",", ",,")
+
+
+def _text(parent: ET.Element, tag: str, text: str, **attributes: str) -> ET.Element:
+    child = ET.SubElement(parent, tag, attributes)
+    child.text = text
+    return child

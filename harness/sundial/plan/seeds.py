@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Seeds derived from the run's seed: one for each thing, so that adding one does not shift the others."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Sequence
+
+
+def derive(seed: int, *names: str | int) -> int:
+    """63 bits for the thing called `names` in the run with `seed`: the first of SHA-256 over all of them."""
+    text = "\0".join(["sundial", str(seed), *(str(name) for name in names)])
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
+
+
+def machine_seed(seed: int, machine: str) -> int:
+    """What a guest seeds its entropy with."""
+    return derive(seed, "machine", machine)
+
+
+def series_seed(seed: int, series: int) -> int:
+    """What makes a series differ from the others."""
+    return derive(seed, "series", series)
+
+
+def shuffled(sizes: Sequence[int], seed: int) -> list[int]:
+    """`sizes` in an order that depends on `seed` alone (Fisher-Yates on draws of `random.Random.random`)."""
+    order = list(sizes)
+    draw = random.Random(seed)  # random() is the same in every Python version
+    for last in range(len(order) - 1, 0, -1):
+        other = int(draw.random() * (last + 1))
+        order[last], order[other] = order[other], order[last]
+    return order
