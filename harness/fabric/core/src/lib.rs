@@ -9,12 +9,19 @@
 
 mod adapter;
 mod frame;
+mod hub;
 mod link;
+mod netem;
+mod random;
 mod segment;
+mod switch;
 mod time;
 
 pub use adapter::{MAX_FRAME_BYTES, MIN_FRAME_BYTES, SegmentParameters, wire_bits};
 pub use frame::Frame;
+pub use hub::{Hub, HubParameters};
 pub use link::{Link, LinkParameters};
+pub use netem::{Distribution, Gemodel, ImpairmentError, Impairments};
 pub use segment::{Direction, Output, PortCounters, RECORD_LAG, Segment, SegmentCounters};
+pub use switch::{Switch, SwitchParameters};
 pub use time::{Span, Time};

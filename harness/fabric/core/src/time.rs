@@ -89,6 +89,11 @@ impl Span {
         let ps = (bits as u128 * PS_PER_S as u128).div_ceil(rate_bps as u128);
         Self(ps as u64)
     }
+
+    /// The time `bits` take at `rate_bps`, rounded down to a picosecond.
+    pub const fn of_bits_floor(bits: u64, rate_bps: u64) -> Self {
+        Self((bits as u128 * PS_PER_S as u128 / rate_bps as u128) as u64)
+    }
 }
 
 // Saturating throughout: `Time::MAX` and `Span::MAX` mean "never", and never plus something stays never.

@@ -8,7 +8,8 @@ mod raw;
 use std::path::{Path, PathBuf};
 
 use sundial_core::{
-    Link, LinkParameters, MAX_FRAME_BYTES, MIN_FRAME_BYTES, Segment, SegmentParameters, Span,
+    Hub, HubParameters, Link, LinkParameters, MAX_FRAME_BYTES, MIN_FRAME_BYTES, Segment,
+    SegmentParameters, Span, Switch, SwitchParameters,
 };
 
 pub use raw::{Clock, WhenFull};
@@ -117,6 +118,10 @@ pub struct PortConfig {
 pub enum Model {
     /// Full duplex wire.
     Link(LinkParameters),
+    /// Half duplex repeater.
+    Hub(HubParameters),
+    /// Store and forward.
+    Switch(SwitchParameters),
 }
 
 impl Config {
@@ -151,6 +156,8 @@ impl SegmentConfig {
         };
         match &self.model {
             Model::Link(parameters) => Box::new(Link::new(&common, parameters.clone())),
+            Model::Hub(parameters) => Box::new(Hub::new(&common, parameters.clone())),
+            Model::Switch(parameters) => Box::new(Switch::new(&common, parameters.clone())),
         }
     }
 
@@ -161,9 +168,11 @@ impl SegmentConfig {
     }
 
     /// Bits per second of the adapter at `port`.
-    pub fn port_rate_bps(&self, _port: usize) -> u64 {
+    pub fn port_rate_bps(&self, port: usize) -> u64 {
         match &self.model {
             Model::Link(parameters) => parameters.rate_bps,
+            Model::Hub(parameters) => parameters.rate_bps,
+            Model::Switch(parameters) => parameters.rate_bps[port],
         }
     }
 }

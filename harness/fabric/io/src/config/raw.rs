@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use serde::Deserialize;
-use sundial_core::{LinkParameters, Span};
+use sundial_core::{HubParameters, Impairments, LinkParameters, Span, SwitchParameters};
 
 use super::{MAX_FRAME_BYTES, MIN_FRAME_BYTES, MachineConfig, Model, PortConfig, SegmentConfig};
 
@@ -70,6 +70,18 @@ struct Machine {
 #[serde(rename_all = "lowercase")]
 enum Kind {
     Link,
+    Hub,
+    Switch,
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Link => "link",
+            Self::Hub => "hub",
+            Self::Switch => "switch",
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -82,7 +94,19 @@ struct Segment {
     #[serde(default)]
     adapter: Adapter,
     ports: Vec<Port>,
+    // Link and switch.
     propagation_ns: Option<OneOrEach>,
+    // Link.
+    impairments: Option<BTreeMap<String, Impairments>>,
+    // Hub.
+    cable_delay_ns: Option<Vec<u64>>,
+    repeater_delay_ns: Option<u64>,
+    // Switch.
+    full_duplex: Option<bool>,
+    forwarding_latency_ns: Option<u64>,
+    queue_frames: Option<usize>,
+    mac_table_entries: Option<usize>,
+    ageing_ns: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -200,20 +224,116 @@ impl Segment {
         for (index, port) in self.ports.iter().enumerate() {
             ports.push(port.check(&format!("{at}.ports[{index}]"), clock, machines, plugged)?);
         }
+        self.check_fields(at)?;
         let model = match self.kind {
             Kind::Link => self.link(at)?,
+            Kind::Hub => self.hub(at)?,
+            Kind::Switch => self.switch(at)?,
         };
         Ok(SegmentConfig {
             name: self.name,
-            kind: match self.kind {
-                Kind::Link => "link",
-            },
+            kind: self.kind.name(),
             max_frame_bytes: self.max_frame_bytes,
             ring_frames: self.adapter.ring_frames,
             when_full: self.adapter.when_full,
             ports,
             model,
         })
+    }
+
+    /// A field that the kind does not know would be ignored: refused instead.
+    fn check_fields(&self, at: &str) -> Checked<()> {
+        use Kind::{Hub, Link, Switch};
+        let fields: [(&str, bool, &[Kind]); 9] = [
+            ("propagation_ns", self.propagation_ns.is_some(), &[Link, Switch]),
+            ("impairments", self.impairments.is_some(), &[Link]),
+            ("cable_delay_ns", self.cable_delay_ns.is_some(), &[Hub]),
+            ("repeater_delay_ns", self.repeater_delay_ns.is_some(), &[Hub]),
+            ("full_duplex", self.full_duplex.is_some(), &[Switch]),
+            ("forwarding_latency_ns", self.forwarding_latency_ns.is_some(), &[Switch]),
+            ("queue_frames", self.queue_frames.is_some(), &[Switch]),
+            ("mac_table_entries", self.mac_table_entries.is_some(), &[Switch]),
+            ("ageing_ns", self.ageing_ns.is_some(), &[Switch]),
+        ];
+        for (field, given, kinds) in fields {
+            if given && !kinds.contains(&self.kind) {
+                let message = format!("a {} has no such field", self.kind.name());
+                return invalid(format!("{at}.{field}"), message);
+            }
+        }
+        Ok(())
+    }
+
+    fn hub(&self, at: &str) -> Checked<Model> {
+        self.check_two_ports(at)?;
+        let field = format!("{at}.rate_bps");
+        let rate_bps = one(&self.rate_bps, &field)?;
+        if rate_bps != 10_000_000 && rate_bps != 100_000_000 {
+            return invalid(field, format!("{rate_bps}: a hub runs at 10000000 or 100000000"));
+        }
+        let cables = required(&self.cable_delay_ns, at, "cable_delay_ns")?;
+        if cables.len() != self.ports.len() {
+            let message = format!("{} values for {} ports", cables.len(), self.ports.len());
+            return invalid(format!("{at}.cable_delay_ns"), message);
+        }
+        let repeater_delay = required(&self.repeater_delay_ns, at, "repeater_delay_ns")?;
+        let parameters = HubParameters {
+            rate_bps,
+            cable_delay: cables.into_iter().map(Span::from_ns).collect(),
+            repeater_delay: Span::from_ns(repeater_delay),
+        };
+        let limit = HubParameters::longest_way(rate_bps);
+        for from in 0..self.ports.len() {
+            for to in 0..from {
+                let way = parameters.way(from, to);
+                if way > limit {
+                    let message = format!(
+                        "{} ns from port {to} to port {from}, longest is {} ns: the round trip \
+                         and the jam must be within the slot",
+                        way.as_ns_floor(),
+                        limit.as_ns_floor()
+                    );
+                    return invalid(format!("{at}.cable_delay_ns"), message);
+                }
+            }
+        }
+        Ok(Model::Hub(parameters))
+    }
+
+    fn switch(&self, at: &str) -> Checked<Model> {
+        self.check_two_ports(at)?;
+        if self.full_duplex == Some(false) {
+            return invalid(format!("{at}.full_duplex"), "a switch is full duplex; use a hub");
+        }
+        let rate_bps = each(&self.rate_bps, self.ports.len(), &format!("{at}.rate_bps"))?;
+        for &rate_bps in &rate_bps {
+            check_rate(rate_bps, &format!("{at}.rate_bps"))?;
+        }
+        let propagation_ns = match &self.propagation_ns {
+            Some(value) => each(value, self.ports.len(), &format!("{at}.propagation_ns"))?,
+            None => vec![0; self.ports.len()],
+        };
+        let latency = required(&self.forwarding_latency_ns, at, "forwarding_latency_ns")?;
+        let ageing_ns = required(&self.ageing_ns, at, "ageing_ns")?;
+        if ageing_ns == 0 {
+            return invalid(format!("{at}.ageing_ns"), "must be at least 1");
+        }
+        Ok(Model::Switch(SwitchParameters {
+            rate_bps,
+            propagation: propagation_ns.into_iter().map(Span::from_ns).collect(),
+            forwarding_latency: Span::from_ns(latency),
+            queue_frames: required(&self.queue_frames, at, "queue_frames")?,
+            mac_table_entries: required(&self.mac_table_entries, at, "mac_table_entries")?,
+            ageing: Span::from_ns(ageing_ns),
+        }))
+    }
+
+    fn check_two_ports(&self, at: &str) -> Checked<()> {
+        if self.ports.len() >= 2 {
+            return Ok(());
+        }
+        let message = format!("a {} has at least 2 ports", self.kind.name());
+        invalid(format!("{at}.ports"), message)
     }
 
     fn link(&self, at: &str) -> Checked<Model> {
@@ -227,7 +347,22 @@ impl Segment {
             Some(value) => one(value, &format!("{at}.propagation_ns"))?,
             None => 0,
         };
-        Ok(Model::Link(LinkParameters { rate_bps, propagation: Span::from_ns(propagation_ns) }))
+        let mut impairments = [None, None];
+        for (port, settings) in self.impairments.iter().flatten() {
+            let at = format!("{at}.impairments.{port}");
+            let slot = match port.as_str() {
+                "0" => &mut impairments[0],
+                "1" => &mut impairments[1],
+                _ => return invalid(at, "keys are the sending ports \"0\" and \"1\""),
+            };
+            settings.check().map_err(|error| Invalid {
+                field: format!("{at}.{}", error.field),
+                message: error.message,
+            })?;
+            *slot = Some(settings.clone());
+        }
+        let propagation = Span::from_ns(propagation_ns);
+        Ok(Model::Link(LinkParameters { rate_bps, propagation, impairments }))
     }
 }
 
@@ -275,6 +410,23 @@ fn check_rate(rate_bps: u64, field: &str) -> Checked<()> {
         return Ok(());
     }
     invalid(field, format!("{rate_bps} is outside 1 to 1000000000000"))
+}
+
+fn required<T: Clone>(value: &Option<T>, at: &str, field: &str) -> Checked<T> {
+    match value {
+        Some(value) => Ok(value.clone()),
+        None => invalid(format!("{at}.{field}"), "missing"),
+    }
+}
+
+fn each(value: &OneOrEach, ports: usize, field: &str) -> Checked<Vec<u64>> {
+    match value {
+        OneOrEach::One(value) => Ok(vec![*value; ports]),
+        OneOrEach::Each(values) if values.len() == ports => Ok(values.clone()),
+        OneOrEach::Each(values) => {
+            invalid(field, format!("{} values for {ports} ports", values.len()))
+        }
+    }
 }
 
 fn one(value: &OneOrEach, field: &str) -> Checked<u64> {

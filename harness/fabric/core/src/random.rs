@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Seeded random streams: one for each thing that draws, so that no thing shifts another's luck.
+
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{RngCore, SeedableRng};
+
+/// A stream of ChaCha8, whose output is fixed by its specification, not by a library's version.
+#[derive(Clone, Debug)]
+pub(crate) struct Stream(ChaCha8Rng);
+
+impl Stream {
+    /// The stream for `purpose` at `port` of the segment called `segment` in a run seeded `seed`.
+    pub(crate) fn new(seed: u64, segment: &str, port: usize, purpose: u64) -> Self {
+        let mut key = [0; 32];
+        key[..8].copy_from_slice(&seed.to_le_bytes());
+        key[8..16].copy_from_slice(&fnv1a(segment.as_bytes()).to_le_bytes());
+        key[16..24].copy_from_slice(&(port as u64).to_le_bytes());
+        key[24..].copy_from_slice(b"sundial1");
+        let mut generator = ChaCha8Rng::from_seed(key);
+        generator.set_stream(purpose);
+        Self(generator)
+    }
+
+    /// Any of the 2^32 values alike.
+    pub(crate) fn next(&mut self) -> u32 {
+        self.0.next_u32()
+    }
+
+    /// Uniform in 0..`bound` for a power of two, and as near as 32 bits allow otherwise.
+    pub(crate) fn below(&mut self, bound: u32) -> u32 {
+        ((u64::from(self.next()) * u64::from(bound)) >> 32) as u32
+    }
+}
+
+/// FNV-1a, 64 bits (draft-eastlake-fnv): a name as a number.
+fn fnv1a(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+/// netem's correlated numbers (`get_crandom` in Linux, net/sched/sch_netem.c): each is a mean of a new
+/// one and the one before, weighted by the correlation, in 32-bit fixed point.
+#[derive(Clone, Debug)]
+pub(crate) struct Correlated {
+    stream: Stream,
+    rho: u32,
+    last: u32,
+}
+
+impl Correlated {
+    pub(crate) fn new(mut stream: Stream, rho: u32) -> Self {
+        let last = stream.next();
+        Self { stream, rho, last }
+    }
+
+    pub(crate) fn next(&mut self) -> u32 {
+        let value = self.stream.next();
+        if self.rho == 0 {
+            return value;
+        }
+        self.last = blend(value, self.last, self.rho);
+        self.last
+    }
+}
+
+/// `(value * (2^32 - (rho + 1)) + last * (rho + 1)) / 2^32`, in 64 bits as the kernel does.
+fn blend(value: u32, last: u32, rho: u32) -> u32 {
+    let rho = u64::from(rho) + 1;
+    let sum = u64::from(value) * ((1 << 32) - rho) + u64::from(last) * rho;
+    (sum >> 32) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_hash_to_the_published_values() {
+        // Test vectors of draft-eastlake-fnv, appendix C.
+        assert_eq!(fnv1a(b""), 0xcbf2_9ce4_8422_2325);
+        assert_eq!(fnv1a(b"a"), 0xaf63_dc4c_8601_ec8c);
+        assert_eq!(fnv1a(b"foobar"), 0x8594_4171_f739_67e8);
+    }
+
+    #[test]
+    fn streams_differ_in_every_coordinate_and_repeat() {
+        let first = |seed, name, port, purpose| Stream::new(seed, name, port, purpose).next();
+        let base = first(1, "lan", 0, 0);
+        assert_eq!(base, first(1, "lan", 0, 0));
+        assert_ne!(base, first(2, "lan", 0, 0));
+        assert_ne!(base, first(1, "wan", 0, 0));
+        assert_ne!(base, first(1, "lan", 1, 0));
+        assert_ne!(base, first(1, "lan", 0, 1));
+    }
+
+    #[test]
+    fn full_correlation_repeats_and_half_is_the_mean() {
+        // rho = 2^32 - 1 weighs the last value with all of 2^32.
+        assert_eq!(blend(5, 77, u32::MAX), 77);
+        // rho + 1 = 2^31: the mean of both.
+        assert_eq!(blend(10, 20, (1 << 31) - 1), 15);
+        assert_eq!(blend(u32::MAX, u32::MAX, 12345), u32::MAX);
+    }
+}
