@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The connection to libvirt: its embedded driver by default, or a daemon by URI.
+
+The embedded driver runs inside this process beneath ROOT, one ROOT in the life of a process, with the settings of
+ROOT/etc/qemu.conf. What it learns about QEMU (seconds of probing) is kept in a folder shared between runs; libvirt
+writes those files whole and renames them, and checks them against QEMU's time stamp, so that runs at once do not
+disturb each other.
+
+Root opens the embedded driver under another effective user for the moment of opening. libvirt then takes its
+unprivileged path, the same as for everybody else: no cgroups, no ownership changes, and no need for the system user
+`libvirt-qemu`, which only the daemon's package creates. Machines started afterwards run as root's own processes.
+
+A daemon may hang, and libvirt's calls then block for ever: each call that can block runs on a thread with a deadline.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+from sundial.errors import HostLacks, RunFailed
+from sundial.machines.domain import LibvirtMachine, Parenthood, adopt_orphans, lifecycle_event
+from sundial.machines.hypervisor import Listener, Machine
+from sundial.machines.waiting import DeadlineMissed, call_within
+
+T = TypeVar("T")
+
+EMBEDDED = "embedded"
+"""The `connect` value that means libvirt's embedded driver."""
+
+OPEN_S = 60.0
+"""The first time, the embedded driver runs QEMU a few times to learn what it can do."""
+DAEMON_S = 15.0
+START_S = 60.0
+CALL_S = 10.0
+NOBODY = 65534
+
+QEMU_CONF = """\
+# Written by sundial for libvirt's embedded driver.
+stdio_handler = "file"
+security_driver = "none"
+cgroup_controllers = []
+remember_owner = 0
+"""
+
+_event_loop = threading.Lock()
+_event_loop_runs = False
+
+
+def load_libvirt() -> Any:
+    """The libvirt module, silent on stderr (its errors reach the user as ours), with an event loop running.
+
+    Raises HostLacks where it is not installed.
+    """
+    global _event_loop_runs
+    os.environ.setdefault("LIBVIRT_LOG_OUTPUTS", "4:file:/dev/null")
+    try:
+        libvirt: Any = importlib.import_module("libvirt")
+        importlib.import_module("libvirt_qemu")
+    except ImportError as error:
+        raise HostLacks(
+            f"the Python binding of libvirt cannot be loaded: {error}",
+            hint="apt-get install python3-libvirt, and run ./sundial with the system's Python",
+        ) from error
+    with _event_loop:
+        if not _event_loop_runs:
+            libvirt.registerErrorHandler(lambda context, error: None, None)
+            libvirt.virEventRegisterDefaultImpl()
+            threading.Thread(target=_run_events, args=(libvirt,), name="libvirt-events", daemon=True).start()
+            _event_loop_runs = True
+    return libvirt
+
+
+def _run_events(libvirt: Any) -> None:
+    while True:
+        libvirt.virEventRunDefaultImpl()
+
+
+class LibvirtHypervisor:
+    """A Hypervisor on one libvirt connection. `token` makes domain names unlike anybody else's."""
+
+    def __init__(self, libvirt: Any, handle: Any, token: str, pid_folder: Path | None) -> None:
+        self._libvirt = libvirt
+        self._handle = handle
+        self._token = token
+        self._pid_folder = pid_folder
+        self._listeners: list[Listener] = []
+        self._callback: int | None = self._bounded(
+            "watching machines",
+            lambda: handle.domainEventRegisterAny(
+                None, libvirt.VIR_DOMAIN_EVENT_ID_LIFECYCLE, self._on_lifecycle, None
+            ),
+        )
+
+    def domain_name(self, machine: str) -> str:
+        """What libvirt calls a machine of ours."""
+        return f"{self._token}-{machine}"
+
+    def start(self, name: str, domain_xml: str) -> Machine:
+        libvirt = self._libvirt
+        parenthood = None
+        if self._pid_folder is not None:
+            parenthood = Parenthood(self._pid_folder / f"{self.domain_name(name)}.pid")
+        try:
+            domain = call_within(
+                START_S,
+                f"starting machine {name}",
+                lambda: self._handle.createXML(domain_xml, libvirt.VIR_DOMAIN_START_PAUSED),
+            )
+        except libvirt.libvirtError as error:
+            raise RunFailed(f"libvirt could not start it: {_one_line(error)}", machine=name) from error
+        except DeadlineMissed as error:
+            raise RunFailed(f"libvirt does not answer: {error}", machine=name) from error
+        finally:
+            if parenthood is not None:
+                parenthood.give_up()
+        return LibvirtMachine(libvirt, domain, name, parenthood.started() if parenthood else None)
+
+    def listen(self, listener: Listener) -> None:
+        self._listeners.append(listener)
+
+    def versions(self) -> dict[str, str]:
+        def ask() -> dict[str, str]:
+            return {
+                "qemu": dotted(self._handle.getVersion()),
+                "libvirt": dotted(self._handle.getLibVersion()),
+            }
+
+        return self._bounded("asking for versions", ask)
+
+    def close(self) -> None:
+        callback, self._callback = self._callback, None
+        self._listeners.clear()
+        with contextlib.suppress(self._libvirt.libvirtError, DeadlineMissed):
+            if callback is not None:
+                call_within(CALL_S, "libvirt", lambda: self._handle.domainEventDeregisterAny(callback))
+            call_within(CALL_S, "libvirt", self._handle.close)
+
+    def _on_lifecycle(self, handle: Any, domain: Any, event: int, detail: int, opaque: Any) -> None:
+        prefix = f"{self._token}-"
+        if not domain.name().startswith(prefix):
+            return
+        happened = lifecycle_event(domain.name().removeprefix(prefix), event, detail)
+        if happened is not None:
+            for listener in list(self._listeners):
+                listener(happened)
+
+    def _bounded(self, what: str, call: Callable[[], T]) -> T:
+        try:
+            return call_within(CALL_S, what, call)
+        except self._libvirt.libvirtError as error:
+            raise RunFailed(f"libvirt: {what} failed: {_one_line(error)}") from error
+        except DeadlineMissed as error:
+            raise RunFailed(f"libvirt does not answer: {error}") from error
+
+
+def open_hypervisor(
+    connect: str, root: Path, cache: Path, token: str, *, open_s: float | None = None
+) -> LibvirtHypervisor:
+    """Connect to libvirt: `connect` is EMBEDDED or a URI, `root` the embedded driver's folder, `cache` the shared one.
+
+    Raises HostLacks when there is no such libvirt, RunFailed when it does not answer within `open_s` seconds.
+    """
+    libvirt = load_libvirt()
+    embedded = connect == EMBEDDED
+    where = "the embedded driver" if embedded else connect
+    try:
+        if embedded:
+            handle = call_within(open_s or OPEN_S, where, lambda: _open_embedded(libvirt, root, cache))
+        else:
+            handle = call_within(open_s or DAEMON_S, where, lambda: _open_daemon(libvirt, connect))
+    except libvirt.libvirtError as error:
+        hint = "apt-get install libvirt-daemon libvirt-daemon-driver-qemu qemu-system-x86" if embedded else None
+        raise HostLacks(f"libvirt cannot be reached at {where}: {_one_line(error)}", hint=hint) from error
+    except DeadlineMissed as error:
+        raise RunFailed(
+            f"libvirt does not answer at {error}", hint="leave out --connect to use libvirt's embedded driver"
+        ) from error
+    return LibvirtHypervisor(libvirt, handle, token, root / "run" / "qemu" if embedded else None)
+
+
+def dotted(version: int) -> str:
+    """libvirt's 7002022 as 7.2.22."""
+    return f"{version // 1_000_000}.{version // 1000 % 1000}.{version % 1000}"
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())
+
+
+def _open_daemon(libvirt: Any, uri: str) -> Any:
+    handle = libvirt.open(uri)
+    with contextlib.suppress(libvirt.libvirtError):
+        handle.setKeepAlive(5, 3)
+    return handle
+
+
+def _open_embedded(libvirt: Any, root: Path, cache: Path) -> Any:
+    settings = root / "etc"
+    settings.mkdir(exist_ok=True)
+    (settings / "qemu.conf").write_text(QEMU_CONF)
+    with _inside(root), _unprivileged(root):
+        handle = libvirt.open(f"qemu:///embed?root={root}")
+    _share_cache(root / "cache" / "qemu" / "capabilities", cache)
+    # Fill the cache first: it runs QEMUs of libvirt's own, which nobody here would take notice of.
+    handle.getDomainCapabilities(None, "x86_64", None, "qemu")
+    adopt_orphans()
+    return handle
+
+
+@contextlib.contextmanager
+def _inside(root: Path) -> Iterator[None]:
+    """Keep libvirt's per-user folders within `root` too: it asks for them while it opens, and only then."""
+    names = ("XDG_RUNTIME_DIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME")
+    before = {name: os.environ.get(name) for name in names}
+    os.environ.update(dict.fromkeys(names, str(root / "home")))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+@contextlib.contextmanager
+def _unprivileged(root: Path) -> Iterator[None]:
+    """Root as somebody else for a moment (see the module's text); everybody else as they are."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.chown(root, NOBODY, -1)
+    os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+        for path in (root, *root.rglob("*")):
+            os.chown(path, 0, -1, follow_symlinks=False)
+
+
+def _share_cache(own: Path, shared: Path) -> None:
+    """Make libvirt's (still empty) capability cache a link to the shared folder."""
+    shared.mkdir(parents=True, exist_ok=True)
+    if own.is_symlink():
+        return
+    if own.is_dir():
+        shutil.rmtree(own)
+    own.parent.mkdir(parents=True, exist_ok=True)
+    own.symlink_to(shared.resolve(), target_is_directory=True)

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Console logs: their last lines for an error message, and whether the guest's kernel has given up."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+TAIL_LINES = 12
+_READ_MOST = 1 << 16
+_CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[()][A-Z0-9]|[\x00-\x08\x0b-\x1f\x7f]")
+_PANIC = re.compile(rb"Kernel panic - not syncing[^\r\n]*")
+_OVERLAP = 64
+
+
+def tail(path: Path, lines: int = TAIL_LINES) -> tuple[str, ...]:
+    """The last lines of a console log, without control characters and blank lines; empty where there is no log."""
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, 2)
+            file.seek(max(0, size - _READ_MOST))
+            text = file.read().decode(errors="replace")
+    except OSError:
+        return ()
+    cleaned = (_CONTROL.sub("", line).rstrip() for line in text.split("\n"))
+    return tuple([line for line in cleaned if line][-lines:])
+
+
+class PanicWatch:
+    """Reads a growing console log and finds the kernel's last words in it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._read = 0
+        self._rest = b""
+
+    @property
+    def seen_bytes(self) -> int:
+        """How much of the log has been read: a sign of life."""
+        return self._read
+
+    def look(self) -> str | None:
+        """Read what is new; the panic's line once there is one."""
+        try:
+            with self._path.open("rb") as file:
+                file.seek(self._read)
+                new = file.read()
+        except OSError:
+            return None
+        self._read += len(new)
+        text = self._rest + new
+        found = _PANIC.search(text)
+        self._rest = text[-_OVERLAP:] if found is None else text[found.start() :]
+        if found is None:
+            return None
+        # The line may still be growing; what is there says enough.
+        return _CONTROL.sub("", found.group().decode(errors="replace")).strip()

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+from pathlib import Path
+
+from sundial.machines.console import PanicWatch, tail
+
+
+def test_last_lines_without_control_characters(tmp_path: Path) -> None:
+    log = tmp_path / "console.log"
+    log.write_bytes(b"one\r\n\r\n\x1b[1;31mtwo\x1b[0m\r\nthree\x07\r\n")
+    assert tail(log, 2) == ("two", "three")
+    assert tail(log) == ("one", "two", "three")
+
+
+def test_a_log_that_is_missing_or_not_text_is_no_error(tmp_path: Path) -> None:
+    assert tail(tmp_path / "none") == ()
+    (tmp_path / "binary").write_bytes(bytes(range(256)))
+    assert all(isinstance(line, str) for line in tail(tmp_path / "binary"))
+
+
+def test_only_the_end_of_a_long_log_is_read(tmp_path: Path) -> None:
+    log = tmp_path / "console.log"
+    log.write_text("".join(f"line {n}\n" for n in range(100_000)))
+    assert tail(log, 1) == ("line 99999",)
+
+
+def test_a_panic_is_found_even_across_two_looks(tmp_path: Path) -> None:
+    log = tmp_path / "console.log"
+    watch = PanicWatch(log)
+    assert watch.look() is None
+    log.write_bytes(b"[    1.0] runner up\r\n[    2.0] Kernel panic - not ")
+    assert watch.look() is None
+    with log.open("ab") as file:
+        file.write(b"syncing: sysrq triggered crash\r\nCPU: 0")
+    assert watch.look() == "Kernel panic - not syncing: sysrq triggered crash"
+    assert watch.look() == "Kernel panic - not syncing: sysrq triggered crash"
+    assert watch.seen_bytes == log.stat().st_size
+
+
+def test_an_ordinary_log_is_no_panic(tmp_path: Path) -> None:
+    log = tmp_path / "console.log"
+    log.write_text("do not panic\nkernel panic is what we do not have\n")
+    watch = PanicWatch(log)
+    assert watch.look() is None

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+from pathlib import Path
+
+import pytest
+
+from sundial.errors import BadInput, HostLacks
+from sundial.machines.images import Images
+
+RECIPE = """#!/bin/sh
+set -eu
+out=../out/tiny
+mkdir -p $out
+printf kernel > $out/kernel
+cat recipe-input ../../guest-apps/app.c > $out/initrd
+printf '{"version": 1, "packages": {"linux": "6.1"}}' > $out/manifest.json
+echo run >> ../runs
+"""
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    recipe = tmp_path / "images" / "tiny" / "build"
+    recipe.parent.mkdir(parents=True)
+    recipe.write_text(RECIPE)
+    recipe.chmod(0o755)
+    (recipe.parent / "recipe-input").write_text("input\n")
+    (tmp_path / "guest-apps").mkdir()
+    (tmp_path / "guest-apps" / "app.c").write_text("int main(void);\n")
+    return tmp_path
+
+
+def runs(checkout: Path) -> int:
+    return len((checkout / "images" / "runs").read_text().splitlines())
+
+
+def test_built_once_and_again_when_an_input_changes(checkout: Path) -> None:
+    images, said = Images(checkout), list[str]()
+    assert [(status.name, status.state) for status in images.list()] == [("tiny", "missing")]
+    first = images.ensure("tiny", said.append)
+    assert images.ensure("tiny", said.append) == first
+    assert runs(checkout) == 1
+    assert first.manifest["packages"] == {"linux": "6.1"}
+    (checkout / "guest-apps" / "app.c").write_text("int main(void) { return 0; }\n")
+    assert images.list()[0].state == "stale"
+    second = images.ensure("tiny", said.append)
+    assert second.initrd_sha256 != first.initrd_sha256
+    assert second.kernel_sha256 == first.kernel_sha256
+    assert images.list()[0].state == "built"
+    assert said == ["building image tiny"] * 2
+
+
+def test_a_lost_result_is_missing(checkout: Path) -> None:
+    images = Images(checkout)
+    image = images.ensure("tiny", lambda line: None)
+    image.initrd.unlink()
+    assert images.list()[0].state == "missing"
+
+
+def test_tests_and_build_leavings_are_no_inputs(checkout: Path) -> None:
+    images = Images(checkout)
+    images.ensure("tiny", lambda line: None)
+    for name in ("tests/test.c", "build/app.o", "app.o"):
+        path = checkout / "guest-apps" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("x")
+    assert images.list()[0].state == "built"
+
+
+def test_an_unknown_image_names_the_known_ones(checkout: Path) -> None:
+    with pytest.raises(BadInput, match="no image huge; allowed: tiny"):
+        Images(checkout).build("huge", lambda line: None)
+
+
+def test_a_recipe_that_fails_says_its_last_line(checkout: Path) -> None:
+    (checkout / "images" / "tiny" / "build").write_text("#!/bin/sh\necho no compiler here >&2\nexit 1\n")
+    with pytest.raises(HostLacks, match="no compiler here"):
+        Images(checkout).ensure("tiny", lambda line: None)

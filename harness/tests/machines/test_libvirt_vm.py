@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""libvirt's embedded driver with real QEMUs that boot nothing: firmware is guest enough for all of this."""
+
+import os
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sundial.errors import HostLacks, RunFailed
+from sundial.machines.connection import EMBEDDED, LibvirtHypervisor, open_hypervisor
+from sundial.machines.hypervisor import Happening, LifecycleEvent, MachineState, MonitorError
+from sundial.machines.migration import MigrationFailed, load_state, save_state
+from sundial.machines.runtime import RuntimeFolder
+from sundial.machines.waiting import in_parallel, wait_until
+
+CACHE = Path(__file__).parents[3] / ".sundial" / "libvirt-cache"
+
+
+@pytest.fixture(scope="module")
+def runtime() -> Iterator[RuntimeFolder]:
+    folder = RuntimeFolder()
+    yield folder
+    folder.remove()
+
+
+@pytest.fixture(scope="module")
+def hypervisor(runtime: RuntimeFolder) -> Iterator[LibvirtHypervisor]:
+    opened = open_hypervisor(EMBEDDED, runtime.path, CACHE, runtime.token)
+    yield opened
+    opened.close()
+
+
+def xml(hypervisor: LibvirtHypervisor, name: str, *arguments: str) -> str:
+    extra = "".join(f"<qemu:arg value='{argument}'/>" for argument in arguments)
+    return f"""<domain type='qemu' xmlns:qemu='http://libvirt.org/schemas/domain/qemu/1.0'>
+    <name>{hypervisor.domain_name(name)}</name><memory unit='MiB'>64</memory><vcpu>1</vcpu>
+    <os><type arch='x86_64' machine='q35'>hvm</type></os>
+    <devices><controller type='usb' model='none'/><memballoon model='none'/></devices>
+    <qemu:commandline>{extra}</qemu:commandline></domain>"""
+
+
+@pytest.mark.vm
+def test_the_life_of_two_machines_started_at_once(hypervisor: LibvirtHypervisor) -> None:
+    events: list[LifecycleEvent] = []
+    hypervisor.listen(events.append)
+    machines = in_parallel([lambda name=name: hypervisor.start(name, xml(hypervisor, name)) for name in ("a", "b")])
+    try:
+        assert [machine.name for machine in machines] == ["a", "b"]
+        assert all(machine.state() is MachineState.PAUSED for machine in machines)
+        assert machines[0].qmp("query-status")["status"] in ("paused", "prelaunch")
+        with pytest.raises(MonitorError, match="no-such-command"):
+            machines[0].qmp("no-such-command")
+        machines[0].resume()
+        assert machines[0].state() is MachineState.RUNNING
+    finally:
+        in_parallel([machine.destroy for machine in machines])
+    assert all(machine.state() is MachineState.GONE for machine in machines)
+    machines[0].destroy()
+    stopped = lambda: sum(event.happening is Happening.STOPPED for event in events) == 2  # noqa: E731
+    wait_until(stopped, seconds=5, what="both ends to be told")
+    assert LifecycleEvent("a", Happening.RESUMED, "unpaused") in events
+
+
+@pytest.mark.vm
+def test_a_state_saved_from_one_machine_starts_others(
+    hypervisor: LibvirtHypervisor, runtime: RuntimeFolder, tmp_path: Path
+) -> None:
+    state = tmp_path / "state"
+    source = hypervisor.start("source", xml(hypervisor, "source"))
+    try:
+        source.resume()
+        source.qmp("stop")
+        size, _ = save_state(source, state, runtime.path)
+    finally:
+        source.destroy()
+    assert state.stat().st_size == size
+    incoming = ("-incoming", "defer", "-global", "migration.announce-rounds=0")
+    copies = [hypervisor.start(name, xml(hypervisor, name, *incoming)) for name in ("one", "two")]
+    try:
+        for machine in copies:
+            load_state(machine, state, runtime.path)
+            assert machine.qmp("query-status")["status"] == "paused"
+            machine.resume()
+            assert machine.state() is MachineState.RUNNING
+    finally:
+        in_parallel([machine.destroy for machine in copies])
+    assert not list(runtime.path.glob("m*"))
+
+
+@pytest.mark.vm
+def test_a_cut_state_is_refused_and_not_waited_for(
+    hypervisor: LibvirtHypervisor, runtime: RuntimeFolder, tmp_path: Path
+) -> None:
+    (tmp_path / "state").write_bytes(b"QEVM" + bytes(100))
+    machine = hypervisor.start("cut", xml(hypervisor, "cut", "-incoming", "defer"))
+    try:
+        with pytest.raises(MigrationFailed, match="restoring cut"):
+            load_state(machine, tmp_path / "state", runtime.path)
+    finally:
+        machine.destroy()
+
+
+@pytest.mark.vm
+def test_a_machine_killed_from_outside_is_told(hypervisor: LibvirtHypervisor) -> None:
+    events: list[LifecycleEvent] = []
+    hypervisor.listen(events.append)
+    machine = hypervisor.start("victim", xml(hypervisor, "victim"))
+    machine.resume()
+    pid = machine.pid()
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    told = lambda: any(event.happening is Happening.STOPPED for event in events)  # noqa: E731
+    wait_until(told, seconds=10, what="the end to be told")
+    assert machine.state() is MachineState.GONE
+
+
+@pytest.mark.vm
+def test_an_impossible_machine_names_itself(hypervisor: LibvirtHypervisor) -> None:
+    with pytest.raises(RunFailed, match="broken: libvirt could not start it"):
+        hypervisor.start("broken", xml(hypervisor, "broken", "-no-such-option"))
+
+
+def test_a_daemon_that_does_not_answer_is_an_error_in_time(tmp_path: Path) -> None:
+    pytest.importorskip("libvirt", reason="python3-libvirt is not installed")
+    path = tmp_path / "libvirt-sock"
+    with socket.socket(socket.AF_UNIX) as mute:
+        mute.bind(str(path))
+        mute.listen(5)
+        before = time.monotonic()
+        with pytest.raises(RunFailed, match="libvirt does not answer"):
+            open_hypervisor(f"qemu+unix:///session?socket={path}", tmp_path, CACHE, "sundial-test", open_s=1.0)
+        assert time.monotonic() - before < 5
+
+
+def test_a_daemon_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    pytest.importorskip("libvirt", reason="python3-libvirt is not installed")
+    with pytest.raises(HostLacks, match="libvirt cannot be reached"):
+        open_hypervisor(f"qemu+unix:///session?socket={tmp_path / 'none'}", tmp_path, CACHE, "sundial-test")
