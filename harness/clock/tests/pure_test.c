@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The parts without QEMU and without threads: arguments, inbox, arithmetic of horizons.
+#include "check.h"
+
+#include "../inbox.h"
+#include "../options.h"
+#include "../sync.h"
+
+#include <string.h>
+
+static void test_options(void)
+{
+    struct options o;
+    char *good[] = {"mode=run", "shm=/dev/shm/x", "machine=3", "nics=2", "zero=17000200000", "shift=3", "spins=0"};
+    CHECK(options_parse(&o, 7, good) == NULL);
+    CHECK(o.mode == MODE_RUN && o.machine == 3 && o.nics == 2 && o.zero_ns == 17000200000 && o.instruction_ns == 8 && o.spins == 0);
+    CHECK(strcmp(o.shm, "/dev/shm/x") == 0 && o.supervisor_fd == -1);
+
+    char *bad[][2] = {
+        {"mode=fast", "shm=/x"},   {"machine=16", "shm=/x"}, {"machine=-1", "shm=/x"}, {"zero=", "shm=/x"},
+        {"zero=12ns", "shm=/x"},   {"nics=0", "shm=/x"},     {"nics=9", "shm=/x"},     {"shift=11", "shm=/x"},
+        {"colour=red", "shm=/x"},  {"shm", "zero=1"},        {"shm=", "zero=1"},       {"mode=run", "zero=1"},
+        {"mode=run", "shm=/x"},    {"mode=boot", "shift=3"}, {"supervisor=0", "mode=watch"},
+        {"zero=99999999999999999999", "shm=/x"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        CHECK(options_parse(&o, 2, bad[i]) != NULL);
+}
+
+static void test_inbox_is_ordered(void)
+{
+    struct inbox inbox = {0};
+    unsigned long long random = 42;
+    enum { LETTERS = 5000 };
+    for (unsigned i = 0; i < LETTERS; i++) {
+        uint64_t due = next_random(&random) % 700; // many ties
+        inbox_add(&inbox, due, (uint16_t)(i % 3), (const uint8_t *)&i, sizeof i);
+    }
+    uint64_t last_due = 0, last_sequence = 0;
+    for (unsigned i = 0; i < LETTERS; i++) {
+        uint64_t first = inbox_first(&inbox);
+        CHECK(first == 0 || inbox_take(&inbox, first - 1) == NULL);
+        struct letter *letter = inbox_take(&inbox, first);
+        CHECK(letter && letter->due_ns == first && first >= last_due);
+        CHECK(i == 0 || first > last_due || letter->sequence > last_sequence);
+        unsigned number;
+        memcpy(&number, letter->frame, sizeof number);
+        CHECK(number == letter->sequence && letter->nic == number % 3);
+        last_due = first;
+        last_sequence = letter->sequence;
+        free(letter);
+    }
+    CHECK(inbox_first(&inbox) == SYNC_NEVER && inbox_take(&inbox, UINT64_MAX) == NULL);
+}
+
+static void test_done_queue_counts_strictly_before(void)
+{
+    struct done_queue queue = {0};
+    CHECK(done_first(&queue) == SYNC_NEVER && done_pop_before(&queue, 100) == 0);
+    for (uint64_t t = 10; t <= 1000; t += 10)
+        done_push(&queue, t);
+    CHECK(done_pop_before(&queue, 10) == 0); // what ends now is still there
+    CHECK(done_pop_before(&queue, 11) == 1);
+    CHECK(done_pop_before(&queue, 505) == 49 && done_first(&queue) == 510);
+    for (uint64_t t = 1010; t <= 3000; t += 10) // grows while it has wrapped
+        done_push(&queue, t);
+    CHECK(done_pop_before(&queue, UINT64_MAX / 8) == 250 && done_first(&queue) == SYNC_NEVER);
+}
+
+// Three machines in a row, 0 - 1 - 2, wires of 100 and 30 ns.
+static struct sync_shared *three(void)
+{
+    struct sync_shared *s = calloc(1, sync_bytes(3, 1514));
+    CHECK(s);
+    sync_format(s, 3, 1514);
+    const uint64_t distance[3][3] = {{200, 100, 130}, {100, 60, 30}, {130, 30, 60}};
+    for (unsigned a = 0; a < 3; a++)
+        for (unsigned b = 0; b < 3; b++)
+            s->distance_ns[a][b] = distance[a][b];
+    return s;
+}
+
+static void test_horizons(void)
+{
+    struct sync_shared *s = three();
+    struct sync_member *m = s->machine;
+    m[0].own_ns = 1000, m[1].own_ns = 5000, m[2].own_ns = 900;
+    CHECK(sync_horizon(s, 0) == 1030); // 2 may send at 900, 130 away
+    CHECK(sync_horizon(s, 1) == 930);
+    CHECK(sync_horizon(s, 2) == 1130);
+    CHECK(sync_safe(s) == 900);
+
+    // A frame of 0 that nobody has seen: its answer limits 0 itself, its arrival the others.
+    m[0].own_ns = 4000, m[2].own_ns = 6000, m[0].tx_floor_ns = 3000;
+    CHECK(sync_horizon(s, 0) == 3200);
+    CHECK(sync_horizon(s, 1) == 3100);
+    CHECK(sync_horizon(s, 2) == 3130);
+    CHECK(sync_fabric_work(s) == 3000 && sync_safe(s) == 3100);
+
+    // The fabric has worked it in: it is due at 1 at 3150, so 1 may send from then on.
+    m[0].tx_floor_ns = SYNC_NEVER, m[1].bound_ns = 3150;
+    CHECK(sync_horizon(s, 1) == 3150 && sync_horizon(s, 0) == 3250 && sync_horizon(s, 2) == 3180);
+    // It lies in the ring of 1: 1 may go on (it will drain it), the others are still limited by it.
+    m[1].bound_ns = SYNC_NEVER, m[1].rx_due_ns = 3150;
+    CHECK(sync_horizon(s, 1) == 4100 && sync_horizon(s, 0) == 3250 && sync_safe(s) == 3150);
+
+    // A stopped queue goes on when a frame is finished, and may then send.
+    m[1].rx_due_ns = SYNC_NEVER, m[2].tx_done_bound_ns = 3500;
+    CHECK(sync_horizon(s, 1) == 4100);
+    m[2].stopped = 1;
+    CHECK(sync_horizon(s, 1) == 3530 && sync_horizon(s, 2) == 3500);
+
+    // Machines that have left limit nobody; the end is near when all have.
+    for (unsigned k = 0; k < 3; k++)
+        m[k].own_ns = m[k].tx_done_bound_ns = SYNC_NEVER, m[k].finished = 1, m[k].stopped = 0;
+    CHECK(sync_safe(s) >= SYNC_NEVER && sync_all_finished(s));
+    free(s);
+}
+
+static void test_release(void)
+{
+    struct sync_shared *s = three();
+    struct sync_member *m = s->machine;
+    m[0].own_ns = 100, m[1].own_ns = 150, m[2].own_ns = 500;
+    m[1].waiting = SYNC_AT_HORIZON; // horizon 200 > 150
+    m[2].waiting = SYNC_AT_HORIZON; // horizon 180 < 500
+    sync_release(s);
+    CHECK(m[1].go == 1 && m[2].go == 0 && m[0].go == 0);
+    m[2].rx_due_ns = 180; // something arrived before what it waits for
+    sync_release(s);
+    CHECK(m[2].go == 1);
+    atomic_store(&m[2].go, 0);
+    m[2].rx_due_ns = SYNC_NEVER;
+    s->end_ns = 400;
+    sync_release(s);
+    CHECK(m[2].go == 1);
+
+    s->fabric.waiting = 1, s->fabric_next_ns = 100;
+    sync_release(s);
+    CHECK(s->fabric.go == 0); // work only strictly before the safe time: 100
+    m[0].own_ns = 101;
+    sync_release(s);
+    CHECK(s->fabric.go == 1);
+    free(s);
+}
+
+int main(void)
+{
+    test_options();
+    test_inbox_is_ordered();
+    test_done_queue_counts_strictly_before();
+    test_horizons();
+    test_release();
+    puts("5 passed, 0 failed");
+    return 0;
+}
