@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "extras.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cpio.h"
+#include "lz4.h"
+
+static const char ARCHIVE[] = "/lib/extras.cpio.lz4";
+
+static bool needs(const struct task *tasks, size_t count)
+{
+    static const char prefix[] = "iperf3-";
+
+    for (size_t i = 0; i < count; i++)
+        if (strncmp(tasks[i].app, prefix, sizeof(prefix) - 1) == 0)
+            return true;
+    return false;
+}
+
+bool extras_are_needed(const struct job *job)
+{
+    return job->wait || job->interactive || job->bridge_port_count > 0 ||
+           needs(job->services, job->service_count) || needs(job->steps, job->step_count);
+}
+
+static int unpack(int file)
+{
+    struct stat status;
+    uint8_t *frame;
+    uint8_t *archive;
+    size_t length;
+    int root;
+    int result = -1;
+
+    if (fstat(file, &status) != 0)
+        return -1;
+    frame = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, file, 0);
+    if (frame == MAP_FAILED)
+        return -1;
+    archive = lz4_decode_legacy(frame, (size_t)status.st_size, &length);
+    munmap(frame, (size_t)status.st_size);
+    root = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (archive != NULL && root >= 0)
+        result = cpio_unpack(archive, length, root);
+    free(archive);
+    if (root >= 0)
+        close(root);
+    return result;
+}
+
+int extras_unpack(void)
+{
+    int file = open(ARCHIVE, O_RDONLY | O_CLOEXEC);
+    int result;
+
+    if (file < 0)
+        return 0; /* unpacked before, and removed below to free its memory */
+    result = unpack(file);
+    close(file);
+    if (result == 0)
+        unlink(ARCHIVE);
+    return result;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include <stdbool.h>
+
+#include "job.h"
+
+/*
+ * The part of the image that few jobs need (iperf3, tcpdump, tc, the bridge, and the libraries they
+ * bring along) lies compressed in the root file system, so that a machine of 96 MiB has room to boot
+ * and a cold boot does not pay for it.
+ */
+
+/* Whether the job needs that part. */
+bool extras_are_needed(const struct job *job);
+
+/* Unpacks them, once; 0 also where that has been done before. */
+int extras_unpack(void);

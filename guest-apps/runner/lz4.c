@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lz4.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    LEGACY_MAGIC = 0x184c2102,
+    LEGACY_BLOCK = 8 << 20, /* decoded bytes in each block but the last */
+    LEAST_MATCH = 4,
+    LONG_LENGTH = 15,
+    WORD = 4,
+};
+
+struct reader {
+    const uint8_t *at;
+    const uint8_t *end;
+};
+
+static uint32_t get_le32(const uint8_t *bytes)
+{
+    return bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[3] << 24;
+}
+
+/* A length of 15 goes on in the following bytes, up to one below 255. */
+static bool read_length(struct reader *in, size_t *length)
+{
+    uint8_t more;
+
+    if (*length != LONG_LENGTH)
+        return true;
+    do {
+        if (in->at == in->end)
+            return false;
+        more = *in->at++;
+        *length += more;
+    } while (more == 255);
+    return true;
+}
+
+/* The match may overlap what it makes: then it repeats the bytes between. */
+static void copy_match(uint8_t *to, size_t distance, size_t length)
+{
+    const uint8_t *from = to - distance;
+
+    if (distance >= length) {
+        memcpy(to, from, length);
+        return;
+    }
+    while (length-- > 0)
+        *to++ = *from++;
+}
+
+ptrdiff_t lz4_decode_block(const uint8_t *block, size_t length, uint8_t *out, size_t room)
+{
+    struct reader in = {block, block + length};
+    size_t done = 0;
+
+    while (in.at < in.end) {
+        uint8_t token = *in.at++;
+        size_t literals = token >> 4;
+        size_t match = token & 15;
+        size_t distance;
+
+        if (!read_length(&in, &literals) || literals > (size_t)(in.end - in.at) ||
+            literals > room - done)
+            return -1;
+        memcpy(out + done, in.at, literals);
+        in.at += literals;
+        done += literals;
+        if (in.at == in.end)
+            return (ptrdiff_t)done; /* the last sequence has no match */
+        if (in.end - in.at < 2)
+            return -1;
+        distance = in.at[0] | (size_t)in.at[1] << 8;
+        in.at += 2;
+        if (!read_length(&in, &match))
+            return -1;
+        match += LEAST_MATCH;
+        if (distance == 0 || distance > done || match > room - done)
+            return -1;
+        copy_match(out + done, distance, match);
+        done += match;
+    }
+    return -1; /* a block ends with literals */
+}
+
+/* Decodes the block at `in` behind what is in `*out` already; false if it is damaged. */
+static bool append_block(struct reader *in, uint8_t **out, size_t *length)
+{
+    uint8_t *grown = realloc(*out, *length + LEGACY_BLOCK);
+    ptrdiff_t decoded;
+    size_t size;
+
+    if (grown == NULL)
+        return false;
+    *out = grown;
+    if (in->end - in->at < WORD)
+        return false;
+    size = get_le32(in->at);
+    in->at += WORD;
+    if (size > (size_t)(in->end - in->at))
+        return false;
+    decoded = lz4_decode_block(in->at, size, grown + *length, LEGACY_BLOCK);
+    if (decoded < 0)
+        return false;
+    in->at += size;
+    *length += (size_t)decoded;
+    return true;
+}
+
+uint8_t *lz4_decode_legacy(const uint8_t *frame, size_t length, size_t *decoded)
+{
+    struct reader in = {frame, frame + length};
+    uint8_t *out = NULL;
+
+    *decoded = 0;
+    if (length < WORD || get_le32(frame) != LEGACY_MAGIC)
+        return NULL;
+    in.at += WORD;
+    while (in.at < in.end) {
+        if (append_block(&in, &out, decoded))
+            continue;
+        free(out);
+        return NULL;
+    }
+    return out;
+}

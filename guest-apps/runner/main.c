@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Process 1 of a guest: reads the job, gives the machine its identity, starts the services, runs the
+ * steps, and says ready and done. What it writes is specified in ARCHITECTURE.md ("Job", "Samples").
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "control.h"
+#include "entropy.h"
+#include "exec.h"
+#include "extras.h"
+#include "job.h"
+#include "network.h"
+#include "ports.h"
+#include "process.h"
+#include "samples.h"
+#include "shell.h"
+
+static const char JOB_PATH[] = "/sys/firmware/qemu_fw_cfg/by_name/opt/sundial/job/raw";
+static const char CONTROL_DEVICE[] = "eth0";
+
+enum {
+    POLL_NS = 10 * 1000 * 1000,
+    PROBE_BYTES = 4096, /* one page tells whether the job has changed */
+    NS_PER_S = 1000000000,
+};
+
+static char job_text[JOB_BYTES];
+
+static void open_samples(void)
+{
+    int port = ports_open("sundial.samples", O_WRONLY);
+
+    if (port < 0) {
+        fprintf(stderr, "runner: no virtio-serial port sundial.samples; samples are dropped\n");
+        port = open("/dev/null", O_WRONLY);
+    }
+    if (port >= 0 && port != SAMPLES_FD) {
+        dup2(port, SAMPLES_FD);
+        close(port);
+    }
+}
+
+/* An error that belongs to no application. */
+static void report(const char *message)
+{
+    samples_put(json_pack("{ss ss ss}", "type", "error", "app", "runner", "message", message));
+    fprintf(stderr, "runner: %s\n", message);
+}
+
+static void sleep_ns(uint64_t ns)
+{
+    struct timespec time = {.tv_sec = (time_t)(ns / NS_PER_S), .tv_nsec = (long)(ns % NS_PER_S)};
+
+    nanosleep(&time, NULL);
+}
+
+static ssize_t read_job(int file, size_t limit)
+{
+    size_t length = 0;
+
+    while (length < limit) {
+        ssize_t got = pread(file, job_text + length, limit - length, (off_t)length);
+
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return -1;
+        if (got == 0)
+            break;
+        length += (size_t)got;
+    }
+    return (ssize_t)length;
+}
+
+/* Under a snapshot the host exchanges the text: look again until it is another one. */
+static void wait_for_change(int file)
+{
+    static char before[PROBE_BYTES];
+
+    memcpy(before, job_text, sizeof(before));
+    do {
+        sleep_ns(POLL_NS);
+    } while (read_job(file, PROBE_BYTES) >= 0 && memcmp(before, job_text, sizeof(before)) == 0);
+}
+
+static int receive_job(struct job *job, char error[JOB_ERROR_LIMIT])
+{
+    int file = open(JOB_PATH, O_RDONLY | O_CLOEXEC);
+    bool said_ready = false;
+
+    if (file < 0) {
+        snprintf(error, JOB_ERROR_LIMIT, "no job: %s: %s", JOB_PATH, strerror(errno));
+        return -1;
+    }
+    for (;;) {
+        ssize_t length = read_job(file, JOB_BYTES);
+
+        if (length < 0) {
+            snprintf(error, JOB_ERROR_LIMIT, "cannot read the job: %s", strerror(errno));
+            return -1;
+        }
+        if (job_parse(job_text, (size_t)length, job, error) != 0)
+            return -1;
+        /* While the machine waits to be kept as a snapshot, time is free: unpack for all jobs. */
+        if (extras_are_needed(job) && extras_unpack() != 0) {
+            snprintf(error, JOB_ERROR_LIMIT, "cannot unpack the image's extras: %s",
+                     strerror(errno));
+            return -1;
+        }
+        if (!job->wait)
+            break;
+        job_free(job);
+        if (!said_ready && (network_bring_up(CONTROL_DEVICE) != 0 ||
+                            control_say_ready(CONTROL_DEVICE) != 0)) {
+            snprintf(error, JOB_ERROR_LIMIT, "cannot say ready on %s: %s", CONTROL_DEVICE,
+                     strerror(errno));
+            return -1;
+        }
+        said_ready = true;
+        wait_for_change(file);
+    }
+    close(file);
+    return 0;
+}
+
+static void say_hello(const struct job *job)
+{
+    struct utsname system;
+
+    uname(&system);
+    samples_put(json_pack("{ss si ss ss ss si}", "type", "hello", "version", 1, "machine",
+                          job->machine, "kernel", system.release, "clock", clock_name(),
+                          "clock_hz", NS_PER_S));
+}
+
+/* Makes the folders above `path`. */
+static void make_folders(const char *path)
+{
+    char *copy = strdup(path);
+
+    for (char *slash = strchr(copy + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        mkdir(copy, 0755);
+        *slash = '/';
+    }
+    free(copy);
+}
+
+static int write_files(const struct job *job, char error[JOB_ERROR_LIMIT])
+{
+    const char *path;
+    json_t *content;
+
+    json_object_foreach((json_t *)job->files, path, content) {
+        FILE *file;
+
+        make_folders(path);
+        file = fopen(path, "we");
+        if (file == NULL || fputs(json_string_value(content), file) < 0 || fclose(file) != 0) {
+            snprintf(error, JOB_ERROR_LIMIT, "file %s: %s", path, strerror(errno));
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static int take_identity(const struct job *job, char error[JOB_ERROR_LIMIT])
+{
+    if (sethostname(job->machine, strlen(job->machine)) != 0 ||
+        entropy_mix(job->seed, job->machine) != 0) {
+        snprintf(error, JOB_ERROR_LIMIT, "cannot take the name and the seed: %s", strerror(errno));
+        return -1;
+    }
+    for (size_t i = 0; i < job->interface_count; i++)
+        if (network_configure(&job->interfaces[i], error) != 0)
+            return -1;
+    if (job->bridge_port_count > 0 &&
+        network_configure_bridge(job->bridge_ports, job->bridge_port_count, error) != 0)
+        return -1;
+    return write_files(job, error);
+}
+
+static void wait_for_start(const struct job *job)
+{
+    uint64_t start = job->zero_ns + job->start_ns;
+    uint64_t now;
+
+    if (strcmp(job->clock, "tsc") != 0)
+        return;
+    while ((now = clock_now_ns()) < start)
+        sleep_ns(start - now);
+}
+
+/* Services, then steps; false as soon as one did not go well. */
+static bool run_tasks(const struct job *job)
+{
+    bool well = true;
+
+    for (size_t i = 0; i < job->service_count; i++)
+        if (process_start_service(&job->services[i]) != 0)
+            return false;
+    wait_for_start(job);
+    for (size_t i = 0; i < job->step_count; i++)
+        if (process_run_step(&job->steps[i], i) != 0)
+            well = false;
+    return well && process_dead_services() == 0;
+}
+
+static void finish(bool well)
+{
+    samples_put(json_pack("{ss si}", "type", "done", "status", well ? 0 : 1));
+    if (control_say_done(CONTROL_DEVICE, well ? 0 : 1) != 0)
+        fprintf(stderr, "runner: cannot say done: %s\n", strerror(errno));
+}
+
+/* The done frame has been sent already; this one tells the fabric that a service died after it. */
+static void say_service_died(void)
+{
+    control_say_done(CONTROL_DEVICE, 1);
+}
+
+static void start_helpers(const struct job *job)
+{
+    if (job->interactive && (process_fork_helper(shell_serve_console) != 0 ||
+                             process_fork_helper(exec_serve) != 0))
+        report("cannot start the interactive helpers");
+}
+
+int main(void)
+{
+    char error[JOB_ERROR_LIMIT];
+    struct job job;
+    bool well = false;
+
+    /* Left alone, jansson takes its hash seed from /dev/urandom, and before the job has brought
+     * entropy the kernel spins for a virtual second to make some. */
+    json_object_seed(1);
+    open_samples();
+    prctl(PR_SET_TIMERSLACK, 1); /* nothing here wants its wake-ups rounded */
+    if (process_init() != 0) {
+        report("cannot watch processes");
+    } else if (receive_job(&job, error) != 0) {
+        report(error);
+        network_bring_up(CONTROL_DEVICE);
+    } else {
+        clock_select(job.clock);
+        setenv("SUNDIAL_CLOCK", job.clock, 1);
+        setenv("SUNDIAL_MACHINE", job.machine, 1);
+        say_hello(&job);
+        if (take_identity(&job, error) != 0) {
+            report(error);
+            network_bring_up(CONTROL_DEVICE);
+        } else {
+            start_helpers(&job);
+            well = run_tasks(&job);
+        }
+    }
+    finish(well);
+    process_supervise_for_ever(say_service_died);
+}

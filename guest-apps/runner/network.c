@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "network.h"
+
+#include <errno.h>
+#include <linux/ethtool.h>
+#include <linux/if_bridge.h>
+#include <linux/sockios.h>
+#include <net/if.h>
+#include <net/if_arp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "process.h"
+
+static const char BRIDGE[] = "br0";
+
+static int configuration_socket(void)
+{
+    return socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+}
+
+static void name_device(struct ifreq *request, const char *device)
+{
+    memset(request, 0, sizeof(*request));
+    snprintf(request->ifr_name, IFNAMSIZ, "%s", device);
+}
+
+static int set_up(int handle, const char *device)
+{
+    struct ifreq request;
+
+    name_device(&request, device);
+    if (ioctl(handle, SIOCGIFFLAGS, &request) != 0)
+        return -1;
+    request.ifr_flags |= IFF_UP;
+    return ioctl(handle, SIOCSIFFLAGS, &request);
+}
+
+int network_bring_up(const char *device)
+{
+    int handle = configuration_socket();
+    int result = handle < 0 ? -1 : set_up(handle, device);
+
+    if (handle >= 0)
+        close(handle);
+    return result;
+}
+
+static int set_mac(int handle, const struct interface *interface)
+{
+    struct ifreq request;
+
+    if (!interface->has_mac)
+        return 0;
+    name_device(&request, interface->device);
+    request.ifr_hwaddr.sa_family = ARPHRD_ETHER;
+    memcpy(request.ifr_hwaddr.sa_data, interface->mac, ETH_ALEN);
+    return ioctl(handle, SIOCSIFHWADDR, &request);
+}
+
+static int set_mtu(int handle, const char *device, int mtu)
+{
+    struct ifreq request;
+
+    if (mtu == 0)
+        return 0;
+    name_device(&request, device);
+    request.ifr_mtu = mtu;
+    return ioctl(handle, SIOCSIFMTU, &request);
+}
+
+/*
+ * Segmentation offloads would put frames on the wire that no Ethernet carries; transmit checksum
+ * offload would leave half-made checksums in the captures.
+ */
+static int clear_offloads(int handle, const struct interface *interface)
+{
+    static const struct {
+        uint32_t set;
+        uint32_t get;
+    } features[] = {{ETHTOOL_STSO, ETHTOOL_GTSO},
+                    {ETHTOOL_SGSO, ETHTOOL_GGSO},
+                    {ETHTOOL_SGRO, ETHTOOL_GGRO},
+                    {ETHTOOL_STXCSUM, ETHTOOL_GTXCSUM}};
+
+    if (interface->offloads)
+        return 0;
+    for (size_t i = 0; i < sizeof(features) / sizeof(*features); i++) {
+        struct ethtool_value value = {.cmd = features[i].get};
+        struct ifreq request;
+
+        name_device(&request, interface->device);
+        request.ifr_data = (void *)&value;
+        if (ioctl(handle, SIOCETHTOOL, &request) != 0)
+            return -1;
+        if (value.data == 0)
+            continue;
+        value = (struct ethtool_value){.cmd = features[i].set, .data = 0};
+        if (ioctl(handle, SIOCETHTOOL, &request) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int set_inet(int handle, unsigned long what, const char *device, struct in_addr address)
+{
+    struct ifreq request;
+    struct sockaddr_in inet = {.sin_family = AF_INET, .sin_addr = address};
+
+    name_device(&request, device);
+    memcpy(&request.ifr_addr, &inet, sizeof(inet));
+    return ioctl(handle, what, &request);
+}
+
+static int set_address(int handle, const struct interface *interface)
+{
+    struct in_addr broadcast;
+
+    if (!interface->has_address)
+        return 0;
+    broadcast.s_addr = interface->address.s_addr | ~interface->netmask.s_addr;
+    if (set_inet(handle, SIOCSIFADDR, interface->device, interface->address) != 0 ||
+        set_inet(handle, SIOCSIFNETMASK, interface->device, interface->netmask) != 0)
+        return -1;
+    return set_inet(handle, SIOCSIFBRDADDR, interface->device, broadcast);
+}
+
+static int set_neighbours(int handle, const struct interface *interface)
+{
+    for (size_t i = 0; i < interface->neighbour_count; i++) {
+        const struct neighbour *neighbour = &interface->neighbours[i];
+        struct sockaddr_in inet = {.sin_family = AF_INET, .sin_addr = neighbour->address};
+        struct arpreq request = {.arp_flags = ATF_PERM | ATF_COM};
+
+        memcpy(&request.arp_pa, &inet, sizeof(inet));
+        request.arp_ha.sa_family = ARPHRD_ETHER;
+        memcpy(request.arp_ha.sa_data, neighbour->mac, ETH_ALEN);
+        snprintf(request.arp_dev, sizeof(request.arp_dev), "%s", interface->device);
+        if (ioctl(handle, SIOCSARP, &request) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+int network_configure(const struct interface *interface, char error[JOB_ERROR_LIMIT])
+{
+    int handle = configuration_socket();
+    const char *failed = NULL;
+
+    if (handle < 0)
+        failed = "opening a socket";
+    else if (set_mac(handle, interface) != 0)
+        failed = "setting the MAC address";
+    else if (set_mtu(handle, interface->device, interface->mtu) != 0)
+        failed = "setting the MTU";
+    else if (clear_offloads(handle, interface) != 0)
+        failed = "turning offloads off";
+    else if (set_up(handle, interface->device) != 0)
+        failed = "bringing it up";
+    else if (set_address(handle, interface) != 0)
+        failed = "setting the address";
+    else if (set_neighbours(handle, interface) != 0)
+        failed = "setting a neighbour";
+    if (failed != NULL)
+        snprintf(error, JOB_ERROR_LIMIT, "interface %s: %s: %s", interface->device, failed,
+                 strerror(errno));
+    if (handle >= 0)
+        close(handle);
+    return failed == NULL ? 0 : -1;
+}
+
+static int add_port(int handle, const char *device)
+{
+    struct ifreq request;
+
+    name_device(&request, BRIDGE);
+    request.ifr_ifindex = (int)if_nametoindex(device);
+    return request.ifr_ifindex == 0 ? -1 : ioctl(handle, SIOCBRADDIF, &request);
+}
+
+/* tc is the authority on netem's grammar, so its own text goes to it, word for word. */
+static int add_netem(const struct bridge_port *port)
+{
+    char command[JOB_ERROR_LIMIT];
+
+    if (*port->netem == '\0')
+        return 0;
+    if (snprintf(command, sizeof(command), "exec tc qdisc replace dev %s root netem %s",
+                 port->device, port->netem) >= (int)sizeof(command))
+        return -1;
+    return process_run_shell(command);
+}
+
+int network_configure_bridge(const struct bridge_port *ports, size_t count,
+                             char error[JOB_ERROR_LIMIT])
+{
+    int handle = configuration_socket();
+    const char *failed = NULL;
+    const char *device = BRIDGE;
+
+    if (handle < 0)
+        failed = "opening a socket";
+    else if (process_run_shell("exec modprobe -a bridge sch_netem") != 0)
+        failed = "loading the modules";
+    else if (ioctl(handle, SIOCBRADDBR, BRIDGE) != 0)
+        failed = "creating the bridge";
+    for (size_t i = 0; failed == NULL && i < count; i++) {
+        device = ports[i].device;
+        if (add_port(handle, device) != 0)
+            failed = "adding it to the bridge";
+        else if (add_netem(&ports[i]) != 0)
+            failed = "adding netem";
+    }
+    if (failed == NULL && set_up(handle, BRIDGE) != 0)
+        failed = "bringing the bridge up";
+    if (failed != NULL)
+        snprintf(error, JOB_ERROR_LIMIT, "bridge: %s: %s: %s", device, failed, strerror(errno));
+    if (handle >= 0)
+        close(handle);
+    return failed == NULL ? 0 : -1;
+}

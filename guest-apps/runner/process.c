@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "samples.h"
+
+enum {
+    SERVICES = 32,
+    LINE = 256,
+    READY_TIMEOUT_MS = 30000,
+    SIGNALLED = 128,     /* exit statuses above this mean a signal, as in the shell */
+    CANNOT_START = 127,
+};
+
+static const char APPS[] = "/usr/lib/sundial";
+
+struct service {
+    const char *app;
+    pid_t pid; /* 0: dead */
+    int out;   /* its standard output; -1: closed */
+    char line[LINE];
+    size_t length;
+    bool ready;
+};
+
+static struct service services[SERVICES];
+static size_t service_count;
+static unsigned dead_services;
+
+static int child_signals = -1; /* signalfd for SIGCHLD */
+
+/* The one process that is waited for; 0: nobody. */
+static pid_t awaited;
+static int awaited_status;
+
+int process_init(void)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGCHLD);
+    if (sigprocmask(SIG_BLOCK, &set, NULL) != 0)
+        return -1;
+    child_signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return child_signals < 0 ? -1 : 0;
+}
+
+/* In the child: back to ordinary signals. */
+static void become_ordinary(void)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigprocmask(SIG_SETMASK, &set, NULL);
+}
+
+/* Starts an application with its options; `out` becomes its standard output where it is not -1. */
+static pid_t start_app(const struct task *task, int out, int step)
+{
+    char path[LINE];
+    char number[16];
+    pid_t pid;
+
+    snprintf(path, sizeof(path), "%s/%s", APPS, task->app);
+    pid = fork();
+    if (pid != 0)
+        return pid;
+    become_ordinary();
+    if (out >= 0)
+        dup2(out, STDOUT_FILENO);
+    setenv("SUNDIAL_APP", task->app, 1);
+    if (step >= 0) {
+        snprintf(number, sizeof(number), "%d", step);
+        setenv("SUNDIAL_STEP", number, 1);
+    }
+    execl(path, task->app, task->options, (char *)NULL);
+    _exit(CANNOT_START);
+}
+
+static int exit_status(int wait_status)
+{
+    return WIFSIGNALED(wait_status) ? SIGNALLED + WTERMSIG(wait_status)
+                                    : WEXITSTATUS(wait_status);
+}
+
+static void describe_end(int wait_status, char *text, size_t size)
+{
+    if (WIFSIGNALED(wait_status))
+        snprintf(text, size, "killed by signal %d (%s)", WTERMSIG(wait_status),
+                 strsignal(WTERMSIG(wait_status)));
+    else if (WEXITSTATUS(wait_status) == CANNOT_START)
+        snprintf(text, size, "cannot be started (no such application in this image?)");
+    else
+        snprintf(text, size, "ended with status %d", WEXITSTATUS(wait_status));
+}
+
+/* The environment of the runner names no step, so a service's error carries only its name. */
+static void report(const char *app, int step, const char *message)
+{
+    json_t *line = json_pack("{ss}", "type", "error");
+
+    if (step >= 0)
+        json_object_set_new(line, "step", json_integer(step));
+    json_object_set_new(line, "app", json_string(app));
+    json_object_set_new(line, "message", json_string(message));
+    samples_put(line);
+}
+
+static void note_end(pid_t pid, int wait_status)
+{
+    char message[LINE];
+
+    if (pid == awaited) {
+        awaited = 0;
+        awaited_status = wait_status;
+        return;
+    }
+    for (size_t i = 0; i < service_count; i++) {
+        if (services[i].pid != pid)
+            continue;
+        services[i].pid = 0;
+        dead_services++;
+        describe_end(wait_status, message, sizeof(message));
+        report(services[i].app, -1, message);
+    }
+}
+
+static void reap(void)
+{
+    struct signalfd_siginfo info;
+    int wait_status;
+    pid_t pid;
+
+    while (read(child_signals, &info, sizeof(info)) > 0)
+        continue;
+    while ((pid = waitpid(-1, &wait_status, WNOHANG)) > 0)
+        note_end(pid, wait_status);
+}
+
+/* A service speaks: the line "ready" is for us, every other line goes to the console. */
+static void listen_to(struct service *service)
+{
+    ssize_t got = read(service->out, service->line + service->length,
+                       sizeof(service->line) - service->length - 1);
+    char *end;
+
+    if (got <= 0) {
+        close(service->out);
+        service->out = -1;
+        return;
+    }
+    service->length += (size_t)got;
+    service->line[service->length] = '\0';
+    while ((end = strchr(service->line, '\n')) != NULL ||
+           service->length == sizeof(service->line) - 1) {
+        size_t taken = end == NULL ? service->length : (size_t)(end - service->line) + 1;
+
+        if (end != NULL)
+            *end = '\0';
+        if (strcmp(service->line, "ready") == 0)
+            service->ready = true;
+        else
+            fprintf(stderr, "%s: %s\n", service->app, service->line);
+        service->length -= taken;
+        memmove(service->line, service->line + taken, service->length + 1);
+    }
+}
+
+/* Waits for the next thing to happen; false when `timeout_ms` (-1: none) passed without any. */
+static bool wait_for_event(int timeout_ms)
+{
+    struct pollfd watched[SERVICES + 1];
+    struct service *speaker[SERVICES + 1];
+    nfds_t count = 0;
+    int happened;
+
+    watched[count++] = (struct pollfd){.fd = child_signals, .events = POLLIN};
+    for (size_t i = 0; i < service_count; i++) {
+        if (services[i].out < 0)
+            continue;
+        speaker[count] = &services[i];
+        watched[count++] = (struct pollfd){.fd = services[i].out, .events = POLLIN};
+    }
+    happened = poll(watched, count, timeout_ms);
+    if (happened == 0)
+        return false;
+    if (happened < 0)
+        return true;
+    for (nfds_t i = 1; i < count; i++)
+        if (watched[i].revents != 0)
+            listen_to(speaker[i]);
+    if (watched[0].revents != 0)
+        reap();
+    return true;
+}
+
+int process_start_service(const struct task *task)
+{
+    struct service *service;
+    int ends[2];
+
+    if (service_count == SERVICES) {
+        report(task->app, -1, "too many services in one job");
+        return -1;
+    }
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+        report(task->app, -1, strerror(errno));
+        return -1;
+    }
+    service = &services[service_count++];
+    *service = (struct service){.app = task->app, .out = ends[0]};
+    service->pid = start_app(task, ends[1], -1);
+    close(ends[1]);
+    if (service->pid < 0)
+        report(task->app, -1, strerror(errno));
+    while (service->pid > 0 && !service->ready) {
+        if (wait_for_event(READY_TIMEOUT_MS))
+            continue;
+        report(task->app, -1, "not ready within 30 s");
+        return -1;
+    }
+    return service->ready && service->pid > 0 ? 0 : -1;
+}
+
+int process_run_step(const struct task *task, size_t index)
+{
+    char message[LINE];
+
+    awaited = start_app(task, -1, (int)index);
+    if (awaited < 0) {
+        report(task->app, (int)index, strerror(errno));
+        awaited = 0;
+        return CANNOT_START;
+    }
+    while (awaited != 0)
+        wait_for_event(-1);
+    if (WIFSIGNALED(awaited_status) || WEXITSTATUS(awaited_status) == CANNOT_START) {
+        describe_end(awaited_status, message, sizeof(message));
+        report(task->app, (int)index, message);
+    }
+    samples_put(json_pack("{ss si ss si}", "type", "step", "step", (int)index, "app", task->app,
+                          "status", exit_status(awaited_status)));
+    return exit_status(awaited_status);
+}
+
+unsigned process_dead_services(void)
+{
+    return dead_services;
+}
+
+void process_supervise_for_ever(void (*on_death)(void))
+{
+    unsigned told = dead_services;
+
+    for (;;) {
+        wait_for_event(-1);
+        while (told < dead_services) {
+            told++;
+            on_death();
+        }
+    }
+}
+
+int process_run_shell(const char *command)
+{
+    pid_t pid = fork();
+    int wait_status;
+
+    if (pid == 0) {
+        become_ordinary();
+        execl("/bin/sh", "sh", "-c", command, (char *)NULL);
+        _exit(CANNOT_START);
+    }
+    if (pid < 0)
+        return CANNOT_START;
+    while (waitpid(pid, &wait_status, 0) < 0)
+        if (errno != EINTR)
+            return CANNOT_START;
+    return exit_status(wait_status);
+}
+
+int process_fork_helper(void (*body)(void))
+{
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        become_ordinary();
+        body();
+        _exit(0);
+    }
+    return pid < 0 ? -1 : 0;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "job.h"
+
+/*
+ * The processes of a job. Services run beside the steps and must not end; steps run one at a time
+ * and must. One loop waits for whatever happens next, so that a service that dies is reported at
+ * once, also in the middle of a step.
+ */
+
+/* Must be called once, before any process is started. */
+int process_init(void);
+
+/* Starts a service and waits until it prints "ready"; its failure is reported, then -1. */
+int process_start_service(const struct task *task);
+
+/* Runs step `index` to its end, reports it, and returns its exit status (128 + signal if killed). */
+int process_run_step(const struct task *task, size_t index);
+
+/* How many services have died so far. */
+unsigned process_dead_services(void);
+
+/* Keeps reaping and reporting; `on_death` is called for each service that dies. Never returns. */
+_Noreturn void process_supervise_for_ever(void (*on_death)(void));
+
+/* Runs a shell command to its end; its exit status. */
+int process_run_shell(const char *command);
+
+/* Forks a helper that is not part of the job; its end is not reported. */
+int process_fork_helper(void (*body)(void));

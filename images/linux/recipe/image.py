@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The image itself: what goes into it, and the steps from packages to three files."""
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from recipe import kernel, lz4, modules, packages, programs
+from recipe.cpio import Archive
+from recipe.errors import HostLacks, RecipeError
+
+HERE = Path(__file__).resolve().parent.parent
+APPS_SOURCE = HERE.parent.parent / "guest-apps"
+
+NAME = "linux"
+KERNEL_PACKAGE = "linux-image-cloud-amd64"
+
+# Least guest memory (MiB) in which every workload of the test suite has run.
+MEMORY_MIN = 96
+
+# Parts of the kernel's start that no guest of ours needs, by the name of their initcall.
+SKIPPED_INITCALLS = [
+    "load_system_certificate_list",  # RSA: a virtual second for keys of modules
+    "trace_eval_init",  # the files of the kernel's tracer: 0.7 s, 8 MiB
+    "tracer_init_tracefs",
+    "event_trace_init",
+    "init_blk_tracer",
+    "init_kprobe_trace",
+]
+
+# Why each word is there: README.md, "The command line".
+COMMAND_LINE = " ".join(
+    [
+        "console=ttyS0 quiet panic=-1 rootfstype=ramfs tsc=reliable net.ifnames=0 ipv6.disable=1",
+        "mitigations=off init_on_alloc=0 cryptomgr.notests=1 lsm= audit=0",
+        "initcall_blacklist=" + ",".join(SKIPPED_INITCALLS),
+    ]
+)
+
+BOOT_MODULES = ["virtio_pci", "virtio_net", "virtio_console", "qemu_fw_cfg"]
+EXTRA_MODULES = ["bridge", "ifb", "sch_netem", "sch_tbf", "sch_prio", "sch_htb"]
+
+# Program in the guest: (package, path in the package).
+BASE_PROGRAMS = {
+    "busybox": ("busybox-static", "bin/busybox"),
+    "rpcbind": ("rpcbind", "sbin/rpcbind"),
+}
+# These and what only they need lie compressed in the image (guest-apps/runner/extras.h).
+EXTRA_PROGRAMS = {
+    "iperf3": ("iperf3", "usr/bin/iperf3"),
+    "tcpdump": ("tcpdump", "usr/bin/tcpdump"),
+    "ethtool": ("ethtool", "sbin/ethtool"),
+    "ip": ("iproute2", "bin/ip"),
+    "tc": ("iproute2", "sbin/tc"),
+}
+EXTRAS_PATH = "lib/extras.cpio.lz4"
+TC_DISTRIBUTIONS = ["normal", "pareto", "paretonormal", "experimental"]
+
+# What init, the runner and the kernel call. Interactive machines install the rest themselves.
+BUSYBOX_NAMES = ["sh", "mount", "modprobe", "insmod", "ifconfig"]
+
+RUNNER = "runner"
+APPLICATIONS = []
+
+# Libraries that the applications load and no packaged program brings along.
+LIBRARY_PACKAGES = ["libc6", "libtirpc3", "libjansson4"]
+
+# Without these the applications do not compile: (file, package).
+DEVELOPMENT_FILES = [
+    ("/usr/include/tirpc/rpc/rpc.h", "libtirpc-dev"),
+    ("/usr/include/jansson.h", "libjansson-dev"),
+    ("/usr/bin/rpcgen", "rpcsvc-proto"),
+    ("/usr/bin/gcc", "gcc"),
+    ("/usr/bin/make", "make"),
+    ("/usr/bin/objcopy", "binutils"),
+    ("/usr/bin/lz4", "lz4"),
+]
+
+
+def check_host() -> None:
+    """Raises HostLacks with every development package that is missing, in one line."""
+    missing = [package for path, package in DEVELOPMENT_FILES if not Path(path).exists()]
+    if missing:
+        raise HostLacks(f"packages missing on this host: {' '.join(missing)}")
+
+
+def _compile_applications(target: Path) -> None:
+    command = ["make", "-s", "-C", APPS_SOURCE, f"OUT={target}", "all"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        lines = (done.stderr.strip() or done.stdout.strip()).splitlines()
+        raise RecipeError("guest-apps do not compile:\n" + "\n".join(lines[-20:]))
+
+
+def _compiler_version() -> str:
+    done = subprocess.run(["gcc", "--version"], capture_output=True, text=True)
+    return done.stdout.splitlines()[0] if done.stdout else "unknown"
+
+
+def _vmlinux(image: Path, cache: Path) -> bytes:
+    """The extracted kernel, kept in the cache by the digest of what it was extracted from."""
+    kept = cache / f"vmlinux-{packages.sha256_of(image)}"
+    if not kept.is_file():
+        temporary = kept.with_suffix(".partial")
+        temporary.write_bytes(kernel.extract_vmlinux(image.read_bytes()))
+        temporary.replace(kept)
+    return kept.read_bytes()
+
+
+def _add_base(archive: Archive) -> None:
+    for folder in ("dev", "proc", "sys", "tmp", "run", "root", "var", "lib64"):
+        archive.add_folder(folder)
+    archive.add_character_device("dev/console", 5, 1, 0o600)
+    archive.add_character_device("dev/null", 1, 3, 0o666)
+    archive.add_link("sbin", "bin")
+    archive.add_link("usr/bin", "../bin")
+    archive.add_link("usr/sbin", "../bin")
+    archive.add_link("var/run", "../run")
+    archive.add_link("etc/mtab", "../proc/mounts")
+    archive.add_file("init", (HERE / "init").read_bytes(), 0o755)
+    for path in sorted((HERE / "etc").iterdir()):
+        archive.add_file(f"etc/{path.name}", path.read_bytes())
+
+
+def _add_packaged(
+    archive: Archive, tree: programs.PackageTree, wanted: dict[str, tuple[str, str]]
+) -> list[bytes]:
+    contents = []
+    for name, (package, path) in wanted.items():
+        contents.append(tree.file(package, path).read_bytes())
+        archive.add_file(f"bin/{name}", contents[-1], 0o755)
+    return contents
+
+
+def _add_libraries(archive: Archive, libraries: dict[str, programs.Found]) -> None:
+    for soname, found in libraries.items():
+        folder = "lib64" if soname.startswith("ld-linux") else "lib/x86_64-linux-gnu"
+        archive.add_file(f"{folder}/{soname}", found.path.read_bytes(), 0o755)
+
+
+def _add_programs(
+    base: Archive, extras: Archive, tree: programs.PackageTree, applications: Path
+) -> set[str]:
+    """Adds programs, applications and their libraries; returns the packages that gave a file."""
+    contents = _add_packaged(base, tree, BASE_PROGRAMS)
+    for name in BUSYBOX_NAMES:
+        base.add_link(f"bin/{name}", "busybox")
+    base.add_file(f"bin/{RUNNER}", (applications / RUNNER).read_bytes(), 0o755)
+    for name in APPLICATIONS:
+        contents.append((applications / name).read_bytes())
+        base.add_file(f"usr/lib/sundial/{name}", contents[-1], 0o755)
+    libraries = programs.libraries_for(contents, tree)
+    _add_libraries(base, libraries)
+
+    all_libraries = programs.libraries_for(
+        contents + _add_packaged(extras, tree, EXTRA_PROGRAMS), tree
+    )
+    _add_libraries(
+        extras, {name: all_libraries[name] for name in all_libraries if name not in libraries}
+    )
+    for name in TC_DISTRIBUTIONS:
+        path = f"usr/lib/x86_64-linux-gnu/tc/{name}.dist"
+        extras.add_file(path, tree.file("iproute2", path).read_bytes())
+    named = {package for package, _ in (BASE_PROGRAMS | EXTRA_PROGRAMS).values()}
+    return named | {found.package for found in all_libraries.values()}
+
+
+def _add_modules(
+    base: Archive, extras: Archive, tree: Path, release: str, scratch: Path
+) -> None:
+    wanted = modules.collect(tree, BOOT_MODULES + EXTRA_MODULES, scratch)
+    boot = {module.name for module in modules.collect(tree, BOOT_MODULES, scratch)}
+    folder = f"lib/modules/{release}"
+    for module in wanted:
+        archive = base if module.name in boot else extras
+        archive.add_file(f"{folder}/{module.name}.ko", module.data)
+    for name, data in modules.index_files(wanted).items():
+        base.add_file(f"{folder}/{name}", data)
+
+
+def _kernel_package_name() -> str:
+    """The package with the kernel itself: the one that the unversioned package stands for."""
+    for name in packages.look_up([KERNEL_PACKAGE])[KERNEL_PACKAGE].depends:
+        if name.startswith("linux-image-"):
+            return name
+    raise RecipeError(f"package {KERNEL_PACKAGE}: names no kernel package")
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def build(out: Path, cache: Path) -> dict[str, object]:
+    """Writes kernel, initrd and manifest.json to `out`; returns the manifest.
+
+    Files are exchanged one by one, the manifest last, so that a manifest always describes files
+    that are complete.
+    """
+    check_host()
+    kernel_name = _kernel_package_name()
+    kernel_package = packages.look_up([kernel_name])[kernel_name]
+    wanted = packages.library_closure(
+        [package for package, _ in (BASE_PROGRAMS | EXTRA_PROGRAMS).values()] + LIBRARY_PACKAGES
+    )
+    files = packages.download([kernel_package, *wanted], cache)
+
+    out.mkdir(parents=True, exist_ok=True)
+    scratch = Path(tempfile.mkdtemp(prefix=".build-", dir=out))
+    try:
+        packages.unpack(files[kernel_name], scratch / "kernel-package")
+        for package in wanted:
+            packages.unpack(files[package.name], scratch / "packages" / package.name)
+        release = next((scratch / "kernel-package/lib/modules").iterdir()).name
+        applications = scratch / "applications"
+        _compile_applications(applications)
+
+        base, extras = Archive(), Archive()
+        _add_base(base)
+        tree = programs.PackageTree(scratch / "packages")
+        used = _add_programs(base, extras, tree, applications)
+        module_tree = scratch / "kernel-package/lib/modules"
+        _add_modules(base, extras, module_tree, release, scratch / "modules")
+        base.add_file(EXTRAS_PATH, lz4.compress(extras.to_bytes()))
+        initrd = base.to_bytes()
+        vmlinux = _vmlinux(scratch / f"kernel-package/boot/vmlinuz-{release}", cache)
+        manifest = {
+            "version": 1,
+            "name": NAME,
+            "kernel_release": release,
+            "cmdline": COMMAND_LINE,
+            "memory_min": MEMORY_MIN,
+            "sha256": {"kernel": _sha256(vmlinux), "initrd": _sha256(initrd)},
+            "bytes": {"kernel": len(vmlinux), "initrd": len(initrd)},
+            "compiler": _compiler_version(),
+            "packages": [
+                {"name": package.name, "version": package.version, "sha256": package.sha256}
+                for package in [kernel_package, *wanted]
+                if package.name in used or package is kernel_package
+            ],
+        }
+        text = json.dumps(manifest, indent=2) + "\n"
+        for name, data in (
+            ("kernel", vmlinux),
+            ("initrd", initrd),
+            ("manifest.json", text.encode()),
+        ):
+            (scratch / name).write_bytes(data)
+            os.replace(scratch / name, out / name)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    return manifest
