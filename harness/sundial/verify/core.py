@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls and frames in, findings and observed calls out. Everything a run and a foreign capture have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from sundial.expect import Call
+from sundial.verify import check, conserve, findings, flows, legs, records, tcp, udp
+from sundial.verify.calls import Setting
+
+Files = Sequence[tuple[Path, str]]
+"""Captures: where they lie, and how they are called in the result."""
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """`frames` with `call` set; `findings` (`findings.FINDING`); `calls` with `kind`; one row a call in `observed`."""
+
+    frames: pl.DataFrame
+    segments: pl.DataFrame
+    """TCP frames of the calls' connections: row, conn, reply, pos, data, end."""
+    calls: pl.DataFrame
+    legs: pl.DataFrame
+    expected: list[Call]
+    """Expected calls by kind."""
+    findings: pl.DataFrame
+    observed: pl.DataFrame
+    packets: int
+    fragments: int
+    retransmissions: dict[str, int]
+
+
+def analyse(
+    frames: pl.DataFrame,
+    calls: pl.DataFrame,
+    flow_table: pl.DataFrame,
+    settings: Sequence[Setting],
+    files: Files,
+    *,
+    exact_time: bool,
+    one_view: bool = False,
+) -> Analysis:
+    """Match frames to calls and compare.
+
+    `exact_time`: samples and capture share one clock. `one_view`: the capture was made at one place, so that nothing
+    can be said about what arrived at the other end.
+    """
+    frames = flows.add_flows(frames, flow_table)
+    conns = tcp.connections(frames)
+    calls = pl.concat(
+        [
+            calls.filter(pl.col("transport") == "udp").with_columns(
+                conn=pl.lit(None, pl.UInt32),
+                timestamps=pl.lit(False),
+                client_mss=pl.lit(None, pl.UInt32),
+                server_mss=pl.lit(None, pl.UInt32),
+            ),
+            tcp.assign_calls(calls.filter(pl.col("transport") == "tcp"), conns),
+        ]
+    ).sort("id")
+    calls, leg_table, expected = legs.build_legs(calls, settings)
+    udp_frames = udp.attribute_udp(frames, calls, flow_table, exact_time)
+    places = tcp.starts(calls.filter(pl.col("transport") == "tcp"), leg_table)
+    tcp_frames = tcp.attribute_tcp(tcp.positions(frames, conns), places)
+    frames = _with_calls(frames, udp_frames, tcp_frames)
+
+    sent_udp, sent_tcp = udp_frames.filter(pl.col("view") == "sent"), tcp.sent_segments(tcp_frames)
+    grams, told = udp.datagrams(sent_udp), tcp.messages(sent_tcp)
+    arrived = grams if one_view else udp.datagrams(udp_frames.filter(pl.col("view") == "received"))
+    wanted, dropped = check.with_legs(calls, leg_table), check.dropped_frames(frames)
+    parts = [
+        check.check_datagrams(grams, wanted, dropped),
+        check.check_attempts(grams, arrived, wanted, dropped),
+        check.check_messages(told, wanted, calls.select(pl.col("id").alias("call"), "xid")),
+        records.check_records(told, wanted, sent_tcp, places, files),
+    ]
+    if not one_view:
+        parts += _balances(udp_frames, tcp_frames, conserve.transit_ends(frames))
+    split = pl.col("more") | (pl.col("fragment_offset") > 0)
+    of_calls = sent_udp.filter(pl.col("call").is_not_null())
+    observed = _observed(grams, arrived, told, tcp_frames, wanted)
+    return Analysis(
+        frames,
+        tcp_frames.select("row", "conn", "reply", "pos", "data", "end"),
+        calls,
+        leg_table,
+        expected,
+        pl.concat(parts) if parts else findings.none(),
+        observed,
+        of_calls.height + sent_tcp.filter(pl.col("call").is_not_null()).height,
+        of_calls.filter(split).height,
+        {
+            "calls": int((observed.filter(pl.col("transport") == "udp")["request_retransmissions"]).sum()),
+            "replies": int((observed.filter(pl.col("transport") == "udp")["reply_retransmissions"]).sum()),
+            "tcp": int(sent_tcp.filter(pl.col("call").is_not_null(), pl.col("fresh") == 0).height),
+        },
+    )
+
+
+_COUNTED = pl.col("packets", "retransmissions").cast(pl.Int32)
+
+
+def _with_calls(frames: pl.DataFrame, *parts: pl.DataFrame) -> pl.DataFrame:
+    """Frames with the call, flow, direction and view that attribution found."""
+    names = ["call", "flow", "reply", "view"]
+    known = pl.concat([part.select("row", *names) for part in parts])
+    return frames.drop("flow", "reply", "view").join(known, on="row", how="left", maintain_order="left")
+
+
+def _balances(udp_frames: pl.DataFrame, tcp_frames: pl.DataFrame, transit: pl.Series) -> list[pl.DataFrame]:
+    more = pl.when("more").then(pl.lit("+")).otherwise(pl.lit(""))
+    fragments = udp_frames.filter(pl.col("call").is_not_null()).with_columns(
+        what=pl.concat_str("fragment_offset", pl.lit(":"), "data", more)
+    )
+    segments = tcp_frames.with_columns(what=pl.format("{} bytes at {}", "data", "pos"))
+    return [
+        conserve.check_balance(fragments, ["call", "reply", "what"], transit),
+        conserve.check_balance(segments, ["conn", "reply", "pos", "data", "tcp_flags"], transit),
+    ]
+
+
+def _observed(
+    grams: pl.DataFrame, arrived: pl.DataFrame, told: pl.DataFrame, tcp_frames: pl.DataFrame, wanted: pl.DataFrame
+) -> pl.DataFrame:
+    """One row a call: stamps, packets and fragments of the first transmission, how often more was sent."""
+    side = ["call", "reply"]
+    sent_udp = grams.group_by(side).agg(
+        first_ns=pl.col("first_ns").min(),
+        packets=pl.col("count").first(),
+        retransmissions=pl.len() - 1,
+    )
+    sent_tcp = told.select(*side, "first_ns", packets="count", retransmissions="again")
+    sent = pl.concat([part.with_columns(_COUNTED) for part in (sent_udp, sent_tcp)])
+    whole = arrived.join(wanted.select(*side, "layout"), on=[*side, "layout"], how="semi")
+    last_udp = whole.group_by(side).agg(last_ns=pl.col("last_ns").min())
+    pieces = tcp_frames.filter(pl.col("view") == "received", pl.col("data") > 0, pl.col("call").is_not_null())
+    last_tcp = (
+        pieces.group_by(*side, "pos").agg(pl.col("time_ns").min()).group_by(side).agg(last_ns=pl.col("time_ns").max())
+    )
+    table = (
+        wanted.select(*side, "transport", "packets")
+        .rename({"packets": "packets_expected"})
+        .join(sent, on=side, how="left")
+        .join(pl.concat([last_udp, last_tcp]), on=side, how="left")
+        .with_columns(pl.col("packets", "retransmissions").fill_null(0).cast(pl.Int32))
+        .with_columns(
+            fragments=_fragments("packets"),
+            fragments_expected=_fragments("packets_expected"),
+            packets_expected=pl.col("packets_expected").cast(pl.Int32),
+        )
+    )
+    names = ["packets", "packets_expected", "fragments", "fragments_expected", "retransmissions"]
+    halves = []
+    for reply, word, stamp in ((False, "request", "call"), (True, "reply", "reply")):
+        renamed = {name: f"{word}_{name}" for name in names}
+        renamed |= {"first_ns": f"{stamp}_first_tx_ns", "last_ns": f"{stamp}_last_rx_ns"}
+        half = table.filter(pl.col("reply") if reply else ~pl.col("reply")).rename(renamed)
+        halves.append(half.select("call", *([] if reply else ["transport"]), *renamed.values()))
+    return halves[0].join(halves[1], on="call", how="left").sort("call")
+
+
+def _fragments(packets: str) -> pl.Expr:
+    """IP fragments: none where a datagram went in one packet, or over TCP."""
+    split = (pl.col("transport") == "udp") & (pl.col(packets) > 1)
+    return pl.when(split).then(packets).otherwise(0).cast(pl.Int32)

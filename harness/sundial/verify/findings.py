@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Findings: what differs from the expectation, as tables until the few that are shown are written out."""
+
+from __future__ import annotations
+
+import polars as pl
+
+FINDING: dict[str, pl.DataType] = {
+    "call": pl.UInt32(),
+    "field": pl.String(),
+    "expected": pl.String(),
+    "seen": pl.String(),
+    "rows": pl.List(pl.UInt32()),
+}
+"""`call` is null for frames without one; `rows` are rows of the table of frames."""
+
+
+def none() -> pl.DataFrame:
+    """No findings."""
+    return pl.DataFrame(schema=FINDING)
+
+
+def leg_field(name: str) -> pl.Expr:
+    """`request.name` or `reply.name`, by the column `reply`."""
+    return pl.when("reply").then(pl.lit(f"reply.{name}")).otherwise(pl.lit(f"request.{name}"))
+
+
+def findings(
+    table: pl.DataFrame,
+    where: pl.Expr,
+    name: pl.Expr | str,
+    expected: pl.Expr,
+    seen: pl.Expr,
+    rows: str | None = "rows",
+) -> pl.DataFrame:
+    """The rows of `table` that meet `where`, as findings. `name` without a dot belongs to the row's direction."""
+    field = leg_field(name) if isinstance(name, str) else name
+    frames = pl.col(rows).fill_null([]) if rows else pl.lit([], dtype=pl.List(pl.UInt32))
+    return table.filter(where).select(
+        pl.col("call").cast(pl.UInt32),
+        field.alias("field"),
+        expected.cast(pl.String).alias("expected"),
+        seen.cast(pl.String).alias("seen"),
+        frames.cast(pl.List(pl.UInt32)).alias("rows"),
+    )

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Verification of a run directory: samples and captures against the expectations."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import polars as pl
+
+from sundial.observe import Decode, RunDirectory, open_run, read_frames
+from sundial.verify import altered, bindings, leftover
+from sundial.verify.calls import RunCalls, load_calls
+from sundial.verify.conserve import transit_ends
+from sundial.verify.core import Analysis, analyse
+from sundial.verify.findings import FINDING
+from sundial.verify.result import IDENTITY, Verification, groups_json, problems_json
+
+_SAMPLED = ("call", "xid", "warmup", "ok", "retransmits", "start_ns", "end_ns")
+_OBSERVED = (
+    "call_first_tx_ns", "call_last_rx_ns", "reply_first_tx_ns", "reply_last_rx_ns",
+    "request_packets", "request_packets_expected", "request_fragments", "request_fragments_expected",
+    "reply_packets", "reply_packets_expected", "reply_fragments", "reply_fragments_expected",
+    "request_retransmissions", "reply_retransmissions",
+)  # fmt: skip
+
+
+def verify_run(run_dir: Path) -> Verification:
+    """Verify a run; writes verify.json and observed.parquet (one row a call, in the order of samples.parquet) into it.
+
+    Raises BadInput where the directory is not that of a run or one of its files cannot be read.
+    """
+    run = open_run(run_dir)
+    calls = load_calls(run)
+    files = [(run_dir / name, name) for name in sorted(run.captures)]
+    frames = read_frames(files, _decode(calls), run.epoch_ns)
+    analysis = analyse(frames, calls.table, calls.flows, calls.settings, files, exact_time=run.clock == "virtual")
+    bound, bound_rows = bindings.check_bindings(analysis.frames, run, calls.records)
+    classified = leftover.classify(
+        analysis.frames,
+        analysis.segments,
+        bound_rows,
+        _addresses(run, analysis.frames),
+        _has_iperf3(run),
+    )
+    classified = _excuse(classified, analysis, files)
+    found = pl.concat([_changed(run), analysis.findings, bound, leftover.check_leftover(classified)])
+    found = _without_corrupted(found, classified)
+    verification = _result(analysis, classified, found, calls)
+    verification.write(run_dir / "verify.json")
+    _observed(calls, analysis, found).write_parquet(run_dir / "observed.parquet")
+    return verification
+
+
+def _decode(calls: RunCalls) -> Decode:
+    def ports(protocol: str, transport: str) -> tuple[int, ...]:
+        these = calls.flows.filter(pl.col("protocol") == protocol, pl.col("transport") == transport)
+        return tuple(these["server_port"].unique().sort())
+
+    return Decode(ports("sunrpc", "udp"), ports("sunrpc", "tcp"), udp_heads=bool(ports("raw", "udp")))
+
+
+def _addresses(run: RunDirectory, frames: pl.DataFrame) -> pl.DataFrame:
+    """end, own: the addresses of the machine behind each port; a guest that joins segments has none there."""
+    joining = set(transit_ends(frames))
+    machines = frames.select("end", machine=pl.col("interface").str.extract(r"^([^:]*)")).unique()
+    rows = []
+    for end, machine in machines.iter_rows():
+        node = run.nodes.get(machine)
+        if node is not None:
+            own = [item.address for item in node.interfaces if item.address]
+            rows.append((end, own if own or end in joining else [""]))
+    return pl.DataFrame(rows, schema={"end": pl.String, "own": pl.List(pl.String)}, orient="row")
+
+
+def _has_iperf3(run: RunDirectory) -> bool:
+    return any(
+        str(task.get("app", "")).startswith("iperf3")
+        for job in run.jobs.values()
+        for task in (*job.get("services", []), *job.get("steps", []))
+    )
+
+
+def _excuse(frames: pl.DataFrame, analysis: Analysis, files: list[tuple[Path, str]]) -> pl.DataFrame:
+    """Frames that nothing explains but that the wire reports to have corrupted become `corrupted`."""
+    extra = analysis.findings.filter(pl.col("field").str.ends_with(".received"))["rows"].explode().drop_nulls()
+    unexplained = frames.filter(pl.col("class") == leftover.UNEXPLAINED)["row"]
+    rows = altered.corrupted_rows(frames, pl.concat([unexplained, extra.cast(unexplained.dtype)]).unique(), files)
+    changed = pl.col("row").is_in(list(rows)) & (pl.col("view").ne_missing("sent"))
+    return frames.with_columns(pl.when(changed).then(pl.lit("corrupted")).otherwise("class").alias("class"))
+
+
+def _without_corrupted(found: pl.DataFrame, frames: pl.DataFrame) -> pl.DataFrame:
+    """Without findings that only tell of frames which arrived corrupted."""
+    rows = frames.filter(pl.col("class") == "corrupted")["row"].to_list()
+    excused = (pl.col("rows").list.len() > 0) & (pl.col("rows").list.set_difference(rows).list.len() == 0)
+    return found.filter(~excused) if rows else found
+
+
+def _changed(run: RunDirectory) -> pl.DataFrame:
+    """A finding for each capture that is not the one that was recorded."""
+    rows: list[tuple[None, str, str, str, list[int]]] = []
+    for name, recorded in run.captures.items():
+        if recorded:
+            with (run.path / name).open("rb") as file:
+                now = hashlib.file_digest(file, "sha256").hexdigest()
+            if now != recorded:
+                rows.append((None, f"capture {name}", f"sha256 {recorded}", f"sha256 {now}", []))
+    return pl.DataFrame(rows, schema=FINDING, orient="row")
+
+
+def _result(analysis: Analysis, frames: pl.DataFrame, found: pl.DataFrame, calls: RunCalls) -> Verification:
+    failed = found.filter(pl.col("call").is_not_null()).group_by("call").agg(mismatches=pl.len())
+    return Verification(
+        verdict="pass" if found.is_empty() else "fail",
+        calls=calls.table.height,
+        frames=frames.filter(pl.col("fate").is_null()).height,
+        packets=analysis.packets,
+        fragments=analysis.fragments,
+        retransmissions=analysis.retransmissions,
+        mismatches=found.height,
+        groups=groups_json(analysis, failed),
+        classified=leftover.counts(frames),
+        problems=problems_json(found, frames, analysis.calls),
+    )
+
+
+def _observed(calls: RunCalls, analysis: Analysis, found: pl.DataFrame) -> pl.DataFrame:
+    failed = found.filter(pl.col("call").is_not_null())["call"].unique()
+    names = [name for name in IDENTITY if name != "call"]
+    identity = calls.samples.with_row_index("id").select("id", *names, *_SAMPLED)
+    seen = analysis.observed.rename({"call": "id"}).with_columns(verified=True)
+    return (
+        identity.join(seen.drop("transport"), on="id", how="left", maintain_order="left")
+        .with_columns(
+            retransmissions=pl.col("request_retransmissions") + pl.col("reply_retransmissions"),
+            verdict=pl.when(pl.col("verified").is_null())
+            .then(pl.lit("unverified"))
+            .when(pl.col("id").is_in(failed.implode()))
+            .then(pl.lit("fail"))
+            .otherwise(pl.lit("pass")),
+        )
+        .select([*names, *_SAMPLED, *_OBSERVED, "retransmissions", "verdict"])
+    )
