@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The checks of `sundial doctor`, each a question to a `Host`; tests answer with a host of their own."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+from sundial.cli import rooms
+from sundial.errors import SundialError
+from sundial.model.catalog import ROOT
+
+QEMU = "qemu-system-x86_64"
+TESTED_QEMU = ("7.2", "10.0")
+"""As in harness/clock/qemu.c: the plugin relies on internals that were read in these versions."""
+LEAST_TSHARK = (4, 0)
+LEAST_SHM = 256 << 20
+LEAST_MEMORY = 1 << 30
+PROBE_S = 10.0
+SETUP = "make setup"
+PLUGIN = ROOT / "harness" / "clock" / "build" / "sundial-clock.so"
+KERNEL = ROOT / "images" / "out" / "linux" / "kernel"
+FABRIC = ROOT / "harness" / "fabric" / "target" / "release" / "sundial-fabric"
+MODULES = ("click", "jinja2", "matplotlib", "networkx", "numpy", "polars", "pydantic", "rich", "ruamel.yaml")
+
+
+class State(Enum):
+    """How a check came out."""
+
+    GOOD = "good"
+    OPTIONAL = "optional"
+    """Not there, and only some things need it."""
+    LACKING = "lacking"
+
+
+@dataclass(frozen=True)
+class Check:
+    """One line of the doctor: what was looked at, how it is, what was found, and the line that mends it."""
+
+    name: str
+    state: State
+    found: str
+    mend: str | None = None
+
+
+class Host:
+    """Questions to this machine."""
+
+    def run(self, argv: Sequence[str], text: str = "") -> tuple[int, str]:
+        """Exit status and all output of a command; status 127 where there is none, 124 after PROBE_S seconds."""
+        try:
+            done = subprocess.run(
+                argv,
+                input=text,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                timeout=PROBE_S,
+                check=False,
+            )
+        except FileNotFoundError:
+            return 127, ""
+        except subprocess.TimeoutExpired:
+            return 124, ""
+        return done.returncode, done.stdout
+
+    def which(self, program: str) -> str | None:
+        return shutil.which(program)
+
+    def exists(self, path: Path) -> bool:
+        return path.exists()
+
+    def importable(self, module: str) -> bool:
+        try:
+            return importlib.util.find_spec(module) is not None
+        except ImportError:
+            return False
+
+    def free_bytes(self, folder: Path) -> int:
+        """What fits into a file system; 0 where one cannot write."""
+        return shutil.disk_usage(folder).free if os.access(folder, os.W_OK) else 0
+
+    def memory(self) -> int:
+        """Bytes that programs can still get."""
+        found = re.search(r"MemAvailable:\s+(\d+) kB", Path("/proc/meminfo").read_text())
+        return int(found[1]) * 1024 if found else 0
+
+    def cores(self) -> int:
+        return len(os.sched_getaffinity(0))
+
+    def python(self) -> tuple[int, int]:
+        return sys.version_info[:2]
+
+    def images(self) -> dict[str, str]:
+        """Images by name and whether they are built, stale or missing."""
+        return {image.name: image.state for image in rooms.images().list()}
+
+    def libvirt(self) -> str:
+        """Version of libvirt, whose embedded driver was opened once. Raises SundialError."""
+        with tempfile.TemporaryDirectory(prefix="sundial-", dir="/tmp") as folder:
+            root = Path(folder)
+            root.chmod(0o711)
+            return rooms.open_embedded_libvirt(root, ROOT / ".sundial" / "capabilities")
+
+
+def check_all(host: Host) -> list[Check]:
+    """Every check, in the order in which one mends."""
+    checks: tuple[Callable[[Host], Check], ...] = (
+        check_python,
+        check_qemu,
+        check_plugins,
+        check_libvirt,
+        check_tshark,
+        check_built,
+        check_images,
+        check_shm,
+        check_cores,
+        check_memory,
+        check_kvm,
+        check_netem,
+        check_wireshark,
+    )
+    return [check(host) for check in checks]
+
+
+def check_python(host: Host) -> Check:
+    missing = [module for module in MODULES if not host.importable(module)]
+    version = "{}.{}".format(*host.python())
+    if host.python() < (3, 11):
+        return Check("python", State.LACKING, version, "install Python 3.11 or newer")
+    if missing:
+        return Check("python", State.LACKING, f"{version} without {', '.join(missing)}", SETUP)
+    return Check("python", State.GOOD, version)
+
+
+def check_qemu(host: Host) -> Check:
+    status, text = host.run([QEMU, "--version"])
+    found = re.search(r"version (\d+\.\d+)(\S*)", text)
+    if status != 0 or found is None:
+        return Check("qemu", State.LACKING, "not found", "apt-get install qemu-system-x86")
+    version = found[1] + found[2]
+    if found[1] not in TESTED_QEMU:
+        mend = f"virtual time needs QEMU {' or '.join(TESTED_QEMU)}; until then use --clock real"
+        return Check("qemu", State.LACKING, f"{version}, which is not tested", mend)
+    return Check("qemu", State.GOOD, version)
+
+
+def check_plugins(host: Host) -> Check:
+    """Whether this QEMU takes a plugin at all: one that does not exist is refused by its name, not as an option."""
+    _, text = host.run([QEMU, "-M", "none", "-display", "none", "-nodefaults", "-plugin", "file=/nonexistent.so"])
+    if "Could not load plugin" in text:
+        return Check("qemu plugins", State.GOOD, "supported")
+    return Check("qemu plugins", State.LACKING, "not supported", "use a QEMU built with --enable-plugins (Debian's is)")
+
+
+def check_libvirt(host: Host) -> Check:
+    if not host.importable("libvirt"):
+        mend = "apt-get install python3-libvirt libvirt-daemon libvirt-daemon-driver-qemu"
+        return Check("libvirt", State.LACKING, "no Python binding", mend)
+    try:
+        return Check("libvirt", State.GOOD, f"{host.libvirt()}, embedded driver works")
+    except SundialError as error:
+        return Check("libvirt", State.LACKING, error.message, error.hint)
+
+
+def check_tshark(host: Host) -> Check:
+    status, text = host.run(["tshark", "--version"])
+    found = re.search(r"(\d+)\.(\d+)\.(\d+)", text)
+    if status != 0 or found is None:
+        return Check("tshark", State.LACKING, "not found", "apt-get install tshark")
+    if (int(found[1]), int(found[2])) < LEAST_TSHARK:
+        return Check("tshark", State.LACKING, found[0], "install tshark {}.{} or newer".format(*LEAST_TSHARK))
+    return Check("tshark", State.GOOD, found[0])
+
+
+def check_built(host: Host) -> Check:
+    missing = [path.name for path in (PLUGIN, FABRIC) if not host.exists(path)]
+    if missing:
+        return Check("programs", State.LACKING, f"{' and '.join(missing)} not built", SETUP)
+    return Check("programs", State.GOOD, "clock plugin and fabric are built")
+
+
+def check_images(host: Host) -> Check:
+    states = host.images()
+    wrong = [f"{name} is {state}" for name, state in states.items() if state != "built"]
+    if wrong or not states:
+        return Check("images", State.LACKING, ", ".join(wrong) or "none", "./sundial images build --if-needed")
+    return Check("images", State.GOOD, ", ".join(states))
+
+
+def check_shm(host: Host) -> Check:
+    free = host.free_bytes(Path("/dev/shm"))
+    if free < LEAST_SHM:
+        return Check("/dev/shm", State.LACKING, f"{free >> 20} MiB free", "mount -o remount,size=1G /dev/shm")
+    return Check("/dev/shm", State.GOOD, f"{free >> 20} MiB free")
+
+
+def check_cores(host: Host) -> Check:
+    cores = host.cores()
+    if cores < 2:
+        return Check("cores", State.OPTIONAL, str(cores), "with one core runs are right but slow")
+    return Check("cores", State.GOOD, str(cores))
+
+
+def check_memory(host: Host) -> Check:
+    free = host.memory()
+    if free < LEAST_MEMORY:
+        return Check(
+            "memory", State.LACKING, f"{free >> 20} MiB free", "a run of two guests wants 1 GiB: end something"
+        )
+    return Check("memory", State.GOOD, f"{free >> 20} MiB free")
+
+
+def check_kvm(host: Host) -> Check:
+    """Whether Linux really runs under KVM: the device can exist, run a BIOS and then hang."""
+    mend = "only --clock real would use it; TCG serves"
+    if not host.exists(Path("/dev/kvm")):
+        return Check("kvm", State.OPTIONAL, "no /dev/kvm", mend)
+    if not host.exists(KERNEL):
+        return Check("kvm", State.OPTIONAL, "not tried before the image is built", "./sundial images build --if-needed")
+    if boots_kernel(host, "kvm"):
+        return Check("kvm", State.GOOD, "runs a guest")
+    return Check("kvm", State.OPTIONAL, f"/dev/kvm is there, but no guest boots within {PROBE_S:g} s", mend)
+
+
+def boots_kernel(host: Host, accelerator: str) -> bool:
+    """Boot the image's kernel without a root: it gives up and reboots, upon which QEMU ends with 0."""
+    machine = ["-M", "q35", "-m", "256", "-nodefaults", "-display", "none", "-no-reboot"]
+    status, _ = host.run([QEMU, "-accel", accelerator, *machine, "-kernel", str(KERNEL), "-append", "quiet panic=-1"])
+    return status == 0
+
+
+def check_netem(host: Host) -> Check:
+    status, _ = host.run(["modprobe", "--dry-run", "--quiet", "sch_netem"])
+    if status == 0:
+        return Check("sch_netem", State.GOOD, "the host's kernel has it")
+    return Check("sch_netem", State.OPTIONAL, "not in the host's kernel", "nothing needs it: netem runs in a guest")
+
+
+def check_wireshark(host: Host) -> Check:
+    found = host.which("wireshark")
+    if found is None:
+        return Check("wireshark", State.OPTIONAL, "not found", "apt-get install wireshark, to look at captures")
+    return Check("wireshark", State.GOOD, found)

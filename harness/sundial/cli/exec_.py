@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sundial exec`: run a command in a machine that is up."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from sundial.cli import rooms
+from sundial.cli.talk import Verb, as_json, print_json
+
+
+@click.command(
+    name="exec",
+    cls=Verb,
+    short_help="Run a command in a machine that is up.",
+    context_settings={"ignore_unknown_options": True},
+)
+@click.option("--topology", metavar="T", help="Which one, where several are up.")
+@as_json
+@click.argument("machine")
+@click.argument("argv", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- COMMAND...")
+@click.pass_context
+def exec_(ctx: click.Context, topology: str | None, as_json: bool, machine: str, argv: tuple[str, ...]) -> None:
+    """Run COMMAND in MACHINE; its output and its exit status become ours."""
+    result = rooms.exec_(machine, argv, topology)
+    if as_json:
+        output = {name: getattr(result, name).decode(errors="replace") for name in ("stdout", "stderr")}
+        print_json({"status": result.status, **output})
+    else:
+        sys.stdout.buffer.write(result.stdout)
+        sys.stdout.buffer.flush()
+        sys.stderr.buffer.write(result.stderr)
+        sys.stderr.buffer.flush()
+    ctx.exit(result.status)

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sundial images`: build and list guest images."""
+
+from __future__ import annotations
+
+import click
+
+from sundial.cli import rooms
+from sundial.cli.talk import Verb, as_json, print_json, print_table, progress
+
+
+@click.group()
+def images() -> None:
+    """Guest images: build, list."""
+
+
+@images.command(cls=Verb)
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--if-needed", is_flag=True, help="Leave an image alone whose recipe has not changed.")
+@as_json
+def build(names: tuple[str, ...], if_needed: bool, as_json: bool) -> None:
+    """Build images, all of them unless NAMEs are given."""
+    known = rooms.images()
+    built = []
+    with progress(quiet=as_json) as shown:
+        for name in names or known.names():
+            image = known.ensure(name, shown.say) if if_needed else known.build(name, shown.say)
+            built.append({"name": image.name, "kernel": image.kernel_sha256, "initrd": image.initrd_sha256})
+    if as_json:
+        print_json(built)
+    else:
+        for image in built:
+            click.echo(f"{image['name']}  kernel {image['kernel'][:12]}  initrd {image['initrd'][:12]}")
+
+
+@images.command(name="list", cls=Verb)
+@as_json
+def list_(as_json: bool) -> None:
+    """List images and whether they are built."""
+    found = rooms.images().list()
+    if as_json:
+        print_json([{"name": image.name, "state": image.state, "manifest": image.manifest} for image in found])
+        return
+    rows = [["IMAGE", "STATE", "KERNEL"]]
+    rows += [[image.name, image.state, str((image.manifest or {}).get("kernel_release", ""))] for image in found]
+    print_table(rows)

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sundial ls`: the runs in captures/."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from sundial.cli.runs import list_runs, read_json
+from sundial.cli.talk import Verb, as_json, print_json, print_table, say
+from sundial.errors import BadInput
+
+
+@click.command(cls=Verb)
+@as_json
+def ls(as_json: bool) -> None:
+    """List runs, the oldest first."""
+    rows: list[dict[str, Any]] = []
+    for folder, run in list_runs():
+        try:
+            verdict = str(read_json(folder / "verify.json").get("verdict"))
+        except BadInput:
+            verdict = "unverified"
+        virtual_ns = (run.get("time") or {}).get("virtual_ns")
+        rows.append(
+            {
+                "run": folder.name,
+                "status": run.get("status"),
+                "verdict": verdict,
+                "seed": run.get("seed"),
+                "clock": run.get("clock"),
+                "virtual_s": virtual_ns / 10**9 if isinstance(virtual_ns, int) else None,
+            }
+        )
+    if as_json:
+        print_json(rows)
+        return
+    if not rows:
+        say("there is no run yet; make one with: ./sundial run quickstart")
+        return
+    shown = [["RUN", "STATUS", "VERDICT", "CLOCK", "VIRTUAL"]]
+    for row in rows:
+        time = "-" if row["virtual_s"] is None else f"{row['virtual_s']:.3f} s"
+        shown.append([row["run"], str(row["status"]), row["verdict"], str(row["clock"]), time])
+    print_table(shown)

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the command line calls into the house: one function for each thing a verb asks for.
+
+Rooms are imported when they are called, so that `sundial --help` is quick and a missing libvirt hurts only those who
+need it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any, cast
+
+from sundial.model.catalog import ROOT
+from sundial.plan.request import Kept, Progress, RunRequest, RunResult, UpRequest
+
+CAPTURES = ROOT / "captures"
+
+
+def run(request: RunRequest, progress: Progress) -> RunResult:
+    """Make one run. Raises HostLacks, RunFailed, Interrupted."""
+    return cast(RunResult, _room("sundial.run.runner").run(request, progress))
+
+
+def up(request: UpRequest, progress: Progress) -> Kept:
+    """Bring a topology up and leave it up. Raises HostLacks, RunFailed."""
+    return cast(Kept, _room("sundial.run.keeper").up(request, progress))
+
+
+def down(topology: str | None) -> list[str]:
+    """Take down one topology, or all; answers their names. Raises BadInput where that one is not up."""
+    return cast("list[str]", _room("sundial.run.keeper").down(topology))
+
+
+def kept() -> list[Kept]:
+    """The topologies that are up."""
+    return cast("list[Kept]", _room("sundial.run.keeper").list_())
+
+
+def exec_(machine: str, argv: Sequence[str], topology: str | None) -> Any:
+    """Run a command in a machine; answers `.status`, `.stdout`, `.stderr`. Raises BadInput, RunFailed."""
+    return _room("sundial.run.keeper").exec_(machine, argv, topology)
+
+
+def console(machine: str, topology: str | None) -> None:
+    """Join the terminal with a machine's console until the user leaves it. Raises BadInput, RunFailed."""
+    _room("sundial.run.keeper").console(machine, topology)
+
+
+def verify_run(path: Path) -> dict[str, Any]:
+    """Verify a run directory; answers what was written to verify.json. Raises BadInput."""
+    return cast("dict[str, Any]", _room("sundial.verify.run_dir").verify_run(path))
+
+
+def verify_pcap(path: Path, protocol: str, mtu: int, port: int | None) -> dict[str, Any]:
+    """Verify a foreign capture; answers a document like verify.json. Raises BadInput."""
+    return cast(
+        "dict[str, Any]", _room("sundial.verify.foreign").verify_pcap(path, protocol=protocol, mtu=mtu, port=port)
+    )
+
+
+def build_report(path: Path) -> Path:
+    """Write the report of a run directory; answers its HTML file. Raises BadInput."""
+    return cast(Path, _room("sundial.report.build").build_report(path).html)
+
+
+def images() -> Any:
+    """The images of this checkout: `.names()`, `.list()`, `.build(name, say)`, `.ensure(name, say)`."""
+    return _room("sundial.machines.images").Images(ROOT)
+
+
+def open_embedded_libvirt(root: Path, cache: Path) -> str:
+    """Open libvirt's embedded driver and close it again; answers its version. Raises HostLacks, RunFailed."""
+    connection = _room("sundial.machines.connection")
+    connection.open_hypervisor(connection.EMBEDDED, root, cache, "doctor").close()
+    return cast(str, connection.dotted(connection.load_libvirt().getVersion()))
+
+
+def _room(name: str) -> Any:
+    loader: Callable[[str], Any] = import_module
+    return loader(name)

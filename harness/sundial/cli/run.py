@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sundial run`: run a scenario, verify its capture, write its report."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sundial.cli import rooms
+from sundial.cli.talk import Verb, as_json, print_json, progress, say
+from sundial.errors import BadInput, VerificationFailed
+from sundial.model.experiment import Experiment
+from sundial.model.load import load_experiments
+from sundial.model.topology import Clock
+from sundial.plan.build import plan_run
+from sundial.plan.paths import RunPaths
+from sundial.plan.request import EMBEDDED, Progress, RunRequest
+
+_DRY = RunPaths(capture=Path("/run/wire"), sockets=Path("/run/sockets"), shm=Path("/dev/shm/sundial"))
+
+
+@click.command(cls=Verb, short_help="Run a scenario, verify it, write its report.")
+@click.argument("scenario")
+@click.option("--topology", metavar="T", help="Name or file; otherwise the scenario's own.")
+@click.option("--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Change a field; may be repeated.")
+@click.option("--scale", metavar="S", help="smoke, quick or paper, where the scenario has them.")
+@click.option("--seed", type=int, metavar="N", help="Of everything random.")
+@click.option("--clock", type=click.Choice(["virtual", "real"]), help="Virtual time, or the host's clock.")
+@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="The run directory to write.")
+@click.option("--connect", metavar="URI", default=EMBEDDED, help="A libvirt daemon instead of the embedded driver.")
+@click.option("--cold", is_flag=True, help="Boot the guests instead of restoring them.")
+@click.option("--dry-run", is_flag=True, help="Print the plan as JSON and start nothing.")
+@as_json
+def run(
+    scenario: str,
+    topology: str | None,
+    overrides: tuple[str, ...],
+    scale: str | None,
+    seed: int | None,
+    clock: Clock | None,
+    out: Path | None,
+    connect: str,
+    cold: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Run SCENARIO (a name or a file), verify the capture against the protocol, and write the report.
+
+    \b
+    sundial run quickstart
+    sundial run quickstart --set sizes=1472,1473 --set mtu=576
+    sundial run sunrpc-sweep --scale quick --topology two-hosts-switched
+    """
+    experiments = load_experiments(
+        scenario, topology=topology, overrides=overrides, scale=scale, seed=seed, clock=clock
+    )
+    plans = [plan_run(experiment, _DRY) for experiment in experiments]
+    if dry_run:
+        print_json(
+            [
+                {
+                    "scenario": experiment.scenario_json(),
+                    "topology": experiment.topology_json(),
+                    "fabric": plan.fabric,
+                    "jobs": plan.jobs,
+                }
+                for experiment, plan in zip(experiments, plans, strict=True)
+            ]
+        )
+        return
+    folders = _folders(out, len(experiments))
+    results = []
+    with progress(quiet=as_json) as shown:
+        for experiment, folder in zip(experiments, folders, strict=True):
+            results.append(_one(experiment, folder, connect, cold, shown))
+    if as_json:
+        print_json(results if len(results) > 1 else results[0])
+    else:
+        for result in results:
+            _print_result(result)
+    failed = [result for result in results if result["verdict"] != "pass"]
+    if failed:
+        raise VerificationFailed(f"{failed[0]['path']}: the capture is not what the protocol says")
+
+
+def _folders(out: Path | None, count: int) -> list[Path | None]:
+    """One run directory for each run; a scenario that varies writes DIR-1, DIR-2 and so on."""
+    if out is None:
+        return [None] * count
+    folders = [out] if count == 1 else [out.with_name(f"{out.name}-{number + 1}") for number in range(count)]
+    for folder in folders:
+        if folder.exists():
+            raise BadInput(f"{folder} exists", file="--out", allowed="a directory that does not exist yet")
+        if not folder.parent.is_dir():
+            raise BadInput(
+                f"{folder.parent} is no directory", file="--out", allowed="a name in a directory that exists"
+            )
+    return list(folders)
+
+
+def _one(experiment: Experiment, folder: Path | None, connect: str, cold: bool, shown: Progress) -> dict[str, Any]:
+    request = RunRequest(experiment, rooms.CAPTURES, folder, connect, cold, tuple(sys.argv))
+    if experiment.variant:
+        shown.say(f"run with {experiment.variant}")
+    made = rooms.run(request, shown)
+    shown.say("verifying the capture")
+    verdict = rooms.verify_run(made.path)
+    shown.say("writing the report")
+    report = rooms.build_report(made.path)
+    return {
+        "path": str(made.path),
+        "variant": experiment.variant,
+        "verdict": verdict["verdict"],
+        "calls": verdict.get("calls"),
+        "mismatches": verdict.get("mismatches"),
+        "virtual_s": made.virtual_ns / 10**9,
+        "wall_s": round(made.wall_s, 3),
+        "report": str(report),
+        "captures": [str(path) for path in sorted((made.path / "wire").glob("*.pcapng"))],
+    }
+
+
+def _print_result(result: dict[str, Any]) -> None:
+    name = Path(result["path"]).name
+    click.echo(f"run      {result['path']}")
+    click.echo(f"verdict  {result['verdict']}: {result['calls']} calls, {result['mismatches']} mismatches")
+    click.echo(f"time     {result['virtual_s']:.3f} s on the wire's clock, {result['wall_s']:.1f} s of yours")
+    click.echo(f"report   {result['report']}")
+    for capture in result["captures"]:
+        click.echo(f"capture  {capture}")
+    say(f"look at it with: ./sundial open {name}")

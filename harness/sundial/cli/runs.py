@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finding run directories by what the user typed: a path, a name below captures/, or `latest`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from sundial.cli import rooms
+from sundial.errors import BadInput
+
+LATEST = "latest"
+
+
+def find_run(reference: str) -> Path:
+    """The run directory meant; it holds a run.json. Raises BadInput."""
+    if reference == LATEST:
+        runs = list_runs()
+        if not runs:
+            raise BadInput("there is no run yet", hint="make one with: sundial run quickstart")
+        return runs[-1][0]
+    for path in (Path(reference), rooms.CAPTURES / reference):
+        if (path / "run.json").is_file():
+            return path
+    if Path(reference).is_dir() or (rooms.CAPTURES / reference).is_dir():
+        raise BadInput("has no run.json: it is not a run directory", file=reference, allowed="what 'sundial run' wrote")
+    raise BadInput(f"there is no run {reference!r}", allowed="a run directory, its name (see 'sundial ls'), or latest")
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON object from a file. Raises BadInput."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise BadInput(f"is not readable JSON: {error}", file=str(path)) from error
+    if not isinstance(value, dict):
+        raise BadInput("is not a JSON object", file=str(path))
+    return value
+
+
+def list_runs() -> list[tuple[Path, dict[str, Any]]]:
+    """The runs below captures/ with their run.json, the oldest first; unreadable ones are left out."""
+    found = []
+    for path in rooms.CAPTURES.glob("*/run.json"):
+        if path.parent.name.startswith("."):
+            continue
+        try:
+            found.append((path.stat().st_mtime_ns, path.parent, read_json(path)))
+        except (BadInput, OSError):
+            continue
+    return [(folder, run) for _, folder, run in sorted(found, key=lambda item: (item[0], item[1]))]

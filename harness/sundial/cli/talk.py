@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the command line talks: stdout is data, stderr is talk, the exit status is the verdict.
+
+Progress is drawn on a terminal and is plain lines elsewhere. NO_COLOR is honoured (by rich).
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import click
+from rich.console import Console
+from rich.markup import escape
+from rich.status import Status
+
+from sundial.errors import Interrupted, RunFailed, SundialError, VerificationFailed
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+as_json: Callable[[Decorated], Decorated] = click.option(
+    "--json", "as_json", is_flag=True, help="Print JSON on stdout, errors too."
+)
+
+PLAIN_PAUSE_S = 5.0
+"""Where there is no terminal, shares of a step are told at most this often."""
+
+
+class Verb(click.Command):
+    """A command whose known errors become one clear line and their own exit status."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except SundialError as error:
+            known = error
+        except KeyboardInterrupt:
+            known = Interrupted()
+        show_error(known, as_json=bool(ctx.params.get("as_json")))
+        ctx.exit(known.exit_code)
+
+
+def show_error(error: SundialError, *, as_json: bool) -> None:
+    """One line a problem on stderr, then the console's last lines and the hint; with `--json` an object on stdout.
+
+    A failed verification has put its own JSON there already.
+    """
+    if as_json and not isinstance(error, VerificationFailed):
+        print_json(error.to_json())
+    talk = _stderr()
+    for line in error.message.splitlines():
+        talk.print(f"[bold red]sundial:[/] {escape(line)}")
+    if isinstance(error, RunFailed) and error.console_tail:
+        talk.print(f"last lines of the console of {error.machine}:" if error.machine else "last lines of the console:")
+        for line in error.console_tail:
+            talk.print(f"    {escape(line)}")
+    if error.hint:
+        talk.print(f"[bold]hint:[/] {escape(error.hint)}")
+
+
+def say(text: str) -> None:
+    """One line of talk."""
+    _stderr().print(escape(text))
+
+
+def print_json(value: Any) -> None:
+    """Data for machines."""
+    click.echo(json.dumps(value, indent=2))
+
+
+def print_table(rows: Sequence[Sequence[str]]) -> None:
+    """Rows in columns as wide as they need, two spaces between; the last column is not padded."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+        click.echo("  ".join(cells).rstrip())
+
+
+class PlainProgress:
+    """Progress as lines, for logs."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._told = now()
+
+    def say(self, text: str) -> None:
+        self._told = self._now()
+        say(text)
+
+    def share(self, done: float, text: str) -> None:
+        if self._now() - self._told >= PLAIN_PAUSE_S:
+            self.say(f"{done:4.0%}  {text}")
+
+
+class DrawnProgress:
+    """Progress on a terminal: the current step with a spinner, finished ones above it."""
+
+    def __init__(self, console: Console, status: Status) -> None:
+        self._console = console
+        self._status = status
+        self._step = ""
+
+    def say(self, text: str) -> None:
+        self.finish()
+        self._step = text
+        self._status.update(escape(text))
+
+    def share(self, done: float, text: str) -> None:
+        self._status.update(f"{escape(self._step)}  [bold]{done:4.0%}[/]  {escape(text)}")
+
+    def finish(self) -> None:
+        """Leave the current step's line behind."""
+        if self._step:
+            self._console.print(f"[green]-[/] {escape(self._step)}")
+        self._step = ""
+
+
+@contextmanager
+def progress(*, quiet: bool = False) -> Iterator[PlainProgress | DrawnProgress]:
+    """Drawn on a terminal, plain lines elsewhere or when `quiet` (machine-readable output was asked for)."""
+    console = _stderr()
+    if quiet or not console.is_terminal:
+        yield PlainProgress()
+        return
+    with console.status("") as status:
+        drawn = DrawnProgress(console, status)
+        yield drawn
+        drawn.finish()
+
+
+def _stderr() -> Console:
+    return Console(stderr=True, highlight=False, soft_wrap=True)

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sundial topology`: list, show, check and draw topologies."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sundial.cli.talk import Verb, as_json, print_json, print_table
+from sundial.errors import BadInput
+from sundial.model.catalog import find, names
+from sundial.model.load import load_topology
+from sundial.model.network import Network, build_network
+from sundial.model.topology import Segment
+from sundial.units import RATE, SIZE
+
+_set = click.option("--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Change a field; may be repeated.")
+
+
+@click.group()
+def topology() -> None:
+    """Topologies: list, show, check, graph."""
+
+
+@topology.command(name="list", cls=Verb)
+@as_json
+def list_(as_json: bool) -> None:
+    """List the topologies that come with the checkout."""
+    found = {name: str(find("topology", name).data.get("description", "")) for name in names("topology")}
+    if as_json:
+        print_json([{"name": name, "description": text} for name, text in found.items()])
+    else:
+        print_table([[name, text] for name, text in found.items()])
+
+
+@topology.command(cls=Verb)
+@click.argument("name")
+@_set
+@as_json
+def show(name: str, overrides: tuple[str, ...], as_json: bool) -> None:
+    """Show a topology with everything derived: addresses, MAC addresses, ports."""
+    loaded = load_topology(name, overrides)
+    network = build_network(loaded)
+    if as_json:
+        print_json({**loaded.model_dump(mode="json", exclude_none=True), "resolved": _resolved(network)})
+        return
+    click.echo(f"{loaded.name}: {loaded.description} ({loaded.clock} clock)\n")
+    rows = [["MACHINE", "MIPS", "MEMORY", "INTERFACE", "ADDRESS", "MAC", "MTU", "SEGMENT"]]
+    for node in network.nodes:
+        for nic in node.nics:
+            first = [node.name, f"{node.mips:f}", SIZE.show(node.memory)] if nic.index == 0 else ["", "", ""]
+            rows.append([*first, nic.device, str(nic.address or "-"), nic.mac, str(nic.mtu), nic.segment])
+    print_table(rows)
+    click.echo()
+    rows = [["SEGMENT", "KIND", "RATE", "MTU", "PORTS"]]
+    for label, segment in network.segments.items():
+        rows.append([label, segment.kind, _rate(segment), str(segment.mtu), " ".join(segment.ports)])
+    print_table(rows)
+
+
+@topology.command(cls=Verb)
+@click.argument("file")
+@_set
+@as_json
+def check(file: str, overrides: tuple[str, ...], as_json: bool) -> None:
+    """Check a topology file: every problem with file, line and field, or one line that says it is sound."""
+    if not Path(file).exists() and file not in names("topology"):
+        raise BadInput("no such file", file=file)
+    loaded = load_topology(file, overrides)
+    counts = {"machines": len(loaded.machines), "segments": len(loaded.segments)}
+    if as_json:
+        print_json({"name": loaded.name, "sound": True, **counts})
+    else:
+        click.echo(f"{file}: sound: {counts['machines']} machines, {counts['segments']} segments")
+
+
+@topology.command(cls=Verb)
+@click.argument("name")
+@_set
+def graph(name: str, overrides: tuple[str, ...]) -> None:
+    """Print a topology as a Graphviz graph, for `dot -Tsvg`."""
+    network = build_network(load_topology(name, overrides))
+    click.echo(f'graph "{network.name}" {{')
+    for node in network.nodes:
+        click.echo(f'  "{node.name}" [shape=box];')
+    for label, segment in network.segments.items():
+        click.echo(f'  "segment {label}" [shape=ellipse, label="{label}\\n{segment.kind} {_rate(segment)}"];')
+    for nic in network.nics():
+        text = f"{nic.device} {nic.address.ip}" if nic.address else nic.device
+        click.echo(f'  "{nic.machine}" -- "segment {nic.segment}" [label="{text}"];')
+    click.echo("}")
+
+
+def _rate(segment: Segment) -> str:
+    rates = sorted(set(segment.by_port(segment.rate)))
+    return " ".join(RATE.show(rate) for rate in rates)
+
+
+def _resolved(network: Network) -> list[dict[str, Any]]:
+    return [
+        {
+            "machine": nic.machine,
+            "device": nic.device,
+            "address": str(nic.address) if nic.address else None,
+            "mac": nic.mac,
+            "mtu": nic.mtu,
+            "segment": nic.segment,
+            "port": nic.port,
+        }
+        for nic in network.nics()
+    ]

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sundial up`: boot a topology's machines and leave them up."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import click
+
+from sundial.cli import rooms
+from sundial.cli.talk import Verb, as_json, print_json, print_table, progress, say
+from sundial.model.load import load_topology
+from sundial.model.network import build_network
+from sundial.model.scenario import SEED_MOST
+from sundial.model.topology import Clock
+from sundial.plan.request import EMBEDDED, UpRequest
+
+
+@click.command(cls=Verb, short_help="Boot a topology and leave it up.")
+@click.argument("topology")
+@click.option("--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Change a field; may be repeated.")
+@click.option("--seed", type=click.IntRange(0, SEED_MOST), default=1, metavar="N", help="Of everything random.")
+@click.option("--clock", type=click.Choice(["virtual", "real"]), default="real", help="The host's clock unless told.")
+@click.option("--connect", metavar="URI", default=EMBEDDED, help="A libvirt daemon instead of the embedded driver.")
+@as_json
+def up(topology: str, overrides: tuple[str, ...], seed: int, clock: Clock, connect: str, as_json: bool) -> None:
+    """Boot the machines of TOPOLOGY and leave them up, until `sundial down`."""
+    loaded = load_topology(topology, overrides)
+    request = UpRequest(loaded, build_network(loaded), clock, seed, connect)
+    with progress(quiet=as_json) as shown:
+        kept = rooms.up(request, shown)
+    if as_json:
+        print_json({**asdict(kept), "captures": str(kept.captures)})
+        return
+    print_table([["MACHINE", "ADDRESS"], *([machine.name, machine.address] for machine in kept.machines)])
+    click.echo(f"captures  {kept.captures}")
+    first = kept.machines[0].name
+    say(f"use them with: ./sundial exec {first} -- COMMAND, ./sundial console {first}; end with: ./sundial down")

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the command line asks of the rooms that run things, and what it is told: plain data and one Protocol."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from sundial.model.experiment import Experiment
+from sundial.model.network import Network
+from sundial.model.topology import Clock, Topology
+
+EMBEDDED = "embedded"
+"""The `connect` value that means libvirt's embedded driver; anything else is a URI."""
+
+
+class Progress(Protocol):
+    """Where long work tells how far it is; calls may come from any thread."""
+
+    def say(self, text: str) -> None:
+        """A step begins: one line."""
+
+    def share(self, done: float, text: str) -> None:
+        """`done` from 0 to 1 of the step that began last."""
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """One run to make."""
+
+    experiment: Experiment
+    captures: Path
+    """Where run directories live."""
+    out: Path | None
+    """The run directory, if the user named it; it must not exist yet."""
+    connect: str
+    cold: bool
+    """Boot the guests instead of restoring them."""
+    command: tuple[str, ...]
+    """The arguments as typed, for run.json."""
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """A run directory that is complete."""
+
+    path: Path
+    virtual_ns: int
+    wall_s: float
+
+
+@dataclass(frozen=True)
+class UpRequest:
+    """A topology to bring up and leave up."""
+
+    topology: Topology
+    network: Network
+    clock: Clock
+    seed: int
+    connect: str
+
+
+@dataclass(frozen=True)
+class KeptMachine:
+    """One machine that is up: its first address and the socket of its console."""
+
+    name: str
+    address: str
+    console: str
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A topology that is up."""
+
+    topology: str
+    clock: Clock
+    captures: Path
+    machines: tuple[KeptMachine, ...]
