@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds the report of a run directory: report.html, figures/, summary.csv."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from sundial.report import headline, palette, stages, stats, tables, tables_run, topology_read, topology_svg
+from sundial.report.drawings import Tables, draw_all
+from sundial.report.load import RunData, load
+from sundial.report.plotting import Drawing
+from sundial.report.tables import Table
+
+HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class ReportPaths:
+    """What was written."""
+
+    html: Path
+    summary: Path
+    figures: tuple[Path, ...]
+
+
+def build_report(run_dir: Path) -> ReportPaths:
+    """Writes report.html, summary.csv and figures/ into a run directory, whatever state the run is in.
+
+    Raises BadInput where there is no readable run.json.
+    """
+    data = load(run_dir)
+    folder = run_dir / "figures"
+    folder.mkdir(exist_ok=True)
+    for old in (*folder.glob("*.svg"), *folder.glob("*.png")):
+        old.unlink()
+    made = _tables(data)
+    topology = topology_read.read(data.run, made.clients, made.servers)
+    topology_drawing = topology_svg.draw(topology)
+    if topology_drawing:
+        (folder / "topology.svg").write_text(topology_drawing, encoding="utf-8")
+    drawings = draw_all(data, made, topology, folder)
+    summary = run_dir / "summary.csv"
+    made.summary.write_csv(summary, float_precision=3)
+    html = run_dir / "report.html"
+    html.write_text(_page(data, made, drawings, topology_drawing), encoding="utf-8")
+    return ReportPaths(html, summary, tuple(sorted(folder.iterdir())))
+
+
+def _tables(data: RunData) -> Tables:
+    scenario = data.run.get("scenario")
+    statistic = scenario.get("statistic") if isinstance(scenario, dict) else None
+    batches = stats.batches(data.samples)
+    summary = stats.summary(data.samples, batches, statistic)
+    curves = stats.curves(data.samples, batches, summary, statistic)
+    keys = [(row[0], row[1], row[2]) for row in curves.select(stats.CURVE).unique().iter_rows()]
+    common_axis = data.run.get("clock") != "real"
+    joined = stages.join(data.samples, data.observed)
+    everywhere = curves.group_by("size").len().filter(pl.col("len") == len(keys))["size"].to_list()
+    sizes = stats.chosen_sizes(everywhere or curves["size"].to_list())
+    return Tables(
+        batches=batches,
+        summary=summary,
+        curves=curves,
+        stages=stages.stages(joined, [*stats.CURVE, "size"], common_axis),
+        looks=palette.looks(keys),
+        sizes=sizes,
+        clients=batches["client"].unique().sort().to_list(),
+        servers=batches["server"].unique().sort().to_list(),
+        statistic=statistic if isinstance(statistic, str) else "mean",
+        common_axis=common_axis,
+    )
+
+
+def _page(data: RunData, made: Tables, drawings: Mapping[str, Drawing], topology: str) -> str:
+    environment = Environment(
+        loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    inline = {stem: Markup(palette.themed(drawing.svg, stem, drawing.title)) for stem, drawing in drawings.items()}
+    style = (HERE / "style.css").read_text(encoding="utf-8")
+    style = style.replace("LIGHT-COLOURS", palette.css_variables(dark=False))
+    style = style.replace("DARK-COLOURS", palette.css_variables(dark=True))
+    run = data.run
+    return environment.get_template("template.html.j2").render(
+        style=Markup(style),
+        name=data.name,
+        head=headline.headline(data, made.curves),
+        remarks=data.remarks,
+        topology=_inline_topology(topology) if topology else None,
+        what=tables.what_was_run(made.batches, made.looks),
+        setup=headline.setup(run),
+        drawings=drawings,
+        inline=inline,
+        key_numbers=tables.key_numbers(made.curves, made.sizes, made.looks),
+        stage_numbers=tables.stage_numbers(made.stages, made.sizes, made.looks, made.common_axis),
+        verdicts=tables.verdicts(data.verify, made.looks),
+        problems=tables.problems(data.verify),
+        problem_count=len((data.verify or {}).get("problems") or []),
+        after=_present(
+            tables_run.classified(data.verify),
+            tables_run.wires(data.counters),
+            tables_run.bindings(data.records.get("binding", [])),
+            tables_run.scalars("Counters of the services", data.records.get("counters", [])),
+            tables_run.scalars("Errors that guests reported", data.records.get("error", [])),
+        ),
+        iperf=tables_run.scalars("iperf3", data.records.get("iperf3", [])),
+        facts=tables_run.facts(run),
+        hashes=tables_run.hashes(run),
+        consoles=data.consoles if headline.failed(run) else {},
+        command=shlex.join(str(word) for word in run.get("command") or []),
+        seed=run.get("seed"),
+        captures=_captures(data),
+        summary_rows=made.summary.height,
+        filters=headline.filters(made.curves),
+    )
+
+
+def _inline_topology(svg: str) -> Markup:
+    return Markup(palette.themed(svg, "topology", "Topology", topology_svg.natural_width(svg)))
+
+
+def _present(*found: Table | None) -> list[Table]:
+    return [table for table in found if table is not None]
+
+
+def _captures(data: RunData) -> list[str]:
+    named = data.run.get("captures")
+    listed: list[str] = [str(name) for name in named] if isinstance(named, dict) else []
+    there = [str(path.relative_to(data.directory)) for path in sorted((data.directory / "wire").glob("*.pcapng"))]
+    return sorted({*listed, *there})

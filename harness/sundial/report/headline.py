@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The first words of the report: verdict, key numbers, set-up, and what to type. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from sundial.report.load import RunData
+from sundial.report.tables import DASH, decimal, whole
+
+STATISTICS = {
+    "mean": "mean over all series",
+    "kedziera98": "as in kedziera98: of each size the series with the lowest throughput is dropped, mean of the others",
+}
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One key number: what it is, how much, and small print."""
+
+    title: str
+    value: str
+    note: str = ""
+    alarm: bool = False
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a run did not end well."""
+
+    message: str
+    hint: str
+    tail: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Headline:
+    """`verdict` is pass, fail, failed, interrupted or unverified; `badge` its word and `sentence` what it means."""
+
+    title: str
+    subtitle: str
+    verdict: str
+    badge: str
+    sentence: str
+    figures: tuple[Figure, ...]
+    failure: Failure | None
+
+
+def failed(run: Mapping[str, Any]) -> bool:
+    """Whether the run itself ended badly."""
+    return bool(run.get("status", "complete") != "complete")
+
+
+def headline(data: RunData, curves: pl.DataFrame) -> Headline:
+    """Everything above the fold."""
+    run, verify = data.run, data.verify or {}
+    scenario, topology = _name(run, "scenario"), _name(run, "topology")
+    calls = verify.get("calls", int(data.samples.height))
+    mismatches = verify.get("mismatches")
+    again = verify.get("retransmissions")
+    again = again if isinstance(again, Mapping) else {}
+    counted = int(curves["retransmissions"].sum() or 0) if curves.height else 0
+    errors = int(curves["errors"].sum() or 0) if curves.height else 0
+    total = sum(value for value in again.values() if isinstance(value, int)) if again else counted
+    note = ", ".join(f"{whole(value)} {key}" for key, value in again.items()) if total and again else ""
+    virtual, wall = _part(run, "time").get("virtual_ns"), _part(run, "time").get("wall_s")
+    verdict = _verdict(run, verify)
+    unproven, frames = verdict != "pass", verify.get("frames")
+    figures = (
+        Figure("calls", whole(calls), f"{whole(errors)} failed" if errors else "", errors > 0 and unproven),
+        Figure("packets", whole(verify.get("packets")), f"{whole(frames)} frames" if frames else ""),
+        Figure("fragments", whole(verify.get("fragments"))),
+        Figure("mismatches", whole(mismatches), "", bool(mismatches)),
+        Figure("retransmissions", whole(total), note),
+        Figure(
+            "virtual time" if run.get("clock") != "real" else "time of the run",
+            f"{decimal(virtual / 1e9, 2)} s" if isinstance(virtual, int | float) else DASH,
+        ),
+        Figure("wall time", f"{decimal(wall, 2)} s" if isinstance(wall, int | float) else DASH, _pace(virtual, wall)),
+    )
+    return Headline(
+        title=f"{scenario} on {topology}",
+        subtitle=data.name,
+        verdict=verdict,
+        badge={"pass": "pass", "fail": "fail", "unverified": "not verified"}.get(verdict, verdict),
+        sentence=_sentence(verdict, calls, mismatches),
+        figures=figures,
+        failure=_failure(run),
+    )
+
+
+def _part(run: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    value = run.get(key)
+    return value if isinstance(value, Mapping) else {}
+
+
+def _name(run: Mapping[str, Any], key: str) -> str:
+    value = run.get(key)
+    return str(value.get("name", key)) if isinstance(value, Mapping) else str(value or key)
+
+
+def _pace(virtual: object, wall: object) -> str:
+    if isinstance(virtual, int | float) and isinstance(wall, int | float) and virtual > 0:
+        return f"{wall / (virtual / 1e9):.2f} s a virtual second"
+    return ""
+
+
+def _verdict(run: Mapping[str, Any], verify: Mapping[str, Any]) -> str:
+    if failed(run):
+        return str(run["status"])
+    verdict = verify.get("verdict")
+    return str(verdict) if verdict in ("pass", "fail") else "unverified"
+
+
+def _sentence(verdict: str, calls: object, mismatches: object) -> str:
+    if verdict == "pass":
+        return f"Each of the {whole(calls)} calls went over the wire exactly as its protocol says."
+    if verdict == "fail":
+        one = mismatches == 1
+        return f"{whole(mismatches)} {'mismatch' if one else 'mismatches'} between capture and protocol."
+    if verdict == "interrupted":
+        return "The run was interrupted. What follows is what was finished until then."
+    if verdict == "unverified":
+        return "The capture has not been compared with the protocol; 'sundial verify' does that."
+    return "The run did not end well. What follows is what was finished until then."
+
+
+def _failure(run: Mapping[str, Any]) -> Failure | None:
+    error = run.get("error")
+    if not error:
+        return None
+    if not isinstance(error, Mapping):
+        return Failure(str(error), "", ())
+    tail = error.get("console_tail")
+    lines = tuple(str(line) for line in tail) if isinstance(tail, list) else ()
+    return Failure(str(error.get("message") or error.get("error") or "unknown"), str(error.get("hint") or ""), lines)
+
+
+def setup(run: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Name and value of what the run was told."""
+    scenario, topology = _part(run, "scenario"), _part(run, "topology")
+    rows = [("scenario", _said(scenario)), ("topology", _said(topology))]
+    clock = {"virtual": "virtual: the same bytes every time", "real": "real: the host's monotonic clock"}
+    rows.append(("clock", clock.get(str(run.get("clock")), DASH)))
+    rows.append(("seed", str(run.get("seed", DASH))))
+    mtu = run.get("mtu")
+    if isinstance(mtu, Mapping) and mtu:
+        rows.append(("MTU", ", ".join(f"{name} {value} B" for name, value in mtu.items())))
+    statistic = scenario.get("statistic")
+    if statistic:
+        rows.append(("statistic", STATISTICS.get(str(statistic), str(statistic))))
+    return rows
+
+
+def _said(part: Mapping[str, Any]) -> str:
+    name, words = str(part.get("name", DASH)), str(part.get("description", "")).strip()
+    return f"{name}: {words}" if words else name
+
+
+def filters(curves: pl.DataFrame) -> list[tuple[str, str]]:
+    """Display filters worth pasting: what they show and what to paste."""
+    found = [("what the wires dropped, damaged or doubled", "frame.comment")]
+    kinds = {(str(app), str(transport)) for app, transport in curves.select("app", "transport").unique().iter_rows()}
+    if any(app.startswith(("echo", "sunrpc")) for app, _ in kinds):
+        found.insert(0, ("calls and replies", "rpc"))
+    if any(transport == "udp" for _, transport in kinds):
+        found.append(("IP fragments", "ip.flags.mf == 1 || ip.frag_offset > 0"))
+    if any(transport == "tcp" for _, transport in kinds):
+        found.append(("TCP retransmissions", "tcp.analysis.retransmission"))
+    return found

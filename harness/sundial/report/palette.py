@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Colours: one name a role, one value on paper, one on a dark screen.
+
+Figures are drawn with the paper values. `themed` turns each of them into `var(--name)` for the copy inside the page, so
+that one drawing serves both themes; files in figures/ keep the paper values.
+
+Hue says the transport (blue: UDP, orange: TCP), depth says the layer (deep: RPC, bright: raw sockets); the four are the
+Okabe-Ito ones, told apart under the common kinds of colour blindness, and each has its own marker for print.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+INK = "#1c2434"
+MUTED = "#596477"
+AXIS = "#98a2b3"
+GRID = "#e3e7ee"
+PAPER = "#fffffe"
+CARD = "#f4f6f9"
+EDGE = "#c3cad6"
+WIRE = "#75808f"
+ALARM = "#b0125b"
+GOOD = "#0b7a53"
+
+CLIENT = "#6a4c93"
+CLIENT_BACK = "#a98fc6"
+LINE_OUT = "#7d8fa8"
+LINE_BACK = "#b4c0d0"
+SERVER = "#1f9e8c"
+
+SERIES = {
+    ("rpc", "udp"): "#0072b2",
+    ("rpc", "tcp"): "#d55e00",
+    ("raw", "udp"): "#4fa9dd",
+    ("raw", "tcp"): "#e39b06",
+}
+SPARE = ("#00916e", "#a8518f", "#7a6a4f", "#444fa5", "#8a9a12", "#5f6b7a")
+MARKERS = {("rpc", "udp"): "o", ("rpc", "tcp"): "s", ("raw", "udp"): "^", ("raw", "tcp"): "D"}
+SPARE_MARKERS = ("v", "P", "X", "p", "h", "*")
+
+NAMES = {
+    INK: ("ink", "#e7ebf2"),
+    MUTED: ("muted", "#a3adbd"),
+    AXIS: ("axis", "#6c7789"),
+    GRID: ("grid", "#2b3443"),
+    PAPER: ("paper", "#141a24"),
+    CARD: ("card", "#1c2431"),
+    EDGE: ("edge", "#3b4659"),
+    WIRE: ("wire", "#8f9bad"),
+    ALARM: ("alarm", "#ff6fa9"),
+    GOOD: ("good", "#3fcf97"),
+    CLIENT: ("stage-client", "#9a7bc8"),
+    CLIENT_BACK: ("stage-client-back", "#6f5a91"),
+    LINE_OUT: ("stage-wire", "#8497b2"),
+    LINE_BACK: ("stage-wire-back", "#56647a"),
+    SERVER: ("stage-server", "#34b8a4"),
+    SERIES["rpc", "udp"]: ("rpc-udp", "#4b9fe0"),
+    SERIES["rpc", "tcp"]: ("rpc-tcp", "#f5823a"),
+    SERIES["raw", "udp"]: ("raw-udp", "#9ad3f7"),
+    SERIES["raw", "tcp"]: ("raw-tcp", "#f7c95a"),
+    SPARE[0]: ("spare-1", "#35c79e"),
+    SPARE[1]: ("spare-2", "#d98bc4"),
+    SPARE[2]: ("spare-3", "#b5a381"),
+    SPARE[3]: ("spare-4", "#8b95e8"),
+    SPARE[4]: ("spare-5", "#c2d14a"),
+    SPARE[5]: ("spare-6", "#9aa6b6"),
+}
+
+
+@dataclass(frozen=True)
+class Look:
+    """How one curve is drawn and called."""
+
+    label: str
+    colour: str
+    marker: str
+    dashes: str
+
+
+DASHES = ("-", "--", ":", "-.")
+
+
+def layer(app: str) -> str:
+    """Which kind of traffic an application makes: rpc, raw, or its own name."""
+    if app.startswith(("echo", "sunrpc")):
+        return "rpc"
+    return "raw" if app.startswith("raw") else app
+
+
+LAYER_NAMES = {"rpc": "Sun RPC", "raw": "raw"}
+
+
+def looks(curves: list[tuple[str, str, str]]) -> dict[tuple[str, str, str], Look]:
+    """A look for each (app, transport, procedure); procedures of one transport differ by dashes."""
+    result: dict[tuple[str, str, str], Look] = {}
+    kinds: list[tuple[str, str]] = []
+    extra: list[tuple[str, str]] = []
+    procedures = {procedure for _, _, procedure in curves}
+    for app, transport, procedure in sorted(curves, key=curve_order):
+        kind = (layer(app), transport)
+        seen = kinds.count(kind)
+        kinds.append(kind)
+        if kind not in SERIES and kind not in extra:
+            extra.append(kind)
+        spare = extra.index(kind) % len(SPARE) if kind in extra else 0
+        label = f"{LAYER_NAMES.get(kind[0], app)} / {transport.upper()}"
+        result[app, transport, procedure] = Look(
+            label=f"{label} {procedure}" if len(procedures) > 1 else label,
+            colour=SERIES.get(kind, SPARE[spare]),
+            marker=MARKERS.get(kind, SPARE_MARKERS[spare]),
+            dashes=DASHES[seen % len(DASHES)],
+        )
+    return result
+
+
+def curve_order(curve: tuple[str, str, str]) -> tuple[int, int, str, str]:
+    """Sun RPC first, then raw sockets; UDP before TCP."""
+    app, transport, procedure = curve
+    return (
+        {"rpc": 0, "raw": 1}.get(layer(app), 2),
+        {"udp": 0, "tcp": 1}.get(transport, 2),
+        app,
+        procedure,
+    )
+
+
+def css_variables(dark: bool) -> str:
+    """The declarations of all roles for one theme."""
+    return "".join(f"--{name}:{night if dark else day};" for day, (name, night) in NAMES.items())
+
+
+_HEX = re.compile("|".join(NAMES), re.IGNORECASE)
+
+
+def themed(svg: str, prefix: str, title: str, widest_px: int | None = None) -> str:
+    """An SVG document made ready to stand inside the page.
+
+    Prolog, fixed size and fixed font go, colours become roles, and every id gets the prefix so that two drawings in one
+    page cannot meet. `widest_px` keeps a small drawing from being blown up.
+    """
+    body = svg[svg.index("<svg") :]
+    head, rest = body.split(">", 1)
+    box = re.search(r'viewBox="([^"]+)"', head)
+    rest = re.sub(r"<metadata>.*?</metadata>", "", rest, flags=re.DOTALL)
+    rest = re.sub(r'\bid="([^"]+)"', rf'id="{prefix}-\1"', rest)
+    rest = re.sub(r'href="#([^"]+)"', rf'href="#{prefix}-\1"', rest)
+    rest = re.sub(r"url\(#([^)]+)\)", rf"url(#{prefix}-\1)", rest)
+    rest = re.sub(r"'DejaVu Sans'(, '[^']+')*(, [a-z-]+)*", "inherit", rest)
+    rest = _HEX.sub(lambda found: f"var(--{NAMES[found.group(0).lower()][0]})", rest)
+    label = title.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
+    view = box.group(1) if box else "0 0 100 100"
+    # HTML implies the namespaces; without them the page holds nothing that looks like an address.
+    rest = rest.replace("xlink:href", "href")
+    limit = f' style="max-width:{widest_px}px"' if widest_px else ""
+    return f'<svg viewBox="{view}" role="img" aria-label="{label}"{limit}>{rest}'

@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The statistics of a run: tables in, tables out.
+
+Pure: nothing here opens a file, draws, or knows what a report is. All tables are polars frames with the columns of
+samples.parquet; times come in as ns and leave as the unit in the column's name (us: microseconds, kB/s: 1000 bytes a
+second).
+
+Two rules that a reader of the numbers must know:
+
+* Warm-up calls are left out everywhere. Round-trip statistics take the calls that succeeded; a call that succeeded
+  after a retransmission is among them, with the time it really took.
+* Throughput is `bytes moved / T`: both directions are counted, so an echo of N bytes moves 2N, and T is the time from
+  the start of a batch's first measured call to the end of its last one, pauses and timeouts included. Threads of one
+  client add up; batches that repeat the same thing are averaged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+KEDZIERA98 = "kedziera98"
+"""The paper's statistic: per size drop the series with the lowest throughput, then the mean of the others."""
+
+CURVE = ["app", "transport", "procedure"]
+"""What one curve of a figure shows."""
+
+POINT = [*CURVE, "size", "client"]
+"""What one row of summary.csv shows."""
+
+ONE_WAY = ("sink", "source")
+"""Procedures whose payload travels in one direction only."""
+
+NS_PER_US = 1_000.0
+NS_PER_S = 1_000_000_000.0
+
+
+def measured(samples: pl.DataFrame) -> pl.DataFrame:
+    """The calls that count: all but the warm-up ones."""
+    return samples.filter(~pl.col("warmup"))
+
+
+def bytes_moved() -> pl.Expr:
+    """Payload bytes one successful call moves, both directions counted."""
+    one_way = pl.any_horizontal(pl.col("procedure").str.starts_with(name) for name in ONE_WAY)
+    return (
+        pl.when(pl.col("procedure") == "null")
+        .then(pl.lit(0, dtype=pl.Int64))
+        .when(one_way)
+        .then(pl.col("size"))
+        .otherwise(2 * pl.col("size"))
+    )
+
+
+def batches(samples: pl.DataFrame) -> pl.DataFrame:
+    """One row a batch: what it was, how many calls of each kind, payload moved (bytes) and time taken (ns).
+
+    A batch is one client's run of calls of one kind and size on one thread of one series; all that is not a percentile
+    comes from here.
+    """
+    counted = ~pl.col("warmup")
+    identity = ("server", *CURVE, "size", "series", "thread", "node_step")
+    return (
+        samples.group_by("client", "batch")
+        .agg(
+            *(pl.col(name).first() for name in identity),
+            calls=counted.sum().cast(pl.Int64),
+            warmups=pl.col("warmup").sum().cast(pl.Int64),
+            ok=(pl.col("ok") & counted).sum().cast(pl.Int64),
+            errors=(~pl.col("ok") & counted).sum().cast(pl.Int64),
+            retransmissions=pl.col("retransmits").filter(counted).cast(pl.Int64).sum(),
+            elapsed_ns=pl.col("end_ns").filter(counted).max() - pl.col("start_ns").filter(counted).min(),
+        )
+        .with_columns(pl.col(name).cast(pl.String) for name in ("client", "server", *CURVE))
+        .with_columns(moved=bytes_moved() * pl.col("ok"))
+        .sort("client", "batch")
+    )
+
+
+def counts(of: pl.DataFrame, by: Sequence[str] = POINT) -> pl.DataFrame:
+    """Calls, ok, errors and retransmissions (the client's count) for each combination of `by`, from batches."""
+    return (
+        of.filter(pl.col("calls") > 0)
+        .group_by(by)
+        .agg(pl.col("calls", "ok", "errors", "retransmissions").sum())
+        .sort(by)
+    )
+
+
+def round_trips(samples: pl.DataFrame, by: Sequence[str] = POINT) -> pl.DataFrame:
+    """Round-trip statistics in us of the successful measured calls for each combination of `by`.
+
+    The standard deviation is the sample's (n - 1), null for a single call; percentiles interpolate linearly.
+    """
+    rtt = pl.col("rtt_ns")
+    times = {
+        "rtt_min_us": rtt.min(),
+        "rtt_median_us": rtt.median(),
+        "rtt_mean_us": rtt.mean(),
+        "rtt_p95_us": rtt.quantile(0.95, interpolation="linear"),
+        "rtt_p99_us": rtt.quantile(0.99, interpolation="linear"),
+        "rtt_max_us": rtt.max(),
+        "rtt_stddev_us": rtt.std(ddof=1),
+    }
+    return (
+        samples.lazy()
+        .filter(pl.col("ok"), ~pl.col("warmup"))
+        .group_by(by)
+        .agg((value / NS_PER_US).alias(name) for name, value in times.items())
+        .with_columns(pl.col(name).cast(pl.String) for name in by if name != "size")
+        .sort(by)
+        .collect()
+    )
+
+
+def series_throughput(of: pl.DataFrame, by: Sequence[str] = POINT) -> pl.DataFrame:
+    """Throughput in kB/s of each series for each combination of `by`, from batches.
+
+    Columns: `by`, series, throughput_kBps.
+    """
+    keys = list(by)
+    machine = [] if "client" in keys else ["client"]
+    rates = of.filter(pl.col("elapsed_ns") > 0).with_columns(
+        throughput_kBps=pl.col("moved") / pl.col("elapsed_ns") * (NS_PER_S / 1000.0)
+    )
+    threads = rates.group_by([*keys, *machine, "series", "thread"]).agg(pl.col("throughput_kBps").mean())
+    clients = threads.group_by([*keys, *machine, "series"]).agg(pl.col("throughput_kBps").sum())
+    series = clients.group_by([*keys, "series"]).agg(pl.col("throughput_kBps").mean())
+    return series.sort([*keys, "series"])
+
+
+def over_series(series: pl.DataFrame, statistic: str | None, by: Sequence[str] = POINT) -> pl.DataFrame:
+    """One throughput a point out of its series.
+
+    With the paper's statistic the series with the lowest throughput is dropped where there are at least two; mean and
+    relative standard deviation (sample, in percent of the mean) are of the series that stay. `series_min_kBps` and
+    `series_max_kBps` are of all series.
+    """
+    value = pl.col("throughput_kBps")
+    drop = statistic == KEDZIERA98
+    ranked = series.with_columns(
+        rank=value.rank("ordinal").over(list(by)),
+        of=pl.len().over(list(by)),
+    )
+    stays = ~((pl.lit(drop)) & (pl.col("of") > 1) & (pl.col("rank") == 1))
+    kept = value.filter(stays)
+    return (
+        ranked.group_by(by)
+        .agg(
+            series=pl.len(),
+            series_dropped=(~stays).sum(),
+            throughput_kBps=kept.mean(),
+            throughput_stddev_pct=pl.when(kept.mean() > 0).then(100.0 * kept.std(ddof=1) / kept.mean()),
+            series_min_kBps=value.min(),
+            series_max_kBps=value.max(),
+        )
+        .sort(by)
+    )
+
+
+def summary(samples: pl.DataFrame, of: pl.DataFrame, statistic: str | None, by: Sequence[str] = POINT) -> pl.DataFrame:
+    """The table of summary.csv: one row per app, transport, procedure, size and client. `of`: the samples' batches."""
+    rates = over_series(series_throughput(of, by), statistic, by)
+    return (
+        counts(of, by)
+        .join(round_trips(samples, by), on=list(by), how="left")
+        .join(rates, on=list(by), how="left")
+        .with_columns(statistic=pl.lit(statistic or "mean"))
+        .sort(by)
+    )
+
+
+def curves(samples: pl.DataFrame, of: pl.DataFrame, summarised: pl.DataFrame, statistic: str | None) -> pl.DataFrame:
+    """The same over all clients, for the figures over size. With one client it is the summary without its name."""
+    if summarised["client"].n_unique() <= 1:
+        return summarised.drop("client")
+    return summary(samples, of, statistic, [*CURVE, "size"])
+
+
+def ecdf(values_us: Sequence[float] | pl.Series, points: int = 400) -> tuple[list[float], list[float]]:
+    """The empirical distribution as steps: (value, share of calls at or below it).
+
+    Exact for up to `points` different values, beyond that thinned to `points` of them, the extremes kept.
+    """
+    series = pl.Series("v", values_us, dtype=pl.Float64).sort()
+    if series.is_empty():
+        return [], []
+    steps = pl.DataFrame({"v": series}).with_row_index("i").group_by("v", maintain_order=True).agg(pl.col("i").max())
+    total = series.len()
+    if steps.height > points:
+        last = steps.height - 1
+        keep = sorted({round(k * last / (points - 1)) for k in range(points)})
+        steps = steps[keep]
+    return steps["v"].to_list(), [(i + 1) / total for i in steps["i"].to_list()]
+
+
+def chosen_sizes(sizes: Sequence[int], want: int = 4) -> list[int]:
+    """A few sizes that stand for all: the least, the greatest, and those nearest to even steps between them."""
+    distinct = sorted(set(sizes))
+    if len(distinct) <= want:
+        return distinct
+    low, high = distinct[0], distinct[-1]
+    wanted = [low + (high - low) * k / (want - 1) for k in range(want)]
+    picked = {min((abs(size - goal), size) for size in distinct)[1] for goal in wanted}
+    return sorted(picked)
+
+
+def size_ranges(rows: Sequence[tuple[int, object]]) -> list[tuple[int, int, int, object]]:
+    """Runs of neighbouring sizes with the same value: (first size, last size, how many sizes, value).
+
+    `rows` holds (size, value) with each size once; neighbours are neighbours among the sizes that were run.
+    """
+    runs: list[tuple[int, int, int, object]] = []
+    for size, value in sorted(rows, key=lambda row: row[0]):
+        if runs and runs[-1][3] == value:
+            first, _, count, _ = runs[-1]
+            runs[-1] = (first, size, count + 1, value)
+        else:
+            runs.append((size, size, 1, value))
+    return runs

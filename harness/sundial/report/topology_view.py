@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the drawing of a topology and the wire minimum need to know, and nothing more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Nic:
+    """One interface of one machine, on one segment."""
+
+    device: str
+    segment: str
+    address: str = ""
+    mac: str = ""
+    mtu: int = 1500
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A guest. `role` is what it does in the run (client, server, bridge), `notes` small print for its card."""
+
+    name: str
+    nics: tuple[Nic, ...] = ()
+    role: str = ""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Impairment:
+    """What a link does to frames sent by one of its ends, as lines to print and as numbers to compute with."""
+
+    sender: str
+    lines: tuple[str, ...] = ()
+    delay_ns: int = 0
+    jitter_ns: int = 0
+    rate_bps: int | None = None
+    packet_overhead_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A wire: link, hub or switch. Delays in ns, one way.
+
+    `port_rates` and `port_delays` hold what differs by machine; a cable's delay lies between a station and the hub.
+    """
+
+    name: str
+    kind: str
+    rate_bps: int | None = None
+    propagation_ns: int = 0
+    repeater_ns: int = 0
+    forwarding_ns: int = 0
+    impairments: tuple[Impairment, ...] = ()
+    port_rates: Mapping[str, int] = field(default_factory=dict)
+    port_delays: Mapping[str, int] = field(default_factory=dict)
+
+    def rate_at(self, machine: str) -> int | None:
+        """Bits a second at the machine's port."""
+        return self.port_rates.get(machine, self.rate_bps)
+
+    def cable_ns(self, machine: str) -> int:
+        """Propagation on the machine's cable."""
+        return self.port_delays.get(machine, self.propagation_ns)
+
+
+@dataclass(frozen=True)
+class Topology:
+    """Machines and segments; a NIC names its segment."""
+
+    name: str = ""
+    machines: tuple[Machine, ...] = ()
+    segments: tuple[Segment, ...] = ()
+
+    def machine(self, name: str) -> Machine | None:
+        """The machine of that name."""
+        return next((machine for machine in self.machines if machine.name == name), None)
+
+    def segment(self, name: str) -> Segment | None:
+        """The segment of that name."""
+        return next((segment for segment in self.segments if segment.name == name), None)
+
+    def on_segment(self, name: str) -> list[tuple[Machine, Nic]]:
+        """Every port on a segment."""
+        return [(machine, nic) for machine in self.machines for nic in machine.nics if nic.segment == name]
+
+    def path(self, source: str, target: str) -> list[tuple[str, Segment, str]] | None:
+        """The shortest way between two machines: (sender, segment, receiver) a hop. None: there is no way."""
+        came: dict[str, list[tuple[str, Segment, str]]] = {source: []}
+        queue = [source]
+        while queue:
+            here = queue.pop(0)
+            if here == target:
+                return came[here]
+            machine = self.machine(here)
+            for nic in machine.nics if machine else ():
+                segment = self.segment(nic.segment)
+                if segment is None:
+                    continue
+                for other, _ in self.on_segment(segment.name):
+                    if other.name not in came:
+                        came[other.name] = [*came[here], (here, segment, other.name)]
+                        queue.append(other.name)
+        return None
+
+
+def rate_text(bps: int | None) -> str:
+    """A rate as a person writes it: 10 Mb/s, 155.52 Mb/s, 1 Gb/s."""
+    if bps is None:
+        return ""
+    for unit, size in (("Gb/s", 10**9), ("Mb/s", 10**6), ("kb/s", 10**3)):
+        if bps >= size:
+            return f"{bps / size:.6g} {unit}"
+    return f"{bps} b/s"
+
+
+def time_text(ns: float) -> str:
+    """A span as a person writes it: 25 ns, 9.6 µs, 10 ms, 1.5 s."""
+    for unit, size in (("s", 10**9), ("ms", 10**6), ("µs", 10**3)):
+        if abs(ns) >= size:
+            return f"{ns / size:.4g} {unit}"
+    return f"{ns:.4g} ns"
