@@ -230,6 +230,17 @@ static void say_service_died(void)
     control_say_done(CONTROL_DEVICE, 1);
 }
 
+/* What every application may want to know beside its options. */
+static void set_environment(const struct job *job)
+{
+    char seed[32];
+
+    snprintf(seed, sizeof(seed), "%llu", (unsigned long long)job->seed);
+    setenv("SUNDIAL_CLOCK", job->clock, 1);
+    setenv("SUNDIAL_MACHINE", job->machine, 1);
+    setenv("SUNDIAL_SEED", seed, 1);
+}
+
 static void start_helpers(const struct job *job)
 {
     if (job->interactive && (process_fork_helper(shell_serve_console) != 0 ||
@@ -255,8 +266,7 @@ int main(void)
         network_bring_up(CONTROL_DEVICE);
     } else {
         clock_select(job.clock);
-        setenv("SUNDIAL_CLOCK", job.clock, 1);
-        setenv("SUNDIAL_MACHINE", job.machine, 1);
+        set_environment(&job);
         say_hello(&job);
         if (take_identity(&job, error) != 0) {
             report(error);

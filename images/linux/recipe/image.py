@@ -64,7 +64,7 @@ TC_DISTRIBUTIONS = ["normal", "pareto", "paretonormal", "experimental"]
 BUSYBOX_NAMES = ["sh", "mount", "modprobe", "insmod", "ifconfig"]
 
 RUNNER = "runner"
-APPLICATIONS = []
+APPLICATIONS = ["echo-client", "echo-server", "rpcbind"]
 
 # Libraries that the applications load and no packaged program brings along.
 LIBRARY_PACKAGES = ["libc6", "libtirpc3", "libjansson4"]
