@@ -233,4 +233,4 @@ PORT_OR_BOTH = Text(
     re.compile(rf"both|{PORT.pattern.pattern}"), f"both, or the sending port: {PORT_ALLOWED}", PORT.most
 )
 NETEM = Text(re.compile(r"(?:[a-z0-9]+(?:[.][0-9]+)?[a-z%]*(?: +|$))*"), NETEM_ALLOWED, 256)
-PROSE = Text(re.compile(r"(?s).*\S.*"), "some text")
+PROSE = Text(re.compile(r"[\s\S]*\S[\s\S]*"), "some text")

@@ -8,7 +8,7 @@ key that the user wrote.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, get_args
 
 from sundial.errors import BadInput
@@ -49,7 +49,10 @@ def parse_override(text: str) -> Override:
     origin = Origin(SET, None, key)
     if not equals or not key or not value.strip():
         raise BadInput(f"{text!r} is not understood", file=SET, allowed="KEY=VALUE, such as sizes=16:8192:16")
-    node = load_yaml(value, SET)
+    try:
+        node = load_yaml(value, SET)
+    except BadInput as error:
+        raise BadInput(f"{value!r} {error.problems[0].what}", file=SET, field=key) from error
     if isinstance(node, dict | list):
         return Override(key, _plain(node, origin), origin)
     if node is None:
@@ -108,7 +111,7 @@ def apply_scale(scenario: Source, wanted: str | None) -> str | None:
     chosen = scales[name]
     for field in chosen if isinstance(chosen, dict) else {}:
         if field in Scale.model_fields:
-            origin = scenario.origin(("scale", name, field))
+            origin = replace(scenario.origin(("scale", name, field)), label=f"scale.{name}.{field}")
             if field in Scenario.model_fields:
                 scenario.put((field,), chosen[field], origin)
             else:

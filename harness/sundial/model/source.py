@@ -158,7 +158,11 @@ def plain_scalar(node: Any, origin: Origin) -> Any:
     if isinstance(node, str):
         return str(node)
     raise BadInput(
-        f"{str(node)!r} is no plain value", file=origin.file, line=origin.line, allowed="text, numbers, true, false"
+        f"{str(node)!r} is no plain value",
+        file=origin.file,
+        line=origin.line,
+        field=origin.label,
+        allowed="text, numbers, true, false",
     )
 
 

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From files, scales, variations and overrides to experiments."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from sundial.model.experiment import Experiment
+from sundial.model.limits import auth_sys_bytes, size_limit
+from sundial.model.load import load_experiments, load_topology
+from sundial.model.network import build_network
+from sundial.model.scenario import Raw, SunRpc
+from sundial.model.topology import Link, Topology
+
+KEDZIERA_UDP_CALL_EDGES = {1429, 2909, 4389, 5869, 7349}
+"""PROTOCOLS.md section 1, MTU 1500: first sizes with one more packet."""
+
+
+def one(scenario: str, *overrides: str, **options: object) -> Experiment:
+    (experiment,) = load_experiments(scenario, overrides=overrides, **options)  # type: ignore[arg-type]
+    return experiment
+
+
+def sizes(experiment: Experiment, workload: int = 0) -> list[int]:
+    found = experiment.workloads[workload]
+    assert isinstance(found, SunRpc | Raw)
+    return [size for size in found.sizes if isinstance(size, int)]
+
+
+def test_quickstart_covers_every_256_bytes_and_every_edge() -> None:
+    udp = set(sizes(one("quickstart")))
+    assert udp >= {0, 16, *range(256, 8193, 256)}
+    assert udp >= {edge + step for edge in KEDZIERA_UDP_CALL_EDGES for step in (-1, 0, 1)}
+
+
+def test_the_sweep_has_512_sizes_and_three_scales() -> None:
+    for scale, calls, series in (("quick", ((0, 5),), 3), ("paper", ((0, 3000), (2048, 100)), 10)):
+        workload = one("sunrpc-sweep", scale=scale).workloads[0]
+        assert isinstance(workload, SunRpc)
+        assert workload.sizes == tuple(range(16, 8193, 16))
+        assert (workload.calls, workload.series) == (calls, series)
+    assert one("sunrpc-sweep").scale == "smoke"
+    assert one("sunrpc-sweep", scale="paper").scenario.deadline == 24 * 3600 * 10**9
+
+
+def test_set_wins_over_scale_and_reaches_every_workload() -> None:
+    swept = one("sunrpc-sweep", "calls=7", "sizes=1472,1473", scale="paper")
+    assert sizes(swept) == [1472, 1473]
+    assert swept.workloads[0].calls == ((0, 7),)  # type: ignore[union-attr]
+    quick = one("quickstart", "sizes=1472,1473")
+    assert [sizes(quick, number) for number in range(4)] == [[1472, 1473]] * 4
+
+
+def test_set_can_address_one_workload_and_any_topology_field() -> None:
+    experiment = one("quickstart", "workloads.1.calls=9", "machines.client.mips=250", 'segments.lan.rate="100 Mbit/s"')
+    assert [workload.calls for workload in experiment.workloads] == [((0, 3),), ((0, 9),), ((0, 3),), ((0, 3),)]  # type: ignore[union-attr]
+    assert [f"{node.mips:f}" for node in experiment.network.nodes] == ["250", "125"]
+    assert experiment.network.segments["lan"].rate == 100_000_000
+
+
+def test_mtu_reaches_every_interface_and_moves_the_edges() -> None:
+    experiment = one("quickstart", "mtu=576")
+    assert {nic.mtu for nic in experiment.network.nics()} == {576}
+    # 48 bytes of headers above the data; the first fragment carries 552 (PROTOCOLS.md section 2).
+    assert 556 - 8 - 44 in sizes(experiment)
+
+
+def test_loss_makes_one_run_for_each_value_unless_it_is_set() -> None:
+    def losses(experiments: list[Experiment]) -> list[str]:
+        found = []
+        for experiment in experiments:
+            wan = experiment.topology.segments["wan"]
+            assert isinstance(wan, Link)
+            found.append(f"{wan.sending('client:eth0').loss}")
+        return found
+
+    assert losses(load_experiments("loss")) == ["0.01", "0.05", "0.2"]
+    assert losses(load_experiments("loss", overrides=["segments.wan.impairments.both.loss=2 %"])) == ["0.02"]
+
+
+def test_options_win_over_set() -> None:
+    experiment = one("quickstart", "seed=5", "topology=office", "clock=real", seed=6)
+    assert (experiment.seed, experiment.network.name, experiment.clock) == (6, "office", "real")
+    assert one("quickstart", "clock=real", clock="virtual").clock == "virtual"
+
+
+def test_everybody_but_the_server_calls() -> None:
+    assert one("quickstart", topology="office").workloads[0].clients == tuple(f"client{n}" for n in range(1, 6))
+    assert one("quickstart", topology="two-hosts-netem").workloads[0].clients == ("client",)
+
+
+def test_what_goes_into_run_json_can_be_read_again() -> None:
+    for experiment in load_experiments("loss"):
+        text = json.loads(json.dumps(experiment.topology_json()))
+        assert Topology.model_validate(text).segments == experiment.topology.segments
+        assert json.loads(json.dumps(experiment.scenario_json()))["variant"] == experiment.variant
+
+
+def test_a_port_s_own_impairments_go_before_those_of_both(tmp_path: Path) -> None:
+    text = Path(__file__).parents[3].joinpath("topologies/two-hosts-wan.yaml").read_text()
+    path = tmp_path / "one-way.yaml"
+    path.write_text(text + '      "client:eth0": {loss: 50 %}\n')
+    wan = load_topology(str(path)).segments["wan"]
+    assert isinstance(wan, Link)
+    assert f"{wan.sending('client:eth0').loss} {wan.sending('server:eth0').loss}" == "0.5 0.01"
+    assert wan.sending("client:eth0").delay == wan.sending("server:eth0").delay == 10_000_000
+
+
+def test_a_bridge_makes_one_broadcast_domain_of_two_segments() -> None:
+    network = build_network(load_topology("two-hosts-netem"))
+    assert network.domains == {"near": 0, "far": 0}
+    route = network.route("client", "server")
+    assert route is not None
+    assert [nic.end for nic in route] == ["client:eth0", "server:eth0"]
+    assert [nic.end for nic in network.neighbours(route[0])] == ["server:eth0"]
+
+
+def test_mac_addresses_are_local_unicast_and_follow_the_order_of_the_file() -> None:
+    macs = [nic.mac for nic in build_network(load_topology("office")).nics()]
+    assert macs == [f"02:53:44:00:00:{number:02x}" for number in range(1, 7)]
+
+
+@pytest.mark.parametrize(
+    ("fields", "transport", "procedure", "limit"),
+    [
+        ({}, "udp", "echo", 8756),
+        ({}, "udp", "echo_string", 8756),
+        ({}, "tcp", "echo_string", 9000),
+        ({}, "udp", "source", 8772),
+        ({"auth": "sys"}, "udp", "echo", 8728),
+        ({"udp_message_size": "60000"}, "udp", "echo", 59956),
+        ({}, "tcp", "echo", 1 << 20),
+        ({}, "udp", "null", 0),
+    ],
+)
+def test_limits_of_sun_rpc(fields: dict[str, object], transport: str, procedure: str, limit: int) -> None:
+    workload = SunRpc.model_validate({"app": "sunrpc", "transports": "udp,tcp", "sizes": 0, **fields})
+    assert size_limit(workload, transport, procedure, "client").most == limit
+
+
+def test_limits_of_raw_sockets() -> None:
+    workload = Raw.model_validate({"app": "raw", "transports": "udp,tcp", "sizes": 16})
+    assert size_limit(workload, "udp", "echo", "client").most == 65507
+    assert size_limit(workload, "tcp", "echo", "client").least == 16
+    assert auth_sys_bytes("vm") == 24

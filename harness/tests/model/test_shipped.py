@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every shipped file is sound, for us and for an editor, and the schemas beside them are those of the models."""
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+from ruamel.yaml import YAML
+
+from sundial.model.catalog import FOLDERS, Kind, names
+from sundial.model.load import load_experiments, load_topology
+from sundial.model.schema import FILES, schema_text
+
+SCHEMAS: dict[Kind, Path] = {
+    "topology": FOLDERS["topology"] / "topology.schema.json",
+    "scenario": FOLDERS["scenario"] / "scenario.schema.json",
+}
+SHIPPED = [(kind, name) for kind in SCHEMAS for name in names(kind)]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_the_schema_is_up_to_date(path: Path) -> None:
+    assert path.read_text() == schema_text(FILES[path]), "run: python -m sundial.model.schema"
+
+
+@pytest.mark.parametrize(("kind", "name"), SHIPPED)
+def test_a_shipped_file_follows_its_schema(kind: Kind, name: str) -> None:
+    path = FOLDERS[kind] / f"{name}.yaml"
+    text = path.read_text()
+    document = YAML(typ="safe", pure=True).load(text)
+    schema = json.loads(SCHEMAS[kind].read_text())
+    jsonschema.Draft202012Validator(schema).validate(json.loads(json.dumps(document)))
+    assert text.splitlines()[0] == f"# yaml-language-server: $schema={SCHEMAS[kind].name}"
+
+
+def test_every_topology_of_the_checkout_loads() -> None:
+    for name in names("topology"):
+        assert load_topology(name).description
+
+
+@pytest.mark.parametrize("name", names("scenario"))
+def test_every_scenario_loads_on_every_topology_of_two_hosts(name: str) -> None:
+    varied = name == "loss"
+    for topology in ["two-hosts-wan"] if varied else names("topology"):
+        assert load_experiments(name, topology=topology)
+
+
+def test_what_was_asked_for_is_there() -> None:
+    assert {"two-hosts-10base-t", "two-hosts-100base-tx", "two-hosts-switched", "two-hosts-wan", "two-hosts-netem",
+            "office"} <= set(names("topology"))  # fmt: skip
+    assert {"quickstart", "sunrpc-sweep", "raw-sweep", "iperf3", "loss"} <= set(names("scenario"))
