@@ -55,8 +55,6 @@ def parse_override(text: str) -> Override:
         raise BadInput(f"{value!r} {error.problems[0].what}", file=SET, field=key) from error
     if isinstance(node, dict | list):
         return Override(key, _plain(node, origin), origin)
-    if node is None:
-        raise BadInput("has no value", file=SET, field=key)
     return Override(key, plain_scalar(node, origin), origin)
 
 

@@ -63,14 +63,19 @@ class Calls(Marker):
 
 
 class Words(Marker):
-    """One or more words of a fixed set, in a list or with commas between; the value is a tuple, each once."""
+    """One or more words of a fixed set, in a list or with commas between; the value is a tuple, each once.
+
+    YAML reads a bare `null` as nothing; where `null` is one of the words it is taken as that.
+    """
 
     def __init__(self, *words: str) -> None:
         self.words = words
         self.allowed = f"one or more of {', '.join(words)}"
 
     def parse(self, value: object) -> tuple[str, ...]:
-        given = _listed(value)
+        items = value if isinstance(value, list | tuple) else [value]
+        named = ["null" if item is None and "null" in self.words else item for item in items]
+        given = _listed(named) if isinstance(value, list | tuple) else _listed(named[0])
         for word in given:
             if word not in self.words:
                 raise BadInput(f"{word!r} is not known", allowed=self.allowed)
@@ -82,7 +87,7 @@ class Words(Marker):
         return list(value)
 
     def schema(self) -> dict[str, Any]:
-        one = {"enum": list(self.words)}
+        one = {"enum": [*self.words, None] if "null" in self.words else list(self.words)}
         return {"anyOf": [one, {"type": "array", "items": one, "minItems": 1}], "x-allowed": self.allowed}
 
 

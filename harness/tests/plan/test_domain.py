@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Domains: what QEMU is told, what a snapshot's key covers, and that libvirt takes the XML."""
+
+import dataclasses
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from sundial.model.load import load_experiments
+from sundial.plan.build import (
+    Boot,
+    MachineFiles,
+    Plan,
+    boot_plugin,
+    domain_spec,
+    plan_run,
+    run_plugin,
+    watch_plugin,
+)
+from sundial.plan.domain import QEMU_NAMESPACE, DomainSpec, domain_xml, machine_flags
+from sundial.plan.paths import RunPaths
+
+BOOT = Boot(Path("/usr/bin/qemu-system-x86_64"), Path("/i/kernel"), Path("/i/initrd"), "console=ttyS0 quiet")
+FILES = MachineFiles(console=Path("/r/console.log"), samples=Path("/r/samples.jsonl"), job=Path("/r/job"))
+LIBRARY = Path("/clock/sundial-clock.so")
+
+
+def plan(paths: RunPaths, topology: str = "two-hosts-netem", clock: str = "virtual") -> Plan:
+    return plan_run(load_experiments("quickstart", topology=topology, clock=clock)[0], paths)  # type: ignore[arg-type]
+
+
+def spec_of(made: Plan, machine: str, **changes: object) -> DomainSpec:
+    node = made.network.node(machine)
+    plugin = run_plugin(made, node, LIBRARY, supervisor=77, report=Path("/r/clock.json"), zero_ns=5)
+    return dataclasses.replace(domain_spec(made, node, f"x-{machine}", BOOT, FILES, plugin=plugin), **changes)  # type: ignore[arg-type]
+
+
+def arguments(spec: DomainSpec) -> list[str]:
+    root = ET.fromstring(domain_xml(spec))
+    return [arg.attrib["value"] for arg in root.iter(f"{{{QEMU_NAMESPACE}}}arg")]
+
+
+def test_what_qemu_is_told_under_virtual_time(paths: RunPaths) -> None:
+    assert arguments(spec_of(plan(paths), "netem", incoming=True)) == [
+        "-netdev",
+        "dgram,id=n0,local.type=unix,local.path=/run/s/q-netem-0.sock,remote.type=unix,remote.path=/run/s/f-netem-0.sock",
+        "-netdev",
+        "dgram,id=n1,local.type=unix,local.path=/run/s/q-netem-1.sock,remote.type=unix,remote.path=/run/s/f-netem-1.sock",
+        "-no-reboot",
+        "-seed",
+        "1",
+        "-icount",
+        "shift=3,sleep=off,align=off",
+        "-global",
+        "migration.announce-rounds=0",
+        "-device",
+        "virtio-serial-pci,id=records,ioeventfd=off,bus=pcie.0,addr=0x8",
+        "-device",
+        "virtserialport,bus=records.0,nr=1,chardev=samples,name=sundial.samples",
+        "-device",
+        "virtio-net-pci,netdev=n0,mac=02:53:44:ff:00:00,tx=timer,x-txtimer=1,ioeventfd=off,romfile=,bus=pcie.0,addr=0x10",
+        "-device",
+        "virtio-net-pci,netdev=n1,mac=02:53:44:ff:00:01,tx=timer,x-txtimer=1,ioeventfd=off,romfile=,bus=pcie.0,addr=0x11",
+        "-chardev",
+        "file,id=samples,path=/r/samples.jsonl",
+        "-fw_cfg",
+        "name=opt/sundial/job,file=/r/job",
+        "-plugin",
+        "file=/clock/sundial-clock.so,mode=run,shm=/dev/shm/sundial-x,machine=1,nics=2,shift=3,zero=5,report=/r/clock.json,"
+        "supervisor=77",
+        "-incoming",
+        "defer",
+    ]
+
+
+def test_the_real_clock_has_neither_icount_nor_timers(paths: RunPaths) -> None:
+    told = " ".join(arguments(spec_of(plan(paths, clock="real"), "client", plugin=watch_plugin(LIBRARY, supervisor=7))))
+    assert "icount" not in told
+    assert "txtimer" not in told
+    assert told.endswith("-plugin file=/clock/sundial-clock.so,mode=watch,supervisor=7")
+
+
+def test_a_snapshot_and_its_runs_have_the_same_flags(paths: RunPaths) -> None:
+    made = plan(paths)
+    node = made.network.node("client")
+    run = spec_of(made, "client", incoming=True)
+    boot = spec_of(
+        made, "client", plugin=boot_plugin(node, LIBRARY, supervisor=1, report=Path("/b.json")), job=Path("/b")
+    )
+    assert machine_flags(run) == machine_flags(boot) == machine_flags(spec_of(made, "server"))
+    assert not any(str(path) in flag for flag in machine_flags(run) for path in ("/r/", "/run", LIBRARY))
+    for change in ({"shift": 4}, {"nics": run.nics * 2}, {"exec_socket": Path("/e")}):
+        assert machine_flags(spec_of(made, "client", **change)) != machine_flags(run)
+
+
+def test_a_cold_start_has_no_zero(paths: RunPaths) -> None:
+    made = plan(paths)
+    cold = run_plugin(made, made.network.node("client"), LIBRARY, supervisor=1, report=Path("/c"), zero_ns=None)
+    assert dict(cold.arguments)["mode"] == "cold"
+    assert "zero" not in dict(cold.arguments)
+
+
+def test_interactive_machines_have_a_console_socket_and_a_command_port(paths: RunPaths) -> None:
+    spec = spec_of(plan(paths), "client", console_socket=Path("/s/c.sock"), exec_socket=Path("/s/e.sock"))
+    told = arguments(spec)
+    assert "socket,id=exec,server=on,wait=off,path=/s/e.sock" in told
+    assert "virtserialport,bus=records.0,nr=2,chardev=exec,name=sundial.exec" in told
+    serial = ET.fromstring(domain_xml(spec)).find("devices/serial")
+    assert serial is not None
+    assert [(child.tag, dict(child.attrib)) for child in serial] == [
+        ("source", {"mode": "bind", "path": "/s/c.sock"}),
+        ("log", {"file": "/r/console.log", "append": "off"}),
+        ("target", {"type": "isa-serial", "port": "0"}),
+    ]
+
+
+def test_commas_in_paths_are_doubled(paths: RunPaths) -> None:
+    assert "file,id=samples,path=/a,,b/s" in arguments(spec_of(plan(paths), "client", samples=Path("/a,b/s")))
+
+
+def test_virtual_time_refuses_kvm(paths: RunPaths) -> None:
+    with pytest.raises(ValueError, match="virtual time needs TCG"):
+        domain_xml(spec_of(plan(paths), "client", kvm=True))
+
+
+@pytest.mark.parametrize("changes", [{}, {"console_socket": Path("/s/c")}, {"run_as": (1000, 1000)}, {"kvm": True}])
+def test_libvirt_takes_the_xml_by_its_own_schema(paths: RunPaths, changes: dict[str, object]) -> None:
+    libvirt = pytest.importorskip("libvirt", reason="python3-libvirt is not installed")
+    clock = "real" if changes.get("kvm") else "virtual"
+    text = domain_xml(spec_of(plan(paths, clock=clock), "client", **changes))
+    connection = libvirt.open("test:///default")
+    try:
+        if changes.get("kvm"):
+            text = text.replace('type="kvm"', 'type="test"', 1)
+        domain = connection.defineXMLFlags(text, libvirt.VIR_DOMAIN_DEFINE_VALIDATE)
+        assert domain.name() == "x-client"
+        domain.undefine()
+    finally:
+        connection.close()
+
+
+def test_everything_ends_the_machine(paths: RunPaths) -> None:
+    root = ET.fromstring(domain_xml(spec_of(plan(paths), "client")))
+    assert [root.findtext(f"on_{event}") for event in ("poweroff", "reboot", "crash")] == ["destroy"] * 3
+    assert root.findtext("vcpu") == "1"
+    assert root.find("cpu/feature[@name='rdrand'][@policy='disable']") is not None
+    assert root.find("clock/timer[@name='rtc'][@track='guest']") is not None

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs: what each guest is told, and that it fits."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sundial.errors import BadInput
+from sundial.model.load import load_experiments, load_topology
+from sundial.model.network import build_network
+from sundial.plan.build import plan_run, plan_topology
+from sundial.plan.jobs import JOB_BYTES, WAITING, encode_job
+from sundial.plan.paths import RunPaths
+from sundial.plan.seeds import machine_seed
+
+
+def jobs(paths: RunPaths, scenario: str, *overrides: str, **options: Any) -> dict[str, Any]:
+    return plan_run(load_experiments(scenario, overrides=overrides, **options)[0], paths).jobs
+
+
+def written(folder: Path, workloads: str) -> str:
+    path = folder / "mine.yaml"
+    path.write_text(f"description: A test\ntopology: two-hosts-10base-t\nworkloads:\n{workloads}")
+    return str(path)
+
+
+def test_a_job_of_the_contract(paths: RunPaths) -> None:
+    job = jobs(paths, "quickstart", "machines.client.interfaces.eth0.static_arp=true", seed=9)["client"]
+    steps = job.pop("steps")
+    assert job == {
+        "version": 1,
+        "machine": "client",
+        "seed": machine_seed(9, "client"),
+        "clock": "tsc",
+        "interfaces": [
+            {
+                "device": "eth0",
+                "mac": "02:53:44:00:00:01",
+                "address": "10.0.0.1/24",
+                "mtu": 1500,
+                "offloads": False,
+                "neighbours": [{"address": "10.0.0.2", "mac": "02:53:44:00:00:02"}],
+            }
+        ],
+        "bridge": None,
+        "files": {},
+        "services": [],
+        "start_ns": 300_000_000,
+        "zero_ns": 0,
+    }
+    assert [step["app"] for step in steps] == ["echo-client", "echo-client", "raw-client", "raw-client"]
+    first = steps[0]["options"]
+    assert first.pop("sizes")[:3] == [0, 16, 256]
+    assert first == {
+        "server": "10.0.0.2",
+        "transport": "udp",
+        "procedure": "echo",
+        "series": 0,
+        "calls": 3,
+        "warmup": 1,
+        "connection": "per-size",
+        "threads": 1,
+        "total_timeout_ms": 25_000,
+        "retry_timeout_ms": 1000,
+        "auth": "none",
+    }
+
+
+def test_the_server_serves_each_app_once(paths: RunPaths) -> None:
+    job = jobs(paths, "quickstart")["server"]
+    assert job["steps"] == []
+    assert job["services"] == [
+        {"app": "rpcbind", "options": {}},
+        {"app": "echo-server", "options": {"tcp_nodelay": True, "transports": ["udp", "tcp"]}},
+        {"app": "raw-server", "options": {"tcp_nodelay": True, "transports": ["udp", "tcp"]}},
+    ]
+
+
+def test_buffers_reach_both_ends_unless_the_server_differs(paths: RunPaths, tmp_path: Path) -> None:
+    text = "  - {app: sunrpc, transports: tcp, sizes: 4000, send_buffer: 4000, serving: {send_buffer: 8000}}\n"
+    told = jobs(paths, written(tmp_path, text))
+    assert told["client"]["steps"][0]["options"]["send_buffer"] == 4000
+    assert told["server"]["services"][1]["options"]["send_buffer"] == 8000
+
+
+def test_two_workloads_cannot_want_one_server_two_ways(paths: RunPaths, tmp_path: Path) -> None:
+    text = "  - {app: sunrpc, transports: tcp, sizes: 16, send_buffer: 4000}\n"
+    text += "  - {app: sunrpc, transports: udp, sizes: 16}\n"
+    with pytest.raises(BadInput, match=r"two workloads want echo-server on 'server' with different options"):
+        jobs(paths, written(tmp_path, text))
+
+
+def test_series_transports_and_bands_are_steps(paths: RunPaths) -> None:
+    steps = jobs(paths, "sunrpc-sweep", scale="paper")["client"]["steps"]
+    told = [(s["options"]["series"], s["options"]["transport"], s["options"]["calls"]) for s in steps]
+    assert told[:4] == [(0, "udp", 3000), (0, "udp", 100), (0, "tcp", 3000), (0, "tcp", 100)]
+    assert len(steps) == 40
+    for few, many in zip(steps[::2], steps[1::2], strict=True):
+        assert sorted(few["options"]["sizes"] + many["options"]["sizes"]) == list(range(16, 8193, 16))
+        assert max(few["options"]["sizes"]) < 2048
+
+
+def test_series_take_the_sizes_in_orders_of_their_own(paths: RunPaths) -> None:
+    def orders(seed: int) -> list[list[int]]:
+        return [step["options"]["sizes"] for step in jobs(paths, "sunrpc-sweep", seed=seed)["client"]["steps"]]
+
+    first, again, other = orders(1), orders(1), orders(2)
+    assert first == again
+    assert first[0] != first[2]
+    assert first[0] != other[0]
+    assert sorted(first[0]) == sorted(first[2]) == sorted(other[0])
+
+
+def test_null_has_no_sizes_and_udp_no_nodelay(paths: RunPaths, tmp_path: Path) -> None:
+    text = "  - {app: sunrpc, transports: [udp, tcp], procedures: [null, sink], sizes: [16, 32]}\n"
+    steps = jobs(paths, written(tmp_path, text))["client"]["steps"]
+    assert [(s["options"]["procedure"], s["options"]["sizes"]) for s in steps[:2]] == [
+        ("null", [0]),
+        ("sink", [16, 32]),
+    ]
+    assert ["tcp_nodelay" in step["options"] for step in steps] == [False, False, True, True]
+
+
+def test_iperf3(paths: RunPaths) -> None:
+    told = jobs(paths, "iperf3")
+    assert told["server"]["services"] == [{"app": "iperf3-server", "options": {}}]
+    assert [step["options"] for step in told["client"]["steps"]] == [
+        {"server": "10.0.0.2", "transport": "tcp", "series": 0, "duration_ms": 2000, "streams": 1, "tcp_nodelay": True},
+        {
+            "server": "10.0.0.2",
+            "transport": "udp",
+            "series": 0,
+            "duration_ms": 2000,
+            "streams": 1,
+            "rate_bps": 10_000_000,
+        },
+    ]
+
+
+def test_a_bridge_gets_netem_and_no_address(paths: RunPaths) -> None:
+    job = jobs(paths, "quickstart", topology="two-hosts-netem")["netem"]
+    assert job["bridge"] == {"ports": ["eth0", "eth1"], "netem": {"eth0": "delay 10ms", "eth1": "delay 10ms"}}
+    assert all("address" not in interface for interface in job["interfaces"])
+    assert (job["services"], job["steps"]) == ([], [])
+
+
+def test_slow_machines_get_more_time_to_start(paths: RunPaths) -> None:
+    assert jobs(paths, "quickstart", "defaults.mips=62.5")["server"]["start_ns"] == 600_000_000
+    assert jobs(paths, "quickstart", "start=50 ms", "defaults.mips=62.5")["server"]["start_ns"] == 50_000_000
+    assert jobs(paths, "quickstart", clock="real")["server"]["start_ns"] == 0
+
+
+def test_a_topology_that_is_brought_up_serves_everything_and_takes_commands(paths: RunPaths) -> None:
+    plan = plan_topology(build_network(load_topology("two-hosts-netem")), paths, clock="real", seed=1)
+    assert plan.jobs["server"]["services"][0] == {"app": "rpcbind", "options": {}}
+    assert plan.jobs["netem"]["services"] == []
+    assert all(job["interactive"] and job["clock"] == "monotonic" for job in plan.jobs.values())
+
+
+@pytest.mark.parametrize("scenario", ["sunrpc-sweep", "raw-sweep"])
+def test_the_papers_scale_fits_into_a_job(paths: RunPaths, scenario: str) -> None:
+    for job in jobs(paths, scenario, scale="paper").values():
+        data = encode_job(job, zero_ns=2**40)
+        assert len(data) == JOB_BYTES
+        assert json.loads(data)["zero_ns"] == 2**40
+
+
+def test_the_waiting_job_is_padded_with_newlines() -> None:
+    data = encode_job(WAITING)
+    assert data.startswith(b'{"version":1,"wait":true}\n')
+    assert data.rstrip(b"\n") + b"\n" * (JOB_BYTES - 25) == data
+
+
+def test_a_job_that_is_too_long_is_bad_input(paths: RunPaths) -> None:
+    with pytest.raises(BadInput, match=r"the job of machine 'client' has \d+ bytes; allowed: 65536"):
+        jobs(paths, "sunrpc-sweep", "series=100", scale="paper")
