@@ -6,7 +6,7 @@ What to use from here: `open_hypervisor` (a Hypervisor), `RuntimeFolder` and `Gu
 """
 
 from sundial.machines.command import CommandResult, run_command
-from sundial.machines.connection import EMBEDDED, LibvirtHypervisor, open_hypervisor
+from sundial.machines.connection import LibvirtHypervisor, open_hypervisor
 from sundial.machines.console import PanicWatch, tail
 from sundial.machines.guard import Guard
 from sundial.machines.hypervisor import Happening, Hypervisor, LifecycleEvent, Machine, MachineState, MonitorError
@@ -15,6 +15,7 @@ from sundial.machines.migration import MigrationFailed, load_state, save_state
 from sundial.machines.runtime import RuntimeFolder
 from sundial.machines.snapshots import MadeState, Snapshot, SnapshotKey, SnapshotStore
 from sundial.machines.terminal import attach
+from sundial.plan.request import EMBEDDED
 
 __all__ = [
     "EMBEDDED",

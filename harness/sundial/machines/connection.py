@@ -28,11 +28,9 @@ from sundial.errors import HostLacks, RunFailed
 from sundial.machines.domain import LibvirtMachine, Parenthood, adopt_orphans, lifecycle_event
 from sundial.machines.hypervisor import Listener, Machine
 from sundial.machines.waiting import DeadlineMissed, call_within
+from sundial.plan.request import EMBEDDED
 
 T = TypeVar("T")
-
-EMBEDDED = "embedded"
-"""The `connect` value that means libvirt's embedded driver."""
 
 OPEN_S = 60.0
 """The first time, the embedded driver runs QEMU a few times to learn what it can do."""
@@ -120,10 +118,11 @@ class LibvirtHypervisor:
         finally:
             if parenthood is not None:
                 parenthood.give_up()
-        return LibvirtMachine(libvirt, domain, name, parenthood.started() if parenthood else None)
+        return LibvirtMachine(libvirt, domain, name, parenthood)
 
-    def listen(self, listener: Listener) -> None:
+    def listen(self, listener: Listener) -> Callable[[], None]:
         self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener) if listener in self._listeners else None
 
     def versions(self) -> dict[str, str]:
         def ask() -> dict[str, str]:

@@ -7,6 +7,7 @@ import ctypes
 import importlib
 import json
 import os
+import signal
 import threading
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,7 @@ class Parenthood:
 
     def __init__(self, pid_file: Path, clock: Clock = WALL) -> None:
         self.pid: int | None = None
+        self.status: int | None = None
         self._pid_file = pid_file
         self._clock = clock
         self._known = threading.Event()
@@ -86,7 +88,7 @@ class Parenthood:
         # Not waitpid at once: it becomes our child only when the process that libvirt forked between has ended.
         try:
             reaper.wait_gone(os.pidfd_open(self.pid))
-            os.waitpid(self.pid, 0)
+            self.status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
         except OSError:  # gone already, or somebody else's child
             return
 
@@ -102,13 +104,14 @@ class Parenthood:
 class LibvirtMachine:
     """A Machine on a libvirt domain; `pid` is known where QEMU runs under this very process."""
 
-    def __init__(self, libvirt: Any, domain: Any, name: str, pid: int | None) -> None:
+    def __init__(self, libvirt: Any, domain: Any, name: str, parenthood: Parenthood | None) -> None:
         self._libvirt = libvirt
         self._monitor: Any = importlib.import_module("libvirt_qemu").qemuMonitorCommand
         self._domain = domain
         self._name = name
         self._domain_name: str = domain.name()
-        self._pid = pid
+        self._parenthood = parenthood
+        self._pid = parenthood.started() if parenthood is not None else None
 
     @property
     def name(self) -> str:
@@ -148,6 +151,12 @@ class LibvirtMachine:
 
     def pid(self) -> int | None:
         return self._pid
+
+    def ending(self) -> str | None:
+        status = self._parenthood.status if self._parenthood is not None else None
+        if status is None:
+            return None
+        return f"killed by {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
 
     def destroy(self) -> None:
         """SIGKILL first where the process is known: libvirt asks with SIGTERM and waits, and a gated guest is deaf."""

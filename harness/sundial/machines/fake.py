@@ -31,6 +31,7 @@ class FakeMachine:
         if self._state is MachineState.GONE:
             raise MonitorError(f"{self._name} is gone")
         self._state = MachineState.RUNNING
+        self._hypervisor.resumed.append(self._name)
         self._hypervisor.happen(self._name, Happening.RESUMED, "unpaused")
 
     def qmp(self, command: str, **arguments: Any) -> Any:
@@ -40,6 +41,9 @@ class FakeMachine:
         return self.answers.get(command, {})
 
     def pid(self) -> int | None:
+        return None
+
+    def ending(self) -> str | None:
         return None
 
     def destroy(self) -> None:
@@ -58,9 +62,10 @@ class FakeHypervisor:
     def __init__(self, broken: frozenset[str] = frozenset()) -> None:
         self.machines: dict[str, FakeMachine] = {}
         self.xml: dict[str, str] = {}
+        self.resumed: list[str] = []
         self.closed = False
         self.on_start: Callable[[FakeMachine], None] | None = None
-        self._broken = broken
+        self._broken = set(broken)
         self._listeners: list[Listener] = []
 
     def start(self, name: str, domain_xml: str) -> FakeMachine:
@@ -74,14 +79,19 @@ class FakeHypervisor:
             self.on_start(machine)
         return machine
 
-    def listen(self, listener: Listener) -> None:
+    def listen(self, listener: Listener) -> Callable[[], None]:
         self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
 
     def versions(self) -> dict[str, str]:
         return {"qemu": "0.0.0", "libvirt": "0.0.0"}
 
     def close(self) -> None:
         self.closed = True
+
+    def refuse(self, name: str) -> None:
+        """From now on this machine cannot be started."""
+        self._broken.add(name)
 
     def happen(self, name: str, happening: Happening, reason: str) -> None:
         """Tell the listeners."""

@@ -59,6 +59,9 @@ class Machine(Protocol):
     def pid(self) -> int | None:
         """The process number where it can be known (same host)."""
 
+    def ending(self) -> str | None:
+        """How its process ended, where that is known: `killed by SIGKILL`, `exit status 1`."""
+
     def destroy(self) -> None:
         """End it at once; nothing happens when it is gone already."""
 
@@ -72,8 +75,8 @@ class Hypervisor(Protocol):
         Raises RunFailed naming the machine.
         """
 
-    def listen(self, listener: Listener) -> None:
-        """Tell `listener` of everything that happens from now on."""
+    def listen(self, listener: Listener) -> Callable[[], None]:
+        """Tell `listener` of everything that happens from now on, until what is answered is called."""
 
     def versions(self) -> dict[str, str]:
         """Of `qemu` and `libvirt`."""

@@ -154,7 +154,7 @@ class SnapshotStore:
         if status.st_size != snapshot.size:
             raise Damaged(f"its state has {status.st_size} bytes instead of {snapshot.size}")
         if sealed != _seal(state):
-            if _sha256(state) != snapshot.sha256:
+            if sha256_of(state) != snapshot.sha256:
                 raise Damaged("its state has another sha256")
             _write_meta(place / "meta.json", {**meta, "seal": _seal(state)})
         return snapshot
@@ -212,7 +212,8 @@ def _seal(state: Path) -> list[int]:
     return [status.st_size, status.st_ino, status.st_mtime_ns, status.st_ctime_ns]
 
 
-def _sha256(path: Path) -> str:
+def sha256_of(path: Path) -> str:
+    """Hex digest of a file's content."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -12,6 +12,9 @@ from typing import Protocol, TypeVar
 T = TypeVar("T")
 
 
+SETTLE_S = 10.0
+
+
 class Clock(Protocol):
     """Wall time in seconds, and the only way to let some of it pass."""
 
@@ -121,8 +124,14 @@ def in_parallel(calls: list[Callable[[], T]]) -> list[T]:
     threads = [threading.Thread(target=work, args=(index,), daemon=True) for index in range(len(calls))]
     for thread in threads:
         thread.start()
-    for thread in threads:
-        thread.join()
+    try:
+        for thread in threads:
+            thread.join()
+    except BaseException:
+        # Interrupted: nobody may still be at work when the caller begins to clean up.
+        for thread in threads:
+            thread.join(SETTLE_S)
+        raise
     if failures:
         raise failures[min(failures)]
     return [results[index] for index in range(len(calls))]

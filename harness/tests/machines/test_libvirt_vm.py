@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 
 from sundial.errors import HostLacks, RunFailed
-from sundial.machines.connection import EMBEDDED, LibvirtHypervisor, open_hypervisor
+from sundial.machines.connection import LibvirtHypervisor, open_hypervisor
 from sundial.machines.hypervisor import Happening, LifecycleEvent, MachineState, MonitorError
 from sundial.machines.migration import MigrationFailed, load_state, save_state
 from sundial.machines.runtime import RuntimeFolder
 from sundial.machines.waiting import in_parallel, wait_until
+from sundial.plan.request import EMBEDDED
 
-CACHE = Path(__file__).parents[3] / ".sundial" / "libvirt-cache"
+CACHE = Path(__file__).parents[3] / ".sundial" / "capabilities"
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""After the machines are gone: what the guests wrote as one table, and the fingerprints of the captures.
+
+The observing room is further down the chain than this one, so it is asked for by name at the moment it is needed; a
+run can be made, and its tests run, without it.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from sundial.errors import BadInput
+from sundial.machines.snapshots import sha256_of
+
+SAMPLES = "samples.parquet"
+
+
+def collect_samples(folder: Path) -> int:
+    """Write samples.parquet from the nodes' samples.jsonl; the number of calls. A cut last line is left out.
+
+    Raises BadInput for a file that holds something else than samples.
+    """
+    observe: Any = import_module("sundial.observe")
+    polars: Any = import_module("polars")
+    run = observe.open_run(folder)
+    names = {item.address: node.name for node in run.nodes.values() for item in node.interfaces if item.address}
+    tables = []
+    for name, node in run.nodes.items():
+        file = folder / "nodes" / name / "samples.jsonl"
+        if file.is_file():
+            tables.append(observe.read_samples(file, scenario=run.scenario, client=node, names=names).table)
+    empty = polars.DataFrame(schema=observe.SAMPLE_COLUMNS)
+    table = polars.concat([empty, *tables])
+    table.write_parquet(folder / SAMPLES)
+    return int(table.height)
+
+
+def collect_what_is_there(folder: Path) -> None:
+    """The same for a run that failed: whatever cannot be read stays where it is, in samples.jsonl."""
+    try:
+        collect_samples(folder)
+    except BadInput:
+        return
+
+
+def capture_hashes(folder: Path) -> dict[str, str]:
+    """sha256 of every capture, by its name in the run directory."""
+    return {f"wire/{path.name}": sha256_of(path) for path in sorted((folder / "wire").glob("*.pcapng"))}

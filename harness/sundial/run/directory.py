@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The run directory while it is being written: `captures/.RUN.partial`, one owner, renamed when the run is over.
+
+From its first moment its run.json says `interrupted`, which is what remains true should nobody be there to say more.
+A small reserve is kept in it, given up when a failure has to be written to a full disk.
+"""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sundial.errors import BadInput, RunFailed
+from sundial.machines import reaper
+
+RESERVE = ".reserve"
+RESERVE_BYTES = 256 * 1024
+NUMBERS = 100_000
+
+
+class RunFolder:
+    """A run directory in the making. `path` is where it is now, `final` the name it gets."""
+
+    def __init__(self, path: Path, final: Path, nodes: list[str]) -> None:
+        self.path = path
+        self.final = final
+        (path / "wire").mkdir()
+        for node in nodes:
+            (path / "nodes" / node).mkdir(parents=True)
+        (path / RESERVE).write_bytes(os.urandom(RESERVE_BYTES))
+
+    @property
+    def wire(self) -> Path:
+        return self.path / "wire"
+
+    def node(self, name: str) -> Path:
+        return self.path / "nodes" / name
+
+    def write_json(self, name: str, document: dict[str, Any]) -> None:
+        """Whole or not at all."""
+        write_whole(self.path / name, json.dumps(document, indent=1) + "\n")
+
+    def give_up_reserve(self) -> None:
+        """Make room for the last words."""
+        (self.path / RESERVE).unlink(missing_ok=True)
+
+    def finish(self) -> Path:
+        """Give it its last name, which another run may have taken meanwhile; the name it got."""
+        self.give_up_reserve()
+        name = reaper.rename_free(self.path, self.final)
+        if name is None:
+            raise RunFailed(f"{self.path} cannot be renamed to {self.final.name}")
+        return name
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write beside and rename, so that nobody ever reads half of it."""
+    beside = path.with_name(f".{path.name}.new")
+    beside.write_text(text, encoding="utf-8")
+    beside.rename(path)
+
+
+def run_names(stem: str) -> Iterator[str]:
+    """`STEM-001`, `STEM-002`, ..."""
+    return (f"{stem}-{number:03d}" for number in itertools.islice(itertools.count(1), NUMBERS))
+
+
+def claim_in(captures: Path, stem: str, nodes: list[str]) -> RunFolder:
+    """The first free number in `captures`; making the folder is the claim, so runs at once get different ones."""
+    captures.mkdir(parents=True, exist_ok=True)
+    for name in run_names(stem):
+        final = captures / name
+        if final.exists():
+            continue
+        made = _claim(final)
+        if made is not None:
+            # Between the look and the claim the other owner may have finished.
+            if final.exists():
+                made.rmdir()
+                continue
+            return RunFolder(made, final, nodes)
+    raise RunFailed(f"no free run number for {stem} in {captures}")
+
+
+def claim_exactly(final: Path, nodes: list[str]) -> RunFolder:
+    """The run directory that the user named. Raises BadInput when it is there already or cannot be made."""
+    if final.exists():
+        raise BadInput(f"{final} exists already", field="--out", allowed="the name of a new directory")
+    try:
+        final.parent.mkdir(parents=True, exist_ok=True)
+        made = _claim(final)
+    except OSError as error:
+        raise BadInput(f"{final} cannot be made: {error.strerror}", field="--out") from error
+    if made is None:
+        raise BadInput(f"another run is writing {final}", field="--out", allowed="the name of a new directory")
+    return RunFolder(made, final, nodes)
+
+
+def _claim(final: Path) -> Path | None:
+    partial = final.with_name(f".{final.name}.partial")
+    try:
+        partial.mkdir()
+    except FileExistsError:
+        return None
+    return partial
+
+
+@contextmanager
+def disk_full_is_a_failure() -> Iterator[None]:
+    """ENOSPC of our own writes as the error that the user meets."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise RunFailed("the disk is full: no space left for captures and samples") from error
+        raise

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The fabric's process: started with its configuration, heard on its stdout, stopped through its control socket."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import subprocess
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Any, Protocol
+
+from sundial.errors import RunFailed
+from sundial.run.supervisor import FabricEnded, FabricFinished, JobDone
+
+LISTEN_S = 15.0
+CONTROL_S = 3.0
+
+Heard = FabricFinished | FabricEnded | JobDone
+OnHeard = Callable[[Heard], None]
+
+
+class Fabric(Protocol):
+    """What a run asks of the fabric. What it says comes through the callback it was started with."""
+
+    def wait_listening(self) -> None:
+        """Return when it serves. Raises RunFailed when it does not."""
+
+    def counters(self) -> dict[str, Any]:
+        """Its counters now; empty when it does not answer."""
+
+    def stop(self, seconds: float) -> bool:
+        """Ask it to end the run now and wait; whether it went."""
+
+    def kill(self) -> None:
+        """End it at once."""
+
+
+StartFabric = Callable[[Path, Path, OnHeard], Fabric]
+"""Program, configuration file, callback."""
+
+
+class FabricProcess:
+    """A Fabric that is `sundial-fabric`. The callback is called on threads of ours."""
+
+    def __init__(self, program: Path, config: Path, on_heard: OnHeard) -> None:
+        self._control: str = json.loads(config.read_text())["control"]
+        self._on_heard = on_heard
+        self._listening = threading.Event()
+        self._last_words = ""
+        try:
+            self._process = subprocess.Popen(
+                [str(program), str(config)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                errors="replace",
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise RunFailed(f"cannot be started: {error.strerror}", machine="fabric") from error
+        assert self._process.stdout is not None
+        assert self._process.stderr is not None
+        self._talk = threading.Thread(target=self._read_talk, args=(self._process.stderr,), daemon=True)
+        self._talk.start()
+        threading.Thread(target=self._read_events, args=(self._process.stdout,), daemon=True).start()
+
+    def wait_listening(self) -> None:
+        if not self._listening.wait(LISTEN_S):
+            raise RunFailed(f"does not listen within {LISTEN_S:g} s", machine="fabric")
+        if self._process.poll() is not None:
+            self._talk.join(CONTROL_S)
+            said = self._last_words or f"status {self._process.returncode}"
+            raise RunFailed(f"did not start: {said}", machine="fabric")
+
+    def counters(self) -> dict[str, Any]:
+        answer = self._command("counters")
+        return answer if isinstance(answer, dict) else {}
+
+    def stop(self, seconds: float) -> bool:
+        if self._process.poll() is None:
+            self._command("stop")
+        try:
+            self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+    def kill(self) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+        self._process.wait()
+
+    def _command(self, command: str) -> Any:
+        """Its answer; None when it does not give one."""
+        with contextlib.suppress(OSError, ValueError), socket.socket(socket.AF_UNIX) as stream:
+            stream.settimeout(CONTROL_S)
+            stream.connect(self._control)
+            stream.sendall(json.dumps({"command": command}).encode() + b"\n")
+            with stream.makefile() as lines:
+                return json.loads(lines.readline())
+        return None
+
+    def _read_events(self, stdout: IO[str]) -> None:
+        with stdout:
+            for line in stdout:
+                heard = _event(line)
+                if isinstance(heard, str):
+                    self._listening.set()
+                elif heard is not None:
+                    self._on_heard(heard)
+        status = self._process.wait()
+        self._talk.join(CONTROL_S)
+        self._listening.set()
+        self._on_heard(FabricEnded(status, self._last_words))
+
+    def _read_talk(self, stderr: IO[str]) -> None:
+        with stderr:
+            for line in stderr:
+                if line.strip():
+                    self._last_words = line.strip()
+
+
+def _event(line: str) -> Heard | str | None:
+    """One line of its stdout; None for what is of no interest here."""
+    try:
+        event = json.loads(line)
+        match event["event"]:
+            case "listening":
+                return "listening"
+            case "done":
+                return JobDone(str(event["machine"]), int(event["status"]))
+            case "finished":
+                return FabricFinished(int(event["virtual_ns"]))
+            case _:
+                return None
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+class FakeFabric:
+    """A Fabric without frames: tests say what it does."""
+
+    def __init__(self, program: Path, config: Path, on_heard: OnHeard) -> None:
+        self.config: dict[str, Any] = json.loads(config.read_text())
+        self.heard = on_heard
+        self.ended = False
+        self.stopped = False
+
+    def wait_listening(self) -> None:
+        return
+
+    def counters(self) -> dict[str, Any]:
+        return {}
+
+    def stop(self, seconds: float) -> bool:
+        self.stopped = True
+        self.end(0)
+        return True
+
+    def kill(self) -> None:
+        self.end(-9)
+
+    def finish(self, virtual_ns: int) -> None:
+        """The run has ended well."""
+        self.heard(FabricFinished(virtual_ns))
+        self.end(0)
+
+    def end(self, status: int, said: str = "") -> None:
+        """The process is gone."""
+        if not self.ended:
+            self.ended = True
+            self.heard(FabricEnded(status, said))

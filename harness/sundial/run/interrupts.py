@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ctrl-C, once and twice. The first raises Interrupted wherever the main thread is; the second says hurry."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+from sundial.errors import Interrupted
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Interrupts:
+    """While `taken`, signals end the run in good order."""
+
+    def __init__(self) -> None:
+        self.hurry = False
+        self._cleaning = False
+        self._seen = 0
+
+    @contextmanager
+    def taken(self) -> Iterator[None]:
+        """Take the signals over from whoever has them; outside the main thread nothing is taken."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before: dict[signal.Signals, Any] = {number: signal.signal(number, self._on_signal) for number in SIGNALS}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def cleaning_begins(self) -> None:
+        """From now on a signal no longer raises: it only sets `hurry`."""
+        self._cleaning = True
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        self._seen += 1
+        if self._seen > 1:
+            self.hurry = True
+        if not self._cleaning:
+            self._cleaning = True
+            raise Interrupted(f"interrupted by {signal.Signals(number).name}")

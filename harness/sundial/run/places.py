@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where things lie in a checkout."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from sundial.errors import HostLacks
+from sundial.model.catalog import ROOT
+
+
+@dataclass(frozen=True)
+class Places:
+    """The folders and programs of one checkout."""
+
+    checkout: Path = ROOT
+
+    @property
+    def captures(self) -> Path:
+        return self.checkout / "captures"
+
+    @property
+    def private(self) -> Path:
+        """What belongs to this host and is not worth keeping."""
+        return self.checkout / ".sundial"
+
+    @property
+    def libvirt_cache(self) -> Path:
+        """What libvirt has learnt about QEMU, shared between runs."""
+        return self.private / "capabilities"
+
+    @property
+    def up(self) -> Path:
+        """One folder for each topology that is up."""
+        return self.private / "up"
+
+    @property
+    def snapshots(self) -> Path:
+        return self.checkout / "images" / "out" / "snapshots"
+
+    @property
+    def plugin(self) -> Path:
+        return self.checkout / "harness" / "clock" / "build" / "sundial-clock.so"
+
+    @property
+    def fabric(self) -> Path:
+        return self.checkout / "harness" / "fabric" / "target" / "release" / "sundial-fabric"
+
+    def check(self) -> None:
+        """Raises HostLacks for what was not built."""
+        for path, hint in ((self.plugin, "make -C harness/clock"), (self.fabric, "make setup")):
+            if not path.is_file():
+                raise HostLacks(f"{path.relative_to(self.checkout)} is not built", hint=hint)
+
+
+def emulator() -> Path:
+    """QEMU. Raises HostLacks."""
+    found = shutil.which("qemu-system-x86_64")
+    if found is None:
+        raise HostLacks("qemu-system-x86_64 is not installed", hint="apt-get install qemu-system-x86")
+    return Path(found)

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""run.json: everything that is needed to repeat a run, and what became of it. See ARCHITECTURE.md ("Run directory")."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import sundial
+from sundial.errors import SundialError
+from sundial.machines.images import Image
+from sundial.machines.snapshots import sha256_of
+from sundial.model.network import Network
+from sundial.run.places import Places
+
+Status = Literal["complete", "failed", "interrupted"]
+VERSION = 1
+TOOL_S = 10.0
+DIED = "the harness ended before the run did"
+
+
+class RunRecord:
+    """The document, filled in as the run goes on."""
+
+    def __init__(
+        self,
+        *,
+        network: Network,
+        scenario: Mapping[str, Any] | None,
+        topology: Mapping[str, Any],
+        seed: int,
+        clock: str,
+        images: Mapping[str, Image],
+        versions: Mapping[str, str | None],
+        command: Sequence[str],
+    ) -> None:
+        self._network = network
+        self._document: dict[str, Any] = {
+            "version": VERSION,
+            "status": "interrupted",
+            "error": {"error": "Interrupted", "exit_code": 130, "message": DIED, "hint": None},
+            "scenario": None if scenario is None else dict(scenario),
+            "topology": dict(topology),
+            "seed": seed,
+            "clock": clock,
+            "versions": dict(versions),
+            "images": {
+                name: {"sha256": {"kernel": image.kernel_sha256, "initrd": image.initrd_sha256}}
+                for name, image in images.items()
+            },
+            "time": {"virtual_ns": None, "wall_s": None},
+            "captures": {},
+            "command": list(command),
+            "host": host(),
+            "mtu": {name: segment.mtu for name, segment in network.segments.items()},
+            "epoch_ns": sundial.EPOCH_NS if clock == "virtual" else None,
+            "nodes": {
+                node.name: {"zero_ns": None, "interfaces": _interfaces(network, node.name)} for node in network.nodes
+            },
+        }
+
+    def zero(self, node: str, zero_ns: int) -> None:
+        """Where zero of the run's time axis is on a guest's clock."""
+        self._document["nodes"][node]["zero_ns"] = zero_ns
+
+    def over(
+        self,
+        status: Status,
+        *,
+        error: SundialError | None,
+        virtual_ns: int | None,
+        wall_s: float,
+        captures: Mapping[str, str],
+        epoch_ns: int | None,
+    ) -> None:
+        """What became of the run."""
+        self._document["status"] = status
+        self._document["error"] = None if error is None else error.to_json()
+        self._document["time"] = {"virtual_ns": virtual_ns, "wall_s": round(wall_s, 3)}
+        self._document["captures"] = dict(captures)
+        if epoch_ns is not None:
+            self._document["epoch_ns"] = epoch_ns
+
+    def to_json(self) -> dict[str, Any]:
+        return self._document
+
+
+def _interfaces(network: Network, node: str) -> list[dict[str, Any]]:
+    return [
+        {
+            "device": nic.device,
+            "mac": nic.mac,
+            "address": None if nic.address is None else str(nic.address),
+            "segment": nic.segment,
+            "mtu": nic.mtu,
+        }
+        for nic in network.node(node).nics
+    ]
+
+
+def read_counters(wire: Path) -> dict[str, Any]:
+    """wire/counters.json; empty where the fabric did not come to write it."""
+    try:
+        counters = json.loads((wire / "counters.json").read_text())
+    except (OSError, ValueError):
+        return {}
+    return counters if isinstance(counters, dict) else {}
+
+
+def versions(places: Places, hypervisor: Mapping[str, str], images: Mapping[str, Image]) -> dict[str, str | None]:
+    """Of everything that had a part in a run. What we build ourselves is named by its content."""
+    kernels = sorted({str(image.manifest.get("kernel_release", "")) for image in images.values()} - {""})
+    return {
+        "sundial": sundial.__version__,
+        **hypervisor,
+        "tshark": _tshark(),
+        "kernel": ", ".join(kernels) or None,
+        "plugin": sha256_of(places.plugin)[:16],
+        "fabric": sha256_of(places.fabric)[:16],
+    }
+
+
+def host() -> dict[str, Any]:
+    """The machine this runs on."""
+    cpu = re.search(r"^model name\s*:\s*(.+)$", _text(Path("/proc/cpuinfo")), re.MULTILINE)
+    memory = re.search(r"^MemTotal:\s*(\d+) kB$", _text(Path("/proc/meminfo")), re.MULTILINE)
+    return {
+        "cpu": cpu[1].strip() if cpu else platform.machine(),
+        "cores": len(os.sched_getaffinity(0)),
+        "memory_bytes": int(memory[1]) * 1024 if memory else None,
+        "load": [round(value, 2) for value in os.getloadavg()],
+        "kernel": platform.release(),
+        "system": _system(),
+    }
+
+
+def _system() -> str | None:
+    named = re.search(r'^PRETTY_NAME="?([^"\n]+)', _text(Path("/etc/os-release")), re.MULTILINE)
+    return named[1] if named else None
+
+
+def _tshark() -> str | None:
+    program = shutil.which("tshark")
+    if program is None:
+        return None
+    try:
+        said = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=TOOL_S, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    found = re.search(r"\d+\.\d+\.\d+", said.stdout)
+    return found[0] if found else None
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""

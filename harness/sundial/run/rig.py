@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A plan put up: the fabric and the machines of one topology, started, running, and taken down again.
+
+Everything that happens comes as an event into one queue, whichever thread it was noticed on, and is taken out by the
+one loop of whoever made the rig.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+from sundial.errors import BadInput, RunFailed
+from sundial.machines.console import tail
+from sundial.machines.hypervisor import Happening, LifecycleEvent, Machine, MonitorError
+from sundial.machines.images import Image
+from sundial.machines.migration import MigrationFailed, load_state
+from sundial.machines.snapshots import Snapshot, SnapshotStore
+from sundial.machines.waiting import in_parallel
+from sundial.model.network import Node
+from sundial.plan.build import Boot, MachineFiles, Plan, domain_spec, run_plugin, watch_plugin
+from sundial.plan.domain import DomainSpec, Plugin, domain_xml
+from sundial.plan.jobs import encode_job
+from sundial.run.fabric import Fabric
+from sundial.run.places import emulator
+from sundial.run.session import Session
+from sundial.run.snapshotting import SnapshotMaker, snapshot_key
+from sundial.run.supervisor import Event, MachineEnded
+
+Queue = SimpleQueue[Event | LifecycleEvent]
+Say = Callable[[str], None]
+STOP_S = 5.0
+
+
+class Rig:
+    """One topology, put up. `node_folder` says where a machine's console, samples, job and domain are written."""
+
+    def __init__(
+        self,
+        session: Session,
+        plan: Plan,
+        images: dict[str, Image],
+        folder: Path,
+        node_folder: Callable[[str], Path],
+        queue: Queue,
+        *,
+        cold: bool,
+        interactive: bool,
+    ) -> None:
+        self.plan = plan
+        self.queue = queue
+        self.folder = folder
+        self.machines: dict[str, Machine] = {}
+        self.fabric: Fabric | None = None
+        self._session = session
+        self._images = images
+        self._node_folder = node_folder
+        self._cold = cold or plan.clock == "real"
+        self._interactive = interactive
+        self._zeros: dict[str, int] = {}
+        self._snapshots = contextlib.ExitStack()
+        self._deafen: Callable[[], None] = _nothing
+
+    def prepare(self, say: Say) -> dict[str, Snapshot]:
+        """Find or make the snapshot of every machine; nothing where the guests are booted. Held until `take_down`."""
+        if self._cold:
+            return {}
+        store = SnapshotStore(self._session.places.snapshots)
+        qemu = self._session.hypervisor.versions()["qemu"]
+        held: dict[str, Snapshot] = {}
+        found: dict[str, Snapshot] = {}
+        for node in self.plan.network.nodes:
+            maker = SnapshotMaker(self._session, self.plan, node, self._boot(node), self._interactive)
+            image = self._images[node.image]
+            key = snapshot_key(maker.spec(self.folder), node.mips, image, self._session.places.plugin, qemu)
+            if key.digest() not in held:
+                using: AbstractContextManager[Snapshot] = store.use(key, maker.make, say)
+                held[key.digest()] = self._snapshots.enter_context(using)
+            found[node.name] = held[key.digest()]
+            self._zeros[node.name] = found[node.name].zero_ns
+        return found
+
+    def start_fabric(self) -> Fabric:
+        """The fabric, serving. Raises RunFailed."""
+        # The token in its name makes it ours in every list of processes.
+        config = self.folder / f"{self._session.runtime.token}.json"
+        config.write_text(json.dumps(self.plan.fabric, indent=1) + "\n")
+        self.fabric = self._session.start_fabric(self._session.places.fabric, config, self.queue.put)
+        self.fabric.wait_listening()
+        return self.fabric
+
+    def start_machines(self, snapshots: dict[str, Snapshot], start_order: Sequence[str]) -> None:
+        """All machines at once, paused. Raises RunFailed naming the first that did not start."""
+        self._deafen = self._session.hypervisor.listen(self.queue.put)
+        nodes = ordered(self.plan.network.nodes, start_order)
+
+        def starter(node: Node) -> Callable[[], None]:
+            return lambda: self._start(node, snapshots.get(node.name))
+
+        in_parallel([starter(node) for node in nodes])
+
+    def resume(self, start_order: Sequence[str] = ()) -> None:
+        """Let all guests run. Raises RunFailed."""
+        for node in ordered(self.plan.network.nodes, start_order):
+            try:
+                self.machines[node.name].resume()
+            except MonitorError as error:
+                raise RunFailed(str(error), machine=node.name) from error
+
+    def zero_ns(self, machine: str) -> int:
+        """The guest clock's reading at zero: the snapshot's, or what the plugin found in a cold boot."""
+        if machine in self._zeros:
+            return self._zeros[machine]
+        return int(self.report(machine).get("zero_ns", 0))
+
+    def report(self, machine: str) -> dict[str, Any]:
+        """What the machine's plugin wrote last; empty when it has written nothing."""
+        try:
+            written = json.loads((self.folder / f"report-{machine}").read_text())
+        except (OSError, ValueError):
+            return {}
+        return written if isinstance(written, dict) else {}
+
+    def ended(self, event: LifecycleEvent) -> MachineEnded | None:
+        """What a lifecycle event means to a supervisor; None: nothing. A machine is told by its name, without ours."""
+        if event.machine not in self.machines or event.happening not in (Happening.STOPPED, Happening.CRASHED):
+            return None
+        how = self.machines[event.machine].ending() or event.reason
+        words = self._last_words(event.machine)
+        status = self.report(event.machine).get("status")
+        return MachineEnded(event.machine, f"{how}, {words}" if words else how, status if status != "ready" else None)
+
+    def console_tail(self, machine: str) -> tuple[str, ...]:
+        return tail(self._node_folder(machine) / "console.log")
+
+    def take_down(self, hurry: bool = False) -> None:
+        """Stop the fabric (it writes what it has, unless in a hurry), end every machine, and leave nothing behind."""
+        if self.fabric is not None and (hurry or not self.fabric.stop(STOP_S)):
+            self.fabric.kill()
+        in_parallel([machine.destroy for machine in self.machines.values()])
+        self._deafen()
+        self._snapshots.close()
+        for path in (self.plan.paths.shm, self.folder):
+            self._session.guard.forget(path)
+        self.plan.paths.shm.unlink(missing_ok=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _start(self, node: Node, snapshot: Snapshot | None) -> None:
+        folder = self._node_folder(node.name)
+        job = self.plan.jobs[node.name]
+        zero_ns = None if snapshot is None else snapshot.zero_ns
+        told = job if zero_ns is None else {**job, "zero_ns": zero_ns}
+        (self.folder / f"job-{node.name}").write_bytes(encode_job(job, zero_ns=zero_ns))
+        (folder / "job.json").write_text(json.dumps(told, indent=1) + "\n")
+        spec = self._spec(node, folder, zero_ns)
+        xml = domain_xml(spec)
+        (folder / "domain.xml").write_text(xml)
+        machine = self._session.hypervisor.start(node.name, xml)
+        self.machines[node.name] = machine
+        if snapshot is not None:
+            try:
+                load_state(machine, snapshot.state, self.folder)
+            except MigrationFailed as error:
+                raise RunFailed(f"cannot be restored: {error}", machine=node.name) from error
+
+    def _spec(self, node: Node, folder: Path, zero_ns: int | None) -> DomainSpec:
+        files = MachineFiles(
+            console=folder / "console.log",
+            samples=folder / "samples.jsonl",
+            job=self.folder / f"job-{node.name}",
+            console_socket=self.console_socket(node.name) if self._interactive else None,
+            exec_socket=self.exec_socket(node.name) if self._interactive else None,
+        )
+        return domain_spec(
+            self.plan,
+            node,
+            self._session.domain_name(node.name),
+            self._boot(node),
+            files,
+            plugin=self._plugin(node, zero_ns),
+            incoming=zero_ns is not None,
+            run_as=(os.getuid(), os.getgid()) if self._session.connect.endswith("/system") else None,
+        )
+
+    def console_socket(self, machine: str) -> Path:
+        return self.folder / f"c-{machine}.sock"
+
+    def exec_socket(self, machine: str) -> Path:
+        return self.folder / f"e-{machine}.sock"
+
+    def _plugin(self, node: Node, zero_ns: int | None) -> Plugin:
+        library = self._session.places.plugin
+        if self.plan.clock == "real":
+            return watch_plugin(library, supervisor=os.getpid())
+        report = self.folder / f"report-{node.name}"
+        return run_plugin(self.plan, node, library, supervisor=os.getpid(), report=report, zero_ns=zero_ns)
+
+    def _boot(self, node: Node) -> Boot:
+        image = self._images[node.image]
+        return Boot(emulator(), image.kernel, image.initrd, str(image.manifest["cmdline"]))
+
+    def _last_words(self, machine: str) -> str:
+        """The last thing its QEMU said, where libvirt runs in this process and keeps it."""
+        log = self._session.runtime.path / "log" / "qemu" / f"{self._session.domain_name(machine)}.log"
+        said = [line for line in tail(log, 20) if line.startswith(("sundial-clock:", "qemu-system"))]
+        return said[-1] if said else ""
+
+
+def _nothing() -> None:
+    return
+
+
+def ordered(nodes: Sequence[Node], start_order: Sequence[str]) -> list[Node]:
+    """Those named first, in that order, then the others. Raises BadInput for a name that is none of theirs."""
+    names = [node.name for node in nodes]
+    for name in start_order:
+        if name not in names:
+            raise BadInput(f"there is no machine {name!r} to start", allowed=", ".join(names))
+    wanted = list(dict.fromkeys([*start_order, *names]))
+    return sorted(nodes, key=lambda node: wanted.index(node.name))

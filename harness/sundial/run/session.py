@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What one harness process has for all its runs: the runtime folder, the guard, the connection to libvirt.
+
+libvirt's embedded driver can be opened at one place only in the life of a process, so a session lives as long as the
+process and is taken down at its end.
+"""
+
+from __future__ import annotations
+
+import atexit
+import itertools
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sundial.machines.connection import open_hypervisor
+from sundial.machines.guard import Guard
+from sundial.machines.hypervisor import Hypervisor
+from sundial.machines.runtime import RuntimeFolder
+from sundial.plan.request import EMBEDDED
+from sundial.run.fabric import FabricProcess, StartFabric
+from sundial.run.places import Places
+
+
+@dataclass
+class Session:
+    """Open for the life of the process. Tests make their own from fakes."""
+
+    places: Places
+    runtime: RuntimeFolder
+    guard: Guard
+    hypervisor: Hypervisor
+    connect: str = EMBEDDED
+    start_fabric: StartFabric = FabricProcess
+    shm_folder: Path = Path("/dev/shm")
+    _numbers: itertools.count[int] = field(default_factory=itertools.count)
+
+    def folder(self) -> Path:
+        """A new folder for sockets and jobs, with a short name."""
+        return self.runtime.folder(f"{next(self._numbers)}")
+
+    def shm(self) -> Path:
+        """A new name for shared memory; the fabric makes the file, the guard takes it away should we die."""
+        path = self.shm_folder / f"{self.runtime.token}-{next(self._numbers)}"
+        self.guard.remove_on_death(path)
+        return path
+
+    def domain_name(self, machine: str) -> str:
+        """What libvirt calls a machine: the token makes it ours alone."""
+        return f"{self.runtime.token}-{machine}"
+
+    def close(self) -> None:
+        """End whatever still runs, and leave nothing behind."""
+        self.guard.end_processes()
+        self.hypervisor.close()
+        self.runtime.remove()
+        self.guard.stop()
+
+
+_open: dict[str, Session] = {}
+
+
+def open_session(connect: str, places: Places | None = None) -> Session:
+    """The session of this process for `connect`. Raises HostLacks, RunFailed."""
+    if connect in _open:
+        return _open[connect]
+    where = places or Places()
+    where.check()
+    runtime = RuntimeFolder()
+    guard = Guard(runtime.token)
+    guard.remove_on_death(runtime.path)
+    try:
+        hypervisor = open_hypervisor(connect, runtime.path, where.libvirt_cache, runtime.token)
+    except BaseException:
+        runtime.remove()
+        guard.stop()
+        raise
+    session = Session(where, runtime, guard, hypervisor, connect)
+    _open[connect] = session
+    atexit.register(_close, connect)
+    return session
+
+
+def _close(connect: str) -> None:
+    session = _open.pop(connect, None)
+    if session is not None:
+        session.close()

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes the snapshot that a machine is restored from: boots a guest alone in virtual time until it waits for its job.
+
+The plugin sees the guest's `sundial-ready`, writes the report with zero of the time axis and pauses the machine; then
+its state is taken.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+
+from sundial.errors import RunFailed
+from sundial.machines.console import PanicWatch, tail
+from sundial.machines.hypervisor import Machine, MachineState
+from sundial.machines.images import Image
+from sundial.machines.migration import MigrationFailed, save_state
+from sundial.machines.snapshots import MadeState, SnapshotKey, sha256_of
+from sundial.machines.waiting import WALL, Clock, DeadlineMissed, wait_until
+from sundial.model.network import Node
+from sundial.plan.build import Boot, MachineFiles, Plan, boot_plugin, domain_spec
+from sundial.plan.domain import DomainSpec, FrameSockets, domain_xml
+from sundial.plan.jobs import WAITING, encode_job
+from sundial.run.session import Session
+
+BOOT_S = 180.0
+_NOWHERE = Path("/")
+
+
+def snapshot_key(spec: DomainSpec, mips: Decimal, image: Image, plugin: Path, qemu: str) -> SnapshotKey:
+    """The key of the snapshot that fits the domain `spec`: all of its XML but what differs from run to run."""
+    shape = replace(
+        spec,
+        name="-",
+        kernel=_NOWHERE,
+        initrd=_NOWHERE,
+        console=_NOWHERE,
+        samples=_NOWHERE,
+        job=_NOWHERE,
+        nics=tuple(FrameSockets(_NOWHERE, _NOWHERE) for _ in spec.nics),
+        plugin=None,
+        incoming=False,
+        console_socket=None if spec.console_socket is None else _NOWHERE,
+        exec_socket=None if spec.exec_socket is None else _NOWHERE,
+        run_as=None,
+    )
+    return SnapshotKey(
+        qemu=qemu,
+        flags=tuple(domain_xml(shape).splitlines()),
+        mips=str(mips),
+        memory_mib=spec.memory >> 20,
+        nics=len(spec.nics),
+        kernel_sha256=image.kernel_sha256,
+        initrd_sha256=image.initrd_sha256,
+        cmdline=spec.cmdline,
+        plugin_sha256=sha256_of(plugin),
+    )
+
+
+class SnapshotMaker:
+    """Boots one node's like and saves it; an interactive machine has two ports more."""
+
+    def __init__(self, session: Session, plan: Plan, node: Node, boot: Boot, interactive: bool, clock: Clock = WALL):
+        self._session = session
+        self._plan = plan
+        self._node = node
+        self._boot = boot
+        self._interactive = interactive
+        self._clock = clock
+
+    def spec(self, folder: Path) -> DomainSpec:
+        """The domain that is booted, with its files in `folder`."""
+        files = MachineFiles(
+            console=folder / "console",
+            samples=folder / "samples",
+            job=folder / "job",
+            console_socket=folder / "c.sock" if self._interactive else None,
+            exec_socket=folder / "e.sock" if self._interactive else None,
+        )
+        plugin = boot_plugin(self._node, self._session.places.plugin, supervisor=os.getpid(), report=folder / "report")
+        paths = replace(self._plan.paths, sockets=folder)
+        name = self._session.domain_name(f"boot-{secrets.token_hex(3)}")
+        return domain_spec(replace(self._plan, paths=paths), self._node, name, self._boot, files, plugin=plugin)
+
+    def make(self, path: Path) -> MadeState:
+        """Boot, wait for the guest to wait, save to `path`. Raises RunFailed."""
+        with self._own_folder() as folder:
+            (folder / "job").write_bytes(encode_job(WAITING))
+            spec = self.spec(folder)
+            name = spec.name.removeprefix(f"{self._session.runtime.token}-")
+            machine = self._session.hypervisor.start(name, domain_xml(spec))
+            try:
+                machine.resume()
+                zero_ns = self._wait_frozen(machine, folder)
+                size, digest = save_state(machine, path, folder, self._clock)
+            except MigrationFailed as error:
+                raise RunFailed(f"the snapshot could not be taken: {error}") from error
+            finally:
+                machine.destroy()
+        return MadeState(size, digest, zero_ns)
+
+    @contextmanager
+    def _own_folder(self) -> Iterator[Path]:
+        folder = self._session.folder()
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _wait_frozen(self, machine: Machine, folder: Path) -> int:
+        panics = PanicWatch(folder / "console")
+        report = folder / "report"
+
+        def frozen() -> bool:
+            line = panics.look()
+            if line is not None:
+                raise self._failed(folder, f"its kernel gave up: {line}")
+            state = machine.state()
+            if state is MachineState.GONE:
+                raise self._failed(folder, "QEMU ended while it booted")
+            return state is MachineState.PAUSED and report.is_file()
+
+        try:
+            wait_until(frozen, seconds=BOOT_S, what="booting the guest", clock=self._clock)
+        except DeadlineMissed as error:
+            raise self._failed(folder, str(error)) from error
+        try:
+            return int(json.loads(report.read_text())["zero_ns"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise self._failed(folder, "the plugin's report cannot be read") from error
+
+    def _failed(self, folder: Path, message: str) -> RunFailed:
+        return RunFailed(
+            f"making its snapshot: {message}", machine=self._node.name, console_tail=tail(folder / "console")
+        )

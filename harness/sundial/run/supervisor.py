@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Decides when a run is over, and how. Pure: events and the time in, a verdict out.
+
+    phase       event                             then
+    ---------   -------------------------------   ------------------------------------------------------------------
+    running     fabric finished                   finishing
+                fabric ended                      failed (disk full, killed, its own words)
+                machine ended, report `finished`  running: it has reached the end before the fabric said so
+                machine ended, report `aborted`   running: a victim; failed after VICTIM_S unless the culprit shows
+                machine ended otherwise           failed, the machine named
+                kernel panic, guest's error line  failed, the machine named
+                job done, status not 0            failed, the machine named
+                deadline                          failed
+                hung                              failed, the machine named
+    finishing   fabric ended with status 0        finished
+                fabric ended otherwise            failed
+                FINISH_S passed                   failed: the fabric does not end
+                anything else                     finishing
+    over        anything                          the same verdict for ever
+
+Where several things happen at once the order in which they are told decides, but for victims.
+"""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import dataclass
+from enum import Enum
+
+VICTIM_S = 2.0
+FINISH_S = 20.0
+DISK_FULL_STATUS = 5
+
+
+@dataclass(frozen=True)
+class MachineEnded:
+    """QEMU is gone; `report` is the last status its plugin wrote, `how` what is known of its end."""
+
+    machine: str
+    how: str
+    report: str | None = None
+
+
+@dataclass(frozen=True)
+class MachinePanicked:
+    """The guest's kernel gave up, with these words."""
+
+    machine: str
+    line: str
+
+
+@dataclass(frozen=True)
+class GuestFailed:
+    """A program in the guest wrote an error line."""
+
+    machine: str
+    message: str
+
+
+@dataclass(frozen=True)
+class JobDone:
+    """The guest said done."""
+
+    machine: str
+    status: int
+
+
+@dataclass(frozen=True)
+class FabricFinished:
+    """The fabric has written its captures; `virtual_ns` is the run's length."""
+
+    virtual_ns: int
+
+
+@dataclass(frozen=True)
+class FabricEnded:
+    """The fabric's process is gone; a negative status is a signal. `said` is its last line on stderr."""
+
+    status: int
+    said: str = ""
+
+
+@dataclass(frozen=True)
+class DeadlinePassed:
+    """The scenario's time is over; `waiting` are the machines that had not said done."""
+
+    deadline_s: float
+    waiting: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Hung:
+    """Nothing has moved for `seconds`; `suspects` are whom everybody waits for."""
+
+    seconds: float
+    suspects: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Tick:
+    """Time has passed, nothing else."""
+
+
+Event = (
+    MachineEnded | MachinePanicked | GuestFailed | JobDone | FabricFinished | FabricEnded | DeadlinePassed | Hung | Tick
+)
+
+
+@dataclass(frozen=True)
+class Finished:
+    """The run went to its end."""
+
+    virtual_ns: int
+
+
+@dataclass(frozen=True)
+class Failed:
+    """The run ended badly; `machine` is a machine's name, `fabric`, or None."""
+
+    message: str
+    machine: str | None = None
+    disk_full: bool = False
+
+
+Verdict = Finished | Failed
+
+
+class Phase(Enum):
+    RUNNING = "running"
+    FINISHING = "finishing"
+    OVER = "over"
+
+
+class Supervisor:
+    """The machine of the table above."""
+
+    def __init__(self) -> None:
+        self.phase = Phase.RUNNING
+        self.verdict: Verdict | None = None
+        self._virtual_ns = 0
+        self._finishing_since = 0.0
+        self._victim: tuple[float, MachineEnded] | None = None
+
+    def handle(self, event: Event, now: float) -> Verdict | None:
+        """Take one event at wall time `now`; the verdict once there is one."""
+        if self.verdict is None:
+            decided = self._running(event, now) if self.phase is Phase.RUNNING else self._finishing(event, now)
+            if decided is not None:
+                self.verdict = decided
+                self.phase = Phase.OVER
+        return self.verdict
+
+    def _running(self, event: Event, now: float) -> Verdict | None:
+        match event:
+            case FabricFinished(virtual_ns):
+                self.phase = Phase.FINISHING
+                self._virtual_ns = virtual_ns
+                self._finishing_since = now
+            case FabricEnded():
+                return _fabric_failure(event)
+            case MachineEnded(report="finished"):
+                return None
+            case MachineEnded(report="aborted"):
+                self._victim = self._victim or (now, event)
+            case MachineEnded(machine, how):
+                return Failed(f"the machine ended before the run did: {how}", machine)
+            case MachinePanicked(machine, line):
+                return Failed(f"its kernel gave up: {line}", machine)
+            case GuestFailed(machine, message):
+                return Failed(message, machine)
+            case JobDone(machine, status) if status != 0:
+                return Failed(f"its job failed with status {status}", machine)
+            case DeadlinePassed(deadline_s, waiting):
+                whom = f"; still waiting for {', '.join(waiting)}" if waiting else ""
+                return Failed(
+                    f"the deadline of {deadline_s:g} s passed{whom}", waiting[0] if len(waiting) == 1 else None
+                )
+            case Hung(seconds, suspects):
+                return Failed(
+                    f"hung: nothing has moved for {seconds:.0f} s"
+                    + (f", everybody waits for {', '.join(suspects)}" if suspects else ""),
+                    suspects[0] if len(suspects) == 1 else None,
+                )
+            case Tick() | JobDone():
+                pass
+        if self._victim is not None and now - self._victim[0] >= VICTIM_S:
+            machine = self._victim[1].machine
+            return Failed("the machine left because something else in the run had failed", machine)
+        return None
+
+    def _finishing(self, event: Event, now: float) -> Verdict | None:
+        if isinstance(event, FabricEnded):
+            return Finished(self._virtual_ns) if event.status == 0 else _fabric_failure(event)
+        if now - self._finishing_since >= FINISH_S:
+            return Failed(f"it does not end, {FINISH_S:g} s after the run did", "fabric")
+        return None
+
+
+def _fabric_failure(event: FabricEnded) -> Failed:
+    said = f": {event.said}" if event.said else ""
+    if event.status == DISK_FULL_STATUS:
+        return Failed(f"the disk is full, captures cannot be written{said}", "fabric", disk_full=True)
+    if event.status < 0:
+        return Failed(f"was killed by {_signal_name(-event.status)}{said}", "fabric")
+    return Failed(f"ended before the run did, with status {event.status}{said}", "fabric")
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

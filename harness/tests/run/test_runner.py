@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whole runs on fakes: what is written, what is raised, and that nothing is left."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sundial.errors import BadInput, Interrupted, RunFailed
+from sundial.machines.hypervisor import MachineState
+from sundial.run import runner
+from sundial.run.supervisor import JobDone
+from sundial.run.watchdog import Watchdog
+from tests.run.stage import Stage
+
+CALL = "[0,1000,2500,1,0,7,null]\n"
+BATCH = {
+    "type": "batch",
+    "step": 0,
+    "app": "echo-client",
+    "series": 0,
+    "transport": "udp",
+    "procedure": "echo",
+    "size": 16,
+    "thread": 0,
+    "server": "10.0.0.2",
+    "server_port": 1025,
+    "client_port": 700,
+    "warmup": 0,
+    "columns": ["call", "start", "end", "ok", "retransmits", "xid", "error"],
+}
+
+
+def read(folder: Path) -> dict[str, object]:
+    document = json.loads((folder / "run.json").read_text())
+    assert isinstance(document, dict)
+    return document
+
+
+def write_samples(stage: Stage) -> None:
+    samples = stage.partial() / "nodes" / "client" / "samples.jsonl"
+    samples.write_text(json.dumps(BATCH, separators=(",", ":")) + "\n" + CALL)
+
+
+def test_a_run_that_ends_well(stage: Stage) -> None:
+    def act(stage: Stage) -> None:
+        assert read(stage.partial())["status"] == "interrupted"
+        write_samples(stage)
+        (stage.partial() / "wire" / "lan.pcapng").write_bytes(b"capture")
+        stage.fabric.heard(JobDone("client", 0))
+        stage.fabric.finish(5_000_000_000)
+
+    stage.act = act
+    result = runner.run(stage.request(), stage.words, session=stage.session)
+    assert result.path == stage.captures / "quickstart-two-hosts-10base-t-7-001"
+    assert result.virtual_ns == 5_000_000_000
+    document = read(result.path)
+    assert document["status"] == "complete"
+    assert document["error"] is None
+    assert document["captures"] == {"wire/lan.pcapng": hashlib.sha256(b"capture").hexdigest()}
+    assert document["command"] == ["sundial", "run", "quickstart"]
+    assert document["seed"] == 7
+    assert document["clock"] == "real"
+    nodes = document["nodes"]
+    assert isinstance(nodes, dict)
+    assert nodes["client"]["interfaces"][0]["segment"] == "lan"
+    assert json.loads((result.path / "nodes" / "client" / "job.json").read_text())["machine"] == "client"
+    assert "-netdev" in (result.path / "nodes" / "server" / "domain.xml").read_text()
+    assert (result.path / "samples.parquet").is_file()
+    assert all(machine.state() is MachineState.GONE for machine in stage.hypervisor.machines.values())
+    assert stage.leftovers() == []
+
+
+def test_a_second_run_gets_the_next_number(stage: Stage) -> None:
+    first = runner.run(stage.request(), stage.words, session=stage.session)
+    second = runner.run(stage.request(), stage.words, session=stage.session)
+    assert [first.path.name[-3:], second.path.name[-3:]] == ["001", "002"]
+    assert stage.leftovers() == []
+
+
+def kill_client(stage: Stage) -> None:
+    (stage.partial() / "nodes" / "client" / "console.log").write_text("runner up\nlast words\n")
+    stage.hypervisor.machines["client"].end("failed")
+
+
+def panic(stage: Stage) -> None:
+    text = "boot\nKernel panic - not syncing: sysrq triggered crash\n"
+    (stage.partial() / "nodes" / "server" / "console.log").write_text(text)
+    stage.hypervisor.machines["server"].end("shut down")
+
+
+def crash_app(stage: Stage) -> None:
+    line = '{"type":"error","app":"echo-server","message":"killed by signal 11"}\n'
+    (stage.partial() / "nodes" / "server" / "samples.jsonl").write_text(line)
+    stage.fabric.heard(JobDone("server", 1))
+
+
+@pytest.mark.parametrize(
+    ("act", "machine", "message", "tail"),
+    [
+        (kill_client, "client", "client: the machine ended before the run did: failed", ("runner up", "last words")),
+        (panic, "server", "server: its kernel gave up: Kernel panic - not syncing: sysrq", ("boot",)),
+        (crash_app, "server", "server: echo-server failed: killed by signal 11", ()),
+        (lambda stage: stage.fabric.end(-9), "fabric", "fabric: was killed by SIGKILL", ()),
+        (lambda stage: stage.fabric.end(5), "fabric", "fabric: the disk is full", ()),
+    ],
+)
+def test_a_fault_is_named_and_what_was_finished_is_kept(
+    stage: Stage, act: Callable[[Stage], None], machine: str, message: str, tail: tuple[str, ...]
+) -> None:
+    def faulty(stage: Stage) -> None:
+        write_samples(stage)
+        act(stage)
+
+    stage.act = faulty
+    with pytest.raises(RunFailed) as raised:
+        runner.run(stage.request(), stage.words, session=stage.session)
+    assert raised.value.exit_code == 4
+    assert raised.value.machine == machine
+    assert str(raised.value).startswith(message)
+    assert raised.value.console_tail[: len(tail)] == tail
+    (folder,) = stage.captures.iterdir()
+    document = read(folder)
+    assert document["status"] == "failed"
+    assert str(folder.name) in str(raised.value.hint) or "space" in str(raised.value.hint)
+    assert (folder / "samples.parquet").is_file()
+    assert CALL in (folder / "nodes" / "client" / "samples.jsonl").read_text()
+    assert stage.leftovers() == []
+
+
+def test_nothing_that_moves_is_a_hang(stage: Stage) -> None:
+    stage.act = lambda stage: None
+    with pytest.raises(RunFailed, match=r"hung: nothing has moved for \d s, everybody waits for client"):
+        runner.run(stage.request(), stage.words, session=stage.session, watchdog=Watchdog(2.5))
+    assert stage.leftovers() == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_interrupts_and_says_so(stage: Stage, number: signal.Signals) -> None:
+    stage.act = lambda stage: os.kill(os.getpid(), number)
+    with pytest.raises(Interrupted, match=number.name):
+        runner.run(stage.request(), stage.words, session=stage.session)
+    (folder,) = stage.captures.iterdir()
+    assert read(folder)["status"] == "interrupted"
+    assert stage.fabric.stopped
+    assert stage.leftovers() == []
+
+
+def test_a_machine_that_does_not_start_is_named(stage: Stage) -> None:
+    stage.hypervisor.refuse("server")
+    with pytest.raises(RunFailed, match="server: libvirt could not start it"):
+        runner.run(stage.request(), stage.words, session=stage.session)
+    assert stage.leftovers() == []
+
+
+def test_a_named_directory_that_exists_is_refused_before_anything_starts(stage: Stage, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    with pytest.raises(BadInput, match="exists already"):
+        runner.run(stage.request(tmp_path / "mine"), stage.words, session=stage.session)
+    assert stage.fabrics == []
+
+
+def test_an_unknown_machine_cannot_be_first(stage: Stage) -> None:
+    with pytest.raises(BadInput, match="no machine 'nobody'"):
+        runner.run(stage.request(), stage.words, session=stage.session, start_order=("nobody",))
+
+
+def test_machines_start_in_the_order_asked_for(stage: Stage) -> None:
+    runner.run(stage.request(), stage.words, session=stage.session, start_order=("server", "client"))
+    assert stage.hypervisor.resumed == ["server", "client"]
+
+
+def test_a_bug_of_ours_shows_itself_and_leaves_nothing(stage: Stage) -> None:
+    def stumble(stage: Stage) -> None:
+        raise ZeroDivisionError
+
+    stage.act = stumble
+    with pytest.raises(ZeroDivisionError):
+        runner.run(stage.request(), stage.words, session=stage.session)
+    (folder,) = stage.captures.iterdir()
+    assert read(folder)["status"] == "failed"
+    assert stage.leftovers() == []
+
+
+def test_a_full_disk_while_writing_is_told(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(folder: Path) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(runner, "collect_samples", full)
+    with pytest.raises(RunFailed, match="disk is full"):
+        runner.run(stage.request(), stage.words, session=stage.session)
+    (folder,) = stage.captures.iterdir()
+    assert read(folder)["status"] == "failed"

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The supervisor's table, row by row."""
+
+import pytest
+
+from sundial.run.supervisor import (
+    FINISH_S,
+    VICTIM_S,
+    DeadlinePassed,
+    Event,
+    FabricEnded,
+    FabricFinished,
+    Failed,
+    Finished,
+    GuestFailed,
+    Hung,
+    JobDone,
+    MachineEnded,
+    MachinePanicked,
+    Phase,
+    Supervisor,
+    Tick,
+    Verdict,
+)
+
+
+def after(*events: Event, seconds: float = 0.0) -> Verdict | None:
+    """The verdict when these come at once, and a tick `seconds` later."""
+    supervisor = Supervisor()
+    for event in events:
+        supervisor.handle(event, 100.0)
+    return supervisor.handle(Tick(), 100.0 + seconds)
+
+
+@pytest.mark.parametrize(
+    ("event", "verdict"),
+    [
+        (FabricEnded(-9), Failed("was killed by SIGKILL", "fabric")),
+        (FabricEnded(-99), Failed("was killed by signal 99", "fabric")),
+        (FabricEnded(4, "ring broken"), Failed("ended before the run did, with status 4: ring broken", "fabric")),
+        (FabricEnded(0), Failed("ended before the run did, with status 0", "fabric")),
+        (FabricEnded(5), Failed("the disk is full, captures cannot be written", "fabric", disk_full=True)),
+        (
+            MachineEnded("client", "killed by SIGKILL"),
+            Failed("the machine ended before the run did: killed by SIGKILL", "client"),
+        ),
+        (
+            MachineEnded("client", "exit status 70", "invariant broken"),
+            Failed("the machine ended before the run did: exit status 70", "client"),
+        ),
+        (MachinePanicked("server", "Kernel panic"), Failed("its kernel gave up: Kernel panic", "server")),
+        (GuestFailed("server", "echo-server failed: signal 11"), Failed("echo-server failed: signal 11", "server")),
+        (JobDone("client", 1), Failed("its job failed with status 1", "client")),
+        (
+            DeadlinePassed(600.0, ("client",)),
+            Failed("the deadline of 600 s passed; still waiting for client", "client"),
+        ),
+        (DeadlinePassed(600.0, ()), Failed("the deadline of 600 s passed")),
+        (
+            Hung(15.2, ("server",)),
+            Failed("hung: nothing has moved for 15 s, everybody waits for server", "server"),
+        ),
+        (
+            Hung(15.2, ("a", "b")),
+            Failed("hung: nothing has moved for 15 s, everybody waits for a, b"),
+        ),
+    ],
+)
+def test_what_ends_a_run_at_once(event: Event, verdict: Failed) -> None:
+    assert after(event) == verdict
+
+
+@pytest.mark.parametrize("event", [Tick(), JobDone("client", 0), MachineEnded("client", "exit status 0", "finished")])
+def test_what_does_not(event: Event) -> None:
+    assert after(event, seconds=1000.0) is None
+
+
+def test_finished_once_the_fabric_has_gone() -> None:
+    assert after(FabricFinished(7)) is None
+    assert after(FabricFinished(7), FabricEnded(0)) == Finished(7)
+
+
+def test_a_machine_that_goes_while_the_fabric_finishes_is_no_failure() -> None:
+    assert after(FabricFinished(7), MachineEnded("client", "destroyed"), Hung(15, ()), FabricEnded(0)) == Finished(7)
+
+
+def test_a_fabric_that_fails_while_it_finishes_has_failed() -> None:
+    verdict = after(FabricFinished(7), FabricEnded(5, "no space"))
+    assert isinstance(verdict, Failed)
+    assert verdict.disk_full
+
+
+def test_a_fabric_that_does_not_end_is_not_waited_for() -> None:
+    assert after(FabricFinished(7), seconds=FINISH_S - 0.1) is None
+    assert isinstance(after(FabricFinished(7), seconds=FINISH_S), Failed)
+
+
+def test_the_culprit_is_named_and_not_its_victim() -> None:
+    victim, culprit = MachineEnded("client", "exit status 3", "aborted"), MachineEnded("server", "killed by SIGKILL")
+    assert after(victim) is None
+    verdict = after(victim, culprit)
+    assert isinstance(verdict, Failed)
+    assert verdict.machine == "server"
+
+
+def test_a_victim_without_culprit_is_named_after_a_while() -> None:
+    victim = MachineEnded("client", "exit status 3", "aborted")
+    assert after(victim, seconds=VICTIM_S - 0.1) is None
+    verdict = after(victim, seconds=VICTIM_S)
+    assert isinstance(verdict, Failed)
+    assert verdict.machine == "client"
+
+
+def test_a_verdict_is_for_ever() -> None:
+    supervisor = Supervisor()
+    first = supervisor.handle(JobDone("client", 1), 0)
+    assert supervisor.phase is Phase.OVER
+    assert supervisor.handle(FabricFinished(7), 1) is first
+    assert supervisor.handle(FabricEnded(0), 2) is first
