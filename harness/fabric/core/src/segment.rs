@@ -45,8 +45,9 @@ pub trait Segment {
 }
 
 /// A [`Output::Record`] may be stamped before the call that emits it, for a hub knows only after the
-/// collision window that a transmission succeeded; but never more than this before it.
-pub const RECORD_LAG: Span = Span::from_ns(1_000_000);
+/// collision window that a transmission succeeded; but never more than this before it: two slots at
+/// 10 Mb/s.
+pub const RECORD_LAG: Span = Span::from_ns(102_400);
 
 /// What a model has decided.
 #[derive(Clone, Debug, PartialEq, Eq)]

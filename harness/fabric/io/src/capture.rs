@@ -2,7 +2,7 @@
 //! One pcapng file a segment, its records in order of (time, sequence of emission).
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -32,25 +32,35 @@ pub struct CaptureError {
 ///
 /// Give it each [`sundial_core::Output::Record`] as it is polled, tell it with [`Capture::advance`] how
 /// far the segment has come, and end with [`Capture::finish`].
+///
+/// What one interface receives, or sends, is nearly always recorded in order of time. So records wait
+/// in a lane for each, and only the first of every lane takes part in the sorting.
 #[derive(Debug)]
 pub struct Capture {
     path: PathBuf,
     file: File,
     epoch_ns: u64,
     buffer: Vec<u8>,
-    waiting: BinaryHeap<Reverse<Entry>>,
+    lanes: Vec<VecDeque<Entry>>,
+    /// The first record of every lane that has one; entries that are not first any more are void.
+    heads: BinaryHeap<Reverse<(Key, usize)>>,
     next_sequence: u64,
 }
 
-/// A record on its way into the file; ordered by time, then by order of emission.
+/// Order in the file: time, then order of emission.
+type Key = (Time, u64);
+
+/// A record on its way into the file.
 #[derive(Debug)]
 struct Entry {
-    key: (Time, u64),
-    interface: u32,
-    direction: pcapng::Direction,
+    key: Key,
     frame: Frame,
-    comment: Option<String>,
+    comment: Option<Box<str>>,
 }
+
+/// By number modulo their count.
+const DIRECTIONS: [pcapng::Direction; 3] =
+    [pcapng::Direction::Unknown, pcapng::Direction::Inbound, pcapng::Direction::Outbound];
 
 impl Capture {
     /// Creates `NAME.pcapng` in `directory`, which must exist.
@@ -71,8 +81,10 @@ impl Capture {
             pcapng::put_interface(&mut buffer, &segment.port_name(port), speed);
         }
         pcapng::put_interface(&mut buffer, &format!("{}:fate", segment.name), 0);
-        let waiting = BinaryHeap::new();
-        Ok(Self { path, file, epoch_ns, buffer, waiting, next_sequence: 0 })
+        let interfaces = segment.ports.len() + 1;
+        let lanes = (0..interfaces * DIRECTIONS.len()).map(|_| VecDeque::new()).collect();
+        let heads = BinaryHeap::new();
+        Ok(Self { path, file, epoch_ns, buffer, lanes, heads, next_sequence: 0 })
     }
 
     /// Takes a record, in the order in which the model emits them.
@@ -85,44 +97,56 @@ impl Capture {
         comment: Option<String>,
     ) {
         let direction = match direction {
-            Direction::Inbound => pcapng::Direction::Inbound,
-            Direction::Outbound => pcapng::Direction::Outbound,
-            Direction::Unknown => pcapng::Direction::Unknown,
+            Direction::Unknown => 0,
+            Direction::Inbound => 1,
+            Direction::Outbound => 2,
         };
-        let interface = u32::try_from(interface).expect("a segment has few ports");
+        let number = interface * DIRECTIONS.len() + direction;
+        let lane = &mut self.lanes[number];
         let key = (at, self.next_sequence);
         self.next_sequence += 1;
-        self.waiting.push(Reverse(Entry { key, interface, direction, frame, comment }));
+        let behind = lane.iter().rev().take_while(|entry| entry.key > key).count();
+        let place = lane.len() - behind;
+        lane.insert(place, Entry { key, frame, comment: comment.map(String::into_boxed_str) });
+        if place == 0 {
+            self.heads.push(Reverse((key, number)));
+        }
     }
 
     /// Says that every later call of the model will be made at `now` or later. Writes what no later
     /// record can precede.
     pub fn advance(&mut self, now: Time) -> Result<(), CaptureError> {
-        let safe = now.back(RECORD_LAG);
-        while self.waiting.peek().is_some_and(|Reverse(entry)| entry.key.0 < safe) {
-            let Reverse(entry) = self.waiting.pop().expect("peeked");
-            self.write(entry)?;
+        self.write_before(now.back(RECORD_LAG))
+    }
+
+    /// Writes what is left and lies before `end`; what happens at the end does not happen.
+    pub fn finish(mut self, end: Time) -> Result<(), CaptureError> {
+        self.write_before(end)?;
+        self.flush()
+    }
+
+    fn write_before(&mut self, end: Time) -> Result<(), CaptureError> {
+        while let Some(&Reverse((key, number))) = self.heads.peek()
+            && key.0 < end
+        {
+            self.heads.pop();
+            let lane = &mut self.lanes[number];
+            let Some(entry) = lane.pop_front_if(|entry| entry.key == key) else { continue };
+            if let Some(next) = lane.front() {
+                self.heads.push(Reverse((next.key, number)));
+            }
+            self.write(number, &entry)?;
         }
         Ok(())
     }
 
-    /// Writes what is left, up to `end` inclusive; what the run's end cut off is not recorded.
-    pub fn finish(mut self, end: Time) -> Result<(), CaptureError> {
-        while let Some(Reverse(entry)) = self.waiting.pop() {
-            if entry.key.0 > end {
-                break;
-            }
-            self.write(entry)?;
-        }
-        self.flush()
-    }
-
-    fn write(&mut self, entry: Entry) -> Result<(), CaptureError> {
+    fn write(&mut self, lane: usize, entry: &Entry) -> Result<(), CaptureError> {
+        let interface = u32::try_from(lane / DIRECTIONS.len()).expect("a segment has few ports");
         pcapng::put_packet(
             &mut self.buffer,
-            entry.interface,
+            interface,
             self.epoch_ns + entry.key.0.as_ns_ceil(),
-            entry.direction,
+            DIRECTIONS[lane % DIRECTIONS.len()],
             &entry.frame,
             entry.comment.as_deref(),
         );
@@ -137,22 +161,5 @@ impl Capture {
     }
 }
 
-impl PartialEq for Entry {
-    fn eq(&self, other: &Self) -> bool {
-        self.key == other.key
-    }
-}
-
-impl Eq for Entry {}
-
-impl PartialOrd for Entry {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Entry {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.key.cmp(&other.key)
-    }
-}
+#[cfg(test)]
+mod tests;

@@ -14,6 +14,8 @@ pub struct Wire {
     pub config: SegmentConfig,
     /// The model. Take outputs through [`Wire::poll_output`], not here.
     pub model: Box<dyn Segment + Send>,
+    /// Frames that the machine at each port did not take from the driver.
+    pub undelivered: Vec<u64>,
     capture: Capture,
 }
 
@@ -59,7 +61,8 @@ impl Wires {
             }
             let capture = Capture::create(&config.capture_dir, segment, epoch_ns)?;
             let model = segment.build(config.seed);
-            wires.push(Wire { config: segment.clone(), model, capture });
+            let undelivered = vec![0; segment.ports.len()];
+            wires.push(Wire { config: segment.clone(), model, undelivered, capture });
         }
         let counters = config.capture_dir.join("counters.json");
         Ok(Self { wires, plugs, counters, epoch_ns })
@@ -76,7 +79,8 @@ impl Wires {
         for wire in &self.wires {
             let mut ports = Map::new();
             for (port, counters) in wire.model.counters().ports.into_iter().enumerate() {
-                let counters = serde_json::to_value(counters).expect("numbers under names");
+                let mut counters = serde_json::to_value(counters).expect("numbers under names");
+                counters["undelivered"] = wire.undelivered[port].into();
                 ports.insert(wire.config.port_name(port), counters);
             }
             let segment = json!({ "kind": wire.config.kind, "ports": ports });
@@ -90,8 +94,13 @@ impl Wires {
         })
     }
 
-    /// Ends all captures at `end` and writes `counters.json`.
-    pub fn finish(self, end: Time) -> Result<(), CaptureError> {
+    /// Ends all captures at `end` and writes `counters.json`. What is due at or after `end` is no part
+    /// of the captures, though it may have been counted when it was decided.
+    pub fn finish(mut self, end: Time) -> Result<(), CaptureError> {
+        for wire in &mut self.wires {
+            wire.model.handle_timeout(end);
+            while wire.poll_output().is_some() {}
+        }
         let mut text =
             serde_json::to_string_pretty(&self.counters(end)).expect("numbers under names");
         text.push('\n');

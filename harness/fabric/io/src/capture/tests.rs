@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+use super::*;
+use crate::Config;
+
+fn segment() -> SegmentConfig {
+    let text = r#"{
+      "version": 1, "clock": "virtual", "seed": 1, "capture_dir": "unused", "shm": "unused",
+      "machines": [{"name": "a", "nics": 1}, {"name": "b", "nics": 1}],
+      "segments": [{"name": "wan", "kind": "link", "rate_bps": 10000000, "max_frame_bytes": 1514,
+        "ports": [{"machine": "a", "nic": 0, "interface": "eth0"},
+                  {"machine": "b", "nic": 0, "interface": "eth0"}]}]}"#;
+    Config::parse(Path::new("test"), text.as_bytes()).expect("right").segments.remove(0)
+}
+
+/// Interface, ns since the zero of the run, first byte, comment's presence, of each packet block.
+fn packets(file: &[u8]) -> Vec<(u32, u64, u8, bool)> {
+    let word = |at: usize| u32::from_le_bytes(file[at..at + 4].try_into().expect("four bytes"));
+    let (mut at, mut packets) = (0, Vec::new());
+    while at < file.len() {
+        let length = word(at + 4) as usize;
+        if word(at) == 6 {
+            let stamp = u64::from(word(at + 12)) << 32 | u64::from(word(at + 16));
+            let captured = word(at + 20) as usize;
+            let bare = 32 + captured.next_multiple_of(4);
+            // epb_flags and the end of options take 12 bytes.
+            packets.push((word(at + 8), stamp - EPOCH_NS, file[at + 28], length > bare + 12));
+        }
+        at += length;
+    }
+    packets
+}
+
+#[test]
+fn records_are_written_in_order_of_time_then_of_emission() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut capture = Capture::create(directory.path(), &segment(), EPOCH_NS).expect("room");
+    let mut record = |ns, interface, byte: u8| {
+        let comment = (interface == 2).then(|| String::from("lost: a test of comments"));
+        let direction = if interface == 2 { Direction::Unknown } else { Direction::Inbound };
+        capture.record(Time::from_ns(ns), interface, direction, Frame::new(&[byte; 14]), comment);
+    };
+    record(300_000, 0, 1);
+    record(100_000, 1, 2);
+    record(300_000, 1, 3);
+    record(200_000, 0, 4);
+    record(100_000, 2, 5);
+    record(100_000, 1, 6);
+    capture.advance(Time::from_ns(250_000)).expect("room");
+    // RECORD_LAG before the 250 us: as late as a hub may be.
+    capture.record(Time::from_ns(150_000), 0, Direction::Inbound, Frame::new(&[7; 14]), None);
+    capture.record(Time::from_ns(400_000), 0, Direction::Inbound, Frame::new(&[8; 14]), None);
+    capture.finish(Time::from_ns(400_000)).expect("room");
+    let file = std::fs::read(directory.path().join("wan.pcapng")).expect("written");
+    assert_eq!(
+        packets(&file),
+        [
+            (1, 100_000, 2, false),
+            (2, 100_000, 5, true),
+            (1, 100_000, 6, false),
+            (0, 150_000, 7, false),
+            (0, 200_000, 4, false),
+            (0, 300_000, 1, false),
+            (1, 300_000, 3, false),
+        ]
+    );
+}
+
+#[test]
+fn stamps_are_rounded_up() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut capture = Capture::create(directory.path(), &segment(), EPOCH_NS).expect("room");
+    let at = Time::from_ps(1_000_001);
+    capture.record(at, 0, Direction::Outbound, Frame::new(&[1; 14]), None);
+    capture.finish(Time::MAX).expect("room");
+    let file = std::fs::read(directory.path().join("wan.pcapng")).expect("written");
+    assert_eq!(packets(&file), [(0, 1_001, 1, false)]);
+}
+
+#[test]
+fn a_full_disk_is_named() {
+    // Each write to this device fails as on a full disk.
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("wan.pcapng");
+    std::os::unix::fs::symlink("/dev/full", &path).expect("a link");
+    let capture = Capture::create(directory.path(), &segment(), EPOCH_NS).expect("it opens");
+    let error = capture.finish(Time::MAX).expect_err("nothing fits");
+    let text = error.to_string();
+    assert!(text.starts_with(&format!("cannot write {}: ", path.display())), "{text}");
+    assert_eq!(error.source.kind(), std::io::ErrorKind::StorageFull);
+}

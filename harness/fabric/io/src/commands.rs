@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the harness asks of a running fabric: over the control socket, or by a signal.
+//!
+//! Threads wait for requests and put them into one channel, so that a driver looks at a queue and never
+//! waits for a client.
+
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::thread;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+/// Longest line that is read; commands are a few words.
+const LINE_BYTES: usize = 4096;
+
+/// A request and the way to answer it.
+#[derive(Debug)]
+pub enum Request {
+    /// The counters as they are now.
+    Counters(Reply),
+    /// End the run now. A signal wants no answer.
+    Stop(Option<Reply>),
+}
+
+/// Where the answer goes; the client's thread waits for it.
+#[derive(Debug)]
+pub struct Reply(SyncSender<Value>);
+
+impl Reply {
+    /// Answers. A client that has gone does not matter.
+    pub fn send(self, answer: Value) {
+        let _gone = self.0.send(answer);
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "command", rename_all = "lowercase", deny_unknown_fields)]
+enum Line {
+    Counters,
+    Stop,
+}
+
+/// The queue of requests. Dropping it removes the socket.
+#[derive(Debug)]
+pub struct Commands {
+    requests: Receiver<Request>,
+    socket: Option<PathBuf>,
+}
+
+type Wake = Arc<dyn Fn() + Send + Sync>;
+
+impl Commands {
+    /// Listens for SIGTERM, SIGINT and, if there is a path, on the `control` socket. `wake` is called
+    /// after a request has been queued.
+    pub fn listen(control: Option<&Path>, wake: impl Fn() + Send + Sync + 'static) -> io::Result<Self> {
+        let wake: Wake = Arc::new(wake);
+        let (queue, requests) = channel();
+        let mut signals = Signals::new([SIGTERM, SIGINT])?;
+        thread::spawn({
+            let (queue, wake) = (queue.clone(), wake.clone());
+            move || {
+                for _ in signals.forever() {
+                    if queue.send(Request::Stop(None)).is_err() {
+                        return;
+                    }
+                    wake();
+                }
+            }
+        });
+        if let Some(path) = control {
+            let listener = UnixListener::bind(path)?;
+            thread::spawn(move || accept(&listener, &queue, &wake));
+        }
+        Ok(Self { requests, socket: control.map(Path::to_owned) })
+    }
+
+    /// The next request, if one is waiting.
+    pub fn poll(&self) -> Option<Request> {
+        self.requests.try_recv().ok()
+    }
+}
+
+impl Drop for Commands {
+    fn drop(&mut self) {
+        if let Some(path) = &self.socket {
+            let _gone = std::fs::remove_file(path);
+        }
+    }
+}
+
+fn accept(listener: &UnixListener, queue: &Sender<Request>, wake: &Wake) {
+    for client in listener.incoming() {
+        let Ok(client) = client else { continue };
+        let (queue, wake) = (queue.clone(), wake.clone());
+        // An error is a client that has gone.
+        thread::spawn(move || serve(client, &queue, &wake));
+    }
+}
+
+fn serve(client: UnixStream, queue: &Sender<Request>, wake: &Wake) -> io::Result<()> {
+    let mut answers = client.try_clone()?;
+    let mut lines = BufReader::new(client);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let mut limited = io::Read::take(&mut lines, LINE_BYTES as u64);
+        if limited.read_until(b'\n', &mut line)? == 0 {
+            return Ok(());
+        }
+        let answer = match serde_json::from_slice::<Line>(&line) {
+            Ok(command) => ask(&command, queue, wake),
+            Err(error) => json!({ "error": error.to_string() }),
+        };
+        answers.write_all(format!("{answer}\n").as_bytes())?;
+    }
+}
+
+fn ask(command: &Line, queue: &Sender<Request>, wake: &Wake) -> Value {
+    let (reply, answer) = sync_channel(1);
+    let request = match command {
+        Line::Counters => Request::Counters(Reply(reply)),
+        Line::Stop => Request::Stop(Some(Reply(reply))),
+    };
+    let ended = || json!({ "error": "the run has ended" });
+    if queue.send(request).is_err() {
+        return ended();
+    }
+    wake();
+    answer.recv().unwrap_or_else(|_| ended())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask_line(path: &Path, line: &str) -> Value {
+        let mut client = UnixStream::connect(path).expect("the socket is there");
+        client.write_all(line.as_bytes()).expect("it is read");
+        let mut answer = String::new();
+        BufReader::new(client).read_line(&mut answer).expect("it answers");
+        serde_json::from_str(&answer).expect("in JSON")
+    }
+
+    #[test]
+    fn requests_are_queued_and_answered() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("control");
+        let commands = Commands::listen(Some(&path), || {}).expect("nothing is in the way");
+        let client = thread::spawn({
+            let path = path.clone();
+            move || ask_line(&path, "{\"command\":\"counters\"}\n")
+        });
+        let request = loop {
+            if let Some(request) = commands.poll() {
+                break request;
+            }
+            thread::yield_now();
+        };
+        let Request::Counters(reply) = request else { panic!("{request:?}") };
+        reply.send(json!({ "version": 1 }));
+        assert_eq!(client.join().expect("answered"), json!({ "version": 1 }));
+    }
+
+    #[test]
+    fn nonsense_is_answered_with_an_error() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("control");
+        let commands = Commands::listen(Some(&path), || {}).expect("nothing is in the way");
+        for line in ["{\"command\":\"dance\"}\n", "hello\n", "{}\n"] {
+            assert!(ask_line(&path, line)["error"].is_string());
+        }
+        assert!(commands.poll().is_none());
+    }
+
+    #[test]
+    fn the_socket_goes_with_the_run() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("control");
+        drop(Commands::listen(Some(&path), || {}).expect("nothing is in the way"));
+        assert!(!path.exists());
+    }
+}

@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The driver of a run on the monotonic clock: frames travel in datagrams, as QEMU's
+//! `-netdev dgram` sends them.
+//!
+//! A frame is handed to its model when it is read from the socket, and sent on when the model says that
+//! its last bit has arrived: never before, and as soon after as the host lets us. The timer is set a
+//! little early and the rest is spent spinning, for a wake-up takes longer than a short frame.
+
+mod port;
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::time::{
+    ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, clock_gettime,
+    timerfd_create, timerfd_settime,
+};
+use sundial_core::{Frame, Output, Span, Time};
+
+use crate::{CaptureError, Config, ControlFrame, Observer, RunEnd, WhenFull, Wires};
+use port::Port;
+
+/// Spent spinning before a deadline: about what it takes to wake up.
+const SPIN: Span = Span::from_ns(50_000);
+/// Frames read from one port before the others get their turn.
+const BATCH: usize = 32;
+/// How soon a machine that takes no frames is tried again.
+const RETRY: Span = Span::from_ns(100_000);
+
+const TIMER: u64 = u64::MAX;
+const WAKE: u64 = u64::MAX - 1;
+
+/// Why a real-time run could not go on.
+#[derive(Debug, thiserror::Error)]
+pub enum RealError {
+    /// A socket could not be made.
+    #[error("cannot listen on {}: {source}", path.display())]
+    Bind {
+        /// Its path.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A system call failed that cannot fail in good order.
+    #[error("{call}: {source}")]
+    System {
+        /// Which.
+        call: &'static str,
+        /// Why.
+        source: io::Error,
+    },
+    /// A capture could not be written.
+    #[error(transparent)]
+    Capture(#[from] CaptureError),
+}
+
+/// A run on the monotonic clock.
+pub struct RealRun {
+    epoll: OwnedFd,
+    timer: OwnedFd,
+    wake: Arc<OwnedFd>,
+    /// Zero of the run on the monotonic clock.
+    zero_ns: u64,
+    wires: Wires,
+    ports: Vec<Port>,
+    /// Index into `ports` by segment and port.
+    stations: Vec<Vec<usize>>,
+    due: BinaryHeap<Reverse<Due>>,
+    next_sequence: u64,
+    run_end: RunEnd,
+    now: Time,
+}
+
+/// Something that happens at a port at a known time.
+struct Due {
+    key: (Time, u64),
+    port: usize,
+    /// None: the adapter is through with a frame.
+    frame: Option<Frame>,
+}
+
+impl RealRun {
+    /// Makes the sockets of `config`; the run's zero is now.
+    pub fn new(config: &Config, wires: Wires) -> Result<Self, RealError> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(system("epoll_create"))?;
+        let timer = timerfd_create(
+            TimerfdClockId::Monotonic,
+            TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK,
+        )
+        .map_err(system("timerfd_create"))?;
+        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+            .map_err(system("eventfd"))?;
+        for (descriptor, data) in [(&timer, TIMER), (&wake, WAKE)] {
+            epoll::add(&epoll, descriptor, EventData::new_u64(data), EventFlags::IN)
+                .map_err(system("epoll_ctl"))?;
+        }
+        let mut ports = Vec::new();
+        let mut stations = Vec::new();
+        for (segment, wire) in config.segments.iter().enumerate() {
+            let mut indices = Vec::new();
+            for (number, plug) in wire.ports.iter().enumerate() {
+                let places = (wire.when_full == WhenFull::Stop).then_some(wire.ring_frames);
+                let port = Port::open(plug, segment, number, places)?;
+                let data = EventData::new_u64(ports.len() as u64);
+                epoll::add(&epoll, &port.socket, data, EventFlags::IN)
+                    .map_err(system("epoll_ctl"))?;
+                indices.push(ports.len());
+                ports.push(port);
+            }
+            stations.push(indices);
+        }
+        Ok(Self {
+            epoll,
+            timer,
+            wake: Arc::new(wake),
+            zero_ns: monotonic_ns(),
+            wires,
+            ports,
+            stations,
+            due: BinaryHeap::new(),
+            next_sequence: 0,
+            run_end: RunEnd::new(config),
+            now: Time::ZERO,
+        })
+    }
+
+    /// Something that another thread calls to have [`Observer::look`] called soon.
+    pub fn waker(&self) -> impl Fn() + Send + Sync + 'static {
+        let wake = self.wake.clone();
+        move || {
+            // Fails only if 2^64 - 2 calls are already waiting.
+            let _full = rustix::io::write(&*wake, &1_u64.to_ne_bytes());
+        }
+    }
+
+    /// Runs until the end, or until the observer says so; returns the end.
+    pub fn run(&mut self, observer: &mut impl Observer) -> Result<Time, RealError> {
+        let mut events = Vec::with_capacity(self.ports.len() + 2);
+        loop {
+            self.read_clock();
+            let end = self.run_end.at().unwrap_or(Time::MAX);
+            if self.now >= end || observer.look(&self.wires, self.now) {
+                return Ok(self.now.min(end));
+            }
+            self.work()?;
+            self.wait(&mut events)?;
+            for event in events.drain(..) {
+                match event.data.u64() {
+                    TIMER | WAKE => {
+                        let mut count = [0; 8];
+                        let fd = if event.data.u64() == TIMER { &self.timer } else { &*self.wake };
+                        // Would block if the timer was set anew meanwhile.
+                        let _nothing = rustix::io::read(fd, &mut count);
+                    }
+                    port => self.read(port as usize, observer)?,
+                }
+            }
+        }
+    }
+
+    /// How far the run has come.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// Ends the captures at `end`.
+    pub fn finish(self, end: Time) -> Result<(), CaptureError> {
+        self.wires.finish(end)
+    }
+
+    fn read_clock(&mut self) {
+        self.now = Time::from_ns(monotonic_ns() - self.zero_ns);
+    }
+
+    /// Does all that is due by now.
+    fn work(&mut self) -> Result<(), RealError> {
+        for segment in 0..self.wires.wires.len() {
+            let wire = &mut self.wires.wires[segment];
+            let mut called = false;
+            while let Some(at) = wire.model.poll_timeout().filter(|&at| at <= self.now) {
+                wire.model.handle_timeout(at);
+                called = true;
+            }
+            if called {
+                self.collect(segment);
+            }
+            self.wires.wires[segment].advance(self.now)?;
+        }
+        while self.due.peek().is_some_and(|Reverse(due)| due.key.0 <= self.now) {
+            let Reverse(due) = self.due.pop().expect("peeked");
+            match due.frame {
+                Some(frame) => self.ports[due.port].send(frame)?,
+                None => self.finished(due.port)?,
+            }
+        }
+        for port in &mut self.ports {
+            port.retry()?;
+            self.wires.wires[port.segment].undelivered[port.number] = port.undelivered;
+        }
+        Ok(())
+    }
+
+    /// Reads what the machine at `port` has sent, as far as its adapter takes it.
+    fn read(&mut self, index: usize, observer: &mut impl Observer) -> Result<(), RealError> {
+        for _ in 0..BATCH {
+            let port = &mut self.ports[index];
+            if port.is_full() {
+                break;
+            }
+            let Some(frame) = port.receive()? else { break };
+            let (machine, segment, number) = (port.machine, port.segment, port.number);
+            self.read_clock();
+            match ControlFrame::parse(&frame) {
+                None => {
+                    self.ports[index].outstanding += 1;
+                    self.wires.wires[segment].model.handle_frame(self.now, number, frame);
+                    self.collect(segment);
+                }
+                Some(ControlFrame::Done { status }) => {
+                    observer.done(machine, status, self.now);
+                    self.run_end.done(machine, self.now);
+                }
+                Some(ControlFrame::Other) => {}
+            }
+        }
+        self.watch(index)
+    }
+
+    fn finished(&mut self, index: usize) -> Result<(), RealError> {
+        self.ports[index].outstanding -= 1;
+        self.watch(index)
+    }
+
+    /// Looks at the socket of a port only while its adapter takes frames: a full one stops the machine.
+    fn watch(&mut self, index: usize) -> Result<(), RealError> {
+        let port = &mut self.ports[index];
+        if port.watched != port.is_full() {
+            return Ok(());
+        }
+        port.watched = !port.watched;
+        let flags = if port.watched { EventFlags::IN } else { EventFlags::empty() };
+        epoll::modify(&self.epoll, &port.socket, EventData::new_u64(index as u64), flags)
+            .map_err(system("epoll_ctl"))
+    }
+
+    fn collect(&mut self, segment: usize) {
+        while let Some(output) = self.wires.wires[segment].poll_output() {
+            let (at, port, frame) = match output {
+                Output::Deliver { due, port, frame } => (due, port, Some(frame)),
+                Output::TxDone { due, port } => (due, port, None),
+                Output::Record { .. } => unreachable!("records go to the capture"),
+            };
+            let key = (at, self.next_sequence);
+            self.next_sequence += 1;
+            let port = self.stations[segment][port];
+            self.due.push(Reverse(Due { key, port, frame }));
+        }
+    }
+
+    /// When there is something to do without anybody's sending anything.
+    fn deadline(&self) -> Option<Time> {
+        let timeouts = self.wires.wires.iter().filter_map(|wire| wire.model.poll_timeout());
+        let due = self.due.peek().map(|Reverse(due)| due.key.0);
+        let retry = self.ports.iter().any(Port::is_blocked).then(|| self.now + RETRY);
+        timeouts.chain(due).chain(retry).chain(self.run_end.at()).min()
+    }
+
+    /// Waits for a frame, a request or the next deadline.
+    fn wait(&mut self, events: &mut Vec<epoll::Event>) -> Result<(), RealError> {
+        let Some(deadline) = self.deadline() else {
+            return self.wait_for_events(events, None);
+        };
+        let wake_at = deadline.back(SPIN);
+        self.read_clock();
+        if wake_at > self.now {
+            let at = timespec(self.zero_ns + wake_at.as_ns_ceil());
+            let once = Itimerspec { it_interval: timespec(0), it_value: at };
+            timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &once)
+                .map_err(system("timerfd_settime"))?;
+            return self.wait_for_events(events, None);
+        }
+        // Close to the deadline: look at the sockets once, then spin.
+        self.wait_for_events(events, Some(&timespec(0)))?;
+        while events.is_empty() && self.now < deadline {
+            std::hint::spin_loop();
+            self.read_clock();
+        }
+        Ok(())
+    }
+
+    fn wait_for_events(
+        &self,
+        events: &mut Vec<epoll::Event>,
+        timeout: Option<&Timespec>,
+    ) -> Result<(), RealError> {
+        let room = rustix::buffer::spare_capacity(events);
+        match epoll::wait(&self.epoll, room, timeout) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(error) => Err(system("epoll_wait")(error)),
+        }
+    }
+}
+
+fn monotonic_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+fn timespec(ns: u64) -> Timespec {
+    Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 }
+}
+
+fn system(call: &'static str) -> impl Fn(rustix::io::Errno) -> RealError {
+    move |error| RealError::System { call, source: error.into() }
+}
+
+impl PartialEq for Due {
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key
+    }
+}
+
+impl Eq for Due {}
+
+impl PartialOrd for Due {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Due {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.key.cmp(&other.key)
+    }
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One machine's network interface: a datagram socket on our side, another on its.
+
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind};
+use std::os::unix::net::UnixDatagram;
+use std::path::PathBuf;
+
+use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_send_buffer_size};
+use sundial_core::Frame;
+
+use super::{RealError, system};
+use crate::PortConfig;
+
+/// Room for a full ring of the longest frames; the kernel cuts it to what it allows.
+const SOCKET_BUFFER_BYTES: usize = 1 << 20;
+/// A longer datagram is cut here; it is refused by the adapter either way.
+const DATAGRAM_BYTES: usize = 16 * 1024;
+/// Frames kept for a machine that does not take them now; more are lost, as in a real adapter.
+const BACKLOG_FRAMES: usize = 4096;
+
+/// A port of a segment in real time.
+pub(super) struct Port {
+    pub(super) machine: usize,
+    pub(super) segment: usize,
+    /// The segment's number for it.
+    pub(super) number: usize,
+    pub(super) socket: UnixDatagram,
+    /// Frames handed to the model that its adapter is not through with.
+    pub(super) outstanding: usize,
+    /// The socket is looked at.
+    pub(super) watched: bool,
+    /// Places in the adapter's ring, where a full one stops the machine.
+    places: Option<usize>,
+    local: PathBuf,
+    remote: PathBuf,
+    backlog: VecDeque<Frame>,
+    buffer: Box<[u8]>,
+    /// Frames that the machine did not take: not there (yet, any more), or too slow.
+    pub(super) undelivered: u64,
+}
+
+impl Port {
+    pub(super) fn open(
+        plug: &PortConfig,
+        segment: usize,
+        number: usize,
+        places: Option<usize>,
+    ) -> Result<Self, RealError> {
+        let local = plug.local.clone().expect("checked: a real run has sockets");
+        let remote = plug.remote.clone().expect("checked: a real run has sockets");
+        let socket = match UnixDatagram::bind(&local) {
+            Ok(socket) => socket,
+            Err(source) => return Err(RealError::Bind { path: local, source }),
+        };
+        socket
+            .set_nonblocking(true)
+            .map_err(|source| RealError::System { call: "set_nonblocking", source })?;
+        set_socket_send_buffer_size(&socket, SOCKET_BUFFER_BYTES).map_err(system("setsockopt"))?;
+        set_socket_recv_buffer_size(&socket, SOCKET_BUFFER_BYTES).map_err(system("setsockopt"))?;
+        Ok(Self {
+            machine: plug.machine,
+            segment,
+            number,
+            socket,
+            outstanding: 0,
+            watched: true,
+            places,
+            local,
+            remote,
+            backlog: VecDeque::new(),
+            buffer: vec![0; DATAGRAM_BYTES].into(),
+            undelivered: 0,
+        })
+    }
+
+    /// The adapter's ring has no place, and the machine has to wait.
+    pub(super) fn is_full(&self) -> bool {
+        self.places.is_some_and(|places| self.outstanding >= places)
+    }
+
+    /// Frames wait for the machine to take them.
+    pub(super) fn is_blocked(&self) -> bool {
+        !self.backlog.is_empty()
+    }
+
+    /// The next frame that the machine has sent, if there is one.
+    pub(super) fn receive(&mut self) -> Result<Option<Frame>, RealError> {
+        match self.socket.recv(&mut self.buffer) {
+            Ok(length) => Ok(Some(Frame::new(&self.buffer[..length]))),
+            Err(error) if is_temporary(&error) => Ok(None),
+            Err(source) => Err(RealError::System { call: "recv", source }),
+        }
+    }
+
+    /// Gives the machine a frame, after those that it has not taken yet.
+    pub(super) fn send(&mut self, frame: Frame) -> Result<(), RealError> {
+        if self.backlog.len() == BACKLOG_FRAMES {
+            self.backlog.pop_front();
+            self.undelivered += 1;
+        }
+        self.backlog.push_back(frame);
+        self.retry()
+    }
+
+    /// Tries again to give the machine what waits for it.
+    pub(super) fn retry(&mut self) -> Result<(), RealError> {
+        while let Some(frame) = self.backlog.front() {
+            match self.socket.send_to(frame, &self.remote) {
+                Ok(_) => {}
+                // Its queue is full: it will read again.
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                // Not there yet, or not any more.
+                Err(error) if is_absence(&error) => self.undelivered += 1,
+                Err(source) => return Err(RealError::System { call: "sendto", source }),
+            }
+            self.backlog.pop_front();
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Port {
+    fn drop(&mut self) {
+        let _gone = std::fs::remove_file(&self.local);
+    }
+}
+
+fn is_temporary(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
+}
+
+fn is_absence(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::NotFound | ErrorKind::ConnectionRefused | ErrorKind::ConnectionReset
+    )
+}
