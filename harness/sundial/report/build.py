@@ -41,7 +41,7 @@ def build_report(run_dir: Path) -> ReportPaths:
     for old in (*folder.glob("*.svg"), *folder.glob("*.png")):
         old.unlink()
     made = _tables(data)
-    topology = topology_read.read(data.run, made.clients, made.servers)
+    topology = topology_read.read(data.run, *_roles(data, made))
     topology_drawing = topology_svg.draw(topology)
     if topology_drawing:
         (folder / "topology.svg").write_text(topology_drawing, encoding="utf-8")
@@ -51,6 +51,13 @@ def build_report(run_dir: Path) -> ReportPaths:
     html = run_dir / "report.html"
     html.write_text(_page(data, made, drawings, topology_drawing), encoding="utf-8")
     return ReportPaths(html, summary, tuple(sorted(folder.iterdir())))
+
+
+def _roles(data: RunData, made: Tables) -> tuple[list[str], list[str]]:
+    """Who called and who served: from the calls, or from the jobs where none were recorded."""
+    callers = [name for name, job in data.jobs.items() if job.get("steps")]
+    serving = [name for name, job in data.jobs.items() if job.get("services") and name not in callers]
+    return made.clients or callers, made.servers or serving
 
 
 def _tables(data: RunData) -> Tables:

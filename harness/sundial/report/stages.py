@@ -33,7 +33,9 @@ def join(samples: pl.DataFrame, observed: pl.DataFrame) -> pl.DataFrame:
     """Samples with the stamps of their frames beside them; calls without all four stamps are left out."""
     needed = [*KEY, *STAMPS]
     if samples.is_empty() or observed.is_empty() or any(name not in observed.columns for name in needed):
-        return samples.clear().with_columns(pl.lit(None, dtype=pl.Int64).alias(name) for name in STAMPS)
+        return samples.clear().with_columns(
+            pl.lit(None, dtype=pl.Int64).alias(name) for name in (*STAMPS, "seen_again")
+        )
     extra = pl.col("retransmissions") if "retransmissions" in observed.columns else pl.lit(0)
     stamps = observed.select([*needed, extra.cast(pl.Int64).alias("seen_again")])
     same_order = samples.height == stamps.height and samples.select(KEY).equals(stamps.select(KEY))

@@ -8,6 +8,7 @@ topology gives the same bytes.
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
@@ -21,6 +22,9 @@ MARGIN = 14.0
 LINE = 15.0
 CHAR = 6.3
 """Width of an average character at 11 px, px."""
+
+NOTE_CHARS = 34
+"""Longer notes on a machine's card are broken into lines."""
 
 ROLE_COLOURS = {"client": palette.CLIENT, "server": palette.SERVER, "bridge": palette.LINE_OUT}
 KIND_NAMES = {
@@ -141,8 +145,10 @@ def _neighbours(topology: Topology, node: str) -> list[str]:
 
 
 def _machine_box(machine: Machine) -> _Box:
-    height = 34 + LINE * len(machine.notes) + 31 * len(machine.nics) + 6
-    return _Box("m:" + machine.name, machine, None, [], CARD_WIDTH, height)
+    lines = [line for note in machine.notes for line in textwrap.wrap(note, NOTE_CHARS)]
+    width = max(CARD_WIDTH, CHAR * max((len(line) for line in lines), default=0) + 28)
+    width = max(width, 1.5 * CHAR * len(machine.name) + 28 + CHAR * len(machine.role))
+    return _Box("m:" + machine.name, machine, None, lines, width, 34 + LINE * len(lines) + 31 * len(machine.nics) + 6)
 
 
 def _segment_box(topology: Topology, segment: Segment) -> _Box:
@@ -221,9 +227,9 @@ def _machine(box: _Box, machine: Machine) -> str:
     if machine.role and machine.role != machine.name:
         parts.append(_text(box.x + box.width - 14, top + 27, machine.role, 11, colour, ' text-anchor="end"'))
     y = top + 27
-    for note in machine.notes:
+    for line in box.lines:
         y += LINE
-        parts.append(_text(box.x + 14, y, note))
+        parts.append(_text(box.x + 14, y, line))
     for nic in machine.nics:
         y += 17
         parts.append(_text(box.x + 14, y, nic.device, 11, palette.INK, ' font-weight="700"'))
