@@ -50,14 +50,13 @@ def console(machine: str, topology: str | None) -> None:
 
 def verify_run(path: Path) -> dict[str, Any]:
     """Verify a run directory; answers what was written to verify.json. Raises BadInput."""
-    return cast("dict[str, Any]", _room("sundial.verify.run_dir").verify_run(path))
+    return cast("dict[str, Any]", _room("sundial.verify").verify_run(path).to_json())
 
 
 def verify_pcap(path: Path, protocol: str, mtu: int, port: int | None) -> dict[str, Any]:
     """Verify a foreign capture; answers a document like verify.json. Raises BadInput."""
-    return cast(
-        "dict[str, Any]", _room("sundial.verify.foreign").verify_pcap(path, protocol=protocol, mtu=mtu, port=port)
-    )
+    found = _room("sundial.verify.foreign").verify_pcap(path, protocol=protocol, mtu=mtu, port=port)
+    return cast("dict[str, Any]", found.to_json())
 
 
 def build_report(path: Path) -> Path:

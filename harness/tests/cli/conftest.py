@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line with rooms that only remember what they were asked."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from sundial.cli import rooms
+from sundial.cli.main import sundial
+from sundial.plan.request import RunRequest, RunResult
+
+Call = Callable[..., Result]
+
+
+@pytest.fixture(autouse=True)
+def captures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "captures"
+    folder.mkdir()
+    monkeypatch.setattr(rooms, "CAPTURES", folder)
+    return folder
+
+
+@pytest.fixture
+def call() -> Call:
+    runner = CliRunner()
+
+    def invoke(*arguments: str) -> Result:
+        return runner.invoke(sundial, list(arguments), catch_exceptions=False)
+
+    return invoke
+
+
+@pytest.fixture
+def make_run(captures: Path) -> Callable[..., Path]:
+    def make(name: str, **run: Any) -> Path:
+        folder = captures / name
+        (folder / "wire").mkdir(parents=True)
+        document = {
+            "version": 1,
+            "status": "complete",
+            "clock": "virtual",
+            "time": {"virtual_ns": 1_500_000_000},
+            **run,
+        }
+        (folder / "run.json").write_text(json.dumps(document))
+        (folder / "wire" / "lan.pcapng").touch()
+        return folder
+
+    return make
+
+
+class FakeRooms:
+    """What the rooms were asked, and what they answer."""
+
+    def __init__(self, captures: Path) -> None:
+        self.captures = captures
+        self.requests: list[RunRequest] = []
+        self.verdict = "pass"
+        self.failure: BaseException | None = None
+
+    def run(self, request: RunRequest, progress: Any) -> RunResult:
+        self.requests.append(request)
+        progress.say("booting")
+        progress.share(0.5, "half way")
+        if self.failure is not None:
+            raise self.failure
+        path = request.out or self.captures / f"{request.experiment.scenario.name}-{len(self.requests)}"
+        (path / "wire").mkdir(parents=True)
+        (path / "wire" / "lan.pcapng").touch()
+        return RunResult(path, 2_500_000_000, 1.25)
+
+    def verify_run(self, path: Path) -> dict[str, Any]:
+        problem = {"capture": "wire/lan.pcapng", "frames": [7, 8], "field": "request.packets", "expected": 2, "seen": 1,
+                   "filter": "rpc.xid == 5"}  # fmt: skip
+        bad = self.verdict == "fail"
+        return {"verdict": self.verdict, "calls": 12, "mismatches": int(bad), "problems": [problem] if bad else []}
+
+    def build_report(self, path: Path) -> Path:
+        return path / "report.html"
+
+
+@pytest.fixture
+def fake(captures: Path, monkeypatch: pytest.MonkeyPatch) -> FakeRooms:
+    made = FakeRooms(captures)
+    for name in ("run", "verify_run", "build_report"):
+        monkeypatch.setattr(rooms, name, getattr(made, name))
+    return made

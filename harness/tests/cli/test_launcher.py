@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The launcher in the checkout's root: any folder, any link, and a clear word before set-up."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sundial import __version__
+from sundial.model.catalog import ROOT
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A checkout with only the launcher, in a folder with a space in its name."""
+    root = tmp_path / "a checkout"
+    root.mkdir()
+    shutil.copy2(ROOT / "sundial", root / "sundial")
+    return root
+
+
+def run(*argv: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(argv, cwd=cwd, capture_output=True, text=True, check=False)
+
+
+def test_before_set_up_it_says_what_to_run(checkout: Path) -> None:
+    done = run(checkout / "sundial", "ls", cwd=Path("/"))
+    assert done.returncode == 3
+    assert done.stderr == f"sundial: the Python environment is missing; run: make -C {checkout} setup\n"
+
+
+def test_it_works_from_anywhere_and_through_a_link(checkout: Path, tmp_path: Path) -> None:
+    (checkout / "harness").symlink_to(ROOT / "harness")
+    link = tmp_path / "linked"
+    link.symlink_to(checkout / "sundial")
+    python = checkout / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
+    done = run(link, "--version", cwd=Path("/"))
+    assert (done.returncode, done.stdout) == (0, f"sundial, version {__version__}\n")
+
+
+def test_bad_input_reaches_the_shell_as_status_2(checkout: Path) -> None:
+    done = run(sys.executable, "-m", "sundial.cli", "run", "nothing", cwd=ROOT / "harness")
+    assert done.returncode == 2
+    assert done.stderr.startswith("sundial: there is no scenario 'nothing'; allowed: ")

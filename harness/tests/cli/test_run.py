@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sundial run`: what is asked of the rooms, what is printed, and the exit status of every ending."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+
+from sundial.errors import HostLacks, Interrupted, RunFailed
+
+Call = Callable[..., Result]
+
+
+def test_a_good_run(call: Call, fake: Any, captures: Path) -> None:
+    result = call("run", "quickstart", "--set", "calls=1", "--seed", "7", "--cold", "--connect", "qemu:///session")
+    assert result.exit_code == 0
+    assert result.stdout.splitlines() == [
+        f"run      {captures}/quickstart-1",
+        "verdict  pass: 12 calls, 0 mismatches",
+        "time     2.500 s on the wire's clock, 1.2 s of yours",
+        f"report   {captures}/quickstart-1/report.html",
+        f"capture  {captures}/quickstart-1/wire/lan.pcapng",
+    ]
+    assert result.stderr.splitlines()[0] == "booting"
+    assert result.stderr.splitlines()[-1] == "look at it with: ./sundial open quickstart-1"
+    (request,) = fake.requests
+    assert (request.experiment.seed, request.cold, request.connect, request.out) == (7, True, "qemu:///session", None)
+
+
+def test_a_mismatch_is_status_1(call: Call, fake: Any, captures: Path) -> None:
+    fake.verdict = "fail"
+    result = call("run", "quickstart")
+    assert result.exit_code == 1
+    assert "verdict  fail: 12 calls, 1 mismatches" in result.stdout
+    assert (
+        result.stderr.splitlines()[-1] == f"sundial: {captures}/quickstart-1: the capture is not what the protocol says"
+    )
+
+
+@pytest.mark.parametrize(
+    ("failure", "status", "lines"),
+    [
+        (
+            HostLacks("no tshark", hint="apt-get install tshark"),
+            3,
+            ["sundial: no tshark", "hint: apt-get install tshark"],
+        ),
+        (
+            RunFailed("guest died", machine="server", console_tail=["Oops", "panic [1]"]),
+            4,
+            ["sundial: server: guest died", "last lines of the console of server:", "    Oops", "    panic [1]"],
+        ),
+        (Interrupted(), 130, ["sundial: interrupted"]),
+        (KeyboardInterrupt(), 130, ["sundial: interrupted"]),
+    ],
+)
+def test_endings(call: Call, fake: Any, failure: BaseException, status: int, lines: list[str]) -> None:
+    fake.failure = failure
+    result = call("run", "quickstart")
+    assert result.exit_code == status
+    assert result.stdout == ""
+    assert result.stderr.splitlines()[-len(lines) :] == lines
+
+
+def test_json_of_a_good_run_and_of_a_bad_one(call: Call, fake: Any, captures: Path) -> None:
+    fake.verdict = "fail"
+    result = call("run", "quickstart", "--json")
+    assert result.exit_code == 1
+    assert json.loads(result.stdout) == {
+        "path": f"{captures}/quickstart-1",
+        "variant": "",
+        "verdict": "fail",
+        "calls": 12,
+        "mismatches": 1,
+        "virtual_s": 2.5,
+        "wall_s": 1.25,
+        "report": f"{captures}/quickstart-1/report.html",
+        "captures": [f"{captures}/quickstart-1/wire/lan.pcapng"],
+    }
+    fake.failure = RunFailed("guest died", machine="server", console_tail=["Oops"])
+    result = call("run", "quickstart", "--json")
+    assert result.exit_code == 4
+    assert json.loads(result.stdout)["console_tail"] == ["Oops"]
+
+
+def test_bad_input_starts_nothing(call: Call, fake: Any) -> None:
+    result = call("run", "quickstart", "--set", "calls=0")
+    assert result.exit_code == 2
+    assert result.stderr == "sundial: --set: calls: 0 is out of range; allowed: a whole number from 1 to 1000000\n"
+    assert fake.requests == []
+    result = call("run", "quickstart", "--set", "calls=0", "--json")
+    assert json.loads(result.stdout)["problems"] == [
+        {
+            "file": "--set",
+            "line": None,
+            "field": "calls",
+            "what": "0 is out of range",
+            "allowed": "a whole number from 1 to 1000000",
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (
+            ["nothing"],
+            "sundial: there is no scenario 'nothing'; allowed: iperf3, loss, quickstart, raw-sweep, sunrpc-sweep,",
+        ),
+        (["quickstart", "--topology", "x.yaml"], "sundial: x.yaml: no such file"),
+        (
+            ["quickstart", "--scale", "huge"],
+            "sundial: scale: scenario 'quickstart' has no scales; allowed: leave it out",
+        ),
+        (
+            ["quickstart", "--out", "/nowhere/run"],
+            "sundial: --out: /nowhere is no directory; allowed: a name in a directory",
+        ),
+        (["quickstart", "--out", "/"], "sundial: --out: / exists; allowed: a directory that does not exist yet"),
+    ],
+)
+def test_bad_arguments(call: Call, fake: Any, arguments: list[str], line: str) -> None:
+    result = call("run", *arguments)
+    assert result.exit_code == 2
+    assert result.stderr.startswith(line)
+    assert fake.requests == []
+
+
+@pytest.mark.parametrize("arguments", [["--clock", "wall"], ["--seed", "many"], ["--frobnicate"], []])
+def test_bad_usage(call: Call, arguments: list[str]) -> None:
+    assert call("run", *(["quickstart", *arguments] if arguments else [])).exit_code == 2
+
+
+def test_a_varied_scenario_makes_one_run_each(call: Call, fake: Any, tmp_path: Path) -> None:
+    result = call("run", "loss", "--json", "--out", str(tmp_path / "mine"))
+    assert result.exit_code == 0
+    assert [run["variant"][-4:] for run in json.loads(result.stdout)] == ["=1 %", "=5 %", "20 %"]
+    assert [request.out for request in fake.requests] == [tmp_path / f"mine-{number}" for number in (1, 2, 3)]
+
+
+def test_a_dry_run_prints_the_plan(call: Call, fake: Any) -> None:
+    result = call("run", "quickstart", "--dry-run")
+    assert result.exit_code == 0
+    (plan,) = json.loads(result.stdout)
+    assert plan["fabric"]["segments"][0]["kind"] == "hub"
+    assert list(plan["jobs"]) == ["client", "server"]
+    assert plan["scenario"]["seed"] == 1
+    assert fake.requests == []

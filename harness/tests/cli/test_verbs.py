@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The other verbs: what they ask, print and answer."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+
+from sundial.cli import rooms
+from sundial.cli.open_ import viewer_command
+from sundial.errors import BadInput
+from sundial.plan.request import Kept, KeptMachine, UpRequest
+
+Call = Callable[..., Result]
+MakeRun = Callable[..., Path]
+
+
+def test_help_lists_every_verb_in_order(call: Call) -> None:
+    result = call("--help")
+    verbs = [line.split()[0] for line in result.stdout.partition("Commands:")[2].splitlines() if line.strip()]
+    assert ",".join(verbs) == "doctor,images,topology,up,exec,console,down,run,verify,report,open,ls"
+
+
+def test_topologies_are_listed_and_shown(call: Call) -> None:
+    assert "two-hosts-10base-t    Two hosts on a 10Base-T hub, half duplex" in call("topology", "list").stdout
+    shown = call("topology", "show", "two-hosts-netem").stdout.splitlines()
+    assert shown[0] == "two-hosts-netem: Two hosts with a kernel netem bridge between them (virtual clock)"
+    assert "netem    125   128 MiB  eth0       -            02:53:44:00:00:02  1500  near" in shown
+    document = json.loads(call("topology", "show", "office", "--json").stdout)
+    assert document["resolved"][5]["address"] == "10.0.0.100/24"
+
+
+def test_a_topology_is_checked(call: Call, tmp_path: Path) -> None:
+    assert call("topology", "check", "office").stdout == "office: sound: 6 machines, 1 segments\n"
+    path = tmp_path / "bad.yaml"
+    path.write_text("description: no machines\nsegments: {}\n")
+    result = call("topology", "check", str(path))
+    assert result.exit_code == 2
+    assert result.stderr.splitlines() == [
+        f"sundial: {path}:1: machines is missing",
+        f"sundial: {path}:2: segments: has 0 entries; allowed: 1 or more",
+    ]
+    assert call("topology", "check", "missing.yaml").stderr == "sundial: missing.yaml: no such file\n"
+
+
+def test_a_topology_is_drawn(call: Call) -> None:
+    drawn = call("topology", "graph", "two-hosts-10base-t").stdout
+    assert '"client" -- "segment lan" [label="eth0 10.0.0.1"];' in drawn
+
+
+def test_runs_are_listed(call: Call, make_run: MakeRun) -> None:
+    assert call("ls").stderr == "there is no run yet; make one with: ./sundial run quickstart\n"
+    folder = make_run("quickstart-1")
+    (folder / "verify.json").write_text('{"verdict": "pass"}')
+    make_run(".half.partial")
+    assert call("ls").stdout.splitlines() == [
+        "RUN           STATUS    VERDICT  CLOCK    VIRTUAL",
+        "quickstart-1  complete  pass     virtual  1.500 s",
+    ]
+    assert json.loads(call("ls", "--json").stdout)[0]["run"] == "quickstart-1"
+
+
+def test_verify_says_what_is_wrong(call: Call, make_run: MakeRun, fake: Any) -> None:
+    folder = make_run("quickstart-1")
+    result = call("verify", "latest")
+    assert (result.exit_code, result.stdout) == (0, f"{folder}: pass: 12 calls, 0 mismatches\n")
+    fake.verdict = "fail"
+    result = call("verify", str(folder))
+    assert result.exit_code == 1
+    assert result.stdout.splitlines() == [
+        f"{folder}: fail: 12 calls, 1 mismatches",
+        "  wire/lan.pcapng frames 7 8: request.packets",
+        "    expected 2, seen 1",
+        "    filter   rpc.xid == 5",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("run", "line"),
+    [
+        (
+            "nowhere",
+            "sundial: there is no run 'nowhere'; allowed: a run directory, its name (see 'sundial ls'), or latest",
+        ),
+        ("latest", "sundial: there is no run yet"),
+    ],
+)
+def test_a_run_that_is_not_there(call: Call, run: str, line: str) -> None:
+    for verb in ("verify", "report", "open"):
+        result = call(verb, run)
+        assert result.exit_code == 2
+        assert result.stderr.splitlines()[0] == line
+
+
+def test_a_folder_without_run_json(call: Call, tmp_path: Path) -> None:
+    result = call("verify", str(tmp_path))
+    assert result.exit_code == 2
+    assert result.stderr == (
+        f"sundial: {tmp_path}: has no run.json: it is not a run directory; allowed: what 'sundial run' wrote\n"
+    )
+
+
+def test_a_foreign_capture_needs_its_protocol(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+
+    def verify_pcap(*arguments: Any) -> dict[str, Any]:
+        asked.append(arguments)
+        return {"verdict": "pass", "calls": 3}
+
+    monkeypatch.setattr(rooms, "verify_pcap", verify_pcap)
+    assert call("verify").exit_code == 2
+    assert call("verify", "--pcap", "x.pcap").exit_code == 2
+    assert call("verify", "--pcap", "x.pcap", "--protocol", "sunrpc-udp", "--mtu", "67").exit_code == 2
+    result = call("verify", "--pcap", "x.pcap", "--protocol", "sunrpc-udp", "--port", "2049")
+    assert (result.exit_code, result.stdout) == (0, "x.pcap: pass: 3 calls\n")
+    assert asked == [(Path("x.pcap"), "sunrpc-udp", 1500, 2049)]
+
+
+def test_the_report_is_written_again(call: Call, make_run: MakeRun, fake: Any) -> None:
+    folder = make_run("quickstart-1")
+    assert call("report", "quickstart-1").stdout == f"{folder}/report.html\n"
+
+
+def test_open_prints_the_line_that_opens_the_capture(call: Call, make_run: MakeRun) -> None:
+    folder = make_run("quickstart-1")
+    printed = call("open", "latest", "lan", "--filter", "rpc.xid == 5", "--print").stdout
+    assert f"-r {folder}/wire/lan.pcapng" in printed
+    assert printed.endswith("-Y 'rpc.xid == 5'\n")
+    result = call("open", "latest", "wan", "--print")
+    assert (result.exit_code, result.stderr) == (
+        2, f"sundial: {folder}: there is no capture of segment 'wan'; allowed: lan\n",
+    )  # fmt: skip
+
+
+def test_wireshark_gets_columns_for_port_xid_and_fate() -> None:
+    columns = viewer_command("wireshark", Path("x"), None)[4]
+    for field in ("frame.interface_name", "rpc.xid", "frame.comment"):
+        assert field in columns
+
+
+def test_up_exec_console_down(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+
+    @dataclass
+    class Done:
+        status: int = 3
+        stdout: bytes = b"out\n"
+        stderr: bytes = b"err\n"
+
+    def up(request: UpRequest, progress: Any) -> Kept:
+        asked.append((request.network.name, request.clock, request.seed))
+        return Kept(request.network.name, request.clock, Path("/c"), (KeptMachine("client", "10.0.0.1/24", "/s"),))
+
+    def exec_(machine: str, argv: tuple[str, ...], topology: str | None) -> Done:
+        asked.append((machine, argv, topology))
+        return Done()
+
+    def down(topology: str | None) -> list[str]:
+        if topology == "office":
+            raise BadInput("topology 'office' is not up")
+        return ["two-hosts-10base-t"]
+
+    monkeypatch.setattr(rooms, "up", up)
+    monkeypatch.setattr(rooms, "exec_", exec_)
+    monkeypatch.setattr(rooms, "down", down)
+    result = call("up", "two-hosts-10base-t")
+    assert result.exit_code == 0
+    assert result.stdout.splitlines() == ["MACHINE  ADDRESS", "client   10.0.0.1/24", "captures  /c"]
+    result = call("exec", "client", "--", "ls", "--json", "-l")
+    assert (result.exit_code, result.stdout, result.stderr) == (3, "out\n", "err\n")
+    assert asked == [("two-hosts-10base-t", "real", 1), ("client", ("ls", "--json", "-l"), None)]
+    assert json.loads(call("exec", "--json", "client", "true").stdout) == {
+        "status": 3,
+        "stdout": "out\n",
+        "stderr": "err\n",
+    }
+    assert call("down").stdout == "two-hosts-10base-t\n"
+    assert call("down", "office").exit_code == 2
