@@ -30,36 +30,41 @@ def transit_ends(frames: pl.DataFrame) -> pl.Series:
     return joined["end"].sort()
 
 
-def check_balance(frames: pl.DataFrame, key: list[str], transit: pl.Series) -> pl.DataFrame:
-    """Findings for each `key` whose frames do not balance.
+def check_balance(frames: pl.DataFrame, key: list[str], what: pl.Expr, transit: pl.Series) -> pl.DataFrame:
+    """Findings for each `key` whose frames do not balance; `what` says in words which packet a key is.
 
-    `frames` need call (null for none), reply, view, fate, direction, end and `what`, the packet in words.
+    `frames` need row, call (null for none), reply, view, fate, direction, end.
     """
-    passing = (pl.col("view") == "passing") & pl.col("end").is_in(transit.implode())
+    if transit.is_empty():
+        passed = pl.lit(0, pl.Int64)
+    else:
+        passing = (pl.col("view") == "passing") & pl.col("end").is_in(transit.implode())
+        passed = _number(passing & (pl.col("direction") == OUTBOUND)) - _number(passing & (pl.col("direction") == INBOUND))
     fate = pl.col("fate")
-
-    def number(where: pl.Expr) -> pl.Expr:
-        return where.fill_null(False).sum().cast(pl.Int64)
-
-    extra = {"what": pl.col("what").first(), "call": pl.col("call").max()}
     table = frames.group_by(key).agg(
-        sent=number(pl.col("view") == "sent"),
-        received=number(pl.col("view") == "received"),
-        passed=number(passing & (pl.col("direction") == OUTBOUND)) - number(passing & (pl.col("direction") == INBOUND)),
-        lost=number(fate == LOST),
-        duplicated=number(fate == DUPLICATED),
-        dropped=number(fate == DROPPED),
-        corrupted=number(fate == CORRUPTED),
-        rows=pl.col("row").filter(pl.col("view").is_in(["sent", "received"])),
-        **{name: value for name, value in extra.items() if name not in key},
+        sent=_number(pl.col("view") == "sent"),
+        received=_number(pl.col("view") == "received"),
+        passed=passed,
+        lost=_number(fate == LOST),
+        duplicated=_number(fate == DUPLICATED),
+        dropped=_number(fate == DROPPED),
+        corrupted=_number(fate == CORRUPTED),
     )
     most = pl.col("sent") + pl.col("passed") - pl.col("lost") + pl.col("duplicated")
     least = most - pl.col("dropped") - pl.col("corrupted")
-    wrong = (pl.col("received") > most) | (pl.col("received") < least)
+    wrong = table.filter((pl.col("received") > most) | (pl.col("received") < least))
+    ends = frames.filter(pl.col("view").is_in(["sent", "received"])).join(wrong, on=key, how="semi", nulls_equal=True)
+    rows = ends.group_by(key).agg(
+        rows=pl.col("row"), **({} if "call" in key else {"call": pl.col("call").max()}), what=what.first()
+    )
     return findings(
-        table,
-        wrong,
+        wrong.join(rows, on=key, how="inner", nulls_equal=True),
+        pl.lit(True),
         "received",
         pl.format("{} times {}", most, "what"),
         pl.format("{} times", "received"),
     )
+
+
+def _number(where: pl.Expr) -> pl.Expr:
+    return where.fill_null(False).sum().cast(pl.Int64)

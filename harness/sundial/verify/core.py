@@ -114,13 +114,12 @@ def _with_calls(frames: pl.DataFrame, *parts: pl.DataFrame) -> pl.DataFrame:
 
 def _balances(udp_frames: pl.DataFrame, tcp_frames: pl.DataFrame, transit: pl.Series) -> list[pl.DataFrame]:
     more = pl.when("more").then(pl.lit("+")).otherwise(pl.lit(""))
-    fragments = udp_frames.filter(pl.col("call").is_not_null()).with_columns(
-        what=pl.concat_str("fragment_offset", pl.lit(":"), "data", more)
-    )
-    segments = tcp_frames.with_columns(what=pl.format("{} bytes at {}", "data", "pos"))
+    fragment = pl.concat_str("fragment_offset", pl.lit(":"), "data", more)
+    segment = pl.format("{} bytes at {}", "data", "pos")
+    of_calls = udp_frames.filter(pl.col("call").is_not_null())
     return [
-        conserve.check_balance(fragments, ["call", "reply", "what"], transit),
-        conserve.check_balance(segments, ["conn", "reply", "pos", "data", "tcp_flags"], transit),
+        conserve.check_balance(of_calls, ["call", "reply", "fragment_offset", "data", "more"], fragment, transit),
+        conserve.check_balance(tcp_frames, ["conn", "reply", "pos", "data", "tcp_flags"], segment, transit),
     ]
 
 

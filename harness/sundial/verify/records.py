@@ -61,7 +61,7 @@ def payloads(files: Sequence[tuple[Path, str]], frames: pl.DataFrame) -> dict[in
         for first in range(0, len(numbers), FRAMES_AT_ONCE):
             part = numbers[first : first + FRAMES_AT_ONCE]
             wanted = f"frame.number in {{{', '.join(map(str, part))}}}"
-            table = dissect(path, ["frame.number", "tcp.payload"], display_filter=wanted)
+            table = dissect(path, ["frame.number", "tcp.payload"], display_filter=wanted, whole=True)
             for number, payload in table.iter_rows():
                 found[rows[int(number)]] = bytes.fromhex(payload or "")
     return found
