@@ -36,6 +36,7 @@ _NEEDS = (
 """In tc-netem the first means nothing without the second."""
 
 SLOT_BITS = 512
+JAM_BITS = 32
 
 
 @dataclass(frozen=True)
@@ -229,10 +230,10 @@ def _hub(path: Path, hub: Hub) -> Iterator[Finding]:
 
 def _slot(path: Path, hub: Hub) -> Iterator[Finding]:
     longest = sorted(hub.by_port(hub.cable_delay))[-2:]
-    slot = SLOT_BITS * 10**9 // hub.rate
-    if 2 * (sum(longest) + hub.through) >= slot:
+    most = (SLOT_BITS - JAM_BITS) * 10**9 // hub.rate
+    if 2 * (sum(longest) + hub.through) > most:
         yield Finding(
             (*path, "cable_delay"),
-            "the two longest cables and the repeater take longer than the slot time: late collisions",
-            f"a round trip below {TIME.show(slot)}",
+            "a round trip over the two longest cables and the jam do not fit into the slot time: late collisions",
+            f"a round trip of at most {TIME.show(most)}, the repeater included",
         )

@@ -46,7 +46,7 @@ Clock = Literal["virtual", "real"]
 
 _Name = Annotated[str, NAMED]
 _Port = Annotated[str, PORT]
-_Time = Annotated[int, In(TIME)]
+_Ageing = Annotated[int, In(TIME.between("1 ms", example="300 s"))]
 _LinkTime = Annotated[int, In(TIME.between(most="1 min"))]
 _CABLE = TIME.between(most="100 us", example="25 ns")
 _CableTime = Annotated[int, In(_CABLE)]
@@ -240,7 +240,7 @@ class Switch(SegmentBase):
     """Frames an output queue holds."""
     mac_table_entries: Annotated[int, Whole(1, 65536)] = 1024
     """Addresses the switch can learn."""
-    ageing: _Time = written("300 s")
+    ageing: _Ageing = written("300 s")
     """A learned address is forgotten after this."""
 
 
