@@ -117,6 +117,9 @@ def _with_sizes(
         and (procedures != ("sink",) or workload.transports != ("tcp",))
     ):
         return workload, [Finding(("workloads", number, "batched"), "only sink over tcp can be batched")]
+    if workload.retry_timeout > workload.total_timeout:
+        what = "retry_timeout is longer than total_timeout: nothing would be sent again"
+        return workload, [Finding(("workloads", number, "retry_timeout"), what, "up to total_timeout")]
     return workload.model_copy(update={"sizes": tuple(sizes)}), []
 
 

@@ -40,6 +40,7 @@ CASES = [
     ("    calls: 3", "    clients: [server]", ["8: workloads.0.clients: 'server' is the server; allowed: other machines"]),
     ("    calls: 3", "    retry_timeout: 1500 us", ["8: workloads.0.retry_timeout: '1500 us' has the wrong unit 'us' (known: ms, s, min); allowed: a time in whole ms from 1 ms to 60 min, such as '500 ms'"]),
     ("    calls: 3", "    batched: true", ["8: workloads.0.batched: only sink over tcp can be batched"]),
+    ("    calls: 3", "    retry_timeout: 30 s", ["8: workloads.0.retry_timeout: retry_timeout is longer than total_timeout: nothing would be sent again; allowed: up to total_timeout"]),
     ("    calls: 3", "    auth: kerberos", ["8: workloads.0.auth: 'kerberos' is not known; allowed: none, sys"]),
     ("topology: two-hosts-10base-t", "seed: -1\ntopology: two-hosts-10base-t", ["2: seed: -1 is out of range; allowed: a whole number from 0 to 9223372036854775807"]),
     ("default_scale: smoke", "vary: [{sizes: 5}, 3]\ndefault_scale: smoke", ["3: vary: is not a list of mappings; allowed: - {KEY: VALUE, ...}"]),
