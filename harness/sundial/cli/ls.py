@@ -1,21 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sundial ls`: the runs in captures/."""
+"""`sundial ls`: the runs in captures/, or what is up."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import click
 
+from sundial.cli import rooms
 from sundial.cli.runs import list_runs, read_json
 from sundial.cli.talk import Verb, as_json, print_json, print_table, say
 from sundial.errors import BadInput
 
 
-@click.command(cls=Verb)
+@click.command(cls=Verb, short_help="List runs, or what is up.")
+@click.option("--up", is_flag=True, help="List the topologies that were left up instead.")
 @as_json
-def ls(as_json: bool) -> None:
+def ls(up: bool, as_json: bool) -> None:
     """List runs, the oldest first."""
+    if up:
+        _list_kept(as_json)
+        return
     rows: list[dict[str, Any]] = []
     for folder, run in list_runs():
         try:
@@ -44,3 +50,14 @@ def ls(as_json: bool) -> None:
         time = "-" if row["virtual_s"] is None else f"{row['virtual_s']:.3f} s"
         shown.append([row["run"], str(row["status"]), row["verdict"], str(row["clock"]), time])
     print_table(shown)
+
+
+def _list_kept(as_json: bool) -> None:
+    found = rooms.kept()
+    if as_json:
+        print_json([{**asdict(kept), "captures": str(kept.captures)} for kept in found])
+    elif not found:
+        say("nothing is up")
+    else:
+        names = [[kept.topology, kept.clock, " ".join(machine.name for machine in kept.machines)] for kept in found]
+        print_table([["TOPOLOGY", "CLOCK", "MACHINES"], *names])

@@ -180,3 +180,12 @@ def test_up_exec_console_down(call: Call, monkeypatch: pytest.MonkeyPatch) -> No
     }
     assert call("down").stdout == "two-hosts-10base-t\n"
     assert call("down", "office").exit_code == 2
+
+
+def test_what_is_up_is_listed(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rooms, "kept", list)
+    assert call("ls", "--up").stderr == "nothing is up\n"
+    kept = Kept("office", "real", Path("/c"), (KeptMachine("a", "", "/s"), KeptMachine("b", "", "/t")))
+    monkeypatch.setattr(rooms, "kept", lambda: [kept])
+    assert call("ls", "--up").stdout.splitlines()[1] == "office    real   a b"
+    assert json.loads(call("ls", "--up", "--json").stdout)[0]["machines"][1]["name"] == "b"
