@@ -37,6 +37,7 @@ def check_bindings(
     asked = portmap_frames(frames).filter(pl.col("fate").is_null())
     client = pl.when("asks").then("source").otherwise("target")
     asked = asked.with_columns(client_address=client)
+    slack = 0 if run.clock == "virtual" else REAL_CLOCK_SLACK_NS
     inside = (
         asked.sort("time_ns")
         .join_asof(
@@ -44,9 +45,10 @@ def check_bindings(
             left_on="time_ns",
             right_on="start",
             by="client_address",
+            strategy="backward" if run.clock == "virtual" else "nearest",
             check_sortedness=False,
         )
-        .filter(pl.col("time_ns") <= pl.col("end_ns"))
+        .filter(pl.col("time_ns") >= pl.col("start") - slack, pl.col("time_ns") <= pl.col("end_ns") + slack)
     )
     udp = inside.filter(pl.col("protocol") == UDP, pl.col("rpc_xid").is_not_null())
     problems = pl.concat([_lengths(udp, run), _answers(inside, bindings)])
@@ -55,13 +57,12 @@ def check_bindings(
 
 def _bindings(run: RunDirectory, records: Mapping[str, Sequence[dict[str, Any]]]) -> pl.DataFrame:
     rows: list[tuple[int, str, int, int, bool]] = []
-    slack = 0 if run.clock == "virtual" else REAL_CLOCK_SLACK_NS
     for name, lines in records.items():
         node = run.nodes[name]
         for line in lines:
             if line["type"] == "binding":
                 rows += [
-                    (len(rows), item.address, line["start"] - slack, line["end"] + slack, bool(line["ok"]))
+                    (len(rows), item.address, line["start"], line["end"], bool(line["ok"]))
                     for item in node.interfaces
                     if item.address
                 ]

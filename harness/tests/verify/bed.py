@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A run directory made by hand: frames packed with struct, files laid out as ARCHITECTURE.md says.
+
+Its arithmetic is its own: nothing here imports `sundial`.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from dataclasses import dataclass, field
+from pathlib import Path
+
+EPOCH_NS = 946_684_800 * 10**9
+CLIENT, SERVER = "10.0.0.1", "10.0.0.2"
+RPC_PORT, RAW_PORT = 20049, 7007
+PROGRAM = 0x20001234
+OUT, IN = 2, 1
+GAP_NS, FLIGHT_NS = 10_000, 2_000
+
+MAC = {CLIENT: bytes.fromhex("025344000001"), SERVER: bytes.fromhex("025344000002")}
+
+
+def address(text: str) -> bytes:
+    return bytes(map(int, text.split(".")))
+
+
+def ip_packet(source: str, target: str, protocol: int, payload: bytes, ident: int, offset: int, more: bool) -> bytes:
+    flags = (0x2000 if more else 0) | offset // 8
+    head = struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(payload), ident, flags, 64, protocol, 0)
+    return MAC[target] + MAC[source] + b"\x08\x00" + head + address(source) + address(target) + payload
+
+
+def udp_packets(source: str, target: str, ports: tuple[int, int], data: bytes, ident: int, mtu: int) -> list[bytes]:
+    whole = struct.pack(">HHHH", ports[0], ports[1], 8 + len(data), 0) + data
+    room, unit = mtu - 20, (mtu - 20) // 8 * 8
+    frames, offset = [], 0
+    while len(whole) - offset > room:
+        frames.append(ip_packet(source, target, 17, whole[offset : offset + unit], ident, offset, True))
+        offset += unit
+    frames.append(ip_packet(source, target, 17, whole[offset:], ident, offset, False))
+    return frames
+
+
+def rpc_call(xid: int, size: int, procedure: int = 1) -> bytes:
+    head = struct.pack(">10I", xid, 0, 2, PROGRAM, 1, procedure, 0, 0, 0, 0)
+    return head + struct.pack(">I", size) + bytes(size) + bytes(-size % 4)
+
+
+def rpc_reply(xid: int, size: int) -> bytes:
+    return struct.pack(">6I", xid, 1, 0, 0, 0, 0) + struct.pack(">I", size) + bytes(size) + bytes(-size % 4)
+
+
+def raw_payload(sequence: int, size: int) -> bytes:
+    return (struct.pack(">4sIII", b"SDL1", sequence, size, 0) + bytes(size))[:size]
+
+
+def option(code: int, value: bytes) -> bytes:
+    return struct.pack("<HH", code, len(value)) + value + bytes(-len(value) % 4)
+
+
+def block(kind: int, body: bytes) -> bytes:
+    return struct.pack("<II", kind, 12 + len(body)) + body + struct.pack("<I", 12 + len(body))
+
+
+@dataclass
+class Record:
+    at: int
+    interface: int
+    direction: int
+    frame: bytes
+    comment: str = ""
+
+    def block(self) -> bytes:
+        ticks = EPOCH_NS + self.at
+        options = option(2, struct.pack("<I", self.direction))
+        if self.comment:
+            options += option(1, self.comment.encode())
+        head = struct.pack("<IIIII", self.interface, ticks >> 32, ticks & 0xFFFFFFFF, len(self.frame), len(self.frame))
+        return block(6, head + self.frame + bytes(-len(self.frame) % 4) + options + option(0, b""))
+
+
+def capture(names: list[str], records: list[Record]) -> bytes:
+    parts = [block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1))]
+    for name in names:
+        parts.append(block(1, struct.pack("<HHI", 1, 0, 0) + option(2, name.encode()) + option(9, b"\x09") + option(0, b"")))
+    ordered = sorted(range(len(records)), key=lambda place: (records[place].at, place))
+    return b"".join(parts + [records[place].block() for place in ordered])
+
+
+@dataclass
+class Bed:
+    """Two hosts on one segment. Methods move the clock on and write frames and samples."""
+
+    directory: Path
+    mtu: int = 1500
+    now: int = 1_000_000
+    ident: dict[str, int] = field(default_factory=lambda: {CLIENT: 1, SERVER: 30_000})
+    records: list[Record] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+    options: dict[str, object] = field(default_factory=dict)
+
+    def send(self, source: str, frames: list[bytes], lose: tuple[int, ...] = (), twice: tuple[int, ...] = ()) -> None:
+        """Frames leave one after the other; those at places `lose` are lost, those at `twice` arrive twice."""
+        here, there = (0, 1) if source == CLIENT else (1, 0)
+        for place, frame in enumerate(frames):
+            self.records.append(Record(self.now, here, OUT, frame))
+            if place in lose:
+                self.records.append(Record(self.now + 500, 2, 0, frame, "lost: by the test"))
+            else:
+                self.records.append(Record(self.now + FLIGHT_NS, there, IN, frame))
+            if place in twice:
+                self.records.append(Record(self.now + 500, 2, 0, frame, "duplicated: by the test"))
+                self.records.append(Record(self.now + FLIGHT_NS + 300, there, IN, frame))
+            self.now += 1_000
+        self.now += GAP_NS
+
+    def datagram(self, source: str, ports: tuple[int, int], data: bytes) -> list[bytes]:
+        target = SERVER if source == CLIENT else CLIENT
+        self.ident[source] = (self.ident[source] + 1) % 65536
+        return udp_packets(source, target, ports, data, self.ident[source], self.mtu)
+
+    def batch(self, app: str, transport: str, size: int, port: int, client_port: int, procedure: str = "echo") -> None:
+        head = {
+            "type": "batch", "step": 0, "app": app, "series": 0, "transport": transport, "procedure": procedure,
+            "size": size, "thread": 0, "server": SERVER, "server_port": port, "client_port": client_port, "warmup": 0,
+            "columns": ["call", "start", "end", "ok", "retransmits", "xid", "error"],
+        }  # fmt: skip
+        self.lines.append(json.dumps(head))
+        self.calls = 0
+
+    def sample(self, start: int, xid: int | None, ok: bool = True, retransmits: int = 0, error: str | None = None) -> None:
+        self.lines.append(json.dumps([self.calls, start, self.now, int(ok), retransmits, xid, error]))
+        self.calls += 1
+
+    def udp_call(self, size: int, xid: int, client_port: int = 700) -> None:
+        """One Sun RPC echo over UDP with nothing in its way, and its sample."""
+        start = self.now - 1
+        self.send(CLIENT, self.datagram(CLIENT, (client_port, RPC_PORT), rpc_call(xid, size)))
+        self.send(SERVER, self.datagram(SERVER, (RPC_PORT, client_port), rpc_reply(xid, size)))
+        self.sample(start, xid)
+
+    def raw_call(self, size: int, sequence: int, client_port: int = 40_000) -> None:
+        """One raw UDP echo and its sample."""
+        start = self.now - 1
+        self.send(CLIENT, self.datagram(CLIENT, (client_port, RAW_PORT), raw_payload(sequence, size)))
+        self.send(SERVER, self.datagram(SERVER, (RAW_PORT, client_port), raw_payload(sequence, size)))
+        self.sample(start, sequence)
+
+    def write(self) -> Path:
+        """Write the run directory."""
+        wire, node = self.directory / "wire", self.directory / "nodes" / "client"
+        wire.mkdir(parents=True)
+        node.mkdir(parents=True)
+        (wire / "lan.pcapng").write_bytes(capture(["client:eth0", "server:eth0", "lan:fate"], self.records))
+        (node / "samples.jsonl").write_text("\n".join(['{"type":"hello"}', *self.lines, '{"type":"done","status":0}', ""]))
+        (node / "job.json").write_text(json.dumps({"steps": [{"app": "echo-client", "options": self.options}]}))
+        nodes = {
+            name: {
+                "zero_ns": 0,
+                "interfaces": [
+                    {"device": "eth0", "mac": "", "address": f"{here}/24", "segment": "lan", "mtu": self.mtu}
+                ],
+            }
+            for name, here in (("client", CLIENT), ("server", SERVER))
+        }
+        document = {
+            "version": 1, "status": "complete", "scenario": {"name": "test"}, "clock": "virtual", "epoch_ns": EPOCH_NS,
+            "captures": {"wire/lan.pcapng": ""}, "mtu": {"lan": self.mtu}, "nodes": nodes,
+        }  # fmt: skip
+        (self.directory / "run.json").write_text(json.dumps(document))
+        return self.directory
