@@ -18,7 +18,9 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
+import re
 import shutil
+import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -38,6 +40,7 @@ DAEMON_S = 15.0
 START_S = 60.0
 CALL_S = 10.0
 NOBODY = 65534
+EMULATOR = "qemu-system-x86_64"
 
 QEMU_CONF = """\
 # Written by sundial for libvirt's embedded driver.
@@ -89,6 +92,7 @@ class LibvirtHypervisor:
         self._token = token
         self._pid_folder = pid_folder
         self._listeners: list[Listener] = []
+        self._versions: dict[str, str] = {}
         self._callback: int | None = self._bounded(
             "watching machines",
             lambda: handle.domainEventRegisterAny(
@@ -125,11 +129,14 @@ class LibvirtHypervisor:
         return lambda: self._listeners.remove(listener) if listener in self._listeners else None
 
     def versions(self) -> dict[str, str]:
+        if not self._versions:
+            self._versions = self._ask_versions()
+        return dict(self._versions)
+
+    def _ask_versions(self) -> dict[str, str]:
         def ask() -> dict[str, str]:
-            return {
-                "qemu": dotted(self._handle.getVersion()),
-                "libvirt": dotted(self._handle.getLibVersion()),
-            }
+            # Not the handle's getVersion: it means libvirt's default emulator, which may be another program.
+            return {"qemu": qemu_version(), "libvirt": dotted(self._handle.getLibVersion())}
 
         return self._bounded("asking for versions", ask)
 
@@ -182,6 +189,13 @@ def open_hypervisor(
             f"libvirt does not answer at {error}", hint="leave out --connect to use libvirt's embedded driver"
         ) from error
     return LibvirtHypervisor(libvirt, handle, token, root / "run" / "qemu" if embedded else None)
+
+
+def qemu_version() -> str:
+    """Of qemu-system-x86_64, as it says itself; `unknown` where it does not."""
+    said = subprocess.run([EMULATOR, "--version"], capture_output=True, text=True, check=False).stdout
+    found = re.search(r"version (\d+(?:\.\d+)+)(?: \(([^)]+)\))?", said)
+    return " ".join(part for part in found.groups() if part) if found else "unknown"
 
 
 def dotted(version: int) -> str:

@@ -17,6 +17,8 @@ from sundial.run.supervisor import FabricEnded, FabricFinished, JobDone
 
 LISTEN_S = 15.0
 CONTROL_S = 3.0
+WORDS_MOST = 2
+"""It says one line when it fails; a panic of Rust has two that matter."""
 
 Heard = FabricFinished | FabricEnded | JobDone
 OnHeard = Callable[[Heard], None]
@@ -49,10 +51,10 @@ class FabricProcess:
         self._control: str = json.loads(config.read_text())["control"]
         self._on_heard = on_heard
         self._listening = threading.Event()
-        self._last_words = ""
+        self._words = ""
         try:
             self._process = subprocess.Popen(
-                [str(program), str(config)],
+                [str(program), "run", str(config)],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -73,7 +75,7 @@ class FabricProcess:
             raise RunFailed(f"does not listen within {LISTEN_S:g} s", machine="fabric")
         if self._process.poll() is not None:
             self._talk.join(CONTROL_S)
-            said = self._last_words or f"status {self._process.returncode}"
+            said = self._words or f"status {self._process.returncode}"
             raise RunFailed(f"did not start: {said}", machine="fabric")
 
     def counters(self) -> dict[str, Any]:
@@ -115,13 +117,13 @@ class FabricProcess:
         status = self._process.wait()
         self._talk.join(CONTROL_S)
         self._listening.set()
-        self._on_heard(FabricEnded(status, self._last_words))
+        self._on_heard(FabricEnded(status, self._words))
 
     def _read_talk(self, stderr: IO[str]) -> None:
         with stderr:
             for line in stderr:
-                if line.strip():
-                    self._last_words = line.strip()
+                if line.strip() and self._words.count(";") < WORDS_MOST:
+                    self._words = "; ".join(part for part in (self._words, line.strip()) if part)
 
 
 def _event(line: str) -> Heard | str | None:

@@ -71,13 +71,14 @@ def run(
         checked = plan_run(request.experiment, RunPaths(Path("/"), folder, live.shm_folder / "x"))
         _check_sockets(checked)
         progress.say("preparing the guests")
+        document = _record(request, live, images)
         with disk_full_is_a_failure():
             claimed = _claim(request)
         live.guard.rename_on_death(claimed.path, claimed.final)
         paths = RunPaths(claimed.wire.resolve(), folder, live.shm())
         plan = plan_run(request.experiment, paths)
         attempt = Attempt(
-            request, live, plan, images, claimed, progress, interrupts, start_order, watchdog or Watchdog()
+            request, live, plan, images, document, claimed, progress, interrupts, start_order, watchdog or Watchdog()
         )
         return attempt.make(began)
 
@@ -86,6 +87,20 @@ def _images(session: Session, request: RunRequest, progress: Progress) -> dict[s
     known = Images(session.places.checkout)
     names = dict.fromkeys(node.image for node in request.experiment.network.nodes)
     return {name: known.ensure(name, progress.say) for name in names}
+
+
+def _record(request: RunRequest, session: Session, images: dict[str, Image]) -> record.RunRecord:
+    experiment = request.experiment
+    return record.RunRecord(
+        network=experiment.network,
+        scenario=experiment.scenario_json(),
+        topology=experiment.topology_json(),
+        seed=experiment.seed,
+        clock=experiment.clock,
+        images=images,
+        versions=record.versions(session.places, session.hypervisor.versions(), images),
+        command=request.command,
+    )
 
 
 def _claim(request: RunRequest) -> RunFolder:
@@ -115,6 +130,7 @@ class Attempt:
     session: Session
     plan: Plan
     images: dict[str, Image]
+    document: record.RunRecord
     folder: RunFolder
     progress: Progress
     interrupts: Interrupts
@@ -123,7 +139,6 @@ class Attempt:
 
     def make(self, began: float) -> RunResult:
         """The run from its first write to its last rename."""
-        experiment = self.request.experiment
         self.queue: Queue = SimpleQueue()
         self.rig = Rig(
             self.session,
@@ -137,22 +152,12 @@ class Attempt:
         )
         self.files = [GuestFiles(node.name, self.folder.node(node.name)) for node in self.plan.network.nodes]
         self.not_done = list(self.plan.done_machines)
-        self.record = record.RunRecord(
-            network=self.plan.network,
-            scenario=experiment.scenario_json(),
-            topology=experiment.topology_json(),
-            seed=experiment.seed,
-            clock=experiment.clock,
-            images=self.images,
-            versions=record.versions(self.session.places, self.session.hypervisor.versions(), self.images),
-            command=self.request.command,
-        )
         error: SundialError | None = None
         bug: Exception | None = None
         virtual_ns: int | None = None
         try:
             with disk_full_is_a_failure():
-                self.folder.write_json("run.json", self.record.to_json())
+                self.folder.write_json("run.json", self.document.to_json())
                 virtual_ns = self._live()
         except SundialError as happened:
             error = happened
@@ -253,7 +258,7 @@ class Attempt:
 
     def _remember_zeros(self) -> None:
         for node in self.plan.network.nodes:
-            self.record.zero(node.name, self.rig.zero_ns(node.name) if self.plan.clock == "virtual" else 0)
+            self.document.zero(node.name, self.rig.zero_ns(node.name) if self.plan.clock == "virtual" else 0)
 
     def _finish(self, error: SundialError | None, virtual_ns: int | None, began: float) -> RunResult:
         """Write down what became of it, give the directory its name, and raise the error if there was one."""
@@ -290,7 +295,7 @@ class Attempt:
         counters: dict[str, object],
     ) -> None:
         epoch_ns = counters.get("epoch_ns")
-        self.record.over(
+        self.document.over(
             status,
             error=error,
             virtual_ns=virtual_ns,
@@ -298,7 +303,7 @@ class Attempt:
             captures=capture_hashes(self.folder.path),
             epoch_ns=epoch_ns if isinstance(epoch_ns, int) else None,
         )
-        self.folder.write_json("run.json", self.record.to_json())
+        self.folder.write_json("run.json", self.document.to_json())
 
 
 class Deadline:

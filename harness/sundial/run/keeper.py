@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Topologies that are brought up and left up: what the command line asks for. The work is done by `keeper_main`.
+
+A keeper is a process of its own, in a session of its own, that holds fabric and machines until it is told to end.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import sundial
+from sundial.errors import BadInput, HostLacks, Interrupted, RunFailed, SundialError
+from sundial.machines import reaper
+from sundial.machines.command import CommandResult, run_command
+from sundial.machines.terminal import attach, connect
+from sundial.plan.request import Kept, Progress, UpRequest
+from sundial.run.places import Places
+from sundial.run.upfolder import LOG, KeeperRecord, UpFolder, all_up, kept_from_json
+
+DOWN_S = 60.0
+_ERRORS: dict[str, type[SundialError]] = {
+    kind.__name__: kind for kind in (BadInput, HostLacks, RunFailed, Interrupted, SundialError)
+}
+
+
+def up(request: UpRequest, progress: Progress, places: Places | None = None) -> Kept:
+    """Bring a topology up and leave it up.
+
+    Raises BadInput when it is up already, HostLacks, RunFailed, Interrupted.
+    """
+    where = places or Places()
+    folder = UpFolder(where.up, request.network.name)
+    if folder.is_taken():
+        raise BadInput(
+            f"{request.network.name} is up already", hint=f"end it first: ./sundial down {request.network.name}"
+        )
+    folder.path.mkdir(parents=True, exist_ok=True)
+    package = str(Path(sundial.__file__).parents[1])
+    variables = {**os.environ, "PYTHONPATH": os.pathsep.join([package, os.environ.get("PYTHONPATH", "")])}
+    with (folder.path / LOG).open("w") as log:
+        keeper = subprocess.Popen(
+            [sys.executable, "-m", "sundial.run.keeper_main"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            start_new_session=True,
+            cwd=where.checkout,
+            env=variables,
+        )
+    assert keeper.stdin is not None
+    assert keeper.stdout is not None
+    try:
+        with keeper.stdin as wish:
+            pickle.dump((request, where), wish)
+        with keeper.stdout as told:
+            for line in told:
+                message: dict[str, Any] = json.loads(line)
+                if "say" in message:
+                    progress.say(message["say"])
+                elif "up" in message:
+                    return kept_from_json(message["up"])
+                elif "failed" in message:
+                    keeper.wait()
+                    raise _error(message["failed"])
+    except (KeyboardInterrupt, BrokenPipeError) as error:
+        keeper.send_signal(signal.SIGTERM)
+        keeper.wait(DOWN_S)
+        if isinstance(error, KeyboardInterrupt):
+            raise Interrupted from None
+    keeper.wait()
+    raise RunFailed(f"the keeper of {request.network.name} ended with status {keeper.returncode}{_last_line(folder)}")
+
+
+def down(topology: str | None = None, places: Places | None = None) -> list[str]:
+    """Take down one topology, or all; their names. Raises BadInput where that one is not up."""
+    where = places or Places()
+    records = [_find(topology, where)] if topology is not None else list(all_up(where.up))
+    for record in records:
+        _end(record, UpFolder(where.up, record.kept.topology))
+    return [record.kept.topology for record in records]
+
+
+def list_(places: Places | None = None) -> list[Kept]:
+    """The topologies that are up."""
+    return [record.kept for record in all_up((places or Places()).up)]
+
+
+def status(topology: str | None = None, places: Places | None = None) -> dict[str, Any]:
+    """What the keeper says: machines with their state, and the fabric's counters. Raises BadInput, RunFailed."""
+    record = _find(topology, places or Places())
+    return _ask(record, "status", DOWN_S)
+
+
+def exec_(
+    machine: str, argv: Sequence[str], topology: str | None = None, places: Places | None = None
+) -> CommandResult:
+    """Run a command in a machine. Raises BadInput, RunFailed."""
+    record = _find(topology, places or Places())
+    _check_machine(record, machine)
+    return run_command(Path(record.exec_sockets[machine]), machine, argv)
+
+
+def console(machine: str, topology: str | None = None, places: Places | None = None) -> None:
+    """Join the terminal with a machine's console until Ctrl-]. Raises BadInput, RunFailed."""
+    record = _find(topology, places or Places())
+    _check_machine(record, machine)
+    socket_path = next(kept.console for kept in record.kept.machines if kept.name == machine)
+    with connect(Path(socket_path), machine) as stream:
+        sys.stderr.write(f"console of {machine}; leave with Ctrl-]\n")
+        sys.stderr.flush()
+        # Wake the shell up, so that there is a prompt to see.
+        stream.sendall(b"\n")
+        attach(stream, sys.stdin.fileno(), sys.stdout.fileno())
+
+
+def _find(topology: str | None, places: Places) -> KeeperRecord:
+    records = {record.kept.topology: record for record in all_up(places.up)}
+    if topology is None and len(records) == 1:
+        return next(iter(records.values()))
+    if topology in records:
+        return records[str(topology)]
+    if not records:
+        raise BadInput("nothing is up", hint="bring a topology up with: ./sundial up TOPOLOGY")
+    if topology is None:
+        raise BadInput("several topologies are up", field="--topology", allowed=", ".join(records))
+    raise BadInput(f"{topology} is not up", allowed=", ".join(records))
+
+
+def _check_machine(record: KeeperRecord, machine: str) -> None:
+    if machine not in record.exec_sockets:
+        raise BadInput(f"{record.kept.topology} has no machine {machine!r}", allowed=", ".join(record.exec_sockets))
+
+
+def _end(record: KeeperRecord, folder: UpFolder) -> None:
+    """Ask the keeper to end; one that does not answer is killed, and its guard cleans up."""
+    try:
+        handle = os.pidfd_open(record.pid)
+    except OSError:
+        return
+    try:
+        _ask(record, "down", DOWN_S)
+    except RunFailed:
+        if folder.is_taken():
+            signal.pidfd_send_signal(handle, signal.SIGKILL)
+    if not reaper.wait_gone(handle, DOWN_S):
+        raise RunFailed(f"the keeper of {record.kept.topology} does not end")
+
+
+def _ask(record: KeeperRecord, command: str, seconds: float) -> dict[str, Any]:
+    try:
+        with socket.socket(socket.AF_UNIX) as stream:
+            stream.settimeout(seconds)
+            stream.connect(record.control)
+            stream.sendall(json.dumps({"command": command}).encode() + b"\n")
+            with stream.makefile() as lines:
+                answer = json.loads(lines.readline())
+    except (OSError, ValueError) as error:
+        raise RunFailed(f"the keeper of {record.kept.topology} does not answer: {error}") from error
+    if not isinstance(answer, dict):
+        raise RunFailed(f"the keeper of {record.kept.topology} answers what is no answer")
+    return answer
+
+
+def _error(told: dict[str, Any]) -> SundialError:
+    """The keeper's error, as if it had happened here; its message names the machine already."""
+    kind = _ERRORS.get(str(told.get("error")), RunFailed)
+    error = kind(str(told.get("message")), hint=told.get("hint"))
+    if isinstance(error, RunFailed):
+        error.machine = told.get("machine")
+        error.console_tail = tuple(told.get("console_tail", ()))
+    return error
+
+
+def _last_line(folder: UpFolder) -> str:
+    try:
+        lines = (folder.path / LOG).read_text(errors="replace").strip().splitlines()
+    except OSError:
+        return ""
+    return f": {lines[-1]}" if lines else ""

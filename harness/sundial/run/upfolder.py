@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is written about a topology that is up: `.sundial/up/TOPOLOGY/keeper.json`, and a lock that its keeper holds.
+
+The lock tells whether it is up, for it goes with the process that holds it, however that ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from sundial.plan.request import Kept, KeptMachine
+from sundial.run.directory import write_whole
+
+RECORD = "keeper.json"
+LOG = "keeper.log"
+
+
+@dataclass(frozen=True)
+class KeeperRecord:
+    """Everything that a later command must know of a keeper."""
+
+    pid: int
+    control: str
+    """Its control socket."""
+    kept: Kept
+    exec_sockets: dict[str, str]
+    """By machine."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "kept": kept_to_json(self.kept)}
+
+
+def kept_to_json(kept: Kept) -> dict[str, Any]:
+    return {**asdict(kept), "captures": str(kept.captures)}
+
+
+def kept_from_json(document: dict[str, Any]) -> Kept:
+    machines = tuple(KeptMachine(**machine) for machine in document["machines"])
+    return Kept(document["topology"], document["clock"], Path(document["captures"]), machines)
+
+
+class UpFolder:
+    """The folder of one topology."""
+
+    def __init__(self, parent: Path, topology: str) -> None:
+        self.topology = topology
+        self.path = parent / topology
+        self._lock_path = parent / f".{topology}.lock"
+        self._lock: int | None = None
+
+    def take(self) -> bool:
+        """Become its keeper, for the life of this process; False: somebody else is."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        handle = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(handle)
+            return False
+        self._lock = handle
+        return True
+
+    def let_go(self) -> None:
+        """No longer its keeper; the folder goes."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def is_taken(self) -> bool:
+        """Whether a keeper lives."""
+        try:
+            handle = os.open(self._lock_path, os.O_RDWR | os.O_CLOEXEC)
+        except OSError:
+            return False
+        try:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(handle)
+        return False
+
+    def write(self, record: KeeperRecord) -> None:
+        write_whole(self.path / RECORD, json.dumps(record.to_json(), indent=1) + "\n")
+
+    def read(self) -> KeeperRecord | None:
+        """The record of a living keeper that has come up; what a dead one left is taken away."""
+        if not self.is_taken():
+            shutil.rmtree(self.path, ignore_errors=True)
+            return None
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+            found = json.loads((self.path / RECORD).read_text())
+            return KeeperRecord(found["pid"], found["control"], kept_from_json(found["kept"]), found["exec_sockets"])
+        return None
+
+
+def all_up(parent: Path) -> Iterator[KeeperRecord]:
+    """Every topology that is up, by name."""
+    if not parent.is_dir():
+        return
+    for path in sorted(parent.iterdir()):
+        if path.is_dir():
+            record = UpFolder(parent, path.name).read()
+            if record is not None:
+                yield record
