@@ -125,7 +125,11 @@ def _latency(
         axis.plot([], [], color=palette.MUTED, linewidth=0.8, dashes=(3, 2), label=None if direct else "wire minimum")
     medians = (table["rtt_median_us"] / scale).to_list()
     top = max([*medians, plotting.greatest(table["rtt_p95_us"]) / scale])
-    log_y = log_x or top > 5 * max(medians) or _spans([float(value or 0) for value in _ends(table)], 40)
+    log_y = (
+        (log_x and _spans(medians, 10))
+        or top > 5 * max(medians)
+        or _spans([float(value or 0) for value in _ends(table)], 40)
+    )
     positive = [value for value in lowest if value > 0]
     plotting.value_axis(axis, f"round trip ({unit})", min(positive, default=0.1), top, log=log_y)
     plotting.panel_title(axis, "Latency")
@@ -162,7 +166,7 @@ def _throughput(
     if ceiling:
         labels.append(EndLabel(ceiling, "wire minimum", palette.MUTED))
     positive = [value for value in shown if value > 0]
-    log_y = log_x and _spans(positive, 40)
+    log_y = log_x and _spans(positive, 10)
     plotting.value_axis(
         axis, "throughput (kB/s, both directions)", min(positive, default=1.0), max(shown, default=1.0), log=log_y
     )

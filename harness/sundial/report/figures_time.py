@@ -63,8 +63,8 @@ def stages(
             x = part["size"].to_list()
             layers = [(part[column].clip(lower_bound=0) / scale).to_list() for column, _, _ in names]
             colours = [colour for _, _, colour in names]
-            if len(x) <= FEW_SIZES:
-                _bars(axis, x, layers, colours)
+            if len(sizes) <= FEW_SIZES:
+                _bars(axis, sizes, x, layers, colours)
             else:
                 axis.stackplot(x, layers, colors=colours, linewidth=0)
                 plotting.size_axis(axis, sizes, log=log_x, label=False, most=8)
@@ -85,13 +85,18 @@ def stages(
     return plotting.draw("stages", "Where the time goes", caption, folder, height, paint)
 
 
-def _bars(axis: Axes, x: Sequence[int], layers: list[list[float]], colours: list[str]) -> None:
+def _bars(axis: Axes, sizes: Sequence[int], x: Sequence[int], layers: list[list[float]], colours: list[str]) -> None:
+    """Stacks at the sizes `x`; panels share the axis, so a place belongs to a size of the whole figure."""
+    places = [sizes.index(size) for size in x]
     base = [0.0] * len(x)
     for layer, colour in zip(layers, colours, strict=True):
-        axis.bar(range(len(x)), layer, 0.62, bottom=base, color=colour, edgecolor=palette.PAPER, linewidth=0.6)
+        axis.bar(places, layer, 0.62, bottom=base, color=colour, edgecolor=palette.PAPER, linewidth=0.6)
         base = [low + more for low, more in zip(base, layer, strict=True)]
-    axis.xaxis.set_major_locator(FixedLocator(list(range(len(x)))))
-    axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: str(x[int(value)]) if 0 <= value < len(x) else ""))
+    axis.xaxis.set_major_locator(FixedLocator(list(range(len(sizes)))))
+    axis.xaxis.set_major_formatter(
+        FuncFormatter(lambda value, _: str(sizes[int(value)]) if 0 <= value < len(sizes) else "")
+    )
+    axis.set_xlim(-0.6, len(sizes) - 0.4)
 
 
 def distributions(

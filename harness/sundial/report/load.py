@@ -14,7 +14,9 @@ from typing import Any
 import polars as pl
 from polars.exceptions import PolarsError
 
-from sundial.errors import BadInput
+from sundial.errors import BadInput, SundialError
+from sundial.observe import open_run
+from sundial.verify.calls import load_calls
 
 SAMPLES: dict[str, type[pl.DataType]] = {
     "series": pl.Int32, "client": pl.String, "server": pl.String, "transport": pl.String,
@@ -85,7 +87,7 @@ def load(directory: Path) -> RunData:
         directory=directory,
         name=re.sub(r"^\.(.*)\.partial$", r"\1", directory.name),
         run=run,
-        samples=_samples(directory / "samples.parquet", remarks),
+        samples=_samples(directory, remarks),
         observed=_parquet(directory / "observed.parquet", OBSERVED, remarks),
         verify=_object(directory / "verify.json", remarks),
         counters=_object(directory / "wire" / "counters.json", remarks),
@@ -122,8 +124,12 @@ def _parquet(path: Path, wanted: Sequence[str], remarks: list[str]) -> pl.DataFr
     return table.with_columns(pl.col(name).cast(pl.Categorical) for name in NAMES if name in table.columns)
 
 
-def _samples(path: Path, remarks: list[str]) -> pl.DataFrame:
-    table = _parquet(path, list(SAMPLES), remarks)
+def _samples(directory: Path, remarks: list[str]) -> pl.DataFrame:
+    """samples.parquet; where there is none, what the nodes' streams hold, as a run that failed early leaves it."""
+    path = directory / "samples.parquet"
+    table = _streams(directory) if not path.is_file() else None
+    if table is None:
+        table = _parquet(path, list(SAMPLES), remarks)
     absent = [name for name in SAMPLES if name not in table.columns]
     if absent:
         if table.columns:
@@ -131,6 +137,13 @@ def _samples(path: Path, remarks: list[str]) -> pl.DataFrame:
         table = pl.DataFrame(schema=SAMPLES)
     kinds = {name: pl.Categorical if name in NAMES else kind for name, kind in SAMPLES.items()}
     return table.select(pl.col(name).cast(kind) for name, kind in kinds.items())
+
+
+def _streams(directory: Path) -> pl.DataFrame | None:
+    try:
+        return load_calls(open_run(directory)).samples
+    except SundialError:
+        return None
 
 
 def _records(path: Path) -> list[dict[str, Any]]:

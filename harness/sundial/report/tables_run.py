@@ -13,6 +13,9 @@ Record = Mapping[str, Any]
 FIRST_COUNTERS = ("offered_frames", "tx_frames", "tx_bytes", "rx_frames", "rx_bytes")
 TROUBLE = ("adapter_full", "collisions", "excessive_collisions", "deferred")
 
+LONG = 40
+"""Longer text is broken into lines inside its cell."""
+
 
 def wires(counters: Record | None) -> Table | None:
     """Counters of each port; a counter that is zero everywhere gets no column, except the frames and bytes."""
@@ -81,7 +84,10 @@ def scalars(title: str, records: Sequence[Record], skip: Sequence[str] = ("type"
         )
     }
     rows = tuple(tuple(_scalar(key, record.get(key)) for key in keys) for record in records)
-    columns = tuple(Column(_heading(key), "number" if key in numeric else "word") for key in keys)
+    long = {key for index, key in enumerate(keys) if any(len(row[index]) > LONG for row in rows)}
+    columns = tuple(
+        Column(_heading(key), "number" if key in numeric else "prose" if key in long else "word") for key in keys
+    )
     return Table(title, columns, rows)
 
 

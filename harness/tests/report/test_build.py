@@ -216,6 +216,15 @@ def test_many_clients_are_compared(tmp_path: Path) -> None:
     assert pl.read_csv(run / "summary.csv")["client"].n_unique() == 5
 
 
+def test_bars_of_curves_with_different_sizes_stand_at_their_own(tmp_path: Path) -> None:
+    """Size 0 is made by UDP alone; the panels share one axis and must name it rightly."""
+    run = synthetic.make(tmp_path / "run", synthetic.two_hosts(calls=2, sizes=[0, 16, 1024]))
+    build_report(run)
+    labels = re.findall(r">(\d+)</text>", (run / "figures" / "stages.svg").read_text(encoding="utf-8"))
+    assert [labels.count(size) for size in ("16", "1024")] == [2, 2]
+    assert labels.index("16") < labels.index("1024")
+
+
 def test_iperf3_results_get_a_table(tmp_path: Path) -> None:
     run = synthetic.make(tmp_path / "run", synthetic.two_hosts(calls=2, sizes=[16]))
     result = {"type": "iperf3", "transport": "tcp", "seconds": 2.0, "bits_per_second": 9_412_345.5, "retransmits": 0}
@@ -269,9 +278,15 @@ def test_a_failed_run_shows_error_and_console(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["samples.parquet", "observed.parquet", "verify.json", "wire/counters.json", "nodes/client/samples.jsonl"]
+    ("name", "content"),
+    [
+        *((name, content) for name in ("samples.parquet", "observed.parquet") for content in (None, b"", b"garbage")),
+        *((name, content) for name in ("verify.json", "wire/counters.json") for content in (None, b"{", b"[]")),
+        ("nodes/client/samples.jsonl", None),
+        ("nodes/client/samples.jsonl", b"\x00garbage"),
+        ("nodes/client/job.json", b"["),
+    ],
 )
-@pytest.mark.parametrize("content", [None, b"", b"\x00garbage", b"[]"], ids=["missing", "empty", "garbage", "list"])
 def test_any_file_may_be_missing_or_broken(tmp_path: Path, name: str, content: bytes | None) -> None:
     run = synthetic.make(tmp_path / "run", synthetic.two_hosts(calls=2, sizes=[16], curves=synthetic.CURVES[:1]))
     if content is None:
@@ -330,12 +345,28 @@ def test_sample_stream_is_read_without_its_calls(tmp_path: Path) -> None:
     assert [record["port"] for record in records["binding"]] == [1025, 1026]
 
 
+def test_finished_samples_are_read_from_the_streams_of_a_failed_run(tmp_path: Path) -> None:
+    plan = synthetic.two_hosts(calls=2, sizes=[16], extra={"status": "failed", "error": {"message": "fabric: killed"}})
+    run = synthetic.make(tmp_path / "run", plan)
+    (run / "samples.parquet").unlink()
+    batch = {"type": "batch", "step": 0, "app": "echo-client", "series": 0, "transport": "udp", "procedure": "echo",
+             "size": 16, "thread": 0, "server": "10.0.0.2", "server_port": 1025, "client_port": 700, "warmup": 1,
+             "columns": ["call", "start", "end", "ok", "retransmits", "xid", "error"]}  # fmt: skip
+    rows = [[k, 1_000_000 * k, 1_000_000 * k + 500_000, 1, 0, 7 + k, None] for k in range(4)]
+    stream = run / "nodes" / "client" / "samples.jsonl"
+    stream.write_text("".join(json.dumps(line) + "\n" for line in [batch, *rows]) + "[4, 40000")
+    build_report(run)
+    table = pl.read_csv(run / "summary.csv")
+    assert table.select("calls", "ok", "rtt_median_us").row(0) == (3, 3, 500.0)
+    assert "fabric: killed" in page(run).text
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_a_large_run_is_built_in_time(tmp_path: Path) -> None:
-    """512 sizes, 4 transports, 2000 calls each: below 10 s."""
+    """512 sizes, 4 transports, 2000 calls each: below 10 s, of one core's time where others keep the host busy."""
     plan = synthetic.two_hosts(sizes=range(16, 8193, 16), calls=500, series=4, warmup=0, statistic="kedziera98")
     run = synthetic.make(tmp_path / "run", plan)
-    start = time.monotonic()
+    wall, busy = time.monotonic(), time.process_time()
     build_report(run)
-    assert time.monotonic() - start < 10
+    assert min(time.monotonic() - wall, time.process_time() - busy) < 10
