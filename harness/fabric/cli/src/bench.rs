@@ -25,8 +25,12 @@ pub fn all(frames: u64, directory: &Path) -> anyhow::Result<Value> {
         Load { kind: "link", ports: 2, queue_frames: 0, bytes: 60, incast: false },
         Load { kind: "hub", ports: 2, queue_frames: 0, bytes: 60, incast: false },
     ];
-    let switch = |ports, queue_frames, bytes, incast| {
-        Load { kind: "switch", ports, queue_frames, bytes, incast }
+    let switch = |ports, queue_frames, bytes, incast| Load {
+        kind: "switch",
+        ports,
+        queue_frames,
+        bytes,
+        incast,
     };
     loads.extend([2, 4, 8, 16, 32, 64].map(|ports| switch(ports, 64, 60, false)));
     loads.extend([16, 256, 4096, 65_536].map(|queue| switch(8, queue, 60, true)));
@@ -103,7 +107,8 @@ fn frame(load: &Load, port: usize) -> Frame {
 
 fn config(load: &Load, directory: &Path) -> anyhow::Result<Config> {
     let names: Vec<String> = (0..load.ports).map(|port| format!("m{port}")).collect();
-    let machines: Vec<Value> = names.iter().map(|name| json!({ "name": name, "nics": 1 })).collect();
+    let machines: Vec<Value> =
+        names.iter().map(|name| json!({ "name": name, "nics": 1 })).collect();
     let plug = |name| json!({ "machine": name, "nic": 0, "interface": "eth0" });
     let ports: Vec<Value> = names.iter().map(plug).collect();
     let mut segment = json!({

@@ -227,3 +227,6 @@ impl Segment for Link {
         SegmentCounters { ports: self.board.counters.clone() }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,8 +8,9 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
+use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -17,7 +18,9 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 /// Longest line that is read; commands are a few words.
-const LINE_BYTES: usize = 4096;
+const LINE_BYTES: u64 = 4096;
+/// How long an answer may wait for its client to read.
+const PATIENCE: Duration = Duration::from_millis(100);
 
 /// A request and the way to answer it.
 #[derive(Debug)]
@@ -28,14 +31,15 @@ pub enum Request {
     Stop(Option<Reply>),
 }
 
-/// Where the answer goes; the client's thread waits for it.
+/// Where the answer goes.
 #[derive(Debug)]
-pub struct Reply(SyncSender<Value>);
+pub struct Reply(UnixStream);
 
 impl Reply {
-    /// Answers. A client that has gone does not matter.
-    pub fn send(self, answer: Value) {
-        let _gone = self.0.send(answer);
+    /// Answers before it returns, so that the last answer is out before the process ends. A client that
+    /// has gone does not matter.
+    pub fn send(mut self, answer: &Value) {
+        let _gone = self.0.write_all(format!("{answer}\n").as_bytes());
     }
 }
 
@@ -58,7 +62,10 @@ type Wake = Arc<dyn Fn() + Send + Sync>;
 impl Commands {
     /// Listens for SIGTERM, SIGINT and, if there is a path, on the `control` socket. `wake` is called
     /// after a request has been queued.
-    pub fn listen(control: Option<&Path>, wake: impl Fn() + Send + Sync + 'static) -> io::Result<Self> {
+    pub fn listen(
+        control: Option<&Path>,
+        wake: impl Fn() + Send + Sync + 'static,
+    ) -> io::Result<Self> {
         let wake: Wake = Arc::new(wake);
         let (queue, requests) = channel();
         let mut signals = Signals::new([SIGTERM, SIGINT])?;
@@ -104,35 +111,31 @@ fn accept(listener: &UnixListener, queue: &Sender<Request>, wake: &Wake) {
 }
 
 fn serve(client: UnixStream, queue: &Sender<Request>, wake: &Wake) -> io::Result<()> {
-    let mut answers = client.try_clone()?;
-    let mut lines = BufReader::new(client);
+    // A client that does not read must not hold up the run.
+    client.set_write_timeout(Some(PATIENCE))?;
+    let mut lines = BufReader::new(client.try_clone()?);
     let mut line = Vec::new();
     loop {
         line.clear();
-        let mut limited = io::Read::take(&mut lines, LINE_BYTES as u64);
+        let mut limited = io::Read::take(&mut lines, LINE_BYTES);
         if limited.read_until(b'\n', &mut line)? == 0 {
             return Ok(());
         }
-        let answer = match serde_json::from_slice::<Line>(&line) {
-            Ok(command) => ask(&command, queue, wake),
-            Err(error) => json!({ "error": error.to_string() }),
+        let reply = Reply(client.try_clone()?);
+        let request = match serde_json::from_slice(&line) {
+            Ok(Line::Counters) => Request::Counters(reply),
+            Ok(Line::Stop) => Request::Stop(Some(reply)),
+            Err(error) => {
+                reply.send(&json!({ "error": error.to_string() }));
+                continue;
+            }
         };
-        answers.write_all(format!("{answer}\n").as_bytes())?;
+        if queue.send(request).is_err() {
+            // The run has ended.
+            return Ok(());
+        }
+        wake();
     }
-}
-
-fn ask(command: &Line, queue: &Sender<Request>, wake: &Wake) -> Value {
-    let (reply, answer) = sync_channel(1);
-    let request = match command {
-        Line::Counters => Request::Counters(Reply(reply)),
-        Line::Stop => Request::Stop(Some(Reply(reply))),
-    };
-    let ended = || json!({ "error": "the run has ended" });
-    if queue.send(request).is_err() {
-        return ended();
-    }
-    wake();
-    answer.recv().unwrap_or_else(|_| ended())
 }
 
 #[cfg(test)]
@@ -163,7 +166,7 @@ mod tests {
             thread::yield_now();
         };
         let Request::Counters(reply) = request else { panic!("{request:?}") };
-        reply.send(json!({ "version": 1 }));
+        reply.send(&json!({ "version": 1 }));
         assert_eq!(client.join().expect("answered"), json!({ "version": 1 }));
     }
 

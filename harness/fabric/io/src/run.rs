@@ -125,11 +125,11 @@ impl Observer for Desk<'_> {
     fn look(&mut self, wires: &Wires, reached: Time) -> bool {
         while let Some(request) = self.commands.poll() {
             match request {
-                Request::Counters(reply) => reply.send(wires.counters(reached)),
+                Request::Counters(reply) => reply.send(&wires.counters(reached)),
                 Request::Stop(reply) => {
                     self.stopped = true;
                     if let Some(reply) = reply {
-                        reply.send(json!({ "stopping": true }));
+                        reply.send(&json!({ "stopping": true }));
                     }
                 }
             }

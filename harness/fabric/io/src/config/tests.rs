@@ -28,3 +28,136 @@ fn a_link_is_read() {
     // 57.6 us for the smallest frame at 10 Mbit/s, and the propagation.
     assert_eq!(model.lookahead(0, 1), Span::from_ns(58_600));
 }
+
+/// The message for LINK with `old` replaced by `new`.
+fn refused(old: &str, new: &str) -> String {
+    assert!(LINK.contains(old), "{old}");
+    parse(&LINK.replacen(old, new, 1)).expect_err("it is wrong")
+}
+
+#[test]
+fn every_refusal_is_one_line_that_names_file_and_field() {
+    let cases = [
+        ("\"version\": 1", "\"version\": 2", "version: 2 is not known; this fabric reads 1"),
+        ("\"shm\": \"/dev/shm/s\",", "", "shm: needed with clock virtual"),
+        (
+            "\"clock\": \"virtual\"",
+            "\"clock\": \"real\"",
+            "segments[0].ports[0].local: needed with clock real",
+        ),
+        ("[\"b\"]", "[\"x\"]", "done_machines[0]: no machine \"x\""),
+        (
+            "\"name\": \"b\", \"nics\"",
+            "\"name\": \"a\", \"nics\"",
+            "machines[1].name: \"a\" is used twice",
+        ),
+        ("\"wan\"", "\"../wan\"", "segments[0].name: must be usable as a file name"),
+        ("1514", "9217", "segments[0].max_frame_bytes: 9217 is outside 14 to 9216"),
+        ("10000000", "0", "segments[0].rate_bps: 0 is outside 1 to 1000000000000"),
+        (
+            "\"propagation_ns\": 1000",
+            "\"queue_frames\": 3",
+            "segments[0].queue_frames: a link has no such field",
+        ),
+        (
+            "\"machine\": \"b\", \"nic\": 0",
+            "\"machine\": \"a\", \"nic\": 0",
+            "segments[0].ports[1].nic: interface 0 of \"a\" is plugged in twice",
+        ),
+        (
+            "\"machine\": \"b\", \"nic\": 0",
+            "\"machine\": \"b\", \"nic\": 1",
+            "segments[0].ports[1].nic: \"b\" has 1 interfaces, counted from 0",
+        ),
+        (
+            "\"propagation_ns\": 1000",
+            "\"impairments\": {\"2\": {}}",
+            "segments[0].impairments.2: keys are the sending ports \"0\" and \"1\"",
+        ),
+        (
+            "\"propagation_ns\": 1000",
+            "\"impairments\": {\"1\": {\"loss\": 2}}",
+            "segments[0].impairments.1.loss: 2 is outside 0 to 1",
+        ),
+        (
+            "\"propagation_ns\": 1000",
+            "\"adapter\": {\"ring_frames\": 0}",
+            "segments[0].adapter.ring_frames: must be at least 1",
+        ),
+        (
+            "\"kind\": \"link\"",
+            "\"kind\": \"hub\"",
+            "segments[0].propagation_ns: a hub has no such field",
+        ),
+    ];
+    for (old, new, expected) in cases {
+        assert_eq!(refused(old, new), format!("fabric.json: {expected}"));
+    }
+}
+
+#[test]
+fn broken_json_is_named_by_line_and_column() {
+    let unknown = refused("\"linger_ns\"", "\"lingerns\"");
+    assert!(
+        unknown.starts_with("fabric.json: unknown field `lingerns`, expected one of"),
+        "{unknown}"
+    );
+    assert!(unknown.contains("at line 3 column"), "{unknown}");
+    let cut = parse(&LINK[..100]).expect_err("cut");
+    assert!(cut.contains("EOF") && cut.lines().count() == 1, "{cut}");
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    let error = Config::load(Path::new("/nowhere/fabric.json")).expect_err("not there");
+    assert!(error.to_string().starts_with("/nowhere/fabric.json: "), "{error}");
+}
+
+fn segment(fields: &str) -> String {
+    let start = LINK.find("\"kind\"").expect("there");
+    let end = LINK.find("\"ports\"").expect("there");
+    format!("{}{fields}, \"max_frame_bytes\": 1514, {}", &LINK[..start], &LINK[end..])
+}
+
+#[test]
+fn a_hub_and_a_switch_are_read() {
+    let hub = segment(
+        r#""kind": "hub", "rate_bps": 10000000, "cable_delay_ns": [25, 75], "repeater_delay_ns": 800"#,
+    );
+    let config = parse(&hub).expect("right");
+    // 57.6 us and 25 + 800 + 75 ns.
+    assert_eq!(config.segments[0].build(1).lookahead(0, 1), Span::from_ns(58_500));
+    let switch = segment(
+        r#""kind": "switch", "rate_bps": [10000000, 100000000], "full_duplex": true,
+           "forwarding_latency_ns": 1000, "queue_frames": 8, "mac_table_entries": 16,
+           "ageing_ns": 300000000000, "propagation_ns": 10"#,
+    );
+    let config = parse(&switch).expect("right");
+    // 57.6 + 0.01 + 1 + 5.76 + 0.01 us.
+    assert_eq!(config.segments[0].build(1).lookahead(0, 1), Span::from_ns(64_380));
+    assert_eq!(config.segments[0].port_rate_bps(1), 100_000_000);
+}
+
+#[test]
+fn a_hub_that_cannot_work_is_refused() {
+    let hub = |rate: u64, cables: &str| {
+        parse(&segment(&format!(
+            r#""kind": "hub", "rate_bps": {rate}, "cable_delay_ns": {cables}, "repeater_delay_ns": 1000"#
+        )))
+        .expect_err("wrong")
+    };
+    assert_eq!(
+        hub(1_000_000_000, "[1, 1]"),
+        "fabric.json: segments[0].rate_bps: 1000000000: a hub runs at 10000000 or 100000000"
+    );
+    assert_eq!(
+        hub(10_000_000, "[1]"),
+        "fabric.json: segments[0].cable_delay_ns: 1 values for 2 ports"
+    );
+    // 240 bits at 100 Mb/s are 2.4 us.
+    assert_eq!(
+        hub(100_000_000, "[700, 701]"),
+        "fabric.json: segments[0].cable_delay_ns: 2401 ns from port 0 to port 1, longest is 2400 ns: \
+         the round trip and the jam must be within the slot"
+    );
+}
