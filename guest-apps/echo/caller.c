@@ -266,10 +266,9 @@ static void note_failure(struct caller *caller, enum clnt_stat status, struct ca
 void caller_call(struct caller *caller, uint32_t sequence, size_t size, struct call_record *record)
 {
     struct exchange exchange;
-    unsigned sent_before;
     enum clnt_stat status;
 
-    *record = (struct call_record){.xid = caller->xid++, .has_xid = true};
+    *record = (struct call_record){.xid = caller->xid++};
     if (caller->handle == NULL && !caller_connect(caller)) {
         record->start_ns = record->end_ns = clock_now_ns();
         record->failure = FAILURE_CANNOT_CONNECT;
@@ -278,14 +277,15 @@ void caller_call(struct caller *caller, uint32_t sequence, size_t size, struct c
     }
     prepare(&exchange, caller, sequence, size);
     clnt_control(caller->handle, CLSET_XID, (char *)&record->xid);
-    sent_before = sends_count();
+    sends_begin(caller->settings->transport == TRANSPORT_TCP);
 
     record->start_ns = clock_now_ns();
     status = call(caller, &exchange);
     record->end_ns = clock_now_ns();
 
-    if (sends_count() - sent_before > 1)
-        record->retransmits = (uint16_t)(sends_count() - sent_before - 1);
+    if (sends_count() > 1)
+        record->retransmits = (uint16_t)(sends_count() - 1);
+    record->has_xid = sends_xid(&record->xid);
     if (status != RPC_SUCCESS)
         note_failure(caller, status, record);
     else if (!came_back_right(&exchange, caller, sequence))
