@@ -152,7 +152,7 @@ def sunrpc_messages(procedure: Procedure, size: int, credential: int = 0) -> tup
         "echo": (data, data),
         "echo_string": (data, data),
         "sink": (data, 0),
-        "source": (sunrpc.WORD, data),
+        "source": (2 * sunrpc.WORD, data),  # sequence number and size, guest-apps/echo/echo.x
     }.get(procedure, (-1, -1))
     if arguments < 0:
         raise ValueError(f"procedure {procedure!r}: Sun RPC has null, echo, echo_string, sink, source")

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Observations against expectations: a run, or any capture."""
 
+from sundial.verify.foreign import verify_pcap
 from sundial.verify.result import Verification
 from sundial.verify.run import verify_run
 
-__all__ = ["Verification", "verify_run"]
+__all__ = ["Verification", "verify_pcap", "verify_run"]

@@ -18,6 +18,8 @@ PROTOCOLS = {"echo-client": "sunrpc", "raw-client": "raw"}
 FLOW = ("client_address", "client_port", "server_address", "server_port", "transport")
 IP_PROTOCOL = {"tcp": 6, "udp": 17}
 IPERF3_PORT = 5201
+AUTH_MACHINE = "sundial"
+"""Machine name of AUTH_SYS credentials where the job names none (guest-apps/echo/settings.c)."""
 
 UNKEYED_RAW_BYTES = 8
 """Raw payloads shorter than magic and sequence number are matched by order (ARCHITECTURE.md, Samples)."""
@@ -101,7 +103,8 @@ def setting_of(run: RunDirectory, client: str, server: str, step: int) -> Settin
     serving: dict[str, Any] = next((item["options"] for item in services if item["app"] == "echo-server"), {})
     credential = 0
     if told.get("auth") == "sys":
-        credential = auth_sys_bytes(len(str(told.get("machine_name", client)).encode()), len(told.get("groups", [])))
+        machine = str(told.get("auth_machine", AUTH_MACHINE))
+        credential = auth_sys_bytes(len(machine.encode()), len(told.get("auth_gids", [])))
     options = Options(
         credential=credential,
         udp_message=int(told.get("udp_message_size") or Options().udp_message),

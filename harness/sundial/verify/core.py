@@ -3,18 +3,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
 
 from sundial.expect import Call
-from sundial.verify import check, conserve, findings, flows, legs, records, tcp, udp
-from sundial.verify.calls import Setting
+from sundial.verify import check, conserve, findings, flows, records, tcp, udp
 
 Files = Sequence[tuple[Path, str]]
 """Captures: where they lie, and how they are called in the result."""
+
+Build = Callable[[pl.DataFrame], tuple[pl.DataFrame, pl.DataFrame, list[Call]]]
+"""Calls to calls with `kind`, the table of legs (`legs.LEG_SCHEMA`) and the expected call of each kind."""
 
 
 @dataclass(frozen=True)
@@ -39,14 +41,17 @@ def analyse(
     frames: pl.DataFrame,
     calls: pl.DataFrame,
     flow_table: pl.DataFrame,
-    settings: Sequence[Setting],
+    build: Build,
     files: Files,
     *,
     exact_time: bool,
+    places: pl.DataFrame | None = None,
     one_view: bool = False,
 ) -> Analysis:
     """Match frames to calls and compare.
 
+    `build` adds `kind` to the calls and makes the expectations. `places` (conn, reply, call, begin, finish) says where
+    messages lie in TCP streams; without it that follows from their expected lengths.
     `exact_time`: samples and capture share one clock. `one_view`: the capture was made at one place, so that nothing
     can be said about what arrived at the other end.
     """
@@ -63,9 +68,10 @@ def analyse(
             tcp.assign_calls(calls.filter(pl.col("transport") == "tcp"), conns),
         ]
     ).sort("id")
-    calls, leg_table, expected = legs.build_legs(calls, settings)
+    calls, leg_table, expected = build(calls)
     udp_frames = udp.attribute_udp(frames, calls, flow_table, exact_time)
-    places = tcp.starts(calls.filter(pl.col("transport") == "tcp"), leg_table)
+    if places is None:
+        places = tcp.starts(calls.filter(pl.col("transport") == "tcp"), leg_table)
     tcp_frames = tcp.attribute_tcp(tcp.positions(frames, conns), places)
     frames = _with_calls(frames, udp_frames, tcp_frames)
 

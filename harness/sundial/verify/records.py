@@ -8,8 +8,8 @@ bytes at positions that follow from one another, in the payloads that tshark ext
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -20,21 +20,26 @@ from sundial.verify.findings import findings
 MARK = 4
 LAST = 1 << 31
 FRAMES_AT_ONCE = 500
+_OVERLAP = 4
 
 
-@dataclass(frozen=True)
 class Stream:
-    """Pieces of one direction of a connection, each (position, bytes), in any order and possibly overlapping."""
+    """One direction of a connection from pieces (position, bytes), in any order and possibly overlapping."""
 
-    pieces: tuple[tuple[int, bytes], ...]
+    def __init__(self, pieces: Iterable[tuple[int, bytes]]) -> None:
+        self._pieces = sorted((piece for piece in pieces if piece[1]), key=lambda piece: piece[0])
+        self._begins = [pos for pos, _ in self._pieces]
 
     def read(self, begin: int, count: int) -> bytes:
         """Up to `count` bytes from `begin`; fewer where a piece is missing."""
         out = b""
-        for pos, data in sorted(self.pieces):
+        place = max(0, bisect_right(self._begins, begin) - 1)
+        # Retransmissions may have been cut another way: an earlier piece can reach further than the nearest.
+        for pos, data in self._pieces[max(0, place - _OVERLAP) :]:
             here = begin + len(out)
-            if pos <= here < pos + len(data):
-                out += data[here - pos :][: count - len(out)]
+            if pos > here or len(out) == count:
+                break
+            out += data[max(0, here - pos) :][: count - len(out)] if here < pos + len(data) else b""
         return out
 
 
@@ -121,7 +126,7 @@ def _read(
         streams.setdefault((call, reply), set()).add((pos, data.get(row, b"")))
     rows = []
     for call, reply, begin in known.select(*side, "begin").iter_rows():
-        found = walk(Stream(tuple(streams.get((call, reply), ()))), begin)
+        found = walk(Stream(streams.get((call, reply), ())), begin)
         rows.append((call, reply, ",".join(map(str, found[0])) if found else None))
     return pl.DataFrame(rows, schema=schema, orient="row")
 

@@ -4,16 +4,18 @@
 from __future__ import annotations
 
 import hashlib
+from functools import partial
 from pathlib import Path
 
 import polars as pl
 
 from sundial.observe import Decode, RunDirectory, open_run, read_frames
-from sundial.verify import altered, bindings, leftover
+from sundial.verify import altered, bindings, frames_whole, leftover
 from sundial.verify.calls import RunCalls, load_calls
 from sundial.verify.conserve import transit_ends
 from sundial.verify.core import Analysis, analyse
 from sundial.verify.findings import FINDING
+from sundial.verify.legs import build_legs
 from sundial.verify.result import IDENTITY, Verification, groups_json, problems_json
 
 _SAMPLED = ("call", "xid", "warmup", "ok", "retransmits", "start_ns", "end_ns")
@@ -34,7 +36,7 @@ def verify_run(run_dir: Path) -> Verification:
     calls = load_calls(run)
     files = [(run_dir / name, name) for name in sorted(run.captures)]
     frames = read_frames(files, _decode(calls), run.epoch_ns)
-    analysis = analyse(frames, calls.table, calls.flows, calls.settings, files, exact_time=run.clock == "virtual")
+    analysis = analyse(frames, calls.table, calls.flows, partial(build_legs, settings=calls.settings), files, exact_time=run.clock == "virtual")
     bound, bound_rows = bindings.check_bindings(analysis.frames, run, calls.records)
     classified = leftover.classify(
         analysis.frames,
@@ -44,7 +46,8 @@ def verify_run(run_dir: Path) -> Verification:
         _has_iperf3(run),
     )
     classified = _excuse(classified, analysis, files)
-    found = pl.concat([_changed(run), analysis.findings, bound, leftover.check_leftover(classified)])
+    whole = frames_whole.check_whole(analysis.frames, whole_capture=True)
+    found = pl.concat([_changed(run), analysis.findings, bound, whole, leftover.check_leftover(classified)])
     found = _without_corrupted(found, classified)
     verification = _result(analysis, classified, found, calls)
     verification.write(run_dir / "verify.json")

@@ -37,7 +37,7 @@ def test_empty_echo_is_44_and_28_bytes_of_message() -> None:
         ("echo", 5, 52, 36),
         ("echo_string", 8, 52, 36),
         ("sink", 100, 144, 24),
-        ("source", 100, 44, 128),
+        ("source", 100, 48, 128),
     ],
 )
 def test_messages_of_each_procedure(procedure: str, size: int, request_bytes: int, reply_bytes: int) -> None:

@@ -17,7 +17,7 @@ JOBS = {
             {"app": "echo-client", "options": {}},
             {"app": "echo-client", "options": {}},
             {"app": "echo-client", "options": {"send_buffer": 4000}},
-            {"app": "echo-client", "options": {"auth": "sys", "machine_name": "vm"}},
+            {"app": "echo-client", "options": {"auth": "sys", "auth_machine": "vm"}},
         ]
     }
 }

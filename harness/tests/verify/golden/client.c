@@ -14,8 +14,13 @@
 enum { PROGRAM = 0x20001234, VERSION = 1, MOST = 1 << 20 };
 
 struct data { u_int length; char *bytes; };
+struct source { u_int sequence, size; };
 
 static bool_t xdr_data(XDR *xdr, struct data *d) { return xdr_bytes(xdr, &d->bytes, &d->length, MOST); }
+
+static bool_t xdr_source(XDR *xdr, struct source *s) {
+    return xdr_u_int(xdr, &s->sequence) && xdr_u_int(xdr, &s->size);
+}
 
 static long long now(void) {
     struct timespec t;
@@ -27,10 +32,11 @@ static enum clnt_stat call(CLIENT *handle, int procedure, u_int size) {
     struct timeval total = {5, 0};
     struct data in = {size, calloc(1, size + 1)}, out = {0, NULL};
     xdrproc_t none = (xdrproc_t)xdr_void, data = (xdrproc_t)xdr_data;
-    xdrproc_t arguments = procedure == 0 ? none : procedure == 3 ? (xdrproc_t)xdr_u_int : data;
+    struct source source = {0, size};
+    xdrproc_t arguments = procedure == 0 ? none : procedure == 3 ? (xdrproc_t)xdr_source : data;
     xdrproc_t results = procedure == 1 || procedure == 3 ? data : none;
     enum clnt_stat status =
-        clnt_call(handle, procedure, arguments, (caddr_t)&in, results, (caddr_t)&out, total);
+        clnt_call(handle, procedure, arguments, procedure == 3 ? (caddr_t)&source : (caddr_t)&in, results, (caddr_t)&out, total);
     free(in.bytes);
     free(out.bytes);
     return status;

@@ -10,8 +10,13 @@
 enum { PROGRAM = 0x20001234, VERSION = 1, MOST = 1 << 20 };
 
 struct data { u_int length; char *bytes; };
+struct source { u_int sequence, size; };
 
 static bool_t xdr_data(XDR *xdr, struct data *d) { return xdr_bytes(xdr, &d->bytes, &d->length, MOST); }
+
+static bool_t xdr_source(XDR *xdr, struct source *s) {
+    return xdr_u_int(xdr, &s->sequence) && xdr_u_int(xdr, &s->size);
+}
 
 static void answer(SVCXPRT *transport, xdrproc_t xdr, void *result) {
     if (!svc_sendreply(transport, xdr, result))
@@ -20,6 +25,7 @@ static void answer(SVCXPRT *transport, xdrproc_t xdr, void *result) {
 
 static void dispatch(struct svc_req *request, SVCXPRT *transport) {
     struct data data = {0, NULL};
+    struct source source;
     switch (request->rq_proc) {
     case 0:
         answer(transport, (xdrproc_t)xdr_void, NULL);
@@ -33,7 +39,8 @@ static void dispatch(struct svc_req *request, SVCXPRT *transport) {
         answer(transport, request->rq_proc == 1 ? (xdrproc_t)xdr_data : (xdrproc_t)xdr_void, &data);
         break;
     case 3:
-        svc_getargs(transport, (xdrproc_t)xdr_u_int, (caddr_t)&data.length);
+        svc_getargs(transport, (xdrproc_t)xdr_source, (caddr_t)&source);
+        data.length = source.size;
         data.bytes = calloc(1, data.length + 1);
         answer(transport, (xdrproc_t)xdr_data, &data);
         break;
