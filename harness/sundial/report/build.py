@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -120,7 +119,7 @@ def _page(data: RunData, made: Tables, drawings: Mapping[str, Drawing], topology
         facts=tables_run.facts(run),
         hashes=tables_run.hashes(run),
         consoles=data.consoles if headline.failed(run) else {},
-        command=shlex.join(str(word) for word in run.get("command") or []),
+        command=headline.command(run),
         seed=run.get("seed"),
         captures=_captures(data),
         summary_rows=made.summary.height,

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Any
 
 import polars as pl
@@ -154,6 +156,14 @@ def setup(run: Mapping[str, Any]) -> list[tuple[str, str]]:
     if statistic:
         rows.append(("statistic", STATISTICS.get(str(statistic), str(statistic))))
     return rows
+
+
+def command(run: Mapping[str, Any]) -> str:
+    """The command that was run, with the launcher in place of wherever it lay on that host."""
+    words = [str(word) for word in run.get("command") or []]
+    if words and (words[0].endswith("__main__.py") or PurePath(words[0]).name == "sundial"):
+        words[0] = "./sundial"
+    return shlex.join(words)
 
 
 def _said(part: Mapping[str, Any]) -> str:

@@ -122,7 +122,7 @@ def classified(verify: Record | None) -> Table | None:
 def facts(run: Record) -> Table:
     """Host and versions."""
     host = run.get("host") if isinstance(run.get("host"), Mapping) else {}
-    rows = [(f"host: {key}", _plain(value)) for key, value in (host or {}).items()]
+    rows = [(f"host: {key.removesuffix('_bytes')}", _amount(key, value)) for key, value in (host or {}).items()]
     versions = run.get("versions") if isinstance(run.get("versions"), Mapping) else {}
     rows += [(str(key), _plain(value)) for key, value in (versions or {}).items()]
     return Table("Host and versions", words("what", "value"), tuple(rows))
@@ -137,6 +137,12 @@ def hashes(run: Record) -> Table:
             rows.append((f"image {name}: {part}", _plain(value)))
     rows += [(str(name), _plain(value)) for name, value in (run.get("captures") or {}).items()]
     return Table("SHA-256", (Column("file", "word"), Column("sha256", "code")), tuple(rows))
+
+
+def _amount(key: str, value: object) -> str:
+    if key.endswith("_bytes") and isinstance(value, int):
+        return f"{value / 2**30:.1f} GiB"
+    return _plain(value)
 
 
 def _plain(value: object) -> str:

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from sundial.expect import Options
-from sundial.report import expected, plotting, settings, stages, wire_time
+from sundial.report import expected, headline, plotting, settings, stages, wire_time
 from sundial.report.expected import Setting
 from sundial.report.figures import PacketLine
 from sundial.report.tables import Curve
@@ -146,3 +146,9 @@ def test_scale_of_sizes() -> None:
     assert plotting.geometric([16, 32, 64, 128, 256, 512])
     assert not plotting.geometric(list(range(16, 8193, 16)))
     assert not plotting.geometric([0, 16])
+
+
+def test_the_command_names_the_launcher_wherever_it_lay() -> None:
+    words = ["/somewhere/harness/sundial/cli/__main__.py", "run", "quickstart", "--set", "sizes=16, 32"]
+    assert headline.command({"command": words}) == "./sundial run quickstart --set 'sizes=16, 32'"
+    assert headline.command({}) == ""
