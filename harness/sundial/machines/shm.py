@@ -60,7 +60,10 @@ class _Shared(ctypes.Structure):
 
 @dataclass(frozen=True)
 class MemberProgress:
-    """One machine: it has handed in everything before `own_ns`."""
+    """One member: a machine, which has handed in everything before `own_ns`, or the fabric.
+
+    `waits`: for somebody else; a member that has been let go and does not move does not wait.
+    """
 
     own_ns: int
     gates: int
@@ -78,6 +81,7 @@ class SharedProgress:
     frames: int
     aborted: bool
     machines: tuple[MemberProgress, ...]
+    fabric: MemberProgress
 
 
 def read_progress(path: Path) -> SharedProgress | None:
@@ -89,10 +93,19 @@ def read_progress(path: Path) -> SharedProgress | None:
         return None
     if shared.magic != MAGIC or shared.version != VERSION or shared.machine_count > MACHINES:
         return None
-    machines = tuple(
-        MemberProgress(member.own_ns, member.gates, bool(member.waiting), bool(member.finished), bool(member.joined))
-        for member in shared.machine[: shared.machine_count]
-    )
+    machines = tuple(_member(member) for member in shared.machine[: shared.machine_count])
     times = [machine.own_ns for machine in machines if not machine.finished and machine.own_ns < NEVER]
     joined = all(machine.joined for machine in machines)
-    return SharedProgress(min(times, default=0) if joined else 0, shared.frames, bool(shared.abort), machines)
+    return SharedProgress(
+        min(times, default=0) if joined else 0, shared.frames, bool(shared.abort), machines, _member(shared.fabric)
+    )
+
+
+def _member(member: _Member) -> MemberProgress:
+    return MemberProgress(
+        member.own_ns,
+        member.gates,
+        bool(member.waiting) and not member.go,
+        bool(member.finished),
+        bool(member.joined),
+    )

@@ -25,8 +25,9 @@ def virtual_signs(shm: Path, files: Sequence[GuestFiles]) -> SignsReader:
         pairs = list(zip(files, progress.machines, strict=False))
         late = tuple(file.machine for file, machine in pairs if not machine.joined)
         running = tuple(file.machine for file, machine in pairs if not machine.waits and not machine.finished)
+        fabric = () if progress.fabric.waits else (FABRIC,)
         times = tuple(machine.own_ns for machine in progress.machines)
-        return Signs((*seen, *times, progress.frames), late or running or (FABRIC,), progress.virtual_ns)
+        return Signs((*seen, *times, progress.frames), late or running or fabric, progress.virtual_ns)
 
     return read
 

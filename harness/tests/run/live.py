@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Real runs, made by the command line in a process of its own, to be hurt; and the proof that nothing is left."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sundial.machines import reaper
+from sundial.machines.waiting import wait_until
+from sundial.run.places import Places
+
+HARNESS = Path(__file__).parents[2]
+START_S = 120.0
+END_S = 30.0
+"""What the user is promised: a fault ends the run within this time."""
+
+SCENARIO = """\
+description: long enough to be hurt in the middle
+topology: two-hosts-10base-t
+seed: 5
+deadline: {deadline}
+linger: 50 ms
+workloads:
+  - app: sunrpc
+    clients: [client]
+    server: server
+    transports: [udp]
+    procedures: [echo]
+    sizes: ["{sizes}"]
+    calls: {calls}
+"""
+
+WITH_FILES = """
+import json, sys
+from sundial.plan import build
+extra = json.loads(sys.argv.pop(1))
+original = build.build_jobs
+def build_jobs(experiment):
+    jobs = original(experiment)
+    for machine, files in extra.items():
+        jobs[machine] = {**jobs[machine], "files": files}
+    return jobs
+build.build_jobs = build_jobs
+from sundial.cli.main import main
+main()
+"""
+
+
+def require_guests() -> None:
+    """Skip, naming what is missing."""
+    places = Places()
+    for path in (places.plugin, places.fabric, places.checkout / "images" / "out" / "linux" / "manifest.json"):
+        if not path.is_file():
+            pytest.skip(f"{path.relative_to(places.checkout)} is not built")
+    if shutil.which("qemu-system-x86_64") is None:
+        pytest.skip("qemu-system-x86_64 is not installed")
+
+
+def write_scenario(folder: Path, sizes: str = "0:8192:16", calls: int = 50, deadline: str = "10 min") -> Path:
+    path = folder / "hurt.yaml"
+    path.write_text(SCENARIO.format(sizes=sizes, calls=calls, deadline=deadline))
+    return path
+
+
+class LiveRun:
+    """One `sundial run`. `files` are put into guests before anything else: by machine, path to content."""
+
+    def __init__(
+        self,
+        scenario: Path,
+        out: Path | None,
+        *options: str,
+        files: dict[str, dict[str, str]] | None = None,
+        runtime: Path | None = None,
+    ) -> None:
+        self.out = out
+        argv = [sys.executable, "-m", "sundial.cli"]
+        if files is not None:
+            argv = [sys.executable, "-c", WITH_FILES, json.dumps(files)]
+        argv += ["run", str(scenario), *options, *(() if out is None else ("--out", str(out)))]
+        self.process = subprocess.Popen(
+            argv,
+            cwd=HARNESS,
+            env={**os.environ, "PYTHONPATH": str(HARNESS), "NO_COLOR": "1"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    @property
+    def partial(self) -> Path:
+        assert self.out is not None
+        return self.out.with_name(f".{self.out.name}.partial")
+
+    def wait_batches(self, number: int = 1) -> None:
+        """Until the client has written so many batches of samples."""
+        samples = self.partial / "nodes" / "client" / "samples.jsonl"
+
+        def written() -> bool:
+            if self.process.poll() is not None:
+                raise AssertionError(f"the run has ended: {self.said()}")
+            return samples.is_file() and samples.read_bytes().count(b'"type":"batch"') >= number
+
+        wait_until(written, seconds=START_S, what="the first samples")
+        self.remember()
+
+    def remember(self) -> None:
+        """Learn what would have to be gone: the token, the runtime folder, the shared memory."""
+        domain = (self.partial / "nodes" / "client" / "domain.xml").read_text()
+        self.token = re.findall(r"<name>(sundial-[0-9a-f]{12})-", domain)[0]
+        self.runtime = Path(re.findall(r"(/[^,\s]*)/\d+/job-client", domain)[0])
+        self.shm = [Path(path) for path in re.findall(r"shm=([^,\"]+)", domain)]
+
+    def pid_of(self, part: str) -> int:
+        """The one process of this run with `part` in its command line."""
+        (pid,) = [pid for pid in reaper.processes_of(self.token) if part.encode() in reaper.command_line(pid)]
+        return pid
+
+    def kill(self, part: str, number: signal.Signals = signal.SIGKILL) -> None:
+        os.kill(self.pid_of(part), number)
+
+    def said(self) -> str:
+        assert self.process.stdout is not None
+        return self.process.stdout.read()
+
+    def end(self, seconds: float = END_S) -> tuple[int, str]:
+        """Its exit status and all it said. A run that does not end in time is ended, and the test has failed."""
+        try:
+            output, _ = self.process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.communicate()
+            raise AssertionError(f"not ended within {seconds:g} s") from None
+        return self.process.returncode, output
+
+    def leftovers(self) -> Sequence[object]:
+        """What is left of it and should not be."""
+        folders: list[Path] = [] if self.out is None else [self.partial]
+        paths = [path for path in (self.runtime, *self.shm, *folders) if path.exists()]
+        return [*paths, *(reaper.command_line(pid) for pid in reaper.processes_of(self.token))]
+
+    def record(self) -> dict[str, Any]:
+        assert self.out is not None
+        found = json.loads((self.out / "run.json").read_text())
+        assert isinstance(found, dict)
+        return found
+
+    def kept_batches(self) -> int:
+        assert self.out is not None
+        return (self.out / "nodes" / "client" / "samples.jsonl").read_bytes().count(b'"type":"batch"')

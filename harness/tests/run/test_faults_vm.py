@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What can go wrong with real guests: named, in time, with what was finished kept, and with nothing left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sundial.machines.waiting import wait_until
+from tests.run.live import END_S, LiveRun, require_guests, write_scenario
+
+pytestmark = [pytest.mark.vm, pytest.mark.timeout(400)]
+
+
+@pytest.fixture(autouse=True)
+def guests() -> None:
+    require_guests()
+
+
+@pytest.fixture(params=["virtual", "real"])
+def clock(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def assert_failed(run: LiveRun, *words: str, batches: int = 1) -> None:
+    status, output = run.end()
+    assert status == 4, output
+    for word in words:
+        assert word in output
+    assert run.leftovers() == []
+    record = run.record()
+    assert record["status"] == "failed"
+    assert words[0] in record["error"]["message"]
+    assert run.kept_batches() >= batches
+
+
+def test_a_guest_killed(tmp_path: Path, clock: str) -> None:
+    run = LiveRun(write_scenario(tmp_path), tmp_path / "run", "--clock", clock)
+    run.wait_batches(3)
+    run.kill(f"guest={run.token}-server,")
+    assert_failed(run, "server: the machine ended before the run did: killed by SIGKILL", batches=3)
+
+
+def test_a_kernel_panic(tmp_path: Path, clock: str) -> None:
+    # Written before the runner does anything else; the guest's own `panic` command, so to speak.
+    files = {"server": {"/proc/sysrq-trigger": "c"}}
+    run = LiveRun(write_scenario(tmp_path), tmp_path / "run", "--clock", clock, files=files)
+    wait_until(lambda: (run.partial / "nodes" / "client" / "domain.xml").is_file(), seconds=120, what="the machines")
+    run.remember()
+    status, output = run.end()
+    assert status == 4, output
+    assert "server: its kernel gave up: Kernel panic - not syncing" in output
+    assert "last lines of the console" in output
+    assert "sysrq" in output
+    assert run.leftovers() == []
+    assert run.record()["status"] == "failed"
+
+
+def test_a_server_application_that_crashes_in_the_middle(tmp_path: Path, clock: str) -> None:
+    server = "#!/bin/sh\necho ready\nbusybox sleep 2\nkill -SEGV $$\n"
+    files = {"server": {"/usr/lib/sundial/echo-server": server}}
+    run = LiveRun(write_scenario(tmp_path), tmp_path / "run", "--clock", clock, files=files)
+    wait_until(lambda: (run.partial / "nodes" / "client" / "domain.xml").is_file(), seconds=120, what="the machines")
+    run.remember()
+    status, output = run.end(60)
+    assert status == 4, output
+    assert "server: " in output
+    assert "echo-server" in output
+    assert run.leftovers() == []
+    record = run.record()
+    assert record["status"] == "failed"
+    assert record["error"]["machine"] == "server"
+
+
+def test_the_fabric_killed(tmp_path: Path, clock: str) -> None:
+    run = LiveRun(write_scenario(tmp_path), tmp_path / "run", "--clock", clock)
+    run.wait_batches(2)
+    run.kill("sundial-fabric")
+    assert_failed(run, "fabric: was killed by SIGKILL", batches=2)
+
+
+def test_a_guest_that_stands_still_is_found_and_named(tmp_path: Path) -> None:
+    run = LiveRun(write_scenario(tmp_path), tmp_path / "run")
+    run.wait_batches(2)
+    run.kill(f"guest={run.token}-server,", signal.SIGSTOP)
+    assert_failed(run, "server: hung: nothing has moved", batches=2)
+
+
+def test_the_harness_killed(tmp_path: Path, clock: str) -> None:
+    run = LiveRun(write_scenario(tmp_path), tmp_path / "run", "--clock", clock)
+    run.wait_batches(2)
+    run.process.kill()
+    run.end()
+    wait_until(lambda: (tmp_path / "run").is_dir() and not run.leftovers(), seconds=END_S, what="the guard's work")
+    assert run.record()["status"] == "interrupted"
+    assert run.kept_batches() >= 2
+
+
+def test_interrupted_once(tmp_path: Path, clock: str) -> None:
+    run = LiveRun(write_scenario(tmp_path), tmp_path / "run", "--clock", clock)
+    run.wait_batches(2)
+    run.process.send_signal(signal.SIGINT)
+    status, output = run.end()
+    assert status == 130, output
+    assert run.leftovers() == []
+    assert run.record()["status"] == "interrupted"
+    assert run.kept_batches() >= 2
+    assert (tmp_path / "run" / "wire" / "counters.json").is_file()
+
+
+def test_interrupted_twice(tmp_path: Path) -> None:
+    run = LiveRun(write_scenario(tmp_path), tmp_path / "run")
+    run.wait_batches(2)
+    run.process.send_signal(signal.SIGINT)
+    run.process.send_signal(signal.SIGINT)
+    status, output = run.end()
+    assert status == 130, output
+    assert run.leftovers() == []
+    assert run.record()["status"] == "interrupted"
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 3 MiB, where one may mount."""
+    place = tmp_path / "small"
+    place.mkdir()
+    mount = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=3m", "sundial-test", str(place)], capture_output=True, check=False
+    )
+    if mount.returncode != 0:
+        pytest.skip("mounting a small tmpfs needs root")
+    yield place
+    subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+def test_a_full_disk(tmp_path: Path, small_disk: Path, clock: str) -> None:
+    run = LiveRun(write_scenario(tmp_path), small_disk / "run", "--clock", clock)
+    run.wait_batches(2)
+    status, output = run.end(120)
+    assert status == 4, output
+    assert "disk is full" in output
+    assert run.leftovers() == []
+    assert run.record()["status"] == "failed"
+    assert run.kept_batches() >= 2
+
+
+def test_libvirt_that_does_not_answer(tmp_path: Path) -> None:
+    path = tmp_path / "libvirt-sock"
+    with socket.socket(socket.AF_UNIX) as mute:
+        mute.bind(str(path))
+        mute.listen(5)
+        before = time.monotonic()
+        uri = f"qemu+unix:///session?socket={path}"
+        run = LiveRun(write_scenario(tmp_path), tmp_path / "run", "--connect", uri)
+        status, output = run.end()
+    assert status == 4, output
+    assert "libvirt does not answer" in output
+    assert time.monotonic() - before < END_S
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_deadline(tmp_path: Path) -> None:
+    run = LiveRun(write_scenario(tmp_path, deadline="2 s"), tmp_path / "run")
+    run.wait_batches(1)
+    assert_failed(run, "the deadline of 2 s passed; still waiting for client")
+
+
+def test_two_runs_at_once_in_one_checkout(tmp_path: Path) -> None:
+    scenario = write_scenario(tmp_path, sizes="0:64:16", calls=20)
+    one, two = (LiveRun(scenario, tmp_path / name) for name in ("one", "two"))
+    for run in (one, two):
+        run.wait_batches(1)
+    assert one.token != two.token
+    assert one.runtime != two.runtime
+    for run in (one, two):
+        status, output = run.end(120)
+        assert status in (0, 1), output
+        assert run.leftovers() == []
+        assert run.record()["status"] == "complete"
+    # Neither saw anything of the other: the wires are the same to the byte.
+    assert one.record()["captures"] == two.record()["captures"]
+
+
+def test_another_run_is_not_disturbed_by_one_that_dies(tmp_path: Path) -> None:
+    doomed = LiveRun(write_scenario(tmp_path), tmp_path / "doomed")
+    doomed.wait_batches(1)
+    other = LiveRun(write_scenario(tmp_path, sizes="0:64:16", calls=20), tmp_path / "other")
+    other.wait_batches(1)
+    os.kill(doomed.process.pid, signal.SIGKILL)
+    status, output = other.end(120)
+    assert status in (0, 1), output
+    assert other.record()["status"] == "complete"
+    doomed.end()
+    wait_until(lambda: not doomed.leftovers(), seconds=END_S, what="the guard's work")
