@@ -62,9 +62,9 @@ _TEXT = (
     ("record_lengths", "rpc.fraglen"),
     ("record_lasts", "rpc.lastfrag"),
     ("comment", "frame.comment"),
+    ("udp_head", "udp.payload"),
 )
 _EPOCH = "frame.time_epoch"
-_HEAD = "udp.payload"
 
 FRAME_COLUMNS: dict[str, type[pl.DataType]] = {
     "capture": pl.String,
@@ -106,17 +106,17 @@ FRAME_COLUMNS: dict[str, type[pl.DataType]] = {
 
 `source_port` and `target_port` are null in fragments after the first. `rpc_xid` and `rpc_type` (0 call, 1 reply) are
 those of the first message in a frame; `rpc_xids`, `record_lengths` and `record_lasts` list all, with commas between.
-`udp_head` is the beginning of the UDP payload in hexadecimal.
+`udp_head` is the beginning of the UDP payload in hexadecimal (tshark does not dissect an RPC reply whose call it has not
+seen).
 """
 
 
 @dataclass(frozen=True)
 class Decode:
-    """Ports (of servers) that carry Sun RPC, and whether the beginning of UDP payloads is wanted."""
+    """Ports (of servers) that carry Sun RPC."""
 
     rpc_udp: tuple[int, ...] = ()
     rpc_tcp: tuple[int, ...] = ()
-    udp_heads: bool = False
 
     def options(self) -> list[str]:
         """tshark's options, each `-x value`."""
@@ -150,8 +150,7 @@ def read_frames(files: Iterable[tuple[Path, str]], decode: Decode, epoch_ns: int
 
 
 def _interface(capture: Capture, name: str, interface: Interface, decode: Decode, epoch_ns: int) -> pl.DataFrame:
-    fields = [_EPOCH, *(field for _, field in _UNSIGNED), *(field for _, field in _TEXT)]
-    fields += [_HEAD] if decode.udp_heads else []
+    fields = [_EPOCH, *(field for _, field in (*_UNSIGNED, *_TEXT))]
     with tempfile.TemporaryDirectory(prefix="sundial-frames-") as directory:
         split = Path(directory) / "interface"
         capture.write(interface, split, SNAP)
@@ -161,9 +160,6 @@ def _interface(capture: Capture, name: str, interface: Interface, decode: Decode
         what = f"tshark read {text.height} of {len(blocks)} frames"
         raise BadInput(what, file=str(capture.path), allowed="a capture that tshark can read")
     table = text.lazy().rename({_EPOCH: "epoch", **{f: c for c, f in (*_UNSIGNED, *_TEXT)}})
-    table = (
-        table.rename({_HEAD: "udp_head"}) if decode.udp_heads else table.with_columns(udp_head=pl.lit(None, pl.String))
-    )
     numbers = {column: _first(column).pipe(_number) for column, _ in _UNSIGNED}
     return (
         table.with_columns(

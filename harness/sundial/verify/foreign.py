@@ -25,11 +25,10 @@ from sundial.verify.findings import FINDING
 from sundial.verify.legs import LEG_SCHEMA, leg_row
 from sundial.verify.records import Stream, payloads, walk
 from sundial.verify.result import Verification, groups_json, problems_json
-from sundial.verify.udp import RAW_MAGIC
+from sundial.verify.udp import RAW_MAGIC, call_key
 
 PROTOCOLS = ("sunrpc-udp", "sunrpc-tcp", "raw-udp", "raw-tcp")
 _RAW_HEADER = 16
-_UNKEYED = 8
 
 CALLS: dict[str, pl.DataType | type[pl.DataType]] = {
     "flow": pl.UInt32,
@@ -62,12 +61,8 @@ def verify_pcap(
     name = file.name
     files: Files = [(file, name)]
     ports = (port,) if port is not None else ()
-    rpc = application == "sunrpc"
-    decode = Decode(
-        ports if rpc and transport == "udp" else (),
-        ports if rpc and transport == "tcp" else (),
-        udp_heads=protocol == "raw-udp",
-    )
+    rpc = ports if application == "sunrpc" else ()
+    decode = Decode(rpc if transport == "udp" else (), rpc if transport == "tcp" else ())
     frames = read_frames(files, decode, 0)
     port = port if port is not None else _find_port(file, frames, application, transport)
     table = _flows(frames, application, transport, port)
@@ -132,11 +127,7 @@ def _udp_calls(frames: pl.DataFrame, table: pl.DataFrame, application: str) -> p
     """Requests with a new xid (or the same and another length) are calls; the first reply gives the reply's length."""
     heads = frames.filter(pl.col("view") == "sent", pl.col("udp_length").is_not_null(), pl.col("fragment_offset") == 0)
     message = pl.col("udp_length").cast(pl.Int64) - 8
-    if application == "sunrpc":
-        heads = heads.filter(pl.col("rpc_xid").is_not_null()).with_columns(key=pl.col("rpc_xid").cast(pl.Int64))
-    else:
-        sequence = pl.col("udp_head").str.slice(8, 8).str.to_integer(base=16, strict=False)
-        heads = heads.with_columns(key=pl.when(message >= _UNKEYED).then(sequence))
+    heads = heads.with_columns(key=call_key(table)).filter((application == "raw") | pl.col("key").is_not_null())
     heads = heads.with_columns(message=message).sort("time_ns", "row")
     asks, answers = heads.filter(~pl.col("reply")), heads.filter("reply")
     # Raw payloads without a sequence number: each is a call of its own.

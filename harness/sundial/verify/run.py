@@ -60,7 +60,7 @@ def _decode(calls: RunCalls) -> Decode:
         these = calls.flows.filter(pl.col("protocol") == protocol, pl.col("transport") == transport)
         return tuple(these["server_port"].unique().sort())
 
-    return Decode(ports("sunrpc", "udp"), ports("sunrpc", "tcp"), udp_heads=bool(ports("raw", "udp")))
+    return Decode(ports("sunrpc", "udp"), ports("sunrpc", "tcp"))
 
 
 def _addresses(run: RunDirectory, frames: pl.DataFrame) -> pl.DataFrame:

@@ -24,7 +24,7 @@ def attribute_udp(frames: pl.DataFrame, calls: pl.DataFrame, flows: pl.DataFrame
     udp = frames.filter(pl.col("protocol") == UDP).with_columns(
         data=(pl.col("ip_length") - pl.col("ip_header")).cast(pl.Int64)
     )
-    heads = udp.filter(pl.col("flow").is_not_null(), pl.col("fragment_offset") == 0).with_columns(key=_key(flows))
+    heads = udp.filter(pl.col("flow").is_not_null(), pl.col("fragment_offset") == 0).with_columns(key=call_key(flows))
     keyed = nearest_call(
         heads.filter(pl.col("key").is_not_null()),
         calls.filter(pl.col("key").is_not_null()),
@@ -57,12 +57,20 @@ def attribute_udp(frames: pl.DataFrame, calls: pl.DataFrame, flows: pl.DataFrame
     return pl.concat([matched, tails.select(matched.columns)]).sort("row")
 
 
-def _key(flows: pl.DataFrame) -> pl.Expr:
-    """xid of Sun RPC, sequence number of raw payloads that have one."""
+def call_key(flows: pl.DataFrame) -> pl.Expr:
+    """xid of Sun RPC, sequence number of raw payloads that have one.
+
+    tshark does not dissect a reply whose call it has not seen, as on a fate interface; the xid is the first word of the
+    message, the type (0 call, 1 reply) the second (RFC 5531 section 9).
+    """
+    head = pl.col("udp_head")
     raw = flows.filter(pl.col("protocol") == "raw")["flow"].implode()
-    numbered = pl.col("udp_head").str.starts_with(RAW_MAGIC) & (pl.col("udp_head").str.len_chars() >= 16)
-    sequence = pl.when(numbered).then(pl.col("udp_head").str.slice(8, 8)).str.to_integer(base=16, strict=False)
-    return pl.when(pl.col("flow").is_in(raw)).then(sequence).otherwise(pl.col("rpc_xid").cast(pl.Int64))
+    numbered = head.str.starts_with(RAW_MAGIC) & (head.str.len_chars() >= 16)
+    sequence = pl.when(numbered).then(head.str.slice(8, 8)).str.to_integer(base=16, strict=False)
+    message = head.str.contains(r"^.{8}0000000[01]")
+    xid = pl.when(message).then(head.str.slice(0, 8)).str.to_integer(base=16, strict=False)
+    seen = pl.coalesce(pl.col("rpc_xid").cast(pl.Int64), xid)
+    return pl.when(pl.col("flow").is_in(raw)).then(sequence).otherwise(seen)
 
 
 def datagrams(frames: pl.DataFrame) -> pl.DataFrame:

@@ -83,7 +83,9 @@ class Record:
 def capture(names: list[str], records: list[Record]) -> bytes:
     parts = [block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1))]
     for name in names:
-        parts.append(block(1, struct.pack("<HHI", 1, 0, 0) + option(2, name.encode()) + option(9, b"\x09") + option(0, b"")))
+        parts.append(
+            block(1, struct.pack("<HHI", 1, 0, 0) + option(2, name.encode()) + option(9, b"\x09") + option(0, b""))
+        )
     ordered = sorted(range(len(records)), key=lambda place: (records[place].at, place))
     return b"".join(parts + [records[place].block() for place in ordered])
 
@@ -129,7 +131,9 @@ class Bed:
         self.lines.append(json.dumps(head))
         self.calls = 0
 
-    def sample(self, start: int, xid: int | None, ok: bool = True, retransmits: int = 0, error: str | None = None) -> None:
+    def sample(
+        self, start: int, xid: int | None, ok: bool = True, retransmits: int = 0, error: str | None = None
+    ) -> None:
         self.lines.append(json.dumps([self.calls, start, self.now, int(ok), retransmits, xid, error]))
         self.calls += 1
 
@@ -153,7 +157,9 @@ class Bed:
         wire.mkdir(parents=True)
         node.mkdir(parents=True)
         (wire / "lan.pcapng").write_bytes(capture(["client:eth0", "server:eth0", "lan:fate"], self.records))
-        (node / "samples.jsonl").write_text("\n".join(['{"type":"hello"}', *self.lines, '{"type":"done","status":0}', ""]))
+        (node / "samples.jsonl").write_text(
+            "\n".join(['{"type":"hello"}', *self.lines, '{"type":"done","status":0}', ""])
+        )
         (node / "job.json").write_text(json.dumps({"steps": [{"app": "echo-client", "options": self.options}]}))
         nodes = {
             name: {
