@@ -351,7 +351,7 @@ impl Hub {
             let void = match *event {
                 Event::TransmissionEnd { port, id, bits } => {
                     let sending = &self.stations[port].sending;
-                    !sending.as_ref().is_some_and(|s| (s.id, s.bits) == (id, bits))
+                    sending.as_ref().is_none_or(|s| (s.id, s.bits) != (id, bits))
                 }
                 Event::GapEnd { port, gap } => {
                     let station = &self.stations[port];

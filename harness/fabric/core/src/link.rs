@@ -22,7 +22,7 @@ pub struct LinkParameters {
     /// From one end to the other.
     pub propagation: Span,
     /// By sending port; checked ones.
-    pub impairments: [Option<Impairments>; 2],
+    pub impairments: [Option<Box<Impairments>>; 2],
 }
 
 /// Two adapters and a wire.
@@ -60,7 +60,7 @@ impl Link {
         let LinkParameters { rate_bps, propagation, impairments } = parameters;
         let mut port = 0;
         let ways = impairments.map(|impairments| {
-            let netem = impairments.map(|settings| Netem::new(common, port, settings));
+            let netem = impairments.map(|settings| Netem::new(common, port, *settings));
             port += 1;
             Way::new(rate_bps, netem)
         });

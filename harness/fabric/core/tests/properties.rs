@@ -91,7 +91,7 @@ fn assert_records(trace: &Trace) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn a_link_keeps_its_promises_and_loses_nothing_unseen((model, inputs) in with_inputs(link(), 60)) {
@@ -271,6 +271,31 @@ fn a_saturated_hub_shares_its_time_fairly_in_the_long_run() {
         let used = sum * (wire_bits(1000) + GAP_BITS) as f64 / 10e6 / 60.0;
         assert!((0.9..=1.0).contains(&used), "{shares:?}: {used}");
     }
+}
+
+#[test]
+fn promises_hold_under_saturation_and_when_frames_are_given_up() {
+    let stations = 12;
+    let model = Model::Hub(HubParameters {
+        rate_bps: 10_000_000,
+        cable_delay: vec![Span::from_ns(2_000); stations],
+        repeater_delay: Span::from_ns(800),
+    });
+    // Long and short in turn: what takes the place of a frame that is given up may be much shorter.
+    let inputs: Vec<Input> = (0..stations * 40)
+        .map(|number| {
+            let port = number % stations;
+            let bytes = if number / stations % 2 == 0 { 1514 } else { 60 };
+            Input { at: Time::ZERO, port, frame: frame(number, port as u8, 255, bytes) }
+        })
+        .collect();
+    let given_up: u64 = (0..8)
+        .map(|seed| {
+            let trace = run(&mut *model.build_with_ring(seed, 40), &inputs);
+            trace.counters.ports.iter().map(|port| port.excessive_collisions).sum::<u64>()
+        })
+        .sum();
+    assert!(given_up > 8, "{given_up}");
 }
 
 #[test]

@@ -111,3 +111,6 @@ impl Wires {
             .map_err(|source| CaptureError { path: self.counters, source })
     }
 }
+
+#[cfg(test)]
+mod tests;

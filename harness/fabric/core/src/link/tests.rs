@@ -14,7 +14,7 @@ fn link(rate_bps: u64, impairments: Impairments) -> Link {
     let propagation = Span::from_ns(1_000);
     Link::new(
         &common,
-        LinkParameters { rate_bps, propagation, impairments: [Some(impairments), None] },
+        LinkParameters { rate_bps, propagation, impairments: [Some(Box::new(impairments)), None] },
     )
 }
 

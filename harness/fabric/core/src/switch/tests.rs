@@ -148,3 +148,21 @@ fn deliveries_are_announced_before_the_frame_is_in() {
     assert_eq!(switch.earliest_delivery(1), Some(at(246_260)));
     assert_eq!(switch.earliest_delivery(0), None);
 }
+
+#[test]
+fn a_lower_port_goes_first_though_its_frame_was_handed_in_last() {
+    let mut switch = switch(3, |_| {});
+    switch.handle_frame(at(0), 2, frame(3, 9, 60));
+    deliveries(&mut switch);
+    switch.handle_frame(at(1_000_000), 1, frame(1, 3, 1514));
+    // 122.08 - 5.76 us later, so that both are received at 1122.13 us.
+    let last = at(1_116_320);
+    while let Some(time) = switch.poll_timeout().filter(|&time| time <= last) {
+        switch.handle_timeout(time);
+    }
+    switch.handle_frame(last, 0, frame(0, 3, 60));
+    // The short one is sent from 1124.13 us on, the long one after it and the gap.
+    let short = 1_124_130 + 5_760;
+    let long = short + 960 + 122_080;
+    assert_eq!(deliveries(&mut switch), [(at(short + 50), 2), (at(long + 50), 2)]);
+}

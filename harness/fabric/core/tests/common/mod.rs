@@ -301,7 +301,11 @@ pub fn link() -> impl Strategy<Value = Model> {
     let ends = (prop::option::of(impairments()), prop::option::of(impairments()));
     (rate(), 0..1_000_000_u64, ends).prop_map(|(rate_bps, propagation_ns, (a, b))| {
         let propagation = Span::from_ns(propagation_ns);
-        Model::Link(LinkParameters { rate_bps, propagation, impairments: [a, b] })
+        Model::Link(LinkParameters {
+            rate_bps,
+            propagation,
+            impairments: [a.map(Box::new), b.map(Box::new)],
+        })
     })
 }
 

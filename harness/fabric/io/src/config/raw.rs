@@ -359,7 +359,7 @@ impl Segment {
                 field: format!("{at}.{}", error.field),
                 message: error.message,
             })?;
-            *slot = Some(settings.clone());
+            *slot = Some(Box::new(settings.clone()));
         }
         let propagation = Span::from_ns(propagation_ns);
         Ok(Model::Link(LinkParameters { rate_bps, propagation, impairments }))
