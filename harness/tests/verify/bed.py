@@ -176,3 +176,59 @@ class Bed:
         }  # fmt: skip
         (self.directory / "run.json").write_text(json.dumps(document))
         return self.directory
+
+
+SYN, ACK, FIN, PUSH = 0x02, 0x10, 0x01, 0x08
+
+
+@dataclass
+class Stream:
+    """One TCP connection of a bed: every segment is a frame of its own, cut where the caller says."""
+
+    bed: Bed
+    client_port: int
+    port: int
+    isn: dict[str, int]
+    mss: int = 1460
+    timestamps: bool = True
+    sent: dict[str, int] = field(default_factory=lambda: {CLIENT: 0, SERVER: 0})
+    lost: tuple[int, ...] = ()
+
+    def frame(self, source: str, flags: int, pos: int, data: bytes = b"", syn: bool = False) -> bytes:
+        target = SERVER if source == CLIENT else CLIENT
+        ports = (self.client_port, self.port) if source == CLIENT else (self.port, self.client_port)
+        options = struct.pack(">BBH", 2, 4, self.mss) if syn else b""
+        if self.timestamps:
+            options += struct.pack(">BBBBII", 1, 1, 8, 10, 1, 1)
+        seq = (self.isn[source] + 1 + pos) % 2**32
+        ack = (self.isn[target] + 1 + self.sent[target]) % 2**32 if flags & ACK else 0
+        head = struct.pack(">HHIIBBHHH", *ports, seq, ack, (20 + len(options)) // 4 << 4, flags, 65535, 0, 0)
+        return ip_packet(source, target, 6, head + options + data, 9, 0, False)
+
+    def open(self) -> None:
+        self.bed.send(CLIENT, [self.frame(CLIENT, SYN, -1, syn=True)])
+        self.bed.send(SERVER, [self.frame(SERVER, SYN | ACK, -1, syn=True)])
+        self.bed.send(CLIENT, [self.frame(CLIENT, ACK, 0)])
+
+    def close(self) -> None:
+        self.bed.send(CLIENT, [self.frame(CLIENT, FIN | ACK, self.sent[CLIENT])])
+        self.bed.send(SERVER, [self.frame(SERVER, FIN | ACK, self.sent[SERVER])])
+
+    def write(self, source: str, data: bytes, cuts: list[int], lose: tuple[int, ...] = ()) -> None:
+        """Send `data` in segments of the sizes `cuts`; lost ones are sent again afterwards."""
+        begin, frames = 0, []
+        for size in cuts:
+            frames.append(self.frame(source, ACK | PUSH, self.sent[source] + begin, data[begin : begin + size]))
+            begin += size
+        assert begin == len(data)
+        self.bed.send(source, frames, lose=lose)
+        self.bed.send(source, [frames[place] for place in lose])
+        self.sent[source] += len(data)
+
+    def call(self, size: int, xid: int, cuts: list[int], back: list[int], **loss: tuple[int, ...]) -> None:
+        """One Sun RPC echo in one record each way, and its sample."""
+        start = self.bed.now - 1
+        for source, message, pieces in ((CLIENT, rpc_call(xid, size), cuts), (SERVER, rpc_reply(xid, size), back)):
+            mark = struct.pack(">I", 0x80000000 | len(message))
+            self.write(source, mark + message, pieces, loss.get("request" if source == CLIENT else "reply", ()))
+        self.bed.sample(start, xid)

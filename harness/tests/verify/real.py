@@ -7,7 +7,7 @@ import json
 import struct
 from pathlib import Path
 
-from bed import CLIENT, IN, MAC, OUT, SERVER, Record, capture
+from tests.verify.bed import CLIENT, IN, MAC, OUT, SERVER, Record, capture
 
 GOLDEN = Path(__file__).parent / "golden"
 

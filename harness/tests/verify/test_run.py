@@ -12,10 +12,10 @@ from typing import Any
 
 import polars as pl
 import pytest
-from bed import CLIENT, RAW_PORT, RPC_PORT, SERVER, Bed, Record, raw_payload, rpc_call, rpc_reply
 
 from sundial.errors import BadInput
 from sundial.verify import Verification, verify_run
+from tests.verify.bed import CLIENT, RAW_PORT, RPC_PORT, SERVER, Bed, Record, raw_payload, rpc_call, rpc_reply
 
 Damage = Callable[[list[Record]], None]
 

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TCP: segments, positions, retransmissions, record marks, on connections made by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sundial.verify import Verification, verify_run
+from tests.verify.bed import CLIENT, RPC_PORT, SERVER, Bed, Stream
+
+
+def connection(directory: Path, size: int, isn: int = 1000, port: int = 800, **more: object) -> Stream:
+    bed = Bed(directory / "run")
+    stream = Stream(bed, port, RPC_PORT, {CLIENT: isn, SERVER: isn ^ 0x5A5A}, **more)
+    stream.open()
+    bed.batch("echo-client", "tcp", size, RPC_PORT, port)
+    return stream
+
+
+def verify(stream: Stream) -> Verification:
+    stream.close()
+    return verify_run(stream.bed.write())
+
+
+# 4000 bytes: 4 + 44 + 4000 = 4048 = 2 * 1448 + 1152, and 4 + 28 + 4000 = 4032 = 2 * 1448 + 1136.
+CALL, REPLY = [1448, 1448, 1152], [1448, 1448, 1136]
+
+
+@pytest.mark.parametrize("isn", [1000, 2**32 - 3000])
+def test_segments_of_several_calls_on_one_connection(tmp_path: Path, isn: int) -> None:
+    stream = connection(tmp_path, 4000, isn)
+    for xid in range(5):
+        stream.call(4000, xid, CALL, REPLY)
+    result = verify(stream)
+    assert result.problems == []
+    assert (result.calls, result.packets) == (5, 30)
+    assert result.classified["tcp_handshake"] == 6
+    assert result.classified["tcp_fin"] == 4
+
+
+def test_without_timestamps_segments_are_longer(tmp_path: Path) -> None:
+    stream = connection(tmp_path, 4000, timestamps=False)
+    stream.call(4000, 1, [1460, 1460, 1128], [1460, 1460, 1112])
+    assert verify(stream).problems == []
+
+
+def test_the_peers_mss_limits_segments(tmp_path: Path) -> None:
+    stream = connection(tmp_path, 1000, mss=512)
+    stream.call(1000, 1, [500, 500, 48], [500, 500, 32])
+    assert verify(stream).problems == []
+
+
+def test_another_division_is_a_mismatch(tmp_path: Path) -> None:
+    stream = connection(tmp_path, 4000)
+    stream.call(4000, 1, CALL, REPLY)
+    stream.call(4000, 2, [1448, 1152, 1448], REPLY)
+    result = verify(stream)
+    assert [(p["field"], p["expected"], p["seen"], p["call"]["xid"]) for p in result.problems] == [
+        ("request.segments", "1448,1448,1152", "1448,1152,1448", 2)
+    ]
+    # Frames are numbered in time: 3 of the handshake twice, then 6 segments of the first call, each seen twice.
+    assert result.problems[0]["frames"][0] == 6 + 12 + 1
+
+
+def test_retransmissions_are_counted_apart(tmp_path: Path) -> None:
+    stream = connection(tmp_path, 4000)
+    stream.call(4000, 1, CALL, REPLY, request=(1,))
+    stream.call(4000, 2, CALL, REPLY, reply=(0, 2))
+    result = verify(stream)
+    assert result.problems == []
+    assert result.retransmissions == {"calls": 0, "replies": 0, "tcp": 3}
+
+
+def test_a_retransmission_cut_another_way_is_one_too(tmp_path: Path) -> None:
+    stream = connection(tmp_path, 4000)
+    stream.call(4000, 1, CALL, REPLY)
+    again = stream.frame(CLIENT, 0x10, 0, bytes(2896))
+    stream.bed.send(CLIENT, [again])
+    result = verify(stream)
+    assert result.retransmissions["tcp"] == 1
+
+
+@pytest.mark.parametrize("number", range(1, 7))
+def test_a_removed_segment_is_caught(tmp_path: Path, number: int) -> None:
+    stream = connection(tmp_path, 2000)
+    stream.call(2000, 1, [1448, 600], [1448, 584])
+    stream.close()
+    records = sorted(stream.bed.records, key=lambda record: record.at)
+    del records[6 + number]
+    stream.bed.records = records
+    result = verify_run(stream.bed.write())
+    assert result.verdict == "fail"
+    assert all(problem["call"]["xid"] == 1 for problem in result.problems if problem["call"])
+
+
+def test_a_removed_acknowledgement_is_caught(tmp_path: Path) -> None:
+    stream = connection(tmp_path, 16)
+    stream.call(16, 1, [64], [48])
+    del stream.bed.records[5]  # the handshake's last frame as it arrives
+    assert [problem["field"] for problem in verify(stream).problems] == ["request.received"]
+
+
+def test_a_wrong_record_mark_is_caught(tmp_path: Path) -> None:
+    stream = connection(tmp_path, 16)
+    stream.call(16, 1, [64], [48])
+    for record in stream.bed.records:
+        record.frame = record.frame.replace(b"\x80\x00\x00\x3c", b"\x80\x00\x00\x38")
+    problem = verify(stream).problems[0]
+    assert (problem["field"], problem["expected"]) == ("request.records", "60")
+
+
+def test_a_port_used_again_begins_a_new_stream(tmp_path: Path) -> None:
+    first = connection(tmp_path, 16)
+    first.call(16, 1, [64], [48])
+    first.close()
+    first.bed.now += 1_000_000
+    second = Stream(first.bed, 800, RPC_PORT, {CLIENT: 77_000_000, SERVER: 88_000_000})
+    second.open()
+    second.bed.batch("echo-client", "tcp", 4000, RPC_PORT, 800)
+    second.call(4000, 1, CALL, REPLY)
+    assert verify(second).problems == []
+
+
+def test_data_beyond_every_call_is_a_frame_without_a_call(tmp_path: Path) -> None:
+    stream = connection(tmp_path, 16)
+    stream.call(16, 1, [64], [48])
+    stream.write(CLIENT, bytes(100), [100])
+    fields = [problem["field"] for problem in verify(stream).problems]
+    assert fields == ["frame without a call"] * 2
