@@ -14,10 +14,11 @@ fail() {
     exit 3
 }
 
-# What a run needs; then what only tests need (WITH_TESTS=1).
+# What a run needs; then what only tests need (WITH_TESTS=1), and what benchmarks compare with (WITH_BENCH=1).
 packages="qemu-system-x86 libvirt-daemon libvirt-daemon-driver-qemu python3-libvirt python3-venv tshark \
 gcc libc6-dev make cpio xz-utils libtirpc-dev rpcsvc-proto libjansson-dev"
 test_packages="chromium fonts-dejavu-core poppler-utils clang"
+bench_packages="vde2"
 
 missing_packages() {
     for package in "$@"; do
@@ -65,6 +66,7 @@ python_environment() {
 
 install_packages "$packages"
 [ "${WITH_TESTS:-}" = 1 ] && install_packages "$test_packages"
+[ "${WITH_BENCH:-}" = 1 ] && install_packages "$bench_packages"
 /usr/bin/python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || fail "/usr/bin/python3 is older than 3.11"
 command -v cargo >/dev/null || fail "cargo is missing: install Rust 1.95 or newer (rustup)"
 

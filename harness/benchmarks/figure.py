@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One figure: what was measured, how often, and what it is held against."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+
+@dataclass(frozen=True)
+class Target:
+    """A promise: `below` or `at least` a value, or `exactly` it."""
+
+    sense: Literal["below", "at least", "exactly"]
+    value: float
+
+    def holds(self, measured: float) -> bool:
+        if self.sense == "below":
+            return measured < self.value
+        if self.sense == "at least":
+            return measured >= self.value
+        return measured == self.value
+
+    def __str__(self) -> str:
+        return f"{'' if self.sense == 'exactly' else self.sense + ' '}{number(self.value)}"
+
+
+@dataclass(frozen=True)
+class Peer:
+    """Another figure of the same kind, measured in the same minutes."""
+
+    name: str
+    value: float
+
+    def __str__(self) -> str:
+        return f"{self.name}: {number(self.value)}"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Values of one kind, one for each repeat. The median is what counts."""
+
+    subject: str
+    name: str
+    unit: str
+    values: tuple[float, ...]
+    against: Target | Peer | None = None
+    note: str = ""
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.values)
+
+    @property
+    def spread(self) -> tuple[float, float]:
+        """Lowest and highest."""
+        return min(self.values), max(self.values)
+
+    @property
+    def ratio(self) -> float | None:
+        """Measured by wanted; None where there is nothing to divide by."""
+        if self.against is None or self.against.value == 0:
+            return None
+        return self.median / self.against.value
+
+    @property
+    def verdict(self) -> Literal["pass", "fail"] | None:
+        """Against a target only: a peer is no promise."""
+        if not isinstance(self.against, Target):
+            return None
+        return "pass" if self.against.holds(self.median) else "fail"
+
+    def to_json(self) -> dict[str, Any]:
+        kind = None if self.against is None else type(self.against).__name__.lower()
+        return {
+            "subject": self.subject,
+            "figure": self.name,
+            "unit": self.unit,
+            "median": self.median,
+            "values": list(self.values),
+            "against": None if self.against is None else str(self.against),
+            "against_kind": kind,
+            "ratio": self.ratio,
+            "verdict": self.verdict,
+            "note": self.note,
+        }
+
+
+@dataclass(frozen=True)
+class Unmeasured:
+    """A figure that could not be measured here, and why."""
+
+    subject: str
+    name: str
+    why: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {"subject": self.subject, "figure": self.name, "unmeasured": self.why}
+
+
+Outcome = Figure | Unmeasured
+
+
+def below(value: float) -> Target:
+    return Target("below", value)
+
+
+def at_least(value: float) -> Target:
+    return Target("at least", value)
+
+
+def percentile(values: Sequence[float], percent: float) -> float:
+    """The value that `percent` of them do not exceed (nearest rank)."""
+    ordered = sorted(values)
+    rank = max(1, -(-len(ordered) * percent // 100))
+    return ordered[int(rank) - 1]
+
+
+def number(value: float) -> str:
+    """Three significant digits, thousands apart, no exponent."""
+    if value == 0:
+        return "0"
+    if abs(value) >= 1000:
+        return f"{value:,.0f}"
+    digits = 3
+    while digits < 9 and abs(value) < 10 ** (2 - digits) * 10:
+        digits += 1
+    return f"{value:.{digits}f}".rstrip("0").rstrip(".") if abs(value) < 100 else f"{value:.1f}"

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Guests in lock-step for a benchmark: put up by the same `Rig` that runs use, with stopwatches around it."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from benchmarks.context import Cannot
+from sundial.machines.hypervisor import LifecycleEvent
+from sundial.machines.images import Image, Images
+from sundial.model.experiment import Experiment
+from sundial.plan.build import Plan, plan_run
+from sundial.plan.paths import RunPaths
+from sundial.plan.request import EMBEDDED
+from sundial.run.rig import Queue, Rig
+from sundial.run.session import Session, open_session
+from sundial.run.supervisor import FabricEnded, FabricFinished, JobDone
+
+DEADLINE_S = 600.0
+LEAVE_S = 3.0
+
+SCRIPTED = "echo-server"
+"""The application whose place the busy loop takes: the job's `files` are written before services start."""
+
+BUSY_LOOP = """\
+#!/bin/sh
+echo ready
+while :; do
+    i=0
+    while [ $i -lt 2000 ]; do i=$((i + 1)); done
+    read -r up idle </proc/uptime
+    echo "mark $up"
+done
+"""
+"""Never idle; says on the console now and then how late it is there."""
+
+Job = dict[str, Any]
+Change = Callable[[Job], Job]
+
+
+@dataclass
+class Times:
+    """One run: wall seconds from its machines being started on, and the virtual time it covered."""
+
+    virtual_s: float = 0.0
+    started_s: float = 0.0
+    """Until all machines were restored or started, and paused."""
+    first_done_s: float | None = None
+    """Until the first machine said done."""
+    run_s: float = 0.0
+    """From resuming the machines to the end of the run."""
+    pss: dict[str, int] = field(default_factory=dict)
+    """Bytes of each machine's QEMU, shared pages by share, near the end."""
+    rss: dict[str, int] = field(default_factory=dict)
+
+
+def as_it_is(job: Job) -> Job:
+    return job
+
+
+def idle(job: Job) -> Job:
+    """Services are up, nobody calls."""
+    return {**job, "steps": []}
+
+
+def busy(job: Job) -> Job:
+    """One process that never sleeps."""
+    files = {f"/usr/lib/sundial/{SCRIPTED}": BUSY_LOOP}
+    return {**job, "steps": [], "files": files, "services": [{"app": SCRIPTED, "options": {}}]}
+
+
+def timed(
+    experiment: Experiment, folder: Path, change: Change = as_it_is, *, linger_s: float = 0.001, keep: bool = False
+) -> Times:
+    """Run `experiment` with its jobs changed, to `linger_s` after all that have to be are done.
+
+    Captures go to `folder`/wire and stay there where `keep` says so. Raises Cannot, RunFailed.
+    """
+    session, images = prepared(experiment)
+    plan = _plan(experiment, session, folder, change, linger_s)
+    queue: Queue = SimpleQueue()
+    rig = Rig(session, plan, images, plan.paths.sockets, _nodes(folder), queue, cold=False, interactive=False)
+    times = Times()
+    try:
+        snapshots = rig.prepare(_silent)
+        rig.start_fabric()
+        began = time.monotonic()
+        rig.start_machines(snapshots, ())
+        times.started_s = time.monotonic() - began
+        resumed = time.monotonic()
+        rig.resume()
+        _watch(rig, queue, times, began)
+        times.run_s = time.monotonic() - resumed
+    finally:
+        _leave(rig, queue)
+        rig.take_down()
+        if not keep:
+            shutil.rmtree(folder / "wire", ignore_errors=True)
+    return times
+
+
+def prepared(experiment: Experiment) -> tuple[Session, dict[str, Image]]:
+    """The session of this process, and the images that the experiment needs."""
+    session = open_session(EMBEDDED)
+    known = Images(session.places.checkout)
+    names = dict.fromkeys(node.image for node in experiment.network.nodes)
+    return session, {name: known.ensure(name, _silent) for name in names}
+
+
+def _plan(experiment: Experiment, session: Session, folder: Path, change: Change, linger_s: float) -> Plan:
+    (folder / "wire").mkdir(parents=True, exist_ok=True)
+    paths = RunPaths((folder / "wire").resolve(), session.folder(), session.shm())
+    plan = plan_run(experiment, paths)
+    jobs = {name: change(job) for name, job in plan.jobs.items()}
+    callers = tuple(name for name, job in jobs.items() if job["steps"]) or tuple(jobs)
+    fabric = {**plan.fabric, "done_machines": list(callers), "linger_ns": round(linger_s * 1e9)}
+    return replace(plan, jobs=jobs, fabric=fabric, done_machines=callers)
+
+
+def _watch(rig: Rig, queue: Queue, times: Times, began: float) -> None:
+    """Until the fabric says that the run is over."""
+    weighed = 0.0
+    while True:
+        now = time.monotonic()
+        if now - began > DEADLINE_S:
+            raise Cannot(f"the run did not end within {DEADLINE_S:g} s")
+        if now - weighed > 1.0:
+            weighed = now
+            _weigh(rig, times)
+        with contextlib.suppress(Empty):
+            event = queue.get(timeout=0.2)
+            if isinstance(event, JobDone):
+                if event.status != 0:
+                    raise Cannot(f"{event.machine} failed: {' / '.join(rig.console_tail(event.machine)[-2:])}")
+                times.first_done_s = times.first_done_s or time.monotonic() - began
+            elif isinstance(event, FabricFinished):
+                times.virtual_s = event.virtual_ns / 1e9
+                return
+            elif isinstance(event, FabricEnded):
+                raise Cannot(f"the fabric ended: {event.said}")
+            elif isinstance(event, LifecycleEvent) and (ended := rig.ended(event)) is not None:
+                raise Cannot(f"{ended.machine} ended: {ended.how}")
+
+
+def _leave(rig: Rig, queue: Queue) -> None:
+    """Machines under virtual time leave by themselves when the run is over."""
+    end = time.monotonic() + LEAVE_S
+    left = set(rig.machines)
+    while left and time.monotonic() < end:
+        with contextlib.suppress(Empty):
+            event = queue.get(timeout=0.1)
+            if isinstance(event, LifecycleEvent) and rig.ended(event) is not None:
+                left.discard(event.machine)
+
+
+def _weigh(rig: Rig, times: Times) -> None:
+    for name, machine in rig.machines.items():
+        pid = machine.pid()
+        if pid is not None:
+            with contextlib.suppress(OSError):
+                times.pss[name], times.rss[name] = weigh(pid)
+
+
+def weigh(pid: int) -> tuple[int, int]:
+    """Pss and Rss of a process, in bytes. Raises OSError."""
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    found = {line.split(":")[0]: int(line.split()[1]) * 1024 for line in lines if line.startswith(("Pss:", "Rss:"))}
+    return found["Pss"], found["Rss"]
+
+
+def _nodes(folder: Path) -> Callable[[str], Path]:
+    def node(name: str) -> Path:
+        path = folder / "nodes" / name
+        path.mkdir(parents=True, exist_ok=True)
+        return path
+
+    return node
+
+
+def _silent(text: str) -> None:
+    return

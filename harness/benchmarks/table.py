@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The one table at the end, and the same as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.figure import Figure, Outcome, Target, number
+
+MARKS = {"pass": "[green]pass[/]", "fail": "[red]FAIL[/]", None: ""}
+PLAIN_WIDTH = 150
+
+
+def print_table(outcomes: Sequence[Outcome], hosts: Sequence[str]) -> None:
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=PLAIN_WIDTH)
+    table = Table(title=None, header_style="bold", pad_edge=False)
+    for name in ("figure", "measured", "lowest to highest", "unit", "target or peer", "ratio", ""):
+        table.add_column(name, justify="right" if name in ("measured", "ratio") else "left")
+    subject = ""
+    for outcome in outcomes:
+        if outcome.subject != subject:
+            subject = outcome.subject
+            table.add_section()
+            table.add_row(f"[bold]{subject}[/]")
+        if isinstance(outcome, Figure):
+            table.add_row(*_row(outcome))
+        else:
+            table.add_row(f"  {outcome.name}", "", outcome.why, "", "", "", "[yellow]not measured[/]")
+    console.print(table)
+    for line in hosts:
+        console.print(line, highlight=False)
+    console.print(_count(outcomes), highlight=False)
+
+
+def write_json(path: Path, outcomes: Sequence[Outcome], hosts: Sequence[str], quick: bool) -> None:
+    document = {"version": 1, "hosts": list(hosts), "quick": quick, "figures": [item.to_json() for item in outcomes]}
+    path.write_text(json.dumps(document, indent=1) + "\n")
+
+
+def _row(figure: Figure) -> list[str]:
+    low, high = figure.spread
+    name = f"  {figure.name}" + (f" [dim]({figure.note})[/]" if figure.note else "")
+    against = "" if figure.against is None else str(figure.against)
+    ratio = "" if figure.ratio is None else f"{figure.ratio:.2f}"
+    spread = f"{number(low)} to {number(high)}" if len(figure.values) > 1 else "once"
+    return [name, number(figure.median), spread, figure.unit, against, ratio, MARKS[figure.verdict]]
+
+
+def _count(outcomes: Sequence[Outcome]) -> str:
+    held = [item for item in outcomes if isinstance(item, Figure) and isinstance(item.against, Target)]
+    passed = sum(item.verdict == "pass" for item in held)
+    missing = sum(not isinstance(item, Figure) for item in outcomes)
+    return f"{passed} of {len(held)} targets reached, {missing} not measured; measured are medians"

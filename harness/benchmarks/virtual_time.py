@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Wall seconds for a virtual second: guests at 125 mips, idle, calling without pause, and computing without pause.
+
+Each figure is the difference of a long and a short run, so that starting, restoring and ending cancel out; what they
+cost is told apart.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from benchmarks import free, guests
+from benchmarks.context import Context
+from benchmarks.experiments import CALL_BYTES, MIPS, Kind, echo
+from benchmarks.figure import Figure, Outcome, Peer, Target, below
+
+ECHO_TARGETS = {"10 Mbit/s": below(1.0), "100 Mbit/s": below(2.5)}
+IDLE_TARGET = below(0.1)
+UNIT = "wall s / virtual s"
+
+
+@dataclass(frozen=True)
+class Load:
+    """What the guests do, and for how long in a short and in a long run (virtual seconds, or calls)."""
+
+    name: str
+    change: guests.Change
+    short: float
+    long: float
+
+
+@dataclass(frozen=True)
+class Slope:
+    """What a difference of two runs says."""
+
+    wall_per_virtual: float
+    start_s: float
+    """Wall seconds before the first virtual one: start or restore, resume."""
+    wall_per_call: float
+
+
+def measure(context: Context) -> Iterator[Outcome]:
+    """Two guests on a hub, and what lock-step costs beside the same guests running free."""
+    subject = f"virtual time, two guests of {MIPS} mips on a hub"
+    loads = _loads(context)
+    variants: dict[str, Callable[[], Slope]] = {
+        f"{load.name}, {rate}": partial(_slope, context, load, 1, "hub", rate)
+        for rate in ECHO_TARGETS
+        for load in loads
+    }
+    running: dict[str, Callable[[], float]] = {"free": partial(free.wall_per_virtual, context)}
+    # One list of variants, so that free-running machines take their turn among the others.
+    found = context.in_turns({**variants, **running})
+    slopes = {name: [each for each in found[name] if isinstance(each, Slope)] for name in variants}
+    alone = tuple(each for each in found["free"] if isinstance(each, float))
+    for name, measured in slopes.items():
+        yield _figure(subject, name, measured, _target(name))
+    for rate in ECHO_TARGETS:
+        calls = tuple(each.wall_per_call * 1e6 for each in slopes[f"echo, {rate}"])
+        yield Figure(subject, f"a call of {CALL_BYTES} B, {rate}", "wall us", calls)
+    starts = tuple(each.start_s for each in slopes["echo, 10 Mbit/s"])
+    yield Figure(subject, "before the first virtual second", "wall s", starts, note="restore, resume, end")
+    cost = "virtual time, what lock-step costs two busy guests"
+    yield Figure(cost, "running free, no peers and no plugin", UNIT, alone)
+    base = Peer("running free", Figure("", "", "", alone).median)
+    for rate in ECHO_TARGETS:
+        yield _figure(cost, f"in lock-step, {rate} hub", slopes[f"busy, {rate}"], base)
+
+
+def measure_growth(context: Context) -> Iterator[Outcome]:
+    """Two, four and eight guests in pairs through a switch."""
+    subject = f"virtual time, guests of {MIPS} mips in pairs through a 100 Mbit/s switch"
+    loads = _loads(context)
+    counts = (2, 4, 8)
+    found = context.in_turns(
+        {
+            f"{load.name}, {count} guests": partial(_slope, context, load, count // 2, "switch", "100 Mbit/s")
+            for load in loads
+            for count in counts
+        }
+    )
+    for load in loads:
+        two = _figure(subject, "", found[f"{load.name}, 2 guests"], None).median
+        for count in counts:
+            name = f"{load.name}, {count} guests"
+            yield _figure(subject, name, found[name], Peer("2 guests", two) if count > 2 else None)
+
+
+def _loads(context: Context) -> list[Load]:
+    quick = context.quick
+    return [
+        Load("idle", guests.idle, 1, 11 if quick else 31),
+        Load("echo", guests.as_it_is, 100, 1100 if quick else 4100),
+        Load("busy", guests.busy, 0.5, 1.0 if quick else 2.5),
+    ]
+
+
+def _slope(context: Context, load: Load, pairs: int, kind: Kind, rate: str) -> Slope:
+    short, long = (_run(context, load, amount, pairs, kind, rate) for amount in (load.short, load.long))
+    per_virtual = (long.run_s - short.run_s) / (long.virtual_s - short.virtual_s)
+    start = short.started_s + short.run_s - short.virtual_s * per_virtual
+    return Slope(per_virtual, start, (long.run_s - short.run_s) / (load.long - load.short))
+
+
+def _run(context: Context, load: Load, amount: float, pairs: int, kind: Kind, rate: str) -> guests.Times:
+    calling = load.change is guests.as_it_is
+    with tempfile.TemporaryDirectory(dir=context.folder) as folder:
+        experiment = echo(Path(folder), pairs=pairs, kind=kind, rate=rate, calls=round(amount) if calling else 1)
+        linger_s = 0.001 if calling else amount
+        return guests.timed(experiment, Path(folder), load.change, linger_s=linger_s)
+
+
+def _target(name: str) -> Target | None:
+    load, rate = name.split(", ")
+    if load == "idle":
+        return IDLE_TARGET
+    return ECHO_TARGETS[rate] if load == "echo" else None
+
+
+def _figure(subject: str, name: str, slopes: list[Slope], against: Target | Peer | None) -> Figure:
+    return Figure(subject, name, UNIT, tuple(each.wall_per_virtual for each in slopes), against)
