@@ -25,6 +25,9 @@ JOB_FILE = "opt/sundial/job"
 QEMU_SEED = 1
 """Of QEMU's own random source, the same for all: a guest's entropy comes from its job."""
 
+GUEST_UUID = "53554e44-4941-4c00-0000-000000000001"
+"""The machine's UUID as every guest sees it: a boot must not depend on which run it is for."""
+
 _DEVICE_MAC = "02:53:44:ff:00:{:02x}"
 _SERIAL_SLOT = 0x08
 _FIRST_NIC_SLOT = 0x10
@@ -154,7 +157,8 @@ def _devices(domain: ET.Element, spec: DomainSpec) -> None:
 
 
 def _machine_arguments(spec: DomainSpec) -> Iterator[str]:
-    yield from ("-no-reboot", "-seed", str(QEMU_SEED))
+    # libvirt's UUID differs from run to run, and the guest reads it in its firmware and mixes it into its entropy.
+    yield from ("-no-reboot", "-seed", str(QEMU_SEED), "-uuid", GUEST_UUID)
     if spec.clock == "virtual":
         yield from ("-icount", f"shift={spec.shift},sleep=off,align=off")
         yield from ("-global", "migration.announce-rounds=0")

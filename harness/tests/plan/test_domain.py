@@ -50,6 +50,8 @@ def test_what_qemu_is_told_under_virtual_time(paths: RunPaths) -> None:
         "-no-reboot",
         "-seed",
         "1",
+        "-uuid",
+        "53554e44-4941-4c00-0000-000000000001",
         "-icount",
         "shift=3,sleep=off,align=off",
         "-global",
