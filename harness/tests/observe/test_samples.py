@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""samples.jsonl to a table."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from sundial.errors import BadInput
+from sundial.observe import SAMPLE_COLUMNS, Node, NodeInterface, Samples, read_samples
+
+CLIENT = Node(
+    "client",
+    1_000_000,
+    (NodeInterface("eth0", "", "192.168.0.9/24", "other", 1500), NodeInterface("eth1", "", "10.0.0.1/24", "lan", 1500)),
+)
+BATCH = {
+    "type": "batch", "step": 2, "app": "echo-client", "series": 1, "transport": "udp", "procedure": "echo", "size": 16,
+    "thread": 0, "server": "10.0.0.2", "server_port": 1025, "client_port": 700, "warmup": 1,
+    "columns": ["call", "start", "end", "ok", "retransmits", "xid", "error"],
+}  # fmt: skip
+LINES = [
+    json.dumps({"type": "hello", "version": 1}),
+    json.dumps({"type": "binding", "step": 2, "start": 1_000_500, "end": 1_000_900, "ok": True, "port": 1025}),
+    json.dumps(BATCH),
+    "[0,1001000,1002000,1,0,3735928559,null]",
+    '[1,1003000,1009000,0,2,3735928560,"timed out"]',
+    json.dumps({**BATCH, "size": 32}),
+    "[0,1011000,1012000,1,0,null,null]",
+    json.dumps({"type": "done", "status": 0}),
+]
+
+
+def read(path: Path, lines: list[str], end: str = "\n") -> Samples:
+    file = path / "samples.jsonl"
+    file.write_text("\n".join(lines) + end)
+    return read_samples(file, scenario="quickstart", client=CLIENT, names={"10.0.0.2": "server"})
+
+
+def test_rows_belong_to_the_batch_above_them(tmp_path: Path) -> None:
+    samples = read(tmp_path, LINES)
+    table = samples.table
+    assert dict(table.schema) == {name: kind() for name, kind in SAMPLE_COLUMNS.items()}
+    assert table["size"].to_list() == [16, 16, 32]
+    assert table["batch"].to_list() == [0, 0, 1]
+    assert table["warmup"].to_list() == [True, False, True]
+    assert table["xid"].to_list() == [3735928559, 3735928560, None]
+    assert table["error"].to_list() == [None, "timed out", None]
+
+
+def test_times_are_on_the_axis_of_the_run(tmp_path: Path) -> None:
+    samples = read(tmp_path, LINES)
+    assert samples.table["start_ns"].to_list() == [1_000, 3_000, 11_000]
+    assert samples.table["rtt_ns"].to_list() == [1_000, 6_000, 1_000]
+    binding = next(record for record in samples.records if record["type"] == "binding")
+    assert (binding["start"], binding["end"]) == (500, 900)
+
+
+def test_ends_are_named_and_the_interface_is_that_of_the_server_network(tmp_path: Path) -> None:
+    row = read(tmp_path, LINES).table.row(0, named=True)
+    assert (row["client"], row["client_address"], row["server"]) == ("client", "10.0.0.1", "server")
+
+
+def test_a_cut_last_line_is_left_out(tmp_path: Path) -> None:
+    whole, cut = read(tmp_path, LINES[:4]), read(tmp_path, [*LINES[:4], "[1,1003000,10"], end="")
+    assert (whole.truncated, cut.truncated) == (False, True)
+    assert cut.table.equals(whole.table)
+
+
+@pytest.mark.parametrize(
+    ("lines", "line", "said"),
+    [
+        (["[0,1,2,1,0,1,null]"], 1, "before any batch"),
+        ([*LINES[:3], "[0,1,2,1,0"], 4, "is not JSON"),
+        ([*LINES[:3], "[0,1,2]"], 4, "a row of 7 values"),
+        ([*LINES[:3], '[0,"x",2,1,0,1,null]'], 3, "not a batch"),
+        (["{}"], 1, "neither a row nor a record"),
+        ([json.dumps({"type": "batch", "columns": BATCH["columns"]})], 1, "the batch has no 'server'"),
+    ],
+)
+def test_what_is_no_sample_is_named_with_its_line(tmp_path: Path, lines: list[str], line: int, said: str) -> None:
+    with pytest.raises(BadInput, match=said) as error:
+        read(tmp_path, lines)
+    assert f"samples.jsonl:{line}: " in str(error.value)
+
+
+def test_a_file_without_batches_has_no_calls(tmp_path: Path) -> None:
+    assert read(tmp_path, LINES[:1]).table.is_empty()
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="no such file"):
+        read_samples(tmp_path / "none.jsonl", scenario="", client=CLIENT, names={})
