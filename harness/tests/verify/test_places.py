@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What else is on the wires: other stations, a guest between two segments, bindings, iperf3, ARP."""
+
+from __future__ import annotations
+
+import json
+import struct
+from pathlib import Path
+
+import pytest
+
+from sundial.verify import verify_run
+from tests.verify.bed import (
+    CLIENT,
+    EPOCH_NS,
+    FLIGHT_NS,
+    IN,
+    OUT,
+    RPC_PORT,
+    SERVER,
+    Bed,
+    Record,
+    capture,
+    rpc_call,
+    rpc_reply,
+)
+
+
+def change_run(path: Path, **changes: object) -> None:
+    file = path / "run.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), **changes}))
+
+
+def sound(directory: Path, size: int = 2000) -> Bed:
+    bed = Bed(directory / "run")
+    bed.batch("echo-client", "udp", size, RPC_PORT, 700)
+    for xid in (1, 2):
+        bed.udp_call(size, xid)
+    return bed
+
+
+def node(segments: dict[str, str]) -> dict[str, object]:
+    items = [
+        {"device": f"eth{place}", "mac": "", "address": address, "segment": segment, "mtu": 1500}
+        for place, (segment, address) in enumerate(segments.items())
+    ]
+    return {"zero_ns": 0, "interfaces": items}
+
+
+def test_another_station_of_a_hub_sees_everything(tmp_path: Path) -> None:
+    bed = sound(tmp_path)
+    run = bed.write()
+    names = ["client:eth0", "server:eth0", "lan:fate", "third:eth0"]
+    more = [Record(record.at + 1, 3, IN, record.frame) for record in bed.records if record.direction == OUT]
+    (run / "wire" / "lan.pcapng").write_bytes(capture(names, bed.records + more))
+    nodes = json.loads((run / "run.json").read_text())["nodes"]
+    change_run(run, nodes={**nodes, "third": node({"lan": "10.0.0.3/24"})})
+    result = verify_run(run)
+    assert result.problems == []
+    assert result.classified == {"call": 16, "passing": 8}
+
+
+def two_segments(bed: Bed, swallow: int | None = None, twice: int | None = None) -> Path:
+    """The same run with a guest that joins `near` and `far`; it swallows or doubles the n-th frame that is sent."""
+    run = bed.write()
+    near, far, sent = [], [], 0
+    for record in bed.records:
+        if record.direction == OUT:
+            here, there = (near, far) if record.interface == 0 else (far, near)
+            copies = {swallow: 0, twice: 2}.get(sent, 1)
+            here += [Record(record.at, 0, OUT, record.frame), Record(record.at + 500, 1, IN, record.frame)]
+            for copy in range(copies):
+                at = record.at + 1_000 + copy
+                there += [Record(at, 1, OUT, record.frame), Record(at + FLIGHT_NS, 0, IN, record.frame)]
+            sent += 1
+    (run / "wire" / "lan.pcapng").unlink()
+    (run / "wire" / "near.pcapng").write_bytes(capture(["client:eth0", "between:eth0", "near:fate"], near))
+    (run / "wire" / "far.pcapng").write_bytes(capture(["server:eth0", "between:eth1", "far:fate"], far))
+    change_run(
+        run,
+        captures={"wire/near.pcapng": "", "wire/far.pcapng": ""},
+        nodes={
+            "client": node({"near": f"{CLIENT}/24"}),
+            "server": node({"far": f"{SERVER}/24"}),
+            "between": node({"near": "", "far": ""}),
+        },
+    )
+    return run
+
+
+def test_a_guest_may_stand_between_two_segments(tmp_path: Path) -> None:
+    result = verify_run(two_segments(sound(tmp_path)))
+    assert result.problems == []
+    assert result.classified == {"call": 16, "passing": 16}
+
+
+def test_what_the_guest_between_swallows_or_doubles_is_explained(tmp_path: Path) -> None:
+    bed = sound(tmp_path / "a", size=16)
+    start = bed.now
+    for _ in range(2):
+        bed.send(CLIENT, bed.datagram(CLIENT, (700, RPC_PORT), rpc_call(9, 16)))
+    bed.send(SERVER, bed.datagram(SERVER, (RPC_PORT, 700), rpc_reply(9, 16)))
+    bed.sample(start, 9, retransmits=1)
+    assert verify_run(two_segments(bed, swallow=4)).problems == []
+    doubled = verify_run(two_segments(sound(tmp_path / "b", size=16), twice=3))
+    assert doubled.problems == []
+
+
+def test_a_reply_that_the_guest_between_swallowed_fails_the_call(tmp_path: Path) -> None:
+    result = verify_run(two_segments(sound(tmp_path, size=16), swallow=3))
+    assert [(p["field"], p["call"]["xid"]) for p in result.problems] == [("reply.received", 2)]
+
+
+def getport(bed: Bed, xid: int, words: int = 4) -> None:
+    """A port mapper call (RFC 1833 section 3) and its reply, with the line of the binding."""
+    start = bed.now - 1
+    call = struct.pack(">10I", xid, 0, 2, 100000, 2, 3, 0, 0, 0, 0) + bytes(4 * words)
+    reply = struct.pack(">7I", xid, 1, 0, 0, 0, 0, RPC_PORT)
+    bed.send(CLIENT, bed.datagram(CLIENT, (650, 111), call))
+    bed.send(SERVER, bed.datagram(SERVER, (111, 650), reply))
+    line = {"type": "binding", "step": 0, "transport": "udp", "start": start, "end": bed.now, "ok": True}
+    bed.lines.append(json.dumps({**line, "attempts": 1, "port": RPC_PORT}))
+
+
+def test_a_binding_explains_its_exchange(tmp_path: Path) -> None:
+    bed = Bed(tmp_path / "run")
+    getport(bed, 50)
+    bed.batch("echo-client", "udp", 16, RPC_PORT, 700)
+    bed.udp_call(16, 1)
+    result = verify_run(bed.write())
+    assert result.problems == []
+    assert result.classified["binding"] == 4
+
+
+@pytest.mark.parametrize("drop", ["line", "frames", "words"])
+def test_bindings_and_exchanges_belong_together(tmp_path: Path, drop: str) -> None:
+    bed = Bed(tmp_path / "run")
+    getport(bed, 50, words=5 if drop == "words" else 4)
+    if drop == "line":
+        bed.lines.clear()
+    if drop == "frames":
+        bed.records.clear()
+    bed.batch("echo-client", "udp", 16, RPC_PORT, 700)
+    bed.udp_call(16, 1)
+    fields = {problem["field"] for problem in verify_run(bed.write()).problems}
+    expected = {"line": "frame without a call", "frames": "binding.exchange", "words": "binding.request.length"}
+    assert fields == {expected[drop]}
+
+
+def arp(source: bytes) -> bytes:
+    return b"\xff" * 6 + source + b"\x08\x06" + struct.pack(">HHBBH", 1, 0x0800, 6, 4, 1) + bytes(20)
+
+
+def test_arp_is_counted_and_anything_else_is_a_mismatch(tmp_path: Path) -> None:
+    bed = sound(tmp_path)
+    bed.send(CLIENT, [arp(bytes(6))])
+    bed.send(CLIENT, [b"\xff" * 6 + bytes(6) + b"\x88\xcc" + bytes(46)])
+    result = verify_run(bed.write())
+    assert result.classified["arp"] == 2
+    assert [problem["field"] for problem in result.problems] == ["frame without a call"] * 2
+
+
+def test_iperf3_traffic_is_explained_by_its_workload_alone(tmp_path: Path) -> None:
+    bed = sound(tmp_path)
+    bed.send(CLIENT, bed.datagram(CLIENT, (40_000, 5201), bytes(1000)))
+    run = bed.write()
+    assert verify_run(run).mismatches == 2
+    job = {"steps": [{"app": "iperf3-client", "options": {}}]}
+    (run / "nodes" / "client" / "job.json").write_text(json.dumps(job))
+    result = verify_run(run)
+    assert (result.problems, result.classified["iperf3"]) == ([], 2)
+
+
+def test_the_epoch_of_a_run_is_the_zero_of_its_stamps(tmp_path: Path) -> None:
+    bed = sound(tmp_path)
+    run = bed.write()
+    change_run(run, epoch_ns=EPOCH_NS + 1_000_000_000)
+    assert verify_run(run).verdict == "fail", "no call had begun when its frames were sent"
