@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Tests that run on the host. The applications are built again with sanitizers, under OUT/check.
+
+CHECK = $(OUT)/check
+UNIT_TESTS = common_test runner_test raw_test
+CHECK_CFLAGS = $(CFLAGS) $(SANITIZE) -I$(CHECK) -Icommon/tests
+
+$(CHECK):
+	mkdir -p $@
+
+$(CHECK)/common_test: common/tests/common_test.c $(COMMON) $(HEADERS) | $(CHECK)
+	$(CC) $(CHECK_CFLAGS) -o $@ $< $(COMMON) -ljansson -lpthread
+
+$(CHECK)/runner_test: runner/tests/runner_test.c $(COMMON) $(RUNNER) $(HEADERS) | $(CHECK)
+	$(CC) $(CHECK_CFLAGS) -Irunner -o $@ $< $(RUNNER) $(COMMON) -ljansson -lpthread
+
+$(CHECK)/raw_test: raw/tests/raw_test.c raw/header.c $(COMMON) $(HEADERS) | $(CHECK)
+	$(CC) $(CHECK_CFLAGS) -Iraw -o $@ $< raw/header.c $(COMMON) -ljansson -lpthread
+
+# The same applications, not stripped and with sanitizers.
+$(CHECK)/apps:
+	$(MAKE) OUT=$(CHECK)/apps SANITIZED=1 \
+		$(patsubst %,$(CHECK)/apps/%,echo-client echo-server raw-client raw-server)
+
+.PHONY: $(CHECK)/apps
+check: $(UNIT_TESTS:%=$(CHECK)/%) $(CHECK)/apps
+	for test in $(UNIT_TESTS); do $(CHECK)/$$test || exit 1; done
+	python3 tests/loopback.py $(CHECK)/apps

@@ -263,12 +263,25 @@ static void note_failure(struct caller *caller, enum clnt_stat status, struct ca
         caller_disconnect(caller);
 }
 
+/*
+ * Makes `xid` the number of the next call. On a stream libtirpc 1.3.3 stores the number plus one in network
+ * order and then counts the stored word down in the host's order: undone here, so that the numbers
+ * on the wire are those that were chosen.
+ */
+static void set_xid(struct caller *caller, uint32_t xid)
+{
+    if (caller->settings->transport == TRANSPORT_TCP)
+        xid = ntohl(htonl(xid) + 1) - 1;
+    clnt_control(caller->handle, CLSET_XID, (char *)&xid);
+}
+
 void caller_call(struct caller *caller, uint32_t sequence, size_t size, struct call_record *record)
 {
     struct exchange exchange;
     enum clnt_stat status;
+    uint32_t seen;
 
-    *record = (struct call_record){.xid = caller->xid++};
+    *record = (struct call_record){.xid = caller->xid++, .has_xid = true};
     if (caller->handle == NULL && !caller_connect(caller)) {
         record->start_ns = record->end_ns = clock_now_ns();
         record->failure = FAILURE_CANNOT_CONNECT;
@@ -276,7 +289,7 @@ void caller_call(struct caller *caller, uint32_t sequence, size_t size, struct c
         return;
     }
     prepare(&exchange, caller, sequence, size);
-    clnt_control(caller->handle, CLSET_XID, (char *)&record->xid);
+    set_xid(caller, record->xid);
     sends_begin(caller->settings->transport == TRANSPORT_TCP);
 
     record->start_ns = clock_now_ns();
@@ -285,7 +298,9 @@ void caller_call(struct caller *caller, uint32_t sequence, size_t size, struct c
 
     if (sends_count() > 1)
         record->retransmits = (uint16_t)(sends_count() - 1);
-    record->has_xid = sends_xid(&record->xid);
+    /* What went out is the truth; a one-way call is still in the library's buffer. */
+    if (sends_xid(&seen))
+        record->xid = seen;
     if (status != RPC_SUCCESS)
         note_failure(caller, status, record);
     else if (!came_back_right(&exchange, caller, sequence))
@@ -301,7 +316,7 @@ bool caller_flush(struct caller *caller)
 
     if (caller->handle == NULL)
         return false;
-    clnt_control(caller->handle, CLSET_XID, (char *)&xid);
+    set_xid(caller, xid);
     return clnt_call(caller->handle, ECHO_NULL, (xdrproc_t)xdr_void, NULL, (xdrproc_t)xdr_void,
                      NULL, total) == RPC_SUCCESS;
 }

@@ -24,4 +24,4 @@ $(OUT)/echo-server: echo/server.c $(ECHO_SERVER) $(OUT)/echo_xdr.o $(COMMON) $(H
 		$(OUT)/echo_xdr.o $(COMMON) -l:libjansson.a $(TIRPC_LIBS)
 
 $(OUT)/rpcbind: echo/rpcbind.c $(COMMON) $(HEADERS) | $(OUT)
-	$(CC) $(CFLAGS) $(LDFLAGS) -static -o $@ echo/rpcbind.c $(COMMON) -ljansson
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ echo/rpcbind.c $(COMMON) -l:libjansson.a -lpthread

@@ -48,6 +48,7 @@ struct settings {
     int socket_send_buffer;
     int socket_recv_buffer;
     bool tcp_nodelay;
+    bool registered;
 };
 
 struct counters {
@@ -89,6 +90,7 @@ static void read_settings(int argc, char **argv)
     settings.socket_recv_buffer =
         (int)options_integer(options, "socket_recv_buffer", 0, 0, BUFFER_LIMIT);
     settings.tcp_nodelay = options_boolean(options, "tcp_nodelay", true);
+    settings.registered = options_boolean(options, "register", true);
     options_check_all_taken(options);
     options_close(options);
 }
@@ -234,13 +236,16 @@ static void start_service(SVCXPRT *transport, const char *name, int protocol)
 {
     if (transport == NULL)
         samples_fail("cannot make the %s transport", name);
-    if (!svc_register(transport, ECHO_PROGRAM, ECHO_VERSION, serve, (unsigned)protocol))
+    /* Protocol 0 tells the library not to ask the portmapper. */
+    if (!svc_register(transport, ECHO_PROGRAM, ECHO_VERSION, serve,
+                      settings.registered ? (unsigned)protocol : 0))
         samples_fail("cannot register %s with the portmapper (is rpcbind running?)", name);
 }
 
 static void start_services(void)
 {
-    pmap_unset(ECHO_PROGRAM, ECHO_VERSION); /* of an earlier server */
+    if (settings.registered)
+        pmap_unset(ECHO_PROGRAM, ECHO_VERSION); /* of an earlier server */
     if (settings.udp) {
         udp_transport = svcudp_bufcreate(open_socket(SOCK_DGRAM, settings.udp_port),
                                          settings.udp_message_size, settings.udp_message_size);
@@ -322,7 +327,8 @@ int main(int argc, char **argv)
     puts("ready");
     fflush(stdout);
     serve_until_told();
-    pmap_unset(ECHO_PROGRAM, ECHO_VERSION);
+    if (settings.registered)
+        pmap_unset(ECHO_PROGRAM, ECHO_VERSION);
     report_counters();
     return 0;
 }

@@ -11,8 +11,6 @@
 #include "samples.h"
 
 enum {
-    CALLS_LIMIT = 1000000,
-    THREADS_LIMIT = 64,
     PORT_LIMIT = 65535,
     BUFFER_LIMIT = 1 << 24,
     TIMEOUT_LIMIT_MS = 3600 * 1000,
@@ -74,7 +72,6 @@ static void read_target(struct settings *settings, struct options *options)
 void settings_read(struct settings *settings, int argc, char **argv)
 {
     static const char *const procedures[] = {"null", "echo", "string", "sink", "source", NULL};
-    static const char *const connections[] = {"one", "per-size", NULL};
     struct options *options = options_open(argc, argv);
 
     memset(settings, 0, sizeof(*settings));
@@ -84,17 +81,7 @@ void settings_read(struct settings *settings, int argc, char **argv)
     settings->one_way = options_boolean(options, "one_way", false);
     if (settings->one_way && settings->procedure != PROCEDURE_SINK)
         samples_fail("option one_way: only with the procedure \"sink\"");
-    settings->series = options_integer(options, "series", 0, 0, NUMBER_LIMIT);
-    settings->sizes = options_integers(options, "sizes", 0, ECHO_LIMIT, &settings->size_count);
-    if (settings->size_count == 0) {
-        free(settings->sizes);
-        settings->sizes = calloc(1, sizeof(*settings->sizes));
-        settings->size_count = 1;
-    }
-    settings->calls = (size_t)options_integer(options, "calls", 1, 0, CALLS_LIMIT);
-    settings->warmup = (size_t)options_integer(options, "warmup", 0, 0, CALLS_LIMIT);
-    settings->threads = (size_t)options_integer(options, "threads", 1, 1, THREADS_LIMIT);
-    settings->connection = (enum connection)options_word(options, "connection", connections);
+    workload_read(&settings->workload, options, 0, ECHO_LIMIT);
     settings->client_port = (unsigned)options_integer(options, "client_port", 0, 0, PORT_LIMIT);
     read_buffers(settings, options);
     settings->retry_timeout_ms =

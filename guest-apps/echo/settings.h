@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "workload.h"
+
 enum transport { TRANSPORT_UDP, TRANSPORT_TCP };
 
 enum procedure {
@@ -16,8 +18,6 @@ enum procedure {
     PROCEDURE_SINK,
     PROCEDURE_SOURCE,
 };
-
-enum connection { CONNECTION_ONE, CONNECTION_PER_SIZE };
 
 enum { GROUPS_LIMIT = 16 /* RFC 5531 appendix A */ };
 
@@ -30,13 +30,7 @@ struct settings {
     enum procedure procedure;
     const char *procedure_text;
     bool one_way;
-    long long series;
-    long long *sizes;
-    size_t size_count;
-    size_t calls;
-    size_t warmup;
-    size_t threads;
-    enum connection connection;
+    struct workload workload;
     unsigned client_port; /* of the first thread, the others follow; 0: the kernel chooses */
 
     unsigned send_buffer; /* of the record stream (TCP); 0: the library's default */

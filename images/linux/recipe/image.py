@@ -69,7 +69,15 @@ TC_DISTRIBUTIONS = ["normal", "pareto", "paretonormal", "experimental"]
 BUSYBOX_NAMES = ["sh", "mount", "modprobe", "insmod", "ifconfig"]
 
 RUNNER = "runner"
-APPLICATIONS = ["echo-client", "echo-server", "rpcbind"]
+APPLICATIONS = [
+    "echo-client",
+    "echo-server",
+    "rpcbind",
+    "raw-client",
+    "raw-server",
+    "iperf3-client",
+    "iperf3-server",
+]
 
 # Libraries that the applications load and no packaged program brings along.
 LIBRARY_PACKAGES = ["libc6", "libtirpc3", "libjansson4"]

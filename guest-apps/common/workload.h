@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "options.h"
+#include "samples.h"
+
+/* What all clients are asked: which sizes, how often, by how many callers. */
+struct workload {
+    long long series;
+    long long *sizes;
+    size_t size_count;
+    size_t calls;
+    size_t warmup;
+    size_t threads;
+    bool connection_per_size;
+};
+
+/* Takes the options series, sizes, calls, warmup, threads and connection. */
+void workload_read(struct workload *workload, struct options *options, long long least_size,
+                   long long most_size);
+
+/* Calls in one batch, warm-up included. */
+size_t workload_batch_calls(const struct workload *workload);
+
+/* How a client makes the calls of one batch, and writes what came of it. */
+struct workload_calls {
+    void (*run)(size_t thread, size_t size, struct call_record *records);
+    void (*write)(size_t thread, size_t size, const struct call_record *records);
+};
+
+/*
+ * Runs one batch for each size and caller. All callers work on the same size at the same time; records
+ * are written when all have finished it, so that nothing is written while anything is measured.
+ */
+void workload_run(const struct workload *workload, const struct workload_calls *calls);

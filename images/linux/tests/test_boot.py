@@ -1,0 +1,288 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The built image in plain QEMU: the runner's protocol, every workload, and what happens on faults."""
+
+import base64
+import json
+import socket
+import time
+from pathlib import Path
+
+import pytest
+from guest import ICOUNT, Guest, interface, job, run_pair
+
+pytestmark = pytest.mark.vm
+
+ECHO_SERVICES = [
+    {"app": "rpcbind", "options": {}},
+    {"app": "echo-server", "options": {"transports": ["udp", "tcp"]}},
+]
+
+
+def echo(**options: object) -> dict:
+    settings = {
+        "server": "10.0.0.2",
+        "transport": "udp",
+        "procedure": "echo",
+        "series": 0,
+        "sizes": [0, 16, 1472, 8192],
+        "calls": 3,
+        "warmup": 1,
+        **options,
+    }
+    return {"app": "echo-client", "options": settings}
+
+
+def raw(**options: object) -> dict:
+    settings = {"server": "10.0.0.2", "sizes": [16, 1473, 8192], "calls": 3, "warmup": 1, **options}
+    return {"app": "raw-client", "options": settings}
+
+
+def pair(folder: Path, image: Path, services: list, steps: list) -> tuple[Guest, Guest]:
+    return run_pair(
+        folder,
+        image,
+        job("client", [interface(1, (2,))], steps=steps),
+        job("server", [interface(2, (1,))], services=services),
+    )
+
+
+def assert_all_ok(client: Guest) -> None:
+    assert client.lines("error") == [], client.describe()
+    assert all(step["status"] == 0 for step in client.lines("step")), client.describe()
+    assert client.lines("done") == [{"type": "done", "status": 0}]
+    for header, rows in client.batches():
+        assert all(row["ok"] == 1 and row["error"] is None for row in rows), (header, rows)
+        assert all(row["end"] > row["start"] for row in rows)
+
+
+def test_echo_over_both_transports_and_all_procedures(image: Path, tmp_path: Path) -> None:
+    client, server = pair(
+        tmp_path,
+        image,
+        ECHO_SERVICES,
+        [
+            echo(),
+            echo(transport="tcp", connection="per-size", send_buffer=4000, tcp_nodelay=False),
+            echo(procedure="string", auth="sys", auth_machine="vm"),
+            echo(procedure="sink", transport="tcp", one_way=True),
+            echo(procedure="source", threads=3),
+            echo(procedure="null", sizes=[0]),
+        ],
+    )
+    assert_all_ok(client)
+    hello = client.lines("hello")[0]
+    assert (hello["machine"], hello["clock"]) == ("client", "monotonic")
+    assert [binding["ok"] for binding in client.lines("binding")] == [True] * 6
+    batches = client.batches()
+    assert len(batches) == 4 * 4 + 4 * 3 + 1
+    assert all(len(rows) == 4 for _, rows in batches)
+    threads = {header["thread"] for header, _ in batches if header["procedure"] == "source"}
+    assert threads == {0, 1, 2}
+    xids = [row["xid"] for _, rows in batches for row in rows]
+    assert len(set(xids)) == len(xids)
+    counters = server.lines("counters")[-1]
+    assert counters["bad_payload"] == 0
+    assert counters["by_procedure"]["sink_one_way"] == 16
+    assert counters["by_procedure"]["echo"] == 32
+
+
+def test_raw_sockets(image: Path, tmp_path: Path) -> None:
+    client, server = pair(
+        tmp_path,
+        image,
+        [{"app": "raw-server", "options": {}}],
+        [raw(transport="udp", sizes=[0, 1, 15, 16, 8192]), raw(transport="tcp", threads=2)],
+    )
+    assert_all_ok(client)
+    counters = server.lines("counters")[-1]
+    assert counters["bad_payload"] == 0
+    assert (counters["datagrams"], counters["messages"]) == (20, 24)
+
+
+def test_iperf3(image: Path, tmp_path: Path) -> None:
+    client, _ = pair(
+        tmp_path,
+        image,
+        [{"app": "iperf3-server", "options": {}}],
+        [{"app": "iperf3-client", "options": {"server": "10.0.0.2", "seconds": 1}}],
+    )
+    assert_all_ok(client)
+    result = client.lines("iperf3")[0]["result"]
+    assert result["end"]["sum_received"]["bytes"] > 0
+
+
+def test_the_wire_carries_nothing_but_the_experiment(image: Path, tmp_path: Path) -> None:
+    """Two silent machines with addresses: their control frames and not one frame more."""
+    with Guest(tmp_path / "g", image, job("a", [interface(1, (2,))]), ICOUNT) as guest:
+        guest.start((tmp_path / "a", tmp_path / "b"))
+        guest.wait_for("done")
+        time.sleep(2)  # many virtual seconds: an idle machine does not wait for the host's clock
+    capture = (tmp_path / "g" / "wire.pcap").read_bytes()
+    assert capture.count(b"\x88\xb5sundial-done\x00") == 1
+    assert len(capture) == 24 + 16 + 27
+
+
+def test_a_waiting_machine_says_ready_once(image: Path, tmp_path: Path) -> None:
+    waiting = {"version": 1, "wait": True}
+    with Guest(tmp_path / "g", image, waiting, ICOUNT) as guest:
+        guest.start((tmp_path / "a", tmp_path / "b"))
+        capture = tmp_path / "g" / "wire.pcap"
+        deadline = time.monotonic() + 60
+        while not capture.exists() or capture.stat().st_size <= 24:
+            assert time.monotonic() < deadline, guest.describe()
+            time.sleep(0.05)
+        time.sleep(1)
+        assert capture.read_bytes()[24:].count(b"\x88\xb5sundial-ready") == 1
+        assert capture.stat().st_size == 24 + 16 + 27
+
+
+def test_equal_machines_behave_equally_in_virtual_time(image: Path, tmp_path: Path) -> None:
+    outcomes = []
+    for name in ("first", "second"):
+        both = job(
+            "server", [interface(2, (1,))], clock="tsc", services=ECHO_SERVICES, steps=[echo()]
+        )
+        with Guest(tmp_path / name, image, both, ICOUNT) as guest:
+            guest.start((tmp_path / f"{name}.a", tmp_path / f"{name}.b"))
+            guest.wait_for("counters")
+        outcomes.append(
+            (guest.samples_path.read_bytes(), (tmp_path / name / "wire.pcap").read_bytes())
+        )
+    assert outcomes[0] == outcomes[1]
+
+
+def test_a_crashing_service_is_named_with_its_signal(image: Path, tmp_path: Path) -> None:
+    script = "#!/bin/sh\necho ready\nsleep 1\nkill -SEGV $$\n"
+    broken = job(
+        "server",
+        [interface(2, (1,))],
+        files={"/usr/lib/sundial/fragile": script},
+        services=[{"app": "fragile", "options": {}}],
+        interactive=True,
+    )
+    with Guest(tmp_path / "g", image, broken) as guest:
+        guest.start((tmp_path / "a", tmp_path / "b"))
+        error = guest.wait_for("error")
+        assert error["app"] == "fragile"
+
+
+def test_a_job_that_is_wrong_ends_with_an_error(image: Path, tmp_path: Path) -> None:
+    wrong = job("a", [{**interface(1, ()), "mtu": 5}])
+    with Guest(tmp_path / "g", image, wrong) as guest:
+        guest.start((tmp_path / "a", tmp_path / "b"))
+        assert guest.wait_for("done")["status"] == 1
+        assert "mtu" in guest.lines("error")[0]["message"]
+
+
+def test_a_wrong_option_fails_its_step_and_no_other(image: Path, tmp_path: Path) -> None:
+    steps = [echo(frobnicate=1), echo(port=9, sizes=[0], calls=1, warmup=0, total_timeout_ms=300)]
+    with Guest(tmp_path / "g", image, job("a", [interface(1, (2,))], steps=steps)) as guest:
+        guest.start((tmp_path / "a", tmp_path / "b"))
+        assert guest.wait_for("done")["status"] == 1
+        assert "frobnicate" in guest.lines("error")[0]["message"]
+        assert [step["status"] for step in guest.lines("step")] == [1, 0]
+        row = guest.batches()[0][1][0]
+        assert row["ok"] == 0 and "Timed out" in row["error"]
+
+
+class ExecPort:
+    """The host's end of the port sundial.exec."""
+
+    def __init__(self, path: Path) -> None:
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.settimeout(60)
+        self._socket.connect(str(path))
+        self._lines = self._socket.makefile("rb")
+
+    def ask(self, **request: object) -> dict:
+        self._socket.sendall(json.dumps(request).encode() + b"\n")
+        return json.loads(self._lines.readline())
+
+    def close(self) -> None:
+        self._lines.close()
+        self._socket.close()
+
+
+def test_an_interactive_machine_serves_commands_and_a_shell(image: Path, tmp_path: Path) -> None:
+    port_path, console_path = tmp_path / "exec", tmp_path / "console"
+    extra = (
+        *("-chardev", f"socket,id=exec,path={port_path},server=on,wait=off"),
+        *("-device", "virtserialport,chardev=exec,name=sundial.exec"),
+        *("-chardev", f"socket,id=tty,path={console_path},server=on,wait=off"),
+    )
+    interactive = job("up", [interface(1, (2,))], interactive=True)
+    guest = Guest(tmp_path / "g", image, interactive, extra)
+    command = guest.command
+    guest.command = lambda wire: [
+        "chardev:tty" if word.startswith("file:") and word.endswith("console.log") else word
+        for word in command(wire)
+    ]
+    with guest:
+        guest.start((tmp_path / "a", tmp_path / "b"))
+        guest.wait_for("done")
+        port = ExecPort(port_path)
+        answer = port.ask(id=7, argv=["sh", "-c", "echo out; echo err >&2; exit 3"])
+        assert (answer["id"], answer["status"]) == (7, 3)
+        assert base64.b64decode(answer["stdout"]) == b"out\n"
+        assert base64.b64decode(answer["stderr"]) == b"err\n"
+        assert port.ask(id=8, shell="kill -9 $$")["status"] == 128 + 9
+        for program in ("tcpdump --version", "ethtool eth0", "tc qdisc", "ip addr", "ls /"):
+            assert port.ask(id=9, shell=program)["status"] == 0, program
+        assert port.ask(id=10, argv=["modprobe", "sch_netem"])["status"] == 0
+        port.close()
+        console = socket.socket(socket.AF_UNIX)
+        console.settimeout(30)
+        console.connect(str(console_path))
+        console.sendall(b"echo $((6*7))\n")
+        seen = b""
+        while b"\n42" not in seen:
+            seen += console.recv(4096)
+        console.close()
+
+
+def test_a_bridge_with_netem_delays_what_passes(image: Path, tmp_path: Path) -> None:
+    """The bridge guest alone: its second port is answered by this test."""
+    bridged = job(
+        "middle",
+        [{"device": "eth0", "offloads": False}, {"device": "eth1", "offloads": False}],
+        bridge={"ports": ["eth0", "eth1"], "netem": {"eth0": "", "eth1": "delay 300ms"}},
+    )
+    far = tmp_path / "far"
+    extra = (
+        "-netdev",
+        f"dgram,id=n1,local.type=unix,local.path={tmp_path}/c,remote.type=unix,remote.path={far}",
+        *("-device", "virtio-net-pci,netdev=n1,tx=timer,x-txtimer=1,ioeventfd=off,romfile=,addr=0x11"),
+    )
+    near = tmp_path / "near"
+    hosts = [socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) for _ in range(2)]
+    for host, path in zip(hosts, (near, far), strict=True):
+        host.bind(str(path))
+        host.settimeout(30)
+    with Guest(tmp_path / "g", image, bridged, extra) as guest:
+        guest.start((tmp_path / "a", near))
+        assert guest.wait_for("done")["status"] == 0, guest.describe()
+        frame = b"\xff" * 6 + b"\x02\x53\x44\x00\x00\x09" + b"\x88\xb6" + b"hello".ljust(46, b".")
+        sent = time.monotonic()
+        hosts[0].sendto(frame, str(tmp_path / "a"))
+        while hosts[1].recv(2000) != frame:
+            pass
+        assert 0.3 <= time.monotonic() - sent < 5
+        for host in hosts:
+            host.close()
+
+
+def test_a_kernel_panic_ends_the_machine(image: Path, tmp_path: Path) -> None:
+    port_path = tmp_path / "exec"
+    extra = (
+        *("-chardev", f"socket,id=exec,path={port_path},server=on,wait=off"),
+        *("-device", "virtserialport,chardev=exec,name=sundial.exec"),
+    )
+    with Guest(tmp_path / "g", image, job("a", [], interactive=True), extra) as guest:
+        guest.start((tmp_path / "a", tmp_path / "b"))
+        guest.wait_for("done")
+        connection = socket.socket(socket.AF_UNIX)
+        connection.connect(str(port_path))
+        connection.sendall(b'{"id":1,"shell":"echo c > /proc/sysrq-trigger"}\n')
+        guest.wait_until_ended()
+        assert "panic" in guest.console_path.read_text()
+        connection.close()
