@@ -16,6 +16,7 @@ from sundial.verify.conserve import transit_ends
 from sundial.verify.core import Analysis, analyse
 from sundial.verify.findings import FINDING
 from sundial.verify.legs import build_legs
+from sundial.verify.promises import check_promises
 from sundial.verify.result import IDENTITY, Verification, groups_json, problems_json
 
 _SAMPLED = ("call", "xid", "warmup", "ok", "retransmits", "start_ns", "end_ns")
@@ -47,7 +48,10 @@ def verify_run(run_dir: Path) -> Verification:
     )
     classified = _excuse(classified, analysis, files)
     whole = frames_whole.check_whole(analysis.frames, whole_capture=True)
-    found = pl.concat([_changed(run), analysis.findings, bound, whole, leftover.check_leftover(classified)])
+    promised = check_promises(run.document.get("scenario") or {}, analysis)
+    found = pl.concat(
+        [_changed(run), analysis.findings, bound, whole, promised, leftover.check_leftover(classified)]
+    )
     found = _without_corrupted(found, classified)
     verification = _result(analysis, classified, found, calls)
     verification.write(run_dir / "verify.json")

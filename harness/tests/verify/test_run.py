@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import struct
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +13,9 @@ import polars as pl
 import pytest
 
 from sundial.errors import BadInput
+from sundial.observe import open_run, read_samples
 from sundial.verify import Verification, verify_run
 from tests.verify.bed import CLIENT, RAW_PORT, RPC_PORT, SERVER, Bed, Record, raw_payload, rpc_call, rpc_reply
-
-Damage = Callable[[list[Record]], None]
 
 
 def sunrpc(directory: Path, size: int, calls: int = 3, client_port: int = 700) -> Bed:
@@ -73,10 +71,6 @@ def test_observed_has_one_row_a_call_with_its_stamps(tmp_path: Path) -> None:
     assert first["reply_first_tx_ns"] == 1_012_000
     assert first["reply_last_rx_ns"] == 1_012_000 + 1_000 + 2_000
     assert (first["request_packets"], first["request_fragments_expected"], first["verdict"]) == (2, 2, "pass")
-
-
-def remove(place: int) -> Damage:
-    return lambda records: records.pop(place) and None
 
 
 # size 2000: a call is frames 1-4 (two fragments out, two in) and a reply frames 5-8, in the order of time:
@@ -210,6 +204,19 @@ def test_a_call_that_failed_was_sent_as_often_as_it_says(tmp_path: Path) -> None
     assert [problem["call"]["xid"] for problem in result.problems] == [302]
 
 
+@pytest.mark.parametrize(("word", "fields"), [("allowed", []), ("none", ["request.retransmissions", "reply"])])
+def test_what_the_scenario_expects_must_be_true(tmp_path: Path, word: str, fields: list[str]) -> None:
+    bed = sunrpc(tmp_path, 16, calls=1)
+    retried(bed, 16, 200, request=(0,))
+    start = bed.now
+    bed.send(CLIENT, bed.datagram(CLIENT, (700, RPC_PORT), rpc_call(300, 16)), lose=(0,))
+    bed.sample(start, 300, ok=False, error="timed out")
+    path = bed.write() / "run.json"
+    expect = {"retransmissions": word, "failures": word}
+    path.write_text(json.dumps({**json.loads(path.read_text()), "scenario": {"name": "loss", "expect": expect}}))
+    assert [problem["field"] for problem in verify_run(tmp_path / "run").problems] == fields
+
+
 def test_a_call_too_long_for_its_handle_is_not_sent(tmp_path: Path) -> None:
     bed = sunrpc(tmp_path, 8757, calls=0)
     bed.sample(bed.now, 1, ok=False, error="can't encode")
@@ -288,8 +295,6 @@ def test_a_capture_that_was_changed_after_the_run_is_told(tmp_path: Path) -> Non
 
 
 def test_samples_parquet_is_taken_where_there_is_one(tmp_path: Path) -> None:
-    from sundial.observe import open_run, read_samples
-
     bed = sunrpc(tmp_path, 16, calls=2)
     bed.write()
     run = open_run(tmp_path / "run")

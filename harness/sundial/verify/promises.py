@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a scenario says must be true of its run (`expect`), beyond exact packets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from sundial.verify.core import Analysis
+from sundial.verify.findings import findings, none
+
+
+def check_promises(scenario: dict[str, Any], analysis: Analysis) -> pl.DataFrame:
+    """Findings where `expect` says `none` of something and there was some.
+
+    `retransmissions` are those of calls over UDP: TCP repeats segments on its own account (for one, when a half-duplex
+    wire delays acknowledgements), which the counts of the result tell. `failures` are calls without a right reply, except
+    those that cannot be made at their size.
+    """
+    expect = scenario.get("expect") or {}
+    parts = [none()]
+    seen = analysis.observed.with_columns(reply=pl.lit(False), again=pl.col("request_retransmissions"))
+    if expect.get("retransmissions") == "none":
+        over_udp = seen.filter(pl.col("transport") == "udp")
+        parts.append(
+            findings(over_udp, pl.col("again") > 0, "retransmissions", pl.lit("none"), pl.col("again"), rows=None)
+        )
+    if expect.get("failures") == "none":
+        possible = [kind for kind, call in enumerate(analysis.expected) if call.fails is None]
+        calls = analysis.calls.filter(pl.col("kind").is_in(possible)).with_columns(call=pl.col("id"))
+        text = pl.col("error").fill_null("none, or a wrong one")
+        parts.append(findings(calls, ~pl.col("ok"), pl.lit("reply"), pl.lit("the right one"), text, rows=None))
+    return pl.concat(parts)
