@@ -55,9 +55,7 @@ def check_attempts(
     # What was sent in other fragments than expected is told by check_datagrams, and may well arrive whole.
     whole = pl.concat([part.select(*side, "layout") for part in (wanted, sent)]).unique()
     complete = (
-        received.join(whole, on=[*side, "layout"], how="semi")
-        .group_by(side)
-        .agg(complete=pl.len().cast(pl.Int64))
+        received.join(whole, on=[*side, "layout"], how="semi").group_by(side).agg(complete=pl.len().cast(pl.Int64))
     )
     table = (
         wanted.filter(pl.col("transport") == "udp")

@@ -39,7 +39,9 @@ def check_balance(frames: pl.DataFrame, key: list[str], what: pl.Expr, transit: 
         passed = pl.lit(0, pl.Int64)
     else:
         passing = (pl.col("view") == "passing") & pl.col("end").is_in(transit.implode())
-        passed = _number(passing & (pl.col("direction") == OUTBOUND)) - _number(passing & (pl.col("direction") == INBOUND))
+        passed = _number(passing & (pl.col("direction") == OUTBOUND)) - _number(
+            passing & (pl.col("direction") == INBOUND)
+        )
     fate = pl.col("fate")
     table = frames.group_by(key).agg(
         sent=_number(pl.col("view") == "sent"),

@@ -215,7 +215,9 @@ def _complete(calls: pl.DataFrame, table: pl.DataFrame) -> pl.DataFrame:
     """Calls with the columns that analysis and result expect."""
     return (
         calls.with_row_index("id")
-        .join(table.select("flow", "client_address", "client_port", "server_address", "protocol", "transport"), on="flow")
+        .join(
+            table.select("flow", "client_address", "client_port", "server_address", "protocol", "transport"), on="flow"
+        )
         .with_columns(
             xid=pl.col("key"),
             client=pl.col("client_address"),

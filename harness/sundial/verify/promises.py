@@ -7,8 +7,10 @@ from typing import Any
 
 import polars as pl
 
+from sundial.observe import RunDirectory
+from sundial.verify.calls import PROTOCOLS
 from sundial.verify.core import Analysis
-from sundial.verify.findings import findings, none
+from sundial.verify.findings import FINDING, findings, none
 
 
 def check_promises(scenario: dict[str, Any], analysis: Analysis) -> pl.DataFrame:
@@ -32,3 +34,11 @@ def check_promises(scenario: dict[str, Any], analysis: Analysis) -> pl.DataFrame
         text = pl.col("error").fill_null("none, or a wrong one")
         parts.append(findings(calls, ~pl.col("ok"), pl.lit("reply"), pl.lit("the right one"), text, rows=None))
     return pl.concat(parts)
+
+
+def check_calls(run: RunDirectory, calls: int) -> pl.DataFrame:
+    """A finding where clients were told to call and there is no call at all: nothing would be proven."""
+    steps = [step for job in run.jobs.values() for step in job.get("steps", []) if step.get("app") in PROTOCOLS]
+    if calls or not steps:
+        return none()
+    return pl.DataFrame([(None, "calls", "at least 1", "0", [])], schema=FINDING, orient="row")

@@ -16,7 +16,7 @@ from sundial.verify.conserve import transit_ends
 from sundial.verify.core import Analysis, analyse
 from sundial.verify.findings import FINDING
 from sundial.verify.legs import build_legs
-from sundial.verify.promises import check_promises
+from sundial.verify.promises import check_calls, check_promises
 from sundial.verify.result import IDENTITY, Verification, groups_json, problems_json
 
 _SAMPLED = ("call", "xid", "warmup", "ok", "retransmits", "start_ns", "end_ns")
@@ -37,7 +37,14 @@ def verify_run(run_dir: Path) -> Verification:
     calls = load_calls(run)
     files = [(run_dir / name, name) for name in sorted(run.captures)]
     frames = read_frames(files, _decode(calls), run.epoch_ns)
-    analysis = analyse(frames, calls.table, calls.flows, partial(build_legs, settings=calls.settings), files, exact_time=run.clock == "virtual")
+    analysis = analyse(
+        frames,
+        calls.table,
+        calls.flows,
+        partial(build_legs, settings=calls.settings),
+        files,
+        exact_time=run.clock == "virtual",
+    )
     bound, bound_rows = bindings.check_bindings(analysis.frames, run, calls.records)
     classified = leftover.classify(
         analysis.frames,
@@ -50,7 +57,15 @@ def verify_run(run_dir: Path) -> Verification:
     whole = frames_whole.check_whole(analysis.frames, whole_capture=True)
     promised = check_promises(run.document.get("scenario") or {}, analysis)
     found = pl.concat(
-        [_changed(run), analysis.findings, bound, whole, promised, leftover.check_leftover(classified)]
+        [
+            _changed(run),
+            check_calls(run, calls.table.height),
+            analysis.findings,
+            bound,
+            whole,
+            promised,
+            leftover.check_leftover(classified),
+        ]
     )
     found = _without_corrupted(found, classified)
     verification = _result(analysis, classified, found, calls)

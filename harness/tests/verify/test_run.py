@@ -147,6 +147,10 @@ def test_a_frame_without_a_call_is_named(tmp_path: Path) -> None:
     assert sorted(number for _, frames in fields(result) for number in frames) == [5, 6, 7, 8]
 
 
+def test_a_run_that_made_no_call_proves_nothing(tmp_path: Path) -> None:
+    assert [field for field, _ in fields(verify(Bed(tmp_path / "run")))] == ["calls"]
+
+
 def test_a_call_without_frames_is_named(tmp_path: Path) -> None:
     bed = sunrpc(tmp_path, 16, calls=1)
     bed.sample(bed.now, 4711)
