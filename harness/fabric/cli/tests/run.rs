@@ -175,6 +175,33 @@ fn a_full_ring_stops_the_machine_and_loses_nothing() {
 }
 
 #[test]
+fn a_slow_receiver_holds_up_the_sender_and_loses_nothing() {
+    // The delay lets 64 frames and more fall due at once; the receiver's socket queues about ten.
+    let mut fabric = start(1_000_000_000, 10_000_000, json!({}));
+    let (a, b) = (fabric.machine("a"), fabric.machine("b"));
+    let frames = 5_000_u32;
+    let sender = std::thread::spawn(move || {
+        for number in 0..frames {
+            let mut frame = vec![0; 1500];
+            frame[14..18].copy_from_slice(&number.to_be_bytes());
+            a.send(&frame).expect("taken in the end");
+        }
+    });
+    let mut buffer = [0; 10_000];
+    for number in 0..frames {
+        if number % 500 == 0 {
+            // Behind, but not for so long that it counts as dead.
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        b.recv(&mut buffer).expect("it arrives");
+        assert_eq!(buffer[14..18], number.to_be_bytes());
+    }
+    sender.join().expect("all are sent");
+    fabric.ask("stop");
+    assert_eq!(fabric.status(), Some(0));
+}
+
+#[test]
 fn a_full_ring_drops_where_it_is_told_to() {
     let mut fabric = start(1_000_000, 0, json!({ "ring_frames": 4, "when_full": "drop" }));
     let (a, b) = (fabric.machine("a"), fabric.machine("b"));

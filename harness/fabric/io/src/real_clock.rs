@@ -30,8 +30,6 @@ use port::Port;
 const SPIN: Span = Span::from_ns(50_000);
 /// Frames read from one port before the others get their turn.
 const BATCH: usize = 32;
-/// How soon a machine that takes no frames is tried again.
-const RETRY: Span = Span::from_ns(100_000);
 
 const TIMER: u64 = u64::MAX;
 const WAKE: u64 = u64::MAX - 1;
@@ -195,13 +193,19 @@ impl RealRun {
         while self.due.peek().is_some_and(|Reverse(due)| due.key.0 <= self.now) {
             let Reverse(due) = self.due.pop().expect("peeked");
             match due.frame {
-                Some(frame) => self.ports[due.port].send(frame)?,
+                Some(frame) => self.ports[due.port].send(self.now, frame)?,
                 None => self.finished(due.port)?,
             }
         }
-        for port in &mut self.ports {
-            port.retry()?;
+        for index in 0..self.ports.len() {
+            let port = &mut self.ports[index];
+            port.retry(self.now)?;
             self.wires.wires[port.segment].undelivered[port.number] = port.undelivered;
+        }
+        // Only now is it known which machines are behind: a port that is overlooked here may never be
+        // looked at again, for nothing else may be due.
+        for index in 0..self.ports.len() {
+            self.watch(index)?;
         }
         Ok(())
     }
@@ -237,13 +241,19 @@ impl RealRun {
         self.watch(index)
     }
 
-    /// Looks at the socket of a port only while its adapter takes frames: a full one stops the machine.
+    /// Looks at the socket of a port only while its adapter takes frames, a full one stops the machine,
+    /// and while no other machine on the segment is behind with reading: this host is too slow then, and
+    /// a wire that loses nothing should lose nothing.
     fn watch(&mut self, index: usize) -> Result<(), RealError> {
+        let port = &self.ports[index];
+        let mut others = self.stations[port.segment].iter().filter(|&&other| other != index);
+        let wanted = !port.is_full()
+            && (!port.stops() || !others.any(|&other| self.ports[other].is_pressed(self.now)));
         let port = &mut self.ports[index];
-        if port.watched != port.is_full() {
+        if port.watched == wanted {
             return Ok(());
         }
-        port.watched = !port.watched;
+        port.watched = wanted;
         let flags = if port.watched { EventFlags::IN } else { EventFlags::empty() };
         epoll::modify(&self.epoll, &port.socket, EventData::new_u64(index as u64), flags)
             .map_err(system("epoll_ctl"))
@@ -267,7 +277,7 @@ impl RealRun {
     fn deadline(&self) -> Option<Time> {
         let timeouts = self.wires.wires.iter().filter_map(|wire| wire.model.poll_timeout());
         let due = self.due.peek().map(|Reverse(due)| due.key.0);
-        let retry = self.ports.iter().any(Port::is_blocked).then(|| self.now + RETRY);
+        let retry = self.ports.iter().filter_map(Port::retry_at);
         timeouts.chain(due).chain(retry).chain(self.run_end.at()).min()
     }
 

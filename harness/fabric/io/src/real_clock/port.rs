@@ -7,7 +7,7 @@ use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
 
 use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_send_buffer_size};
-use sundial_core::Frame;
+use sundial_core::{Frame, Span, Time};
 
 use super::{RealError, system};
 use crate::PortConfig;
@@ -16,8 +16,14 @@ use crate::PortConfig;
 const SOCKET_BUFFER_BYTES: usize = 1 << 20;
 /// A longer datagram is cut here; it is refused by the adapter either way.
 const DATAGRAM_BYTES: usize = 16 * 1024;
-/// Frames kept for a machine that does not take them now; more are lost, as in a real adapter.
+/// Frames kept for a machine that does not take them now; more are lost.
 const BACKLOG_FRAMES: usize = 4096;
+/// When this many wait for one machine, the others on its segment are not read from.
+const PRESSURE_FRAMES: usize = 64;
+/// A machine that has taken nothing for this long does not hold up the others any more.
+const PATIENCE: Span = Span::from_ns(100_000_000);
+/// How soon a machine that takes no frames is tried again.
+const RETRY: Span = Span::from_ns(50_000);
 
 /// A port of a segment in real time.
 pub(super) struct Port {
@@ -35,6 +41,9 @@ pub(super) struct Port {
     local: PathBuf,
     remote: PathBuf,
     backlog: VecDeque<Frame>,
+    /// When it last took a frame, or began to have to.
+    taken_at: Time,
+    tried_at: Time,
     buffer: Box<[u8]>,
     /// Frames that the machine did not take: not there (yet, any more), or too slow.
     pub(super) undelivered: u64,
@@ -69,6 +78,8 @@ impl Port {
             local,
             remote,
             backlog: VecDeque::new(),
+            taken_at: Time::ZERO,
+            tried_at: Time::ZERO,
             buffer: vec![0; DATAGRAM_BYTES].into(),
             undelivered: 0,
         })
@@ -79,9 +90,19 @@ impl Port {
         self.places.is_some_and(|places| self.outstanding >= places)
     }
 
-    /// Frames wait for the machine to take them.
-    pub(super) fn is_blocked(&self) -> bool {
-        !self.backlog.is_empty()
+    /// A machine that sends too fast is stopped, not robbed.
+    pub(super) fn stops(&self) -> bool {
+        self.places.is_some()
+    }
+
+    /// When to try again to give the machine what waits for it.
+    pub(super) fn retry_at(&self) -> Option<Time> {
+        (!self.backlog.is_empty()).then(|| self.tried_at + RETRY)
+    }
+
+    /// So much waits for the machine that no more should come, unless it seems to be dead.
+    pub(super) fn is_pressed(&self, now: Time) -> bool {
+        self.backlog.len() >= PRESSURE_FRAMES && now.since(self.taken_at) < PATIENCE
     }
 
     /// The next frame that the machine has sent, if there is one.
@@ -94,17 +115,27 @@ impl Port {
     }
 
     /// Gives the machine a frame, after those that it has not taken yet.
-    pub(super) fn send(&mut self, frame: Frame) -> Result<(), RealError> {
-        if self.backlog.len() == BACKLOG_FRAMES {
-            self.backlog.pop_front();
+    pub(super) fn send(&mut self, now: Time, frame: Frame) -> Result<(), RealError> {
+        if self.backlog.is_empty() {
+            self.backlog.push_back(frame);
+            self.taken_at = now;
+            return self.push(now);
+        }
+        if self.backlog.len() < BACKLOG_FRAMES {
+            self.backlog.push_back(frame);
+        } else {
             self.undelivered += 1;
         }
-        self.backlog.push_back(frame);
-        self.retry()
+        Ok(())
     }
 
-    /// Tries again to give the machine what waits for it.
-    pub(super) fn retry(&mut self) -> Result<(), RealError> {
+    /// Tries again, if it is time, to give the machine what waits for it.
+    pub(super) fn retry(&mut self, now: Time) -> Result<(), RealError> {
+        if self.retry_at().is_some_and(|at| at <= now) { self.push(now) } else { Ok(()) }
+    }
+
+    fn push(&mut self, now: Time) -> Result<(), RealError> {
+        self.tried_at = now;
         while let Some(frame) = self.backlog.front() {
             match self.socket.send_to(frame, &self.remote) {
                 Ok(_) => {}
@@ -116,6 +147,7 @@ impl Port {
                 Err(source) => return Err(RealError::System { call: "sendto", source }),
             }
             self.backlog.pop_front();
+            self.taken_at = now;
         }
         Ok(())
     }
