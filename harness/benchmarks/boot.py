@@ -35,17 +35,18 @@ def measure(context: Context) -> Iterator[Outcome]:
         return _once(context.folder / f"b{next(numbers)}", clock, cold)
 
     once("virtual", cold=False)  # makes the snapshot and fills the caches, as every run before this one has
-    found = context.in_turns(
+    turns = context.in_turns(
         {
             "cold, virtual clock": lambda: once("virtual", cold=True),
             "cold, real clock": lambda: once("real", cold=True),
             "from a snapshot": lambda: once("virtual", cold=False),
         }
     )
-    for name, moments in found.items():
+    for name, moments in turns.found.items():
         target = RESTORED if "snapshot" in name else COLD
         yield Figure(SUBJECT, f"{name}, since its machines were started", "s", _column(moments, "from_machine"), target)
         yield Figure(SUBJECT, f"{name}, since the command", "s", _column(moments, "from_command"), target)
+    yield from turns.unmeasured(SUBJECT)
 
 
 def _once(folder: Path, clock: Clock, cold: bool) -> Moments:

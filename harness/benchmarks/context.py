@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Generic, TypeVar
 
+from benchmarks.figure import Unmeasured
+from sundial.errors import SundialError
 from sundial.model.catalog import ROOT
 
 T = TypeVar("T")
@@ -20,6 +22,17 @@ STORE = ROOT / ".sundial" / "bench"
 
 class Cannot(Exception):
     """This cannot be measured here; the message says why."""
+
+
+@dataclass
+class Turns(Generic[T]):
+    """What came of measuring variants in turns: values in order of repeats, or the reason why there are none."""
+
+    found: dict[str, list[T]] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+
+    def unmeasured(self, subject: str) -> Iterator[Unmeasured]:
+        return (Unmeasured(subject, name, why) for name, why in self.failed.items())
 
 
 @dataclass(frozen=True)
@@ -40,12 +53,19 @@ class Context:
     def pick(self, quick: int, full: int) -> int:
         return quick if self.quick else full
 
-    def in_turns(self, variants: Mapping[str, Callable[[], T]], repeats: int | None = None) -> dict[str, list[T]]:
-        """Every variant once, then every variant again, and so on: A B A B. Answers by variant, in order of repeats."""
-        found: dict[str, list[T]] = {name: [] for name in variants}
+    def in_turns(self, variants: Mapping[str, Callable[[], T]], repeats: int | None = None) -> Turns[T]:
+        """Every variant once, then every variant again, and so on: A B A B. One that fails is left out from then on."""
+        turns: Turns[T] = Turns()
         count = self.repeats if repeats is None else repeats
         for turn in range(count):
             for name, measure in variants.items():
+                if name in turns.failed:
+                    continue
                 self.say(f"{name} ({turn + 1} of {count})")
-                found[name].append(measure())
-        return found
+                try:
+                    turns.found.setdefault(name, []).append(measure())
+                except (Cannot, SundialError) as error:
+                    self.say(f"{name}: {error}")
+                    turns.failed[name] = str(error)
+                    turns.found.pop(name, None)
+        return turns

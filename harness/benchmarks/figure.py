@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -120,11 +121,8 @@ def percentile(values: Sequence[float], percent: float) -> float:
 
 def number(value: float) -> str:
     """Three significant digits, thousands apart, no exponent."""
-    if value == 0:
-        return "0"
-    if abs(value) >= 1000:
+    if abs(value) >= 1000 or value == 0:
         return f"{value:,.0f}"
-    digits = 3
-    while digits < 9 and abs(value) < 10 ** (2 - digits) * 10:
-        digits += 1
-    return f"{value:.{digits}f}".rstrip("0").rstrip(".") if abs(value) < 100 else f"{value:.1f}"
+    digits = max(0, 2 - math.floor(math.log10(abs(value))))
+    text = f"{value:.{digits}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text

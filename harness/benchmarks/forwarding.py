@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import carriers
-from benchmarks.context import Cannot, Context
-from benchmarks.figure import Figure, Outcome, Peer, Unmeasured, at_least, below, percentile
+from benchmarks.context import Context
+from benchmarks.figure import Figure, Outcome, Peer, at_least, below, percentile
 from benchmarks.generator import Flight, fly
 
 DELAY_MS = 10
@@ -47,21 +47,15 @@ def _compare(
 ) -> Iterator[Outcome]:
     subject = f"real-time forwarding, {shape}"
     count, pings = context.pick(20_000, 100_000), context.pick(500, 3000)
-    wanted: dict[str, Callable[[], Flight | Cannot]] = {}
+    wanted: dict[str, Callable[[], Flight]] = {}
     for name, carrier in carrying.items():
         wanted[f"{name}, {LONGEST} B"] = _flight(context, carrier, size=LONGEST, count=count, window=window)
         wanted[f"{name}, {SHORTEST} B"] = _flight(context, carrier, size=SHORTEST, count=count, window=window)
         wanted[f"{name}, pings"] = _flight(context, carrier, size=SHORTEST, count=pings, interval_ns=PING_NS)
-    flown = context.in_turns(wanted)
-    good: dict[str, list[Flight]] = {}
-    for name, tried in flown.items():
-        bad = [flight for flight in tried if isinstance(flight, Cannot)]
-        if bad:
-            yield Unmeasured(subject, name, str(bad[0]))
-        else:
-            good[name] = [flight for flight in tried if isinstance(flight, Flight)]
-    for name, flights in good.items():
-        yield from _figures(subject, name, flights, good, nominal_ns)
+    turns = context.in_turns(wanted)
+    for name, flights in turns.found.items():
+        yield from _figures(subject, name, flights, turns.found, nominal_ns)
+    yield from turns.unmeasured(subject)
 
 
 def _figures(
@@ -107,15 +101,11 @@ def _note(flights: list[Flight]) -> str:
     return f"up to {lost:.1%} lost" if lost else ""
 
 
-def _flight(context: Context, carrier: Carrier, **how: Any) -> Callable[[], Flight | Cannot]:
-    """One flight over a fresh carrier; what cannot be measured is answered, so that the others still are."""
+def _flight(context: Context, carrier: Carrier, **how: Any) -> Callable[[], Flight]:
+    """One flight over a fresh carrier."""
 
-    def measure_once() -> Flight | Cannot:
-        with tempfile.TemporaryDirectory(dir=context.folder) as folder:
-            try:
-                with carrier(Path(folder)) as stations:
-                    return fly(stations, **how)
-            except Cannot as error:
-                return error
+    def measure_once() -> Flight:
+        with tempfile.TemporaryDirectory(dir=context.folder) as folder, carrier(Path(folder)) as stations:
+            return fly(stations, **how)
 
     return measure_once

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import resource
 import shutil
 import time
 from collections.abc import Callable
@@ -56,6 +57,8 @@ class Times:
     """Until the first machine said done."""
     run_s: float = 0.0
     """From resuming the machines to the end of the run."""
+    cpu_s: float = 0.0
+    """Processor time of machines and fabric, all of it: what a shared host's load does not change much."""
     pss: dict[str, int] = field(default_factory=dict)
     """Bytes of each machine's QEMU, shared pages by share, near the end."""
     rss: dict[str, int] = field(default_factory=dict)
@@ -88,6 +91,7 @@ def timed(
     queue: Queue = SimpleQueue()
     rig = Rig(session, plan, images, plan.paths.sockets, _nodes(folder), queue, cold=False, interactive=False)
     times = Times()
+    used = _cpu_of_children()
     try:
         snapshots = rig.prepare(_silent)
         rig.start_fabric()
@@ -101,6 +105,7 @@ def timed(
     finally:
         _leave(rig, queue)
         rig.take_down()
+        times.cpu_s = _cpu_of_children() - used
         if not keep:
             shutil.rmtree(folder / "wire", ignore_errors=True)
     return times
@@ -158,6 +163,12 @@ def _leave(rig: Rig, queue: Queue) -> None:
             event = queue.get(timeout=0.1)
             if isinstance(event, LifecycleEvent) and rig.ended(event) is not None:
                 left.discard(event.machine)
+
+
+def _cpu_of_children() -> float:
+    """Of those that have ended and were waited for: QEMU becomes this process's child when libvirt lets go of it."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _weigh(rig: Rig, times: Times) -> None:

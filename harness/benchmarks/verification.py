@@ -16,7 +16,7 @@ from benchmarks.figure import Figure, Outcome, below
 
 CALLS = 100_000
 SIZES = (16, 1024, 2048, 4096)
-TARGET = below(60.0)
+SUBJECT, TARGET_S = "verification, the whole command", 60.0
 MAKE_S, VERIFY_S = 3600.0, 600.0
 
 
@@ -27,18 +27,18 @@ def measure(context: Context) -> Iterator[Outcome]:
     log = context.folder / "log"
 
     def once() -> float:
-        return sundial(["verify", str(run)], deadline_s=VERIFY_S, log=log, poll_s=0.05)
+        seconds = sundial(["verify", str(run)], deadline_s=VERIFY_S, log=log, poll_s=0.05)
+        verified = json.loads((run / "verify.json").read_text())["calls"]
+        if verified < calls:
+            raise Cannot(f"{verified} of {calls} calls were verified")
+        return seconds
 
-    seconds = tuple(context.in_turns({f"verify {calls} calls": once})[f"verify {calls} calls"])
-    verdict = json.loads((run / "verify.json").read_text())
-    if verdict["calls"] < calls:
-        raise Cannot(f"{verdict['calls']} of {calls} calls were verified")
-    subject = "verification"
-    note = "UDP and TCP, 1 to 3 packets a way"
-    yield Figure(
-        subject, f"{calls:,} calls", "s", seconds, TARGET if calls == CALLS else below(60.0 * calls / CALLS), note
-    )
-    yield Figure(subject, "calls a second", "calls/s", tuple(verdict["calls"] / each for each in seconds))
+    turns = context.in_turns({f"{calls:,} calls": once})
+    for name, seconds in turns.found.items():
+        target = below(TARGET_S * calls / CALLS)
+        yield Figure(SUBJECT, name, "s", tuple(seconds), target, "UDP and TCP, 1 to 3 packets a way")
+        yield Figure(SUBJECT, "calls a second", "calls/s", tuple(calls / each for each in seconds))
+    yield from turns.unmeasured(SUBJECT)
 
 
 def _run_of(context: Context, calls: int) -> Path:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -21,6 +21,8 @@ from benchmarks.figure import Figure, Outcome, Peer, Target, below
 ECHO_TARGETS = {"10 Mbit/s": below(1.0), "100 Mbit/s": below(2.5)}
 IDLE_TARGET = below(0.1)
 UNIT = "wall s / virtual s"
+GROWTH = (2, 4, 8)
+"""Guests."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,8 @@ class Slope:
     start_s: float
     """Wall seconds before the first virtual one: start or restore, resume."""
     wall_per_call: float
+    cpu_per_virtual: float
+    """Processor seconds of guests and fabric together."""
 
 
 def measure(context: Context) -> Iterator[Outcome]:
@@ -54,40 +58,56 @@ def measure(context: Context) -> Iterator[Outcome]:
     }
     running: dict[str, Callable[[], float]] = {"free": partial(free.wall_per_virtual, context)}
     # One list of variants, so that free-running machines take their turn among the others.
-    found = context.in_turns({**variants, **running})
-    slopes = {name: [each for each in found[name] if isinstance(each, Slope)] for name in variants}
-    alone = tuple(each for each in found["free"] if isinstance(each, float))
+    turns = context.in_turns({**variants, **running})
+    slopes = {name: [each for each in turns.found.get(name, []) if isinstance(each, Slope)] for name in variants}
+    alone = tuple(each for each in turns.found.get("free", []) if isinstance(each, float))
+    for name in (each for each in variants if each in turns.found):
+        yield _figure(subject, name, slopes[name], _target(name))
     for name, measured in slopes.items():
-        yield _figure(subject, name, measured, _target(name))
+        if measured:
+            values = tuple(each.cpu_per_virtual for each in measured)
+            yield Figure(subject, f"{name}, processor time", "CPU s / virtual s", values)
     for rate in ECHO_TARGETS:
-        calls = tuple(each.wall_per_call * 1e6 for each in slopes[f"echo, {rate}"])
-        yield Figure(subject, f"a call of {CALL_BYTES} B, {rate}", "wall us", calls)
-    starts = tuple(each.start_s for each in slopes["echo, 10 Mbit/s"])
-    yield Figure(subject, "before the first virtual second", "wall s", starts, note="restore, resume, end")
-    cost = "virtual time, what lock-step costs two busy guests"
-    yield Figure(cost, "running free, no peers and no plugin", UNIT, alone)
-    base = Peer("running free", Figure("", "", "", alone).median)
+        if calling := slopes[f"echo, {rate}"]:
+            calls = tuple(each.wall_per_call * 1e6 for each in calling)
+            yield Figure(subject, f"a call of {CALL_BYTES} B, {rate}", "wall us", calls)
+            starts = tuple(each.start_s for each in calling)
+            yield Figure(
+                subject, f"before the first virtual second, {rate}", "wall s", starts, note="restore, resume, end"
+            )
+    yield from turns.unmeasured(subject)
+    if alone:
+        yield from _cost(alone, slopes)
+
+
+def _cost(alone: tuple[float, ...], slopes: dict[str, list[Slope]]) -> Iterator[Outcome]:
+    """Two busy guests in lock-step beside the same two running free."""
+    subject = "virtual time, what lock-step costs two busy guests"
+    free_running = Figure(subject, "running free, no peers and no plugin", UNIT, alone)
+    yield free_running
     for rate in ECHO_TARGETS:
-        yield _figure(cost, f"in lock-step, {rate} hub", slopes[f"busy, {rate}"], base)
+        if busy := slopes[f"busy, {rate}"]:
+            yield _figure(subject, f"in lock-step, {rate} hub", busy, Peer("running free", free_running.median))
 
 
 def measure_growth(context: Context) -> Iterator[Outcome]:
     """Two, four and eight guests in pairs through a switch."""
     subject = f"virtual time, guests of {MIPS} mips in pairs through a 100 Mbit/s switch"
     loads = _loads(context)
-    counts = (2, 4, 8)
-    found = context.in_turns(
+    turns = context.in_turns(
         {
             f"{load.name}, {count} guests": partial(_slope, context, load, count // 2, "switch", "100 Mbit/s")
             for load in loads
-            for count in counts
+            for count in GROWTH
         }
     )
     for load in loads:
-        two = _figure(subject, "", found[f"{load.name}, 2 guests"], None).median
-        for count in counts:
-            name = f"{load.name}, {count} guests"
-            yield _figure(subject, name, found[name], Peer("2 guests", two) if count > 2 else None)
+        names = [f"{load.name}, {count} guests" for count in GROWTH]
+        figures = [_figure(subject, name, turns.found[name], None) for name in names if name in turns.found]
+        for figure in figures:
+            peer = None if figure is figures[0] else Peer(figures[0].name.split(", ")[1], figures[0].median)
+            yield replace(figure, against=peer)
+    yield from turns.unmeasured(subject)
 
 
 def _loads(context: Context) -> list[Load]:
@@ -102,8 +122,9 @@ def _loads(context: Context) -> list[Load]:
 def _slope(context: Context, load: Load, pairs: int, kind: Kind, rate: str) -> Slope:
     short, long = (_run(context, load, amount, pairs, kind, rate) for amount in (load.short, load.long))
     per_virtual = (long.run_s - short.run_s) / (long.virtual_s - short.virtual_s)
+    cpu = (long.cpu_s - short.cpu_s) / (long.virtual_s - short.virtual_s)
     start = short.started_s + short.run_s - short.virtual_s * per_virtual
-    return Slope(per_virtual, start, (long.run_s - short.run_s) / (load.long - load.short))
+    return Slope(per_virtual, start, (long.run_s - short.run_s) / (load.long - load.short), cpu)
 
 
 def _run(context: Context, load: Load, amount: float, pairs: int, kind: Kind, rate: str) -> guests.Times:
