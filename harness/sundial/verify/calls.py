@@ -32,8 +32,6 @@ class Setting:
     options: Options = field(default_factory=Options)
     bounded: bool = False
     """Socket buffers were set: where TCP segments end is then not determined."""
-    batched: bool = False
-    """Calls without reply that share the record stream's buffer."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +110,7 @@ def setting_of(run: RunDirectory, client: str, server: str, step: int) -> Settin
         reply_buffer=int(serving.get("send_buffer") or 0),
     )
     bounded = bool(told.get("socket_buffer") or serving.get("socket_buffer"))
-    return Setting(options, bounded, bool(told.get("batched")))
+    return Setting(options, bounded)
 
 
 def _flows(run: RunDirectory, table: pl.DataFrame) -> pl.DataFrame:

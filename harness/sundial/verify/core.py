@@ -96,7 +96,7 @@ def analyse(
         calls,
         leg_table,
         expected,
-        pl.concat(parts) if parts else findings.none(),
+        pl.concat(parts),
         observed,
         of_calls.height + sent_tcp.filter(pl.col("call").is_not_null()).height,
         of_calls.filter(split).height,

@@ -15,8 +15,10 @@ from sundial.verify.calls import IP_PROTOCOL
 FATE_SUFFIX = ":fate"
 ICMP, TCP, UDP = 1, IP_PROTOCOL["tcp"], IP_PROTOCOL["udp"]
 
-LOST, DROPPED, DUPLICATED, CORRUPTED, COLLISION = "lost", "dropped", "duplicated", "corrupted", "collision"
-"""Reasons on a fate interface: the word before the colon of the packet comment."""
+LOST, DROPPED, DUPLICATED, CORRUPTED = "lost", "dropped", "duplicated", "corrupted"
+"""Reasons on a fate interface: the word before the colon of the packet comment.
+
+A `collision` says nothing about what arrives: the frame is sent again, or `dropped`."""
 
 
 def add_flows(frames: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:

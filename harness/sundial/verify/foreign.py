@@ -21,7 +21,6 @@ from sundial.observe import Decode, read_frames
 from sundial.verify import flows, frames_whole, leftover, tcp
 from sundial.verify.calls import IP_PROTOCOL
 from sundial.verify.core import Analysis, Files, analyse
-from sundial.verify.findings import FINDING
 from sundial.verify.legs import LEG_SCHEMA, leg_row
 from sundial.verify.records import Stream, payloads, walk
 from sundial.verify.result import Verification, groups_json, problems_json
@@ -77,7 +76,7 @@ def verify_pcap(
     calls = _complete(calls, table)
     build = partial(_build, application=application, transport=transport, mtu=mtu, options=options)
     analysis = analyse(frames, calls, table, build, files, exact_time=True, places=places, one_view=True)
-    return _result(analysis, table, transport)
+    return _result(analysis, table)
 
 
 def _find_port(file: Path, frames: pl.DataFrame, application: str, transport: str) -> int:
@@ -264,7 +263,7 @@ def _build(
     return calls.join(kinds, on=columns, how="left", nulls_equal=True), table, expected
 
 
-def _result(analysis: Analysis, table: pl.DataFrame, transport: str) -> Verification:
+def _result(analysis: Analysis, table: pl.DataFrame) -> Verification:
     none = pl.DataFrame(schema={"row": pl.UInt32})
     nobody = pl.DataFrame(schema={"end": pl.String, "own": pl.List(pl.String)})
     classified = leftover.classify(analysis.frames, analysis.segments, none, nobody, iperf3=False)
@@ -274,8 +273,8 @@ def _result(analysis: Analysis, table: pl.DataFrame, transport: str) -> Verifica
     ours = pl.col("end").is_in(ends["end"].implode()) & of_flow
     other = (pl.col("class") == leftover.UNEXPLAINED) & ~ours
     classified = classified.with_columns(pl.when(other).then(pl.lit("other")).otherwise("class").alias("class"))
-    parts = [analysis.findings, frames_whole.check_whole(classified.filter(of_flow), whole_capture=False)]
-    found = pl.concat([*parts, leftover.check_leftover(classified)]) if parts else pl.DataFrame(schema=FINDING)
+    whole = frames_whole.check_whole(classified.filter(of_flow), whole_capture=False)
+    found = pl.concat([analysis.findings, whole, leftover.check_leftover(classified)])
     failed = found.filter(pl.col("call").is_not_null()).group_by("call").agg(mismatches=pl.len())
     return Verification(
         verdict="pass" if found.is_empty() else "fail",
