@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from sundial.expect import Call
-from sundial.verify import check, conserve, findings, flows, records, tcp, udp
+from sundial.verify import check, conserve, flows, records, tcp, udp
 
 Files = Sequence[tuple[Path, str]]
 """Captures: where they lie, and how they are called in the result."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import itertools
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sundial.expect import Options, Shape, edge_sizes, expect_call, udp_leg
@@ -26,6 +26,7 @@ options = st.builds(
 )
 
 
+@settings(deadline=None)
 @given(payload=sizes, mtu=mtus)
 def test_fragments_cover_the_datagram(payload: int, mtu: int) -> None:
     packets = udp_leg(payload, mtu).packets
@@ -41,12 +42,14 @@ def test_fragments_cover_the_datagram(payload: int, mtu: int) -> None:
     assert udp_packet_count(payload, mtu) == len(packets)
 
 
+@settings(deadline=None)
 @given(payload=sizes, mtu=mtus)
 def test_no_fewer_fragments_would_do(payload: int, mtu: int) -> None:
     packets = udp_leg(payload, mtu).packets
     assert all(packet.data + 8 > mtu - 20 for packet in packets[:-1]), "each full fragment is as large as it can be"
 
 
+@settings(deadline=None)
 @given(size=sizes, mtu=mtus, transport=transports, chosen=options)
 def test_sun_rpc_legs_add_up(size: int, mtu: int, transport: str, chosen: Options) -> None:
     call = expect_call(Shape("sunrpc", transport, "echo", size, mtu, chosen))
@@ -66,6 +69,7 @@ def test_sun_rpc_legs_add_up(size: int, mtu: int, transport: str, chosen: Option
             assert max(leg.lengths) <= leg.largest
 
 
+@settings(deadline=None)
 @given(size=st.integers(16, 65507), mtu=mtus, timestamps=st.booleans())
 def test_raw_tcp_segments_add_up(size: int, mtu: int, timestamps: bool) -> None:
     leg = expect_call(Shape("raw", "tcp", "echo", size, mtu, Options(timestamps=timestamps))).request
@@ -75,6 +79,7 @@ def test_raw_tcp_segments_add_up(size: int, mtu: int, timestamps: bool) -> None:
     assert all(packet.ip_length <= mtu for packet in leg.packets)
 
 
+@settings(deadline=None)
 @given(message=st.integers(1, 70000), buffer=st.integers(25, 20000).map(lambda words: 4 * words))
 def test_records_fill_the_buffer(message: int, buffer: int) -> None:
     for library in ("libtirpc", "glibc"):
@@ -84,6 +89,7 @@ def test_records_fill_the_buffer(message: int, buffer: int) -> None:
         assert 0 <= records[-1] <= buffer - 4
 
 
+@settings(deadline=None)
 @given(
     kind=st.sampled_from(["sunrpc-udp", "sunrpc-tcp", "raw-udp", "raw-tcp"]),
     mtu=st.integers(576, 9198),
