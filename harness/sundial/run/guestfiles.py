@@ -68,6 +68,11 @@ class GuestFiles:
         return self._samples.batches
 
     @property
+    def said_hello(self) -> bool:
+        """The runner is up: it begins its samples with hello."""
+        return self._samples.seen_bytes > 0
+
+    @property
     def seen_bytes(self) -> int:
         return self._samples.seen_bytes + self._panics.seen_bytes
 

@@ -119,9 +119,8 @@ class Keeper:
             error = happened
         finally:
             self._interrupts.cleaning_begins()
-            virtual = plan.clock == "virtual"
             for node in nodes:
-                document.zero(node, rig.zero_ns(node) if virtual else 0)
+                document.zero(node, rig.zero_ns(node))
             rig.take_down(hurry=self._interrupts.hurry)
             self._write_end(claimed, document, error, time.monotonic() - began)
             final = claimed.finish()

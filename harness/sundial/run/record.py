@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal
 
@@ -38,10 +39,11 @@ class RunRecord:
         seed: int,
         clock: str,
         images: Mapping[str, Image],
-        versions: Mapping[str, str | None],
+        versions: Future[dict[str, str | None]],
         command: Sequence[str],
     ) -> None:
         self._network = network
+        self._versions = versions
         self._document: dict[str, Any] = {
             "version": VERSION,
             "status": "interrupted",
@@ -50,7 +52,7 @@ class RunRecord:
             "topology": dict(topology),
             "seed": seed,
             "clock": clock,
-            "versions": dict(versions),
+            "versions": {},
             "images": {
                 name: {"sha256": {"kernel": image.kernel_sha256, "initrd": image.initrd_sha256}}
                 for name, image in images.items()
@@ -81,6 +83,7 @@ class RunRecord:
         epoch_ns: int | None,
     ) -> None:
         """What became of the run."""
+        self._document["versions"] = self._versions.result()
         self._document["status"] = status
         self._document["error"] = None if error is None else error.to_json()
         self._document["time"] = {"virtual_ns": virtual_ns, "wall_s": round(wall_s, 3)}
@@ -114,8 +117,18 @@ def read_counters(wire: Path) -> dict[str, Any]:
     return counters if isinstance(counters, dict) else {}
 
 
-def versions(places: Places, hypervisor: Mapping[str, str], images: Mapping[str, Image]) -> dict[str, str | None]:
-    """Of everything that had a part in a run. What we build ourselves is named by its content."""
+def versions(
+    places: Places, hypervisor: Mapping[str, str], images: Mapping[str, Image]
+) -> Future[dict[str, str | None]]:
+    """Of everything that had a part in a run, asked for while the run starts."""
+    pool = ThreadPoolExecutor(1, "versions")
+    asked = pool.submit(_versions, places, hypervisor, images)
+    pool.shutdown(wait=False)
+    return asked
+
+
+def _versions(places: Places, hypervisor: Mapping[str, str], images: Mapping[str, Image]) -> dict[str, str | None]:
+    """What we build ourselves is named by its content."""
     kernels = sorted({str(image.manifest.get("kernel_release", "")) for image in images.values()} - {""})
     return {
         "sundial": sundial.__version__,

@@ -62,17 +62,23 @@ class Rig:
         self._session = session
         self._images = images
         self._node_folder = node_folder
-        self._cold = cold or plan.clock == "real"
+        self._cold = cold
         self._interactive = interactive
         self._zeros: dict[str, int] = {}
         self._snapshots = contextlib.ExitStack()
         self._deafen: Callable[[], None] = _nothing
 
     def prepare(self, say: Say) -> dict[str, Snapshot]:
-        """Find or make the snapshot of every machine; nothing where the guests are booted. Held until `take_down`."""
-        if self._cold:
+        """Find or make the snapshot of every machine; held until `take_down`. None under the real clock: guests boot.
+
+        A cold run boots its guests to the same instant and keeps what it took for itself alone. The step over a state
+        is what makes their clocks show one zero, and lets the job be handed in there, as in any other run.
+        """
+        if self.plan.clock == "real":
             return {}
-        store = SnapshotStore(self._session.places.snapshots)
+        kept = self._session.places.snapshots
+        store = SnapshotStore(self.folder / "cold" if self._cold else kept)
+        tell = (lambda line: say("booting the guests")) if self._cold else say
         qemu = self._session.hypervisor.versions()["qemu"]
         held: dict[str, Snapshot] = {}
         found: dict[str, Snapshot] = {}
@@ -81,7 +87,7 @@ class Rig:
             image = self._images[node.image]
             key = snapshot_key(maker.spec(self.folder), node.mips, image, self._session.places.plugin, qemu)
             if key.digest() not in held:
-                using: AbstractContextManager[Snapshot] = store.use(key, maker.make, say)
+                using: AbstractContextManager[Snapshot] = store.use(key, maker.make, tell)
                 held[key.digest()] = self._snapshots.enter_context(using)
             found[node.name] = held[key.digest()]
             self._zeros[node.name] = found[node.name].zero_ns
@@ -115,10 +121,8 @@ class Rig:
                 raise RunFailed(str(error), machine=node.name) from error
 
     def zero_ns(self, machine: str) -> int:
-        """The guest clock's reading at zero: the snapshot's, or what the plugin found in a cold boot."""
-        if machine in self._zeros:
-            return self._zeros[machine]
-        return int(self.report(machine).get("zero_ns", 0))
+        """The guest clock's reading at zero of the run's axis; 0 where that is not known (real clock)."""
+        return self._zeros.get(machine, 0)
 
     def report(self, machine: str) -> dict[str, Any]:
         """What the machine's plugin wrote last; empty when it has written nothing."""

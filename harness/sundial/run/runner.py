@@ -258,7 +258,7 @@ class Attempt:
 
     def _remember_zeros(self) -> None:
         for node in self.plan.network.nodes:
-            self.document.zero(node.name, self.rig.zero_ns(node.name) if self.plan.clock == "virtual" else 0)
+            self.document.zero(node.name, self.rig.zero_ns(node.name))
 
     def _finish(self, error: SundialError | None, virtual_ns: int | None, began: float) -> RunResult:
         """Write down what became of it, give the directory its name, and raise the error if there was one."""

@@ -21,13 +21,14 @@ def virtual_signs(shm: Path, files: Sequence[GuestFiles]) -> SignsReader:
         seen = tuple(file.seen_bytes for file in files)
         progress = read_progress(shm)
         if progress is None:
-            return Signs(seen)
+            return Signs(seen, booting=True)
         pairs = list(zip(files, progress.machines, strict=False))
         late = tuple(file.machine for file, machine in pairs if not machine.joined)
         running = tuple(file.machine for file, machine in pairs if not machine.waits and not machine.finished)
         fabric = () if progress.fabric.waits else (FABRIC,)
         times = tuple(machine.own_ns for machine in progress.machines)
-        return Signs((*seen, *times, progress.frames), late or running or fabric, progress.virtual_ns)
+        suspects = late or running or fabric
+        return Signs((*seen, *times, progress.frames), suspects, bool(late), progress.virtual_ns)
 
     return read
 
@@ -38,8 +39,9 @@ def real_signs(
     """From the fabric's counters; `waiting` are the machines that have not said done."""
 
     def read() -> Signs:
-        frames = _frames(counters())
-        return Signs((*(file.seen_bytes for file in files), frames), tuple(waiting()))
+        seen = tuple(file.seen_bytes for file in files)
+        silent = tuple(file.machine for file in files if not file.said_hello)
+        return Signs((*seen, _frames(counters())), silent or tuple(waiting()), bool(silent))
 
     return read
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from sundial.run.supervisor import Hung
 
 HUNG_S = 15.0
+BOOT_S = 90.0
+"""A guest that boots computes for long without a sign that is seen from here, and longer on a busy host."""
 
 
 @dataclass(frozen=True)
@@ -19,6 +21,8 @@ class Signs:
     """Frames, gates, bytes of samples and consoles: whatever only grows."""
     suspects: tuple[str, ...] = ()
     """Whom the others wait for, where that can be seen: machines by name, or `fabric`."""
+    booting: bool = False
+    """Somebody has not come so far as to give signs."""
     virtual_ns: int | None = None
     """Where everybody has got to on the run's time axis, where that is known."""
 
@@ -28,10 +32,11 @@ SignsReader = Callable[[], Signs]
 
 
 class Watchdog:
-    """Told the signs now and then; says Hung when they have not changed for `hung_s` seconds."""
+    """Told the signs now and then; says Hung when they have not changed for `hung_s` (`boot_s`) seconds."""
 
-    def __init__(self, hung_s: float = HUNG_S) -> None:
+    def __init__(self, hung_s: float = HUNG_S, boot_s: float = BOOT_S) -> None:
         self._hung_s = hung_s
+        self._boot_s = boot_s
         self._last: tuple[int, ...] | None = None
         self._since = 0.0
         self._looked: float | None = None
@@ -45,4 +50,4 @@ class Watchdog:
             self._since = now
             return None
         still = now - self._since
-        return Hung(still, signs.suspects) if still >= self._hung_s else None
+        return Hung(still, signs.suspects) if still >= (self._boot_s if signs.booting else self._hung_s) else None

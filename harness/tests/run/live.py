@@ -154,7 +154,11 @@ class LiveRun:
 
     def record(self) -> dict[str, Any]:
         assert self.out is not None
-        found = json.loads((self.out / "run.json").read_text())
+        return self.read(self.out)
+
+    @staticmethod
+    def read(folder: Path) -> dict[str, Any]:
+        found = json.loads((folder / "run.json").read_text())
         assert isinstance(found, dict)
         return found
 

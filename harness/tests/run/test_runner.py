@@ -136,7 +136,11 @@ def test_a_fault_is_named_and_what_was_finished_is_kept(
 
 
 def test_nothing_that_moves_is_a_hang(stage: Stage) -> None:
-    stage.act = lambda stage: None
+    def hello(stage: Stage) -> None:
+        for machine in ("client", "server"):
+            (stage.partial() / "nodes" / machine / "samples.jsonl").write_text('{"type":"hello"}\n')
+
+    stage.act = hello
     with pytest.raises(RunFailed, match=r"hung: nothing has moved for \d s, everybody waits for client"):
         runner.run(stage.request(), stage.words, session=stage.session, watchdog=Watchdog(2.5))
     assert stage.leftovers() == []

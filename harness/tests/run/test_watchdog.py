@@ -16,6 +16,13 @@ def test_any_movement_begins_anew() -> None:
         assert watchdog.look(Signs((0, second // 10)), float(second)) is None
 
 
+def test_a_guest_that_boots_is_given_more_time() -> None:
+    watchdog = Watchdog(15.0, 90.0)
+    answers = [watchdog.look(Signs((0,), ("client",), booting=True), float(second)) for second in range(91)]
+    assert answers[:90] == [None] * 90
+    assert answers[90] == Hung(90.0, ("client",))
+
+
 def test_a_harness_that_was_stopped_draws_no_conclusion() -> None:
     watchdog = Watchdog(15.0)
     assert watchdog.look(Signs((1,)), 0.0) is None

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is known of topologies that are up, without any machine."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sundial.errors import BadInput
+from sundial.plan.request import Kept, KeptMachine
+from sundial.run import keeper
+from sundial.run.places import Places
+from sundial.run.upfolder import KeeperRecord, UpFolder, all_up, kept_from_json, kept_to_json
+
+KEPT = Kept("lab", "real", Path("/captures/up-lab-1-001"), (KeptMachine("client", "10.0.0.1", "/run/c.sock"),))
+HOLD = """
+import sys
+from pathlib import Path
+from sundial.run.upfolder import UpFolder
+assert UpFolder(Path(sys.argv[1]), "lab").take()
+print("taken", flush=True)
+sys.stdin.read()
+"""
+
+
+def record(pid: int = 1) -> KeeperRecord:
+    return KeeperRecord(pid, "/nonexistent/keeper.sock", KEPT, {"client": "/nonexistent/e.sock"})
+
+
+def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
+    folder = UpFolder(tmp_path, "lab")
+    assert folder.take()
+    folder.write(record())
+    assert UpFolder(tmp_path, "lab").read() == record()
+    assert list(all_up(tmp_path)) == [record()]
+    assert kept_from_json(kept_to_json(KEPT)) == KEPT
+    folder.let_go()
+    assert list(all_up(tmp_path)) == []
+
+
+def test_only_one_can_keep_a_topology(tmp_path: Path) -> None:
+    first = UpFolder(tmp_path, "lab")
+    assert first.take()
+    assert not UpFolder(tmp_path, "lab").take()
+    assert UpFolder(tmp_path, "other").take()
+    first.let_go()
+    assert UpFolder(tmp_path, "lab").take()
+
+
+def test_what_a_dead_keeper_left_is_nothing(tmp_path: Path) -> None:
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        cwd=Path(__file__).parents[2],
+    )
+    with holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        UpFolder(tmp_path, "lab").write(record(holder.pid))
+        assert [found.pid for found in all_up(tmp_path)] == [holder.pid]
+        holder.kill()
+    assert list(all_up(tmp_path)) == []
+    assert not (tmp_path / "lab").exists()
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> Places:
+    return Places(tmp_path)
+
+
+def test_with_nothing_up_there_is_nothing_to_use(places: Places) -> None:
+    assert keeper.list_(places) == []
+    assert keeper.down(None, places) == []
+    with pytest.raises(BadInput, match="nothing is up"):
+        keeper.exec_("client", ["true"], None, places)
+    with pytest.raises(BadInput, match="nothing is up"):
+        keeper.down("lab", places)
+
+
+def test_the_wrong_name_lists_the_right_ones(places: Places) -> None:
+    folders = [UpFolder(places.up, name) for name in ("lab", "wan")]
+    for folder in folders:
+        assert folder.take()
+        kept = Kept(folder.topology, "real", Path("/c"), KEPT.machines)
+        folder.write(KeeperRecord(1, "/nonexistent", kept, {"client": "/nonexistent"}))
+    with pytest.raises(BadInput, match="several topologies are up; allowed: lab, wan"):
+        keeper.exec_("client", ["true"], None, places)
+    with pytest.raises(BadInput, match="office is not up; allowed: lab, wan"):
+        keeper.console("client", "office", places)
+    with pytest.raises(BadInput, match="lab has no machine 'nobody'; allowed: client"):
+        keeper.exec_("nobody", ["true"], "lab", places)
+    for folder in folders:
+        folder.let_go()

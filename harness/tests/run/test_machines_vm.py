@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a run promises when nothing goes wrong: the same bytes again, from snapshots that heal, through any libvirt."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from sundial.machines.waiting import wait_until
+from sundial.run.places import Places
+from tests.run.live import HARNESS, LiveRun, require_guests, write_scenario
+
+pytestmark = [pytest.mark.vm, pytest.mark.timeout(400)]
+
+IN_ORDER = """
+import sys
+from sundial.run import runner
+original = runner.run
+order = tuple(sys.argv.pop(1).split(","))
+runner.run = lambda request, progress: original(request, progress, start_order=order)
+from sundial.cli.main import main
+main()
+"""
+
+
+@pytest.fixture(autouse=True)
+def guests() -> None:
+    require_guests()
+
+
+def made(run: LiveRun, seconds: float = 120) -> str:
+    """What a run that came to its end has said."""
+    status, output = run.end(seconds)
+    assert status in (0, 1), output
+    assert run.record()["status"] == "complete"
+    return output
+
+
+@contextmanager
+def hog() -> Iterator[None]:
+    """Every core has something else to do."""
+    hogs = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in os.sched_getaffinity(0)]
+    try:
+        yield
+    finally:
+        for process in hogs:
+            process.kill()
+            process.wait()
+
+
+def evidence(folder: Path) -> dict[str, bytes]:
+    """Every file that must be the same whenever the run is repeated."""
+    files = [*(folder / "wire").iterdir(), *(folder / "nodes").glob("*/samples.jsonl")]
+    files += [*(folder / "nodes").glob("*/console.log"), folder / "samples.parquet"]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+def test_the_same_run_again_gives_the_same_bytes(tmp_path: Path) -> None:
+    scenario = write_scenario(tmp_path, sizes="0:4096:512", calls=10)
+    made(LiveRun(scenario, tmp_path / "quiet"))
+    argv = [sys.executable, "-c", IN_ORDER, "server,client", "run", str(scenario), "--out", str(tmp_path / "busy")]
+    with hog():
+        done = subprocess.run(
+            argv, cwd=HARNESS, env={**os.environ, "PYTHONPATH": str(HARNESS)}, capture_output=True, check=False
+        )
+    assert done.returncode in (0, 1), done.stderr
+    first, second = evidence(tmp_path / "quiet"), evidence(tmp_path / "busy")
+    if LiveRun.read(tmp_path / "quiet")["images"] != LiveRun.read(tmp_path / "busy")["images"]:
+        pytest.skip("the image was changed meanwhile")
+    assert first.keys() == second.keys()
+    assert [name for name in first if first[name] != second[name]] == []
+    assert len(first["wire/lan.pcapng"]) > 10_000
+
+
+def test_booted_guests_and_restored_ones_give_the_same_bytes(tmp_path: Path) -> None:
+    scenario = write_scenario(tmp_path, sizes="0:64:16", calls=5)
+    made(LiveRun(scenario, tmp_path / "warm"))
+    said = made(LiveRun(scenario, tmp_path / "cold", "--cold"))
+    assert "booting the guests" in said
+    warm, cold = (LiveRun.read(tmp_path / name) for name in ("warm", "cold"))
+    if warm["images"] != cold["images"]:
+        pytest.skip("the image was changed meanwhile")
+    # The boot is the same to the nanosecond, and so is everything after it.
+    assert warm["nodes"] == cold["nodes"]
+    assert warm["captures"] == cold["captures"]
+
+
+def test_a_damaged_snapshot_is_made_anew_with_one_line(tmp_path: Path) -> None:
+    scenario = write_scenario(tmp_path, sizes="0:32:16", calls=2)
+    made(LiveRun(scenario, tmp_path / "one"))
+    used = max(Places().snapshots.glob("*/state"), key=lambda path: path.parent.stat().st_mtime)
+    with used.open("r+b") as state:
+        state.seek(1_000_000)
+        byte = state.read(1)
+        state.seek(1_000_000)
+        state.write(bytes([byte[0] ^ 1]))
+    output = made(LiveRun(scenario, tmp_path / "two"))
+    if LiveRun.read(tmp_path / "one")["images"] != LiveRun.read(tmp_path / "two")["images"]:
+        pytest.skip("the image was changed meanwhile")
+    assert len(re.findall("is damaged .*making it anew", output)) == 1
+    assert "making it anew" not in made(LiveRun(scenario, tmp_path / "three"))
+
+
+@pytest.fixture
+def daemon(tmp_path: Path) -> Iterator[str]:
+    """A libvirtd of our own, on private sockets and folders; the URI to reach it.
+
+    It runs as an ordinary user, as a session daemon does: in a user namespace when the tests run as root.
+    """
+    program = shutil.which("libvirtd")
+    if program is None:
+        pytest.skip("libvirtd is not installed")
+    home = Path(f"/tmp/sundial-libvirtd-{os.getpid()}")
+    home.mkdir(mode=0o700)
+    (home / "config" / "libvirt").mkdir(parents=True)
+    (home / "config" / "libvirt" / "qemu.conf").write_text('stdio_handler = "file"\nsecurity_driver = "none"\n')
+    folders = {f"XDG_{name}_{kind}": home / name.lower() for name, kind in (("CONFIG", "HOME"), ("CACHE", "HOME"))}
+    variables = {**os.environ, **{name: str(path) for name, path in folders.items()}, "HOME": str(home)}
+    variables["XDG_RUNTIME_DIR"] = str(home / "run")
+    (home / "run").mkdir(mode=0o700)
+    user = ["unshare", "--user", "--map-user=1000", "--map-group=1000"] if os.geteuid() == 0 else []
+    if user and subprocess.run([*user, "true"], capture_output=True, check=False).returncode != 0:
+        shutil.rmtree(home)
+        pytest.skip("user namespaces are not allowed here, and libvirtd as root wants the user libvirt-qemu")
+    log = (home / "log").open("w")
+    process = subprocess.Popen([*user, program], env=variables, stdout=log, stderr=log, start_new_session=True)
+    path = home / "run" / "libvirt" / "libvirt-sock"
+    try:
+        wait_until(path.exists, seconds=30, what=f"libvirtd ({(home / 'log').read_text()})")
+        yield f"qemu+unix:///session?socket={path}"
+    finally:
+        process.terminate()
+        process.wait(30)
+        log.close()
+        shutil.rmtree(home, ignore_errors=True)
+
+
+@pytest.mark.parametrize("clock", ["virtual", "real"])
+def test_a_libvirt_daemon_does_as_well(tmp_path: Path, daemon: str, clock: str) -> None:
+    scenario = write_scenario(tmp_path, sizes="0:64:16", calls=5)
+    run = LiveRun(scenario, tmp_path / "run", "--connect", daemon, "--clock", clock)
+    run.wait_batches(1)
+    made(run)
+    assert run.leftovers() == []
+
+
+def test_a_topology_is_up_until_it_is_down(tmp_path: Path) -> None:
+    def sundial(*argv: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "sundial.cli", *argv],
+            cwd=HARNESS,
+            env={**os.environ, "PYTHONPATH": str(HARNESS), "NO_COLOR": "1"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    topology = tmp_path / "kept-pair.yaml"
+    topology.write_text((Places().checkout / "topologies" / "two-hosts-switched.yaml").read_text())
+    up = sundial("up", str(topology), "--json")
+    assert up.returncode == 0, up.stderr
+    kept = json.loads(up.stdout)
+    name = kept["topology"]
+    captures = Path(kept["captures"])
+    try:
+        again = sundial("up", str(topology))
+        assert again.returncode == 2
+        assert "is up already" in again.stderr
+        told = sundial("exec", "--topology", name, "client", "--", "sh", "-c", "echo $SUNDIAL_MACHINE; exit 7")
+        assert (told.returncode, told.stdout) == (7, "client\n")
+        unknown = sundial("exec", "--topology", name, "nobody", "--", "true")
+        assert unknown.returncode == 2
+    finally:
+        down = sundial("down", name)
+    try:
+        assert down.returncode == 0, down.stderr
+        assert json.loads((captures / "run.json").read_text())["status"] == "complete"
+        assert list((captures / "wire").glob("*.pcapng"))
+        assert sundial("down", name).returncode == 2
+    finally:
+        shutil.rmtree(captures, ignore_errors=True)
