@@ -243,22 +243,29 @@ void sync_wake(struct sync_shared *s, uint32_t mask)
     }
 }
 
+enum sync_nap sync_nap(const struct sync *y, struct sync_member *me)
+{
+    for (unsigned i = 0; i < y->spins && !atomic_load_explicit(&me->go, memory_order_acquire); i++)
+        __builtin_ia32_pause();
+    if (!atomic_load(&me->go)) {
+        struct timespec patience = {0, ABORT_CHECK_NS};
+        atomic_store(&me->asleep, 1);
+        if (!atomic_load(&me->go))
+            syscall(SYS_futex, &me->go, FUTEX_WAIT, 0, &patience, NULL, 0);
+        atomic_store(&me->asleep, 0);
+    }
+    if (atomic_load(&y->shared->abort))
+        return SYNC_ABORTED;
+    return atomic_load(&me->go) ? SYNC_WOKEN : SYNC_STILL_WAITING;
+}
+
 bool sync_wait(const struct sync *y, struct sync_member *me)
 {
-    for (unsigned i = 0; i < y->spins; i++) {
-        if (atomic_load_explicit(&me->go, memory_order_acquire))
-            return !atomic_load_explicit(&y->shared->abort, memory_order_relaxed);
-        __builtin_ia32_pause();
-    }
-    atomic_store(&me->asleep, 1);
-    while (!atomic_load(&me->go)) {
-        struct timespec patience = {0, ABORT_CHECK_NS};
-        syscall(SYS_futex, &me->go, FUTEX_WAIT, 0, &patience, NULL, 0);
-        if (atomic_load(&y->shared->abort))
-            break;
-    }
-    atomic_store(&me->asleep, 0);
-    return !atomic_load(&y->shared->abort);
+    enum sync_nap nap;
+    do
+        nap = sync_nap(y, me);
+    while (nap == SYNC_STILL_WAITING);
+    return nap == SYNC_WOKEN;
 }
 
 void sync_abort(struct sync_shared *s)

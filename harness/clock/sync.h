@@ -127,7 +127,15 @@ uint32_t sync_release(struct sync_shared *s);
 // Outside the lock.
 void sync_wake(struct sync_shared *s, uint32_t mask);
 
-// Sleeps until somebody sets me->go. `waiting` and go = 0 were set under the lock. False: aborted.
+enum sync_nap {
+    SYNC_STILL_WAITING, // nobody let me go for a while: time to look at other things
+    SYNC_WOKEN,
+    SYNC_ABORTED,
+};
+
+// Sleeps until somebody sets me->go, or for 50 ms. `waiting` and go = 0 were set under the lock.
+enum sync_nap sync_nap(const struct sync *y, struct sync_member *me);
+// Sleeps until somebody sets me->go. False: aborted.
 bool sync_wait(const struct sync *y, struct sync_member *me);
 // Ends the run for everybody.
 void sync_abort(struct sync_shared *s);

@@ -99,7 +99,7 @@ unsafe extern "C" {
     fn sync_all_finished(s: *const Shared) -> bool;
     fn sync_release(s: *mut Shared) -> u32;
     fn sync_wake(s: *mut Shared, mask: u32);
-    fn sync_wait(y: *const Sync, me: *mut Member) -> bool;
+    fn sync_nap(y: *const Sync, me: *mut Member) -> u32;
     fn sync_abort(s: *mut Shared);
 }
 
@@ -146,10 +146,16 @@ unsafe impl Send for SharedRun {}
 
 impl SharedRun {
     /// Makes the file at `path` (it must not exist) for `machines` machines and frames of at most `frame_bytes`.
-    pub fn create(path: &Path, machines: usize, frame_bytes: usize, spins: u32) -> io::Result<Self> {
+    pub fn create(
+        path: &Path,
+        machines: usize,
+        frame_bytes: usize,
+        spins: u32,
+    ) -> io::Result<Self> {
         assert!(machines <= MACHINES, "validated by the configuration");
         // SAFETY: both only compute.
-        let (bytes, header) = unsafe { (sync_bytes(machines as u32, frame_bytes as u32), sync_size()) };
+        let (bytes, header) =
+            unsafe { (sync_bytes(machines as u32, frame_bytes as u32), sync_size()) };
         assert_eq!(header, size_of::<Shared>() as u64, "sync.h and shm.rs differ");
         let temporary = path.with_extension("partial");
         let made = Self::map_new(&temporary, bytes);
@@ -269,11 +275,17 @@ impl SharedRun {
         }
     }
 
-    /// Sleeps until somebody lets the fabric go on; [`Locked::wait`] was called in the last [`Self::locked`].
-    pub fn sleep(&self) -> Result<(), Aborted> {
+    /// Sleeps until somebody lets the fabric go on, or for 50 ms; [`Locked::wait`] was called in the last
+    /// [`Self::locked`]. False: still nobody did.
+    pub fn nap(&self) -> Result<bool, Aborted> {
+        const STILL_WAITING: u32 = 0;
+        const WOKEN: u32 = 1;
         // SAFETY: only atomics of our own member are touched.
-        let woken = unsafe { sync_wait(&self.sync, &raw mut (*self.shared()).fabric) };
-        if woken { Ok(()) } else { Err(Aborted) }
+        match unsafe { sync_nap(&self.sync, &raw mut (*self.shared()).fabric) } {
+            STILL_WAITING => Ok(false),
+            WOKEN => Ok(true),
+            _ => Err(Aborted),
+        }
     }
 
     /// Ends the run for everybody.

@@ -80,7 +80,8 @@ impl VirtualRun {
     /// Makes the shared memory of `config`. `spins`: pauses before a wait goes to sleep.
     pub fn new(config: &Config, wires: Wires, spins: u32) -> Result<Self, VirtualError> {
         let path = config.shm.clone().expect("checked: a virtual run has shm");
-        let mut adapters: Vec<Vec<u32>> = config.machines.iter().map(|machine| vec![0; machine.nics]).collect();
+        let mut adapters: Vec<Vec<u32>> =
+            config.machines.iter().map(|machine| vec![0; machine.nics]).collect();
         let mut stations = Vec::new();
         for segment in &config.segments {
             for port in &segment.ports {
@@ -117,14 +118,19 @@ impl VirtualRun {
 
     /// Runs until every machine has reached the end; returns the end.
     pub fn run(&mut self, observer: &mut impl Observer) -> Result<Time, VirtualError> {
+        let mut asleep = false;
         loop {
             if observer.look(&self.wires, Time::from_ns(self.reached_ns)) {
                 self.shm.abort();
                 return Err(Aborted.into());
             }
+            if asleep && !self.shm.nap()? {
+                continue;
+            }
+            asleep = false;
             match self.publish()? {
                 Step::Work(safe_ns) => self.work(safe_ns, observer)?,
-                Step::Sleep => self.shm.sleep()?,
+                Step::Sleep => asleep = true,
                 Step::Finished => {
                     self.work(NEVER, observer)?;
                     return Ok(Time::from_ns(self.end_ns));
@@ -160,7 +166,10 @@ impl VirtualRun {
             let mut floor = vec![NEVER; machines.len()];
             for (m, machine) in machines.iter_mut().enumerate() {
                 shared.take(m, |sent| {
-                    pending.insert((sent.time_ns, m, machine.taken), (sent.nic, Frame::new(sent.frame)));
+                    pending.insert(
+                        (sent.time_ns, m, machine.taken),
+                        (sent.nic, Frame::new(sent.frame)),
+                    );
                     machine.taken += 1;
                     *frames += 1;
                 });
@@ -225,12 +234,15 @@ impl VirtualRun {
                 .min();
             let frame_time = self.pending.first_key_value().map(|(key, _)| Time::from_ns(key.0));
             match (timeout, frame_time) {
-                (Some((time, segment)), frame) if time < limit && frame.is_none_or(|frame| time <= frame) => {
+                (Some((time, segment)), frame)
+                    if time < limit && frame.is_none_or(|frame| time <= frame) =>
+                {
                     self.wires.wires[segment].model.handle_timeout(time);
                     self.collect(segment);
                 }
                 (_, Some(time)) if time < limit => {
-                    let ((_, m, _), (nic, frame)) = self.pending.pop_first().expect("looked at above");
+                    let ((_, m, _), (nic, frame)) =
+                        self.pending.pop_first().expect("looked at above");
                     self.hand_in(time, m, nic, frame, observer);
                 }
                 _ => break,
@@ -247,7 +259,14 @@ impl VirtualRun {
         Ok(())
     }
 
-    fn hand_in(&mut self, time: Time, m: usize, nic: usize, frame: Frame, observer: &mut impl Observer) {
+    fn hand_in(
+        &mut self,
+        time: Time,
+        m: usize,
+        nic: usize,
+        frame: Frame,
+        observer: &mut impl Observer,
+    ) {
         match (ControlFrame::parse(&frame), self.wires.plug(m, nic)) {
             (None, Some((segment, port))) => {
                 self.wires.wires[segment].model.handle_frame(time, port, frame);
@@ -318,7 +337,8 @@ fn distances(wires: &Wires, stations: &[Vec<(usize, usize)>], machines: usize) -
     for via in 0..machines {
         for from in 0..machines {
             for to in 0..machines {
-                distance[from][to] = distance[from][to].min(distance[from][via].saturating_add(distance[via][to]));
+                distance[from][to] =
+                    distance[from][to].min(distance[from][via].saturating_add(distance[via][to]));
             }
         }
     }
