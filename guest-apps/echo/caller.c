@@ -70,10 +70,9 @@ static int open_socket(const struct caller *caller)
 
     if (handle < 0)
         return -1;
-    if ((settings->socket_send_buffer > 0 &&
-         set_option(handle, SOL_SOCKET, SO_SNDBUF, settings->socket_send_buffer) != 0) ||
-        (settings->socket_recv_buffer > 0 &&
-         set_option(handle, SOL_SOCKET, SO_RCVBUF, settings->socket_recv_buffer) != 0) ||
+    if ((settings->socket_buffer > 0 &&
+         (set_option(handle, SOL_SOCKET, SO_SNDBUF, settings->socket_buffer) != 0 ||
+          set_option(handle, SOL_SOCKET, SO_RCVBUF, settings->socket_buffer) != 0)) ||
         (port != 0 && set_option(handle, SOL_SOCKET, SO_REUSEADDR, 1) != 0) ||
         bind(handle, (struct sockaddr *)&local, sizeof(local)) != 0)
         goto failed;

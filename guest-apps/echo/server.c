@@ -34,8 +34,8 @@ enum {
 /* Idle for so long, the server tells its counters. */
 static const struct timespec idle_time = {.tv_nsec = 200 * 1000 * 1000};
 
-static const char *const procedure_names[PROCEDURES] = {"null", "echo",   "string",
-                                                        "sink", "source", "sink_one_way"};
+static const char *const procedure_names[PROCEDURES] = {
+    "null", "echo", "echo_string", "sink", "source", "sink_one_way"};
 
 struct settings {
     bool udp;
@@ -45,8 +45,7 @@ struct settings {
     unsigned send_buffer;
     unsigned recv_buffer;
     unsigned udp_message_size;
-    int socket_send_buffer;
-    int socket_recv_buffer;
+    int socket_buffer; /* SO_SNDBUF and SO_RCVBUF; 0: the kernel's default */
     bool tcp_nodelay;
     bool registered;
 };
@@ -85,10 +84,7 @@ static void read_settings(int argc, char **argv)
     settings.recv_buffer = (unsigned)options_integer(options, "recv_buffer", 0, 0, BUFFER_LIMIT);
     settings.udp_message_size = (unsigned)options_integer(
         options, "udp_message_size", UDP_MESSAGE_DEFAULT, 400, UDP_MESSAGE_LIMIT);
-    settings.socket_send_buffer =
-        (int)options_integer(options, "socket_send_buffer", 0, 0, BUFFER_LIMIT);
-    settings.socket_recv_buffer =
-        (int)options_integer(options, "socket_recv_buffer", 0, 0, BUFFER_LIMIT);
+    settings.socket_buffer = (int)options_integer(options, "socket_buffer", 0, 0, BUFFER_LIMIT);
     settings.tcp_nodelay = options_boolean(options, "tcp_nodelay", true);
     settings.registered = options_boolean(options, "register", true);
     options_check_all_taken(options);
@@ -221,10 +217,10 @@ static int open_socket(int type, unsigned port)
         samples_fail("cannot open a socket: %s", strerror(errno));
     set_option(handle, SOL_SOCKET, SO_REUSEADDR, 1);
     /* Accepted connections inherit the sizes. */
-    if (settings.socket_send_buffer > 0)
-        set_option(handle, SOL_SOCKET, SO_SNDBUF, settings.socket_send_buffer);
-    if (settings.socket_recv_buffer > 0)
-        set_option(handle, SOL_SOCKET, SO_RCVBUF, settings.socket_recv_buffer);
+    if (settings.socket_buffer > 0) {
+        set_option(handle, SOL_SOCKET, SO_SNDBUF, settings.socket_buffer);
+        set_option(handle, SOL_SOCKET, SO_RCVBUF, settings.socket_buffer);
+    }
     if (bind(handle, (struct sockaddr *)&local, sizeof(local)) != 0)
         samples_fail("cannot bind port %u: %s", port, strerror(errno));
     if (type == SOCK_STREAM && listen(handle, BACKLOG) != 0)

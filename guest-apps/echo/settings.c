@@ -48,10 +48,7 @@ static void read_buffers(struct settings *settings, struct options *options)
         (unsigned)options_integer(options, "recv_buffer", 0, 0, BUFFER_LIMIT);
     settings->udp_message_size = (unsigned)options_integer(
         options, "udp_message_size", UDP_MESSAGE_DEFAULT, 400, UDP_MESSAGE_LIMIT);
-    settings->socket_send_buffer =
-        (int)options_integer(options, "socket_send_buffer", 0, 0, BUFFER_LIMIT);
-    settings->socket_recv_buffer =
-        (int)options_integer(options, "socket_recv_buffer", 0, 0, BUFFER_LIMIT);
+    settings->socket_buffer = (int)options_integer(options, "socket_buffer", 0, 0, BUFFER_LIMIT);
     settings->tcp_nodelay = options_boolean(options, "tcp_nodelay", true);
 }
 
@@ -71,7 +68,8 @@ static void read_target(struct settings *settings, struct options *options)
 
 void settings_read(struct settings *settings, int argc, char **argv)
 {
-    static const char *const procedures[] = {"null", "echo", "string", "sink", "source", NULL};
+    static const char *const procedures[] = {"null", "echo", "echo_string", "sink",
+                                             "source", NULL};
     struct options *options = options_open(argc, argv);
 
     memset(settings, 0, sizeof(*settings));

@@ -36,8 +36,7 @@ struct settings {
     unsigned send_buffer; /* of the record stream (TCP); 0: the library's default */
     unsigned recv_buffer;
     unsigned udp_message_size;
-    int socket_send_buffer; /* SO_SNDBUF; 0: the kernel's default */
-    int socket_recv_buffer;
+    int socket_buffer; /* SO_SNDBUF and SO_RCVBUF; 0: the kernel's default */
     bool tcp_nodelay;
     long long retry_timeout_ms; /* UDP: until the first retransmission of a call */
     long long total_timeout_ms; /* until a call has failed */

@@ -66,10 +66,9 @@ bool channel_connect(struct channel *channel)
 
     if (handle < 0)
         return false;
-    if ((settings->socket_send_buffer > 0 &&
-         set_option(handle, SOL_SOCKET, SO_SNDBUF, settings->socket_send_buffer) != 0) ||
-        (settings->socket_recv_buffer > 0 &&
-         set_option(handle, SOL_SOCKET, SO_RCVBUF, settings->socket_recv_buffer) != 0) ||
+    if ((settings->socket_buffer > 0 &&
+         (set_option(handle, SOL_SOCKET, SO_SNDBUF, settings->socket_buffer) != 0 ||
+          set_option(handle, SOL_SOCKET, SO_RCVBUF, settings->socket_buffer) != 0)) ||
         (port != 0 && (set_option(handle, SOL_SOCKET, SO_REUSEADDR, 1) != 0 ||
                        bind(handle, (struct sockaddr *)&local, sizeof(local)) != 0)) ||
         (!udp && set_tcp_options(handle, settings) != 0) ||

@@ -45,10 +45,7 @@ static void read_settings(int argc, char **argv)
         htons((uint16_t)options_integer(options, "port", DEFAULT_PORT, 1, PORT_LIMIT));
     settings.transport = (enum transport)options_word(options, "transport", transports);
     settings.client_port = (unsigned)options_integer(options, "client_port", 0, 0, PORT_LIMIT);
-    settings.socket_send_buffer =
-        (int)options_integer(options, "socket_send_buffer", 0, 0, BUFFER_LIMIT);
-    settings.socket_recv_buffer =
-        (int)options_integer(options, "socket_recv_buffer", 0, 0, BUFFER_LIMIT);
+    settings.socket_buffer = (int)options_integer(options, "socket_buffer", 0, 0, BUFFER_LIMIT);
     settings.tcp_nodelay = options_boolean(options, "tcp_nodelay", true);
     settings.retry_timeout_ms =
         options_integer(options, "retry_timeout_ms", RETRY_DEFAULT_MS, 1, TIMEOUT_LIMIT_MS);

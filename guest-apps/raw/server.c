@@ -37,8 +37,7 @@ struct settings {
     bool tcp;
     unsigned udp_port;
     unsigned tcp_port;
-    int socket_send_buffer;
-    int socket_recv_buffer;
+    int socket_buffer; /* SO_SNDBUF and SO_RCVBUF; 0: the kernel's default */
     bool tcp_nodelay;
 };
 
@@ -80,10 +79,7 @@ static void read_settings(int argc, char **argv)
         (unsigned)options_integer(options, "udp_port", DEFAULT_PORT, 1, PORT_LIMIT);
     settings.tcp_port =
         (unsigned)options_integer(options, "tcp_port", DEFAULT_PORT, 1, PORT_LIMIT);
-    settings.socket_send_buffer =
-        (int)options_integer(options, "socket_send_buffer", 0, 0, BUFFER_LIMIT);
-    settings.socket_recv_buffer =
-        (int)options_integer(options, "socket_recv_buffer", 0, 0, BUFFER_LIMIT);
+    settings.socket_buffer = (int)options_integer(options, "socket_buffer", 0, 0, BUFFER_LIMIT);
     settings.tcp_nodelay = options_boolean(options, "tcp_nodelay", true);
     options_check_all_taken(options);
     options_close(options);
@@ -119,10 +115,10 @@ static int open_socket(int type, unsigned port)
         samples_fail("cannot open a socket: %s", strerror(errno));
     set_option(handle, SOL_SOCKET, SO_REUSEADDR, 1);
     /* Accepted connections inherit the sizes and the delay. */
-    if (settings.socket_send_buffer > 0)
-        set_option(handle, SOL_SOCKET, SO_SNDBUF, settings.socket_send_buffer);
-    if (settings.socket_recv_buffer > 0)
-        set_option(handle, SOL_SOCKET, SO_RCVBUF, settings.socket_recv_buffer);
+    if (settings.socket_buffer > 0) {
+        set_option(handle, SOL_SOCKET, SO_SNDBUF, settings.socket_buffer);
+        set_option(handle, SOL_SOCKET, SO_RCVBUF, settings.socket_buffer);
+    }
     if (type == SOCK_STREAM)
         set_option(handle, IPPROTO_TCP, TCP_NODELAY, settings.tcp_nodelay);
     if (bind(handle, (struct sockaddr *)&local, sizeof(local)) != 0)

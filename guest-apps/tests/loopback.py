@@ -89,7 +89,7 @@ def check_echo(apps: Path) -> None:
         for extra in (
             {"procedure": "null"},
             {"procedure": "echo", "sizes": [0, 1, 16, 1473, 8756]},
-            {"procedure": "string", "sizes": [0, 1, 93, 8700], "auth": "sys", "auth_gids": [1, 2]},
+            {"procedure": "echo_string", "sizes": [0, 1, 93, 8700], "auth": "sys", "auth_gids": [1, 2]},
             {"procedure": "sink", "sizes": [4000], "connection": "per-size"},
             {"procedure": "sink", "sizes": [400, 10], "one_way": True},
             {"procedure": "source", "sizes": [0, 8000], "threads": 3},

@@ -111,12 +111,6 @@ def _with_sizes(
             if outside:
                 what = f"{outside[-1]} bytes do not fit {workload.app} {procedure} over {transport}"
                 return workload, [Finding(("workloads", number, "sizes"), what, limit.allowed)]
-    if (
-        isinstance(workload, SunRpc)
-        and workload.batched
-        and (procedures != ("sink",) or workload.transports != ("tcp",))
-    ):
-        return workload, [Finding(("workloads", number, "batched"), "only sink over tcp can be batched")]
     if workload.retry_timeout > workload.total_timeout:
         what = "retry_timeout is longer than total_timeout: nothing would be sent again"
         return workload, [Finding(("workloads", number, "retry_timeout"), what, "up to total_timeout")]

@@ -189,8 +189,6 @@ class SunRpc(Calling):
     """Receive buffer of the record stream over TCP; left out: the library's 65536."""
     udp_message_size: Annotated[int, In(SIZE.between("400", "65504", example="60000"))] | None = None
     """Largest UDP message (clntudp_bufcreate); left out: the library's 8800."""
-    batched: _Flag = False
-    """`sink` over TCP: calls without reply, closed by a null call."""
 
 
 class Raw(Calling):

@@ -214,7 +214,6 @@ def _sunrpc_options(workload: SunRpc, transport: str) -> dict[str, Any]:
         "auth": workload.auth,
         "send_buffer": workload.send_buffer,
         "recv_buffer": workload.recv_buffer,
-        "batched": workload.batched or None,
     }
 
 

@@ -35,11 +35,10 @@ CASES = [
     ("sizes: [16]", "sizes: [16:8:4]", ["11: workloads.1.sizes: '16:8:4' is no range; allowed: FIRST:LAST:STEP with FIRST <= LAST and STEP >= 1"]),
     ("{calls: 2}", "{calls: 0}", [f"13: scale.smoke.calls: 0 is out of range; allowed: {CALLS}", f"13: scale.smoke.calls: 0 is out of range; allowed: {CALLS}"]),
     ("  smoke:", "  huge:", ["12: scale: default_scale is missing or names none of them; allowed: huge"]),
-    ("    calls: 3", "    call: 3", ["8: workloads.0.call: unknown field; allowed: clients, server, series, socket_buffer, tcp_nodelay, serving, sizes, calls, warmup, order, connection, threads, retry_timeout, total_timeout, app, transports, procedures, auth, send_buffer, recv_buffer, udp_message_size, batched"]),
+    ("    calls: 3", "    call: 3", ["8: workloads.0.call: unknown field; allowed: clients, server, series, socket_buffer, tcp_nodelay, serving, sizes, calls, warmup, order, connection, threads, retry_timeout, total_timeout, app, transports, procedures, auth, send_buffer, recv_buffer, udp_message_size"]),
     ("    calls: 3", "    server: host9", ["8: workloads.0.server: topology 'two-hosts-10base-t' has no host 'host9'; allowed: client, server"]),
     ("    calls: 3", "    clients: [server]", ["8: workloads.0.clients: 'server' is the server; allowed: other machines"]),
     ("    calls: 3", "    retry_timeout: 1500 us", ["8: workloads.0.retry_timeout: '1500 us' has the wrong unit 'us' (known: ms, s, min); allowed: a time in whole ms from 1 ms to 60 min, such as '500 ms'"]),
-    ("    calls: 3", "    batched: true", ["8: workloads.0.batched: only sink over tcp can be batched"]),
     ("    calls: 3", "    retry_timeout: 30 s", ["8: workloads.0.retry_timeout: retry_timeout is longer than total_timeout: nothing would be sent again; allowed: up to total_timeout"]),
     ("    calls: 3", "    auth: kerberos", ["8: workloads.0.auth: 'kerberos' is not known; allowed: none, sys"]),
     ("topology: two-hosts-10base-t", "seed: -1\ntopology: two-hosts-10base-t", ["2: seed: -1 is out of range; allowed: a whole number from 0 to 9223372036854775807"]),
@@ -95,7 +94,7 @@ def test_wrong_override(tmp_path: Path, override: str, line: str) -> None:
 
 
 def test_an_unknown_key_lists_the_known_ones(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match=r"^--set: sices: unknown key; allowed: auth, batched, calls, clients, clock"):
+    with pytest.raises(BadInput, match=r"^--set: sices: unknown key; allowed: auth, calls, clients, clock"):
         load_experiments(write(tmp_path, GOOD), overrides=["sices=5"])
 
 
