@@ -187,7 +187,7 @@ def _calling_steps(workload: SunRpc | Raw, server: str, transport: str, series: 
             options: dict[str, Any] = {
                 "server": server,
                 "transport": transport,
-                "procedure": procedure,
+                "procedure": procedure if isinstance(workload, SunRpc) else None,
                 "series": series,
                 "sizes": sizes,
                 "calls": calls,
