@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "mix.h"
 
-/* The finaliser of SplitMix64 (Steele, Lea, Flood 2014): every input bit reaches every output bit. */
+/*
+ * The finaliser of SplitMix64 (Steele, Lea, Flood 2014): every input bit reaches every output bit.
+ */
 static uint64_t scramble(uint64_t value)
 {
     value += 0x9e3779b97f4a7c15u;

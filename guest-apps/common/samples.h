@@ -21,7 +21,9 @@ struct call_record {
     uint16_t retransmits;
     bool ok;
     bool has_xid;
-    /* What went wrong, as the application numbers it; 0 is nothing. Turned into text when written. */
+    /*
+     * What went wrong, as the application numbers it; 0 is nothing. Turned into text when written.
+     */
     uint16_t failure;
     int16_t failure_errno;
 };
@@ -39,7 +41,10 @@ void samples_put(json_t *value);
 void samples_put_batch(json_t *header, const struct call_record *records, size_t count,
                        failure_text_fn failure_text);
 
-/* {"type":"error","step":S,"app":A,"message":...}; step and app as the runner told in the environment. */
+/*
+ * {"type":"error","step":S,"app":A,"message":...}; step and app as the runner told in the
+ * environment.
+ */
 void samples_put_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* The same, then exit status 1. */

@@ -32,7 +32,8 @@ struct workload_calls {
 };
 
 /*
- * Runs one batch for each size and caller. All callers work on the same size at the same time; records
- * are written when all have finished it, so that nothing is written while anything is measured.
+ * Runs one batch for each size and caller. All callers work on the same size at the same time;
+ * records are written when all have finished it, so that nothing is written while anything is
+ * measured.
  */
 void workload_run(const struct workload *workload, const struct workload_calls *calls);

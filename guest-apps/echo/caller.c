@@ -62,7 +62,8 @@ static int open_socket(const struct caller *caller)
 {
     const struct settings *settings = caller->settings;
     bool udp = settings->transport == TRANSPORT_UDP;
-    unsigned port = settings->client_port == 0 ? 0 : settings->client_port + (unsigned)caller->thread;
+    unsigned port =
+        settings->client_port == 0 ? 0 : settings->client_port + (unsigned)caller->thread;
     struct sockaddr_in local = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
     struct timeval timeout = milliseconds(settings->total_timeout_ms);
     struct timeval none = {0};
@@ -163,7 +164,8 @@ static void prepare_data(struct exchange *exchange, struct caller *caller, uint3
                          size_t size)
 {
     pattern_fill(PATTERN_OPAQUE, sequence, 0, caller->argument, size);
-    exchange->data = (echo_data){.echo_data_len = (unsigned)size, .echo_data_val = caller->argument};
+    exchange->data.echo_data_len = (unsigned)size;
+    exchange->data.echo_data_val = caller->argument;
     exchange->encode = (xdrproc_t)xdr_echo_data;
     exchange->argument = &exchange->data;
 }
@@ -257,15 +259,17 @@ static void note_failure(struct caller *caller, enum clnt_stat status, struct ca
     record->failure = (uint16_t)status;
     if (status == RPC_CANTSEND || status == RPC_CANTRECV)
         record->failure_errno = (int16_t)error.re_errno;
-    /* A late reply or half a record may still come on a stream: only a new one is in a known state. */
+    /*
+     * A late reply or half a record may still come on a stream: only a new one is in a known state.
+     */
     if (caller->settings->transport == TRANSPORT_TCP)
         caller_disconnect(caller);
 }
 
 /*
- * Makes `xid` the number of the next call. On a stream libtirpc 1.3.3 stores the number plus one in network
- * order and then counts the stored word down in the host's order: undone here, so that the numbers
- * on the wire are those that were chosen.
+ * Makes `xid` the number of the next call. On a stream libtirpc 1.3.3 stores the number plus one in
+ * network order and then counts the stored word down in the host's order: undone here, so that the
+ * numbers on the wire are those that were chosen.
  */
 static void set_xid(struct caller *caller, uint32_t xid)
 {

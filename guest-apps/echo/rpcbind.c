@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The portmapper as a service of a job: becomes rpcbind, after leaving a process behind that says "ready"
- * once rpcbind accepts TCP connections. By the order in /etc/netconfig it serves UDP by then.
+ * The portmapper as a service of a job: becomes rpcbind, after leaving a process behind that says
+ * "ready" once rpcbind accepts TCP connections. By the order in /etc/netconfig it serves UDP by
+ * then.
  */
 #include <arpa/inet.h>
 #include <errno.h>

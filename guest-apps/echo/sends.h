@@ -5,10 +5,10 @@
 #include <stdint.h>
 
 /*
- * What this thread's calls have really put on the wire. The library retransmits a call inside of clnt_call
- * and tells nobody, and on a stream it changes the transaction number that it was given (clnt_vc counts
- * it down in network order). Its sends go through these functions of the program instead of the
- * C library's, which look.
+ * What this thread's calls have really put on the wire. The library retransmits a call inside of
+ * clnt_call and tells nobody, and on a stream it changes the transaction number that it was given
+ * (clnt_vc counts it down in network order). Its sends go through these functions of the program
+ * instead of the C library's, which look.
  */
 
 /* Begins a call; `stream`: a record mark comes before the message (RFC 5531, section 11). */

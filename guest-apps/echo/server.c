@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The Sun RPC server: answers each call, then checks its payload, and reports its counters whenever it has
- * been idle for a while and when it is told to end.
+ * The Sun RPC server: answers each call, then checks its payload, and reports its counters whenever
+ * it has been idle for a while and when it is told to end.
  */
 #include <arpa/inet.h>
 #include <errno.h>

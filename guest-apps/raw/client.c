@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The client of the raw workloads: echoes over plain UDP or TCP sockets, a batch a size and caller. */
+/*
+ * The client of the raw workloads: echoes over plain UDP or TCP sockets, a batch a size and caller.
+ */
 #include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>

@@ -109,7 +109,9 @@ static char *run(char *const arguments[], int *status)
     return output;
 }
 
-/* A server that is still starting refuses the connection: that is no result, but a reason to wait. */
+/*
+ * A server that is still starting refuses the connection: that is no result, but a reason to wait.
+ */
 static bool was_refused(const json_t *result)
 {
     const char *error = json_string_value(json_object_get(result, "error"));

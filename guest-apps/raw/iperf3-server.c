@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * iperf3's server as a service of a job: becomes iperf3 after leaving a process behind that says "ready"
- * once the port is listened on. It looks into /proc, since a connection would be taken for a test.
+ * iperf3's server as a service of a job: becomes iperf3 after leaving a process behind that says
+ * "ready" once the port is listened on. It looks into /proc, since a connection would be taken for
+ * a test.
  */
 #include <errno.h>
 #include <signal.h>

@@ -5,8 +5,8 @@
 #include <stdint.h>
 
 /*
- * Unpacks a "newc" cpio archive (the kernel's buffer-format.rst) below the folder that `folder` is open
- * on: folders, regular files and symbolic links. 0, or -1 when the archive is damaged or a file
- * cannot be written; what was unpacked before stays.
+ * Unpacks a "newc" cpio archive (the kernel's buffer-format.rst) below the folder that `folder` is
+ * open on: folders, regular files and symbolic links. 0, or -1 when the archive is damaged or a
+ * file cannot be written; what was unpacked before stays.
  */
 int cpio_unpack(const uint8_t *archive, size_t length, int folder);

@@ -122,7 +122,8 @@ static json_t *run(char *const argv[])
 
 static json_t *run_shell(const char *command)
 {
-    char *argv[] = {(char *)"/bin/sh", (char *)"-c", NULL, NULL};
+    /* A login shell: /etc/profile puts the real ip and tc before busybox's. */
+    char *argv[] = {(char *)"/bin/sh", (char *)"-lc", NULL, NULL};
     char *text = strdup(command);
     json_t *answer;
 

@@ -7,8 +7,8 @@
 
 /*
  * The part of the image that few jobs need (iperf3, tcpdump, tc, the bridge, and the libraries they
- * bring along) lies compressed in the root file system, so that a machine of 96 MiB has room to boot
- * and a cold boot does not pay for it.
+ * bring along) lies compressed in the root file system, so that a machine of 96 MiB has room to
+ * boot and a cold boot does not pay for it.
  */
 
 /* Whether the job needs that part. */

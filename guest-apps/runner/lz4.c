@@ -11,6 +11,8 @@ enum {
     LEAST_MATCH = 4,
     LONG_LENGTH = 15,
     WORD = 4,
+    STEP = 8,
+    SHORT = 32,
 };
 
 struct reader {
@@ -39,17 +41,42 @@ static bool read_length(struct reader *in, size_t *length)
     return true;
 }
 
+/*
+ * Most copies are shorter than a call of memcpy costs, so they go in steps of eight bytes, which
+ * may write up to seven bytes too far: only where `slack` bytes behind them belong to the buffer,
+ * and where the source is at least a step away.
+ */
+static void copy_short(uint8_t *to, const uint8_t *from, size_t length)
+{
+    for (size_t done = 0; done < length; done += STEP)
+        memcpy(to + done, from + done, STEP);
+}
+
+static bool can_step(size_t length, size_t slack)
+{
+    return length <= SHORT && slack >= STEP;
+}
+
 /* The match may overlap what it makes: then it repeats the bytes between. */
-static void copy_match(uint8_t *to, size_t distance, size_t length)
+static void copy_match(uint8_t *to, size_t distance, size_t length, size_t slack)
 {
     const uint8_t *from = to - distance;
 
-    if (distance >= length) {
+    if (distance >= STEP && can_step(length, slack))
+        copy_short(to, from, length);
+    else if (distance >= length)
         memcpy(to, from, length);
-        return;
-    }
-    while (length-- > 0)
-        *to++ = *from++;
+    else
+        while (length-- > 0)
+            *to++ = *from++;
+}
+
+static void copy_literals(uint8_t *to, const struct reader *in, size_t length, size_t slack)
+{
+    if (can_step(length, slack) && (size_t)(in->end - in->at) >= length + STEP)
+        copy_short(to, in->at, length);
+    else
+        memcpy(to, in->at, length);
 }
 
 ptrdiff_t lz4_decode_block(const uint8_t *block, size_t length, uint8_t *out, size_t room)
@@ -66,7 +93,7 @@ ptrdiff_t lz4_decode_block(const uint8_t *block, size_t length, uint8_t *out, si
         if (!read_length(&in, &literals) || literals > (size_t)(in.end - in.at) ||
             literals > room - done)
             return -1;
-        memcpy(out + done, in.at, literals);
+        copy_literals(out + done, &in, literals, room - done - literals);
         in.at += literals;
         done += literals;
         if (in.at == in.end)
@@ -80,7 +107,7 @@ ptrdiff_t lz4_decode_block(const uint8_t *block, size_t length, uint8_t *out, si
         match += LEAST_MATCH;
         if (distance == 0 || distance > done || match > room - done)
             return -1;
-        copy_match(out + done, distance, match);
+        copy_match(out + done, distance, match, room - done - match);
         done += match;
     }
     return -1; /* a block ends with literals */

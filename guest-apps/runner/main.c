@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Process 1 of a guest: reads the job, gives the machine its identity, starts the services, runs the
- * steps, and says ready and done. What it writes is specified in ARCHITECTURE.md ("Job", "Samples").
+ * Process 1 of a guest: reads the job, gives the machine its identity, starts the services, runs
+ * the steps, and says ready and done. What it writes is specified in ARCHITECTURE.md ("Job",
+ * "Samples").
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,6 +21,7 @@
 #include "exec.h"
 #include "extras.h"
 #include "job.h"
+#include "memory.h"
 #include "network.h"
 #include "ports.h"
 #include "process.h"
@@ -133,6 +135,8 @@ static int receive_job(struct job *job, char error[JOB_ERROR_LIMIT])
         if (!job->wait)
             break;
         job_free(job);
+        if (!said_ready)
+            memory_clear_free();
         if (!said_ready && (network_bring_up(CONTROL_DEVICE) != 0 ||
                             control_say_ready(CONTROL_DEVICE) != 0)) {
             snprintf(error, JOB_ERROR_LIMIT, "cannot say ready on %s: %s", CONTROL_DEVICE,

@@ -182,14 +182,17 @@ static int add_port(int handle, const char *device)
     return request.ifr_ifindex == 0 ? -1 : ioctl(handle, SIOCBRADDIF, &request);
 }
 
-/* tc is the authority on netem's grammar, so its own text goes to it, word for word. */
+/*
+ * tc is the authority on netem's grammar, so its own text goes to it, word for word. By its path:
+ * busybox's shell would take its own tc, which knows no netem.
+ */
 static int add_netem(const struct bridge_port *port)
 {
     char command[JOB_ERROR_LIMIT];
 
     if (*port->netem == '\0')
         return 0;
-    if (snprintf(command, sizeof(command), "exec tc qdisc replace dev %s root netem %s",
+    if (snprintf(command, sizeof(command), "exec /bin/tc qdisc replace dev %s root netem %s",
                  port->device, port->netem) >= (int)sizeof(command))
         return -1;
     return process_run_shell(command);

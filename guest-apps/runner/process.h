@@ -19,7 +19,9 @@ int process_init(void);
 /* Starts a service and waits until it prints "ready"; its failure is reported, then -1. */
 int process_start_service(const struct task *task);
 
-/* Runs step `index` to its end, reports it, and returns its exit status (128 + signal if killed). */
+/*
+ * Runs step `index` to its end, reports it, and returns its exit status (128 + signal if killed).
+ */
 int process_run_step(const struct task *task, size_t index);
 
 /* How many services have died so far. */

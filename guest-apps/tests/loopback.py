@@ -41,7 +41,7 @@ class App:
             stdout=subprocess.PIPE,
             pass_fds=(3,) if write == 3 else (),
             close_fds=False,
-            preexec_fn=give_stream,
+            preexec_fn=give_stream,  # noqa: PLW1509 (no threads here)
             env={**os.environ, "SUNDIAL_APP": path.name, "SUNDIAL_SEED": "7"},
         )
         os.close(write)
@@ -89,7 +89,12 @@ def check_echo(apps: Path) -> None:
         for extra in (
             {"procedure": "null"},
             {"procedure": "echo", "sizes": [0, 1, 16, 1473, 8756]},
-            {"procedure": "echo_string", "sizes": [0, 1, 93, 8700], "auth": "sys", "auth_gids": [1, 2]},
+            {
+                "procedure": "echo_string",
+                "sizes": [0, 1, 93, 8700],
+                "auth": "sys",
+                "auth_gids": [1, 2],
+            },
             {"procedure": "sink", "sizes": [4000], "connection": "per-size"},
             {"procedure": "sink", "sizes": [400, 10], "one_way": True},
             {"procedure": "source", "sizes": [0, 8000], "threads": 3},
@@ -122,7 +127,12 @@ def check_echo(apps: Path) -> None:
 
 def check_large_datagrams(apps: Path) -> None:
     port = free_port()
-    options = {"udp_port": port, "transports": ["udp"], "register": False, "udp_message_size": 60000}
+    options = {
+        "udp_port": port,
+        "transports": ["udp"],
+        "register": False,
+        "udp_message_size": 60000,
+    }
     server = App(apps / "echo-server", options)
     server.wait_ready()
     client = {"server": "127.0.0.1", "port": port, "procedure": "echo", "sizes": [50000]}

@@ -5,8 +5,8 @@
 #include <stdio.h>
 
 /*
- * The smallest test harness: a table of named functions, one line for each, a final line and an exit
- * status. A failed expectation prints where it stands and lets the test go on.
+ * The smallest test harness: a table of named functions, one line for each, a final line and an
+ * exit status. A failed expectation prints where it stands and lets the test go on.
  */
 static unsigned expect_failures;
 

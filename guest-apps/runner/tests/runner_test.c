@@ -16,7 +16,8 @@
 static const char FULL[] =
     "{\"version\":1,\"machine\":\"client\",\"seed\":1234567890123456789,\"clock\":\"tsc\","
     "\"zero_ns\":5,\"start_ns\":7,\"interactive\":true,"
-    "\"interfaces\":[{\"device\":\"eth0\",\"mac\":\"02:53:44:00:00:0A\",\"address\":\"10.0.0.1/24\","
+    "\"interfaces\":[{\"device\":\"eth0\",\"mac\":\"02:53:44:00:00:0A\","
+    "\"address\":\"10.0.0.1/24\","
     "\"mtu\":1500,\"offloads\":false,\"neighbours\":[{\"address\":\"10.0.0.2\","
     "\"mac\":\"02:53:44:00:00:02\"}]}],"
     "\"bridge\":{\"ports\":[\"eth0\",\"eth1\"],\"netem\":{\"eth0\":\"delay 10ms\"}},"
@@ -211,8 +212,9 @@ static void lz4_frames_are_decoded(void)
 static size_t put_entry(char *archive, unsigned mode, const char *name, const char *data)
 {
     size_t name_size = strlen(name) + 1;
-    size_t at = (size_t)sprintf(archive, "070701%08X%08X%08X%08X%08X%08X%08zX%08X%08X%08X%08X%08zX%08X",
-                                1, mode, 0, 0, 1, 0, strlen(data), 0, 0, 0, 0, name_size, 0);
+    size_t at = (size_t)sprintf(
+        archive, "070701%08X%08X%08X%08X%08X%08X%08zX%08X%08X%08X%08X%08zX%08X", 1, mode, 0, 0, 1,
+        0, strlen(data), 0, 0, 0, 0, name_size, 0);
 
     memcpy(archive + at, name, name_size);
     at = (at + name_size + 3) / 4 * 4;

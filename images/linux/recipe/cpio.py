@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A reproducible initramfs: the "newc" cpio of the kernel's Documentation/driver-api/early-userspace
-(buffer-format.rst). Entries are sorted; times, owners and inode numbers carry nothing of the host."""
+"""A reproducible initramfs: the "newc" cpio of the kernel's buffer-format.rst.
+
+Entries are sorted; times, owners and inode numbers carry nothing of the host.
+"""
 
 import stat
 from pathlib import PurePosixPath

@@ -76,7 +76,10 @@ def look_up(names: list[str]) -> dict[str, Package]:
         return {}
     try:
         shown = subprocess.run(
-            ["apt-cache", "show", "--no-all-versions", *names], capture_output=True, text=True
+            ["apt-cache", "show", "--no-all-versions", *names],
+            capture_output=True,
+            text=True,
+            check=False,
         )
     except FileNotFoundError:
         raise HostLacks("apt-cache not found: the image is made from Debian packages") from None
@@ -120,7 +123,11 @@ def download(packages: list[Package], cache: Path) -> dict[str, Path]:
             files[package.name].unlink(missing_ok=True)
         wanted = [f"{package.name}={package.version}" for package in missing]
         fetched = subprocess.run(
-            ["apt-get", "download", "-q", *wanted], cwd=cache, capture_output=True, text=True
+            ["apt-get", "download", "-q", *wanted],
+            cwd=cache,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         if fetched.returncode != 0:
             reason = (fetched.stderr.strip().splitlines() or ["no reason given"])[-1]
@@ -134,6 +141,8 @@ def download(packages: list[Package], cache: Path) -> dict[str, Path]:
 
 def unpack(file: Path, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    done = subprocess.run(["dpkg-deb", "-x", file, folder], capture_output=True, text=True)
+    done = subprocess.run(
+        ["dpkg-deb", "-x", file, folder], capture_output=True, text=True, check=False
+    )
     if done.returncode != 0:
         raise RecipeError(f"{file.name}: cannot unpack: {done.stderr.strip()}")

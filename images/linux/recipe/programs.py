@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs with the shared libraries they need, found among unpacked packages and never on the host."""
+"""Programs with the libraries they need, found among unpacked packages, never on the host."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,9 +48,7 @@ class PackageTree:
         while path.is_symlink():
             target = path.readlink()
             path = (
-                package / target.relative_to("/")
-                if target.is_absolute()
-                else path.parent / target
+                package / target.relative_to("/") if target.is_absolute() else path.parent / target
             )
         return path
 

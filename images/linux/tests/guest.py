@@ -66,6 +66,11 @@ class Guest:
             self._process.kill()
             self._process.wait()
 
+    def pid(self) -> int:
+        """QEMU's own: nice replaces itself by what it starts."""
+        assert self._process is not None
+        return self._process.pid
+
     def ended(self) -> bool:
         return self._process is not None and self._process.poll() is not None
 
@@ -77,9 +82,7 @@ class Guest:
         return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
 
     def lines(self, kind: str) -> list[dict]:
-        return [
-            line for line in self.samples() if isinstance(line, dict) and line["type"] == kind
-        ]
+        return [line for line in self.samples() if isinstance(line, dict) and line["type"] == kind]
 
     def wait_for(self, kind: str, timeout: float = 60) -> dict:
         """The first line of this type."""
@@ -99,7 +102,9 @@ class Guest:
             time.sleep(0.05)
 
     def describe(self) -> str:
-        console = self.console_path.read_text(errors="replace") if self.console_path.exists() else ""
+        console = ""
+        if self.console_path.exists():
+            console = self.console_path.read_text(errors="replace")
         return f"console: {console[-2000:]}\nsamples: {self.samples()[-10:]}"
 
     def batches(self) -> list[tuple[dict, list[dict]]]:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The built image in plain QEMU: the runner's protocol, every workload, and what happens on faults."""
+"""The built image in plain QEMU: the runner's protocol, every workload, and faults."""
 
 import base64
+import contextlib
 import json
 import socket
 import time
@@ -63,7 +64,7 @@ def test_echo_over_both_transports_and_all_procedures(image: Path, tmp_path: Pat
         [
             echo(),
             echo(transport="tcp", connection="per-size", send_buffer=4000, tcp_nodelay=False),
-            echo(procedure="string", auth="sys", auth_machine="vm"),
+            echo(procedure="echo_string", auth="sys", auth_machine="vm"),
             echo(procedure="sink", transport="tcp", one_way=True),
             echo(procedure="source", threads=3),
             echo(procedure="null", sizes=[0]),
@@ -152,18 +153,31 @@ def test_equal_machines_behave_equally_in_virtual_time(image: Path, tmp_path: Pa
 
 
 def test_a_crashing_service_is_named_with_its_signal(image: Path, tmp_path: Path) -> None:
-    script = "#!/bin/sh\necho ready\nsleep 1\nkill -SEGV $$\n"
-    broken = job(
-        "server",
-        [interface(2, (1,))],
-        files={"/usr/lib/sundial/fragile": script},
-        services=[{"app": "fragile", "options": {}}],
-        interactive=True,
+    """The server is killed in the middle of a step of the same machine."""
+    port_path = tmp_path / "exec"
+    extra = (
+        *("-chardev", f"socket,id=exec,path={port_path},server=on,wait=off"),
+        *("-device", "virtserialport,chardev=exec,name=sundial.exec"),
     )
-    with Guest(tmp_path / "g", image, broken) as guest:
+    steps = [echo(port=1025, sizes=[0], calls=3000, total_timeout_ms=3, retry_timeout_ms=2)]
+    both = job(
+        "server", [interface(2, (1,))], services=ECHO_SERVICES, steps=steps, interactive=True
+    )
+    with Guest(tmp_path / "g", image, both, extra) as guest:
         guest.start((tmp_path / "a", tmp_path / "b"))
-        error = guest.wait_for("error")
-        assert error["app"] == "fragile"
+        guest.wait_for("hello")
+        port = ExecPort(port_path)
+        port.ask(
+            id=1,
+            shell="until pgrep echo-client; do :; done; kill -SEGV $(pgrep echo-server)",
+        )
+        port.close()
+        assert guest.wait_for("done")["status"] == 1
+        (error,) = guest.lines("error")
+        assert error["app"] == "echo-server"
+        assert error["message"].startswith("killed by signal 11")
+        position = [line.get("type") for line in guest.samples() if isinstance(line, dict)]
+        assert position.index("error") < position.index("step")
 
 
 def test_a_job_that_is_wrong_ends_with_an_error(image: Path, tmp_path: Path) -> None:
@@ -226,6 +240,8 @@ def test_an_interactive_machine_serves_commands_and_a_shell(image: Path, tmp_pat
         assert base64.b64decode(answer["stdout"]) == b"out\n"
         assert base64.b64decode(answer["stderr"]) == b"err\n"
         assert port.ask(id=8, shell="kill -9 $$")["status"] == 128 + 9
+        version = port.ask(id=9, shell="tc -Version; ip -Version")["stdout"]
+        assert base64.b64decode(version).count(b"iproute2") == 2
         for program in ("tcpdump --version", "ethtool eth0", "tc qdisc", "ip addr", "ls /"):
             assert port.ask(id=9, shell=program)["status"] == 0, program
         assert port.ask(id=10, argv=["modprobe", "sch_netem"])["status"] == 0
@@ -251,14 +267,18 @@ def test_a_bridge_with_netem_delays_what_passes(image: Path, tmp_path: Path) -> 
     extra = (
         "-netdev",
         f"dgram,id=n1,local.type=unix,local.path={tmp_path}/c,remote.type=unix,remote.path={far}",
-        *("-device", "virtio-net-pci,netdev=n1,tx=timer,x-txtimer=1,ioeventfd=off,romfile=,addr=0x11"),
+        "-device",
+        "virtio-net-pci,netdev=n1,tx=timer,x-txtimer=1,ioeventfd=off,romfile=,addr=0x11",
     )
     near = tmp_path / "near"
-    hosts = [socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) for _ in range(2)]
-    for host, path in zip(hosts, (near, far), strict=True):
-        host.bind(str(path))
-        host.settimeout(30)
-    with Guest(tmp_path / "g", image, bridged, extra) as guest:
+    with contextlib.ExitStack() as stack:
+        guest = stack.enter_context(Guest(tmp_path / "g", image, bridged, extra))
+        hosts = [
+            stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)) for _ in range(2)
+        ]
+        for host, path in zip(hosts, (near, far), strict=True):
+            host.bind(str(path))
+            host.settimeout(30)
         guest.start((tmp_path / "a", near))
         assert guest.wait_for("done")["status"] == 0, guest.describe()
         frame = b"\xff" * 6 + b"\x02\x53\x44\x00\x00\x09" + b"\x88\xb6" + b"hello".ljust(46, b".")
@@ -267,8 +287,6 @@ def test_a_bridge_with_netem_delays_what_passes(image: Path, tmp_path: Path) -> 
         while hosts[1].recv(2000) != frame:
             pass
         assert 0.3 <= time.monotonic() - sent < 5
-        for host in hosts:
-            host.close()
 
 
 def test_a_kernel_panic_ends_the_machine(image: Path, tmp_path: Path) -> None:
