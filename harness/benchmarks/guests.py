@@ -92,6 +92,7 @@ def timed(
     rig = Rig(session, plan, images, plan.paths.sockets, _nodes(folder), queue, cold=False, interactive=False)
     times = Times()
     used = _cpu_of_children()
+    left: set[str] = set()
     try:
         snapshots = rig.prepare(_silent)
         rig.start_fabric()
@@ -100,10 +101,11 @@ def timed(
         times.started_s = time.monotonic() - began
         resumed = time.monotonic()
         rig.resume()
-        _watch(rig, queue, times, began)
+        left.update(rig.machines)
+        _watch(rig, queue, times, began, left)
         times.run_s = time.monotonic() - resumed
     finally:
-        _leave(rig, queue)
+        _leave(rig, queue, left)
         rig.take_down()
         times.cpu_s = _cpu_of_children() - used
         if not keep:
@@ -129,8 +131,8 @@ def _plan(experiment: Experiment, session: Session, folder: Path, change: Change
     return replace(plan, jobs=jobs, fabric=fabric, done_machines=callers)
 
 
-def _watch(rig: Rig, queue: Queue, times: Times, began: float) -> None:
-    """Until the fabric says that the run is over."""
+def _watch(rig: Rig, queue: Queue, times: Times, began: float, left: set[str]) -> None:
+    """Until the fabric says that the run is over; `left` are the machines that are still there."""
     weighed = 0.0
     while True:
         now = time.monotonic()
@@ -151,13 +153,15 @@ def _watch(rig: Rig, queue: Queue, times: Times, began: float) -> None:
             elif isinstance(event, FabricEnded):
                 raise Cannot(f"the fabric ended: {event.said}")
             elif isinstance(event, LifecycleEvent) and (ended := rig.ended(event)) is not None:
-                raise Cannot(f"{ended.machine} ended: {ended.how}")
+                # The last of them may be gone before the fabric has said that the run is over.
+                if ended.status != "finished":
+                    raise Cannot(f"{ended.machine} ended: {ended.how}")
+                left.discard(ended.machine)
 
 
-def _leave(rig: Rig, queue: Queue) -> None:
+def _leave(rig: Rig, queue: Queue, left: set[str]) -> None:
     """Machines under virtual time leave by themselves when the run is over."""
     end = time.monotonic() + LEAVE_S
-    left = set(rig.machines)
     while left and time.monotonic() < end:
         with contextlib.suppress(Empty):
             event = queue.get(timeout=0.1)

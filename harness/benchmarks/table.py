@@ -32,8 +32,11 @@ def print_table(outcomes: Sequence[Outcome], hosts: Sequence[str]) -> None:
         if isinstance(outcome, Figure):
             table.add_row(*_row(outcome))
         else:
-            table.add_row(f"  {outcome.name}", "", outcome.why, "", "", "", "[yellow]not measured[/]")
+            table.add_row(f"  {outcome.name}", "", "", "", "", "", "[yellow]not measured[/]")
     console.print(table)
+    for outcome in outcomes:
+        if not isinstance(outcome, Figure):
+            console.print(f"not measured: {outcome.subject}, {outcome.name}: {outcome.why}", highlight=False)
     for line in hosts:
         console.print(line, highlight=False)
     console.print(_count(outcomes), highlight=False)

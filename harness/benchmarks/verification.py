@@ -22,7 +22,7 @@ MAKE_S, VERIFY_S = 3600.0, 600.0
 
 def measure(context: Context) -> Iterator[Outcome]:
     """The whole command, Python's start included."""
-    calls = context.pick(CALLS // 20, CALLS)
+    calls = context.pick(CALLS // 5, CALLS)
     run = _run_of(context, calls)
     log = context.folder / "log"
 

@@ -40,8 +40,8 @@ class Slope:
     """What a difference of two runs says."""
 
     wall_per_virtual: float
-    start_s: float
-    """Wall seconds before the first virtual one: start or restore, resume."""
+    restore_s: float
+    """Wall seconds until all machines were restored, and not running yet."""
     wall_per_call: float
     cpu_per_virtual: float
     """Processor seconds of guests and fabric together."""
@@ -71,10 +71,9 @@ def measure(context: Context) -> Iterator[Outcome]:
         if calling := slopes[f"echo, {rate}"]:
             calls = tuple(each.wall_per_call * 1e6 for each in calling)
             yield Figure(subject, f"a call of {CALL_BYTES} B, {rate}", "wall us", calls)
-            starts = tuple(each.start_s for each in calling)
-            yield Figure(
-                subject, f"before the first virtual second, {rate}", "wall s", starts, note="restore, resume, end"
-            )
+    restores = tuple(each.restore_s for measured in slopes.values() for each in measured)
+    if restores:
+        yield Figure(subject, "before that: both restored", "wall s", restores)
     yield from turns.unmeasured(subject)
     if alone:
         yield from _cost(alone, slopes)
@@ -115,7 +114,7 @@ def _loads(context: Context) -> list[Load]:
     return [
         Load("idle", guests.idle, 1, 11 if quick else 31),
         Load("echo", guests.as_it_is, 100, 1100 if quick else 4100),
-        Load("busy", guests.busy, 0.5, 1.0 if quick else 2.5),
+        Load("busy", guests.busy, 0.2, 0.6 if quick else 1.7),
     ]
 
 
@@ -123,8 +122,7 @@ def _slope(context: Context, load: Load, pairs: int, kind: Kind, rate: str) -> S
     short, long = (_run(context, load, amount, pairs, kind, rate) for amount in (load.short, load.long))
     per_virtual = (long.run_s - short.run_s) / (long.virtual_s - short.virtual_s)
     cpu = (long.cpu_s - short.cpu_s) / (long.virtual_s - short.virtual_s)
-    start = short.started_s + short.run_s - short.virtual_s * per_virtual
-    return Slope(per_virtual, start, (long.run_s - short.run_s) / (load.long - load.short), cpu)
+    return Slope(per_virtual, short.started_s, (long.run_s - short.run_s) / (load.long - load.short), cpu)
 
 
 def _run(context: Context, load: Load, amount: float, pairs: int, kind: Kind, rate: str) -> guests.Times:
