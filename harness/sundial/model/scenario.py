@@ -254,7 +254,8 @@ class Scenario(Strict):
     seed: Annotated[int, Whole(0, SEED_MOST)] = 1
     """Of everything random in the run."""
     start: Annotated[int, In(TIME.between("1 ms", "1 min", example="300 ms"))] | None = None
-    """When the first call may leave in virtual time; left out: 300 ms, more for machines slower than 125 mips."""
+    """When the first call may leave in virtual time; left out: 300 ms, 1 s where a
+    machine is a bridge, more for machines slower than 125 mips."""
     linger: Annotated[int, In(TIME.between("1 ms", "1 min", example="1 s"))] = written("1 s")
     """How long the wires stay open after the last client is done."""
     deadline: _Time = written("10 min")

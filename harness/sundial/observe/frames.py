@@ -106,8 +106,8 @@ FRAME_COLUMNS: dict[str, type[pl.DataType]] = {
 
 `source_port` and `target_port` are null in fragments after the first. `rpc_xid` and `rpc_type` (0 call, 1 reply) are
 those of the first message in a frame; `rpc_xids`, `record_lengths` and `record_lasts` list all, with commas between.
-`udp_head` is the beginning of the UDP payload in hexadecimal (tshark does not dissect an RPC reply whose call it has not
-seen).
+`udp_head` is the beginning of the UDP payload in hexadecimal (tshark does not dissect an RPC reply whose call it has
+not seen).
 """
 
 

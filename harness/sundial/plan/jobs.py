@@ -18,6 +18,7 @@ VERSION = 1
 JOB_BYTES = 65536
 START_NS = 300_000_000
 """Default start of the steps: time for services to come up on a machine of REFERENCE_MIPS."""
+BRIDGE_START_NS = 1_000_000_000
 REFERENCE_MIPS = 125
 
 Job = dict[str, Any]
@@ -80,9 +81,11 @@ def build_idle_jobs(network: Network, *, clock: Clock, seed: int) -> dict[str, J
 
 
 def default_start(network: Network) -> int:
-    """When steps begin, in ns: START_NS, longer in proportion where a machine is slower than REFERENCE_MIPS."""
+    """When steps begin, in ns: START_NS, or BRIDGE_START_NS where a machine is a bridge (it loads modules and must forward
+    the first frame); longer in proportion where a machine is slower than REFERENCE_MIPS."""
     slowest = min(node.mips for node in network.nodes)
-    return max(START_NS, int(START_NS * REFERENCE_MIPS / slowest))
+    start_ns = BRIDGE_START_NS if any(node.role == "bridge" for node in network.nodes) else START_NS
+    return max(start_ns, int(start_ns * REFERENCE_MIPS / slowest))
 
 
 def _job(

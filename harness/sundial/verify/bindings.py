@@ -16,7 +16,7 @@ from sundial.expect import Shape, expect_call
 from sundial.observe import RunDirectory
 from sundial.observe.frames import RPC_PORTMAP
 from sundial.verify.findings import FINDING, findings
-from sundial.verify.flows import UDP
+from sundial.verify.flows import ICMP, UDP
 
 GETPORT, PORTMAP_VERSION_2 = "3", "100000"
 REAL_CLOCK_SLACK_NS = 50_000_000
@@ -24,9 +24,9 @@ REAL_CLOCK_SLACK_NS = 50_000_000
 
 
 def portmap_frames(frames: pl.DataFrame) -> pl.DataFrame:
-    """Frames to and from the port mapper, with `asks`."""
+    """Frames to and from the port mapper, with `asks`; not ICMP messages that quote one."""
     to, back = pl.col("target_port") == RPC_PORTMAP, pl.col("source_port") == RPC_PORTMAP
-    return frames.filter(to | back).with_columns(asks=to)
+    return frames.filter(to | back, pl.col("protocol") != ICMP).with_columns(asks=to)
 
 
 def check_bindings(
@@ -52,7 +52,14 @@ def check_bindings(
     )
     udp = inside.filter(pl.col("protocol") == UDP, pl.col("rpc_xid").is_not_null())
     problems = pl.concat([_lengths(udp, run), _answers(inside, bindings)])
-    return problems, inside.select("row")
+    return problems, pl.concat([inside.select("row"), _late_answers(asked, inside).select("row")])
+
+
+def _late_answers(asked: pl.DataFrame, inside: pl.DataFrame) -> pl.DataFrame:
+    """Answers that came after their binding was over: a question that was asked twice is answered twice."""
+    names = ["client_address", "rpc_xid"]
+    questions = inside.filter("asks").select(names).drop_nulls().unique()
+    return asked.filter(~pl.col("asks")).join(inside, on="row", how="anti").join(questions, on=names, how="semi")
 
 
 def _bindings(run: RunDirectory, records: Mapping[str, Sequence[dict[str, Any]]]) -> pl.DataFrame:

@@ -39,7 +39,7 @@ CALLS: dict[str, pl.DataType | type[pl.DataType]] = {
     "request_records": pl.List(pl.Int64),
     "reply_records": pl.List(pl.Int64),
 }
-"""What is derived of each call: message lengths in bytes, and the record fragments that the marks told (Sun RPC over TCP).
+"""What is derived of each call: message lengths in bytes, and the record fragments of its marks (Sun RPC over TCP).
 
 `reply_message` is null where the capture shows no reply.
 """

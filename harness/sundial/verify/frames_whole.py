@@ -12,7 +12,7 @@ _ETHERNET = "0x0800"
 
 
 def check_whole(frames: pl.DataFrame, *, whole_capture: bool) -> pl.DataFrame:
-    """A finding for each truncated frame; `whole_capture`: all of every frame is to be in the file, as the fabric does."""
+    """A finding for each truncated frame; `whole_capture`: every frame is to be in the file to its end."""
     table = frames.filter(pl.col("ethertype") == _ETHERNET, pl.col("fate").is_null()).with_columns(
         need=pl.col("ip_length") + ETHERNET_HEADER, rows=pl.concat_list("row")
     )

@@ -9,12 +9,12 @@ import polars as pl
 
 from sundial.verify.calls import IPERF3_PORT
 from sundial.verify.findings import findings
-from sundial.verify.flows import ICMP, TCP
+from sundial.verify.flows import ICMP, TCP, UDP
 from sundial.verify.tcp import FIN, RST, SYN
 
 ARP = "0x0806"
 IPV4 = "0x0800"
-ICMP_TIME_EXCEEDED = 11
+ICMP_UNREACHABLE, ICMP_TIME_EXCEEDED = 3, 11
 
 CALL, UNEXPLAINED = "call", "unexplained"
 
@@ -44,6 +44,7 @@ def classify(
     lossy = frames["fate"].drop_nulls().len() > 0
     expired = (pl.col("protocol") == ICMP) & (pl.col("icmp_type") == ICMP_TIME_EXCEEDED) & pl.lit(lossy)
     known = pl.col("known").fill_null(False)
+    closed = _port_closed(frames)
     return table.with_columns(
         pl.when(pl.col("fate").is_not_null())
         .then(pl.format("fate_{}", "fate"))
@@ -67,9 +68,25 @@ def classify(
         .then(pl.lit("iperf3"))
         .when(expired)
         .then(pl.lit("icmp_reassembly_expired"))
+        .when(pl.col("row").is_in(closed.implode()))
+        .then(pl.lit("icmp_port_closed"))
         .otherwise(pl.lit(UNEXPLAINED))
         .alias("class")
     ).drop("opens", "bound", "known", "own")
+
+
+def _port_closed(frames: pl.DataFrame) -> pl.Series:
+    """Rows of ICMP messages "destination unreachable" (RFC 792) that quote a datagram which came the other way before.
+
+    A client that has its answer, or has given up, closes its socket; the answer to a repeated request still comes.
+    """
+    names = ["source", "target", "source_port", "target_port"]
+    datagrams = frames.filter(pl.col("protocol") == UDP, pl.col("source_port").is_not_null())
+    first = datagrams.group_by(names).agg(came_ns=pl.col("time_ns").min())
+    told = frames.filter(pl.col("protocol") == ICMP, pl.col("icmp_type") == ICMP_UNREACHABLE).select(
+        "row", "time_ns", "source_port", "target_port", source="target", target="source"
+    )
+    return told.join(first, on=names).filter(pl.col("came_ns") < pl.col("time_ns"))["row"]
 
 
 def check_leftover(frames: pl.DataFrame) -> pl.DataFrame:

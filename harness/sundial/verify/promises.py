@@ -16,8 +16,8 @@ from sundial.verify.findings import FINDING, findings, none
 def check_promises(scenario: dict[str, Any], analysis: Analysis) -> pl.DataFrame:
     """Findings where `expect` says `none` of something and there was some.
 
-    `retransmissions` are those of calls over UDP: TCP repeats segments on its own account (for one, when a half-duplex
-    wire delays acknowledgements), which the counts of the result tell. `failures` are calls without a right reply, except
+    `retransmissions` are those of calls over UDP: TCP repeats segments on its own account (for one, when half duplex
+    delays acknowledgements), which the counts of the result tell. `failures` are calls without a right reply, except
     those that cannot be made at their size.
     """
     expect = scenario.get("expect") or {}
