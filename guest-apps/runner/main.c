@@ -137,7 +137,7 @@ static int receive_job(struct job *job, char error[JOB_ERROR_LIMIT])
         job_free(job);
         if (!said_ready)
             memory_clear_free();
-        if (!said_ready && (network_bring_up(CONTROL_DEVICE) != 0 ||
+        if (!said_ready && (network_bring_up() != 0 ||
                             control_say_ready(CONTROL_DEVICE) != 0)) {
             snprintf(error, JOB_ERROR_LIMIT, "cannot say ready on %s: %s", CONTROL_DEVICE,
                      strerror(errno));
@@ -282,14 +282,14 @@ int main(void)
         report("cannot watch processes");
     } else if (receive_job(&job, error) != 0) {
         report(error);
-        network_bring_up(CONTROL_DEVICE);
+        network_bring_up();
     } else {
         clock_select(job.clock);
         set_environment(&job);
         say_hello(&job);
         if (take_identity(&job, error) != 0) {
             report(error);
-            network_bring_up(CONTROL_DEVICE);
+            network_bring_up();
         } else {
             start_helpers(&job);
             well = run_tasks(&job);

@@ -2,6 +2,7 @@
 #include "network.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/ethtool.h>
 #include <linux/if_bridge.h>
 #include <linux/sockios.h>
@@ -12,11 +13,19 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "process.h"
 
 static const char BRIDGE[] = "br0";
+
+enum {
+    PAUSE_NS = 10 * 1000 * 1000,
+    PATIENCE = 500, /* pauses */
+    PATH = 128,
+    FORWARDING = '3', /* BR_STATE_FORWARDING, as sysfs writes it */
+};
 
 static int configuration_socket(void)
 {
@@ -40,11 +49,58 @@ static int set_up(int handle, const char *device)
     return ioctl(handle, SIOCSIFFLAGS, &request);
 }
 
-int network_bring_up(const char *device)
+static void pause_briefly(void)
+{
+    const struct timespec pause = {.tv_nsec = PAUSE_NS};
+
+    nanosleep(&pause, NULL);
+}
+
+static bool is_running(int handle, const char *device)
+{
+    struct ifreq request;
+
+    name_device(&request, device);
+    return ioctl(handle, SIOCGIFFLAGS, &request) == 0 && (request.ifr_flags & IFF_RUNNING) != 0;
+}
+
+static int wait_until_running(int handle, const char *device)
+{
+    for (int i = 0; i < PATIENCE; i++) {
+        if (is_running(handle, device))
+            return 0;
+        pause_briefly();
+    }
+    errno = ENETDOWN;
+    return -1;
+}
+
+static bool is_ethernet(const struct if_nameindex *device)
+{
+    return strncmp(device->if_name, "eth", 3) == 0;
+}
+
+static int bring_up_all(int handle, const struct if_nameindex *devices)
+{
+    const struct if_nameindex *device;
+
+    for (device = devices; device->if_index != 0; device++)
+        if (is_ethernet(device) && set_up(handle, device->if_name) != 0)
+            return -1;
+    for (device = devices; device->if_index != 0; device++)
+        if (is_ethernet(device) && wait_until_running(handle, device->if_name) != 0)
+            return -1;
+    return 0;
+}
+
+int network_bring_up(void)
 {
     int handle = configuration_socket();
-    int result = handle < 0 ? -1 : set_up(handle, device);
+    struct if_nameindex *devices = if_nameindex();
+    int result = handle < 0 || devices == NULL ? -1 : bring_up_all(handle, devices);
 
+    if (devices != NULL)
+        if_freenameindex(devices);
     if (handle >= 0)
         close(handle);
     return result;
@@ -198,6 +254,47 @@ static int add_netem(const struct bridge_port *port)
     return process_run_shell(command);
 }
 
+/*
+ * A bridge that snoops on multicast joins a group of its own, and so sends frames that nobody asked
+ * for.
+ */
+static int keep_quiet(void)
+{
+    int file = open("/sys/class/net/br0/bridge/multicast_snooping", O_WRONLY | O_CLOEXEC);
+    int result = file >= 0 && write(file, "0", 1) == 1 ? 0 : -1;
+
+    if (file >= 0)
+        close(file);
+    return result;
+}
+
+static char port_state(const char *device)
+{
+    char path[PATH];
+    char state = '\0';
+    int file;
+
+    snprintf(path, sizeof(path), "/sys/class/net/%s/brport/state", device);
+    file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file >= 0) {
+        if (read(file, &state, 1) != 1)
+            state = '\0';
+        close(file);
+    }
+    return state;
+}
+
+static int wait_until_forwarding(const char *device)
+{
+    for (int i = 0; i < PATIENCE; i++) {
+        if (port_state(device) == FORWARDING)
+            return 0;
+        pause_briefly();
+    }
+    errno = ENETDOWN;
+    return -1;
+}
+
 int network_configure_bridge(const struct bridge_port *ports, size_t count,
                              char error[JOB_ERROR_LIMIT])
 {
@@ -211,6 +308,8 @@ int network_configure_bridge(const struct bridge_port *ports, size_t count,
         failed = "loading the modules";
     else if (ioctl(handle, SIOCBRADDBR, BRIDGE) != 0)
         failed = "creating the bridge";
+    else if (keep_quiet() != 0)
+        failed = "turning multicast snooping off";
     for (size_t i = 0; failed == NULL && i < count; i++) {
         device = ports[i].device;
         if (add_port(handle, device) != 0)
@@ -220,6 +319,11 @@ int network_configure_bridge(const struct bridge_port *ports, size_t count,
     }
     if (failed == NULL && set_up(handle, BRIDGE) != 0)
         failed = "bringing the bridge up";
+    for (size_t i = 0; failed == NULL && i < count; i++) {
+        device = ports[i].device;
+        if (wait_until_forwarding(device) != 0)
+            failed = "waiting for it to forward";
+    }
     if (failed != NULL)
         snprintf(error, JOB_ERROR_LIMIT, "bridge: %s: %s: %s", device, failed, strerror(errno));
     if (handle >= 0)

@@ -5,8 +5,12 @@
 
 #include "job.h"
 
-/* Brings a device up as it is: enough to send one frame on, without an address. */
-int network_bring_up(const char *device);
+/*
+ * Brings all Ethernet devices up as they are, without addresses: enough to send one frame on. Waits
+ * until the kernel has noticed that they are up, which it does up to a second later, so that a
+ * bridge over them forwards from its first moment.
+ */
+int network_bring_up(void);
 
 /*
  * Gives an interface its identity, in an order in which the kernel sends nothing of its own.

@@ -5,6 +5,7 @@ import json
 import subprocess
 import time
 from pathlib import Path
+from typing import Self
 
 JOB_BYTES = 65536
 ICOUNT = ("-icount", "shift=3,sleep=off", "-rtc", "base=2000-01-01,clock=vm")
@@ -58,7 +59,7 @@ class Guest:
                 ["nice", *self.command(wire)], stdin=subprocess.DEVNULL, stdout=log, stderr=log
             )
 
-    def __enter__(self) -> "Guest":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
