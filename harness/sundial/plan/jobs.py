@@ -81,8 +81,9 @@ def build_idle_jobs(network: Network, *, clock: Clock, seed: int) -> dict[str, J
 
 
 def default_start(network: Network) -> int:
-    """When steps begin, in ns: START_NS, or BRIDGE_START_NS where a machine is a bridge (it loads modules and must forward
-    the first frame); longer in proportion where a machine is slower than REFERENCE_MIPS."""
+    """When steps begin, in ns: START_NS, or BRIDGE_START_NS where a machine is a bridge, which loads modules and must
+    forward the first frame; longer in proportion where a machine is slower than REFERENCE_MIPS.
+    """
     slowest = min(node.mips for node in network.nodes)
     start_ns = BRIDGE_START_NS if any(node.role == "bridge" for node in network.nodes) else START_NS
     return max(start_ns, int(start_ns * REFERENCE_MIPS / slowest))
