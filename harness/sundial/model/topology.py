@@ -64,7 +64,7 @@ class Defaults(Strict):
     """What the machines boot."""
     mips: Annotated[Decimal, Mips()] = written("125")
     """Million instructions a second in virtual time."""
-    memory: _Memory = written("128 MiB")
+    memory: _Memory = written("96 MiB")
     """Main memory of a machine."""
     mtu: _Mtu = 1500
     """Largest IP packet an interface sends, in bytes."""
