@@ -34,20 +34,20 @@ topology: setup ## Boot the machines of TOPOLOGY and leave them up (sundial exec
 
 .PHONY: check
 check: setup-tests ## Format, lint, types and every test that boots no machine
-	@cd harness && ../.venv/bin/ruff check --quiet . && ../.venv/bin/ruff format --quiet --check . && ../.venv/bin/mypy --no-error-summary sundial
+	@cd harness && ../$(PYTHON) -m ruff check --quiet . && ../$(PYTHON) -m ruff format --quiet --check .
+	@cd harness && ../$(PYTHON) -m mypy --no-error-summary sundial benchmarks
 	@$(CARGO) fmt $(FABRIC) --all --check
-	@$(CARGO) clippy $(FABRIC) --all-targets --locked -- -D warnings
-	@$(CARGO) test $(FABRIC) --locked
-	@$(MAKE) --no-print-directory -s -C guest-apps test
+	@$(CARGO) clippy $(FABRIC) --release --all-targets --locked -- -D warnings
+	@$(CARGO) test $(FABRIC) --release --locked
+	@$(MAKE) --no-print-directory -s -C harness/clock test
+	@$(MAKE) --no-print-directory -s -C guest-apps check
 	@cd harness && ../$(PYTHON) -m pytest -q -n 2 -m "not vm" tests
+	@$(PYTHON) -m pytest -q -m "not vm" images/linux/tests
 
 .PHONY: test
 test: check ## Pass every test, those with booted guests included
-	@cd harness && ../$(PYTHON) -m pytest -q -m vm tests ../images ../guest-apps
-
-.PHONY: setup-bench
-setup-bench:
-	@WITH_BENCH=1 harness/setup.sh
+	@cd harness && ../$(PYTHON) -m pytest -q -m vm tests
+	@$(PYTHON) -m pytest -q -m vm images/linux/tests
 
 .PHONY: bench
 bench: setup-bench ## Measure the figures that README.md promises, side by side (BENCH_OPTIONS="boot --quick --json FILE")
