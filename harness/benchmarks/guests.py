@@ -154,8 +154,8 @@ def _watch(rig: Rig, queue: Queue, times: Times, began: float, left: set[str]) -
                 raise Cannot(f"the fabric ended: {event.said}")
             elif isinstance(event, LifecycleEvent) and (ended := rig.ended(event)) is not None:
                 # The last of them may be gone before the fabric has said that the run is over.
-                if ended.status != "finished":
-                    raise Cannot(f"{ended.machine} ended: {ended.how}")
+                if ended.report != "finished":
+                    raise Cannot(f"{ended.machine} ended: {ended.how}, report {rig.report(ended.machine) or None}")
                 left.discard(ended.machine)
 
 
