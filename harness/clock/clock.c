@@ -54,6 +54,8 @@ static int64_t zero_ns;     // virtual clock at the start of the run
 static int64_t armed_ns;    // virtual clock the gate is armed for; 0: not yet
 static bool in_gate;        // its callback runs and will arm it at the end
 
+static int64_t instructions_before; // the run: where the machine was restored
+
 static struct {
     NetClientState *client;
     uint32_t capacity;       // places in the adapter; 0: never full
@@ -82,11 +84,12 @@ static void report(const char *status)
     fprintf(f,
             "{\"version\":1,\"status\":\"%s\",\"qemu\":\"%d.%d\",\"zero_ns\":%lld,\"virtual_ns\":%lld,\"gates\":%llu,"
             "\"waits\":%llu,\"room_waits\":%llu,\"sent\":%llu,\"delivered\":%llu,\"overruns\":%llu,\"stops\":%llu,"
-            "\"max_overshoot_ns\":%llu}\n",
+            "\"instructions\":%lld,\"max_overshoot_ns\":%llu}\n",
             status, qemu.major, qemu.minor, (long long)zero_ns,
             (long long)(armed_ns ? armed_ns - zero_ns : 0), (unsigned long long)count.gates,
             (unsigned long long)count.waits, (unsigned long long)count.room_waits, (unsigned long long)count.sent,
             (unsigned long long)count.delivered, (unsigned long long)count.overruns, (unsigned long long)count.stops,
+            (long long)(qemu.icount_get_raw ? qemu.icount_get_raw() - instructions_before : 0),
             (unsigned long long)count.overshoot_ns);
     fclose(f);
     rename(temporary, options.report);
@@ -503,6 +506,7 @@ static void run_state_changed(void *unused, bool running, int state)
             }
         }
         qemu.timer_init_full(timer, NULL, QEMU_CLOCK_VIRTUAL, 1, 0, gate, NULL);
+        instructions_before = qemu.icount_get_raw();
     }
     if (!freeze_pending)
         arm(clock_ns());

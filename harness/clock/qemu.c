@@ -58,6 +58,7 @@ const char *qemu_load(void)
         {"timer_mod_ns", &qemu.timer_mod_ns},
         {"all_cpu_threads_idle", &qemu.all_cpu_threads_idle},
         {"icount_update", &qemu.icount_update},
+        {"icount_get_raw", &qemu.icount_get_raw},
         {"qemu_find_netdev", &qemu.find_netdev},
         {"qemu_send_packet", &qemu.send_packet},
         {"qemu_can_send_packet", &qemu.can_send_packet},

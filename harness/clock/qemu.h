@@ -40,6 +40,7 @@ struct qemu {
     void (*timer_mod_ns)(void *timer, int64_t expire_ns);
     bool (*all_cpu_threads_idle)(void);
     void (*icount_update)(void *cpu);
+    int64_t (*icount_get_raw)(void); // instructions executed so far
     // Network
     NetClientState *(*find_netdev)(const char *id);
     ssize_t (*send_packet)(NetClientState *nc, const uint8_t *frame, int size);
