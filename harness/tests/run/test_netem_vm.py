@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The `link` model beside the kernel's own tc-netem, in virtual time: the same delay, rate and loss, measured on guests."""
+"""The `link` model beside the kernel's own tc-netem in virtual time: the same delay, rate and loss, seen by guests."""
 
 from __future__ import annotations
 
@@ -55,6 +55,11 @@ segments:
 """
 
 
+@pytest.fixture(autouse=True)
+def guests() -> None:
+    require_guests()
+
+
 def run(folder: Path, name: str, wires: str) -> Path:
     """One verified run; its directory."""
     (folder / f"{name}.yaml").write_text(HOSTS + wires)
@@ -87,8 +92,8 @@ def test_delay_and_rate_are_those_of_the_kernel(tmp_path: Path) -> None:
     slow = run(tmp_path, "link-rate", LINK.format(link="rate: 1 Mbit/s"))
     kernel_slow = run(tmp_path, "kernel-rate", KERNEL.format(netem="rate 1mbit"))
 
-    # What netem adds to one round trip, in both directions. The model adds exactly that; the kernel's timers wake a little
-    # late and never early, so it adds that and at most a few tens of microseconds each way.
+    # What netem adds to one round trip, in both directions. The model adds exactly that; the kernel's timers wake a
+    # little late and never early, so it adds that and at most a few tens of microseconds each way.
     added = round_trip_ns(delayed) - round_trip_ns(plain)
     kernel_added = round_trip_ns(kernel_delayed) - round_trip_ns(kernel_plain)
     assert abs(added - 40_000_000) < 20_000  # the guests' own paths differ by a few instructions from call to call
