@@ -191,6 +191,8 @@ static void deliver_due(uint64_t now)
 {
     for (struct letter *letter; (letter = inbox_take(&inbox, now)); free(letter)) {
         NetClientState *client = nics[letter->nic].client;
+        if (letter->due_ns + options.instruction_ns <= now)
+            broken("a frame came after it was due");
         // A real adapter without a receive descriptor drops; QEMU would keep 10,000 frames for later.
         if (!qemu.can_send_packet(client)) {
             count.overruns++;

@@ -15,7 +15,8 @@ from tests.run.live import LiveRun, require_guests
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(600)]
 
 SIZE = 1000
-FRAME_BYTES = 14 + 20 + 8 + SIZE
+ROUND_TRIP_BYTES = (14 + 20 + 8 + 44 + SIZE) + (14 + 20 + 8 + 28 + SIZE)
+"""Ethernet, IP and UDP headers, the RPC call and its reply (RFC 5531), the argument both ways."""
 CALLS = 400
 
 SCENARIO = f"""\
@@ -25,12 +26,14 @@ seed: 3
 deadline: 30 min
 linger: 50 ms
 workloads:
-  - app: raw
+  - app: sunrpc
     transports: [udp]
+    procedures: [echo]
     sizes: [{SIZE}]
     calls: {CALLS}
     retry_timeout: 100 ms
     total_timeout: 10 s
+expect: {{retransmissions: allowed}}
 """
 
 HOSTS = """\
@@ -96,13 +99,13 @@ def test_delay_and_rate_are_those_of_the_kernel(tmp_path: Path) -> None:
     # little late and never early, so it adds that and at most a few tens of microseconds each way.
     added = round_trip_ns(delayed) - round_trip_ns(plain)
     kernel_added = round_trip_ns(kernel_delayed) - round_trip_ns(kernel_plain)
-    assert abs(added - 40_000_000) < 20_000  # the guests' own paths differ by a few instructions from call to call
-    assert -20_000 < kernel_added - added < 200_000
+    assert abs(added - 40_000_000) < 50_000  # guests that wait longer take other paths out of idleness
+    assert -50_000 < kernel_added - added < 200_000
 
-    line_ns = 2 * FRAME_BYTES * 8 * 1000  # at 1 Mbit/s, both directions; netem counts from the Ethernet header on
+    line_ns = ROUND_TRIP_BYTES * 8 * 1000  # at 1 Mbit/s, both directions; netem counts from the Ethernet header on
     added = round_trip_ns(slow) - round_trip_ns(plain)
     kernel_added = round_trip_ns(kernel_slow) - round_trip_ns(kernel_plain)
-    assert abs(added - line_ns) < 20_000
+    assert abs(added - line_ns) < 50_000
     assert abs(kernel_added - added) < 0.01 * line_ns + 200_000
 
 
