@@ -187,9 +187,12 @@ static uint64_t first_place_ns(void)
     return first;
 }
 
-static void deliver_due(uint64_t now)
+// What is due by `gate_ns`, the time this gate was armed for. Not by the clock, which may be some ns past it: QEMU runs the
+// timers of one instruction in the order of their times, and a delivery must keep its place among the guest's own timers
+// whatever other gates there were.
+static void deliver_due(uint64_t gate_ns, uint64_t now)
 {
-    for (struct letter *letter; (letter = inbox_take(&inbox, now)); free(letter)) {
+    for (struct letter *letter; (letter = inbox_take(&inbox, gate_ns)); free(letter)) {
         NetClientState *client = nics[letter->nic].client;
         if (letter->due_ns + options.instruction_ns <= now)
             broken("a frame came after it was due");
@@ -202,7 +205,7 @@ static void deliver_due(uint64_t now)
         count.delivered++;
     }
     for (unsigned n = 0; n < options.nics; n++) {
-        if (!nics[n].stopped || in_adapter(n, now) >= nics[n].capacity)
+        if (!nics[n].stopped || in_adapter(n, gate_ns) >= nics[n].capacity)
             continue;
         nics[n].stopped = false;
         qemu.flush_queued_packets(nics[n].client); // may stop it again
@@ -402,6 +405,7 @@ static void keep_time(int64_t clock)
         broken("the machine ran past its gate");
 
     const uint64_t now = (uint64_t)(clock - zero_ns);
+    const uint64_t gate_ns = armed_ns > zero_ns ? (uint64_t)(armed_ns - zero_ns) : 0;
     const bool idle = qemu.all_cpu_threads_idle();
     uint64_t own = now;
     if (idle) {
@@ -465,7 +469,7 @@ static void keep_time(int64_t clock)
         return;
     }
     uint64_t sent = count.sent + count.stops;
-    deliver_due(now);
+    deliver_due(gate_ns, now);
     if (count.sent + count.stops != sent)
         next = now + 1; // a queue that had been stopped went on: see transmit()
     // While others run, tell them at least once in each of my lookaheads, or they and I would take turns.
@@ -474,12 +478,18 @@ static void keep_time(int64_t clock)
         for (unsigned m = 0; m < run.shared->machine_count; m++)
             if (m != options.machine && distance_to[m] < grid)
                 grid = distance_to[m];
-    uint64_t candidates[] = {horizon, end, inbox_first(&inbox), first_place_ns(), now - now % grid + grid};
+    uint64_t candidates[] = {horizon, end, now - now % grid + grid};
     for (size_t i = 0; i < sizeof candidates / sizeof *candidates; i++)
         if (candidates[i] < next)
             next = candidates[i];
     if (next <= now)
         next = now + 1; // never at now: QEMU would call again for ever with the big lock held
+    // What is due within this instruction gets its gate at its own time, although that has passed; once each.
+    uint64_t due = inbox_first(&inbox), place = first_place_ns();
+    if (due < next)
+        next = due;
+    if (place < next)
+        next = place > gate_ns ? place : now + 1;
     arm_run(next);
 }
 
