@@ -26,21 +26,20 @@ def tail(path: Path, lines: int = TAIL_LINES) -> tuple[str, ...]:
     return tuple([line for line in cleaned if line][-lines:])
 
 
-class PanicWatch:
-    """Reads a growing console log and finds the kernel's last words in it."""
+class GrowingFile:
+    """A file that a guest writes while it is read here."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._read = 0
-        self._rest = b""
 
     @property
     def seen_bytes(self) -> int:
-        """How much of the log has been read: a sign of life."""
+        """How much of it has been read: a sign of life."""
         return self._read
 
-    def look(self) -> str | None:
-        """Read what is new; the panic's line once there is one."""
+    def read_new(self) -> bytes | None:
+        """What has come since the last call; None where it cannot be read (yet)."""
         try:
             with self._path.open("rb") as file:
                 file.seek(self._read)
@@ -48,6 +47,21 @@ class PanicWatch:
         except OSError:
             return None
         self._read += len(new)
+        return new
+
+
+class PanicWatch(GrowingFile):
+    """Reads a growing console log and finds the kernel's last words in it."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._rest = b""
+
+    def look(self) -> str | None:
+        """Read what is new; the panic's line once there is one."""
+        new = self.read_new()
+        if new is None:
+            return None
         text = self._rest + new
         found = _PANIC.search(text)
         self._rest = text[-_OVERLAP:] if found is None else text[found.start() :]

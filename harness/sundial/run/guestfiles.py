@@ -6,35 +6,26 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from sundial.machines.console import PanicWatch
+from sundial.machines.console import GrowingFile, PanicWatch
 from sundial.run.supervisor import GuestFailed, MachinePanicked
 
 _ERROR = b'{"type":"error"'
 _BATCH = b'{"type":"batch"'
 
 
-class SampleWatch:
+class SampleWatch(GrowingFile):
     """Reads a growing `samples.jsonl` and finds error lines in it."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        self._read = 0
+        super().__init__(path)
         self._rest = b""
         self.batches = 0
 
-    @property
-    def seen_bytes(self) -> int:
-        return self._read
-
     def look(self) -> str | None:
         """Read what is new; the first error in it."""
-        try:
-            with self._path.open("rb") as file:
-                file.seek(self._read)
-                new = file.read()
-        except OSError:
+        new = self.read_new()
+        if new is None:
             return None
-        self._read += len(new)
         *lines, self._rest = (self._rest + new).split(b"\n")
         first = None
         for line in lines:
