@@ -47,11 +47,12 @@ static struct sync_member *me;
 static uint64_t *distance_to; // my lookahead to each machine
 static uint64_t timer[64];    // QEMUTimer, opaque and smaller than this
 
-static bool keeping_time;   // zero is known and reached, or was given
+static bool keeping_time;   // zero was given: a run
 static bool ready_seen;
 static bool freeze_pending; // the stop was requested
 static int64_t zero_ns;     // virtual clock at the start of the run
 static int64_t armed_ns;    // virtual clock the gate is armed for; 0: not yet
+static int64_t wanted_ns;   // the same without jitter
 static bool in_gate;        // its callback runs and will arm it at the end
 
 static int64_t instructions_before; // the run: where the machine was restored
@@ -89,7 +90,7 @@ static void report(const char *status)
             (long long)(armed_ns ? armed_ns - zero_ns : 0), (unsigned long long)count.gates,
             (unsigned long long)count.waits, (unsigned long long)count.room_waits, (unsigned long long)count.sent,
             (unsigned long long)count.delivered, (unsigned long long)count.overruns, (unsigned long long)count.stops,
-            (long long)(qemu.icount_get_raw ? qemu.icount_get_raw() - instructions_before : 0),
+            (long long)(qemu.icount_get_raw ? qemu.icount_get_raw() - instructions_before : 0), // the supervisor may go first
             (unsigned long long)count.overshoot_ns);
     fclose(f);
     rename(temporary, options.report);
@@ -139,12 +140,27 @@ static uint64_t now_ns(void)
     return (uint64_t)(clock_ns() - zero_ns);
 }
 
+// A pseudo-random distance to one more gate, half of them under options.jitter_ns.
+static int64_t jitter_ns(void)
+{
+    static uint64_t x = UINT64_C(88172645463325252); // xorshift64
+    x ^= x << 13;
+    x ^= x >> 7;
+    x ^= x << 17;
+    return 1 + (int64_t)((x >> 11) % (2 * options.jitter_ns));
+}
+
 // Arming while the CPU is halted makes QEMU jump to the next timer at once: so the gate is armed once, as the last
 // thing its callback does, and never for longer than the machine may go.
 static void arm(int64_t at_clock_ns)
 {
-    armed_ns = at_clock_ns;
-    qemu.timer_mod_ns(timer, at_clock_ns);
+    armed_ns = wanted_ns = at_clock_ns;
+    if (options.jitter_ns) {
+        int64_t sooner = clock_ns() + jitter_ns();
+        if (sooner < armed_ns)
+            armed_ns = sooner;
+    }
+    qemu.timer_mod_ns(timer, armed_ns);
 }
 
 static void arm_run(uint64_t at_ns)
@@ -271,7 +287,7 @@ static bool is_ready_frame(const uint8_t *frame, size_t length)
            memcmp(frame + header, READY, sizeof READY - 1) == 0;
 }
 
-// The guest waits for its job: from here a quiet instant is looked for to freeze it at, or to begin the run.
+// The guest waits for its job: from here a quiet instant is looked for to freeze it at.
 static void ready(void)
 {
     if (ready_seen || options.mode == MODE_RUN)
@@ -324,10 +340,14 @@ static ssize_t transmit(NetClientState *client, const uint8_t *frame, size_t len
 
 // ---- The gate -------------------------------------------------------------------------------------------------
 
-// Before the run. Frees or joins at the first quiet grid point after the guest said ready.
+// Before the run. Freezes at the first quiet grid point after the guest said ready.
 static void gate_before_run(void)
 {
     int64_t now = clock_ns();
+    if (now < wanted_ns) {
+        arm(wanted_ns);
+        return;
+    }
     if (freeze_pending) { // until the main loop has stopped the machine
         arm(now + 1);
         return;
@@ -343,16 +363,11 @@ static void gate_before_run(void)
         return;
     }
     zero_ns = now - now % (int64_t)FREEZE_GRID_NS + (int64_t)FREEZE_TO_ZERO_NS;
-    if (options.mode == MODE_BOOT) {
-        report("ready");
-        freeze_pending = true;
-        qemu.system_vmstop_request_prepare();
-        qemu.system_vmstop_request(RUN_STATE_PAUSED);
-        arm(now + 1);
-    } else {
-        keeping_time = true;
-        arm(zero_ns);
-    }
+    report("ready");
+    freeze_pending = true;
+    qemu.system_vmstop_request_prepare();
+    qemu.system_vmstop_request(RUN_STATE_PAUSED);
+    arm(now + 1);
 }
 
 // How far I may go before somebody who waits for me could go on; SYNC_NEVER if nobody does.
@@ -558,7 +573,7 @@ static const char *install(qemu_plugin_id_t id, int argc, char **argv)
     wrong = qemu_load();
     if (wrong)
         return wrong;
-    if (options.mode != MODE_BOOT) {
+    if (options.mode == MODE_RUN) {
         wrong = sync_map(&run, options.shm);
         if (wrong)
             return wrong;
@@ -569,8 +584,6 @@ static const char *install(qemu_plugin_id_t id, int argc, char **argv)
         distance_to = run.shared->distance_ns[options.machine];
         for (unsigned n = 0; n < options.nics; n++)
             nics[n].capacity = run.shared->adapter_frames[options.machine][n];
-    }
-    if (options.mode == MODE_RUN) {
         zero_ns = options.zero_ns;
         keeping_time = true;
     }

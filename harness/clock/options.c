@@ -33,7 +33,7 @@ static bool number(const char *text, uint64_t least, uint64_t most, uint64_t *va
 
 static bool mode(const char *text, enum mode *value)
 {
-    static const char *const NAMES[] = {[MODE_RUN] = "run", [MODE_COLD] = "cold", [MODE_BOOT] = "boot", [MODE_WATCH] = "watch"};
+    static const char *const NAMES[] = {[MODE_RUN] = "run", [MODE_BOOT] = "boot", [MODE_WATCH] = "watch"};
     for (unsigned i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
         if (strcmp(text, NAMES[i]) == 0) {
             *value = (enum mode)i;
@@ -65,6 +65,8 @@ static bool take(struct options *o, const char *name, char *value, uint64_t *sup
         return o->instruction_ns = UINT64_C(1) << v, true;
     if (strcmp(name, "spins") == 0 && number(value, 0, 100000000, &v))
         return o->spins = (unsigned)v, true;
+    if (strcmp(name, "jitter") == 0 && number(value, 1, 1000000000, &v))
+        return o->jitter_ns = v, true;
     return false;
 }
 
@@ -79,11 +81,11 @@ const char *options_parse(struct options *o, int argc, char **argv)
         char name[32];
         snprintf(name, sizeof name, "%.*s", (int)(equals - argv[i]), argv[i]);
         if (!take(o, name, equals + 1, &supervisor))
-            return say("cannot use %s; known: mode=run|cold|boot|watch, shm=, report=, machine=, nics=, zero=, shift=, spins=, "
-                       "supervisor=",
+            return say("cannot use %s; known: mode=run|boot|watch, shm=, report=, machine=, nics=, zero=, shift=, spins=, "
+                       "supervisor=, jitter=",
                        argv[i]);
     }
-    if ((o->mode == MODE_RUN || o->mode == MODE_COLD) && !o->shm)
+    if (o->mode == MODE_RUN && !o->shm)
         return "shm= is needed";
     if (o->mode == MODE_RUN && o->zero_ns < 0)
         return "zero= is needed";

@@ -5,7 +5,6 @@
 
 enum mode {
     MODE_RUN,   // restored from a snapshot, zero is given
-    MODE_COLD,  // boots alone, then joins the run
     MODE_BOOT,  // boots alone, then freezes for a snapshot; no run
     MODE_WATCH, // real time: only ends the machine when its supervisor is gone
 };
@@ -19,6 +18,7 @@ struct options {
     int64_t zero_ns;         // virtual clock at the start of the run
     uint64_t instruction_ns; // 2^shift of -icount
     unsigned spins;
+    uint64_t jitter_ns; // mean distance of further gates at pseudo-random times, 0: none. They must change nothing
     int supervisor_fd; // pidfd, -1: none
 };
 

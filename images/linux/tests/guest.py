@@ -35,7 +35,7 @@ class Guest:
         local, remote = wire
         return [
             "qemu-system-x86_64",
-            *("-M", "q35", "-accel", "tcg,thread=single", "-cpu", "qemu64,-rdrand", "-smp", "1"),
+            *("-M", "q35", "-accel", "tcg,thread=single", "-cpu", "qemu64,-rdrand,-cx16", "-smp", "1"),
             *("-m", str(manifest["memory_min"]), "-nodefaults", "-no-user-config", "-no-reboot"),
             *("-display", "none"),
             "-netdev",
