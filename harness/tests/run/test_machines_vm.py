@@ -110,6 +110,18 @@ def test_a_damaged_snapshot_is_made_anew_with_one_line(tmp_path: Path) -> None:
     assert "making it anew" not in made(LiveRun(scenario, tmp_path / "three"))
 
 
+# Takes notice of the QEMUs that the daemon detaches, as init does: libvirt waits for that when one has ended. Else they
+# would be this process's, which adopts orphans once a test has opened the embedded driver in it.
+ADOPT = """
+import ctypes, os, signal, subprocess, sys
+ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+daemon = subprocess.Popen(sys.argv[1:])
+signal.signal(signal.SIGTERM, lambda *_: daemon.terminate())
+while os.wait()[0] != daemon.pid:
+    pass
+"""
+
+
 @pytest.fixture
 def daemon(tmp_path: Path) -> Iterator[str]:
     """A libvirtd of our own, on private sockets and folders; the URI to reach it.
@@ -132,7 +144,8 @@ def daemon(tmp_path: Path) -> Iterator[str]:
         shutil.rmtree(home)
         pytest.skip("user namespaces are not allowed here, and libvirtd as root wants the user libvirt-qemu")
     log = (home / "log").open("w")
-    process = subprocess.Popen([*user, program], env=variables, stdout=log, stderr=log, start_new_session=True)
+    command = [*user, sys.executable, "-c", ADOPT, program]
+    process = subprocess.Popen(command, env=variables, stdout=log, stderr=log, start_new_session=True)
     path = home / "run" / "libvirt" / "libvirt-sock"
     try:
         wait_until(path.exists, seconds=30, what=f"libvirtd ({(home / 'log').read_text()})")
