@@ -236,8 +236,9 @@ class Scale(Strict):
 class Expect(Strict):
     """What must be true of the run beyond exact packets."""
 
-    retransmissions: Literal["none", "allowed"] = "none"
-    """Allowed ones must still be the ones that the client counted."""
+    retransmissions: Literal["explained", "none", "allowed"] = "explained"
+    """Of calls over UDP. Explained: before each the capture shows a request or a reply of the call that did not
+    arrive, or not yet. Whatever is said here, they must be the ones that the client counted."""
     failures: Literal["none", "allowed"] = "none"
     """Calls that ended without a reply."""
 

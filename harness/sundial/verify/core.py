@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from sundial.expect import Call
-from sundial.verify import check, conserve, flows, records, tcp, udp
+from sundial.verify import causes, check, conserve, flows, records, tcp, udp
 
 Files = Sequence[tuple[Path, str]]
 """Captures: where they lie, and how they are called in the result."""
@@ -32,6 +32,8 @@ class Analysis:
     """Expected calls by kind."""
     findings: pl.DataFrame
     observed: pl.DataFrame
+    uncaused: pl.DataFrame
+    """Requests over UDP that were sent again for no reason of the wire (`causes.uncaused`)."""
     packets: int
     fragments: int
     retransmissions: dict[str, int]
@@ -98,6 +100,7 @@ def analyse(
         expected,
         pl.concat(parts),
         observed,
+        causes.uncaused(udp_frames, grams, arrived, wanted),
         of_calls.height + sent_tcp.filter(pl.col("call").is_not_null()).height,
         of_calls.filter(split).height,
         {

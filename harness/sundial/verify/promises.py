@@ -14,11 +14,11 @@ from sundial.verify.findings import FINDING, findings, none
 
 
 def check_promises(scenario: dict[str, Any], analysis: Analysis) -> pl.DataFrame:
-    """Findings where `expect` says `none` of something and there was some.
+    """Findings where something happened that `expect` rules out.
 
     `retransmissions` are those of calls over UDP: TCP repeats segments on its own account (for one, when half duplex
-    delays acknowledgements), which the counts of the result tell. `failures` are calls without a right reply, except
-    those that cannot be made at their size.
+    delays acknowledgements), which the counts of the result tell. `explained` ones have a cause on the wire (`causes`).
+    `failures` are calls without a right reply, except those that cannot be made at their size.
     """
     expect = scenario.get("expect") or {}
     parts = [none()]
@@ -28,6 +28,10 @@ def check_promises(scenario: dict[str, Any], analysis: Analysis) -> pl.DataFrame
         parts.append(
             findings(over_udp, pl.col("again") > 0, "retransmissions", pl.lit("none"), pl.col("again"), rows=None)
         )
+    if expect.get("retransmissions") == "explained":
+        told = pl.format("{} whole requests, {} replies, {} of them whole at the client", "asked", "answered", "told")
+        cause = pl.lit("a request or reply that did not arrive before")
+        parts.append(findings(analysis.uncaused, pl.lit(True), "retransmissions", cause, told))
     if expect.get("failures") == "none":
         possible = [kind for kind, call in enumerate(analysis.expected) if call.fails is None]
         calls = analysis.calls.filter(pl.col("kind").is_in(possible)).with_columns(call=pl.col("id"))

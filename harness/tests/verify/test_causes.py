@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests that were sent again: those for which the wire is the reason, and those for which it is not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sundial.verify import Verification, verify_run
+from tests.verify.bed import CLIENT, RAW_PORT, RPC_PORT, SERVER, Bed, Record, raw_payload, rpc_call, rpc_reply
+
+SECOND = 1_000_000_000
+
+
+class Talk:
+    """One call on a bed, Sun RPC or raw: requests and replies one by one, then its sample."""
+
+    def __init__(self, directory: Path, protocol: str, size: int) -> None:
+        self.bed, self.protocol, self.size = Bed(directory / "run"), protocol, size
+        app, self.ports = ("raw-client", (700, RAW_PORT)) if protocol == "raw" else ("echo-client", (700, RPC_PORT))
+        self.bed.batch(app, "udp", size, self.ports[1], 700)
+        self.start, self.requests = self.bed.now - 1, 0
+
+    def request(self, **loss: Any) -> None:
+        message = raw_payload(5, self.size) if self.protocol == "raw" else rpc_call(5, self.size)
+        self.bed.send(CLIENT, self.bed.datagram(CLIENT, self.ports, message), **loss)
+        self.requests += 1
+
+    def reply(self, **loss: Any) -> None:
+        message = raw_payload(5, self.size) if self.protocol == "raw" else rpc_reply(5, self.size)
+        self.bed.send(SERVER, self.bed.datagram(SERVER, self.ports[::-1], message), **loss)
+
+    def wait(self) -> None:
+        self.bed.now += SECOND
+
+    def verify(self) -> Verification:
+        self.bed.sample(self.start, 5, retransmits=self.requests - 1)
+        path = self.bed.write() / "run.json"
+        scenario = {"name": "test", "expect": {"retransmissions": "explained", "failures": "none"}}
+        path.write_text(json.dumps({**json.loads(path.read_text()), "scenario": scenario}))
+        return verify_run(path.parent)
+
+
+@pytest.fixture(params=[("sunrpc", 16), ("sunrpc", 2000), ("raw", 16), ("raw", 2000)], ids=lambda p: f"{p[0]}-{p[1]}")
+def talk(request: pytest.FixtureRequest, tmp_path: Path) -> Talk:
+    return Talk(tmp_path, *request.param)
+
+
+def test_a_lost_request_is_a_cause(talk: Talk) -> None:
+    for _ in range(2):
+        talk.request(lose=(0,))
+        talk.wait()
+    talk.request()
+    talk.reply()
+    assert talk.verify().problems == []
+
+
+def test_a_lost_reply_is_a_cause(talk: Talk) -> None:
+    for _ in range(2):
+        talk.request()
+        talk.reply(lose=(0,))
+        talk.wait()
+    talk.request()
+    talk.reply()
+    assert talk.verify().problems == []
+
+
+def test_a_reply_that_is_late_is_a_cause(talk: Talk) -> None:
+    talk.request()
+    talk.reply()
+    for record in talk.bed.records[-2:]:
+        if record.interface == 0:
+            record.at += 2 * SECOND
+    talk.wait()
+    talk.request()
+    talk.wait()
+    talk.reply()
+    assert talk.verify().problems == []
+
+
+def test_a_corrupted_request_that_arrives_is_a_cause(talk: Talk) -> None:
+    talk.request()
+    first = next(record for record in talk.bed.records if record.interface == 1)
+    talk.bed.records.append(Record(first.at - 100, 2, 0, first.frame, "corrupted: bit 400"))
+    talk.wait()
+    talk.request()
+    talk.reply()
+    assert talk.verify().problems == []
+
+
+def test_a_reply_dropped_before_it_was_seen_at_its_port_is_a_cause(talk: Talk) -> None:
+    talk.request()
+    before = len(talk.bed.records)
+    talk.reply(lose=(0, 1))
+    # A frame that its adapter gave up after 16 collisions is not on the wire: only its fate is told.
+    talk.bed.records[before:] = [record for record in talk.bed.records[before:] if record.interface == 2]
+    for record in talk.bed.records[before:]:
+        record.comment = "dropped: excessive collisions"
+    talk.wait()
+    talk.request()
+    talk.reply()
+    assert talk.verify().problems == []
+
+
+def problem(talk: Talk) -> tuple[str, str, str]:
+    (only,) = talk.verify().problems
+    assert only["frames"]
+    return only["field"], only["expected"], only["seen"]
+
+
+def test_a_server_that_does_not_answer_in_time_is_none(talk: Talk) -> None:
+    talk.request()
+    talk.wait()
+    talk.request()
+    talk.reply()
+    assert problem(talk) == (
+        "request.retransmissions",
+        "a request or reply that did not arrive before",
+        "1 whole requests, 0 replies, 0 of them whole at the client",
+    )
+
+
+def test_a_client_that_has_its_answer_and_asks_again_has_none(talk: Talk) -> None:
+    talk.request()
+    talk.reply()
+    talk.wait()
+    talk.request()
+    talk.reply()
+    assert problem(talk)[2] == "1 whole requests, 1 replies, 1 of them whole at the client"
+
+
+def test_a_loss_excuses_the_next_request_alone(talk: Talk) -> None:
+    talk.request(lose=(0,))
+    talk.wait()
+    talk.request()
+    talk.wait()
+    talk.request()
+    talk.reply()
+    assert problem(talk)[2] == "1 whole requests, 0 replies, 0 of them whole at the client"
