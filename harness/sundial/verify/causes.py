@@ -3,8 +3,8 @@
 
 The wire explains it when, at the moment the request was sent again, no whole answer had reached the client although the
 server had answered every whole request that had reached it: then a request or an answer was lost, dropped, corrupted,
-or still on its way. Without that the cause is at one of the ends: a server that is too slow or silent, a client that has
-its answer and asks again. (That the wire tells of each frame which did not arrive is `conserve`'s matter.)
+or still on its way. Without that the cause is at one of the ends: a server that is too slow or silent, a client that
+has its answer and asks again. (That the wire tells of each frame which did not arrive is `conserve`'s matter.)
 """
 
 from __future__ import annotations
