@@ -61,6 +61,8 @@ class RunDirectory:
     nodes: dict[str, Node]
     captures: dict[str, str]
     jobs: dict[str, dict[str, Any]]
+    counters: dict[str, Any] | None
+    """What the fabric counted; None where it wrote nothing."""
 
     def owner(self, address: str) -> tuple[Node, NodeInterface] | None:
         """The node that has `address`, and where."""
@@ -103,6 +105,7 @@ def open_run(path: Path) -> RunDirectory:
             nodes,
             captures or {f"wire/{file.name}": "" for file in sorted((path / "wire").glob("*.pcapng"))},
             _jobs(path, nodes),
+            _read(counters) if (counters := path / "wire" / "counters.json").is_file() else None,
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         what = f"has no {error}" if isinstance(error, KeyError) else f"is not as it should be: {error}"

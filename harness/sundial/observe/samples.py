@@ -47,12 +47,14 @@ ALLOWED = "lines as in ARCHITECTURE.md, Samples"
 
 @dataclass(frozen=True)
 class Samples:
-    """One node's samples. `table`: one row a call; `records`: all other lines but batches, in order.
+    """One node's samples. `table`: one row a call; `batches`: the lines above them, by `batch` of the table;
+    `records`: all other lines, in order.
 
     `truncated`: the last line is not complete, as after a guest that was killed; it is left out.
     """
 
     table: pl.DataFrame
+    batches: tuple[dict[str, Any], ...]
     records: tuple[dict[str, Any], ...]
     truncated: bool
 
@@ -71,6 +73,7 @@ def read_samples(path: Path, *, scenario: str, client: Node, names: dict[str, st
     lines = data.split(b"\n")
     truncated = bool(lines.pop())
     parts: list[pl.DataFrame] = []
+    batches: list[dict[str, Any]] = []
     records: list[dict[str, Any]] = []
     batch: dict[str, Any] | None = None
     rows: list[tuple[int, bytes]] = []
@@ -78,6 +81,7 @@ def read_samples(path: Path, *, scenario: str, client: Node, names: dict[str, st
     def close() -> None:
         if batch is not None:
             parts.append(_batch(path, batch, rows, len(parts), client, names, scenario))
+            batches.append(batch)
         rows.clear()
 
     for number, line in enumerate(lines, start=1):
@@ -95,7 +99,7 @@ def read_samples(path: Path, *, scenario: str, client: Node, names: dict[str, st
                 records.append(_on_axis(value, client.zero_ns))
     close()
     empty = pl.DataFrame(schema=SAMPLE_COLUMNS)
-    return Samples(pl.concat(parts) if parts else empty, tuple(records), truncated)
+    return Samples(pl.concat(parts) if parts else empty, tuple(batches), tuple(records), truncated)
 
 
 def _on_axis(record: dict[str, Any], zero_ns: int) -> dict[str, Any]:

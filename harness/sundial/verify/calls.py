@@ -21,6 +21,8 @@ IPERF3_PORT = 5201
 AUTH_MACHINE = "sundial"
 """Machine name of AUTH_SYS credentials where the job names none (guest-apps/echo/settings.c)."""
 
+_BATCHES: dict[str, type[pl.DataType]] = {"client": pl.String, "batch": pl.Int64, "tcp_retransmits": pl.Int64}
+
 UNKEYED_RAW_BYTES = 8
 """Raw payloads shorter than magic and sequence number are matched by order (ARCHITECTURE.md, Samples)."""
 
@@ -43,6 +45,8 @@ class RunCalls:
     flows: pl.DataFrame
     settings: tuple[Setting, ...]
     records: dict[str, tuple[dict[str, Any], ...]]
+    batches: pl.DataFrame
+    """What a client's kernel counted in each batch: client, batch, tcp_retransmits (null where it did not say)."""
     samples: pl.DataFrame
     """As in samples.parquet, in that order; `id` is the row."""
 
@@ -50,13 +54,14 @@ class RunCalls:
 def load_calls(run: RunDirectory) -> RunCalls:
     """Read samples.parquet, or where there is none the nodes' samples.jsonl."""
     names = {item.address: node.name for node in run.nodes.values() for item in node.interfaces if item.address}
-    parts, records = [], {}
+    parts, records, batches = [], {}, []
     for name, node in run.nodes.items():
         file = run.path / "nodes" / name / "samples.jsonl"
         if file.is_file():
             read = read_samples(file, scenario=run.scenario, client=node, names=names)
             parts.append(read.table)
             records[name] = read.records
+            batches += [(name, place, line.get("tcp_retransmits")) for place, line in enumerate(read.batches)]
     stored = run.path / "samples.parquet"
     if stored.is_file():
         samples = readable_parquet(stored, SAMPLE_COLUMNS)
@@ -73,7 +78,8 @@ def load_calls(run: RunDirectory) -> RunCalls:
     table = table.join(flows.select(*FLOW, "flow", "request_mtu", "reply_mtu"), on=list(FLOW), how="left").with_columns(
         key=_key()
     )
-    return RunCalls(table, flows, settings, records, samples)
+    counted = pl.DataFrame(batches, schema=_BATCHES, orient="row")
+    return RunCalls(table, flows, settings, records, counted, samples)
 
 
 def _key() -> pl.Expr:

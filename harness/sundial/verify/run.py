@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from sundial.observe import Decode, RunDirectory, open_run, read_frames
-from sundial.verify import altered, bindings, frames_whole, leftover
+from sundial.verify import altered, bindings, counted, frames_whole, leftover
 from sundial.verify.calls import RunCalls, load_calls
 from sundial.verify.conserve import transit_ends
 from sundial.verify.core import Analysis, analyse
@@ -60,6 +60,8 @@ def verify_run(run_dir: Path) -> Verification:
         [
             _changed(run),
             check_calls(run, calls.table.height),
+            counted.check_counters(run, analysis.frames),
+            counted.check_tcp(analysis, calls.batches),
             analysis.findings,
             bound,
             whole,

@@ -90,6 +90,28 @@ def capture(names: list[str], records: list[Record]) -> bytes:
     return b"".join(parts + [records[place].block() for place in ordered])
 
 
+def counters(segments: dict[str, tuple[list[str], list[Record]]]) -> str:
+    """What the fabric would have counted: of each segment its ports' names, and the records as they are."""
+    return json.dumps({"version": 1, "segments": {name: _segment(*given) for name, given in segments.items()}})
+
+
+def _segment(names: list[str], records: list[Record]) -> dict[str, object]:
+    fates = [record.comment.partition(":")[0] for record in records if record.comment]
+    ports: dict[str, dict[str, object]] = {}
+    for number, name in enumerate(names):
+        own: dict[str, object] = {"dropped": {}, "corrupted": 0, "duplicated": 0, "collisions": 0}
+        for way, direction in (("tx", OUT), ("rx", IN)):
+            frames = [r.frame for r in records if (r.interface, r.direction) == (number, direction)]
+            own |= {f"{way}_frames": len(frames), f"{way}_bytes": sum(map(len, frames))}
+        ports[name] = own
+    # Their sums over a segment count, so that it does not matter at which port.
+    ports[names[0]] |= {
+        "dropped": {word: fates.count(word) for word in ("lost", "dropped")},
+        **{word: fates.count(word) for word in ("corrupted", "duplicated")},
+    }
+    return {"kind": "link", "ports": ports}
+
+
 @dataclass
 class Bed:
     """Two hosts on one segment. Methods move the clock on and write frames and samples."""
@@ -157,6 +179,7 @@ class Bed:
         wire.mkdir(parents=True)
         node.mkdir(parents=True)
         (wire / "lan.pcapng").write_bytes(capture(["client:eth0", "server:eth0", "lan:fate"], self.records))
+        (wire / "counters.json").write_text(counters({"lan": (["client:eth0", "server:eth0"], self.records)}))
         (node / "samples.jsonl").write_text(
             "\n".join(['{"type":"hello"}', *self.lines, '{"type":"done","status":0}', ""])
         )

@@ -21,6 +21,7 @@ from tests.verify.bed import (
     Bed,
     Record,
     capture,
+    counters,
     rpc_call,
     rpc_reply,
 )
@@ -53,6 +54,8 @@ def test_another_station_of_a_hub_sees_everything(tmp_path: Path) -> None:
     names = ["client:eth0", "server:eth0", "lan:fate", "third:eth0"]
     more = [Record(record.at + 1, 3, IN, record.frame) for record in bed.records if record.direction == OUT]
     (run / "wire" / "lan.pcapng").write_bytes(capture(names, bed.records + more))
+    ports = ["client:eth0", "server:eth0", "lan:none", "third:eth0"]
+    (run / "wire" / "counters.json").write_text(counters({"lan": (ports, bed.records + more)}))
     nodes = json.loads((run / "run.json").read_text())["nodes"]
     change_run(run, nodes={**nodes, "third": node({"lan": "10.0.0.3/24"})})
     result = verify_run(run)
@@ -76,6 +79,8 @@ def two_segments(bed: Bed, swallow: int | None = None, twice: int | None = None)
     (run / "wire" / "lan.pcapng").unlink()
     (run / "wire" / "near.pcapng").write_bytes(capture(["client:eth0", "between:eth0", "near:fate"], near))
     (run / "wire" / "far.pcapng").write_bytes(capture(["server:eth0", "between:eth1", "far:fate"], far))
+    ends = {"near": (["client:eth0", "between:eth0"], near), "far": (["server:eth0", "between:eth1"], far)}
+    (run / "wire" / "counters.json").write_text(counters(ends))
     change_run(
         run,
         captures={"wire/near.pcapng": "", "wire/far.pcapng": ""},

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The capture against the fabric's counters and the kernel's count of TCP segments sent again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sundial.errors import BadInput
+from sundial.verify import Verification, verify_run
+from tests.verify.bed import CLIENT, IN, OUT, RPC_PORT, SERVER, Bed, Stream, rpc_call
+
+
+def run(directory: Path) -> Bed:
+    """Two calls, one of them sent twice since the wire lost its first request."""
+    bed = Bed(directory / "run")
+    bed.batch("echo-client", "udp", 16, RPC_PORT, 700)
+    bed.udp_call(16, 1)
+    start = bed.now
+    bed.send(CLIENT, bed.datagram(CLIENT, (700, RPC_PORT), rpc_call(2, 16)), lose=(0,))
+    bed.udp_call(16, 2)
+    bed.lines.pop()
+    bed.calls -= 1
+    bed.sample(start, 2, retransmits=1)
+    return bed
+
+
+def counters(folder: Path) -> tuple[Path, dict[str, Any]]:
+    path = folder / "wire" / "counters.json"
+    return path, json.loads(path.read_text())
+
+
+@pytest.mark.parametrize(
+    ("port", "name", "value", "problem"),
+    [
+        ("client:eth0", "tx_frames", 4, ("lan client:eth0 tx_frames", "4 by wire/counters.json", "3 in the capture")),
+        ("server:eth0", "rx_frames", 3, ("lan server:eth0 rx_frames", "3 by wire/counters.json", "2 in the capture")),
+        ("server:eth0", "tx_bytes", 1, ("lan server:eth0 tx_bytes", "1 by wire/counters.json", "172 in the capture")),
+        ("client:eth0", "dropped", {}, ("lan dropped frames", "0 by wire/counters.json", "1 in the capture")),
+        ("server:eth0", "corrupted", 2, ("lan corrupted frames", "2 by wire/counters.json", "0 in the capture")),
+        ("server:eth0", "collisions", 1, ("lan collision frames", "1 by wire/counters.json", "0 in the capture")),
+    ],
+)
+def test_a_counter_that_differs_is_named(
+    tmp_path: Path, port: str, name: str, value: object, problem: tuple[str, str, str]
+) -> None:
+    folder = run(tmp_path).write()
+    path, told = counters(folder)
+    told["segments"]["lan"]["ports"][port][name] = value
+    path.write_text(json.dumps(told))
+    (only,) = verify_run(folder).problems
+    assert (only["field"], only["expected"], only["seen"]) == problem
+
+
+def test_sound_counters_pass_and_a_frame_lost_by_the_capture_is_noticed(tmp_path: Path) -> None:
+    """An acknowledgement gone at both ends balances, and is no call's: the fabric's count alone tells."""
+    bed = Bed(tmp_path / "run")
+    stream = Stream(bed, 800, RPC_PORT, {CLIENT: 1, SERVER: 2})
+    stream.open()
+    bed.batch("echo-client", "tcp", 16, RPC_PORT, 800)
+    stream.call(16, 1, [64], [48])
+    bed.send(CLIENT, [stream.frame(CLIENT, 0x10, 64)])
+    folder = bed.write()
+    assert verify_run(folder).problems == []
+    told = counters(folder)[1]
+    for direction in (OUT, IN):
+        place = max(place for place, record in enumerate(bed.records) if record.direction == direction)
+        del bed.records[place]
+    bed.directory = tmp_path / "damaged"
+    path = bed.write() / "wire" / "counters.json"
+    path.write_text(json.dumps(told))
+    fields = [problem["field"] for problem in verify_run(tmp_path / "damaged").problems]
+    assert fields == [f"lan {name}" for name in (
+        "client:eth0 tx_frames", "client:eth0 tx_bytes", "server:eth0 rx_frames", "server:eth0 rx_bytes"
+    )]  # fmt: skip
+
+
+def test_a_port_that_nobody_counted_is_named(tmp_path: Path) -> None:
+    folder = run(tmp_path).write()
+    path, told = counters(folder)
+    del told["segments"]["lan"]["ports"]["server:eth0"]
+    path.write_text(json.dumps(told))
+    fields = [problem["field"].split()[-1] for problem in verify_run(folder).problems]
+    assert fields == ["rx_bytes", "rx_frames", "tx_bytes", "tx_frames"]
+
+
+def test_counters_that_are_missing_are_missed(tmp_path: Path) -> None:
+    folder = run(tmp_path).write()
+    counters(folder)[0].unlink()
+    assert [problem["field"] for problem in verify_run(folder).problems] == ["wire/counters.json"]
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "[]", "{}", '{"segments": {"lan": 5}}', '{"segments": {"lan": {"ports": {"a": {}}}}}']
+)
+def test_counters_that_cannot_be_read_are_named(tmp_path: Path, text: str) -> None:
+    folder = run(tmp_path).write()
+    counters(folder)[0].write_text(text)
+    with pytest.raises(BadInput, match=r"wire/counters\.json") as error:
+        verify_run(folder)
+    assert "\n" not in str(error.value)
+
+
+def tcp(directory: Path, told: int, again: int, ok: bool = True) -> Verification:
+    """Two calls over TCP of which `again` segments were lost and repeated, and a kernel that counted `told`."""
+    bed = Bed(directory / "run")
+    stream = Stream(bed, 800, RPC_PORT, {CLIENT: 1, SERVER: 2})
+    stream.open()
+    bed.batch("echo-client", "tcp", 4000, RPC_PORT, 800)
+    bed.lines[-1] = json.dumps({**json.loads(bed.lines[-1]), "tcp_retransmits": told})
+    stream.call(4000, 1, [1448, 1448, 1152], [1448, 1448, 1136], request=tuple(range(again)), reply=(1,))
+    stream.call(4000, 2, [1448, 1448, 1152], [1448, 1448, 1136])
+    if not ok:
+        bed.lines[-1] = bed.lines[-1].replace(", 1, 0, 2, null]", ', 0, 0, 2, "timed out"]')
+    stream.close()
+    return verify_run(bed.write())
+
+
+@pytest.mark.parametrize("again", [0, 1, 3])
+def test_tcp_segments_sent_again_are_those_the_kernel_counted(tmp_path: Path, again: int) -> None:
+    assert tcp(tmp_path, again, again).problems == []
+
+
+@pytest.mark.parametrize(("told", "again"), [(0, 1), (2, 1), (1, 3)])
+def test_another_count_is_a_mismatch(tmp_path: Path, told: int, again: int) -> None:
+    (only,) = tcp(tmp_path, told, again).problems
+    assert (only["field"], only["expected"], only["seen"]) == (
+        "batch.tcp_retransmits", f"{told} by the client's kernel", f"{again} in the capture"
+    )  # fmt: skip
+
+
+def test_a_batch_that_may_have_taken_several_connections_is_not_compared(tmp_path: Path) -> None:
+    assert tcp(tmp_path, 0, 1, ok=False).problems == []
