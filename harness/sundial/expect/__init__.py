@@ -15,7 +15,7 @@ from sundial.expect.calls import (
 )
 from sundial.expect.edges import edge_sizes
 from sundial.expect.ip import Packet
-from sundial.expect.sunrpc import Library, auth_sys_bytes
+from sundial.expect.sunrpc import Library, auth_sys_bytes, record_buffer, shipped_records
 
 __all__ = [
     "Call",
@@ -30,6 +30,8 @@ __all__ = [
     "auth_sys_bytes",
     "edge_sizes",
     "expect_call",
+    "record_buffer",
+    "shipped_records",
     "tcp_leg",
     "udp_leg",
 ]

@@ -36,6 +36,8 @@ class Options:
     reply_buffer: int = 0
     """The same at the server."""
     library: Library = "libtirpc"
+    one_way: bool = False
+    """Over TCP the procedure sink sends no reply."""
     timestamps: bool = True
     """Both ends use TCP timestamps (RFC 7323)."""
     request_mss: int | None = None
@@ -178,6 +180,8 @@ def _sunrpc_call(shape: Shape) -> Call:
         buffer = sunrpc.record_buffer(asked, options.library)
         records = sunrpc.record_fragments(message, buffer, options.library, word)
         legs.append(tcp_leg(message, records, shape.mtu, options.timestamps, mss))
+    if options.one_way and shape.procedure == "sink":
+        legs[1] = unsent_leg("tcp", reply)
     return Call(legs[0], legs[1])
 
 

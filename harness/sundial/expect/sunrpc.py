@@ -8,6 +8,7 @@ and glibc's older code fill their record buffers was measured; see `record_fragm
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 Library = Literal["libtirpc", "glibc"]
@@ -101,3 +102,34 @@ def record_fragments(
     if rest or (library == "libtirpc" and not ends_in_word):
         return (*fragments, rest)
     return fragments
+
+
+def shipped_records(
+    messages: Sequence[tuple[int, bool]], buffer: int
+) -> tuple[tuple[tuple[int, ...], ...], tuple[int, ...]]:
+    """Record fragments of each message, and the writes, where libtirpc collects all but the last.
+
+    `messages`: bytes and `ends_in_word` (see `record_fragments`). A record begins where the one before ended; the
+    buffer is written when it is full, at the end of a record of which a part was written already or behind which no
+    mark fits, and with the last (xdrrec_endofrecord without and with `sendnow`).
+    """
+    records: list[tuple[int, ...]] = []
+    writes: list[int] = []
+    used = RECORD_MARK
+    for number, (message, ends_in_word) in enumerate(messages):
+        fragments: list[int] = []
+        begun, left = used, message
+        while left:
+            part = min(left, buffer - used)
+            used, left = used + part, left - part
+            if used == buffer and (left or not ends_in_word):
+                fragments.append(used - begun)
+                writes.append(used)
+                used = begun = RECORD_MARK
+        if fragments or number == len(messages) - 1 or used + RECORD_MARK >= buffer:
+            writes.append(used)
+            used, ended = RECORD_MARK, used
+        else:
+            used, ended = used + RECORD_MARK, used
+        records.append((*fragments, ended - begun))
+    return tuple(records), tuple(writes)

@@ -111,6 +111,14 @@ def _with_sizes(
             if outside:
                 what = f"{outside[-1]} bytes do not fit {workload.app} {procedure} over {transport}"
                 return workload, [Finding(("workloads", number, "sizes"), what, limit.allowed)]
+    if isinstance(workload, SunRpc) and workload.one_way:
+        at = ("workloads", number, "one_way")
+        if workload.procedures != ("sink",):
+            what = f"one_way with {', '.join(workload.procedures)}: only sink has no result"
+            return workload, [Finding(at, what, "procedures: sink")]
+        if workload.transports != ("tcp",):
+            what = "one_way over udp: libtirpc does not send a call that it is not to wait for"
+            return workload, [Finding(at, what, "transports: tcp")]
     if workload.retry_timeout > workload.total_timeout:
         what = "retry_timeout is longer than total_timeout: nothing would be sent again"
         return workload, [Finding(("workloads", number, "retry_timeout"), what, "up to total_timeout")]

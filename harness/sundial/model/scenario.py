@@ -181,6 +181,9 @@ class SunRpc(Calling):
     """One after the other."""
     procedures: Annotated[tuple[str, ...], Words("null", "echo", "echo_string", "sink", "source")] = written("echo")
     """null has no argument; echo returns it; sink returns nothing; source returns so many bytes."""
+    one_way: _Flag = False
+    """Over TCP and with the procedure sink alone: calls without reply, which the library collects and sends together;
+    one call with a reply ends those of a size."""
     auth: Literal["none", "sys"] = "none"
     """AUTH_NONE or AUTH_SYS credentials."""
     send_buffer: _Buffer | None = None

@@ -216,6 +216,7 @@ def _sunrpc_options(workload: SunRpc, transport: str) -> dict[str, Any]:
         return {"auth": workload.auth, "udp_message_size": workload.udp_message_size}
     return {
         "auth": workload.auth,
+        "one_way": workload.one_way or None,
         "send_buffer": workload.send_buffer,
         "recv_buffer": workload.recv_buffer,
     }

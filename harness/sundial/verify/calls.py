@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
 
-from sundial.expect import Options, auth_sys_bytes
+from sundial.expect import Options, auth_sys_bytes, record_buffer
 from sundial.observe import SAMPLE_COLUMNS, RunDirectory, read_samples
 from sundial.verify.errors import readable_parquet
 
@@ -38,8 +39,9 @@ class Setting:
 
 @dataclass(frozen=True)
 class RunCalls:
-    """`table`: one row a call with `id` (its number here), `flow`, `protocol`, `setting`, `key`, MTUs; `flows`: one row
-    a flow with `flow` and where its ends are captured; `records`: the other lines of each node's samples."""
+    """`table`: one row a call, and one for what ends a batch of one-way calls, with `id` (its number here), `flow`,
+    `protocol`, `setting`, `key`, MTUs; `flows`: one row a flow with `flow` and where its ends are captured; `records`:
+    the other lines of each node's samples."""
 
     table: pl.DataFrame
     flows: pl.DataFrame
@@ -74,12 +76,43 @@ def load_calls(run: RunDirectory) -> RunCalls:
         .with_columns(protocol=pl.col("app").replace_strict(PROTOCOLS, default=None, return_dtype=pl.String))
         .join(rows, on=["client", "server", "node_step"], how="left")
     )
+    table = _with_setting(table, settings)
+    table = pl.concat([table, _flushes(table, samples.height)])
     flows = _flows(run, table)
     table = table.join(flows.select(*FLOW, "flow", "request_mtu", "reply_mtu"), on=list(FLOW), how="left").with_columns(
         key=_key()
     )
     counted = pl.DataFrame(batches, schema=_BATCHES, orient="row")
     return RunCalls(table, flows, settings, records, counted, samples)
+
+
+def _with_setting(table: pl.DataFrame, settings: Sequence[Setting]) -> pl.DataFrame:
+    """The calls with what verification of one-way calls wants to know of their settings."""
+    columns = {
+        "setting": pl.Series(range(len(settings)), dtype=pl.UInt32),
+        "one_way": pl.Series([setting.options.one_way for setting in settings], dtype=pl.Boolean),
+        "bounded": pl.Series([setting.bounded for setting in settings], dtype=pl.Boolean),
+        "send_buffer": pl.Series(
+            [record_buffer(setting.options.request_buffer) for setting in settings], dtype=pl.Int64
+        ),
+    }
+    return table.join(pl.DataFrame(columns), on="setting", how="left", maintain_order="left")
+
+
+def _flushes(table: pl.DataFrame, first: int) -> pl.DataFrame:
+    """The call with a reply that ends each batch of one-way calls: it has no sample, and ids from `first`."""
+    last = table.filter("one_way").sort("id").group_by("client", "batch", maintain_order=True).last()
+    return last.with_columns(
+        id=(pl.int_range(pl.len()) + first).cast(pl.UInt32),
+        procedure=pl.lit("null"),
+        size=pl.lit(0, pl.Int64),
+        call=pl.col("call") + 1,
+        xid=(pl.col("xid") + 1) % (1 << 32),
+        start_ns=pl.col("end_ns"),
+        ok=pl.lit(True),
+        retransmits=pl.lit(None, pl.Int32),
+        error=pl.lit(None, pl.String),
+    ).select(table.columns)
 
 
 def _key() -> pl.Expr:
@@ -111,6 +144,7 @@ def setting_of(run: RunDirectory, client: str, server: str, step: int) -> Settin
         credential = auth_sys_bytes(len(machine.encode()), len(told.get("auth_gids", [])))
     options = Options(
         credential=credential,
+        one_way=bool(told.get("one_way")),
         udp_message=int(told.get("udp_message_size") or Options().udp_message),
         request_buffer=int(told.get("send_buffer") or 0),
         reply_buffer=int(serving.get("send_buffer") or 0),

@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from sundial.expect import Call
-from sundial.verify import causes, check, conserve, flows, records, tcp, udp
+from sundial.verify import causes, check, conserve, flows, oneway, records, tcp, udp
 
 Files = Sequence[tuple[Path, str]]
 """Captures: where they lie, and how they are called in the result."""
@@ -72,8 +72,10 @@ def analyse(
     ).sort("id")
     calls, leg_table, expected = build(calls)
     udp_frames = udp.attribute_udp(frames, calls, flow_table, exact_time)
+    shipped = oneway.shipments(calls, expected)
     if places is None:
-        places = tcp.starts(calls.filter(pl.col("transport") == "tcp"), leg_table)
+        own = shipped.select("payload", pl.lit(False).alias("reply"), id="call").rename({"payload": "own"})
+        places = tcp.starts(calls.filter(pl.col("transport") == "tcp"), leg_table, own)
     tcp_frames = tcp.attribute_tcp(tcp.positions(frames, conns), places)
     frames = _with_calls(frames, udp_frames, tcp_frames)
 
@@ -81,11 +83,14 @@ def analyse(
     grams, told = udp.datagrams(sent_udp), tcp.messages(sent_tcp)
     arrived = grams if one_view else udp.datagrams(udp_frames.filter(pl.col("view") == "received"))
     wanted, dropped = check.with_legs(calls, leg_table), check.dropped_frames(frames)
+    collected = shipped.select("call", reply=pl.lit(False))
+    alone = wanted.join(collected, on=["call", "reply"], how="anti")
     parts = [
         check.check_datagrams(grams, wanted, dropped),
         check.check_attempts(grams, arrived, wanted, dropped),
-        check.check_messages(told, wanted, calls.select(pl.col("id").alias("call"), "xid")),
-        records.check_records(told, wanted, sent_tcp, places, files),
+        check.check_messages(told, alone, calls.select(pl.col("id").alias("call"), "xid")),
+        records.check_records(told, alone, sent_tcp, places, files),
+        oneway.check_shipments(shipped, sent_tcp, places, files),
     ]
     if not one_view:
         parts += _balances(udp_frames, tcp_frames, conserve.transit_ends(frames))

@@ -225,6 +225,7 @@ def _complete(calls: pl.DataFrame, table: pl.DataFrame) -> pl.DataFrame:
             size=pl.col("request"),
             ok=pl.lit(True),
             retransmits=pl.lit(None, pl.Int32),
+            one_way=pl.lit(False),
             error=pl.lit(None, pl.String),
             series=pl.lit(0),
             thread=pl.lit(0),

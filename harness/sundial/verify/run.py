@@ -59,7 +59,7 @@ def verify_run(run_dir: Path) -> Verification:
     found = pl.concat(
         [
             _changed(run),
-            check_calls(run, calls.table.height),
+            check_calls(run, _sampled(calls)),
             counted.check_counters(run, analysis.frames),
             counted.check_tcp(analysis, calls.batches),
             analysis.findings,
@@ -137,7 +137,7 @@ def _result(analysis: Analysis, frames: pl.DataFrame, found: pl.DataFrame, calls
     failed = found.filter(pl.col("call").is_not_null()).group_by("call").agg(mismatches=pl.len())
     return Verification(
         verdict="pass" if found.is_empty() else "fail",
-        calls=calls.table.height,
+        calls=_sampled(calls),
         frames=frames.filter(pl.col("fate").is_null()).height,
         packets=analysis.packets,
         fragments=analysis.fragments,
@@ -147,6 +147,11 @@ def _result(analysis: Analysis, frames: pl.DataFrame, found: pl.DataFrame, calls
         classified=leftover.counts(frames),
         problems=problems_json(found, frames, analysis.calls),
     )
+
+
+def _sampled(calls: RunCalls) -> int:
+    """Calls with a sample: those that the scenario asked for."""
+    return calls.table.filter(pl.col("id") < calls.samples.height).height
 
 
 def _observed(calls: RunCalls, analysis: Analysis, found: pl.DataFrame) -> pl.DataFrame:

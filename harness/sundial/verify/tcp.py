@@ -111,12 +111,17 @@ def positions(frames: pl.DataFrame, conns: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def starts(calls: pl.DataFrame, legs: pl.DataFrame) -> pl.DataFrame:
-    """Where each TCP call's request and reply lie in their streams: conn, reply, call, begin, finish."""
+def starts(calls: pl.DataFrame, legs: pl.DataFrame, shipped: pl.DataFrame) -> pl.DataFrame:
+    """Where each TCP call's request and reply lie in their streams: conn, reply, call, begin, finish.
+
+    `shipped`: id, reply, own of messages that are cut by what lies before them (`oneway.shipments`).
+    """
     payloads = legs.select("kind", "reply", "payload")
     return (
         calls.filter(pl.col("conn").is_not_null())
         .join(payloads, on="kind", how="inner")
+        .join(shipped, on=["id", "reply"], how="left")
+        .with_columns(payload=pl.coalesce("own", "payload"))
         .sort("conn", "reply", "start_ns", "id")
         .with_columns(finish=pl.col("payload").cum_sum().over("conn", "reply"))
         .select(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sundial.expect import Options, Shape, edge_sizes, expect_call, udp_leg
 from sundial.expect.ip import udp_packet_count
-from sundial.expect.sunrpc import record_fragments
+from sundial.expect.sunrpc import record_fragments, shipped_records
 
 sizes = st.integers(0, 65507)
 mtus = st.integers(68, 9198)
@@ -108,3 +108,16 @@ def test_every_change_of_the_packet_count_is_an_edge(kind: str, mtu: int, smalle
     for size, (before, now) in enumerate(itertools.pairwise(counts), start=first + 1):
         if before != now:
             assert {size - 1, size} <= found
+
+
+@given(st.lists(st.tuples(st.integers(1, 80).map(lambda n: 4 * n), st.booleans()), min_size=1), st.integers(25, 99))
+def test_collected_records_lose_no_byte(messages: list[tuple[int, bool]], words: int) -> None:
+    records, writes = shipped_records(messages, 4 * words)
+    assert [sum(record) for record in records] == [message for message, _ in messages]
+    assert sum(writes) == sum(message for message, _ in messages) + 4 * sum(map(len, records))
+    assert all(0 < write <= 4 * words for write in writes)
+    # Alone, a message is cut as record_fragments says.
+    for message, word in messages:
+        assert shipped_records([(message, word)], 4 * words)[0] == (
+            record_fragments(message, 4 * words, ends_in_word=word),
+        )

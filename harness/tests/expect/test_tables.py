@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from sundial.expect import Call, Options, Packet, Shape, auth_sys_bytes, edge_sizes, expect_call, udp_leg
-from sundial.expect.sunrpc import record_buffer, record_fragments
+from sundial.expect.sunrpc import record_buffer, record_fragments, shipped_records
 
 DEFAULT = Options()
 NO_TIMESTAMPS = Options(timestamps=False)
@@ -226,3 +226,16 @@ def test_what_cannot_be_is_refused(shape: Shape) -> None:
 def test_unknown_transport_is_named() -> None:
     with pytest.raises(ValueError, match="sunrpc-sctp"):
         edge_sizes("sunrpc-sctp", 1500, 0, 100)
+
+
+def test_records_that_are_collected() -> None:
+    """libtirpc: 4 bytes of mark before each; a buffer of 100 has room for 96 bytes of a first record."""
+    one = (20, False)
+    assert shipped_records([one, one, one], 100) == (((20,), (20,), (20,)), (72,))
+    # The fourth ends at 96, where a mark fits and nothing behind it.
+    assert shipped_records([one] * 5, 100) == (((20,), (20,), (20,), (20,), (20,)), (96, 24))
+    # A record that fills the buffer is flushed by its last byte, and ends empty; not so if it ends with a word.
+    assert shipped_records([one, (72, False), one], 100) == (((20,), (72, 0), (20,)), (100, 4, 24))
+    assert shipped_records([one, (72, True), one], 100) == (((20,), (72,), (20,)), (100, 24))
+    # One that does not fit is cut where the buffer ends, and sent at its own end.
+    assert shipped_records([one, (80, False), one], 100) == (((20,), (72, 8), (20,)), (100, 12, 24))
