@@ -74,6 +74,12 @@ const char *qemu_load(void)
             return say("this QEMU does not export %s (it was built without modules)", symbols[i].name);
         memcpy(symbols[i].place, &address, sizeof address);
     }
+    // Only for speed.
+    void *warp = dlsym(RTLD_DEFAULT, "icount_start_warp_timer"), *run = dlsym(RTLD_DEFAULT, "async_run_on_cpu");
+    if (warp && run) {
+        memcpy(&qemu.icount_start_warp_timer, &warp, sizeof warp);
+        memcpy(&qemu.async_run_on_cpu, &run, sizeof run);
+    }
     if (!dlsym(RTLD_DEFAULT, "current_cpu"))
         return "this QEMU does not export current_cpu (it was built without modules)";
 

@@ -40,6 +40,8 @@ struct qemu {
     void (*timer_mod_ns)(void *timer, int64_t expire_ns);
     bool (*all_cpu_threads_idle)(void);
     void (*icount_update)(void *cpu);
+    void (*icount_start_warp_timer)(void);
+    void (*async_run_on_cpu)(void *cpu, void (*function)(void *cpu, uint64_t), uint64_t); // NULL, both, where one is missing
     int64_t (*icount_get_raw)(void); // instructions executed so far
     // Network
     NetClientState *(*find_netdev)(const char *id);
