@@ -15,7 +15,7 @@ A segment never exceeds `S`, and the segments add up to the message, in every ca
 
 Below an MTU of 88 Linux does not follow this: it keeps 48 bytes for data and options (its tcp_min_snd_mss), so that
 its segments are longer than the link carries and are fragmented by IP. Measured at MTU 68: 36 bytes of data in packets
-of 88.
+of 88. Scenarios are refused there (`model.limits`).
 """
 
 from __future__ import annotations

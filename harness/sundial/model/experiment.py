@@ -9,7 +9,7 @@ from typing import Any
 
 from sundial.model.check import Finding
 from sundial.model.images import IMAGES
-from sundial.model.limits import RAW_TCP_LEAST, auth_sys_bytes, size_limit
+from sundial.model.limits import RAW_TCP_LEAST, TCP_MTU_LEAST, auth_sys_bytes, size_limit
 from sundial.model.network import Network
 from sundial.model.scenario import EVERYONE, Calling, Iperf3, Raw, Scenario, SunRpc
 from sundial.model.sizes import EDGES, expand
@@ -56,6 +56,7 @@ def resolve_workloads(scenario: Scenario, network: Network) -> tuple[list[AnyWor
     for number, workload in enumerate(scenario.workloads):
         clients = _clients(workload, network)
         wrong = list(_ends(workload, clients, network, ("workloads", number)))
+        wrong = wrong or list(_tcp_room(workload, clients, network, ("workloads", number, "transports")))
         if not wrong and isinstance(workload, Calling):
             workload, wrong = _with_sizes(workload, clients, network, number)
         findings.extend(wrong)
@@ -86,6 +87,20 @@ def _ends(
     for client in clients:
         if client in hosts and workload.server in hosts and network.route(client, workload.server) is None:
             yield Finding((*path, "clients"), f"{client!r} and {workload.server!r} share no segment")
+
+
+def _tcp_room(
+    workload: AnyWorkload, clients: tuple[str, ...], network: Network, path: tuple[str | int, ...]
+) -> Iterator[Finding]:
+    """iperf3 over UDP has a connection over TCP, too."""
+    least = min((mtu for client in clients for mtu in _mtus(network, client, workload.server)), default=TCP_MTU_LEAST)
+    if least < TCP_MTU_LEAST and ("tcp" in workload.transports or isinstance(workload, Iperf3)):
+        what = f"TCP over an MTU of {least} bytes: Linux sends longer segments, which IP would have to fragment"
+        yield Finding(
+            path,
+            what,
+            f"an MTU of {TCP_MTU_LEAST} or more" + ("" if isinstance(workload, Iperf3) else ", or udp alone"),
+        )
 
 
 def _with_sizes(

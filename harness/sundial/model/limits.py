@@ -16,6 +16,9 @@ WRAPSTRING_MOST = 9000
 """A bare string (`xdr_wrapstring`) in libtirpc, also over TCP."""
 RAW_TCP_LEAST = 16
 """The header of a raw payload, without which a TCP stream has no message boundaries."""
+TCP_MTU_LEAST = 88
+"""Linux keeps 48 bytes for data and options in a segment (tcp_min_snd_mss), behind 40 bytes of headers: with less, IP
+would cut its segments."""
 CALL_HEADER = 40
 REPLY_HEADER = 24
 WORD = 4

@@ -53,7 +53,7 @@ def shipments(calls: pl.DataFrame, expected: Sequence[Call]) -> pl.DataFrame:
         whole = tcp_segments(writes, size, first["timestamps"])
         layout = ",".join(str(packet.data) for packet in whole.packets)
         most = max(whole.most, 2 * len(whole.packets)) if first["bounded"] else whole.most
-        # Numbers follow on the first: a sample taken while the buffer was written shows that of the first in the buffer.
+        # Numbers follow on the first: a sample taken while the buffer was written shows another call's.
         for place, (row, fragments) in enumerate(zip(calls_of, records, strict=True)):
             rows.append(
                 (

@@ -74,6 +74,7 @@ OVERRIDES = [
     ("calls=[", "--set: calls: '[' is not YAML: expected the node content, but found '<stream end>'"),
     ("duration=2 s", "--set: duration: no workload of scenario 'mine' has this field"),
     ("mtu=67", "--set: mtu: 67 is out of range; allowed: a whole number from 68 to 9202"),
+    ("mtu=87", "{file}:10: workloads.1.transports: TCP over an MTU of 87 bytes: Linux sends longer segments, which IP would have to fragment; allowed: an MTU of 88 or more, or udp alone"),
     ("mtu=1501", "--set: mtu: MTU 1501 of client:eth0 is above that of segment 'lan'; allowed: 68 to 1500"),
     ("mtu=big", "--set: mtu: 'big' is not a whole number; allowed: a whole number from 68 to 9202"),
     ("machines.klient.mips=250", "--set: machines.klient.mips: there is no machine 'klient' in topology 'two-hosts-10base-t'; allowed: client, server"),
@@ -90,9 +91,18 @@ OVERRIDES = [
 
 @pytest.mark.parametrize(("override", "line"), OVERRIDES)
 def test_wrong_override(tmp_path: Path, override: str, line: str) -> None:
+    path = write(tmp_path, GOOD)
     with pytest.raises(BadInput) as caught:
-        load_experiments(write(tmp_path, GOOD), overrides=[override])
-    assert str(caught.value).splitlines()[0] == line
+        load_experiments(path, overrides=[override])
+    assert str(caught.value).splitlines()[0] == line.replace("{file}", path)
+
+
+def test_tcp_has_a_least_mtu_that_udp_has_not(tmp_path: Path) -> None:
+    for scenario, mtu in ((GOOD, 88), (GOOD.replace("[tcp]", "[udp]"), 68)):
+        (experiment,) = load_experiments(write(tmp_path, scenario), overrides=[f"mtu={mtu}"])
+        assert {nic.mtu for nic in experiment.network.nics()} == {mtu}
+    with pytest.raises(BadInput, match="TCP over an MTU of 87 bytes"):
+        load_experiments("iperf3", overrides=["mtu=87"])
 
 
 def test_an_unknown_key_lists_the_known_ones(tmp_path: Path) -> None:
