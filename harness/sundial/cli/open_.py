@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sundial open`: look at a capture in Wireshark, or in tshark where there is none."""
+"""`sundial open`: look at a capture in Wireshark; where there is none, the line that lists it with tshark."""
 
 from __future__ import annotations
 
@@ -25,33 +25,32 @@ COLUMNS = (
     ("Protocol", "%p"),
     ("Length", "%L"),
     ("XID", "%Cus:rpc.xid:0:R"),
+    ("Seq", "%Cus:tcp.seq:0:R"),
+    ("Fragment (8 B)", "%Cus:ip.frag_offset:0:R"),
     ("Fate", "%Cus:frame.comment:0:R"),
     ("Info", "%i"),
 )
-"""What one wants to see of a Sundial capture: which port a frame was seen at, whose call it is, what became of it."""
+"""What one wants to see of a Sundial capture: when (to the ns, as files have it) and at which port a frame was seen,
+whose call it is and which part of it (IP counts offsets in 8 bytes), what became of it."""
 
 
-@click.command(name="open", cls=Verb, short_help="Look at a capture in Wireshark or tshark.")
+@click.command(name="open", cls=Verb, short_help="Look at a capture in Wireshark.")
 @click.argument("run")
 @click.argument("segment", required=False)
 @click.option("--filter", "shown", metavar="FILTER", help="A display filter, such as one from `sundial verify`.")
 @click.option("--print", "only_print", is_flag=True, help="Print the command line and start nothing.")
-@click.pass_context
-def open_(ctx: click.Context, run: str, segment: str | None, shown: str | None, only_print: bool) -> None:
-    """Open the capture of RUN's SEGMENT in Wireshark; without a display, list it with tshark."""
+def open_(run: str, segment: str | None, shown: str | None, only_print: bool) -> None:
+    """Open the capture of RUN's SEGMENT in Wireshark, with columns for calls, fragments and fates."""
     capture = find_capture(find_run(run), segment)
-    wireshark = shutil.which("wireshark") if _has_display() else None
-    tshark = shutil.which("tshark")
-    if wireshark is None and tshark is None and not only_print:
-        raise HostLacks("neither wireshark nor tshark is installed", hint="apt-get install wireshark")
-    command = viewer_command(wireshark or tshark or "wireshark", capture, shown)
+    lacking = _lacking()
+    command = viewer_command("tshark" if lacking else "wireshark", capture, shown)
     if only_print:
         click.echo(shlex.join(command))
-    elif wireshark is not None:
+    elif lacking:
+        raise HostLacks(lacking, hint=f"list it with: {shlex.join(command)}")
+    else:
         subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
         say(f"wireshark is opening {capture}")
-    else:
-        ctx.exit(subprocess.run(command, stdin=subprocess.DEVNULL, check=False).returncode and 4)
 
 
 def find_capture(folder: Path, segment: str | None) -> Path:
@@ -75,5 +74,9 @@ def viewer_command(program: str, capture: Path, shown: str | None) -> list[str]:
     return [*command, "-Y", shown] if shown else command
 
 
-def _has_display() -> bool:
-    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+def _lacking() -> str | None:
+    """What keeps Wireshark from being shown here."""
+    if shutil.which("wireshark") is None:
+        return "wireshark is not installed"
+    shows = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    return None if shows else "there is no display for wireshark (DISPLAY is not set)"

@@ -2,6 +2,8 @@
 """The other verbs: what they ask, print and answer."""
 
 import json
+import shutil
+import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -136,10 +138,46 @@ def test_open_prints_the_line_that_opens_the_capture(call: Call, make_run: MakeR
     )  # fmt: skip
 
 
-def test_wireshark_gets_columns_for_port_xid_and_fate() -> None:
-    columns = viewer_command("wireshark", Path("x"), None)[4]
-    for field in ("frame.interface_name", "rpc.xid", "frame.comment"):
-        assert field in columns
+def test_wireshark_is_started_with_our_columns(call: Call, make_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = make_run("quickstart-1")
+    started: list[list[str]] = []
+    monkeypatch.setattr(shutil, "which", lambda program: program)
+    monkeypatch.setattr(subprocess, "Popen", lambda command, **options: started.append(command))
+    monkeypatch.setenv("DISPLAY", ":7")
+    result = call("open", "quickstart-1", "--filter", "rpc.xid == 5")
+    assert (result.exit_code, result.stderr) == (0, f"wireshark is opening {folder}/wire/lan.pcapng\n")
+    ((program, *arguments),) = started
+    assert (program, arguments[:2], arguments[-2:]) == (
+        "wireshark", ["-r", f"{folder}/wire/lan.pcapng"], ["-Y", "rpc.xid == 5"]
+    )  # fmt: skip
+    for field in ("frame.interface_name", "rpc.xid", "tcp.seq", "ip.frag_offset", "frame.comment"):
+        assert field in arguments[3]
+
+
+@pytest.mark.parametrize(
+    ("installed", "lacking"),
+    [(False, "wireshark is not installed"), (True, "there is no display for wireshark (DISPLAY is not set)")],
+)
+def test_without_a_wireshark_one_line_names_tsharks(
+    call: Call, make_run: MakeRun, monkeypatch: pytest.MonkeyPatch, installed: bool, lacking: str
+) -> None:
+    folder = make_run("quickstart-1")
+    monkeypatch.setattr(shutil, "which", lambda program: program if installed else None)
+    for name in ("DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+    result = call("open", "latest")
+    assert result.exit_code == 3
+    what, hint = result.stderr.splitlines()
+    assert what == f"sundial: {lacking}"
+    assert hint.startswith(f"hint: list it with: tshark -r {folder}/wire/lan.pcapng -o 'gui.column.format:")
+
+
+def test_tshark_takes_our_columns() -> None:
+    capture = Path(__file__).parents[1] / "verify" / "golden" / "run.client.pcapng"
+    command = [*viewer_command("tshark", capture, "rpc && ip.frag_offset > 0"), "-c", "200"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "Invalid" not in done.stderr
+    assert " 185 " in done.stdout
 
 
 def test_up_exec_console_down(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
