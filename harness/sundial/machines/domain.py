@@ -152,6 +152,9 @@ class LibvirtMachine:
     def pid(self) -> int | None:
         return self._pid
 
+    def processor_s(self) -> float | None:
+        return None if self._pid is None else reaper.processor_s(self._pid)
+
     def ending(self) -> str | None:
         status = self._parenthood.status if self._parenthood is not None else None
         if status is None:

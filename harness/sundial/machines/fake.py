@@ -19,6 +19,7 @@ class FakeMachine:
         self._state = MachineState.PAUSED
         self.answers: dict[str, Any] = {"query-status": {"status": "paused"}}
         self.asked: list[str] = []
+        self.used_s: float | None = None
 
     @property
     def name(self) -> str:
@@ -42,6 +43,9 @@ class FakeMachine:
 
     def pid(self) -> int | None:
         return None
+
+    def processor_s(self) -> float | None:
+        return self.used_s
 
     def ending(self) -> str | None:
         return None

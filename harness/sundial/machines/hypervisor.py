@@ -59,6 +59,9 @@ class Machine(Protocol):
     def pid(self) -> int | None:
         """The process number where it can be known (same host)."""
 
+    def processor_s(self) -> float | None:
+        """Processor time that its process has used so far, where that can be known."""
+
     def ending(self) -> str | None:
         """How its process ended, where that is known: `killed by SIGKILL`, `exit status 1`."""
 

@@ -161,3 +161,13 @@ def main(commands: IO[str]) -> int:
 
 if __name__ == "__main__":
     sys.exit(main(sys.stdin))
+
+
+def processor_s(pid: int) -> float | None:
+    """Processor time that a process has used, in user and kernel mode (proc(5), stat); None when it is gone."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    fields = stat.rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

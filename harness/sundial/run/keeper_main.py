@@ -17,6 +17,7 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -25,21 +26,25 @@ from sundial.errors import BadInput, Interrupted, RunFailed, SundialError
 from sundial.machines.command import run_command
 from sundial.machines.hypervisor import LifecycleEvent
 from sundial.machines.images import Image, Images
-from sundial.machines.waiting import in_parallel
+from sundial.machines.waiting import WALL, Clock, in_parallel
 from sundial.plan.build import Plan, plan_topology
 from sundial.plan.paths import RunPaths
 from sundial.plan.request import Kept, KeptMachine, UpRequest
 from sundial.run import record
 from sundial.run.collect import capture_hashes
 from sundial.run.directory import RunFolder, claim_in, disk_full_is_a_failure
+from sundial.run.guestfiles import GuestFiles
 from sundial.run.interrupts import Interrupts
 from sundial.run.places import Places
 from sundial.run.rig import Queue, Rig
 from sundial.run.session import Session, open_session
-from sundial.run.supervisor import FabricEnded, Tick
+from sundial.run.supervisor import FabricEnded, MachinePanicked, Tick
 from sundial.run.upfolder import KeeperRecord, UpFolder, kept_to_json
+from sundial.run.watch import Machines, boot_signs
+from sundial.run.watchdog import Watchdog
 
 BOOT_S = 120.0
+BOOT_LOOK_S = 0.2
 
 
 class Told(Exception):
@@ -103,7 +108,7 @@ class Keeper:
         try:
             with disk_full_is_a_failure():
                 claimed.write_json("run.json", document.to_json())
-                self._put_up(rig, control)
+                self._put_up(rig, control, claimed)
                 kept = self._kept(plan, rig, claimed)
                 folder.write(
                     KeeperRecord(
@@ -139,7 +144,7 @@ class Keeper:
         machines = {name: self._ended.get(name, machine.state().value) for name, machine in rig.machines.items()}
         return {"machines": machines, "counters": rig.fabric.counters() if rig.fabric is not None else {}}
 
-    def _put_up(self, rig: Rig, control: Control) -> None:
+    def _put_up(self, rig: Rig, control: Control, claimed: RunFolder) -> None:
         control.serve()
         self._teller.say("preparing the guests")
         snapshots = rig.prepare(self._teller.say)
@@ -148,10 +153,16 @@ class Keeper:
         rig.resume()
         self._teller.say("booting the guests")
 
-        def answers(name: str) -> None:
-            run_command(rig.exec_socket(name), name, ["sh", "-c", ":"], BOOT_S)
+        files = {name: GuestFiles(name, claimed.node(name)) for name in rig.machines}
 
-        in_parallel([lambda name=name: answers(name) for name in rig.machines])  # type: ignore[misc]
+        def answers(name: str) -> None:
+            try:
+                run_command(rig.exec_socket(name), name, ["sh", "-c", ":"], BOOT_S)
+            finally:
+                del files[name]
+
+        calls = [lambda name=name: answers(name) for name in rig.machines]
+        in_parallel([lambda: watch_boot(rig.machines, files), *calls])
 
     def _hold(self, rig: Rig) -> None:
         """Until down, or until there is nothing left to hold."""
@@ -210,6 +221,23 @@ class Keeper:
                 epoch_ns=counters.get("epoch_ns"),
             )
             claimed.write_json("run.json", document.to_json())
+
+
+def watch_boot(machines: Machines, waited_for: Mapping[str, GuestFiles], clock: Clock = WALL) -> None:
+    """Until nobody is waited for. Raises RunFailed for guests that hang, and ends them: who waits for them wakes."""
+    watchdog = Watchdog()
+    while files := list(waited_for.values()):
+        failed = next((bad for file in files for bad in file.look() if isinstance(bad, MachinePanicked)), None)
+        hung = watchdog.look(boot_signs(machines, files), clock.now())
+        if failed is not None or hung is not None:
+            for file in files:
+                machines[file.machine].destroy()
+        if failed is not None:
+            raise RunFailed(f"its kernel gave up: {failed.line}", machine=failed.machine)
+        if hung is not None:
+            who = ", ".join(hung.suspects)
+            raise RunFailed(f"hung while booting: nothing has moved for {hung.seconds:.0f} s", machine=who)
+        clock.pause(BOOT_LOOK_S)
 
 
 class Control:

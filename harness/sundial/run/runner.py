@@ -227,10 +227,10 @@ class Attempt:
 
     def _signs(self) -> SignsReader:
         if self.plan.clock == "virtual":
-            return virtual_signs(self.plan.paths.shm, self.files)
+            return virtual_signs(self.plan.paths.shm, self.files, self.rig.machines)
         fabric = self.rig.fabric
         assert fabric is not None
-        return real_signs(fabric.counters, self.files, lambda: self.not_done)
+        return real_signs(fabric.counters, self.files, lambda: self.not_done, self.rig.machines)
 
     def _tell(self, virtual_ns: int | None) -> None:
         batches = sum(file.batches for file in self.files)

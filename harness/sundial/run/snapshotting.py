@@ -29,6 +29,7 @@ from sundial.plan.build import Boot, MachineFiles, Plan, boot_plugin, domain_spe
 from sundial.plan.domain import DomainSpec, FrameSockets, domain_xml
 from sundial.plan.jobs import WAITING, encode_job
 from sundial.run.session import Session
+from sundial.run.watchdog import Signs, Watchdog
 
 BOOT_S = 180.0
 _NOWHERE = Path("/")
@@ -117,11 +118,16 @@ class SnapshotMaker:
     def _wait_frozen(self, machine: Machine, folder: Path) -> int:
         panics = PanicWatch(folder / "console")
         report = folder / "report"
+        watchdog = Watchdog()
 
         def frozen() -> bool:
             line = panics.look()
             if line is not None:
                 raise self._failed(folder, f"its kernel gave up: {line}")
+            signs = Signs((panics.seen_bytes,), booting=True, processor_s=machine.processor_s())
+            hung = watchdog.look(signs, self._clock.now())
+            if hung is not None:
+                raise self._failed(folder, f"hung: nothing has moved for {hung.seconds:.0f} s")
             state = machine.state()
             if state is MachineState.GONE:
                 raise self._failed(folder, "QEMU ended while it booted")
