@@ -20,8 +20,7 @@ $(CHECK)/raw_test: raw/tests/raw_test.c raw/header.c $(COMMON) $(HEADERS) | $(CH
 
 # The same applications, not stripped and with sanitizers.
 $(CHECK)/apps:
-	$(MAKE) OUT=$(CHECK)/apps SANITIZED=1 \
-		$(patsubst %,$(CHECK)/apps/%,echo-client echo-server raw-client raw-server)
+	$(MAKE) OUT=$(CHECK)/apps SANITIZED=1 all
 
 .PHONY: $(CHECK)/apps
 check: $(UNIT_TESTS:%=$(CHECK)/%) $(CHECK)/apps

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <stdlib.h>
 
+#include "apps.h"
 #include "binding.h"
 #include "caller.h"
 #include "clock.h"
@@ -57,7 +58,7 @@ static void write_batch(size_t thread, size_t size, const struct call_record *re
 }
 
 /* Calls that failed are results, told in their rows; only a step that cannot measure ends badly. */
-int main(int argc, char **argv)
+int echo_client_main(int argc, char **argv)
 {
     static const struct workload_calls calls = {.run = run_batch, .write = write_batch};
 

@@ -1,67 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The portmapper as a service of a job: becomes rpcbind, after leaving a process behind that says
- * "ready" once rpcbind accepts TCP connections. By the order in /etc/netconfig it serves UDP by
- * then.
+ * The portmapper as a service of a job. By the order in /etc/netconfig it serves UDP and TCP once
+ * it listens on its local socket. That one is tried, since a machine's first TCP connection makes
+ * the kernel draw 256 KiB of random numbers: six million instructions.
  */
-#include <arpa/inet.h>
-#include <errno.h>
-#include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
-#include <time.h>
+#include <sys/un.h>
 #include <unistd.h>
 
+#include "apps.h"
+#include "foreign.h"
 #include "options.h"
-#include "samples.h"
 
-enum { PORTMAPPER_PORT = 111, PROBE_NS = 1000 * 1000 };
-
-static bool accepts_connections(void)
+static bool is_serving(void)
 {
-    struct sockaddr_in portmapper = {.sin_family = AF_INET, .sin_port = htons(PORTMAPPER_PORT)};
-    int handle = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    bool accepted;
+    static const struct sockaddr_un local = {.sun_family = AF_UNIX, .sun_path = "/run/rpcbind.sock"};
+    int handle = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool connected = connect(handle, (const struct sockaddr *)&local, sizeof(local)) == 0;
 
-    portmapper.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    accepted = connect(handle, (struct sockaddr *)&portmapper, sizeof(portmapper)) == 0;
     close(handle);
-    return accepted;
+    return connected;
 }
 
-/* Ends with the service's process, or it would wait for a portmapper that will never come. */
-static void say_ready_when_serving(pid_t service)
+int rpcbind_main(int argc, char **argv)
 {
-    const struct timespec pause = {.tv_nsec = PROBE_NS};
-
-    while (!accepts_connections()) {
-        if (kill(service, 0) != 0)
-            return;
-        nanosleep(&pause, NULL);
-    }
-    puts("ready");
-    fflush(stdout);
-}
-
-int main(int argc, char **argv)
-{
+    char *command[] = {(char *)"rpcbind", (char *)"-f", NULL};
     struct options *options = options_open(argc, argv);
-    pid_t service = getpid();
-    pid_t between;
 
     options_check_all_taken(options);
     options_close(options);
-    /* Twice removed, the prober belongs to process 1, who reaps it; rpcbind reaps nobody. */
-    between = fork();
-    if (between == 0) {
-        if (fork() == 0)
-            say_ready_when_serving(service);
-        _exit(0);
-    }
-    if (between > 0)
-        waitpid(between, NULL, 0);
-    execlp("rpcbind", "rpcbind", "-f", (char *)NULL);
-    samples_fail("cannot start rpcbind: %s", strerror(errno));
+    foreign_become(command, is_serving);
 }

@@ -3,50 +3,37 @@
  * The Sun RPC server: answers each call, then checks its payload, and reports its counters whenever
  * it has been idle for a while and when it is told to end.
  */
-#include <arpa/inet.h>
-#include <errno.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <rpc/rpc.h>
 #include <rpc/svc_dg.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "apps.h"
 #include "duplicates.h"
 #include "echo.h"
 #include "options.h"
 #include "pattern.h"
 #include "samples.h"
+#include "server.h"
 
 enum {
     PROCEDURES = 6,
     DEFAULT_PORT = 1025,
-    PORT_LIMIT = 65535,
     BUFFER_LIMIT = 1 << 24,
     UDP_MESSAGE_DEFAULT = 8800,
     UDP_MESSAGE_LIMIT = 65507,
-    BACKLOG = 64,
 };
-
-/* Idle for so long, the server tells its counters. */
-static const struct timespec idle_time = {.tv_nsec = 200 * 1000 * 1000};
 
 static const char *const procedure_names[PROCEDURES] = {
     "null", "echo", "echo_string", "sink", "source", "sink_one_way"};
 
 struct settings {
-    bool udp;
-    bool tcp;
-    unsigned udp_port;
-    unsigned tcp_port;
+    struct server_settings server;
     unsigned send_buffer;
     unsigned recv_buffer;
     unsigned udp_message_size;
-    int socket_buffer; /* SO_SNDBUF and SO_RCVBUF; 0: the kernel's default */
-    bool tcp_nodelay;
     bool registered;
 };
 
@@ -62,7 +49,6 @@ struct counters {
 
 static struct settings settings;
 static struct counters counters;
-static volatile sig_atomic_t told_to_end;
 static SVCXPRT *udp_transport;
 
 /* Arguments are decoded into this, and replies made in it: no call pays for memory. */
@@ -70,22 +56,13 @@ static char *buffer;
 
 static void read_settings(int argc, char **argv)
 {
-    static const char *const transports[] = {"udp", "tcp", NULL};
     struct options *options = options_open(argc, argv);
-    unsigned mask = options_words(options, "transports", transports, 3);
 
-    settings.udp = (mask & 1) != 0;
-    settings.tcp = (mask & 2) != 0;
-    settings.udp_port =
-        (unsigned)options_integer(options, "udp_port", DEFAULT_PORT, 0, PORT_LIMIT);
-    settings.tcp_port =
-        (unsigned)options_integer(options, "tcp_port", DEFAULT_PORT, 0, PORT_LIMIT);
+    server_read_settings(&settings.server, options, DEFAULT_PORT, 0);
     settings.send_buffer = (unsigned)options_integer(options, "send_buffer", 0, 0, BUFFER_LIMIT);
     settings.recv_buffer = (unsigned)options_integer(options, "recv_buffer", 0, 0, BUFFER_LIMIT);
     settings.udp_message_size = (unsigned)options_integer(
         options, "udp_message_size", UDP_MESSAGE_DEFAULT, 400, UDP_MESSAGE_LIMIT);
-    settings.socket_buffer = (int)options_integer(options, "socket_buffer", 0, 0, BUFFER_LIMIT);
-    settings.tcp_nodelay = options_boolean(options, "tcp_nodelay", true);
     settings.registered = options_boolean(options, "register", true);
     options_check_all_taken(options);
     options_close(options);
@@ -202,32 +179,6 @@ static void report_counters(void)
     samples_put(line);
 }
 
-static void set_option(int handle, int level, int option, int value)
-{
-    if (setsockopt(handle, level, option, &value, sizeof(value)) != 0)
-        samples_fail("cannot set a socket option: %s", strerror(errno));
-}
-
-static int open_socket(int type, unsigned port)
-{
-    struct sockaddr_in local = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-    int handle = socket(AF_INET, type | SOCK_CLOEXEC, 0);
-
-    if (handle < 0)
-        samples_fail("cannot open a socket: %s", strerror(errno));
-    set_option(handle, SOL_SOCKET, SO_REUSEADDR, 1);
-    /* Accepted connections inherit the sizes. */
-    if (settings.socket_buffer > 0) {
-        set_option(handle, SOL_SOCKET, SO_SNDBUF, settings.socket_buffer);
-        set_option(handle, SOL_SOCKET, SO_RCVBUF, settings.socket_buffer);
-    }
-    if (bind(handle, (struct sockaddr *)&local, sizeof(local)) != 0)
-        samples_fail("cannot bind port %u: %s", port, strerror(errno));
-    if (type == SOCK_STREAM && listen(handle, BACKLOG) != 0)
-        samples_fail("cannot listen: %s", strerror(errno));
-    return handle;
-}
-
 static void start_service(SVCXPRT *transport, const char *name, int protocol)
 {
     if (transport == NULL)
@@ -242,89 +193,65 @@ static void start_services(void)
 {
     if (settings.registered)
         pmap_unset(ECHO_PROGRAM, ECHO_VERSION); /* of an earlier server */
-    if (settings.udp) {
-        udp_transport = svcudp_bufcreate(open_socket(SOCK_DGRAM, settings.udp_port),
+    if (settings.server.udp) {
+        udp_transport = svcudp_bufcreate(server_open_socket(&settings.server, SOCK_DGRAM),
                                          settings.udp_message_size, settings.udp_message_size);
         start_service(udp_transport, "udp", IPPROTO_UDP);
     }
-    if (settings.tcp)
-        start_service(svctcp_create(open_socket(SOCK_STREAM, settings.tcp_port),
+    if (settings.server.tcp)
+        start_service(svctcp_create(server_open_socket(&settings.server, SOCK_STREAM),
                                     settings.send_buffer, settings.recv_buffer),
                       "tcp", IPPROTO_TCP);
 }
 
-static void handle_end(int number)
+/* The library may change its descriptors while it serves, so it is given a copy. */
+static struct pollfd *watch(nfds_t *count)
 {
-    (void)number;
-    told_to_end = 1;
+    static struct pollfd *watched;
+
+    *count = (nfds_t)svc_max_pollfd;
+    watched = realloc(watched, *count * sizeof(*watched));
+    if (watched == NULL)
+        samples_fail("out of memory");
+    memcpy(watched, svc_pollfd, *count * sizeof(*watched));
+    return watched;
 }
 
 /* The library turns TCP_NODELAY on for each connection it accepts; this makes it what was asked. */
-static void adopt_connections(const struct pollfd *before, int before_count)
+static void adopt_connections(const struct pollfd *before, nfds_t before_count)
 {
     for (int i = 0; i < svc_max_pollfd; i++) {
         int handle = svc_pollfd[i].fd;
         bool known = handle < 0;
 
-        for (int j = 0; j < before_count && !known; j++)
+        for (nfds_t j = 0; j < before_count && !known; j++)
             known = before[j].fd == handle;
         if (known)
             continue;
         counters.connections++;
-        set_option(handle, IPPROTO_TCP, TCP_NODELAY, settings.tcp_nodelay);
+        server_set_option(handle, IPPROTO_TCP, TCP_NODELAY, settings.server.tcp_nodelay);
     }
 }
 
-static void serve_until_told(void)
+static void serve_ready(struct pollfd *watched, nfds_t count, int happened)
 {
-    struct pollfd *watched = NULL;
-    sigset_t while_waiting;
-    bool active = false;
-
-    sigemptyset(&while_waiting);
-    while (!told_to_end) {
-        int count = svc_max_pollfd;
-        int happened;
-
-        watched = realloc(watched, (size_t)count * sizeof(*watched));
-        if (watched == NULL)
-            samples_fail("out of memory");
-        memcpy(watched, svc_pollfd, (size_t)count * sizeof(*watched));
-        happened = ppoll(watched, (nfds_t)count, active ? &idle_time : NULL, &while_waiting);
-        if (happened > 0) {
-            svc_getreq_poll(watched, happened);
-            adopt_connections(watched, count);
-            active = true;
-        } else if (happened == 0) {
-            report_counters();
-            active = false;
-        }
-    }
-    free(watched);
+    svc_getreq_poll(watched, happened);
+    adopt_connections(watched, count);
 }
 
-int main(int argc, char **argv)
+int echo_server_main(int argc, char **argv)
 {
-    struct sigaction end = {.sa_handler = handle_end};
-    sigset_t blocked;
+    static const struct server server = {watch, serve_ready, report_counters};
 
-    /* SIGTERM is let in only while waiting, so that it never falls into a call. */
-    sigemptyset(&blocked);
-    sigaddset(&blocked, SIGTERM);
-    sigprocmask(SIG_BLOCK, &blocked, NULL);
-    sigaction(SIGTERM, &end, NULL);
+    server_hold_end();
     signal(SIGPIPE, SIG_IGN);
-
     read_settings(argc, argv);
     buffer = malloc(ECHO_LIMIT + 1);
     if (buffer == NULL)
         samples_fail("out of memory");
     start_services();
-    puts("ready");
-    fflush(stdout);
-    serve_until_told();
+    server_run(&server);
     if (settings.registered)
         pmap_unset(ECHO_PROGRAM, ECHO_VERSION);
-    report_counters();
     return 0;
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "apps.h"
 #include "channel.h"
 #include "clock.h"
 #include "header.h"
@@ -92,7 +93,7 @@ static void write_batch(size_t thread, size_t size, const struct call_record *re
     samples_put_batch(header, records, workload_batch_calls(&workload), channel_failure_text);
 }
 
-int main(int argc, char **argv)
+int raw_client_main(int argc, char **argv)
 {
     static const struct workload_calls calls = {.run = run_batch, .write = write_batch};
 

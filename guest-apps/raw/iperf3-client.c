@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "apps.h"
 #include "clock.h"
 #include "options.h"
 #include "samples.h"
@@ -119,7 +120,7 @@ static bool was_refused(const json_t *result)
     return error != NULL && strstr(error, "Connection refused") != NULL;
 }
 
-int main(int argc, char **argv)
+int iperf3_client_main(int argc, char **argv)
 {
     struct command command = {0};
     json_t *result = NULL;

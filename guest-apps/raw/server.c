@@ -3,42 +3,24 @@
  * The server of the raw workloads: sends each datagram and each TCP message back, then checks it,
  * and reports its counters whenever it has been idle for a while and when it is told to end.
  */
-#include <errno.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "apps.h"
 #include "channel.h"
 #include "header.h"
 #include "options.h"
 #include "samples.h"
+#include "server.h"
 
 enum {
     DEFAULT_PORT = 1026,
-    PORT_LIMIT = 65535,
-    BUFFER_LIMIT = 1 << 24,
-    BACKLOG = 64,
     CONNECTIONS = 256,
     LISTENERS = 2, /* places 0 and 1 of the watched descriptors: UDP and TCP */
-};
-
-/* Idle for so long, the server tells its counters. */
-static const struct timespec idle_time = {.tv_nsec = 200 * 1000 * 1000};
-
-struct settings {
-    bool udp;
-    bool tcp;
-    unsigned udp_port;
-    unsigned tcp_port;
-    int socket_buffer; /* SO_SNDBUF and SO_RCVBUF; 0: the kernel's default */
-    bool tcp_nodelay;
 };
 
 struct counters {
@@ -57,9 +39,8 @@ struct connection {
     size_t length;
 };
 
-static struct settings settings;
+static struct server_settings settings;
 static struct counters counters;
-static volatile sig_atomic_t told_to_end;
 
 static struct pollfd watched[LISTENERS + CONNECTIONS];
 static struct connection connections[LISTENERS + CONNECTIONS];
@@ -69,18 +50,9 @@ static uint8_t datagram[DATAGRAM_LIMIT];
 
 static void read_settings(int argc, char **argv)
 {
-    static const char *const transports[] = {"udp", "tcp", NULL};
     struct options *options = options_open(argc, argv);
-    unsigned mask = options_words(options, "transports", transports, 3);
 
-    settings.udp = (mask & 1) != 0;
-    settings.tcp = (mask & 2) != 0;
-    settings.udp_port =
-        (unsigned)options_integer(options, "udp_port", DEFAULT_PORT, 1, PORT_LIMIT);
-    settings.tcp_port =
-        (unsigned)options_integer(options, "tcp_port", DEFAULT_PORT, 1, PORT_LIMIT);
-    settings.socket_buffer = (int)options_integer(options, "socket_buffer", 0, 0, BUFFER_LIMIT);
-    settings.tcp_nodelay = options_boolean(options, "tcp_nodelay", true);
+    server_read_settings(&settings, options, DEFAULT_PORT, 1);
     options_check_all_taken(options);
     options_close(options);
 }
@@ -98,34 +70,6 @@ static void report_counters(void)
                         (json_int_t)counters.retransmits, "connections",
                         (json_int_t)counters.connections));
     samples_put(line);
-}
-
-static void set_option(int handle, int level, int option, int value)
-{
-    if (setsockopt(handle, level, option, &value, sizeof(value)) != 0)
-        samples_fail("cannot set a socket option: %s", strerror(errno));
-}
-
-static int open_socket(int type, unsigned port)
-{
-    struct sockaddr_in local = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-    int handle = socket(AF_INET, type | SOCK_CLOEXEC, 0);
-
-    if (handle < 0)
-        samples_fail("cannot open a socket: %s", strerror(errno));
-    set_option(handle, SOL_SOCKET, SO_REUSEADDR, 1);
-    /* Accepted connections inherit the sizes and the delay. */
-    if (settings.socket_buffer > 0) {
-        set_option(handle, SOL_SOCKET, SO_SNDBUF, settings.socket_buffer);
-        set_option(handle, SOL_SOCKET, SO_RCVBUF, settings.socket_buffer);
-    }
-    if (type == SOCK_STREAM)
-        set_option(handle, IPPROTO_TCP, TCP_NODELAY, settings.tcp_nodelay);
-    if (bind(handle, (struct sockaddr *)&local, sizeof(local)) != 0)
-        samples_fail("cannot bind port %u: %s", port, strerror(errno));
-    if (type == SOCK_STREAM && listen(handle, BACKLOG) != 0)
-        samples_fail("cannot listen: %s", strerror(errno));
-    return handle;
 }
 
 /* Replies come first and checks after: what is checked is not part of the time that is measured. */
@@ -234,58 +178,38 @@ static bool serve_stream(int handle, struct connection *connection)
     return true;
 }
 
-static void serve_ready(void)
+static struct pollfd *watch(nfds_t *count)
 {
-    if ((watched[0].revents & POLLIN) != 0)
-        serve_datagram(watched[0].fd);
+    *count = watched_count;
+    return watched;
+}
+
+static void serve_ready(struct pollfd *ready, nfds_t count, int happened)
+{
+    (void)happened;
+    if ((ready[0].revents & POLLIN) != 0)
+        serve_datagram(ready[0].fd);
     /* From the last: a dropped connection gives its place to one that has been served already. */
-    for (nfds_t i = watched_count; i-- > LISTENERS;)
-        if (watched[i].revents != 0 && !serve_stream(watched[i].fd, &connections[i]))
+    for (nfds_t i = count; i-- > LISTENERS;)
+        if (ready[i].revents != 0 && !serve_stream(ready[i].fd, &connections[i]))
             drop_connection(i);
-    if ((watched[1].revents & POLLIN) != 0)
-        accept_connection(watched[1].fd);
+    if ((ready[1].revents & POLLIN) != 0)
+        accept_connection(ready[1].fd);
 }
 
-static void handle_end(int number)
+int raw_server_main(int argc, char **argv)
 {
-    (void)number;
-    told_to_end = 1;
-}
+    static const struct server server = {watch, serve_ready, report_counters};
 
-int main(int argc, char **argv)
-{
-    struct sigaction end = {.sa_handler = handle_end};
-    sigset_t blocked;
-    sigset_t while_waiting;
-    bool active = false;
-
-    /* SIGTERM is let in only while waiting, so that it never falls into a call. */
-    sigemptyset(&while_waiting);
-    sigemptyset(&blocked);
-    sigaddset(&blocked, SIGTERM);
-    sigprocmask(SIG_BLOCK, &blocked, NULL);
-    sigaction(SIGTERM, &end, NULL);
-
+    server_hold_end();
     read_settings(argc, argv);
     /* poll passes over negative descriptors. */
-    watched[0] = (struct pollfd){.fd = -1, .events = POLLIN};
-    watched[1] = (struct pollfd){.fd = -1, .events = POLLIN};
+    for (nfds_t i = 0; i < LISTENERS; i++)
+        watched[i] = (struct pollfd){.fd = -1, .events = POLLIN};
     if (settings.udp)
-        watched[0].fd = open_socket(SOCK_DGRAM, settings.udp_port);
+        watched[0].fd = server_open_socket(&settings, SOCK_DGRAM);
     if (settings.tcp)
-        watched[1].fd = open_socket(SOCK_STREAM, settings.tcp_port);
-    puts("ready");
-    fflush(stdout);
-    while (!told_to_end) {
-        int happened =
-            ppoll(watched, watched_count, active ? &idle_time : NULL, &while_waiting);
-
-        if (happened > 0)
-            serve_ready();
-        else if (happened == 0)
-            report_counters();
-        active = happened > 0;
-    }
-    report_counters();
+        watched[1].fd = server_open_socket(&settings, SOCK_STREAM);
+    server_run(&server);
     return 0;
 }

@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "apps.h"
 #include "clock.h"
 #include "control.h"
 #include "entropy.h"
@@ -267,12 +268,14 @@ static void start_helpers(const struct job *job)
         report("cannot start the interactive helpers");
 }
 
-int main(void)
+int runner_main(int argc, char **argv)
 {
     char error[JOB_ERROR_LIMIT];
     struct job job;
     bool well = false;
 
+    (void)argc;
+    (void)argv;
     /* Left alone, jansson takes its hash seed from /dev/urandom, and before the job has brought
      * entropy the kernel spins for a virtual second to make some. */
     json_object_seed(1);

@@ -161,9 +161,15 @@ def check_raw(apps: Path) -> None:
     assert rows[0]["retransmits"] == 5 and "timed out" in rows[0]["error"], rows
 
 
+def check_names(apps: Path) -> None:
+    """The one program does nothing under a name that is no application's."""
+    done = subprocess.run([apps / "apps"], capture_output=True, text=True, check=False)
+    assert (done.returncode, "no such application" in done.stderr) == (127, True), done
+
+
 def main() -> None:
     apps = Path(sys.argv[1]).resolve()
-    for check in (check_echo, check_large_datagrams, check_raw):
+    for check in (check_names, check_echo, check_large_datagrams, check_raw):
         check(apps)
         print(f"@T {check.__name__} ok")
 

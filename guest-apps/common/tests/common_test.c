@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "expect.h"
+#include "foreign.h"
 #include "mix.h"
 #include "options.h"
 #include "pattern.h"
@@ -91,6 +92,7 @@ static const char *written_by(void (*body)(void))
     ssize_t got;
     pid_t pid;
 
+    fflush(stdout); /* or the child says it again */
     EXPECT(pipe(ends) == 0);
     fflush(stdout);
     pid = fork();
@@ -171,6 +173,51 @@ static void options_are_taken_or_refused(void)
     EXPECT(strstr(with_options("[]"), "must be a JSON object") != NULL);
 }
 
+static bool always(void)
+{
+    return true;
+}
+
+static bool never(void)
+{
+    return false;
+}
+
+/* What the runner hears of `argv` as a service, once it has ended. */
+static const char *heard_of(char *const argv[], bool (*is_serving)(void))
+{
+    static char text[SIZE];
+    size_t length = 0;
+    ssize_t got;
+    int ends[2];
+    pid_t pid;
+
+    fflush(stdout); /* or the child says it again */
+    EXPECT(pipe(ends) == 0);
+    pid = fork();
+    if (pid == 0) {
+        dup2(ends[1], STDOUT_FILENO);
+        close(ends[0]);
+        close(ends[1]);
+        foreign_become(argv, is_serving);
+    }
+    close(ends[1]);
+    waitpid(pid, NULL, 0);
+    while ((got = read(ends[0], text + length, sizeof(text) - 1 - length)) > 0)
+        length += (size_t)got;
+    close(ends[0]);
+    text[length] = '\0';
+    return text;
+}
+
+static void a_foreign_program_is_ready_when_it_serves(void)
+{
+    char *command[] = {(char *)"echo", (char *)"noise", NULL};
+
+    EXPECT(strcmp(heard_of(command, always), "ready\n") == 0);
+    EXPECT(strcmp(heard_of(command, never), "") == 0);
+}
+
 int main(void)
 {
     static const struct test tests[] = {
@@ -179,6 +226,7 @@ int main(void)
         {"seeds_mix_to_different_and_lasting_numbers", seeds_mix_to_different_and_lasting_numbers},
         {"rows_are_json_and_complete", rows_are_json_and_complete},
         {"options_are_taken_or_refused", options_are_taken_or_refused},
+        {"a_foreign_program_is_ready_when_it_serves", a_foreign_program_is_ready_when_it_serves},
     };
 
     return run_tests(tests, sizeof(tests) / sizeof(*tests));

@@ -69,7 +69,8 @@ TC_DISTRIBUTIONS = ["normal", "pareto", "paretonormal", "experimental"]
 # What init, the runner and the kernel call. Interactive machines install the rest themselves.
 BUSYBOX_NAMES = ["sh", "mount", "modprobe", "insmod", "ifconfig"]
 
-RUNNER = "runner"
+# The names of guest-apps' one program, beside the runner.
+APPLICATIONS_FOLDER = "usr/lib/sundial"
 APPLICATIONS = [
     "echo-client",
     "echo-server",
@@ -79,9 +80,6 @@ APPLICATIONS = [
     "iperf3-client",
     "iperf3-server",
 ]
-
-# Libraries that the applications load and no packaged program brings along.
-LIBRARY_PACKAGES = ["libc6", "libtirpc3", "libjansson4"]
 
 # Without these the applications do not compile: (file, package).
 DEVELOPMENT_FILES = [
@@ -163,10 +161,10 @@ def _add_programs(
     contents = _add_packaged(base, tree, BASE_PROGRAMS)
     for name in BUSYBOX_NAMES:
         base.add_link(f"bin/{name}", "busybox")
-    base.add_file(f"bin/{RUNNER}", (applications / RUNNER).read_bytes(), 0o755)
+    base.add_file(f"{APPLICATIONS_FOLDER}/apps", (applications / "apps").read_bytes(), 0o755)
+    base.add_link("bin/runner", f"../{APPLICATIONS_FOLDER}/apps")
     for name in APPLICATIONS:
-        contents.append((applications / name).read_bytes())
-        base.add_file(f"usr/lib/sundial/{name}", contents[-1], 0o755)
+        base.add_link(f"{APPLICATIONS_FOLDER}/{name}", "apps")
     libraries = programs.libraries_for(contents, tree)
     _add_libraries(base, libraries)
 
@@ -216,7 +214,7 @@ def build(out: Path, cache: Path) -> dict[str, object]:
     kernel_name = _kernel_package_name()
     kernel_package = packages.look_up([kernel_name])[kernel_name]
     wanted = packages.library_closure(
-        [package for package, _ in (BASE_PROGRAMS | EXTRA_PROGRAMS).values()] + LIBRARY_PACKAGES
+        [package for package, _ in (BASE_PROGRAMS | EXTRA_PROGRAMS).values()]
     )
     files = packages.download([kernel_package, *wanted], cache)
 
