@@ -42,7 +42,7 @@ COMMAND_LINE = " ".join(
     [
         "console=ttyS0 quiet panic=-1 rootfstype=ramfs tsc=reliable net.ifnames=0 ipv6.disable=1",
         "mitigations=off init_on_alloc=0 no_timer_check nolapic_timer lsm= audit=0",
-        "cryptomgr.notests=1",
+        "cryptomgr.notests=1 psi=0 cgroup_disable=memory hardened_usercopy=off",
         "initcall_blacklist=" + ",".join(SKIPPED_INITCALLS),
     ]
 )
