@@ -17,15 +17,14 @@ from pathlib import Path
 
 from sundial.cli import rooms
 from sundial.errors import SundialError
+from sundial.machines.accelerator import PROBE_S, QEMU, Chosen, boot_command
 from sundial.model.catalog import ROOT
 
-QEMU = "qemu-system-x86_64"
 TESTED_QEMU = ("7.2", "10.0")
 """As in harness/clock/qemu.c: the plugin relies on internals that were read in these versions."""
 LEAST_TSHARK = (4, 0)
 LEAST_SHM = 256 << 20
 LEAST_MEMORY = 1 << 30
-PROBE_S = 10.0
 SETUP = "make setup"
 PLUGIN = ROOT / "harness" / "clock" / "build" / "sundial-clock.so"
 KERNEL = ROOT / "images" / "out" / "linux" / "kernel"
@@ -232,10 +231,9 @@ def check_kvm(host: Host) -> Check:
     return Check("kvm", State.OPTIONAL, f"/dev/kvm is there, but no guest boots within {PROBE_S:g} s", mend)
 
 
-def boots_kernel(host: Host, accelerator: str) -> bool:
-    """Boot the image's kernel without a root: it gives up and reboots, upon which QEMU ends with 0."""
-    machine = ["-M", "q35", "-m", "256", "-nodefaults", "-display", "none", "-no-reboot"]
-    status, _ = host.run([QEMU, "-accel", accelerator, *machine, "-kernel", str(KERNEL), "-append", "quiet panic=-1"])
+def boots_kernel(host: Host, accelerator: Chosen) -> bool:
+    """Whether the image's kernel boots."""
+    status, _ = host.run(boot_command(accelerator, KERNEL))
     return status == 0
 
 

@@ -25,7 +25,7 @@ from sundial.plan.request import EMBEDDED, UpRequest
 @as_json
 def up(topology: str, overrides: tuple[str, ...], seed: int, clock: Clock, connect: str, as_json: bool) -> None:
     """Boot the machines of TOPOLOGY and leave them up, until `sundial down`."""
-    loaded = load_topology(topology, overrides)
+    loaded = load_topology(topology, overrides, clock)
     request = UpRequest(loaded, build_network(loaded), clock, seed, connect)
     with progress(quiet=as_json) as shown:
         kept = rooms.up(request, shown)

@@ -14,7 +14,7 @@ import networkx as nx
 
 from sundial.model.images import IMAGES
 from sundial.model.network import broadcast_domains, derived_mac
-from sundial.model.topology import HUB_RATES, MTU_LEAST, Hub, Impairments, Link, Segment, Switch, Topology
+from sundial.model.topology import HUB_RATES, MTU_LEAST, Clock, Hub, Impairments, Link, Segment, Switch, Topology
 from sundial.units import TIME
 
 Path = tuple[str | int, ...]
@@ -46,6 +46,13 @@ class Finding:
     path: Path
     what: str
     allowed: str | None = None
+
+
+def check_clock(topology: Topology, clock: Clock) -> list[Finding]:
+    """What is wrong with `topology` under `clock`."""
+    if clock == "virtual" and topology.accelerator == "kvm":
+        return [Finding(("accelerator",), "KVM cannot keep virtual time", "auto or tcg, or the clock real")]
+    return []
 
 
 def check_topology(topology: Topology) -> list[Finding]:

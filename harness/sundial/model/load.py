@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from sundial.errors import BadInput
 from sundial.model import catalog
-from sundial.model.check import Finding, check_topology
+from sundial.model.check import Finding, check_clock, check_topology
 from sundial.model.experiment import Experiment, resolve_workloads
 from sundial.model.network import build_network
 from sundial.model.overrides import (
@@ -29,16 +29,16 @@ from sundial.model.source import ModelT, Source, validate
 from sundial.model.topology import Clock, Topology
 
 
-def load_topology(reference: str, overrides: Sequence[str] = ()) -> Topology:
-    """A topology by name or path, with `KEY=VALUE` overrides. Raises BadInput."""
+def load_topology(reference: str, overrides: Sequence[str] = (), clock: Clock | None = None) -> Topology:
+    """A topology by name or path, with `KEY=VALUE` overrides, to be run under `clock` or its own. Raises BadInput."""
     source = catalog.find("topology", reference)
     parsed = [parse_override(text) for text in overrides]
     for override in parsed:
         if not is_for_topology(override):
-            allowed = "clock, defaults.*, machines.*, segments.*, mtu"
+            allowed = "clock, accelerator, defaults.*, machines.*, segments.*, mtu"
             raise BadInput("is no field of a topology", file=SET, field=override.key, allowed=allowed)
     apply_to_topology(source, parsed)
-    return _topology(source)
+    return _topology(source, clock)
 
 
 def load_experiments(
@@ -87,7 +87,7 @@ def _experiment(
         else:
             apply_to_scenario(written, [override])
     written.data["topology"] = wires.name
-    topology = _topology(wires)
+    topology = _topology(wires, clock)
     scenario = _named(written, Scenario)
     if seed is not None and not 0 <= seed <= SEED_MOST:
         raise BadInput(f"{seed} is out of range", field="seed", allowed=f"a whole number from 0 to {SEED_MOST}")
@@ -105,9 +105,9 @@ def _experiment(
     )
 
 
-def _topology(source: Source) -> Topology:
+def _topology(source: Source, clock: Clock | None) -> Topology:
     topology = _named(source, Topology)
-    _refuse(source, check_topology(topology))
+    _refuse(source, [*check_topology(topology), *check_clock(topology, clock or topology.clock)])
     return topology
 
 

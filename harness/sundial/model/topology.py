@@ -43,6 +43,7 @@ HUB_RATES = {10_000_000: 800, 100_000_000: 460}
 class II's round trip of 92 bit times (clause 27)."""
 
 Clock = Literal["virtual", "real"]
+Accelerator = Literal["auto", "tcg", "kvm"]
 
 _Name = Annotated[str, NAMED]
 _Port = Annotated[str, PORT]
@@ -256,6 +257,8 @@ class Topology(Strict):
     """One sentence: what it is for."""
     clock: Clock = "virtual"
     """Virtual time (the same bytes every time) or the host's monotonic clock."""
+    accelerator: Accelerator = "auto"
+    """What runs the machines under the real clock; auto: KVM where a guest boots under it. Virtual time needs TCG."""
     defaults: Defaults = Defaults()
     """What holds for every machine that does not say otherwise."""
     machines: dict[_Name, Machine] = Field(min_length=1, max_length=MACHINES_MOST)

@@ -148,6 +148,8 @@ def setup(run: Mapping[str, Any]) -> list[tuple[str, str]]:
     rows = [("scenario", _said(scenario)), ("topology", _said(topology))]
     clock = {"virtual": "virtual: the same bytes every time", "real": "real: the host's monotonic clock"}
     rows.append(("clock", clock.get(str(run.get("clock")), DASH)))
+    accelerator = {"tcg": "TCG: QEMU translates every instruction", "kvm": "KVM: the host's processor"}
+    rows.append(("accelerator", accelerator.get(str(run.get("accelerator")), DASH)))
     rows.append(("seed", str(run.get("seed", DASH))))
     mtu = run.get("mtu")
     if isinstance(mtu, Mapping) and mtu:

@@ -23,6 +23,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from sundial.errors import BadInput, Interrupted, RunFailed, SundialError
+from sundial.machines.accelerator import Chosen
 from sundial.machines.command import run_command
 from sundial.machines.hypervisor import LifecycleEvent
 from sundial.machines.images import Image, Images
@@ -85,6 +86,8 @@ class Keeper:
         known = Images(places.checkout)
         names = dict.fromkeys(node.image for node in self._request.network.nodes)
         images = {name: known.ensure(name, self._teller.say) for name in names}
+        kernel = next(iter(images.values())).kernel
+        accelerator = self._session.accelerator(self._request.clock, self._request.topology.accelerator, kernel)
         nodes = [node.name for node in self._request.network.nodes]
         stem = f"up-{self._request.network.name}-{self._request.seed}"
         claimed = claim_in(places.captures, stem, nodes)
@@ -101,8 +104,9 @@ class Keeper:
             self._queue,
             cold=False,
             interactive=True,
+            kvm=accelerator == "kvm",
         )
-        document = self._record(images)
+        document = self._record(images, accelerator)
         error: SundialError | None = None
         control = Control(self._session.runtime.path / "keeper.sock", self, rig)
         try:
@@ -189,7 +193,7 @@ class Keeper:
         )
         return Kept(plan.network.name, plan.clock, claimed.final, machines)
 
-    def _record(self, images: dict[str, Image]) -> record.RunRecord:
+    def _record(self, images: dict[str, Image], accelerator: Chosen) -> record.RunRecord:
         request = self._request
         topology = {**request.topology.model_dump(mode="json", exclude_none=True), "clock": request.clock}
         return record.RunRecord(
@@ -198,6 +202,7 @@ class Keeper:
             topology=topology,
             seed=request.seed,
             clock=request.clock,
+            accelerator=accelerator,
             images=images,
             versions=record.versions(self._session.places, self._session.hypervisor.versions(), images),
             command=("sundial", "up", request.network.name),

@@ -32,6 +32,11 @@ class Places:
         return self.private / "capabilities"
 
     @property
+    def kvm(self) -> Path:
+        """Whether a guest boots under KVM here, since the host's last boot."""
+        return self.private / "kvm.json"
+
+    @property
     def up(self) -> Path:
         """One folder for each topology that is up."""
         return self.private / "up"

@@ -38,6 +38,7 @@ class RunRecord:
         topology: Mapping[str, Any],
         seed: int,
         clock: str,
+        accelerator: str,
         images: Mapping[str, Image],
         versions: Future[dict[str, str | None]],
         command: Sequence[str],
@@ -52,6 +53,7 @@ class RunRecord:
             "topology": dict(topology),
             "seed": seed,
             "clock": clock,
+            "accelerator": accelerator,
             "versions": {},
             "images": {
                 name: {"sha256": {"kernel": image.kernel_sha256, "initrd": image.initrd_sha256}}

@@ -53,6 +53,7 @@ class Rig:
         *,
         cold: bool,
         interactive: bool,
+        kvm: bool = False,
     ) -> None:
         self.plan = plan
         self.queue = queue
@@ -64,6 +65,7 @@ class Rig:
         self._node_folder = node_folder
         self._cold = cold
         self._interactive = interactive
+        self._kvm = kvm
         self._zeros: dict[str, int] = {}
         self._snapshots = contextlib.ExitStack()
         self._deafen: Callable[[], None] = _nothing
@@ -190,6 +192,7 @@ class Rig:
             files,
             plugin=self._plugin(node, zero_ns),
             incoming=zero_ns is not None,
+            kvm=self._kvm,
             run_as=(os.getuid(), os.getgid()) if self._session.connect.endswith("/system") else None,
         )
 
@@ -199,7 +202,9 @@ class Rig:
     def exec_socket(self, machine: str) -> Path:
         return self.folder / f"e-{machine}.sock"
 
-    def _plugin(self, node: Node, zero_ns: int | None) -> Plugin:
+    def _plugin(self, node: Node, zero_ns: int | None) -> Plugin | None:
+        if self._kvm:  # there are no plugins without TCG; the guard ends the machine should we die
+            return None
         library = self._session.places.plugin
         if self.plan.clock == "real":
             return watch_plugin(library, supervisor=os.getpid())

@@ -17,6 +17,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 
 from sundial.errors import BadInput, Interrupted, RunFailed, SundialError
+from sundial.machines.accelerator import Chosen
 from sundial.machines.hypervisor import LifecycleEvent
 from sundial.machines.images import Image, Images
 from sundial.plan.build import Plan, plan_run
@@ -66,19 +67,30 @@ def run(
     with interrupts.taken():
         live = session or open_session(request.connect)
         images = _images(live, request, progress)
+        accelerator = _accelerator(live, request, images)
         folder = live.folder()
         # The plan wants the run directory, whose name is claimed last of all: what can be refused is refused before.
         checked = plan_run(request.experiment, RunPaths(Path("/"), folder, live.shm_folder / "x"))
         _check_sockets(checked)
         progress.say("preparing the guests")
-        document = _record(request, live, images)
+        document = _record(request, live, images, accelerator)
         with disk_full_is_a_failure():
             claimed = _claim(request)
         live.guard.rename_on_death(claimed.path, claimed.final)
         paths = RunPaths(claimed.wire.resolve(), folder, live.shm())
         plan = plan_run(request.experiment, paths)
         attempt = Attempt(
-            request, live, plan, images, document, claimed, progress, interrupts, start_order, watchdog or Watchdog()
+            request,
+            live,
+            plan,
+            images,
+            document,
+            claimed,
+            progress,
+            interrupts,
+            start_order,
+            watchdog or Watchdog(),
+            accelerator,
         )
         return attempt.make(began)
 
@@ -89,7 +101,12 @@ def _images(session: Session, request: RunRequest, progress: Progress) -> dict[s
     return {name: known.ensure(name, progress.say) for name in names}
 
 
-def _record(request: RunRequest, session: Session, images: dict[str, Image]) -> record.RunRecord:
+def _accelerator(session: Session, request: RunRequest, images: dict[str, Image]) -> Chosen:
+    kernel = next(iter(images.values())).kernel
+    return session.accelerator(request.experiment.clock, request.experiment.topology.accelerator, kernel)
+
+
+def _record(request: RunRequest, session: Session, images: dict[str, Image], accelerator: Chosen) -> record.RunRecord:
     experiment = request.experiment
     return record.RunRecord(
         network=experiment.network,
@@ -97,6 +114,7 @@ def _record(request: RunRequest, session: Session, images: dict[str, Image]) -> 
         topology=experiment.topology_json(),
         seed=experiment.seed,
         clock=experiment.clock,
+        accelerator=accelerator,
         images=images,
         versions=record.versions(session.places, session.hypervisor.versions(), images),
         command=request.command,
@@ -136,6 +154,7 @@ class Attempt:
     interrupts: Interrupts
     start_order: Sequence[str]
     watchdog: Watchdog
+    accelerator: Chosen
 
     def make(self, began: float) -> RunResult:
         """The run from its first write to its last rename."""
@@ -149,6 +168,7 @@ class Attempt:
             self.queue,
             cold=self.request.cold,
             interactive=False,
+            kvm=self.accelerator == "kvm",
         )
         self.files = [GuestFiles(node.name, self.folder.node(node.name)) for node in self.plan.network.nodes]
         self.not_done = list(self.plan.done_machines)

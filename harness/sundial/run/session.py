@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import atexit
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from sundial.machines.accelerator import Chosen, choose, runs_kvm
 from sundial.machines.connection import open_hypervisor
 from sundial.machines.guard import Guard
 from sundial.machines.hypervisor import Hypervisor
 from sundial.machines.runtime import RuntimeFolder
+from sundial.model.topology import Accelerator
+from sundial.model.topology import Clock as RunClock
 from sundial.plan.request import EMBEDDED
 from sundial.run.fabric import FabricProcess, StartFabric
 from sundial.run.places import Places
@@ -32,6 +36,7 @@ class Session:
     connect: str = EMBEDDED
     start_fabric: StartFabric = FabricProcess
     shm_folder: Path = Path("/dev/shm")
+    runs_kvm: Callable[[Path, Path], bool] = runs_kvm
     _numbers: itertools.count[int] = field(default_factory=itertools.count)
 
     def folder(self) -> Path:
@@ -43,6 +48,12 @@ class Session:
         path = self.shm_folder / f"{self.runtime.token}-{next(self._numbers)}"
         self.guard.remove_on_death(path)
         return path
+
+    def accelerator(self, clock: RunClock, wanted: Accelerator, kernel: Path) -> Chosen:
+        """What is to run machines; only for this host can KVM be tried. Raises HostLacks."""
+        if self.connect != EMBEDDED:
+            return "kvm" if wanted == "kvm" else "tcg"
+        return choose(clock, wanted, lambda: self.runs_kvm(kernel, self.places.kvm))
 
     def domain_name(self, machine: str) -> str:
         """What libvirt calls a machine: the token makes it ours alone."""

@@ -84,6 +84,8 @@ OVERRIDES = [
     ("deadline=5", "--set: deadline: '5' has no unit; allowed: a time from 1 ms to 24 h, such as '10 min'"),
     ("seed=x", "--set: seed: 'x' is not a whole number; allowed: a whole number from 0 to 9223372036854775807"),
     ("clock=wall", "--set: clock: 'wall' is not known; allowed: virtual, real"),
+    ("accelerator=kvm", "--set: accelerator: KVM cannot keep virtual time; allowed: auto or tcg, or the clock real"),
+    ("accelerator=xen", "--set: accelerator: 'xen' is not known; allowed: auto, tcg, kvm"),
     ("scale=paper", "scale: there is no scale 'paper'; allowed: smoke"),
     ("sizes=2000-01-01", "--set: sizes: '2000-01-01' is no plain value; allowed: text, numbers, true, false"),
 ]  # fmt: skip
@@ -106,7 +108,9 @@ def test_tcp_has_a_least_mtu_that_udp_has_not(tmp_path: Path) -> None:
 
 
 def test_an_unknown_key_lists_the_known_ones(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match=r"^--set: sices: unknown key; allowed: auth, calls, clients, clock"):
+    with pytest.raises(
+        BadInput, match=r"^--set: sices: unknown key; allowed: accelerator, auth, calls, clients, clock"
+    ):
         load_experiments(write(tmp_path, GOOD), overrides=["sices=5"])
 
 

@@ -39,7 +39,9 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
         made.fabrics.append(FakeFabric(program, config, on_heard))
         return made.fabrics[-1]
 
-    session = Session(places, runtime, guard, hypervisor, start_fabric=start_fabric, shm_folder=shm)
+    session = Session(
+        places, runtime, guard, hypervisor, start_fabric=start_fabric, shm_folder=shm, runs_kvm=lambda *_: False
+    )
     made = Stage(session, hypervisor, tmp_path / "captures")
     running: set[str] = set()
 

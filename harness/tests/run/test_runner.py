@@ -135,6 +135,17 @@ def test_a_fault_is_named_and_what_was_finished_is_kept(
     assert stage.leftovers() == []
 
 
+@pytest.mark.parametrize("works", [True, False])
+def test_kvm_is_used_where_it_works_and_run_json_says_so(stage: Stage, works: bool) -> None:
+    stage.session.runs_kvm = lambda kernel, cache: works
+    result = runner.run(stage.request(), stage.words, session=stage.session)
+    kind = "kvm" if works else "qemu"
+    assert read(result.path)["accelerator"] == ("kvm" if works else "tcg")
+    for xml in stage.hypervisor.xml.values():
+        assert f'" type="{kind}">\n  <name>' in xml
+        assert ("-plugin" in xml) is not works
+
+
 def test_nothing_that_moves_is_a_hang(stage: Stage) -> None:
     def hello(stage: Stage) -> None:
         for machine in ("client", "server"):
