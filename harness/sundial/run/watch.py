@@ -26,7 +26,7 @@ def processor_s(machines: Machines, names: Iterable[str]) -> float | None:
 
 
 def boot_signs(machines: Machines, files: Sequence[GuestFiles]) -> Signs:
-    """Of guests that only boot; `files` are theirs."""
+    """Of guests that boot; `files` are theirs. What others do meanwhile, such as calling them, is no sign of theirs."""
     names = tuple(file.machine for file in files)
     return Signs(tuple(file.seen_bytes for file in files), names, True, processor_s(machines, names))
 
@@ -38,16 +38,15 @@ def virtual_signs(shm: Path, files: Sequence[GuestFiles], machines: Machines) ->
         progress = read_progress(shm)
         if progress is None:
             return boot_signs(machines, files)
-        seen = tuple(file.seen_bytes for file in files)
         pairs = list(zip(files, progress.machines, strict=False))
-        late = tuple(file.machine for file, machine in pairs if not machine.joined)
+        late = [file for file, machine in pairs if not machine.joined]
+        if late:
+            return boot_signs(machines, late)
+        seen = tuple(file.seen_bytes for file in files)
         running = tuple(file.machine for file, machine in pairs if not machine.waits and not machine.finished)
         fabric = () if progress.fabric.waits else (FABRIC,)
         times = tuple(machine.own_ns for machine in progress.machines)
-        suspects = late or running or fabric
-        moving = (*seen, *times, progress.frames)
-        used = processor_s(machines, late) if late else None
-        return Signs(moving, suspects, bool(late), used, progress.virtual_ns)
+        return Signs((*seen, *times, progress.frames), running or fabric, virtual_ns=progress.virtual_ns)
 
     return read
 
@@ -61,10 +60,11 @@ def real_signs(
     """From the fabric's counters; `waiting` are the machines that have not said done."""
 
     def read() -> Signs:
+        silent = [file for file in files if not file.said_hello]
+        if silent:
+            return boot_signs(machines, silent)
         seen = tuple(file.seen_bytes for file in files)
-        silent = tuple(file.machine for file in files if not file.said_hello)
-        used = processor_s(machines, silent) if silent else None
-        return Signs((*seen, _frames(counters())), silent or tuple(waiting()), bool(silent), used)
+        return Signs((*seen, _frames(counters())), tuple(waiting()))
 
     return read
 

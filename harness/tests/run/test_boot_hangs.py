@@ -20,6 +20,9 @@ from sundial.plan.paths import RunPaths
 from sundial.run.guestfiles import GuestFiles
 from sundial.run.keeper_main import watch_boot
 from sundial.run.snapshotting import SnapshotMaker
+from sundial.run.supervisor import Hung
+from sundial.run.watch import real_signs
+from sundial.run.watchdog import Watchdog
 from tests.run.stage import Stage
 
 STANDS: Callable[[float], float] = lambda now: min(now, 3.0)  # noqa: E731
@@ -77,6 +80,21 @@ def test_a_kept_guest_that_panics_while_it_boots_is_named(tmp_path: Path) -> Non
     (tmp_path / "server" / "console.log").write_text("Kernel panic - not syncing: no init\n")
     with pytest.raises(RunFailed, match=r"^server: its kernel gave up: Kernel panic - not syncing: no init"):
         watch_boot(machines, waited_for, ManualClock())
+
+
+def test_a_guest_that_boots_is_not_kept_alive_by_one_that_calls_it(tmp_path: Path) -> None:
+    _, machines, files = kept(tmp_path)
+    (tmp_path / "client" / "samples.jsonl").write_text('{"type":"hello"}\n')
+    for name, file in files.items():
+        machines[name].used_s = 2.0
+        file.look()
+    frames = iter(range(100))
+    counters = lambda: {"segments": {"lan": {"ports": {"client:eth0": {"tx_frames": next(frames)}}}}}  # noqa: E731
+    signs = real_signs(counters, list(files.values()), lambda: ["client"], machines)
+    watchdog = Watchdog(15.0)
+    hung = [watchdog.look(signs(), float(second)) for second in range(16)]
+    assert hung[:15] == [None] * 15
+    assert hung[15] == Hung(15.0, ("server",))
 
 
 def test_nobody_waited_for_is_no_hang(tmp_path: Path) -> None:
