@@ -30,10 +30,16 @@ def portmap_frames(frames: pl.DataFrame) -> pl.DataFrame:
 
 
 def check_bindings(
-    frames: pl.DataFrame, run: RunDirectory, records: Mapping[str, Sequence[dict[str, Any]]]
+    frames: pl.DataFrame,
+    run: RunDirectory,
+    records: Mapping[str, Sequence[dict[str, Any]]],
+    ahead_ns: Mapping[str, int],
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Findings, and the rows of frames that belong to a binding (row)."""
-    bindings = _bindings(run, records)
+    """Findings, and the rows of frames that belong to a binding (row).
+
+    `ahead_ns`: how much later than a client's clock the captures' shows the same moment; 0 for those not named.
+    """
+    bindings = _bindings(run, records, ahead_ns)
     asked = portmap_frames(frames).filter(pl.col("fate").is_null())
     client = pl.when("asks").then("source").otherwise("target")
     asked = asked.with_columns(client_address=client)
@@ -62,14 +68,16 @@ def _late_answers(asked: pl.DataFrame, inside: pl.DataFrame) -> pl.DataFrame:
     return asked.filter(~pl.col("asks")).join(inside, on="row", how="anti").join(questions, on=names, how="semi")
 
 
-def _bindings(run: RunDirectory, records: Mapping[str, Sequence[dict[str, Any]]]) -> pl.DataFrame:
+def _bindings(
+    run: RunDirectory, records: Mapping[str, Sequence[dict[str, Any]]], ahead_ns: Mapping[str, int]
+) -> pl.DataFrame:
     rows: list[tuple[int, str, int, int, bool]] = []
     for name, lines in records.items():
-        node = run.nodes[name]
+        node, ahead = run.nodes[name], ahead_ns.get(name, 0)
         for line in lines:
             if line["type"] == "binding":
                 rows += [
-                    (len(rows), item.address, line["start"], line["end"], bool(line["ok"]))
+                    (len(rows), item.address, line["start"] + ahead, line["end"] + ahead, bool(line["ok"]))
                     for item in node.interfaces
                     if item.address
                 ]

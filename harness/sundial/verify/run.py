@@ -45,7 +45,8 @@ def verify_run(run_dir: Path) -> Verification:
         files,
         exact_time=run.clock == "virtual",
     )
-    bound, bound_rows = bindings.check_bindings(analysis.frames, run, calls.records)
+    ahead_ns = {} if run.clock == "virtual" else _ahead_ns(analysis)
+    bound, bound_rows = bindings.check_bindings(analysis.frames, run, calls.records, ahead_ns)
     classified = leftover.classify(
         analysis.frames,
         analysis.segments,
@@ -147,6 +148,14 @@ def _result(analysis: Analysis, frames: pl.DataFrame, found: pl.DataFrame, calls
         classified=leftover.counts(frames),
         problems=problems_json(found, frames, analysis.calls),
     )
+
+
+def _ahead_ns(analysis: Analysis) -> dict[str, int]:
+    """How far the captures' clock is ahead of each client's: under the real clock a guest's begins when it boots."""
+    sent = analysis.observed.select("call_first_tx_ns", id="call")
+    apart = (pl.col("call_first_tx_ns") - pl.col("start_ns")).median().cast(pl.Int64)
+    table = analysis.calls.join(sent, on="id").group_by("client").agg(apart).drop_nulls()
+    return dict(table.iter_rows())
 
 
 def _sampled(calls: RunCalls) -> int:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import struct
 from collections.abc import Callable
@@ -24,6 +25,17 @@ def test_a_real_run_passes(tmp_path: Path) -> None:
     assert (result.calls, result.classified["binding"]) == (18, 8)
     # 11 calls over UDP were sent (8757 bytes was refused), 7 over TCP; the sizes were chosen at the edges.
     assert {group["size"] for group in result.groups} >= {1428, 1429, 1400, 1401, 3952, 3953, 8757}
+
+
+def test_a_guests_clock_need_not_begin_with_the_captures(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run")
+    document = json.loads((run / "run.json").read_text())
+    for node in document["nodes"].values():
+        node["zero_ns"] += 900_000_000
+    (run / "run.json").write_text(json.dumps(document))
+    result = verify_run(run)
+    assert result.problems == []
+    assert result.classified["binding"] == 8
 
 
 @pytest.mark.parametrize(
