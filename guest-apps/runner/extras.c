@@ -2,6 +2,7 @@
 #include "extras.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -66,4 +67,14 @@ int extras_unpack(void)
     if (result == 0)
         unlink(ARCHIVE);
     return result;
+}
+
+void extras_do_without(void)
+{
+    int file = open("/proc/sys/kernel/modprobe", O_WRONLY | O_CLOEXEC);
+
+    if (file < 0)
+        return;
+    dprintf(file, "\n");
+    close(file);
 }

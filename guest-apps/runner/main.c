@@ -199,6 +199,8 @@ static int take_identity(const struct job *job, char error[JOB_ERROR_LIMIT])
         snprintf(error, JOB_ERROR_LIMIT, "cannot take the name and the seed: %s", strerror(errno));
         return -1;
     }
+    if (!extras_are_needed(job))
+        extras_do_without();
     for (size_t i = 0; i < job->interface_count; i++)
         if (network_configure(&job->interfaces[i], error) != 0)
             return -1;
