@@ -174,6 +174,21 @@ static void make_folders(const char *path)
     free(copy);
 }
 
+/* What an application's name links to is the program of all: replaced, and never written through. */
+static FILE *open_for_writing(const char *path)
+{
+    struct stat status;
+    bool linked = lstat(path, &status) == 0 && S_ISLNK(status.st_mode) && stat(path, &status) == 0;
+    FILE *file;
+
+    if (linked)
+        unlink(path);
+    file = fopen(path, "we");
+    if (file != NULL && linked)
+        fchmod(fileno(file), status.st_mode);
+    return file;
+}
+
 static int write_files(const struct job *job, char error[JOB_ERROR_LIMIT])
 {
     const char *path;
@@ -183,7 +198,7 @@ static int write_files(const struct job *job, char error[JOB_ERROR_LIMIT])
         FILE *file;
 
         make_folders(path);
-        file = fopen(path, "we");
+        file = open_for_writing(path);
         if (file == NULL || fputs(json_string_value(content), file) < 0 || fclose(file) != 0) {
             snprintf(error, JOB_ERROR_LIMIT, "file %s: %s", path, strerror(errno));
             return -1;

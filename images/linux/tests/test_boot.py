@@ -180,6 +180,20 @@ def test_a_crashing_service_is_named_with_its_signal(image: Path, tmp_path: Path
         assert position.index("error") < position.index("step")
 
 
+def test_a_file_takes_the_place_of_one_application_only(image: Path, tmp_path: Path) -> None:
+    both = job(
+        "server",
+        [interface(2, (1,))],
+        files={"/usr/lib/sundial/raw-server": "#!/bin/sh\nexit 3\n"},
+        services=[*ECHO_SERVICES, {"app": "raw-server", "options": {}}],
+    )
+    with Guest(tmp_path / "g", image, both) as guest:
+        guest.start((tmp_path / "a", tmp_path / "b"))
+        assert guest.wait_for("done")["status"] == 1
+        (error,) = guest.lines("error")
+        assert (error["app"], error["message"]) == ("raw-server", "ended with status 3")
+
+
 def test_a_job_that_is_wrong_ends_with_an_error(image: Path, tmp_path: Path) -> None:
     wrong = job("a", [{**interface(1, ()), "mtu": 5}])
     with Guest(tmp_path / "g", image, wrong) as guest:
