@@ -557,6 +557,8 @@ static void run_state_changed(void *unused, bool running, int state)
         }
         qemu.timer_init_full(timer, NULL, QEMU_CLOCK_VIRTUAL, 1, 0, gate, NULL);
         instructions_before = qemu.icount_get_raw();
+        if (options.mode == MODE_RUN)
+            qemu_quiet_notifications();
     }
     if (!freeze_pending)
         arm(clock_ns());

@@ -56,6 +56,9 @@ const char *qemu_load(void)
         {"qemu_clock_deadline_ns_all", &qemu.clock_deadline_ns_all},
         {"timer_init_full", &qemu.timer_init_full},
         {"timer_mod_ns", &qemu.timer_mod_ns},
+        {"timerlist_new", &qemu.timerlist_new},
+        {"timerlist_free", &qemu.timerlist_free},
+        {"timerlist_has_timers", &qemu.timerlist_has_timers},
         {"all_cpu_threads_idle", &qemu.all_cpu_threads_idle},
         {"icount_update", &qemu.icount_update},
         {"icount_get_raw", &qemu.icount_get_raw},
@@ -139,6 +142,62 @@ const char *qemu_take_netdev(const char *name, NetReceive *receive, NetClientSta
     copy->receive = receive;
     *info = copy;
     return NULL;
+}
+
+// What follows the mutex and the timers in QEMUTimerList of util/qemu-timer.c: its place among the clock's lists, and
+// whom to tell that the clock has jumped.
+struct timer_list_tail {
+    void *next, **previous;
+    void (*notify)(void *opaque, int type);
+    void *opaque;
+};
+
+static struct {
+    void *list;
+    void (*notify)(void *opaque, int type);
+    void *opaque;
+} quieted[32];
+static size_t quieted_count;
+
+// Instead of aio_timerlist_notify.
+static void notify_if_it_has_timers(void *opaque, int type)
+{
+    for (size_t i = 0; i < quieted_count; i++)
+        if (quieted[i].opaque == opaque && qemu.timerlist_has_timers(quieted[i].list))
+            quieted[i].notify(opaque, type);
+}
+
+static void not_to_be_called(void *opaque, int type)
+{
+    (void)opaque;
+    (void)type;
+}
+
+static struct timer_list_tail *tail_of(void *list, size_t offset)
+{
+    return (struct timer_list_tail *)((char *)list + offset);
+}
+
+void qemu_quiet_notifications(void)
+{
+    // A list of our own shows where the tail is.
+    void *own = qemu.timerlist_new(QEMU_CLOCK_VIRTUAL, not_to_be_called, quieted);
+    size_t offset = 0;
+    const size_t farthest = 160;
+    while (offset < farthest && !(tail_of(own, offset)->notify == not_to_be_called && tail_of(own, offset)->opaque == quieted))
+        offset += sizeof(void *);
+    bool found = offset < farthest && *tail_of(own, offset)->previous == own;
+    for (void *list = found ? tail_of(own, offset)->next : NULL; list; list = tail_of(list, offset)->next) {
+        struct timer_list_tail *tail = tail_of(list, offset);
+        // The main loop's own list, which makes the vCPU look, has no opaque.
+        if (!tail->opaque || quieted_count == sizeof quieted / sizeof *quieted)
+            continue;
+        quieted[quieted_count].list = list;
+        quieted[quieted_count].notify = tail->notify;
+        quieted[quieted_count++].opaque = tail->opaque;
+        tail->notify = notify_if_it_has_timers;
+    }
+    qemu.timerlist_free(own);
 }
 
 void *qemu_current_cpu(void)

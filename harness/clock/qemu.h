@@ -38,6 +38,9 @@ struct qemu {
     int64_t (*clock_deadline_ns_all)(int type, int attribute_mask);
     void (*timer_init_full)(void *timer, void *group, int type, int scale, int attributes, void (*callback)(void *), void *);
     void (*timer_mod_ns)(void *timer, int64_t expire_ns);
+    void *(*timerlist_new)(int type, void (*notify)(void *opaque, int type), void *opaque);
+    void (*timerlist_free)(void *list);
+    bool (*timerlist_has_timers)(void *list);
     bool (*all_cpu_threads_idle)(void);
     void (*icount_update)(void *cpu);
     void (*icount_start_warp_timer)(void);
@@ -59,6 +62,9 @@ extern struct qemu qemu;
 
 // Fills `qemu`. Returns NULL, or a sentence saying what this QEMU lacks.
 const char *qemu_load(void);
+// From here a jump of the virtual clock wakes no thread that has no timer of that clock. Only for speed: does nothing
+// where QEMU's timer lists do not look as known.
+void qemu_quiet_notifications(void);
 // First byte of an instruction at translation time.
 uint8_t qemu_first_byte(const struct qemu_plugin_insn *insn);
 // Replaces the function that takes the guest's frames at the back end NAME. Returns NULL or what is wrong.

@@ -18,6 +18,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from sundial.errors import BadInput, RunFailed
+from sundial.machines import cores
 from sundial.machines.console import tail
 from sundial.machines.hypervisor import Happening, LifecycleEvent, Machine, MonitorError
 from sundial.machines.images import Image
@@ -113,6 +114,9 @@ class Rig:
             return lambda: self._start(node, snapshots.get(node.name))
 
         in_parallel([starter(node) for node in nodes])
+        pids = [pid for machine in self.machines.values() if (pid := machine.pid()) is not None]
+        if self.plan.clock == "virtual":
+            cores.settle(pids)
 
     def resume(self, start_order: Sequence[str] = ()) -> None:
         """Let all guests run. Raises RunFailed."""
