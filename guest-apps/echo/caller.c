@@ -301,8 +301,11 @@ void caller_call(struct caller *caller, uint32_t sequence, size_t size, struct c
 
     if (sends_count() > 1)
         record->retransmits = (uint16_t)(sends_count() - 1);
-    /* What went out is the truth; a one-way call is still in the library's buffer. */
-    if (sends_xid(&seen))
+    /*
+     * What went out is the truth; but one-way calls lie in the library's buffer, and what it writes
+     * during one begins with another.
+     */
+    if (!caller->settings->one_way && sends_xid(&seen))
         record->xid = seen;
     if (status != RPC_SUCCESS)
         note_failure(caller, status, record);

@@ -104,14 +104,13 @@ def _flushes(table: pl.DataFrame, first: int) -> pl.DataFrame:
 
     A caller numbers its calls without a gap.
     """
-    batches = table.filter("one_way").sort("id").group_by("client", "batch", maintain_order=True)
-    last = batches.last().with_columns(batches.agg(end_xid=pl.col("xid").first() + pl.len())["end_xid"])
+    last = table.filter("one_way").sort("id").group_by("client", "batch", maintain_order=True).last()
     return last.with_columns(
         id=(pl.int_range(pl.len()) + first).cast(pl.UInt32),
         procedure=pl.lit("null"),
         size=pl.lit(0, pl.Int64),
         call=pl.col("call") + 1,
-        xid=pl.col("end_xid") % (1 << 32),
+        xid=(pl.col("xid") + 1) % (1 << 32),
         start_ns=pl.col("end_ns"),
         ok=pl.lit(True),
         retransmits=pl.lit(None, pl.Int32),

@@ -53,13 +53,11 @@ def shipments(calls: pl.DataFrame, expected: Sequence[Call]) -> pl.DataFrame:
         whole = tcp_segments(writes, size, first["timestamps"])
         layout = ",".join(str(packet.data) for packet in whole.packets)
         most = max(whole.most, 2 * len(whole.packets)) if first["bounded"] else whole.most
-        # Numbers follow on the first: a sample taken while the buffer was written shows another call's.
-        for place, (row, fragments) in enumerate(zip(calls_of, records, strict=True)):
+        for row, fragments in zip(calls_of, records, strict=True):
             rows.append(
                 (
                     row["id"], number, sum(fragments) + MARK * len(fragments), ",".join(map(str, fragments)),
-                    (first["xid"] + place) % (1 << 32), layout, whole.exact and not first["bounded"], whole.fewest,
-                    most, whole.largest,
+                    row["xid"], layout, whole.exact and not first["bounded"], whole.fewest, most, whole.largest,
                 )
             )  # fmt: skip
     return pl.DataFrame(rows, schema=SHIPPED, orient="row")

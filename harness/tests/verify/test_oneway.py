@@ -31,9 +31,17 @@ def in_one_write(xids: list[int]) -> list[bytes]:
 
 
 def run(
-    directory: Path, calls: int, writes: Callable[[list[int]], list[bytes]], buffer: int = 0, answers: int = 1
+    directory: Path,
+    calls: int,
+    writes: Callable[[list[int]], list[bytes]],
+    buffer: int = 0,
+    answers: int = 1,
+    told: dict[int, int] | None = None,
 ) -> Verification:
-    """`calls` one-way calls with the xids 100, 101 ..., sent as `writes`, and `answers` replies at the end."""
+    """`calls` one-way calls with the xids 100, 101 ..., sent as `writes`, and `answers` replies at the end.
+
+    `told`: xids for which the client's samples name others.
+    """
     bed = Bed(directory / "run")
     bed.options = {"one_way": True, **({"send_buffer": buffer} if buffer else {})}
     stream = Stream(bed, 800, RPC_PORT, {CLIENT: 1000, SERVER: 2000})
@@ -41,7 +49,7 @@ def run(
     bed.batch("echo-client", "tcp", SIZE, RPC_PORT, 800, "sink")
     xids = list(range(100, 100 + calls))
     for xid in xids:
-        bed.sample(bed.now, xid)
+        bed.sample(bed.now, (told or {}).get(xid, xid))
         bed.now += 10
     for write in writes(xids):
         stream.write(CLIENT, write, [len(write)])
@@ -84,6 +92,10 @@ def test_a_call_that_was_not_sent_is_missed(tmp_path: Path) -> None:
     result = run(tmp_path, 3, lambda xids: in_one_write([xids[0], *xids[2:]]))
     assert ("request.xid", "101", "102") in problems(result)
     assert result.verdict == "fail"
+
+
+def test_each_sample_must_name_its_own_call(tmp_path: Path) -> None:
+    assert ("request.xid", "100", "101") in problems(run(tmp_path, 3, in_one_write, told={101: 100}))
 
 
 def test_a_call_too_many_is_a_mismatch(tmp_path: Path) -> None:
