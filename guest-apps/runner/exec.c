@@ -17,7 +17,7 @@
 
 enum {
     REQUEST_LIMIT = 1 << 20,
-    OUTPUT_LIMIT = 8 << 20, /* of each stream; what is beyond is read and dropped */
+    OUTPUT_LIMIT = 1 << 20, /* of each stream: an answer takes ten times as much of a small guest */
     READ_SIZE = 64 * 1024,
     IDLE_US = 50 * 1000,
     SIGNALLED = 128,
@@ -28,12 +28,15 @@ struct capture {
     int fd;
     char *bytes;
     size_t length;
+    json_int_t dropped; /* bytes beyond the limit */
 };
 
 static void capture_more(struct capture *capture)
 {
     static char buffer[READ_SIZE];
     ssize_t got = read(capture->fd, buffer, sizeof(buffer));
+    size_t room = OUTPUT_LIMIT - capture->length;
+    size_t kept;
     char *grown;
 
     if (got < 0 && errno == EINTR)
@@ -43,14 +46,16 @@ static void capture_more(struct capture *capture)
         capture->fd = -1;
         return;
     }
-    if (capture->length + (size_t)got > OUTPUT_LIMIT)
-        return;
-    grown = realloc(capture->bytes, capture->length + (size_t)got);
-    if (grown == NULL)
-        return;
-    memcpy(grown + capture->length, buffer, (size_t)got);
-    capture->bytes = grown;
-    capture->length += (size_t)got;
+    kept = (size_t)got < room ? (size_t)got : room;
+    grown = realloc(capture->bytes, capture->length + kept);
+    if (grown == NULL) {
+        kept = 0;
+    } else {
+        memcpy(grown + capture->length, buffer, kept);
+        capture->bytes = grown;
+    }
+    capture->length += kept;
+    capture->dropped += got - (ssize_t)kept;
 }
 
 static void capture_both(struct capture captures[2])
@@ -117,6 +122,8 @@ static json_t *run(char *const argv[])
         free(texts[i]);
         free(captures[i].bytes);
     }
+    json_object_set_new(answer, "dropped",
+                        json_integer(captures[0].dropped + captures[1].dropped));
     return answer;
 }
 
@@ -157,13 +164,27 @@ static json_t *run_list(const json_t *list)
     return answer;
 }
 
+/* The line of `answer` (taken) to `command`. */
+static char *finish(json_t *answer, const json_t *command)
+{
+    json_t *id = json_object_get(command, "id");
+    char *text;
+
+    if (id != NULL)
+        json_object_set(answer, "id", id);
+    else
+        json_object_set_new(answer, "id", json_null());
+    text = json_dumps(answer, JSON_COMPACT);
+    json_decref(answer);
+    return text;
+}
+
 char *exec_answer(const char *request)
 {
     json_error_t error;
     json_t *command = json_loads(request, 0, &error);
     const json_t *argv = json_object_get(command, "argv");
     const json_t *shell = json_object_get(command, "shell");
-    json_t *id = json_object_get(command, "id");
     json_t *answer;
     char *text;
 
@@ -175,12 +196,7 @@ char *exec_answer(const char *request)
         answer = run_shell(json_string_value(shell));
     else
         answer = failure("must have \"argv\" or \"shell\"");
-    if (id != NULL)
-        json_object_set(answer, "id", id);
-    else
-        json_object_set_new(answer, "id", json_null());
-    text = json_dumps(answer, JSON_COMPACT);
-    json_decref(answer);
+    text = finish(answer, command);
     json_decref(command);
     return text;
 }
@@ -203,6 +219,35 @@ static bool write_line(int port, const char *text)
     return true;
 }
 
+/* An answer to whoever asked, where a process that was to give it has died. */
+static void write_refusal(int port, const char *request)
+{
+    json_error_t error;
+    json_t *command = json_loads(request, 0, &error);
+    char *text = finish(failure("out of memory, or killed before it could answer"), command);
+
+    write_line(port, ""); /* ends what may have been written of an answer */
+    if (text != NULL)
+        write_line(port, text);
+    free(text);
+    json_decref(command);
+}
+
+/* In a process of its own: what kills it, such as a lack of memory, must not leave the port dead. */
+static void serve_request(int port, const char *request)
+{
+    int wait_status = -1;
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        const char *answer = exec_answer(request);
+
+        _exit(answer != NULL && write_line(port, answer) ? 0 : 1);
+    }
+    if (pid < 0 || waitpid(pid, &wait_status, 0) < 0 || wait_status != 0)
+        write_refusal(port, request);
+}
+
 void exec_serve(void)
 {
     static char request[REQUEST_LIMIT];
@@ -220,13 +265,8 @@ void exec_serve(void)
         length += (size_t)got;
         request[length] = '\0';
         while ((end = strchr(request, '\n')) != NULL) {
-            char *answer;
-
             *end = '\0';
-            answer = exec_answer(request);
-            if (answer != NULL)
-                write_line(port, answer);
-            free(answer);
+            serve_request(port, request);
             length -= (size_t)(end + 1 - request);
             memmove(request, end + 1, length + 1);
         }

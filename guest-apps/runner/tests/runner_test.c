@@ -171,6 +171,17 @@ static void commands_are_answered(void)
     EXPECT(answers("nonsense", "\"id\":null"));
 }
 
+static void great_outputs_are_cut_and_counted(void)
+{
+    char *answer = exec_answer("{\"id\":6,\"shell\":\"head -c 3000000 /dev/zero\"}");
+
+    /* 2^20 bytes, three of them in four characters, and few more for the rest of the line. */
+    EXPECT(strstr(answer, "\"dropped\":1951424") != NULL);
+    EXPECT(strlen(answer) > 1398104 && strlen(answer) < 1398104 + 100);
+    free(answer);
+    EXPECT(answers("{\"id\":7,\"argv\":[\"/bin/echo\"]}", "\"dropped\":0"));
+}
+
 /* A block of every kind of sequence: long literals, a long match, an overlapping one. */
 static void lz4_blocks_are_decoded_within_their_room(void)
 {
@@ -260,6 +271,7 @@ int main(void)
         {"addresses_are_strict", addresses_are_strict},
         {"base64_is_the_rfcs", base64_is_the_rfcs},
         {"commands_are_answered", commands_are_answered},
+        {"great_outputs_are_cut_and_counted", great_outputs_are_cut_and_counted},
         {"lz4_blocks_are_decoded_within_their_room", lz4_blocks_are_decoded_within_their_room},
         {"lz4_frames_are_decoded", lz4_frames_are_decoded},
         {"archives_are_unpacked", archives_are_unpacked},

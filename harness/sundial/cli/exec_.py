@@ -27,10 +27,14 @@ def exec_(ctx: click.Context, topology: str | None, as_json: bool, machine: str,
     result = rooms.exec_(machine, argv, topology)
     if as_json:
         output = {name: getattr(result, name).decode(errors="replace") for name in ("stdout", "stderr")}
-        print_json({"status": result.status, **output})
+        print_json({"status": result.status, **output, "dropped": result.dropped})
     else:
         sys.stdout.buffer.write(result.stdout)
         sys.stdout.buffer.flush()
         sys.stderr.buffer.write(result.stderr)
         sys.stderr.buffer.flush()
+        if result.dropped:
+            new_line = "" if (result.stdout + result.stderr).endswith(b"\n") else "\n"
+            kept = "1 MiB of each stream is kept"
+            click.echo(f"{new_line}{machine}: {result.dropped} bytes of output were dropped, {kept}", err=True)
     ctx.exit(result.status)

@@ -25,6 +25,8 @@ class CommandResult:
     status: int
     stdout: bytes
     stderr: bytes
+    dropped: int
+    """Bytes of output beyond what the guest keeps."""
 
 
 def run_command(path: Path, machine: str, argv: Sequence[str], seconds: float = ANSWER_S) -> CommandResult:
@@ -65,6 +67,7 @@ def _result(answer: dict[str, object], machine: str) -> CommandResult:
             int(str(answer["status"])),
             base64.b64decode(str(answer["stdout"]), validate=True),
             base64.b64decode(str(answer["stderr"]), validate=True),
+            int(str(answer["dropped"])),
         )
     except (KeyError, ValueError, binascii.Error) as error:
         raise RunFailed(f"it answers what is not an answer: {answer}", machine=machine) from error

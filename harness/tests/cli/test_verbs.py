@@ -188,6 +188,7 @@ def test_up_exec_console_down(call: Call, monkeypatch: pytest.MonkeyPatch) -> No
         status: int = 3
         stdout: bytes = b"out\n"
         stderr: bytes = b"err\n"
+        dropped: int = 7
 
     def up(request: UpRequest, progress: Any) -> Kept:
         asked.append((request.network.name, request.clock, request.seed))
@@ -209,12 +210,14 @@ def test_up_exec_console_down(call: Call, monkeypatch: pytest.MonkeyPatch) -> No
     assert result.exit_code == 0
     assert result.stdout.splitlines() == ["MACHINE  ADDRESS", "client   10.0.0.1/24", "captures  /c"]
     result = call("exec", "client", "--", "ls", "--json", "-l")
-    assert (result.exit_code, result.stdout, result.stderr) == (3, "out\n", "err\n")
+    dropped = "client: 7 bytes of output were dropped, 1 MiB of each stream is kept\n"
+    assert (result.exit_code, result.stdout, result.stderr) == (3, "out\n", f"err\n{dropped}")
     assert asked == [("two-hosts-10base-t", "real", 1), ("client", ("ls", "--json", "-l"), None)]
     assert json.loads(call("exec", "--json", "client", "true").stdout) == {
         "status": 3,
         "stdout": "out\n",
         "stderr": "err\n",
+        "dropped": 7,
     }
     assert call("down").stdout == "two-hosts-10base-t\n"
     assert call("down", "office").exit_code == 2

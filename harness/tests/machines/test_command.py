@@ -38,12 +38,12 @@ def b64(data: bytes) -> str:
 def test_gives_status_and_output_and_skips_answers_to_others(tmp_path: Path) -> None:
     def answer(request: dict[str, object]) -> list[object]:
         assert request["argv"] == ["ls", "-l"]
-        stale = {"id": -1, "status": 9, "stdout": "", "stderr": ""}
-        return [stale, {"id": request["id"], "status": 3, "stdout": b64(b"out\xff"), "stderr": b64(b"err")}]
+        output = {"stdout": b64(b"out\xff"), "stderr": b64(b"err"), "dropped": 5}
+        return [{**output, "id": -1, "status": 9}, {**output, "id": request["id"], "status": 3}]
 
     thread = serve(tmp_path / "s", answer)
     result = run_command(tmp_path / "s", "client", ["ls", "-l"])
-    assert (result.status, result.stdout, result.stderr) == (3, b"out\xff", b"err")
+    assert (result.status, result.stdout, result.stderr, result.dropped) == (3, b"out\xff", b"err", 5)
     thread.join()
 
 
