@@ -8,8 +8,8 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-VCPU = "CPU "
-"""How QEMU names the threads that run a guest."""
+VCPU = "/TCG"
+"""How QEMU's names for the threads that run a guest end: `ALL CPUs/TCG`, `CPU 0/TCG`."""
 
 
 def assign(pids: Sequence[int], cores: Iterable[int], first: int = 0) -> dict[int, int]:
@@ -30,5 +30,5 @@ def settle(pids: Sequence[int], proc: Path = Path("/proc")) -> None:
     for pid, core in assign(pids, os.sched_getaffinity(0), first=os.getpid()).items():
         with contextlib.suppress(OSError):
             for thread in (proc / str(pid) / "task").iterdir():
-                if (thread / "comm").read_text().startswith(VCPU):
+                if (thread / "comm").read_text().rstrip().endswith(VCPU):
                     os.sched_setaffinity(int(thread.name), {core})

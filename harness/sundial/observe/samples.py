@@ -93,6 +93,8 @@ def read_samples(path: Path, *, scenario: str, client: Node, names: dict[str, st
             value = _json(path, number, line)
             if not isinstance(value, dict) or "type" not in value:
                 raise BadInput("neither a row nor a record", file=str(path), line=number, allowed=ALLOWED)
+            if value["type"] == "alive":
+                continue  # it may come between two rows
             close()
             batch = {**value, "line": number} if value["type"] == "batch" else None
             if batch is None:

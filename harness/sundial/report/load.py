@@ -147,7 +147,7 @@ def _streams(directory: Path) -> pl.DataFrame | None:
 
 
 def _records(path: Path) -> list[dict[str, Any]]:
-    """JSON objects of a sample stream other than batches; calls are skipped without being parsed."""
+    """JSON objects of a sample stream that tell something; calls are skipped without being parsed."""
     if not path.is_file() or path.stat().st_size == 0:
         return []
     found = []
@@ -164,7 +164,7 @@ def _records(path: Path) -> list[dict[str, Any]]:
             at = data.find(b"\n{", at) + 1
             if at == 0:
                 break
-    return [record for record in found if isinstance(record, dict)]
+    return [record for record in found if isinstance(record, dict) and record.get("type") != "alive"]
 
 
 def _tail(path: Path) -> list[str]:

@@ -11,6 +11,7 @@ from sundial.run.supervisor import GuestFailed, MachinePanicked
 
 _ERROR = b'{"type":"error"'
 _BATCH = b'{"type":"batch"'
+_ALIVE = b'{"type":"alive"'
 
 
 class SampleWatch(GrowingFile):
@@ -20,6 +21,7 @@ class SampleWatch(GrowingFile):
         super().__init__(path)
         self._rest = b""
         self.batches = 0
+        self.told_bytes = 0
 
     def look(self) -> str | None:
         """Read what is new; the first error in it."""
@@ -31,6 +33,7 @@ class SampleWatch(GrowingFile):
         for line in lines:
             start = line[:24].replace(b" ", b"")
             self.batches += start.startswith(_BATCH)
+            self.told_bytes += 0 if start.startswith(_ALIVE) else len(line) + 1
             if first is None and start.startswith(_ERROR):
                 first = _words(line)
         return first
@@ -65,7 +68,13 @@ class GuestFiles:
 
     @property
     def seen_bytes(self) -> int:
+        """Signs of life, the guest's word that it is alive among them."""
         return self._samples.seen_bytes + self._panics.seen_bytes
+
+    @property
+    def told_bytes(self) -> int:
+        """Signs of work: the same without that word, in whole lines of samples."""
+        return self._samples.told_bytes + self._panics.seen_bytes
 
     def look(self) -> list[MachinePanicked | GuestFailed]:
         """What is new and bad."""

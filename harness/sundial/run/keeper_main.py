@@ -41,7 +41,7 @@ from sundial.run.rig import Queue, Rig
 from sundial.run.session import Session, open_session
 from sundial.run.supervisor import FabricEnded, MachinePanicked, Tick
 from sundial.run.upfolder import KeeperRecord, UpFolder, kept_to_json
-from sundial.run.watch import Machines, boot_signs
+from sundial.run.watch import Machines, guest_signs
 from sundial.run.watchdog import Watchdog
 
 BOOT_S = 120.0
@@ -233,7 +233,7 @@ def watch_boot(machines: Machines, waited_for: Mapping[str, GuestFiles], clock: 
     watchdog = Watchdog()
     while files := list(waited_for.values()):
         failed = next((bad for file in files for bad in file.look() if isinstance(bad, MachinePanicked)), None)
-        hung = watchdog.look(boot_signs(machines, files), clock.now())
+        hung = watchdog.look(guest_signs(machines, files), clock.now())
         if failed is not None or hung is not None:
             for file in files:
                 machines[file.machine].destroy()

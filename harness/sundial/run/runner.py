@@ -39,7 +39,7 @@ from sundial.run.supervisor import (
     Tick,
     Verdict,
 )
-from sundial.run.watch import real_signs, virtual_signs
+from sundial.run.watch import GuestWatch, real_signs, virtual_signs
 from sundial.run.watchdog import SignsReader, Watchdog
 
 TICK_S = 0.1
@@ -212,6 +212,7 @@ class Attempt:
         """The loop: events in the order in which they come, a look at the guests' files now and then."""
         supervisor = Supervisor()
         signs = self._signs()
+        guests = GuestWatch(self.rig.machines, self.files if self.plan.clock == "real" else [])
         deadline = Deadline(self.plan, time.monotonic())
         looked = 0.0
         while True:
@@ -225,7 +226,7 @@ class Attempt:
                 looked = now
                 seen = signs()
                 self._tell(seen.virtual_ns)
-                hung = self.watchdog.look(seen, now)
+                hung = self.watchdog.look(seen, now) or guests.look(now)
                 late = deadline.look(seen.virtual_ns, now, self.not_done)
                 found += [event for event in (late, hung) if event is not None]
             for each in found or [Tick()]:

@@ -124,7 +124,7 @@ class SnapshotMaker:
             line = panics.look()
             if line is not None:
                 raise self._failed(folder, f"its kernel gave up: {line}")
-            signs = Signs((panics.seen_bytes,), booting=True, processor_s=machine.processor_s())
+            signs = Signs((panics.seen_bytes,), by_processor=True, processor_s=machine.processor_s())
             hung = watchdog.look(signs, self._clock.now())
             if hung is not None:
                 raise self._failed(folder, f"hung: nothing has moved for {hung.seconds:.0f} s")

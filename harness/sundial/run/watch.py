@@ -10,7 +10,8 @@ from typing import Any
 from sundial.machines.hypervisor import Machine
 from sundial.machines.shm import read_progress
 from sundial.run.guestfiles import GuestFiles
-from sundial.run.watchdog import Signs, SignsReader
+from sundial.run.supervisor import Hung
+from sundial.run.watchdog import Signs, SignsReader, Watchdog
 
 FABRIC = "fabric"
 
@@ -25,8 +26,8 @@ def processor_s(machines: Machines, names: Iterable[str]) -> float | None:
     return sum(known) if len(known) == len(used) else None
 
 
-def boot_signs(machines: Machines, files: Sequence[GuestFiles]) -> Signs:
-    """Of guests that boot; `files` are theirs. What others do meanwhile, such as calling them, is no sign of theirs."""
+def guest_signs(machines: Machines, files: Sequence[GuestFiles]) -> Signs:
+    """Of guests by themselves; `files` are theirs. What others do meanwhile, such as calling them, is no sign of theirs."""
     names = tuple(file.machine for file in files)
     return Signs(tuple(file.seen_bytes for file in files), names, True, processor_s(machines, names))
 
@@ -37,11 +38,11 @@ def virtual_signs(shm: Path, files: Sequence[GuestFiles], machines: Machines) ->
     def read() -> Signs:
         progress = read_progress(shm)
         if progress is None:
-            return boot_signs(machines, files)
+            return guest_signs(machines, files)
         pairs = list(zip(files, progress.machines, strict=False))
         late = [file for file, machine in pairs if not machine.joined]
         if late:
-            return boot_signs(machines, late)
+            return guest_signs(machines, late)
         seen = tuple(file.seen_bytes for file in files)
         running = tuple(file.machine for file, machine in pairs if not machine.waits and not machine.finished)
         fabric = () if progress.fabric.waits else (FABRIC,)
@@ -62,11 +63,24 @@ def real_signs(
     def read() -> Signs:
         silent = [file for file in files if not file.said_hello]
         if silent:
-            return boot_signs(machines, silent)
-        seen = tuple(file.seen_bytes for file in files)
-        return Signs((*seen, _frames(counters())), tuple(waiting()))
+            return guest_signs(machines, silent)
+        told = tuple(file.told_bytes for file in files)
+        return Signs((*told, _frames(counters())), tuple(waiting()))
 
     return read
+
+
+class GuestWatch:
+    """Each guest by itself, under the real clock, where one says that it is alive also when it has nothing to do."""
+
+    def __init__(self, machines: Machines, files: Sequence[GuestFiles]) -> None:
+        self._machines = machines
+        self._watched = {file.machine: (file, Watchdog()) for file in files}
+
+    def look(self, now: float) -> Hung | None:
+        """The first that hangs."""
+        found = [dog.look(guest_signs(self._machines, [file]), now) for file, dog in self._watched.values()]
+        return next((hung for hung in found if hung is not None), None)
 
 
 def _frames(counters: dict[str, Any]) -> int:

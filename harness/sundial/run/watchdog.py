@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from sundial.run.supervisor import Hung
 
 HUNG_S = 15.0
-BOOT_PROCESSOR_S = 25.0
-"""A boot takes 5 s of a processor or so, however long it has to wait for them on a busy host."""
-BOOT_UNSEEN_S = 90.0
+SILENT_PROCESSOR_S = 25.0
+"""A boot takes 5 s of a processor or so, however long it has to wait for them on a busy host; later there is a sign
+every 5 s under the real clock."""
+UNSEEN_S = 90.0
 """For guests whose processor time cannot be read, since they run elsewhere."""
 ALIVE_S = 0.2
 """Processor time that shows a guest to be at work; a halted machine's timers take less."""
@@ -25,10 +26,10 @@ class Signs:
     """Frames, gates, bytes of samples and consoles: whatever only grows."""
     suspects: tuple[str, ...] = ()
     """Whom the others wait for, where that can be seen: machines by name, or `fabric`."""
-    booting: bool = False
-    """The suspects have not come so far as to give signs: they boot."""
+    by_processor: bool = False
+    """The suspects are judged by the processor time that they use without a sign, and not by the wall."""
     processor_s: float | None = None
-    """Processor time that the suspects have used, where they boot and it can be read."""
+    """That processor time, where it can be read."""
     virtual_ns: int | None = None
     """Where everybody has got to on the run's time axis, where that is known."""
 
@@ -40,13 +41,13 @@ SignsReader = Callable[[], Signs]
 class Watchdog:
     """Told the signs now and then; says Hung when they have not changed for `hung_s` seconds.
 
-    A guest that boots computes for long without a sign. It is hung when it has not even taken processor time for
-    `hung_s`, or has taken `boot_processor_s` of it: wall time alone says nothing on a busy host.
+    A guest watched by itself may compute for long without a sign. It is hung when it has not even taken processor time
+    for `hung_s`, or has taken `silent_processor_s` of it: wall time alone says nothing on a busy host.
     """
 
-    def __init__(self, hung_s: float = HUNG_S, boot_processor_s: float = BOOT_PROCESSOR_S) -> None:
+    def __init__(self, hung_s: float = HUNG_S, silent_processor_s: float = SILENT_PROCESSOR_S) -> None:
         self._hung_s = hung_s
-        self._boot_processor_s = boot_processor_s
+        self._silent_processor_s = silent_processor_s
         self._last: tuple[object, ...] | None = None
         self._since = 0.0
         self._looked: float | None = None
@@ -58,7 +59,7 @@ class Watchdog:
         # A harness that was itself stopped for a while has seen nothing, and must not draw conclusions.
         slept = self._looked is not None and now - self._looked > self._hung_s / 2
         self._looked = now
-        seen = (signs.booting and signs.suspects, signs.moving)
+        seen = (signs.by_processor and signs.suspects, signs.moving)
         if slept or seen != self._last:
             self._last = seen
             self._since = self._worked_at = now
@@ -67,11 +68,11 @@ class Watchdog:
         return Hung(now - self._since, signs.suspects) if self._is_hung(signs, now) else None
 
     def _is_hung(self, signs: Signs, now: float) -> bool:
-        if not signs.booting:
+        if not signs.by_processor:
             return now - self._since >= self._hung_s
         if signs.processor_s is None:
-            return now - self._since >= BOOT_UNSEEN_S
+            return now - self._since >= UNSEEN_S
         if signs.processor_s - self._worked_s >= ALIVE_S:
             self._worked_s, self._worked_at = signs.processor_s, now
-        spun = signs.processor_s - self._processor_from >= self._boot_processor_s
+        spun = signs.processor_s - self._processor_from >= self._silent_processor_s
         return spun or now - self._worked_at >= self._hung_s

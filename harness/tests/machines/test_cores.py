@@ -39,7 +39,7 @@ def test_only_the_threads_of_guests_are_bound(tmp_path: Path) -> None:
 
     threads: list[threading.Thread] = []
     ends: list[threading.Event] = []
-    for name in ("CPU 0/TCG", "IO mon_iothread"):
+    for name in ("ALL CPUs/TCG", "IO mon_iothread"):
         folder = tmp_path / "77" / "task" / str(thread(name))
         folder.mkdir(parents=True)
         (folder / "comm").write_text(f"{name}\n")
@@ -48,7 +48,7 @@ def test_only_the_threads_of_guests_are_bound(tmp_path: Path) -> None:
         end.set()
     for each in threads:
         each.join(30)
-    assert len(found["CPU 0/TCG"]) == 1
+    assert len(found["ALL CPUs/TCG"]) == 1
     assert found["IO mon_iothread"] == os.sched_getaffinity(0)
 
 

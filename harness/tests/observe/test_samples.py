@@ -63,6 +63,14 @@ def test_ends_are_named_and_the_interface_is_that_of_the_server_network(tmp_path
     assert (row["client"], row["client_address"], row["server"]) == ("client", "10.0.0.1", "server")
 
 
+def test_that_a_guest_is_alive_ends_no_batch(tmp_path: Path) -> None:
+    alive = '{"type":"alive"}'
+    samples = read(tmp_path, [LINES[0], alive, *LINES[1:4], alive, *LINES[4:], alive])
+    plain = read(tmp_path, LINES)
+    assert samples.table.equals(plain.table)
+    assert samples.records == plain.records
+
+
 def test_a_cut_last_line_is_left_out(tmp_path: Path) -> None:
     whole, cut = read(tmp_path, LINES[:4]), read(tmp_path, [*LINES[:4], "[1,1003000,10"], end="")
     assert (whole.truncated, cut.truncated) == (False, True)

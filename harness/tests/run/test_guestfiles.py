@@ -34,3 +34,17 @@ def test_a_panic_in_the_console_is_told(tmp_path: Path) -> None:
     (tmp_path / "console.log").write_text("Kernel panic - not syncing: sysrq triggered crash\n")
     expected = MachinePanicked("client", "Kernel panic - not syncing: sysrq triggered crash")
     assert GuestFiles("client", tmp_path).look() == [expected]
+
+
+def test_that_a_guest_is_alive_is_a_sign_and_no_work(tmp_path: Path) -> None:
+    samples = tmp_path / "samples.jsonl"
+    files = GuestFiles("client", tmp_path)
+    samples.write_text('{"type":"hello"}\n')
+    assert files.look() == []
+    seen, told = files.seen_bytes, files.told_bytes
+    for end in ('{"type":"al', 'ive"}\n'):
+        with samples.open("a") as stream:
+            stream.write(end)
+        assert files.look() == []
+        assert files.told_bytes == told
+    assert files.seen_bytes > seen

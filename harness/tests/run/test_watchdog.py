@@ -21,7 +21,7 @@ def test_any_movement_begins_anew() -> None:
 def booting(watchdog: Watchdog, used_s: Callable[[float], float | None], seconds: int) -> Hung | None:
     """The first verdict over a guest that boots silently and has used so much processor time at each second."""
     for second in range(seconds):
-        signs = Signs((0,), ("client",), booting=True, processor_s=used_s(float(second)))
+        signs = Signs((0,), ("client",), by_processor=True, processor_s=used_s(float(second)))
         hung = watchdog.look(signs, float(second))
         if hung is not None:
             return hung
