@@ -3,8 +3,9 @@
 
 Its wish comes pickled on stdin, from `keeper.up` alone. On stdout it tells JSON lines, `{"say": TEXT}`, and last
 `{"up": ...}` or `{"failed": ...}`; then nobody listens any more. Its control socket answers `{"command": "status"}`
-and `{"command": "down"}`. A machine that ends (a guest may power itself off) leaves the others up; the fabric's end, or
-that of the last machine, ends the keeper.
+and `{"command": "down"}`. A machine that ends (a guest may power itself off) leaves the others up, and so does one that
+hangs under the real clock: it is ended, for whoever waits for its answer. The fabric's end, or that of the last
+machine, ends the keeper.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any
 
 from sundial.errors import BadInput, Interrupted, RunFailed, SundialError
@@ -41,11 +42,12 @@ from sundial.run.rig import Queue, Rig
 from sundial.run.session import Session, open_session
 from sundial.run.supervisor import FabricEnded, MachinePanicked, Tick
 from sundial.run.upfolder import KeeperRecord, UpFolder, kept_to_json
-from sundial.run.watch import Machines, guest_signs
+from sundial.run.watch import GuestWatch, Machines, guest_signs
 from sundial.run.watchdog import Watchdog
 
 BOOT_S = 120.0
 BOOT_LOOK_S = 0.2
+HOLD_LOOK_S = 1.0
 
 
 class Told(Exception):
@@ -121,7 +123,7 @@ class Keeper:
                 )
                 self._teller.tell(up=kept_to_json(kept))
                 _close_stdout()
-                self._hold(rig)
+                self._hold(rig, [GuestFiles(name, claimed.node(name)) for name in nodes])
         except Told:
             pass
         except SundialError as happened:
@@ -168,16 +170,22 @@ class Keeper:
         calls = [lambda name=name: answers(name) for name in rig.machines]
         in_parallel([lambda: watch_boot(rig.machines, files), *calls])
 
-    def _hold(self, rig: Rig) -> None:
+    def _hold(self, rig: Rig, files: Sequence[GuestFiles]) -> None:
         """Until down, or until there is nothing left to hold."""
+        guests = GuestWatch(rig.machines, files if self._request.clock == "real" else [])
         while not self._down.is_set():
-            event = self._queue.get()
+            try:
+                event = self._queue.get(timeout=HOLD_LOOK_S)
+            except Empty:
+                self._ended |= end_hung(rig.machines, files, guests, time.monotonic())
+                continue
             if isinstance(event, FabricEnded) and not self._down.is_set():
                 raise RunFailed(f"ended by itself with status {event.status}: {event.said}", machine="fabric")
             if isinstance(event, LifecycleEvent):
                 ended = rig.ended(event)
                 if ended is not None:
-                    self._ended[ended.machine] = ended.how
+                    self._ended.setdefault(ended.machine, ended.how)
+                    guests.forget(ended.machine)
                 if rig.machines and len(self._ended) == len(rig.machines):
                     raise RunFailed("all machines have ended")
         raise Told
@@ -243,6 +251,18 @@ def watch_boot(machines: Machines, waited_for: Mapping[str, GuestFiles], clock: 
             who = ", ".join(hung.suspects)
             raise RunFailed(f"hung while booting: nothing has moved for {hung.seconds:.0f} s", machine=who)
         clock.pause(BOOT_LOOK_S)
+
+
+def end_hung(machines: Machines, files: Sequence[GuestFiles], guests: GuestWatch, now: float) -> dict[str, str]:
+    """End the first that hangs, if one does: by its name, what became of it."""
+    for file in files:
+        file.look()
+    hung = guests.look(now)
+    if hung is None:
+        return {}
+    for name in hung.suspects:
+        machines[name].destroy()
+    return dict.fromkeys(hung.suspects, f"hung: nothing has moved for {hung.seconds:.0f} s")
 
 
 class Control:

@@ -27,7 +27,7 @@ def processor_s(machines: Machines, names: Iterable[str]) -> float | None:
 
 
 def guest_signs(machines: Machines, files: Sequence[GuestFiles]) -> Signs:
-    """Of guests by themselves; `files` are theirs. What others do meanwhile, such as calling them, is no sign of theirs."""
+    """Of guests by themselves; `files` are theirs. What others do, such as calling them, is no sign of life."""
     names = tuple(file.machine for file in files)
     return Signs(tuple(file.seen_bytes for file in files), names, True, processor_s(machines, names))
 
@@ -81,6 +81,10 @@ class GuestWatch:
         """The first that hangs."""
         found = [dog.look(guest_signs(self._machines, [file]), now) for file, dog in self._watched.values()]
         return next((hung for hung in found if hung is not None), None)
+
+    def forget(self, machine: str) -> None:
+        """It has ended."""
+        self._watched.pop(machine, None)
 
 
 def _frames(counters: dict[str, Any]) -> int:

@@ -339,7 +339,9 @@ def test_real_clock_does_not_split_the_client(tmp_path: Path) -> None:
 def test_sample_stream_is_read_without_its_calls(tmp_path: Path) -> None:
     run = synthetic.make(tmp_path / "run", synthetic.two_hosts(calls=2, sizes=[16]))
     with (run / "nodes" / "client" / "samples.jsonl").open("a") as stream:
-        stream.write('{"type":"error","step":0,"app":"echo-client","message":"no reply"}\n{"type":"cut')
+        stream.write(
+            '{"type":"error","step":0,"app":"echo-client","message":"no reply"}\n{"type":"alive"}\n{"type":"cut'
+        )
     records = load(run).records
     assert set(records) == {"hello", "binding", "done", "counters", "error", "garbled"}
     assert [record["port"] for record in records["binding"]] == [1025, 1026]

@@ -32,11 +32,10 @@ seed: 5
 deadline: {deadline}
 linger: 50 ms
 workloads:
-  - app: sunrpc
+  - app: {app}
     clients: [client]
     server: server
     transports: [udp]
-    procedures: [echo]
     sizes: ["{sizes}"]
     calls: {calls}
 """
@@ -67,9 +66,11 @@ def require_guests() -> None:
         pytest.skip("qemu-system-x86_64 is not installed")
 
 
-def write_scenario(folder: Path, sizes: str = "0:8192:16", calls: int = 50, deadline: str = "10 min") -> Path:
+def write_scenario(
+    folder: Path, sizes: str = "0:8192:16", calls: int = 50, deadline: str = "10 min", app: str = "sunrpc"
+) -> Path:
     path = folder / "hurt.yaml"
-    path.write_text(SCENARIO.format(sizes=sizes, calls=calls, deadline=deadline))
+    path.write_text(SCENARIO.format(sizes=sizes, calls=calls, deadline=deadline, app=app))
     return path
 
 

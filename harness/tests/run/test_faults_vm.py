@@ -86,8 +86,9 @@ def test_the_fabric_killed(tmp_path: Path, clock: str) -> None:
     assert_failed(run, "fabric: was killed by SIGKILL", batches=2)
 
 
-def test_a_guest_that_stands_still_is_found_and_named(tmp_path: Path) -> None:
-    run = LiveRun(write_scenario(tmp_path), tmp_path / "run")
+def test_a_guest_that_stands_still_is_found_and_named(tmp_path: Path, clock: str) -> None:
+    # A raw client goes on sending its datagram every second.
+    run = LiveRun(write_scenario(tmp_path, app="raw"), tmp_path / "run", "--clock", clock)
     run.wait_batches(2)
     run.kill(f"guest={run.token}-server,", signal.SIGSTOP)
     assert_failed(run, "server: hung: nothing has moved", batches=2)

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Guests that hang while they boot: for a snapshot, or to be kept up. Clock and machines are fakes."""
+"""Guests that hang: while they boot for a snapshot or to be kept up, and later under the real clock. Clock and machines
+are fakes."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,10 +20,10 @@ from sundial.model.load import load_experiments
 from sundial.plan.build import Boot, plan_run
 from sundial.plan.paths import RunPaths
 from sundial.run.guestfiles import GuestFiles
-from sundial.run.keeper_main import watch_boot
+from sundial.run.keeper_main import end_hung, watch_boot
 from sundial.run.snapshotting import SnapshotMaker
 from sundial.run.supervisor import Hung
-from sundial.run.watch import real_signs
+from sundial.run.watch import GuestWatch, real_signs
 from sundial.run.watchdog import Watchdog
 from tests.run.stage import Stage
 
@@ -82,19 +84,74 @@ def test_a_kept_guest_that_panics_while_it_boots_is_named(tmp_path: Path) -> Non
         watch_boot(machines, waited_for, ManualClock())
 
 
+def frames(numbers: Iterable[int]) -> Callable[[], dict[str, Any]]:
+    """The fabric's counters as they go on."""
+    sent = iter(numbers)
+    return lambda: {"segments": {"lan": {"ports": {"client:eth0": {"tx_frames": next(sent)}}}}}
+
+
 def test_a_guest_that_boots_is_not_kept_alive_by_one_that_calls_it(tmp_path: Path) -> None:
     _, machines, files = kept(tmp_path)
     (tmp_path / "client" / "samples.jsonl").write_text('{"type":"hello"}\n')
     for name, file in files.items():
         machines[name].used_s = 2.0
         file.look()
-    frames = iter(range(100))
-    counters = lambda: {"segments": {"lan": {"ports": {"client:eth0": {"tx_frames": next(frames)}}}}}  # noqa: E731
-    signs = real_signs(counters, list(files.values()), lambda: ["client"], machines)
+    signs = real_signs(frames(range(100)), list(files.values()), lambda: ["client"], machines)
     watchdog = Watchdog(15.0)
     hung = [watchdog.look(signs(), float(second)) for second in range(16)]
     assert hung[:15] == [None] * 15
     assert hung[15] == Hung(15.0, ("server",))
+
+
+def say(folder: Path, file: GuestFiles, line: str) -> None:
+    with (folder / file.machine / "samples.jsonl").open("a") as stream:
+        stream.write(line + "\n")
+    file.look()
+
+
+@pytest.mark.parametrize("used", [STANDS, SPINS])
+def test_a_guest_that_hangs_is_found_though_its_peer_goes_on(tmp_path: Path, used: Callable[[float], float]) -> None:
+    _, machines, files = kept(tmp_path)
+    guests = GuestWatch(machines, list(files.values()))
+    say(tmp_path, files["server"], '{"type":"hello"}')
+    found = []
+    for second in range(31):
+        say(tmp_path, files["client"], "[0,1,2,0,9,7,null]")
+        machines["client"].used_s = machines["server"].used_s = used(float(second))
+        found.append(guests.look(float(second)))
+    assert {hung.suspects for hung in found if hung is not None} == {("server",)}
+
+
+def test_guests_that_only_say_that_they_are_alive_hang_together(tmp_path: Path) -> None:
+    _, machines, files = kept(tmp_path)
+    guests = GuestWatch(machines, list(files.values()))
+    signs = real_signs(frames([5] * 61), list(files.values()), lambda: ["client"], machines)
+    together = Watchdog()
+    found = []
+    for second in range(61):
+        for name, file in files.items():
+            machines[name].used_s = second / 20
+            if second % 5 == 0:
+                say(tmp_path, file, '{"type":"alive"}' if second else '{"type":"hello"}')
+        assert guests.look(float(second)) is None
+        found.append(together.look(signs(), float(second)))
+    assert found[14:16] == [None, Hung(15.0, ("client",))]
+
+
+def test_a_kept_guest_that_hangs_is_ended_and_the_others_stay(tmp_path: Path) -> None:
+    _, machines, files = kept(tmp_path)
+    guests = GuestWatch(machines, list(files.values()))
+    ended: dict[str, str] = {}
+    for second in range(61):
+        machines["client"].used_s = machines["server"].used_s = 3.0
+        if second % 5 == 0:
+            say(tmp_path, files["client"], '{"type":"alive"}')
+        became = end_hung(machines, list(files.values()), guests, float(second))
+        for name in became:
+            guests.forget(name)
+        ended |= became
+    assert ended == {"server": "hung: nothing has moved for 15 s"}
+    assert [machine.state() for machine in machines.values()] == [MachineState.PAUSED, MachineState.GONE]
 
 
 def test_nobody_waited_for_is_no_hang(tmp_path: Path) -> None:
