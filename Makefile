@@ -24,6 +24,10 @@ setup: ## Install what is missing and build everything
 setup-tests:
 	@WITH_TESTS=1 harness/setup.sh
 
+.PHONY: setup-bench
+setup-bench:
+	@WITH_BENCH=1 harness/setup.sh
+
 .PHONY: run
 run: setup ## Run the main job: quickstart (SCENARIO=..., TOPOLOGY=..., RUN_OPTIONS=...)
 	@./sundial run $(SCENARIO) $(if $(TOPOLOGY),--topology $(TOPOLOGY)) $(RUN_OPTIONS)
