@@ -28,7 +28,8 @@ QEMU_SEED = 1
 GUEST_UUID = "53554e44-4941-4c00-0000-000000000001"
 """The machine's UUID as every guest sees it: a boot must not depend on which run it is for."""
 
-TRANSLATION_CACHE_MIB = 32
+TRANSLATION_CACHE_MIB = 19
+"""Keeps a guest of the least memory below 150 MB; quickstart takes 5 % less with 32, 20 % more with 16."""
 
 _DEVICE_MAC = "02:53:44:ff:00:{:02x}"
 _SERIAL_SLOT = 0x08
