@@ -4,8 +4,11 @@
 import json
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeVar
+
+T = TypeVar("T")
 
 JOB_BYTES = 65536
 ICOUNT = ("-icount", "shift=3,sleep=off", "-rtc", "base=2000-01-01,clock=vm")
@@ -85,22 +88,22 @@ class Guest:
     def lines(self, kind: str) -> list[dict]:
         return [line for line in self.samples() if isinstance(line, dict) and line["type"] == kind]
 
+    def wait_until(self, happened: Callable[[], T], otherwise: str, timeout: float = 60) -> T:
+        """The first true answer of `happened`, which must come before the machine ends and the time is over."""
+        deadline = time.monotonic() + timeout
+        while True:
+            too_late = self.ended() or time.monotonic() > deadline
+            if found := happened():
+                return found
+            assert not too_late, f"{otherwise}; {self.describe()}"
+            time.sleep(0.05)
+
     def wait_for(self, kind: str, timeout: float = 60) -> dict:
         """The first line of this type."""
-        deadline = time.monotonic() + timeout
-        while time.monotonic() < deadline:
-            if found := self.lines(kind):
-                return found[0]
-            if self.ended():
-                break
-            time.sleep(0.05)
-        raise AssertionError(f"no {kind!r} line; {self.describe()}")
+        return self.wait_until(lambda: self.lines(kind), f"no {kind!r} line", timeout)[0]
 
     def wait_until_ended(self, timeout: float = 60) -> None:
-        deadline = time.monotonic() + timeout
-        while not self.ended():
-            assert time.monotonic() < deadline, f"still running; {self.describe()}"
-            time.sleep(0.05)
+        self.wait_until(self.ended, "still running", timeout)
 
     def describe(self) -> str:
         console = ""
