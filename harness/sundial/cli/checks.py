@@ -17,7 +17,8 @@ from pathlib import Path
 
 from sundial.cli import rooms
 from sundial.errors import SundialError
-from sundial.machines.accelerator import PROBE_S, QEMU, Chosen, boot_command
+from sundial.machines.accelerator import PROBE_S, Chosen, boot_command
+from sundial.machines.connection import EMULATOR
 from sundial.model.catalog import ROOT
 
 TESTED_QEMU = ("7.2", "10.0")
@@ -142,7 +143,7 @@ def check_python(host: Host) -> Check:
 
 
 def check_qemu(host: Host) -> Check:
-    status, text = host.run([QEMU, "--version"])
+    status, text = host.run([EMULATOR, "--version"])
     found = re.search(r"version (\d+\.\d+)(\S*)", text)
     if status != 0 or found is None:
         return Check("qemu", State.LACKING, "not found", "apt-get install qemu-system-x86")
@@ -155,7 +156,7 @@ def check_qemu(host: Host) -> Check:
 
 def check_plugins(host: Host) -> Check:
     """Whether this QEMU takes a plugin at all: one that does not exist is refused by its name, not as an option."""
-    _, text = host.run([QEMU, "-M", "none", "-display", "none", "-nodefaults", "-plugin", "file=/nonexistent.so"])
+    _, text = host.run([EMULATOR, "-M", "none", "-display", "none", "-nodefaults", "-plugin", "file=/nonexistent.so"])
     if "Could not load plugin" in text:
         return Check("qemu plugins", State.GOOD, "supported")
     return Check("qemu plugins", State.LACKING, "not supported", "use a QEMU built with --enable-plugins (Debian's is)")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from sundial.errors import HostLacks
+from sundial.machines.connection import EMULATOR
 from sundial.model.topology import Accelerator, Clock
 
 Chosen = Literal["tcg", "kvm"]
@@ -19,13 +20,12 @@ KVM = Path("/dev/kvm")
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 PROBE_S = 10.0
 END_S = 2.0
-QEMU = "qemu-system-x86_64"
 
 
 def boot_command(accelerator: Chosen, kernel: Path) -> list[str]:
     """Boots `kernel` without a root: it gives up and reboots, upon which QEMU ends with 0."""
     machine = ["-M", "q35", "-m", "256", "-nodefaults", "-display", "none", "-no-reboot"]
-    return [QEMU, "-accel", accelerator, *machine, "-kernel", str(kernel), "-append", "quiet panic=-1"]
+    return [EMULATOR, "-accel", accelerator, *machine, "-kernel", str(kernel), "-append", "quiet panic=-1"]
 
 
 def choose(clock: Clock, wanted: Accelerator, works: Callable[[], bool]) -> Chosen:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sundial.errors import HostLacks
+from sundial.machines.connection import EMULATOR
 from sundial.model.catalog import ROOT
 
 
@@ -62,7 +63,7 @@ class Places:
 
 def emulator() -> Path:
     """QEMU. Raises HostLacks."""
-    found = shutil.which("qemu-system-x86_64")
+    found = shutil.which(EMULATOR)
     if found is None:
-        raise HostLacks("qemu-system-x86_64 is not installed", hint="apt-get install qemu-system-x86")
+        raise HostLacks(f"{EMULATOR} is not installed", hint="apt-get install qemu-system-x86")
     return Path(found)

@@ -128,7 +128,7 @@ def test_the_exit_status(call: Call, monkeypatch: pytest.MonkeyPatch, checks_mad
 def test_this_host_s_own_tools_are_understood() -> None:
     """No guest, no libvirt: only that what is installed here is read rightly."""
     host = Host()
-    if host.which(checks.QEMU) is None or host.which("tshark") is None:
+    if host.which(checks.EMULATOR) is None or host.which("tshark") is None:
         pytest.skip("qemu-system-x86_64 or tshark is not installed")
     assert [check(host).state for check in (check_qemu, check_plugins, check_tshark)] == [State.GOOD] * 3
     assert host.run(["/nonexistent"]) == (127, "")

@@ -76,7 +76,7 @@ def test_a_boot_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     program = tmp_path / "qemu"
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o755)
-    monkeypatch.setattr(accelerator, "QEMU", str(program))
+    monkeypatch.setattr(accelerator, "EMULATOR", str(program))
     monkeypatch.setattr(accelerator, "PROBE_S", 0.5)
     device = tmp_path / "kvm"
     device.touch()
