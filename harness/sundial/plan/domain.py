@@ -100,7 +100,7 @@ def domain_xml(spec: DomainSpec) -> str:
     features = ET.SubElement(domain, "features")
     ET.SubElement(features, "acpi")
     if not spec.kvm:
-        # QEMU's default is a quarter of a GiB for a guest that fills 15 MiB.
+        # QEMU's default is a quarter of a GiB.
         _text(ET.SubElement(features, "tcg"), "tb-cache", str(TRANSLATION_CACHE_MIB), unit="MiB")
     _cpu(domain, spec)
     _clock(domain, spec)

@@ -114,9 +114,8 @@ class Rig:
             return lambda: self._start(node, snapshots.get(node.name))
 
         in_parallel([starter(node) for node in nodes])
-        pids = [pid for machine in self.machines.values() if (pid := machine.pid()) is not None]
         if self.plan.clock == "virtual":
-            cores.settle(pids)
+            cores.settle([pid for machine in self.machines.values() if (pid := machine.pid()) is not None])
 
     def resume(self, start_order: Sequence[str] = ()) -> None:
         """Let all guests run. Raises RunFailed."""
