@@ -88,8 +88,7 @@ class Keeper:
         known = Images(places.checkout)
         names = dict.fromkeys(node.image for node in self._request.network.nodes)
         images = {name: known.ensure(name, self._teller.say) for name in names}
-        kernel = next(iter(images.values())).kernel
-        accelerator = self._session.accelerator(self._request.clock, self._request.topology.accelerator, kernel)
+        accelerator = self._session.accelerator(self._request.clock, self._request.topology.accelerator, images)
         nodes = [node.name for node in self._request.network.nodes]
         stem = f"up-{self._request.network.name}-{self._request.seed}"
         claimed = claim_in(places.captures, stem, nodes)

@@ -67,7 +67,7 @@ def run(
     with interrupts.taken():
         live = session or open_session(request.connect)
         images = _images(live, request, progress)
-        accelerator = _accelerator(live, request, images)
+        accelerator = live.accelerator(request.experiment.clock, request.experiment.topology.accelerator, images)
         folder = live.folder()
         # The plan wants the run directory, whose name is claimed last of all: what can be refused is refused before.
         checked = plan_run(request.experiment, RunPaths(Path("/"), folder, live.shm_folder / "x"))
@@ -99,11 +99,6 @@ def _images(session: Session, request: RunRequest, progress: Progress) -> dict[s
     known = Images(session.places.checkout)
     names = dict.fromkeys(node.image for node in request.experiment.network.nodes)
     return {name: known.ensure(name, progress.say) for name in names}
-
-
-def _accelerator(session: Session, request: RunRequest, images: dict[str, Image]) -> Chosen:
-    kernel = next(iter(images.values())).kernel
-    return session.accelerator(request.experiment.clock, request.experiment.topology.accelerator, kernel)
 
 
 def _record(request: RunRequest, session: Session, images: dict[str, Image], accelerator: Chosen) -> record.RunRecord:

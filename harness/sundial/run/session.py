@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import atexit
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from sundial.machines.accelerator import Chosen, choose, runs_kvm
 from sundial.machines.connection import open_hypervisor
 from sundial.machines.guard import Guard
 from sundial.machines.hypervisor import Hypervisor
+from sundial.machines.images import Image
 from sundial.machines.runtime import RuntimeFolder
 from sundial.model.topology import Accelerator
 from sundial.model.topology import Clock as RunClock
@@ -49,10 +50,11 @@ class Session:
         self.guard.remove_on_death(path)
         return path
 
-    def accelerator(self, clock: RunClock, wanted: Accelerator, kernel: Path) -> Chosen:
+    def accelerator(self, clock: RunClock, wanted: Accelerator, images: Mapping[str, Image]) -> Chosen:
         """What is to run machines; only for this host can KVM be tried. Raises HostLacks."""
         if self.connect != EMBEDDED:
             return "kvm" if wanted == "kvm" else "tcg"
+        kernel = next(iter(images.values())).kernel
         return choose(clock, wanted, lambda: self.runs_kvm(kernel, self.places.kvm))
 
     def domain_name(self, machine: str) -> str:
