@@ -21,6 +21,8 @@ from sundial.verify.flows import ICMP, UDP
 GETPORT, PORTMAP_VERSION_2 = "3", "100000"
 REAL_CLOCK_SLACK_NS = 50_000_000
 """A guest's clock and the fabric's agree only so well without virtual time."""
+EARLY_NS = 5_000_000
+"""How much of that a binding may seem to begin late: more, and it would claim the last frames of the one before."""
 
 
 def portmap_frames(frames: pl.DataFrame) -> pl.DataFrame:
@@ -47,14 +49,14 @@ def check_bindings(
     inside = (
         asked.sort("time_ns")
         .join_asof(
-            bindings.sort("start"),
+            bindings.with_columns(opened_ns=pl.col("start") - min(slack, EARLY_NS)).sort("opened_ns"),
             left_on="time_ns",
-            right_on="start",
+            right_on="opened_ns",
             by="client_address",
-            strategy="backward" if run.clock == "virtual" else "nearest",
+            strategy="backward",
             check_sortedness=False,
         )
-        .filter(pl.col("time_ns") >= pl.col("start") - slack, pl.col("time_ns") <= pl.col("end_ns") + slack)
+        .filter(pl.col("time_ns") <= pl.col("end_ns") + slack)
     )
     udp = inside.filter(pl.col("protocol") == UDP, pl.col("rpc_xid").is_not_null())
     problems = pl.concat([_lengths(udp, run), _answers(inside, bindings)])
