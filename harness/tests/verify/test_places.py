@@ -152,6 +152,20 @@ def test_bindings_and_exchanges_belong_together(tmp_path: Path, drop: str) -> No
     assert fields == {expected[drop]}
 
 
+def test_under_the_real_clock_a_binding_keeps_its_frames_from_the_next_one(tmp_path: Path) -> None:
+    bed = Bed(tmp_path / "run")
+    getport(bed, 50)
+    bed.now += 20_000_000  # the clocks may be this far apart, but the second binding begins later than that
+    getport(bed, 51)
+    bed.batch("echo-client", "udp", 16, RPC_PORT, 700)
+    bed.udp_call(16, 1)
+    run = bed.write()
+    change_run(run, clock="real")
+    result = verify_run(run)
+    assert result.problems == []
+    assert result.classified["binding"] == 8
+
+
 def arp(source: bytes) -> bytes:
     return b"\xff" * 6 + source + b"\x08\x06" + struct.pack(">HHBBH", 1, 0x0800, 6, 4, 1) + bytes(20)
 
