@@ -18,6 +18,15 @@
 #define KERNEL_BASE 0xffffffff80000000ull
 #define PAGE 4096ull
 
+/* ---- boot: boot.S calls kernel_main with the PVH start info, on a stack of its own, interrupts off ---- */
+_Noreturn void kernel_main(uint64_t start_info_physical); /* main.c */
+void memory_init(uint64_t start_info_physical); /* the memory map, the direct map, where the initrd is */
+void trap_init(void);                           /* traps, system calls, interrupt controllers with everything masked */
+void time_init(void);                           /* the TSC is the clock until time_select */
+void time_select(bool tsc);                     /* the job's: TSC in virtual time, else the HPET */
+void task_init(void);
+_Noreturn void schedule_run(void);              /* runs threads for ever; halts where none can run */
+
 /* ---- memory.c ---- */
 void *page_alloc(void);                 /* one zeroed page in the direct map, NULL where none is left */
 void page_free(void *page);
@@ -26,6 +35,7 @@ uint64_t physical(const void *address); /* of the direct map or the kernel image
 void *direct(uint64_t physical_address);
 void *map_device(uint64_t physical_address, size_t bytes); /* uncached */
 size_t pages_free(void);
+size_t pages_total(void);
 /* Kernel objects of less than a page. */
 void *kmalloc(size_t bytes);
 void kfree(void *object);
@@ -75,6 +85,13 @@ int task_create_as(uint16_t id, const char *name, const char *options);
 void task_kill(struct task *task, int status);
 /* Changed memory of the task, or of a task it shares CSM with: its waiting threads look again. */
 void task_memory_changed(struct task *task);
+struct task *task_owned(uint16_t id); /* 0: the current task; else one that it has created, or NULL */
+void tasks_forget(void);              /* as a crash would: all tasks and threads vanish, and nobody is told */
+/* What the information pages of all tasks say, of those that live too. */
+void task_identity(uint16_t node, uint32_t address, const char *machine);
+void task_operation_failed(struct task *task); /* counted in its information page */
+/* Handlers of the current task run on this stack, in the current thread, entered through `trampoline` (rdi: the handler). */
+int thread_signal_setup(uint64_t trampoline, uint64_t stack_top);
 void task_signalled(struct task *task, uint64_t handler);
 /*
  * Sleeping in a system call: the call returns TASK_AGAIN after thread_sleep, and is called anew with the same arguments when
@@ -85,6 +102,24 @@ struct wait_queue {
 };
 void thread_sleep(struct wait_queue *queue);
 void thread_wake_all(struct wait_queue *queue);
+
+/* What the monitor shows; false behind the last one. */
+struct task_row {
+    uint16_t id, creator; /* creator 0: the kernel */
+    enum sss_task_state state;
+    unsigned threads;
+    size_t pages;
+    uint64_t run_ns;
+    const char *name;
+};
+struct thread_row {
+    uint16_t id, task;
+    const char *state;
+    uint64_t run_ns;
+    uint64_t instruction; /* where it goes on at user level */
+};
+bool task_at(unsigned index, struct task_row *row);
+bool thread_at(unsigned index, struct thread_row *row);
 
 /* ---- user memory: all system calls go through these; false where it is not mapped so for the current task ---- */
 bool user_read(void *to, uint64_t from, size_t length);
@@ -128,6 +163,13 @@ void node_init(uint16_t node, uint32_t epoch, const uint8_t mac[6]);
 void node_received(const uint8_t *frame, size_t length);
 long node_call(unsigned call, const uint64_t arguments[6]);
 struct mbcf *node_mbcf(void);
+int node_task_open(struct task *task, uint16_t wanted); /* wanted 0: any -> the task's id, or a negative error */
+void node_task_gone(struct task *task);
+void node_restart(void); /* forgets channels, connections and tasks; a new epoch */
+
+/* ---- main.c ---- */
+void system_done(int status);       /* SSS_DONE: the control frame, after all records are out */
+void system_restart(uint64_t next); /* SSS_RESTART: everything but the adapters begins anew; init goes on with step `next` */
 
 /* ---- monitor.c: the console's commands, also of the port sundial.exec ---- */
 void monitor_line(const char *line, void (*print)(void *context, const char *text), void *context);

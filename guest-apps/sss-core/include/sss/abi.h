@@ -62,7 +62,8 @@ enum sss_call {
     SSS_READY,           /* (): this service serves */
     SSS_DONE,            /* (status): the node has done its steps (init only) */
     SSS_JOB,             /* (buffer, size) -> length of the node's job (init only) */
-    SSS_RESTART,         /* (): forget every task, channel and socket as a crash would, then start init anew (init only) */
+    SSS_RESTART,         /* (next): forget every task, channel and socket as a crash would, then start init anew with
+                            options {"next":N}, the step to go on with (init only) */
     /* memory */
     SSS_MEMORY_MAP = 20, /* (address or 0, bytes, SSS_READ|SSS_WRITE|SSS_EXECUTE) -> address; never write and execute */
     SSS_MEMORY_UNMAP,    /* (address, bytes) */
