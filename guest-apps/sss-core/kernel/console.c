@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The first serial port, a 16550: polled for output; input by interrupt into a small ring once console_listen was called.
+ * A line editor hands whole lines to the monitor.
+ */
+#include "console.h"
+
+#include "kernel.h"
+#include "port.h"
+
+/* Registers of a 16550 (PC16550D data sheet, table II) from COM1's base. */
+enum {
+    COM1 = 0x3f8,
+    DATA = COM1,
+    INTERRUPT_ENABLE = COM1 + 1,
+    FIFO_CONTROL = COM1 + 2,
+    LINE_CONTROL = COM1 + 3,
+    MODEM_CONTROL = COM1 + 4,
+    LINE_STATUS = COM1 + 5,
+};
+enum {
+    DIVISOR_ACCESS = 0x80,
+    EIGHT_BITS = 0x03,
+    FIFO_ON_AND_EMPTY = 0x07,
+    DTR_RTS_OUT2 = 0x0b, /* OUT2 lets the interrupt through */
+    RECEIVED_INTERRUPT = 0x01,
+    DATA_READY = 0x01,
+    TRANSMITTER_EMPTY = 0x20,
+    COM1_GSI = 4,
+    INPUT_BYTES = 256, /* a power of two */
+    LINE_BYTES = 256,
+};
+
+static struct {
+    char bytes[INPUT_BYTES];
+    unsigned head, tail; /* ever put in, ever taken out */
+} input;
+
+static char line[LINE_BYTES];
+static size_t line_length;
+static void (*line_taken)(const char *line);
+
+void console_init(void)
+{
+    port_write8(INTERRUPT_ENABLE, 0);
+    port_write8(LINE_CONTROL, DIVISOR_ACCESS | EIGHT_BITS);
+    port_write8(DATA, 1); /* 115200 baud */
+    port_write8(INTERRUPT_ENABLE, 0);
+    port_write8(LINE_CONTROL, EIGHT_BITS);
+    port_write8(FIFO_CONTROL, FIFO_ON_AND_EMPTY);
+    port_write8(MODEM_CONTROL, DTR_RTS_OUT2);
+}
+
+static void put(char byte)
+{
+    while ((port_read8(LINE_STATUS) & TRANSMITTER_EMPTY) == 0)
+        ;
+    port_write8(DATA, (uint8_t)byte);
+}
+
+void console_write(const char *text, size_t length)
+{
+    for (size_t i = 0; i < length; i++) {
+        if (text[i] == '\n')
+            put('\r');
+        put(text[i]);
+    }
+}
+
+void kprintf(const char *format, ...)
+{
+    char text[512];
+    va_list arguments;
+    int length;
+
+    va_start(arguments, format);
+    length = kvsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    console_write(text, (size_t)length < sizeof(text) ? (size_t)length : sizeof(text) - 1);
+}
+
+int console_read(void)
+{
+    return input.head == input.tail ? -1 : (unsigned char)input.bytes[input.tail++ % INPUT_BYTES];
+}
+
+/* What does not fit is dropped, as on any serial line. */
+static void receive(void)
+{
+    while ((port_read8(LINE_STATUS) & DATA_READY) != 0) {
+        char byte = (char)port_read8(DATA);
+
+        if (input.head - input.tail < INPUT_BYTES)
+            input.bytes[input.head++ % INPUT_BYTES] = byte;
+    }
+}
+
+/* ---- the line editor: backspace, ^U (begin anew), ^W (take the last word away), ^C (leave the line) ---- */
+static void rub_out(void)
+{
+    console_write("\b \b", 3);
+    line_length--;
+}
+
+static void rub_out_word(void)
+{
+    while (line_length > 0 && line[line_length - 1] == ' ')
+        rub_out();
+    while (line_length > 0 && line[line_length - 1] != ' ')
+        rub_out();
+}
+
+static void end_line(bool taken)
+{
+    console_write(taken ? "\n" : "^C\n", taken ? 1 : 3);
+    line[taken ? line_length : 0] = '\0';
+    line_length = 0;
+    line_taken(line);
+}
+
+static void edit(char byte)
+{
+    enum { CONTROL_C = 3, CONTROL_U = 21, CONTROL_W = 23, BACKSPACE = 8, DELETE = 127 };
+
+    if (byte == '\r' || byte == '\n')
+        end_line(true);
+    else if (byte == CONTROL_C)
+        end_line(false);
+    else if ((byte == BACKSPACE || byte == DELETE) && line_length > 0)
+        rub_out();
+    else if (byte == CONTROL_W)
+        rub_out_word();
+    else if (byte == CONTROL_U)
+        while (line_length > 0)
+            rub_out();
+    else if (byte >= ' ' && byte < DELETE && line_length + 1 < LINE_BYTES) {
+        line[line_length++] = byte;
+        console_write(&byte, 1);
+    }
+}
+
+static void interrupted(void)
+{
+    int byte;
+
+    receive();
+    while ((byte = console_read()) >= 0)
+        edit((char)byte);
+}
+
+void console_listen(void (*taken)(const char *line))
+{
+    line_taken = taken;
+    interrupt_route(COM1_GSI, interrupt_allocate(interrupted));
+    port_write8(INTERRUPT_ENABLE, RECEIVED_INTERRUPT);
+    interrupted(); /* what came before would not raise the line again */
+}
