@@ -15,10 +15,10 @@ enum {
     SSS_THREADS = 128,      /* of a node */
     SSS_NAME = 32,          /* bytes of a task's name with its NUL */
     SSS_OPTIONS = 16384,    /* bytes of a task's options with their NUL */
-    SSS_WAITS = 8,          /* words of one wait */
+    SSS_WAITS = 32,         /* words of one wait */
     SSS_SOCKETS = 64,       /* of a node */
     MB_KEYS = 4,            /* accesskeys of a task */
-    MB_FIFOS = 8,           /* memory-based FIFOs of a task */
+    MB_FIFOS = 24,          /* memory-based FIFOs of a task */
     MB_HANDLERS = 16,       /* entries for memory-based signals of a task */
     MB_CONNECTIONS = 512,   /* logical connections of a node */
     MB_OPERATIONS = 256,    /* operations of a node that wait for their result */
