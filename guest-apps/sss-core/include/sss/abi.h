@@ -120,7 +120,7 @@ enum { SSS_KILLED = -256 };
 struct sss_peer {
     uint32_t address;
     uint16_t port;
-    uint16_t reserved;
+    uint16_t task; /* the peer's id where it is a task of this node, else 0 */
 };
 
 enum sss_socket_phase { SSS_CLOSED, SSS_CONNECTING, SSS_OPEN, SSS_LISTENING, SSS_ENDED /* peer has closed */, SSS_FAILED };
