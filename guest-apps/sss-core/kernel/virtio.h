@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Virtio 1.1 over PCI, modern devices only, with split rings. Section numbers are those of the specification. */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pci.h"
+#include "port.h"
+
+enum { VIRTIO_VENDOR = 0x1af4, VIRTIO_NET = 0x1041, VIRTIO_CONSOLE = 0x1043 };
+#define VIRTIO_F_VERSION_1 (1ull << 32)
+
+enum { VIRTQ_WRITE = 2 }; /* descriptor flag: the device writes */
+
+struct virtq_descriptor { /* 2.6.5 */
+    uint64_t address;
+    uint32_t length;
+    uint16_t flags;
+    uint16_t next;
+};
+struct virtq_available { /* 2.6.6 */
+    uint16_t flags;      /* 1: no interrupt is wanted */
+    uint16_t index;
+    uint16_t ring[];
+};
+struct virtq_used { /* 2.6.8 */
+    uint16_t flags; /* 1: no notification is wanted */
+    uint16_t index;
+    struct {
+        uint32_t id;
+        uint32_t length;
+    } ring[];
+};
+
+struct virtq {
+    struct virtq_descriptor *descriptors;
+    volatile struct virtq_available *available;
+    volatile struct virtq_used *used;
+    volatile uint16_t *notify;
+    uint16_t mask;   /* size - 1 */
+    uint16_t offered;/* our copy of available->index */
+    uint16_t taken;  /* of the used ring */
+    uint16_t number;
+};
+
+struct virtio_device {
+    struct pci_function *pci;
+    volatile struct virtio_common *common;
+    volatile uint8_t *config; /* the device's own fields */
+    uint64_t notify_base;
+    uint32_t notify_multiplier;
+};
+
+/*
+ * Resets the device and agrees on features: `wanted` and VERSION_1. NULL where all went well, else why not; `agreed` gets
+ * the features both know.
+ */
+const char *virtio_start(struct virtio_device *device, struct pci_function *pci, uint64_t wanted, uint64_t *agreed);
+/* Sets up queue `number` of at most `size` (a power of two) entries; `vector` 0: it interrupts nobody. */
+const char *virtio_queue(struct virtio_device *device, struct virtq *queue, unsigned number, unsigned size, int vector);
+void virtio_go(struct virtio_device *device); /* DRIVER_OK: the device may work */
+
+/* Offers descriptor `id`; virtq_publish makes the device see it. */
+static inline void virtq_offer(struct virtq *queue, uint16_t id)
+{
+    queue->available->ring[queue->offered++ & queue->mask] = id;
+}
+
+static inline void virtq_publish(struct virtq *queue)
+{
+    compiler_barrier();
+    queue->available->index = queue->offered;
+    full_barrier(); /* the index must be out before the device's wish is read (2.6.13.4.1) */
+    if ((queue->used->flags & 1) == 0)
+        *queue->notify = queue->number;
+}
+
+static inline bool virtq_has_used(const struct virtq *queue)
+{
+    return queue->taken != queue->used->index;
+}
+
+/* The oldest used descriptor; only where virtq_has_used. */
+static inline uint16_t virtq_take(struct virtq *queue, uint32_t *length)
+{
+    uint16_t at = queue->taken++ & queue->mask;
+
+    compiler_barrier();
+    *length = queue->used->ring[at].length;
+    return (uint16_t)queue->used->ring[at].id & queue->mask;
+}
