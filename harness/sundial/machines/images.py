@@ -2,7 +2,9 @@
 """Guest images: recipes in `images/NAME`, results in `images/out/NAME/{kernel,initrd,manifest.json}`.
 
 A result is current when the digest of everything that its recipe reads is the one it was built from; that digest is
-kept beside it. What is in an image (versions, package names) is the recipe's manifest and taken as it is.
+kept beside it. `images/NAME/inputs` names, one a line, what a recipe reads beside its own folder: an edit of one
+guest's sources must not make every image again. What is in an image (versions, package names) is the recipe's manifest
+and taken as it is.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ from typing import Any
 from sundial.errors import BadInput, HostLacks
 
 Say = Callable[[str], None]
-INPUTS = "inputs.sha256"
+DIGEST = "inputs.sha256"
+DECLARED = "inputs"
 
 
 @dataclass(frozen=True)
@@ -45,11 +48,10 @@ class ImageStatus:
 
 
 class Images:
-    """The images of one checkout. `sources` are the folders, relative to it, whose content goes into every image."""
+    """The images of one checkout."""
 
-    def __init__(self, checkout: Path, sources: Sequence[str] = ("guest-apps",)) -> None:
+    def __init__(self, checkout: Path) -> None:
         self._checkout = checkout
-        self._sources = tuple(sources)
 
     def names(self) -> list[str]:
         """Every image that has a recipe."""
@@ -73,7 +75,7 @@ class Images:
                 f"image {name} could not be built: {said[-1] if said else f'status {done.returncode}'}",
                 hint=f"run images/{name}/build to see all of its output",
             )
-        (self._out(name) / INPUTS).write_text(digest + "\n")
+        (self._out(name) / DIGEST).write_text(digest + "\n")
         return self._load(name)
 
     def ensure(self, name: str, say: Say) -> Image:
@@ -86,7 +88,7 @@ class Images:
         self._recipe(name)
         try:
             manifest = json.loads((self._out(name) / "manifest.json").read_text())
-            built_from = (self._out(name) / INPUTS).read_text().strip()
+            built_from = (self._out(name) / DIGEST).read_text().strip()
             whole = all((self._out(name) / part).is_file() for part in ("kernel", "initrd"))
         except (OSError, ValueError):
             return ImageStatus(name, "missing", None)
@@ -119,22 +121,36 @@ class Images:
         return self._checkout / "images" / "out" / name
 
     def _inputs(self, name: str) -> str:
-        """sha256 over the names, modes and contents of everything the recipe reads."""
+        """sha256 over the names, modes and contents of everything the recipe reads. Raises HostLacks."""
         digest = hashlib.sha256()
-        for folder in (f"images/{name}", *self._sources):
-            for path in sorted(_files(self._checkout / folder)):
+        for place in (f"images/{name}", *self._declared(name)):
+            for path in sorted(_files(self._checkout / place)):
                 status = path.stat()
                 digest.update(f"{path.relative_to(self._checkout)}\0{status.st_mode & 0o111}\0".encode())
                 digest.update(hashlib.sha256(path.read_bytes()).digest())
         return digest.hexdigest()
 
+    def _declared(self, name: str) -> Sequence[str]:
+        """Folders and files, relative to the checkout, that the recipe reads beside its own folder."""
+        declared = self._checkout / "images" / name / DECLARED
+        lines = declared.read_text().splitlines() if declared.is_file() else []
+        places = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+        for place in places:
+            if not (self._checkout / place).exists():
+                raise HostLacks(
+                    f"images/{name}/{DECLARED} names {place}, which is not there", hint="restore it from the repository"
+                )
+        return places
 
-def _files(folder: Path) -> list[Path]:
-    """All files beneath, but not what builds and tests leave."""
+
+def _files(place: Path) -> list[Path]:
+    """The file, or all files beneath the folder, but not what builds and tests leave."""
+    if place.is_file():
+        return [place]
     found = []
-    for place, folders, names in os.walk(folder):
+    for folder, folders, names in os.walk(place):
         folders[:] = [name for name in folders if name not in {"build", "tests", "out", "__pycache__", ".cache"}]
-        found += [Path(place) / name for name in names if not name.endswith((".o", ".pyc"))]
+        found += [Path(folder) / name for name in names if not name.endswith((".o", ".pyc"))]
     return found
 
 

@@ -15,7 +15,7 @@ import networkx as nx
 from sundial.model.images import IMAGES
 from sundial.model.network import broadcast_domains, derived_mac
 from sundial.model.topology import HUB_RATES, MTU_LEAST, Clock, Hub, Impairments, Link, Segment, Switch, Topology
-from sundial.units import TIME
+from sundial.units import SIZE, TIME
 
 Path = tuple[str | int, ...]
 
@@ -79,6 +79,8 @@ def _machines(topology: Topology) -> Iterator[Finding]:
             yield Finding(
                 (*path, "role"), f"image {image!r} cannot be a {machine.role}", ", ".join(sorted(IMAGES[image].roles))
             )
+        else:
+            yield from _memory(topology, name, image)
         wanted = [f"eth{number}" for number in range(len(machine.interfaces))]
         if sorted(machine.interfaces) != wanted:
             yield Finding((*path, "interfaces"), "the interfaces have a gap in their numbers", ", ".join(wanted))
@@ -92,6 +94,14 @@ def _machines(topology: Topology) -> Iterator[Finding]:
                 yield Finding(at, "address is missing", "such as '10.0.0.1/24'")
             if machine.role == "host" and interface.netem is not None:
                 yield Finding((*at, "netem"), "only a bridge runs tc-netem", "role: bridge")
+
+
+def _memory(topology: Topology, name: str, image: str) -> Iterator[Finding]:
+    own, sizes = topology.machines[name].memory, IMAGES[image].memory_sizes
+    memory = topology.defaults.memory if own is None else own
+    if memory is not None and not sizes.least <= memory <= sizes.most:
+        where: Path = ("defaults", "memory") if own is None else ("machines", name, "memory")
+        yield Finding(where, f"{SIZE.show(memory)} for {name!r}, which boots {image}", sizes.allowed)
 
 
 def _ends(topology: Topology) -> Iterator[Finding]:

@@ -8,14 +8,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from sundial.model.check import Finding
+from sundial.model.fit import is_mbcf, misfits, shared_endpoints
 from sundial.model.images import IMAGES
-from sundial.model.limits import RAW_TCP_LEAST, TCP_MTU_LEAST, auth_sys_bytes, size_limit
+from sundial.model.limits import ATOMIC_SIZES, RAW_TCP_LEAST, TCP_MTU_LEAST, auth_sys_bytes, size_limit
 from sundial.model.network import Network
-from sundial.model.scenario import EVERYONE, Calling, Iperf3, Raw, Scenario, SunRpc
+from sundial.model.scenario import EVERYONE, Calling, Iperf3, Mbcf, Raw, Scenario, Sized, SunRpc
 from sundial.model.sizes import EDGES, expand
 from sundial.model.topology import Clock, Topology
 
-AnyWorkload = SunRpc | Raw | Iperf3
+AnyWorkload = SunRpc | Raw | Iperf3 | Mbcf
 
 SMALLEST, LARGEST = 0, 8192
 """Between which `edges` alone looks for edges, in bytes."""
@@ -57,11 +58,12 @@ def resolve_workloads(scenario: Scenario, network: Network) -> tuple[list[AnyWor
         clients = _clients(workload, network)
         wrong = list(_ends(workload, clients, network, ("workloads", number)))
         wrong = wrong or list(_tcp_room(workload, clients, network, ("workloads", number, "transports")))
-        if not wrong and isinstance(workload, Calling):
+        wrong = wrong or list(misfits(workload, clients, network, ("workloads", number)))
+        if not wrong and isinstance(workload, SunRpc | Raw | Mbcf):
             workload, wrong = _with_sizes(workload, clients, network, number)
         findings.extend(wrong)
         workloads.append(workload.model_copy(update={"clients": clients}))
-    return workloads, findings
+    return workloads, findings or list(shared_endpoints(workloads, network))
 
 
 def _clients(workload: AnyWorkload, network: Network) -> tuple[str, ...]:
@@ -104,9 +106,12 @@ def _tcp_room(
 
 
 def _with_sizes(
-    workload: SunRpc | Raw, clients: tuple[str, ...], network: Network, number: int
-) -> tuple[SunRpc | Raw, list[Finding]]:
-    procedures = workload.procedures if isinstance(workload, SunRpc) else ("echo",)
+    workload: SunRpc | Raw | Mbcf, clients: tuple[str, ...], network: Network, number: int
+) -> tuple[SunRpc | Raw | Mbcf, list[Finding]]:
+    if EDGES in workload.sizes and any(map(is_mbcf, workload.transports)):
+        what = "edges over MBCF: only those of udp and tcp are known"
+        return workload, [Finding(("workloads", number, "sizes"), what, "sizes and ranges FIRST:LAST:STEP")]
+    procedures = procedures_of(workload)
     sizes = sorted(
         {
             size
@@ -123,18 +128,12 @@ def _with_sizes(
             limits = [size_limit(workload, transport, procedure, client) for client in clients]
             limit = min(limits, key=lambda candidate: candidate.most)
             outside = [size for size in (sizes[0], sizes[-1]) if not limit.least <= size <= limit.most]
+            if limit.most == ATOMIC_SIZES[-1]:
+                outside = [size for size in sizes if size not in ATOMIC_SIZES]
             if outside:
                 what = f"{outside[-1]} bytes do not fit {workload.app} {procedure} over {transport}"
                 return workload, [Finding(("workloads", number, "sizes"), what, limit.allowed)]
-    if isinstance(workload, SunRpc) and workload.one_way:
-        at = ("workloads", number, "one_way")
-        if workload.procedures != ("sink",):
-            what = f"one_way with {', '.join(workload.procedures)}: only sink has no result"
-            return workload, [Finding(at, what, "procedures: sink")]
-        if workload.transports != ("tcp",):
-            what = "one_way over udp: libtirpc does not send a call that it is not to wait for"
-            return workload, [Finding(at, what, "transports: tcp")]
-    if workload.retry_timeout > workload.total_timeout:
+    if isinstance(workload, Calling) and workload.retry_timeout > workload.total_timeout:
         what = "retry_timeout is longer than total_timeout: nothing would be sent again"
         return workload, [Finding(("workloads", number, "retry_timeout"), what, "up to total_timeout")]
     return workload.model_copy(update={"sizes": tuple(sizes)}), []
@@ -145,12 +144,20 @@ def _mtus(network: Network, client: str, server: str) -> set[int]:
     return {nic.mtu for nic in route} if route else set()
 
 
-def _expanded(workload: SunRpc | Raw, transport: str, client: str, mtu: int) -> list[int]:
+def procedures_of(workload: Sized) -> tuple[str, ...]:
+    """What is called, or done, at each size."""
+    if isinstance(workload, Mbcf):
+        return workload.operations
+    return workload.procedures if isinstance(workload, SunRpc) else ("echo",)
+
+
+def _expanded(workload: SunRpc | Raw | Mbcf, transport: str, client: str, mtu: int) -> list[int]:
     def edges(smallest: int, largest: int) -> list[int]:
         from sundial.expect.edges import edge_sizes
 
         if isinstance(workload, Raw):
             return edge_sizes(f"raw-{transport}", mtu, smallest, largest)
+        assert isinstance(workload, SunRpc), "edges over MBCF are refused"
         credential = auth_sys_bytes(client) if workload.auth == "sys" else 0
         return edge_sizes(
             f"sunrpc-{transport}", mtu, smallest, largest, credential=credential, buffer=workload.send_buffer or 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sundial.model.scenario import Raw, SunRpc
+from sundial.model.scenario import Mbcf, Raw, SunRpc
 from sundial.model.sizes import SIZE_MOST
 
 UDP_MESSAGE_DEFAULT = 8800
@@ -19,6 +19,17 @@ RAW_TCP_LEAST = 16
 TCP_MTU_LEAST = 88
 """Linux keeps 48 bytes for data and options in a segment (tcp_min_snd_mss), behind 40 bytes of headers: with less, IP
 would cut its segments."""
+TASKQUE_MOST = 1392
+"""What a write to a TASKQUE carries beside the writer's key: one packet, no more."""
+SIGNAL_MOST = 1376
+"""What a memory-based SIGNAL carries beside its four arguments: one packet, no more."""
+SEGMENT_MOST = 131072
+"""The largest segment of one MBCF operation."""
+MBCF_RPC_MOST = 65536
+"""Data of one call over MBCF: the buffers of its library."""
+REQUEST_HEAD = {"mbcf1": 32, "mbcf3b": 32}
+"""What the MBCF library puts before a call where one packet is all there is."""
+ATOMIC_SIZES = (4, 8)
 CALL_HEADER = 40
 REPLY_HEADER = 24
 WORD = 4
@@ -42,8 +53,13 @@ def auth_sys_bytes(machine: str) -> int:
     return 5 * WORD + _padded(len(machine))
 
 
-def size_limit(workload: SunRpc | Raw, transport: str, procedure: str, client: str) -> Limit:
-    """Argument sizes that `procedure` over `transport` can carry when `client` calls."""
+def size_limit(workload: SunRpc | Raw | Mbcf, transport: str, procedure: str, client: str) -> Limit:
+    """Argument sizes that `procedure` over `transport` can carry when `client` calls.
+
+    `procedure` is the operation of an MBCF workload.
+    """
+    if isinstance(workload, Mbcf):
+        return _operation_limit(procedure)
     if isinstance(workload, Raw):
         if transport == "udp":
             return Limit(0, UDP_PAYLOAD_MOST, "one UDP datagram")
@@ -60,7 +76,32 @@ def size_limit(workload: SunRpc | Raw, transport: str, procedure: str, client: s
         fits = (message - header - WORD) // WORD * WORD
         if fits < most:
             most, why = fits, f"a UDP message of {message} bytes; udp_message_size changes it"
+    elif transport != "tcp":
+        fits, because = _mbcf_message(transport, procedure, auth_sys_bytes(client) if workload.auth == "sys" else 0)
+        if fits < most:
+            most, why = fits, because
     return Limit(0, most, why)
+
+
+def _mbcf_message(transport: str, procedure: str, credentials: int) -> tuple[int, str]:
+    """Bytes of argument that a request over MBCF carries, and why; `source` has none, its result goes by WRITE."""
+    packet = {"mbcf1": TASKQUE_MOST, "mbcf3b": SIGNAL_MOST}.get(transport)
+    if packet is None or procedure == "source":
+        return MBCF_RPC_MOST, "the MBCF library's buffers"
+    head = REQUEST_HEAD[transport] + CALL_HEADER + credentials + WORD
+    what = "TASKQUE" if transport == "mbcf1" else "SIGNAL"
+    fits = (packet - head) // WORD * WORD
+    return fits, f"{packet} bytes of one {what} packet less {head} of heads; mbcf2, mbcf12, mbcf3 and mbcf3a carry more"
+
+
+def _operation_limit(operation: str) -> Limit:
+    if operation in ("swap", "cas", "fetch_add"):
+        return Limit(ATOMIC_SIZES[0], ATOMIC_SIZES[1], "an atomic operation has 4 or 8 bytes")
+    if operation == "signal":
+        return Limit(0, SIGNAL_MOST, "one packet")
+    if operation == "fifo":
+        return Limit(1, MBCF_RPC_MOST, "the server's FIFO")
+    return Limit(1, SEGMENT_MOST, "one segment")
 
 
 def _padded(length: int) -> int:

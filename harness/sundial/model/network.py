@@ -13,6 +13,7 @@ from typing import Literal
 
 import networkx as nx
 
+from sundial.model.images import IMAGES
 from sundial.model.topology import Clock, Machine, Segment, Topology
 
 MAC_PREFIX = "02:53:44:00"
@@ -133,6 +134,7 @@ def derived_mac(machine: int, nic: int) -> str:
 
 def _node(topology: Topology, name: str, index: int, machine: Machine, plugged: dict[str, tuple[str, int]]) -> Node:
     defaults = topology.defaults
+    image = machine.image or defaults.image
     nics = []
     for number, device in enumerate(sorted(machine.interfaces)):
         interface = machine.interfaces[device]
@@ -156,8 +158,8 @@ def _node(topology: Topology, name: str, index: int, machine: Machine, plugged: 
         name=name,
         index=index,
         role=machine.role,
-        image=machine.image or defaults.image,
+        image=image,
         mips=machine.mips or defaults.mips,
-        memory=machine.memory or defaults.memory,
+        memory=machine.memory or defaults.memory or IMAGES[image].memory,
         nics=tuple(nics),
     )

@@ -30,6 +30,10 @@ _Warmup = Annotated[int, Whole(0, 10_000)]
 _Series = Annotated[int, Whole(1, 1000)]
 
 Order = Literal["ascending", "seeded"]
+Semantics = Literal["at_least_once", "at_most_once", "exactly_once"]
+MBCF_TRANSPORTS = ("mbcf1", "mbcf2", "mbcf12", "mbcf3", "mbcf3a", "mbcf3b")
+"""Sun RPC over memory-based communication, by the type of server (kamesawa98 section 4.1)."""
+DEPTH_MOST = 32
 EVERYONE = "*"
 
 
@@ -143,6 +147,11 @@ class WorkloadBase(Strict):
     """Who answers."""
     series: _Series = 1
     """Times the whole is repeated, numbered from 0."""
+
+
+class OverSockets(WorkloadBase):
+    """What workloads over UDP and TCP have."""
+
     socket_buffer: _Buffer | None = None
     """SO_SNDBUF and SO_RCVBUF; left out: the kernel's."""
     tcp_nodelay: _Flag = True
@@ -151,8 +160,8 @@ class WorkloadBase(Strict):
     """The server's end where it differs."""
 
 
-class Calling(WorkloadBase):
-    """What workloads have that call by size."""
+class Sized(WorkloadBase):
+    """What workloads have that take sizes one after the other."""
 
     sizes: _SizesField
     """Argument sizes in bytes."""
@@ -162,6 +171,11 @@ class Calling(WorkloadBase):
     """Calls for each size before those measured."""
     order: Order = "ascending"
     """Of the sizes in a series; `seeded` shuffles them, for each series another way."""
+
+
+class Calling(Sized, OverSockets):
+    """What workloads have that call by size."""
+
     connection: Literal["per-size", "one"] = "per-size"
     """A new connection for every size, or one for all."""
     threads: Annotated[int, Whole(1, 64)] = 1
@@ -172,18 +186,37 @@ class Calling(WorkloadBase):
     """A call without reply fails after this."""
 
 
+class Dying(Strict):
+    """Where a server ends itself, for experiments with faults."""
+
+    when: Literal["before", "during", "after"]
+    """Before the call is executed, while it is, or after it and before the reply is sent."""
+    call: Annotated[int, Whole(1, CALLS_MOST)]
+    """The call, counted from 1 over all clients."""
+
+
 class SunRpc(Calling):
-    """ONC RPC on libtirpc, bound through rpcbind."""
+    """ONC RPC: libtirpc and rpcbind on Linux, SSS-CORE's own library and portmapper there."""
 
     app: Literal["sunrpc"]
     """Sun RPC calls."""
-    transports: Annotated[tuple[str, ...], Words("udp", "tcp")]
-    """One after the other."""
+    transports: Annotated[tuple[str, ...], Words("udp", "tcp", *MBCF_TRANSPORTS)]
+    """One after the other: sockets, or memory-based communication with a server of one of its types."""
     procedures: Annotated[tuple[str, ...], Words("null", "echo", "echo_string", "sink", "source")] = written("echo")
     """null has no argument; echo returns it; sink returns nothing; source returns so many bytes."""
     one_way: _Flag = False
-    """Over TCP and with the procedure sink alone: calls without reply, which the library collects and sends together;
-    one call with a reply ends those of a size."""
+    """Over TCP or MBCF and with the procedure sink alone: calls without reply, which the library collects and sends
+    together over TCP; one call with a reply ends those of a size."""
+    depth: Annotated[int, Whole(1, DEPTH_MOST)] = 1
+    """MBCF: calls under way at the same time, each with its result."""
+    ack: _Flag = True
+    """MBCF: ask for the acknowledgement of each request that the user sees, as kamesawa98's library does."""
+    semantics: Semantics | None = None
+    """How often a call is executed; left out: at least once over UDP, at most once over TCP, exactly once over MBCF."""
+    reply_cache: Annotated[int, Whole(1, 4096)] | None = None
+    """Replies that the server keeps for calls that come again; only with at_most_once over UDP."""
+    die: Dying | None = None
+    """The server's echo task ends itself."""
     auth: Literal["none", "sys"] = "none"
     """AUTH_NONE or AUTH_SYS credentials."""
     send_buffer: _Buffer | None = None
@@ -203,7 +236,27 @@ class Raw(Calling):
     """One after the other."""
 
 
-class Iperf3(WorkloadBase):
+class Mbcf(Sized):
+    """Memory-based communication without RPC: operations on a server's memory."""
+
+    app: Literal["mbcf"]
+    """Remote memory operations."""
+    operations: Annotated[tuple[str, ...], Words("write", "read", "fifo", "signal", "swap", "cas", "fetch_add")] = (
+        written("write")
+    )
+    """One after the other; swap, cas (compare and swap) and fetch_add take 4 or 8 bytes."""
+    modes: Annotated[tuple[str, ...], Words("round_trip", "stream")] = written("round_trip")
+    """round_trip waits for the acknowledgement of each operation; stream only for that of the last."""
+    total_timeout: _Millis = written("25 s")
+    """An operation without result fails after this."""
+
+    @property
+    def transports(self) -> tuple[str, ...]:
+        """As samples name it."""
+        return ("mbcf",)
+
+
+class Iperf3(OverSockets):
     """iperf3 from each client to the server."""
 
     app: Literal["iperf3"]
@@ -218,7 +271,7 @@ class Iperf3(WorkloadBase):
     """Parallel streams."""
 
 
-Workload = Annotated[SunRpc | Raw | Iperf3, Field(discriminator="app")]
+Workload = Annotated[SunRpc | Raw | Iperf3 | Mbcf, Field(discriminator="app")]
 
 
 class Scale(Strict):

@@ -53,7 +53,7 @@ _CABLE = TIME.between(most="100 us", example="25 ns")
 _CableTime = Annotated[int, In(_CABLE)]
 _Rate = Annotated[int, In(RATE)]
 _Mtu = Annotated[int, Whole(MTU_LEAST, MTU_MOST)]
-_Memory = Annotated[int, In(SIZE.between("64 MiB", "4 GiB", example="128 MiB"))]
+_Memory = Annotated[int, In(SIZE.between("16 MiB", "4 GiB", example="128 MiB"))]
 _Percent = Annotated[Decimal, Percent()]
 _Frames = Annotated[int, Whole(1, 1_000_000)]
 
@@ -65,8 +65,8 @@ class Defaults(Strict):
     """What the machines boot."""
     mips: Annotated[Decimal, Mips()] = written("125")
     """Million instructions a second in virtual time."""
-    memory: _Memory = written("96 MiB")
-    """Main memory of a machine."""
+    memory: _Memory | None = None
+    """Main memory of a machine; left out: what its image is content with, 96 MiB for linux, 32 MiB for ssscore."""
     mtu: _Mtu = 1500
     """Largest IP packet an interface sends, in bytes."""
     offloads: Annotated[bool, Flag()] = False

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sundial.model.experiment import Experiment
+from sundial.model.images import IMAGES
 from sundial.model.network import Network, Node
 from sundial.model.topology import Clock
 from sundial.plan.domain import DomainSpec, FrameSockets, Plugin
@@ -95,6 +96,7 @@ def domain_spec(
     return DomainSpec(
         name=name,
         memory=node.memory,
+        translations_mib=IMAGES[node.image].translations_mib,
         shift=icount_shift(node.mips),
         clock=plan.clock,
         emulator=boot.emulator,

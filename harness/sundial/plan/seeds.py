@@ -19,6 +19,11 @@ def machine_seed(seed: int, machine: str) -> int:
     return derive(seed, "machine", machine)
 
 
+def epoch(seed: int, machine: str, *process: str | int) -> int:
+    """The incarnation of a node of MBCF, or of a process that is one; 32 bits, never 0."""
+    return derive(seed, "epoch", machine, *process) % (2**32 - 1) + 1
+
+
 def series_seed(seed: int, series: int) -> int:
     """What makes a series differ from the others."""
     return derive(seed, "series", series)

@@ -29,6 +29,7 @@ from sundial.machines.command import run_command
 from sundial.machines.hypervisor import LifecycleEvent
 from sundial.machines.images import Image, Images
 from sundial.machines.waiting import WALL, Clock, in_parallel
+from sundial.model.images import IMAGES
 from sundial.plan.build import Plan, plan_topology
 from sundial.plan.paths import RunPaths
 from sundial.plan.request import Kept, KeptMachine, UpRequest
@@ -160,9 +161,11 @@ class Keeper:
 
         files = {name: GuestFiles(name, claimed.node(name)) for name in rig.machines}
 
+        greetings = {node.name: IMAGES[node.image].greeting for node in rig.plan.network.nodes}
+
         def answers(name: str) -> None:
             try:
-                run_command(rig.exec_socket(name), name, ["sh", "-c", ":"], BOOT_S)
+                run_command(rig.exec_socket(name), name, greetings[name], BOOT_S)
             finally:
                 del files[name]
 

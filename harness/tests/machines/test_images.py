@@ -24,6 +24,8 @@ def checkout(tmp_path: Path) -> Path:
     recipe.write_text(RECIPE)
     recipe.chmod(0o755)
     (recipe.parent / "recipe-input").write_text("input\n")
+    (recipe.parent / "inputs").write_text("# what it reads\nguest-apps\nREADME.md\n")
+    (tmp_path / "README.md").write_text("x\n")
     (tmp_path / "guest-apps").mkdir()
     (tmp_path / "guest-apps" / "app.c").write_text("int main(void);\n")
     return tmp_path
@@ -64,6 +66,22 @@ def test_tests_and_build_leavings_are_no_inputs(checkout: Path) -> None:
         path.parent.mkdir(exist_ok=True)
         path.write_text("x")
     assert images.list()[0].state == "built"
+
+
+def test_only_what_a_recipe_declares_makes_its_image_stale(checkout: Path) -> None:
+    images = Images(checkout)
+    images.ensure("tiny", lambda line: None)
+    (checkout / "other").mkdir()
+    (checkout / "other" / "kernel.c").write_text("x")
+    assert images.list()[0].state == "built"
+    (checkout / "README.md").write_text("y\n")
+    assert images.list()[0].state == "stale"
+
+
+def test_a_declared_input_that_is_not_there_is_named(checkout: Path) -> None:
+    (checkout / "README.md").unlink()
+    with pytest.raises(HostLacks, match=r"images/tiny/inputs names README.md, which is not there"):
+        Images(checkout).ensure("tiny", lambda line: None)
 
 
 def test_an_unknown_image_names_the_known_ones(checkout: Path) -> None:

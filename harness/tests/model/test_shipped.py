@@ -39,14 +39,19 @@ def test_every_topology_of_the_checkout_loads() -> None:
         assert load_topology(name).description
 
 
+OWN_TOPOLOGY = {"loss": "two-hosts-wan", "sss-faults": "sss-two-lossy", "sss-mixed": "sss-cluster"}
+"""Scenarios that name machines or segments, and so run on their own topology alone."""
+
+
 @pytest.mark.parametrize("name", names("scenario"))
-def test_every_scenario_loads_on_every_topology_of_two_hosts(name: str) -> None:
-    varied = name == "loss"
-    for topology in ["two-hosts-wan"] if varied else names("topology"):
+def test_every_scenario_loads_on_every_topology_that_has_its_guests(name: str) -> None:
+    sss = name.startswith(("sss-", "mbcf-"))
+    fitting = [known for known in names("topology") if known.startswith("sss-") == sss and known != "sss-cluster"]
+    for topology in [OWN_TOPOLOGY[name]] if name in OWN_TOPOLOGY else fitting:
         assert load_experiments(name, topology=topology)
 
 
 def test_what_was_asked_for_is_there() -> None:
     assert {"two-hosts-10base-t", "two-hosts-100base-tx", "two-hosts-switched", "two-hosts-wan", "two-hosts-netem",
-            "office"} <= set(names("topology"))  # fmt: skip
+            "office", "sss-two-10base-t", "sss-two-100base-tx", "sss-cluster"} <= set(names("topology"))  # fmt: skip
     assert {"quickstart", "sunrpc-sweep", "raw-sweep", "iperf3", "loss"} <= set(names("scenario"))
