@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * This machine as a node of MBCF: the protocol core of mbcf/ with the kernel's memory, adapter, clock and threads around it,
+ * and its system calls.
+ */
+#include "kernel.h"
+#include "mbcf/core.h"
+#include "net.h"
+
+enum { NODE_ADAPTER = 0, PORTMAPPER_TASK = 1 };
+static const char PORTMAPPER[] = "portmapper";
+
+static struct mbcf *mbcf;
+static struct mbcf_config config;
+static struct mbcf_surroundings surroundings;
+static struct wait_queue window_waiters;
+static struct timer protocol_timer;
+
+/* ---- what the protocol asks of the kernel ---- */
+static struct sss_frame *get_frame(void *context)
+{
+    (void)context;
+    return frame_get();
+}
+
+static void put_frame(void *context, struct sss_frame *frame)
+{
+    (void)context;
+    frame_put(frame);
+}
+
+static bool transmit(void *context, struct sss_frame *frame)
+{
+    (void)context;
+    return net_transmit(NODE_ADAPTER, frame);
+}
+
+static void *page(void *context, void *space, uint64_t address, bool write, int *why)
+{
+    (void)context;
+    return task_page(space, address, write, why);
+}
+
+static void changed(void *context, void *space)
+{
+    (void)context;
+    task_memory_changed(space);
+}
+
+static void signalled(void *context, void *space, uint64_t handler)
+{
+    (void)context;
+    task_signalled(space, handler);
+}
+
+static void window_open(void *context)
+{
+    (void)context;
+    if (window_waiters.first != NULL)
+        thread_wake_all(&window_waiters);
+}
+
+static void failed(void *context, void *space)
+{
+    (void)context;
+    task_operation_failed(space);
+}
+
+/* ---- time ----
+ * A timer that is due too early costs one look at the protocol; setting one for each frame would cost more. So it is only
+ * ever moved forward, and asks for the next time when it fires.
+ */
+static void arm_timer(void)
+{
+    uint64_t due = mbcf_next_timeout(mbcf);
+
+    if (due != UINT64_MAX && (!protocol_timer.armed || due < protocol_timer.due_ns))
+        timer_set(&protocol_timer, due);
+}
+
+static void time_is_up(struct timer *timer)
+{
+    (void)timer;
+    mbcf_timeout(mbcf, now_ns());
+    arm_timer();
+}
+
+void node_received(const uint8_t *frame, size_t length)
+{
+    mbcf_receive(mbcf, now_ns(), frame, length);
+    arm_timer();
+}
+
+/* ---- beginning, and beginning anew ---- */
+void node_init(uint16_t node, uint32_t epoch, const uint8_t mac[6])
+{
+    size_t pages = (mbcf_size() + PAGE - 1) / PAGE;
+
+    surroundings = (struct mbcf_surroundings){
+        .frame_get = get_frame,
+        .frame_put = put_frame,
+        .transmit = transmit,
+        .page = page,
+        .changed = changed,
+        .signalled = signalled,
+        .window_open = window_open,
+        .failed = failed,
+    };
+    config = (struct mbcf_config){.node = node, .epoch = epoch};
+    for (unsigned i = 0; i < sizeof(config.mac); i++)
+        config.mac[i] = mac[i];
+    protocol_timer.expired = time_is_up;
+    if (mbcf == NULL)
+        mbcf = pages_alloc(pages);
+    if (mbcf == NULL)
+        panic("no memory for MBCF: %zu pages", pages);
+    mbcf_init(mbcf, &config, &surroundings);
+}
+
+void node_restart(void)
+{
+    timer_cancel(&protocol_timer);
+    window_waiters.first = NULL; /* its threads are gone */
+    net_reclaim_frames();
+    /* Jobs give epochs that differ by more than a run restarts. 0 names no epoch. */
+    if (++config.epoch == 0)
+        config.epoch = 1;
+    mbcf_init(mbcf, &config, &surroundings);
+}
+
+struct mbcf *node_mbcf(void)
+{
+    return mbcf;
+}
+
+int node_task_open(struct task *task, uint16_t wanted)
+{
+    if (wanted == 0 && __builtin_strcmp(task_name(task), PORTMAPPER) == 0)
+        wanted = PORTMAPPER_TASK;
+    return wanted == 0 ? mbcf_task_open(mbcf, task) : mbcf_task_open_as(mbcf, wanted, task);
+}
+
+void node_task_gone(struct task *task)
+{
+    mbcf_task_close(mbcf, task_id(task), now_ns());
+    arm_timer();
+}
+
+/* ---- system calls ---- */
+
+/* Declarations of a task about itself, or about one that it has created: [0] names it. */
+static long declare(unsigned call, const uint64_t arguments[6])
+{
+    struct task *task = arguments[0] > UINT16_MAX ? NULL : task_owned((uint16_t)arguments[0]);
+    uint16_t id;
+
+    if (task == NULL)
+        return -SSS_EPERM;
+    id = task_id(task);
+    switch (call) {
+    case SSS_MB_KEY:
+        if (arguments[1] >= MB_KEYS || (arguments[3] & ~(uint64_t)(MB_READ_ALLOWED | MB_WRITE_ALLOWED)) != 0)
+            return -SSS_EINVAL;
+        return mbcf_key(mbcf, id, (unsigned)arguments[1], arguments[2], (unsigned)arguments[3]);
+    case SSS_MB_TASKQUE:
+        return mbcf_taskque(mbcf, id, arguments[1], arguments[2]);
+    case SSS_MB_FIFO:
+        return mbcf_fifo(mbcf, id, arguments[1], arguments[2]);
+    default:
+        return mbcf_fifo_remove(mbcf, id, arguments[1]);
+    }
+}
+
+static long set_signal(uint64_t setup_address)
+{
+    struct mb_signal_setup setup;
+    uint64_t handlers[MB_HANDLERS];
+    int status;
+
+    if (!user_read(&setup, setup_address, sizeof(setup)))
+        return -SSS_EFAULT;
+    if (setup.count > MB_HANDLERS || (uint64_t)setup.stack_top % 16 != 0)
+        return -SSS_EINVAL;
+    if (!user_read(handlers, (uint64_t)setup.handlers, setup.count * sizeof(handlers[0])))
+        return -SSS_EFAULT;
+    status = mbcf_signal(mbcf, task_id(task_current()), handlers, (unsigned)setup.count, (uint64_t)setup.queue,
+                         setup.queue_bytes);
+    if (status < 0)
+        return status;
+    return thread_signal_setup((uint64_t)setup.trampoline, (uint64_t)setup.stack_top);
+}
+
+static long connect(const uint64_t arguments[6])
+{
+    if (arguments[0] > UINT16_MAX || arguments[1] > UINT16_MAX)
+        return -SSS_EINVAL;
+    return mbcf_connect(mbcf, task_id(task_current()), (uint16_t)arguments[0], (uint16_t)arguments[1], arguments[2]);
+}
+
+static long close_connection(uint64_t ltn)
+{
+    long status;
+
+    if (ltn > INT32_MAX)
+        return -SSS_EINVAL;
+    status = mbcf_close(mbcf, task_id(task_current()), (int)ltn, now_ns());
+    arm_timer();
+    return status;
+}
+
+static long operate(uint64_t operation_address)
+{
+    struct mb_operation operation;
+    uint64_t *progress = call_progress();
+    long status;
+
+    if (!user_read(&operation, operation_address, sizeof(operation)))
+        return -SSS_EFAULT;
+    status = mbcf_operate(mbcf, task_id(task_current()), &operation, progress, now_ns());
+    arm_timer();
+    if (operation.op == MB_OP_TASKQUE &&
+        !user_write(operation_address + offsetof(struct mb_operation, ltn), &operation.ltn, sizeof(operation.ltn)))
+        return -SSS_EFAULT;
+    if (status != -SSS_EAGAIN || (operation.flags & MB_NO_WAIT) != 0)
+        return status;
+    thread_sleep(&window_waiters);
+    return TASK_AGAIN;
+}
+
+static long tell_connection(uint64_t ltn, uint64_t info_address)
+{
+    struct mb_connection info;
+    int status;
+
+    if (ltn > INT32_MAX)
+        return -SSS_EINVAL;
+    status = mbcf_connection(mbcf, task_id(task_current()), (int)ltn, &info);
+    if (status < 0)
+        return status;
+    return user_write(info_address, &info, sizeof(info)) ? 0 : -SSS_EFAULT;
+}
+
+long node_call(unsigned call, const uint64_t arguments[6])
+{
+    switch (call) {
+    case SSS_MB_OPERATE:
+        return operate(arguments[0]);
+    case SSS_MB_KEY:
+    case SSS_MB_TASKQUE:
+    case SSS_MB_FIFO:
+    case SSS_MB_FIFO_REMOVE:
+        return declare(call, arguments);
+    case SSS_MB_SIGNAL:
+        return set_signal(arguments[0]);
+    case SSS_MB_CONNECT:
+        return connect(arguments);
+    case SSS_MB_CLOSE:
+        return close_connection(arguments[0]);
+    case SSS_MB_CONNECTION:
+        return tell_connection(arguments[0], arguments[1]);
+    default:
+        return -SSS_ENOSYS;
+    }
+}
