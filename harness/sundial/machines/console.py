@@ -7,23 +7,39 @@ import re
 from pathlib import Path
 
 TAIL_LINES = 12
+PANIC_LINES = 60
 _READ_MOST = 1 << 16
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[()][A-Z0-9]|[\x00-\x08\x0b-\x1f\x7f]")
-_PANIC = re.compile(rb"Kernel panic - not syncing[^\r\n]*")
+_PANIC = re.compile(rb"Kernel panic - not syncing[^\r\n]*|^PANIC\b[^\r\n]*", re.MULTILINE)
+"""Linux's words, and SSS-CORE's."""
 _OVERLAP = 64
 
 
 def tail(path: Path, lines: int = TAIL_LINES) -> tuple[str, ...]:
     """The last lines of a console log, without control characters and blank lines; empty where there is no log."""
+    return _cleaned(_end(path))[-lines:]
+
+
+def last_words(path: Path) -> tuple[str, ...]:
+    """The last lines of a console log; where a kernel has given up, from there on, its backtrace included."""
+    end = _end(path)
+    panic = _PANIC.search(end)
+    return tail(path) if panic is None else _cleaned(end[panic.start() :])[:PANIC_LINES]
+
+
+def _end(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
             size = file.seek(0, 2)
             file.seek(max(0, size - _READ_MOST))
-            text = file.read().decode(errors="replace")
+            return file.read()
     except OSError:
-        return ()
-    cleaned = (_CONTROL.sub("", line).rstrip() for line in text.split("\n"))
-    return tuple([line for line in cleaned if line][-lines:])
+        return b""
+
+
+def _cleaned(text: bytes) -> tuple[str, ...]:
+    lines = (_CONTROL.sub("", line).rstrip() for line in text.decode(errors="replace").split("\n"))
+    return tuple(line for line in lines if line)
 
 
 class GrowingFile:

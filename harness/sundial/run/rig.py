@@ -19,7 +19,7 @@ from typing import Any
 
 from sundial.errors import BadInput, RunFailed
 from sundial.machines import cores
-from sundial.machines.console import tail
+from sundial.machines.console import last_words, tail
 from sundial.machines.hypervisor import Happening, LifecycleEvent, Machine, MonitorError
 from sundial.machines.images import Image
 from sundial.machines.migration import MigrationFailed, load_state
@@ -147,7 +147,7 @@ class Rig:
         return MachineEnded(event.machine, f"{how}, {words}" if words else how, status if status != "ready" else None)
 
     def console_tail(self, machine: str) -> tuple[str, ...]:
-        return tail(self._node_folder(machine) / "console.log")
+        return last_words(self._node_folder(machine) / "console.log")
 
     def take_down(self, hurry: bool = False) -> None:
         """Stop the fabric (it writes what it has, unless in a hurry), end every machine, and leave nothing behind."""

@@ -12,13 +12,13 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
 from sundial.errors import RunFailed
-from sundial.machines.console import PanicWatch, tail
+from sundial.machines.console import PanicWatch, last_words
 from sundial.machines.hypervisor import Machine, MachineState
 from sundial.machines.images import Image
 from sundial.machines.migration import MigrationFailed, save_state
@@ -29,6 +29,7 @@ from sundial.plan.build import Boot, MachineFiles, Plan, boot_plugin, domain_spe
 from sundial.plan.domain import DomainSpec, FrameSockets, domain_xml
 from sundial.plan.jobs import WAITING, encode_job
 from sundial.run.session import Session
+from sundial.run.supervisor import PANIC_S
 from sundial.run.watchdog import Signs, Watchdog
 
 BOOT_S = 180.0
@@ -123,6 +124,7 @@ class SnapshotMaker:
         def frozen() -> bool:
             line = panics.look()
             if line is not None:
+                self._wait_gone(machine)
                 raise self._failed(folder, f"its kernel gave up: {line}")
             signs = Signs((panics.seen_bytes,), by_processor=True, processor_s=machine.processor_s())
             hung = watchdog.look(signs, self._clock.now())
@@ -142,7 +144,14 @@ class SnapshotMaker:
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise self._failed(folder, "the plugin's report cannot be read") from error
 
+    def _wait_gone(self, machine: Machine) -> None:
+        """A kernel that gave up still prints where, and then ends its machine."""
+        with suppress(DeadlineMissed):
+            wait_until(
+                lambda: machine.state() is MachineState.GONE, seconds=PANIC_S, what="last words", clock=self._clock
+            )
+
     def _failed(self, folder: Path, message: str) -> RunFailed:
         return RunFailed(
-            f"making its snapshot: {message}", machine=self._node.name, console_tail=tail(folder / "console")
+            f"making its snapshot: {message}", machine=self._node.name, console_tail=last_words(folder / "console")
         )

@@ -8,7 +8,9 @@
                 machine ended, report `finished`  running: it has reached the end before the fabric said so
                 machine ended, report `aborted`   running: a victim; failed after VICTIM_S unless the culprit shows
                 machine ended otherwise           failed, the machine named
-                kernel panic, guest's error line  failed, the machine named
+                kernel panic                      running: it tells where; failed, the machine named, when the
+                                                  machine has ended, or after PANIC_S
+                guest's error line                failed, the machine named
                 job done, status not 0            failed, the machine named
                 deadline                          failed
                 hung                              failed, the machine named
@@ -18,7 +20,8 @@
                 anything else                     finishing
     over        anything                          the same verdict for ever
 
-Where several things happen at once the order in which they are told decides, but for victims.
+Where several things happen at once the order in which they are told decides, but for victims; a panic is the cause of
+what follows it.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 VICTIM_S = 2.0
+PANIC_S = 2.0
 FINISH_S = 20.0
 DISK_FULL_STATUS = 5
 
@@ -140,6 +144,7 @@ class Supervisor:
         self._virtual_ns = 0
         self._finishing_since = 0.0
         self._victim: tuple[float, MachineEnded] | None = None
+        self._panic: tuple[float, MachinePanicked] | None = None
 
     def handle(self, event: Event, now: float) -> Verdict | None:
         """Take one event at wall time `now`; the verdict once there is one."""
@@ -151,6 +156,8 @@ class Supervisor:
         return self.verdict
 
     def _running(self, event: Event, now: float) -> Verdict | None:
+        if self._panic is not None:
+            return self._after_panic(*self._panic, event, now)
         match event:
             case FabricFinished(virtual_ns):
                 self.phase = Phase.FINISHING
@@ -164,8 +171,8 @@ class Supervisor:
                 self._victim = self._victim or (now, event)
             case MachineEnded(machine, how):
                 return Failed(f"the machine ended before the run did: {how}", machine)
-            case MachinePanicked(machine, line):
-                return Failed(f"its kernel gave up: {line}", machine)
+            case MachinePanicked():
+                self._panic = (now, event)
             case GuestFailed(machine, message):
                 return Failed(message, machine)
             case JobDone(machine, status) if status != 0:
@@ -187,6 +194,13 @@ class Supervisor:
             machine = self._victim[1].machine
             return Failed("the machine left because something else in the run had failed", machine)
         return None
+
+    @staticmethod
+    def _after_panic(since: float, panic: MachinePanicked, event: Event, now: float) -> Failed | None:
+        gone = isinstance(event, MachineEnded) and event.machine == panic.machine
+        if not gone and now - since < PANIC_S:
+            return None
+        return Failed(f"its kernel gave up: {panic.line}", panic.machine)
 
     def _finishing(self, event: Event, now: float) -> Verdict | None:
         if isinstance(event, FabricEnded):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from pathlib import Path
 
-from sundial.machines.console import PanicWatch, tail
+from sundial.machines.console import PANIC_LINES, PanicWatch, last_words, tail
 
 
 def test_last_lines_without_control_characters(tmp_path: Path) -> None:
@@ -36,8 +36,28 @@ def test_a_panic_is_found_even_across_two_looks(tmp_path: Path) -> None:
     assert watch.seen_bytes == log.stat().st_size
 
 
+def test_sss_core_gives_up_too(tmp_path: Path) -> None:
+    log = tmp_path / "console.log"
+    log.write_bytes(
+        b"n1: up\r\nPANIC: page fault at 0x8 in task echo-server (3)\r\nrip ffffffff80101234 task_page+0x14\r\n"
+    )
+    assert PanicWatch(log).look() == "PANIC: page fault at 0x8 in task echo-server (3)"
+
+
+def test_the_last_words_of_a_kernel_begin_where_it_gave_up(tmp_path: Path) -> None:
+    log = tmp_path / "console.log"
+    trace = [f"  #{number} ffffffff8010{number:04x} function+0x10" for number in range(30)]
+    log.write_text("\n".join(["up", "working", "PANIC: no memory", *trace, ""]))
+    assert last_words(log) == ("PANIC: no memory", *(line for line in trace))
+    assert len(tail(log)) < len(trace)
+    log.write_text("\n".join(["PANIC: loop", *["again"] * 1000]))
+    assert len(last_words(log)) == PANIC_LINES
+    log.write_text("all is well\n")
+    assert last_words(log) == ("all is well",)
+
+
 def test_an_ordinary_log_is_no_panic(tmp_path: Path) -> None:
     log = tmp_path / "console.log"
-    log.write_text("do not panic\nkernel panic is what we do not have\n")
+    log.write_text("do not panic\nno PANIC\nkernel panic is what we do not have\n")
     watch = PanicWatch(log)
     assert watch.look() is None

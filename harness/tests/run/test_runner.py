@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -96,6 +97,18 @@ def panic(stage: Stage) -> None:
     stage.hypervisor.machines["server"].end("shut down")
 
 
+BACKTRACE = ("PANIC: page fault at 0x8 in task 3 (init)", *(f"  ffffffff8010{n:04x} frame+{n:#x}" for n in range(20)))
+
+
+def sss_panic(stage: Stage) -> None:
+    """The trace comes after the line that is noticed; then the machine powers itself off."""
+    console = stage.partial() / "nodes" / "client" / "console.log"
+    console.write_text(f"client: up\n{BACKTRACE[0]}\n")
+    time.sleep(2 * runner.TICK_S)
+    console.write_text("\n".join(["client: up", *BACKTRACE, ""]))
+    stage.hypervisor.machines["client"].end("shut down")
+
+
 def crash_app(stage: Stage) -> None:
     line = '{"type":"error","app":"echo-server","message":"killed by signal 11"}\n'
     (stage.partial() / "nodes" / "server" / "samples.jsonl").write_text(line)
@@ -106,7 +119,13 @@ def crash_app(stage: Stage) -> None:
     ("act", "machine", "message", "tail"),
     [
         (kill_client, "client", "client: the machine ended before the run did: failed", ("runner up", "last words")),
-        (panic, "server", "server: its kernel gave up: Kernel panic - not syncing: sysrq", ("boot",)),
+        (
+            panic,
+            "server",
+            "server: its kernel gave up: Kernel panic - not syncing: sysrq",
+            ("Kernel panic - not syncing: sysrq triggered crash",),
+        ),
+        (sss_panic, "client", "client: its kernel gave up: PANIC: page fault at 0x8 in task 3", BACKTRACE),
         (crash_app, "server", "server: echo-server failed: killed by signal 11", ()),
         (lambda stage: stage.fabric.end(-9), "fabric", "fabric: was killed by SIGKILL", ()),
         (lambda stage: stage.fabric.end(5), "fabric", "fabric: the disk is full", ()),

@@ -5,6 +5,7 @@ import pytest
 
 from sundial.run.supervisor import (
     FINISH_S,
+    PANIC_S,
     VICTIM_S,
     DeadlinePassed,
     Event,
@@ -48,7 +49,6 @@ def after(*events: Event, seconds: float = 0.0) -> Verdict | None:
             MachineEnded("client", "exit status 70", "invariant broken"),
             Failed("the machine ended before the run did: exit status 70", "client"),
         ),
-        (MachinePanicked("server", "Kernel panic"), Failed("its kernel gave up: Kernel panic", "server")),
         (GuestFailed("server", "echo-server failed: signal 11"), Failed("echo-server failed: signal 11", "server")),
         (JobDone("client", 1), Failed("its job failed with status 1", "client")),
         (
@@ -68,6 +68,21 @@ def after(*events: Event, seconds: float = 0.0) -> Verdict | None:
 )
 def test_what_ends_a_run_at_once(event: Event, verdict: Failed) -> None:
     assert after(event) == verdict
+
+
+PANIC = MachinePanicked("server", "PANIC: page fault")
+GAVE_UP = Failed("its kernel gave up: PANIC: page fault", "server")
+
+
+def test_a_panic_is_told_when_the_machine_has_said_where() -> None:
+    assert after(PANIC) is None
+    assert after(PANIC, MachineEnded("server", "shut down")) == GAVE_UP
+    assert after(PANIC, seconds=PANIC_S) == GAVE_UP
+
+
+def test_a_panic_is_the_cause_of_what_follows_it() -> None:
+    assert after(PANIC, MachineEnded("client", "killed"), FabricEnded(4, "ring broken")) is None
+    assert after(PANIC, Hung(20.0, ("client",)), MachineEnded("server", "shut down")) == GAVE_UP
 
 
 @pytest.mark.parametrize("event", [Tick(), JobDone("client", 0), MachineEnded("client", "exit status 0", "finished")])
