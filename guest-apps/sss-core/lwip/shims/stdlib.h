@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* For lwIP's netif_find, which nobody here calls. */
+static inline int atoi(const char *text)
+{
+    int value = 0;
+
+    while (*text >= '0' && *text <= '9')
+        value = value * 10 + (*text++ - '0');
+    return value;
+}
