@@ -5,8 +5,8 @@
  */
 #include "console.h"
 
+#include "cpu.h"
 #include "kernel.h"
-#include "port.h"
 
 /* Registers of a 16550 (PC16550D data sheet, table II) from COM1's base. */
 enum {
@@ -42,20 +42,20 @@ static void (*line_taken)(const char *line);
 
 void console_init(void)
 {
-    port_write8(INTERRUPT_ENABLE, 0);
-    port_write8(LINE_CONTROL, DIVISOR_ACCESS | EIGHT_BITS);
-    port_write8(DATA, 1); /* 115200 baud */
-    port_write8(INTERRUPT_ENABLE, 0);
-    port_write8(LINE_CONTROL, EIGHT_BITS);
-    port_write8(FIFO_CONTROL, FIFO_ON_AND_EMPTY);
-    port_write8(MODEM_CONTROL, DTR_RTS_OUT2);
+    outb(INTERRUPT_ENABLE, 0);
+    outb(LINE_CONTROL, DIVISOR_ACCESS | EIGHT_BITS);
+    outb(DATA, 1); /* 115200 baud */
+    outb(INTERRUPT_ENABLE, 0);
+    outb(LINE_CONTROL, EIGHT_BITS);
+    outb(FIFO_CONTROL, FIFO_ON_AND_EMPTY);
+    outb(MODEM_CONTROL, DTR_RTS_OUT2);
 }
 
 static void put(char byte)
 {
-    while ((port_read8(LINE_STATUS) & TRANSMITTER_EMPTY) == 0)
+    while ((inb(LINE_STATUS) & TRANSMITTER_EMPTY) == 0)
         ;
-    port_write8(DATA, (uint8_t)byte);
+    outb(DATA, (uint8_t)byte);
 }
 
 void console_write(const char *text, size_t length)
@@ -87,8 +87,8 @@ int console_read(void)
 /* What does not fit is dropped, as on any serial line. */
 static void receive(void)
 {
-    while ((port_read8(LINE_STATUS) & DATA_READY) != 0) {
-        char byte = (char)port_read8(DATA);
+    while ((inb(LINE_STATUS) & DATA_READY) != 0) {
+        char byte = (char)inb(DATA);
 
         if (input.head - input.tail < INPUT_BYTES)
             input.bytes[input.head++ % INPUT_BYTES] = byte;
@@ -152,6 +152,6 @@ void console_listen(void (*taken)(const char *line))
 {
     line_taken = taken;
     interrupt_route(COM1_GSI, interrupt_allocate(interrupted));
-    port_write8(INTERRUPT_ENABLE, RECEIVED_INTERRUPT);
+    outb(INTERRUPT_ENABLE, RECEIVED_INTERRUPT);
     interrupted(); /* what came before would not raise the line again */
 }

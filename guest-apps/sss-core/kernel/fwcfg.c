@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fwcfg.h"
 
+#include "barrier.h"
+#include "cpu.h"
 #include "kernel.h"
-#include "port.h"
 
 enum {
     SELECTOR = 0x510,
@@ -40,16 +41,16 @@ static bool transfer(uint32_t control, void *to, size_t length)
     shared->length = __builtin_bswap32((uint32_t)length);
     shared->address = to == NULL ? 0 : __builtin_bswap64(physical(to));
     compiler_barrier();
-    port_write32(DMA_HIGH, __builtin_bswap32((uint32_t)(at >> 32)));
-    port_write32(DMA_LOW, __builtin_bswap32((uint32_t)at)); /* starts it; done when the access returns */
+    outl(DMA_HIGH, __builtin_bswap32((uint32_t)(at >> 32)));
+    outl(DMA_LOW, __builtin_bswap32((uint32_t)at)); /* starts it; done when the access returns */
     compiler_barrier();
     return (shared->control & __builtin_bswap32(DMA_ERROR)) == 0;
 }
 
 static bool has_dma(void)
 {
-    port_write16(SELECTOR, KEY_FEATURES);
-    return (port_read8(SELECTOR + 1) & FEATURE_DMA) != 0;
+    outw(SELECTOR, KEY_FEATURES);
+    return (inb(SELECTOR + 1) & FEATURE_DMA) != 0;
 }
 
 static bool same_name(const char *one, const char *other)

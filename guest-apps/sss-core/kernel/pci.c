@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pci.h"
 
+#include "cpu.h"
 #include "kernel.h"
-#include "port.h"
 
 enum {
     CONFIG_ADDRESS = 0xcf8, /* PCI 3.0, 3.2.2.3.2 */
@@ -43,20 +43,20 @@ static unsigned function_count;
 
 static void select(const struct pci_function *function, unsigned offset)
 {
-    port_write32(CONFIG_ADDRESS, 0x80000000u | (uint32_t)function->bus << 16 | (uint32_t)function->device << 11 |
+    outl(CONFIG_ADDRESS, 0x80000000u | (uint32_t)function->bus << 16 | (uint32_t)function->device << 11 |
                                      (uint32_t)function->function << 8 | (offset & 0xfc));
 }
 
 uint32_t pci_read32(const struct pci_function *function, unsigned offset)
 {
     select(function, offset);
-    return port_read32(CONFIG_DATA);
+    return inl(CONFIG_DATA);
 }
 
 void pci_write32(const struct pci_function *function, unsigned offset, uint32_t value)
 {
     select(function, offset);
-    port_write32(CONFIG_DATA, value);
+    outl(CONFIG_DATA, value);
 }
 
 static void scan_bus(uint8_t bus, unsigned depth);

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "pci.h"
-#include "port.h"
+#include "barrier.h"
 
 enum { VIRTIO_VENDOR = 0x1af4, VIRTIO_NET = 0x1041, VIRTIO_CONSOLE = 0x1043 };
 #define VIRTIO_F_VERSION_1 (1ull << 32)
