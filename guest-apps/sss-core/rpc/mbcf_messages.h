@@ -31,7 +31,7 @@ struct mbm_head {
 struct mbm_source {
     uint64_t address; /* in the client, which permits READ */
     uint32_t length;
-    uint32_t reserved;
+    uint32_t xid; /* of the call there: a late READ may find another one */
 };
 
 struct mbm_bind {
@@ -96,6 +96,9 @@ static inline void mbm_put(void *message, unsigned index, uint32_t value)
 enum mbm_key { MBM_KEY_WRITE = 0, MBM_KEY_READ = 1, MBM_KEY_SERVER = 2 };
 uint64_t mbm_key(enum mbm_key slot); /* 0: it cannot be set */
 uint64_t mbm_key_new(uint64_t salt); /* a key that nothing else has */
+
+/* Grows when an operation of this task has failed without an ack, or one of its connections has broken. */
+const volatile uint32_t *mbm_errors(void);
 
 /* Memory for a FIFO with a ring of `ring` bytes, on pages of its own, declared; NULL. */
 struct mb_fifo *mbm_fifo_open(uint32_t ring);

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <rpc/async.h>
 #include <rpc/rpc.h>
 
 #include "sss/mbcf.h"
@@ -49,93 +50,65 @@ enum {
 struct clntmb_options {
     enum mbcf_type type;
     enum rpc_semantics semantics;
-    unsigned depth;          /* asynchronous calls under way, 1..MBCF_DEPTH_MOST */
-    bool ack;                /* ask for the user-visible ACK of each request, and wait for it before the reply */
-    size_t message_most;     /* bytes of the longest request and reply; 0: MBCF_MESSAGE_DEFAULT */
-    uint64_t retry_ns;       /* until a call is sent again, doubling (not RPC_EXACTLY_ONCE) */
-    uint64_t connect_ns;     /* until making a connection has failed */
+    unsigned depth;      /* calls under way (rpc_async), 1..MBCF_DEPTH_MOST; 0: 1 */
+    bool ack;            /* ask for the user-visible ACK of each request: no call is decided without it */
+    size_t message_most; /* bytes of the longest request and reply; 0: MBCF_MESSAGE_DEFAULT */
+    uint64_t retry_ns;   /* until a call is sent again, doubling (not RPC_EXACTLY_ONCE); 0: MBCF_RETRY_NS */
+    uint64_t connect_ns; /* until making a connection has failed; 0: MBCF_CONNECT_NS */
 };
+#define MBCF_RETRY_NS 1000000000ull
+#define MBCF_CONNECT_NS 5000000000ull
 
 /*
- * A client of program and version at `node`, found by the binder there. NULL with rpc_createerr set, and the reason
- * as text in clntmb_create_error().
+ * A client of program and version at `node`, found by the binder there. NULL with rpc_createerr set, and the reason in
+ * words in clntmb_create_error(). Calls that do not wait: rpc/async.h. A one-way call (rpc_one_way, or clnt_call with a NULL
+ * `decode` and no time) has succeeded when it is on its way, or with `ack` when the server's node has taken it.
  */
-CLIENT *clntmb_create(uint16_t node, uint32_t program, uint32_t version, const struct clntmb_options *options);
+CLIENT *clntmb_create(uint16_t node, rpcprog_t program, rpcvers_t version, const struct clntmb_options *options);
 const char *clntmb_create_error(void);
 
-/*
- * Asynchronous calls with results. `result` is filled in when the reply comes, in any order; arguments are encoded at once.
- * A handle is given back by clntmb_wait, or by clntmb_poll once it is true.
- */
-struct rpc_async;
-struct rpc_async *clntmb_async(CLIENT *client, rpcproc_t procedure, xdrproc_t encode, void *argument, xdrproc_t decode,
-                               void *result); /* NULL: depth reached, or it cannot be sent; see clnt_geterr */
-bool clntmb_poll(CLIENT *client, struct rpc_async *call);
-enum clnt_stat clntmb_wait(CLIENT *client, struct rpc_async *call, struct timeval total);
-uint32_t clntmb_xid(const struct rpc_async *call);
-
-/* Of the latest call that failed, and why in words. */
+/* Of the latest call that failed: what is known, and why in words. */
 enum rpc_execution clntmb_execution(const CLIENT *client);
 const char *clntmb_reason(const CLIENT *client);
-
-/* Of the latest synchronous call: requests sent beyond the first. */
-unsigned clntmb_retransmits(const CLIENT *client);
 /* The task that requests go to: the server's, or its dummy. */
 void clntmb_server(const CLIENT *client, uint16_t *node, uint16_t *task);
 
-/* One-way calls are clnt_call with a NULL `decode` and a zero timeout, as Sun's batching on TCP; RPC_SUCCESS: it is on its way,
- * or with `ack`: the server's node has taken it. */
-
 /* ---- server ---- */
-
-struct svcmb;
-typedef void (*svcmb_dispatch)(struct svc_req *request, SVCXPRT *transport);
 
 struct svcmb_options {
     unsigned types;          /* bits 1 << enum mbcf_type */
     enum rpc_semantics semantics;
-    unsigned cache;          /* replies kept, RPC_AT_MOST_ONCE */
-    unsigned clients;        /* of the types 3 and 3a, at most MBCF_CLIENTS_MOST */
-    unsigned dummies;        /* most dummy tasks of each of the types 3a and 3b; they are kept for the next client */
+    unsigned cache;          /* replies kept, RPC_AT_MOST_ONCE; 0: MBCF_CACHE_DEFAULT */
+    unsigned clients;        /* of the types 3, 3a and 3b each, at most MBCF_CLIENTS_MOST; 0: that */
     size_t message_most;     /* 0: MBCF_MESSAGE_DEFAULT */
     const char *dummy_task;  /* type 3b: the program of a dummy, which calls svcmb_dummy */
-    const char *dummy_options; /* further members of its options, with a leading comma, or "" */
+    const char *dummy_options; /* further members of its options: "" or text that begins with a comma */
 };
+enum { MBCF_CACHE_DEFAULT = 256 };
 
-/* NULL: out of memory, or the TASKQUE cannot be declared; the reason as text in *error. */
-struct svcmb *svcmb_create(const struct svcmb_options *options, const char **error);
-/* Serves program and version, and tells the node's binder. False: the binder refuses or does not answer. */
-bool svcmb_register(struct svcmb *server, uint32_t program, uint32_t version, svcmb_dispatch dispatch);
-
-/* Words to wait for, as many as fit; what to do when one has changed; both together, for ever. */
-unsigned svcmb_words(struct svcmb *server, struct sss_wait *words, unsigned size);
-void svcmb_serve(struct svcmb *server);
-
-/* Who calls, for a dispatch function. */
-struct svcmb_caller {
-    uint16_t node;
-    uint16_t task;
-    uint32_t xid;
-};
-void svcmb_caller(const SVCXPRT *transport, struct svcmb_caller *caller);
-bool svcmb_is(const SVCXPRT *transport); /* whether a transport is one of these */
+/*
+ * The one MBCF transport of this task, of all the types asked for; svc_run serves it. NULL with the reason in *error.
+ * The dummy tasks of the types 3a and 3b are kept for the next client when theirs has gone.
+ */
+SVCXPRT *svcmb_create(const struct svcmb_options *options, const char **error);
+/* Serves a program, and tells the node's binder. FALSE: the binder refuses or does not answer. */
+bool_t svcmb_register(SVCXPRT *transport, rpcprog_t program, rpcvers_t version, svc_dispatch dispatch);
 
 struct svcmb_counters {
-    uint64_t requests, replies, replayed; /* replayed: answered from the cache */
-    uint64_t refused_binds, malformed, connections, connections_ended;
+    uint64_t requests, replies;
+    uint64_t replayed; /* answered from the reply cache */
+    uint64_t malformed, refused;
+    uint64_t clients, clients_gone;
 };
-const struct svcmb_counters *svcmb_counters(const struct svcmb *server);
+const struct svcmb_counters *svcmb_counters(const SVCXPRT *transport);
 
-/* ---- a dummy task of type 3b: `options` are those that the dispatcher gave it ---- */
+/* ---- a dummy task of type 3b ---- */
 
-/*
- * Room for the dummy's own words in the memory shared with its dispatcher, zero at first. A dispatcher finds those of
- * its dummies by svcmb_dummy_words.
- */
 enum { SVCMB_DUMMY_WORDS = 32 };
 /*
- * Serves the clients that the dispatcher assigns, until it is told to end; `begin` is called once with the shared words.
- * Returns the exit status.
+ * Serves the clients that the dispatcher assigns with the programs that are registered with `begin`, until it is told to
+ * end; `csm` is of its options. `begin` is called once, with the transport to register with and words that the
+ * dispatcher sees, too (zero at first). -> exit status.
  */
-int svcmb_dummy(int csm, uint32_t program, uint32_t version, svcmb_dispatch dispatch, void (*begin)(volatile uint64_t *words));
-volatile uint64_t *svcmb_dummy_words(struct svcmb *server, unsigned index); /* NULL: there is none of that index */
+int svcmb_dummy(int csm, void (*begin)(SVCXPRT *transport, volatile uint64_t *words));
+volatile uint64_t *svcmb_dummy_words(const SVCXPRT *transport, unsigned index); /* NULL: no dummy of that index */
