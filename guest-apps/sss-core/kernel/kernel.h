@@ -157,6 +157,12 @@ void sockets_neighbour(unsigned adapter, uint32_t address, const uint8_t mac[6])
 void sockets_received(unsigned adapter, const uint8_t *frame, size_t length);
 void sockets_task_gone(struct task *task);
 void sockets_restart(void);
+struct socket_row {
+    uint16_t number, task;
+    int protocol; /* SSS_UDP or SSS_TCP */
+    struct sss_socket_state state;
+};
+bool socket_at(unsigned index, struct socket_row *row); /* for the monitor; false behind the last one */
 long sockets_call(unsigned call, const uint64_t arguments[6]);
 
 /* ---- node.c over mbcf/: system calls SSS_MB_... and the frames of MBCF ---- */
@@ -170,10 +176,12 @@ void node_restart(void); /* forgets channels, connections and tasks; a new epoch
 
 /* ---- main.c ---- */
 void system_done(int status);       /* SSS_DONE: the control frame, after all records are out */
+void system_task_gone(const struct task *task); /* node.c: one has ended */
 void system_restart(uint64_t next); /* SSS_RESTART: everything but the adapters begins anew; init goes on with step `next` */
 
 /* ---- monitor.c: the console's commands, also of the port sundial.exec ---- */
-void monitor_line(const char *line, void (*print)(void *context, const char *text), void *context);
+/* -> 0, or 1 where the line was no command. */
+int monitor_line(const char *line, void (*print)(void *context, const char *text), void *context);
 
 /* ---- cpu.h, ports ---- */
 enum { TASK_AGAIN = -4096 };

@@ -144,6 +144,7 @@ void node_task_gone(struct task *task)
 {
     mbcf_task_close(mbcf, task_id(task), now_ns());
     arm_timer();
+    system_task_gone(task);
 }
 
 /* ---- system calls ---- */
