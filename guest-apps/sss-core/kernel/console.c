@@ -29,12 +29,19 @@ enum {
     COM1_GSI = 4,
     INPUT_BYTES = 256, /* a power of two */
     LINE_BYTES = 256,
+    LOG_BYTES = 8192, /* a power of two */
 };
 
 static struct {
     char bytes[INPUT_BYTES];
     unsigned head, tail; /* ever put in, ever taken out */
 } input;
+
+/* The end of what was written, for who was not there to read it. */
+static struct {
+    char bytes[LOG_BYTES];
+    size_t head; /* ever put in */
+} written;
 
 static char line[LINE_BYTES];
 static size_t line_length;
@@ -61,6 +68,7 @@ static void put(char byte)
 void console_write(const char *text, size_t length)
 {
     for (size_t i = 0; i < length; i++) {
+        written.bytes[written.head++ % LOG_BYTES] = text[i];
         if (text[i] == '\n')
             put('\r');
         put(text[i]);
@@ -77,6 +85,18 @@ void kprintf(const char *format, ...)
     length = kvsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);
     console_write(text, (size_t)length < sizeof(text) ? (size_t)length : sizeof(text) - 1);
+}
+
+void console_replay(void (*print)(void *context, const char *text), void *context)
+{
+    size_t end = written.head; /* what is printed now may go to the console, too */
+    size_t at = end > LOG_BYTES ? end - LOG_BYTES : 0;
+    char piece[2] = "";
+
+    for (; at < end; at++) {
+        piece[0] = written.bytes[at % LOG_BYTES];
+        print(context, piece);
+    }
 }
 
 int console_read(void)
