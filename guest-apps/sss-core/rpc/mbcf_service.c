@@ -114,6 +114,10 @@ static bool_t answer(SVCXPRT *transport, struct rpc_msg *reply)
     reply->rm_xid = service->origin.caller.xid;
     reply->rm_direction = REPLY;
     length = encode_reply(service, reply);
+    if (length == 0 && is_plain_reply(reply)) {
+        reply->acpted_rply.ar_stat = SYSTEM_ERR; /* longer than the client takes, or not of its type */
+        length = encode_reply(service, reply);
+    }
     if (length == 0)
         return FALSE;
     if (service->cache != NULL)

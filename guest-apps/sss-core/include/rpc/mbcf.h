@@ -41,7 +41,7 @@ enum {
     MBCF_MESSAGE_DEFAULT = 65536 + 512, /* 64 KB of payload with header, credentials and lengths */
     MBCF_MESSAGE_MOST = MB_SEGMENT - 64,
     MBCF_DEPTH_MOST = 64,
-    MBCF_CLIENTS_MOST = 20, /* of the types 3 and 3a, of one server task */
+    MBCF_CLIENTS_MOST = 16, /* of the types 3, 3a and 3b together, of one server task */
     MBCF_CACHE_MOST = 4096,
 };
 
@@ -79,7 +79,7 @@ struct svcmb_options {
     unsigned types;          /* bits 1 << enum mbcf_type */
     enum rpc_semantics semantics;
     unsigned cache;          /* replies kept, RPC_AT_MOST_ONCE; 0: MBCF_CACHE_DEFAULT */
-    unsigned clients;        /* of the types 3, 3a and 3b each, at most MBCF_CLIENTS_MOST; 0: that */
+    unsigned clients;        /* of the types 3, 3a and 3b together, at most MBCF_CLIENTS_MOST; 0: that. Caps the dummies, too */
     size_t message_most;     /* 0: MBCF_MESSAGE_DEFAULT */
     const char *dummy_task;  /* type 3b: the program of a dummy, which calls svcmb_dummy */
     const char *dummy_options; /* further members of its options: "" or text that begins with a comma */

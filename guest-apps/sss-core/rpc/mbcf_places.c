@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mbcf_server.h"
+#include "sss/system.h"
+
+enum {
+    PAGE_BYTES = 4096,
+    RING_RECORDS = 2, /* of the longest, that always fit: shorter ones are many more */
+    OPTIONS_BYTES = SSS_OPTIONS,
+};
+#define ORDER_NS 1000000000ull /* what a dummy has for an order */
+/* Where the FIFO lies in a dummy's address space: away from everything that a program could have. */
+#define DUMMY_FIFO 0x100000000ull
+
+static size_t pages(size_t bytes)
+{
+    return (bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+}
+
+static uint32_t ring_bytes(const struct mbm_server *server)
+{
+    return mbm_ring_bytes((uint32_t)server->options.message_most, RING_RECORDS);
+}
+
+/* ---- requests in a FIFO: types 3 and 3a ---- */
+
+static void serve_fifo(void *context)
+{
+    struct mbm_place *place = context;
+    struct mb_record *record;
+
+    while ((record = mb_fifo_peek(place->fifo)) != NULL) {
+        /* Whoever else has learnt the key, or had this place before, is not answered in the client's name. */
+        if (place->used && record->node == place->origin.caller.node && record->task == place->origin.caller.task)
+            mbm_service_call(&place->server->service, &place->origin, mb_record_data(record), record->length);
+        else
+            place->server->service.counters.malformed++;
+        mb_fifo_pop(place->fifo);
+    }
+}
+
+static bool make_3(struct mbm_place *place)
+{
+    place->fifo = mbm_fifo_open(ring_bytes(place->server));
+    return place->fifo != NULL && svc_add_word(&place->fifo->events, serve_fifo, place);
+}
+
+/* The dummy is an address space that holds nothing but the FIFO: a client can harm nobody but itself. */
+static bool make_3a(struct mbm_place *place)
+{
+    uint32_t ring = ring_bytes(place->server);
+    size_t bytes = pages(MB_FIFO_HEADER + (size_t)ring);
+    int csm;
+
+    place->fifo = sss_map(NULL, bytes, SSS_READ | SSS_WRITE);
+    if (place->fifo == NULL)
+        return false;
+    csm = sss_csm_share(place->fifo, bytes);
+    place->dummy = sss_task("rpc-area", "{}", SSS_EMPTY);
+    if (csm >= 0 && place->dummy > 0 && sss_csm_map(place->dummy, csm, DUMMY_FIFO, SSS_READ | SSS_WRITE) >= 0 &&
+        mb_fifo_of((uint16_t)place->dummy, DUMMY_FIFO, MB_FIFO_HEADER + ring) == 0 &&
+        svc_add_word(&place->fifo->events, serve_fifo, place))
+        return true;
+    if (place->dummy > 0)
+        sss_kill(place->dummy);
+    sss_unmap(place->fifo, bytes);
+    return false;
+}
+
+/* ---- a dummy with a thread: type 3b ---- */
+
+/* Gives an order and waits for it. False: the dummy has ended, or does not obey. */
+static bool order(struct mbm_share *share, enum mbm_order what)
+{
+    uint32_t number = share->order + 1;
+    uint64_t deadline = sss_now_ns() + ORDER_NS;
+
+    share->what = what;
+    share->order = number;
+    for (;;) {
+        uint32_t done = share->done;
+        uint64_t now = sss_now_ns();
+
+        if (done == number)
+            return share->status == 0;
+        if (now >= deadline)
+            return false;
+        sss_wait_word(&share->done, done, deadline - now);
+    }
+}
+
+static bool make_3b(struct mbm_place *place)
+{
+    const struct svcmb_options *options = &place->server->options;
+    char *text = malloc(OPTIONS_BYTES);
+    uint16_t node, task;
+    int csm;
+
+    place->share = sss_map(NULL, MBM_SHARE_BYTES, SSS_READ | SSS_WRITE);
+    if (text == NULL || place->share == NULL || options->dummy_task == NULL) {
+        free(text);
+        return false;
+    }
+    mb_self(&node, &task);
+    place->share->dispatcher = task;
+    place->share->message_most = (uint32_t)options->message_most;
+    place->share->semantics = options->semantics;
+    place->share->cache = options->cache;
+    csm = sss_csm_share(place->share, MBM_SHARE_BYTES);
+    snprintf(text, OPTIONS_BYTES, "{\"csm\":%d%s}", csm, options->dummy_options != NULL ? options->dummy_options : "");
+    place->dummy = csm < 0 ? csm : sss_task(options->dummy_task, text, 0);
+    free(text);
+    if (place->dummy > 0 && order(place->share, MBM_RELEASE)) /* it has come up */
+        return true;
+    if (place->dummy > 0)
+        sss_kill(place->dummy);
+    sss_unmap(place->share, MBM_SHARE_BYTES);
+    return false;
+}
+
+/* ---- places ---- */
+
+static bool make(struct mbm_place *place)
+{
+    switch (place->type) {
+    case MBCF_3:
+        return make_3(place);
+    case MBCF_3A:
+        return make_3a(place);
+    default:
+        return make_3b(place);
+    }
+}
+
+static bool dummy_lives(const struct mbm_place *place)
+{
+    struct sss_task_status status;
+
+    return place->type == MBCF_3 ||
+           (sss_task_status(place->dummy, &status) == 0 && status.state != SSS_GONE);
+}
+
+/* Its dummy has ended by itself. */
+static void forget(struct mbm_place *place)
+{
+    if (place->fifo != NULL) {
+        svc_remove_word(&place->fifo->events);
+        sss_unmap(place->fifo, pages(MB_FIFO_HEADER + (size_t)ring_bytes(place->server)));
+    }
+    if (place->share != NULL)
+        sss_unmap(place->share, MBM_SHARE_BYTES);
+    *place = (struct mbm_place){.server = place->server};
+}
+
+static void free_place(struct mbm_place *place)
+{
+    mb_close(place->origin.ltn);
+    place->used = false;
+    place->server->service.counters.clients_gone++;
+    if (place->type == MBCF_3A)
+        mb_key_of((uint16_t)place->dummy, 0, 0, 0);
+    if (place->type == MBCF_3B && !order(place->share, MBM_RELEASE))
+        sss_kill(place->dummy);
+}
+
+void mbm_places_look_after(struct mbm_server *server)
+{
+    for (unsigned i = 0; i < server->options.clients; i++) {
+        struct mbm_place *place = &server->places[i];
+        struct mb_connection connection;
+
+        if (!place->exists)
+            continue;
+        if (place->used && (mb_connection(place->origin.ltn, &connection) != 0 ||
+                            connection.state == MB_CONNECTION_BROKEN || !dummy_lives(place)))
+            free_place(place);
+        if (!place->used && !dummy_lives(place))
+            forget(place);
+    }
+}
+
+/* One of the type that nobody uses, else a new one. */
+static struct mbm_place *find_place(struct mbm_server *server, enum mbcf_type type)
+{
+    struct mbm_place *empty = NULL;
+
+    mbm_places_look_after(server);
+    for (unsigned i = 0; i < server->options.clients; i++) {
+        struct mbm_place *place = &server->places[i];
+
+        if (place->exists && !place->used && place->type == type)
+            return place;
+        if (!place->exists && empty == NULL)
+            empty = place;
+    }
+    if (empty == NULL)
+        return NULL;
+    *empty = (struct mbm_place){.server = server, .type = type};
+    empty->exists = make(empty);
+    return empty->exists ? empty : NULL;
+}
+
+static bool assign_fifo(struct mbm_place *place, struct mbm_bound *bound)
+{
+    uint16_t node, task;
+
+    bound->ring = place->fifo->size;
+    if (place->type == MBCF_3) {
+        mb_self(&node, &task);
+        bound->task = task;
+        bound->key = mbm_key(MBM_KEY_SERVER);
+        bound->fifo = (uintptr_t)place->fifo;
+        return bound->key != 0;
+    }
+    bound->task = (uint16_t)place->dummy;
+    bound->key = mbm_key_new(place->origin.caller.key);
+    bound->fifo = DUMMY_FIFO;
+    return mb_key_of(bound->task, 0, bound->key, MB_WRITE_ALLOWED) == 0;
+}
+
+static bool assign_dummy(struct mbm_place *place, const struct mbm_bind *bind, struct mbm_bound *bound)
+{
+    struct mbm_share *share = place->share;
+
+    share->client_node = place->origin.caller.node;
+    share->client_task = place->origin.caller.task;
+    share->client_key = place->origin.caller.key;
+    share->client_replies = place->origin.replies;
+    share->reply_most = place->origin.reply_most;
+    share->request_most = bind->request_most;
+    share->depth = bind->depth;
+    share->key = mbm_key_new(place->origin.caller.key);
+    if (!order(share, MBM_ASSIGN))
+        return false;
+    *bound = share->bound;
+    return true;
+}
+
+static bool assign(struct mbm_place *place, const struct mbm_bind *bind, struct mbm_bound *bound)
+{
+    if (place->type == MBCF_3B)
+        return assign_dummy(place, bind, bound);
+    serve_fifo(place); /* what the client before has left */
+    return assign_fifo(place, bound);
+}
+
+static enum mbm_refusal refusal(const struct mbm_server *server, const struct mbm_bind *bind)
+{
+    bool served = false;
+
+    for (unsigned i = 0; i < server->program_count; i++)
+        served |= server->programs[i].program == bind->program && server->programs[i].version == bind->version;
+    if (!served)
+        return MBM_NO_PROGRAM;
+    if (bind->type < MBCF_3 || bind->type > MBCF_3B || !mbm_serves(server, bind->type))
+        return MBM_NO_TYPE;
+    if (bind->request_most > server->options.message_most || bind->depth == 0 || bind->depth > MBCF_DEPTH_MOST)
+        return MBM_TOO_LARGE;
+    return MBM_ACCEPTED;
+}
+
+void mbm_places_bind(struct mbm_server *server, const struct mbm_origin *origin, const struct mbm_bind *bind)
+{
+    struct mbm_bound bound = {.magic = MBM_BOUND};
+    enum mbm_refusal why = refusal(server, bind);
+    struct mbm_place *place = NULL;
+
+    if (why == MBM_ACCEPTED) {
+        place = find_place(server, bind->type);
+        why = MBM_NO_PLACE;
+    }
+    if (place != NULL) {
+        place->origin = *origin;
+        if (assign(place, bind, &bound)) {
+            place->used = true;
+            why = MBM_ACCEPTED;
+        }
+    }
+    bound.magic = MBM_BOUND;
+    bound.refusal = why;
+    if (why == MBM_ACCEPTED)
+        server->service.counters.clients++;
+    else
+        server->service.counters.refused++;
+    mb_fifo_write(origin->ltn, origin->replies, &bound, sizeof(bound), NULL);
+    if (why != MBM_ACCEPTED)
+        mb_close(origin->ltn);
+}
+
+volatile uint64_t *svcmb_dummy_words(const SVCXPRT *transport, unsigned index)
+{
+    const struct mbm_server *server = transport->xp_p1;
+
+    for (unsigned i = 0; i < server->options.clients; i++)
+        if (server->places[i].exists && server->places[i].share != NULL && index-- == 0)
+            return server->places[i].share->words;
+    return NULL;
+}
