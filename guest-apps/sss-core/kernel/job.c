@@ -367,10 +367,21 @@ static bool is_builtin(const char *app)
     return false;
 }
 
+static void check_builtin(struct decoder *decoder, const char *app, const struct json_value *options)
+{
+    struct json_value value = {0};
+    uint64_t ns;
+
+    if (__builtin_strcmp(app, "sleep") == 0 && (!field(options, "ns", &value) || !json_uint(&value, &ns)))
+        fail(decoder, "sleep: ns: must be an integer");
+    if (__builtin_strcmp(app, "kill") == 0 && (!field(options, "task", &value) || json_kind(&value) != JSON_STRING))
+        fail(decoder, "kill: task: must be the name of a service");
+}
+
 static void decode_task(struct decoder *decoder, const char *where, const struct json_value *object, bool step)
 {
     static const char *const known[] = {"app", "options", NULL};
-    struct json_value options;
+    struct json_value options = {0};
     char app[SSS_NAME];
 
     refuse_unknown(decoder, where, object, known);
@@ -380,6 +391,8 @@ static void decode_task(struct decoder *decoder, const char *where, const struct
     }
     if (!(step && is_builtin(app)) && !decoder->task_exists(app))
         fail(decoder, "%s: app \"%s\": this image has no such task", where, app);
+    if (step)
+        check_builtin(decoder, app, field(object, "options", &options) ? &options : object);
     if (!field(object, "options", &options))
         return;
     if (json_kind(&options) != JSON_OBJECT)
