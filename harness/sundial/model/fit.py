@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a workload asks for that its transports or the images at its ends cannot do.
 
-Semantics are those of kamesawa98 section 3.2. MBCF leaves no choice: the frames of a connection are executed exactly
-once and in order, or the caller is told. Over UDP the server may keep replies; over TCP libtirpc never sends a call
-twice.
+Semantics are those of kamesawa98 section 3.2. MBCF gives exactly once by itself; its library gives the others too, for
+comparison. Over UDP a client asks again, and an SSS-CORE server may keep replies; over TCP none sends a call twice.
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ MBCF_MTU_LEAST = 48 + 1408
 _SEMANTICS: dict[str, tuple[Semantics, ...]] = {
     "udp": ("at_least_once", "at_most_once"),
     "tcp": ("at_most_once",),
+    "mbcf": ("exactly_once", "at_most_once", "at_least_once"),
 }
 _ONE = "boots linux and serves MBCF already: there a process is a node, and a machine has one at a time"
 _BUFFERS = ("socket_buffer", "send_buffer", "recv_buffer", "udp_message_size")
@@ -34,7 +34,7 @@ def semantics_of(workload: SunRpc, transport: str) -> Semantics:
 
 def allowed_semantics(transport: str) -> tuple[Semantics, ...]:
     """By transport, the one that holds where none is written first."""
-    return _SEMANTICS.get(transport, ("exactly_once",))
+    return _SEMANTICS["mbcf" if is_mbcf(transport) else transport]
 
 
 def is_mbcf(transport: str) -> bool:
@@ -73,13 +73,15 @@ def _semantics(workload: SunRpc, server_image: str, path: Path) -> Iterator[Find
             what = f"{workload.semantics} over {transport}"
             yield Finding((*path, "semantics"), what, f"{', '.join(allowed)} over {transport}")
             return
-    cached = "udp" in workload.transports and semantics_of(workload, "udp") == "at_most_once"
-    if cached and server_image != "ssscore":
+    cached = workload.semantics == "at_most_once" and workload.transports != ("tcp",)
+    if cached and "udp" in workload.transports and server_image != "ssscore":
         what = f"at_most_once over udp with a server on image {server_image!r}, which keeps no replies"
         yield Finding((*path, "semantics"), what, "at_least_once, or a server that boots ssscore")
     if workload.reply_cache is not None and not cached:
-        what = "reply_cache without at_most_once over udp: nothing would be kept"
-        yield Finding((*path, "reply_cache"), what, "semantics: at_most_once, transports: udp")
+        what = "reply_cache without at_most_once over udp or MBCF: nothing would be kept"
+        yield Finding(
+            (*path, "reply_cache"), what, f"semantics: at_most_once, transports: udp, {', '.join(MBCF_TRANSPORTS)}"
+        )
     plain = [name for name in workload.transports if not is_mbcf(name)]
     if workload.die is not None and server_image != "ssscore" and plain:
         what = f"die with a server for {plain[0]} on image {server_image!r}"

@@ -21,14 +21,14 @@ TCP_MTU_LEAST = 88
 would cut its segments."""
 TASKQUE_MOST = 1392
 """What a write to a TASKQUE carries beside the writer's key: one packet, no more."""
+TASKQUE_HEAD = 16
+"""Where replies go and how long they may be, before the call (`rpc/mbcf_messages.h`)."""
 SIGNAL_MOST = 1376
 """What a memory-based SIGNAL carries beside its four arguments: one packet, no more."""
 SEGMENT_MOST = 131072
 """The largest segment of one MBCF operation."""
 MBCF_RPC_MOST = 65536
 """Data of one call over MBCF: the buffers of its library."""
-REQUEST_HEAD = {"mbcf1": 32, "mbcf3b": 32}
-"""What the MBCF library puts before a call where one packet is all there is."""
 ATOMIC_SIZES = (4, 8)
 CALL_HEADER = 40
 REPLY_HEADER = 24
@@ -84,14 +84,12 @@ def size_limit(workload: SunRpc | Raw | Mbcf, transport: str, procedure: str, cl
 
 
 def _mbcf_message(transport: str, procedure: str, credentials: int) -> tuple[int, str]:
-    """Bytes of argument that a request over MBCF carries, and why; `source` has none, its result goes by WRITE."""
-    packet = {"mbcf1": TASKQUE_MOST, "mbcf3b": SIGNAL_MOST}.get(transport)
-    if packet is None or procedure == "source":
+    """Bytes of argument that a request over MBCF carries, and why; `source` has none, its result goes to a FIFO."""
+    if transport != "mbcf1" or procedure == "source":
         return MBCF_RPC_MOST, "the MBCF library's buffers"
-    head = REQUEST_HEAD[transport] + CALL_HEADER + credentials + WORD
-    what = "TASKQUE" if transport == "mbcf1" else "SIGNAL"
-    fits = (packet - head) // WORD * WORD
-    return fits, f"{packet} bytes of one {what} packet less {head} of heads; mbcf2, mbcf12, mbcf3 and mbcf3a carry more"
+    head = TASKQUE_HEAD + CALL_HEADER + credentials + WORD
+    fits = (TASKQUE_MOST - head) // WORD * WORD
+    return fits, f"{TASKQUE_MOST} bytes of one TASKQUE write less {head} of heads; the other types carry more"
 
 
 def _operation_limit(operation: str) -> Limit:

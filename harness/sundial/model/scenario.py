@@ -181,7 +181,7 @@ class Calling(Sized, OverSockets):
     threads: Annotated[int, Whole(1, 64)] = 1
     """Threads that call at the same time, each on its own connection."""
     retry_timeout: _Millis = written("1 s")
-    """UDP: a call without reply is sent again after this."""
+    """UDP, and MBCF unless exactly once: a call without reply is sent again after this."""
     total_timeout: _Millis = written("25 s")
     """A call without reply fails after this."""
 
@@ -212,9 +212,10 @@ class SunRpc(Calling):
     ack: _Flag = True
     """MBCF: ask for the acknowledgement of each request that the user sees, as kamesawa98's library does."""
     semantics: Semantics | None = None
-    """How often a call is executed; left out: at least once over UDP, at most once over TCP, exactly once over MBCF."""
+    """How often a call is executed; left out: at least once over UDP, at most once over TCP, exactly once over MBCF.
+    At most once over UDP needs a server that boots ssscore."""
     reply_cache: Annotated[int, Whole(1, 4096)] | None = None
-    """Replies that the server keeps for calls that come again; only with at_most_once over UDP."""
+    """Replies that the server keeps for calls that come again; only with at_most_once."""
     die: Dying | None = None
     """The server's echo task ends itself."""
     auth: Literal["none", "sys"] = "none"

@@ -321,7 +321,10 @@ def _calling_steps(
             if isinstance(workload, SunRpc):
                 options.update(_sunrpc_options(workload, transport))
                 if image == "ssscore" or is_mbcf(transport):
-                    options["semantics"] = semantics_of(workload, transport)
+                    semantics = semantics_of(workload, transport)
+                    options["semantics"] = semantics
+                    if is_mbcf(transport) and semantics != "exactly_once":
+                        options["retry_timeout_ms"] = workload.retry_timeout
             told = {name: value for name, value in options.items() if value is not None}
             yield {"app": _client_app(workload, image, transport), "options": told}
 

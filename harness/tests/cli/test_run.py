@@ -108,7 +108,7 @@ def test_bad_input_starts_nothing(call: Call, fake: Any) -> None:
     [
         (
             ["nothing"],
-            "sundial: there is no scenario 'nothing'; allowed: iperf3, loss, mbcf-operations, quickstart, raw-sweep, sss-faults,",
+            "sundial: there is no scenario 'nothing'; allowed: iperf3, loss, mbcf-operations, quickstart,",
         ),
         (["quickstart", "--topology", "x.yaml"], "sundial: x.yaml: no such file"),
         (
