@@ -49,6 +49,7 @@ struct mbcf_config {
     uint32_t rto_least_ns, rto_most_ns; /* 0: the defaults */
     uint32_t ack_delay_ns;              /* 0: the default */
     uint32_t ack_every;                 /* frames that one ACK may cover; 0: the default */
+    uint32_t first_seq;                 /* numbering begins behind this; 0, but for tests of its wrap */
 };
 
 size_t mbcf_size(void);

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Fields of the wire, copies, and memory of tasks. All inline: they are most of what an operation costs. */
+#include <string.h>
+
+#include "state.h"
+
+enum { PAGE_BYTES = 4096 };
+
+static inline uint16_t get_be16(const uint8_t *at)
+{
+    uint16_t value;
+
+    memcpy(&value, at, sizeof(value));
+    return __builtin_bswap16(value);
+}
+
+static inline uint32_t get_be32(const uint8_t *at)
+{
+    uint32_t value;
+
+    memcpy(&value, at, sizeof(value));
+    return __builtin_bswap32(value);
+}
+
+static inline uint64_t get_be64(const uint8_t *at)
+{
+    uint64_t value;
+
+    memcpy(&value, at, sizeof(value));
+    return __builtin_bswap64(value);
+}
+
+static inline void put_be16(uint8_t *at, uint16_t value)
+{
+    value = __builtin_bswap16(value);
+    memcpy(at, &value, sizeof(value));
+}
+
+static inline void put_be32(uint8_t *at, uint32_t value)
+{
+    value = __builtin_bswap32(value);
+    memcpy(at, &value, sizeof(value));
+}
+
+static inline void put_be64(uint8_t *at, uint64_t value)
+{
+    value = __builtin_bswap64(value);
+    memcpy(at, &value, sizeof(value));
+}
+
+/* memcpy, without the call where one word is copied. */
+static inline void copy(void *to, const void *from, size_t length)
+{
+    if (length == 8)
+        memcpy(to, from, 8);
+    else if (length == 4)
+        memcpy(to, from, 4);
+    else
+        memcpy(to, from, length);
+}
+
+/* Up to a page of a task's memory: in two pieces where it crosses into the next page. */
+struct span {
+    uint8_t *part[2];
+    size_t length[2];
+};
+
+/* All of it is looked at before anything is touched -> MB_OK, MB_FAULT or MB_READONLY. */
+static inline int span_of(const struct mbcf *mbcf, const struct task *task, uint64_t address, size_t length, bool write,
+                          struct span *span)
+{
+    size_t here = PAGE_BYTES - (address & (PAGE_BYTES - 1));
+    int why = MB_FAULT;
+
+    span->length[0] = length;
+    span->length[1] = 0;
+    span->part[0] = span->part[1] = NULL;
+    if (length == 0)
+        return MB_OK;
+    if (length > here) {
+        if (address + length < address)
+            return MB_FAULT;
+        span->length[0] = here;
+        span->length[1] = length - here;
+        span->part[1] = mbcf->to.page(mbcf->to.context, task->space, address + here, write, &why);
+        if (span->part[1] == NULL)
+            return why;
+    }
+    span->part[0] = mbcf->to.page(mbcf->to.context, task->space, address, write, &why);
+    return span->part[0] != NULL ? MB_OK : why;
+}
+
+static inline void span_fill(const struct span *span, const void *from)
+{
+    if (span->length[0] != 0)
+        copy(span->part[0], from, span->length[0]);
+    if (span->length[1] != 0)
+        memcpy(span->part[1], (const uint8_t *)from + span->length[0], span->length[1]);
+}
+
+static inline void span_read(const struct span *span, void *to)
+{
+    if (span->length[0] != 0)
+        copy(to, span->part[0], span->length[0]);
+    if (span->length[1] != 0)
+        memcpy((uint8_t *)to + span->length[0], span->part[1], span->length[1]);
+}
+
+static inline uint8_t *frame_payload(struct sss_frame *frame) { return frame->bytes + MBW_ETHERNET + MBW_HEADER; }

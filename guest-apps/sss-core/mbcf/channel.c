@@ -1,0 +1,566 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Channels: one for each other node, shared by all tasks. Sequence numbers, cumulative acknowledgement, go-back-N, and the
+ * handshake of epochs. README.md has the rules in words.
+ */
+#include "bytes.h"
+
+/* ---- sending ---- */
+
+/* Fields that are true at the moment of sending only. */
+static void stamp(const struct mbcf *mbcf, const struct channel *channel, uint8_t *header)
+{
+    put_be32(header + 12, mbcf->config.epoch);
+    put_be32(header + 20, channel->received);
+    put_be16(header + 46, channel->peer_epoch != 0 ? epoch_half(channel->peer_epoch) : 0);
+}
+
+static void hand_over(struct mbcf *mbcf, struct sss_frame *frame)
+{
+    mbcf->counters.frames_sent++;
+    mbcf->counters.bytes_sent += frame->length;
+    mbcf_transmit(mbcf, frame);
+}
+
+static void ack_is_sent(struct channel *channel)
+{
+    channel->owed = 0;
+    channel->ack_due_ns = NEVER;
+}
+
+/* A frame outside the sequence. Where there is no buffer it is lost, as on the wire. */
+static void send_control(struct mbcf *mbcf, struct channel *channel, uint8_t op, uint32_t seq, uint16_t ack_epoch)
+{
+    struct sss_frame *frame = mbcf_frame_get(mbcf);
+    uint8_t *header;
+
+    if (frame == NULL)
+        return;
+    memcpy(frame->bytes, channel->ethernet, MBW_ETHERNET);
+    header = frame->bytes + MBW_ETHERNET;
+    memset(header, 0, MBW_HEADER);
+    header[0] = MBW_VERSION;
+    header[1] = op;
+    put_be16(header + 4, mbcf->config.node);
+    put_be16(header + 8, channel->node);
+    stamp(mbcf, channel, header);
+    put_be32(header + 16, seq);
+    put_be16(header + 46, ack_epoch);
+    frame->length = MBW_ETHERNET + MBW_HEADER;
+    hand_over(mbcf, frame);
+    mbcf->to.frame_put(mbcf->to.context, frame);
+}
+
+static void send_ack(struct mbcf *mbcf, struct channel *channel)
+{
+    mbcf->counters.acks_sent++;
+    ack_is_sent(channel);
+    send_control(mbcf, channel, MBW_ACK, 0, epoch_half(channel->peer_epoch));
+}
+
+static void send_place(struct mbcf *mbcf, struct channel *channel, struct place *place, uint64_t now_ns)
+{
+    uint8_t *header = place->frame->bytes + MBW_ETHERNET;
+
+    if (place->sent) {
+        /* Still waiting in the adapter: it is under way, and its bytes must not change. */
+        if (place->frame->users > 1)
+            return;
+        header[2] |= MBW_RETX;
+        /* Whoever has it already says so at once, but only for the first of a row. */
+        if (channel->cursor == channel->first)
+            header[2] |= MBW_ACK_NOW;
+        mbcf->counters.retransmitted++;
+    } else {
+        place->sent = true;
+        if (place->decisive)
+            mbcf_operation_sent(mbcf, place->name);
+        if (channel->timed_seq == 0) {
+            channel->timed_seq = place->seq;
+            channel->timed_at_ns = now_ns;
+        }
+    }
+    stamp(mbcf, channel, header);
+    ack_is_sent(channel);
+    hand_over(mbcf, place->frame);
+}
+
+static uint64_t timeout_of(const struct mbcf *mbcf, const struct channel *channel)
+{
+    unsigned shift = channel->failures < 16 ? channel->failures : 16;
+    uint64_t timeout = channel->rto_ns << shift;
+
+    if (timeout > mbcf->config.rto_most_ns)
+        timeout = mbcf->config.rto_most_ns;
+    return timeout + FRAME_NS * (channel->end - channel->first);
+}
+
+static uint64_t timer_due(const struct mbcf *mbcf, const struct channel *channel)
+{
+    if (channel->state == MBCF_OPENING || (channel->state == MBCF_OPEN && channel->first != channel->end))
+        return channel->timer_from_ns + timeout_of(mbcf, channel);
+    if (channel->state == MBCF_OPEN && channel->pending != 0)
+        return channel->timer_from_ns + PROBE_NS + timeout_of(mbcf, channel);
+    return NEVER;
+}
+
+static void restart_timer(struct mbcf *mbcf, struct channel *channel, uint64_t now_ns)
+{
+    channel->timer_from_ns = now_ns;
+    due_by(mbcf, timer_due(mbcf, channel));
+}
+
+static void pump(struct mbcf *mbcf, struct channel *channel, uint64_t now_ns)
+{
+    if (channel->state != MBCF_OPEN)
+        return;
+    while (channel->cursor != channel->end && channel->cursor - channel->first < channel->allowed) {
+        send_place(mbcf, channel, &channel->places[channel->cursor % WINDOW], now_ns);
+        channel->cursor++;
+    }
+}
+
+static void begin_opening(struct mbcf *mbcf, struct channel *channel, uint64_t now_ns)
+{
+    if (channel->candidate_epoch == 0)
+        channel->base = channel->acked;
+    channel->state = MBCF_OPENING;
+    channel->failures = 0;
+    send_control(mbcf, channel, MBW_SYN, channel->base, 0);
+    restart_timer(mbcf, channel, now_ns);
+}
+
+void mbcf_channel_queue(struct mbcf *mbcf, struct channel *channel, struct sss_frame *frame, const struct header *header,
+                        uint64_t now_ns)
+{
+    struct place *place = &channel->places[channel->end % WINDOW];
+    uint8_t *at = frame->bytes + MBW_ETHERNET;
+
+    memcpy(frame->bytes, channel->ethernet, sizeof(channel->ethernet));
+    at[0] = MBW_VERSION;
+    at[1] = header->op;
+    at[2] = header->flags;
+    at[3] = header->status;
+    put_be16(at + 4, mbcf->config.node);
+    put_be16(at + 6, header->source);
+    put_be16(at + 8, channel->node);
+    put_be16(at + 10, header->destination);
+    put_be32(at + 16, channel->next_seq);
+    put_be64(at + 24, header->key);
+    put_be64(at + 32, header->address);
+    put_be32(at + 40, header->op_id);
+    put_be16(at + 44, header->length);
+    frame->length = (uint16_t)(MBW_ETHERNET + MBW_HEADER + header->length);
+    place->frame = frame;
+    place->seq = channel->next_seq;
+    place->request = header->op != MBW_RESULT;
+    place->name = place->request ? header->op_id : 0;
+    place->decisive = header->decisive;
+    place->sent = false;
+    channel->next_seq = seq_next(channel->next_seq);
+    channel->requests += place->request;
+    if (channel->first == channel->end)
+        restart_timer(mbcf, channel, now_ns);
+    channel->end++;
+    if (channel->state == MBCF_OPEN)
+        pump(mbcf, channel, now_ns);
+    else if (channel->state != MBCF_OPENING)
+        begin_opening(mbcf, channel, now_ns);
+}
+
+static void release(struct mbcf *mbcf, struct channel *channel)
+{
+    struct place *place = &channel->places[channel->first % WINDOW];
+
+    mbcf->to.frame_put(mbcf->to.context, place->frame);
+    place->frame = NULL;
+    channel->requests -= place->request;
+    channel->first++;
+}
+
+static void release_all(struct mbcf *mbcf, struct channel *channel)
+{
+    while (channel->first != channel->end)
+        release(mbcf, channel);
+    channel->cursor = channel->end;
+    channel->timed_seq = 0;
+    channel->same_acks = 0;
+    channel->allowed = WINDOW;
+}
+
+/* ---- acknowledgements of the peer ---- */
+
+/* RFC 6298 section 2, in shifts. */
+static void measure(const struct mbcf *mbcf, struct channel *channel, uint64_t round_trip_ns)
+{
+    uint64_t distance;
+
+    if (channel->srtt_ns == 0) {
+        channel->srtt_ns = round_trip_ns;
+        channel->deviation_ns = round_trip_ns / 2;
+    } else {
+        distance = channel->srtt_ns > round_trip_ns ? channel->srtt_ns - round_trip_ns : round_trip_ns - channel->srtt_ns;
+        channel->deviation_ns += distance / 4;
+        channel->deviation_ns -= channel->deviation_ns / 4;
+        channel->srtt_ns += round_trip_ns / 8;
+        channel->srtt_ns -= channel->srtt_ns / 8;
+    }
+    channel->rto_ns = channel->srtt_ns + 4 * channel->deviation_ns;
+    if (channel->rto_ns < mbcf->config.rto_least_ns)
+        channel->rto_ns = mbcf->config.rto_least_ns;
+    if (channel->rto_ns > mbcf->config.rto_most_ns)
+        channel->rto_ns = mbcf->config.rto_most_ns;
+}
+
+/* From the first unacknowledged frame on everything is sent again, a few first. Nothing sent twice is timed (Karn). */
+static void go_back(struct channel *channel, uint32_t allowed)
+{
+    channel->cursor = channel->first;
+    channel->timed_seq = 0;
+    channel->same_acks = 0;
+    channel->allowed = allowed < LEAST_ALLOWED ? LEAST_ALLOWED : allowed;
+}
+
+/* An ACK that says nothing new while frames are under way: the peer misses one. At most once a round trip. */
+static void same_ack(struct mbcf *mbcf, struct channel *channel, uint64_t now_ns)
+{
+    if (++channel->same_acks < QUICK_ACKS || now_ns - channel->quick_at_ns < channel->srtt_ns + FRAME_NS)
+        return;
+    channel->quick_at_ns = now_ns;
+    go_back(channel, channel->allowed / 2);
+    pump(mbcf, channel, now_ns);
+    restart_timer(mbcf, channel, now_ns);
+}
+
+static void take_ack(struct mbcf *mbcf, struct channel *channel, const struct packet *packet, uint64_t now_ns)
+{
+    uint32_t taken = 0;
+    bool timed;
+
+    if (!seq_after(packet->ack, channel->acked)) {
+        if (packet->op == MBW_ACK && packet->ack == channel->acked && channel->first != channel->end)
+            same_ack(mbcf, channel, now_ns);
+        return;
+    }
+    timed = channel->timed_seq != 0 && !seq_after(channel->timed_seq, packet->ack);
+    while (channel->first != channel->end) {
+        struct place *place = &channel->places[channel->first % WINDOW];
+
+        if (!place->sent || seq_after(place->seq, packet->ack))
+            break;
+        channel->acked = place->seq;
+        if (place->name & NAME_CONNECTION)
+            mbcf_connection_done(mbcf, place->name);
+        release(mbcf, channel);
+        taken++;
+    }
+    if (taken == 0)
+        return; /* acknowledges what was never sent */
+    if ((int32_t)(channel->cursor - channel->first) < 0)
+        channel->cursor = channel->first;
+    if (timed) {
+        measure(mbcf, channel, now_ns - channel->timed_at_ns);
+        channel->timed_seq = 0;
+    }
+    channel->failures = 0;
+    channel->same_acks = 0;
+    channel->allowed = channel->allowed + taken < WINDOW ? channel->allowed + taken : WINDOW;
+    restart_timer(mbcf, channel, now_ns);
+    mbcf_window_open(mbcf, channel, now_ns);
+    pump(mbcf, channel, now_ns);
+}
+
+/* ---- epochs ---- */
+
+static bool is_past(const struct channel *channel, uint32_t epoch)
+{
+    for (unsigned i = 0; i < PAST_EPOCHS; i++)
+        if (channel->past[i] == epoch)
+            return true;
+    return false;
+}
+
+/* Everything towards the peer is given up; each operation says so to its task. */
+static void give_up(struct mbcf *mbcf, struct channel *channel, int status)
+{
+    for (uint32_t i = channel->first; i != channel->end; i++) {
+        const struct place *place = &channel->places[i % WINDOW];
+        struct connection *connection = mbcf_connection_named(mbcf, place->name);
+
+        if (connection != NULL)
+            mbcf_connection_error(mbcf, connection, place->sent ? status | MB_MAYBE : status);
+    }
+    release_all(mbcf, channel);
+    mbcf_operations_fail(mbcf, channel->node, status);
+    mbcf_connections_break(mbcf, channel->node, 0, status);
+    mbcf_segments_void(mbcf, channel->node, 0);
+    mbcf_farewells_forget(mbcf, channel->node);
+    ack_is_sent(channel);
+    channel->failures = 0;
+}
+
+/* The peer node has started anew. It takes our frames from behind `base` on, as SYN or SYNACK told it. */
+static void adopt(struct mbcf *mbcf, struct channel *channel, uint32_t epoch, uint32_t received)
+{
+    if (channel->peer_epoch != 0) {
+        channel->past[channel->past_next++ % PAST_EPOCHS] = channel->peer_epoch;
+        give_up(mbcf, channel, MB_NODE_RESTART);
+        channel->acked = channel->base;
+        channel->next_seq = seq_next(channel->base);
+    }
+    channel->peer_epoch = epoch;
+    channel->candidate_epoch = 0;
+    channel->received = received;
+    channel->gap_acks = 0;
+}
+
+/* What the peer has given up will not come any more. */
+static void skip_to(struct mbcf *mbcf, struct channel *channel, uint32_t seq)
+{
+    if (!seq_after(seq, channel->received))
+        return;
+    channel->received = seq;
+    channel->gap_acks = 0;
+    mbcf_segments_void(mbcf, channel->node, 0);
+}
+
+static void become_open(struct mbcf *mbcf, struct channel *channel, uint64_t now_ns)
+{
+    if (channel->state == MBCF_OPEN)
+        return;
+    channel->state = MBCF_OPEN;
+    channel->failures = 0;
+    go_back(channel, WINDOW);
+    restart_timer(mbcf, channel, now_ns);
+    pump(mbcf, channel, now_ns);
+    mbcf_window_open(mbcf, channel, now_ns);
+}
+
+static void take_syn(struct mbcf *mbcf, struct channel *channel, const struct packet *packet)
+{
+    if (is_past(channel, packet->epoch)) {
+        mbcf->counters.stale_epoch++;
+        return;
+    }
+    if (channel->peer_epoch == 0) {
+        adopt(mbcf, channel, packet->epoch, packet->seq);
+    } else if (channel->peer_epoch == packet->epoch) {
+        skip_to(mbcf, channel, packet->seq);
+        if (channel->state == MBCF_OPEN && channel->candidate_epoch == 0)
+            channel->base = channel->acked;
+    } else {
+        /* Maybe a new incarnation, maybe forged: nothing ends before it has shown that it knows our epoch. */
+        if (channel->candidate_epoch == 0 && channel->state == MBCF_OPEN)
+            channel->base = channel->acked;
+        channel->candidate_epoch = packet->epoch;
+        channel->candidate_received = packet->seq;
+    }
+    send_control(mbcf, channel, MBW_SYNACK, channel->base, epoch_half(packet->epoch));
+}
+
+static void take_synack(struct mbcf *mbcf, struct channel *channel, const struct packet *packet, uint64_t now_ns)
+{
+    if (channel->state != MBCF_OPENING || packet->ack_epoch != epoch_half(mbcf->config.epoch) ||
+        is_past(channel, packet->epoch)) {
+        mbcf->counters.stale_epoch++;
+        return;
+    }
+    if (channel->peer_epoch == packet->epoch) {
+        if (seq_after(channel->base, packet->ack))
+            return; /* answers an older SYN */
+        skip_to(mbcf, channel, packet->seq);
+        take_ack(mbcf, channel, packet, now_ns);
+    } else {
+        if (packet->ack != channel->base)
+            return;
+        adopt(mbcf, channel, packet->epoch, packet->seq);
+    }
+    become_open(mbcf, channel, now_ns);
+}
+
+static void take_reset(struct mbcf *mbcf, struct channel *channel, const struct packet *packet, uint64_t now_ns)
+{
+    if (packet->ack_epoch != epoch_half(mbcf->config.epoch) || is_past(channel, packet->epoch)) {
+        mbcf->counters.stale_epoch++;
+        return;
+    }
+    /* The peer says that it does not know us. Believed only when it has answered a SYN. */
+    if (channel->state == MBCF_OPEN)
+        begin_opening(mbcf, channel, now_ns);
+}
+
+static void send_reset(struct mbcf *mbcf, struct channel *channel, const struct packet *packet)
+{
+    mbcf->counters.resets_sent++;
+    send_control(mbcf, channel, MBW_RST, 0, epoch_half(packet->epoch));
+}
+
+/* Whether a frame belongs to this incarnation of both nodes. */
+static bool is_current(struct mbcf *mbcf, struct channel *channel, const struct packet *packet, uint64_t now_ns)
+{
+    bool knows_us = packet->ack_epoch == epoch_half(mbcf->config.epoch);
+
+    if (packet->epoch == channel->peer_epoch && knows_us) {
+        if (channel->state == MBCF_OPEN)
+            return true;
+        if (!seq_after(channel->base, packet->ack)) {
+            become_open(mbcf, channel, now_ns);
+            return true;
+        }
+        /* It expects frames that have been given up. */
+        if (channel->state == MBCF_DEAD || channel->state == MBCF_IDLE)
+            begin_opening(mbcf, channel, now_ns);
+        return false;
+    }
+    if (packet->epoch == channel->candidate_epoch && channel->candidate_epoch != 0 && knows_us &&
+        packet->ack == channel->base) {
+        adopt(mbcf, channel, packet->epoch, channel->candidate_received);
+        become_open(mbcf, channel, now_ns);
+        return true;
+    }
+    mbcf->counters.stale_epoch++;
+    if (!is_past(channel, packet->epoch))
+        send_reset(mbcf, channel, packet);
+    return false;
+}
+
+/* ---- receiving ---- */
+
+static void owe_ack(struct mbcf *mbcf, struct channel *channel, uint64_t now_ns)
+{
+    uint64_t latest;
+
+    if (channel->owed++ == 0)
+        channel->owed_from_ns = now_ns;
+    if (channel->owed >= mbcf->config.ack_every) {
+        send_ack(mbcf, channel);
+        return;
+    }
+    latest = channel->owed_from_ns + ACK_PATIENCE * (uint64_t)mbcf->config.ack_delay_ns;
+    channel->ack_due_ns = now_ns + mbcf->config.ack_delay_ns;
+    if (channel->ack_due_ns > latest)
+        channel->ack_due_ns = latest;
+    due_by(mbcf, channel->ack_due_ns);
+}
+
+/* It cannot be executed now: the peer shall know what is missing, but not once for each frame behind it. */
+static void refuse_order(struct mbcf *mbcf, struct channel *channel, uint64_t now_ns)
+{
+    mbcf->counters.gaps++;
+    if (channel->gap_acks < GAP_ACKS) {
+        channel->gap_acks++;
+        send_ack(mbcf, channel);
+    } else {
+        owe_ack(mbcf, channel, now_ns);
+    }
+}
+
+static void take_sequenced(struct mbcf *mbcf, struct channel *channel, const struct packet *packet, uint64_t now_ns)
+{
+    uint32_t before = channel->received;
+    uint32_t owed;
+
+    if (packet->seq != seq_next(before)) {
+        if (seq_after(packet->seq, before)) {
+            refuse_order(mbcf, channel, now_ns);
+            return;
+        }
+        mbcf->counters.duplicates++;
+        if (packet->flags & MBW_ACK_NOW)
+            send_ack(mbcf, channel);
+        else
+            owe_ack(mbcf, channel, now_ns);
+        return;
+    }
+    /* Before executing, for a result carries the acknowledgement. */
+    channel->received = packet->seq;
+    owed = channel->owed++;
+    if (owed == 0)
+        channel->owed_from_ns = now_ns;
+    if (!mbcf_execute(mbcf, channel, packet, now_ns)) {
+        channel->received = before;
+        channel->owed = owed;
+        refuse_order(mbcf, channel, now_ns);
+        return;
+    }
+    channel->gap_acks = 0;
+    if (channel->owed == 0)
+        return; /* the result has acknowledged it */
+    channel->owed--;
+    if (packet->flags & MBW_ACK_NOW)
+        send_ack(mbcf, channel);
+    else
+        owe_ack(mbcf, channel, now_ns);
+}
+
+void mbcf_channel_receive(struct mbcf *mbcf, struct channel *channel, const struct packet *packet, uint64_t now_ns)
+{
+    if (packet->op == MBW_SYN) {
+        take_syn(mbcf, channel, packet);
+        return;
+    }
+    if (packet->op == MBW_SYNACK) {
+        take_synack(mbcf, channel, packet, now_ns);
+        return;
+    }
+    if (packet->op == MBW_RST) {
+        take_reset(mbcf, channel, packet, now_ns);
+        return;
+    }
+    if (!is_current(mbcf, channel, packet, now_ns))
+        return;
+    take_ack(mbcf, channel, packet, now_ns);
+    if (packet->op == MBW_ACK) {
+        /* It is alive: probes need not go on. */
+        if (channel->first == channel->end && channel->failures != 0) {
+            channel->failures = 0;
+            restart_timer(mbcf, channel, now_ns);
+        }
+    } else if (packet->op == MBW_PROBE) {
+        send_ack(mbcf, channel);
+    } else {
+        take_sequenced(mbcf, channel, packet, now_ns);
+    }
+}
+
+/* ---- time ---- */
+
+uint64_t mbcf_channel_due(const struct mbcf *mbcf, const struct channel *channel)
+{
+    uint64_t due_ns = timer_due(mbcf, channel);
+
+    return due_ns < channel->ack_due_ns ? due_ns : channel->ack_due_ns;
+}
+
+static void die(struct mbcf *mbcf, struct channel *channel)
+{
+    uint32_t last = channel->first != channel->end ? channel->places[(channel->end - 1) % WINDOW].seq : channel->acked;
+
+    give_up(mbcf, channel, MB_NODE_DEAD);
+    channel->acked = channel->base = last;
+    channel->candidate_epoch = 0;
+    channel->state = MBCF_DEAD;
+}
+
+void mbcf_channel_timeout(struct mbcf *mbcf, struct channel *channel, uint64_t now_ns)
+{
+    if (channel->ack_due_ns <= now_ns)
+        send_ack(mbcf, channel);
+    if (timer_due(mbcf, channel) > now_ns)
+        return;
+    mbcf->counters.timeouts++;
+    if (++channel->failures > DEAD_FAILURES) {
+        die(mbcf, channel);
+        return;
+    }
+    channel->timer_from_ns = now_ns;
+    if (channel->state == MBCF_OPENING) {
+        send_control(mbcf, channel, MBW_SYN, channel->base, 0);
+    } else if (channel->first == channel->end) {
+        send_control(mbcf, channel, MBW_PROBE, 0, epoch_half(channel->peer_epoch));
+    } else {
+        go_back(channel, LEAST_ALLOWED);
+        pump(mbcf, channel, now_ns);
+    }
+}

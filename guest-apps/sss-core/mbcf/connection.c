@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Tasks and what they declare; logical connections, and how each side learns that they are over. */
+#include "bytes.h"
+
+/* ---- names: generation, and index + 1 in the low bits ---- */
+
+enum { LTN_GENERATIONS = 64, CONNECTION_GENERATIONS = 1 << 21 };
+
+static unsigned index_of(const struct mbcf *mbcf, const struct connection *connection)
+{
+    return (unsigned)(connection - mbcf->connections);
+}
+
+uint32_t mbcf_connection_name(const struct mbcf *mbcf, const struct connection *connection)
+{
+    return NAME_CONNECTION | (connection->generation % CONNECTION_GENERATIONS) << NAME_SLOT_BITS |
+           (index_of(mbcf, connection) + 1);
+}
+
+/* A stale number of a connection that was discarded does not name the one that has its slot now. */
+uint16_t mbcf_connection_ltn(const struct mbcf *mbcf, const struct connection *connection)
+{
+    return (uint16_t)((connection->generation % LTN_GENERATIONS) << NAME_SLOT_BITS | (index_of(mbcf, connection) + 1));
+}
+
+struct connection *mbcf_connection_named(struct mbcf *mbcf, uint32_t name)
+{
+    unsigned index = (name & NAME_SLOT) - 1;
+    struct connection *connection = &mbcf->connections[index];
+
+    if (!(name & NAME_CONNECTION) || index >= MB_CONNECTIONS || connection->phase == CONNECTION_FREE ||
+        mbcf_connection_name(mbcf, connection) != name)
+        return NULL;
+    return connection;
+}
+
+/* The connection of a task, or NULL and why in *status. */
+struct connection *mbcf_connection_of(struct mbcf *mbcf, uint16_t task, int ltn, int *status)
+{
+    unsigned index = ((unsigned)ltn & NAME_SLOT) - 1;
+    struct connection *connection = &mbcf->connections[index];
+
+    *status = MB_NO_LTN;
+    if (ltn <= 0 || ltn > UINT16_MAX || index >= MB_CONNECTIONS || connection->generation == 0)
+        return NULL;
+    if (mbcf_connection_ltn(mbcf, connection) == ltn && connection->task == task &&
+        (connection->phase == CONNECTION_OPEN || connection->phase == CONNECTION_BROKEN))
+        return connection;
+    *status = MB_CLOSED;
+    return NULL;
+}
+
+/* ---- beginning and end ---- */
+
+struct connection *mbcf_connection_new(struct mbcf *mbcf, enum connection_origin origin, uint16_t task, uint16_t node, uint16_t peer)
+{
+    struct connection *connection;
+    uint32_t generation;
+
+    if (mbcf->free_connections.count == 0)
+        return NULL;
+    connection = &mbcf->connections[mbcf_slot_take(&mbcf->free_connections)];
+    generation = connection->generation + 1;
+    *connection = (struct connection){.phase = CONNECTION_OPEN,
+                                      .origin = (uint8_t)origin,
+                                      .task = task,
+                                      .node = node,
+                                      .peer = peer,
+                                      .generation = generation};
+    return connection;
+}
+
+void mbcf_connection_free(struct mbcf *mbcf, struct connection *connection)
+{
+    connection->phase = CONNECTION_FREE;
+    mbcf_slot_give(&mbcf->free_connections, (uint16_t)index_of(mbcf, connection));
+}
+
+static void tell_owner(struct mbcf *mbcf, const struct connection *connection)
+{
+    struct task *task = task_of(mbcf, connection->task);
+
+    if (task != NULL)
+        mbcf->to.failed(mbcf->to.context, task->space);
+}
+
+void mbcf_connection_error(struct mbcf *mbcf, struct connection *connection, int status)
+{
+    if (connection->phase != CONNECTION_OPEN && connection->phase != CONNECTION_BROKEN)
+        return;
+    if (connection->error == 0)
+        connection->error = (uint32_t)status;
+    else if ((connection->error | MB_MAYBE) == (uint32_t)(status | MB_MAYBE))
+        connection->error |= (uint32_t)status;
+    tell_owner(mbcf, connection);
+}
+
+void mbcf_connection_break(struct mbcf *mbcf, struct connection *connection, int status)
+{
+    if (connection->phase != CONNECTION_OPEN)
+        return;
+    mbcf_connection_error(mbcf, connection, status);
+    if (connection->origin == ORIGIN_SERVER) {
+        mbcf_connection_free(mbcf, connection);
+        return;
+    }
+    connection->phase = CONNECTION_BROKEN;
+    connection->reason = (uint32_t)status;
+}
+
+/*
+ * A task that is gone, or a TASKQUE write that was refused: it has no key and can do nothing. A refusal for want of a key is
+ * that of a later operation.
+ */
+void mbcf_connection_refused(struct mbcf *mbcf, struct connection *connection, int status)
+{
+    if (status == MB_NOTASK || (connection->origin == ORIGIN_WRITER && status != MB_KEY && status != MB_PERM))
+        mbcf_connection_break(mbcf, connection, status);
+}
+
+/* All that lead to `peer` (0: to any task) of a node. */
+void mbcf_connections_break(struct mbcf *mbcf, uint16_t node, uint16_t peer, int status)
+{
+    for (unsigned i = 0; i < MB_CONNECTIONS; i++) {
+        struct connection *connection = &mbcf->connections[i];
+
+        if (connection->phase == CONNECTION_FREE || connection->node != node || (peer != 0 && connection->peer != peer))
+            continue;
+        if (connection->phase == CONNECTION_CLOSING) {
+            mbcf->chores--;
+            mbcf_connection_free(mbcf, connection);
+        } else {
+            mbcf_connection_break(mbcf, connection, status);
+        }
+    }
+}
+
+void mbcf_connection_done(struct mbcf *mbcf, uint32_t name)
+{
+    struct connection *connection = mbcf_connection_named(mbcf, name);
+
+    if (connection != NULL && connection->unfinished != 0)
+        connection->unfinished--;
+}
+
+/* The peer has discarded its end, or (destination 0) the task of the peer has ended. */
+void mbcf_connection_closed(struct mbcf *mbcf, const struct packet *packet)
+{
+    struct connection *connection;
+
+    if (packet->destination == 0) {
+        mbcf_segments_void(mbcf, packet->node, packet->source);
+        mbcf_connections_break(mbcf, packet->node, packet->source, MB_CLOSED);
+        return;
+    }
+    for (unsigned i = 0; i < MB_CONNECTIONS; i++) {
+        connection = &mbcf->connections[i];
+        if (connection->phase == CONNECTION_OPEN && connection->node == packet->node && connection->peer == packet->source &&
+            connection->task == packet->destination &&
+            (connection->peer_name == packet->op_id || mbcf_connection_name(mbcf, connection) == packet->address))
+            mbcf_connection_break(mbcf, connection, MB_CLOSED);
+    }
+}
+
+/* ---- what waits for a place ---- */
+
+static bool queue_close(struct mbcf *mbcf, struct channel *channel, const struct header *header, uint64_t now_ns)
+{
+    struct sss_frame *frame;
+
+    if (!channel_has_request_place(channel))
+        return false;
+    frame = mbcf_frame_get(mbcf);
+    if (frame == NULL)
+        return false;
+    mbcf_channel_queue(mbcf, channel, frame, header, now_ns);
+    return true;
+}
+
+static void close_connection(struct mbcf *mbcf, struct channel *channel, struct connection *connection, uint64_t now_ns)
+{
+    struct header header = {.op = MBW_CLOSE,
+                            .source = connection->task,
+                            .destination = connection->peer,
+                            .address = connection->peer_name,
+                            .op_id = mbcf_connection_name(mbcf, connection)};
+
+    if (!queue_close(mbcf, channel, &header, now_ns))
+        return;
+    mbcf->chores--;
+    mbcf_connection_free(mbcf, connection);
+}
+
+static void task_free(struct task *task)
+{
+    uint8_t generation = task->generation;
+
+    memset(task, 0, sizeof(*task));
+    task->generation = generation;
+}
+
+static void drop_farewell(struct mbcf *mbcf, struct task *task, uint64_t bit)
+{
+    mbcf->chores--;
+    task->farewells &= ~bit;
+    if (task->farewells == 0)
+        task_free(task);
+}
+
+static void say_farewell(struct mbcf *mbcf, struct channel *channel, struct task *task, uint64_t now_ns)
+{
+    struct header header = {.op = MBW_CLOSE, .source = task->id};
+
+    if (queue_close(mbcf, channel, &header, now_ns))
+        drop_farewell(mbcf, task, 1ull << (channel->node - 1));
+}
+
+void mbcf_connection_chores(struct mbcf *mbcf, struct channel *channel, uint64_t now_ns)
+{
+    for (unsigned i = 0; i < MB_CONNECTIONS; i++)
+        if (mbcf->connections[i].phase == CONNECTION_CLOSING && mbcf->connections[i].node == channel->node)
+            close_connection(mbcf, channel, &mbcf->connections[i], now_ns);
+    for (unsigned i = 0; i < TASK_SLOTS; i++)
+        if (mbcf->tasks[i].gone && (mbcf->tasks[i].farewells >> (channel->node - 1) & 1))
+            say_farewell(mbcf, channel, &mbcf->tasks[i], now_ns);
+}
+
+/* The node knows nothing of our tasks any more. */
+void mbcf_farewells_forget(struct mbcf *mbcf, uint16_t node)
+{
+    uint64_t bit = 1ull << (node - 1);
+
+    for (unsigned i = 0; i < TASK_SLOTS; i++) {
+        struct task *task = &mbcf->tasks[i];
+
+        task->peers &= ~bit;
+        if (task->gone && (task->farewells & bit))
+            drop_farewell(mbcf, task, bit);
+    }
+}
+
+/* ---- connections of tasks ---- */
+
+int mbcf_connect(struct mbcf *mbcf, uint16_t task_id, uint16_t node, uint16_t peer, uint64_t key)
+{
+    struct task *task = task_of(mbcf, task_id);
+    struct connection *connection;
+
+    if (task == NULL || peer == 0)
+        return -SSS_EINVAL;
+    if (node == 0 || node > SSS_NODES || !mbcf->channels[node].known)
+        return -(MB_NO_NODE + MB_STATUS_BASE);
+    connection = mbcf_connection_new(mbcf, ORIGIN_CONNECT, task_id, node, peer);
+    if (connection == NULL)
+        return -SSS_ENOMEM;
+    connection->key = key;
+    task->peers |= 1ull << (node - 1);
+    return mbcf_connection_ltn(mbcf, connection);
+}
+
+int mbcf_close(struct mbcf *mbcf, uint16_t task_id, int ltn, uint64_t now_ns)
+{
+    struct task *task = task_of(mbcf, task_id);
+    struct connection *connection;
+    int status;
+
+    if (task == NULL)
+        return -SSS_EINVAL;
+    connection = mbcf_connection_of(mbcf, task_id, ltn, &status);
+    if (connection == NULL)
+        return -(status + MB_STATUS_BASE);
+    /* Who serves (uses its TASKQUE) discards only what TASKQUE writes have made; what was set up beforehand stays. */
+    if (connection->origin == ORIGIN_CONNECT && task->taskque.address != 0)
+        return -SSS_EPERM;
+    /* Only the two ends of a TASKQUE write know each other. */
+    if (connection->phase == CONNECTION_BROKEN || connection->origin == ORIGIN_CONNECT) {
+        mbcf_connection_free(mbcf, connection);
+        return 0;
+    }
+    connection->phase = CONNECTION_CLOSING;
+    mbcf->chores++;
+    close_connection(mbcf, &mbcf->channels[connection->node], connection, now_ns);
+    mbcf_settle(mbcf, now_ns);
+    return 0;
+}
+
+int mbcf_connection(struct mbcf *mbcf, uint16_t task, int ltn, struct mb_connection *info)
+{
+    int status;
+    struct connection *connection = mbcf_connection_of(mbcf, task, ltn, &status);
+
+    if (connection == NULL)
+        return -(status + MB_STATUS_BASE);
+    mbcf_connection_describe(connection, info);
+    connection->error = 0;
+    return 0;
+}
+
+void mbcf_connection_describe(const struct connection *connection, struct mb_connection *info)
+{
+    *info = (struct mb_connection){
+        .node = connection->node,
+        .task = connection->peer,
+        .state = connection->phase == CONNECTION_OPEN ? MB_CONNECTION_OPEN : MB_CONNECTION_BROKEN,
+        .taskque = connection->origin == ORIGIN_SERVER,
+        .error = connection->error,
+        .unfinished = connection->unfinished,
+    };
+}
+
+/* ---- tasks ---- */
+
+static int task_begin(struct task *task, uint16_t id, void *space)
+{
+    memset(task, 0, sizeof(*task));
+    task->id = id;
+    task->generation = (uint8_t)(id >> 8);
+    task->space = space;
+    return id;
+}
+
+int mbcf_task_open(struct mbcf *mbcf, void *space)
+{
+    for (unsigned i = WELL_KNOWN; i < TASK_SLOTS; i++) {
+        struct task *task = &mbcf->tasks[i];
+
+        if (task->id == 0) {
+            uint8_t generation = (uint8_t)(task->generation + 1);
+
+            return task_begin(task, (uint16_t)((generation == 0 ? 1 : generation) << 8 | i), space);
+        }
+    }
+    return -SSS_EAGAIN;
+}
+
+int mbcf_task_open_as(struct mbcf *mbcf, uint16_t id, void *space)
+{
+    unsigned index = id & 0xff;
+
+    if (id == 0 || index >= TASK_SLOTS)
+        return -SSS_EINVAL;
+    if (mbcf->tasks[index].id != 0)
+        return -SSS_EEXIST;
+    return task_begin(&mbcf->tasks[index], id, space);
+}
+
+void mbcf_task_close(struct mbcf *mbcf, uint16_t id, uint64_t now_ns)
+{
+    struct task *task = task_of(mbcf, id);
+
+    if (task == NULL)
+        return;
+    mbcf_operations_forget(mbcf, task);
+    mbcf_segments_forget(mbcf, task, -1);
+    for (unsigned i = 0; i < MB_CONNECTIONS; i++) {
+        struct connection *connection = &mbcf->connections[i];
+
+        if (connection->phase != CONNECTION_FREE && connection->phase != CONNECTION_CLOSING && connection->task == id)
+            mbcf_connection_free(mbcf, connection);
+    }
+    task->gone = true;
+    for (unsigned node = 1; node <= SSS_NODES; node++)
+        if ((task->peers >> (node - 1) & 1) && mbcf->channels[node].peer_epoch != 0 && mbcf->channels[node].state != MBCF_DEAD) {
+            task->farewells |= 1ull << (node - 1);
+            mbcf->chores++;
+        }
+    if (task->farewells == 0)
+        task_free(task);
+    else
+        for (unsigned node = 1; node <= SSS_NODES && task->gone; node++)
+            if (task->farewells >> (node - 1) & 1)
+                say_farewell(mbcf, &mbcf->channels[node], task, now_ns);
+    mbcf_settle(mbcf, now_ns);
+}
+
+int mbcf_key(struct mbcf *mbcf, uint16_t id, unsigned slot, uint64_t key, unsigned permission)
+{
+    struct task *task = task_of(mbcf, id);
+
+    if (task == NULL || slot >= MB_KEYS || (permission & ~(unsigned)(MB_READ_ALLOWED | MB_WRITE_ALLOWED)) != 0)
+        return -SSS_EINVAL;
+    task->keys[slot] = (struct key){.key = key, .permission = key != 0 ? permission : 0};
+    return 0;
+}
+
+int mbcf_taskque(struct mbcf *mbcf, uint16_t id, uint64_t fifo, uint64_t bytes)
+{
+    struct task *task = task_of(mbcf, id);
+
+    if (task == NULL)
+        return -SSS_EINVAL;
+    if (fifo == 0) {
+        task->taskque.address = 0;
+        return 0;
+    }
+    return mbcf_ring_init(mbcf, task, &task->taskque, fifo, bytes);
+}
+
+static int find_fifo(const struct task *task, uint64_t address)
+{
+    for (int i = 0; i < MB_FIFOS; i++)
+        if (task->fifos[i].address == address)
+            return i;
+    return -1;
+}
+
+int mbcf_fifo(struct mbcf *mbcf, uint16_t id, uint64_t address, uint64_t bytes)
+{
+    struct task *task = task_of(mbcf, id);
+    int fifo;
+
+    if (task == NULL)
+        return -SSS_EINVAL;
+    if (address != 0 && find_fifo(task, address) >= 0)
+        return -SSS_EEXIST;
+    fifo = find_fifo(task, 0);
+    if (fifo < 0)
+        return -SSS_ENOMEM;
+    return mbcf_ring_init(mbcf, task, &task->fifos[fifo], address, bytes);
+}
+
+int mbcf_fifo_remove(struct mbcf *mbcf, uint16_t id, uint64_t address)
+{
+    struct task *task = task_of(mbcf, id);
+    int fifo = task != NULL && address != 0 ? find_fifo(task, address) : -1;
+
+    if (fifo < 0)
+        return task == NULL ? -SSS_EINVAL : -SSS_ENOENT;
+    mbcf_segments_forget(mbcf, task, fifo);
+    task->fifos[fifo].address = 0;
+    return 0;
+}
+
+int mbcf_signal(struct mbcf *mbcf, uint16_t id, const uint64_t *handlers, unsigned count, uint64_t queue, uint64_t bytes)
+{
+    struct task *task = task_of(mbcf, id);
+    int status;
+
+    if (task == NULL || count > MB_HANDLERS)
+        return -SSS_EINVAL;
+    task->handler_count = 0;
+    if (count == 0)
+        return 0;
+    status = mbcf_ring_init(mbcf, task, &task->signal_queue, queue, bytes);
+    if (status != 0)
+        return status;
+    memcpy(task->handlers, handlers, count * sizeof(*handlers));
+    task->handler_count = (uint8_t)count;
+    return 0;
+}

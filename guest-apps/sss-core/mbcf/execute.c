@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Requests of peers: checked against task, key, permission and pages, in this order, then done in one step. */
+#include "bytes.h"
+
+static int check_key(const struct task *task, uint64_t key, unsigned wanted)
+{
+    int status = MB_KEY;
+
+    for (unsigned i = 0; i < MB_KEYS; i++)
+        if (task->keys[i].key == key && task->keys[i].permission != 0) {
+            if ((task->keys[i].permission & wanted) == wanted)
+                return MB_OK;
+            status = MB_PERM;
+        }
+    return status;
+}
+
+static void memory_changed(const struct mbcf *mbcf, const struct task *task)
+{
+    mbcf->to.changed(mbcf->to.context, task->space);
+}
+
+static int execute_write(struct mbcf *mbcf, const struct task *task, const struct packet *packet)
+{
+    struct span span;
+    int status = check_key(task, packet->key, MB_WRITE_ALLOWED);
+
+    if (status == MB_OK)
+        status = span_of(mbcf, task, packet->address, packet->length, true, &span);
+    if (status != MB_OK)
+        return status;
+    span_fill(&span, packet->payload);
+    memory_changed(mbcf, task);
+    return MB_OK;
+}
+
+static int execute_read(struct mbcf *mbcf, const struct task *task, const struct packet *packet, uint8_t *to, uint16_t *length)
+{
+    struct span span;
+    uint32_t wanted = get_be32(packet->payload);
+    int status = check_key(task, packet->key, MB_READ_ALLOWED);
+
+    if (status == MB_OK && wanted > MBW_PAYLOAD)
+        status = MB_RANGE;
+    if (status == MB_OK)
+        status = span_of(mbcf, task, packet->address, wanted, false, &span);
+    if (status != MB_OK)
+        return status;
+    span_read(&span, to);
+    *length = (uint16_t)wanted;
+    return MB_OK;
+}
+
+/* Other threads may run at the same time on Linux, so these are the machine's own atomic operations. */
+static uint64_t change_word(const struct packet *packet, void *at)
+{
+    uint64_t operand = get_be64(packet->payload);
+    bool wide = packet->flags & MBW_WIDE;
+    uint32_t narrow;
+
+    if (packet->op == MBW_SWAP)
+        return wide ? __atomic_exchange_n((uint64_t *)at, operand, __ATOMIC_SEQ_CST)
+                    : __atomic_exchange_n((uint32_t *)at, (uint32_t)operand, __ATOMIC_SEQ_CST);
+    if (packet->op == MBW_FETCH_ADD)
+        return wide ? __atomic_fetch_add((uint64_t *)at, operand, __ATOMIC_SEQ_CST)
+                    : __atomic_fetch_add((uint32_t *)at, (uint32_t)operand, __ATOMIC_SEQ_CST);
+    /* Compare and swap leaves the old value in the expected one. */
+    if (wide) {
+        __atomic_compare_exchange_n((uint64_t *)at, &operand, get_be64(packet->payload + 8), false, __ATOMIC_SEQ_CST,
+                                    __ATOMIC_SEQ_CST);
+        return operand;
+    }
+    narrow = (uint32_t)operand;
+    __atomic_compare_exchange_n((uint32_t *)at, &narrow, (uint32_t)get_be64(packet->payload + 8), false, __ATOMIC_SEQ_CST,
+                                __ATOMIC_SEQ_CST);
+    return narrow;
+}
+
+static int execute_atomic(struct mbcf *mbcf, const struct task *task, const struct packet *packet, uint8_t *to, uint16_t *length)
+{
+    struct span span;
+    size_t size = packet->flags & MBW_WIDE ? 8 : 4;
+    int status = check_key(task, packet->key, MB_READ_ALLOWED | MB_WRITE_ALLOWED);
+
+    if (status == MB_OK && packet->address % size != 0)
+        status = MB_ALIGN;
+    if (status == MB_OK)
+        status = span_of(mbcf, task, packet->address, size, true, &span);
+    if (status != MB_OK)
+        return status;
+    if (to != NULL) {
+        put_be64(to, change_word(packet, span.part[0]));
+        *length = 8;
+    } else {
+        change_word(packet, span.part[0]);
+    }
+    memory_changed(mbcf, task);
+    return MB_OK;
+}
+
+static struct mb_record record_of(const struct packet *packet)
+{
+    return (struct mb_record){.kind = MB_DATA, .node = packet->node, .task = packet->source};
+}
+
+static int execute_fifo(struct mbcf *mbcf, struct task *task, const struct packet *packet)
+{
+    struct mb_record record = record_of(packet);
+    int status = check_key(task, packet->key, MB_WRITE_ALLOWED);
+    unsigned fifo = task->fifo_hint;
+
+    if (status != MB_OK)
+        return status;
+    if (packet->address == 0)
+        return MB_NOFIFO;
+    if (task->fifos[fifo].address != packet->address) {
+        for (fifo = 0; fifo < MB_FIFOS && task->fifos[fifo].address != packet->address; fifo++)
+            ;
+        if (fifo == MB_FIFOS)
+            return MB_NOFIFO;
+        task->fifo_hint = (uint8_t)fifo;
+    }
+    if (packet->flags & MBW_PART)
+        return mbcf_ring_part(mbcf, task, fifo, packet);
+    return mbcf_ring_put(mbcf, task, &task->fifos[fifo], &record, NULL, 0, packet->payload, packet->length);
+}
+
+static int execute_signal(struct mbcf *mbcf, struct task *task, const struct packet *packet)
+{
+    struct mb_signal_head head = {.handler = packet->address};
+    struct mb_record record = record_of(packet);
+    unsigned handler = task->handler_hint;
+    int status = check_key(task, packet->key, MB_WRITE_ALLOWED);
+
+    if (status != MB_OK)
+        return status;
+    if (handler >= task->handler_count || task->handlers[handler] != packet->address) {
+        for (handler = 0; handler < task->handler_count && task->handlers[handler] != packet->address; handler++)
+            ;
+        if (handler == task->handler_count)
+            return MB_NOHANDLER;
+        task->handler_hint = (uint8_t)handler;
+    }
+    for (unsigned i = 0; i < 4; i++)
+        head.argument[i] = get_be64(packet->payload + (size_t)8 * i);
+    status = mbcf_ring_put(mbcf, task, &task->signal_queue, &record, &head, sizeof(head), packet->payload + MBW_SIGNAL_HEAD,
+                           packet->length - MBW_SIGNAL_HEAD);
+    if (status == MB_OK)
+        mbcf->to.signalled(mbcf->to.context, task->space, packet->address);
+    return status;
+}
+
+static int execute_taskque(struct mbcf *mbcf, struct task *task, const struct packet *packet)
+{
+    struct mb_taskque_head head = {.key = get_be64(packet->payload), .permission = get_be32(packet->payload + 8)};
+    struct mb_record record = record_of(packet);
+    struct connection *connection;
+    int status;
+
+    if (task->taskque.address == 0)
+        return MB_NOQUE;
+    connection = mbcf_connection_new(mbcf, ORIGIN_SERVER, task->id, packet->node, packet->source);
+    if (connection == NULL)
+        return MB_BUSY;
+    connection->key = head.key;
+    connection->peer_name = get_be32(packet->payload + 12);
+    record.ltn = mbcf_connection_ltn(mbcf, connection);
+    status = mbcf_ring_put(mbcf, task, &task->taskque, &record, &head, sizeof(head), packet->payload + MBW_TASKQUE_HEAD,
+                           packet->length - MBW_TASKQUE_HEAD);
+    if (status != MB_OK)
+        mbcf_connection_free(mbcf, connection);
+    return status;
+}
+
+static int perform(struct mbcf *mbcf, struct task *task, const struct packet *packet, uint8_t *to, uint16_t *length)
+{
+    switch (packet->op) {
+    case MBW_WRITE:
+        return execute_write(mbcf, task, packet);
+    case MBW_READ:
+        return execute_read(mbcf, task, packet, to, length);
+    case MBW_FIFO:
+        return execute_fifo(mbcf, task, packet);
+    case MBW_SIGNAL:
+        return execute_signal(mbcf, task, packet);
+    case MBW_TASKQUE:
+        return execute_taskque(mbcf, task, packet);
+    case MBW_SWAP:
+    case MBW_CAS:
+    case MBW_FETCH_ADD:
+        return execute_atomic(mbcf, task, packet, to, length);
+    default:
+        return MB_BADOP;
+    }
+}
+
+static struct sss_frame *result_frame(struct mbcf *mbcf, const struct channel *channel)
+{
+    return channel_has_result_place(channel) ? mbcf_frame_get(mbcf) : NULL;
+}
+
+static void send_result(struct mbcf *mbcf, struct channel *channel, const struct packet *packet, struct sss_frame *frame,
+                        int status, uint16_t length, uint64_t now_ns)
+{
+    struct header header = {.op = MBW_RESULT,
+                            .status = (uint8_t)status,
+                            .source = packet->destination,
+                            .destination = packet->source,
+                            .length = status == MB_OK ? length : 0,
+                            .op_id = packet->op_id};
+
+    mbcf->counters.results_sent++;
+    mbcf_channel_queue(mbcf, channel, frame, &header, now_ns);
+}
+
+static bool execute_request(struct mbcf *mbcf, struct channel *channel, const struct packet *packet, uint64_t now_ns)
+{
+    struct task *task = task_of(mbcf, packet->destination);
+    struct sss_frame *frame = NULL;
+    uint16_t length = 0;
+    int status = MB_NOTASK;
+
+    /* Success must not happen where it could not be told. */
+    if (packet->flags & MBW_RESULT_REQ) {
+        frame = result_frame(mbcf, channel);
+        if (frame == NULL)
+            return false;
+    }
+    if (task != NULL) {
+        task->peers |= 1ull << (packet->node - 1);
+        status = perform(mbcf, task, packet, frame != NULL ? frame_payload(frame) : NULL, &length);
+    }
+    if (status != MB_OK) {
+        /* Nothing was done: without a place for the error the frame may come again. */
+        if (frame == NULL)
+            frame = result_frame(mbcf, channel);
+        if (frame == NULL)
+            return false;
+        mbcf->counters.refused[status]++;
+    } else {
+        mbcf->counters.operations_executed++;
+    }
+    if (frame != NULL)
+        send_result(mbcf, channel, packet, frame, status, length, now_ns);
+    return true;
+}
+
+bool mbcf_execute(struct mbcf *mbcf, struct channel *channel, const struct packet *packet, uint64_t now_ns)
+{
+    if (packet->op == MBW_RESULT)
+        mbcf_result(mbcf, packet);
+    else if (packet->op == MBW_CLOSE)
+        mbcf_connection_closed(mbcf, packet);
+    else
+        return execute_request(mbcf, channel, packet, now_ns);
+    return true;
+}

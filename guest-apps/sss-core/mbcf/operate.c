@@ -1,0 +1,586 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Operations of own tasks: cut into packets, sent, and completed by the RESULTs of the peer. */
+#include "bytes.h"
+
+/* ---- the user-visible acknowledgement ---- */
+
+/* Two pieces where it lies across pages: `state` and `status`, then `value`. */
+static bool ack_words(struct mbcf *mbcf, const struct task *task, uint64_t address, uint8_t *words[2])
+{
+    struct span span;
+
+    if (span_of(mbcf, task, address, sizeof(struct mb_ack), true, &span) != MB_OK)
+        return false;
+    words[0] = span.part[0];
+    words[1] = span.part[1] != NULL ? span.part[1] : span.part[0] + offsetof(struct mb_ack, value);
+    return true;
+}
+
+static void store_state(uint8_t *words, uint32_t state)
+{
+    __atomic_store_n((uint32_t *)(void *)words, state, __ATOMIC_RELEASE);
+}
+
+static void complete_ack(struct mbcf *mbcf, const struct task *task, uint64_t address, int status, uint64_t value)
+{
+    uint32_t status_word = (uint32_t)status;
+    uint8_t *words[2];
+
+    if (!ack_words(mbcf, task, address, words))
+        return; /* the task has unmapped it: nobody waits */
+    memcpy(words[1], &value, sizeof(value));
+    memcpy(words[0] + offsetof(struct mb_ack, status), &status_word, sizeof(status_word));
+    store_state(words[0], MB_ACK_DONE);
+    mbcf->to.changed(mbcf->to.context, task->space);
+}
+
+/* ---- operations that wait for a result ---- */
+
+static struct operation *operation_named(struct mbcf *mbcf, uint32_t name)
+{
+    unsigned index = (name & NAME_SLOT) - 1;
+
+    return index < MB_OPERATIONS && mbcf->operations[index].name == name ? &mbcf->operations[index] : NULL;
+}
+
+static struct operation *operation_new(struct mbcf *mbcf, const struct task *task, const struct connection *connection,
+                                       const struct mb_operation *request)
+{
+    unsigned index = mbcf_slot_take(&mbcf->free_operations);
+    struct operation *operation = &mbcf->operations[index];
+    uint32_t generation = (operation->generation + 1) & (NAME_CONNECTION - 1) >> NAME_SLOT_BITS;
+
+    operation->generation = generation;
+    operation->name = generation << NAME_SLOT_BITS | (index + 1);
+    operation->connection = mbcf_connection_name(mbcf, connection);
+    operation->task = task->id;
+    operation->node = connection->node;
+    operation->peer = connection->peer;
+    operation->op = (uint8_t)request->op;
+    operation->sending = true;
+    operation->several = false;
+    operation->begun = false;
+    operation->maybe = false;
+    operation->give_up = false;
+    operation->failed = 0;
+    operation->length = (uint32_t)request->length;
+    operation->arrived = 0;
+    operation->data = (uintptr_t)request->data;
+    operation->ack = (uintptr_t)request->ack;
+    mbcf->channels[connection->node].pending++;
+    return operation;
+}
+
+static void operation_free(struct mbcf *mbcf, struct operation *operation)
+{
+    operation->name = 0;
+    mbcf_slot_give(&mbcf->free_operations, (uint16_t)(operation - mbcf->operations));
+}
+
+/* A frame that may execute it goes out. */
+void mbcf_operation_sent(struct mbcf *mbcf, uint32_t name)
+{
+    struct operation *operation = operation_named(mbcf, name);
+
+    if (operation != NULL)
+        operation->maybe = true;
+}
+
+static void complete(struct mbcf *mbcf, struct operation *operation, int status, uint64_t value)
+{
+    struct task *task = task_of(mbcf, operation->task);
+    struct connection *connection = mbcf_connection_named(mbcf, operation->connection);
+
+    mbcf->channels[operation->node].pending--;
+    if (connection != NULL) {
+        if (connection->unfinished != 0)
+            connection->unfinished--;
+        if (operation->ack == 0 && status != MB_OK)
+            mbcf_connection_error(mbcf, connection, status);
+    }
+    if (task != NULL && operation->ack != 0)
+        complete_ack(mbcf, task, operation->ack, status, value);
+    /* Who is still sending parts of it learns that it is over; success while sending is the peer's mistake. */
+    if (operation->sending)
+        operation->failed = (uint8_t)(status != MB_OK ? status : MB_BADOP);
+    else
+        operation_free(mbcf, operation);
+}
+
+/* Everything that waits for a result of the node. */
+void mbcf_operations_fail(struct mbcf *mbcf, uint16_t node, int status)
+{
+    for (unsigned i = 0; i < MB_OPERATIONS; i++) {
+        struct operation *operation = &mbcf->operations[i];
+
+        if (operation->name == 0 || operation->node != node)
+            continue;
+        if (operation->give_up) {
+            mbcf->chores--;
+            operation_free(mbcf, operation);
+        } else if (operation->failed == 0) {
+            complete(mbcf, operation, operation->maybe ? status | MB_MAYBE : status, 0);
+        }
+    }
+}
+
+/* The task ends: nobody is left to be told. */
+void mbcf_operations_forget(struct mbcf *mbcf, struct task *task)
+{
+    for (unsigned i = 0; i < MB_OPERATIONS; i++) {
+        struct operation *operation = &mbcf->operations[i];
+
+        if (operation->name == 0 || operation->task != task->id || operation->give_up)
+            continue;
+        if (operation->failed == 0)
+            mbcf->channels[operation->node].pending--;
+        operation_free(mbcf, operation);
+    }
+}
+
+static int take_read(struct mbcf *mbcf, const struct task *task, struct operation *operation, const struct packet *packet)
+{
+    uint32_t wanted = operation->length - operation->arrived;
+    struct span span;
+    int status;
+
+    if (packet->length != (wanted < MBW_PAYLOAD ? wanted : MBW_PAYLOAD))
+        return MB_BADOP;
+    status = span_of(mbcf, task, operation->data + operation->arrived, packet->length, true, &span);
+    if (status != MB_OK)
+        return status;
+    span_fill(&span, packet->payload);
+    operation->arrived += packet->length;
+    return MB_OK;
+}
+
+/* An operation without a result of its own has failed. */
+static void raise_error(struct mbcf *mbcf, const struct packet *packet)
+{
+    struct connection *connection = mbcf_connection_named(mbcf, packet->op_id);
+
+    if (connection == NULL || connection->node != packet->node || connection->peer != packet->source || packet->status == MB_OK)
+        return;
+    mbcf_connection_refused(mbcf, connection, packet->status);
+    mbcf_connection_error(mbcf, connection, packet->status);
+}
+
+void mbcf_result(struct mbcf *mbcf, const struct packet *packet)
+{
+    struct operation *operation;
+    struct connection *connection;
+    struct task *task = task_of(mbcf, packet->destination);
+    uint64_t value = 0;
+    int status = packet->status;
+
+    if (packet->op_id & NAME_CONNECTION) {
+        raise_error(mbcf, packet);
+        return;
+    }
+    operation = operation_named(mbcf, packet->op_id);
+    if (operation == NULL || operation->node != packet->node || operation->peer != packet->source ||
+        operation->task != packet->destination || operation->failed != 0 || task == NULL)
+        return;
+    if (status == MB_OK && operation->op == MBW_READ) {
+        status = take_read(mbcf, task, operation, packet);
+        if (status == MB_OK && (operation->arrived < operation->length || operation->sending))
+            return;
+    } else if (status == MB_OK && operation->op >= MBW_SWAP) {
+        if (packet->length == 8)
+            value = get_be64(packet->payload);
+        else
+            status = MB_BADOP | MB_MAYBE;
+    } else if (status != MB_OK && operation->several && operation->op == MBW_WRITE) {
+        /* Other parts of it may have been written. */
+        status |= MB_MAYBE;
+    }
+    if (status != MB_OK) {
+        connection = mbcf_connection_named(mbcf, operation->connection);
+        if (connection != NULL)
+            mbcf_connection_refused(mbcf, connection, packet->status);
+    }
+    complete(mbcf, operation, status, value);
+    if (mbcf->starved)
+        mbcf_wake(mbcf);
+}
+
+/* ---- sending ---- */
+
+/* What an operation needs to know of its kind. */
+struct kind {
+    uint16_t data_most; /* of one packet */
+    uint8_t head;       /* bytes of payload in front of the data */
+    bool sends;         /* `data` are sent */
+    bool several;       /* may take several packets */
+    bool answered;      /* has a result in any case */
+};
+
+static const struct kind *kind_of(unsigned op)
+{
+    static const struct kind kinds[] = {
+        [MBW_TASKQUE - MBW_TASKQUE] = {MBW_TASKQUE_MOST, MBW_TASKQUE_HEAD, true, false, false},
+        [MBW_WRITE - MBW_TASKQUE] = {MBW_PAYLOAD, 0, true, true, false},
+        [MBW_READ - MBW_TASKQUE] = {MBW_PAYLOAD, MBW_READ_PAYLOAD, false, true, true},
+        [MBW_FIFO - MBW_TASKQUE] = {MBW_PAYLOAD, 0, true, true, false},
+        [MBW_SIGNAL - MBW_TASKQUE] = {MBW_SIGNAL_MOST, MBW_SIGNAL_HEAD, true, false, false},
+        [MBW_SWAP - MBW_TASKQUE] = {0, 8, false, false, false},
+        [MBW_CAS - MBW_TASKQUE] = {0, 16, false, false, false},
+        [MBW_FETCH_ADD - MBW_TASKQUE] = {0, 8, false, false, false},
+    };
+
+    return op >= MBW_TASKQUE && op <= MBW_FETCH_ADD ? &kinds[op - MBW_TASKQUE] : NULL;
+}
+
+/* The part of an operation that one packet carries. */
+struct part {
+    uint32_t offset;
+    uint32_t length;
+    bool last;
+};
+
+static void write_head(const struct mb_operation *request, const struct part *part, bool in_parts, uint32_t connection, uint8_t *to)
+{
+    switch (request->op) {
+    case MBW_TASKQUE:
+        put_be64(to, request->argument[0]);
+        put_be32(to + 8, (uint32_t)request->argument[1]);
+        put_be32(to + 12, connection);
+        break;
+    case MBW_READ:
+        put_be32(to, part->length);
+        put_be32(to + 4, 0);
+        break;
+    case MBW_FIFO:
+        if (in_parts) {
+            put_be32(to, (uint32_t)request->length);
+            put_be32(to + 4, part->offset);
+        }
+        break;
+    case MBW_SIGNAL:
+        for (unsigned i = 0; i < 4; i++)
+            put_be64(to + (size_t)8 * i, request->argument[i]);
+        break;
+    case MBW_CAS:
+        put_be64(to + 8, request->argument[1]);
+        put_be64(to, request->argument[0]);
+        break;
+    case MBW_SWAP:
+    case MBW_FETCH_ADD:
+        put_be64(to, request->argument[0]);
+        break;
+    default:
+        break;
+    }
+}
+
+/* One operation while mbcf_operate works on it. */
+struct sending {
+    struct task *task;
+    struct connection *connection;
+    struct channel *channel;
+    struct operation *operation; /* NULL: nothing waits for a result */
+    const struct mb_operation *request;
+    const struct kind *kind;
+    bool in_parts;
+};
+
+static int starve(struct mbcf *mbcf)
+{
+    mbcf->starved = true;
+    return -SSS_EAGAIN;
+}
+
+static uint8_t part_flags(const struct sending *sending, const struct part *part)
+{
+    uint8_t flags = 0;
+
+    if (!part->last)
+        flags |= MBW_MORE;
+    if (sending->operation != NULL && (part->last || sending->kind->answered))
+        flags |= MBW_RESULT_REQ;
+    if (sending->in_parts && sending->request->op == MBW_FIFO)
+        flags |= MBW_PART;
+    if (sending->request->op >= MBW_SWAP && (sending->request->flags & MB_WIDE))
+        flags |= MBW_WIDE;
+    return flags;
+}
+
+static int send_part(struct mbcf *mbcf, const struct sending *sending, const struct part *part, uint64_t now_ns)
+{
+    const struct mb_operation *request = sending->request;
+    unsigned head = sending->in_parts && request->op == MBW_FIFO ? MBW_PART_HEAD : sending->kind->head;
+    uint32_t connection = mbcf_connection_name(mbcf, sending->connection);
+    struct sss_frame *frame;
+    struct header header;
+    struct span span;
+
+    if (!channel_has_request_place(sending->channel))
+        return starve(mbcf);
+    frame = mbcf_frame_get(mbcf);
+    if (frame == NULL)
+        return starve(mbcf);
+    if (head != 0)
+        write_head(request, part, sending->in_parts, connection, frame_payload(frame));
+    if (sending->kind->sends) {
+        if (span_of(mbcf, sending->task, (uintptr_t)request->data + part->offset, part->length, false, &span) != MB_OK) {
+            mbcf->to.frame_put(mbcf->to.context, frame);
+            return -SSS_EFAULT;
+        }
+        span_read(&span, frame_payload(frame) + head);
+    }
+    header = (struct header){
+        .op = (uint8_t)request->op,
+        .flags = part_flags(sending, part),
+        .source = sending->task->id,
+        .destination = sending->connection->peer,
+        .length = (uint16_t)(head + (sending->kind->sends ? part->length : 0)),
+        .op_id = sending->operation != NULL ? sending->operation->name : connection,
+        .key = sending->connection->key,
+        .address = request->remote + (request->op == MBW_FIFO ? 0 : part->offset),
+        .decisive = sending->operation != NULL && (part->last || request->op != MBW_FIFO),
+    };
+    mbcf->counters.operations_sent += part->last;
+    mbcf_channel_queue(mbcf, sending->channel, frame, &header, now_ns);
+    return 0;
+}
+
+/* Tells the peer that a segment of which parts were sent ends here. */
+static void give_up_segment(struct mbcf *mbcf, struct channel *channel, struct operation *operation, uint64_t now_ns)
+{
+    struct header header = {.op = MBW_FIFO,
+                            .flags = MBW_PART,
+                            .source = operation->task,
+                            .destination = operation->peer,
+                            .length = MBW_PART_HEAD,
+                            .op_id = operation->name,
+                            .key = operation->key,
+                            .address = operation->remote};
+    struct sss_frame *frame;
+
+    if (!channel_has_request_place(channel))
+        return;
+    frame = mbcf_frame_get(mbcf);
+    if (frame == NULL)
+        return;
+    memset(frame_payload(frame), 0, MBW_PART_HEAD);
+    mbcf->chores--;
+    operation_free(mbcf, operation);
+    mbcf_channel_queue(mbcf, channel, frame, &header, now_ns);
+}
+
+void mbcf_operation_chores(struct mbcf *mbcf, struct channel *channel, uint64_t now_ns)
+{
+    for (unsigned i = 0; i < MB_OPERATIONS; i++) {
+        struct operation *operation = &mbcf->operations[i];
+
+        if (operation->name != 0 && operation->give_up && operation->node == channel->node)
+            give_up_segment(mbcf, channel, operation, now_ns);
+    }
+}
+
+/* The sender ends before the operation does: `status` is what its ack gets. */
+static void abandon(struct mbcf *mbcf, struct operation *operation, int status, uint64_t now_ns)
+{
+    bool half_sent = operation->op == MBW_FIFO && operation->begun;
+
+    if (operation->failed == 0)
+        complete(mbcf, operation, operation->maybe ? status | MB_MAYBE : status, 0);
+    if (half_sent) {
+        operation->give_up = true;
+        mbcf->chores++;
+        give_up_segment(mbcf, &mbcf->channels[operation->node], operation, now_ns);
+    } else {
+        operation_free(mbcf, operation);
+    }
+}
+
+static int send_parts(struct mbcf *mbcf, struct sending *sending, uint32_t *offset, uint64_t now_ns)
+{
+    const struct mb_operation *request = sending->request;
+    uint32_t most = sending->kind->data_most - (sending->in_parts && request->op == MBW_FIFO ? MBW_PART_HEAD : 0);
+    struct part part;
+    int error;
+
+    do {
+        part.offset = *offset;
+        part.length = (uint32_t)request->length - *offset;
+        if (part.length > most)
+            part.length = most;
+        part.last = part.offset + part.length == request->length;
+        error = send_part(mbcf, sending, &part, now_ns);
+        if (error != 0)
+            return error;
+        *offset += part.length;
+        if (sending->operation != NULL)
+            sending->operation->begun = true;
+    } while (!part.last);
+    return 0;
+}
+
+/* Looks at everything that can be wrong with a request before it becomes an operation. */
+static int check(const struct mb_operation *request, const struct kind *kind)
+{
+    uint64_t limit = kind == NULL ? 0 : kind->several ? MB_SEGMENT : kind->data_most;
+
+    if (kind == NULL || (kind->data_most != 0 && request->length > limit) || ((uintptr_t)request->ack & 7) != 0 ||
+        (kind->answered && request->ack == NULL) || (request->flags & ~(MB_WIDE | MB_NO_WAIT)) != 0)
+        return -SSS_EINVAL;
+    return 0;
+}
+
+/* Memory of the task that results will be written to. */
+static int check_memory(struct mbcf *mbcf, const struct task *task, const struct mb_operation *request)
+{
+    uint64_t data = (uintptr_t)request->data;
+    struct span span;
+
+    if (request->op != MBW_READ || request->length == 0)
+        return 0;
+    for (uint64_t at = 0; at < request->length; at = ((data + at) | (PAGE_BYTES - 1)) + 1 - data)
+        if (span_of(mbcf, task, data + at, 1, true, &span) != MB_OK)
+            return -SSS_EFAULT;
+    return 0;
+}
+
+static int begin(struct mbcf *mbcf, struct sending *sending)
+{
+    const struct mb_operation *request = sending->request;
+    uint8_t *words[2];
+
+    if (!channel_has_request_place(sending->channel) || mbcf->free_operations.count == 0)
+        return starve(mbcf);
+    if (request->ack != NULL) {
+        if (!ack_words(mbcf, sending->task, (uintptr_t)request->ack, words))
+            return -SSS_EFAULT;
+        store_state(words[0], MB_ACK_PENDING);
+    }
+    if (request->ack != NULL || sending->in_parts) {
+        sending->operation = operation_new(mbcf, sending->task, sending->connection, request);
+        sending->operation->several = sending->in_parts;
+        sending->operation->remote = request->remote;
+        sending->operation->key = sending->connection->key;
+    }
+    sending->connection->unfinished++;
+    return 0;
+}
+
+/* Nothing of it has been taken: as if it had never been asked for. */
+static void unbegin(struct mbcf *mbcf, struct sending *sending)
+{
+    uint8_t *words[2];
+
+    sending->connection->unfinished--;
+    if (sending->operation != NULL) {
+        mbcf->channels[sending->operation->node].pending--;
+        operation_free(mbcf, sending->operation);
+    }
+    if (sending->request->ack != NULL && ack_words(mbcf, sending->task, (uintptr_t)sending->request->ack, words))
+        store_state(words[0], MB_ACK_IDLE);
+}
+
+static int begin_and_send(struct mbcf *mbcf, struct sending *sending, uint64_t *progress, uint64_t now_ns)
+{
+    uint32_t offset = 0;
+    int error = begin(mbcf, sending);
+
+    if (error != 0)
+        return error;
+    error = send_parts(mbcf, sending, &offset, now_ns);
+    if (error != 0 && (sending->operation == NULL || !sending->operation->begun)) {
+        unbegin(mbcf, sending);
+        return error;
+    }
+    if (error == -SSS_EAGAIN)
+        *progress = (uint64_t)sending->operation->name << 32 | offset;
+    else if (error != 0)
+        abandon(mbcf, sending->operation, MB_FAULT, now_ns);
+    else if (sending->operation != NULL)
+        sending->operation->sending = false;
+    return error;
+}
+
+static int operate_taskque(struct mbcf *mbcf, struct sending *sending, struct mb_operation *request, uint64_t *progress,
+                           uint64_t now_ns)
+{
+    int error;
+
+    if (request->node == 0 || request->node > SSS_NODES || !mbcf->channels[request->node].known)
+        return -(MB_NO_NODE + MB_STATUS_BASE);
+    if (request->task == 0)
+        return -SSS_EINVAL;
+    sending->channel = &mbcf->channels[request->node];
+    sending->connection = mbcf_connection_new(mbcf, ORIGIN_WRITER, sending->task->id, request->node, request->task);
+    if (sending->connection == NULL)
+        return -SSS_ENOMEM;
+    error = begin_and_send(mbcf, sending, progress, now_ns);
+    if (error != 0) {
+        mbcf_connection_free(mbcf, sending->connection);
+        return error;
+    }
+    sending->task->peers |= 1ull << (request->node - 1);
+    request->ltn = mbcf_connection_ltn(mbcf, sending->connection);
+    return 0;
+}
+
+/* A segment of which parts have been queued by earlier calls. */
+static int go_on(struct mbcf *mbcf, struct sending *sending, uint64_t *progress, int status, uint64_t now_ns)
+{
+    uint32_t offset = (uint32_t)*progress;
+    int error;
+
+    sending->operation = operation_named(mbcf, (uint32_t)(*progress >> 32));
+    if (sending->operation == NULL || sending->operation->task != sending->task->id || !sending->operation->sending)
+        return -SSS_EINVAL;
+    if (sending->operation->failed != 0) {
+        error = -(sending->operation->failed + MB_STATUS_BASE);
+        abandon(mbcf, sending->operation, 0, now_ns);
+        return error;
+    }
+    if (sending->connection == NULL || sending->connection->phase != CONNECTION_OPEN) {
+        if (sending->connection != NULL)
+            status = (int)sending->connection->reason;
+        abandon(mbcf, sending->operation, status, now_ns);
+        return -(status + MB_STATUS_BASE);
+    }
+    error = send_parts(mbcf, sending, &offset, now_ns);
+    if (error == -SSS_EAGAIN)
+        *progress = (uint64_t)sending->operation->name << 32 | offset;
+    else if (error != 0)
+        abandon(mbcf, sending->operation, MB_FAULT, now_ns);
+    else
+        sending->operation->sending = false;
+    return error;
+}
+
+static int operate(struct mbcf *mbcf, uint16_t task, struct mb_operation *request, uint64_t *progress, uint64_t now_ns)
+{
+    struct sending sending = {.task = task_of(mbcf, task), .request = request, .kind = kind_of(request->op)};
+    int status = MB_NO_LTN;
+    int error = check(request, sending.kind);
+
+    if (error != 0 || sending.task == NULL)
+        return -SSS_EINVAL;
+    if (request->op == MBW_TASKQUE)
+        return operate_taskque(mbcf, &sending, request, progress, now_ns);
+    sending.in_parts = request->length > sending.kind->data_most && sending.kind->several;
+    sending.connection = mbcf_connection_of(mbcf, task, request->ltn, &status);
+    if (sending.connection != NULL)
+        sending.channel = &mbcf->channels[sending.connection->node];
+    if (*progress != 0)
+        return go_on(mbcf, &sending, progress, status, now_ns);
+    if (sending.connection == NULL)
+        return -(status + MB_STATUS_BASE);
+    if (sending.connection->phase != CONNECTION_OPEN)
+        return -((int)sending.connection->reason + MB_STATUS_BASE);
+    error = check_memory(mbcf, sending.task, request);
+    return error != 0 ? error : begin_and_send(mbcf, &sending, progress, now_ns);
+}
+
+int mbcf_operate(struct mbcf *mbcf, uint16_t task, struct mb_operation *request, uint64_t *progress, uint64_t now_ns)
+{
+    int error = operate(mbcf, task, request, progress, now_ns);
+
+    mbcf_settle(mbcf, now_ns);
+    return error;
+}

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The state of one node's MBCF and what the files of this folder know of each other. Nothing outside includes this.
+ *
+ *   channel.c     sequence, acknowledgement, retransmission, epochs
+ *   execute.c     requests of peers, on memory of tasks
+ *   fifo.c        the rings of FIFOs, TASKQUEs and signal queues
+ *   connection.c  tasks, keys, connections and how they end
+ *   operate.c     requests of own tasks, and their results
+ *   mbcf.c        the node: start, receiving, time, looking at it
+ */
+#include "core.h"
+
+enum {
+    WINDOW = 32,        /* frames of a channel that are not acknowledged */
+    REQUEST_PLACES = 24,/* of them for requests: the others are kept for RESULTs, or two nodes full of requests would stand still */
+    TASK_SLOTS = 80,    /* the well-known ones, then SSS_TASKS */
+    WELL_KNOWN = 16,    /* task indices below this are given by mbcf_task_open_as only */
+    SEGMENTS = 64,      /* FIFO segments of several packets that are arriving */
+    PAST_EPOCHS = 4,    /* dead incarnations of a peer that are remembered */
+    QUICK_ACKS = 2,     /* equal ACKs that start quick retransmission */
+    GAP_ACKS = 4,       /* ACKs sent at once for frames behind a gap, until the gap is closed */
+    DEAD_FAILURES = 12, /* timeouts in a row after which a node counts as dead */
+    LOOP = 64,          /* frames to the own node that have not been taken */
+    LEAST_ALLOWED = 4,  /* frames under way after a timeout */
+};
+
+#define MILLISECOND 1000000ull
+#define RTO_LEAST_NS (10 * MILLISECOND)
+#define RTO_MOST_NS (640 * MILLISECOND)
+#define RTO_FIRST_NS (100 * MILLISECOND) /* before the first measurement */
+/* What each frame under way adds to a timeout: its time on the slowest wire there is, 10 Mb/s. */
+#define FRAME_NS (5 * MILLISECOND / 4)
+/*
+ * An ACK waits for a reverse frame until nothing has come for this long: more than a full frame takes on 10BASE-T (1.2 ms), or a
+ * stream there would be acknowledged frame by frame. Not longer than ACK_PATIENCE times it in all, which stays below
+ * the sender's timeout, for each frame that has come since has lengthened that by FRAME_NS.
+ */
+#define ACK_DELAY_NS (2 * MILLISECOND)
+enum { ACK_PATIENCE = 8, ACK_EVERY = 16 };
+/* How often a peer that owes results is asked whether it lives. */
+#define PROBE_NS (100 * MILLISECOND)
+/* How long to wait for frame buffers that others hold. */
+#define SCARCE_NS MILLISECOND
+#define NEVER UINT64_MAX
+
+/* ---- names in op_id: bit 31 tells a connection from an operation ---- */
+enum { NAME_SLOT_BITS = 10, NAME_SLOT = (1 << NAME_SLOT_BITS) - 1 };
+#define NAME_CONNECTION 0x80000000u
+
+struct key {
+    uint64_t key;
+    unsigned permission; /* 0: not in use */
+};
+
+/* A ring in a task's memory. Only `tail` is read from there; see fifo.c. */
+struct ring {
+    uint64_t address; /* of struct mb_fifo; 0: none */
+    uint32_t size;    /* of the ring behind it */
+    uint32_t head;
+    uint32_t tail;    /* the last one that was in range */
+};
+
+struct task {
+    uint16_t id; /* 0: free */
+    uint8_t generation;
+    bool gone;          /* only waits until `farewells` have been queued */
+    uint8_t fifo_hint;  /* the FIFO and the handler that were used last */
+    uint8_t handler_hint;
+    uint8_t handler_count;
+    void *space;
+    uint64_t peers;     /* bit n: node n + 1 has dealings with this task */
+    uint64_t farewells; /* the same: a CLOSE is still to be queued */
+    struct key keys[MB_KEYS];
+    struct ring taskque;
+    struct ring signal_queue;
+    struct ring fifos[MB_FIFOS];
+    uint64_t handlers[MB_HANDLERS];
+};
+
+enum connection_phase { CONNECTION_FREE, CONNECTION_OPEN, CONNECTION_BROKEN, CONNECTION_CLOSING };
+enum connection_origin { ORIGIN_CONNECT, ORIGIN_WRITER /* of a TASKQUE write */, ORIGIN_SERVER /* its receiver */ };
+
+struct connection {
+    uint8_t phase;
+    uint8_t origin;
+    uint16_t task; /* the owner */
+    uint16_t node;
+    uint16_t peer;
+    uint32_t generation;
+    uint32_t peer_name; /* the peer's name for its end, 0 unknown */
+    uint32_t error;
+    uint32_t reason;    /* why it is broken */
+    uint32_t unfinished;
+    uint64_t key;
+};
+
+struct operation {
+    uint32_t name; /* 0: free */
+    uint32_t generation;
+    uint32_t connection; /* its name */
+    uint16_t task;
+    uint16_t node;
+    uint16_t peer;
+    uint8_t op;
+    bool sending;    /* parts are still to be queued: the slot is held until mbcf_operate sees its end */
+    bool several;    /* of more than one packet */
+    bool begun;      /* a part has been queued */
+    bool maybe;      /* a frame that could have executed it has been handed to the adapter */
+    bool give_up;    /* the peer is still to be told that the segment is void */
+    uint8_t failed;  /* while `sending`: the status it has ended with */
+    uint32_t length; /* READ: bytes wanted, and how many have come */
+    uint32_t arrived;
+    uint64_t data;
+    uint64_t ack;
+    uint64_t remote; /* with `key`: for the frame that makes a segment void */
+    uint64_t key;
+};
+
+/* A FIFO segment of which parts have come. */
+struct segment {
+    uint16_t node; /* 0: free */
+    uint16_t source;
+    uint16_t task;
+    uint8_t fifo;
+    uint32_t name;     /* op_id of its parts */
+    uint32_t position; /* of the record, as in head */
+    uint32_t total;
+    uint32_t arrived;
+};
+
+/* A frame that has not been acknowledged. */
+struct place {
+    struct sss_frame *frame;
+    uint32_t seq;
+    uint32_t name;  /* whose it is: as in op_id; 0 for RESULT and CLOSE */
+    bool sent;
+    bool decisive;  /* may execute its operation, not only prepare it */
+    bool request;   /* takes one of the REQUEST_PLACES */
+};
+
+struct channel {
+    bool known;
+    uint8_t state; /* enum mbcf_channel_state */
+    uint16_t node;
+    uint8_t ethernet[16]; /* the header of every frame to it; two bytes more, to be copied as words */
+
+    /* epochs */
+    uint32_t peer_epoch;         /* 0: not known */
+    uint32_t candidate_epoch;    /* a new incarnation that has not yet proven to know ours */
+    uint32_t candidate_received;
+    uint32_t past[PAST_EPOCHS];
+    unsigned past_next;
+
+    /* sending; first, cursor, end count places ever used */
+    uint32_t next_seq;
+    uint32_t acked;
+    uint32_t base; /* what SYN and SYNACK tell: nothing up to it will ever be sent again */
+    uint32_t first, cursor, end;
+    uint32_t requests;  /* among the places in use */
+    uint32_t allowed;   /* places that may be under way */
+    uint32_t same_acks;
+    uint32_t failures;
+    uint32_t pending;   /* operations whose result is to come */
+    uint32_t timed_seq; /* 0: none is being timed */
+    uint64_t timed_at_ns;
+    uint64_t timer_from_ns; /* the timeout counts from here */
+    uint64_t quick_at_ns;
+    uint64_t rto_ns, srtt_ns, deviation_ns;
+    struct place places[WINDOW];
+
+    /* receiving */
+    uint32_t received;
+    uint32_t owed;      /* frames executed and not acknowledged */
+    uint32_t gap_acks;
+    uint64_t owed_from_ns; /* the first of them */
+    uint64_t ack_due_ns;
+};
+
+/* Free slots, in the order in which they fell free: a stale name meets a new owner as late as possible. */
+struct free_slots {
+    uint16_t *slots;
+    unsigned size, first, count;
+};
+
+struct mbcf {
+    struct mbcf_surroundings to;
+    struct mbcf_config config;
+    struct mbcf_counters counters;
+    uint64_t due_ns; /* never later than the first thing that is due */
+    bool starved;    /* somebody got -SSS_EAGAIN */
+    bool scarce;     /* because of frame buffers */
+    struct sss_frame *loop[LOOP]; /* frames to the own node */
+    uint32_t loop_first, loop_end;
+    unsigned chores; /* farewells, CLOSEs and given-up segments that wait for a place */
+    struct channel channels[SSS_NODES + 1];
+    struct task tasks[TASK_SLOTS];
+    struct connection connections[MB_CONNECTIONS];
+    struct operation operations[MB_OPERATIONS];
+    struct segment segments[SEGMENTS];
+    uint16_t free_connection_slots[MB_CONNECTIONS];
+    uint16_t free_operation_slots[MB_OPERATIONS];
+    struct free_slots free_connections;
+    struct free_slots free_operations;
+};
+
+/* A received packet whose form is right. */
+struct packet {
+    uint8_t op, flags, status;
+    uint16_t length;
+    uint16_t node, source, destination; /* node of the source; tasks */
+    uint16_t ack_epoch;
+    uint32_t epoch, seq, ack, op_id;
+    uint64_t key, address;
+    const uint8_t *payload;
+};
+
+/* ---- channel.c ---- */
+void mbcf_channel_receive(struct mbcf *mbcf, struct channel *channel, const struct packet *packet, uint64_t now_ns);
+void mbcf_channel_timeout(struct mbcf *mbcf, struct channel *channel, uint64_t now_ns);
+uint64_t mbcf_channel_due(const struct mbcf *mbcf, const struct channel *channel);
+/* What a place is to carry. */
+struct header {
+    uint8_t op, flags, status;
+    uint16_t source, destination;
+    uint16_t length;
+    uint32_t op_id;
+    uint64_t key, address;
+    bool decisive;
+};
+/* Takes `frame`, whose payload is there, into the window and sends it as soon as that is possible. */
+void mbcf_channel_queue(struct mbcf *mbcf, struct channel *channel, struct sss_frame *frame, const struct header *header,
+                        uint64_t now_ns);
+static inline bool channel_has_request_place(const struct channel *channel)
+{
+    return channel->requests < REQUEST_PLACES && channel->end - channel->first < WINDOW;
+}
+static inline bool channel_has_result_place(const struct channel *channel) { return channel->end - channel->first < WINDOW; }
+
+/* ---- execute.c ---- */
+/* false: there is no place for the result that it needs; nothing was done. */
+bool mbcf_execute(struct mbcf *mbcf, struct channel *channel, const struct packet *packet, uint64_t now_ns);
+
+/* ---- fifo.c; all but init return enum mb_status ---- */
+int mbcf_ring_init(struct mbcf *mbcf, struct task *task, struct ring *ring, uint64_t address, uint64_t bytes);
+/* A whole record: `head`, then `data`. */
+int mbcf_ring_put(struct mbcf *mbcf, struct task *task, struct ring *ring, struct mb_record *record, const void *head,
+                  uint32_t head_length, const void *data, uint32_t length);
+int mbcf_ring_part(struct mbcf *mbcf, struct task *task, unsigned fifo, const struct packet *packet);
+/* Voids what has come of segments: of one source task (0: any) of a node. */
+void mbcf_segments_void(struct mbcf *mbcf, uint16_t node, uint16_t source);
+void mbcf_segments_forget(struct mbcf *mbcf, const struct task *task, int fifo);
+uint32_t mbcf_ring_used(const struct mbcf *mbcf, const struct task *task, const struct ring *ring);
+
+/* ---- connection.c ---- */
+struct connection *mbcf_connection_new(struct mbcf *mbcf, enum connection_origin origin, uint16_t task, uint16_t node, uint16_t peer);
+void mbcf_connection_free(struct mbcf *mbcf, struct connection *connection);
+/* Ends it, keeping the reason for its owner; one made by a peer's TASKQUE write is discarded at once. */
+void mbcf_connection_break(struct mbcf *mbcf, struct connection *connection, int status);
+void mbcf_connection_error(struct mbcf *mbcf, struct connection *connection, int status);
+void mbcf_connections_break(struct mbcf *mbcf, uint16_t node, uint16_t peer, int status);
+void mbcf_connection_closed(struct mbcf *mbcf, const struct packet *packet);
+/* An operation without a result of its own has been acknowledged. */
+void mbcf_connection_done(struct mbcf *mbcf, uint32_t name);
+uint32_t mbcf_connection_name(const struct mbcf *mbcf, const struct connection *connection);
+uint16_t mbcf_connection_ltn(const struct mbcf *mbcf, const struct connection *connection);
+struct connection *mbcf_connection_named(struct mbcf *mbcf, uint32_t name);
+/* Queues what waited for a place: farewells, CLOSEs. */
+void mbcf_connection_chores(struct mbcf *mbcf, struct channel *channel, uint64_t now_ns);
+void mbcf_farewells_forget(struct mbcf *mbcf, uint16_t node);
+
+static inline struct task *task_of(struct mbcf *mbcf, uint16_t id)
+{
+    unsigned index = id & 0xff;
+    struct task *task = &mbcf->tasks[index];
+
+    return index < TASK_SLOTS && task->id == id && id != 0 && !task->gone ? task : NULL;
+}
+
+/* The connection of a task, or NULL and why in *status. */
+struct connection *mbcf_connection_of(struct mbcf *mbcf, uint16_t task, int ltn, int *status);
+void mbcf_connection_describe(const struct connection *connection, struct mb_connection *info);
+/* The peer has refused an operation of it: after some refusals there is no connection. */
+void mbcf_connection_refused(struct mbcf *mbcf, struct connection *connection, int status);
+
+/* ---- operate.c ---- */
+void mbcf_result(struct mbcf *mbcf, const struct packet *packet);
+void mbcf_operations_fail(struct mbcf *mbcf, uint16_t node, int status);
+void mbcf_operations_forget(struct mbcf *mbcf, struct task *task);
+void mbcf_operation_sent(struct mbcf *mbcf, uint32_t name);
+void mbcf_operation_chores(struct mbcf *mbcf, struct channel *channel, uint64_t now_ns);
+
+/* ---- mbcf.c ---- */
+/* To be called last by everything that may send: frames to the own node are executed then. */
+void mbcf_settle(struct mbcf *mbcf, uint64_t now_ns);
+void mbcf_wake(struct mbcf *mbcf);
+void mbcf_transmit(struct mbcf *mbcf, struct sss_frame *frame);
+/* Places of the channel, or operations, fell free. */
+void mbcf_window_open(struct mbcf *mbcf, struct channel *channel, uint64_t now_ns);
+struct sss_frame *mbcf_frame_get(struct mbcf *mbcf);
+uint16_t mbcf_slot_take(struct free_slots *free); /* there must be one */
+void mbcf_slot_give(struct free_slots *free, uint16_t slot);
+
+static inline void due_by(struct mbcf *mbcf, uint64_t at_ns)
+{
+    if (at_ns < mbcf->due_ns)
+        mbcf->due_ns = at_ns;
+}
+
+/* ---- sequence numbers: 32 bits, never 0, so the one behind 0xffffffff is 1 ---- */
+static inline uint32_t seq_next(uint32_t seq) { return seq + 1 == 0 ? 1 : seq + 1; }
+static inline bool seq_after(uint32_t a, uint32_t b) { return (int32_t)(a - b) > 0; }
+
+/* The half of an epoch that fits into ack_epoch, where 0 has another meaning. */
+static inline uint16_t epoch_half(uint32_t epoch) { return (uint16_t)epoch == 0 ? 0xffff : (uint16_t)epoch; }
