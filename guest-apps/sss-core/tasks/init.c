@@ -130,7 +130,10 @@ static void look_at_services(void)
         if (services[i].task == 0 || (sss_task_status(services[i].task, &status) == 0 && status.state != SSS_GONE))
             continue;
         services[i].task = 0;
-        tell_end(services[i].name, NO_STEP, status.status);
+        if (status.status == 0) /* as an experiment with a server that dies wants it */
+            sss_log("%s: has ended", services[i].name);
+        else
+            tell_end(services[i].name, NO_STEP, status.status);
     }
 }
 
