@@ -108,12 +108,9 @@ void pci_scan(void)
     scan_bus(0, 0);
 }
 
-struct pci_function *pci_find(uint16_t vendor_id, uint16_t device_id, unsigned index)
+struct pci_function *pci_at(unsigned index)
 {
-    for (unsigned i = 0; i < function_count; i++)
-        if (functions[i].vendor_id == vendor_id && functions[i].device_id == device_id && index-- == 0)
-            return &functions[i];
-    return NULL;
+    return index < function_count ? &functions[index] : NULL;
 }
 
 unsigned pci_capability(const struct pci_function *function, uint8_t id, unsigned from)

@@ -14,8 +14,8 @@ struct pci_function {
 
 /* Finds every function, behind bridges too; in order of bus, device and function as a walk meets them. */
 void pci_scan(void);
-/* The index-th function of this vendor and device, or NULL. */
-struct pci_function *pci_find(uint16_t vendor_id, uint16_t device_id, unsigned index);
+/* The index-th function found, or NULL. */
+struct pci_function *pci_at(unsigned index);
 
 uint32_t pci_read32(const struct pci_function *function, unsigned offset);
 void pci_write32(const struct pci_function *function, unsigned offset, uint32_t value);

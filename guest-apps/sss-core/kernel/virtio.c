@@ -31,6 +31,25 @@ struct virtio_common { /* 4.1.4.3 */
 };
 _Static_assert(sizeof(struct virtio_common) == 56, "layout");
 
+/* A device on a root bus also speaks the old interface, and has its id; what matters is that it has the new one, too. */
+static bool is_kind(const struct pci_function *pci, enum virtio_kind kind)
+{
+    enum { VENDOR = 0x1af4, MODERN = 0x1040, TRANSITIONAL_NET = 0x1000, TRANSITIONAL_CONSOLE = 0x1003 }; /* 4.1.2 */
+    uint16_t transitional = kind == VIRTIO_NET ? TRANSITIONAL_NET : TRANSITIONAL_CONSOLE;
+
+    return pci->vendor_id == VENDOR && (pci->device_id == MODERN + kind || pci->device_id == transitional);
+}
+
+struct pci_function *virtio_find(enum virtio_kind kind, unsigned index)
+{
+    struct pci_function *pci;
+
+    for (unsigned i = 0; (pci = pci_at(i)) != NULL; i++)
+        if (is_kind(pci, kind) && index-- == 0)
+            return pci;
+    return NULL;
+}
+
 /* Maps one of the device's structures, if it is there. */
 static void *map_structure(const struct pci_function *pci, unsigned capability)
 {

@@ -9,7 +9,7 @@
 #include "pci.h"
 #include "barrier.h"
 
-enum { VIRTIO_VENDOR = 0x1af4, VIRTIO_NET = 0x1041, VIRTIO_CONSOLE = 0x1043 };
+enum virtio_kind { VIRTIO_NET = 1, VIRTIO_CONSOLE = 3 }; /* 5 */
 #define VIRTIO_F_VERSION_1 (1ull << 32)
 
 enum { VIRTQ_WRITE = 2 }; /* descriptor flag: the device writes */
@@ -53,6 +53,8 @@ struct virtio_device {
     uint32_t notify_multiplier;
 };
 
+/* The index-th device of this kind, or NULL. */
+struct pci_function *virtio_find(enum virtio_kind kind, unsigned index);
 /*
  * Resets the device and agrees on features: `wanted` and VERSION_1. NULL where all went well, else why not; `agreed` gets
  * the features both know.

@@ -201,7 +201,7 @@ static const char *start(struct pci_function *pci)
 
 void virtio_console_init(void)
 {
-    struct pci_function *pci = pci_find(VIRTIO_VENDOR, VIRTIO_CONSOLE, 0);
+    struct pci_function *pci = virtio_find(VIRTIO_CONSOLE, 0);
     const char *wrong;
 
     if (pci == NULL)

@@ -140,7 +140,7 @@ unsigned virtio_net_init(void)
 {
     struct pci_function *pci;
 
-    for (unsigned i = 0; (pci = pci_find(VIRTIO_VENDOR, VIRTIO_NET, i)) != NULL; i++) {
+    for (unsigned i = 0; (pci = virtio_find(VIRTIO_NET, i)) != NULL; i++) {
         struct net_adapter *adapter = &net_adapter_table[adapter_count];
         const char *wrong;
         uint8_t mac[NET_MAC];
