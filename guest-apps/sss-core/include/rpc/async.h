@@ -29,7 +29,7 @@ struct rpc_call {
     uint64_t retry_ns;     /* the next interval */
     void *message;         /* the transport's: kept for sending again */
     uint32_t message_bytes;
-    uint32_t transport_word; /* the transport's own */
+    bool hold;               /* may wait for the next call on a stream (Sun's batching) */
 };
 
 /* Sends the call. NULL where memory is short; a call that cannot be sent says so in rpc_wait. */
