@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * CSM: pages that tasks of one node share. The id belongs to the task that shares them and ends with it; a page lives as long as
+ * anybody maps it.
+ */
+#include "boot.h"
+#include "space.h"
+#include "sss/mbcf.h"
+#include "task.h"
+
+enum { AREAS = 64 };
+
+static struct area {
+    const struct task *owner; /* NULL: free */
+    uint64_t address, bytes;  /* in the owner's memory at the time of sharing */
+    void **pages;             /* one reference each; an array of its own page */
+} areas[AREAS];
+enum { AREA_BYTES = PAGE / sizeof(void *) * PAGE };
+
+static void release(struct area *area, uint64_t bytes)
+{
+    for (uint64_t done = 0; done < bytes; done += PAGE)
+        page_free(area->pages[done / PAGE]);
+    page_free(area->pages);
+    area->owner = NULL;
+}
+
+int csm_share(struct task *task, uint64_t address, uint64_t bytes)
+{
+    struct area *area = areas;
+    int why;
+
+    if (!space_range_valid(address, bytes) || bytes > AREA_BYTES)
+        return -SSS_EINVAL;
+    while (area < areas + AREAS && area->owner != NULL)
+        area++;
+    if (area == areas + AREAS)
+        return -SSS_EAGAIN;
+    area->pages = page_alloc();
+    if (area->pages == NULL)
+        return -SSS_ENOMEM;
+    for (uint64_t done = 0; done < bytes; done += PAGE) {
+        void *page = task_page(task, address + done, true, &why); /* what it may not write it may not share */
+
+        if (page == NULL) {
+            release(area, done);
+            return -SSS_EFAULT;
+        }
+        page_share(page);
+        area->pages[done / PAGE] = page;
+    }
+    area->owner = task;
+    area->address = address;
+    area->bytes = bytes;
+    task->csm++;
+    return (int)(area - areas) + 1;
+}
+
+/* Whether `task` may map what `owner` shares: its own, its creator's, that of a task it has created or of a sibling. */
+static bool related(const struct task *task, const struct task *owner)
+{
+    return owner == task || owner->id == task->creator || owner->creator == task->id ||
+           (owner->creator == task->creator && owner->creator != 0);
+}
+
+int csm_map(struct task *task, int id, uint64_t address, unsigned protection)
+{
+    const struct area *area = id >= 1 && id <= AREAS ? &areas[id - 1] : NULL;
+
+    if (area == NULL || area->owner == NULL)
+        return -SSS_ENOENT;
+    if (!related(task, area->owner) && !related(task_current(), area->owner))
+        return -SSS_EPERM;
+    if (!space_range_valid(address, area->bytes) || (protection & SSS_EXECUTE) != 0)
+        return -SSS_EINVAL;
+    for (uint64_t done = 0; done < area->bytes; done += PAGE) {
+        int error;
+
+        page_share(area->pages[done / PAGE]);
+        error = space_map_page(task, address + done, area->pages[done / PAGE], protection);
+        if (error == 0)
+            continue;
+        page_free(area->pages[done / PAGE]);
+        if (done != 0)
+            space_unmap(task, address, done);
+        return error;
+    }
+    task->csm++;
+    return 0;
+}
+
+void csm_task_gone(const struct task *task)
+{
+    for (struct area *area = areas; area < areas + AREAS; area++)
+        if (area->owner == task)
+            release(area, area->bytes);
+}

@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Tasks: an address space, an id that other nodes know (MBCF's), threads. A task has a right to itself and to those that it has
+ * created. When it ends, its dummies (tasks without a thread) end as well, and its other tasks become its own creator's.
+ */
+#include <string.h>
+
+#include "space.h"
+#include "task.h"
+
+enum { ENDED = 64 /* how many ends are remembered for SSS_TASK_STATUS */ };
+
+struct task *tasks[SSS_TASKS];
+
+static struct {
+    uint16_t id;
+    int status;
+    char name[SSS_NAME];
+} ended[ENDED];
+static unsigned next_ended;
+static struct sss_info identity = {.version = 1, .clock = SSS_CLOCK_TSC};
+static uint32_t changes;
+
+uint16_t task_id(const struct task *task)
+{
+    return task->id;
+}
+
+const char *task_name(const struct task *task)
+{
+    return task->name;
+}
+
+struct task *task_by_id(uint16_t id)
+{
+    for (unsigned i = 0; i < SSS_TASKS; i++)
+        if (tasks[i] != NULL && tasks[i]->id == id)
+            return tasks[i];
+    return NULL;
+}
+
+struct task *task_owned(uint16_t id)
+{
+    struct task *caller = task_current();
+    struct task *task = id == 0 ? caller : task_by_id(id);
+
+    return task != NULL && (task == caller || task->creator == caller->id) ? task : NULL;
+}
+
+/* ---- information pages ---- */
+
+void tasks_changed(void)
+{
+    changes++;
+    for (unsigned i = 0; i < SSS_TASKS; i++)
+        if (tasks[i] != NULL && tasks[i]->info != NULL) {
+            tasks[i]->info->tasks = changes;
+            task_memory_changed(tasks[i]);
+        }
+}
+
+void task_operation_failed(struct task *task)
+{
+    task->info->errors++;
+    task_memory_changed(task);
+}
+
+static void copy_identity(struct sss_info *info)
+{
+    info->version = identity.version;
+    info->clock = identity.clock;
+    info->node = identity.node;
+    info->address = identity.address;
+    memcpy(info->machine, identity.machine, sizeof info->machine);
+}
+
+void task_identity(uint16_t node, uint32_t address, const char *machine)
+{
+    identity.node = node;
+    identity.address = address;
+    strncpy(identity.machine, machine, sizeof identity.machine - 1);
+    for (unsigned i = 0; i < SSS_TASKS; i++)
+        if (tasks[i] != NULL)
+            copy_identity(tasks[i]->info);
+}
+
+void task_clock(uint32_t clock)
+{
+    identity.clock = clock;
+    for (unsigned i = 0; i < SSS_TASKS; i++)
+        if (tasks[i] != NULL)
+            copy_identity(tasks[i]->info);
+}
+
+static int map_info(struct task *task)
+{
+    struct sss_info *info = page_alloc();
+    int error = info == NULL ? -SSS_ENOMEM : space_map_page(task, (uint64_t)SSS_INFO, info, SSS_READ);
+
+    if (error != 0) {
+        if (info != NULL)
+            page_free(info);
+        return error;
+    }
+    copy_identity(info);
+    info->task = task->id;
+    info->tasks = changes;
+    task->info = info;
+    return 0;
+}
+
+/* ---- creation ---- */
+
+static int free_place(void)
+{
+    for (int i = 0; i < SSS_TASKS; i++)
+        if (tasks[i] == NULL)
+            return i;
+    return -SSS_EAGAIN;
+}
+
+/* Names go into records as they are. */
+static bool name_valid(const char *name)
+{
+    size_t length = strlen(name);
+
+    for (const char *at = name; *at != '\0'; at++)
+        if (*at < '!' || *at > '~' || *at == '"' || *at == '\\')
+            return false;
+    return length > 0 && length < SSS_NAME;
+}
+
+static void poke(struct task *task, uint64_t address, const void *bytes, size_t length)
+{
+    while (length != 0) {
+        size_t part = PAGE - address % PAGE;
+        int why;
+        void *page = task_page(task, address, true, &why);
+
+        if (part > length)
+            part = length;
+        memcpy(page, bytes, part);
+        address += part;
+        bytes = (const char *)bytes + part;
+        length -= part;
+    }
+}
+
+/* Puts name and options on top of the stack, and argv below them -> argv, which is 16-byte aligned. */
+static uint64_t put_arguments(struct task *task, const char *options)
+{
+    size_t options_bytes = strlen(options) + 1, name_bytes = strlen(task->name) + 1;
+    uint64_t at_options = SSS_STACK_TOP - options_bytes;
+    uint64_t at_name = at_options - name_bytes;
+    uint64_t argv[4] = {at_name, at_options, 0, 0};
+    uint64_t at_argv = (at_name - sizeof argv) & ~15ull;
+
+    poke(task, at_options, options, options_bytes);
+    poke(task, at_name, task->name, name_bytes);
+    poke(task, at_argv, argv, sizeof argv);
+    return at_argv;
+}
+
+/* A program's memory and its first thread. */
+static int load(struct task *task, const char *options)
+{
+    size_t length;
+    const void *file = initrd_find(task->name, &length);
+    const char *why = "no memory is left for it";
+    uint64_t entry, argv;
+    struct thread *thread;
+
+    if (file == NULL)
+        return -SSS_ENOENT;
+    entry = elf_load(task, file, length, &why);
+    if (entry == 0) {
+        kprintf("task %s cannot start: %s\n", task->name, why);
+        return -SSS_EINVAL;
+    }
+    if (space_map(task, SSS_STACK_TOP - SSS_STACK_BYTES, SSS_STACK_BYTES, SSS_READ | SSS_WRITE) != 0)
+        return -SSS_ENOMEM;
+    argv = put_arguments(task, options);
+    thread = thread_create(task, entry, argv, 2 /* argc */);
+    if (thread == NULL)
+        return -SSS_EAGAIN;
+    thread->own.frame.rsi = argv;
+    thread_start(thread);
+    return 0;
+}
+
+static void free_task(struct task *task)
+{
+    while (task->threads != NULL)
+        thread_end(task->threads);
+    csm_task_gone(task);
+    if (task->pml4 != NULL)
+        space_destroy(task->pml4);
+    for (unsigned i = 0; i < SSS_TASKS; i++)
+        if (tasks[i] == task)
+            tasks[i] = NULL;
+    kfree(task);
+}
+
+static struct task *new_task(const char *name, uint16_t creator, bool empty)
+{
+    struct task *task = kmalloc(sizeof *task);
+
+    if (task == NULL)
+        return NULL;
+    memset(task, 0, sizeof *task);
+    task->creator = creator;
+    task->empty = empty;
+    task->state = SSS_RUNNING;
+    task->heap_next = SSS_HEAP;
+    strncpy(task->name, name, SSS_NAME - 1);
+    for (unsigned i = 0; i < TRANSLATIONS; i++)
+        task->translations[i].tag = TRANSLATION_NONE;
+    task->pml4 = space_create();
+    if (task->pml4 == NULL) {
+        kfree(task);
+        return NULL;
+    }
+    return task;
+}
+
+static int create(uint16_t wanted, const char *name, const char *options, unsigned flags, uint16_t creator)
+{
+    int place = free_place();
+    struct task *task;
+    int result;
+
+    if (!name_valid(name) || (flags & ~(unsigned)SSS_EMPTY) != 0)
+        return -SSS_EINVAL;
+    if (options == NULL)
+        options = "{}";
+    if (strlen(options) >= SSS_OPTIONS)
+        return -SSS_EMSGSIZE;
+    if (place < 0)
+        return place;
+    task = new_task(name, creator, (flags & SSS_EMPTY) != 0);
+    if (task == NULL)
+        return -SSS_ENOMEM;
+    tasks[place] = task;
+    result = node_task_open(task, wanted);
+    if (result < 0) {
+        free_task(task);
+        return result;
+    }
+    task->id = (uint16_t)result;
+    result = map_info(task);
+    if (result == 0 && !task->empty)
+        result = load(task, options);
+    if (result != 0) {
+        node_task_gone(task);
+        free_task(task);
+        return result;
+    }
+    tasks_changed();
+    return task->id;
+}
+
+int task_create(const char *name, const char *options, unsigned flags, struct task *creator)
+{
+    return create(0, name, options, flags, creator == NULL ? 0 : creator->id);
+}
+
+int task_create_as(uint16_t id, const char *name, const char *options)
+{
+    return create(id, name, options, 0, 0);
+}
+
+/* ---- the end ---- */
+
+static void remember_end(const struct task *task, int status)
+{
+    ended[next_ended].id = task->id;
+    ended[next_ended].status = status;
+    memcpy(ended[next_ended].name, task->name, SSS_NAME);
+    next_ended = (next_ended + 1) % ENDED;
+}
+
+static void part_from_children(const struct task *parent)
+{
+    for (unsigned i = 0; i < SSS_TASKS; i++) {
+        struct task *child = tasks[i];
+
+        if (child == NULL || child == parent || child->creator != parent->id)
+            continue;
+        if (child->empty)
+            task_kill(child, SSS_KILLED);
+        else
+            child->creator = parent->creator;
+    }
+}
+
+void task_kill(struct task *task, int status)
+{
+    part_from_children(task);
+    remember_end(task, status);
+    while (task->threads != NULL)
+        thread_end(task->threads);
+    node_task_gone(task);
+    sockets_task_gone(task);
+    free_task(task);
+    tasks_changed();
+}
+
+void tasks_forget(void)
+{
+    for (unsigned i = 0; i < SSS_TASKS; i++)
+        if (tasks[i] != NULL)
+            free_task(tasks[i]);
+    memset(ended, 0, sizeof ended);
+}
+
+/* ---- what is told of them ---- */
+
+long task_status(uint16_t id, struct sss_task_status *status)
+{
+    const struct task *task = task_by_id(id);
+
+    memset(status, 0, sizeof *status);
+    if (task != NULL) {
+        status->state = task->state;
+        memcpy(status->name, task->name, SSS_NAME);
+        return 0;
+    }
+    for (unsigned i = 1; i <= ENDED; i++) { /* the latest of that id */
+        unsigned at = (next_ended + ENDED - i) % ENDED;
+
+        if (ended[at].id == id && id != 0) {
+            status->state = SSS_GONE;
+            status->status = ended[at].status;
+            memcpy(status->name, ended[at].name, SSS_NAME);
+            return 0;
+        }
+    }
+    return -SSS_ENOENT;
+}
+
+bool task_at(unsigned index, struct task_row *row)
+{
+    for (unsigned i = 0; i < SSS_TASKS; i++) {
+        const struct task *task = tasks[i];
+
+        if (task == NULL || index-- != 0)
+            continue;
+        *row = (struct task_row){.id = task->id,
+                                 .creator = task->creator,
+                                 .state = task->state,
+                                 .pages = task->pages,
+                                 .run_ns = task->run_ns,
+                                 .name = task->name};
+        for (const struct thread *thread = task->threads; thread != NULL; thread = thread->next_of_task) {
+            row->threads++;
+            row->run_ns += thread->run_ns;
+        }
+        return true;
+    }
+    return false;
+}
+
+void task_init(void)
+{
+    memset(tasks, 0, sizeof tasks);
+}

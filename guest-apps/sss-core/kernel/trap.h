@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The registers of a thread that is not running, in the order in which entry.S pushes them. The arguments of a system call
+ * lie one behind the other, so that &frame->rdi is its argument vector and frame->rax its number.
+ */
+#include <stdint.h>
+
+struct trap_frame {
+    uint64_t r15, r14, r13, r12, rbx, rbp;
+    uint64_t rdi, rsi, rdx, r10, r8, r9;
+    uint64_t rax, rcx, r11;
+    uint64_t vector, error;
+    uint64_t rip, cs, rflags, rsp, ss;
+};
+_Static_assert(sizeof(struct trap_frame) == 176, "entry.S and 16-byte alignment");
+
+enum {
+    KERNEL_CODE = 0x08,
+    USER_DATA = 0x23,
+    USER_CODE = 0x2b,
+    RFLAGS_START = 0x202, /* interrupts on */
+    VECTOR_DEBUG = 1,
+    VECTOR_NMI = 2,
+    VECTOR_NO_FPU = 7,
+    VECTOR_DOUBLE_FAULT = 8,
+    VECTOR_PAGE_FAULT = 14,
+    VECTOR_MACHINE_CHECK = 18,
+    VECTOR_TIMER = 32,
+    VECTOR_FIRST = 33, /* what interrupt_allocate gives out */
+    VECTOR_SPURIOUS = 63,
+    VECTORS = 64,
+};
+
+extern const uint8_t trap_stubs[VECTORS][16];
+
+/* entry.S reads it: where the CPU and the system call entry save the registers of the running thread. */
+extern struct trap_frame *frame_end;
+/* Interrupts from user level use the same place. */
+void trap_frame_at(struct trap_frame *frame);
+
+/* Of the local APIC, whose timer time.c uses. */
+void lapic_timer_start(uint32_t ticks); /* 1 ns each; 0 stops it */
+
+/* ---- time.c ---- */
+void timer_interrupt(void);
+/* Nothing will run until the next interrupt: no timer is left running that nobody needs. */
+void timer_before_halt(void);

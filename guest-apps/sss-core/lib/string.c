@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Memory and strings, for tasks and for the kernel. Copies go by words: under icount each repetition of a string instruction
+ * counts as an instruction, and by bytes they would be eight times as many.
+ */
+#include <stdint.h>
+#include <string.h>
+
+void *memcpy(void *restrict to, const void *restrict from, size_t length)
+{
+    void *result = to;
+    size_t words = length / 8, bytes = length % 8;
+
+    __asm__ volatile("rep movsq" : "+D"(to), "+S"(from), "+c"(words) : : "memory");
+    if (bytes != 0)
+        __asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(bytes) : : "memory");
+    return result;
+}
+
+void *memmove(void *to, const void *from, size_t length)
+{
+    char *last = (char *)to + length - 1;
+    const char *last_from = (const char *)from + length - 1;
+    size_t bytes = length % 8, words = length / 8;
+
+    if ((uintptr_t)to - (uintptr_t)from >= length)
+        return memcpy(to, from, length);
+    /* Backwards; the direction flag is clear everywhere else. */
+    __asm__ volatile("std; rep movsb; subq $7, %0; subq $7, %1; movq %3, %2; rep movsq; cld"
+                     : "+D"(last), "+S"(last_from), "+c"(bytes)
+                     : "r"(words)
+                     : "memory");
+    return to;
+}
+
+void *memset(void *to, int value, size_t length)
+{
+    void *result = to;
+    size_t words = length / 8, bytes = length % 8;
+    uint64_t pattern = (uint8_t)value * 0x0101010101010101ull;
+
+    __asm__ volatile("rep stosq" : "+D"(to), "+c"(words) : "a"(pattern) : "memory");
+    if (bytes != 0)
+        __asm__ volatile("rep stosb" : "+D"(to), "+c"(bytes) : "a"(pattern) : "memory");
+    return result;
+}
+
+int memcmp(const void *a, const void *b, size_t length)
+{
+    const uint8_t *left = a, *right = b;
+
+    while (length >= 8 && *(const uint64_t *)left == *(const uint64_t *)right) {
+        left += 8;
+        right += 8;
+        length -= 8;
+    }
+    for (; length != 0; length--, left++, right++)
+        if (*left != *right)
+            return *left - *right;
+    return 0;
+}
+
+void *memchr(const void *where, int value, size_t length)
+{
+    for (const uint8_t *at = where; length != 0; length--, at++)
+        if (*at == (uint8_t)value)
+            return (void *)(uintptr_t)at;
+    return NULL;
+}
+
+size_t strlen(const char *text)
+{
+    const char *end = text;
+
+    while (*end != '\0')
+        end++;
+    return (size_t)(end - text);
+}
+
+size_t strnlen(const char *text, size_t most)
+{
+    size_t length = 0;
+
+    while (length < most && text[length] != '\0')
+        length++;
+    return length;
+}
+
+int strcmp(const char *a, const char *b)
+{
+    while (*a != '\0' && *a == *b) {
+        a++;
+        b++;
+    }
+    return (unsigned char)*a - (unsigned char)*b;
+}
+
+int strncmp(const char *a, const char *b, size_t length)
+{
+    for (; length != 0; length--, a++, b++)
+        if (*a != *b || *a == '\0')
+            return (unsigned char)*a - (unsigned char)*b;
+    return 0;
+}
+
+char *strcpy(char *restrict to, const char *restrict from)
+{
+    return memcpy(to, from, strlen(from) + 1);
+}
+
+char *strncpy(char *restrict to, const char *restrict from, size_t size)
+{
+    size_t length = strnlen(from, size);
+
+    memcpy(to, from, length);
+    memset(to + length, 0, size - length);
+    return to;
+}
+
+char *strcat(char *restrict to, const char *restrict from)
+{
+    strcpy(to + strlen(to), from);
+    return to;
+}
+
+char *strchr(const char *text, int character)
+{
+    for (; *text != (char)character; text++)
+        if (*text == '\0')
+            return NULL;
+    return (char *)(uintptr_t)text;
+}
+
+char *strrchr(const char *text, int character)
+{
+    const char *found = NULL;
+
+    for (;; text++) {
+        if (*text == (char)character)
+            found = text;
+        if (*text == '\0')
+            return (char *)(uintptr_t)found;
+    }
+}
+
+char *strstr(const char *text, const char *wanted)
+{
+    size_t length = strlen(wanted);
+
+    for (; strncmp(text, wanted, length) != 0; text++)
+        if (*text == '\0')
+            return NULL;
+    return (char *)(uintptr_t)text;
+}

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# The kernel's core with tests/boot_main.c in place of devices, and an archive of small tasks, for tests/test_kernel.py.
+
+CHECK = $(OUT)/check
+CORE = boot.S entry.S memory.c kmalloc.c space.c trap.c time.c initrd.c elf.c schedule.c task.c csm.c syscall.c panic.c \
+	symbols.c format.c
+CORE_OBJECTS = $(patsubst %,$(OUT)/kernel/kernel/%.o,$(basename $(CORE))) $(OUT)/kernel/lib/string.o \
+	$(OUT)/kernel/lib/format.o $(OUT)/kernel/tests/boot_main.o
+TEST_TASKS = $(patsubst tests/tasks/%.c,%,$(wildcard tests/tasks/*.c)) hello
+
+$(CHECK)/core.plain: $(CORE_OBJECTS) kernel/kernel.ld
+	@mkdir -p $(@D)
+	echo | LC_ALL=C awk -f kernel/symbols.awk > $(CHECK)/no-symbols.S
+	$(CC) -c -o $(CHECK)/no-symbols.o $(CHECK)/no-symbols.S
+	$(LINK_KERNEL) $(filter %.o,$^) $(CHECK)/no-symbols.o
+
+$(CHECK)/core: $(CHECK)/core.plain kernel/symbols.awk
+	$(call NAMES,$<) > $(CHECK)/symbols.S
+	$(CC) -c -o $(CHECK)/symbols.o $(CHECK)/symbols.S
+	$(LINK_KERNEL) $(CORE_OBJECTS) $(CHECK)/symbols.o
+
+$(CHECK)/bin/%: $(OUT)/tasks/tests/tasks/%.o $(OUT)/tasks/lib/crt0.o $(LIBRARY) lib/task.ld
+	@mkdir -p $(@D)
+	$(LINK_TASK)
+
+$(CHECK)/bin/%: $(OUT)/tasks/tasks/%.o $(OUT)/tasks/lib/crt0.o $(LIBRARY) lib/task.ld
+	@mkdir -p $(@D)
+	$(LINK_TASK)
+
+$(CHECK)/tasks.cpio: $(TEST_TASKS:%=$(CHECK)/bin/%)
+	$(call ARCHIVE,$(CHECK)/bin,$(TEST_TASKS))
