@@ -3,7 +3,7 @@
 
 #include <stdarg.h>
 
-#include "json.h"
+#include "lib/json.h"
 #include "kernel.h"
 #include "sss/mbcf.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "records.h"
 
-#include "json.h"
+#include "lib/json.h"
 #include "kernel.h"
 #include "virtio_console.h"
 
