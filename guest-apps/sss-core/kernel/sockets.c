@@ -658,7 +658,7 @@ static long bind_to(struct socket *socket, uint64_t address, uint64_t port)
     return error_of(tcp_bind(socket->tcp, &local, (u16_t)port));
 }
 
-static long tell_state(const struct socket *socket, uint64_t to)
+static struct sss_socket_state state_of(const struct socket *socket)
 {
     struct sss_socket_state state = {
         .phase = socket->phase,
@@ -679,7 +679,30 @@ static long tell_state(const struct socket *socket, uint64_t to)
         else if (socket->phase == SSS_OPEN || socket->phase == SSS_ENDED)
             state.writable = tcp_sndbuf(socket->tcp);
     }
+    return state;
+}
+
+static long tell_state(const struct socket *socket, uint64_t to)
+{
+    struct sss_socket_state state = state_of(socket);
+
     return user_write(to, &state, sizeof(state)) ? 0 : -SSS_EFAULT;
+}
+
+bool socket_at(unsigned index, struct socket_row *row)
+{
+    for (const struct socket *socket = sockets; socket < sockets + SSS_SOCKETS; socket++) {
+        if (socket->owner == NULL || index-- != 0)
+            continue;
+        *row = (struct socket_row){
+            .number = (uint16_t)socket_number(socket),
+            .task = task_id(socket->owner),
+            .protocol = socket->protocol,
+            .state = state_of(socket),
+        };
+        return true;
+    }
+    return false;
 }
 
 static int protocol_wanted(unsigned call)
