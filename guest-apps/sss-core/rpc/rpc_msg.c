@@ -81,6 +81,35 @@ bool_t xdr_callhdr(XDR *xdrs, struct rpc_msg *message)
            xdr_u_int(xdrs, &message->rm_call.cb_vers);
 }
 
+/* A call with AUTH_NONE from a stream in one piece; else the stream stays where it is. */
+static bool_t take_plain_call(XDR *xdrs, struct rpc_msg *message)
+{
+    enum { WORDS = 10, FIRST_OF_AUTH = 6 };
+    struct call_body *call = &message->rm_call;
+    u_int start = XDR_GETPOS(xdrs);
+    int32_t *words = XDR_INLINE(xdrs, WORDS * BYTES_PER_XDR_UNIT);
+
+    if (words == NULL)
+        return FALSE;
+    if (words[1] != 0 || words[2] != (int32_t)__builtin_bswap32(RPC_MSG_VERSION) ||
+        (words[FIRST_OF_AUTH] | words[FIRST_OF_AUTH + 1] | words[FIRST_OF_AUTH + 2] | words[FIRST_OF_AUTH + 3]) != 0) {
+        XDR_SETPOS(xdrs, start);
+        return FALSE;
+    }
+    message->rm_xid = IXDR_GET_U_INT32(words);
+    message->rm_direction = CALL;
+    call->cb_rpcvers = RPC_MSG_VERSION;
+    words += 2;
+    call->cb_prog = IXDR_GET_U_INT32(words);
+    call->cb_vers = IXDR_GET_U_INT32(words);
+    call->cb_proc = IXDR_GET_U_INT32(words);
+    call->cb_cred.oa_flavor = AUTH_NONE;
+    call->cb_verf.oa_flavor = AUTH_NONE;
+    call->cb_cred.oa_length = 0;
+    call->cb_verf.oa_length = 0;
+    return TRUE;
+}
+
 /*
  * Decoding a call of another RPC version succeeds and ends behind cb_rpcvers, so that the server can say RPC_MISMATCH; what
  * follows in it is not known.
@@ -90,6 +119,8 @@ bool_t xdr_callmsg(XDR *xdrs, struct rpc_msg *message)
     struct call_body *call = &message->rm_call;
     enum_t direction = CALL;
 
+    if (xdrs->x_op == XDR_DECODE && take_plain_call(xdrs, message))
+        return TRUE;
     if (!xdr_u_int(xdrs, &message->rm_xid) || !xdr_enum(xdrs, &direction) || direction != CALL ||
         !xdr_u_int(xdrs, &call->cb_rpcvers))
         return FALSE;

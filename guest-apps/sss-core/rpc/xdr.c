@@ -207,33 +207,73 @@ static bool_t can_follow(XDR *xdrs, u_int count, u_int least)
     return count <= xdrs->x_ops->x_left(xdrs) / least;
 }
 
+/* The bytes where they lie in the stream, with their padding checked; NULL where that cannot be. */
+static char *take_in_place(XDR *xdrs, u_int length)
+{
+    u_int padded = RNDUP(length);
+    char *bytes;
+
+    if (!xdrs->x_in_place || padded < length)
+        return NULL;
+    bytes = (char *)XDR_INLINE(xdrs, padded);
+    for (u_int i = length; bytes != NULL && i < padded; i++)
+        if (bytes[i] != 0)
+            return NULL;
+    return bytes;
+}
+
+/* What was decoded in place was never taken from the heap. */
+static bool_t free_bytes(XDR *xdrs, char **bytes)
+{
+    if (!xdrs->x_in_place)
+        free(*bytes);
+    *bytes = NULL;
+    return TRUE;
+}
+
+static bool_t decode_bytes(XDR *xdrs, char **bytes, u_int length)
+{
+    if (length == 0)
+        return TRUE;
+    if (!can_follow(xdrs, length, 1))
+        return FALSE;
+    if (*bytes == NULL && xdrs->x_in_place) {
+        *bytes = take_in_place(xdrs, length);
+        return *bytes != NULL;
+    }
+    if (*bytes == NULL)
+        *bytes = mem_alloc(length);
+    return *bytes != NULL && xdr_opaque(xdrs, *bytes, length);
+}
+
 /* 4.10 */
 bool_t xdr_bytes(XDR *xdrs, char **bytes, u_int *length, u_int maxsize)
 {
-    if (xdrs->x_op == XDR_FREE) {
-        free(*bytes);
-        *bytes = NULL;
-        return TRUE;
-    }
+    if (xdrs->x_op == XDR_FREE)
+        return free_bytes(xdrs, bytes);
     if (!xdr_u_int(xdrs, length) || *length > maxsize)
         return FALSE;
-    if (xdrs->x_op == XDR_DECODE) {
-        if (*length == 0)
-            return TRUE;
-        if (!can_follow(xdrs, *length, 1))
-            return FALSE;
-        if (*bytes == NULL)
-            *bytes = mem_alloc(*length);
-        if (*bytes == NULL)
-            return FALSE;
-    }
-    return xdr_opaque(xdrs, *bytes, *length);
+    return xdrs->x_op == XDR_DECODE ? decode_bytes(xdrs, bytes, *length) : xdr_opaque(xdrs, *bytes, *length);
+}
+
+static bool_t decode_string(XDR *xdrs, char **text, u_int maxsize)
+{
+    u_int length;
+
+    if (!xdr_u_int(xdrs, &length) || length > maxsize || !can_follow(xdrs, length, 1))
+        return FALSE;
+    if (*text == NULL)
+        *text = mem_alloc((size_t)length + 1);
+    if (*text == NULL)
+        return FALSE;
+    (*text)[length] = '\0';
+    return xdr_opaque(xdrs, *text, length);
 }
 
 /* 4.11. In memory there is a NUL behind; encoding NULL is an error. */
 bool_t xdr_string(XDR *xdrs, char **text, u_int maxsize)
 {
-    size_t length = 0;
+    size_t length;
     u_int word;
 
     if (xdrs->x_op == XDR_FREE) {
@@ -241,26 +281,13 @@ bool_t xdr_string(XDR *xdrs, char **text, u_int maxsize)
         *text = NULL;
         return TRUE;
     }
-    if (xdrs->x_op == XDR_ENCODE) {
-        if (*text == NULL)
-            return FALSE;
-        length = strlen(*text);
-        if (length > maxsize)
-            return FALSE;
-    }
-    word = (u_int)length;
-    if (!xdr_u_int(xdrs, &word) || word > maxsize)
+    if (xdrs->x_op == XDR_DECODE)
+        return decode_string(xdrs, text, maxsize);
+    if (*text == NULL)
         return FALSE;
-    if (xdrs->x_op == XDR_DECODE) {
-        if (!can_follow(xdrs, word, 1))
-            return FALSE;
-        if (*text == NULL)
-            *text = mem_alloc((size_t)word + 1);
-        if (*text == NULL)
-            return FALSE;
-        (*text)[word] = '\0';
-    }
-    return xdr_opaque(xdrs, *text, word);
+    length = strlen(*text);
+    word = (u_int)length;
+    return length <= maxsize && xdr_u_int(xdrs, &word) && xdr_opaque(xdrs, *text, word);
 }
 
 bool_t xdr_wrapstring(XDR *xdrs, char **text)

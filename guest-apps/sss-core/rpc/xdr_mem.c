@@ -100,4 +100,5 @@ void xdrmem_create(XDR *xdrs, char *memory, u_int size, enum xdr_op op)
     xdrs->x_private = xdrs->x_base = memory;
     xdrs->x_handy = size;
     xdrs->x_depth = 0;
+    xdrs->x_in_place = FALSE;
 }

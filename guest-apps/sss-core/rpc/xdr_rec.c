@@ -273,6 +273,7 @@ void xdrrec_create(XDR *xdrs, u_int sendsize, u_int recvsize, void *handle, int 
     xdrs->x_ops = &ops;
     xdrs->x_private = stream;
     xdrs->x_depth = 0;
+    xdrs->x_in_place = FALSE;
     if (stream == NULL)
         return;
     *stream = (struct record_stream){

@@ -3,6 +3,7 @@
 
 /* The basic types of the Sun RPC interface. The names are those that rpcgen writes, so they are not ours to choose. */
 #include <netinet/in.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -40,6 +40,7 @@ struct XDR {
     char *x_base;
     u_int x_handy;
     u_int x_depth; /* of xdr_reference */
+    bool_t x_in_place; /* decoded opaque<> points into the stream's memory, and freeing leaves it; off unless set */
 };
 
 typedef bool_t (*xdrproc_t)(XDR *, ...);
