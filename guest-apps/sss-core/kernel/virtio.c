@@ -152,6 +152,7 @@ static bool allocate_rings(struct virtq *queue, unsigned size)
 const char *virtio_queue(struct virtio_device *device, struct virtq *queue, unsigned number, unsigned size, int vector)
 {
     volatile struct virtio_common *common = device->common;
+    unsigned entry = number < device->pci->msix_entries ? number : device->pci->msix_entries - 1;
 
     if (number >= common->num_queues)
         return "has too few queues";
@@ -170,8 +171,8 @@ const char *virtio_queue(struct virtio_device *device, struct virtq *queue, unsi
     tell_address(common->queue_driver, queue->available);
     tell_address(common->queue_device, queue->used);
     if (vector != 0)
-        pci_msix_set(device->pci, number, vector);
-    common->queue_msix_vector = vector == 0 ? NO_VECTOR : (uint16_t)number;
+        pci_msix_set(device->pci, entry, vector);
+    common->queue_msix_vector = vector == 0 ? NO_VECTOR : (uint16_t)entry;
     if (vector != 0 && common->queue_msix_vector == NO_VECTOR)
         return "has too few interrupts";
     common->queue_enable = 1;

@@ -60,7 +60,10 @@ struct pci_function *virtio_find(enum virtio_kind kind, unsigned index);
  * the features both know.
  */
 const char *virtio_start(struct virtio_device *device, struct pci_function *pci, uint64_t wanted, uint64_t *agreed);
-/* Sets up queue `number` of at most `size` (a power of two) entries; `vector` 0: it interrupts nobody. */
+/*
+ * Sets up queue `number` of at most `size` (a power of two) entries; `vector` 0: it interrupts nobody.
+ * Queues beyond the device's interrupts share the last of these, and so must have one vector.
+ */
 const char *virtio_queue(struct virtio_device *device, struct virtq *queue, unsigned number, unsigned size, int vector);
 void virtio_go(struct virtio_device *device); /* DRIVER_OK: the device may work */
 
