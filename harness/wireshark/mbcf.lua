@@ -69,7 +69,7 @@ local F = {
     part_offset = ProtoField.uint32("mbcf.part.offset", "Offset in the segment"),
     taskque_key = ProtoField.uint64("mbcf.taskque.key", "Accesskey of the writer", base.HEX),
     taskque_permission = ProtoField.uint32("mbcf.taskque.permission", "Permission", base.DEC, PERMISSION),
-    taskque_reserved = ProtoField.uint32("mbcf.taskque.reserved", "Reserved"),
+    taskque_connection = ProtoField.uint32("mbcf.taskque.connection", "Connection, as the writer calls it", base.HEX),
     read_length = ProtoField.uint32("mbcf.read.length", "Bytes to read"),
     read_reserved = ProtoField.uint32("mbcf.read.reserved", "Reserved"),
     signal_argument = ProtoField.uint64("mbcf.signal.argument", "Argument", base.HEX),
@@ -163,6 +163,8 @@ mbcf.prefs.brief = Pref.bool("Brief", false,
 mbcf.prefs.rpc = Pref.bool("Dissect Sun RPC", true, "Hand Sun RPC messages to Wireshark's own dissector")
 
 -- Fixed payload lengths, and least ones where data follow.
+local CONNECTION_NAME = 2147483648 -- set in an op_id that names a connection instead of an operation
+local SEQ_MOST = 4294967295 -- 1 follows
 local EXACT = { [READ] = 8, [SWAP] = 8, [FETCH_ADD] = 8, [CAS] = 16, [CLOSE] = 0, [ACK] = 0, [PROBE] = 0, [RST] = 0,
     [SYN] = 0, [SYNACK] = 0 }
 local LEAST = { [TASKQUE] = TASKQUE_HEAD, [SIGNAL] = SIGNAL_HEAD }
@@ -266,7 +268,7 @@ local function analyse_sequence(channel, frame)
         channel.seen[seq], channel.times[seq] = frame.number, frame.time
     end
     local accepted = channel.accepted or seq - 1
-    if seq == accepted + 1 then
+    if seq == accepted + 1 or seq == 1 and accepted == SEQ_MOST then
         channel.accepted = seq
         frame.accepted = true
     elseif seq > accepted + 1 then
@@ -304,21 +306,31 @@ local function analyse_results(channel, reverse, frame)
     local op_id = frame.op_id
     if op_id == 0 then
         return
+    elseif op_id >= CONNECTION_NAME then
+        return -- no result is to come, but of a failure
     end
     local request
     if frame.op == RESULT then
         request = reverse and reverse.requests[op_id]
         if request then
             request.response = request.response or frame.number
+            if frame.accepted then -- the n-th result is that of the n-th READ of a segment
+                request.taken = (request.taken or 0) + 1
+                frame.more = request.more[request.taken] or false
+            end
         else
             note(frame).unasked = true
         end
     else
         request = channel.requests[op_id]
         -- Parts of one segment share an op_id; it may come round again when its result was seen.
-        if not request or frame.accepted and (request.response or request.op ~= frame.op) then
-            request = { number = frame.number, time = frame.time, op = frame.op }
+        if not request or frame.accepted and (request.whole and request.response or request.op ~= frame.op) then
+            request = { number = frame.number, time = frame.time, op = frame.op, more = {} }
             channel.requests[op_id] = request
+        end
+        if frame.accepted then
+            request.whole = not frame.more
+            request.more[#request.more + 1] = frame.op == READ and frame.more
         end
     end
     requests[frame.number] = request
@@ -359,7 +371,7 @@ local function analyse(frame, pinfo)
     end
     local reverse = channels[channel_key(frame.interface, frame.target, frame.source)]
     frame.channel, frame.reverse = channel, reverse
-    if frame.seq > 0 then
+    if frame.op > PROBE and frame.seq > 0 then
         analyse_sequence(channel, frame)
     end
     analyse_ack(channel, reverse, frame)
@@ -649,7 +661,7 @@ local HEADS = {
     [TASKQUE] = function(tree, tvb)
         tree:add(F.taskque_key, tvb(HEADER, 8))
         tree:add(F.taskque_permission, tvb(HEADER + 8, 4))
-        reserved(tree, F.taskque_reserved, tvb(HEADER + 12, 4))
+        tree:add(F.taskque_connection, tvb(HEADER + 12, 4))
         return TASKQUE_HEAD
     end,
     [READ] = function(tree, tvb)
@@ -714,9 +726,10 @@ local function check_header(items, frame)
     local op, status = frame.op, frame.status
     if not OPS[op] then
         items.op:add_proto_expert_info(E.op)
-    elseif (frame.seq == 0) ~= (op <= PROBE) then
-        items.seq:add_proto_expert_info(E.sequence,
-            frame.seq == 0 and "In the sequence, but without a number" or "Outside the sequence, but with a number")
+    elseif op > PROBE and frame.seq == 0 then
+        items.seq:add_proto_expert_info(E.sequence, "In the sequence, but without a number")
+    elseif frame.seq ~= 0 and (op == ACK or op == PROBE or op == RST) then
+        items.seq:add_proto_expert_info(E.sequence, "Outside the sequence, but with a number")
     end
     if status ~= 0 then
         local text = STATUS_TEXT[status] or "status " .. status
