@@ -102,8 +102,6 @@ struct wait_queue {
 };
 void thread_sleep(struct wait_queue *queue);
 void thread_wake_all(struct wait_queue *queue);
-/* A word of the current system call of SSS_MB_...: 0 at its begin, kept while it is called anew. */
-uint64_t *call_progress(void);
 uint64_t *call_progress(void); /* of the current thread: 0 when a system call begins, kept over TASK_AGAIN */
 
 /* What the monitor shows; false behind the last one. */
