@@ -269,7 +269,10 @@ void port_interface(unsigned adapter, uint32_t address, uint32_t netmask, uint16
         netif_remove(interface);
     netif_add(interface, &ip, &mask, &none, NULL, interface_init, ethernet_input);
     interface->mtu = mtu;
+    /* Whoever comes up says so by a gratuitous ARP, but nothing may be on the wire that is not of the experiment. */
+    interface->flags &= (u8_t)~NETIF_FLAG_ETHARP;
     netif_set_up(interface);
+    interface->flags |= NETIF_FLAG_ETHARP;
     port_settle();
 }
 
