@@ -14,6 +14,7 @@ from sundial.cli.images import images
 from sundial.cli.ls import ls
 from sundial.cli.open_ import open_
 from sundial.cli.report import report
+from sundial.cli.reproduce import reproduce
 from sundial.cli.run import run
 from sundial.cli.topology import topology
 from sundial.cli.up import up
@@ -38,7 +39,7 @@ def sundial() -> None:
     """
 
 
-for command in (doctor, images, topology, up, exec_, console, down, run, verify, report, open_, ls):
+for command in (doctor, images, topology, up, exec_, console, down, run, verify, report, reproduce, open_, ls):
     sundial.add_command(command)
 
 

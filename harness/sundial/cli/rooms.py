@@ -64,6 +64,24 @@ def build_report(path: Path) -> Path:
     return cast(Path, _room("sundial.report.build").build_report(path).html)
 
 
+def papers() -> list[Any]:
+    """The papers whose experiments can be reproduced."""
+    room = _room("sundial.reproduce.paper")
+    return [room.load_paper(name) for name in room.papers()]
+
+
+def reproduce(
+    name: str, quick: bool, seed: int, out: Path | None, connect: str, command: tuple[str, ...], progress: Progress
+) -> Any:
+    """Run a paper's experiments and write their report; answers `.folder`, `.results`, `.failed`, `.mismatched`.
+
+    Raises BadInput, HostLacks, RunFailed, Interrupted.
+    """
+    room = _room("sundial.reproduce.perform")
+    doors = room.Doors(run=run, verify=verify_run, report=build_report)
+    return room.perform(room.Request(name, quick, seed, CAPTURES, out, connect, command), doors, progress)
+
+
 def images() -> Any:
     """The images of this checkout: `.names()`, `.list()`, `.build(name, say)`, `.ensure(name, say)`."""
     return _room("sundial.machines.images").Images(ROOT)

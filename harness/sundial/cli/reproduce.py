@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sundial reproduce`: a paper's experiments, run again, beside what it printed."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sundial.cli import rooms
+from sundial.cli.talk import Verb, as_json, print_json, print_table, progress
+from sundial.errors import RunFailed, VerificationFailed
+from sundial.model.scenario import SEED_MOST
+from sundial.plan.request import EMBEDDED
+
+
+@click.command(cls=Verb, short_help="Run a paper's experiments again, beside what it printed.")
+@click.argument("paper", required=False)
+@click.option("--quick", is_flag=True, help="Fewer calls, fewer points: two minutes instead of ten.")
+@click.option("--seed", type=click.IntRange(0, SEED_MOST), default=1, metavar="N", help="Of everything random.")
+@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="The folder to write.")
+@click.option("--connect", metavar="URI", default=EMBEDDED, help="A libvirt daemon instead of the embedded driver.")
+@as_json
+def reproduce(paper: str | None, quick: bool, seed: int, out: Path | None, connect: str, as_json: bool) -> None:
+    """Run the experiments of PAPER in virtual time and write a report with its tables, printed and measured.
+
+    Without PAPER: list those that are there.
+    """
+    if paper is None:
+        _list(as_json)
+        return
+    command = ("sundial", *sys.argv[1:])
+    with progress(quiet=as_json) as shown:
+        done = rooms.reproduce(paper, quick, seed, out, connect, command, shown)
+    results = done.results
+    if as_json:
+        print_json(_summary(done))
+    else:
+        click.echo(f"folder   {done.folder}")
+        click.echo(f"machine  {results.best.mips:f} mips put Linux nearest to the paper's reference")
+        click.echo(f"runs     {len(results.made)}: {len(done.failed)} failed, {len(done.mismatched)} with mismatches")
+        click.echo(f"report   {done.folder / 'report.html'}")
+    if done.failed:
+        names = ", ".join(made.name for made in done.failed)
+        raise RunFailed(f"these runs failed: {names}", hint=f"see {done.folder / 'report.html'}#runs")
+    if done.mismatched:
+        names = ", ".join(made.name for made in done.mismatched)
+        raise VerificationFailed(f"the captures of these runs are not what the protocol says: {names}")
+
+
+def _list(as_json: bool) -> None:
+    found = rooms.papers()
+    if as_json:
+        print_json([{"name": paper.name, "title": paper.title, "tables": len(paper.tables)} for paper in found])
+    else:
+        print_table([[paper.name, f"{paper.authors}: {paper.title} ({paper.published})"] for paper in found])
+
+
+def _summary(done: Any) -> dict[str, Any]:
+    return {
+        "folder": str(done.folder),
+        "mips": f"{done.results.best.mips:f}",
+        "runs": len(done.results.made),
+        "failed": [made.name for made in done.failed],
+        "mismatched": [made.name for made in done.mismatched],
+        "report": str(done.folder / "report.html"),
+    }

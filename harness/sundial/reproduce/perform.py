@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A reproduction from its name to its folder: runs, report, tables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from sundial.errors import BadInput, RunFailed
+from sundial.plan.request import Progress
+from sundial.reproduce import kamesawa98
+from sundial.reproduce.page import write_page
+from sundial.reproduce.paper import load_paper
+from sundial.reproduce.results import Results, faults_table, table_of
+from sundial.reproduce.runs import Bench, Doors, Made
+from sundial.run.directory import run_names
+
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is to be reproduced, and how."""
+
+    name: str
+    quick: bool
+    seed: int
+    captures: Path
+    out: Path | None
+    """The folder to write, if the user named it; it must not exist yet."""
+    connect: str
+    command: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Reproduced:
+    """A folder that is complete."""
+
+    folder: Path
+    results: Results
+
+    @property
+    def failed(self) -> list[Made]:
+        """Runs that did not end."""
+        return [made for made in self.results.made if made.verdict == "failed"]
+
+    @property
+    def mismatched(self) -> list[Made]:
+        """Runs whose capture is not what the protocol says."""
+        return [made for made in self.results.made if made.verdict not in ("pass", "failed")]
+
+
+def perform(request: Request, doors: Doors, progress: Progress) -> Reproduced:
+    """All runs of a paper, and their report. A run that fails is named and does not stop the others.
+
+    Raises BadInput, HostLacks, Interrupted; RunFailed where so much failed that there is nothing to show.
+    """
+    paper = load_paper(request.name)
+    extent = kamesawa98.QUICK if request.quick else kamesawa98.FULL
+    partial, final = _claim(request)
+    bench = Bench(partial, request.seed, request.connect, doors, progress)
+    try:
+        results = kamesawa98.perform(paper, bench, extent)
+        progress.say("writing the report of all")
+        _write(partial, results, request.command)
+    except BaseException:
+        _index(partial, bench.made, request.command, "failed")
+        raise
+    finally:
+        partial.rename(final)
+    return Reproduced(final, results)
+
+
+def _claim(request: Request) -> tuple[Path, Path]:
+    """The folder in the making and its last name. Raises BadInput."""
+    if request.out is not None:
+        final = request.out.absolute()
+        if final.exists():
+            raise BadInput(f"{request.out} exists", file="--out", allowed="a directory that does not exist yet")
+        partial = final.with_name(f".{final.name}.partial")
+        try:
+            partial.mkdir()
+        except OSError as error:
+            raise BadInput(f"{request.out} cannot be made: {error.strerror}", file="--out") from error
+        return partial, final
+    request.captures.mkdir(parents=True, exist_ok=True)
+    for name in run_names(f"reproduce-{request.name}-{request.seed}"):
+        final = request.captures / name
+        partial = final.with_name(f".{name}.partial")
+        if not final.exists() and not partial.exists():
+            partial.mkdir()
+            return partial, final
+    raise RunFailed(f"no free number for reproduce-{request.name}-{request.seed} in {request.captures}")
+
+
+def _write(folder: Path, results: Results, command: Sequence[str]) -> None:
+    table_of(results).write_csv(folder / "summary.csv", float_precision=3)
+    faults_table(results).write_csv(folder / "faults.csv")
+    write_page(folder, results, command)
+    _index(folder, results.made, command, "complete", f"{results.best.mips:f}")
+
+
+def _index(folder: Path, made: Sequence[Made], command: Sequence[str], status: str, mips: str | None = None) -> None:
+    """reproduce.json: what was run, and what became of it."""
+    document = {
+        "version": VERSION,
+        "status": status,
+        "command": list(command),
+        "mips": mips,
+        "runs": [asdict(each) for each in made],
+    }
+    (folder / "reproduce.json").write_text(json.dumps(document, indent=1) + "\n")

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs of one reproduction: written as scenarios that a user can run alone, made, verified, reported, measured."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from sundial.errors import RunFailed
+from sundial.model.load import load_experiments
+from sundial.plan.request import Progress, RunRequest, RunResult
+from sundial.reproduce.measure import Measured
+
+SCENARIOS, RUNS = "scenarios", "runs"
+
+
+@dataclass(frozen=True)
+class Spec:
+    """One run: what is called on which topology. `settings` are `--set` of the topology, `KEY=VALUE`."""
+
+    name: str
+    about: str
+    topology: str
+    workloads: Sequence[Mapping[str, Any]]
+    settings: tuple[str, ...] = ()
+    expect: Mapping[str, str] = field(default_factory=dict)
+    deadline: str = "1 h"
+    linger: str = "300 ms"
+    """Long enough for a server to say what it has counted."""
+
+
+@dataclass(frozen=True)
+class Made:
+    """What became of one run."""
+
+    name: str
+    about: str
+    verdict: str
+    """pass, fail, or failed: the run itself did not end."""
+    calls: int
+    mismatches: int
+    said: str = ""
+    """Of a run that failed."""
+
+
+@dataclass(frozen=True)
+class Doors:
+    """What other rooms do for a run; tests bring their own."""
+
+    run: Callable[[RunRequest, Progress], RunResult]
+    verify: Callable[[Path], Mapping[str, Any]]
+    report: Callable[[Path], object]
+
+
+class Bench:
+    """Makes runs in one folder at one seed, and keeps what became of each."""
+
+    def __init__(self, folder: Path, seed: int, connect: str, doors: Doors, progress: Progress) -> None:
+        self.folder = folder
+        self.seed = seed
+        self.made: list[Made] = []
+        self._connect = connect
+        self._doors = doors
+        self._progress = progress
+        self._begun = 0
+        self.expected = 0
+        """How many runs there will be, as far as is known."""
+
+    def make(self, spec: Spec, mips: Decimal) -> Measured | None:
+        """One run at one speed; None where it failed, which is kept and does not stop the others.
+
+        Raises BadInput, HostLacks, Interrupted.
+        """
+        self._begun += 1
+        self.expected = max(self.expected, self._begun)
+        talk = _Numbered(self._progress, f"{self._begun}/{self.expected} {spec.name}")
+        talk.say(spec.about)
+        out = self.folder / RUNS / spec.name
+        scenario = self._written(spec)
+        settings = (f"defaults.mips={mips:f}", *spec.settings)
+        (experiment,) = load_experiments(str(scenario), topology=spec.topology, overrides=settings, seed=self.seed)
+        sets = [word for setting in settings for word in ("--set", setting)]
+        command = ("sundial", "run", str(scenario), "--topology", spec.topology, *sets, "--seed", str(self.seed))
+        request = RunRequest(experiment, out.parent, out, self._connect, False, command)
+        try:
+            self._doors.run(request, talk)
+        except RunFailed as error:
+            self.made.append(Made(spec.name, spec.about, "failed", 0, 0, error.message))
+            self._report_what_there_is(out)
+            self._progress.say(f"{spec.name} failed: {error.message}")
+            return None
+        verdict = self._doors.verify(out)
+        self._doors.report(out)
+        calls, mismatches = int(verdict.get("calls") or 0), int(verdict.get("mismatches") or 0)
+        self.made.append(Made(spec.name, spec.about, str(verdict["verdict"]), calls, mismatches))
+        return Measured(out)
+
+    def _written(self, spec: Spec) -> Path:
+        folder = self.folder / SCENARIOS
+        folder.mkdir(exist_ok=True)
+        (self.folder / RUNS).mkdir(exist_ok=True)
+        document = {
+            "description": spec.about,
+            "topology": spec.topology,
+            "seed": self.seed,
+            "deadline": spec.deadline,
+            "linger": spec.linger,
+            "workloads": [dict(workload) for workload in spec.workloads],
+            "expect": dict(spec.expect),
+        }
+        path = folder / f"{spec.name}.yaml"
+        # JSON is YAML too.
+        path.write_text(json.dumps(document, indent=1) + "\n")
+        return path
+
+    def _report_what_there_is(self, out: Path) -> None:
+        if (out / "run.json").is_file():
+            self._doors.report(out)
+
+
+class _Numbered:
+    """Says which run a step belongs to."""
+
+    def __init__(self, progress: Progress, name: str) -> None:
+        self._progress = progress
+        self._name = name
+
+    def say(self, text: str) -> None:
+        self._progress.say(f"{self._name}: {text}")
+
+    def share(self, done: float, text: str) -> None:
+        self._progress.share(done, text)

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A whole reproduction without machines: which runs, which numbers, what is said of them."""
+
+import json
+from decimal import Decimal
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from sundial.errors import BadInput
+from sundial.reproduce.paper import load_paper
+from sundial.reproduce.perform import Reproduced, Request, perform
+from tests.reproduce.house import House
+
+
+class Words:
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def say(self, text: str) -> None:
+        self.said.append(text)
+
+    def share(self, done: float, text: str) -> None:
+        return
+
+
+def reproduced(folder: Path, house: House, words: Words | None = None) -> Reproduced:
+    request = Request(
+        "kamesawa98", True, 7, folder, folder / "made", "embedded", ("sundial", "reproduce", "kamesawa98")
+    )
+    return perform(request, house.doors(), words or Words())
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Reproduced, House, Words]:
+    house, words = House(), Words()
+    return reproduced(tmp_path_factory.mktemp("captures"), house, words), house, words
+
+
+def test_the_machine_model_is_the_nearest_to_the_reference(done: tuple[Reproduced, House, Words]) -> None:
+    results = done[0].results
+    assert results.best.mips == Decimal("62.5")
+    assert [f"{tried.mips:f}" for tried in results.tried] == ["125", "62.5", "31.25"]
+    assert results.best.distance == min(tried.distance for tried in results.tried)
+
+
+def test_every_cell_of_every_table_is_measured_and_behind_it_is_a_run(done: tuple[Reproduced, House, Words]) -> None:
+    made = done[0]
+    for table in made.results.paper.tables:
+        for size, column, _, cell in made.results.of_table(table):
+            assert cell is not None, (table.number, column.key, size)
+            assert cell.value is not None
+            assert (made.folder / "runs" / cell.run / "run.json").is_file()
+    assert done[1].asked == done[1].reported == [run.name for run in made.results.made]
+
+
+def test_a_call_falls_into_wire_and_software_exactly(done: tuple[Reproduced, House, Words]) -> None:
+    cell = done[0].results.cells[4, "sss-mbcf3", 64]
+    assert cell.parts is not None
+    length = 14 + 48 + 64
+    assert cell.parts.wire_bytes == 2 * (length + 12)
+    assert cell.parts.wire_ns == 2 * ((length + 12) * 80 + 1000)
+    assert (cell.parts.client_ns, cell.parts.server_ns) == (1500 * 16, 1000 * 16)
+    assert cell.instructions == 2500
+    assert cell.value == cell.parts.total_ns / 1000
+
+
+def test_a_stream_is_held_against_the_wire(done: tuple[Reproduced, House, Words]) -> None:
+    cell = done[0].results.cells[2, "stream", 1408]
+    assert cell.most == pytest.approx(1408 / ((1408 + 62 + 24) * 0.08))
+    # Cables and not gaps lie between these frames.
+    assert cell.value == pytest.approx(1408 / ((1408 + 62 + 12) * 0.08 + 1))
+
+
+def test_what_is_written(done: tuple[Reproduced, House, Words]) -> None:
+    folder = done[0].folder
+    page = (folder / "report.html").read_text()
+    for word in ("Table 1", "Table 4", "62.5 million instructions", 'href="runs/sss-rpc-100base-tx/wire/lan.pcapng"'):
+        assert word in page
+    summary = pl.read_csv(folder / "summary.csv", schema_overrides={"of": pl.String})
+    cell = summary.filter(experiment="table 4", system="SSS-CORE MBCF", of="0")
+    assert cell["printed"][0] == 338
+    assert cell["ratio"][0] == pytest.approx(cell["measured"][0] / 338, abs=0.001)
+    faults = pl.read_csv(folder / "faults.csv")
+    assert faults.filter(semantics="exactly_once")["doubled"].sum() == 0
+    assert {path.stem for path in (folder / "figures").glob("*.svg")} >= {"table-1", "table-2", "table-3", "table-4"}
+    index = json.loads((folder / "reproduce.json").read_text())
+    assert (index["status"], index["mips"]) == ("complete", "62.5")
+
+
+def test_progress_says_which_run_of_how_many(done: tuple[Reproduced, House, Words]) -> None:
+    assert any(line.startswith("1/") and "linux-udp-10base-t" in line for line in done[2].said)
+
+
+def test_each_run_is_a_scenario_that_a_user_can_run(done: tuple[Reproduced, House, Words]) -> None:
+    folder = done[0].folder
+    for run in done[0].results.made:
+        assert json.loads((folder / "scenarios" / f"{run.name}.yaml").read_text())["seed"] == 7
+
+
+def test_a_run_that_fails_is_named_and_the_others_go_on(tmp_path: Path) -> None:
+    house = House(broken=frozenset({"sss-rpc-10base-t"}), mismatched=frozenset({"remote-write"}))
+    made = reproduced(tmp_path, house)
+    assert [run.name for run in made.failed] == ["sss-rpc-10base-t"]
+    assert [run.name for run in made.mismatched] == ["remote-write"]
+    assert "PANIC" in made.failed[0].said
+    assert (3, "sss-udp", 0) not in made.results.cells
+    assert (4, "sss-udp", 0) in made.results.cells
+    page = (made.folder / "report.html").read_text()
+    assert "2 of " in page
+    assert "its kernel gave up: PANIC: no memory" in page
+
+
+def test_two_reproductions_are_equal(tmp_path: Path) -> None:
+    pages = []
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        made = reproduced(tmp_path / name, House())
+        pages.append([path.read_bytes() for path in sorted(made.folder.rglob("*")) if path.is_file()])
+    assert pages[0] == pages[1]
+
+
+def test_bad_input(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="there is no paper 'birrell84'; allowed: kamesawa98"):
+        load_paper("birrell84")
+    (tmp_path / "made").mkdir()
+    with pytest.raises(BadInput, match=r"--out: .*made exists; allowed: a directory that does not exist yet"):
+        reproduced(tmp_path, House())
