@@ -160,9 +160,8 @@ void mbcf_channel_queue(struct mbcf *mbcf, struct channel *channel, struct sss_f
     place->sent = false;
     channel->next_seq = seq_next(channel->next_seq);
     channel->requests += place->request;
-    if (channel->first == channel->end)
+    if (channel->first == channel->end++)
         restart_timer(mbcf, channel, now_ns);
-    channel->end++;
     if (channel->state == MBCF_OPEN)
         pump(mbcf, channel, now_ns);
     else if (channel->state != MBCF_OPENING)

@@ -27,22 +27,25 @@ uint16_t mbcf_connection_ltn(const struct mbcf *mbcf, const struct connection *c
 struct connection *mbcf_connection_named(struct mbcf *mbcf, uint32_t name)
 {
     unsigned index = (name & NAME_SLOT) - 1;
-    struct connection *connection = &mbcf->connections[index];
+    struct connection *connection;
 
-    if (!(name & NAME_CONNECTION) || index >= MB_CONNECTIONS || connection->phase == CONNECTION_FREE ||
-        mbcf_connection_name(mbcf, connection) != name)
+    if (!(name & NAME_CONNECTION) || index >= MB_CONNECTIONS)
         return NULL;
-    return connection;
+    connection = &mbcf->connections[index];
+    return connection->phase != CONNECTION_FREE && mbcf_connection_name(mbcf, connection) == name ? connection : NULL;
 }
 
 /* The connection of a task, or NULL and why in *status. */
 struct connection *mbcf_connection_of(struct mbcf *mbcf, uint16_t task, int ltn, int *status)
 {
     unsigned index = ((unsigned)ltn & NAME_SLOT) - 1;
-    struct connection *connection = &mbcf->connections[index];
+    struct connection *connection;
 
     *status = MB_NO_LTN;
-    if (ltn <= 0 || ltn > UINT16_MAX || index >= MB_CONNECTIONS || connection->generation == 0)
+    if (ltn <= 0 || ltn > UINT16_MAX || index >= MB_CONNECTIONS)
+        return NULL;
+    connection = &mbcf->connections[index];
+    if (connection->generation == 0)
         return NULL;
     if (mbcf_connection_ltn(mbcf, connection) == ltn && connection->task == task &&
         (connection->phase == CONNECTION_OPEN || connection->phase == CONNECTION_BROKEN))

@@ -274,9 +274,12 @@ void mbcf_farewells_forget(struct mbcf *mbcf, uint16_t node);
 static inline struct task *task_of(struct mbcf *mbcf, uint16_t id)
 {
     unsigned index = id & 0xff;
-    struct task *task = &mbcf->tasks[index];
+    struct task *task;
 
-    return index < TASK_SLOTS && task->id == id && id != 0 && !task->gone ? task : NULL;
+    if (index >= TASK_SLOTS || id == 0)
+        return NULL;
+    task = &mbcf->tasks[index];
+    return task->id == id && !task->gone ? task : NULL;
 }
 
 /* The connection of a task, or NULL and why in *status. */
