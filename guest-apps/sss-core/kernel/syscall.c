@@ -33,10 +33,12 @@ static long call_thread_exit(const uint64_t *a)
     struct thread *thread = thread_current();
 
     (void)a;
-    if (task->threads == thread && thread->next_of_task == NULL)
+    if (task->threads == thread && thread->next_of_task == NULL) {
         task_kill(task, 0);
-    else
-        thread_end(thread);
+        return 0;
+    }
+    thread_end(thread);
+    task_memory_changed(task); /* what it wrote at last */
     return 0;
 }
 
