@@ -849,9 +849,7 @@ local function dissect_payload(tvb, pinfo, root, tree, frame, of)
         return
     end
     item:add(F.data, tvb(HEADER + skip, captured - skip))
-    if not mbcf.prefs.brief then
-        dissect_data(tvb, pinfo, root, tree, item, frame, HEADER + skip, frame.length - skip)
-    end
+    dissect_data(tvb, pinfo, root, tree, item, frame, HEADER + skip, frame.length - skip)
     local found = notes[frame.number]
     if found and found.part_wrong then
         item:add_proto_expert_info(E.part, "The segment goes on at " .. found.part_wrong)
@@ -890,10 +888,36 @@ local function add_padding(tree, tvb, at)
     end
 end
 
+-- The header's fields and the heads of the payload, and nothing else.
+local BRIEF = {
+    { F.op, 1, 1 }, { F.flags, 2, 1 }, { F.status, 3, 1 }, { F.src_node, 4, 2 }, { F.src_task, 6, 2 }, { F.dst_node, 8, 2 },
+    { F.dst_task, 10, 2 }, { F.epoch, 12, 4 }, { F.seq, 16, 4 }, { F.ack, 20, 4 }, { F.address, 32, 8 }, { F.op_id, 40, 4 },
+    { F.length, 44, 2 }, { F.ack_epoch, 46, 2 },
+}
+
+local function dissect_briefly(tvb, root)
+    local tree = root:add(mbcf, tvb())
+    for _, row in ipairs(BRIEF) do
+        tree:add(row[1], tvb(row[2], row[3]))
+    end
+    local length = math.min(tvb(44, 2):uint(), tvb:len() - HEADER)
+    if length < 1 then
+        return
+    end
+    local frame = { op = tvb(1, 1):uint(), part = tvb(2, 1):uint() % 64 >= 32 }
+    local head = HEADS[frame.op]
+    local skip = head and length >= least_length(frame) and head(tree, tvb, frame)
+    if skip and length > skip then
+        tree:add(F.data, tvb(HEADER + skip, length - skip))
+    end
+end
+
 function mbcf.dissector(tvb, pinfo, root)
-    local captured, brief = tvb:len(), mbcf.prefs.brief
+    local captured = tvb:len()
     if captured < HEADER then
         return short(tvb, pinfo, root)
+    elseif mbcf.prefs.brief then
+        return dissect_briefly(tvb, root)
     end
     -- Each range is made once: in Lua, making objects is what dissection costs.
     local op, flags, status = tvb(1, 1), tvb(2, 1), tvb(3, 1)
@@ -919,11 +943,7 @@ function mbcf.dissector(tvb, pinfo, root)
         return
     end
     local items = { op = tree:add(F.op, op) }
-    if brief then
-        tree:add(F.flags, flags)
-    else
-        add_flags(tree, flags, frame)
-    end
+    add_flags(tree, flags, frame)
     items.status = tree:add(F.status, status)
     tree:add(F.src_node, source)
     tree:add(F.src_task, source_task)
@@ -937,11 +957,8 @@ function mbcf.dissector(tvb, pinfo, root)
     tree:add(F.op_id, op_id)
     items.length = tree:add(F.length, length)
     tree:add(F.ack_epoch, ack_epoch)
-    local words = brief and "" or add_analysis(tree, items, frame, pinfo)
-    if not brief then
-        pinfo.cols.info = info(frame, words)
-        pinfo.cols.info:fence()
-    end
+    pinfo.cols.info = info(frame, add_analysis(tree, items, frame, pinfo))
+    pinfo.cols.info:fence()
     local request = requests[frame.number]
     local of = frame.op == RESULT and request and request.op
     local fault = length_fault(frame, of, tvb:reported_len())

@@ -7,6 +7,7 @@ Why tshark is called as it is:
 * each interface of a capture is dissected alone: the same frame at two ports is no retransmission.
 * ports known from the samples are decoded as RPC, since a client may be bound to a reserved port that another dissector
   claims (853: DTLS), and programs that tshark does not know are dissected too.
+* MBCF is dissected by our own script, which is loaded where there is any.
 * frames that carry no TCP are cut to their headers before tshark sees them; lengths are those of the original.
 """
 
@@ -23,6 +24,7 @@ import numpy as np
 import polars as pl
 
 from sundial.errors import BadInput
+from sundial.observe import mbcf
 from sundial.observe.pcap import Capture, Interface, open_capture
 from sundial.observe.tshark import AGGREGATOR, dissect
 
@@ -101,6 +103,7 @@ FRAME_COLUMNS: dict[str, type[pl.DataType]] = {
     "record_lengths": pl.String,
     "record_lasts": pl.String,
     "comment": pl.String,
+    **mbcf.COLUMNS,
 }
 """Lengths and offsets in bytes, `time_ns` since zero of the run, `direction` 0 unknown, 1 inbound, 2 outbound.
 
@@ -150,17 +153,22 @@ def read_frames(files: Iterable[tuple[Path, str]], decode: Decode, epoch_ns: int
 
 
 def _interface(capture: Capture, name: str, interface: Interface, decode: Decode, epoch_ns: int) -> pl.DataFrame:
-    fields = [_EPOCH, *(field for _, field in (*_UNSIGNED, *_TEXT))]
+    has_mbcf = mbcf.carries(capture, interface)
+    unsigned = (*_UNSIGNED, *(mbcf.UNSIGNED if has_mbcf else ()))
+    named = (*unsigned, *_TEXT, *(mbcf.TEXT if has_mbcf else ()))
+    fields = [_EPOCH, *(field for _, field in named)]
+    options = [*(mbcf.OPTIONS if has_mbcf else ()), *decode.options()]
     with tempfile.TemporaryDirectory(prefix="sundial-frames-") as directory:
         split = Path(directory) / "interface"
         capture.write(interface, split, SNAP)
-        text = dissect(split, fields, options=decode.options(), name=capture.path)
+        text = dissect(split, fields, options=options, name=capture.path)
     blocks = np.array([block[2:] for block in interface.blocks], dtype=np.uint32)
     if text.height != len(blocks):
         what = f"tshark read {text.height} of {len(blocks)} frames"
         raise BadInput(what, file=str(capture.path), allowed="a capture that tshark can read")
-    table = text.lazy().rename({_EPOCH: "epoch", **{f: c for c, f in (*_UNSIGNED, *_TEXT)}})
-    numbers = {column: _first(column).pipe(_number) for column, _ in _UNSIGNED}
+    table = text.lazy().rename({_EPOCH: "epoch", **{f: c for c, f in named}})
+    numbers = {column: _first(column).pipe(_number) for column, _ in unsigned}
+    absent = {} if has_mbcf else {column: pl.lit(None, kind) for column, kind in mbcf.COLUMNS.items()}
     return (
         table.with_columns(
             pl.Series("captured_length", blocks[:, 0]),
@@ -177,6 +185,8 @@ def _interface(capture: Capture, name: str, interface: Interface, decode: Decode
             rpc_program=_first("rpc_program"),
             rpc_procedure=_first("rpc_procedure"),
             **numbers,
+            **absent,
+            **({"mbcf_digest": mbcf.digests(capture, interface)} if has_mbcf else {}),
         )
         .with_columns(
             direction=pl.col("packet_flags").fill_null(0).cast(pl.UInt8),
