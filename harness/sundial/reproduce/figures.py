@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator
 
 from sundial.report import palette, plotting
 from sundial.report.plotting import Drawing, EndLabel
@@ -68,7 +70,7 @@ def _table(results: Results, table: Table, folder: Path) -> Drawing | None:
             )
             labels.append(EndLabel(points[-1][1], name, colour))
         plotting.value_axis(axis, table.unit, min(values), max(values), log=False)
-        plotting.size_axis(axis, table.sizes, log=plotting.geometric(table.sizes))
+        _x_axis(axis, table.sizes, "data size (bytes)")
         plotting.end_labels(axis, labels)
 
     title = f"Table {table.number}: {table.title}"
@@ -117,5 +119,8 @@ def _rows(rows: Sequence[Row], stem: str, title: str, label: str, folder: Path) 
 
 
 def _x_axis(axis: Axes, values: Sequence[int], label: str) -> None:
+    """Ticks at the values themselves, spaced by their ratios."""
     plotting.size_axis(axis, values, log=len(values) > 3, label=False)
+    close = [later for earlier, later in pairwise(values) if later < 1.5 * earlier]
+    axis.xaxis.set_major_locator(FixedLocator([value for value in values if value not in close]))
     axis.set_xlabel(label)

@@ -22,6 +22,7 @@ HERE = Path(__file__).parent
 STYLE = HERE.parent / "report"
 RATES_BPS = {1: 100_000_000, 2: 100_000_000, 3: 10_000_000, 4: 100_000_000}
 RPC_TABLES = (3, 4)
+CAPTURE = Column("Capture", "word")
 
 
 def write_page(folder: Path, results: Results, command: Sequence[str]) -> Path:
@@ -65,10 +66,13 @@ def _page(folder: Path, results: Results, drawings: Mapping[str, Drawing], comma
     )
 
 
-def _link(run: str, text: str = "run") -> Markup:
-    """To a run's report, and to its capture."""
-    report, capture = (f"{RUNS}/{run}/{file}" for file in ("report.html", "wire/lan.pcapng"))
-    return Markup('<a href="{}">{}</a> · <a href="{}">capture</a>').format(report, text, capture)
+def _report(run: str, text: str) -> Markup:
+    """A link to the report of the run behind a number."""
+    return Markup('<a href="{}">{}</a>').format(f"{RUNS}/{run}/report.html", text)
+
+
+def _capture(run: str) -> Markup:
+    return Markup('<a href="{}">pcapng</a>').format(f"{RUNS}/{run}/wire/lan.pcapng")
 
 
 def _key_figures(results: Results) -> list[tuple[str, str, str]]:
@@ -122,14 +126,14 @@ def _paper_table(results: Results, table: Printed) -> Table:
                 whole(size),
                 name,
                 decimal(printed, digits),
-                decimal(value, digits),
+                DASH if cell is None else _report(cell.run, decimal(value, digits)),
                 decimal(value / printed, 3) if value is not None and printed else DASH,
+                DASH if cell is None else _capture(cell.run),
                 *(_difference(results, table, printed, cell) if timed else ()),
                 *shared,
-                DASH if cell is None else _link(cell.run),
             )
         )
-    head = (*numbers("Size (B)"), *words("System"), *numbers(f"Printed ({table.unit})", "Measured", "Ratio"))
+    head = (*numbers("Size (B)"), *words("System"), *numbers(f"Printed ({table.unit})", "Measured", "Ratio"), CAPTURE)
     if timed:
         head += numbers(
             "Difference",
@@ -144,7 +148,7 @@ def _paper_table(results: Results, table: Printed) -> Table:
         )
     else:
         head += numbers("Wire can carry", "of it", "Wire occupied")
-    return Table(table.title, (*head, Column("Behind it", "word")), tuple(rows))
+    return Table(table.title, head, tuple(rows))
 
 
 def _difference(results: Results, table: Printed, printed: float | None, cell: Cell | None) -> tuple[str, str, str]:
@@ -224,14 +228,16 @@ def _rows(rows: Sequence[Row], first: str, second: str) -> Table:
     for row in rows:
         cell = row.cell
         rest = _shares(cell) if timed else (decimal(cell.rtt_us), whole(cell.calls))
-        body.append((row.names[0], whole(int(row.names[1])), decimal(cell.value), *rest, _link(cell.run)))
+        body.append(
+            (row.names[0], whole(int(row.names[1])), _report(cell.run, decimal(cell.value)), *rest, _capture(cell.run))
+        )
     more = (
         numbers("Wire (us)", "Client", "Server", "Instructions", "Frames", "Bytes on wire")
         if timed
         else numbers("Middle round trip (us)", "Calls")
     )
     unit = rows[0].cell.unit if rows else "us"
-    head = (Column(first, "word"), *numbers(second, f"Measured ({unit})"), *more, Column("Behind it", "word"))
+    head = (Column(first, "word"), *numbers(second, f"Measured ({unit})"), *more, CAPTURE)
     return Table("", head, tuple(body))
 
 
@@ -249,7 +255,8 @@ def _faults(results: Results) -> Table:
                 whole(value)
                 for value in (row.calls, row.ok, row.failed, row.retransmissions, row.executed, row.lost, row.doubled)
             ),
-            _link(row.run),
+            _report(row.run, "run"),
+            _capture(row.run),
         )
         for row in results.faults
     )
@@ -258,13 +265,13 @@ def _faults(results: Results) -> Table:
         for number, row in enumerate(results.faults)
         if row.semantics == "exactly_once" and (row.lost or row.doubled)
     )
-    return Table("", (*head, Column("Behind it", "word")), rows, broken)
+    return Table("", (*head, *words("Behind it"), CAPTURE), rows, broken)
 
 
 def _runs(results: Results) -> Table:
     rows = tuple(
         (
-            _link(made.name, made.name),
+            _report(made.name, made.name),
             made.about,
             made.verdict,
             whole(made.calls),

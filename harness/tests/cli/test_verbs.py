@@ -24,7 +24,7 @@ MakeRun = Callable[..., Path]
 def test_help_lists_every_verb_in_order(call: Call) -> None:
     result = call("--help")
     verbs = [line.split()[0] for line in result.stdout.partition("Commands:")[2].splitlines() if line.strip()]
-    assert ",".join(verbs) == "doctor,images,topology,up,exec,console,down,run,verify,report,open,ls"
+    assert ",".join(verbs) == "doctor,images,topology,up,exec,console,down,run,verify,report,reproduce,open,ls"
 
 
 def test_topologies_are_listed_and_shown(call: Call) -> None:

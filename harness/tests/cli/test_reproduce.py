@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sundial reproduce` as typed: the list, what is printed, exit statuses."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+
+from sundial.cli import rooms
+from tests.reproduce.house import House
+
+Call = Callable[..., Result]
+
+
+@pytest.fixture
+def house(monkeypatch: pytest.MonkeyPatch) -> House:
+    made = House()
+    monkeypatch.setattr(rooms, "run", made.run)
+    monkeypatch.setattr(rooms, "verify_run", made.verify)
+    monkeypatch.setattr(rooms, "build_report", made.report)
+    return made
+
+
+def test_without_a_name_the_papers_are_listed(call: Call, house: House) -> None:
+    result = call("reproduce")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("kamesawa98  Kamesawa, Matsumoto, Hiraki: RPC implemented on")
+    assert house.asked == []
+    assert [paper["name"] for paper in json.loads(call("reproduce", "--json").stdout)] == ["kamesawa98"]
+
+
+def test_what_is_printed(call: Call, house: House, tmp_path: Path) -> None:
+    result = call("reproduce", "kamesawa98", "--quick", "--out", str(tmp_path / "made"))
+    assert result.exit_code == 0, result.stderr
+    assert f"report   {tmp_path / 'made' / 'report.html'}" in result.stdout
+    assert "machine  62.5 mips put Linux nearest" in result.stdout
+    assert f"runs     {len(house.asked)}: 0 failed, 0 with mismatches" in result.stdout
+
+
+def test_folders_are_numbered(call: Call, house: House, captures: Path) -> None:
+    for number in (1, 2):
+        result = call("reproduce", "kamesawa98", "--quick", "--seed", "4", "--json")
+        assert result.exit_code == 0
+        assert json.loads(result.stdout)["folder"] == str(captures / f"reproduce-kamesawa98-4-00{number}")
+
+
+@pytest.mark.parametrize(
+    ("field", "status", "words"),
+    [
+        ("broken", 4, "sundial: these runs failed: depth-mbcf3"),
+        ("mismatched", 1, "sundial: the captures of these runs are not what the protocol says: depth-mbcf3"),
+    ],
+)
+def test_runs_that_fail_are_named(
+    call: Call, house: House, tmp_path: Path, field: str, status: int, words: str
+) -> None:
+    setattr(house, field, frozenset({"depth-mbcf3"}))
+    result = call("reproduce", "kamesawa98", "--quick", "--out", str(tmp_path / "made"))
+    assert result.exit_code == status
+    assert words in result.stderr
+    assert (tmp_path / "made" / "report.html").is_file()
+
+
+def test_bad_input(call: Call, house: House, tmp_path: Path) -> None:
+    result = call("reproduce", "birrell84")
+    assert (result.exit_code, result.stderr) == (2, "sundial: there is no paper 'birrell84'; allowed: kamesawa98\n")
+    result = call("reproduce", "kamesawa98", "--out", str(tmp_path))
+    assert result.exit_code == 2
+    assert "exists; allowed: a directory that does not exist yet" in result.stderr
+    assert call("reproduce", "kamesawa98", "--seed", "-1").exit_code == 2
+    assert house.asked == []
