@@ -90,8 +90,12 @@ static const char *read_command(const struct json_value *root, char command[COMM
 static void answer_error(const char *id, const char *error)
 {
     char line[256];
-    int length = ksnprintf(line, sizeof(line), "{\"id\":%s,\"error\":\"%s\"}\n", id, error);
+    char escaped[128];
+    int length;
 
+    if (!json_escape(error, __builtin_strlen(error), escaped, sizeof(escaped)))
+        escaped[0] = '\0';
+    length = ksnprintf(line, sizeof(line), "{\"id\":%s,\"error\":\"%s\"}\n", id, escaped);
     virtio_console_write(port, line, (size_t)length);
 }
 
