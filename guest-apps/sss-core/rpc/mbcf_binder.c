@@ -2,6 +2,7 @@
 #include <rpc/mbcf_binder.h>
 
 #include <rpc/rpc.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "mbcf_messages.h"
@@ -153,22 +154,25 @@ static int await_answer(int ltn, const volatile struct mb_binder_answer *answer,
 int mb_binder_ask(uint16_t node, uint32_t kind, uint32_t program, uint32_t version, uint32_t type, uint64_t timeout_ns,
                   struct mb_binder_answer *answer)
 {
-    /* A late answer must find memory that is nothing else. */
-    static _Thread_local struct mb_binder_answer place[2];
-    static _Thread_local unsigned latest;
-    struct mb_binder_answer *here = &place[latest ^= 1];
+    struct mb_binder_answer *here = malloc(sizeof(*here));
     struct mb_binder_query query = {MB_BINDER_MAGIC, kind, program, version, type, 0, (uintptr_t)here};
     uint64_t key = mbm_key(MBM_KEY_WRITE);
     int ltn, status;
 
-    if (key == 0)
-        return -SSS_EINVAL;
+    if (here == NULL || key == 0) {
+        free(here);
+        return -SSS_ENOMEM;
+    }
     *here = (struct mb_binder_answer){.status = MB_BINDER_PENDING};
     ltn = mb_taskque_write(node, MB_BINDER_TASK, key, MB_WRITE_ALLOWED, &query, sizeof(query), NULL);
-    if (ltn < 0)
+    if (ltn < 0) {
+        free(here);
         return ltn;
+    }
     status = await_answer(ltn, here, timeout_ns);
     mb_close(ltn);
     *answer = *here;
+    if (status != -SSS_ETIMEDOUT)
+        free(here); /* else a late answer must find memory that is nothing else */
     return status;
 }

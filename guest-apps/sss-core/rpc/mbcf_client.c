@@ -94,43 +94,18 @@ static void decide(struct clntmb *client, struct mbm_call *slot, enum clnt_stat 
 
 /* ---- sending ---- */
 
-static bool has_no_credential(const CLIENT *client)
-{
-    return client->cl_auth->ah_cred.oa_flavor == AUTH_NONE;
-}
-
 /* The message in the call's own memory, from where it goes out; 0: it cannot be encoded. */
 static uint32_t encode_message(struct clntmb *client, struct mbm_call *slot, struct rpc_call *call, xdrproc_t encode,
                                void *arguments)
 {
-    uint32_t most = (uint32_t)client->options.message_most;
     XDR xdrs;
 
-    if (!has_no_credential(&client->client)) {
-        xdrmem_create(&xdrs, slot->message, most, XDR_ENCODE);
-        if (!rpc_call_encode(&client->client, &xdrs, call->xid, client->program, client->version, call->procedure, encode,
-                             arguments))
-            return 0;
-        return XDR_GETPOS(&xdrs);
-    }
-    mbm_put(slot->message, 0, call->xid);
-    mbm_put(slot->message, 5, call->procedure);
-    if (encode == (xdrproc_t)xdr_void)
-        return MBM_CALL_HEADER;
-    xdrmem_create(&xdrs, slot->message + MBM_CALL_HEADER, most - MBM_CALL_HEADER, XDR_ENCODE);
-    if (!encode(&xdrs, arguments))
+    xdrmem_create(&xdrs, slot->message, (u_int)client->options.message_most, XDR_ENCODE);
+    if (!rpc_call_encode(&client->client, &xdrs, call->xid, client->program, client->version, call->procedure, encode,
+                         arguments))
         return 0;
     rpc_copied(RPC_COPY_ENCODE, XDR_GETPOS(&xdrs));
-    return MBM_CALL_HEADER + XDR_GETPOS(&xdrs);
-}
-
-/* The words of a header with AUTH_NONE that never change. */
-static void prepare_header(const struct clntmb *client, char *message)
-{
-    memset(message, 0, MBM_CALL_HEADER);
-    mbm_put(message, 2, RPC_MSG_VERSION);
-    mbm_put(message, 3, client->program);
-    mbm_put(message, 4, client->version);
+    return XDR_GETPOS(&xdrs);
 }
 
 static int send_in_taskque(struct clntmb *client, struct mbm_call *slot, struct mb_ack *ack)
@@ -380,14 +355,6 @@ static struct mbm_call *slot_of(struct clntmb *client, uint32_t xid)
     return NULL;
 }
 
-/* Accepted, no verifier, success: what nearly every reply is. */
-static bool is_plain_success(const char *reply, uint32_t length)
-{
-    const uint32_t *words = (const uint32_t *)reply;
-
-    return length >= MBM_REPLY_HEADER && mbm_word(reply, 1) == REPLY && (words[2] | words[3] | words[4] | words[5]) == 0;
-}
-
 static void take_reply(struct clntmb *client, char *reply, uint32_t length)
 {
     struct mbm_call *slot = length >= MBM_REPLY_HEADER ? slot_of(client, mbm_word(reply, 0)) : NULL;
@@ -402,23 +369,11 @@ static void take_reply(struct clntmb *client, char *reply, uint32_t length)
     client->execution = RPC_EXECUTED;
     if (slot->ring_start > client->ring_taken)
         client->ring_taken = slot->ring_start; /* requests are taken out in order: all before this one are out */
-    if (!is_plain_success(reply, length)) {
-        xdrmem_create(&xdrs, reply, length, XDR_DECODE);
-        rpc_call_reply(call, &xdrs);
-        client->reason = clnt_sperrno(call->status);
-        release(client, slot);
-        return;
-    }
-    if (call->decode == (xdrproc_t)xdr_void) {
-        decide(client, slot, RPC_SUCCESS, 0, RPC_EXECUTED, "");
-        return;
-    }
-    xdrmem_create(&xdrs, reply + MBM_REPLY_HEADER, length - MBM_REPLY_HEADER, XDR_DECODE);
-    if (call->decode(&xdrs, call->result))
-        decide(client, slot, RPC_SUCCESS, 0, RPC_EXECUTED, "");
-    else
-        decide(client, slot, RPC_CANTDECODERES, 0, RPC_EXECUTED, "the result cannot be decoded");
-    rpc_copied(RPC_COPY_DECODE, length - MBM_REPLY_HEADER);
+    xdrmem_create(&xdrs, reply, length, XDR_DECODE);
+    rpc_call_reply(call, &xdrs);
+    rpc_copied(RPC_COPY_DECODE, length);
+    client->reason = "";
+    release(client, slot);
 }
 
 static void take_replies(struct clntmb *client)
@@ -446,6 +401,7 @@ static void send_again(struct clntmb *client, struct mbm_call *slot)
     slot->due_ns = NEVER;
     slot->interval_ns *= 2;
     slot->call->retransmits++;
+    client->retransmits++;
     if (slot->ltn != 0) {
         mb_close(slot->ltn);
         slot->ltn = 0;
@@ -495,6 +451,32 @@ static bool is_too_long(const struct clntmb *client, uint32_t length)
     return client->options.type == MBCF_1 && length > MBM_CALL_MOST;
 }
 
+/* It is over when it is on its way; where an ACK is asked for, or a queue was full, when the server's node has taken it. */
+static void finish_one_way(struct clntmb *client, struct mbm_call *slot)
+{
+    uint64_t deadline = sss_now_ns() + client->options.connect_ns;
+    struct sss_wait words[SSS_WAITS];
+
+    while (slot->busy && (slot->ack_wanted || slot->due_ns != NEVER)) {
+        uint64_t due;
+        unsigned count = progress(&client->client, words, &due);
+        uint64_t now = sss_now_ns();
+        uint64_t until = due < deadline ? due : deadline;
+
+        if (!slot->busy)
+            return;
+        if (now >= deadline)
+            decide(client, slot, RPC_TIMEDOUT, 0, slot->refused ? RPC_NOT_EXECUTED : RPC_MAYBE_EXECUTED,
+                   "not taken until the time was over");
+        else if (until > now && (slot->ack_wanted || slot->due_ns != NEVER))
+            sss_wait(words, count, until - now);
+    }
+    if (!slot->busy)
+        return;
+    slot->area_slot = -1; /* its place stays used until a later call has been answered */
+    decide(client, slot, RPC_SUCCESS, 0, RPC_MAYBE_EXECUTED, "");
+}
+
 static void start(CLIENT *handle, struct rpc_call *call, xdrproc_t encode, void *arguments)
 {
     struct clntmb *client = of(handle);
@@ -530,10 +512,8 @@ static void start(CLIENT *handle, struct rpc_call *call, xdrproc_t encode, void 
         slot->due_ns = 0; /* at least once: progress connects */
     else
         send_call(client, slot);
-    if (slot->busy && call->decode == NULL && !slot->ack_wanted && slot->due_ns == NEVER) {
-        slot->area_slot = -1; /* stays used until a later call has been answered */
-        decide(client, slot, RPC_SUCCESS, 0, RPC_MAYBE_EXECUTED, "");
-    }
+    if (call->decode == NULL)
+        finish_one_way(client, slot);
 }
 
 static struct mbm_call *slot_of_call(struct clntmb *client, const struct rpc_call *call)
@@ -602,6 +582,9 @@ static bool_t control(CLIENT *handle, u_int request, void *info)
     case CLSET_XID:
         client->next_xid = *(uint32_t *)info;
         return TRUE;
+    case CLGET_RETRANSMITS:
+        *(unsigned *)info = client->retransmits;
+        return TRUE;
     case CLSET_RETRY_TIMEOUT:
         client->options.retry_ns = rpc_timeval_ns(*(struct timeval *)info);
         return client->options.retry_ns > 0;
@@ -639,7 +622,6 @@ static bool make_slots(struct clntmb *client)
         slot->message = (char *)(slot->head + 1);
         slot->area_slot = -1;
         slot->due_ns = NEVER;
-        prepare_header(client, slot->message);
     }
     client->latest = client->calls;
     return client->calls != NULL;

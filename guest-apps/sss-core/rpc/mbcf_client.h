@@ -32,7 +32,6 @@ struct clntmb {
     uint16_t node;
     uint16_t server_task; /* whose TASKQUE */
     uint32_t next_xid;
-    bool xid_chosen;
     uint64_t key;  /* ours, that the server answers with */
     struct mb_fifo *replies;
     uint32_t errors_seen;
@@ -51,6 +50,7 @@ struct clntmb {
     struct mbm_call *calls;
     struct mbm_call *latest;
 
+    unsigned retransmits; /* of all calls */
     struct rpc_err error;
     enum rpc_execution execution;
     const char *reason;

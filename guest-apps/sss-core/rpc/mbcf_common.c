@@ -8,7 +8,7 @@
 const char *const mbcf_type_names[MBCF_TYPES + 1] = {"mbcf1", "mbcf2", "mbcf12", "mbcf3", "mbcf3a", "mbcf3b", NULL};
 const char *const rpc_semantics_names[] = {"exactly_once", "at_most_once", "at_least_once", NULL};
 
-enum { PAGE_BYTES = 4096 };
+enum { PAGE_BYTES = 4096, OWNERS = 64 };
 
 uint64_t mbm_key_new(uint64_t salt)
 {
@@ -23,22 +23,26 @@ uint64_t mbm_key_new(uint64_t salt)
 
 uint64_t mbm_key(enum mbm_key slot)
 {
-    static _Thread_local uint64_t keys[MB_KEYS];
-    static _Thread_local uint16_t owner;
+    /* On Linux several tasks may share this program's memory. */
+    static struct owner {
+        uint16_t node, task;
+        uint64_t keys[MB_KEYS];
+    } owners[OWNERS];
     unsigned permission = slot == MBM_KEY_READ ? MB_READ_ALLOWED | MB_WRITE_ALLOWED : MB_WRITE_ALLOWED;
     uint16_t node, task;
+    unsigned i = 0;
 
     mb_self(&node, &task);
-    if (owner != task)
-        for (unsigned i = 0; i < MB_KEYS; i++)
-            keys[i] = 0;
-    owner = task;
-    if (keys[slot] == 0) {
+    while (i < OWNERS - 1 && owners[i].task != 0 && (owners[i].node != node || owners[i].task != task))
+        i++;
+    if (owners[i].node != node || owners[i].task != task)
+        owners[i] = (struct owner){node, task, {0}};
+    if (owners[i].keys[slot] == 0) {
         uint64_t key = mbm_key_new(slot);
 
-        keys[slot] = mb_key(slot, key, permission) == 0 ? key : 0;
+        owners[i].keys[slot] = mb_key(slot, key, permission) == 0 ? key : 0;
     }
-    return keys[slot];
+    return owners[i].keys[slot];
 }
 
 const volatile uint32_t *mbm_errors(void)

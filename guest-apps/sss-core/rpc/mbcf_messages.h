@@ -14,7 +14,7 @@
  */
 #include <stdint.h>
 
-#include "sss/mbcf.h"
+#include <rpc/mbcf.h>
 
 enum mbm_kind {
     MBM_CALL = 1,    /* type 1 */
@@ -64,10 +64,11 @@ enum {
     MBM_TASKQUE_MOST = 1392,
     MBM_CALL_MOST = MBM_TASKQUE_MOST - (int)sizeof(struct mbm_head),
     MBM_SIGNAL_MOST = 1376,
-    /* The CALL header with AUTH_NONE, and a reply's with success, in bytes. */
+    /* The shortest call and reply (AUTH_NONE, no arguments or results), in bytes. */
     MBM_CALL_HEADER = 40,
     MBM_REPLY_HEADER = 24,
 };
+_Static_assert((int)MBM_CALL_MOST == (int)MBCF_1_MESSAGE_MOST, "as promised");
 
 /* Bytes that `length` bytes of data take in a ring. */
 static inline uint32_t mbm_record_bytes(uint32_t length)
@@ -81,16 +82,11 @@ static inline uint32_t mbm_record_bytes(uint32_t length)
  */
 uint32_t mbm_ring_bytes(uint32_t most, uint32_t count);
 
-/* Big-endian words of an XDR message. */
+/* A word of an XDR message. */
 static inline uint32_t mbm_word(const void *message, unsigned index)
 {
     return __builtin_bswap32(((const uint32_t *)message)[index]);
 }
-static inline void mbm_put(void *message, unsigned index, uint32_t value)
-{
-    ((uint32_t *)message)[index] = __builtin_bswap32(value);
-}
-
 /* This task's access keys: slot 0 lets others write (replies, binder's answers), slot 1 read as well (type 2), slot 2 is
  * the server's of type 3. Made at the first use. */
 enum mbm_key { MBM_KEY_WRITE = 0, MBM_KEY_READ = 1, MBM_KEY_SERVER = 2 };

@@ -150,8 +150,11 @@ static void forget(struct mbm_place *place)
         svc_remove_word(&place->fifo->events);
         sss_unmap(place->fifo, pages(MB_FIFO_HEADER + (size_t)ring_bytes(place->server)));
     }
-    if (place->share != NULL)
+    if (place->share != NULL) {
+        for (unsigned i = 0; i < SVCMB_DUMMY_WORDS; i++)
+            place->server->ended_words[i] += place->share->words[i];
         sss_unmap(place->share, MBM_SHARE_BYTES);
+    }
     *place = (struct mbm_place){.server = place->server};
 }
 
@@ -292,8 +295,10 @@ void mbm_places_bind(struct mbm_server *server, const struct mbm_origin *origin,
 
 volatile uint64_t *svcmb_dummy_words(const SVCXPRT *transport, unsigned index)
 {
-    const struct mbm_server *server = transport->xp_p1;
+    struct mbm_server *server = transport->xp_p1;
 
+    if (index-- == 0)
+        return server->ended_words;
     for (unsigned i = 0; i < server->options.clients; i++)
         if (server->places[i].exists && server->places[i].share != NULL && index-- == 0)
             return server->places[i].share->words;

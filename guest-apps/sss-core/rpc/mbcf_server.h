@@ -42,6 +42,7 @@ struct mbm_server {
         rpcvers_t version;
     } programs[MBM_PROGRAMS];
     unsigned program_count;
+    volatile uint64_t ended_words[SVCMB_DUMMY_WORDS]; /* sums over dummies that have ended by themselves */
 };
 
 bool mbm_serves(const struct mbm_server *server, enum mbcf_type type);

@@ -5,38 +5,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "transport.h"
+
 static struct mbm_service *of(SVCXPRT *transport)
 {
     return transport->xp_p1;
-}
-
-/* Nothing but AUTH_NONE twice: the words of the header are then at fixed places. */
-static bool is_plain_call(const char *message, uint32_t length)
-{
-    const uint32_t *words = (const uint32_t *)message;
-
-    return length >= MBM_CALL_HEADER && words[1] == 0 && mbm_word(message, 2) == RPC_MSG_VERSION &&
-           (words[6] | words[7] | words[8] | words[9]) == 0;
 }
 
 static bool_t receive(SVCXPRT *transport, struct rpc_msg *call)
 {
     struct mbm_service *service = of(transport);
 
-    if (is_plain_call(service->message, service->length)) {
-        call->rm_xid = mbm_word(service->message, 0);
-        call->rm_direction = CALL;
-        call->rm_call.cb_rpcvers = RPC_MSG_VERSION;
-        call->rm_call.cb_prog = mbm_word(service->message, 3);
-        call->rm_call.cb_vers = mbm_word(service->message, 4);
-        call->rm_call.cb_proc = mbm_word(service->message, 5);
-        call->rm_call.cb_cred.oa_flavor = call->rm_call.cb_verf.oa_flavor = AUTH_NONE;
-        call->rm_call.cb_cred.oa_length = call->rm_call.cb_verf.oa_length = 0;
-        xdrmem_create(&service->arguments, service->message + MBM_CALL_HEADER, service->length - MBM_CALL_HEADER,
-                      XDR_DECODE);
-        return TRUE;
-    }
     xdrmem_create(&service->arguments, service->message, service->length, XDR_DECODE);
+    service->arguments.x_in_place = TRUE; /* the message stays where it is until the reply is sent */
     if (xdr_callmsg(&service->arguments, call))
         return TRUE;
     service->counters.malformed++;
@@ -75,12 +56,6 @@ static void send_reply(struct mbm_service *service, const void *reply, uint32_t 
     rpc_copied(RPC_COPY_SEND, length);
 }
 
-static bool is_plain_reply(const struct rpc_msg *reply)
-{
-    return reply->rm_reply.rp_stat == MSG_ACCEPTED && reply->acpted_rply.ar_stat == SUCCESS &&
-           reply->acpted_rply.ar_verf.oa_length == 0 && reply->acpted_rply.ar_verf.oa_flavor == AUTH_NONE;
-}
-
 /* -> bytes, 0 where it cannot be encoded in what the client takes. */
 static uint32_t encode_reply(struct mbm_service *service, struct rpc_msg *reply)
 {
@@ -88,22 +63,11 @@ static uint32_t encode_reply(struct mbm_service *service, struct rpc_msg *reply)
                                                                        : (uint32_t)service->message_most;
     XDR xdrs;
 
-    if (most < MBM_REPLY_HEADER)
-        return 0;
-    if (!is_plain_reply(reply)) {
-        xdrmem_create(&xdrs, service->reply, most, XDR_ENCODE);
-        return xdr_replymsg(&xdrs, reply) ? XDR_GETPOS(&xdrs) : 0;
-    }
-    mbm_put(service->reply, 0, reply->rm_xid);
-    mbm_put(service->reply, 1, REPLY);
-    memset(service->reply + 8, 0, MBM_REPLY_HEADER - 8);
-    if (reply->acpted_rply.ar_results.proc == (xdrproc_t)xdr_void)
-        return MBM_REPLY_HEADER;
-    xdrmem_create(&xdrs, service->reply + MBM_REPLY_HEADER, most - MBM_REPLY_HEADER, XDR_ENCODE);
-    if (!reply->acpted_rply.ar_results.proc(&xdrs, reply->acpted_rply.ar_results.where))
+    xdrmem_create(&xdrs, service->reply, most, XDR_ENCODE);
+    if (!transport_encode_reply(&xdrs, reply))
         return 0;
     rpc_copied(RPC_COPY_ENCODE, XDR_GETPOS(&xdrs));
-    return MBM_REPLY_HEADER + XDR_GETPOS(&xdrs);
+    return XDR_GETPOS(&xdrs);
 }
 
 static bool_t answer(SVCXPRT *transport, struct rpc_msg *reply)
@@ -114,7 +78,7 @@ static bool_t answer(SVCXPRT *transport, struct rpc_msg *reply)
     reply->rm_xid = service->origin.caller.xid;
     reply->rm_direction = REPLY;
     length = encode_reply(service, reply);
-    if (length == 0 && is_plain_reply(reply)) {
+    if (length == 0 && reply->rm_reply.rp_stat == MSG_ACCEPTED && reply->acpted_rply.ar_stat == SUCCESS) {
         reply->acpted_rply.ar_stat = SYSTEM_ERR; /* longer than the client takes, or not of its type */
         length = encode_reply(service, reply);
     }

@@ -40,6 +40,7 @@ enum rpc_execution { RPC_NOT_EXECUTED, RPC_MAYBE_EXECUTED, RPC_EXECUTED };
 enum {
     MBCF_MESSAGE_DEFAULT = 65536 + 512, /* 64 KB of payload with header, credentials and lengths */
     MBCF_MESSAGE_MOST = MB_SEGMENT - 64,
+    MBCF_1_MESSAGE_MOST = 1376, /* of a single transaction: a TASKQUE write of 1392 bytes less our head */
     MBCF_DEPTH_MOST = 64,
     MBCF_CLIENTS_MOST = 16, /* of the types 3, 3a and 3b together, of one server task */
     MBCF_CACHE_MOST = 4096,
@@ -111,4 +112,5 @@ enum { SVCMB_DUMMY_WORDS = 32 };
  * dispatcher sees, too (zero at first). -> exit status.
  */
 int svcmb_dummy(int csm, void (*begin)(SVCXPRT *transport, volatile uint64_t *words));
-volatile uint64_t *svcmb_dummy_words(const SVCXPRT *transport, unsigned index); /* NULL: no dummy of that index */
+/* Index 0: the sums over dummies that have ended by themselves; then those of each dummy; NULL after the last. */
+volatile uint64_t *svcmb_dummy_words(const SVCXPRT *transport, unsigned index);

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A dummy task of the Sun RPC server over MBCF type 3b: created by echo-server, one for each client. */
+#include <rpc/mbcf.h>
+
+#include "echo.h"
+#include "echo_service.h"
+#include "options.h"
+
+enum { CSM_MOST = 65535 };
+
+static void begin(SVCXPRT *transport, volatile uint64_t *words)
+{
+    echo_service.counters = words;
+    echo_service_prepare(false);
+    if (!svc_register(transport, ECHO_PROGRAM, ECHO_VERSION, echo_service_dispatch, 0))
+        task_fail("out of memory");
+}
+
+int main(int argc, char **argv)
+{
+    int csm;
+
+    options_open(argc, argv, "echo-server");
+    csm = (int)options_integer("csm", -1, 0, CSM_MOST);
+    echo_service_read_options();
+    options_check_all_taken();
+    return svcmb_dummy(csm, begin);
+}
