@@ -199,19 +199,30 @@ static void wait_expired(struct timer *timer)
     make_runnable(thread);
 }
 
-static long read_words(struct context *context, const struct sss_wait *words, unsigned count)
+/* The caller's array: in place where it lies on one page, else a copy; NULL where it is not readable. */
+static const struct sss_wait *find_waits(uint64_t address, unsigned count)
 {
+    static struct sss_wait copy[SSS_WAITS];
+    size_t bytes = count * sizeof *copy;
     int why;
 
-    context->words = 0; /* none is good until all are */
-    for (unsigned i = 0; i < count; i++) {
-        struct sss_wait wait;
-        struct wait_word *word = &context->word[i];
+    if (bytes <= PAGE - address % PAGE)
+        return task_page(current->task, address, false, &why);
+    return user_read(copy, address, bytes) ? copy : NULL;
+}
 
-        if (!user_read(&wait, (uint64_t)(words + i), sizeof wait))
-            return -SSS_EFAULT;
-        word->address = (uint64_t)wait.address;
-        word->seen = wait.seen;
+static long read_words(struct context *context, uint64_t address, unsigned count)
+{
+    const struct sss_wait *wait = count == 0 ? NULL : find_waits(address, count);
+
+    context->words = 0; /* none is good until all are */
+    if (wait == NULL)
+        return count == 0 ? 0 : -SSS_EFAULT;
+    for (struct wait_word *word = context->word; word < context->word + count; word++, wait++) {
+        int why;
+
+        word->address = (uint64_t)wait->address;
+        word->seen = wait->seen;
         if (word->address % sizeof(uint32_t) != 0)
             return -SSS_EINVAL;
         word->word = task_page(current->task, word->address, false, &why);
@@ -222,10 +233,10 @@ static long read_words(struct context *context, const struct sss_wait *words, un
     return 0;
 }
 
-long thread_wait(const struct sss_wait *words, unsigned count, uint64_t timeout_ns)
+long thread_wait(uint64_t waits, uint64_t count, uint64_t timeout_ns)
 {
     struct context *context = current->context;
-    long error = count > SSS_WAITS ? -SSS_EINVAL : read_words(context, words, count);
+    long error = count > SSS_WAITS ? -SSS_EINVAL : read_words(context, waits, (unsigned)count);
     int index;
 
     if (error != 0)

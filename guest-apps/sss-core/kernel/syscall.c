@@ -51,8 +51,7 @@ static long call_yield(const uint64_t *a)
 
 static long call_wait(const uint64_t *a)
 {
-    /* Called through its address: an int would let the upper half of the register go unlooked at. */
-    return thread_wait((const struct sss_wait *)a[0], a[1] > SSS_WAITS ? SSS_WAITS + 1 : (unsigned)a[1], a[2]);
+    return thread_wait(a[0], a[1], a[2]);
 }
 
 static long call_clock(const uint64_t *a)

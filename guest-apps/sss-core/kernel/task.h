@@ -100,7 +100,7 @@ void thread_end(struct thread *thread);
 struct trap_frame *schedule_next(void);
 struct trap_frame *syscall_finish(long result);
 void schedule_yield(void);
-long thread_wait(const struct sss_wait *words, unsigned count, uint64_t timeout_ns);
+long thread_wait(uint64_t waits, uint64_t count, uint64_t timeout_ns); /* SSS_WAIT; an array of the current task */
 long thread_signal_return(void);
 /* Pages of the task have gone: who waits for a word there fails. */
 void waits_check_mapped(struct task *task);

@@ -9,6 +9,8 @@
 #include "kernel/cpu.h"
 #include "kernel/kernel.h"
 
+extern char kernel_begin[], kernel_data[];
+
 static unsigned living;
 static uint16_t last_id = 16;
 
@@ -40,13 +42,15 @@ void sockets_task_gone(struct task *task)
     (void)task;
 }
 
-/* Stands in for MBCF: 32 sets up signals, 33 signals a task, 34 changes a word and says so. */
+/* Stands in for MBCF: SSS_MB_KEY sets up signals, SSS_MB_TASKQUE signals the caller. */
 long node_call(unsigned call, const uint64_t arguments[6])
 {
     if (call == SSS_MB_KEY)
         return thread_signal_setup(arguments[0], arguments[1]);
     if (call == SSS_MB_TASKQUE) {
-        task_signalled(task_owned((uint16_t)arguments[0]), arguments[1]);
+        if (arguments[0] != 0)
+            return -SSS_ENOENT;
+        task_signalled(task_current(), arguments[1]);
         return 0;
     }
     return -SSS_ENOSYS;
@@ -103,6 +107,29 @@ void system_restart(uint64_t next)
     tasks_forget();
 }
 
+static int overflow_stack(volatile char *below)
+{
+    volatile char frame[1024];
+
+    frame[0] = *below;
+    return (frame[0] != 1 ? overflow_stack(frame) : 0) + frame[0];
+}
+
+/* What the command line may ask for in place of a task: that the kernel does what it must not. */
+static void go_wrong(const char *how)
+{
+    char start = 0;
+
+    if (strcmp(how, "panic-pointer") == 0)
+        *(volatile uint32_t *)0x123000 = 1;
+    if (strcmp(how, "panic-text") == 0)
+        *(volatile char *)kernel_begin = 1;
+    if (strcmp(how, "panic-data") == 0)
+        ((void (*)(void))(uint64_t)kernel_data)();
+    if (strcmp(how, "panic-overflow") == 0)
+        kprintf("%d\n", overflow_stack(&start));
+}
+
 void kernel_main(uint64_t start_info_physical)
 {
     char name[64];
@@ -115,8 +142,7 @@ void kernel_main(uint64_t start_info_physical)
     time_init();
     task_init();
     line = boot_command_line();
-    if (strcmp(line, "panic-test") == 0)
-        *(volatile uint32_t *)0x123000 = 1;
+    go_wrong(line);
     options = strchr(line, ' ');
     memset(name, 0, sizeof name);
     memcpy(name, line, options == NULL ? strlen(line) : (size_t)(options - line));

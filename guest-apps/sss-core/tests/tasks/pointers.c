@@ -9,7 +9,7 @@ static const uint64_t bad[] = {
     1,
     0xfff,
     0x3fe000,
-    0x400000,                                /* its own text */
+    SSS_TEXT,
     SSS_STACK_TOP - SSS_STACK_BYTES - 4096,
     SSS_STACK_TOP - 1,                       /* crosses into nothing */
     SSS_STACK_TOP,
@@ -29,7 +29,7 @@ enum { BAD = sizeof bad / sizeof bad[0] };
 static int is_final(long call)
 {
     return call == SSS_EXIT || call == SSS_THREAD_EXIT || call == SSS_THREAD_CREATE || call == SSS_TASK_KILL ||
-           call == SSS_DONE || call == SSS_RESTART;
+           call == SSS_DONE || call == SSS_RESTART || call == SSS_MB_KEY /* a signal's handler, in boot_main.c */;
 }
 
 /* Calls whose arguments are no addresses may succeed; the others have nothing to succeed with. */
@@ -51,6 +51,8 @@ int main(void)
 
                 if (call == SSS_WAIT && bad[k] == 0)
                     continue; /* to wait for nothing, but long, is no error */
+                if ((call == SSS_LOG || call == SSS_RECORD) && bad[i] == SSS_TEXT)
+                    continue; /* may be printed */
                 result = sss_call(call, bad[i], bad[k], bad[(i + k) % BAD], bad[(i * 7 + k) % BAD], bad[k], bad[i]);
 
                 calls++;
