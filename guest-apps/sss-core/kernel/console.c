@@ -32,6 +32,8 @@ enum {
     LOG_BYTES = 8192, /* a power of two */
 };
 
+#define GIVE_UP_TICKS 400000000ull /* of the TSC, which runs at 1 GHz or faster: a tenth of a second or more */
+
 static struct {
     char bytes[INPUT_BYTES];
     unsigned head, tail; /* ever put in, ever taken out */
@@ -58,10 +60,24 @@ void console_init(void)
     outb(MODEM_CONTROL, DTR_RTS_OUT2);
 }
 
+static bool can_send(void)
+{
+    return (inb(LINE_STATUS) & TRANSMITTER_EMPTY) != 0;
+}
+
+/* A terminal that is connected and takes nothing must not stop the machine: after a while its output is dropped. */
 static void put(char byte)
 {
-    while ((inb(LINE_STATUS) & TRANSMITTER_EMPTY) == 0)
-        ;
+    static bool stuck;
+    uint64_t began = rdtsc();
+
+    while (!can_send()) {
+        if (stuck || rdtsc() - began > GIVE_UP_TICKS) {
+            stuck = true;
+            return;
+        }
+    }
+    stuck = false;
     outb(DATA, (uint8_t)byte);
 }
 
