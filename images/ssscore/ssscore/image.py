@@ -75,9 +75,9 @@ def build(out: Path, cache: Path) -> dict[str, object]:
         sources.unpack(description, scratch / "lwip")
         _compile(scratch / "made", scratch / "lwip")
         archive = Archive()
-        for task in sorted((scratch / "made/tasks").iterdir()):
+        for task in sorted((scratch / "made/bin").iterdir()):
             archive.add_file(task.name, task.read_bytes(), 0o755)
-        kernel, initrd = (scratch / "made/kernel.elf").read_bytes(), archive.to_bytes()
+        kernel, initrd = (scratch / "made/ssscore").read_bytes(), archive.to_bytes()
         manifest: dict[str, object] = {
             "version": 1,
             "name": NAME,
