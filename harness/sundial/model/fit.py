@@ -50,7 +50,13 @@ def misfits(workload: WorkloadBase, clients: Sequence[str], network: Network, pa
     if isinstance(workload, SunRpc | Mbcf) and any(map(is_mbcf, workload.transports)):
         yield from _wires(workload.server, clients, network, path)
     if isinstance(workload, OverSockets):
-        yield from _fixed_buffers(workload, images, path)
+        yield from _fixed_sockets(workload, images, path)
+    if isinstance(workload, SunRpc) and workload.threads > 1:
+        ours = [name for name in clients if images[name] == "ssscore"]
+        if ours or any(map(is_mbcf, workload.transports)):
+            who = f"{ours[0]!r}, which boots ssscore" if ours else f"transport {workload.transports[0]}"
+            what = f"{workload.threads} threads with {who}: its client has one"
+            yield Finding((*path, "threads"), what, "1; depth is calls under way over MBCF")
 
 
 def _calls(workload: SunRpc, path: Path) -> Iterator[Finding]:
@@ -58,6 +64,9 @@ def _calls(workload: SunRpc, path: Path) -> Iterator[Finding]:
     if others and workload.depth > 1:
         what = f"depth {workload.depth} over {others[0]}: its library waits for the reply of each call"
         yield Finding((*path, "depth"), what, f"1, or the transports {', '.join(MBCF_TRANSPORTS)}")
+    elif workload.one_way and workload.depth > 1:
+        what = f"depth {workload.depth} with one_way: there are no replies to wait for"
+        yield Finding((*path, "depth"), what, "1")
     if workload.one_way and workload.procedures != ("sink",):
         what = f"one_way with {', '.join(workload.procedures)}: only sink has no result"
         yield Finding((*path, "one_way"), what, "procedures: sink")
@@ -99,8 +108,8 @@ def _wires(server: str, clients: Sequence[str], network: Network, path: Path) ->
             yield Finding((*path, field), f"MBCF between {first.end} and {server}:eth0, which share no segment")
 
 
-def _fixed_buffers(workload: OverSockets, images: dict[str, str], path: Path) -> Iterator[Finding]:
-    """SSS-CORE's sockets and its RPC library have the buffers that they have."""
+def _fixed_sockets(workload: OverSockets, images: dict[str, str], path: Path) -> Iterator[Finding]:
+    """SSS-CORE's sockets and its RPC library have the buffers that they have, and its TCP never waits for more data."""
     ours = [name for name, image in images.items() if image == "ssscore"]
     written = [field for field in _BUFFERS if getattr(workload, field, None) is not None]
     served = [field for field in type(workload.serving).model_fields if getattr(workload.serving, field) is not None]
@@ -108,6 +117,9 @@ def _fixed_buffers(workload: OverSockets, images: dict[str, str], path: Path) ->
         field = (written or [f"serving.{served[0]}"])[0]
         what = f"{field} with {ours[0]!r}, which boots ssscore: its buffers are fixed"
         yield Finding((*path, *field.split(".")), what, "leave it out")
+    elif ours and not workload.tcp_nodelay:
+        what = f"tcp_nodelay with {ours[0]!r}, which boots ssscore: its TCP never waits for more data"
+        yield Finding((*path, "tcp_nodelay"), what, "true")
 
 
 def shared_endpoints(workloads: Sequence[WorkloadBase], network: Network) -> Iterator[Finding]:

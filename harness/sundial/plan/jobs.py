@@ -20,6 +20,7 @@ VERSION = 1
 JOB_BYTES = 65536
 BRIDGE_START_NS = 1_000_000_000
 REFERENCE_MIPS = 125
+TASK_SIZES_MOST = 64
 
 Job = dict[str, Any]
 Task = dict[str, Any]
@@ -276,13 +277,13 @@ def _plain_steps(experiment: Experiment, node: Node) -> Iterator[Task]:
                     yield from _operation_steps(workload, peer, series, experiment.seed)
                 else:
                     whom = peer if is_mbcf(transport) else server
-                    yield from _calling_steps(workload, node.image, whom, transport, series, experiment.seed)
+                    yield from _calling_steps(workload, node, whom, transport, series, experiment.seed)
 
 
 def _operation_steps(workload: Mbcf, server: int, series: int, seed: int) -> Iterator[Task]:
     for operation in workload.operations:
         for mode in workload.modes:
-            for calls, sizes in _bands(workload, operation, series, seed):
+            for calls, sizes in _pieces(_bands(workload, operation, series, seed)):
                 options = {
                     "server": server,
                     "operation": operation,
@@ -297,10 +298,11 @@ def _operation_steps(workload: Mbcf, server: int, series: int, seed: int) -> Ite
 
 
 def _calling_steps(
-    workload: SunRpc | Raw, image: str, server: str | int, transport: str, series: int, seed: int
+    workload: SunRpc | Raw, client: Node, server: str | int, transport: str, series: int, seed: int
 ) -> Iterator[Task]:
     for procedure in procedures_of(workload):
-        for calls, sizes in _bands(workload, procedure, series, seed):
+        bands = _bands(workload, procedure, series, seed)
+        for calls, sizes in _pieces(bands) if client.image == "ssscore" or is_mbcf(transport) else bands:
             options: dict[str, Any] = {
                 "server": server,
                 "transport": transport,
@@ -320,13 +322,15 @@ def _calling_steps(
                 options["tcp_nodelay"] = workload.tcp_nodelay
             if isinstance(workload, SunRpc):
                 options.update(_sunrpc_options(workload, transport))
-                if image == "ssscore" or is_mbcf(transport):
+                if client.image == "ssscore" or is_mbcf(transport):
                     semantics = semantics_of(workload, transport)
                     options["semantics"] = semantics
                     if is_mbcf(transport) and semantics != "exactly_once":
                         options["retry_timeout_ms"] = workload.retry_timeout
+                    if workload.auth == "sys":
+                        options["auth_machine"] = client.name
             told = {name: value for name, value in options.items() if value is not None}
-            yield {"app": _client_app(workload, image, transport), "options": told}
+            yield {"app": _client_app(workload, client.image, transport), "options": told}
 
 
 def _client_app(workload: SunRpc | Raw, image: str, transport: str) -> str:
@@ -347,6 +351,13 @@ def _sunrpc_options(workload: SunRpc, transport: str) -> dict[str, Any]:
         "send_buffer": workload.send_buffer,
         "recv_buffer": workload.recv_buffer,
     }
+
+
+def _pieces(bands: Iterator[tuple[int, list[int]]]) -> Iterator[tuple[int, list[int]]]:
+    """The same in steps of as many sizes as a task of SSS-CORE takes."""
+    for calls, sizes in bands:
+        for first in range(0, len(sizes), TASK_SIZES_MOST):
+            yield calls, sizes[first : first + TASK_SIZES_MOST]
 
 
 def _bands(workload: Sized, procedure: str, series: int, seed: int) -> Iterator[tuple[int, list[int]]]:

@@ -117,6 +117,17 @@ def test_a_linux_machine_makes_all_wait_for_it(paths: RunPaths, tmp_path: Path) 
     assert jobs(paths, path, "defaults.mips=62.5")["client"]["start_ns"] == 40_000_000
 
 
+def test_many_sizes_are_several_steps_of_a_task(paths: RunPaths, tmp_path: Path) -> None:
+    path = written(tmp_path, 'app: sunrpc, transports: [udp], sizes: "0:400:4", auth: sys')
+    steps = jobs(paths, path)["client"]["steps"]
+    assert [len(step["options"]["sizes"]) for step in steps] == [64, 37]
+    assert steps[1]["options"]["sizes"][0] == 256
+    assert steps[0]["options"]["auth_machine"] == "client"
+    (linux,) = jobs(paths, path, "machines.client.image=linux")["client"]["steps"]
+    assert len(linux["options"]["sizes"]) == 101
+    assert "auth_machine" not in linux["options"]
+
+
 def test_one_server_cannot_have_two_semantics(paths: RunPaths, tmp_path: Path) -> None:
     calls = "app: sunrpc, transports: udp, sizes: 4"
     path = written(tmp_path, f"{calls}, semantics: at_least_once", f"{calls}, semantics: at_most_once")
