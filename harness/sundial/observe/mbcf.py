@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MBCF in captures: the fields asked of our own dissector (harness/wireshark/mbcf.lua), and a digest of what a frame asks for."""
+"""MBCF in captures: fields of our own dissector (harness/wireshark/mbcf.lua), and a digest of what a frame asks for."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ COLUMNS: dict[str, type[pl.DataType]] = {
 heads of the protocol. `mbcf_digest`: of all that stays the same when a frame is sent again, so of what it asks for."""
 
 _ETHERTYPE_AT = 12
-# Of a frame: operation; from status to sequence number; from the key to the length; the payload. Left out: flags, ack, ack_epoch.
+# Of a frame: operation; status to sequence number; key to length; payload. Left out: flags, ack, ack_epoch.
 _STABLE = (slice(15, 16), slice(17, 34), slice(38, 60), slice(62, None))
 
 
