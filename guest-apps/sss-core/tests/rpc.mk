@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# The RPC runtime on the host: XDR and messages against libtirpc, byte for byte.
+
+RPC_CHECK = $(OUT)/check/rpc
+RPC_HOST_CFLAGS = -std=gnu11 -g -O1 -fsanitize=address,undefined -fno-sanitize-recover -fvisibility=hidden $(WARNINGS) \
+	-Wno-cast-function-type -Iinclude -I$(RPC_CHECK)
+RPC_XDR_SOURCES = rpc/xdr.c rpc/xdr_mem.c rpc/xdr_rec.c rpc/rpc_msg.c rpc/auth.c
+RPC_INTERFACES = $(RPC_CHECK)/nasty.h $(RPC_CHECK)/nasty_xdr.c $(RPC_CHECK)/echo.h $(RPC_CHECK)/echo_xdr.c
+
+check: check-rpc
+.PHONY: check-rpc
+check-rpc: $(RPC_CHECK)/xdr $(RPC_CHECK)/libtirpc_side.so
+	$(RPC_CHECK)/xdr $(RPC_CHECK)/libtirpc_side.so
+
+define RPC_INTERFACE
+$(RPC_CHECK)/$(notdir $(1)).h: $(1).x
+	@mkdir -p $$(@D)
+	rm -f $$@ && cd $(dir $(1)) && rpcgen -N -h -o $$(abspath $$@) $(notdir $(1)).x
+
+$(RPC_CHECK)/$(notdir $(1))_xdr.c: $(1).x
+	@mkdir -p $$(@D)
+	rm -f $$@ && cd $(dir $(1)) && rpcgen -N -c -o $$(abspath $$@) $(notdir $(1)).x
+endef
+$(eval $(call RPC_INTERFACE,tests/rpc/nasty))
+$(eval $(call RPC_INTERFACE,../echo/echo))
+
+# What rpcgen writes has unused variables.
+$(RPC_CHECK)/libtirpc_side.so: $(RPC_INTERFACES)
+	$(CC) -std=gnu11 -g -O1 -w -I/usr/include/tirpc -fPIC -shared -o $@ $(filter %.c,$^) -ltirpc
+
+# The sanitizer has functions of its own in front of those of XDR, which look for the real ones: hence libtirpc here, too.
+$(RPC_CHECK)/xdr: tests/rpc/xdr_main.c $(RPC_XDR_SOURCES) $(RPC_INTERFACES) $(wildcard include/rpc/*.h)
+	$(CC) $(RPC_HOST_CFLAGS) -Wno-unused-variable -o $@ $(filter %.c,$^) -ldl -Wl,--no-as-needed -ltirpc
