@@ -24,6 +24,7 @@ _SEMANTICS: dict[str, tuple[Semantics, ...]] = {
     "mbcf": ("exactly_once", "at_most_once", "at_least_once"),
 }
 _ONE = "boots linux and serves MBCF already: there a process is a node, and a machine has one at a time"
+_WITHOUT_RESULT = ("write", "fifo", "signal")
 _BUFFERS = ("socket_buffer", "send_buffer", "recv_buffer", "udp_message_size")
 
 
@@ -47,6 +48,11 @@ def misfits(workload: WorkloadBase, clients: Sequence[str], network: Network, pa
     if isinstance(workload, SunRpc):
         yield from _calls(workload, path)
         yield from _semantics(workload, images[workload.server], path)
+    if isinstance(workload, Mbcf) and "stream" in workload.modes:
+        waiting = [name for name in workload.operations if name not in _WITHOUT_RESULT]
+        if waiting:
+            what = f"a stream of {waiting[0]}: each of them has a result to wait for"
+            yield Finding((*path, "modes"), what, f"round_trip, or the operations {', '.join(_WITHOUT_RESULT)}")
     if isinstance(workload, SunRpc | Mbcf) and any(map(is_mbcf, workload.transports)):
         yield from _wires(workload.server, clients, network, path)
     if isinstance(workload, OverSockets):

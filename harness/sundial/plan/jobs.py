@@ -209,8 +209,9 @@ def _services(experiment: Experiment, node: Node) -> list[Task]:
         if node.image == "linux" and app.startswith("mbcf-"):
             options["endpoint"] = _endpoint(experiment.network, node, experiment.seed, "service")
     tasks = [{"app": app, "options": options} for app, options in wanted.items()]
-    binder = "portmapper" if node.image == "ssscore" else "rpcbind"
-    return [{"app": binder, "options": {}}, *tasks] if "echo-server" in wanted else tasks
+    if node.image == "ssscore" and tasks:
+        return [{"app": "portmapper", "options": {}}, *tasks]  # the binder of MBCF too
+    return [{"app": "rpcbind", "options": {}}, *tasks] if "echo-server" in wanted else tasks
 
 
 def _workload_services(workload: AnyWorkload, node: Node) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -85,6 +85,7 @@ REFUSED = [
     ("app: mbcf, sizes: [4, 5], operations: cas", "sizes: 5 bytes do not fit mbcf cas over mbcf; allowed: 4 to 8 bytes (an atomic operation has 4 or 8 bytes)"),
     ("app: mbcf, sizes: 1377, operations: signal", "sizes: 1377 bytes do not fit mbcf signal over mbcf; allowed: 0 to 1376 bytes (one packet)"),
     ("app: mbcf, sizes: 4, operations: erase", "operations: 'erase' is not known; allowed: one or more of write, read, fifo, signal, swap, cas, fetch_add"),
+    ("app: mbcf, sizes: 4, operations: [write, read], modes: stream", "modes: a stream of read: each of them has a result to wait for; allowed: round_trip, or the operations write, fifo, signal"),
     ("app: mbcf, sizes: 4, modes: burst", "modes: 'burst' is not known; allowed: one or more of round_trip, stream"),
 ]  # fmt: skip
 

@@ -63,15 +63,18 @@ def test_services_and_steps_of_a_node(paths: RunPaths, tmp_path: Path) -> None:
 
 
 def test_operations(paths: RunPaths, tmp_path: Path) -> None:
-    path = written(tmp_path, "app: mbcf, operations: [write, read], modes: [round_trip, stream], sizes: 4, calls: 9")
+    path = written(tmp_path, "app: mbcf, operations: [write, fifo], modes: [round_trip, stream], sizes: 4, calls: 9")
     told = jobs(paths, path)
-    assert told["server"]["services"] == [{"app": "mbcf-server", "options": {}}]
+    assert told["server"]["services"] == [
+        {"app": "portmapper", "options": {}},
+        {"app": "mbcf-server", "options": {}},
+    ]
     steps = told["client"]["steps"]
     assert [(step["options"]["operation"], step["options"]["mode"]) for step in steps] == [
         ("write", "round_trip"),
         ("write", "stream"),
-        ("read", "round_trip"),
-        ("read", "stream"),
+        ("fifo", "round_trip"),
+        ("fifo", "stream"),
     ]
     assert steps[0] == {
         "app": "mbcf-client",
