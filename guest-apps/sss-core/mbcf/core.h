@@ -54,6 +54,7 @@ struct mbcf_config {
 
 size_t mbcf_size(void);
 void mbcf_init(struct mbcf *mbcf, const struct mbcf_config *config, const struct mbcf_surroundings *surroundings);
+uint16_t mbcf_node(const struct mbcf *mbcf);
 /* Another node of the cluster. Frames whose source node and source MAC do not belong together are counted and dropped. */
 int mbcf_add_node(struct mbcf *mbcf, uint16_t node, const uint8_t mac[6]);
 

@@ -61,6 +61,8 @@ void mbcf_init(struct mbcf *mbcf, const struct mbcf_config *config, const struct
     mbcf_add_node(mbcf, config->node, config->mac);
 }
 
+uint16_t mbcf_node(const struct mbcf *mbcf) { return mbcf->config.node; }
+
 int mbcf_add_node(struct mbcf *mbcf, uint16_t node, const uint8_t mac[6])
 {
     struct channel *channel;
