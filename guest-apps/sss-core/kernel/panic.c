@@ -37,8 +37,12 @@ static bool behind_call(uint64_t address)
 
     if (!in_text(address - 8) || !in_text(address))
         return false;
-    if (at[-5] == 0xe8)
-        return in_text(address + (uint64_t)(int64_t) * (const int32_t *)(at - 4));
+    if (at[-5] == 0xe8) {
+        uint64_t target = address + (uint64_t)(int64_t) * (const int32_t *)(at - 4);
+
+        if (target >= (uint64_t)kernel_begin && target < (uint64_t)kernel_end)
+            return true;
+    }
     for (unsigned i = 0; i < sizeof lengths; i++)
         if (at[-lengths[i]] == 0xff && (at[-lengths[i] + 1] & 0x38) == 0x10)
             return true;

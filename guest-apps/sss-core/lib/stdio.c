@@ -19,13 +19,17 @@ static void flush(struct sss_stream *stream)
     stream->length = 0;
 }
 
+static void put_character(struct sss_stream *stream, char character)
+{
+    stream->line[stream->length++] = character;
+    if (character == '\n' || stream->length == sizeof stream->line)
+        flush(stream);
+}
+
 static void put(struct sss_stream *stream, const char *text)
 {
-    for (; *text != '\0'; text++) {
-        stream->line[stream->length++] = *text;
-        if (*text == '\n' || stream->length == sizeof stream->line)
-            flush(stream);
-    }
+    while (*text != '\0')
+        put_character(stream, *text++);
 }
 
 static int put_format(struct sss_stream *stream, const char *format, va_list arguments)
@@ -69,6 +73,33 @@ int puts(const char *text)
     put(stdout, text);
     put(stdout, "\n");
     return 0;
+}
+
+/* These four are also what the compiler makes of simple formats. */
+int putchar(int character)
+{
+    return fputc(character, stdout);
+}
+
+int fputc(int character, FILE *stream)
+{
+    put_character(stream, (char)character);
+    return (unsigned char)character;
+}
+
+int fputs(const char *text, FILE *stream)
+{
+    put(stream, text);
+    return 0;
+}
+
+size_t fwrite(const void *data, size_t bytes, size_t count, FILE *stream)
+{
+    const char *text = data;
+
+    for (size_t i = 0; i < bytes * count; i++)
+        put_character(stream, text[i]);
+    return count;
 }
 
 int fflush(FILE *stream)

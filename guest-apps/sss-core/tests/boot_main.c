@@ -116,7 +116,7 @@ static int overflow_stack(volatile char *below)
 }
 
 /* What the command line may ask for in place of a task: that the kernel does what it must not. */
-static void go_wrong(const char *how)
+static __attribute__((noinline)) void go_wrong(const char *how)
 {
     char start = 0;
 
@@ -125,7 +125,7 @@ static void go_wrong(const char *how)
     if (strcmp(how, "panic-text") == 0)
         *(volatile char *)kernel_begin = 1;
     if (strcmp(how, "panic-data") == 0)
-        ((void (*)(void))(uint64_t)kernel_data)();
+        kprintf("%u\n", ((unsigned (*)(void))(uint64_t)kernel_data)());
     if (strcmp(how, "panic-overflow") == 0)
         kprintf("%d\n", overflow_stack(&start));
 }

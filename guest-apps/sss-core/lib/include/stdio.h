@@ -14,4 +14,8 @@ int printf(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int fprintf(FILE *stream, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int vprintf(const char *format, va_list arguments);
 int puts(const char *text);
+int putchar(int character);
+int fputc(int character, FILE *stream);
+int fputs(const char *text, FILE *stream);
+size_t fwrite(const void *data, size_t bytes, size_t count, FILE *stream);
 int fflush(FILE *stream);

@@ -36,7 +36,8 @@ static void test_kill(void)
     int task = sss_task("parent", "sleep", 0);
     int dummy = sss_task("a-dummy", NULL, SSS_EMPTY);
 
-    printf("kill a stranger %d, nobody %d\n", sss_kill(SSS_INFO->task - 1), sss_kill(60000));
+    child_of("stranger");
+    printf("kill nobody %d\n", sss_kill(60000));
     printf("kill %d\n", sss_kill(task));
     wait_for_end(task, &status);
     printf("killed status %d\n", status.status);
@@ -62,8 +63,9 @@ static void test_csm(void)
     sss_wait_word(&SSS_INFO->tasks, SSS_INFO->tasks, 1000000000);
     printf("csm child %d gone %u\n", task > 0, shared[3]);
     dummy = sss_task("dummy", NULL, SSS_EMPTY);
-    printf("csm into dummy %d, again %d, execute %d\n", sss_csm_map(dummy, csm, SHARED, SSS_READ | SSS_WRITE),
-           sss_csm_map(dummy, csm, SHARED, SSS_READ), sss_csm_map(0, csm, SHARED + 0x10000, SSS_EXECUTE));
+    printf("csm into dummy %d", sss_csm_map(dummy, csm, SHARED, SSS_READ | SSS_WRITE));
+    printf(", again %d", sss_csm_map(dummy, csm, SHARED, SSS_READ));
+    printf(", execute %d\n", sss_csm_map(0, csm, SHARED + 0x10000, SSS_EXECUTE));
     printf("csm unmap %d\n", sss_unmap((void *)SHARED, 2 * PAGE));
 }
 
@@ -120,6 +122,10 @@ int main(int argc, char **argv)
         return 0;
     if (strcmp(what, "five") == 0)
         return 5;
+    if (strcmp(what, "stranger") == 0) {
+        printf("stranger says %d\n", sss_kill(SSS_INFO->task == 17 ? 18 : 17)); /* the first task: its creator */
+        return 0;
+    }
     if (strcmp(what, "fault") == 0)
         *(volatile int *)(SSS_TEXT - 0x10000) = 1;
     if (strcmp(what, "sleep") == 0)

@@ -47,7 +47,8 @@ int main(void)
     printf("return without a handler %ld\n", sss_call(SSS_MB_SIGNAL_RETURN, 0, 0, 0, 0, 0, 0));
     printf("setup %ld\n", sss_call(SETUP, (uint64_t)trampoline, (uint64_t)(stack + sizeof stack), 0, 0, 0, 0));
     __asm__ volatile("movq %0, %%xmm5" : : "r"(77ull));
-    printf("signal returns %ld, handled %u\n", sss_call(SIGNAL, 0, 1, 0, 0, 0, 0), handled);
+    printf("signal returns %ld", sss_call(SIGNAL, 0, 1, 0, 0, 0, 0));
+    printf(", handled %u\n", handled);
     __asm__ volatile("movq %%xmm5, %0" : "=r"(kept));
     printf("xmm5 %lu\n", kept);
     sss_call(SIGNAL, 0, 3, 0, 0, 0, 0);
