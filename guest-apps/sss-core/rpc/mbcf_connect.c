@@ -19,8 +19,8 @@ static bool refuse(struct clntmb *client, enum clnt_stat status, int error, cons
 static bool refuse_operation(struct clntmb *client, int result)
 {
     if (result <= -MB_STATUS_BASE)
-        return refuse(client, RPC_CANTCONNECT, -result, mb_status_text(-result - MB_STATUS_BASE));
-    return refuse(client, RPC_CANTCONNECT, -result,
+        return refuse(client, RPC_FAILED, -result, mb_status_text(-result - MB_STATUS_BASE));
+    return refuse(client, RPC_FAILED, -result,
                   result == -SSS_ETIMEDOUT ? "nobody has answered" : "the operation is refused on this node");
 }
 
@@ -106,7 +106,7 @@ static bool bind_to_server(struct clntmb *client)
     }
     if (client->bound.refusal != MBM_ACCEPTED) {
         mb_close(ltn);
-        return refuse(client, RPC_CANTCONNECT, SSS_ECONNREFUSED,
+        return refuse(client, client->bound.refusal == MBM_NO_PLACE ? RPC_FAILED : RPC_SYSTEMERROR, SSS_ECONNREFUSED,
                       client->bound.refusal <= MBM_NO_PLACE ? refusals[client->bound.refusal] : "refused");
     }
     client->ltn = mb_connect(client->node, client->bound.task, client->bound.key);

@@ -345,13 +345,13 @@ static void disconnect_client(void)
 }
 
 /* The server may still be coming up. Over MBCF there is no line for it: no frame of it is a portmapper's. */
-static bool connect_first(void)
+static bool find_server(void)
 {
     uint64_t deadline = sss_now_ns() + settings.binding_ns;
     uint64_t pause = FIRST_PAUSE_MS;
 
     if (!over_mbcf())
-        return (settings.server.sin_port != 0 || find_port()) && (connect_client() || true);
+        return settings.server.sin_port != 0 || find_port();
     while (!connect_client()) {
         if (sss_now_ns() >= deadline || rpc_createerr.cf_stat == RPC_SYSTEMERROR) {
             task_error("node %u: %s: %s", settings.node, clnt_sperrno(rpc_createerr.cf_stat), clntmb_create_error());
@@ -628,8 +628,6 @@ static void run_batch(size_t size)
     unsigned before;
     bool flushed;
 
-    if (settings.connection_per_size)
-        disconnect_client();
     if (client == NULL)
         connect_client(); /* if this fails, each call tries again and says why */
     before = retransmits();
@@ -673,10 +671,13 @@ int main(int argc, char **argv)
     machine[sizeof(machine) - 1] = '\0';
     next_xid = (uint32_t)mix_seed(options_seed(), machine, (uint64_t)(options_step() < 0 ? 0 : options_step()));
     prepare_memory();
-    if (!connect_first())
+    if (!find_server())
         return 1;
-    for (size_t i = 0; i < settings.size_count; i++)
+    for (size_t i = 0; i < settings.size_count; i++) {
+        if (settings.connection_per_size && i > 0)
+            disconnect_client();
         run_batch((size_t)settings.sizes[i]);
+    }
     disconnect_client();
     return 0;
 }

@@ -38,7 +38,7 @@ extern const char *const rpc_semantics_names[]; /* ended by NULL */
 enum rpc_execution { RPC_NOT_EXECUTED, RPC_MAYBE_EXECUTED, RPC_EXECUTED };
 
 enum {
-    MBCF_MESSAGE_DEFAULT = 65536 + 512, /* 64 KB of payload with header, credentials and lengths */
+    MBCF_MESSAGE_DEFAULT = 65536 + 1024, /* 64 KB of payload with header, credentials and lengths */
     MBCF_MESSAGE_MOST = MB_SEGMENT - 64,
     MBCF_1_MESSAGE_MOST = 1376, /* of a single transaction: a TASKQUE write of 1392 bytes less our head */
     MBCF_DEPTH_MOST = 64,
