@@ -25,7 +25,6 @@ _SEMANTICS: dict[str, tuple[Semantics, ...]] = {
 }
 _ONE = "boots linux and serves MBCF already: there a process is a node, and a machine has one at a time"
 _WITHOUT_RESULT = ("write", "fifo", "signal")
-_BUFFERS = ("socket_buffer", "send_buffer", "recv_buffer", "udp_message_size")
 
 
 def semantics_of(workload: SunRpc, transport: str) -> Semantics:
@@ -115,15 +114,16 @@ def _wires(server: str, clients: Sequence[str], network: Network, path: Path) ->
 
 
 def _fixed_sockets(workload: OverSockets, images: dict[str, str], path: Path) -> Iterator[Finding]:
-    """SSS-CORE's sockets and its RPC library have the buffers that they have, and its TCP never waits for more data."""
+    """SSS-CORE's sockets have the buffers that they have, and its TCP never waits for more data."""
     ours = [name for name, image in images.items() if image == "ssscore"]
-    written = [field for field in _BUFFERS if getattr(workload, field, None) is not None]
-    served = [field for field in type(workload.serving).model_fields if getattr(workload.serving, field) is not None]
-    if ours and (written or served):
-        field = (written or [f"serving.{served[0]}"])[0]
-        what = f"{field} with {ours[0]!r}, which boots ssscore: its buffers are fixed"
-        yield Finding((*path, *field.split(".")), what, "leave it out")
-    elif ours and not workload.tcp_nodelay:
+    if not ours:
+        return
+    for field in ("socket_buffer", "serving.socket_buffer"):
+        place = workload.serving if field.startswith("serving") else workload
+        if place.socket_buffer is not None:
+            what = f"{field} with {ours[0]!r}, which boots ssscore: its sockets' buffers are fixed"
+            yield Finding((*path, *field.split(".")), what, "leave it out")
+    if not workload.tcp_nodelay or workload.serving.tcp_nodelay is False:
         what = f"tcp_nodelay with {ours[0]!r}, which boots ssscore: its TCP never waits for more data"
         yield Finding((*path, "tcp_nodelay"), what, "true")
 

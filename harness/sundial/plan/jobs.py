@@ -221,7 +221,7 @@ def _workload_services(workload: AnyWorkload, node: Node) -> Iterator[tuple[str,
     elif not isinstance(workload, SunRpc):
         yield _socket_service(workload)
     elif node.image == "ssscore":
-        yield "echo-server", {"transports": list(workload.transports), **_serving_calls(workload)}
+        yield "echo-server", {"transports": list(workload.transports), **_buffers(workload), **_serving_calls(workload)}
     else:
         sockets = tuple(name for name in workload.transports if not is_mbcf(name))
         memory = [name for name in workload.transports if is_mbcf(name)]
@@ -241,16 +241,23 @@ def _serving_calls(workload: SunRpc) -> dict[str, Any]:
 def _socket_service(workload: SunRpc | Raw | Iperf3) -> tuple[str, dict[str, Any]]:
     if isinstance(workload, Iperf3):
         return "iperf3-server", {}
-    served = {name: getattr(workload.serving, name) for name in type(workload.serving).model_fields}
-    options: dict[str, Any] = {"transports": list(workload.transports)}
-    names = ["tcp_nodelay", "socket_buffer"]
+    served = _served(workload, "tcp_nodelay", "socket_buffer")
+    options = {"transports": list(workload.transports), **served}
     if isinstance(workload, SunRpc):
-        names += ["send_buffer", "recv_buffer", "udp_message_size"]
-    for name in names:
-        own = getattr(workload, name) if served.get(name) is None else served[name]
-        if own is not None:
-            options[name] = own
-    return ("echo-server" if isinstance(workload, SunRpc) else "raw-server"), options
+        return "echo-server", {**options, **_buffers(workload)}
+    return "raw-server", options
+
+
+def _buffers(workload: SunRpc) -> dict[str, Any]:
+    """Those of the RPC library at the server's end."""
+    return _served(workload, "send_buffer", "recv_buffer", "udp_message_size")
+
+
+def _served(workload: SunRpc | Raw, *names: str) -> dict[str, Any]:
+    """These options where they are written, the server's own before those of the workload."""
+    own = {name: getattr(workload.serving, name, None) for name in names}
+    told = {name: getattr(workload, name) if own[name] is None else own[name] for name in names}
+    return {name: value for name, value in told.items() if value is not None}
 
 
 def _steps(experiment: Experiment, node: Node) -> Iterator[Task]:

@@ -131,6 +131,19 @@ def test_many_sizes_are_several_steps_of_a_task(paths: RunPaths, tmp_path: Path)
     assert "auth_machine" not in linux["options"]
 
 
+def test_buffers_of_the_library_reach_both_ends(paths: RunPaths, tmp_path: Path) -> None:
+    path = written(
+        tmp_path, "app: sunrpc, transports: udp, sizes: 4, udp_message_size: 9000, serving: {recv_buffer: 5000}"
+    )
+    told = jobs(paths, path)
+    assert told["server"]["services"][1]["options"] == {
+        "transports": ["udp"],
+        "recv_buffer": 5000,
+        "udp_message_size": 9000,
+    }
+    assert told["client"]["steps"][0]["options"]["udp_message_size"] == 9000
+
+
 def test_one_server_cannot_have_two_semantics(paths: RunPaths, tmp_path: Path) -> None:
     calls = "app: sunrpc, transports: udp, sizes: 4"
     path = written(tmp_path, f"{calls}, semantics: at_least_once", f"{calls}, semantics: at_most_once")
