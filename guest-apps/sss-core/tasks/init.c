@@ -44,27 +44,18 @@ static void tell_error(const char *app, long step, const char *message)
     well = false;
 }
 
-static const char *fault_name(int vector)
-{
-    return vector == 0    ? "division by zero"
-           : vector == 6  ? "invalid instruction"
-           : vector == 13 ? "general protection"
-           : vector == 14 ? "page fault"
-                          : "fault";
-}
-
-/* Tells of a task that has ended otherwise than by itself and well. */
+/* Tells of a task that has ended otherwise than by itself and well. Of a fault the kernel has told already, with its registers. */
 static void tell_end(const char *app, long step, int status)
 {
     char message[MESSAGE];
 
+    well = false;
     if (status == SSS_KILLED)
-        snprintf(message, sizeof(message), "killed");
-    else if (status < 0)
-        snprintf(message, sizeof(message), "ended by a fault: %s (vector %d)", fault_name(-status), -status);
-    else
+        tell_error(app, step, "killed");
+    else if (status >= 0) {
         snprintf(message, sizeof(message), "ended with status %d", status);
-    tell_error(app, step, message);
+        tell_error(app, step, message);
+    }
 }
 
 static int exit_status(int status)
