@@ -10,7 +10,7 @@ from typing import Any
 from sundial.model.check import Finding
 from sundial.model.fit import is_mbcf, misfits, shared_endpoints
 from sundial.model.images import IMAGES
-from sundial.model.limits import ATOMIC_SIZES, RAW_TCP_LEAST, TCP_MTU_LEAST, auth_sys_bytes, size_limit
+from sundial.model.limits import RAW_TCP_LEAST, TCP_MTU_LEAST, auth_sys_bytes, size_limit
 from sundial.model.network import Network
 from sundial.model.scenario import EVERYONE, Calling, Iperf3, Mbcf, Raw, Scenario, Sized, SunRpc
 from sundial.model.sizes import EDGES, expand
@@ -128,8 +128,6 @@ def _with_sizes(
             limits = [size_limit(workload, transport, procedure, client) for client in clients]
             limit = min(limits, key=lambda candidate: candidate.most)
             outside = [size for size in (sizes[0], sizes[-1]) if not limit.least <= size <= limit.most]
-            if limit.most == ATOMIC_SIZES[-1]:
-                outside = [size for size in sizes if size not in ATOMIC_SIZES]
             if outside:
                 what = f"{outside[-1]} bytes do not fit {workload.app} {procedure} over {transport}"
                 return workload, [Finding(("workloads", number, "sizes"), what, limit.allowed)]

@@ -29,7 +29,7 @@ SEGMENT_MOST = 131072
 """The largest segment of one MBCF operation."""
 MBCF_RPC_MOST = 65536
 """Data of one call over MBCF: the buffers of its library."""
-ATOMIC_SIZES = (4, 8)
+ATOMIC_SIZE = 8
 CALL_HEADER = 40
 REPLY_HEADER = 24
 WORD = 4
@@ -94,12 +94,10 @@ def _mbcf_message(transport: str, procedure: str, credentials: int) -> tuple[int
 
 def _operation_limit(operation: str) -> Limit:
     if operation in ("swap", "cas", "fetch_add"):
-        return Limit(ATOMIC_SIZES[0], ATOMIC_SIZES[1], "an atomic operation has 4 or 8 bytes")
+        return Limit(ATOMIC_SIZE, ATOMIC_SIZE, "one word")
     if operation == "signal":
         return Limit(0, SIGNAL_MOST, "one packet")
-    if operation == "fifo":
-        return Limit(1, MBCF_RPC_MOST, "the server's FIFO")
-    return Limit(1, SEGMENT_MOST, "one segment")
+    return Limit(0, SEGMENT_MOST, "one segment")
 
 
 def _padded(length: int) -> int:

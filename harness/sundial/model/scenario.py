@@ -245,7 +245,7 @@ class Mbcf(Sized):
     operations: Annotated[tuple[str, ...], Words("write", "read", "fifo", "signal", "swap", "cas", "fetch_add")] = (
         written("write")
     )
-    """One after the other; swap, cas (compare and swap) and fetch_add take 4 or 8 bytes."""
+    """One after the other; swap, cas (compare and swap) and fetch_add take 8 bytes."""
     modes: Annotated[tuple[str, ...], Words("round_trip", "stream")] = written("round_trip")
     """round_trip waits for the acknowledgement of each operation; stream only for that of the last."""
     total_timeout: _Millis = written("25 s")
