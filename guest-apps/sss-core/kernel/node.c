@@ -209,23 +209,42 @@ static long close_connection(uint64_t ltn)
     return status;
 }
 
-static long operate(uint64_t operation_address)
+static long operate_on(struct mb_operation *operation)
 {
-    struct mb_operation operation;
-    uint64_t *progress = call_progress();
-    long status;
+    long status = mbcf_operate(mbcf, task_id(task_current()), operation, call_progress(), now_ns());
 
-    if (!user_read(&operation, operation_address, sizeof(operation)))
-        return -SSS_EFAULT;
-    status = mbcf_operate(mbcf, task_id(task_current()), &operation, progress, now_ns());
     arm_timer();
-    if (operation.op == MB_OP_TASKQUE &&
-        !user_write(operation_address + offsetof(struct mb_operation, ltn), &operation.ltn, sizeof(operation.ltn)))
-        return -SSS_EFAULT;
-    if (status != -SSS_EAGAIN || (operation.flags & MB_NO_WAIT) != 0)
+    if (status != -SSS_EAGAIN || (operation->flags & MB_NO_WAIT) != 0)
         return status;
     thread_sleep(&window_waiters);
     return TASK_AGAIN;
+}
+
+/*
+ * The operation is looked at where it lies: nobody else runs before it has been read. Only TASKQUE writes into it, and one
+ * that crosses a page is copied.
+ */
+static long operate(uint64_t address)
+{
+    struct mb_operation copy;
+    struct mb_operation *operation;
+    long status;
+    int why;
+
+    if (address % PAGE <= PAGE - sizeof(copy)) {
+        operation = task_page(task_current(), address, false, &why);
+        if (operation == NULL)
+            return -SSS_EFAULT;
+        if (operation->op != MB_OP_TASKQUE)
+            return operate_on(operation);
+    }
+    if (!user_read(&copy, address, sizeof(copy)))
+        return -SSS_EFAULT;
+    status = operate_on(&copy);
+    if (copy.op == MB_OP_TASKQUE &&
+        !user_write(address + offsetof(struct mb_operation, ltn), &copy.ltn, sizeof(copy.ltn)))
+        return -SSS_EFAULT;
+    return status;
 }
 
 static long tell_connection(uint64_t ltn, uint64_t info_address)
