@@ -21,7 +21,7 @@ void records_write(const char *text, size_t length)
 {
     if (port == NULL || length == 0 || lost)
         return;
-    if (!virtio_console_write(port, text, length) || (text[length - 1] != '\n' && !virtio_console_write(port, "\n", 1))) {
+    if (!virtio_console_write(port, text, length)) {
         lost = true;
         kprintf("records: the host takes no more; records are lost from here on\n");
     }
@@ -40,12 +40,14 @@ void records_line(const char *format, ...)
     int length;
 
     va_start(arguments, format);
-    length = kvsnprintf(line, sizeof(line), format, arguments);
+    length = kvsnprintf(line, sizeof(line) - 1, format, arguments);
     va_end(arguments);
-    if (length < (int)sizeof(line))
-        records_write(line, (size_t)length);
-    else
+    if (length < (int)sizeof(line) - 1) {
+        line[length] = '\n';
+        records_write(line, (size_t)length + 1);
+    } else {
         records_error("kernel", "a record is too long");
+    }
 }
 
 void records_error(const char *app, const char *message)
