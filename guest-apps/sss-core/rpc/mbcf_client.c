@@ -49,12 +49,10 @@ static bool is_free(struct mbm_call *slot)
 
 static struct mbm_call *take_slot(struct clntmb *client)
 {
-    unsigned busy = 0;
-
-    for (unsigned i = 0; i < client->slots; i++)
-        busy += client->calls[i].busy;
-    if (busy > client->options.depth) /* one more than asked for: the call that empties the area, see area_take */
+    if (client->busy > client->options.depth) /* one more than asked for: the call that empties the area, see area_take */
         return NULL;
+    if (is_free(client->latest))
+        return client->latest;
     for (unsigned i = 0; i < client->slots; i++)
         if (is_free(&client->calls[i]))
             return &client->calls[i];
@@ -67,15 +65,26 @@ static struct mbm_call *take_slot(struct clntmb *client)
     return NULL;
 }
 
+/* Whether `progress` has to look at it. */
+static void set_attention(struct clntmb *client, struct mbm_call *slot)
+{
+    bool wanted = slot->busy && (slot->ack_wanted || slot->due_ns != NEVER);
+
+    client->attention += (unsigned)wanted - (unsigned)slot->attention;
+    slot->attention = wanted;
+}
+
 static void release(struct clntmb *client, struct mbm_call *slot)
 {
     if (slot->area_slot >= 0)
         client->area_used[slot->area_slot] = 0;
     slot->area_slot = -1;
+    client->busy -= slot->busy;
     slot->busy = false;
     slot->ack_wanted = false;
     slot->call = NULL;
     slot->due_ns = NEVER;
+    set_attention(client, slot);
 }
 
 static void decide(struct clntmb *client, struct mbm_call *slot, enum clnt_stat status, int error,
@@ -244,13 +253,15 @@ static void send_call(struct clntmb *client, struct mbm_call *slot)
     } else if (client->options.semantics != RPC_EXACTLY_ONCE && slot->call->decode != NULL) {
         slot->due_ns = sss_now_ns() + slot->interval_ns;
     }
+    set_attention(client, slot);
 }
 
 /* ---- what may go wrong ---- */
 
-static void send_later(struct mbm_call *slot, uint64_t pause_ns)
+static void send_later(struct clntmb *client, struct mbm_call *slot, uint64_t pause_ns)
 {
     slot->due_ns = sss_now_ns() + pause_ns;
+    set_attention(client, slot);
 }
 
 /* The latest attempt has failed with a status of MBCF, MB_MAYBE included. */
@@ -266,11 +277,11 @@ static void failed(struct clntmb *client, struct mbm_call *slot, unsigned status
     }
     slot->refused = proven;
     if (plain == MB_FULL || plain == MB_BUSY) {
-        send_later(slot, slot->interval_ns < FULL_PAUSE_MOST_NS ? slot->interval_ns : FULL_PAUSE_MOST_NS);
+        send_later(client, slot, slot->interval_ns < FULL_PAUSE_MOST_NS ? slot->interval_ns : FULL_PAUSE_MOST_NS);
         return;
     }
     if (client->options.semantics == RPC_AT_LEAST_ONCE && slot->call->decode != NULL) {
-        send_later(slot, slot->interval_ns);
+        send_later(client, slot, slot->interval_ns);
         return;
     }
     decide(client, slot, proven ? RPC_CANTSEND : RPC_CANTRECV, MB_STATUS_BASE + (int)plain,
@@ -390,6 +401,7 @@ static void take_replies(struct clntmb *client)
 static void take_ack(struct clntmb *client, struct mbm_call *slot)
 {
     slot->ack_wanted = false;
+    set_attention(client, slot);
     if (slot->ack.status != MB_OK)
         failed(client, slot, slot->ack.status);
     else if (slot->call->decode == NULL)
@@ -399,6 +411,7 @@ static void take_ack(struct clntmb *client, struct mbm_call *slot)
 static void send_again(struct clntmb *client, struct mbm_call *slot)
 {
     slot->due_ns = NEVER;
+    set_attention(client, slot);
     slot->interval_ns *= 2;
     slot->call->retransmits++;
     client->retransmits++;
@@ -407,7 +420,7 @@ static void send_again(struct clntmb *client, struct mbm_call *slot)
         slot->ltn = 0;
     }
     if ((!client->connected || (slot->refused && connects_per_call(client))) && !mbm_connect(client)) {
-        send_later(slot, slot->interval_ns);
+        send_later(client, slot, slot->interval_ns);
         return;
     }
     send_call(client, slot);
@@ -427,10 +440,10 @@ static unsigned progress(CLIENT *handle, struct sss_wait words[SSS_WAITS], uint6
         client->errors_seen = errors;
         find_failures(client);
     }
-    for (unsigned i = 0; i < client->slots; i++) {
+    for (unsigned i = 0; client->attention > 0 && i < client->slots; i++) {
         struct mbm_call *slot = &client->calls[i];
 
-        if (!slot->busy)
+        if (!slot->attention)
             continue;
         if (slot->ack_wanted && slot->ack.state == MB_ACK_DONE)
             take_ack(client, slot);
@@ -504,12 +517,13 @@ static void start(CLIENT *handle, struct rpc_call *call, xdrproc_t encode, void 
         return;
     }
     slot->busy = true;
+    client->busy++;
     slot->area_slot = -1;
     slot->due_ns = NEVER;
     slot->interval_ns = client->options.semantics == RPC_EXACTLY_ONCE ? FULL_PAUSE_NS : client->options.retry_ns;
     client->latest = slot;
     if (!client->connected)
-        slot->due_ns = 0; /* at least once: progress connects */
+        send_later(client, slot, 0); /* at least once: progress connects */
     else
         send_call(client, slot);
     if (call->decode == NULL)

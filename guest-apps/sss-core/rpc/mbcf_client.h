@@ -12,6 +12,7 @@ struct mbm_call {
     struct mb_ack ack;
     bool ack_wanted;        /* and not there yet */
     bool busy;
+    bool attention;
     bool refused;           /* the latest attempt certainly did not reach the server */
     int ltn;                /* types 1, 2, 12: its own connection; 0: none */
     int area_slot;          /* type 3b: its place in the area, -1: none */
@@ -47,6 +48,8 @@ struct clntmb {
     uint64_t area_used[MBCF_DEPTH_MOST]; /* type 3b: ring_start + 1 of the one-way call in each place, 0 free */
 
     unsigned slots;
+    unsigned busy;      /* of them */
+    unsigned attention; /* of them, wait for an ACK or are to be sent again */
     struct mbm_call *calls;
     struct mbm_call *latest;
 

@@ -206,6 +206,7 @@ static void start_transports(void)
 int main(int argc, char **argv)
 {
     uint64_t reported = 0;
+    bool active = false;
 
     read_settings(argc, argv);
     echo_service.counters = own_counters;
@@ -214,11 +215,14 @@ int main(int argc, char **argv)
     start_transports();
     sss_ready();
     for (;;) {
-        uint64_t seen = total(ECHO_COUNT_CALLS_SEEN);
-
-        if (svc_turn(seen != reported ? IDLE_NS : SSS_FOREVER) || seen == reported)
+        if (svc_turn(active ? IDLE_NS : SSS_FOREVER)) {
+            active = true;
+            continue;
+        }
+        active = false;
+        if (total(ECHO_COUNT_CALLS_SEEN) == reported)
             continue;
         report();
-        reported = seen;
+        reported = total(ECHO_COUNT_CALLS_SEEN);
     }
 }
