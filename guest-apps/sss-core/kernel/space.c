@@ -190,13 +190,15 @@ int space_protect(struct task *task, uint64_t address, uint64_t bytes, unsigned 
 void task_drop_translations(struct task *task, uint64_t address, uint64_t bytes)
 {
     for (unsigned i = 0; i < TRANSLATIONS; i++)
-        if ((task->translations[i].tag & ~1ull) - address < bytes)
-            task->translations[i].tag = TRANSLATION_NONE;
+        if (task->translations[i].page[false] - address < bytes)
+            task->translations[i].page[false] = task->translations[i].page[true] = TRANSLATION_NONE;
 }
 
-static void *translate(struct task *task, uint64_t address, bool write, int *why)
+/* Out of line, so that task_page saves no registers for it. */
+static __attribute__((noinline)) void *translate(struct task *task, uint64_t address, bool write, int *why)
 {
     struct translation *translation = &task->translations[address / PAGE % TRANSLATIONS];
+    uint64_t page = address & ~(PAGE - 1);
     const uint64_t *entry;
 
     *why = MB_FAULT;
@@ -208,18 +210,18 @@ static void *translate(struct task *task, uint64_t address, bool write, int *why
     *why = MB_READONLY;
     if (write && (*entry & ENTRY_WRITE) == 0)
         return NULL;
-    translation->tag = (address & ~(PAGE - 1)) | (*entry & ENTRY_WRITE ? 1 : 0);
-    translation->bytes = direct(*entry & ENTRY_ADDRESS);
-    return translation->bytes + address % PAGE;
+    translation->page[false] = page;
+    translation->page[true] = *entry & ENTRY_WRITE ? page : TRANSLATION_NONE;
+    translation->offset = (uint64_t)direct(*entry & ENTRY_ADDRESS) - page;
+    return (void *)(address + translation->offset);
 }
 
 void *task_page(struct task *task, uint64_t address, bool write, int *why)
 {
     const struct translation *translation = &task->translations[address / PAGE % TRANSLATIONS];
-    uint64_t page = address & ~(PAGE - 1);
 
-    if (translation->tag == page + 1 || (!write && translation->tag == page))
-        return translation->bytes + address % PAGE;
+    if (translation->page[write] == (address & ~(PAGE - 1)))
+        return (void *)(address + translation->offset);
     return translate(task, address, write, why);
 }
 

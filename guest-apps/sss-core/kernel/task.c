@@ -214,7 +214,7 @@ static struct task *new_task(const char *name, uint16_t creator, bool empty)
     task->heap_next = SSS_HEAP;
     strncpy(task->name, name, SSS_NAME - 1);
     for (unsigned i = 0; i < TRANSLATIONS; i++)
-        task->translations[i].tag = TRANSLATION_NONE;
+        task->translations[i].page[false] = task->translations[i].page[true] = TRANSLATION_NONE;
     task->pml4 = space_create();
     if (task->pml4 == NULL) {
         kfree(task);

@@ -7,12 +7,13 @@
 
 enum { TRANSLATIONS = 16 };
 
-/* A page of the task and where it is in the direct map: the way of a remote operation to memory. */
+/* A page of the task and where it is in the direct map: the way of a remote operation to memory, a few instructions long. */
 struct translation {
-    uint64_t tag; /* its address, +1 where it may be written, TRANSLATION_NONE */
-    uint8_t *bytes;
+    uint64_t page[2]; /* its address: for reading, for writing; TRANSLATION_NONE where it is not to be had */
+    uint64_t offset;  /* from an address to where it is in the direct map */
+    uint64_t unused;  /* a power of two is quicker to index */
 };
-enum { TRANSLATION_NONE = 2 /* no address of a page, with or without +1 */ };
+enum { TRANSLATION_NONE = 1 /* no address of a page */ };
 
 struct task {
     uint16_t id, creator; /* creator 0: the kernel */
