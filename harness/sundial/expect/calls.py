@@ -54,7 +54,7 @@ class Leg:
     `largest` bind (see `tcp`). A leg without packets is not sent.
     """
 
-    transport: Transport
+    transport: Transport | Literal["mbcf"]
     message: int
     """Bytes of the message: RPC header and XDR, or raw payload."""
     payload: int

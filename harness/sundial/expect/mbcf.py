@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, get_args
 
-from sundial.expect.calls import Procedure, sunrpc_messages
+from sundial.expect.calls import Leg, Procedure, sunrpc_messages
 from sundial.expect.ip import Packet
 
 HEADER = 48
@@ -198,6 +198,14 @@ def expect_lookup() -> RpcCall:
 def largest_message(server: Server) -> int | None:
     """Bytes of the longest call of a type, None where only memory limits it."""
     return SINGLE_MOST if server == "mbcf1" else None
+
+
+def mbcf_leg(frames: tuple[Frame, ...]) -> Leg:
+    """Frames of one direction in the terms of other transports."""
+    total = sum(frame.payload for frame in frames)
+    packets = tuple(frame.packet for frame in frames)
+    count = len(packets)
+    return Leg("mbcf", total, total, (), packets, True, count, count, max((p.data for p in packets), default=0))
 
 
 def frame_bytes(frames: tuple[Frame, ...]) -> int:

@@ -39,9 +39,11 @@ class Node:
     zero_ns: int
     interfaces: tuple[NodeInterface, ...]
 
-    def towards(self, address: str) -> NodeInterface | None:
+    def towards(self, address: str | None) -> NodeInterface | None:
         """The interface whose network holds `address`; else the first with an address."""
         addressed = [interface for interface in self.interfaces if interface.address]
+        if address is None:
+            return addressed[0] if addressed else None
         for interface in addressed:
             network = ipaddress.ip_interface(interface.network).network
             if ipaddress.ip_address(address) in network:
@@ -63,6 +65,21 @@ class RunDirectory:
     jobs: dict[str, dict[str, Any]]
     counters: dict[str, Any] | None
     """What the fabric counted; None where it wrote nothing."""
+
+    @property
+    def node_ids(self) -> dict[str, int]:
+        """The number of each machine: its place in the topology, counted from 1."""
+        return {
+            name: int(self.jobs.get(name, {}).get("node") or place) for place, name in enumerate(self.nodes, start=1)
+        }
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Machines by what samples call their servers: an address, or over MBCF a node's number."""
+        addresses = {
+            item.address: node.name for node in self.nodes.values() for item in node.interfaces if item.address
+        }
+        return addresses | {str(number): name for name, number in self.node_ids.items()}
 
     def owner(self, address: str) -> tuple[Node, NodeInterface] | None:
         """The node that has `address`, and where."""

@@ -39,7 +39,9 @@ SAMPLE_COLUMNS: dict[str, type[pl.DataType]] = {
     "batch": pl.Int64,
     "node_step": pl.Int32,
 }
-"""Columns of samples.parquet; times in ns since zero of the run."""
+"""Columns of samples.parquet; times in ns since zero of the run.
+
+Over MBCF `server_address` is the server's node, and the ports are the tasks."""
 
 ROW = ("call", "start", "end", "ok", "retransmits", "xid", "error")
 ALLOWED = "lines as in ARCHITECTURE.md, Samples"
@@ -137,8 +139,10 @@ def _batch(
             if not isinstance(value, list) or len(value) != len(columns):
                 raise BadInput(f"a row of {len(columns)} values", file=str(path), line=number, allowed=ALLOWED)
         given = {name: [value[place] for value in values] for place, name in enumerate(columns)}
-        server = str(batch["server"])
-        here = client.towards(server)
+        over_mbcf = "server_node" in batch
+        server = str(batch["server_node"] if over_mbcf else batch["server"])
+        here = client.towards(None if over_mbcf else server)
+        client_port, server_port = ("client_task", "server_task") if over_mbcf else ("client_port", "server_port")
         constants: dict[str, Any] = {
             "scenario": scenario,
             "series": batch["series"],
@@ -151,8 +155,8 @@ def _batch(
             "thread": batch["thread"],
             "client_address": here.address if here else "",
             "server_address": server,
-            "client_port": batch["client_port"],
-            "server_port": batch["server_port"],
+            "client_port": batch[client_port],
+            "server_port": batch[server_port],
             "batch": index,
             "node_step": batch["step"],
         }

@@ -25,12 +25,11 @@ def collect_samples(folder: Path) -> int:
     observe: Any = import_module("sundial.observe")
     polars: Any = import_module("polars")
     run = observe.open_run(folder)
-    names = {item.address: node.name for node in run.nodes.values() for item in node.interfaces if item.address}
     tables = []
     for name, node in run.nodes.items():
         file = folder / "nodes" / name / "samples.jsonl"
         if file.is_file():
-            tables.append(observe.read_samples(file, scenario=run.scenario, client=node, names=names).table)
+            tables.append(observe.read_samples(file, scenario=run.scenario, client=node, names=run.names).table)
     empty = polars.DataFrame(schema=observe.SAMPLE_COLUMNS)
     table = polars.concat([empty, *tables])
     table.write_parquet(folder / SAMPLES)

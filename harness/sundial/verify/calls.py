@@ -47,23 +47,33 @@ class RunCalls:
     flows: pl.DataFrame
     settings: tuple[Setting, ...]
     records: dict[str, tuple[dict[str, Any], ...]]
+    mbcf: pl.DataFrame
+    """Calls and operations over MBCF: samples with `id`. `table` has none of them."""
+    lines: dict[tuple[str, int], dict[str, Any]]
+    """The lines above batches, by client and batch."""
     batches: pl.DataFrame
     """What a client's kernel counted in each batch: client, batch, tcp_retransmits (null where it did not say)."""
     samples: pl.DataFrame
     """As in samples.parquet, in that order; `id` is the row."""
 
 
+def is_mbcf() -> pl.Expr:
+    """Of samples: those of calls and operations over MBCF."""
+    return pl.col("transport").str.starts_with("mbcf")
+
+
 def load_calls(run: RunDirectory) -> RunCalls:
     """Read samples.parquet, or where there is none the nodes' samples.jsonl."""
-    names = {item.address: node.name for node in run.nodes.values() for item in node.interfaces if item.address}
     parts, records, batches = [], {}, []
+    lines: dict[tuple[str, int], dict[str, Any]] = {}
     for name, node in run.nodes.items():
         file = run.path / "nodes" / name / "samples.jsonl"
         if file.is_file():
-            read = read_samples(file, scenario=run.scenario, client=node, names=names)
+            read = read_samples(file, scenario=run.scenario, client=node, names=run.names)
             parts.append(read.table)
             records[name] = read.records
             batches += [(name, place, line.get("tcp_retransmits")) for place, line in enumerate(read.batches)]
+            lines |= {(name, place): line for place, line in enumerate(read.batches)}
     stored = run.path / "samples.parquet"
     if stored.is_file():
         samples = readable_parquet(stored, SAMPLE_COLUMNS)
@@ -72,7 +82,7 @@ def load_calls(run: RunDirectory) -> RunCalls:
     settings, rows = _settings(run, samples)
     table = (
         samples.with_row_index("id")
-        .filter(pl.col("app").is_in(list(PROTOCOLS)))
+        .filter(pl.col("app").is_in(list(PROTOCOLS)), ~is_mbcf())
         .with_columns(protocol=pl.col("app").replace_strict(PROTOCOLS, default=None, return_dtype=pl.String))
         .join(rows, on=["client", "server", "node_step"], how="left")
     )
@@ -83,7 +93,8 @@ def load_calls(run: RunDirectory) -> RunCalls:
         key=_key()
     )
     counted = pl.DataFrame(batches, schema=_BATCHES, orient="row")
-    return RunCalls(table, flows, settings, records, counted, samples)
+    over_mbcf = samples.with_row_index("id").filter(is_mbcf())
+    return RunCalls(table, flows, settings, records, over_mbcf, lines, counted, samples)
 
 
 def _with_setting(table: pl.DataFrame, settings: Sequence[Setting]) -> pl.DataFrame:

@@ -11,7 +11,9 @@ from typing import Any, Literal
 import polars as pl
 
 from sundial.expect import Leg
+from sundial.expect.mbcf import Frame, mbcf_leg
 from sundial.verify.core import Analysis
+from sundial.verify.mbcf import PREFIX, Settled
 
 VERSION = 1
 LISTED = 1000
@@ -103,6 +105,48 @@ def groups_json(analysis: Analysis, failed: pl.DataFrame) -> list[dict[str, Any]
     return result
 
 
+def mbcf_groups_json(calls: pl.DataFrame, settled: Settled, failed: pl.DataFrame) -> list[dict[str, Any]]:
+    """The same of calls and operations over MBCF; lengths are those of payloads behind the header."""
+    seen = settled.observed.rename({"call": "id"}).drop("transport")
+    table = (
+        calls.join(seen, on="id", how="left")
+        .join(failed.rename({"call": "id"}), on="id", how="left")
+        .group_by(GROUP)
+        .agg(
+            pl.len().alias("calls"),
+            pl.col("mismatches").sum(),
+            *(pl.col(f"{way}_packets").min().alias(f"{way}_fewest") for way in ("request", "reply")),
+            *(pl.col(f"{way}_packets").max().alias(f"{way}_most") for way in ("request", "reply")),
+            *(pl.col(f"{way}_retransmissions").sum() for way in ("request", "reply")),
+        )
+        .sort(GROUP)
+    )
+    result = []
+    for row in table.iter_rows(named=True):
+        legs = settled.expected.get((row["transport"], row["procedure"], row["size"]), ((), ()))
+        ways = ("request", "reply")
+        result.append(
+            {
+                **{name: row[name] for name in GROUP},
+                "calls": row["calls"],
+                "mismatches": row["mismatches"],
+                "expected": {way: _frames_json(leg) for way, leg in zip(ways, legs, strict=True)},
+                "seen": {
+                    way: {
+                        "packets": [row[f"{way}_fewest"], row[f"{way}_most"]],
+                        "retransmissions": row[f"{way}_retransmissions"],
+                    }
+                    for way in ways
+                },
+            }
+        )
+    return result
+
+
+def _frames_json(frames: tuple[Frame, ...]) -> dict[str, Any]:
+    return leg_json(mbcf_leg(frames))
+
+
 def problems_json(findings: pl.DataFrame, frames: pl.DataFrame, calls: pl.DataFrame) -> list[dict[str, Any]]:
     """The first LISTED findings, with their frames in the original captures and a display filter."""
     shown = findings.head(LISTED)
@@ -145,7 +189,11 @@ def _problem(
 def display_filter(call: dict[str, Any] | None, frames: list[int]) -> str:
     """A Wireshark display filter that shows a call's packets and the frames of a problem."""
     parts = []
-    if call is not None:
+    if call is not None and call["protocol"] == PREFIX:
+        if call["xid"] is not None:
+            name = "mbcf.op_id == {}" if call["transport"] == PREFIX else "mbcf.rpc.xid == 0x{:08x}"
+            parts.append(f"({name.format(call['xid'])})")
+    elif call is not None:
         way = f"ip.addr == {call['client_address']} && {call['transport']}.port == {call['client_port']}"
         if call["protocol"] == "sunrpc" and call["xid"] is not None:
             way += f" && rpc.xid == 0x{call['xid']:08x}"

@@ -10,14 +10,14 @@ from pathlib import Path
 import polars as pl
 
 from sundial.observe import Decode, RunDirectory, open_run, read_frames
-from sundial.verify import altered, bindings, counted, frames_whole, leftover
+from sundial.verify import altered, bindings, counted, frames_whole, leftover, mbcf
 from sundial.verify.calls import RunCalls, load_calls
 from sundial.verify.conserve import transit_ends
 from sundial.verify.core import Analysis, analyse
 from sundial.verify.findings import FINDING
 from sundial.verify.legs import build_legs
 from sundial.verify.promises import check_calls, check_promises
-from sundial.verify.result import IDENTITY, Verification, groups_json, problems_json
+from sundial.verify.result import IDENTITY, Verification, groups_json, mbcf_groups_json, problems_json
 
 _SAMPLED = ("call", "xid", "warmup", "ok", "retransmits", "start_ns", "end_ns")
 _OBSERVED = (
@@ -45,6 +45,7 @@ def verify_run(run_dir: Path) -> Verification:
         files,
         exact_time=run.clock == "virtual",
     )
+    settled = mbcf.settle(run, analysis.frames, calls.mbcf, calls.lines, _executed(calls))
     ahead_ns = {} if run.clock == "virtual" else _ahead_ns(analysis)
     bound, bound_rows = bindings.check_bindings(analysis.frames, run, calls.records, ahead_ns)
     classified = leftover.classify(
@@ -54,6 +55,7 @@ def verify_run(run_dir: Path) -> Verification:
         _addresses(run, analysis.frames),
         _has_iperf3(run),
     )
+    classified = _with_mbcf(classified, settled)
     classified = _excuse(classified, analysis, files)
     whole = frames_whole.check_whole(analysis.frames, whole_capture=True)
     promised = check_promises(run.document.get("scenario") or {}, analysis)
@@ -64,16 +66,20 @@ def verify_run(run_dir: Path) -> Verification:
             counted.check_counters(run, analysis.frames),
             counted.check_tcp(analysis, calls.batches),
             analysis.findings,
+            settled.findings,
             bound,
             whole,
             promised,
+            mbcf.check_promises(run.document.get("scenario") or {}, calls.mbcf, settled),
             leftover.check_leftover(classified),
         ]
     )
     found = _without_corrupted(found, classified)
-    verification = _result(analysis, classified, found, calls)
+    verification = _result(analysis, settled, classified, found, calls)
     verification.write(run_dir / "verify.json")
-    _observed(calls, analysis, found).write_parquet(run_dir / "observed.parquet")
+    _observed(calls, pl.concat([analysis.observed, settled.observed], how="diagonal_relaxed"), found).write_parquet(
+        run_dir / "observed.parquet"
+    )
     return verification
 
 
@@ -106,6 +112,25 @@ def _has_iperf3(run: RunDirectory) -> bool:
     )
 
 
+def _executed(calls: RunCalls) -> dict[str, int]:
+    """What each RPC server counted last: calls that it has executed."""
+    return {
+        name: int(line["executed"])
+        for name, lines in calls.records.items()
+        for line in lines
+        if line["type"] == "counters" and line.get("app") == "echo-server" and "executed" in line
+    }
+
+
+def _with_mbcf(frames: pl.DataFrame, settled: mbcf.Settled) -> pl.DataFrame:
+    """`class` and `call` of MBCF frames; those on a fate interface are classified already."""
+    joined = frames.join(settled.classes, on="row", how="left", maintain_order="left")
+    ours = pl.col("mbcf_class").is_not_null() & pl.col("fate").is_null()
+    return joined.with_columns(
+        pl.when(ours).then("mbcf_class").otherwise("class").alias("class"), call=pl.coalesce("mbcf_call", "call")
+    ).drop("mbcf_class", "mbcf_call")
+
+
 def _excuse(frames: pl.DataFrame, analysis: Analysis, files: list[tuple[Path, str]]) -> pl.DataFrame:
     """Frames that nothing explains but that the wire reports to have corrupted become `corrupted`."""
     extra = analysis.findings.filter(pl.col("field").str.ends_with(".received"))["rows"].explode().drop_nulls()
@@ -134,19 +159,21 @@ def _changed(run: RunDirectory) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=FINDING, orient="row")
 
 
-def _result(analysis: Analysis, frames: pl.DataFrame, found: pl.DataFrame, calls: RunCalls) -> Verification:
+def _result(
+    analysis: Analysis, settled: mbcf.Settled, frames: pl.DataFrame, found: pl.DataFrame, calls: RunCalls
+) -> Verification:
     failed = found.filter(pl.col("call").is_not_null()).group_by("call").agg(mismatches=pl.len())
     return Verification(
         verdict="pass" if found.is_empty() else "fail",
         calls=_sampled(calls),
         frames=frames.filter(pl.col("fate").is_null()).height,
-        packets=analysis.packets,
+        packets=analysis.packets + settled.packets,
         fragments=analysis.fragments,
-        retransmissions=analysis.retransmissions,
+        retransmissions=analysis.retransmissions | ({"mbcf": settled.retransmissions} if calls.mbcf.height else {}),
         mismatches=found.height,
-        groups=groups_json(analysis, failed),
+        groups=groups_json(analysis, failed) + mbcf_groups_json(calls.mbcf, settled, failed),
         classified=leftover.counts(frames),
-        problems=problems_json(found, frames, analysis.calls),
+        problems=problems_json(found, frames, pl.concat([analysis.calls, _named(calls)], how="diagonal_relaxed")),
     )
 
 
@@ -158,16 +185,21 @@ def _ahead_ns(analysis: Analysis) -> dict[str, int]:
     return dict(table.iter_rows())
 
 
+def _named(calls: RunCalls) -> pl.DataFrame:
+    """Calls over MBCF as problems name them."""
+    return calls.mbcf.with_columns(protocol=pl.lit(mbcf.PREFIX))
+
+
 def _sampled(calls: RunCalls) -> int:
     """Calls with a sample: those that the scenario asked for."""
-    return calls.table.filter(pl.col("id") < calls.samples.height).height
+    return calls.table.filter(pl.col("id") < calls.samples.height).height + calls.mbcf.height
 
 
-def _observed(calls: RunCalls, analysis: Analysis, found: pl.DataFrame) -> pl.DataFrame:
+def _observed(calls: RunCalls, observed: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:
     failed = found.filter(pl.col("call").is_not_null())["call"].unique()
     names = [name for name in IDENTITY if name != "call"]
     identity = calls.samples.with_row_index("id").select("id", *names, *_SAMPLED)
-    seen = analysis.observed.rename({"call": "id"}).with_columns(verified=True)
+    seen = observed.rename({"call": "id"}).with_columns(verified=True)
     return (
         identity.join(seen.drop("transport"), on="id", how="left", maintain_order="left")
         .with_columns(
