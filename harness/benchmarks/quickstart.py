@@ -61,7 +61,7 @@ def _once(context: Context) -> Quickstart:
         if time.monotonic() - weighed < WEIGH_S:
             return
         weighed = time.monotonic()
-        for pid in _guests_of(out):
+        for pid in guests_of(out):
             with contextlib.suppress(OSError):
                 pss, rss = weigh(pid)
                 found.pss[pid] = max(found.pss.get(pid, 0), pss)
@@ -74,7 +74,7 @@ def _once(context: Context) -> Quickstart:
     return found
 
 
-def _guests_of(out: Path) -> Iterator[int]:
+def guests_of(out: Path) -> Iterator[int]:
     """The QEMU processes that write into this run's directory."""
     own = str(out.with_name(f".{out.name}.partial")).encode()
     for folder in Path("/proc").iterdir():
