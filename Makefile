@@ -45,13 +45,17 @@ check: setup-tests ## Format, lint, types and every test that boots no machine
 	@$(CARGO) test $(FABRIC) --release --locked
 	@$(MAKE) --no-print-directory -s -C harness/clock test
 	@$(MAKE) --no-print-directory -s -C guest-apps check
+	@$(MAKE) --no-print-directory -s -C guest-apps/sss-core check
 	@cd harness && ../$(PYTHON) -m pytest -q -n 2 -m "not vm" tests
 	@$(PYTHON) -m pytest -q -m "not vm" images/linux/tests
+	@$(PYTHON) -m pytest -q -m "not vm" images/ssscore/tests
 
 .PHONY: test
 test: check ## Pass every test, those with booted guests included
 	@cd harness && ../$(PYTHON) -m pytest -q -m vm tests
 	@$(PYTHON) -m pytest -q -m vm images/linux/tests
+	@$(PYTHON) -m pytest -q -m vm guest-apps/sss-core/tests
+	@$(PYTHON) -m pytest -q -m vm images/ssscore/tests
 
 .PHONY: bench
 bench: setup-bench ## Measure the figures that README.md promises, side by side (BENCH_OPTIONS="boot --quick --json FILE")
@@ -59,4 +63,4 @@ bench: setup-bench ## Measure the figures that README.md promises, side by side 
 
 .PHONY: clean
 clean: ## Remove what was built (captures stay)
-	rm -rf .venv .sundial images/out harness/fabric/target harness/clock/build
+	rm -rf .venv .sundial images/out harness/fabric/target harness/clock/build guest-apps/sss-core/build
