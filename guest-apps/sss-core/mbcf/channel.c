@@ -154,12 +154,10 @@ void mbcf_channel_queue(struct mbcf *mbcf, struct channel *channel, struct sss_f
     frame->length = (uint16_t)(MBW_ETHERNET + MBW_HEADER + header->length);
     place->frame = frame;
     place->seq = channel->next_seq;
-    place->request = header->op != MBW_RESULT;
-    place->name = place->request ? header->op_id : 0;
+    place->name = header->op != MBW_RESULT ? header->op_id : 0;
     place->decisive = header->decisive;
     place->sent = false;
     channel->next_seq = seq_next(channel->next_seq);
-    channel->requests += place->request;
     if (channel->first == channel->end++)
         restart_timer(mbcf, channel, now_ns);
     if (channel->state == MBCF_OPEN)
@@ -174,7 +172,6 @@ static void release(struct mbcf *mbcf, struct channel *channel)
 
     mbcf->to.frame_put(mbcf->to.context, place->frame);
     place->frame = NULL;
-    channel->requests -= place->request;
     channel->first++;
 }
 

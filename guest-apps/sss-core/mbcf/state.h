@@ -15,7 +15,7 @@
 
 enum {
     WINDOW = 32,        /* frames of a channel that are not acknowledged */
-    REQUEST_PLACES = 24,/* of them for requests: the others are kept for RESULTs, or two nodes full of requests would stand still */
+    REQUEST_PLACES = 24,/* a request is queued only where fewer are in use: the last places are for RESULTs (README, "Window") */
     TASK_SLOTS = 80,    /* the well-known ones, then SSS_TASKS */
     WELL_KNOWN = 16,    /* task indices below this are given by mbcf_task_open_as only */
     SEGMENTS = 64,      /* FIFO segments of several packets that are arriving */
@@ -138,7 +138,6 @@ struct place {
     uint32_t name;  /* whose it is: as in op_id; 0 for RESULT and CLOSE */
     bool sent;
     bool decisive;  /* may execute its operation, not only prepare it */
-    bool request;   /* takes one of the REQUEST_PLACES */
 };
 
 struct channel {
@@ -159,7 +158,6 @@ struct channel {
     uint32_t acked;
     uint32_t base; /* what SYN and SYNACK tell: nothing up to it will ever be sent again */
     uint32_t first, cursor, end;
-    uint32_t requests;  /* among the places in use */
     uint32_t allowed;   /* places that may be under way */
     uint32_t same_acks;
     uint32_t failures;
@@ -235,7 +233,7 @@ void mbcf_channel_queue(struct mbcf *mbcf, struct channel *channel, struct sss_f
                         uint64_t now_ns);
 static inline bool channel_has_request_place(const struct channel *channel)
 {
-    return channel->requests < REQUEST_PLACES && channel->end - channel->first < WINDOW;
+    return channel->end - channel->first < REQUEST_PLACES;
 }
 static inline bool channel_has_result_place(const struct channel *channel) { return channel->end - channel->first < WINDOW; }
 
