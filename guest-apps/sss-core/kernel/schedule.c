@@ -512,10 +512,8 @@ static struct thread *next_runnable(void)
 {
     if (queue_first == NULL)
         timer_cancel(&slice);
-    while (queue_first == NULL) {
-        timer_before_halt();
+    while (queue_first == NULL)
         __asm__ volatile("sti; hlt; cli" : : : "memory"); /* sti takes effect behind hlt: no wakeup is lost */
-    }
     return take_runnable();
 }
 

@@ -68,7 +68,10 @@ void timer_set(struct timer *timer, uint64_t due_ns)
         start_hardware(due_ns);
 }
 
-/* The hardware goes on: an interrupt that finds nothing due is cheaper than programming it for each timer. */
+/*
+ * The hardware goes on, and interrupts once for nothing: that is cheaper than programming it for each wait that ends before its
+ * time. Of a node without timers it is not started again.
+ */
 void timer_cancel(struct timer *timer)
 {
     if (timer->armed)
@@ -88,14 +91,6 @@ void timer_interrupt(void)
     }
     if (timers != NULL && timers->due_ns < started_for)
         start_hardware(timers->due_ns);
-}
-
-void timer_before_halt(void)
-{
-    if (timers == NULL && started_for != UINT64_MAX) {
-        started_for = UINT64_MAX;
-        lapic_timer_start(0);
-    }
 }
 
 void time_init(void)

@@ -45,5 +45,3 @@ void lapic_timer_start(uint32_t ticks); /* 1 ns each; 0 stops it */
 
 /* ---- time.c ---- */
 void timer_interrupt(void);
-/* Nothing will run until the next interrupt: no timer is left running that nobody needs. */
-void timer_before_halt(void);

@@ -9,19 +9,24 @@ from pathlib import Path
 SECONDS = 30.0  # of a loaded host, for what takes a tenth of one
 
 
-def command(core: Path, archive: Path, line: str, *, memory_mib: int = 64, shift: int = 3) -> list[str]:
+def command(
+    core: Path, archive: Path, line: str, *, memory_mib: int = 64, shift: int = 3, cpu: str = "qemu64"
+) -> list[str]:
     return [
         "qemu-system-x86_64",
-        *("-M", "q35", "-accel", "tcg,thread=single", "-cpu", "qemu64", "-m", str(memory_mib)),
+        *("-M", "q35", "-accel", "tcg,thread=single", "-cpu", cpu, "-m", str(memory_mib)),
         *("-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"),
         *("-icount", f"shift={shift},sleep=off,align=off", "-rtc", "base=2000-01-01,clock=vm"),
         *("-kernel", str(core), "-initrd", str(archive), "-append", line),
     ]
 
 
-def boot(built: Path, line: str, *, archive: Path | None = None, memory_mib: int = 64, shift: int = 3) -> str:
+def boot(
+    built: Path, line: str, *, archive: Path | None = None, memory_mib: int = 64, shift: int = 3, cpu: str = "qemu64"
+) -> str:
     """What the console says until the machine has switched itself off."""
-    argv = command(built / "core", archive or built / "tasks.cpio", line, memory_mib=memory_mib, shift=shift)
+    archive = archive or built / "tasks.cpio"
+    argv = command(built / "core", archive, line, memory_mib=memory_mib, shift=shift, cpu=cpu)
     done = subprocess.run([*argv, "-serial", "stdio"], capture_output=True, check=False, timeout=SECONDS, input=b"")
     assert done.returncode == 0, done.stderr
     return done.stdout.decode(errors="replace")

@@ -62,8 +62,9 @@ def test_odd_registers_at_a_system_call_do_no_harm(built: Path, what: str) -> No
     assert f"came back from {what}\n" in console
 
 
-def test_bad_pointers_get_errors_from_every_call(built: Path) -> None:
-    console = machine.boot(built, "pointers")
+@pytest.mark.parametrize("cpu", ["qemu64", "max"])  # the second has SMEP, SMAP and UMIP
+def test_bad_pointers_get_errors_from_every_call(built: Path, cpu: str) -> None:
+    console = machine.boot(built, "pointers", cpu=cpu)
     assert re.search(r"calls \d{5} holes 0\n", console), console
     assert "thread at the kernel: -22\nwrite and execute: -22\ntext to writable: -22\nunmap info: -22\n" in console
     assert "unknown call: -38 -38\n" in console
@@ -180,6 +181,10 @@ def test_the_smallest_program_runs(built: Path, tmp_path: Path) -> None:
     archive = tmp_path / "archive"
     archive.write_bytes(machine.newc({"a/folder/good": machine.elf([(READ | EXECUTE, 0x400000, EXIT)])}))
     assert all_pages_back(machine.boot(built, "good", archive=archive))
+
+
+def test_the_library_does_what_its_names_say(built: Path) -> None:
+    assert "library 0 failures\n" in machine.boot(built, "library")
 
 
 def test_an_idle_node_has_no_timer(built: Path) -> None:
