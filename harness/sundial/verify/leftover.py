@@ -10,6 +10,7 @@ import polars as pl
 from sundial.verify.calls import IPERF3_PORT
 from sundial.verify.findings import findings
 from sundial.verify.flows import ICMP, TCP, UDP
+from sundial.verify.mbcf_talk import NAMES as OPERATIONS
 from sundial.verify.tcp import FIN, RST, SYN
 
 ARP = "0x0806"
@@ -102,7 +103,17 @@ def check_leftover(frames: pl.DataFrame) -> pl.DataFrame:
         pl.col("rpc_xids").fill_null(""),
         "frame_length",
     )
-    return findings(table, pl.lit(True), pl.lit("frame without a call"), pl.lit("none"), words.str.replace("  ", " "))
+    mbcf = pl.format(
+        "MBCF {}.{} > {}.{} {}, {} bytes",
+        "mbcf_source",
+        "mbcf_source_task",
+        "mbcf_target",
+        "mbcf_target_task",
+        pl.col("mbcf_op").replace_strict(OPERATIONS, default="frame", return_dtype=pl.String),
+        "frame_length",
+    )
+    text = pl.coalesce(mbcf, words.str.replace("  ", " "))
+    return findings(table, pl.lit(True), pl.lit("frame without a call"), pl.lit("none"), text)
 
 
 def _end(name: str) -> pl.Expr:

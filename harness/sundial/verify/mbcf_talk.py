@@ -2,8 +2,8 @@
 """Which call each MBCF frame belongs to, from what the frames say.
 
 A request names its call by the xid of the RPC message in it. What carries no xid follows from names on the wire: parts
-and results share an op_id; a READ asks for the address that a TASKQUE write named; a signal without data belongs to what
-its sender WROTE before.
+and results share an op_id; a READ asks for the address that a TASKQUE write named; a signal without data belongs to
+what its sender WROTE before.
 """
 
 from __future__ import annotations

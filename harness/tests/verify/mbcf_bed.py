@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs over MBCF made by hand: two nodes on one segment, whose acknowledgements are written by the test."""
+
+from __future__ import annotations
+
+import json
+import struct
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.observe.mbcf_wire import (
+    ACK,
+    EPOCH,
+    FIFO,
+    MORE,
+    PART,
+    READ,
+    RESULT,
+    RESULT_REQ,
+    SIGNAL,
+    SYN,
+    SYNACK,
+    TASKQUE,
+    WRITE,
+    frame,
+)
+from tests.verify.bed import EPOCH_NS, IN, OUT, Record, capture, counters, rpc_call, rpc_reply
+
+CLIENT, SERVER = (1, 272), (2, 288)
+FLIGHT_NS, STEP_NS = 5_000, 20_000
+REPLIES, CALLS = 0x400000, 0x500000
+CONNECTION = 0x80000401
+"""A name of a connection, as op_id of what asks for no result."""
+COLUMNS = ["call", "start", "end", "ok", "retransmits", "xid", "error"]
+
+
+@dataclass
+class MbcfBed:
+    """Methods send frames, one after the other; `seq` and `ack` of both nodes follow what was sent."""
+
+    directory: Path
+    now: int = 1_000_000
+    records: list[Record] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+    seq: dict[int, int] = field(default_factory=lambda: {1: 0, 2: 0})
+    got: dict[int, int] = field(default_factory=lambda: {1: 0, 2: 0})
+    """Sequence number up to which each node has accepted."""
+    executed: int = 0
+    calls: int = 0
+
+    def put(self, whole: bytes, lose: bool = False, twice: bool = False) -> None:
+        """A frame on the wire, seen at both ports."""
+        here, there = (0, 1) if whole[11] == 1 else (1, 0)
+        self.records.append(Record(self.now, here, OUT, whole))
+        if lose:
+            self.records.append(Record(self.now + 500, 2, 0, whole, "lost: by the test"))
+        else:
+            self.records.append(Record(self.now + FLIGHT_NS, there, IN, whole))
+        if twice:
+            self.records.append(Record(self.now + 500, 2, 0, whole, "duplicated: by the test"))
+            self.records.append(Record(self.now + FLIGHT_NS + 300, there, IN, whole))
+        self.now += STEP_NS
+
+    def open(self) -> None:
+        self.put(frame(SYN, (1, 0), (2, 0)))
+        self.put(frame(SYNACK, (2, 0), (1, 0), ack=0))
+
+    def send(
+        self, op: int, source: tuple[int, int], target: tuple[int, int], payload: bytes = b"", **more: object
+    ) -> bytes:
+        """A sequenced frame that arrives, with the acknowledgement of everything so far."""
+        lose, twice = bool(more.pop("lose", False)), bool(more.pop("twice", False))
+        self.seq[source[0]] += 1
+        whole = frame(op, source, target, seq=self.seq[source[0]], ack=self.got[source[0]], payload=payload, **more)  # type: ignore[arg-type]
+        self.put(whole, lose, twice)
+        if not lose:
+            self.got[target[0]] = self.seq[source[0]]
+        return whole
+
+    def fifo(self, source: tuple[int, int], target: tuple[int, int], data: bytes, op_id: int, **more: object) -> None:
+        """A FIFO write; in parts where it does not fit, of which the last asks for a result, which comes."""
+        address = CALLS if source == CLIENT else REPLIES
+        if len(data) <= 1408:
+            self.send(FIFO, source, target, data, op_id=CONNECTION, address=address, **more)
+            return
+        for at in range(0, len(data), 1400):
+            last = at + 1400 >= len(data)
+            flags = PART | (RESULT_REQ if last else MORE)
+            part = struct.pack(">II", len(data), at) + data[at : at + 1400]
+            self.send(FIFO, source, target, part, op_id=op_id, address=address, flags=flags, **(more if last else {}))
+        self.send(RESULT, target, source, op_id=op_id)
+
+    def ack(self, node: int) -> None:
+        """An ACK alone, when it is due."""
+        self.now += 2_000_000
+        peer = 3 - node
+        self.put(frame(ACK, (node, 0), (peer, 0), ack=self.got[node]))
+
+    def batch(
+        self, transport: str, size: int, *, procedure: str = "echo", app: str = "echo-client", **more: object
+    ) -> None:
+        head = {
+            "type": "batch", "step": 0, "app": app, "series": 0, "transport": transport, "procedure": procedure,
+            "size": size, "thread": 0, "server": "2", "warmup": 0, "server_node": 2, "server_task": SERVER[1],
+            "client_task": CLIENT[1], "ack": False, "depth": 1, "semantics": "exactly_once", "columns": COLUMNS, **more,
+        }  # fmt: skip
+        self.lines.append(json.dumps(head))
+        self.calls = 0
+
+    def sample(self, start: int, xid: int | None, ok: bool = True, error: str | None = None) -> None:
+        self.lines.append(json.dumps([self.calls, start, self.now, int(ok), 0, xid, error]))
+        self.calls += 1
+
+    def request(self, transport: str, xid: int, size: int) -> None:
+        """The frames of a request, and of what the server does to get it."""
+        call = rpc_call(xid, size)
+        head = struct.pack("<QII", REPLIES, 66048, 2 if transport == "mbcf2" else 1)
+        owner = struct.pack(">QII", 0x1234, 2, CONNECTION)
+        if transport == "mbcf1":
+            self.send(TASKQUE, CLIENT, SERVER, owner + head + call, op_id=CONNECTION)
+        elif transport == "mbcf2":
+            self.send(
+                TASKQUE, CLIENT, SERVER, owner + head + struct.pack("<QII", 0x700000, len(call), 0), op_id=CONNECTION
+            )
+            parts = [call[at : at + 1408] for at in range(0, len(call), 1408)]
+            for place, part in enumerate(parts):
+                flags = RESULT_REQ | (MORE if place < len(parts) - 1 else 0)
+                asked = struct.pack(">II", len(part), 0)
+                self.send(READ, SERVER, CLIENT, asked, op_id=2049 + xid, flags=flags, address=0x700000 + 1408 * place)
+            for part in parts:
+                self.send(RESULT, CLIENT, SERVER, part, op_id=2049 + xid)
+        elif transport == "mbcf3b" and len(call) > 1376:
+            parts = [call[at : at + 1408] for at in range(0, len(call), 1408)]
+            several = len(parts) > 1
+            for place, part in enumerate(parts):
+                flags = (MORE if place < len(parts) - 1 else RESULT_REQ) if several else 0
+                name = 3073 + xid if several else CONNECTION
+                self.send(WRITE, CLIENT, SERVER, part, op_id=name, flags=flags, address=0x600000 + 1408 * place)
+            self.send(SIGNAL, CLIENT, SERVER, struct.pack(">4Q", 0, len(call), 0, 0), op_id=CONNECTION)
+            if several:
+                self.send(RESULT, SERVER, CLIENT, op_id=3073 + xid)
+        elif transport == "mbcf3b":
+            self.send(SIGNAL, CLIENT, SERVER, struct.pack(">4Q", 0, 0, 0, 0) + call, op_id=CONNECTION)
+        else:
+            self.fifo(CLIENT, SERVER, call, 1025 + xid)
+
+    def call(self, transport: str, xid: int, size: int) -> None:
+        """One echo with nothing in its way, the ACK of its reply, and its sample."""
+        start = self.now - 1
+        self.request(transport, xid, size)
+        self.fifo(SERVER, CLIENT, rpc_reply(xid, size), 4097 + xid)
+        self.sample(start, xid)
+        self.executed += 1
+        self.ack(1)
+
+    def write(self, expect: dict[str, str] | None = None) -> Path:
+        """Write the run directory; the server counts what it has executed."""
+        wire = self.directory / "wire"
+        wire.mkdir(parents=True)
+        names = ["client:eth0", "server:eth0"]
+        (wire / "lan.pcapng").write_bytes(capture([*names, "lan:fate"], self.records))
+        (wire / "counters.json").write_text(counters({"lan": (names, self.records)}))
+        told = (
+            [json.dumps({"type": "counters", "app": "echo-server", "executed": self.executed})] if self.executed else []
+        )
+        for name, lines, job in (
+            ("client", self.lines, {"node": 1, "steps": [{"app": "echo-client", "options": {}}]}),
+            ("server", told, {"node": 2}),
+        ):
+            node = self.directory / "nodes" / name
+            node.mkdir(parents=True)
+            (node / "samples.jsonl").write_text(
+                "\n".join(['{"type":"hello"}', *lines, '{"type":"done","status":0}', ""])
+            )
+            (node / "job.json").write_text(json.dumps(job))
+        nodes = {
+            name: {
+                "zero_ns": 0,
+                "interfaces": [
+                    {"device": "eth0", "mac": "", "address": f"10.0.0.{place}/24", "segment": "lan", "mtu": 1500}
+                ],
+            }
+            for place, name in enumerate(("client", "server"), start=1)
+        }
+        document = {
+            "version": 1, "status": "complete", "scenario": {"name": "test", "expect": expect or {}}, "clock": "virtual",
+            "epoch_ns": EPOCH_NS, "captures": {"wire/lan.pcapng": ""}, "mtu": {"lan": 1500}, "nodes": nodes,
+        }  # fmt: skip
+        (self.directory / "run.json").write_text(json.dumps(document))
+        return self.directory
+
+
+__all__ = ["CLIENT", "CONNECTION", "EPOCH", "SERVER", "MbcfBed"]
