@@ -30,7 +30,7 @@ static void ack_is_sent(struct channel *channel)
 }
 
 /* A frame outside the sequence. Where there is no buffer it is lost, as on the wire. */
-static void send_control(struct mbcf *mbcf, struct channel *channel, uint8_t op, uint32_t seq, uint16_t ack_epoch)
+static void send_control(struct mbcf *mbcf, struct channel *channel, uint8_t op, uint32_t seq, uint32_t ack, uint16_t ack_epoch)
 {
     struct sss_frame *frame = mbcf_frame_get(mbcf);
     uint8_t *header;
@@ -44,8 +44,9 @@ static void send_control(struct mbcf *mbcf, struct channel *channel, uint8_t op,
     header[1] = op;
     put_be16(header + 4, mbcf->config.node);
     put_be16(header + 8, channel->node);
-    stamp(mbcf, channel, header);
+    put_be32(header + 12, mbcf->config.epoch);
     put_be32(header + 16, seq);
+    put_be32(header + 20, ack);
     put_be16(header + 46, ack_epoch);
     frame->length = MBW_ETHERNET + MBW_HEADER;
     hand_over(mbcf, frame);
@@ -56,7 +57,7 @@ static void send_ack(struct mbcf *mbcf, struct channel *channel)
 {
     mbcf->counters.acks_sent++;
     ack_is_sent(channel);
-    send_control(mbcf, channel, MBW_ACK, 0, epoch_half(channel->peer_epoch));
+    send_control(mbcf, channel, MBW_ACK, 0, channel->received, epoch_half(channel->peer_epoch));
 }
 
 static void send_place(struct mbcf *mbcf, struct channel *channel, struct place *place, uint64_t now_ns)
@@ -127,7 +128,7 @@ static void begin_opening(struct mbcf *mbcf, struct channel *channel, uint64_t n
         channel->base = channel->acked;
     channel->state = MBCF_OPENING;
     channel->failures = 0;
-    send_control(mbcf, channel, MBW_SYN, channel->base, 0);
+    send_control(mbcf, channel, MBW_SYN, channel->base, 0, 0);
     restart_timer(mbcf, channel, now_ns);
 }
 
@@ -335,6 +336,8 @@ static void become_open(struct mbcf *mbcf, struct channel *channel, uint64_t now
 
 static void take_syn(struct mbcf *mbcf, struct channel *channel, const struct packet *packet)
 {
+    uint32_t received = packet->seq;
+
     if (is_past(channel, packet->epoch)) {
         mbcf->counters.stale_epoch++;
         return;
@@ -343,6 +346,7 @@ static void take_syn(struct mbcf *mbcf, struct channel *channel, const struct pa
         adopt(mbcf, channel, packet->epoch, packet->seq);
     } else if (channel->peer_epoch == packet->epoch) {
         skip_to(mbcf, channel, packet->seq);
+        received = channel->received;
         if (channel->state == MBCF_OPEN && channel->candidate_epoch == 0)
             channel->base = channel->acked;
     } else {
@@ -352,7 +356,7 @@ static void take_syn(struct mbcf *mbcf, struct channel *channel, const struct pa
         channel->candidate_epoch = packet->epoch;
         channel->candidate_received = packet->seq;
     }
-    send_control(mbcf, channel, MBW_SYNACK, channel->base, epoch_half(packet->epoch));
+    send_control(mbcf, channel, MBW_SYNACK, channel->base, received, epoch_half(packet->epoch));
 }
 
 static void take_synack(struct mbcf *mbcf, struct channel *channel, const struct packet *packet, uint64_t now_ns)
@@ -389,7 +393,7 @@ static void take_reset(struct mbcf *mbcf, struct channel *channel, const struct 
 static void send_reset(struct mbcf *mbcf, struct channel *channel, const struct packet *packet)
 {
     mbcf->counters.resets_sent++;
-    send_control(mbcf, channel, MBW_RST, 0, epoch_half(packet->epoch));
+    send_control(mbcf, channel, MBW_RST, 0, 0, epoch_half(packet->epoch));
 }
 
 /* Whether a frame belongs to this incarnation of both nodes. */
@@ -552,9 +556,9 @@ void mbcf_channel_timeout(struct mbcf *mbcf, struct channel *channel, uint64_t n
     }
     channel->timer_from_ns = now_ns;
     if (channel->state == MBCF_OPENING) {
-        send_control(mbcf, channel, MBW_SYN, channel->base, 0);
+        send_control(mbcf, channel, MBW_SYN, channel->base, 0, 0);
     } else if (channel->first == channel->end) {
-        send_control(mbcf, channel, MBW_PROBE, 0, epoch_half(channel->peer_epoch));
+        send_control(mbcf, channel, MBW_PROBE, 0, channel->received, epoch_half(channel->peer_epoch));
     } else {
         go_back(channel, LEAST_ALLOWED);
         pump(mbcf, channel, now_ns);
