@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The built image on the machine of the harness: the job and what it answers, the monitor, faults, the clock's gates."""
+
+import base64
+import contextlib
+import json
+import socket
+import time
+from pathlib import Path
+
+import pytest
+from guest import ICOUNT, Guest, interface, job, run_pair
+
+pytestmark = pytest.mark.vm
+
+PLUGIN = Path(__file__).resolve().parents[3] / "harness/clock/build/sundial-clock.so"
+WAIT = {"version": 1, "wait": True}
+UUID = "00000000-0000-4000-8000-000000000001"
+RECORD_HEADER, FILE_HEADER, CONTROL_FRAME = 16, 24, 27
+
+
+def node_job(number: int, peer: int, **fields: object) -> dict:
+    mac = interface(peer, ())["mac"]
+    others = [{"node": peer, "machine": f"n{peer}", "mac": mac}]
+    return job(f"n{number}", [interface(number, (peer,))], node=number, epoch=100 + number, nodes=others, **fields)
+
+
+def run_to_done(folder: Path, image: Path, what: dict, extra: tuple[str, ...] = ICOUNT) -> Guest:
+    with Guest(folder, image, what, extra) as guest:
+        guest.start((folder / "a", folder / "b"))
+        guest.wait_for("done", timeout=30)
+        time.sleep(0.3)  # the frame is sent behind the record
+    return guest
+
+
+def test_a_waiting_machine_says_ready_once_and_nothing_else(bootable: Path, tmp_path: Path) -> None:
+    with Guest(tmp_path / "g", bootable, WAIT, ICOUNT) as guest:
+        guest.start((tmp_path / "a", tmp_path / "b"))
+        capture = tmp_path / "g/wire.pcap"
+        guest.wait_until(lambda: capture.exists() and capture.stat().st_size > FILE_HEADER, "not ready", timeout=30)
+        time.sleep(1)
+    assert capture.read_bytes().count(b"\x88\xb5sundial-ready") == 1
+    assert capture.stat().st_size == FILE_HEADER + RECORD_HEADER + CONTROL_FRAME
+
+
+def test_a_job_is_run_and_told_of(bootable: Path, tmp_path: Path) -> None:
+    steps = [{"app": "hello"}, {"app": "sleep", "options": {"ns": 50_000_000}}, {"app": "hello", "options": {"a": [1]}}]
+    guest = run_to_done(tmp_path / "g", bootable, node_job(1, 2, clock="tsc", steps=steps))
+    hello, *told = guest.samples()
+    assert (hello["machine"], hello["clock"], hello["clock_hz"]) == ("n1", "tsc", 10**9)
+    assert told == [
+        {"type": "step", "step": 0, "app": "hello", "status": 0},
+        {"type": "step", "step": 1, "app": "sleep", "status": 0},
+        {"type": "step", "step": 2, "app": "hello", "status": 0},
+        {"type": "done", "status": 0},
+    ]
+    capture = (tmp_path / "g/wire.pcap").read_bytes()
+    assert capture.count(b"\x88\xb5sundial-done\x00") == 1
+    assert len(capture) == FILE_HEADER + RECORD_HEADER + CONTROL_FRAME, "the wire carries nothing else"
+    assert '"a": [1]' in guest.console_path.read_text()
+
+
+def test_a_restart_goes_on_with_the_next_step(bootable: Path, tmp_path: Path) -> None:
+    steps = [{"app": "hello"}, {"app": "restart"}, {"app": "kill", "options": {"task": "portmapper"}}]
+    services = [{"app": "portmapper", "options": {}}]
+    guest = run_to_done(tmp_path / "g", bootable, node_job(1, 2, clock="tsc", services=services, steps=steps))
+    assert [line["app"] for line in guest.lines("step")] == ["hello", "restart", "kill"]
+    assert guest.lines("error") == []
+    assert guest.lines("done") == [{"type": "done", "status": 0}]
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"steps": [{"app": "nobody"}]}, 'app "nobody": this image has no such task'),
+        ({"steps": [{"app": "init"}]}, "no such task"),
+        ({"steps": [{"app": "mbcf-client", "options": {"sizes": [131073]}}]}, "sizes: 131073"),
+        ({"steps": [{"app": "mbcf-client", "options": {"key": "12"}}]}, "16 hexadecimal digits"),
+        ({"services": [{"app": "hello"}] * 63}, "services: 63 of them"),
+        ({"steps": [{"app": "mbcf-client", "options": {"connections": 513}}]}, "connections"),
+        ({"epoch": 0}, "epoch"),
+        ({"clock": "sundial"}, "clock"),
+        ({"interfaces": [interface(1, ()), {**interface(1, ()), "device": "eth1"}]}, "eth1: this machine has 1"),
+        ({"surprise": 1}, "unknown field"),
+    ],
+)
+def test_a_bad_job_is_one_line(bootable: Path, tmp_path: Path, fields: dict, told: str) -> None:
+    guest = run_to_done(tmp_path / "g", bootable, {**node_job(1, 2), **fields})
+    (error,) = guest.lines("error")
+    assert told in error["message"]
+    assert guest.lines("done") == [{"type": "done", "status": 2}]
+    assert (tmp_path / "g/wire.pcap").read_bytes().count(b"\x88\xb5sundial-done\x02") == 1
+    assert told in guest.console_path.read_text()
+    assert "PANIC" not in guest.console_path.read_text()
+
+
+def test_no_json_is_one_line_too(bootable: Path, tmp_path: Path) -> None:
+    with Guest(tmp_path / "g", bootable, {}, ICOUNT) as guest:
+        (tmp_path / "g/job").write_bytes(b'{"version":1,'.ljust(65536, b"\n"))
+        guest.start((tmp_path / "a", tmp_path / "b"))
+        assert guest.wait_for("done", timeout=30)["status"] == 2
+        assert "not JSON" in guest.lines("error")[0]["message"]
+
+
+def test_a_task_that_is_killed_is_an_error(bootable: Path, tmp_path: Path) -> None:
+    steps = [{"app": "kill", "options": {"task": "portmapper"}}]
+    guest = run_to_done(tmp_path / "g", bootable, node_job(1, 2, steps=steps))
+    assert guest.lines("error") == [
+        {"type": "error", "step": 0, "app": "kill", "message": "no such service is alive"}
+    ]
+    assert guest.lines("step")[0]["status"] == 1
+    assert guest.lines("done") == [{"type": "done", "status": 1}]
+
+
+def test_remote_writes_between_two_nodes(bootable: Path, tmp_path: Path) -> None:
+    options = {
+        "server": 2,
+        "operation": "write",
+        "mode": "round_trip",
+        "series": 0,
+        "sizes": [4, 1024, 8192],
+        "calls": 5,
+        "warmup": 1,
+    }
+    client, server = run_pair(
+        tmp_path,
+        bootable,
+        node_job(1, 2, steps=[{"app": "mbcf-client", "options": options}]),
+        node_job(2, 1, services=[{"app": "portmapper", "options": {}}, {"app": "mbcf-server", "options": {}}]),
+    )
+    assert client.lines("error") == [], client.describe()
+    batches = client.batches()
+    assert [header["size"] for header, _ in batches] == [4, 1024, 8192]
+    assert all(row["ok"] == 1 for _, rows in batches for row in rows)
+    assert server.lines("error") == []
+
+
+class Interactive:
+    """A machine with its console and its command port on sockets."""
+
+    def __init__(self, folder: Path, image: Path, **fields: object) -> None:
+        self._console, self._commands = folder / "console.sock", folder / "exec.sock"
+        extra = (
+            *("-chardev", f"socket,id=exec,server=on,wait=off,path={self._commands}"),
+            *("-device", "virtserialport,chardev=exec,name=sundial.exec"),
+            *("-chardev", f"socket,id=con,server=on,wait=off,path={self._console}", "-serial", "chardev:con"),
+        )
+        self.guest = Guest(folder, image, node_job(1, 2, interactive=True, **fields), extra)
+        command = self.guest.command
+        self.guest.command = lambda wire: without_serial(command(wire))  # type: ignore[method-assign]
+
+    def start(self, folder: Path, stack: contextlib.ExitStack) -> None:
+        stack.enter_context(self.guest)
+        self.guest.start((folder / "a", folder / "b"))
+        self.guest.wait_for("done", timeout=30)
+        self.console, self.commands = (stack.enter_context(socket.socket(socket.AF_UNIX)) for _ in range(2))
+        self.console.connect(str(self._console))
+        self.commands.connect(str(self._commands))
+        for end in (self.console, self.commands):
+            end.settimeout(10)
+
+    def ask(self, request: dict) -> dict:
+        self.commands.sendall(json.dumps(request).encode() + b"\n")
+        answer = b""
+        while not answer.endswith(b"\n"):
+            answer += self.commands.recv(65536)
+        return json.loads(answer)
+
+    def type(self, text: str, until: str) -> str:
+        self.console.sendall(text.encode())
+        heard = ""
+        while until not in heard:
+            heard += self.console.recv(4096).decode()
+        return heard
+
+
+def without_serial(command: list[str]) -> list[str]:
+    at = next(i for i, word in enumerate(command) if word == "-serial" and command[i + 1].startswith("file:"))
+    return command[:at] + command[at + 2 :]
+
+
+def test_the_monitor_answers_people_and_programs(bootable: Path, tmp_path: Path) -> None:
+    machine = Interactive(tmp_path, bootable, services=[{"app": "portmapper", "options": {}}])
+    with contextlib.ExitStack() as stack:
+        machine.start(tmp_path, stack)
+        answer = machine.ask({"id": 7, "argv": ["tasks"]})
+        assert (answer["id"], answer["status"], answer["dropped"]) == (7, 0, 0)
+        table = base64.b64decode(answer["stdout"]).decode().splitlines()
+        assert [line.split()[1] for line in table] == ["name", "init", "portmapper"] or "portmapper" in table[1]
+        for name in ("threads", "connections", "channels", "fifos", "counters", "memory", "net", "sockets", "log", "help"):
+            assert machine.ask({"argv": [name]})["status"] == 0, name
+        unknown = machine.ask({"id": "x", "shell": "reboot"})
+        assert unknown["status"] == 1
+        assert "there are help tasks" in base64.b64decode(unknown["stdout"]).decode()
+        assert machine.ask({"id": 1}) == {"id": 1, "error": 'must have "argv" or "shell"'}
+        assert "argv" in machine.ask({"argv": [3]})["error"]
+        machine.commands.sendall(b"no json\n")
+        assert "error" in json.loads(machine.commands.recv(4096))
+        assert machine.ask({"argv": ["run", "hello", '{"x":1}']})["status"] == 0
+        assert "portmapper" in machine.type("tasls\x7f\x7fks\r", "sss n1> ")
+        machine.type("halt\r", "off")
+        machine.guest.wait_until_ended(10)
+
+
+def test_a_machine_without_a_job_offers_the_monitor(bootable: Path, tmp_path: Path) -> None:
+    with Guest(tmp_path / "g", bootable, {}) as guest:
+        command = guest.command
+        guest.command = lambda wire: without_job(command(wire))  # type: ignore[method-assign]
+        guest.start((tmp_path / "a", tmp_path / "b"))
+        guest.wait_until(
+            lambda: guest.console_path.exists() and "sss ?> " in guest.console_path.read_text(), "no prompt", timeout=30
+        )
+
+
+def without_job(command: list[str]) -> list[str]:
+    at = command.index("-fw_cfg")
+    return command[:at] + command[at + 2 :]
+
+
+def frozen(folder: Path, image: Path, jitter: str) -> dict:
+    """What the clock reports when the guest is ready: its instructions, its time, its gates."""
+    report = folder / "report.json"
+    plugin = f"file={PLUGIN},mode=boot,shift=3,report={report}{jitter}"
+    with Guest(folder, image, WAIT, extra=(*ICOUNT, "-seed", "1", "-uuid", UUID, "-plugin", plugin)) as guest:
+        guest.start((folder / "l", folder / "r"))
+        guest.wait_until(report.exists, "not ready", timeout=60)
+    return json.loads(report.read_text())
+
+
+def test_a_boot_cut_into_pieces_is_the_same_boot(bootable: Path, tmp_path: Path) -> None:
+    if not PLUGIN.exists():
+        pytest.skip("the clock plugin is not built")
+    whole = frozen(tmp_path / "whole", bootable, "")
+    pieces = frozen(tmp_path / "pieces", bootable, ",jitter=300")
+    assert pieces["gates"] > 1000 * whole["gates"]
+    assert whole["status"] == "ready"
+    for figure in ("instructions", "zero_ns", "status"):
+        assert pieces[figure] == whole[figure]
