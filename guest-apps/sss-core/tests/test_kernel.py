@@ -83,6 +83,10 @@ def test_threads_wait_wake_and_lose_the_cpu_in_turn(built: Path) -> None:
     assert "floats 1 1\n" in console
 
 
+def test_waits_end_at_their_time(built: Path) -> None:
+    assert "5 s are 5000 ms\nearly 0, late never\n" in machine.boot(built, "timers")
+
+
 def test_tasks_end_alone_and_only_their_creator_kills_them(built: Path) -> None:
     console = machine.boot(built, "parent")
     assert "child five ended with 5\n" in console
