@@ -603,6 +603,8 @@ static long call(long number, const uint64_t a[6])
 {
     if (number >= SSS_MEMORY_MAP && number <= SSS_CSM_MAP)
         return node_memory_call(number, a);
+    if (number == SSS_RECORD)
+        return node_record((const char *)(uintptr_t)a[0], a[1]);
     if (number == SSS_WAIT)
         return call_wait((const struct sss_wait *)(uintptr_t)a[0], a[1], a[2]);
     if (current == NULL)

@@ -65,6 +65,9 @@ void *node_memory_alloc(size_t bytes);
 void node_memory_free(void *memory, size_t bytes);
 long node_memory_call(long number, const uint64_t arguments[6]);
 
+/* ---- system.c ---- */
+int node_record(const char *text, size_t length); /* whole lines to the records */
+
 /* ---- raw.c ---- */
 int node_socket_open(const char *interface, uint8_t mac[6]);
 bool node_socket_send(int socket, const struct sss_frame *frame);

@@ -14,7 +14,7 @@
 #include "clock.h"
 #include "state.h"
 
-enum { SAMPLES_FD = 3, LINE_BYTES = 1024 };
+enum { SAMPLES_FD = 3, LINE_BYTES = 4096 };
 
 /* ---- tasks, threads, time ---- */
 
@@ -87,6 +87,21 @@ int sss_task_status(int task, struct sss_task_status *status)
 
 /* ---- lines: in one write each, so that those of several processes never mix ---- */
 
+static int write_all(int fd, const char *text, size_t length)
+{
+    while (length > 0) {
+        ssize_t written = write(fd, text, length);
+
+        if (written <= 0)
+            return -SSS_EIO;
+        text += written;
+        length -= (size_t)written;
+    }
+    return 0;
+}
+
+int node_record(const char *text, size_t length) { return write_all(SAMPLES_FD, text, length); }
+
 static void write_line(int fd, const char *format, va_list arguments)
 {
     char line[LINE_BYTES];
@@ -97,13 +112,7 @@ static void write_line(int fd, const char *format, va_list arguments)
     if (length > LINE_BYTES - 2)
         length = LINE_BYTES - 2;
     line[length++] = '\n';
-    for (int done = 0; done < length;) {
-        ssize_t written = write(fd, line + done, (size_t)(length - done));
-
-        if (written <= 0)
-            return;
-        done += (int)written;
-    }
+    write_all(fd, line, (size_t)length);
 }
 
 void sss_record(const char *format, ...)

@@ -89,12 +89,11 @@ static void answer(const struct mb_binder_query *query, const struct mb_record *
     mb_write(record->ltn, query->answer, &reply, sizeof(reply), NULL);
 }
 
-static void serve(void *unused)
+void mb_binder_serve(void)
 {
     struct mb_fifo *queue = (struct mb_fifo *)binder->queue;
     struct mb_record *record;
 
-    (void)unused;
     while ((record = mb_fifo_peek(queue)) != NULL) {
         struct mb_binder_query query;
 
@@ -108,18 +107,26 @@ static void serve(void *unused)
     }
 }
 
+struct mb_fifo *mb_binder_declare(void)
+{
+    if (binder == NULL)
+        binder = sss_map(NULL, (sizeof(*binder) + 4095) & ~(size_t)4095, SSS_READ | SSS_WRITE);
+    if (binder == NULL || mb_taskque(binder->queue, QUEUE_BYTES) != 0)
+        return NULL;
+    return (struct mb_fifo *)binder->queue;
+}
+
+static void serve(void *unused)
+{
+    (void)unused;
+    mb_binder_serve();
+}
+
 int mbcf_binder_open(void)
 {
-    int status;
+    struct mb_fifo *queue = mb_binder_declare();
 
-    if (binder == NULL)
-        binder = sss_map(NULL, sizeof(*binder), SSS_READ | SSS_WRITE);
-    if (binder == NULL)
-        return -SSS_ENOMEM;
-    status = mb_taskque(binder->queue, QUEUE_BYTES);
-    if (status != 0)
-        return status;
-    return svc_add_word(&((struct mb_fifo *)binder->queue)->events, serve, NULL) ? 0 : -SSS_ENOMEM;
+    return queue != NULL && svc_add_word(&queue->events, serve, NULL) ? 0 : -SSS_ENOMEM;
 }
 
 void mbcf_binder_task_gone(uint16_t task)

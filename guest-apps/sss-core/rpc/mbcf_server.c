@@ -20,24 +20,6 @@ bool mbm_serves(const struct mbm_server *server, enum mbcf_type type)
 
 /* ---- type 2: the request is fetched ---- */
 
-static bool read_request(struct mbm_server *server, const struct mbm_origin *origin, const struct mbm_source *source)
-{
-    struct mbm_reading *reading = server->readings;
-
-    while (reading < server->readings + MBM_READINGS && reading->used)
-        reading++;
-    if (reading == server->readings + MBM_READINGS)
-        return false;
-    reading->origin = *origin;
-    reading->origin.caller.xid = source->xid;
-    reading->length = source->length;
-    reading->ack.state = MB_ACK_IDLE;
-    reading->used = mb_read(origin->ltn, source->address, reading->message, source->length, &reading->ack) == 0;
-    if (!reading->used)
-        mb_close(origin->ltn);
-    return true;
-}
-
 static void serve_taskque(void *context);
 
 static void serve_reading(void *context)
@@ -51,8 +33,29 @@ static void serve_reading(void *context)
     if (reading->ack.status == MB_OK && mbm_word(reading->message, 0) == reading->origin.caller.xid)
         mbm_service_call(&server->service, &reading->origin, reading->message, reading->length);
     mb_close(reading->origin.ltn);
+    svc_remove_word(&reading->ack.state);
     reading->used = false;
     serve_taskque(server); /* a request may have waited for this place */
+}
+
+/* Its word is watched anew each time: the state that the one before has ended with must not be taken for this one's. */
+static bool read_request(struct mbm_server *server, const struct mbm_origin *origin, const struct mbm_source *source)
+{
+    struct mbm_reading *reading = server->readings;
+
+    while (reading < server->readings + MBM_READINGS && reading->used)
+        reading++;
+    if (reading == server->readings + MBM_READINGS)
+        return false;
+    reading->origin = *origin;
+    reading->origin.caller.xid = source->xid;
+    reading->length = source->length;
+    reading->ack.state = MB_ACK_IDLE;
+    reading->used = mb_read(origin->ltn, source->address, reading->message, source->length, &reading->ack) == 0 &&
+                    svc_add_word(&reading->ack.state, serve_reading, reading);
+    if (!reading->used)
+        mb_close(origin->ltn);
+    return true;
 }
 
 /* ---- the TASKQUE ---- */
@@ -120,7 +123,7 @@ static bool prepare_readings(struct mbm_server *server)
 
         reading->server = server;
         reading->message = malloc(server->options.message_most);
-        if (reading->message == NULL || !svc_add_word(&reading->ack.state, serve_reading, reading))
+        if (reading->message == NULL)
             return false;
     }
     return true;

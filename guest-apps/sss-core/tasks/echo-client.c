@@ -189,6 +189,10 @@ static void read_settings(int argc, char **argv)
 
     options_open(argc, argv, "echo-client");
     settings.transport = (unsigned)options_word("transport", transport_names);
+#ifdef SSS_LINUX
+    if (!over_mbcf())
+        options_fail("option transport: must be one of mbcf's; echo-client speaks udp and tcp");
+#endif
     read_server();
     settings.procedure = (enum procedure)options_word("procedure", procedure_names);
     settings.one_way = options_boolean("one_way", false);

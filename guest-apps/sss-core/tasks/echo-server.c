@@ -54,6 +54,12 @@ static void read_settings(int argc, char **argv)
 
     options_open(argc, argv, "echo-server");
     settings.transports = options_words("transports", transport_names, UDP | TCP);
+#ifdef SSS_LINUX
+    if ((settings.transports & (UDP | TCP)) != 0)
+        options_fail("option transports: must be mbcf's; echo-server serves udp and tcp");
+    if ((settings.transports >> MBCF_SHIFT & 1 << MBCF_3B) != 0)
+        options_fail("option transports: mbcf3b needs tasks with address spaces of their own, which only SSS-CORE has");
+#endif
     word = options_word("semantics", semantics);
     settings.semantics_given = word > 0;
     settings.semantics = word > 0 ? (enum rpc_semantics)(word - 1) : RPC_EXACTLY_ONCE;

@@ -34,6 +34,10 @@ struct mb_binder_answer {
     volatile uint32_t status; /* enum mb_binder_status */
 };
 
+/* The binder's side: declares the TASKQUE (NULL: it cannot), and answers what has come whenever its `events` have grown. */
+struct mb_fifo *mb_binder_declare(void);
+void mb_binder_serve(void);
+
 /* The portmapper's side: declares the TASKQUE and has svc_run serve it -> 0 or a negative error. */
 int mbcf_binder_open(void);
 void mbcf_binder_task_gone(uint16_t task); /* forgets what it has set */

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# The MBCF workloads as Linux programs: one program, OUT/mbcf-apps, and a link to it for each. It is not part of OUT/apps, since
+# SSS-CORE's own Sun RPC runtime and libtirpc have the same names. The rules are relative to guest-apps.
+
+MBCF_APPS = mbcf-echo-server mbcf-echo-client mbcf-server mbcf-client
+MBCF_TASKS = echo-server echo-client mbcf-server mbcf-client
+MBCF_SOURCES = $(patsubst %,sss-core/%,linux/node.c linux/memory.c linux/raw.c linux/wire.c linux/system.c linux/signal.c \
+	lib/mbcf.c lib/json.c tasks/linux/applets.c tasks/linux/no_sockets.c) $(wildcard sss-core/mbcf/*.c sss-core/rpc/*.c \
+	sss-core/tasks/common/*.c) common/clock.c common/pattern.c common/mix.c echo/duplicates.c
+MBCF_OBJECTS = $(MBCF_SOURCES:%.c=$(OUT)/mbcf/%.o) $(MBCF_TASKS:%=$(OUT)/mbcf/%-task.o) $(OUT)/mbcf/echo_xdr.o
+MBCF_CFLAGS = $(CFLAGS) -Wno-cast-function-type -DSSS_LINUX -Isss-core -Isss-core/include -Isss-core/mbcf -Isss-core/linux \
+	-iquote sss-core/tasks/common -Iecho -I$(OUT)
+MBCF_HEADERS = $(wildcard sss-core/*/*.h sss-core/*/*/*.h common/*.h echo/*.h) $(MAKEFILE_LIST)
+
+$(OUT)/mbcf-apps: $(MBCF_OBJECTS)
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lpthread
+
+$(MBCF_APPS:%=$(OUT)/%): $(OUT)/mbcf-apps
+	ln -sf mbcf-apps $@
+
+$(OUT)/mbcf/%.o: %.c $(MBCF_HEADERS) | $(OUT)/echo.h
+	@mkdir -p $(@D)
+	$(CC) $(MBCF_CFLAGS) -c -o $@ $<
+
+# A task's main is a function of the one program.
+$(OUT)/mbcf/%-task.o: sss-core/tasks/%.c $(MBCF_HEADERS) | $(OUT)/echo.h
+	@mkdir -p $(@D)
+	$(CC) $(MBCF_CFLAGS) -Dmain=$(subst -,_,$*)_task -Wno-missing-prototypes -c -o $@ $<
+
+$(OUT)/mbcf/echo_xdr.o: $(OUT)/echo_xdr.c $(OUT)/echo.h
+	@mkdir -p $(@D)
+	$(CC) $(filter-out $(WARNINGS),$(MBCF_CFLAGS)) -Wno-unused-variable -ffile-prefix-map=$(abspath $(OUT))=. -c -o $@ $<
