@@ -257,6 +257,10 @@ end
 -- Where a frame stands in its channel's sequence. A receiver executes the next one and drops every other.
 local function analyse_sequence(channel, frame)
     local seq, first = frame.seq, channel.seen[frame.seq]
+    if first and channel.opened and not frame.retx then
+        first, channel.opened = nil, nil -- after a SYN, numbers of what was given up are used again
+        channel.accepted = seq - 1
+    end
     if first or frame.retx then
         local found = note(frame)
         found.first = first
@@ -371,7 +375,9 @@ local function analyse(frame, pinfo)
     end
     local reverse = channels[channel_key(frame.interface, frame.target, frame.source)]
     frame.channel, frame.reverse = channel, reverse
-    if frame.op > PROBE and frame.seq > 0 then
+    if frame.op == SYN then
+        channel.opened = true
+    elseif frame.op > PROBE and frame.seq > 0 then
         analyse_sequence(channel, frame)
     end
     analyse_ack(channel, reverse, frame)

@@ -179,6 +179,8 @@ def check_tshark(host: Host) -> Check:
         return Check("tshark", State.LACKING, "not found", "apt-get install tshark")
     if (int(found[1]), int(found[2])) < LEAST_TSHARK:
         return Check("tshark", State.LACKING, found[0], "install tshark {}.{} or newer".format(*LEAST_TSHARK))
+    if "with Lua" not in " ".join(text.split()):  # the list of what it was built with is wrapped
+        return Check("tshark", State.LACKING, f"{found[0]} without Lua", "install a tshark that was built with Lua")
     return Check("tshark", State.GOOD, found[0])
 
 

@@ -14,8 +14,10 @@ import click
 from sundial.cli.runs import find_run
 from sundial.cli.talk import Verb, say
 from sundial.errors import BadInput, HostLacks
+from sundial.model.catalog import ROOT
 
 PREFERENCES = ("rpc.dissect_unknown_programs:TRUE", "tcp.relative_sequence_numbers:TRUE", "nameres.mac_name:FALSE")
+DISSECTOR = ROOT / "harness" / "wireshark" / "mbcf.lua"
 COLUMNS = (
     ("No.", "%m"),
     ("Time", "%t"),
@@ -25,7 +27,7 @@ COLUMNS = (
     ("Protocol", "%p"),
     ("Length", "%L"),
     ("XID", "%Cus:rpc.xid:0:R"),
-    ("Seq", "%Cus:tcp.seq:0:R"),
+    ("Seq", "%Cus:tcp.seq or mbcf.seq:0:R"),
     ("Fragment (8 B)", "%Cus:ip.frag_offset:0:R"),
     ("Fate", "%Cus:frame.comment:0:R"),
     ("Info", "%i"),
@@ -66,9 +68,10 @@ def find_capture(folder: Path, segment: str | None) -> Path:
 
 
 def viewer_command(program: str, capture: Path, shown: str | None) -> list[str]:
-    """The command line that shows `capture` with our columns and preferences; wireshark and tshark take the same."""
+    """The command line that shows `capture` with our columns, preferences and dissector; wireshark and tshark take the
+    same."""
     columns = ",".join(f'"{title}","{field}"' for title, field in COLUMNS)
-    command = [program, "-r", str(capture), "-o", f"gui.column.format:{columns}"]
+    command = [program, "-X", f"lua_script:{DISSECTOR}", "-r", str(capture), "-o", f"gui.column.format:{columns}"]
     for preference in PREFERENCES:
         command += ["-o", preference]
     return [*command, "-Y", shown] if shown else command

@@ -23,7 +23,7 @@ class FakeHost(Host):
         self.changes = changes
         self.outputs: dict[str, tuple[int, str]] = {
             "--version qemu": (0, "QEMU emulator version 7.2.22 (Debian 1:7.2)"),
-            "--version tshark": (0, "TShark (Wireshark) 4.0.17"),
+            "--version tshark": (0, "TShark (Wireshark) 4.0.17\nwith libnl 3, with\nLua 5.2.4"),
             "-plugin": (1, "Could not load plugin file=/nonexistent.so"),
             "kvm": (0, ""),
             "modprobe": (0, ""),
@@ -86,6 +86,10 @@ def test_a_host_with_everything() -> None:
         ),
         ({"outputs": {"--version tshark": (127, "")}}, ("tshark", "apt-get install tshark")),
         ({"outputs": {"--version tshark": (0, "TShark 3.6.2")}}, ("tshark", "install tshark 4.0 or newer")),
+        (
+            {"outputs": {"--version tshark": (0, "TShark 4.0.17")}},
+            ("tshark", "install a tshark that was built with Lua"),
+        ),
         ({"modules": ("polars",)}, ("python", "make setup")),
         (
             {"modules": ("libvirt",)},

@@ -169,7 +169,8 @@ def test_without_a_wireshark_one_line_names_tsharks(
     assert result.exit_code == 3
     what, hint = result.stderr.splitlines()
     assert what == f"sundial: {lacking}"
-    assert hint.startswith(f"hint: list it with: tshark -r {folder}/wire/lan.pcapng -o 'gui.column.format:")
+    assert hint.startswith("hint: list it with: tshark -X lua_script:")
+    assert f"/harness/wireshark/mbcf.lua -r {folder}/wire/lan.pcapng -o 'gui.column.format:" in hint
 
 
 def test_tshark_takes_our_columns() -> None:
