@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# The protocol of MBCF on a fake wire, the node in a Linux process, and frames that nobody should send.
+#
+#   make golden          writes the captures of tests/golden anew
+#   make fuzz            libFuzzer, for FUZZ_SECONDS (wants clang and its runtime)
+#   MBCF_FUZZ=N          frames of the built-in fuzzer in `make check`
+
+MBCF_CHECK = $(OUT)/check/mbcf
+MBCF_FUZZ ?= 200000
+MBCF_TESTS = wire rules faults
+MBCF_HEADERS = $(wildcard mbcf/*.h include/sss/*.h linux/*.h tests/mbcf_*.h) $(lastword $(MAKEFILE_LIST))
+MBCF_INCLUDES = -Iinclude -Imbcf -Itests -I../common -I../common/tests
+MBCF_CFLAGS = -std=c11 -D_GNU_SOURCE -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all $(WARNINGS) $(MBCF_INCLUDES)
+MBCF_CORE = $(wildcard mbcf/*.c)
+MBCF_RIG = tests/mbcf_rig.c $(MBCF_CORE)
+# What a WRITE of 4 bytes with its ack may cost in the core, both nodes together.
+MBCF_STEPS_MOST ?= 2300
+
+check: check-mbcf
+.PHONY: check-mbcf golden fuzz
+check-mbcf: $(MBCF_TESTS:%=$(MBCF_CHECK)/%) $(MBCF_CHECK)/linux $(MBCF_CHECK)/fuzz $(MBCF_CHECK)/golden $(MBCF_CHECK)/steps
+	for test in $(MBCF_TESTS) linux; do $(MBCF_CHECK)/$$test || exit 1; done
+	$(MBCF_CHECK)/fuzz --frames $(MBCF_FUZZ)
+	mkdir -p $(MBCF_CHECK)/captures && $(MBCF_CHECK)/golden $(MBCF_CHECK)/captures
+	for capture in tests/golden/*.pcap; do cmp $$capture $(MBCF_CHECK)/captures/$${capture##*/} || exit 1; done
+	$(MBCF_CHECK)/steps --most $(MBCF_STEPS_MOST)
+
+golden: $(MBCF_CHECK)/golden
+	$< tests/golden
+
+$(MBCF_TESTS:%=$(MBCF_CHECK)/%): $(MBCF_CHECK)/%: tests/mbcf_%_test.c $(MBCF_RIG) $(MBCF_HEADERS)
+	@mkdir -p $(@D)
+	$(CC) $(MBCF_CFLAGS) -o $@ $< $(MBCF_RIG)
+
+$(MBCF_CHECK)/fuzz $(MBCF_CHECK)/golden: $(MBCF_CHECK)/%: tests/mbcf_%.c $(MBCF_RIG) $(MBCF_HEADERS)
+	@mkdir -p $(@D)
+	$(CC) $(MBCF_CFLAGS) -O2 -o $@ $< $(MBCF_RIG)
+
+$(MBCF_CHECK)/linux: tests/mbcf_linux_test.c $(wildcard linux/*.c) lib/mbcf.c $(MBCF_CORE) ../common/clock.c $(MBCF_HEADERS)
+	@mkdir -p $(@D)
+	$(CC) $(MBCF_CFLAGS) -DSSS_LINUX -Ilinux -o $@ $(filter %.c,$^) -lpthread
+
+# As the kernel compiles the core, with the kernel's own memcpy.
+$(MBCF_CHECK)/steps: tests/mbcf_steps.c $(MBCF_CORE) lib/string.c $(MBCF_HEADERS)
+	@mkdir -p $(@D)
+	$(CC) -std=c11 -D_GNU_SOURCE -O2 -fno-pie -no-pie -static -mgeneral-regs-only -fno-stack-protector -fcf-protection=none \
+		$(WARNINGS) $(MBCF_INCLUDES) -o $@ $(filter %.c,$^)
+
+FUZZ_SECONDS ?= 60
+fuzz: tests/mbcf_fuzz.c $(MBCF_RIG) $(MBCF_HEADERS)
+	@mkdir -p $(MBCF_CHECK)/corpus
+	clang -std=c11 -D_GNU_SOURCE -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -DMBCF_LIBFUZZER \
+		$(MBCF_INCLUDES) -o $(MBCF_CHECK)/libfuzzer tests/mbcf_fuzz.c $(MBCF_RIG)
+	$(MBCF_CHECK)/libfuzzer -max_total_time=$(FUZZ_SECONDS) -max_len=8192 $(MBCF_CHECK)/corpus
