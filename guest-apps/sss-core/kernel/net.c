@@ -123,6 +123,12 @@ bool net_transmit(unsigned adapter, struct sss_frame *frame)
     return adapter < adapters && virtio_net_send(&net_adapter_table[adapter], frame);
 }
 
+void net_collect(unsigned adapter)
+{
+    if (adapter < adapters && virtq_has_used(&net_adapter_table[adapter].transmit))
+        virtio_net_reclaim(&net_adapter_table[adapter]);
+}
+
 static uint64_t load64(const uint8_t *bytes)
 {
     uint64_t word;

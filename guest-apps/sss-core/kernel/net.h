@@ -40,6 +40,11 @@ struct net_adapter {
 extern struct net_adapter net_adapter_table[NET_ADAPTERS];
 
 void net_init(void); /* the pool of frames, then every adapter in PCI order: eth0, eth1, ... */
+/*
+ * Gives sent frames back. The end of a transmission interrupts nobody, so whoever asks whether a frame is still in the adapter
+ * (users > 1) calls this before.
+ */
+void net_collect(unsigned adapter);
 const struct net_counters *net_counters(unsigned adapter);
 unsigned net_frames_free(void);
 /* After a restart nobody knows the frames that he holds any more: all return that no adapter is sending. */

@@ -81,12 +81,14 @@ static void arm_timer(void)
 static void time_is_up(struct timer *timer)
 {
     (void)timer;
+    net_collect(NODE_ADAPTER); /* what is still in the adapter is not sent again */
     mbcf_timeout(mbcf, now_ns());
     arm_timer();
 }
 
 void node_received(const uint8_t *frame, size_t length)
 {
+    net_collect(NODE_ADAPTER);
     mbcf_receive(mbcf, now_ns(), frame, length);
     arm_timer();
 }
