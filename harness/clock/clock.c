@@ -52,6 +52,7 @@ static bool ready_seen;
 static bool freeze_pending; // the stop was requested
 static int64_t zero_ns;     // virtual clock at the start of the run
 static int64_t armed_ns;    // virtual clock the gate is armed for; 0: not yet
+static uint64_t handed_in_at_ns; // when the guest handed in its latest frame
 static int64_t wanted_ns;   // the same without jitter
 static bool in_gate;        // its callback runs and will arm it at the end
 
@@ -280,6 +281,15 @@ static struct sync_slot *free_slot(struct sync_ring *ring, uint64_t now)
     }
 }
 
+// The next gate is to be just after `now`. One that is due by now stays, for it runs in this instant, after the timer that is
+// running, and what is delivered there must not become late: it arms the next one.
+static void gate_after(uint64_t now)
+{
+    handed_in_at_ns = now;
+    if (!in_gate && armed_ns > zero_ns + (int64_t)now)
+        arm_run(now + 1);
+}
+
 static bool is_ready_frame(const uint8_t *frame, size_t length)
 {
     const size_t header = 14;
@@ -314,8 +324,7 @@ static ssize_t transmit(NetClientState *client, const uint8_t *frame, size_t len
     if (!has_place(nic, now)) {
         nics[nic].stopped = true;
         count.stops++;
-        if (!in_gate)
-            arm_run(now + 1); // there the next place becomes an event
+        gate_after(now); // there the next place becomes an event
         return 0;
     }
     struct sync_ring *ring = sync_tx_ring(run.shared, options.machine);
@@ -333,8 +342,7 @@ static ssize_t transmit(NetClientState *client, const uint8_t *frame, size_t len
     nics[nic].handed_in++;
     count.sent++;
     // The fabric takes a frame only when no other can come at the same instant: say so as soon as it is true.
-    if (!in_gate)
-        arm_run(now + 1);
+    gate_after(now);
     return (ssize_t)length;
 }
 
@@ -508,8 +516,8 @@ static void keep_time(int64_t clock)
     }
     uint64_t sent = count.sent + count.stops;
     deliver_due(gate_ns, now);
-    if (count.sent + count.stops != sent)
-        next = now + 1; // a queue that had been stopped went on: see transmit()
+    if (count.sent + count.stops != sent || handed_in_at_ns == now)
+        next = now + 1; // a queue that had been stopped went on, or the guest sent in this instant: see gate_after()
     // While others run, tell them at least once in each of my lookaheads, or they and I would take turns.
     uint64_t grid = PUBLISH_NS;
     if (others_run)
