@@ -159,8 +159,10 @@ void mbcf_channel_queue(struct mbcf *mbcf, struct channel *channel, struct sss_f
     place->decisive = header->decisive;
     place->sent = false;
     channel->next_seq = seq_next(channel->next_seq);
-    if (channel->first == channel->end++)
-        restart_timer(mbcf, channel, now_ns);
+    if (channel->first == channel->end++) {
+        channel->timer_from_ns = now_ns;
+        due_by(mbcf, now_ns + channel->rto_ns + FRAME_NS);
+    }
     if (channel->state == MBCF_OPEN)
         pump(mbcf, channel, now_ns);
     else if (channel->state != MBCF_OPENING)
@@ -263,7 +265,11 @@ static void take_ack(struct mbcf *mbcf, struct channel *channel, const struct pa
     channel->failures = 0;
     channel->same_acks = 0;
     channel->allowed = channel->allowed + taken < WINDOW ? channel->allowed + taken : WINDOW;
-    restart_timer(mbcf, channel, now_ns);
+    /* With nothing under way only a probe can be due, later than what `due_ns` has been until now. */
+    if (channel->first != channel->end)
+        restart_timer(mbcf, channel, now_ns);
+    else
+        channel->timer_from_ns = now_ns;
     mbcf_window_open(mbcf, channel, now_ns);
     pump(mbcf, channel, now_ns);
 }

@@ -12,12 +12,6 @@ static unsigned index_of(const struct mbcf *mbcf, const struct connection *conne
     return (unsigned)(connection - mbcf->connections);
 }
 
-uint32_t mbcf_connection_name(const struct mbcf *mbcf, const struct connection *connection)
-{
-    return NAME_CONNECTION | (connection->generation % CONNECTION_GENERATIONS) << NAME_SLOT_BITS |
-           (index_of(mbcf, connection) + 1);
-}
-
 /* A stale number of a connection that was discarded does not name the one that has its slot now. */
 uint16_t mbcf_connection_ltn(const struct mbcf *mbcf, const struct connection *connection)
 {
@@ -32,7 +26,7 @@ struct connection *mbcf_connection_named(struct mbcf *mbcf, uint32_t name)
     if (!(name & NAME_CONNECTION) || index >= MB_CONNECTIONS)
         return NULL;
     connection = &mbcf->connections[index];
-    return connection->phase != CONNECTION_FREE && mbcf_connection_name(mbcf, connection) == name ? connection : NULL;
+    return connection->phase != CONNECTION_FREE && connection->name == name ? connection : NULL;
 }
 
 /* The connection of a task, or NULL and why in *status. */
@@ -47,7 +41,7 @@ struct connection *mbcf_connection_of(struct mbcf *mbcf, uint16_t task, int ltn,
     connection = &mbcf->connections[index];
     if (connection->generation == 0)
         return NULL;
-    if (mbcf_connection_ltn(mbcf, connection) == ltn && connection->task == task &&
+    if (connection->generation % LTN_GENERATIONS == (unsigned)ltn >> NAME_SLOT_BITS && connection->task == task &&
         (connection->phase == CONNECTION_OPEN || connection->phase == CONNECTION_BROKEN))
         return connection;
     *status = MB_CLOSED;
@@ -60,17 +54,21 @@ struct connection *mbcf_connection_new(struct mbcf *mbcf, enum connection_origin
 {
     struct connection *connection;
     uint32_t generation;
+    unsigned index;
 
     if (mbcf->free_connections.count == 0)
         return NULL;
-    connection = &mbcf->connections[mbcf_slot_take(&mbcf->free_connections)];
+    index = mbcf_slot_take(&mbcf->free_connections);
+    connection = &mbcf->connections[index];
     generation = connection->generation + 1;
     *connection = (struct connection){.phase = CONNECTION_OPEN,
                                       .origin = (uint8_t)origin,
                                       .task = task,
                                       .node = node,
                                       .peer = peer,
-                                      .generation = generation};
+                                      .generation = generation,
+                                      .name = NAME_CONNECTION | (generation % CONNECTION_GENERATIONS) << NAME_SLOT_BITS |
+                                              (index + 1)};
     return connection;
 }
 
@@ -161,7 +159,7 @@ void mbcf_connection_closed(struct mbcf *mbcf, const struct packet *packet)
         connection = &mbcf->connections[i];
         if (connection->phase == CONNECTION_OPEN && connection->node == packet->node && connection->peer == packet->source &&
             connection->task == packet->destination &&
-            (connection->peer_name == packet->op_id || mbcf_connection_name(mbcf, connection) == packet->address))
+            (connection->peer_name == packet->op_id || connection->name == packet->address))
             mbcf_connection_break(mbcf, connection, MB_CLOSED);
     }
 }
@@ -187,7 +185,7 @@ static void close_connection(struct mbcf *mbcf, struct channel *channel, struct 
                             .source = connection->task,
                             .destination = connection->peer,
                             .address = connection->peer_name,
-                            .op_id = mbcf_connection_name(mbcf, connection)};
+                            .op_id = connection->name};
 
     if (!queue_close(mbcf, channel, &header, now_ns))
         return;

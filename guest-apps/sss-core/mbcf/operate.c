@@ -53,7 +53,7 @@ static struct operation *operation_new(struct mbcf *mbcf, const struct task *tas
 
     operation->generation = generation;
     operation->name = generation << NAME_SLOT_BITS | (index + 1);
-    operation->connection = mbcf_connection_name(mbcf, connection);
+    operation->connection = connection->name;
     operation->task = task->id;
     operation->node = connection->node;
     operation->peer = connection->peer;
@@ -310,7 +310,7 @@ static int send_part(struct mbcf *mbcf, const struct sending *sending, const str
 {
     const struct mb_operation *request = sending->request;
     unsigned head = sending->in_parts && request->op == MBW_FIFO ? MBW_PART_HEAD : sending->kind->head;
-    uint32_t connection = mbcf_connection_name(mbcf, sending->connection);
+    uint32_t connection = sending->connection->name;
     struct sss_frame *frame;
     struct header header;
     struct span span;

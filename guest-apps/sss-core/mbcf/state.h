@@ -90,6 +90,7 @@ struct connection {
     uint16_t node;
     uint16_t peer;
     uint32_t generation;
+    uint32_t name;      /* as in op_id */
     uint32_t peer_name; /* the peer's name for its end, 0 unknown */
     uint32_t error;
     uint32_t reason;    /* why it is broken */
@@ -262,7 +263,6 @@ void mbcf_connections_break(struct mbcf *mbcf, uint16_t node, uint16_t peer, int
 void mbcf_connection_closed(struct mbcf *mbcf, const struct packet *packet);
 /* An operation without a result of its own has been acknowledged. */
 void mbcf_connection_done(struct mbcf *mbcf, uint32_t name);
-uint32_t mbcf_connection_name(const struct mbcf *mbcf, const struct connection *connection);
 uint16_t mbcf_connection_ltn(const struct mbcf *mbcf, const struct connection *connection);
 struct connection *mbcf_connection_named(struct mbcf *mbcf, uint32_t name);
 /* Queues what waited for a place: farewells, CLOSEs. */
