@@ -14,13 +14,15 @@
  *    4  2+2 source       node, task
  *    8  2+2 destination  node, task
  *   12  4   epoch        the sender's incarnation, never 0
- *   16  4   seq          0: outside the sequence (ACK, SYN, SYNACK, RST, PROBE)
+ *   16  4   seq          0: outside the sequence (ACK, RST, PROBE); SYN, SYNACK: nothing up to it will be sent again
  *   20  4   ack          the highest seq of the peer executed, all before it too
  *   24  8   key          accesskey of the destination task
  *   32  8   address      in the destination task: data, FIFO, handler entry
- *   40  4   op_id        names the operation in its RESULT; 0: none is asked for
+ *   40  4   op_id        echoed in the RESULT: names the operation, or (bit 31) the connection of one without a result
  *   44  2   length       bytes of payload
- *   46  2   ack_epoch    low half of the epoch that `ack` belongs to; 0: `ack` means nothing
+ *   46  2   ack_epoch    low half of the epoch that `ack` belongs to, 0xffff where that is 0; 0: `ack` means nothing
+ *
+ * A frame is never padded (62 bytes at least), so its length must be that of header and payload exactly.
  */
 #include <stdint.h>
 
@@ -62,9 +64,11 @@ enum mbw_flag {
 };
 
 /*
- * Payloads. WRITE: data. FIFO: data, behind total u32 and offset u32 with PART. TASKQUE: key u64, permission u32, 0 u32,
- * data. READ: length u32, 0 u32. SIGNAL: four arguments u64, data. SWAP, FETCH_ADD: operand u64. CAS: expected u64, new u64.
- * RESULT: what was read, or the old value u64 of an atomic operation, or nothing. CLOSE: nothing.
+ * Payloads. WRITE: data. FIFO: data, behind total u32 and offset u32 with PART; total 0: the segment is given up. TASKQUE: key
+ * u64, permission u32, the writer's name of the connection u32, data. READ: length u32, 0 u32. SIGNAL: four arguments u64,
+ * data. SWAP, FETCH_ADD: operand u64. CAS: expected u64, new u64. RESULT: what was read, or the old value u64 of an atomic
+ * operation, or nothing. CLOSE: nothing; op_id is the sender's name of the connection, address the receiver's (0: not known);
+ * to task 0: the source task has ended.
  */
 enum {
     MBW_PART_HEAD = 8,
