@@ -21,6 +21,8 @@ COLOURS = {
     "linux-udp": palette.SERIES["rpc", "udp"],
     "sss-udp": palette.SERIES["raw", "udp"],
     "sss-mbcf3": palette.SPARE[0],
+    "sss-mbcf3-no-ack": palette.SPARE[2],
+    "sss-mbcf3b": palette.SPARE[1],
     "write": palette.SPARE[0],
     "stream": palette.SPARE[0],
 }

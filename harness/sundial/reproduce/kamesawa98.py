@@ -42,7 +42,7 @@ class Extent:
 
 
 FULL = Extent(50, 400, (1, 2, 4, 8), (1, 2, 4, 8, 16, 32), (0, 5, 10, 20, 30), DEATHS, 400, 100_000)
-QUICK = Extent(9, 100, (1, 4), (1, 8, 32), (0, 30), ("during",), 60, 2_000)
+QUICK = Extent(9, 400, (1, 4), (1, 8, 32), (0, 30), ("during",), 60, 2_000)
 
 
 def perform(paper: Paper, bench: Bench, extent: Extent) -> Results:
@@ -113,16 +113,21 @@ def _paper_tables(
         sizes = list(results.paper.table(number).sizes)
         if number in linux:
             _put_trips(results, number, "linux-udp", linux[number], sizes, transport="udp")
+        columns = {"sss-udp": {}, "sss-mbcf3": {}, "sss-mbcf3-no-ack": {"ack": False}, "sss-mbcf3b": {}}
+        transports = [key.split("-")[1] for key in columns]
         spec = Spec(
             f"sss-rpc-{wire}",
-            f"SSS-CORE, Sun RPC over UDP and MBCF type 3, {wire}",
+            f"SSS-CORE, Sun RPC over UDP and MBCF, {wire}",
             f"sss-two-{wire}",
-            [_rpc(["udp", "mbcf3"], sizes, extent.calls)],
+            [
+                _rpc([transport], sizes, extent.calls, **more)
+                for transport, more in zip(transports, columns.values(), strict=True)
+            ],
         )
         run = bench.make(spec, best.mips)
         if run is not None:
-            for transport in ("udp", "mbcf3"):
-                _put_trips(results, number, f"sss-{transport}", run, sizes, transport=transport)
+            for step, key in enumerate(columns):
+                _put_trips(results, number, key, run, sizes, node_step=step)
 
 
 def _writes(results: Results, bench: Bench, extent: Extent, mips: Decimal) -> None:

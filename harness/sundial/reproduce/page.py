@@ -14,6 +14,7 @@ from sundial.report import palette
 from sundial.report.plotting import Drawing
 from sundial.report.tables import DASH, Column, Table, decimal, numbers, whole, words
 from sundial.reproduce import figures
+from sundial.reproduce.paper import Column as PaperColumn
 from sundial.reproduce.paper import Table as Printed
 from sundial.reproduce.results import Cell, Results, Row, header_difference_us
 from sundial.reproduce.runs import RUNS
@@ -23,6 +24,7 @@ STYLE = HERE.parent / "report"
 RATES_BPS = {1: 100_000_000, 2: 100_000_000, 3: 10_000_000, 4: 100_000_000}
 RPC_TABLES = (3, 4)
 CAPTURE = Column("Capture", "word")
+SHARES = numbers("Wire (us)", "Client (us)", "Server (us)", "Instructions", "Frames", "Bytes on wire")
 
 
 def write_page(folder: Path, results: Results, command: Sequence[str]) -> Path:
@@ -54,7 +56,10 @@ def _page(folder: Path, results: Results, drawings: Mapping[str, Drawing], comma
         calls=whole(sum(made.calls for made in results.made)),
         figures=_key_figures(results),
         candidates=_candidates(results),
-        tables=[(table, _paper_table(results, table), _reasons(results, table)) for table in results.paper.tables],
+        tables=[
+            (table, _paper_table(results, table), _parts_table(results, table), _reasons(results, table))
+            for table in results.paper.tables
+        ],
         drawings=drawings,
         inline={stem: Markup(palette.themed(made.svg, stem, made.title)) for stem, made in drawings.items()},
         types=_rows(results.types, "Transport", "Size"),
@@ -114,41 +119,43 @@ def _candidates(results: Results) -> Table:
 
 
 def _paper_table(results: Results, table: Printed) -> Table:
+    """Printed beside measured."""
     timed = table.unit == "us"
     digits = 1 if timed else 2
     rows: list[tuple[str, ...]] = []
     for size, column, printed, cell in results.of_table(table):
         value = None if cell is None else cell.value
-        shared = _shares(cell) if timed else _use(cell)
-        name = column.system if column.ours is None else f"{column.system} / {column.ours}"
         rows.append(
             (
                 whole(size),
-                name,
+                _system(column),
                 decimal(printed, digits),
                 DASH if cell is None else _report(cell.run, decimal(value, digits)),
                 decimal(value / printed, 3) if value is not None and printed else DASH,
+                *(_difference(results, table, printed, cell) if timed else _use(cell)),
                 DASH if cell is None else _capture(cell.run),
-                *(_difference(results, table, printed, cell) if timed else ()),
-                *shared,
             )
         )
-    head = (*numbers("Size (B)"), *words("System"), *numbers(f"Printed ({table.unit})", "Measured", "Ratio"), CAPTURE)
+    head = (*numbers("Size (B)"), *words("System"), *numbers(f"Printed ({table.unit})", "Measured", "Ratio"))
     if timed:
-        head += numbers(
-            "Difference",
-            "headers",
-            "software",
-            "Wire (us)",
-            "Client",
-            "Server",
-            "Instructions",
-            "Frames",
-            "Bytes on wire",
+        return Table(
+            table.title, (*head, *numbers("Difference", "of it headers", "of it software"), CAPTURE), tuple(rows)
         )
-    else:
-        head += numbers("Wire can carry", "of it", "Wire occupied")
-    return Table(table.title, head, tuple(rows))
+    return Table(table.title, (*head, *numbers("Wire can carry", "of it", "Wire occupied"), CAPTURE), tuple(rows))
+
+
+def _parts_table(results: Results, table: Printed) -> Table:
+    """What the measured time is made of; no rows for a table of rates."""
+    rows = tuple(
+        (whole(size), column.ours or column.system, *_shares(cell))
+        for size, column, _, cell in results.of_table(table)
+        if cell is not None and cell.parts is not None
+    )
+    return Table("What the measured time is made of", (*numbers("Size (B)"), *words("System"), *SHARES), rows)
+
+
+def _system(column: PaperColumn) -> str:
+    return column.system if column.ours is None else f"{column.system} / {column.ours}"
 
 
 def _difference(results: Results, table: Printed, printed: float | None, cell: Cell | None) -> tuple[str, str, str]:
@@ -231,11 +238,7 @@ def _rows(rows: Sequence[Row], first: str, second: str) -> Table:
         body.append(
             (row.names[0], whole(int(row.names[1])), _report(cell.run, decimal(cell.value)), *rest, _capture(cell.run))
         )
-    more = (
-        numbers("Wire (us)", "Client", "Server", "Instructions", "Frames", "Bytes on wire")
-        if timed
-        else numbers("Middle round trip (us)", "Calls")
-    )
+    more = SHARES if timed else numbers("Middle round trip (us)", "Calls")
     unit = rows[0].cell.unit if rows else "us"
     head = (Column(first, "word"), *numbers(second, f"Measured ({unit})"), *more, CAPTURE)
     return Table("", head, tuple(body))
