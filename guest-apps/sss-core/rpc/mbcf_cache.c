@@ -30,10 +30,17 @@ struct mbm_cache *mbm_cache_new(unsigned entries)
     cache->entries = calloc(entries, sizeof(*cache->entries));
     if (cache->buckets != NULL && cache->entries != NULL)
         return cache;
+    mbm_cache_free(cache);
+    return NULL;
+}
+
+void mbm_cache_free(struct mbm_cache *cache)
+{
+    for (unsigned i = 0; cache->entries != NULL && i < cache->size; i++)
+        free(cache->entries[i].reply);
     free(cache->buckets);
     free(cache->entries);
     free(cache);
-    return NULL;
 }
 
 static uint32_t *bucket(const struct mbm_cache *cache, const struct mbm_caller *caller)

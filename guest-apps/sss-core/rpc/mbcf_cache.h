@@ -17,6 +17,7 @@ struct mbm_caller {
 
 struct mbm_cache;
 struct mbm_cache *mbm_cache_new(unsigned entries); /* NULL: out of memory */
+void mbm_cache_free(struct mbm_cache *cache);
 /* The reply that was kept for the call, or NULL. */
 const void *mbm_cache_find(const struct mbm_cache *cache, const struct mbm_caller *caller, uint32_t *length);
 /* Keeps a copy; the oldest reply gives way. False: out of memory, nothing is kept. */

@@ -47,22 +47,37 @@ static bool is_free(struct mbm_call *slot)
     return slot->ltn == 0;
 }
 
-static struct mbm_call *take_slot(struct clntmb *client)
+static struct mbm_call *free_slot(struct clntmb *client)
 {
-    if (client->busy > client->options.depth) /* one more than asked for: the call that empties the area, see area_take */
-        return NULL;
     if (is_free(client->latest))
         return client->latest;
     for (unsigned i = 0; i < client->slots; i++)
         if (is_free(&client->calls[i]))
             return &client->calls[i];
-    for (unsigned i = 0; i < client->slots; i++)
-        if (!client->calls[i].busy && client->calls[i].ltn != 0) {
-            mb_close(client->calls[i].ltn); /* the server takes its time; it will find the connection closed */
-            client->calls[i].ltn = 0;
-            return &client->calls[i];
-        }
     return NULL;
+}
+
+/* Where one-way calls hold all places, the server is given time to discard a connection. */
+static struct mbm_call *take_slot(struct clntmb *client)
+{
+    uint64_t deadline = 0;
+
+    if (client->busy > client->options.depth) /* one more than asked for: the call that empties the area, see area_take */
+        return NULL;
+    for (;;) {
+        uint32_t errors = *mbm_errors();
+        struct mbm_call *slot = free_slot(client);
+        uint64_t now;
+
+        if (slot != NULL)
+            return slot;
+        now = sss_now_ns();
+        if (deadline == 0)
+            deadline = now + client->options.connect_ns;
+        if (now >= deadline)
+            return NULL;
+        sss_wait_word(mbm_errors(), errors, deadline - now);
+    }
 }
 
 /* Whether `progress` has to look at it. */
@@ -289,6 +304,16 @@ static void failed(struct clntmb *client, struct mbm_call *slot, unsigned status
 }
 
 static void take_replies(struct clntmb *client);
+static void take_ack(struct clntmb *client, struct mbm_call *slot);
+
+/* Everything that has come before a connection broke counts first. */
+static void take_all(struct clntmb *client)
+{
+    take_replies(client);
+    for (unsigned i = 0; i < client->slots; i++)
+        if (client->calls[i].ack_wanted && client->calls[i].ack.state == MB_ACK_DONE)
+            take_ack(client, &client->calls[i]);
+}
 
 /* The first failure without an ack of the connection, or that it is broken; 0: neither. */
 static unsigned connection_failure(int ltn, bool *broken)
@@ -322,7 +347,7 @@ static void find_failures_per_call(struct clntmb *client)
         if (!slot->busy || slot->ltn == 0)
             continue;
         status = connection_failure(slot->ltn, &broken);
-        take_replies(client); /* the reply comes before the CLOSE */
+        take_all(client); /* the reply comes before the CLOSE */
         if (status != 0 && slot->busy)
             failed(client, slot, seen_by_call(slot, status));
     }
@@ -344,7 +369,7 @@ static void find_failures(struct clntmb *client)
     }
     if (status == 0)
         return;
-    take_replies(client);
+    take_all(client);
     if (broken)
         mbm_disconnect(client);
     for (unsigned i = 0; i < client->slots; i++)

@@ -22,20 +22,47 @@ bool mbm_serves(const struct mbm_server *server, enum mbcf_type type)
 
 static void serve_taskque(void *context);
 
-static void serve_reading(void *context)
+/* A client's calls are executed in the order in which it made them: whether one that came earlier is still being READ. */
+static bool has_earlier(const struct mbm_server *server, const struct mbm_caller *caller, uint32_t number)
 {
-    struct mbm_reading *reading = context;
-    struct mbm_server *server = reading->server;
+    for (unsigned i = 0; i < MBM_READINGS; i++) {
+        const struct mbm_reading *other = &server->readings[i];
 
-    if (!reading->used || reading->ack.state != MB_ACK_DONE)
-        return;
+        if (other->used && (int32_t)(other->number - number) < 0 && other->origin.caller.node == caller->node &&
+            other->origin.caller.task == caller->task)
+            return true;
+    }
+    return false;
+}
+
+static void execute(struct mbm_server *server, struct mbm_reading *reading)
+{
     /* A client that has given up may have put another call there, which comes by itself. */
     if (reading->ack.status == MB_OK && mbm_word(reading->message, 0) == reading->origin.caller.xid)
         mbm_service_call(&server->service, &reading->origin, reading->message, reading->length);
     mb_close(reading->origin.ltn);
     svc_remove_word(&reading->ack.state);
     reading->used = false;
-    serve_taskque(server); /* a request may have waited for this place */
+}
+
+static void serve_readings(void *context)
+{
+    struct mbm_server *server = context;
+    bool again = true;
+
+    while (again) {
+        again = false;
+        for (unsigned i = 0; i < MBM_READINGS; i++) {
+            struct mbm_reading *reading = &server->readings[i];
+
+            if (!reading->used || reading->ack.state != MB_ACK_DONE ||
+                has_earlier(server, &reading->origin.caller, reading->number))
+                continue;
+            execute(server, reading);
+            again = true;
+        }
+    }
+    serve_taskque(server); /* a request may have waited for a place, or for one before it */
 }
 
 /* Its word is watched anew each time: the state that the one before has ended with must not be taken for this one's. */
@@ -50,9 +77,10 @@ static bool read_request(struct mbm_server *server, const struct mbm_origin *ori
     reading->origin = *origin;
     reading->origin.caller.xid = source->xid;
     reading->length = source->length;
+    reading->number = server->readings_begun++;
     reading->ack.state = MB_ACK_IDLE;
     reading->used = mb_read(origin->ltn, source->address, reading->message, source->length, &reading->ack) == 0 &&
-                    svc_add_word(&reading->ack.state, serve_reading, reading);
+                    svc_add_word(&reading->ack.state, serve_readings, server);
     if (!reading->used)
         mb_close(origin->ltn);
     return true;
@@ -66,7 +94,7 @@ static void malformed(struct mbm_server *server, int ltn)
     mb_close(ltn);
 }
 
-/* False: no place to READ into is free, so the record stays. */
+/* False: there is no place to READ into, or an earlier request is still being READ; the record stays. */
 static bool take_request(struct mbm_server *server, const struct mb_record *record)
 {
     const struct mb_taskque_head *writer = (const void *)(record + 1);
@@ -84,6 +112,8 @@ static bool take_request(struct mbm_server *server, const struct mb_record *reco
     origin.replies = head->replies;
     origin.reply_most = head->reply_most;
     if (head->kind == MBM_CALL && (mbm_serves(server, MBCF_1) || mbm_serves(server, MBCF_12))) {
+        if (has_earlier(server, &origin.caller, server->readings_begun))
+            return false;
         mbm_service_call(&server->service, &origin, body, length);
         mb_close(record->ltn);
     } else if (head->kind == MBM_CALL_AT && (mbm_serves(server, MBCF_2) || mbm_serves(server, MBCF_12)) &&
@@ -121,7 +151,6 @@ static bool prepare_readings(struct mbm_server *server)
     for (unsigned i = 0; i < MBM_READINGS; i++) {
         struct mbm_reading *reading = &server->readings[i];
 
-        reading->server = server;
         reading->message = malloc(server->options.message_most);
         if (reading->message == NULL)
             return false;

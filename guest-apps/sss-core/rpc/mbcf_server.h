@@ -23,8 +23,8 @@ struct mbm_place {
 
 /* A request that is being READ from its client (type 2). */
 struct mbm_reading {
-    struct mbm_server *server;
     bool used;
+    uint32_t number; /* in the order in which they came */
     struct mb_ack ack;
     struct mbm_origin origin;
     uint32_t length;
@@ -37,6 +37,7 @@ struct mbm_server {
     struct mb_fifo *taskque;
     struct mbm_place places[MBCF_CLIENTS_MOST];
     struct mbm_reading readings[MBM_READINGS];
+    uint32_t readings_begun;
     struct {
         rpcprog_t program;
         rpcvers_t version;

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# RPC over MBCF on the host, under sanitizers: both ends in one process, with the protocol core between them.
+
+RPCMBCF_CHECK = $(OUT)/check/rpcmbcf
+RPCMBCF_SOURCES = tests/rpcmbcf_test.c $(addprefix linux/,node.c memory.c raw.c wire.c system.c signal.c) lib/mbcf.c \
+	tasks/linux/no_sockets.c ../common/clock.c ../common/pattern.c ../common/mix.c $(wildcard mbcf/*.c rpc/*.c)
+
+check: check-rpcmbcf
+.PHONY: check-rpcmbcf
+check-rpcmbcf: $(RPCMBCF_CHECK)/test
+	timeout 300 $<
+
+$(RPCMBCF_CHECK)/test: $(RPCMBCF_SOURCES) $(RPC_CHECK)/echo.h $(RPC_CHECK)/echo_xdr.c $(wildcard include/*/*.h rpc/*.h mbcf/*.h)
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 -g -O1 -fsanitize=address,undefined -fno-sanitize-recover $(WARNINGS) -Wno-cast-function-type \
+		-Wno-unused-variable -D_GNU_SOURCE -DSSS_LINUX -I. -Iinclude -Irpc -Imbcf -Ilinux -I../common -I../common/tests -I$(RPC_CHECK) \
+		-o $@ $(filter %.c,$^) -lpthread
