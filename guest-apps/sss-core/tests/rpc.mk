@@ -32,3 +32,21 @@ $(RPC_CHECK)/libtirpc_side.so: $(RPC_INTERFACES)
 # The sanitizer has functions of its own in front of those of XDR, which look for the real ones: hence libtirpc here, too.
 $(RPC_CHECK)/xdr: tests/rpc/xdr_main.c $(RPC_XDR_SOURCES) $(RPC_INTERFACES) $(wildcard include/rpc/*.h)
 	$(CC) $(RPC_HOST_CFLAGS) -Wno-unused-variable -o $@ $(filter %.c,$^) -ldl -Wl,--no-as-needed -ltirpc
+
+# The same server and caller with either library: each calls each.
+
+RPC_RUNTIME = $(RPC_XDR_SOURCES) $(patsubst %,rpc/%.c,socket record calls xid client clnt_udp clnt_tcp clnt_error clnt_create \
+	pmap svc transport svc_udp svc_tcp) tests/rpc/host_system.c
+
+check-rpc: check-rpc-calls
+.PHONY: check-rpc-calls
+check-rpc-calls: $(foreach side,ours theirs,$(RPC_CHECK)/server.$(side) $(RPC_CHECK)/caller.$(side))
+	$(foreach caller,ours theirs,$(foreach server,ours theirs, \
+		timeout 60 $(RPC_CHECK)/caller.$(caller) $(RPC_CHECK)/server.$(server) $(server) &&)) true
+
+$(RPC_CHECK)/%.ours: tests/rpc/%_main.c $(RPC_CHECK)/nasty_xdr.c $(RPC_RUNTIME) $(wildcard include/rpc/*.h rpc/*.h) $(RPC_INTERFACES)
+	$(CC) $(RPC_HOST_CFLAGS) -DRPC_OURS -Wno-unused-variable -o $@ $< $(RPC_CHECK)/nasty_xdr.c $(RPC_RUNTIME)
+
+$(RPC_CHECK)/%.theirs: tests/rpc/%_main.c $(RPC_CHECK)/nasty_xdr.c $(RPC_INTERFACES)
+	$(CC) -std=gnu11 -g -O1 $(WARNINGS) -Wno-cast-function-type -Wno-unused-variable -I/usr/include/tirpc -I$(RPC_CHECK) \
+		-o $@ $< $(RPC_CHECK)/nasty_xdr.c -ltirpc
