@@ -13,6 +13,7 @@ from typing import get_args
 
 from sundial.expect import Leg, Options, Shape, Transport, expect_call
 from sundial.expect.calls import Procedure, Protocol
+from sundial.expect.mbcf import Server, expect_rpc, mbcf_leg
 from sundial.report import wire_time
 from sundial.report.figures import Curve, PacketLine, WireMinimum
 from sundial.report.palette import layer
@@ -29,11 +30,15 @@ class Setting:
     mtu: int = 1500
     reply_mtu: int = 1500
     options: Options = field(default_factory=Options)
+    ack: bool = False
+    """Over MBCF: the user-visible acknowledgement of each request is asked for."""
 
 
 def legs(setting: Setting, size: int) -> tuple[Leg, Leg] | None:
     """Request and reply; None where the arithmetic does not know this traffic or it cannot be sent."""
     app, transport, procedure = setting.curve
+    if transport in get_args(Server):
+        return _mbcf_legs(transport, procedure, size, setting)
     protocol = PROTOCOLS.get(layer(app))
     if protocol is None or transport not in get_args(Transport) or procedure not in get_args(Procedure):
         return None
@@ -47,6 +52,17 @@ def legs(setting: Setting, size: int) -> tuple[Leg, Leg] | None:
     if calls[0].fails:
         return None
     return calls[0].request, calls[1].reply
+
+
+def _mbcf_legs(transport: str, procedure: str, size: int, setting: Setting) -> tuple[Leg, Leg] | None:
+    """All sequenced frames of a call by sender, whatever brings its bytes."""
+    if procedure not in get_args(Procedure):
+        return None
+    try:
+        call = expect_rpc(transport, procedure, size, ack=setting.ack)
+    except ValueError:
+        return None
+    return None if call.fails else (mbcf_leg(call.client), mbcf_leg(call.server))
 
 
 Key = tuple[int, ...]

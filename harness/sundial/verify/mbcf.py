@@ -216,7 +216,7 @@ class _Judge:
             _server(row["transport"]), row["procedure"], row["size"],
             ack=bool(line.get("ack")), one_way=bool(line.get("one_way")),
         )  # fmt: skip
-        self.kinds.setdefault((row["transport"], row["procedure"], row["size"]), (expected.request, expected.reply))
+        self.kinds.setdefault((row["transport"], row["procedure"], row["size"]), (expected.client, expected.server))
         if expected.fails:
             self.impossible.append(call)
         if talk is None:

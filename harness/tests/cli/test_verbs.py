@@ -147,11 +147,13 @@ def test_wireshark_is_started_with_our_columns(call: Call, make_run: MakeRun, mo
     result = call("open", "quickstart-1", "--filter", "rpc.xid == 5")
     assert (result.exit_code, result.stderr) == (0, f"wireshark is opening {folder}/wire/lan.pcapng\n")
     ((program, *arguments),) = started
-    assert (program, arguments[:2], arguments[-2:]) == (
+    assert arguments[0] == "-X"
+    assert arguments[1].endswith("/harness/wireshark/mbcf.lua")
+    assert (program, arguments[2:4], arguments[-2:]) == (
         "wireshark", ["-r", f"{folder}/wire/lan.pcapng"], ["-Y", "rpc.xid == 5"]
     )  # fmt: skip
     for field in ("frame.interface_name", "rpc.xid", "tcp.seq", "ip.frag_offset", "frame.comment"):
-        assert field in arguments[3]
+        assert field in arguments[5]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""When acknowledgements are due: times in microseconds by hand, and what holds for every order of frames."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sundial.expect.mbcf_acks import Receiver, after, following
+
+US = 1000
+MOST = 2**32 - 1
+
+
+def receiver(*arrivals: tuple[int, int]) -> Receiver:
+    """(us, sequence number) of frames that came."""
+    made = Receiver(slack_ns=100 * US)
+    for at, seq in arrivals:
+        made.arrive(at * US, seq, False)
+    return made
+
+
+def test_nothing_waits_at_first() -> None:
+    assert receiver().due_ns() is None
+    assert receiver().sent(5, 0, alone=True) == "nothing waits to be acknowledged"
+
+
+def test_two_ms_after_the_last_frame() -> None:
+    assert receiver((0, 1)).due_ns() == 2000 * US
+    assert receiver((0, 1), (500, 2)).due_ns() == 2500 * US
+    assert receiver((0, 1)).sent(2000 * US, 1, alone=True) is None
+    assert receiver((0, 1)).sent(1999 * US, 1, alone=True) == "1 frames wait, the ACK is not due for another 1000 ns"
+
+
+def test_not_later_than_sixteen_ms_after_the_first() -> None:
+    frames = [(at * 1900, at + 1) for at in range(9)]  # the last at 15200
+    assert receiver(*frames).due_ns() == 16_000 * US
+
+
+def test_at_the_sixteenth_frame() -> None:
+    frames = [(at, at + 1) for at in range(16)]
+    assert receiver(*frames[:15]).due_ns() == 2014 * US
+    made = receiver(*frames)
+    assert made.due_ns() == 15 * US
+    assert made.sent(16 * US, 16, alone=True) is None
+    assert made.due_ns() is None
+
+
+def test_other_frames_carry_it() -> None:
+    made = receiver((0, 1))
+    assert made.sent(10 * US, 1, alone=False) is None
+    assert made.due_ns() is None
+    assert made.sent(3000 * US, 1, alone=True) == "nothing waits to be acknowledged"
+
+
+def test_a_frame_that_came_while_another_waited_is_still_owed() -> None:
+    made = receiver((0, 1), (10, 2))
+    assert made.sent(20 * US, 1, alone=False) is None
+    assert made.due_ns() == 2010 * US
+
+
+def test_at_once_where_it_is_asked_for() -> None:
+    made = receiver()
+    assert made.arrive(0, 1, True) == "accepted"
+    assert made.due_ns() == 0
+    assert made.sent(1 * US, 1, alone=True) is None
+    made.asked(5 * US)
+    assert made.due_ns() == 5 * US
+    assert made.sent(6 * US, 1, alone=True) is None
+
+
+def test_four_acks_at_once_behind_a_gap() -> None:
+    made = receiver((0, 1))
+    assert made.sent(1 * US, 1, alone=False) is None
+    for place in range(4):
+        assert made.arrive((10 + place) * US, 3 + place, False) == "gap"
+        assert made.sent((11 + place) * US, 1, alone=True) is None
+    made.arrive(20 * US, 7, False)
+    assert made.sent(21 * US, 1, alone=True) == "1 frames wait, the ACK is not due for another 1999000 ns"
+
+
+def test_duplicates_wait_like_others() -> None:
+    made = receiver((0, 1))
+    made.sent(1 * US, 1, alone=False)
+    assert made.arrive(10 * US, 1, False) == "duplicate"
+    assert made.sent(2010 * US, 1, alone=True) is None
+
+
+def test_nobody_acknowledges_what_has_not_come() -> None:
+    assert receiver((0, 1)).sent(5000 * US, 2, alone=True) == "acknowledges 2, but no more than 1 has come"
+
+
+def test_a_missing_one_is_told_once() -> None:
+    made = receiver((0, 1))
+    assert made.late(2099 * US) is None
+    assert made.late(2101 * US) == 2000 * US
+    assert made.late(9000 * US) is None
+
+
+def test_numbers_go_round_without_zero() -> None:
+    assert following(MOST) == 1
+    assert after(1, MOST)
+    assert not after(MOST, 1)
+    made = Receiver(0, received=MOST)
+    assert made.arrive(0, 1, False) == "accepted"
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.integers(1, 3000), st.integers(1, 12), st.booleans()), max_size=60))
+def test_every_number_is_accepted_once_and_in_order(frames: list[tuple[int, int, bool]]) -> None:
+    made, now, accepted = Receiver(0), 0, []
+    for wait, seq, ack_now in frames:
+        now += wait * US
+        if made.arrive(now, seq, ack_now) == "accepted":
+            accepted.append(seq)
+        due = made.due_ns()
+        assert due is None or due <= made.waiting[0][1] + 16_000 * US if made.waiting else True
+    assert accepted == list(range(1, len(accepted) + 1))
+    assert made.received == len(accepted)
+    assert len(made.waiting) == len(accepted)
