@@ -25,6 +25,14 @@ static uint32_t ring_bytes(const struct mbm_server *server)
     return mbm_ring_bytes((uint32_t)server->options.message_most, RING_RECORDS);
 }
 
+static bool dummy_lives(const struct mbm_place *place)
+{
+    struct sss_task_status status;
+
+    return place->type == MBCF_3 ||
+           (sss_task_status(place->dummy, &status) == 0 && status.state != SSS_GONE);
+}
+
 /* ---- requests in a FIFO: types 3 and 3a ---- */
 
 static void serve_fifo(void *context)
@@ -73,22 +81,23 @@ static bool make_3a(struct mbm_place *place)
 /* ---- a dummy with a thread: type 3b ---- */
 
 /* Gives an order and waits for it. False: the dummy has ended, or does not obey. */
-static bool order(struct mbm_share *share, enum mbm_order what)
+static bool order(const struct mbm_place *place, enum mbm_order what)
 {
+    struct mbm_share *share = place->share;
     uint32_t number = share->order + 1;
     uint64_t deadline = sss_now_ns() + ORDER_NS;
 
     share->what = what;
     share->order = number;
     for (;;) {
-        uint32_t done = share->done;
+        struct sss_wait words[2] = {{&share->done, share->done, 0}, {&SSS_INFO->tasks, SSS_INFO->tasks, 0}};
         uint64_t now = sss_now_ns();
 
-        if (done == number)
+        if (words[0].seen == number)
             return share->status == 0;
-        if (now >= deadline)
+        if (now >= deadline || !dummy_lives(place))
             return false;
-        sss_wait_word(&share->done, done, deadline - now);
+        sss_wait(words, 2, deadline - now);
     }
 }
 
@@ -113,7 +122,7 @@ static bool make_3b(struct mbm_place *place)
     snprintf(text, OPTIONS_BYTES, "{\"csm\":%d%s}", csm, options->dummy_options != NULL ? options->dummy_options : "");
     place->dummy = csm < 0 ? csm : sss_task(options->dummy_task, text, 0);
     free(text);
-    if (place->dummy > 0 && order(place->share, MBM_RELEASE)) /* it has come up */
+    if (place->dummy > 0 && order(place, MBM_RELEASE)) /* it has come up */
         return true;
     if (place->dummy > 0)
         sss_kill(place->dummy);
@@ -133,14 +142,6 @@ static bool make(struct mbm_place *place)
     default:
         return make_3b(place);
     }
-}
-
-static bool dummy_lives(const struct mbm_place *place)
-{
-    struct sss_task_status status;
-
-    return place->type == MBCF_3 ||
-           (sss_task_status(place->dummy, &status) == 0 && status.state != SSS_GONE);
 }
 
 /* Its dummy has ended by itself. */
@@ -165,7 +166,7 @@ static void free_place(struct mbm_place *place)
     place->server->service.counters.clients_gone++;
     if (place->type == MBCF_3A)
         mb_key_of((uint16_t)place->dummy, 0, 0, 0);
-    if (place->type == MBCF_3B && !order(place->share, MBM_RELEASE))
+    if (place->type == MBCF_3B && dummy_lives(place) && !order(place, MBM_RELEASE))
         sss_kill(place->dummy);
 }
 
@@ -236,7 +237,7 @@ static bool assign_dummy(struct mbm_place *place, const struct mbm_bind *bind, s
     share->request_most = bind->request_most;
     share->depth = bind->depth;
     share->key = mbm_key_new(place->origin.caller.key);
-    if (!order(share, MBM_ASSIGN))
+    if (!order(place, MBM_ASSIGN))
         return false;
     *bound = share->bound;
     return true;
