@@ -16,7 +16,7 @@ fail() {
 
 # What a run needs; then what only tests need (WITH_TESTS=1), and what benchmarks compare with (WITH_BENCH=1).
 packages="qemu-system-x86 libvirt-daemon libvirt-daemon-driver-qemu python3-libvirt python3-venv tshark \
-gcc libc6-dev binutils make cpio xz-utils lz4 libtirpc-dev rpcsvc-proto libjansson-dev"
+gcc libc6-dev binutils make patch cpio xz-utils lz4 libtirpc-dev rpcsvc-proto libjansson-dev"
 test_packages="chromium fonts-dejavu-core poppler-utils clang"
 bench_packages="vde2"
 
