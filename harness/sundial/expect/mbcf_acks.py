@@ -42,8 +42,10 @@ class Receiver:
     """(seq, when it came) of frames executed and not yet acknowledged."""
     again: deque[int] = field(default_factory=deque)
     """When frames came that change nothing, but are to be acknowledged like others."""
-    urgent: deque[int] = field(default_factory=deque)
-    """When something came that is to be acknowledged at once."""
+    crossed: list[int] = field(default_factory=list)
+    """The same, of what came while another frame waited for the wire: perhaps before that was made, perhaps after."""
+    urgent: deque[tuple[int, int | None]] = field(default_factory=deque)
+    """When something came that is to be acknowledged at once; with a sequence number: unless another frame does it."""
     gaps: int = 0
     told: bool = False
     """That the acknowledgement which is due now is missing."""
@@ -61,25 +63,28 @@ class Receiver:
             self.gaps = 0
             self.waiting.append((seq, at_ns))
             if ack_now:
-                self.urgent.append(at_ns)
+                self.urgent.append((at_ns, seq))
             return "accepted"
         if after(seq, self.received):
             if self.gaps < GAP_ACKS:
                 self.gaps += 1
-                self.urgent.append(at_ns)
+                self.urgent.append((at_ns, None))
             else:
                 self.again.append(at_ns)
             return "gap"
-        (self.urgent if ack_now else self.again).append(at_ns)
+        if ack_now:
+            self.urgent.append((at_ns, None))
+        else:
+            self.again.append(at_ns)
         return "duplicate"
 
     def asked(self, at_ns: int) -> None:
         """A PROBE reaches the node."""
-        self.urgent.append(at_ns)
+        self.urgent.append((at_ns, None))
 
     def due_ns(self) -> int | None:
         """When what waits now must have been acknowledged, None where nothing waits."""
-        dues = [self.urgent[0]] if self.urgent else []
+        dues = [self.urgent[0][0]] if self.urgent else []
         if self.waiting:
             latest = max(self.waiting[-1][1], self.again[-1] if self.again else 0)
             dues.append(min(latest + DELAY_NS, self.waiting[0][1] + PATIENCE * DELAY_NS))
@@ -104,20 +109,20 @@ class Receiver:
         while self.waiting and not after(self.waiting[0][0], ack):
             covered.append(self.waiting.popleft()[1])
         fault = self._reason(at_ns, covered) if alone else None
-        # What came while this frame waited for the wire is still owed; what came before it was made is answered.
         if not alone:
-            self.urgent.clear()
+            self.urgent = deque(one for one in self.urgent if one[1] is None or after(one[1], ack))
+        self.crossed = [time for time in (*self.crossed, *self.again) if at_ns - time < self.slack_ns]
         self.again.clear()
         return fault
 
     def _reason(self, at_ns: int, covered: list[int]) -> str | None:
         """Takes the reason of an ACK; says why there is none."""
-        if self.urgent and self.urgent[0] <= at_ns:
+        if self.urgent and self.urgent[0][0] <= at_ns:
             self.urgent.popleft()
             return None
         if len(covered) >= EVERY:
             return None
-        waits = sorted([*covered, *self.again])
+        waits = sorted([*covered, *self.again, *self.crossed])
         if not waits:
             return "nothing waits to be acknowledged"
         due = min(waits[-1] + DELAY_NS, waits[0] + PATIENCE * DELAY_NS)

@@ -136,7 +136,8 @@ def _balance(of_mbcf: pl.DataFrame, frames: pl.DataFrame) -> pl.DataFrame:
     )
     what = pl.format("{} with sequence number {}", names, "mbcf_seq")
     key = [
-        "mbcf_source", "mbcf_target", "mbcf_epoch", "mbcf_op", "mbcf_seq", "mbcf_flags", "mbcf_ack", "mbcf_digest", "reply",
+        "mbcf_source", "mbcf_target", "mbcf_epoch", "mbcf_op", "mbcf_seq", "mbcf_flags", "mbcf_ack", "mbcf_digest",
+        "reply",
     ]  # fmt: skip
     found = check_balance(of_mbcf, key, what, transit_ends(frames))
     return found.with_columns(field=pl.lit("mbcf.received"))
