@@ -46,6 +46,8 @@ class Receiver:
     """The same, of what came while another frame waited for the wire: perhaps before that was made, perhaps after."""
     urgent: deque[tuple[int, int | None]] = field(default_factory=deque)
     """When something came that is to be acknowledged at once; with a sequence number: unless another frame does it."""
+    spare: deque[int] = field(default_factory=deque)
+    """Of these, what an ACK that was due for another reason may have answered."""
     gaps: int = 0
     told: bool = False
     """That the acknowledgement which is due now is missing."""
@@ -117,17 +119,21 @@ class Receiver:
 
     def _reason(self, at_ns: int, covered: list[int]) -> str | None:
         """Takes the reason of an ACK; says why there is none."""
-        if self.urgent and self.urgent[0][0] <= at_ns:
-            self.urgent.popleft()
-            return None
-        if len(covered) >= EVERY:
-            return None
         waits = sorted([*covered, *self.again, *self.crossed])
-        if not waits:
-            return "nothing waits to be acknowledged"
-        due = min(waits[-1] + DELAY_NS, waits[0] + PATIENCE * DELAY_NS)
+        due = min(waits[-1] + DELAY_NS, waits[0] + PATIENCE * DELAY_NS) if waits else None
         # A frame may have come while the ACK waited for the wire: then it was due before that.
-        earlier = [time for time in waits if time + DELAY_NS <= at_ns]
-        if at_ns < due and not earlier:
-            return f"{len(waits)} frames wait, the ACK is not due for another {due - at_ns} ns"
-        return None
+        delayed = due is not None and (at_ns >= due or any(time + DELAY_NS <= at_ns for time in waits))
+        urgent = bool(self.urgent) and self.urgent[0][0] <= at_ns
+        if urgent:
+            came = self.urgent.popleft()[0]
+            if delayed:  # one ACK, two reasons: which of them it was is not told
+                self.spare.append(came)
+            return None
+        if delayed or len(covered) >= EVERY:
+            return None
+        while self.spare:
+            if at_ns - self.spare.popleft() < self.slack_ns:
+                return None
+        if due is None:
+            return "nothing waits to be acknowledged"
+        return f"{len(waits)} frames wait, the ACK is not due for another {due - at_ns} ns"

@@ -118,3 +118,20 @@ def test_every_number_is_accepted_once_and_in_order(frames: list[tuple[int, int,
     assert accepted == list(range(1, len(accepted) + 1))
     assert made.received == len(accepted)
     assert len(made.waiting) == len(accepted)
+
+
+def test_an_ack_that_crosses_what_is_to_be_answered_at_once() -> None:
+    # The delayed ACK was made before the frame behind a gap came, and left the adapter after it: both are right.
+    made = receiver((0, 1))
+    assert made.arrive(2005 * US, 3, False) == "gap"
+    assert made.sent(2006 * US, 1, alone=True) is None
+    assert made.sent(2030 * US, 1, alone=True) is None
+    assert made.sent(2040 * US, 1, alone=True) == "nothing waits to be acknowledged"
+
+
+def test_a_frame_that_leaves_does_not_answer_what_is_owed_at_once() -> None:
+    made = receiver((0, 1))
+    assert made.arrive(10 * US, 3, False) == "gap"
+    assert made.sent(11 * US, 1, alone=False) is None
+    assert made.due_ns() == 10 * US
+    assert made.sent(20 * US, 1, alone=True) is None
