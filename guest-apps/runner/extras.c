@@ -16,11 +16,12 @@ static const char ARCHIVE[] = "/lib/extras.cpio.lz4";
 
 static bool needs(const struct task *tasks, size_t count)
 {
-    static const char prefix[] = "iperf3-";
+    static const char *const prefixes[] = {"iperf3-", "mbcf-"};
 
     for (size_t i = 0; i < count; i++)
-        if (strncmp(tasks[i].app, prefix, sizeof(prefix) - 1) == 0)
-            return true;
+        for (size_t k = 0; k < sizeof(prefixes) / sizeof(*prefixes); k++)
+            if (strncmp(tasks[i].app, prefixes[k], strlen(prefixes[k])) == 0)
+                return true;
     return false;
 }
 

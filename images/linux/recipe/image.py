@@ -80,6 +80,8 @@ APPLICATIONS = [
     "iperf3-client",
     "iperf3-server",
 ]
+# A node of MBCF in a process: a program of its own (guest-apps/sss-core/tasks/linux), with the extras.
+MBCF_APPLICATIONS = ["mbcf-echo-client", "mbcf-echo-server", "mbcf-client", "mbcf-server"]
 
 # Without these the applications do not compile: (file, package).
 DEVELOPMENT_FILES = [
@@ -165,6 +167,10 @@ def _add_programs(
     base.add_link("bin/runner", f"../{APPLICATIONS_FOLDER}/apps")
     for name in APPLICATIONS:
         base.add_link(f"{APPLICATIONS_FOLDER}/{name}", "apps")
+    memory = (applications / "mbcf-apps").read_bytes()
+    extras.add_file(f"{APPLICATIONS_FOLDER}/mbcf-apps", memory, 0o755)
+    for name in MBCF_APPLICATIONS:
+        extras.add_link(f"{APPLICATIONS_FOLDER}/{name}", "mbcf-apps")
     libraries = programs.libraries_for(contents, tree)
     _add_libraries(base, libraries)
 
