@@ -74,8 +74,8 @@ def experts(file: Path) -> list[str]:
     return [line[0] for line in fields(file, "_ws.expert.message")]
 
 
-HEAD = ("op", "flags", "status", "src.node", "src.task", "dst.node", "dst.task", "epoch", "seq", "ack", "key", "address",
-        "op_id", "length", "ack_epoch")  # fmt: skip
+HEAD = ("op", "flags", "status", "src.node", "src.task", "dst.node", "dst.task", "epoch", "seq", "ack", "key",
+        "address", "op_id", "length", "ack_epoch")  # fmt: skip
 
 
 def test_every_field_of_the_header(tmp_path: Path) -> None:
@@ -83,8 +83,8 @@ def test_every_field_of_the_header(tmp_path: Path) -> None:
                  address=0x7FFF12345678, op_id=1025)  # fmt: skip
     file = at_one_port(tmp_path, [data])
     assert fields(file, *(f"mbcf.{name}" for name in HEAD), "mbcf.data") == [
-        ["0x11", "0x03", "0", "1", "272", "2", "288", "68097", "7", "5", "0x1122334455667788", "0x00007fff12345678", "1025",
-         "3", "2818", "616263"]
+        ["0x11", "0x03", "0", "1", "272", "2", "288", "68097", "7", "5", "0x1122334455667788", "0x00007fff12345678",
+         "1025", "3", "2818", "616263"]
     ]  # fmt: skip
     assert tree(file)["mbcf.version"] == "1"
 
@@ -195,8 +195,8 @@ def test_heads_of_rpc_over_mbcf(tmp_path: Path) -> None:
     source = rpc_head(2) + struct.pack("<QII", 0x600000, 5000, 0)
     bind = rpc_head(3) + struct.pack("<6I", 0x20001998, 1, 3, 66000, 4, 0)
     bound = struct.pack("<IIQQQQIIIHH", 0x444E424D, 0, 7, 8, 9, 10, 4096, 2, 512, 288, 0)
-    file = at_one_port(tmp_path, [frame(TASKQUE, A, B, seq=1, payload=source), frame(TASKQUE, A, B, seq=2, payload=bind),
-                                  frame(FIFO, B, A, seq=1, payload=bound)])  # fmt: skip
+    asked = [frame(TASKQUE, A, B, seq=place, payload=payload) for place, payload in ((1, source), (2, bind))]
+    file = at_one_port(tmp_path, [*asked, frame(FIFO, B, A, seq=1, payload=bound)])
     names = ("rpc.kind", "rpc.replies", "rpc.source.length", "rpc.server_type", "rpc.depth", "rpc.key", "rpc.task")
     assert fields(file, *(f"mbcf.{name}" for name in names)) == [
         ["2", "0x0000000000400000", "5000", "", "", "", ""],

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from sundial.errors import BadInput
-from sundial.observe import SAMPLE_COLUMNS, Node, NodeInterface, Samples, read_samples
+from sundial.observe import SAMPLE_COLUMNS, Node, NodeInterface, Samples, open_run, read_samples
+from tests.verify.mbcf_bed import MbcfBed
 
 CLIENT = Node(
     "client",
@@ -101,3 +102,16 @@ def test_a_file_without_batches_has_no_calls(tmp_path: Path) -> None:
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="no such file"):
         read_samples(tmp_path / "none.jsonl", scenario="", client=CLIENT, names={})
+
+
+def test_samples_over_mbcf_name_nodes_and_tasks(tmp_path: Path) -> None:
+    made = MbcfBed(tmp_path / "run")
+    made.open()
+    made.batch("mbcf3", 16)
+    made.call("mbcf3", 9, 16)
+    run = open_run(made.write())
+    assert run.node_ids == {"client": 1, "server": 2}
+    file = run.path / "nodes" / "client" / "samples.jsonl"
+    (row,) = read_samples(file, scenario="test", client=run.nodes["client"], names=run.names).table.to_dicts()
+    assert (row["server"], row["server_address"], row["transport"], row["xid"]) == ("server", "2", "mbcf3", 9)
+    assert (row["client_address"], row["client_port"], row["server_port"]) == ("10.0.0.1", 272, 288)
