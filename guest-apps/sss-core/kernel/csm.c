@@ -17,6 +17,21 @@ static struct area {
 } areas[AREAS];
 enum { AREA_BYTES = PAGE / sizeof(void *) * PAGE };
 
+static struct task *sharing;
+
+struct task *csm_tasks(void)
+{
+    return sharing;
+}
+
+static void note_sharing(struct task *task)
+{
+    if (task->csm++ != 0)
+        return;
+    task->next_sharing = sharing;
+    sharing = task;
+}
+
 static void release(struct area *area, uint64_t bytes)
 {
     for (uint64_t done = 0; done < bytes; done += PAGE)
@@ -52,7 +67,7 @@ int csm_share(struct task *task, uint64_t address, uint64_t bytes)
     area->owner = task;
     area->address = address;
     area->bytes = bytes;
-    task->csm++;
+    note_sharing(task);
     return (int)(area - areas) + 1;
 }
 
@@ -85,12 +100,18 @@ int csm_map(struct task *task, int id, uint64_t address, unsigned protection)
             space_unmap(task, address, done);
         return error;
     }
-    task->csm++;
+    note_sharing(task);
     return 0;
 }
 
-void csm_task_gone(const struct task *task)
+void csm_task_gone(struct task *task)
 {
+    struct task **place = &sharing;
+
+    while (*place != NULL && *place != task)
+        place = &(*place)->next_sharing;
+    if (*place != NULL)
+        *place = task->next_sharing;
     for (struct area *area = areas; area < areas + AREAS; area++)
         if (area->owner == task)
             release(area, area->bytes);

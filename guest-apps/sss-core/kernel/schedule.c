@@ -181,9 +181,9 @@ void task_memory_changed(struct task *task)
     look_at_task(task);
     if (task->csm == 0)
         return;
-    for (unsigned i = 0; i < SSS_TASKS; i++)
-        if (tasks[i] != NULL && tasks[i] != task && tasks[i]->csm != 0)
-            look_at_task(tasks[i]);
+    for (const struct task *other = csm_tasks(); other != NULL; other = other->next_sharing)
+        if (other != task)
+            look_at_task(other);
 }
 
 static void wait_expired(struct timer *timer)

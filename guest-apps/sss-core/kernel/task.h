@@ -26,6 +26,7 @@ struct task {
     struct sss_info *info;        /* its information page */
     size_t pages;                 /* mapped */
     unsigned csm;                 /* mappings of CSM: others may change its memory */
+    struct task *next_sharing;    /* of those with CSM */
     uint64_t heap_next;           /* address of the next anonymous mapping */
     uint64_t run_ns;              /* of threads that have ended */
     char name[SSS_NAME];
@@ -87,7 +88,8 @@ uint64_t elf_load(struct task *task, const void *file, size_t length, const char
 /* ---- csm.c ---- */
 int csm_share(struct task *task, uint64_t address, uint64_t bytes);
 int csm_map(struct task *task, int id, uint64_t address, unsigned protection);
-void csm_task_gone(const struct task *task);
+void csm_task_gone(struct task *task);
+struct task *csm_tasks(void); /* the first of those with CSM; the others by next_sharing */
 bool csm_page(const void *page);
 
 /* ---- schedule.c ---- */
