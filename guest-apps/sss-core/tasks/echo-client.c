@@ -357,7 +357,10 @@ static bool find_server(void)
     if (!over_mbcf())
         return settings.server.sin_port != 0 || find_port();
     while (!connect_client()) {
-        if (sss_now_ns() >= deadline || rpc_createerr.cf_stat == RPC_SYSTEMERROR) {
+        bool hopeless = rpc_createerr.cf_stat == RPC_SYSTEMERROR ||
+                        rpc_createerr.cf_error.re_errno == MB_STATUS_BASE + MB_NO_NODE;
+
+        if (sss_now_ns() >= deadline || hopeless) {
             task_error("node %u: %s: %s", settings.node, clnt_sperrno(rpc_createerr.cf_stat), clntmb_create_error());
             return false;
         }
@@ -676,7 +679,7 @@ int main(int argc, char **argv)
     next_xid = (uint32_t)mix_seed(options_seed(), machine, (uint64_t)(options_step() < 0 ? 0 : options_step()));
     prepare_memory();
     if (!find_server())
-        return 1;
+        return over_mbcf() ? OPTIONS_BAD : 1;
     for (size_t i = 0; i < settings.size_count; i++) {
         if (settings.connection_per_size && i > 0)
             disconnect_client();

@@ -117,7 +117,7 @@ static void find_server(void)
         if (status == MB_BINDER_FOUND)
             break;
         if (sss_now_ns() >= deadline || status == -(MB_STATUS_BASE + MB_NO_NODE))
-            task_fail("node %u: %s", settings.node,
+            options_fail("node %u: %s", settings.node,
                       status <= -MB_STATUS_BASE ? mb_status_text(-status - MB_STATUS_BASE) : "no mbcf-server is known there");
         sleep_ms(PAUSE_MS);
     }
