@@ -185,7 +185,8 @@ class MbcfBed:
         }
         document = {
             "version": 1, "status": "complete", "scenario": {"name": "test", "expect": expect or {}},
-            "clock": "virtual", "epoch_ns": EPOCH_NS, "captures": {"wire/lan.pcapng": ""}, "mtu": {"lan": 1500}, "nodes": nodes,
+            "clock": "virtual", "epoch_ns": EPOCH_NS, "captures": {"wire/lan.pcapng": ""}, "mtu": {"lan": 1500},
+            "nodes": nodes,
         }  # fmt: skip
         (self.directory / "run.json").write_text(json.dumps(document))
         return self.directory
