@@ -97,6 +97,7 @@ static void release(struct clntmb *client, struct mbm_call *slot)
     client->busy -= slot->busy;
     slot->busy = false;
     slot->ack_wanted = false;
+    slot->answered = false;
     slot->call = NULL;
     slot->due_ns = NEVER;
     set_attention(client, slot);
@@ -286,6 +287,11 @@ static void failed(struct clntmb *client, struct mbm_call *slot, unsigned status
     /* A refusal by the other node is the proof that nothing was executed; and so is what never left this one. */
     bool proven = (status & MB_MAYBE) == 0 && (plain <= MB_LAST_REMOTE || plain == MB_NO_NODE || plain == MB_NO_LTN);
 
+    if (slot->answered) { /* all is known; its ACK will not come any more */
+        slot->call->status = slot->outcome;
+        release(client, slot);
+        return;
+    }
     if (slot->ltn != 0) {
         mb_close(slot->ltn);
         slot->ltn = 0;
@@ -397,7 +403,7 @@ static void take_reply(struct clntmb *client, char *reply, uint32_t length)
     struct rpc_call *call;
     XDR xdrs;
 
-    if (slot == NULL)
+    if (slot == NULL || slot->answered)
         return; /* nobody waits for it any longer */
     call = slot->call;
     if (call->decode == NULL)
@@ -409,6 +415,12 @@ static void take_reply(struct clntmb *client, char *reply, uint32_t length)
     rpc_call_reply(call, &xdrs);
     rpc_copied(RPC_COPY_DECODE, length);
     client->reason = "";
+    if (slot->ack_wanted && slot->ack.state != MB_ACK_DONE) {
+        slot->answered = true;
+        slot->outcome = call->status;
+        call->status = RPC_INPROGRESS;
+        return;
+    }
     release(client, slot);
 }
 
@@ -427,10 +439,14 @@ static void take_ack(struct clntmb *client, struct mbm_call *slot)
 {
     slot->ack_wanted = false;
     set_attention(client, slot);
-    if (slot->ack.status != MB_OK)
+    if (slot->answered) {
+        slot->call->status = slot->outcome;
+        release(client, slot);
+    } else if (slot->ack.status != MB_OK) {
         failed(client, slot, slot->ack.status);
-    else if (slot->call->decode == NULL)
+    } else if (slot->call->decode == NULL) {
         decide(client, slot, RPC_SUCCESS, 0, RPC_MAYBE_EXECUTED, "");
+    }
 }
 
 static void send_again(struct clntmb *client, struct mbm_call *slot)

@@ -13,6 +13,8 @@ struct mbm_call {
     bool ack_wanted;        /* and not there yet */
     bool busy;
     bool attention;
+    bool answered;          /* the reply has come before the ACK: what it said is in `outcome` */
+    enum clnt_stat outcome;
     bool refused;           /* the latest attempt certainly did not reach the server */
     int ltn;                /* types 1, 2, 12: its own connection; 0: none */
     int area_slot;          /* type 3b: its place in the area, -1: none */
