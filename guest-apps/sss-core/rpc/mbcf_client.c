@@ -129,7 +129,6 @@ static uint32_t encode_message(struct clntmb *client, struct mbm_call *slot, str
     if (!rpc_call_encode(&client->client, &xdrs, call->xid, client->program, client->version, call->procedure, encode,
                          arguments))
         return 0;
-    rpc_copied(RPC_COPY_ENCODE, XDR_GETPOS(&xdrs));
     return XDR_GETPOS(&xdrs);
 }
 
@@ -413,7 +412,6 @@ static void take_reply(struct clntmb *client, char *reply, uint32_t length)
         client->ring_taken = slot->ring_start; /* requests are taken out in order: all before this one are out */
     xdrmem_create(&xdrs, reply, length, XDR_DECODE);
     rpc_call_reply(call, &xdrs);
-    rpc_copied(RPC_COPY_DECODE, length);
     client->reason = "";
     if (slot->ack_wanted && slot->ack.state != MB_ACK_DONE) {
         slot->answered = true;

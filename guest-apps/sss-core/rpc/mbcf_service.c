@@ -32,12 +32,7 @@ static enum xprt_stat idle(SVCXPRT *transport)
 
 static bool_t get_arguments(SVCXPRT *transport, xdrproc_t decode, void *arguments)
 {
-    struct mbm_service *service = of(transport);
-    u_int before = XDR_GETPOS(&service->arguments);
-    bool_t fine = decode(&service->arguments, arguments);
-
-    rpc_copied(RPC_COPY_DECODE, XDR_GETPOS(&service->arguments) - before);
-    return fine;
+    return decode(&of(transport)->arguments, arguments);
 }
 
 static bool_t free_arguments(SVCXPRT *transport, xdrproc_t decode, void *arguments)
@@ -66,7 +61,6 @@ static uint32_t encode_reply(struct mbm_service *service, struct rpc_msg *reply)
     xdrmem_create(&xdrs, service->reply, most, XDR_ENCODE);
     if (!transport_encode_reply(&xdrs, reply))
         return 0;
-    rpc_copied(RPC_COPY_ENCODE, XDR_GETPOS(&xdrs));
     return XDR_GETPOS(&xdrs);
 }
 
