@@ -190,7 +190,7 @@ class Dying(Strict):
     """Where a server ends itself, for experiments with faults."""
 
     when: Literal["before", "during", "after"]
-    """Before the call is executed, while it is, or after it and before the reply is sent."""
+    """Before the call is executed, when it has been and is not answered yet, or after its reply."""
     call: Annotated[int, Whole(1, CALLS_MOST)]
     """The call, counted from 1 over all clients."""
 
