@@ -67,8 +67,11 @@ class Bench:
         self._doors = doors
         self._progress = progress
         self._begun = 0
-        self.expected = 0
-        """How many runs there will be, as far as is known."""
+        self._expected = 0
+
+    def expect(self, more: int) -> None:
+        """So many runs are still to come, as far as is known."""
+        self._expected = self._begun + more
 
     def make(self, spec: Spec, mips: Decimal) -> Measured | None:
         """One run at one speed; None where it failed, which is kept and does not stop the others.
@@ -76,8 +79,8 @@ class Bench:
         Raises BadInput, HostLacks, Interrupted.
         """
         self._begun += 1
-        self.expected = max(self.expected, self._begun)
-        talk = _Numbered(self._progress, f"{self._begun}/{self.expected} {spec.name}")
+        self._expected = max(self._expected, self._begun)
+        talk = _Numbered(self._progress, f"{self._begun}/{self._expected} {spec.name}")
         talk.say(spec.about)
         out = self.folder / RUNS / spec.name
         scenario = self._written(spec)
