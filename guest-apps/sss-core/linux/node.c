@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -20,8 +21,12 @@ enum { BUFFER_BYTES = 1536 /* keeps byte 14 of each 8-byte aligned */, BUFFER_AT
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t moved; /* on CLOCK_MONOTONIC */
 static bool polling;         /* one thread sleeps in poll() for all */
+static uint64_t polling_until_ns;
+static const struct node_task *polling_task; /* its; NULL: none */
+static int kick = -1;        /* an eventfd that ends its sleep: whoever takes the frame that it waits for must tell it */
+static bool kicked;
 static struct node *nodes[NODES_MOST];
-static bool window_opened;
+static uint32_t windows_opened; /* counts */
 static _Thread_local struct node_task *current;
 
 void node_lock(void) { pthread_mutex_lock(&lock); }
@@ -35,6 +40,19 @@ const volatile struct sss_info *sss_info(void)
     static const struct sss_info nobody = {.version = 1, .clock = SSS_CLOCK_CALL};
 
     return current != NULL ? &current->info : &nobody;
+}
+
+/*
+ * With the lock: threads that wait look again, the one in poll() only where it is of this task (NULL: of whichever), or
+ * where the memory may be its own as well, as that of an EMPTY task is.
+ */
+static void wake(const struct node_task *task)
+{
+    const uint64_t one = 1;
+
+    pthread_cond_broadcast(&moved);
+    if (polling && !kicked && (task == NULL || task == polling_task || task->empty))
+        kicked = write(kick, &one, sizeof(one)) == (ssize_t)sizeof(one);
 }
 
 /* ---- surroundings of the core; all with the lock ---- */
@@ -74,8 +92,7 @@ static bool transmit(void *context, struct sss_frame *frame)
 static void changed(void *context, void *space)
 {
     (void)context;
-    (void)space;
-    pthread_cond_broadcast(&moved);
+    wake(space);
 }
 
 static void signalled(void *context, void *space, uint64_t handler)
@@ -83,14 +100,14 @@ static void signalled(void *context, void *space, uint64_t handler)
     (void)context;
     (void)handler;
     ((struct node_task *)space)->signalled = true;
-    pthread_cond_broadcast(&moved);
+    wake(space);
 }
 
 static void window_open(void *context)
 {
     (void)context;
-    window_opened = true;
-    pthread_cond_broadcast(&moved);
+    windows_opened++;
+    wake(NULL);
 }
 
 static void failed(void *context, void *space)
@@ -99,7 +116,7 @@ static void failed(void *context, void *space)
 
     (void)context;
     __atomic_fetch_add(&task->info.errors, 1, __ATOMIC_RELEASE);
-    pthread_cond_broadcast(&moved);
+    wake(task);
 }
 
 /* ---- beginning and end ---- */
@@ -112,6 +129,7 @@ static void init_once(void)
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&moved, &attributes);
     pthread_condattr_destroy(&attributes);
+    kick = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 }
 
 static void node_free(struct node *node)
@@ -131,8 +149,10 @@ static struct node *node_new(void)
     struct node *node = calloc(1, sizeof(*node));
 
     pthread_once(&once, init_once);
-    if (node == NULL)
+    if (node == NULL || kick < 0) {
+        free(node);
         return NULL;
+    }
     node->socket = -1;
     node->core_bytes = mbcf_size();
     node->core = node_memory_alloc(node->core_bytes);
@@ -413,11 +433,12 @@ static void sleep_beside(uint64_t for_ns)
     pthread_cond_timedwait(&moved, &lock, &until);
 }
 
-static void sleep_polling(uint64_t for_ns)
+static void sleep_polling(uint64_t for_ns, uint64_t until_ns)
 {
-    struct pollfd sockets[NODES_MOST];
+    struct pollfd sockets[NODES_MOST + 1];
     struct timespec timeout = {(time_t)(for_ns / 1000000000u), (long)(for_ns % 1000000000u)};
     nfds_t count = 0;
+    uint64_t kicks;
 
     for (unsigned i = 0; i < NODES_MOST; i++)
         if (nodes[i] != NULL && nodes[i]->socket >= 0)
@@ -426,11 +447,16 @@ static void sleep_polling(uint64_t for_ns)
         sleep_beside(for_ns);
         return;
     }
+    sockets[count++] = (struct pollfd){.fd = kick, .events = POLLIN};
     polling = true;
+    polling_until_ns = until_ns;
+    polling_task = current;
     node_unlock();
-    ppoll(sockets, count, for_ns == NEVER ? NULL : &timeout, NULL);
+    ppoll(sockets, count, until_ns == NEVER ? NULL : &timeout, NULL);
     node_lock();
     polling = false;
+    if (kicked)
+        kicked = read(kick, &kicks, sizeof(kicks)) < 0;
     pthread_cond_broadcast(&moved);
 }
 
@@ -446,7 +472,7 @@ void node_sleep(uint64_t deadline_ns)
     if (polling)
         sleep_beside(until_ns == NEVER ? NEVER : until_ns - now_ns);
     else
-        sleep_polling(until_ns == NEVER ? NEVER : until_ns - now_ns);
+        sleep_polling(until_ns == NEVER ? NEVER : until_ns - now_ns, until_ns);
 }
 
 void node_deliver_signals(void)
@@ -471,6 +497,7 @@ void node_poll(void)
     node_lock();
     node_drive();
     node_deliver_signals();
+    wake(NULL);
     node_unlock();
 }
 
@@ -500,14 +527,14 @@ static long call_operate(struct node_task *task, struct mb_operation *operation)
     uint64_t progress = 0;
 
     for (;;) {
+        uint32_t seen = windows_opened;
         long result = mbcf_operate(task->node->core, task->id, operation, &progress, clock_now_ns());
 
         if (result != -SSS_EAGAIN || ((operation->flags & MB_NO_WAIT) && progress == 0)) {
             node_drive();
             return result;
         }
-        window_opened = false;
-        for (node_drive(); !window_opened; node_drive())
+        for (node_drive(); windows_opened == seen; node_drive())
             node_sleep(NEVER);
     }
 }
@@ -627,6 +654,8 @@ long sss_call(long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint6
 
     node_lock();
     result = call(number, arguments);
+    if (polling && earliest_timeout() < polling_until_ns)
+        wake(NULL); /* the caller may never wait itself */
     node_unlock();
     return result;
 }
