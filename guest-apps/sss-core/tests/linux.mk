@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# The node in a Linux process with another process as its peer, under sanitizers.
+
+LINUX_CHECK = $(OUT)/check/linux
+
+check: check-linux
+.PHONY: check-linux
+check-linux: $(LINUX_CHECK)/threads
+	timeout 300 $<
+
+$(LINUX_CHECK)/threads: tests/linux_threads_test.c $(addprefix linux/,node.c memory.c wire.c system.c signal.c) lib/mbcf.c \
+		../common/clock.c ../common/mix.c $(wildcard mbcf/*.c mbcf/*.h include/sss/*.h linux/*.h)
+	@mkdir -p $(@D)
+	$(CC) -std=c11 -D_GNU_SOURCE -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all $(WARNINGS) -DSSS_LINUX \
+		-I. -Iinclude -Imbcf -Ilinux -I../common -I../common/tests -o $@ $(filter %.c,$^) -lpthread
