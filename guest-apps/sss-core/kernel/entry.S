@@ -119,7 +119,9 @@ trap_entry:
     call trap_from_user             /* -> the frame to go on with */
     jmp resume
     /* In the kernel interrupts happen only where it halts; everything else is the end. rsp is 16-byte aligned. */
-1:  call trap_from_kernel
+1:  call trap_from_kernel           /* -> whether the CPU had halted and a thread is to run */
+    testb %al, %al
+    jnz schedule_run                /* what halted is left behind with its stack */
     movq %rsp, %rax
 
     .globl resume

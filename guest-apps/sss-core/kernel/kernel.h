@@ -168,7 +168,9 @@ long sockets_call(unsigned call, const uint64_t arguments[6]);
 /* ---- node.c over mbcf/: system calls SSS_MB_... and the frames of MBCF ---- */
 void node_init(uint16_t node, uint32_t epoch, const uint8_t mac[6]);
 void node_received(const uint8_t *frame, size_t length);
+void node_idle(void); /* before the CPU halts */
 long node_call(unsigned call, const uint64_t arguments[6]);
+long node_operate(uint64_t operation); /* SSS_MB_OPERATE, by a way of its own: most calls are this one */
 struct mbcf *node_mbcf(void);
 int node_task_open(struct task *task, uint16_t wanted); /* wanted 0: any -> the task's id, or a negative error */
 void node_task_gone(struct task *task);

@@ -6,61 +6,71 @@
 #include "kernel.h"
 #include "mbcf/core.h"
 #include "net.h"
+#include "surroundings.h"
 
 enum { NODE_ADAPTER = 0, PORTMAPPER_TASK = 1 };
 static const char PORTMAPPER[] = "portmapper";
 
 static struct mbcf *mbcf;
 static struct mbcf_config config;
-static struct mbcf_surroundings surroundings;
+static const struct mbcf_surroundings surroundings = {
+    .frame_get = surroundings_frame_get,
+    .frame_put = surroundings_frame_put,
+    .transmit = surroundings_transmit,
+    .page = surroundings_page,
+    .changed = surroundings_changed,
+    .signalled = surroundings_signalled,
+    .window_open = surroundings_window_open,
+    .failed = surroundings_failed,
+};
 static struct wait_queue window_waiters;
 static struct timer protocol_timer;
 
 /* ---- what the protocol asks of the kernel ---- */
-static struct sss_frame *get_frame(void *context)
+struct sss_frame *surroundings_frame_get(void *context)
 {
     (void)context;
     return frame_get();
 }
 
-static void put_frame(void *context, struct sss_frame *frame)
+void surroundings_frame_put(void *context, struct sss_frame *frame)
 {
     (void)context;
     frame_put(frame);
 }
 
-static bool transmit(void *context, struct sss_frame *frame)
+bool surroundings_transmit(void *context, struct sss_frame *frame)
 {
     (void)context;
     return net_transmit(NODE_ADAPTER, frame);
 }
 
-static void *page(void *context, void *space, uint64_t address, bool write, int *why)
+void *surroundings_page(void *context, void *space, uint64_t address, bool write, int *why)
 {
     (void)context;
     return task_page(space, address, write, why);
 }
 
-static void changed(void *context, void *space)
+void surroundings_changed(void *context, void *space)
 {
     (void)context;
     task_memory_changed(space);
 }
 
-static void signalled(void *context, void *space, uint64_t handler)
+void surroundings_signalled(void *context, void *space, uint64_t handler)
 {
     (void)context;
     task_signalled(space, handler);
 }
 
-static void window_open(void *context)
+void surroundings_window_open(void *context)
 {
     (void)context;
     if (window_waiters.first != NULL)
         thread_wake_all(&window_waiters);
 }
 
-static void failed(void *context, void *space)
+void surroundings_failed(void *context, void *space)
 {
     (void)context;
     task_operation_failed(space);
@@ -88,9 +98,14 @@ static void time_is_up(struct timer *timer)
 
 void node_received(const uint8_t *frame, size_t length)
 {
-    net_collect(NODE_ADAPTER);
     mbcf_receive(mbcf, now_ns(), frame, length);
     arm_timer();
+}
+
+/* Sent frames go back to the protocol, which sends none again that the adapter still holds. */
+void node_idle(void)
+{
+    net_collect(NODE_ADAPTER);
 }
 
 /* ---- beginning, and beginning anew ---- */
@@ -98,16 +113,6 @@ void node_init(uint16_t node, uint32_t epoch, const uint8_t mac[6])
 {
     size_t pages = (mbcf_size() + PAGE - 1) / PAGE;
 
-    surroundings = (struct mbcf_surroundings){
-        .frame_get = get_frame,
-        .frame_put = put_frame,
-        .transmit = transmit,
-        .page = page,
-        .changed = changed,
-        .signalled = signalled,
-        .window_open = window_open,
-        .failed = failed,
-    };
     config = (struct mbcf_config){.node = node, .epoch = epoch};
     for (unsigned i = 0; i < sizeof(config.mac); i++)
         config.mac[i] = mac[i];
@@ -226,7 +231,7 @@ static long operate_on(struct mb_operation *operation)
  * The operation is looked at where it lies: nobody else runs before it has been read. Only TASKQUE writes into it, and one
  * that crosses a page is copied.
  */
-static long operate(uint64_t address)
+long node_operate(uint64_t address)
 {
     struct mb_operation copy;
     struct mb_operation *operation;
@@ -265,8 +270,6 @@ static long tell_connection(uint64_t ltn, uint64_t info_address)
 long node_call(unsigned call, const uint64_t arguments[6])
 {
     switch (call) {
-    case SSS_MB_OPERATE:
-        return operate(arguments[0]);
     case SSS_MB_KEY:
     case SSS_MB_TASKQUE:
     case SSS_MB_FIFO:

@@ -19,6 +19,7 @@ bool schedule_needed;
 
 static struct thread *current; /* NULL: the CPU halts, or the kernel is starting */
 static struct thread *queue_first, **queue_end = &queue_first;
+static bool halted;    /* for want of threads */
 static bool turn_over; /* the current thread goes to the end of the queue */
 static uint64_t turn_began_ns;
 static struct timer slice;
@@ -512,9 +513,21 @@ static struct thread *next_runnable(void)
 {
     if (queue_first == NULL)
         timer_cancel(&slice);
-    while (queue_first == NULL)
+    while (queue_first == NULL) {
+        node_idle();
+        halted = true;
         __asm__ volatile("sti; hlt; cli" : : : "memory"); /* sti takes effect behind hlt: no wakeup is lost */
+        halted = false;
+    }
     return take_runnable();
+}
+
+bool schedule_halt_over(void)
+{
+    if (!halted || queue_first == NULL)
+        return false;
+    halted = false;
+    return true;
 }
 
 /* Other threads may wait for what its threads write. */

@@ -194,10 +194,16 @@ void task_drop_translations(struct task *task, uint64_t address, uint64_t bytes)
             task->translations[i].page[false] = task->translations[i].page[true] = TRANSLATION_NONE;
 }
 
+/* Pages that are in use at the same time (stack, heap, FIFOs, information) tend to have the same low bits: Fibonacci hashing. */
+static inline struct translation *translation_of(struct task *task, uint64_t address)
+{
+    return &task->translations[(uint32_t)(address / PAGE) * 0x9e3779b1u >> (32 - TRANSLATION_BITS)];
+}
+
 /* Out of line, so that task_page saves no registers for it. */
 static __attribute__((noinline)) void *translate(struct task *task, uint64_t address, bool write, int *why)
 {
-    struct translation *translation = &task->translations[address / PAGE % TRANSLATIONS];
+    struct translation *translation = translation_of(task, address);
     uint64_t page = address & ~(PAGE - 1);
     const uint64_t *entry;
 
@@ -218,7 +224,7 @@ static __attribute__((noinline)) void *translate(struct task *task, uint64_t add
 
 void *task_page(struct task *task, uint64_t address, bool write, int *why)
 {
-    const struct translation *translation = &task->translations[address / PAGE % TRANSLATIONS];
+    const struct translation *translation = translation_of(task, address);
 
     if (translation->page[write] == (address & ~(PAGE - 1)))
         return (void *)(address + translation->offset);

@@ -255,6 +255,13 @@ static long call_node(const uint64_t *a)
     return node_call((unsigned)a[6], a);
 }
 
+static long call_operate(const uint64_t *a)
+{
+    if (!thread_current()->context->again)
+        *call_progress() = 0;
+    return node_operate(a[0]);
+}
+
 static long call_sockets(const uint64_t *a)
 {
     return sockets_call((unsigned)a[6], a);
@@ -291,7 +298,9 @@ const syscall_handler syscall_table[SSS_CALLS] = {
     [SSS_CSM_MAP + 1 ... SSS_MB_KEY - 1] = call_none,
     [SSS_MB_KEY ... SSS_MB_SIGNAL] = call_node,
     [SSS_MB_SIGNAL_RETURN] = call_signal_return,
-    [SSS_MB_CONNECT ... SSS_MB_CONNECTION] = call_node,
+    [SSS_MB_CONNECT ... SSS_MB_CLOSE] = call_node,
+    [SSS_MB_OPERATE] = call_operate,
+    [SSS_MB_CONNECTION] = call_node,
     [SSS_MB_CONNECTION + 1 ... SSS_SOCKET - 1] = call_none,
     [SSS_SOCKET ... SSS_SOCKET_STATE] = call_sockets,
 };

@@ -5,7 +5,7 @@
 #include "kernel.h"
 #include "trap.h"
 
-enum { TRANSLATIONS = 16 };
+enum { TRANSLATION_BITS = 6, TRANSLATIONS = 1 << TRANSLATION_BITS };
 
 /* A page of the task and where it is in the direct map: the way of a remote operation to memory, a few instructions long. */
 struct translation {
@@ -102,6 +102,7 @@ void thread_end(struct thread *thread);
 /* The frame to go on with, after halting where no thread can run. */
 struct trap_frame *schedule_next(void);
 struct trap_frame *syscall_finish(long result);
+bool schedule_halt_over(void); /* in an interrupt: it came while the CPU halted for want of threads, and there is one now */
 void schedule_yield(void);
 long thread_wait(uint64_t waits, uint64_t count, uint64_t timeout_ns); /* SSS_WAIT; an array of the current task */
 long thread_signal_return(void);

@@ -68,7 +68,7 @@ static uint8_t trap_stacks[3][TRAP_STACK_BYTES] __attribute__((aligned(16)));
 extern uint64_t kernel_gdt[8];
 void syscall_entry(void);
 struct trap_frame *trap_from_user(struct trap_frame *frame);
-void trap_from_kernel(struct trap_frame *frame);
+bool trap_from_kernel(struct trap_frame *frame);
 
 static const char *const names[] = {
     "divide error",      "debug trap",         "non-maskable interrupt", "breakpoint",
@@ -164,17 +164,17 @@ struct trap_frame *trap_from_user(struct trap_frame *frame)
     return schedule_needed ? schedule_next() : frame;
 }
 
-void trap_from_kernel(struct trap_frame *frame)
+bool trap_from_kernel(struct trap_frame *frame)
 {
     char what[96];
 
     if (frame->vector >= VECTOR_TIMER) {
         interrupt(frame->vector);
-        return;
+        return schedule_halt_over();
     }
     /* A task that loads ss under a single-step trap gets it here, one instruction into the system call (CVE-2018-8897). */
     if (frame->vector == VECTOR_DEBUG)
-        return;
+        return false;
     describe(frame, what, sizeof what);
     panic_at(frame, "%s in the kernel", what);
 }

@@ -73,7 +73,8 @@ static void receive(unsigned number)
         if (length >= NET_HEADER)
             net_received(number, buffer + NET_HEADER, length - NET_HEADER);
         virtq_offer(queue, id);
-        virtq_publish(queue);
+        if ((uint16_t)(queue->offered - queue->available->index) > queue->mask / 8)
+            virtq_publish(queue); /* most of the ring is still the device's: no hurry */
     }
 }
 

@@ -236,8 +236,10 @@ struct mb_record *mb_fifo_peek(struct mb_fifo *fifo)
 
 void mb_fifo_pop(struct mb_fifo *fifo)
 {
-    if (mb_fifo_peek(fifo) != NULL)
-        advance(fifo, record_at(fifo, fifo->tail));
+    struct mb_record *record = mb_fifo_peek(fifo);
+
+    if (record != NULL)
+        advance(fifo, record);
 }
 
 int mb_fifo_wait(struct mb_fifo *fifo, uint64_t timeout_ns)

@@ -7,8 +7,8 @@
 /* Of this task; set before the kernel may signal. */
 static struct mb_fifo *signal_queue;
 
-/* Called by the trampoline, on the handlers' stack. */
-void mb_signal_deliver(void);
+/* Called by the trampoline, on the handlers' stack; the compiler does not look into assembly. */
+__attribute__((used)) void mb_signal_deliver(void);
 
 /*
  * Several signals may be queued, or none any more. A handler that leaves its record in the queue gets it again with the

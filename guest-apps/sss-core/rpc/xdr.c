@@ -12,10 +12,35 @@ bool_t xdr_void(void)
 
 /* ---- integers: 32 bits on the wire (4.1, 4.2); a value that does not fit the type is refused both ways ---- */
 
+static void put_word_at(void *place, int32_t value)
+{
+    uint32_t word = __builtin_bswap32((uint32_t)value);
+
+    memcpy(place, &word, sizeof(word));
+}
+
+static int32_t get_word_at(const void *place)
+{
+    uint32_t word;
+
+    memcpy(&word, place, sizeof(word));
+    return (int32_t)__builtin_bswap32(word);
+}
+
 static bool_t code_word(XDR *xdrs, int32_t *value)
 {
     long word = *value;
 
+    /* What most words are, without a call. */
+    if (xdrs->x_ops == &xdrmem_ops && xdrs->x_op != XDR_FREE && xdrs->x_handy >= BYTES_PER_XDR_UNIT) {
+        if (xdrs->x_op == XDR_ENCODE)
+            put_word_at(xdrs->x_private, *value);
+        else
+            *value = get_word_at(xdrs->x_private);
+        xdrs->x_private = (char *)xdrs->x_private + BYTES_PER_XDR_UNIT;
+        xdrs->x_handy -= BYTES_PER_XDR_UNIT;
+        return TRUE;
+    }
     if (xdrs->x_op == XDR_ENCODE)
         return XDR_PUTLONG(xdrs, &word);
     if (xdrs->x_op == XDR_FREE)

@@ -90,13 +90,13 @@ static u_int left(XDR *xdrs)
     return xdrs->x_handy;
 }
 
+const struct xdr_ops xdrmem_ops = {get_long,     put_long, get_bytes, put_bytes, position,
+                                   set_position, in_place, destroy,   left};
+
 void xdrmem_create(XDR *xdrs, char *memory, u_int size, enum xdr_op op)
 {
-    static const struct xdr_ops ops = {get_long, put_long,     get_bytes, put_bytes, position,
-                                       set_position, in_place, destroy,   left};
-
     xdrs->x_op = op;
-    xdrs->x_ops = &ops;
+    xdrs->x_ops = &xdrmem_ops;
     xdrs->x_private = xdrs->x_base = memory;
     xdrs->x_handy = size;
     xdrs->x_depth = 0;

@@ -42,6 +42,14 @@ void sockets_task_gone(struct task *task)
     (void)task;
 }
 
+void node_idle(void) {}
+
+long node_operate(uint64_t operation)
+{
+    (void)operation;
+    return -SSS_ENOSYS;
+}
+
 /* Stands in for MBCF: SSS_MB_KEY sets up signals, SSS_MB_TASKQUE signals the caller. */
 long node_call(unsigned call, const uint64_t arguments[6])
 {

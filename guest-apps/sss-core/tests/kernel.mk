@@ -9,8 +9,11 @@ CORE_OBJECTS = $(patsubst %,$(OUT)/kernel/kernel/%.o,$(basename $(CORE))) $(OUT)
 	$(OUT)/kernel/lib/format.o $(OUT)/kernel/tests/boot_main.o
 TEST_TASKS = $(patsubst tests/tasks/%.c,%,$(wildcard tests/tasks/*.c)) hello
 
-$(CHECK)/core.plain: $(CORE_OBJECTS) kernel/kernel.ld
+$(CHECK)/core.o: $(CORE_OBJECTS)
 	@mkdir -p $(@D)
+	$(JOIN_KERNEL)
+
+$(CHECK)/core.plain: $(CHECK)/core.o kernel/kernel.ld
 	echo | LC_ALL=C awk -f kernel/symbols.awk > $(CHECK)/no-symbols.S
 	$(CC) -c -o $(CHECK)/no-symbols.o $(CHECK)/no-symbols.S
 	$(LINK_KERNEL) $(filter %.o,$^) $(CHECK)/no-symbols.o
@@ -18,7 +21,7 @@ $(CHECK)/core.plain: $(CORE_OBJECTS) kernel/kernel.ld
 $(CHECK)/core: $(CHECK)/core.plain kernel/symbols.awk
 	$(call NAMES,$<) > $(CHECK)/symbols.S
 	$(CC) -c -o $(CHECK)/symbols.o $(CHECK)/symbols.S
-	$(LINK_KERNEL) $(CORE_OBJECTS) $(CHECK)/symbols.o
+	$(LINK_KERNEL) $(CHECK)/core.o $(CHECK)/symbols.o
 
 $(CHECK)/bin/%: $(OUT)/tasks/tests/tasks/%.o $(OUT)/tasks/lib/crt0.o $(LIBRARY) lib/task.ld
 	@mkdir -p $(@D)

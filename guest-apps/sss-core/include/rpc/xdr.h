@@ -43,6 +43,9 @@ struct XDR {
     bool_t x_in_place; /* decoded opaque<> points into the stream's memory, and freeing leaves it; off unless set */
 };
 
+/* Streams over memory, which most are. */
+extern const struct xdr_ops xdrmem_ops;
+
 typedef bool_t (*xdrproc_t)(XDR *, ...);
 #define NULL_xdrproc_t ((xdrproc_t)0)
 

@@ -149,7 +149,7 @@ struct sss_info {
     uint16_t node;
     uint16_t task;
     uint32_t address; /* of eth0, host byte order; 0 where there is none */
-    uint32_t errors;  /* counts operations that failed without having asked for a result */
+    uint32_t errors;  /* counts operations that failed, and connections that broke; a word to wait for */
     uint32_t tasks;   /* counts changes of any task's state; a word to wait for */
     char machine[64]; /* the node's name in the topology */
 };
