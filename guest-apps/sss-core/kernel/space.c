@@ -200,13 +200,16 @@ static inline struct translation *translation_of(struct task *task, uint64_t add
     return &task->translations[(uint32_t)(address / PAGE) * 0x9e3779b1u >> (32 - TRANSLATION_BITS)];
 }
 
-/* Out of line, so that task_page saves no registers for it. */
+/* Out of line, so that task_page saves no registers for it. Two pages with one place have its neighbour, too. */
 static __attribute__((noinline)) void *translate(struct task *task, uint64_t address, bool write, int *why)
 {
     struct translation *translation = translation_of(task, address);
+    struct translation *neighbour = &task->translations[(translation - task->translations) ^ 1];
     uint64_t page = address & ~(PAGE - 1);
     const uint64_t *entry;
 
+    if (neighbour->page[write] == page)
+        return (void *)(address + neighbour->offset);
     *why = MB_FAULT;
     if (address < USER_BEGIN || address >= USER_END)
         return NULL;
@@ -216,6 +219,7 @@ static __attribute__((noinline)) void *translate(struct task *task, uint64_t add
     *why = MB_READONLY;
     if (write && (*entry & ENTRY_WRITE) == 0)
         return NULL;
+    *neighbour = *translation;
     translation->page[false] = page;
     translation->page[true] = *entry & ENTRY_WRITE ? page : TRANSLATION_NONE;
     translation->offset = (uint64_t)direct(*entry & ENTRY_ADDRESS) - page;

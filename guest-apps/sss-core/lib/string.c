@@ -60,30 +60,54 @@ int memcmp(const void *a, const void *b, size_t length)
     return 0;
 }
 
+enum { WORD = 8 };
+typedef uint64_t __attribute__((may_alias)) any_word;
+
+/* Not 0 where one of the bytes is 0; the lowest of them is the lowest bit that is set. */
+static inline uint64_t zero_bytes(uint64_t word)
+{
+    return (word - 0x0101010101010101ull) & ~word & 0x8080808080808080ull;
+}
+
+/* By aligned words, which never reach into a page where none of the bytes is. */
 void *memchr(const void *where, int value, size_t length)
 {
-    for (const uint8_t *at = where; length != 0; length--, at++)
+    const uint8_t *at = where;
+    const uint8_t *end = length < UINTPTR_MAX - (uintptr_t)where ? at + length : (const uint8_t *)UINTPTR_MAX - WORD;
+    uint64_t pattern = (uint8_t)value * 0x0101010101010101ull;
+
+    for (; at < end && (uintptr_t)at % WORD != 0; at++)
         if (*at == (uint8_t)value)
             return (void *)(uintptr_t)at;
+    for (; at < end; at += WORD) {
+        uint64_t found = zero_bytes(*(const any_word *)(const void *)at ^ pattern);
+
+        if (found != 0) {
+            at += __builtin_ctzll(found) / 8;
+            return at < end ? (void *)(uintptr_t)at : NULL;
+        }
+    }
     return NULL;
 }
 
 size_t strlen(const char *text)
 {
     const char *end = text;
+    uint64_t found;
 
-    while (*end != '\0')
-        end++;
-    return (size_t)(end - text);
+    for (; (uintptr_t)end % WORD != 0; end++)
+        if (*end == '\0')
+            return (size_t)(end - text);
+    while ((found = zero_bytes(*(const any_word *)(const void *)end)) == 0)
+        end += WORD;
+    return (size_t)(end - text) + (size_t)__builtin_ctzll(found) / 8;
 }
 
 size_t strnlen(const char *text, size_t most)
 {
-    size_t length = 0;
+    const char *end = memchr(text, '\0', most);
 
-    while (length < most && text[length] != '\0')
-        length++;
-    return length;
+    return end == NULL ? most : (size_t)(end - text);
 }
 
 int strcmp(const char *a, const char *b)
