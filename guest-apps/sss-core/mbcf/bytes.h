@@ -84,11 +84,11 @@ static inline int span_of(const struct mbcf *mbcf, const struct task *task, uint
             return MB_FAULT;
         span->length[0] = here;
         span->length[1] = length - here;
-        span->part[1] = mbcf->to.page(mbcf->to.context, task->space, address + here, write, &why);
+        span->part[1] = TO(mbcf, page)(mbcf->to.context, task->space, address + here, write, &why);
         if (span->part[1] == NULL)
             return why;
     }
-    span->part[0] = mbcf->to.page(mbcf->to.context, task->space, address, write, &why);
+    span->part[0] = TO(mbcf, page)(mbcf->to.context, task->space, address, write, &why);
     return span->part[0] != NULL ? MB_OK : why;
 }
 
@@ -98,6 +98,22 @@ static inline void span_fill(const struct span *span, const void *from)
         copy(span->part[0], from, span->length[0]);
     if (span->length[1] != 0)
         memcpy(span->part[1], (const uint8_t *)from + span->length[0], span->length[1]);
+}
+
+/* A piece of a span. */
+static inline void span_fill_at(const struct span *span, size_t at, const void *from, size_t length)
+{
+    size_t here;
+
+    if (at + length <= span->length[0]) {
+        copy(span->part[0] + at, from, length);
+    } else if (at >= span->length[0]) {
+        memcpy(span->part[1] + (at - span->length[0]), from, length);
+    } else {
+        here = span->length[0] - at;
+        memcpy(span->part[0] + at, from, here);
+        memcpy(span->part[1], (const uint8_t *)from + here, length - here);
+    }
 }
 
 static inline void span_read(const struct span *span, void *to)

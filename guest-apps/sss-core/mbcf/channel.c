@@ -8,9 +8,20 @@
 
 /* ---- sending ---- */
 
-/* Fields that are true at the moment of sending only. */
-static void stamp(const struct mbcf *mbcf, const struct channel *channel, uint8_t *header)
+/* Whether an error RESULT among the places from `from` on is on its way. */
+static bool is_unsure(const struct channel *channel, uint32_t from)
 {
+    if (channel->refusals != 0)
+        for (uint32_t i = from; i != channel->end; i++)
+            if (channel->places[i % WINDOW].refuses)
+                return true;
+    return false;
+}
+
+/* Fields that are true at the moment of sending only. */
+static void stamp(const struct mbcf *mbcf, const struct channel *channel, uint8_t *header, bool unsure)
+{
+    header[2] = (uint8_t)((header[2] & ~MBW_UNSURE) | (unsure ? MBW_UNSURE : 0));
     put_be32(header + 12, mbcf->config.epoch);
     put_be32(header + 20, channel->received);
     put_be16(header + 46, channel->peer_epoch != 0 ? epoch_half(channel->peer_epoch) : 0);
@@ -23,14 +34,17 @@ static void hand_over(struct mbcf *mbcf, struct sss_frame *frame)
     mbcf_transmit(mbcf, frame);
 }
 
-static void ack_is_sent(struct channel *channel)
+static void ack_is_sent(struct channel *channel, bool unsure)
 {
     channel->owed = 0;
+    channel->ack_now = false;
+    channel->unsure_sent = unsure;
     channel->ack_due_ns = NEVER;
 }
 
 /* A frame outside the sequence. Where there is no buffer it is lost, as on the wire. */
-static void send_control(struct mbcf *mbcf, struct channel *channel, uint8_t op, uint32_t seq, uint32_t ack, uint16_t ack_epoch)
+static void send_control(struct mbcf *mbcf, struct channel *channel, uint8_t op, uint8_t flags, uint32_t seq, uint32_t ack,
+                         uint16_t ack_epoch)
 {
     struct sss_frame *frame = mbcf_frame_get(mbcf);
     uint8_t *header;
@@ -42,6 +56,7 @@ static void send_control(struct mbcf *mbcf, struct channel *channel, uint8_t op,
     memset(header, 0, MBW_HEADER);
     header[0] = MBW_VERSION;
     header[1] = op;
+    header[2] = flags;
     put_be16(header + 4, mbcf->config.node);
     put_be16(header + 8, channel->node);
     put_be32(header + 12, mbcf->config.epoch);
@@ -50,19 +65,29 @@ static void send_control(struct mbcf *mbcf, struct channel *channel, uint8_t op,
     put_be16(header + 46, ack_epoch);
     frame->length = MBW_ETHERNET + MBW_HEADER;
     hand_over(mbcf, frame);
-    mbcf->to.frame_put(mbcf->to.context, frame);
+    TO(mbcf, frame_put)(mbcf->to.context, frame);
+}
+
+/* ACK or PROBE. */
+static void send_unsequenced(struct mbcf *mbcf, struct channel *channel, uint8_t op)
+{
+    send_control(mbcf, channel, op, is_unsure(channel, channel->first) ? MBW_UNSURE : 0, 0, channel->received,
+                 epoch_half(channel->peer_epoch));
 }
 
 static void send_ack(struct mbcf *mbcf, struct channel *channel)
 {
     mbcf->counters.acks_sent++;
-    ack_is_sent(channel);
-    send_control(mbcf, channel, MBW_ACK, 0, channel->received, epoch_half(channel->peer_epoch));
+    ack_is_sent(channel, is_unsure(channel, channel->first));
+    send_unsequenced(mbcf, channel, MBW_ACK);
 }
 
-static void send_place(struct mbcf *mbcf, struct channel *channel, struct place *place, uint64_t now_ns)
+/* The place at the cursor. */
+static void send_place(struct mbcf *mbcf, struct channel *channel, uint64_t now_ns)
 {
+    struct place *place = &channel->places[channel->cursor % WINDOW];
     uint8_t *header = place->frame->bytes + MBW_ETHERNET;
+    bool unsure = is_unsure(channel, channel->cursor + 1);
 
     if (place->sent) {
         /* Still waiting in the adapter: it is under way, and its bytes must not change. */
@@ -82,8 +107,8 @@ static void send_place(struct mbcf *mbcf, struct channel *channel, struct place 
             channel->timed_at_ns = now_ns;
         }
     }
-    stamp(mbcf, channel, header);
-    ack_is_sent(channel);
+    stamp(mbcf, channel, header, unsure);
+    ack_is_sent(channel, unsure);
     hand_over(mbcf, place->frame);
 }
 
@@ -101,7 +126,7 @@ static uint64_t timer_due(const struct mbcf *mbcf, const struct channel *channel
 {
     if (channel->state == MBCF_OPENING || (channel->state == MBCF_OPEN && channel->first != channel->end))
         return channel->timer_from_ns + timeout_of(mbcf, channel);
-    if (channel->state == MBCF_OPEN && channel->pending != 0)
+    if (channel->state == MBCF_OPEN && (channel->pending | channel->undecided) != 0)
         return channel->timer_from_ns + PROBE_NS + timeout_of(mbcf, channel);
     return NEVER;
 }
@@ -109,7 +134,9 @@ static uint64_t timer_due(const struct mbcf *mbcf, const struct channel *channel
 static void restart_timer(struct mbcf *mbcf, struct channel *channel, uint64_t now_ns)
 {
     channel->timer_from_ns = now_ns;
-    due_by(mbcf, timer_due(mbcf, channel));
+    /* No timeout is shorter than the least; something that is due by then is enough to look again. */
+    if (mbcf->due_ns > now_ns + mbcf->config.rto_least_ns)
+        due_by(mbcf, timer_due(mbcf, channel));
 }
 
 static void pump(struct mbcf *mbcf, struct channel *channel, uint64_t now_ns)
@@ -117,7 +144,7 @@ static void pump(struct mbcf *mbcf, struct channel *channel, uint64_t now_ns)
     if (channel->state != MBCF_OPEN)
         return;
     while (channel->cursor != channel->end && channel->cursor - channel->first < channel->allowed) {
-        send_place(mbcf, channel, &channel->places[channel->cursor % WINDOW], now_ns);
+        send_place(mbcf, channel, now_ns);
         channel->cursor++;
     }
 }
@@ -128,7 +155,7 @@ static void begin_opening(struct mbcf *mbcf, struct channel *channel, uint64_t n
         channel->base = channel->acked;
     channel->state = MBCF_OPENING;
     channel->failures = 0;
-    send_control(mbcf, channel, MBW_SYN, channel->base, 0, 0);
+    send_control(mbcf, channel, MBW_SYN, 0, channel->base, 0, 0);
     restart_timer(mbcf, channel, now_ns);
 }
 
@@ -157,7 +184,10 @@ void mbcf_channel_queue(struct mbcf *mbcf, struct channel *channel, struct sss_f
     place->seq = channel->next_seq;
     place->name = header->op != MBW_RESULT ? header->op_id : 0;
     place->decisive = header->decisive;
+    place->completes = header->completes;
+    place->refuses = header->op == MBW_RESULT && header->status != MB_OK;
     place->sent = false;
+    channel->refusals += place->refuses;
     channel->next_seq = seq_next(channel->next_seq);
     if (channel->first == channel->end++) {
         channel->timer_from_ns = now_ns;
@@ -173,8 +203,12 @@ static void release(struct mbcf *mbcf, struct channel *channel)
 {
     struct place *place = &channel->places[channel->first % WINDOW];
 
-    mbcf->to.frame_put(mbcf->to.context, place->frame);
+    TO(mbcf, frame_put)(mbcf->to.context, place->frame);
     place->frame = NULL;
+    if (place->refuses) {
+        if (--channel->refusals == 0)
+            channel->ack_now |= channel->unsure_sent;
+    }
     channel->first++;
 }
 
@@ -186,6 +220,7 @@ static void release_all(struct mbcf *mbcf, struct channel *channel)
     channel->timed_seq = 0;
     channel->same_acks = 0;
     channel->allowed = WINDOW;
+    channel->ack_now = false;
 }
 
 /* ---- acknowledgements of the peer ---- */
@@ -232,11 +267,36 @@ static void same_ack(struct mbcf *mbcf, struct channel *channel, uint64_t now_ns
     restart_timer(mbcf, channel, now_ns);
 }
 
-static void take_ack(struct mbcf *mbcf, struct channel *channel, const struct packet *packet, uint64_t now_ns)
+/* The frame of a place is acknowledged. Its operation has succeeded, unless its error is still to come. */
+static void retire(struct mbcf *mbcf, struct channel *channel, const struct place *place, bool sure)
+{
+    if (!(place->name & NAME_CONNECTION) && !place->completes)
+        return;
+    if (!sure) {
+        channel->undecided++;
+        mbcf_undecided(mbcf, place->name);
+    } else if (place->completes) {
+        mbcf_operation_done(mbcf, place->name);
+    } else {
+        mbcf_connection_done(mbcf, place->name);
+    }
+}
+
+/* All errors have come: what has been acknowledged without one has succeeded. */
+static void decide(struct mbcf *mbcf, struct channel *channel)
+{
+    channel->undecided = 0;
+    mbcf_operations_decide(mbcf, channel->node);
+    mbcf_connections_decide(mbcf, channel->node, MB_OK);
+}
+
+static void take_ack(struct mbcf *mbcf, struct channel *channel, const struct packet *packet, bool sure, uint64_t now_ns)
 {
     uint32_t taken = 0;
     bool timed;
 
+    if (sure && channel->undecided != 0 && !seq_after(channel->acked, packet->ack))
+        decide(mbcf, channel);
     if (!seq_after(packet->ack, channel->acked)) {
         if (packet->op == MBW_ACK && packet->ack == channel->acked && channel->first != channel->end)
             same_ack(mbcf, channel, now_ns);
@@ -249,8 +309,7 @@ static void take_ack(struct mbcf *mbcf, struct channel *channel, const struct pa
         if (!place->sent || seq_after(place->seq, packet->ack))
             break;
         channel->acked = place->seq;
-        if (place->name & NAME_CONNECTION)
-            mbcf_connection_done(mbcf, place->name);
+        retire(mbcf, channel, place, sure);
         release(mbcf, channel);
         taken++;
     }
@@ -295,11 +354,13 @@ static void give_up(struct mbcf *mbcf, struct channel *channel, int status)
             mbcf_connection_error(mbcf, connection, place->sent ? status | MB_MAYBE : status);
     }
     release_all(mbcf, channel);
+    channel->undecided = 0;
+    mbcf_connections_decide(mbcf, channel->node, status | MB_MAYBE);
     mbcf_operations_fail(mbcf, channel->node, status);
     mbcf_connections_break(mbcf, channel->node, 0, status);
     mbcf_segments_void(mbcf, channel->node, 0);
     mbcf_farewells_forget(mbcf, channel->node);
-    ack_is_sent(channel);
+    ack_is_sent(channel, false);
     channel->failures = 0;
 }
 
@@ -318,6 +379,21 @@ static void adopt(struct mbcf *mbcf, struct channel *channel, uint32_t epoch, ui
     channel->gap_acks = 0;
 }
 
+/* The peer has given up frames, errors among them, maybe: nobody knows what became of all that has been sent. */
+static void doubt(struct mbcf *mbcf, struct channel *channel)
+{
+    for (uint32_t i = channel->first; i != channel->end; i++) {
+        const struct place *place = &channel->places[i % WINDOW];
+        struct connection *connection = mbcf_connection_named(mbcf, place->name);
+
+        if (connection != NULL && place->sent)
+            mbcf_connection_error(mbcf, connection, MB_NODE_DEAD | MB_MAYBE);
+    }
+    channel->undecided = 0;
+    mbcf_operations_doubt(mbcf, channel->node, MB_NODE_DEAD);
+    mbcf_connections_decide(mbcf, channel->node, MB_NODE_DEAD | MB_MAYBE);
+}
+
 /* What the peer has given up will not come any more. */
 static void skip_to(struct mbcf *mbcf, struct channel *channel, uint32_t seq)
 {
@@ -326,6 +402,7 @@ static void skip_to(struct mbcf *mbcf, struct channel *channel, uint32_t seq)
     channel->received = seq;
     channel->gap_acks = 0;
     mbcf_segments_void(mbcf, channel->node, 0);
+    doubt(mbcf, channel);
 }
 
 static void become_open(struct mbcf *mbcf, struct channel *channel, uint64_t now_ns)
@@ -362,7 +439,7 @@ static void take_syn(struct mbcf *mbcf, struct channel *channel, const struct pa
         channel->candidate_epoch = packet->epoch;
         channel->candidate_received = packet->seq;
     }
-    send_control(mbcf, channel, MBW_SYNACK, channel->base, received, epoch_half(packet->epoch));
+    send_control(mbcf, channel, MBW_SYNACK, 0, channel->base, received, epoch_half(packet->epoch));
 }
 
 static void take_synack(struct mbcf *mbcf, struct channel *channel, const struct packet *packet, uint64_t now_ns)
@@ -376,7 +453,7 @@ static void take_synack(struct mbcf *mbcf, struct channel *channel, const struct
         if (seq_after(channel->base, packet->ack))
             return; /* answers an older SYN */
         skip_to(mbcf, channel, packet->seq);
-        take_ack(mbcf, channel, packet, now_ns);
+        take_ack(mbcf, channel, packet, false, now_ns);
     } else {
         if (packet->ack != channel->base)
             return;
@@ -399,7 +476,7 @@ static void take_reset(struct mbcf *mbcf, struct channel *channel, const struct 
 static void send_reset(struct mbcf *mbcf, struct channel *channel, const struct packet *packet)
 {
     mbcf->counters.resets_sent++;
-    send_control(mbcf, channel, MBW_RST, 0, 0, epoch_half(packet->epoch));
+    send_control(mbcf, channel, MBW_RST, 0, 0, 0, epoch_half(packet->epoch));
 }
 
 /* Whether a frame belongs to this incarnation of both nodes. */
@@ -456,29 +533,41 @@ static void refuse_order(struct mbcf *mbcf, struct channel *channel, uint64_t no
     mbcf->counters.gaps++;
     if (channel->gap_acks < GAP_ACKS) {
         channel->gap_acks++;
-        send_ack(mbcf, channel);
+        channel->ack_now = true;
     } else {
         owe_ack(mbcf, channel, now_ns);
     }
 }
 
+static void owe_ack_for(struct mbcf *mbcf, struct channel *channel, const struct packet *packet, uint64_t now_ns)
+{
+    if (packet->flags & MBW_ACK_NOW)
+        channel->ack_now = true;
+    else
+        owe_ack(mbcf, channel, now_ns);
+}
+
 static void take_sequenced(struct mbcf *mbcf, struct channel *channel, const struct packet *packet, uint64_t now_ns)
 {
     uint32_t before = channel->received;
+    bool sure = !(packet->flags & MBW_UNSURE);
     uint32_t owed;
 
     if (packet->seq != seq_next(before)) {
         if (seq_after(packet->seq, before)) {
+            /* An error that its acknowledgement passes over may be in the gap. */
+            take_ack(mbcf, channel, packet, false, now_ns);
             refuse_order(mbcf, channel, now_ns);
             return;
         }
         mbcf->counters.duplicates++;
-        if (packet->flags & MBW_ACK_NOW)
-            send_ack(mbcf, channel);
-        else
-            owe_ack(mbcf, channel, now_ns);
+        take_ack(mbcf, channel, packet, sure, now_ns);
+        owe_ack_for(mbcf, channel, packet, now_ns);
         return;
     }
+    /* It makes places for results; but an error RESULT comes before what it acknowledges. */
+    if (packet->op != MBW_RESULT)
+        take_ack(mbcf, channel, packet, sure, now_ns);
     /* Before executing, for a result carries the acknowledgement. */
     channel->received = packet->seq;
     owed = channel->owed++;
@@ -491,13 +580,12 @@ static void take_sequenced(struct mbcf *mbcf, struct channel *channel, const str
         return;
     }
     channel->gap_acks = 0;
+    if (packet->op == MBW_RESULT)
+        take_ack(mbcf, channel, packet, sure, now_ns);
     if (channel->owed == 0)
-        return; /* the result has acknowledged it */
+        return; /* a frame that was sent meanwhile has acknowledged it */
     channel->owed--;
-    if (packet->flags & MBW_ACK_NOW)
-        send_ack(mbcf, channel);
-    else
-        owe_ack(mbcf, channel, now_ns);
+    owe_ack_for(mbcf, channel, packet, now_ns);
 }
 
 void mbcf_channel_receive(struct mbcf *mbcf, struct channel *channel, const struct packet *packet, uint64_t now_ns)
@@ -516,18 +604,19 @@ void mbcf_channel_receive(struct mbcf *mbcf, struct channel *channel, const stru
     }
     if (!is_current(mbcf, channel, packet, now_ns))
         return;
-    take_ack(mbcf, channel, packet, now_ns);
-    if (packet->op == MBW_ACK) {
+    if (packet->op == MBW_ACK || packet->op == MBW_PROBE) {
+        take_ack(mbcf, channel, packet, !(packet->flags & MBW_UNSURE), now_ns);
         /* It is alive: probes need not go on. */
         if (channel->first == channel->end && channel->failures != 0) {
             channel->failures = 0;
             restart_timer(mbcf, channel, now_ns);
         }
-    } else if (packet->op == MBW_PROBE) {
-        send_ack(mbcf, channel);
+        channel->ack_now |= packet->op == MBW_PROBE;
     } else {
         take_sequenced(mbcf, channel, packet, now_ns);
     }
+    if (channel->ack_now)
+        send_ack(mbcf, channel);
 }
 
 /* ---- time ---- */
@@ -562,9 +651,9 @@ void mbcf_channel_timeout(struct mbcf *mbcf, struct channel *channel, uint64_t n
     }
     channel->timer_from_ns = now_ns;
     if (channel->state == MBCF_OPENING) {
-        send_control(mbcf, channel, MBW_SYN, channel->base, 0, 0);
+        send_control(mbcf, channel, MBW_SYN, 0, channel->base, 0, 0);
     } else if (channel->first == channel->end) {
-        send_control(mbcf, channel, MBW_PROBE, 0, channel->received, epoch_half(channel->peer_epoch));
+        send_unsequenced(mbcf, channel, MBW_PROBE);
     } else {
         go_back(channel, LEAST_ALLOWED);
         pump(mbcf, channel, now_ns);

@@ -83,7 +83,7 @@ static void tell_owner(struct mbcf *mbcf, const struct connection *connection)
     struct task *task = task_of(mbcf, connection->task);
 
     if (task != NULL)
-        mbcf->to.failed(mbcf->to.context, task->space);
+        TO(mbcf, failed)(mbcf->to.context, task->space);
 }
 
 void mbcf_connection_error(struct mbcf *mbcf, struct connection *connection, int status)
@@ -143,6 +143,20 @@ void mbcf_connection_done(struct mbcf *mbcf, uint32_t name)
 
     if (connection != NULL && connection->unfinished != 0)
         connection->unfinished--;
+}
+
+void mbcf_connections_decide(struct mbcf *mbcf, uint16_t node, int status)
+{
+    for (unsigned i = 0; i < MB_CONNECTIONS; i++) {
+        struct connection *connection = &mbcf->connections[i];
+
+        if (connection->phase == CONNECTION_FREE || connection->node != node || connection->undecided == 0)
+            continue;
+        connection->unfinished -= connection->undecided;
+        connection->undecided = 0;
+        if (status != MB_OK)
+            mbcf_connection_error(mbcf, connection, status);
+    }
 }
 
 /* The peer has discarded its end, or (destination 0) the task of the peer has ended. */

@@ -38,7 +38,7 @@ struct mbcf_surroundings {
     void (*signalled)(void *context, void *space, uint64_t handler);
     /* Places in a send window came free: operations that got MBCF_AGAIN may be tried again. */
     void (*window_open)(void *context);
-    /* An operation of the task failed and had no ack. */
+    /* An operation of the task failed: its ack, where it has one, says so already. Or a connection of the task broke. */
     void (*failed)(void *context, void *space);
 };
 

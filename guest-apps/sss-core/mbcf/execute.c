@@ -18,7 +18,7 @@ static int check_key(const struct task *task, uint64_t key, unsigned wanted)
 
 static void memory_changed(const struct mbcf *mbcf, const struct task *task)
 {
-    mbcf->to.changed(mbcf->to.context, task->space);
+    TO(mbcf, changed)(mbcf->to.context, task->space);
 }
 
 static int execute_write(struct mbcf *mbcf, const struct task *task, const struct packet *packet)
@@ -147,7 +147,7 @@ static int execute_signal(struct mbcf *mbcf, struct task *task, const struct pac
     status = mbcf_ring_put(mbcf, task, &task->signal_queue, &record, &head, sizeof(head), packet->payload + MBW_SIGNAL_HEAD,
                            packet->length - MBW_SIGNAL_HEAD);
     if (status == MB_OK)
-        mbcf->to.signalled(mbcf->to.context, task->space, packet->address);
+        TO(mbcf, signalled)(mbcf->to.context, task->space, packet->address);
     return status;
 }
 
@@ -204,6 +204,7 @@ static void send_result(struct mbcf *mbcf, struct channel *channel, const struct
                         int status, uint16_t length, uint64_t now_ns)
 {
     struct header header = {.op = MBW_RESULT,
+                            .flags = status != MB_OK ? MBW_ACK_NOW : 0,
                             .status = (uint8_t)status,
                             .source = packet->destination,
                             .destination = packet->source,
@@ -214,6 +215,12 @@ static void send_result(struct mbcf *mbcf, struct channel *channel, const struct
     mbcf_channel_queue(mbcf, channel, frame, &header, now_ns);
 }
 
+/* Others have succeeded when they are acknowledged. */
+static bool is_answered(const struct packet *packet)
+{
+    return packet->op == MBW_READ || (packet->op >= MBW_SWAP && packet->op <= MBW_FETCH_ADD && !(packet->op_id & NAME_CONNECTION));
+}
+
 static bool execute_request(struct mbcf *mbcf, struct channel *channel, const struct packet *packet, uint64_t now_ns)
 {
     struct task *task = task_of(mbcf, packet->destination);
@@ -221,8 +228,8 @@ static bool execute_request(struct mbcf *mbcf, struct channel *channel, const st
     uint16_t length = 0;
     int status = MB_NOTASK;
 
-    /* Success must not happen where it could not be told. */
-    if (packet->flags & MBW_RESULT_REQ) {
+    /* It must not happen where its result could not be told. */
+    if (is_answered(packet)) {
         frame = result_frame(mbcf, channel);
         if (frame == NULL)
             return false;

@@ -133,32 +133,26 @@ static void publish(struct ring *ring, const struct reservation *at)
 static void tell_reader(struct mbcf *mbcf, const struct task *task, uint8_t *header)
 {
     add_word(header, AT_EVENTS);
-    mbcf->to.changed(mbcf->to.context, task->space);
+    TO(mbcf, changed)(mbcf->to.context, task->space);
 }
 
 int mbcf_ring_put(struct mbcf *mbcf, struct task *task, struct ring *ring, struct mb_record *record, const void *head,
                   uint32_t head_length, const void *data, uint32_t length)
 {
     struct reservation at;
-    struct span spans[3];
-    uint64_t address;
+    struct span span;
     int status = reserve(mbcf, task, ring, head_length + length, &at);
 
-    if (status != MB_OK)
-        return status;
-    address = record_address(ring, at.position);
-    status = span_of(mbcf, task, address, UNIT, true, &spans[0]);
     if (status == MB_OK)
-        status = span_of(mbcf, task, address + UNIT, head_length, true, &spans[1]);
-    if (status == MB_OK)
-        status = span_of(mbcf, task, address + UNIT + head_length, length, true, &spans[2]);
+        status = span_of(mbcf, task, record_address(ring, at.position), UNIT + head_length + length, true, &span);
     if (status != MB_OK)
         return status;
     record->length = head_length + length;
     record->state = MB_COMPLETE;
-    span_fill(&spans[0], record);
-    span_fill(&spans[1], head);
-    span_fill(&spans[2], data);
+    memcpy(span.part[0], record, UNIT); /* 16-aligned: never across pages */
+    if (head_length != 0)
+        span_fill_at(&span, UNIT, head, head_length);
+    span_fill_at(&span, UNIT + head_length, data, length);
     publish(ring, &at);
     tell_reader(mbcf, task, at.header);
     return MB_OK;

@@ -33,7 +33,7 @@ static void slots_init(struct free_slots *free, uint16_t *slots, unsigned size)
 
 struct sss_frame *mbcf_frame_get(struct mbcf *mbcf)
 {
-    struct sss_frame *frame = mbcf->to.frame_get(mbcf->to.context);
+    struct sss_frame *frame = TO(mbcf, frame_get)(mbcf->to.context);
 
     if (frame == NULL)
         mbcf->scarce = true;
@@ -97,21 +97,21 @@ struct form {
 
 static const struct form *form_of(uint8_t op)
 {
-    enum { ANY = MBW_ACK_NOW | MBW_RETX };
+    enum { ANY = MBW_ACK_NOW | MBW_RETX | MBW_UNSURE };
     static const struct form forms[MBW_RESULT + 1] = {
-        [MBW_ACK] = {0, 0, 0, false, true},
+        [MBW_ACK] = {0, 0, MBW_UNSURE, false, true},
         [MBW_SYN] = {0, 0, 0, false, true},
         [MBW_SYNACK] = {0, 0, 0, false, true},
         [MBW_RST] = {0, 0, 0, false, true},
-        [MBW_PROBE] = {0, 0, 0, false, true},
-        [MBW_TASKQUE] = {MBW_TASKQUE_HEAD, MBW_PAYLOAD, ANY | MBW_RESULT_REQ, true, true},
-        [MBW_WRITE] = {0, MBW_PAYLOAD, ANY | MBW_RESULT_REQ | MBW_MORE, true, true},
-        [MBW_READ] = {MBW_READ_PAYLOAD, MBW_READ_PAYLOAD, ANY | MBW_RESULT_REQ | MBW_MORE, true, true},
-        [MBW_FIFO] = {0, MBW_PAYLOAD, ANY | MBW_RESULT_REQ | MBW_MORE | MBW_PART, true, true},
-        [MBW_SIGNAL] = {MBW_SIGNAL_HEAD, MBW_PAYLOAD, ANY | MBW_RESULT_REQ, true, true},
-        [MBW_SWAP] = {8, 8, ANY | MBW_RESULT_REQ | MBW_WIDE, true, true},
-        [MBW_CAS] = {16, 16, ANY | MBW_RESULT_REQ | MBW_WIDE, true, true},
-        [MBW_FETCH_ADD] = {8, 8, ANY | MBW_RESULT_REQ | MBW_WIDE, true, true},
+        [MBW_PROBE] = {0, 0, MBW_UNSURE, false, true},
+        [MBW_TASKQUE] = {MBW_TASKQUE_HEAD, MBW_PAYLOAD, ANY, true, true},
+        [MBW_WRITE] = {0, MBW_PAYLOAD, ANY | MBW_MORE, true, true},
+        [MBW_READ] = {MBW_READ_PAYLOAD, MBW_READ_PAYLOAD, ANY | MBW_MORE, true, true},
+        [MBW_FIFO] = {0, MBW_PAYLOAD, ANY | MBW_MORE | MBW_PART, true, true},
+        [MBW_SIGNAL] = {MBW_SIGNAL_HEAD, MBW_PAYLOAD, ANY, true, true},
+        [MBW_SWAP] = {8, 8, ANY | MBW_WIDE, true, true},
+        [MBW_CAS] = {16, 16, ANY | MBW_WIDE, true, true},
+        [MBW_FETCH_ADD] = {8, 8, ANY | MBW_WIDE, true, true},
         [MBW_CLOSE] = {0, 0, ANY, true, true},
         [MBW_RESULT] = {0, MBW_PAYLOAD, ANY, true, true},
     };
@@ -133,10 +133,10 @@ static bool has_form(const struct packet *packet)
         return false;
     if (form->sequenced ? packet->seq == 0 : packet->seq != 0 && packet->op != MBW_SYN && packet->op != MBW_SYNACK)
         return false;
-    /* Parts have a place in their segment; only they have. READ is nothing without its result. */
+    /* Parts have a place in their segment; only they have. READ is nothing without its result, which an operation waits for. */
     if (packet->op == MBW_FIFO)
         return packet->flags & MBW_PART ? packet->length >= MBW_PART_HEAD : !(packet->flags & MBW_MORE);
-    return packet->op != MBW_READ || (packet->flags & MBW_RESULT_REQ);
+    return packet->op != MBW_READ || !(packet->op_id & NAME_CONNECTION);
 }
 
 static bool parse(struct packet *packet, const uint8_t *frame, size_t length)
@@ -191,7 +191,7 @@ static void receive(struct mbcf *mbcf, uint64_t now_ns, const uint8_t *frame, si
 void mbcf_transmit(struct mbcf *mbcf, struct sss_frame *frame)
 {
     if (memcmp(frame->bytes, mbcf->config.mac, 6) != 0) {
-        mbcf->to.transmit(mbcf->to.context, frame);
+        TO(mbcf, transmit)(mbcf->to.context, frame);
         return;
     }
     /* What finds no place is lost, as on a wire. */
@@ -207,7 +207,7 @@ void mbcf_settle(struct mbcf *mbcf, uint64_t now_ns)
         struct sss_frame *frame = mbcf->loop[mbcf->loop_first++ % LOOP];
 
         receive(mbcf, now_ns, frame->bytes, frame->length);
-        mbcf->to.frame_put(mbcf->to.context, frame);
+        TO(mbcf, frame_put)(mbcf->to.context, frame);
     }
     if (mbcf->scarce)
         due_by(mbcf, now_ns + SCARCE_NS);
@@ -231,7 +231,7 @@ void mbcf_receive(struct mbcf *mbcf, uint64_t now_ns, const uint8_t *frame, size
 void mbcf_wake(struct mbcf *mbcf)
 {
     mbcf->starved = false;
-    mbcf->to.window_open(mbcf->to.context);
+    TO(mbcf, window_open)(mbcf->to.context);
 }
 
 void mbcf_window_open(struct mbcf *mbcf, struct channel *channel, uint64_t now_ns)

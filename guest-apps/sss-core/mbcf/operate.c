@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Operations of own tasks: cut into packets, sent, and completed by the RESULTs of the peer. */
+/* Operations of own tasks: cut into packets, sent, and completed by the acknowledgement of the peer, or its RESULT. */
 #include "bytes.h"
 
 /* ---- the user-visible acknowledgement ---- */
@@ -32,10 +32,10 @@ static void complete_ack(struct mbcf *mbcf, const struct task *task, uint64_t ad
     memcpy(words[1], &value, sizeof(value));
     memcpy(words[0] + offsetof(struct mb_ack, status), &status_word, sizeof(status_word));
     store_state(words[0], MB_ACK_DONE);
-    mbcf->to.changed(mbcf->to.context, task->space);
+    TO(mbcf, changed)(mbcf->to.context, task->space);
 }
 
-/* ---- operations that wait for a result ---- */
+/* ---- operations that wait for their end ---- */
 
 static struct operation *operation_named(struct mbcf *mbcf, uint32_t name)
 {
@@ -45,7 +45,7 @@ static struct operation *operation_named(struct mbcf *mbcf, uint32_t name)
 }
 
 static struct operation *operation_new(struct mbcf *mbcf, const struct task *task, const struct connection *connection,
-                                       const struct mb_operation *request)
+                                       const struct mb_operation *request, bool answered)
 {
     unsigned index = mbcf_slot_take(&mbcf->free_operations);
     struct operation *operation = &mbcf->operations[index];
@@ -58,17 +58,19 @@ static struct operation *operation_new(struct mbcf *mbcf, const struct task *tas
     operation->node = connection->node;
     operation->peer = connection->peer;
     operation->op = (uint8_t)request->op;
+    operation->answered = answered;
     operation->sending = true;
     operation->several = false;
     operation->begun = false;
     operation->maybe = false;
+    operation->undecided = false;
     operation->give_up = false;
     operation->failed = 0;
     operation->length = (uint32_t)request->length;
     operation->arrived = 0;
     operation->data = (uintptr_t)request->data;
     operation->ack = (uintptr_t)request->ack;
-    mbcf->channels[connection->node].pending++;
+    mbcf->channels[connection->node].pending += answered;
     return operation;
 }
 
@@ -92,15 +94,18 @@ static void complete(struct mbcf *mbcf, struct operation *operation, int status,
     struct task *task = task_of(mbcf, operation->task);
     struct connection *connection = mbcf_connection_named(mbcf, operation->connection);
 
-    mbcf->channels[operation->node].pending--;
+    mbcf->channels[operation->node].pending -= operation->answered;
     if (connection != NULL) {
         if (connection->unfinished != 0)
             connection->unfinished--;
         if (operation->ack == 0 && status != MB_OK)
             mbcf_connection_error(mbcf, connection, status);
     }
-    if (task != NULL && operation->ack != 0)
+    if (task != NULL && operation->ack != 0) {
         complete_ack(mbcf, task, operation->ack, status, value);
+        if (status != MB_OK)
+            TO(mbcf, failed)(mbcf->to.context, task->space);
+    }
     /* Who is still sending parts of it learns that it is over; success while sending is the peer's mistake. */
     if (operation->sending)
         operation->failed = (uint8_t)(status != MB_OK ? status : MB_BADOP);
@@ -125,6 +130,43 @@ void mbcf_operations_fail(struct mbcf *mbcf, uint16_t node, int status)
     }
 }
 
+void mbcf_operations_doubt(struct mbcf *mbcf, uint16_t node, int status)
+{
+    for (unsigned i = 0; i < MB_OPERATIONS; i++) {
+        struct operation *operation = &mbcf->operations[i];
+
+        if (operation->name != 0 && operation->node == node && operation->maybe && !operation->give_up && operation->failed == 0)
+            complete(mbcf, operation, status | MB_MAYBE, 0);
+    }
+}
+
+void mbcf_operation_done(struct mbcf *mbcf, uint32_t name)
+{
+    struct operation *operation = operation_named(mbcf, name);
+
+    if (operation == NULL)
+        return; /* an error has ended it, or its task */
+    complete(mbcf, operation, MB_OK, 0);
+}
+
+void mbcf_undecided(struct mbcf *mbcf, uint32_t name)
+{
+    struct operation *operation = operation_named(mbcf, name);
+    struct connection *connection = mbcf_connection_named(mbcf, name);
+
+    if (operation != NULL)
+        operation->undecided = true;
+    if (connection != NULL)
+        connection->undecided++;
+}
+
+void mbcf_operations_decide(struct mbcf *mbcf, uint16_t node)
+{
+    for (unsigned i = 0; i < MB_OPERATIONS; i++)
+        if (mbcf->operations[i].name != 0 && mbcf->operations[i].node == node && mbcf->operations[i].undecided)
+            complete(mbcf, &mbcf->operations[i], MB_OK, 0);
+}
+
 /* The task ends: nobody is left to be told. */
 void mbcf_operations_forget(struct mbcf *mbcf, struct task *task)
 {
@@ -134,7 +176,7 @@ void mbcf_operations_forget(struct mbcf *mbcf, struct task *task)
         if (operation->name == 0 || operation->task != task->id || operation->give_up)
             continue;
         if (operation->failed == 0)
-            mbcf->channels[operation->node].pending--;
+            mbcf->channels[operation->node].pending -= operation->answered;
         operation_free(mbcf, operation);
     }
 }
@@ -180,7 +222,8 @@ void mbcf_result(struct mbcf *mbcf, const struct packet *packet)
     }
     operation = operation_named(mbcf, packet->op_id);
     if (operation == NULL || operation->node != packet->node || operation->peer != packet->source ||
-        operation->task != packet->destination || operation->failed != 0 || task == NULL)
+        operation->task != packet->destination || operation->failed != 0 || task == NULL ||
+        (status == MB_OK && !operation->answered))
         return;
     if (status == MB_OK && operation->op == MBW_READ) {
         status = take_read(mbcf, task, operation, packet);
@@ -213,20 +256,21 @@ struct kind {
     uint8_t head;       /* bytes of payload in front of the data */
     bool sends;         /* `data` are sent */
     bool several;       /* may take several packets */
-    bool answered;      /* has a result in any case */
+    bool needs_ack;     /* is nothing without an ack */
+    bool answered;      /* its end is told by a RESULT */
 };
 
 static const struct kind *kind_of(unsigned op)
 {
     static const struct kind kinds[] = {
-        [MBW_TASKQUE - MBW_TASKQUE] = {MBW_TASKQUE_MOST, MBW_TASKQUE_HEAD, true, false, false},
-        [MBW_WRITE - MBW_TASKQUE] = {MBW_PAYLOAD, 0, true, true, false},
-        [MBW_READ - MBW_TASKQUE] = {MBW_PAYLOAD, MBW_READ_PAYLOAD, false, true, true},
-        [MBW_FIFO - MBW_TASKQUE] = {MBW_PAYLOAD, 0, true, true, false},
-        [MBW_SIGNAL - MBW_TASKQUE] = {MBW_SIGNAL_MOST, MBW_SIGNAL_HEAD, true, false, false},
-        [MBW_SWAP - MBW_TASKQUE] = {0, 8, false, false, false},
-        [MBW_CAS - MBW_TASKQUE] = {0, 16, false, false, false},
-        [MBW_FETCH_ADD - MBW_TASKQUE] = {0, 8, false, false, false},
+        [MBW_TASKQUE - MBW_TASKQUE] = {MBW_TASKQUE_MOST, MBW_TASKQUE_HEAD, true, false, false, false},
+        [MBW_WRITE - MBW_TASKQUE] = {MBW_PAYLOAD, 0, true, true, false, false},
+        [MBW_READ - MBW_TASKQUE] = {MBW_PAYLOAD, MBW_READ_PAYLOAD, false, true, true, true},
+        [MBW_FIFO - MBW_TASKQUE] = {MBW_PAYLOAD, 0, true, true, false, false},
+        [MBW_SIGNAL - MBW_TASKQUE] = {MBW_SIGNAL_MOST, MBW_SIGNAL_HEAD, true, false, false, false},
+        [MBW_SWAP - MBW_TASKQUE] = {0, 8, false, false, false, true},
+        [MBW_CAS - MBW_TASKQUE] = {0, 16, false, false, false, true},
+        [MBW_FETCH_ADD - MBW_TASKQUE] = {0, 8, false, false, false, true},
     };
 
     return op >= MBW_TASKQUE && op <= MBW_FETCH_ADD ? &kinds[op - MBW_TASKQUE] : NULL;
@@ -279,7 +323,7 @@ struct sending {
     struct task *task;
     struct connection *connection;
     struct channel *channel;
-    struct operation *operation; /* NULL: nothing waits for a result */
+    struct operation *operation; /* NULL: nothing waits for its end */
     const struct mb_operation *request;
     const struct kind *kind;
     bool in_parts;
@@ -297,8 +341,8 @@ static uint8_t part_flags(const struct sending *sending, const struct part *part
 
     if (!part->last)
         flags |= MBW_MORE;
-    if (sending->operation != NULL && (part->last || sending->kind->answered))
-        flags |= MBW_RESULT_REQ;
+    if (part->last && sending->request->ack != NULL && !sending->kind->answered && !(sending->request->flags & MB_LAZY))
+        flags |= MBW_ACK_NOW;
     if (sending->in_parts && sending->request->op == MBW_FIFO)
         flags |= MBW_PART;
     if (sending->request->op >= MBW_SWAP && (sending->request->flags & MB_WIDE))
@@ -324,7 +368,7 @@ static int send_part(struct mbcf *mbcf, const struct sending *sending, const str
         write_head(request, part, sending->in_parts, connection, frame_payload(frame));
     if (sending->kind->sends) {
         if (span_of(mbcf, sending->task, (uintptr_t)request->data + part->offset, part->length, false, &span) != MB_OK) {
-            mbcf->to.frame_put(mbcf->to.context, frame);
+            TO(mbcf, frame_put)(mbcf->to.context, frame);
             return -SSS_EFAULT;
         }
         span_read(&span, frame_payload(frame) + head);
@@ -339,6 +383,7 @@ static int send_part(struct mbcf *mbcf, const struct sending *sending, const str
         .key = sending->connection->key,
         .address = request->remote + (request->op == MBW_FIFO ? 0 : part->offset),
         .decisive = sending->operation != NULL && (part->last || request->op != MBW_FIFO),
+        .completes = sending->operation != NULL && part->last && !sending->kind->answered,
     };
     mbcf->counters.operations_sent += part->last;
     mbcf_channel_queue(mbcf, sending->channel, frame, &header, now_ns);
@@ -423,8 +468,8 @@ static int check(const struct mb_operation *request, const struct kind *kind)
 {
     uint64_t limit = kind == NULL ? 0 : kind->several ? MB_SEGMENT : kind->data_most;
 
-    if (kind == NULL || (kind->data_most != 0 && request->length > limit) || ((uintptr_t)request->ack & 7) != 0 ||
-        (kind->answered && request->ack == NULL) || (request->flags & ~(MB_WIDE | MB_NO_WAIT)) != 0)
+    if (kind == NULL || request->length > limit || ((uintptr_t)request->ack & 7) != 0 ||
+        (kind->needs_ack && request->ack == NULL) || (request->flags & ~(MB_WIDE | MB_NO_WAIT | MB_LAZY)) != 0)
         return -SSS_EINVAL;
     return 0;
 }
@@ -456,7 +501,7 @@ static int begin(struct mbcf *mbcf, struct sending *sending)
         store_state(words[0], MB_ACK_PENDING);
     }
     if (request->ack != NULL || sending->in_parts) {
-        sending->operation = operation_new(mbcf, sending->task, sending->connection, request);
+        sending->operation = operation_new(mbcf, sending->task, sending->connection, request, sending->kind->answered);
         sending->operation->several = sending->in_parts;
         sending->operation->remote = request->remote;
         sending->operation->key = sending->connection->key;
@@ -472,7 +517,7 @@ static void unbegin(struct mbcf *mbcf, struct sending *sending)
 
     sending->connection->unfinished--;
     if (sending->operation != NULL) {
-        mbcf->channels[sending->operation->node].pending--;
+        mbcf->channels[sending->operation->node].pending -= sending->operation->answered;
         operation_free(mbcf, sending->operation);
     }
     if (sending->request->ack != NULL && ack_words(mbcf, sending->task, (uintptr_t)sending->request->ack, words))

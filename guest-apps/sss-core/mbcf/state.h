@@ -14,8 +14,8 @@
 #include "core.h"
 
 enum {
-    WINDOW = 32,        /* frames of a channel that are not acknowledged */
-    REQUEST_PLACES = 24,/* a request is queued only where fewer are in use: the last places are for RESULTs (README, "Window") */
+    WINDOW = 64,        /* frames of a channel that are not acknowledged */
+    REQUEST_PLACES = 48,/* a request is queued only where fewer are in use: the last places are for RESULTs (README, "Window") */
     TASK_SLOTS = 80,    /* the well-known ones, then SSS_TASKS */
     WELL_KNOWN = 16,    /* task indices below this are given by mbcf_task_open_as only */
     SEGMENTS = 64,      /* FIFO segments of several packets that are arriving */
@@ -23,7 +23,7 @@ enum {
     QUICK_ACKS = 2,     /* equal ACKs that start quick retransmission */
     GAP_ACKS = 4,       /* ACKs sent at once for frames behind a gap, until the gap is closed */
     DEAD_FAILURES = 12, /* timeouts in a row after which a node counts as dead */
-    LOOP = 64,          /* frames to the own node that have not been taken */
+    LOOP = 128,         /* frames to the own node that have not been taken */
     LEAST_ALLOWED = 4,  /* frames under way after a timeout */
 };
 
@@ -95,6 +95,7 @@ struct connection {
     uint32_t error;
     uint32_t reason;    /* why it is broken */
     uint32_t unfinished;
+    uint32_t undecided; /* of those: acknowledged, but an error may still come */
     uint64_t key;
 };
 
@@ -106,10 +107,12 @@ struct operation {
     uint16_t node;
     uint16_t peer;
     uint8_t op;
+    bool answered;   /* ends by its RESULT; others when their last frame is acknowledged */
     bool sending;    /* parts are still to be queued: the slot is held until mbcf_operate sees its end */
     bool several;    /* of more than one packet */
     bool begun;      /* a part has been queued */
     bool maybe;      /* a frame that could have executed it has been handed to the adapter */
+    bool undecided;  /* acknowledged, but its error may still come */
     bool give_up;    /* the peer is still to be told that the segment is void */
     uint8_t failed;  /* while `sending`: the status it has ended with */
     uint32_t length; /* READ: bytes wanted, and how many have come */
@@ -139,6 +142,8 @@ struct place {
     uint32_t name;  /* whose it is: as in op_id; 0 for RESULT and CLOSE */
     bool sent;
     bool decisive;  /* may execute its operation, not only prepare it */
+    bool completes; /* its acknowledgement completes its operation */
+    bool refuses;   /* a RESULT with an error */
 };
 
 struct channel {
@@ -162,7 +167,9 @@ struct channel {
     uint32_t allowed;   /* places that may be under way */
     uint32_t same_acks;
     uint32_t failures;
-    uint32_t pending;   /* operations whose result is to come */
+    uint32_t refusals;  /* error RESULTs among the places */
+    uint32_t undecided; /* operations whose frames are acknowledged, but an error may still come */
+    uint32_t pending;   /* operations whose RESULT is to come */
     uint32_t timed_seq; /* 0: none is being timed */
     uint64_t timed_at_ns;
     uint64_t timer_from_ns; /* the timeout counts from here */
@@ -173,6 +180,8 @@ struct channel {
     /* receiving */
     uint32_t received;
     uint32_t owed;      /* frames executed and not acknowledged */
+    bool ack_now;       /* an ACK is to go at the end of this call, unless another frame carries it before */
+    bool unsure_sent;   /* the last acknowledgement was UNSURE */
     uint32_t gap_acks;
     uint64_t owed_from_ns; /* the first of them */
     uint64_t ack_due_ns;
@@ -205,6 +214,14 @@ struct mbcf {
     struct free_slots free_operations;
 };
 
+/* What the world around does: a function that is known when this is compiled (in the kernel), else that of a pointer. */
+#ifdef MBCF_SURROUNDINGS
+#include MBCF_SURROUNDINGS
+#define TO(mbcf, function) surroundings_##function
+#else
+#define TO(mbcf, function) (mbcf)->to.function
+#endif
+
 /* A received packet whose form is right. */
 struct packet {
     uint8_t op, flags, status;
@@ -228,6 +245,7 @@ struct header {
     uint32_t op_id;
     uint64_t key, address;
     bool decisive;
+    bool completes;
 };
 /* Takes `frame`, whose payload is there, into the window and sends it as soon as that is possible. */
 void mbcf_channel_queue(struct mbcf *mbcf, struct channel *channel, struct sss_frame *frame, const struct header *header,
@@ -263,6 +281,8 @@ void mbcf_connections_break(struct mbcf *mbcf, uint16_t node, uint16_t peer, int
 void mbcf_connection_closed(struct mbcf *mbcf, const struct packet *packet);
 /* An operation without a result of its own has been acknowledged. */
 void mbcf_connection_done(struct mbcf *mbcf, uint32_t name);
+/* What was undecided on the connections to a node was executed (MB_OK), or nobody knows. */
+void mbcf_connections_decide(struct mbcf *mbcf, uint16_t node, int status);
 uint16_t mbcf_connection_ltn(const struct mbcf *mbcf, const struct connection *connection);
 struct connection *mbcf_connection_named(struct mbcf *mbcf, uint32_t name);
 /* Queues what waited for a place: farewells, CLOSEs. */
@@ -289,7 +309,15 @@ void mbcf_connection_refused(struct mbcf *mbcf, struct connection *connection, i
 /* ---- operate.c ---- */
 void mbcf_result(struct mbcf *mbcf, const struct packet *packet);
 void mbcf_operations_fail(struct mbcf *mbcf, uint16_t node, int status);
+/* What may have failed without its error ever coming. */
+void mbcf_operations_doubt(struct mbcf *mbcf, uint16_t node, int status);
 void mbcf_operations_forget(struct mbcf *mbcf, struct task *task);
+/* Its last frame has been acknowledged. */
+void mbcf_operation_done(struct mbcf *mbcf, uint32_t name);
+/* It has, by an ack that was UNSURE: of an operation, or (bit 31) of a connection. */
+void mbcf_undecided(struct mbcf *mbcf, uint32_t name);
+/* Those of a node have succeeded. */
+void mbcf_operations_decide(struct mbcf *mbcf, uint16_t node);
 void mbcf_operation_sent(struct mbcf *mbcf, uint32_t name);
 void mbcf_operation_chores(struct mbcf *mbcf, struct channel *channel, uint64_t now_ns);
 

@@ -18,9 +18,13 @@
  *   20  4   ack          the highest seq of the peer executed, all before it too
  *   24  8   key          accesskey of the destination task
  *   32  8   address      in the destination task: data, FIFO, handler entry
- *   40  4   op_id        echoed in the RESULT: names the operation, or (bit 31) the connection of one without a result
+ *   40  4   op_id        echoed in the RESULT: names the operation, or (bit 31) the connection of one that nobody waits for
  *   44  2   length       bytes of payload
  *   46  2   ack_epoch    low half of the epoch that `ack` belongs to, 0xffff where that is 0; 0: `ack` means nothing
+ *
+ * An operation has succeeded when all its frames have been acknowledged: by a frame that is not UNSURE and comes in its turn, again,
+ * or outside the sequence. A RESULT tells of an error, or has the data of READ, or the old value of an atomic operation
+ * whose op_id names it (not its connection).
  *
  * A frame is never padded (62 bytes at least), so its length must be that of header and payload exactly.
  */
@@ -55,8 +59,8 @@ enum mbw_op {
 };
 
 enum mbw_flag {
-    MBW_RESULT_REQ = 1,  /* report success too: the ACK field of kamesawa98 */
-    MBW_ACK_NOW = 2,     /* acknowledge this frame at once */
+    MBW_UNSURE = 1,      /* an error RESULT of the sender that the receiver may not have yet is on its way */
+    MBW_ACK_NOW = 2,     /* acknowledge this frame at once: somebody waits for it, or it has been sent before */
     MBW_MORE = 4,        /* further parts of this segment follow */
     MBW_RETX = 8,        /* sent before; for statistics and dissectors only */
     MBW_WIDE = 16,       /* an atomic operation on 8 bytes */

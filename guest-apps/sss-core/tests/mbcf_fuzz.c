@@ -157,16 +157,16 @@ static uint8_t flags_for(uint8_t op)
 {
     switch (op) {
     case MBW_FIFO:
-        return rig_chance(rig, 500) ? MBW_RESULT_REQ : MBW_RESULT_REQ | MBW_MORE | MBW_PART;
+        return rig_chance(rig, 500) ? MBW_ACK_NOW : MBW_ACK_NOW | MBW_MORE | MBW_PART;
     case MBW_WRITE:
-        return MBW_RESULT_REQ | MBW_ACK_NOW | MBW_MORE | MBW_RETX;
+        return MBW_ACK_NOW | MBW_MORE | MBW_RETX;
     case MBW_TASKQUE:
     case MBW_SIGNAL:
-        return MBW_RESULT_REQ;
+        return MBW_ACK_NOW;
     case MBW_SWAP:
     case MBW_CAS:
     case MBW_FETCH_ADD:
-        return MBW_RESULT_REQ | MBW_WIDE;
+        return MBW_ACK_NOW | MBW_WIDE;
     default:
         return 0;
     }
@@ -208,8 +208,6 @@ static size_t make_frame(uint8_t *frame)
     size_t bytes = frame_from_peer(frame, op, flags, sequenced ? next_seq : 0, length);
     uint8_t *header = frame + MBW_ETHERNET;
 
-    if (op == MBW_READ)
-        header[2] = flags |= MBW_RESULT_REQ;
     fill_payload(header + MBW_HEADER, op, flags, length);
     put64(header + 32, some_address(op));
     put32(header + 40, (uint32_t)(rig_chance(rig, 300) ? rig_random(rig) : rig_random(rig) % 4));
@@ -266,9 +264,9 @@ static void check(void)
     check_ring(FIFO_PAGE);
     check_ring(TASKQUE_PAGE);
     check_ring(QUEUE_PAGE);
-    if (mbcf_channel_at(rig->nodes[1].mbcf, 1, &info) && info.in_flight > 32)
+    if (mbcf_channel_at(rig->nodes[1].mbcf, 1, &info) && info.in_flight > 64)
         die("the window is too large");
-    if (rig->nodes[1].frames_out > 64 + 64)
+    if (rig->nodes[1].frames_out > 2 * 64 + 128)
         die("buffers pile up");
 }
 

@@ -161,7 +161,11 @@ enum mb_op {
     MB_OP_CAS = 0x16,
     MB_OP_FETCH_ADD = 0x17,
 };
-enum { MB_WIDE = 1 /* atomics on 8 bytes, else 4 */, MB_NO_WAIT = 2 /* EAGAIN where the window is full, else sleep */ };
+enum {
+    MB_WIDE = 1,    /* atomics on 8 bytes, else 4 */
+    MB_NO_WAIT = 2, /* EAGAIN where the window is full, else sleep */
+    MB_LAZY = 4,    /* the ack may wait for a frame that comes from the peer anyway, some milliseconds at most */
+};
 
 struct mb_operation {
     uint16_t op;
