@@ -80,10 +80,19 @@ static struct mbm_call *take_slot(struct clntmb *client)
     }
 }
 
+/*
+ * Nobody sleeps for the ACK of a call whose reply is still to come: the reply comes behind it, and an ACK that tells of a failure is
+ * counted among the errors.
+ */
+static bool waits_for_ack(const struct mbm_call *slot)
+{
+    return slot->ack_wanted && (slot->answered || slot->call->decode == NULL);
+}
+
 /* Whether `progress` has to look at it. */
 static void set_attention(struct clntmb *client, struct mbm_call *slot)
 {
-    bool wanted = slot->busy && (slot->ack_wanted || slot->due_ns != NEVER);
+    bool wanted = slot->busy && (waits_for_ack(slot) || slot->due_ns != NEVER);
 
     client->attention += (unsigned)wanted - (unsigned)slot->attention;
     slot->attention = wanted;
@@ -132,31 +141,56 @@ static uint32_t encode_message(struct clntmb *client, struct mbm_call *slot, str
     return XDR_GETPOS(&xdrs);
 }
 
-static int send_in_taskque(struct clntmb *client, struct mbm_call *slot, struct mb_ack *ack)
+/* -> 0, its connection for a TASKQUE write, or an error. The ACK of a call with a reply may come with the reply. */
+static int request(struct mbm_call *slot, struct mb_operation *operation)
 {
-    *slot->head = (struct mbm_head){(uintptr_t)client->replies, (uint32_t)client->options.message_most, MBM_CALL};
-    return mb_taskque_write(client->node, client->server_task, client->key, MB_WRITE_ALLOWED, slot->head,
-                            sizeof(*slot->head) + slot->length, ack);
+    int error;
+
+    if (slot->ack_wanted) {
+        slot->ack.state = MB_ACK_IDLE;
+        operation->ack = &slot->ack;
+        if (slot->call->decode != NULL)
+            operation->flags |= MB_LAZY;
+    }
+    error = mb_operate(operation);
+    return error == 0 && operation->op == MB_OP_TASKQUE ? operation->ltn : error;
 }
 
-static int send_where_it_lies(struct clntmb *client, struct mbm_call *slot, struct mb_ack *ack)
+static int taskque_request(const struct clntmb *client, struct mbm_call *slot, void *data, size_t length, unsigned permission)
+{
+    struct mb_operation operation = {.op = MB_OP_TASKQUE,
+                                     .node = client->node,
+                                     .task = client->server_task,
+                                     .data = data,
+                                     .length = length,
+                                     .argument = {client->key, permission}};
+
+    return request(slot, &operation);
+}
+
+static int send_in_taskque(struct clntmb *client, struct mbm_call *slot)
+{
+    *slot->head = (struct mbm_head){(uintptr_t)client->replies, (uint32_t)client->options.message_most, MBM_CALL};
+    return taskque_request(client, slot, slot->head, sizeof(*slot->head) + slot->length, MB_WRITE_ALLOWED);
+}
+
+static int send_where_it_lies(struct clntmb *client, struct mbm_call *slot)
 {
     struct {
         struct mbm_head head;
         struct mbm_source source;
-    } request = {
+    } where = {
         {(uintptr_t)client->replies, (uint32_t)client->options.message_most, MBM_CALL_AT},
         {(uintptr_t)slot->message, slot->length, mbm_word(slot->message, 0)},
     };
 
-    return mb_taskque_write(client->node, client->server_task, client->key, MB_READ_ALLOWED | MB_WRITE_ALLOWED, &request,
-                            sizeof(request), ack);
+    return taskque_request(client, slot, &where, sizeof(where), MB_READ_ALLOWED | MB_WRITE_ALLOWED);
 }
 
-static int send_on_own_connection(struct clntmb *client, struct mbm_call *slot, struct mb_ack *ack)
+static int send_on_own_connection(struct clntmb *client, struct mbm_call *slot)
 {
     bool here = client->options.type == MBCF_1 || (client->options.type == MBCF_12 && slot->length <= MBM_CALL_MOST);
-    int ltn = here ? send_in_taskque(client, slot, ack) : send_where_it_lies(client, slot, ack);
+    int ltn = here ? send_in_taskque(client, slot) : send_where_it_lies(client, slot);
 
     if (ltn < 0)
         return ltn;
@@ -188,14 +222,17 @@ static int area_take(struct clntmb *client)
 }
 
 /* Large requests are WRITTEN into the dummy's area first; on one connection all is executed in order. */
-static int send_by_signal(struct clntmb *client, struct mbm_call *slot, struct mb_ack *ack)
+static int send_by_signal(struct clntmb *client, struct mbm_call *slot)
 {
-    uint64_t argument[4] = {0};
+    struct mb_operation operation = {.op = MB_OP_SIGNAL, .ltn = client->ltn, .remote = client->bound.handler};
     uint64_t place;
     int status;
 
-    if (slot->length <= MBM_SIGNAL_MOST)
-        return mb_signal_send(client->ltn, client->bound.handler, argument, slot->message, slot->length, ack);
+    if (slot->length <= MBM_SIGNAL_MOST) {
+        operation.data = slot->message;
+        operation.length = slot->length;
+        return request(slot, &operation);
+    }
     if (slot->area_slot < 0)
         slot->area_slot = area_take(client);
     if (slot->area_slot < 0)
@@ -205,9 +242,9 @@ static int send_by_signal(struct clntmb *client, struct mbm_call *slot, struct m
     status = mb_write(client->ltn, client->bound.area + place, slot->message, slot->length, NULL);
     if (status != 0)
         return status;
-    argument[0] = place;
-    argument[1] = slot->length;
-    return mb_signal_send(client->ltn, client->bound.handler, argument, NULL, 0, ack);
+    operation.argument[0] = place;
+    operation.argument[1] = slot->length;
+    return request(slot, &operation);
 }
 
 /* What a call takes of the ring that the server has given to this client. */
@@ -230,15 +267,21 @@ static bool has_room(const struct clntmb *client, uint32_t need)
     return client->ring_sent - client->ring_taken + need + largest <= client->bound.ring;
 }
 
-static int send_on_connection(struct clntmb *client, struct mbm_call *slot, struct mb_ack *ack)
+static int send_by_fifo(const struct clntmb *client, struct mbm_call *slot)
+{
+    struct mb_operation operation = {
+        .op = MB_OP_FIFO, .ltn = client->ltn, .remote = client->bound.fifo, .data = slot->message, .length = slot->length};
+
+    return request(slot, &operation);
+}
+
+static int send_on_connection(struct clntmb *client, struct mbm_call *slot)
 {
     uint32_t need = ring_need(client, slot);
     int status;
 
     slot->ring_start = client->ring_sent;
-    status = client->options.type == MBCF_3B
-                 ? send_by_signal(client, slot, ack)
-                 : mb_fifo_write(client->ltn, client->bound.fifo, slot->message, slot->length, ack);
+    status = client->options.type == MBCF_3B ? send_by_signal(client, slot) : send_by_fifo(client, slot);
     if (status == 0) {
         client->ring_sent += need;
         if (need > client->ring_largest)
@@ -251,16 +294,11 @@ static void failed(struct clntmb *client, struct mbm_call *slot, unsigned status
 
 static void send_call(struct clntmb *client, struct mbm_call *slot)
 {
-    struct mb_ack *ack = NULL;
     int status;
 
     slot->ack_wanted = client->options.ack || (!connects_per_call(client) && !has_room(client, ring_need(client, slot)));
-    if (slot->ack_wanted) {
-        slot->ack.state = MB_ACK_IDLE;
-        ack = &slot->ack;
-    }
     slot->refused = false;
-    status = connects_per_call(client) ? send_on_own_connection(client, slot, ack) : send_on_connection(client, slot, ack);
+    status = connects_per_call(client) ? send_on_own_connection(client, slot) : send_on_connection(client, slot);
     rpc_copied(RPC_COPY_SEND, slot->length);
     if (status != 0) {
         slot->ack_wanted = false;
@@ -417,6 +455,7 @@ static void take_reply(struct clntmb *client, char *reply, uint32_t length)
         slot->answered = true;
         slot->outcome = call->status;
         call->status = RPC_INPROGRESS;
+        set_attention(client, slot);
         return;
     }
     release(client, slot);
@@ -477,6 +516,7 @@ static unsigned progress(CLIENT *handle, struct sss_wait words[SSS_WAITS], uint6
     take_replies(client);
     if (errors != client->errors_seen) {
         client->errors_seen = errors;
+        take_all(client);
         find_failures(client);
     }
     for (unsigned i = 0; client->attention > 0 && i < client->slots; i++) {
@@ -488,7 +528,7 @@ static unsigned progress(CLIENT *handle, struct sss_wait words[SSS_WAITS], uint6
             take_ack(client, slot);
         if (slot->busy && slot->due_ns != NEVER && slot->due_ns <= sss_now_ns())
             send_again(client, slot);
-        if (slot->busy && slot->ack_wanted && count < SSS_WAITS)
+        if (slot->busy && waits_for_ack(slot) && count < SSS_WAITS)
             words[count++] = (struct sss_wait){&slot->ack.state, MB_ACK_PENDING, 0};
         if (slot->busy && slot->due_ns < *due_ns)
             *due_ns = slot->due_ns;
@@ -571,6 +611,8 @@ static void start(CLIENT *handle, struct rpc_call *call, xdrproc_t encode, void 
 
 static struct mbm_call *slot_of_call(struct clntmb *client, const struct rpc_call *call)
 {
+    if (client->busy == 0)
+        return NULL;
     for (unsigned i = 0; i < client->slots; i++)
         if (client->calls[i].call == call)
             return &client->calls[i];
