@@ -35,8 +35,15 @@ struct node_config {
 /* A node on a network interface; -> NULL and errno. Needs CAP_NET_RAW. */
 struct node *node_open_raw(const char *interface, const struct node_config *config);
 
-/* `count` nodes (ids 1..) in this process that see each other over a wire which loses nothing. */
+/* `count` nodes (ids 1..) in this process that see each other over a wire which loses nothing, unless it is told to. */
 int node_open_group(struct node **nodes, unsigned count);
+
+/* What that wire does from now on to frames, of 1000; drawn from `seed`. NULL: nothing any more. */
+struct node_faults {
+    uint64_t seed;
+    unsigned lost, duplicated, reordered;
+};
+void node_group_faults(const struct node_faults *faults);
 
 /* Ends it and all of its tasks, after what is under way has been acknowledged or for at most 100 ms. */
 void node_close(struct node *node);

@@ -2,7 +2,12 @@
 #include <rpc/async.h>
 #include <sss/system.h>
 
-/* Another start for each task and each time: a server's reply cache must not take a new task for an old one. */
+#define STRIDE 0x9e3779b9u /* 2^32 by the golden ratio: multiples of it keep away from each other */
+
+/*
+ * Another start for each task and each time, and of a task for each handle, far from the others: a server's reply cache must
+ * not take a call for an older one of whoever has the same address.
+ */
 uint32_t rpc_next_xid(void)
 {
     static uint32_t next;
@@ -12,5 +17,5 @@ uint32_t rpc_next_xid(void)
 
         next = (uint32_t)(mixed >> 32) | 1;
     }
-    return next++;
+    return next += STRIDE;
 }

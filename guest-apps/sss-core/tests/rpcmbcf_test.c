@@ -1,147 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* RPC over MBCF on the host: a client on one node, binder and server on another, over the wire in the process. */
-#include <pthread.h>
-#include <rpc/async.h>
-#include <rpc/mbcf.h>
-#include <rpc/mbcf_binder.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "echo.h"
-#include "expect.h"
 #include "mbcf_cache.h"
 #include "mbcf_client.h"
-#include "node.h"
 #include "pattern.h"
+#include "rpcmbcf_rig.h"
 
-enum { SERVER_NODE = 2, PAYLOAD_MOST = 65536, DEPTH = 32, ONE_WAY = 50, CACHE = 4 };
-#define SECOND 1000000000ull
-
-static struct node *nodes[2];
-static struct {
-    volatile uint32_t binder, ready;
-    volatile uint64_t executed, one_way;
-    uint64_t precious; /* what a client must not be able to change */
-} server = {.precious = 7};
+enum { SERVER_NODE = 2, DEPTH = 32, ONE_WAY = 50, CACHE = 4 };
 
 static const struct timeval patience = {.tv_sec = 20};
-
-/* ---- the server's side ---- */
-
-static void dispatch(struct svc_req *request, SVCXPRT *transport)
-{
-    echo_data data = {0};
-
-    server.executed++;
-    if (request->rq_proc == ECHO_NULL) {
-        svc_sendreply(transport, (xdrproc_t)xdr_void, NULL);
-        return;
-    }
-    if (request->rq_proc > ECHO_SINK_ONE_WAY || request->rq_proc == ECHO_STRING) {
-        svcerr_noproc(transport);
-        return;
-    }
-    if (!svc_getargs(transport, (xdrproc_t)xdr_echo_data, &data)) {
-        svcerr_decode(transport);
-        return;
-    }
-    if (request->rq_proc == ECHO_OPAQUE)
-        svc_sendreply(transport, (xdrproc_t)xdr_echo_data, &data);
-    else
-        server.one_way++;
-    svc_freeargs(transport, (xdrproc_t)xdr_echo_data, &data);
-}
-
-static _Noreturn void *run_binder(void *unused)
-{
-    struct mb_fifo *queue;
-
-    (void)unused;
-    EXPECT(node_task(nodes[1], MB_BINDER_TASK) == MB_BINDER_TASK);
-    queue = mb_binder_declare();
-    EXPECT(queue != NULL);
-    server.binder = 1;
-    for (;;) {
-        uint32_t events = queue->events;
-
-        mb_binder_serve();
-        sss_wait_word(&queue->events, events, SSS_FOREVER);
-    }
-}
-
-static void *run_server(void *unused)
-{
-    struct svcmb_options options = {.types = 1 << MBCF_1 | 1 << MBCF_2 | 1 << MBCF_12 | 1 << MBCF_3 | 1 << MBCF_3A, .clients = 4};
-    const char *error = NULL;
-    SVCXPRT *transport;
-
-    (void)unused;
-    EXPECT(node_task(nodes[1], 0) > 0);
-    transport = svcmb_create(&options, &error);
-    EXPECT(transport != NULL);
-    EXPECT(svcmb_register(transport, ECHO_PROGRAM, ECHO_VERSION, dispatch));
-    server.ready = 1;
-    svc_run();
-    return NULL;
-}
-
-static void start(void *(*run)(void *), const volatile uint32_t *ready)
-{
-    pthread_t thread;
-
-    EXPECT(pthread_create(&thread, NULL, run, NULL) == 0);
-    while (*ready == 0)
-        sss_yield();
-}
-
-/* ---- the client's ---- */
-
-static CLIENT *make_client(const struct clntmb_options *options)
-{
-    CLIENT *client = clntmb_create(SERVER_NODE, ECHO_PROGRAM, ECHO_VERSION, options);
-
-    if (client == NULL)
-        fprintf(stderr, "%s: %s\n", mbcf_type_names[options->type], clntmb_create_error());
-    EXPECT(client != NULL);
-    return client;
-}
-
-static void end_client(CLIENT *client)
-{
-    auth_destroy(client->cl_auth);
-    clnt_destroy(client);
-}
-
-static void echo_once(CLIENT *client, uint32_t sequence, u_int size)
-{
-    static char sent[PAYLOAD_MOST], received[PAYLOAD_MOST];
-    echo_data data = {size, sent}, back = {0, received};
-
-    pattern_fill(PATTERN_OPAQUE, sequence, 0, sent, size);
-    memset(received, 0xa5, size);
-    EXPECT(clnt_call(client, ECHO_OPAQUE, (xdrproc_t)xdr_echo_data, &data, (xdrproc_t)xdr_echo_data, &back, patience) ==
-           RPC_SUCCESS);
-    EXPECT(back.echo_data_len == size && pattern_matches(PATTERN_OPAQUE, sequence, 0, received, size));
-}
 
 static void test_every_size_comes_back(enum mbcf_type type, bool ack)
 {
     static const u_int sizes[] = {0, 1, 3, 4, 255, 1300, 1332, 1333, 1336, 1364, 1365, 1408, 1409, 2816, 5000, 16384, 65535, 65536};
     struct clntmb_options options = {.type = type, .ack = ack};
-    CLIENT *client = make_client(&options);
+    CLIENT *client = rig_client(&options);
 
     for (uint32_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++)
         if (type != MBCF_1 || sizes[i] + 44 <= MBCF_1_MESSAGE_MOST)
-            echo_once(client, i, sizes[i]);
-    end_client(client);
+            EXPECT(rig_echo(client, i, sizes[i]) == RPC_SUCCESS);
+    rig_end_client(client);
 }
 
 /* Filled in while others are under way: each call has its own result. */
 static void test_many_calls_under_way(enum mbcf_type type)
 {
     struct clntmb_options options = {.type = type, .depth = DEPTH, .message_most = type == MBCF_1 ? 0 : 4096};
-    CLIENT *client = make_client(&options);
+    CLIENT *client = rig_client(&options);
     static char sent[DEPTH][1200], received[DEPTH][1200];
     echo_data data[DEPTH], back[DEPTH];
     struct rpc_call *calls[DEPTH];
@@ -162,14 +50,14 @@ static void test_many_calls_under_way(enum mbcf_type type)
             EXPECT(pattern_matches(PATTERN_OPAQUE, i + round, 0, received[i], 37 * i));
         }
     }
-    end_client(client);
+    rig_end_client(client);
 }
 
 /* More at once than the handle's depth is refused; the others are not harmed. */
 static void test_depth_is_a_limit(void)
 {
     struct clntmb_options options = {.type = MBCF_3, .depth = 2};
-    CLIENT *client = make_client(&options);
+    CLIENT *client = rig_client(&options);
     struct rpc_call *calls[8];
     unsigned refused = 0;
 
@@ -182,39 +70,39 @@ static void test_depth_is_a_limit(void)
         refused += status == RPC_CANTSEND;
     }
     EXPECT(refused > 0 && refused < 7);
-    end_client(client);
+    rig_end_client(client);
 }
 
 static void test_one_way_calls_then_one_with_a_reply(enum mbcf_type type, bool ack)
 {
     struct clntmb_options options = {.type = type, .ack = ack};
-    CLIENT *client = make_client(&options);
+    CLIENT *client = rig_client(&options);
     const struct timeval none = {0};
     char byte[700] = {0};
     echo_data data = {sizeof(byte), byte};
-    uint64_t before = server.one_way;
+    uint64_t before = rig.one_way;
 
     for (unsigned i = 0; i < ONE_WAY; i++)
         EXPECT(clnt_call(client, ECHO_SINK_ONE_WAY, (xdrproc_t)xdr_echo_data, &data, (xdrproc_t)NULL, NULL, none) ==
                RPC_SUCCESS);
     EXPECT(clnt_call(client, ECHO_NULL, (xdrproc_t)xdr_void, NULL, (xdrproc_t)xdr_void, NULL, patience) == RPC_SUCCESS);
-    EXPECT(server.one_way == before + ONE_WAY);
-    end_client(client);
+    EXPECT(rig.one_way == before + ONE_WAY);
+    rig_end_client(client);
 }
 
 static void test_what_cannot_be_sent_is_not_executed(void)
 {
     struct clntmb_options options = {.type = MBCF_1};
-    CLIENT *client = make_client(&options);
-    static char large[PAYLOAD_MOST];
+    CLIENT *client = rig_client(&options);
+    static char large[RIG_PAYLOAD_MOST];
     echo_data data = {MBCF_1_MESSAGE_MOST, large}, back = {0};
-    uint64_t before = server.executed;
+    uint64_t before = rig.executed;
 
     EXPECT(clnt_call(client, ECHO_OPAQUE, (xdrproc_t)xdr_echo_data, &data, (xdrproc_t)xdr_echo_data, &back, patience) ==
            RPC_CANTENCODEARGS);
-    EXPECT(clntmb_execution(client) == RPC_NOT_EXECUTED && server.executed == before);
+    EXPECT(clntmb_execution(client) == RPC_NOT_EXECUTED && rig.executed == before);
     EXPECT(clnt_call(client, 77, (xdrproc_t)xdr_void, NULL, (xdrproc_t)xdr_void, NULL, patience) == RPC_PROCUNAVAIL);
-    end_client(client);
+    rig_end_client(client);
 }
 
 static void test_a_server_that_is_not_there(void)
@@ -239,13 +127,13 @@ static void test_places_are_given_back(void)
     for (unsigned round = 0; round < 3; round++) {
         unsigned made = 0;
 
-        while (made < 4 && (clients[made] = clntmb_create(SERVER_NODE, ECHO_PROGRAM, ECHO_VERSION, &options)) != NULL)
-            echo_once(clients[made++], round, 10);
+        while (made < 4 && (clients[made] = rig_try_client(&options)) != NULL)
+            EXPECT(rig_echo(clients[made++], round, 10) == RPC_SUCCESS);
         EXPECT(made > 0);
-        late = clntmb_create(SERVER_NODE, ECHO_PROGRAM, ECHO_VERSION, &options);
+        late = rig_try_client(&options);
         EXPECT(late == NULL && rpc_createerr.cf_stat == RPC_FAILED);
         while (made > 0)
-            end_client(clients[--made]);
+            rig_end_client(clients[--made]);
     }
 }
 
@@ -264,17 +152,17 @@ static int write_there(const CLIENT *client, uint64_t address)
 static void test_a_client_of_type_3_can_harm_the_server_and_one_of_3a_cannot(void)
 {
     struct clntmb_options options = {.type = MBCF_3A};
-    CLIENT *client = make_client(&options);
+    CLIENT *client = rig_client(&options);
 
-    EXPECT(write_there(client, (uintptr_t)&server.precious) == MB_FAULT);
-    EXPECT(server.precious == 7);
-    echo_once(client, 1, 100);
-    end_client(client);
+    EXPECT(write_there(client, (uintptr_t)&rig.precious) == MB_FAULT);
+    EXPECT(rig.precious == 7);
+    EXPECT(rig_echo(client, 1, 100) == RPC_SUCCESS);
+    rig_end_client(client);
     options.type = MBCF_3;
-    client = make_client(&options);
-    EXPECT(write_there(client, (uintptr_t)&server.precious) == MB_OK);
-    EXPECT(server.precious == 666);
-    end_client(client);
+    client = rig_client(&options);
+    EXPECT(write_there(client, (uintptr_t)&rig.precious) == MB_OK);
+    EXPECT(rig.precious == 666);
+    rig_end_client(client);
 }
 
 /* At most once is as good as its cache is large: kamesawa98 section 3.2. */
@@ -314,10 +202,11 @@ static void test_all_of_each_type(void)
 
 static void test_start(void)
 {
-    EXPECT(node_open_group(nodes, 2) == 0);
-    EXPECT(node_task(nodes[0], 0) > 0);
-    start(run_binder, &server.binder);
-    start(run_server, &server.ready);
+    const struct svcmb_options options = {.types = 1 << MBCF_1 | 1 << MBCF_2 | 1 << MBCF_12 | 1 << MBCF_3 | 1 << MBCF_3A,
+                                          .clients = 4};
+
+    rig.precious = 7;
+    rig_start(&options);
 }
 
 int main(void)

@@ -68,7 +68,7 @@ void rpc_call_reply(struct rpc_call *, XDR *xdrs);
 void rpc_call_fail(struct rpc_call *, enum clnt_stat, int error);
 /* Encodes a whole call message: header, credential, arguments. */
 bool_t rpc_call_encode(CLIENT *, XDR *, uint32_t xid, rpcprog_t, rpcvers_t, rpcproc_t, xdrproc_t encode, void *arguments);
-/* The next transaction number of this task: from the machine's name and the clock at the first, then counting. */
+/* Where a handle's transaction numbers begin, from which it counts: far from those of this task's other handles. */
 uint32_t rpc_next_xid(void);
 static inline uint64_t rpc_timeval_ns(struct timeval time)
 {
