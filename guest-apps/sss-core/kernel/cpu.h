@@ -6,17 +6,17 @@
 
 static inline void outb(uint16_t port, uint8_t value)
 {
-    __asm__ volatile("outb %0, %1" : : "a"(value), "Nd"(port));
+    __asm__ volatile("outb %0, %1" : : "a"(value), "Nd"(port) : "memory");
 }
 
 static inline void outw(uint16_t port, uint16_t value)
 {
-    __asm__ volatile("outw %0, %1" : : "a"(value), "Nd"(port));
+    __asm__ volatile("outw %0, %1" : : "a"(value), "Nd"(port) : "memory");
 }
 
 static inline void outl(uint16_t port, uint32_t value)
 {
-    __asm__ volatile("outl %0, %1" : : "a"(value), "Nd"(port));
+    __asm__ volatile("outl %0, %1" : : "a"(value), "Nd"(port) : "memory");
 }
 
 static inline uint8_t inb(uint16_t port)
@@ -61,7 +61,7 @@ static inline uint64_t rdmsr(uint32_t number)
 
 static inline void wrmsr(uint32_t number, uint64_t value)
 {
-    __asm__ volatile("wrmsr" : : "c"(number), "a"((uint32_t)value), "d"((uint32_t)(value >> 32)));
+    __asm__ volatile("wrmsr" : : "c"(number), "a"((uint32_t)value), "d"((uint32_t)(value >> 32)) : "memory");
 }
 
 static inline uint64_t read_cr0(void)
@@ -74,7 +74,7 @@ static inline uint64_t read_cr0(void)
 
 static inline void write_cr0(uint64_t value)
 {
-    __asm__ volatile("mov %0, %%cr0" : : "r"(value));
+    __asm__ volatile("mov %0, %%cr0" : : "r"(value) : "memory");
 }
 
 static inline uint64_t read_cr2(void)
@@ -108,7 +108,7 @@ static inline uint64_t read_cr4(void)
 
 static inline void write_cr4(uint64_t value)
 {
-    __asm__ volatile("mov %0, %%cr4" : : "r"(value));
+    __asm__ volatile("mov %0, %%cr4" : : "r"(value) : "memory");
 }
 
 static inline void invalidate_page(uint64_t address)

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "barrier.h"
 #include "boot.h"
 #include "cpu.h"
 #include "space.h"
@@ -260,6 +261,8 @@ void *map_device(uint64_t physical_address, size_t bytes)
         *entry = (physical_address - offset + i * PAGE) | ENTRY_PRESENT | ENTRY_WRITE | ENTRY_UNCACHED | ENTRY_GLOBAL |
                  ENTRY_NO_EXECUTE;
     }
+    /* The compiler sees no connection between the tables and what is reached through them. */
+    compiler_barrier();
     return (void *)address;
 }
 

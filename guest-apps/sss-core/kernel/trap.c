@@ -203,7 +203,7 @@ static void set_gates(void)
     gates[VECTOR_DOUBLE_FAULT].stack = 3;
     for (unsigned i = 0; i < 3; i++)
         tss.stack[i] = (uint64_t)(trap_stacks[i] + TRAP_STACK_BYTES);
-    __asm__ volatile("lidt %0" : : "m"(pointer));
+    __asm__ volatile("lidt %0" : : "m"(pointer) : "memory");
 }
 
 static void load_tss(void)
@@ -217,8 +217,8 @@ static void load_tss(void)
     /* 7.2.3: present, available 64-bit TSS */
     kernel_gdt[6] = 0x0000890000000000ull | (sizeof tss - 1) | (base & 0xffffff) << 16 | (base >> 24 & 0xff) << 56;
     kernel_gdt[7] = base >> 32;
-    __asm__ volatile("lgdt %0" : : "m"(pointer));
-    __asm__ volatile("ltr %w0" : : "r"(TSS_SELECTOR));
+    __asm__ volatile("lgdt %0" : : "m"(pointer) : "memory");
+    __asm__ volatile("ltr %w0" : : "r"(TSS_SELECTOR) : "memory");
 }
 
 /* The kernel never executes or follows what belongs to a task: let the CPU enforce it where it can. */
