@@ -236,3 +236,15 @@ def test_a_boot_cut_into_pieces_is_the_same_boot(bootable: Path, tmp_path: Path)
     assert whole["status"] == "ready"
     for figure in ("instructions", "zero_ns", "status"):
         assert pieces[figure] == whole[figure]
+
+
+def test_two_nodes_call_each_other_under_the_real_clock(bootable: Path, tmp_path: Path) -> None:
+    binder = {"app": "portmapper", "options": {}}
+    server = {"app": "echo-server", "options": {"transports": ["mbcf3"]}}
+    options = {"server": 2, "transport": "mbcf3", "procedure": "echo", "series": 0, "sizes": [64], "calls": 5, "warmup": 0}
+    caller = node_job(1, 2, services=[binder], steps=[{"app": "echo-client", "options": options}])
+    client, _ = run_pair(tmp_path, bootable, caller, node_job(2, 1, services=[binder, server]))
+    (batch, calls) = client.batches()[0]
+    assert (client.samples()[0]["clock"], batch["transport"]) == ("monotonic", "mbcf3")
+    assert [call["ok"] for call in calls] == [1] * 5
+    assert all(before["end"] <= after["start"] for before, after in zip(calls, calls[1:], strict=False))
