@@ -380,17 +380,20 @@ static void check_builtin(struct decoder *decoder, const char *app, const struct
 
 static void decode_task(struct decoder *decoder, const char *where, const struct json_value *object, bool step)
 {
-    static const char *const known[] = {"app", "options", NULL};
-    struct json_value options = {0};
+    static const char *const of_step[] = {"app", "options", NULL};
+    static const char *const of_service[] = {"app", "options", "restart", NULL};
+    struct json_value options = {0}, restart;
     char app[SSS_NAME];
 
-    refuse_unknown(decoder, where, object, known);
+    refuse_unknown(decoder, where, object, step ? of_step : of_service);
     if (!text_field(decoder, object, "app", app, sizeof(app)) || decoder->failed) {
         fail(decoder, "%s: app: must be the name of a task", where);
         return;
     }
     if (!(step && is_builtin(app)) && !decoder->task_exists(app))
         fail(decoder, "%s: app \"%s\": this image has no such task", where, app);
+    if (field(object, "restart", &restart) && json_kind(&restart) != JSON_BOOL)
+        fail(decoder, "%s: %s: restart must be true or false", where, app);
     if (step)
         check_builtin(decoder, app, field(object, "options", &options) ? &options : object);
     if (!field(object, "options", &options))

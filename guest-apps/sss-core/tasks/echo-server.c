@@ -126,14 +126,16 @@ static void report(void)
 {
     char procedures[256], copies[512];
     const struct svcmb_counters *clients = mbcf != NULL ? svcmb_counters(mbcf) : NULL;
+    uint16_t node, task;
 
+    mb_self(&node, &task);
     echo_service_note_copies();
     put_by_procedure(procedures, sizeof(procedures));
     put_copies(copies, sizeof(copies));
-    sss_record("{\"type\":\"counters\",\"app\":\"echo-server\",\"calls\":%llu,\"executed\":%llu,\"by_procedure\":{%s},"
+    sss_record("{\"type\":\"counters\",\"app\":\"echo-server\",\"task\":%u,\"calls\":%llu,\"executed\":%llu,\"by_procedure\":{%s},"
                "\"bad_payload\":%llu,\"undecodable\":%llu,\"bytes_in\":%llu,\"bytes_out\":%llu,\"duplicates\":%llu,"
                "\"replayed\":%llu,\"clients\":%llu,\"clients_gone\":%llu,\"copies\":{%s}}",
-               (unsigned long long)total(ECHO_COUNT_CALLS_SEEN), (unsigned long long)total(ECHO_COUNT_EXECUTED),
+               task, (unsigned long long)total(ECHO_COUNT_CALLS_SEEN), (unsigned long long)total(ECHO_COUNT_EXECUTED),
                procedures, (unsigned long long)total(ECHO_COUNT_BAD_PAYLOAD),
                (unsigned long long)total(ECHO_COUNT_UNDECODABLE), (unsigned long long)total(ECHO_COUNT_BYTES_IN),
                (unsigned long long)total(ECHO_COUNT_BYTES_OUT), (unsigned long long)total(ECHO_COUNT_DUPLICATES),

@@ -6,6 +6,8 @@
  *   {"app":"sleep","options":{"ns":N}}
  *   {"app":"kill","options":{"task":NAME}}   ends a service, which is no error then
  *   {"app":"restart"}                        the node crashes and starts anew; services too; the next step follows
+ *
+ * A service with "restart":true is created anew whenever it ends, however that was.
  */
 #include <stdio.h>
 #include <string.h>
@@ -20,11 +22,15 @@ enum {
     CANNOT_START = 127,
     NO_STEP = -1,
     MESSAGE = 96,
+    RESTARTS_MOST = 1000, /* of one service: it does nothing but end */
 };
 
 struct service {
     char name[SSS_NAME];
     int task; /* 0: has ended */
+    struct json_value entry;
+    bool restart;
+    unsigned restarts;
 };
 
 static char job_bytes[JOB_BYTES];
@@ -112,6 +118,20 @@ static int start(const char *app, const struct json_value *entry, long step)
     return task;
 }
 
+static void start_anew(struct service *service)
+{
+    int task;
+
+    if (!service->restart)
+        return;
+    if (service->restarts++ == RESTARTS_MOST) {
+        tell_error(service->name, NO_STEP, "has ended too often to be started again");
+        return;
+    }
+    task = start(service->name, &service->entry, NO_STEP);
+    service->task = task > 0 ? task : 0;
+}
+
 /* Services that have ended are told of once. */
 static void look_at_services(void)
 {
@@ -125,6 +145,7 @@ static void look_at_services(void)
             sss_log("%s: has ended", services[i].name);
         else
             tell_end(services[i].name, NO_STEP, status.status);
+        start_anew(&services[i]);
     }
 }
 
@@ -158,12 +179,14 @@ static void sleep_until(uint64_t ns)
 static bool start_service(const struct json_value *entry)
 {
     struct service *service = &services[service_count];
-    struct json_value app;
+    struct json_value app, restart;
     struct sss_task_status status;
     int task;
 
     json_field(entry, "app", &app);
     json_string(&app, service->name, sizeof(service->name));
+    service->entry = *entry;
+    service->restart = json_field(entry, "restart", &restart) && json_bool(&restart, &service->restart) && service->restart;
     task = start(service->name, entry, NO_STEP);
     if (task < 0)
         return false;
@@ -214,6 +237,7 @@ static int kill_step(const struct json_value *options, long step)
                 continue;
             sss_kill(services[i].task);
             services[i].task = 0;
+            start_anew(&services[i]);
             return 0;
         }
     }

@@ -131,7 +131,7 @@ static const char GOOD[] =
     "\"mac\":\"02:53:44:00:00:01\",\"address\":\"10.0.0.1/24\",\"mtu\":1500,\"offloads\":false,\"neighbours\":["
     "{\"address\":\"10.0.0.2\",\"mac\":\"02:53:44:00:00:02\"}]}],\"bridge\":null,\"node\":1,\"epoch\":7,\"nodes\":["
     "{\"node\":2,\"machine\":\"n2\",\"mac\":\"02:53:44:00:00:02\"}],\"files\":{},\"services\":[{\"app\":\"echo-server\","
-    "\"options\":{\"transports\":[\"udp\"]}}],\"start_ns\":300000000,\"zero_ns\":5,\"steps\":[{\"app\":\"echo-client\","
+    "\"options\":{\"transports\":[\"udp\"]},\"restart\":true}],\"start_ns\":300000000,\"zero_ns\":5,\"steps\":[{\"app\":\"echo-client\","
     "\"options\":{\"transport\":\"mbcf3\",\"sizes\":[0,65536],\"calls\":10}},{\"app\":\"sleep\",\"options\":{\"ns\":5}},"
     "{\"app\":\"kill\",\"options\":{\"task\":\"echo-server\"}},{\"app\":\"restart\"}]}";
 

@@ -100,6 +100,9 @@ def _semantics(workload: SunRpc, server_image: str, path: Path) -> Iterator[Find
     if workload.die is not None and server_image != "ssscore" and plain:
         what = f"die with a server for {plain[0]} on image {server_image!r}"
         yield Finding((*path, "die"), what, "a server that boots ssscore, or MBCF transports")
+    if workload.die is not None and workload.die.restart and server_image != "ssscore":
+        what = f"restart with a server on image {server_image!r}: nobody there starts it anew"
+        yield Finding((*path, "die", "restart"), what, "a server that boots ssscore")
 
 
 def _wires(server: str, clients: Sequence[str], network: Network, path: Path) -> Iterator[Finding]:

@@ -193,6 +193,8 @@ class Dying(Strict):
     """Before the call is executed, when it has been and is not answered yet, or after its reply."""
     call: Annotated[int, Whole(1, CALLS_MOST)]
     """The call, counted from 1 over all clients."""
+    restart: _Flag = False
+    """It is started anew each time, knowing nothing of what was before; on a server that boots ssscore."""
 
 
 class SunRpc(Calling):

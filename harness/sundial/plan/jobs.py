@@ -208,10 +208,19 @@ def _services(experiment: Experiment, node: Node) -> list[Task]:
     for app, options in wanted.items():
         if node.image == "linux" and app.startswith("mbcf-"):
             options["endpoint"] = _endpoint(experiment.network, node, experiment.seed, "service")
-    tasks = [{"app": app, "options": options} for app, options in wanted.items()]
+    tasks: list[Task] = [{"app": app, "options": options} for app, options in wanted.items()]
+    for task in tasks:
+        if task["app"] == "echo-server" and _starts_anew(experiment, node):
+            task["restart"] = True
     if node.image == "ssscore" and tasks:
         return [{"app": "portmapper", "options": {}}, *tasks]  # the binder of MBCF too
     return [{"app": "rpcbind", "options": {}}, *tasks] if "echo-server" in wanted else tasks
+
+
+def _starts_anew(experiment: Experiment, node: Node) -> bool:
+    """Whether an echo server there that has died is to come back."""
+    ours = (workload for workload in experiment.workloads if workload.server == node.name)
+    return any(isinstance(workload, SunRpc) and workload.die is not None and workload.die.restart for workload in ours)
 
 
 def _workload_services(workload: AnyWorkload, node: Node) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -233,7 +242,7 @@ def _workload_services(workload: AnyWorkload, node: Node) -> Iterator[tuple[str,
 
 def _serving_calls(workload: SunRpc) -> dict[str, Any]:
     """What only SSS-CORE's RPC library is told, on whatever kernel it runs."""
-    die = None if workload.die is None else workload.die.model_dump(mode="json")
+    die = None if workload.die is None else workload.die.model_dump(mode="json", exclude={"restart"})
     told = {"semantics": workload.semantics, "reply_cache": workload.reply_cache, "die": die}
     return {name: value for name, value in told.items() if value is not None}
 

@@ -113,13 +113,14 @@ def _has_iperf3(run: RunDirectory) -> bool:
 
 
 def _executed(calls: RunCalls) -> dict[str, int]:
-    """What each RPC server counted last: calls that it has executed."""
-    return {
-        name: int(line["executed"])
+    """Calls that RPC servers have executed by what each task counted last; one that died may have been started anew."""
+    last = {
+        (name, line.get("task")): int(line["executed"])
         for name, lines in calls.records.items()
         for line in lines
         if line["type"] == "counters" and line.get("app") == "echo-server" and "executed" in line
     }
+    return {name: sum(count for (at, _), count in last.items() if at == name) for name, _ in last}
 
 
 def _with_mbcf(frames: pl.DataFrame, settled: mbcf.Settled) -> pl.DataFrame:
