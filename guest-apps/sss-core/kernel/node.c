@@ -13,16 +13,8 @@ static const char PORTMAPPER[] = "portmapper";
 
 static struct mbcf *mbcf;
 static struct mbcf_config config;
-static const struct mbcf_surroundings surroundings = {
-    .frame_get = surroundings_frame_get,
-    .frame_put = surroundings_frame_put,
-    .transmit = surroundings_transmit,
-    .page = surroundings_page,
-    .changed = surroundings_changed,
-    .signalled = surroundings_signalled,
-    .window_open = surroundings_window_open,
-    .failed = surroundings_failed,
-};
+/* All of it is known when mbcf/ is compiled: surroundings.h. */
+static const struct mbcf_surroundings surroundings;
 static struct wait_queue window_waiters;
 static struct timer protocol_timer;
 

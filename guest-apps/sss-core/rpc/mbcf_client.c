@@ -94,7 +94,9 @@ static void set_attention(struct clntmb *client, struct mbm_call *slot)
 {
     bool wanted = slot->busy && (waits_for_ack(slot) || slot->due_ns != NEVER);
 
-    client->attention += (unsigned)wanted - (unsigned)slot->attention;
+    if (wanted == slot->attention)
+        return;
+    client->attention += wanted ? 1 : -1u;
     slot->attention = wanted;
 }
 

@@ -27,20 +27,10 @@ static int32_t get_word_at(const void *place)
     return (int32_t)__builtin_bswap32(word);
 }
 
-static bool_t code_word(XDR *xdrs, int32_t *value)
+static bool_t code_word_of_stream(XDR *xdrs, int32_t *value)
 {
     long word = *value;
 
-    /* What most words are, without a call. */
-    if (xdrs->x_ops == &xdrmem_ops && xdrs->x_op != XDR_FREE && xdrs->x_handy >= BYTES_PER_XDR_UNIT) {
-        if (xdrs->x_op == XDR_ENCODE)
-            put_word_at(xdrs->x_private, *value);
-        else
-            *value = get_word_at(xdrs->x_private);
-        xdrs->x_private = (char *)xdrs->x_private + BYTES_PER_XDR_UNIT;
-        xdrs->x_handy -= BYTES_PER_XDR_UNIT;
-        return TRUE;
-    }
     if (xdrs->x_op == XDR_ENCODE)
         return XDR_PUTLONG(xdrs, &word);
     if (xdrs->x_op == XDR_FREE)
@@ -48,6 +38,22 @@ static bool_t code_word(XDR *xdrs, int32_t *value)
     if (!XDR_GETLONG(xdrs, &word))
         return FALSE;
     *value = (int32_t)word;
+    return TRUE;
+}
+
+/* Most words lie in memory: without a call. */
+static inline bool_t code_word(XDR *xdrs, int32_t *value)
+{
+    char *place = xdrs->x_private;
+
+    if (xdrs->x_ops != &xdrmem_ops || xdrs->x_op == XDR_FREE || xdrs->x_handy < BYTES_PER_XDR_UNIT)
+        return code_word_of_stream(xdrs, value);
+    if (xdrs->x_op == XDR_ENCODE)
+        put_word_at(place, *value);
+    else
+        *value = get_word_at(place);
+    xdrs->x_private = place + BYTES_PER_XDR_UNIT;
+    xdrs->x_handy -= BYTES_PER_XDR_UNIT;
     return TRUE;
 }
 
