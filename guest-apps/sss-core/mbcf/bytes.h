@@ -50,15 +50,31 @@ static inline void put_be64(uint8_t *at, uint64_t value)
     memcpy(at, &value, sizeof(value));
 }
 
-/* memcpy, without the call where one word is copied. */
+/* memcpy, without the call where one or two words are copied. */
 static inline void copy(void *to, const void *from, size_t length)
 {
-    if (length == 8)
-        memcpy(to, from, 8);
-    else if (length == 4)
+    uint64_t first, last;
+
+    if (length - 8 <= 8) {
+        memcpy(&first, from, 8);
+        memcpy(&last, (const uint8_t *)from + length - 8, 8);
+        memcpy(to, &first, 8);
+        memcpy((uint8_t *)to + length - 8, &last, 8);
+    } else if (length == 4) {
         memcpy(to, from, 4);
-    else
+    } else {
         memcpy(to, from, length);
+    }
+}
+
+enum { HEAD_WORDS = 8 };
+
+/* The headers of a frame, 62 bytes, and two of what follows, which the caller writes behind this. */
+static inline void put_head(uint8_t *to, const uint64_t head[HEAD_WORDS])
+{
+#pragma GCC unroll 8
+    for (unsigned i = 0; i < HEAD_WORDS; i++)
+        memcpy(to + (size_t)8 * i, &head[i], 8);
 }
 
 /* Up to a page of a task's memory: in two pieces where it crosses into the next page. */
@@ -90,6 +106,32 @@ static inline int span_of(const struct mbcf *mbcf, const struct task *task, uint
     }
     span->part[0] = TO(mbcf, page)(mbcf->to.context, task->space, address, write, &why);
     return span->part[0] != NULL ? MB_OK : why;
+}
+
+/* The same where all lies in one page; NULL: it does not, or is not there. */
+static inline uint8_t *bytes_in_page(const struct mbcf *mbcf, const struct task *task, uint64_t address, size_t length, bool write)
+{
+    int why;
+
+    if ((address & (PAGE_BYTES - 1)) + length > PAGE_BYTES)
+        return NULL;
+    return TO(mbcf, page)(mbcf->to.context, task->space, address, write, &why);
+}
+
+/* Threads of the task shall look again, once what is being done has been done: mbcf_settle. */
+static inline void touch(struct mbcf *mbcf, const struct task *task)
+{
+    if (mbcf->touched != NULL && mbcf->touched != task->space)
+        TO(mbcf, changed)(mbcf->to.context, mbcf->touched);
+    mbcf->touched = task->space;
+}
+
+static inline void tell_touched(struct mbcf *mbcf)
+{
+    if (mbcf->touched == NULL)
+        return;
+    TO(mbcf, changed)(mbcf->to.context, mbcf->touched);
+    mbcf->touched = NULL;
 }
 
 static inline void span_fill(const struct span *span, const void *from)

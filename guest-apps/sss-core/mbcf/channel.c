@@ -6,6 +6,9 @@
  */
 #include "bytes.h"
 
+/* The first four bytes of frames that are taken on the shortest way, ACK_NOW apart. */
+enum { QUICK_ACK = MBW_VERSION << 24 | MBW_ACK << 16, QUICK_WRITE = MBW_VERSION << 24 | MBW_WRITE << 16, QUICK_FIFO = MBW_VERSION << 24 | MBW_FIFO << 16 };
+
 /* ---- sending ---- */
 
 /* Whether an error RESULT among the places from `from` on is on its way. */
@@ -27,11 +30,14 @@ static void stamp(const struct mbcf *mbcf, const struct channel *channel, uint8_
     put_be16(header + 46, channel->peer_epoch != 0 ? epoch_half(channel->peer_epoch) : 0);
 }
 
-static void hand_over(struct mbcf *mbcf, struct sss_frame *frame)
+static void hand_over(struct mbcf *mbcf, const struct channel *channel, struct sss_frame *frame)
 {
     mbcf->counters.frames_sent++;
     mbcf->counters.bytes_sent += frame->length;
-    mbcf_transmit(mbcf, frame);
+    if (channel->own)
+        mbcf_loop(mbcf, frame);
+    else
+        TO(mbcf, transmit)(mbcf->to.context, frame);
 }
 
 static void ack_is_sent(struct channel *channel, bool unsure)
@@ -64,22 +70,54 @@ static void send_control(struct mbcf *mbcf, struct channel *channel, uint8_t op,
     put_be32(header + 20, ack);
     put_be16(header + 46, ack_epoch);
     frame->length = MBW_ETHERNET + MBW_HEADER;
-    hand_over(mbcf, frame);
+    hand_over(mbcf, channel, frame);
     TO(mbcf, frame_put)(mbcf->to.context, frame);
 }
 
-/* ACK or PROBE. */
-static void send_unsequenced(struct mbcf *mbcf, struct channel *channel, uint8_t op)
+static void send_probe(struct mbcf *mbcf, struct channel *channel)
 {
-    send_control(mbcf, channel, op, is_unsure(channel, channel->first) ? MBW_UNSURE : 0, 0, channel->received,
+    send_control(mbcf, channel, MBW_PROBE, is_unsure(channel, channel->first) ? MBW_UNSURE : 0, 0, channel->received,
                  epoch_half(channel->peer_epoch));
+}
+
+static void make_ack_head(const struct mbcf *mbcf, struct channel *channel)
+{
+    uint8_t *header = (uint8_t *)channel->ack_head + MBW_ETHERNET;
+
+    memset(channel->ack_head, 0, sizeof(channel->ack_head));
+    memcpy(channel->ack_head, channel->ethernet, MBW_ETHERNET);
+    header[0] = MBW_VERSION;
+    header[1] = MBW_ACK;
+    put_be16(header + 4, mbcf->config.node);
+    put_be16(header + 8, channel->node);
+    put_be32(header + 12, mbcf->config.epoch);
+    put_be16(header + 46, epoch_half(channel->peer_epoch));
 }
 
 static void send_ack(struct mbcf *mbcf, struct channel *channel)
 {
+    struct sss_frame *frame = mbcf_frame_get(mbcf);
+    bool unsure = is_unsure(channel, channel->first);
+
     mbcf->counters.acks_sent++;
-    ack_is_sent(channel, is_unsure(channel, channel->first));
-    send_unsequenced(mbcf, channel, MBW_ACK);
+    ack_is_sent(channel, unsure);
+    if (frame == NULL)
+        return; /* lost, as on the wire */
+    put_head(frame->bytes, channel->ack_head);
+    frame->bytes[MBW_ETHERNET + 2] = unsure ? MBW_UNSURE : 0;
+    put_be32(frame->bytes + MBW_ETHERNET + 20, channel->received);
+    frame->length = MBW_ETHERNET + MBW_HEADER;
+    hand_over(mbcf, channel, frame);
+    TO(mbcf, frame_put)(mbcf->to.context, frame);
+}
+
+/* One round trip in a while is measured; the first ones as often as possible. */
+static void time_it(struct channel *channel, uint32_t seq, uint64_t now_ns)
+{
+    if (channel->timed_seq != 0 || (channel->srtt_ns != 0 && seq % TIMED_EVERY != 0))
+        return;
+    channel->timed_seq = seq;
+    channel->timed_at_ns = now_ns;
 }
 
 /* The place at the cursor. */
@@ -102,14 +140,11 @@ static void send_place(struct mbcf *mbcf, struct channel *channel, uint64_t now_
         place->sent = true;
         if (place->decisive)
             mbcf_operation_sent(mbcf, place->name);
-        if (channel->timed_seq == 0) {
-            channel->timed_seq = place->seq;
-            channel->timed_at_ns = now_ns;
-        }
+        time_it(channel, place->seq, now_ns);
     }
     stamp(mbcf, channel, header, unsure);
     ack_is_sent(channel, unsure);
-    hand_over(mbcf, place->frame);
+    hand_over(mbcf, channel, place->frame);
 }
 
 static uint64_t timeout_of(const struct mbcf *mbcf, const struct channel *channel)
@@ -197,6 +232,25 @@ void mbcf_channel_queue(struct mbcf *mbcf, struct channel *channel, struct sss_f
         pump(mbcf, channel, now_ns);
     else if (channel->state != MBCF_OPENING)
         begin_opening(mbcf, channel, now_ns);
+}
+
+void mbcf_channel_send_quick(struct mbcf *mbcf, struct channel *channel, struct sss_frame *frame, uint32_t name, bool awaited,
+                             uint64_t now_ns)
+{
+    struct place *place = &channel->places[channel->end % WINDOW];
+    uint32_t seq = channel->next_seq;
+
+    put_be64(frame->bytes + MBW_ETHERNET + 16, (uint64_t)seq << 32 | channel->received);
+    *place = (struct place){.frame = frame, .seq = seq, .name = name, .sent = true, .decisive = awaited, .completes = awaited};
+    channel->next_seq = seq_next(seq);
+    if (channel->first == channel->end) {
+        channel->timer_from_ns = now_ns;
+        due_by(mbcf, now_ns + channel->rto_ns + FRAME_NS);
+    }
+    channel->cursor = ++channel->end;
+    time_it(channel, seq, now_ns);
+    ack_is_sent(channel, false);
+    hand_over(mbcf, channel, frame);
 }
 
 static void release(struct mbcf *mbcf, struct channel *channel)
@@ -290,23 +344,16 @@ static void decide(struct mbcf *mbcf, struct channel *channel)
     mbcf_connections_decide(mbcf, channel->node, MB_OK);
 }
 
-static void take_ack(struct mbcf *mbcf, struct channel *channel, const struct packet *packet, bool sure, uint64_t now_ns)
+/* `ack` is news. */
+static void take_new_ack(struct mbcf *mbcf, struct channel *channel, uint32_t ack, bool sure, uint64_t now_ns)
 {
+    bool timed = channel->timed_seq != 0 && !seq_after(channel->timed_seq, ack);
     uint32_t taken = 0;
-    bool timed;
 
-    if (sure && channel->undecided != 0 && !seq_after(channel->acked, packet->ack))
-        decide(mbcf, channel);
-    if (!seq_after(packet->ack, channel->acked)) {
-        if (packet->op == MBW_ACK && packet->ack == channel->acked && channel->first != channel->end)
-            same_ack(mbcf, channel, now_ns);
-        return;
-    }
-    timed = channel->timed_seq != 0 && !seq_after(channel->timed_seq, packet->ack);
     while (channel->first != channel->end) {
         struct place *place = &channel->places[channel->first % WINDOW];
 
-        if (!place->sent || seq_after(place->seq, packet->ack))
+        if (!place->sent || seq_after(place->seq, ack))
             break;
         channel->acked = place->seq;
         retire(mbcf, channel, place, sure);
@@ -329,8 +376,20 @@ static void take_ack(struct mbcf *mbcf, struct channel *channel, const struct pa
         restart_timer(mbcf, channel, now_ns);
     else
         channel->timer_from_ns = now_ns;
-    mbcf_window_open(mbcf, channel, now_ns);
-    pump(mbcf, channel, now_ns);
+    if (mbcf->chores != 0 || mbcf->starved)
+        mbcf_window_open(mbcf, channel, now_ns);
+    if (channel->cursor != channel->end)
+        pump(mbcf, channel, now_ns);
+}
+
+static void take_ack(struct mbcf *mbcf, struct channel *channel, const struct packet *packet, bool sure, uint64_t now_ns)
+{
+    if (sure && channel->undecided != 0 && !seq_after(channel->acked, packet->ack))
+        decide(mbcf, channel);
+    if (seq_after(packet->ack, channel->acked))
+        take_new_ack(mbcf, channel, packet->ack, sure, now_ns);
+    else if (packet->op == MBW_ACK && packet->ack == channel->acked && channel->first != channel->end)
+        same_ack(mbcf, channel, now_ns);
 }
 
 /* ---- epochs ---- */
@@ -375,6 +434,7 @@ static void adopt(struct mbcf *mbcf, struct channel *channel, uint32_t epoch, ui
     }
     channel->peer_epoch = epoch;
     channel->candidate_epoch = 0;
+    make_ack_head(mbcf, channel);
     channel->received = received;
     channel->gap_acks = 0;
 }
@@ -619,6 +679,59 @@ void mbcf_channel_receive(struct mbcf *mbcf, struct channel *channel, const stru
         send_ack(mbcf, channel);
 }
 
+static void count_received(struct mbcf *mbcf, size_t length)
+{
+    mbcf->counters.frames_received++;
+    mbcf->counters.bytes_received += length;
+}
+
+/*
+ * The channel is open and owes nothing special, the frame is from this incarnation of the peer to this one of ours, and is an ACK, or a
+ * WRITE or a FIFO of one packet that comes in its turn and meets nothing unusual. Whatever is in doubt goes the long way.
+ */
+bool mbcf_channel_receive_quick(struct mbcf *mbcf, const uint8_t *frame, size_t length, uint64_t now_ns)
+{
+    const uint8_t *header = frame + MBW_ETHERNET;
+    struct channel *channel;
+    uint32_t kind, seq, ack;
+
+    if (length < MBW_ETHERNET + MBW_HEADER || length > MBW_FRAME_MOST || get_be16(header + 4) > SSS_NODES)
+        return false;
+    channel = &mbcf->channels[get_be16(header + 4)];
+    if (channel->state != MBCF_OPEN || memcmp(frame + 6, channel->from, sizeof(channel->from)) != 0 ||
+        get_be16(header + 8) != mbcf->config.node || get_be32(header + 12) != channel->peer_epoch ||
+        get_be16(header + 46) != mbcf->own_half || get_be16(header + 44) != length - MBW_ETHERNET - MBW_HEADER)
+        return false;
+    kind = get_be32(header) & ~(uint32_t)(MBW_ACK_NOW << 8);
+    seq = get_be32(header + 16);
+    ack = get_be32(header + 20);
+    if (channel->undecided != 0)
+        return false;
+    if (kind == QUICK_ACK) {
+        if (seq != 0 || header[2] != 0 || length != MBW_ETHERNET + MBW_HEADER || !seq_after(ack, channel->acked))
+            return false;
+        take_new_ack(mbcf, channel, ack, true, now_ns);
+        if (channel->ack_now)
+            send_ack(mbcf, channel);
+        count_received(mbcf, length);
+        return true;
+    }
+    if ((kind != QUICK_WRITE && kind != QUICK_FIFO) || seq != seq_next(channel->received))
+        return false;
+    if (seq_after(ack, channel->acked))
+        take_new_ack(mbcf, channel, ack, true, now_ns);
+    if (!mbcf_execute_quick(mbcf, channel, header, (uint16_t)(length - MBW_ETHERNET - MBW_HEADER)))
+        return false;
+    count_received(mbcf, length);
+    channel->received = seq;
+    channel->gap_acks = 0;
+    if ((header[2] & MBW_ACK_NOW) || channel->ack_now)
+        send_ack(mbcf, channel);
+    else
+        owe_ack(mbcf, channel, now_ns);
+    return true;
+}
+
 /* ---- time ---- */
 
 uint64_t mbcf_channel_due(const struct mbcf *mbcf, const struct channel *channel)
@@ -653,7 +766,7 @@ void mbcf_channel_timeout(struct mbcf *mbcf, struct channel *channel, uint64_t n
     if (channel->state == MBCF_OPENING) {
         send_control(mbcf, channel, MBW_SYN, 0, channel->base, 0, 0);
     } else if (channel->first == channel->end) {
-        send_unsequenced(mbcf, channel, MBW_PROBE);
+        send_probe(mbcf, channel);
     } else {
         go_back(channel, LEAST_ALLOWED);
         pump(mbcf, channel, now_ns);

@@ -69,6 +69,7 @@ struct connection *mbcf_connection_new(struct mbcf *mbcf, enum connection_origin
                                       .generation = generation,
                                       .name = NAME_CONNECTION | (generation % CONNECTION_GENERATIONS) << NAME_SLOT_BITS |
                                               (index + 1)};
+    connection->ltn = mbcf_connection_ltn(mbcf, connection);
     return connection;
 }
 

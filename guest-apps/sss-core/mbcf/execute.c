@@ -16,11 +16,6 @@ static int check_key(const struct task *task, uint64_t key, unsigned wanted)
     return status;
 }
 
-static void memory_changed(const struct mbcf *mbcf, const struct task *task)
-{
-    TO(mbcf, changed)(mbcf->to.context, task->space);
-}
-
 static int execute_write(struct mbcf *mbcf, const struct task *task, const struct packet *packet)
 {
     struct span span;
@@ -31,7 +26,7 @@ static int execute_write(struct mbcf *mbcf, const struct task *task, const struc
     if (status != MB_OK)
         return status;
     span_fill(&span, packet->payload);
-    memory_changed(mbcf, task);
+    touch(mbcf, task);
     return MB_OK;
 }
 
@@ -95,7 +90,7 @@ static int execute_atomic(struct mbcf *mbcf, const struct task *task, const stru
     } else {
         change_word(packet, span.part[0]);
     }
-    memory_changed(mbcf, task);
+    touch(mbcf, task);
     return MB_OK;
 }
 
@@ -250,6 +245,40 @@ static bool execute_request(struct mbcf *mbcf, struct channel *channel, const st
     }
     if (frame != NULL)
         send_result(mbcf, channel, packet, frame, status, length, now_ns);
+    return true;
+}
+
+static bool write_quick(struct mbcf *mbcf, const struct task *task, const uint8_t *header, uint16_t length)
+{
+    uint8_t *to = length != 0 ? bytes_in_page(mbcf, task, get_be64(header + 32), length, true) : NULL;
+
+    if (to == NULL)
+        return false;
+    copy(to, header + MBW_HEADER, length);
+    touch(mbcf, task);
+    return true;
+}
+
+static bool fifo_quick(struct mbcf *mbcf, struct task *task, const struct channel *channel, const uint8_t *header, uint16_t length)
+{
+    struct ring *ring = &task->fifos[task->fifo_hint];
+    struct mb_record record = {
+        .length = length, .kind = MB_DATA, .state = MB_COMPLETE, .node = channel->node, .task = get_be16(header + 6)};
+
+    return ring->address != 0 && ring->address == get_be64(header + 32) &&
+           mbcf_ring_put_quick(mbcf, task, ring, &record, header + MBW_HEADER);
+}
+
+bool mbcf_execute_quick(struct mbcf *mbcf, const struct channel *channel, const uint8_t *header, uint16_t length)
+{
+    struct task *task = task_of(mbcf, get_be16(header + 10));
+
+    if (task == NULL || check_key(task, get_be64(header + 24), MB_WRITE_ALLOWED) != MB_OK)
+        return false;
+    if (!(header[1] == MBW_WRITE ? write_quick(mbcf, task, header, length) : fifo_quick(mbcf, task, channel, header, length)))
+        return false;
+    task->peers |= channel->bit;
+    mbcf->counters.operations_executed++;
     return true;
 }
 

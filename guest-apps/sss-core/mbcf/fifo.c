@@ -133,7 +133,7 @@ static void publish(struct ring *ring, const struct reservation *at)
 static void tell_reader(struct mbcf *mbcf, const struct task *task, uint8_t *header)
 {
     add_word(header, AT_EVENTS);
-    TO(mbcf, changed)(mbcf->to.context, task->space);
+    touch(mbcf, task);
 }
 
 int mbcf_ring_put(struct mbcf *mbcf, struct task *task, struct ring *ring, struct mb_record *record, const void *head,
@@ -156,6 +156,31 @@ int mbcf_ring_put(struct mbcf *mbcf, struct task *task, struct ring *ring, struc
     publish(ring, &at);
     tell_reader(mbcf, task, at.header);
     return MB_OK;
+}
+
+bool mbcf_ring_put_quick(struct mbcf *mbcf, const struct task *task, struct ring *ring, const struct mb_record *record,
+                         const uint8_t *data)
+{
+    uint32_t bytes = record_bytes(record->length);
+    uint32_t at = ring->head & (ring->size - 1);
+    uint8_t *header, *to;
+
+    if (bytes > ring->size / 2 || at + bytes > ring->size)
+        return false;
+    header = bytes_in_page(mbcf, task, ring->address, MB_FIFO_HEADER, true);
+    to = bytes_in_page(mbcf, task, ring->address + MB_FIFO_HEADER + at, UNIT + record->length, true);
+    if (header == NULL || to == NULL)
+        return false;
+    take_tail(ring, header);
+    if (ring->head + bytes - ring->tail > ring->size)
+        return false;
+    memcpy(to, record, UNIT);
+    copy(to + UNIT, data, record->length);
+    ring->head += bytes;
+    put_word(header, AT_HEAD, ring->head);
+    add_word(header, AT_EVENTS);
+    touch(mbcf, task);
+    return true;
 }
 
 /* ---- segments of several packets ---- */

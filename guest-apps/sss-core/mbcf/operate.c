@@ -32,7 +32,7 @@ static void complete_ack(struct mbcf *mbcf, const struct task *task, uint64_t ad
     memcpy(words[1], &value, sizeof(value));
     memcpy(words[0] + offsetof(struct mb_ack, status), &status_word, sizeof(status_word));
     store_state(words[0], MB_ACK_DONE);
-    TO(mbcf, changed)(mbcf->to.context, task->space);
+    touch(mbcf, task);
 }
 
 /* ---- operations that wait for their end ---- */
@@ -58,14 +58,7 @@ static struct operation *operation_new(struct mbcf *mbcf, const struct task *tas
     operation->node = connection->node;
     operation->peer = connection->peer;
     operation->op = (uint8_t)request->op;
-    operation->answered = answered;
-    operation->sending = true;
-    operation->several = false;
-    operation->begun = false;
-    operation->maybe = false;
-    operation->undecided = false;
-    operation->give_up = false;
-    operation->failed = 0;
+    operation->is = (struct progress){.answered = answered, .sending = true};
     operation->length = (uint32_t)request->length;
     operation->arrived = 0;
     operation->data = (uintptr_t)request->data;
@@ -86,15 +79,23 @@ void mbcf_operation_sent(struct mbcf *mbcf, uint32_t name)
     struct operation *operation = operation_named(mbcf, name);
 
     if (operation != NULL)
-        operation->maybe = true;
+        operation->is.maybe = true;
+}
+
+static struct connection *connection_of_operation(struct mbcf *mbcf, const struct operation *operation)
+{
+    struct connection *connection = &mbcf->connections[(operation->connection & NAME_SLOT) - 1];
+
+    return connection->name == operation->connection && connection->phase != CONNECTION_FREE ? connection : NULL;
 }
 
 static void complete(struct mbcf *mbcf, struct operation *operation, int status, uint64_t value)
 {
     struct task *task = task_of(mbcf, operation->task);
-    struct connection *connection = mbcf_connection_named(mbcf, operation->connection);
+    struct connection *connection = connection_of_operation(mbcf, operation);
 
-    mbcf->channels[operation->node].pending -= operation->answered;
+    if (operation->is.answered)
+        mbcf->channels[operation->node].pending--;
     if (connection != NULL) {
         if (connection->unfinished != 0)
             connection->unfinished--;
@@ -107,8 +108,8 @@ static void complete(struct mbcf *mbcf, struct operation *operation, int status,
             TO(mbcf, failed)(mbcf->to.context, task->space);
     }
     /* Who is still sending parts of it learns that it is over; success while sending is the peer's mistake. */
-    if (operation->sending)
-        operation->failed = (uint8_t)(status != MB_OK ? status : MB_BADOP);
+    if (operation->is.sending)
+        operation->is.failed = (uint8_t)(status != MB_OK ? status : MB_BADOP);
     else
         operation_free(mbcf, operation);
 }
@@ -121,11 +122,11 @@ void mbcf_operations_fail(struct mbcf *mbcf, uint16_t node, int status)
 
         if (operation->name == 0 || operation->node != node)
             continue;
-        if (operation->give_up) {
+        if (operation->is.give_up) {
             mbcf->chores--;
             operation_free(mbcf, operation);
-        } else if (operation->failed == 0) {
-            complete(mbcf, operation, operation->maybe ? status | MB_MAYBE : status, 0);
+        } else if (operation->is.failed == 0) {
+            complete(mbcf, operation, operation->is.maybe ? status | MB_MAYBE : status, 0);
         }
     }
 }
@@ -135,7 +136,7 @@ void mbcf_operations_doubt(struct mbcf *mbcf, uint16_t node, int status)
     for (unsigned i = 0; i < MB_OPERATIONS; i++) {
         struct operation *operation = &mbcf->operations[i];
 
-        if (operation->name != 0 && operation->node == node && operation->maybe && !operation->give_up && operation->failed == 0)
+        if (operation->name != 0 && operation->node == node && operation->is.maybe && !operation->is.give_up && operation->is.failed == 0)
             complete(mbcf, operation, status | MB_MAYBE, 0);
     }
 }
@@ -155,7 +156,7 @@ void mbcf_undecided(struct mbcf *mbcf, uint32_t name)
     struct connection *connection = mbcf_connection_named(mbcf, name);
 
     if (operation != NULL)
-        operation->undecided = true;
+        operation->is.undecided = true;
     if (connection != NULL)
         connection->undecided++;
 }
@@ -163,7 +164,7 @@ void mbcf_undecided(struct mbcf *mbcf, uint32_t name)
 void mbcf_operations_decide(struct mbcf *mbcf, uint16_t node)
 {
     for (unsigned i = 0; i < MB_OPERATIONS; i++)
-        if (mbcf->operations[i].name != 0 && mbcf->operations[i].node == node && mbcf->operations[i].undecided)
+        if (mbcf->operations[i].name != 0 && mbcf->operations[i].node == node && mbcf->operations[i].is.undecided)
             complete(mbcf, &mbcf->operations[i], MB_OK, 0);
 }
 
@@ -173,10 +174,10 @@ void mbcf_operations_forget(struct mbcf *mbcf, struct task *task)
     for (unsigned i = 0; i < MB_OPERATIONS; i++) {
         struct operation *operation = &mbcf->operations[i];
 
-        if (operation->name == 0 || operation->task != task->id || operation->give_up)
+        if (operation->name == 0 || operation->task != task->id || operation->is.give_up)
             continue;
-        if (operation->failed == 0)
-            mbcf->channels[operation->node].pending -= operation->answered;
+        if (operation->is.failed == 0)
+            mbcf->channels[operation->node].pending -= operation->is.answered;
         operation_free(mbcf, operation);
     }
 }
@@ -222,19 +223,19 @@ void mbcf_result(struct mbcf *mbcf, const struct packet *packet)
     }
     operation = operation_named(mbcf, packet->op_id);
     if (operation == NULL || operation->node != packet->node || operation->peer != packet->source ||
-        operation->task != packet->destination || operation->failed != 0 || task == NULL ||
-        (status == MB_OK && !operation->answered))
+        operation->task != packet->destination || operation->is.failed != 0 || task == NULL ||
+        (status == MB_OK && !operation->is.answered))
         return;
     if (status == MB_OK && operation->op == MBW_READ) {
         status = take_read(mbcf, task, operation, packet);
-        if (status == MB_OK && (operation->arrived < operation->length || operation->sending))
+        if (status == MB_OK && (operation->arrived < operation->length || operation->is.sending))
             return;
     } else if (status == MB_OK && operation->op >= MBW_SWAP) {
         if (packet->length == 8)
             value = get_be64(packet->payload);
         else
             status = MB_BADOP | MB_MAYBE;
-    } else if (status != MB_OK && operation->several && operation->op == MBW_WRITE) {
+    } else if (status != MB_OK && operation->is.several && operation->op == MBW_WRITE) {
         /* Other parts of it may have been written. */
         status |= MB_MAYBE;
     }
@@ -419,7 +420,7 @@ void mbcf_operation_chores(struct mbcf *mbcf, struct channel *channel, uint64_t 
     for (unsigned i = 0; i < MB_OPERATIONS; i++) {
         struct operation *operation = &mbcf->operations[i];
 
-        if (operation->name != 0 && operation->give_up && operation->node == channel->node)
+        if (operation->name != 0 && operation->is.give_up && operation->node == channel->node)
             give_up_segment(mbcf, channel, operation, now_ns);
     }
 }
@@ -427,12 +428,12 @@ void mbcf_operation_chores(struct mbcf *mbcf, struct channel *channel, uint64_t 
 /* The sender ends before the operation does: `status` is what its ack gets. */
 static void abandon(struct mbcf *mbcf, struct operation *operation, int status, uint64_t now_ns)
 {
-    bool half_sent = operation->op == MBW_FIFO && operation->begun;
+    bool half_sent = operation->op == MBW_FIFO && operation->is.begun;
 
-    if (operation->failed == 0)
-        complete(mbcf, operation, operation->maybe ? status | MB_MAYBE : status, 0);
+    if (operation->is.failed == 0)
+        complete(mbcf, operation, operation->is.maybe ? status | MB_MAYBE : status, 0);
     if (half_sent) {
-        operation->give_up = true;
+        operation->is.give_up = true;
         mbcf->chores++;
         give_up_segment(mbcf, &mbcf->channels[operation->node], operation, now_ns);
     } else {
@@ -458,7 +459,7 @@ static int send_parts(struct mbcf *mbcf, struct sending *sending, uint32_t *offs
             return error;
         *offset += part.length;
         if (sending->operation != NULL)
-            sending->operation->begun = true;
+            sending->operation->is.begun = true;
     } while (!part.last);
     return 0;
 }
@@ -502,7 +503,7 @@ static int begin(struct mbcf *mbcf, struct sending *sending)
     }
     if (request->ack != NULL || sending->in_parts) {
         sending->operation = operation_new(mbcf, sending->task, sending->connection, request, sending->kind->answered);
-        sending->operation->several = sending->in_parts;
+        sending->operation->is.several = sending->in_parts;
         sending->operation->remote = request->remote;
         sending->operation->key = sending->connection->key;
     }
@@ -517,7 +518,7 @@ static void unbegin(struct mbcf *mbcf, struct sending *sending)
 
     sending->connection->unfinished--;
     if (sending->operation != NULL) {
-        mbcf->channels[sending->operation->node].pending -= sending->operation->answered;
+        mbcf->channels[sending->operation->node].pending -= sending->operation->is.answered;
         operation_free(mbcf, sending->operation);
     }
     if (sending->request->ack != NULL && ack_words(mbcf, sending->task, (uintptr_t)sending->request->ack, words))
@@ -532,7 +533,7 @@ static int begin_and_send(struct mbcf *mbcf, struct sending *sending, uint64_t *
     if (error != 0)
         return error;
     error = send_parts(mbcf, sending, &offset, now_ns);
-    if (error != 0 && (sending->operation == NULL || !sending->operation->begun)) {
+    if (error != 0 && (sending->operation == NULL || !sending->operation->is.begun)) {
         unbegin(mbcf, sending);
         return error;
     }
@@ -541,7 +542,7 @@ static int begin_and_send(struct mbcf *mbcf, struct sending *sending, uint64_t *
     else if (error != 0)
         abandon(mbcf, sending->operation, MB_FAULT, now_ns);
     else if (sending->operation != NULL)
-        sending->operation->sending = false;
+        sending->operation->is.sending = false;
     return error;
 }
 
@@ -575,10 +576,10 @@ static int go_on(struct mbcf *mbcf, struct sending *sending, uint64_t *progress,
     int error;
 
     sending->operation = operation_named(mbcf, (uint32_t)(*progress >> 32));
-    if (sending->operation == NULL || sending->operation->task != sending->task->id || !sending->operation->sending)
+    if (sending->operation == NULL || sending->operation->task != sending->task->id || !sending->operation->is.sending)
         return -SSS_EINVAL;
-    if (sending->operation->failed != 0) {
-        error = -(sending->operation->failed + MB_STATUS_BASE);
+    if (sending->operation->is.failed != 0) {
+        error = -(sending->operation->is.failed + MB_STATUS_BASE);
         abandon(mbcf, sending->operation, 0, now_ns);
         return error;
     }
@@ -594,11 +595,13 @@ static int go_on(struct mbcf *mbcf, struct sending *sending, uint64_t *progress,
     else if (error != 0)
         abandon(mbcf, sending->operation, MB_FAULT, now_ns);
     else
-        sending->operation->sending = false;
+        sending->operation->is.sending = false;
     return error;
 }
 
-static int operate(struct mbcf *mbcf, uint16_t task, struct mb_operation *request, uint64_t *progress, uint64_t now_ns)
+/* Not inline: what goes the short way shall not pay for it. */
+static __attribute__((noinline)) int operate(struct mbcf *mbcf, uint16_t task, struct mb_operation *request, uint64_t *progress,
+                                             uint64_t now_ns)
 {
     struct sending sending = {.task = task_of(mbcf, task), .request = request, .kind = kind_of(request->op)};
     int status = MB_NO_LTN;
@@ -622,10 +625,88 @@ static int operate(struct mbcf *mbcf, uint16_t task, struct mb_operation *reques
     return error != 0 ? error : begin_and_send(mbcf, &sending, progress, now_ns);
 }
 
+/* The headers of a request on this connection, as far as they are the same for all. */
+static void make_head(const struct mbcf *mbcf, const struct channel *channel, struct connection *connection)
+{
+    uint8_t *header = (uint8_t *)connection->head + MBW_ETHERNET;
+
+    memset(connection->head, 0, sizeof(connection->head));
+    memcpy(connection->head, channel->ethernet, MBW_ETHERNET);
+    put_be16(header + 4, mbcf->config.node);
+    put_be16(header + 6, connection->task);
+    put_be16(header + 8, channel->node);
+    put_be16(header + 10, connection->peer);
+    put_be32(header + 12, mbcf->config.epoch);
+    put_be64(header + 24, connection->key);
+    connection->head_epoch = channel->peer_epoch;
+}
+
+/*
+ * What most operations are, on the shortest way: a WRITE or a FIFO of one packet, its data and its ack each in a page, on an open
+ * connection whose channel can send at once. false: it is not that, and nothing has been done.
+ */
+static bool operate_quick(struct mbcf *mbcf, uint16_t id, const struct mb_operation *request, uint64_t now_ns)
+{
+    const uint32_t length = (uint32_t)request->length;
+    const struct task *task = task_of(mbcf, id);
+    uint64_t ack_at = (uintptr_t)request->ack;
+    uint8_t flags = MBW_ACK_NOW;
+    struct connection *connection;
+    uint8_t *ack = NULL, *data, *header;
+    struct channel *channel;
+    struct sss_frame *frame;
+    uint32_t name;
+
+    if ((request->op != MBW_WRITE && request->op != MBW_FIFO) || task == NULL || request->length - 1 >= MBW_PAYLOAD ||
+        (ack_at & 7) != 0 || (request->flags & ~(MB_NO_WAIT | MB_LAZY)) != 0)
+        return false;
+    connection = open_connection(mbcf, id, request->ltn);
+    if (connection == NULL)
+        return false;
+    channel = &mbcf->channels[connection->node];
+    data = bytes_in_page(mbcf, task, (uintptr_t)request->data, length, false);
+    if (!channel_is_clear(channel) || data == NULL)
+        return false;
+    if (ack_at != 0) {
+        ack = bytes_in_page(mbcf, task, ack_at, sizeof(struct mb_ack), true);
+        if (ack == NULL || mbcf->free_operations.count == 0)
+            return false;
+    }
+    frame = mbcf_frame_get(mbcf);
+    if (frame == NULL)
+        return false;
+    name = connection->name;
+    if (ack != NULL) {
+        struct operation *operation = operation_new(mbcf, task, connection, request, false);
+
+        store_state(ack, MB_ACK_PENDING);
+        operation->is = (struct progress){.maybe = true};
+        name = operation->name;
+    }
+    if (ack == NULL || (request->flags & MB_LAZY))
+        flags = 0;
+    connection->unfinished++;
+    mbcf->counters.operations_sent++;
+    if (connection->head_epoch != channel->peer_epoch)
+        make_head(mbcf, channel, connection);
+    put_head(frame->bytes, connection->head);
+    header = frame->bytes + MBW_ETHERNET;
+    put_be32(header, (uint32_t)MBW_VERSION << 24 | (uint32_t)request->op << 16 | (uint32_t)flags << 8);
+    put_be64(header + 32, request->remote);
+    put_be64(header + 40, (uint64_t)name << 32 | length << 16 | epoch_half(channel->peer_epoch));
+    copy(header + MBW_HEADER, data, length);
+    frame->length = (uint16_t)(MBW_ETHERNET + MBW_HEADER + length);
+    mbcf_channel_send_quick(mbcf, channel, frame, name, ack != NULL, now_ns);
+    return true;
+}
+
 int mbcf_operate(struct mbcf *mbcf, uint16_t task, struct mb_operation *request, uint64_t *progress, uint64_t now_ns)
 {
-    int error = operate(mbcf, task, request, progress, now_ns);
+    int error;
 
+    if (*progress == 0 && operate_quick(mbcf, task, request, now_ns))
+        return 0;
+    error = operate(mbcf, task, request, progress, now_ns);
     mbcf_settle(mbcf, now_ns);
     return error;
 }

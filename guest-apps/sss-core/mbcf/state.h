@@ -25,6 +25,7 @@ enum {
     DEAD_FAILURES = 12, /* timeouts in a row after which a node counts as dead */
     LOOP = 128,         /* frames to the own node that have not been taken */
     LEAST_ALLOWED = 4,  /* frames under way after a timeout */
+    TIMED_EVERY = 16,   /* frames of which one is timed */
 };
 
 #define MILLISECOND 1000000ull
@@ -89,6 +90,7 @@ struct connection {
     uint16_t task; /* the owner */
     uint16_t node;
     uint16_t peer;
+    uint16_t ltn;       /* the number that its owner knows */
     uint32_t generation;
     uint32_t name;      /* as in op_id */
     uint32_t peer_name; /* the peer's name for its end, 0 unknown */
@@ -97,6 +99,20 @@ struct connection {
     uint32_t unfinished;
     uint32_t undecided; /* of those: acknowledged, but an error may still come */
     uint64_t key;
+    uint32_t head_epoch; /* the peer's epoch that `head` is good for; 0: it is not made */
+    uint64_t head[8];    /* of every request on it, as far as it is always the same */
+};
+
+/* How far an operation is. */
+struct progress {
+    bool answered;   /* ends by its RESULT; others when their last frame is acknowledged */
+    bool sending;    /* parts are still to be queued: the slot is held until mbcf_operate sees its end */
+    bool several;    /* of more than one packet */
+    bool begun;      /* a part has been queued */
+    bool maybe;      /* a frame that could have executed it has been handed to the adapter */
+    bool undecided;  /* acknowledged, but its error may still come */
+    bool give_up;    /* the peer is still to be told that the segment is void */
+    uint8_t failed;  /* while `sending`: the status it has ended with */
 };
 
 struct operation {
@@ -107,14 +123,7 @@ struct operation {
     uint16_t node;
     uint16_t peer;
     uint8_t op;
-    bool answered;   /* ends by its RESULT; others when their last frame is acknowledged */
-    bool sending;    /* parts are still to be queued: the slot is held until mbcf_operate sees its end */
-    bool several;    /* of more than one packet */
-    bool begun;      /* a part has been queued */
-    bool maybe;      /* a frame that could have executed it has been handed to the adapter */
-    bool undecided;  /* acknowledged, but its error may still come */
-    bool give_up;    /* the peer is still to be told that the segment is void */
-    uint8_t failed;  /* while `sending`: the status it has ended with */
+    struct progress is;
     uint32_t length; /* READ: bytes wanted, and how many have come */
     uint32_t arrived;
     uint64_t data;
@@ -150,7 +159,11 @@ struct channel {
     bool known;
     uint8_t state; /* enum mbcf_channel_state */
     uint16_t node;
+    bool own;             /* the own node: no wire between */
     uint8_t ethernet[16]; /* the header of every frame to it; two bytes more, to be copied as words */
+    uint8_t from[8];      /* what frames from it have in its place: its address and the EtherType; the own node: zero, for none comes */
+    uint64_t ack_head[8]; /* of an ACK to it, as far as it is always the same for its epoch */
+    uint64_t bit;         /* in a task's `peers` */
 
     /* epochs */
     uint32_t peer_epoch;         /* 0: not known */
@@ -190,7 +203,8 @@ struct channel {
 /* Free slots, in the order in which they fell free: a stale name meets a new owner as late as possible. */
 struct free_slots {
     uint16_t *slots;
-    unsigned size, first, count;
+    unsigned size; /* a power of two */
+    unsigned first, count;
 };
 
 struct mbcf {
@@ -198,6 +212,8 @@ struct mbcf {
     struct mbcf_config config;
     struct mbcf_counters counters;
     uint64_t due_ns; /* never later than the first thing that is due */
+    void *touched;   /* the space of a task whose memory has changed, and whose threads do not know yet; NULL: none */
+    uint16_t own_half; /* epoch_half of the own epoch */
     bool starved;    /* somebody got -SSS_EAGAIN */
     bool scarce;     /* because of frame buffers */
     struct sss_frame *loop[LOOP]; /* frames to the own node */
@@ -234,6 +250,8 @@ struct packet {
 };
 
 /* ---- channel.c ---- */
+/* What nearly all frames are, on the shortest way. false: it is none of them, and the long way is open. */
+bool mbcf_channel_receive_quick(struct mbcf *mbcf, const uint8_t *frame, size_t length, uint64_t now_ns);
 void mbcf_channel_receive(struct mbcf *mbcf, struct channel *channel, const struct packet *packet, uint64_t now_ns);
 void mbcf_channel_timeout(struct mbcf *mbcf, struct channel *channel, uint64_t now_ns);
 uint64_t mbcf_channel_due(const struct mbcf *mbcf, const struct channel *channel);
@@ -250,6 +268,17 @@ struct header {
 /* Takes `frame`, whose payload is there, into the window and sends it as soon as that is possible. */
 void mbcf_channel_queue(struct mbcf *mbcf, struct channel *channel, struct sss_frame *frame, const struct header *header,
                         uint64_t now_ns);
+/* The same for a frame that can go at once and is complete but for seq and ack: `channel_is_clear`. */
+void mbcf_channel_send_quick(struct mbcf *mbcf, struct channel *channel, struct sss_frame *frame, uint32_t name, bool awaited,
+                             uint64_t now_ns);
+/* Nothing waits in front of a new request, and nothing about it is special. */
+static inline bool channel_is_clear(const struct channel *channel)
+{
+    uint32_t used = channel->end - channel->first;
+
+    return channel->state == MBCF_OPEN && channel->cursor == channel->end && used < REQUEST_PLACES && used < channel->allowed &&
+           channel->refusals == 0 && !channel->own;
+}
 static inline bool channel_has_request_place(const struct channel *channel)
 {
     return channel->end - channel->first < REQUEST_PLACES;
@@ -260,11 +289,17 @@ static inline bool channel_has_result_place(const struct channel *channel) { ret
 /* false: there is no place for the result that it needs; nothing was done. */
 bool mbcf_execute(struct mbcf *mbcf, struct channel *channel, const struct packet *packet, uint64_t now_ns);
 
+/* WRITE, FIFO or SIGNAL of one packet whose frame is in its turn. false: nothing was done, something is special about it. */
+bool mbcf_execute_quick(struct mbcf *mbcf, const struct channel *channel, const uint8_t *header, uint16_t length);
+
 /* ---- fifo.c; all but init return enum mb_status ---- */
 int mbcf_ring_init(struct mbcf *mbcf, struct task *task, struct ring *ring, uint64_t address, uint64_t bytes);
 /* A whole record: `head`, then `data`. */
 int mbcf_ring_put(struct mbcf *mbcf, struct task *task, struct ring *ring, struct mb_record *record, const void *head,
                   uint32_t head_length, const void *data, uint32_t length);
+/* The same, complete, where it needs no skipping and crosses no page. false: nothing was done. */
+bool mbcf_ring_put_quick(struct mbcf *mbcf, const struct task *task, struct ring *ring, const struct mb_record *record,
+                         const uint8_t *data);
 int mbcf_ring_part(struct mbcf *mbcf, struct task *task, unsigned fifo, const struct packet *packet);
 /* Voids what has come of segments: of one source task (0: any) of a node. */
 void mbcf_segments_void(struct mbcf *mbcf, uint16_t node, uint16_t source);
@@ -300,7 +335,16 @@ static inline struct task *task_of(struct mbcf *mbcf, uint16_t id)
     return task->id == id && !task->gone ? task : NULL;
 }
 
-/* The connection of a task, or NULL and why in *status. */
+/* The open connection of a task, or NULL. */
+static inline struct connection *open_connection(struct mbcf *mbcf, uint16_t task, int ltn)
+{
+    unsigned index = ((unsigned)ltn & NAME_SLOT) - 1;
+    struct connection *connection = &mbcf->connections[index % MB_CONNECTIONS];
+
+    return connection->ltn == ltn && connection->task == task && connection->phase == CONNECTION_OPEN && ltn != 0 ? connection : NULL;
+}
+
+/* The same for one that need not be open, and why not in *status. */
 struct connection *mbcf_connection_of(struct mbcf *mbcf, uint16_t task, int ltn, int *status);
 void mbcf_connection_describe(const struct connection *connection, struct mb_connection *info);
 /* The peer has refused an operation of it: after some refusals there is no connection. */
@@ -325,12 +369,21 @@ void mbcf_operation_chores(struct mbcf *mbcf, struct channel *channel, uint64_t 
 /* To be called last by everything that may send: frames to the own node are executed then. */
 void mbcf_settle(struct mbcf *mbcf, uint64_t now_ns);
 void mbcf_wake(struct mbcf *mbcf);
-void mbcf_transmit(struct mbcf *mbcf, struct sss_frame *frame);
+/* A frame to the own node. */
+void mbcf_loop(struct mbcf *mbcf, struct sss_frame *frame);
 /* Places of the channel, or operations, fell free. */
 void mbcf_window_open(struct mbcf *mbcf, struct channel *channel, uint64_t now_ns);
 struct sss_frame *mbcf_frame_get(struct mbcf *mbcf);
-uint16_t mbcf_slot_take(struct free_slots *free); /* there must be one */
-void mbcf_slot_give(struct free_slots *free, uint16_t slot);
+static inline uint16_t mbcf_slot_take(struct free_slots *free) /* there must be one */
+{
+    free->count--;
+    return free->slots[free->first++ & (free->size - 1)];
+}
+
+static inline void mbcf_slot_give(struct free_slots *free, uint16_t slot)
+{
+    free->slots[(free->first + free->count++) & (free->size - 1)] = slot;
+}
 
 static inline void due_by(struct mbcf *mbcf, uint64_t at_ns)
 {

@@ -15,7 +15,7 @@ MBCF_CFLAGS = -std=c11 -D_GNU_SOURCE -g -O1 -fsanitize=address,undefined -fno-sa
 MBCF_CORE = $(wildcard mbcf/*.c)
 MBCF_RIG = tests/mbcf_rig.c $(MBCF_CORE)
 # What a WRITE of 4 bytes with its ack may cost in the core, both nodes together.
-MBCF_STEPS_MOST ?= 2150
+MBCF_STEPS_MOST ?= 1120
 
 check: check-mbcf
 .PHONY: check-mbcf golden fuzz
