@@ -19,6 +19,7 @@ from benchmarks.context import Cannot, Context
 from benchmarks.figure import Figure, Outcome, Peer, Target, Unmeasured, at_least, below, number
 from benchmarks.guests import weigh
 from benchmarks.quickstart import guests_of
+from benchmarks.sss_boot import first_call_s
 from sundial.machines.images import Images
 from sundial.model.catalog import ROOT
 from sundial.reproduce.measure import Measured
@@ -99,7 +100,7 @@ def _stream(context: Context) -> Iterator[Outcome]:
 
 
 def _boot(context: Context) -> Iterator[Outcome]:
-    """From the machines' start to the end of the first call, under the real clock; and what they weigh meanwhile."""
+    """To the end of the first call, cold, under the real clock; and what the machines weigh meanwhile."""
     count = itertools.count()
     weights: list[float] = []
 
@@ -108,9 +109,17 @@ def _boot(context: Context) -> Iterator[Outcome]:
         folder.mkdir()
         return _first_call(folder, weights)
 
-    turns = context.in_turns({"boot to the first call, cold, real clock": once})
+    def plain() -> float:
+        folder = context.folder / f"p{next(count)}"
+        folder.mkdir()
+        image = Images(ROOT).ensure("ssscore", lambda line: None)
+        one_call = [{**_rpc(["mbcf3"], [64], 1), "warmup": 0}]
+        return first_call_s(folder, image, _scenario(folder, "sss-two-100base-tx", one_call))
+
+    under_harness = "boot to the first call, under libvirt and the fabric"
+    turns = context.in_turns({"boot to the first call, two nodes, plain QEMU": plain, under_harness: once})
     for name, seconds in turns.found.items():
-        yield Figure(SUBJECT, name, "s", tuple(seconds), BOOT)
+        yield Figure(SUBJECT, name, "s", tuple(seconds), None if name == under_harness else BOOT)
     if weights:
         yield Figure(SUBJECT, "memory of the largest node, Pss", "MB", tuple(weights), MEMORY)
     yield from turns.unmeasured(SUBJECT)
