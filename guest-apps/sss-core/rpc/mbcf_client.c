@@ -340,6 +340,8 @@ static void failed(struct clntmb *client, struct mbm_call *slot, unsigned status
         send_later(client, slot, slot->interval_ns < FULL_PAUSE_MOST_NS ? slot->interval_ns : FULL_PAUSE_MOST_NS);
         return;
     }
+    if (connects_per_call(client))
+        client->connected = false; /* the binder may know another server by now */
     if (client->options.semantics == RPC_AT_LEAST_ONCE && slot->call->decode != NULL) {
         send_later(client, slot, slot->interval_ns);
         return;
@@ -499,7 +501,7 @@ static void send_again(struct clntmb *client, struct mbm_call *slot)
         mb_close(slot->ltn);
         slot->ltn = 0;
     }
-    if ((!client->connected || (slot->refused && connects_per_call(client))) && !mbm_connect(client)) {
+    if (!client->connected && !mbm_connect(client)) {
         send_later(client, slot, slot->interval_ns);
         return;
     }
