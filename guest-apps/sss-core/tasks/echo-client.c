@@ -653,7 +653,9 @@ static void prepare_memory(void)
 {
     size_t count = settings.warmup + settings.calls;
     /* What a reply could hold at most, whatever the server answers. */
-    size_t result = over_mbcf() ? MBCF_1_MESSAGE_MOST + CREDENTIAL_MOST + largest : ECHO_LIMIT + 1;
+    size_t result = over_mbcf()                               ? MBCF_1_MESSAGE_MOST + CREDENTIAL_MOST + largest
+                    : settings.transport == TRANSPORT_UDP ? UDP_MESSAGE_LIMIT + 1
+                                                          : ECHO_LIMIT + 1;
 
     exchanges = calloc(settings.depth, sizeof(*exchanges));
     records = calloc(count + 1, sizeof(*records));
