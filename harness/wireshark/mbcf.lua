@@ -8,7 +8,8 @@
 -- of frames and have no state.
 
 local ETHERTYPE, VERSION, HEADER, MOST = 0x88b6, 1, 48, 1408
-local PART_HEAD, TASKQUE_HEAD, SIGNAL_HEAD = 8, 16, 32
+local PART_HEAD, TASKQUE_HEAD = 8, 16
+local ARGUMENT, ARGUMENTS_MOST = 8, 4
 
 local ACK, SYN, SYNACK, RST, PROBE = 0x00, 0x01, 0x02, 0x03, 0x04
 local TASKQUE, WRITE, READ, FIFO, SIGNAL = 0x10, 0x11, 0x12, 0x13, 0x14
@@ -40,13 +41,13 @@ local F = {
     version = ProtoField.uint8("mbcf.version", "Version"),
     op = ProtoField.uint8("mbcf.op", "Operation", base.HEX, OPS),
     flags = ProtoField.uint8("mbcf.flags", "Flags", base.HEX),
-    result_req = ProtoField.bool("mbcf.flags.result_req", "Result requested", 8, nil, 0x01),
+    unsure = ProtoField.bool("mbcf.flags.unsure", "Acknowledges, but an error may be on its way", 8, nil, 0x01),
     ack_now = ProtoField.bool("mbcf.flags.ack_now", "Acknowledge at once", 8, nil, 0x02),
     more = ProtoField.bool("mbcf.flags.more", "More parts follow", 8, nil, 0x04),
     retx = ProtoField.bool("mbcf.flags.retx", "Sent before", 8, nil, 0x08),
     wide = ProtoField.bool("mbcf.flags.wide", "Eight bytes wide", 8, nil, 0x10),
     part = ProtoField.bool("mbcf.flags.part", "Begins with total and offset", 8, nil, 0x20),
-    unused = ProtoField.uint8("mbcf.flags.unused", "Unused", base.HEX, nil, 0xc0),
+    reserved = ProtoField.uint8("mbcf.flags.reserved", "Reserved", base.HEX, nil, 0xc0),
     status = ProtoField.uint8("mbcf.status", "Status", base.DEC, STATUS),
     src_node = ProtoField.uint16("mbcf.src.node", "Source node"),
     src_task = ProtoField.uint16("mbcf.src.task", "Source task"),
@@ -72,6 +73,7 @@ local F = {
     taskque_connection = ProtoField.uint32("mbcf.taskque.connection", "Connection, as the writer calls it", base.HEX),
     read_length = ProtoField.uint32("mbcf.read.length", "Bytes to read"),
     read_reserved = ProtoField.uint32("mbcf.read.reserved", "Reserved"),
+    signal_arguments = ProtoField.uint8("mbcf.signal.arguments", "Arguments"),
     signal_argument = ProtoField.uint64("mbcf.signal.argument", "Argument", base.HEX),
     operand = ProtoField.uint64("mbcf.operand", "Operand", base.HEX),
     expected = ProtoField.uint64("mbcf.cas.expected", "Expected value", base.HEX),
@@ -83,6 +85,8 @@ local F = {
     response_in = ProtoField.framenum("mbcf.response_in", "Result in", base.NONE, frametype.RESPONSE),
     request_in = ProtoField.framenum("mbcf.request_in", "Request in", base.NONE, frametype.REQUEST),
     time = ProtoField.relative_time("mbcf.time", "Time from the request"),
+    acked_in = ProtoField.framenum("mbcf.acked_in", "Acknowledged in", base.NONE, frametype.ACK),
+    ack_time = ProtoField.relative_time("mbcf.ack_time", "Time to that acknowledgement"),
     acks = ProtoField.framenum("mbcf.analysis.acks_frame", "Acknowledges the frame", base.NONE, frametype.ACK),
     ack_rtt = ProtoField.relative_time("mbcf.analysis.ack_rtt", "Time from that frame"),
     analysis = ProtoField.string("mbcf.analysis", "Sequence"),
@@ -135,11 +139,12 @@ local G, S = expert.group, expert.severity
 local E = {
     version = ProtoExpert.new("mbcf.version.unknown", "Unknown version", G.PROTOCOL, S.ERROR),
     op = ProtoExpert.new("mbcf.op.unknown", "Unknown operation", G.PROTOCOL, S.ERROR),
-    unused = ProtoExpert.new("mbcf.flags.unknown", "Unknown flag", G.PROTOCOL, S.WARN),
+    flags = ProtoExpert.new("mbcf.flags.reserved.set", "Reserved flag", G.PROTOCOL, S.WARN),
     length = ProtoExpert.new("mbcf.length.wrong", "Wrong length", G.MALFORMED, S.ERROR),
     padding = ProtoExpert.new("mbcf.padding.nonzero", "Padding is not zero", G.PROTOCOL, S.WARN),
     reserved = ProtoExpert.new("mbcf.reserved.nonzero", "Reserved field is not zero", G.PROTOCOL, S.WARN),
     failed = ProtoExpert.new("mbcf.status.failed", "The operation failed", G.RESPONSE_CODE, S.WARN),
+    arguments = ProtoExpert.new("mbcf.signal.arguments.many", "More arguments than a SIGNAL has", G.PROTOCOL, S.ERROR),
     status = ProtoExpert.new("mbcf.status.misplaced", "Status outside a RESULT", G.PROTOCOL, S.WARN),
     sequence = ProtoExpert.new("mbcf.seq.misplaced", "Sequence number does not fit the operation", G.PROTOCOL, S.WARN),
     epoch = ProtoExpert.new("mbcf.epoch.zero", "Epoch is 0", G.PROTOCOL, S.WARN),
@@ -165,9 +170,10 @@ mbcf.prefs.rpc = Pref.bool("Dissect Sun RPC", true, "Hand Sun RPC messages to Wi
 -- Fixed payload lengths, and least ones where data follow.
 local CONNECTION_NAME = 2147483648 -- set in an op_id that names a connection instead of an operation
 local SEQ_MOST = 4294967295 -- 1 follows
+local SEQ_WRAP, SEQ_HALF = 4294967296, 2147483648
 local EXACT = { [READ] = 8, [SWAP] = 8, [FETCH_ADD] = 8, [CAS] = 16, [CLOSE] = 0, [ACK] = 0, [PROBE] = 0, [RST] = 0,
     [SYN] = 0, [SYNACK] = 0 }
-local LEAST = { [TASKQUE] = TASKQUE_HEAD, [SIGNAL] = SIGNAL_HEAD }
+local LEAST = { [TASKQUE] = TASKQUE_HEAD }
 
 local interface_id = Field.new("frame.interface_id")
 local interface_name = Field.new("frame.interface_name")
@@ -183,6 +189,8 @@ local latest    -- the highest frame number that was analysed: tshark -2 says "v
 local notes     -- what is unusual
 local acks      -- the frame that is acknowledged
 local ack_times -- when that was seen
+local acked_in  -- the frame that acknowledges it
+local acked_at  -- when that was seen
 local requests  -- the request that a frame is a part of, or the result of
 local calls     -- the RPC call that a frame carries, or answers
 local segments  -- the segment of several frames that a frame is a part of
@@ -194,7 +202,8 @@ end
 function mbcf.init()
     channels, fates, places, latest = {}, {}, {}, 0
     indices = { channel = new_index(), connection = new_index() }
-    notes, acks, ack_times, requests, calls, segments = {}, {}, {}, {}, {}, {}
+    notes, acks, ack_times, acked_in, acked_at = {}, {}, {}, {}, {}
+    requests, calls, segments = {}, {}, {}
 end
 
 -- A number for an unordered pair, counted from 0 as they come.
@@ -216,9 +225,10 @@ local function index(of, one, other)
 end
 
 local function new_channel(epoch, earlier)
-    -- seen, times: first frame of each seq; accepted: the highest seq that a receiver here has executed; requests: by
-    -- op_id; calls: of RPC, by xid; open: segments of which parts are to come
-    return { epoch = epoch, earlier = earlier, seen = {}, times = {}, top = 0, acks = 0, requests = {}, calls = {}, open = {} }
+    -- seen, times: first frame of each seq; top: the last of them; acked: the highest that is acknowledged; accepted: the
+    -- highest that a receiver here has executed; requests: by op_id; calls: of RPC, by xid; open: segments of which parts
+    -- are to come
+    return { epoch = epoch, earlier = earlier, seen = {}, times = {}, acks = 0, requests = {}, calls = {}, open = {} }
 end
 
 local function channel_key(interface, source, target)
@@ -254,12 +264,22 @@ local function channel_of(frame)
     return channel
 end
 
+-- Whether sequence number `one` lies behind `other`: 32 bits that go round, 0 left out.
+local function after(one, other)
+    local distance = (one - other) % SEQ_WRAP
+    return distance > 0 and distance < SEQ_HALF
+end
+
+local function following(seq)
+    return seq == SEQ_MOST and 1 or seq + 1
+end
+
 -- Where a frame stands in its channel's sequence. A receiver executes the next one and drops every other.
 local function analyse_sequence(channel, frame)
     local seq, first = frame.seq, channel.seen[frame.seq]
     if first and channel.opened and not frame.retx then
         first, channel.opened = nil, nil -- after a SYN, numbers of what was given up are used again
-        channel.accepted = seq - 1
+        channel.accepted, channel.acked = seq - 1, nil
     end
     if first or frame.retx then
         local found = note(frame)
@@ -271,16 +291,29 @@ local function analyse_sequence(channel, frame)
     if not first then
         channel.seen[seq], channel.times[seq] = frame.number, frame.time
     end
-    local accepted = channel.accepted or seq - 1
-    if seq == accepted + 1 or seq == 1 and accepted == SEQ_MOST then
+    local accepted = channel.accepted
+    if not accepted or seq == following(accepted) then
         channel.accepted = seq
         frame.accepted = true
-    elseif seq > accepted + 1 then
-        note(frame).gap = seq - accepted - 1
+    elseif after(seq, accepted) then
+        frame.missing = (seq - accepted) % SEQ_WRAP - (seq < accepted and 2 or 1)
+        note(frame).gap = frame.missing
     end
-    if seq > channel.top then
+    if not channel.top or after(seq, channel.top) then
         channel.top = seq
     end
+end
+
+-- Links the frames that an acknowledgement covers, from the latest backwards, to the frame that brings it.
+local function link_acknowledged(reverse, ack, frame)
+    local seen, seq = reverse.seen, ack
+    local number = seen[seq]
+    while number and seq ~= reverse.acked and not acked_in[number] do
+        acked_in[number], acked_at[number] = frame.number, frame.time
+        seq = seq == 1 and SEQ_MOST or seq - 1
+        number = seen[seq]
+    end
+    reverse.acked = ack
 end
 
 local function analyse_ack(channel, reverse, frame)
@@ -289,12 +322,18 @@ local function analyse_ack(channel, reverse, frame)
         return
     end
     if reverse then
-        if reverse.epoch % 65536 ~= ack_epoch then
+        local top = reverse.top
+        if reverse.epoch % 65536 ~= ack_epoch and not (ack_epoch == 65535 and reverse.epoch % 65536 == 0) then
             note(frame).stale_ack = true
-        elseif ack > reverse.top then
-            note(frame).ack_unseen = reverse.top > 0
-        elseif ack > 0 and reverse.seen[ack] then
+        elseif top and after(ack, top) then
+            note(frame).ack_unseen = true
+        elseif top and reverse.seen[ack] then
             acks[frame.number], ack_times[frame.number] = reverse.seen[ack], reverse.times[ack]
+            -- What completes operations: not UNSURE, not behind a gap, not before the channel is open.
+            local sure = not frame.unsure and not frame.missing and frame.op ~= SYNACK
+            if sure and (not reverse.acked or after(ack, reverse.acked)) then
+                link_acknowledged(reverse, ack, frame)
+            end
         end
     end
     if frame.op == ACK and channel.last_ack == ack and channel.last_ack_epoch == ack_epoch then
@@ -327,8 +366,8 @@ local function analyse_results(channel, reverse, frame)
         end
     else
         request = channel.requests[op_id]
-        -- Parts of one segment share an op_id; it may come round again when its result was seen.
-        if not request or frame.accepted and (request.whole and request.response or request.op ~= frame.op) then
+        -- Parts of one segment share an op_id; behind the last one it may come round again.
+        if not request or frame.accepted and (request.whole or request.op ~= frame.op) then
             request = { number = frame.number, time = frame.time, op = frame.op, more = {} }
             channel.requests[op_id] = request
         end
@@ -462,7 +501,7 @@ local function seconds(time)
     return NSTime.new(whole, math.floor((time - whole) * 1e9 + 0.5))
 end
 
-local FLAGS = { { 1, "RESULT_REQ" }, { 2, "ACK_NOW" }, { 4, "MORE" }, { 8, "RETX" }, { 16, "WIDE" }, { 32, "PART" } }
+local FLAGS = { { 1, "UNSURE" }, { 2, "ACK_NOW" }, { 4, "MORE" }, { 8, "RETX" }, { 16, "WIDE" }, { 32, "PART" } }
 local flag_names = {} -- by value, as they come
 
 local function names_of(flags)
@@ -482,18 +521,19 @@ end
 
 local function add_flags(tree, range, frame)
     local item = tree:add(F.flags, range)
-    item:add(F.result_req, range)
+    item:add(F.unsure, range)
     item:add(F.ack_now, range)
     item:add(F.more, range)
     item:add(F.retx, range)
     item:add(F.wide, range)
     item:add(F.part, range)
-    item:add(F.unused, range)
-    if frame.flags > 0 then
-        item:append_text(" (" .. names_of(frame.flags) .. ")")
+    item:add(F.reserved, range)
+    local names = names_of(frame.flags)
+    if names ~= "" then
+        item:append_text(" (" .. names .. ")")
     end
     if frame.flags >= 64 then
-        item:add_proto_expert_info(E.unused)
+        item:add_proto_expert_info(E.flags)
     end
 end
 
@@ -540,6 +580,11 @@ local function add_notes(tree, item, found)
 end
 
 local function add_matches(tree, frame, request)
+    local answer = acked_in[frame.number]
+    if answer then
+        tree:add(F.acked_in, answer):set_generated()
+        tree:add(F.ack_time, seconds(acked_at[frame.number] - frame.time)):set_generated()
+    end
     local acked = acks[frame.number]
     if acked then
         tree:add(F.acks, acked):set_generated()
@@ -674,11 +719,11 @@ local HEADS = {
         tree:add(F.read_length, tvb(HEADER, 4))
         reserved(tree, F.read_reserved, tvb(HEADER + 4, 4))
     end,
-    [SIGNAL] = function(tree, tvb)
-        for at = HEADER, HEADER + 24, 8 do
-            tree:add(F.signal_argument, tvb(at, 8))
+    [SIGNAL] = function(tree, tvb, frame)
+        for place = 0, frame.status - 1 do
+            tree:add(F.signal_argument, tvb(HEADER + ARGUMENT * place, ARGUMENT))
         end
-        return SIGNAL_HEAD
+        return ARGUMENT * frame.status
     end,
     [SWAP] = operand,
     [FETCH_ADD] = operand,
@@ -697,6 +742,9 @@ local HEADS = {
 
 -- Bytes that a payload has before its data.
 local function least_length(frame)
+    if frame.op == SIGNAL then
+        return ARGUMENT * frame.status
+    end
     return EXACT[frame.op] or LEAST[frame.op] or frame.op == FIFO and frame.part and PART_HEAD or 0
 end
 
@@ -737,7 +785,11 @@ local function check_header(items, frame)
     elseif frame.seq ~= 0 and (op == ACK or op == PROBE or op == RST) then
         items.seq:add_proto_expert_info(E.sequence, "Outside the sequence, but with a number")
     end
-    if status ~= 0 then
+    if op == SIGNAL then
+        if status > ARGUMENTS_MOST then
+            items.status:add_proto_expert_info(E.arguments)
+        end
+    elseif status ~= 0 then
         local text = STATUS_TEXT[status] or "status " .. status
         items.status:append_text(": " .. text)
         if op == RESULT then
@@ -760,8 +812,9 @@ local function info(frame, words)
     if frame.op == RESULT then
         text = text .. " " .. (STATUS[frame.status] or frame.status)
     end
-    if frame.flags > 0 then
-        text = text .. " [" .. names_of(frame.flags) .. "]"
+    local names = names_of(frame.flags)
+    if names ~= "" then
+        text = text .. " [" .. names .. "]"
     end
     if frame.seq > 0 then
         text = text .. " Seq=" .. frame.seq
@@ -896,7 +949,7 @@ end
 
 -- The header's fields and the heads of the payload, and nothing else.
 local BRIEF = {
-    { F.op, 1, 1 }, { F.flags, 2, 1 }, { F.status, 3, 1 }, { F.src_node, 4, 2 }, { F.src_task, 6, 2 }, { F.dst_node, 8, 2 },
+    { F.op, 1, 1 }, { F.flags, 2, 1 }, { F.src_node, 4, 2 }, { F.src_task, 6, 2 }, { F.dst_node, 8, 2 },
     { F.dst_task, 10, 2 }, { F.epoch, 12, 4 }, { F.seq, 16, 4 }, { F.ack, 20, 4 }, { F.address, 32, 8 }, { F.op_id, 40, 4 },
     { F.length, 44, 2 }, { F.ack_epoch, 46, 2 },
 }
@@ -906,11 +959,13 @@ local function dissect_briefly(tvb, root)
     for _, row in ipairs(BRIEF) do
         tree:add(row[1], tvb(row[2], row[3]))
     end
+    local status = tvb(3, 1)
+    tree:add(tvb(1, 1):uint() == SIGNAL and F.signal_arguments or F.status, status)
     local length = math.min(tvb(44, 2):uint(), tvb:len() - HEADER)
     if length < 1 then
         return
     end
-    local frame = { op = tvb(1, 1):uint(), part = tvb(2, 1):uint() % 64 >= 32 }
+    local frame = { op = tvb(1, 1):uint(), part = tvb(2, 1):uint() % 64 >= 32, status = status:uint() }
     local head = HEADS[frame.op]
     local skip = head and length >= least_length(frame) and head(tree, tvb, frame)
     if skip and length > skip then
@@ -936,7 +991,7 @@ function mbcf.dissector(tvb, pinfo, root)
         op = op:uint(), flags = bits, status = status:uint(),
         source = source:uint(), source_task = source_task:uint(), target = target:uint(), target_task = target_task:uint(),
         epoch = epoch:uint(), seq = seq:uint(), ack = ack:uint(), op_id = op_id:uint(), length = length:uint(),
-        ack_epoch = ack_epoch:uint(), more = bits % 8 >= 4, retx = bits % 16 >= 8, part = bits % 64 >= 32,
+        ack_epoch = ack_epoch:uint(), unsure = bits % 2 == 1, more = bits % 8 >= 4, retx = bits % 16 >= 8, part = bits % 64 >= 32,
     }
     local finish = math.min(HEADER + frame.length, captured)
     local tree = root:add(mbcf, tvb(0, finish))
@@ -950,7 +1005,7 @@ function mbcf.dissector(tvb, pinfo, root)
     end
     local items = { op = tree:add(F.op, op) }
     add_flags(tree, flags, frame)
-    items.status = tree:add(F.status, status)
+    items.status = tree:add(frame.op == SIGNAL and F.signal_arguments or F.status, status)
     tree:add(F.src_node, source)
     tree:add(F.src_task, source_task)
     tree:add(F.dst_node, target)

@@ -7,7 +7,7 @@ kamesawa98 section 4.1. When acknowledgements are due: `mbcf_acks`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal, get_args
 
@@ -18,12 +18,13 @@ HEADER = 48
 PAYLOAD = 1408
 PART_HEAD = 8
 TASKQUE_HEAD = 16
-SIGNAL_HEAD = 32
+ARGUMENT = 8
 READ_PAYLOAD = 8
 WORD_PAYLOAD = 8
 """Operand of swap and fetch and add, and the old value in their results; compare and swap has two operands."""
 TASKQUE_MOST = PAYLOAD - TASKQUE_HEAD
-SIGNAL_MOST = PAYLOAD - SIGNAL_HEAD
+SIGNAL_MOST = PAYLOAD - 4 * ARGUMENT
+"""Of a SIGNAL with all its arguments; RPC takes no more in any (guest-apps/sss-core/rpc/mbcf_messages.h)."""
 
 RPC_HEAD = 16
 """struct mbm_head in front of what a TASKQUE write of RPC carries."""
@@ -37,17 +38,19 @@ BINDER_ANSWER = 8
 
 Operation = Literal["taskque", "write", "read", "fifo", "signal", "swap", "cas", "fetch_add"]
 Server = Literal["mbcf1", "mbcf2", "mbcf12", "mbcf3", "mbcf3a", "mbcf3b"]
-Kind = Literal["TASKQUE", "WRITE", "READ", "FIFO", "SIGNAL", "SWAP", "CAS", "FETCH_ADD", "RESULT"]
+PER_CALL: tuple[Server, ...] = ("mbcf1", "mbcf2", "mbcf12")
+"""Types that make a connection with each call."""
+Kind = Literal["TASKQUE", "WRITE", "READ", "FIFO", "SIGNAL", "SWAP", "CAS", "FETCH_ADD", "CLOSE", "RESULT", "ACK"]
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One sequenced frame: `payload` bytes behind the header; `part` of a FIFO segment; `asks` for a RESULT."""
+    """One frame: `payload` bytes behind the header; `part` of a FIFO segment; `now`: to be acknowledged at once."""
 
     kind: Kind
     payload: int
     more: bool = False
-    asks: bool = False
+    now: bool = False
     part: bool = False
 
     @property
@@ -57,33 +60,37 @@ class Frame:
 
     @property
     def text(self) -> str:
-        """For comparison: kind, bytes of payload, `+` where parts follow, `!` where a result is asked for."""
-        return f"{self.kind}:{self.payload}{'+' if self.more else ''}{'!' if self.asks else ''}"
+        """For comparison: kind, bytes of payload, `+` where parts follow, `!` where the ACK is wanted at once."""
+        return f"{self.kind}:{self.payload}{'+' if self.more else ''}{'!' if self.now else ''}"
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """What one operation takes: frames of its sender, and the RESULTs that come back (none: success is not told)."""
+    """What one operation takes: frames of its sender, and the RESULTs that come back."""
 
     there: tuple[Frame, ...]
     back: tuple[Frame, ...] = ()
+    ack: tuple[Frame, ...] = ()
+    """The ACK that its user waits for, where no other frame leaves in the same instant to carry it."""
 
 
 @dataclass(frozen=True, slots=True)
 class RpcCall:
-    """Frames of one call by sender. `fails`: the request does not fit its type."""
+    """Sequenced frames of one call by sender. `fails`: the request does not fit its type."""
 
     client: tuple[Frame, ...]
     server: tuple[Frame, ...]
     request: tuple[Frame, ...] = ()
     """Of the client's frames those that carry the request's bytes or name where they are."""
     reply: tuple[Frame, ...] = ()
+    close: tuple[Frame, ...] = ()
+    """What the server sends when all is over: the end of the connection that the call has made."""
     fails: bool = False
 
     @property
     def frames(self) -> int:
-        """Sequenced frames, CLOSE left out."""
-        return len(self.client) + len(self.server)
+        """Of both sides, the end included."""
+        return len(self.client) + len(self.server) + len(self.close)
 
 
 def _parts(length: int, most: int) -> tuple[int, ...]:
@@ -92,55 +99,61 @@ def _parts(length: int, most: int) -> tuple[int, ...]:
     return (most,) * full + ((rest,) if rest or not full else ())
 
 
-def _several(kind: Kind, length: int, ack: bool, head: int = 0, room: int = PAYLOAD) -> Exchange:
-    """An operation that may take several frames; then its last one asks for a RESULT in any case."""
-    if length <= room:
-        return Exchange((Frame(kind, head + length, asks=ack),), (Frame("RESULT", 0),) if ack else ())
+def _acknowledged(there: tuple[Frame, ...], ack: bool) -> Exchange:
+    """An operation without a result: where its user waits for the ACK, its last frame asks for that at once."""
+    if not ack:
+        return Exchange(there)
+    return Exchange((*there[:-1], replace(there[-1], now=True)), ack=(Frame("ACK", 0),))
+
+
+def _segment(kind: Kind, length: int, ack: bool) -> Exchange:
+    """An operation that may take several frames."""
+    if length <= PAYLOAD:
+        return _acknowledged((Frame(kind, length),), ack)
     inner = PART_HEAD if kind == "FIFO" else 0
-    sizes = _parts(length, room - inner)
+    sizes = _parts(length, PAYLOAD - inner)
     last = len(sizes) - 1
-    frames = tuple(
-        Frame(kind, inner + size, more=place < last, asks=place == last, part=kind == "FIFO")
-        for place, size in enumerate(sizes)
-    )
-    return Exchange(frames, (Frame("RESULT", 0),))
+    frames = (Frame(kind, inner + size, more=at < last, part=kind == "FIFO") for at, size in enumerate(sizes))
+    return _acknowledged(tuple(frames), ack)
 
 
 @lru_cache(maxsize=16384)
-def expect_operation(operation: Operation, length: int, ack: bool = False) -> Exchange:
+def expect_operation(operation: Operation, length: int, ack: bool = False, arguments: int = 4) -> Exchange:
     """Frames of one operation with `length` bytes of data. Raises ValueError for what the protocol cannot carry.
 
-    `ack`: its RESULT is asked for, as READ and the atomic operations that give back the old value always do.
+    `ack`: its user waits for the acknowledgement, and nothing else is to bring it soon (MB_LAZY). An atomic operation
+    has a RESULT then, a READ in any case, and that is the acknowledgement. `arguments`: of a SIGNAL.
     """
     if operation not in get_args(Operation):
         raise ValueError(f"operation {operation!r}: known are {', '.join(get_args(Operation))}")
     if length < 0:
         raise ValueError(f"length {length}: must not be negative")
     if operation == "write":
-        return _several("WRITE", length, ack)
+        return _segment("WRITE", length, ack)
     if operation == "fifo":
-        return _several("FIFO", length, ack)
+        return _segment("FIFO", length, ack)
     if operation == "read":
         sizes = _parts(length, PAYLOAD)
         last = len(sizes) - 1
-        asked = tuple(Frame("READ", READ_PAYLOAD, more=place < last, asks=True) for place in range(len(sizes)))
+        asked = tuple(Frame("READ", READ_PAYLOAD, more=place < last) for place in range(len(sizes)))
         return Exchange(asked, tuple(Frame("RESULT", size) for size in sizes))
     if operation in ("taskque", "signal"):
-        head, most = (TASKQUE_HEAD, TASKQUE_MOST) if operation == "taskque" else (SIGNAL_HEAD, SIGNAL_MOST)
-        if length > most:
-            raise ValueError(f"{operation} of {length} bytes: at most {most}")
-        kind: Kind = "TASKQUE" if operation == "taskque" else "SIGNAL"
-        return Exchange((Frame(kind, head + length, asks=ack),), (Frame("RESULT", 0),) if ack else ())
+        head = TASKQUE_HEAD if operation == "taskque" else ARGUMENT * arguments
+        if length > PAYLOAD - head:
+            raise ValueError(f"{operation} of {length} bytes: at most {PAYLOAD - head}")
+        return _acknowledged((Frame("TASKQUE" if operation == "taskque" else "SIGNAL", head + length),), ack)
     if length not in (4, 8):
         raise ValueError(f"{operation} of {length} bytes: atomic operations are on 4 or 8")
     words: dict[Operation, tuple[Kind, int]] = {"swap": ("SWAP", 1), "cas": ("CAS", 2), "fetch_add": ("FETCH_ADD", 1)}
     name, operands = words[operation]
-    there = (Frame(name, operands * WORD_PAYLOAD, asks=ack),)
-    return Exchange(there, (Frame("RESULT", WORD_PAYLOAD),) if ack else ())
+    return Exchange((Frame(name, operands * WORD_PAYLOAD),), (Frame("RESULT", WORD_PAYLOAD),) if ack else ())
 
 
 def expect_request(server: Server, message: int, ack: bool = False) -> tuple[Exchange, Exchange] | None:
-    """A call of `message` bytes: what the client begins, and what the server does to get it (READ); None: too long."""
+    """A call of `message` bytes: what the client begins, and what the server does to get it (READ); None: too long.
+
+    `ack`: nothing but the acknowledgement tells the client that it was taken.
+    """
     nothing = Exchange(())
     if server == "mbcf12":
         server = "mbcf1" if message <= SINGLE_MOST else "mbcf2"
@@ -149,14 +162,14 @@ def expect_request(server: Server, message: int, ack: bool = False) -> tuple[Exc
             return None
         return expect_operation("taskque", RPC_HEAD + message, ack), nothing
     if server == "mbcf2":
-        return expect_operation("taskque", RPC_HEAD + RPC_SOURCE, ack), expect_operation("read", message, True)
+        return expect_operation("taskque", RPC_HEAD + RPC_SOURCE, ack), expect_operation("read", message)
     if server in ("mbcf3", "mbcf3a"):
         return expect_operation("fifo", message, ack), nothing
     if server == "mbcf3b":
         if message <= SIGNAL_MOST:
-            return expect_operation("signal", message, ack), nothing
-        write, signal = expect_operation("write", message), expect_operation("signal", 0, ack)
-        return Exchange(write.there + signal.there, write.back + signal.back), nothing
+            return expect_operation("signal", message, ack, arguments=0), nothing
+        signal = expect_operation("signal", 0, ack, arguments=2)  # where it was written, and how long it is
+        return Exchange(expect_operation("write", message).there + signal.there, ack=signal.ack), nothing
     raise ValueError(f"server {server!r}: known are {', '.join(get_args(Server))}")
 
 
@@ -164,28 +177,31 @@ def expect_request(server: Server, message: int, ack: bool = False) -> tuple[Exc
 def expect_rpc(
     server: Server, procedure: Procedure, size: int, *, ack: bool = False, one_way: bool = False, credential: int = 0
 ) -> RpcCall:
-    """The sequenced frames of one call, CLOSE left out. The reply is always a write into the client's FIFO."""
+    """The sequenced frames of one call. The reply is always a write into the client's FIFO.
+
+    The option `ack` changes a one-way call alone; of others the reply, or the delayed ACK, brings what the client wants
+    to know.
+    """
     call, answer = sunrpc_messages(procedure, size, credential)
-    asked = expect_request(server, call, ack)
+    asked = expect_request(server, call, ack and one_way)
     if asked is None:
         return RpcCall((), (), fails=True)
     request, reading = asked
-    reply = Exchange(()) if one_way else expect_operation("fifo", answer)
-    return RpcCall(
-        request.there + reading.back + reply.back,
-        request.back + reading.there + reply.there,
-        request.there,
-        reply.there,
-    )
+    reply = () if one_way else expect_operation("fifo", answer).there
+    close = (Frame("CLOSE", 0),) if server in PER_CALL else ()
+    return RpcCall(request.there + reading.back, reading.there + reply, request.there, reply, close)
 
 
 def expect_binding(server: Server) -> RpcCall:
-    """Setting up types 3, 3a and 3b: BIND in the server's TASKQUE, and the answer that hands out key and addresses."""
-    if server in ("mbcf1", "mbcf2", "mbcf12"):
+    """Setting up types 3, 3a and 3b: BIND in the server's TASKQUE, and the answer that hands out key and addresses.
+
+    The connection ends when the client discards its handle.
+    """
+    if server in PER_CALL:
         raise ValueError(f"{server} makes a connection with each call")
     there = expect_operation("taskque", RPC_HEAD + RPC_BIND).there
     back = expect_operation("fifo", RPC_BOUND).there
-    return RpcCall(there, back, there, back)
+    return RpcCall(there, back, there, back, (Frame("CLOSE", 0),))
 
 
 def expect_lookup() -> RpcCall:

@@ -3,13 +3,15 @@
 
 Every frame carries an acknowledgement. One of its own (ACK) is due DELAY_NS after the last frame that waits for it, but
 not later than PATIENCE times that after the first; at the EVERY-th frame; and at once for ACK_NOW, a question (PROBE),
-or the first frames behind a gap.
+the first frames behind a gap, or when the last error is known to the peer and what it heard last was UNSURE.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 DELAY_NS = 2_000_000
 PATIENCE = 8
@@ -17,6 +19,8 @@ EVERY = 16
 GAP_ACKS = 4
 _WRAP = 1 << 32
 _HALF = 1 << 31
+Idle = Callable[[int, int], int]
+"""ns between two instants in which a node could have sent, had it wanted to."""
 
 
 def after(one: int, other: int) -> bool:
@@ -29,14 +33,25 @@ def following(seq: int) -> int:
     return 1 if seq == _WRAP - 1 else seq + 1
 
 
+class Urgent(NamedTuple):
+    """Something that is to be acknowledged at once; `seq`: unless a frame does that acknowledges so much; `alone`: in
+    any case by an ACK, for what came makes nothing else leave."""
+
+    at_ns: int
+    seq: int | None = None
+    alone: bool = False
+
+
 @dataclass
 class Receiver:
     """What one node knows of a peer's frames, by what arrived at its port and what left it.
 
-    `slack_ns`: how much later than its reason an ACK may be seen: the machine's own time and the wait for a free wire.
+    `slack_ns`: how far apart an ACK and its reason may be seen. `own_ns`: the machine's own time for an ACK, so how long
+    the wire may be free for it before the ACK is seen.
     """
 
     slack_ns: int
+    own_ns: int
     received: int = 0
     waiting: deque[tuple[int, int]] = field(default_factory=deque)
     """(seq, when it came) of frames executed and not yet acknowledged."""
@@ -44,11 +59,12 @@ class Receiver:
     """When frames came that change nothing, but are to be acknowledged like others."""
     crossed: list[int] = field(default_factory=list)
     """The same, of what came while another frame waited for the wire: perhaps before that was made, perhaps after."""
-    urgent: deque[tuple[int, int | None]] = field(default_factory=deque)
-    """When something came that is to be acknowledged at once; with a sequence number: unless another frame does it."""
+    urgent: deque[Urgent] = field(default_factory=deque)
     spare: deque[int] = field(default_factory=deque)
     """Of these, what an ACK that was due for another reason may have answered."""
     gaps: int = 0
+    unsure: bool = False
+    """That the latest frame which left was UNSURE."""
     told: bool = False
     """That the acknowledgement which is due now is missing."""
 
@@ -65,28 +81,35 @@ class Receiver:
             self.gaps = 0
             self.waiting.append((seq, at_ns))
             if ack_now:
-                self.urgent.append((at_ns, seq))
+                self.urgent.append(Urgent(at_ns, seq))
             return "accepted"
         if after(seq, self.received):
             if self.gaps < GAP_ACKS:
                 self.gaps += 1
-                self.urgent.append((at_ns, None))
+                self.urgent.append(Urgent(at_ns, alone=True))
             else:
                 self.again.append(at_ns)
             return "gap"
         if ack_now:
-            self.urgent.append((at_ns, None))
+            self.urgent.append(Urgent(at_ns))
         else:
             self.again.append(at_ns)
         return "duplicate"
 
     def asked(self, at_ns: int) -> None:
         """A PROBE reaches the node."""
-        self.urgent.append((at_ns, None))
+        self.urgent.append(Urgent(at_ns))
+
+    def errors_known(self, at_ns: int) -> None:
+        """The last error RESULT of the node is acknowledged: so is at once what was acknowledged UNSURE."""
+        if self.unsure:
+            self.urgent.append(Urgent(at_ns))
+        else:
+            self.spare.append(at_ns)  # an UNSURE frame may still wait for the wire
 
     def due_ns(self) -> int | None:
         """When what waits now must have been acknowledged, None where nothing waits."""
-        dues = [self.urgent[0][0]] if self.urgent else []
+        dues = [self.urgent[0].at_ns] if self.urgent else []
         if self.waiting:
             latest = max(self.waiting[-1][1], self.again[-1] if self.again else 0)
             dues.append(min(latest + DELAY_NS, self.waiting[0][1] + PATIENCE * DELAY_NS))
@@ -94,17 +117,18 @@ class Receiver:
                 dues.append(self.waiting[EVERY - 1][1])
         return min(dues) if dues else None
 
-    def late(self, now_ns: int) -> int | None:
+    def late(self, now_ns: int, idle: Idle) -> int | None:
         """When an acknowledgement was due that has not come, told once; None where none is missing."""
         due = self.due_ns()
-        if due is None or self.told or now_ns <= due + self.slack_ns:
+        if due is None or self.told or now_ns <= due + self.own_ns or idle(due, now_ns) <= self.own_ns:
             return None
         self.told = True
         return due
 
-    def sent(self, at_ns: int, ack: int, alone: bool) -> str | None:
+    def sent(self, at_ns: int, ack: int, alone: bool, unsure: bool = False) -> str | None:
         """The node sends a frame with `ack`; `alone`: nothing but an ACK. Returns what is wrong with it."""
         self.told = False
+        self.unsure = unsure
         if after(ack, self.received):
             return f"acknowledges {ack}, but no more than {self.received} has come"
         covered = []
@@ -112,7 +136,9 @@ class Receiver:
             covered.append(self.waiting.popleft()[1])
         fault = self._reason(at_ns, covered) if alone else None
         if not alone:
-            self.urgent = deque(one for one in self.urgent if one[1] is None or after(one[1], ack))
+            # What leaves in the same instant does for an ACK at once; whether it was the same is known by `ack` alone.
+            self.spare.extend(one.at_ns for one in self.urgent if one.seq is None and not one.alone)
+            self.urgent = deque(one for one in self.urgent if one.alone or one.seq is not None and after(one.seq, ack))
         self.crossed = [time for time in (*self.crossed, *self.again) if at_ns - time < self.slack_ns]
         self.again.clear()
         return fault
@@ -123,13 +149,13 @@ class Receiver:
         due = min(waits[-1] + DELAY_NS, waits[0] + PATIENCE * DELAY_NS) if waits else None
         # A frame may have come while the ACK waited for the wire: then it was due before that.
         delayed = due is not None and (at_ns >= due or any(time + DELAY_NS <= at_ns for time in waits))
-        urgent = bool(self.urgent) and self.urgent[0][0] <= at_ns
+        urgent = bool(self.urgent) and self.urgent[0].at_ns <= at_ns
         if urgent:
-            came = self.urgent.popleft()[0]
+            came = self.urgent.popleft().at_ns
             if delayed:  # one ACK, two reasons: which of them it was is not told
                 self.spare.append(came)
             return None
-        if delayed or len(covered) >= EVERY:
+        if delayed or len(waits) >= EVERY:
             return None
         while self.spare:
             if at_ns - self.spare.popleft() < self.slack_ns:

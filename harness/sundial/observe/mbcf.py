@@ -31,6 +31,7 @@ UNSIGNED = (
     ("mbcf_part_offset", "mbcf.part.offset"),
     ("mbcf_part_total", "mbcf.part.total"),
     ("mbcf_read_length", "mbcf.read.length"),
+    ("mbcf_connection", "mbcf.taskque.connection"),
 )
 TEXT = (("mbcf_address", "mbcf.address"), ("mbcf_data", "mbcf.data"))
 

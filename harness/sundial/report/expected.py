@@ -30,8 +30,6 @@ class Setting:
     mtu: int = 1500
     reply_mtu: int = 1500
     options: Options = field(default_factory=Options)
-    ack: bool = False
-    """Over MBCF: the user-visible acknowledgement of each request is asked for."""
 
 
 def legs(setting: Setting, size: int) -> tuple[Leg, Leg] | None:
@@ -59,7 +57,7 @@ def _mbcf_legs(transport: str, procedure: str, size: int, setting: Setting) -> t
     if procedure not in get_args(Procedure):
         return None
     try:
-        call = expect_rpc(transport, procedure, size, ack=setting.ack)
+        call = expect_rpc(transport, procedure, size)
     except ValueError:
         return None
     return None if call.fails else (mbcf_leg(call.client), mbcf_leg(call.server))

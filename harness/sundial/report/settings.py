@@ -31,16 +31,8 @@ def settings(directory: Path, batches: pl.DataFrame, curves: list[Curve]) -> dic
     for curve in curves:
         client, server, step = of_curve(batches, curve).select("client", "server", "node_step").row(0)
         near, far = run.nodes.get(client), run.nodes.get(server)
-        options, ack = _options(run, client, server, step), _asks_ack(run, client, step)
-        found[curve] = Setting(curve, _mtu(near, far), _mtu(far, near), options, ack)
+        found[curve] = Setting(curve, _mtu(near, far), _mtu(far, near), _options(run, client, server, step))
     return found
-
-
-def _asks_ack(run: RunDirectory, client: str, step: int | None) -> bool:
-    """Whether a client's step asks for the user-visible acknowledgement (MBCF)."""
-    steps = run.jobs.get(client, {}).get("steps", [])
-    known = step is not None and 0 <= step < len(steps)
-    return known and bool((steps[step].get("options") or {}).get("ack"))
 
 
 def _options(run: RunDirectory, client: str, server: str, step: int | None) -> Options:

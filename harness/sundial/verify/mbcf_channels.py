@@ -7,23 +7,26 @@ Times are those of the capture at the ports of the two nodes; what a node knows 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import polars as pl
 
-from sundial.expect.mbcf_acks import Receiver, after
+from sundial.expect.mbcf_acks import Receiver, after, following
 from sundial.verify.findings import FINDING
+from sundial.verify.medium import NEVER_BUSY, Medium
 
 ACK, SYN, SYNACK, RST, PROBE = range(5)
 FIRST_SEQUENCED = 0x10
-ACK_NOW, RETX = 2, 8
+RESULT = 0x20
+UNSURE, ACK_NOW, RETX = 1, 2, 8
+_MOST = (1 << 32) - 1
 SLACK_NS = 10_000_000
 """A full frame takes 1.2 ms on 10BASE-T, and others may be in front; the machine's own time is small beside that."""
 CROSSING_NS = 5_000_000
 """How long a frame may have waited in its adapter while what made it needless arrived."""
 
-WINDOW = 64
+WINDOW = 128
 """More than a channel ever has under way."""
 
 Fault = tuple[str, str, str, list[int]]
@@ -31,7 +34,7 @@ Fault = tuple[str, str, str, list[int]]
 
 _COLUMNS = (
     "row", "time_ns", "view", "mbcf_op", "mbcf_flags", "mbcf_source", "mbcf_target", "mbcf_epoch", "mbcf_seq",
-    "mbcf_ack", "mbcf_ack_epoch", "mbcf_digest",
+    "mbcf_ack", "mbcf_ack_epoch", "mbcf_digest", "mbcf_op_id", "mbcf_status",
 )  # fmt: skip
 
 
@@ -45,7 +48,14 @@ class Sent:
     acked_ns: int | None = None
     """When the receiver first sent an acknowledgement of it."""
     known_ns: int | None = None
-    """When the sender first received one."""
+    """When the sender first took one."""
+    sure_ns: int | None = None
+    """When it first took one that completes operations."""
+    op_id: int = 0
+    succeeded: bool = False
+    """The receiver has sent an acknowledgement that completes operations."""
+    refused: bool = False
+    """An error RESULT has told of it."""
 
 
 @dataclass
@@ -53,10 +63,21 @@ class Channel:
     """One direction between two nodes, for one incarnation of both."""
 
     receiver: Receiver
+    target: int
+    """The node that receives."""
     sent: dict[int, Sent] = field(default_factory=dict)
     top: int | None = None
-    acked: int = 0
-    known: int = 0
+    acked: int | None = None
+    succeeded: int | None = None
+    """Up to where the receiver has sent acknowledgements, and some that complete operations."""
+    known: int | None = None
+    sure: int | None = None
+    """Up to where the sender has taken the same."""
+    errors: list[int] = field(default_factory=list)
+    """Sequence numbers of error RESULTs that have been sent and are not known to be acknowledged."""
+    unsure: list[int] = field(default_factory=list)
+    """Rows of frames that are UNSURE for no reason that was seen; an error RESULT that still waits may be one."""
+    errors_known_ns: int | None = None
 
 
 @dataclass(frozen=True)
@@ -71,6 +92,10 @@ class Channels:
     """Row of a first frame -> when it was accepted."""
     sent_ns: dict[int, int]
     """Row of a first frame -> when it was sent."""
+    sure_ns: dict[int, int]
+    """Row of a first frame -> when its sender took an acknowledgement of it that completes operations."""
+    refused: dict[int, int]
+    """Row of an error RESULT -> that of the frame which it refuses."""
 
 
 def half(epoch: int) -> int:
@@ -78,14 +103,17 @@ def half(epoch: int) -> int:
     return epoch & 0xFFFF or 0xFFFF
 
 
-def check_channels(frames: pl.DataFrame, *, exact_time: bool) -> Channels:
-    """`frames`: MBCF with row, time_ns, view (sent, received). `exact_time`: waits can be told from the capture."""
-    walk = _Walk(exact_time)
+def check_channels(
+    frames: pl.DataFrame, *, exact_time: bool, media: Mapping[int, Medium], own_ns: Mapping[int, int]
+) -> Channels:
+    """`frames`: MBCF with row, time_ns, view (sent, received). `exact_time`: waits can be told from the capture;
+    by node, `media` say when it could send, and `own_ns` how long it may take by itself to send an ACK."""
+    walk = _Walk(exact_time, media, own_ns)
     # A frame that arrives at the very moment another one leaves had not been seen when that was made.
     ordered = frames.filter(pl.col("view").is_in(["sent", "received"])).sort(
         "time_ns", "view", "row", descending=[False, True, False]
     )
-    for line in ordered.select(_COLUMNS).iter_rows():
+    for line in ordered.select(pl.col(_COLUMNS).fill_null(0)).iter_rows():
         walk.frame(*line)
     return walk.result()
 
@@ -93,8 +121,8 @@ def check_channels(frames: pl.DataFrame, *, exact_time: bool) -> Channels:
 class _Walk:
     """Goes through the frames of all channels in the order of time."""
 
-    def __init__(self, exact_time: bool) -> None:
-        self.exact = exact_time
+    def __init__(self, exact_time: bool, media: Mapping[int, Medium], own_ns: Mapping[int, int]) -> None:
+        self.exact, self.media, self.own_ns = exact_time, media, own_ns
         self.channels: dict[tuple[int, int, int], Channel] = {}
         self.epochs: dict[int, int] = {}
         self.faults: list[Fault] = []
@@ -103,65 +131,77 @@ class _Walk:
         self.accepted: list[int] = []
         self.received: dict[int, int] = {}
         self.sent_ns: dict[int, int] = {}
+        self.sure_ns: dict[int, int] = {}
+        self.refused: dict[int, int] = {}
 
     def channel(self, source: int, target: int, epoch: int) -> Channel:
         key = (source, target, epoch)
         found = self.channels.get(key)
         if found is None:
-            found = self.channels[key] = Channel(Receiver(SLACK_NS))
+            found = self.channels[key] = Channel(Receiver(SLACK_NS, self.own_ns.get(target, SLACK_NS)), target)
         return found
 
     def frame(
         self, row: int, time: int, view: str, op: int, flags: int, source: int, target: int, epoch: int, seq: int,
-        ack: int, ack_epoch: int, digest: int,
+        ack: int, ack_epoch: int, digest: int, op_id: int, status: int,
     ) -> None:  # fmt: skip
         forth = self.channel(source, target, epoch)
         peer = self.epochs.get(target, 0)
         back = self.channel(target, source, peer) if peer and half(peer) == ack_epoch else None
         if view == "sent":
             self.epochs[source] = epoch
+            error = op == RESULT and status > 0
             if op >= FIRST_SEQUENCED:
-                self.leaves(forth, row, time, flags, seq, digest)
+                fresh = self.leaves(forth, row, time, flags, seq, digest)
+                if fresh is not None:
+                    fresh.op_id = op_id
+                    if error and back is not None:
+                        self.refuses(forth, back, row, seq, ack, op_id)
             elif op == SYN:
                 self.opens(forth, seq)
-            if back is not None and op not in (SYN, SYNACK, RST):
-                self.acknowledges(back, row, time, op, ack)
+            if op not in (SYN, SYNACK, RST):
+                self.certainty(forth, row, time, seq, flags)
+                if back is not None:
+                    self.acknowledges(back, row, time, op, ack, bool(flags & UNSURE))
         else:
+            how = ""
             if op in (SYN, SYNACK):
                 forth.receiver.begin(seq)
             elif op == PROBE:
                 forth.receiver.asked(time)
             elif op >= FIRST_SEQUENCED and back is not None:
-                self.arrives(forth, row, time, flags, seq)
-            if back is not None and op != SYN:
-                for passed in self._between(back.known, ack, back):
-                    passed.known_ns = time
-                back.known = max(back.known, ack)
+                how = self.arrives(forth, row, time, flags, seq)
+            # From a frame behind a gap nothing is taken; what came in that gap may be an error.
+            if back is not None and op != SYN and how != "gap":
+                self.takes(back, forth, time, ack, sure=not flags & UNSURE and op != SYNACK)
 
     def opens(self, channel: Channel, base: int) -> None:
         """A SYN: what was given up behind `base` will be used again, for other frames."""
         for seq in [seq for seq in channel.sent if after(seq, base)]:
             del channel.sent[seq]
+        channel.errors = [seq for seq in channel.errors if not after(seq, base)]
         channel.top = base if channel.top is None or after(channel.top, base) else channel.top
 
-    def leaves(self, channel: Channel, row: int, time: int, flags: int, seq: int, digest: int) -> None:
+    def leaves(self, channel: Channel, row: int, time: int, flags: int, seq: int, digest: int) -> Sent | None:
+        """A sequenced frame is sent; returns it where that is for the first time."""
         known = channel.sent.get(seq)
         if known is None:
-            if channel.top is not None and seq != (1 if channel.top == 0xFFFFFFFF else channel.top + 1):
-                self.fault("mbcf.sequence", f"sequence number {channel.top + 1}", str(seq), row)
+            if channel.top is not None and seq != following(channel.top):
+                self.fault("mbcf.sequence", f"sequence number {following(channel.top)}", str(seq), row)
             if flags & RETX:
                 self.fault("mbcf.retx", "RETX only on what was sent before", f"RETX on the first {seq}", row)
-            channel.sent[seq] = Sent(row, digest)
+            known = channel.sent[seq] = Sent(row, digest)
             channel.top = seq
             self.first.append(row)
             self.sent_ns[row] = time
-            return
+            return known
         self.again.append(row)
         if not flags & RETX:
             self.fault("mbcf.retx", "RETX on what was sent before", f"{seq} again without it", row, known.row)
         if digest != known.digest:
             self.fault("mbcf.content", "the same again", f"{seq} with another content", row, known.row)
         self.cause(known, seq, row, time)
+        return None
 
     def cause(self, known: Sent, seq: int, row: int, time: int) -> None:
         """Why a frame was sent again: the wire, or a mistake of one of the two nodes."""
@@ -177,10 +217,37 @@ class _Walk:
             text = f"{seq} had arrived {time - known.arrived_ns} ns before and was not acknowledged"
             self.fault("mbcf.retransmission", "a frame or ACK that did not arrive", text, row, known.row)
 
-    def arrives(self, channel: Channel, row: int, time: int, flags: int, seq: int) -> None:
+    def refuses(self, channel: Channel, back: Channel, row: int, seq: int, ack: int, op_id: int) -> None:
+        """An error RESULT is sent: of the latest frame that may be meant."""
+        channel.errors.append(seq)
+        channel.unsure.clear()
+        for named in self._backwards(ack, None, back):
+            if named.op_id == op_id and not named.refused:
+                named.refused = True
+                self.refused[row] = named.row
+                if named.succeeded:
+                    text = "acknowledged without UNSURE before its error was sent"
+                    self.fault("mbcf.unsure", "no success of what is refused", text, row, named.row)
+                return
+        self.fault("mbcf.result", "an error of a frame that came", f"op_id {op_id} names none", row)
+
+    def certainty(self, channel: Channel, row: int, time: int, seq: int, flags: int) -> None:
+        """UNSURE is on what may arrive before an error RESULT, and on nothing else."""
+        wanted = any(seq == 0 or after(error, seq) for error in channel.errors)
+        if wanted and not flags & UNSURE:
+            text = f"none, while the error {channel.errors[0]} is not acknowledged"
+            self.fault("mbcf.unsure", "UNSURE", text, row)
+        elif flags & UNSURE and not wanted:
+            known = channel.errors_known_ns
+            if known is None or known + CROSSING_NS < time:
+                channel.unsure.append(row)
+
+    def arrives(self, channel: Channel, row: int, time: int, flags: int, seq: int) -> str:
+        """A sequenced frame reaches its node: what becomes of it."""
         self.overdue(channel, row, time)
-        if channel.receiver.arrive(time, seq, bool(flags & ACK_NOW)) != "accepted":
-            return
+        how = channel.receiver.arrive(time, seq, bool(flags & ACK_NOW))
+        if how != "accepted":
+            return how
         self.accepted.append(row)
         known = channel.sent.get(seq)
         if known is None:
@@ -188,32 +255,69 @@ class _Walk:
         elif known.arrived_ns is None:
             known.arrived_ns = time
             self.received[known.row] = time
+        return how
 
-    def acknowledges(self, channel: Channel, row: int, time: int, op: int, ack: int) -> None:
+    def takes(self, channel: Channel, reverse: Channel, time: int, ack: int, sure: bool) -> None:
+        """The sender of `channel` takes an acknowledgement; `reverse`: where the frame came that brought it."""
+        for passed in self._backwards(ack, channel.known, channel):
+            passed.known_ns = time
+        channel.known = _later(channel.known, ack)
+        if sure:
+            for passed in self._backwards(ack, channel.sure, channel):
+                passed.sure_ns = self.sure_ns[passed.row] = time
+            channel.sure = _later(channel.sure, ack)
+        if channel.errors:
+            channel.errors = [seq for seq in channel.errors if after(seq, ack)]
+            if not channel.errors:
+                channel.errors_known_ns = time
+                reverse.receiver.errors_known(time)
+
+    def acknowledges(self, channel: Channel, row: int, time: int, op: int, ack: int, unsure: bool) -> None:
         self.overdue(channel, row, time)
-        for passed in self._between(channel.acked, ack, channel):
+        for passed in self._backwards(ack, channel.acked, channel):
             passed.acked_ns = time
-        channel.acked = max(channel.acked, ack)
-        wrong = channel.receiver.sent(time, ack, op == ACK)
+        channel.acked = _later(channel.acked, ack)
+        if not unsure:
+            for passed in self._backwards(ack, channel.succeeded, channel):
+                passed.succeeded = True
+            channel.succeeded = _later(channel.succeeded, ack)
+        wrong = channel.receiver.sent(time, ack, op == ACK, unsure)
         if wrong and (self.exact or "acknowledges" in wrong):
             self.fault("mbcf.ack", "an acknowledgement that is due", wrong, row)
 
     def overdue(self, channel: Channel, row: int, time: int) -> None:
-        due = channel.receiver.late(time) if self.exact else None
+        if not self.exact:
+            return
+        due = channel.receiver.late(time, self.media.get(channel.target, NEVER_BUSY).idle_ns)
         if due is not None:
             text = f"none, {time - due} ns after it was due"
             self.fault("mbcf.ack", "an acknowledgement that is due", text, row)
 
-    def _between(self, low: int, high: int, channel: Channel) -> Iterator[Sent]:
-        for seq in range(max(low + 1, high - WINDOW + 1), high + 1):
+    def _backwards(self, high: int, low: int | None, channel: Channel) -> Iterator[Sent]:
+        """What was sent up to `high` and behind `low`, the latest first."""
+        seq = high
+        for _ in range(WINDOW):
+            if seq == low or (low is not None and not after(seq, low)):
+                return
             found = channel.sent.get(seq)
-            if found is not None:
-                yield found
+            if found is None:
+                return
+            yield found
+            seq = _MOST if seq == 1 else seq - 1
 
     def fault(self, name: str, expected: str, seen: str, *rows: int) -> None:
         self.faults.append((name, expected, seen, list(rows)))
 
     def result(self) -> Channels:
+        for channel in self.channels.values():
+            for row in channel.unsure:
+                self.fault("mbcf.unsure", "UNSURE only where an error may be on its way", "UNSURE without an error", row)
         lines = [(None, *fault) for fault in self.faults]
         table = pl.DataFrame(lines, schema=FINDING, orient="row")
-        return Channels(table, self.first, self.again, self.accepted, self.received, self.sent_ns)
+        return Channels(
+            table, self.first, self.again, self.accepted, self.received, self.sent_ns, self.sure_ns, self.refused
+        )
+
+
+def _later(one: int | None, other: int) -> int:
+    return other if one is None or after(other, one) else one

@@ -16,6 +16,7 @@ from sundial.verify.conserve import transit_ends
 from sundial.verify.core import Analysis, analyse
 from sundial.verify.findings import FINDING
 from sundial.verify.legs import build_legs
+from sundial.verify.mbcf_judge import Executed
 from sundial.verify.promises import check_calls, check_promises
 from sundial.verify.result import IDENTITY, Verification, groups_json, mbcf_groups_json, problems_json
 
@@ -45,7 +46,7 @@ def verify_run(run_dir: Path) -> Verification:
         files,
         exact_time=run.clock == "virtual",
     )
-    settled = mbcf.settle(run, analysis.frames, calls.mbcf, calls.lines, _executed(calls))
+    settled = mbcf.settle(run, analysis.frames, calls.mbcf, calls.lines, _executed(run, calls))
     ahead_ns = {} if run.clock == "virtual" else _ahead_ns(analysis)
     bound, bound_rows = bindings.check_bindings(analysis.frames, run, calls.records, ahead_ns)
     classified = leftover.classify(
@@ -112,15 +113,23 @@ def _has_iperf3(run: RunDirectory) -> bool:
     )
 
 
-def _executed(calls: RunCalls) -> dict[str, int]:
-    """Calls that RPC servers have executed by what each task counted last; one that died may have been started anew."""
-    last = {
-        (name, line.get("task")): int(line["executed"])
+def _executed(run: RunDirectory, calls: RunCalls) -> dict[str, Executed]:
+    """What each RPC server counted last: calls that it has executed."""
+    return {
+        name: Executed(int(line["executed"]), _last_call(run, name))
         for name, lines in calls.records.items()
         for line in lines
         if line["type"] == "counters" and line.get("app") == "echo-server" and "executed" in line
     }
-    return {name: sum(count for (at, _), count in last.items() if at == name) for name, _ in last}
+
+
+def _last_call(run: RunDirectory, name: str) -> int | None:
+    """The last call that a server executes which was told to end by itself."""
+    for service in run.jobs.get(name, {}).get("services", []):
+        die = (service.get("options") or {}).get("die")
+        if die:
+            return int(die["call"]) - (die.get("when") == "before")
+    return None
 
 
 def _with_mbcf(frames: pl.DataFrame, settled: mbcf.Settled) -> pl.DataFrame:

@@ -23,63 +23,72 @@ def texts(frames: tuple[Frame, ...]) -> str:
     return " ".join(frame.text for frame in frames)
 
 
-# + parts follow, ! a result is asked for
+# Operation, bytes of data, whether its user waits for the ACK; frames there (+ parts follow, ! the ACK is wanted at once)
+# and back, the ACK; frames in all and their bytes without preamble, FCS and gap: 14 + 48 + payload each.
 OPERATIONS = [
-    ("write", 0, False, "WRITE:0", ""),
-    ("write", 4, True, "WRITE:4!", "RESULT:0"),
-    ("write", 1408, False, "WRITE:1408", ""),
-    ("write", 1409, False, "WRITE:1408+ WRITE:1!", "RESULT:0"),
-    ("write", 2816, True, "WRITE:1408+ WRITE:1408!", "RESULT:0"),
-    ("fifo", 1408, False, "FIFO:1408", ""),
-    ("fifo", 1409, False, "FIFO:1408+ FIFO:17!", "RESULT:0"),
-    ("fifo", 2800, True, "FIFO:1408+ FIFO:1408!", "RESULT:0"),
-    ("fifo", 2801, True, "FIFO:1408+ FIFO:1408+ FIFO:9!", "RESULT:0"),
-    ("read", 0, True, "READ:8!", "RESULT:0"),
-    ("read", 1408, True, "READ:8!", "RESULT:1408"),
-    ("read", 1500, True, "READ:8+! READ:8!", "RESULT:1408 RESULT:92"),
-    ("taskque", 1392, False, "TASKQUE:1408", ""),
-    ("signal", 1376, True, "SIGNAL:1408!", "RESULT:0"),
-    ("signal", 0, False, "SIGNAL:32", ""),
-    ("swap", 8, True, "SWAP:8!", "RESULT:8"),
-    ("cas", 4, True, "CAS:16!", "RESULT:8"),
-    ("fetch_add", 4, False, "FETCH_ADD:8", ""),
+    ("write", 0, False, "WRITE:0", "", "", 1, 62),
+    ("write", 4, True, "WRITE:4!", "", "ACK:0", 2, 66 + 62),
+    ("write", 1408, False, "WRITE:1408", "", "", 1, 1470),
+    ("write", 1409, False, "WRITE:1408+ WRITE:1", "", "", 2, 1470 + 63),
+    ("write", 2816, True, "WRITE:1408+ WRITE:1408!", "", "ACK:0", 3, 2 * 1470 + 62),
+    ("fifo", 1408, False, "FIFO:1408", "", "", 1, 1470),
+    ("fifo", 1409, False, "FIFO:1408+ FIFO:17", "", "", 2, 1470 + 79),
+    ("fifo", 2800, True, "FIFO:1408+ FIFO:1408!", "", "ACK:0", 3, 2 * 1470 + 62),
+    ("fifo", 2801, True, "FIFO:1408+ FIFO:1408+ FIFO:9!", "", "ACK:0", 4, 2 * 1470 + 71 + 62),
+    ("read", 0, True, "READ:8", "RESULT:0", "", 2, 70 + 62),
+    ("read", 1408, True, "READ:8", "RESULT:1408", "", 2, 70 + 1470),
+    ("read", 1500, True, "READ:8+ READ:8", "RESULT:1408 RESULT:92", "", 4, 2 * 70 + 1470 + 154),
+    ("taskque", 1392, False, "TASKQUE:1408", "", "", 1, 1470),
+    ("taskque", 0, True, "TASKQUE:16!", "", "ACK:0", 2, 78 + 62),
+    ("signal", 1376, True, "SIGNAL:1408!", "", "ACK:0", 2, 1470 + 62),
+    ("signal", 0, False, "SIGNAL:32", "", "", 1, 94),  # four arguments
+    ("swap", 8, True, "SWAP:8", "RESULT:8", "", 2, 70 + 70),
+    ("cas", 4, True, "CAS:16", "RESULT:8", "", 2, 78 + 70),
+    ("fetch_add", 4, True, "FETCH_ADD:8", "RESULT:8", "", 2, 70 + 70),
+    ("fetch_add", 4, False, "FETCH_ADD:8", "", "", 1, 70),
 ]
 
 
-@pytest.mark.parametrize(("operation", "length", "ack", "there", "back"), OPERATIONS)
-def test_operations(operation: str, length: int, ack: bool, there: str, back: str) -> None:
-    exchange = expect_operation(operation, length, ack)
-    assert (texts(exchange.there), texts(exchange.back)) == (there, back)
+@pytest.mark.parametrize(("operation", "length", "wait", "there", "back", "ack", "frames", "size"), OPERATIONS)
+def test_operations(
+    operation: str, length: int, wait: bool, there: str, back: str, ack: str, frames: int, size: int
+) -> None:
+    exchange = expect_operation(operation, length, wait)
+    assert (texts(exchange.there), texts(exchange.back), texts(exchange.ack)) == (there, back, ack)
+    every = exchange.there + exchange.back + exchange.ack
+    assert (len(every), frame_bytes(every), wire_bytes(every)) == (frames, size, size + 24 * frames)
 
 
-# An echo call is 40 + 4 + size bytes, its reply 24 + 4 + size, sizes rounded up to four (RFC 5531, RFC 4506).
+# An echo call is 40 + 4 + size bytes, its reply 24 + 4 + size, sizes rounded up to four (RFC 5531, RFC 4506). The last
+# columns: frames of both sides with the CLOSE, and their bytes.
 RPC = [
-    ("mbcf1", 0, False, "TASKQUE:76", "FIFO:28"),
-    ("mbcf1", 0, True, "TASKQUE:76!", "RESULT:0 FIFO:28"),
-    ("mbcf1", 1332, False, "TASKQUE:1408", "FIFO:1360"),
-    ("mbcf2", 0, False, "TASKQUE:48 RESULT:44", "READ:8! FIFO:28"),
-    ("mbcf2", 1400, True, "TASKQUE:48! RESULT:1408 RESULT:36 RESULT:0",
-     "RESULT:0 READ:8+! READ:8! FIFO:1408+ FIFO:36!"),
-    ("mbcf12", 1332, False, "TASKQUE:1408", "FIFO:1360"),
-    ("mbcf12", 1333, False, "TASKQUE:48 RESULT:1380", "READ:8! FIFO:1364"),
-    ("mbcf3", 0, False, "FIFO:44", "FIFO:28"),
-    ("mbcf3", 0, True, "FIFO:44!", "RESULT:0 FIFO:28"),
-    ("mbcf3", 1024, True, "FIFO:1068!", "RESULT:0 FIFO:1052"),
-    ("mbcf3a", 1364, False, "FIFO:1408", "FIFO:1392"),
-    ("mbcf3a", 1365, False, "FIFO:1408+ FIFO:20!", "RESULT:0 FIFO:1396"),
-    ("mbcf3", 1384, False, "FIFO:1408+ FIFO:36! RESULT:0", "RESULT:0 FIFO:1408+ FIFO:20!"),
-    ("mbcf3b", 0, False, "SIGNAL:76", "FIFO:28"),
-    ("mbcf3b", 1332, True, "SIGNAL:1408!", "RESULT:0 FIFO:1360"),
-    ("mbcf3b", 1333, False, "WRITE:1380 SIGNAL:32", "FIFO:1364"),
-    ("mbcf3b", 4096, True, "WRITE:1408+ WRITE:1408+ WRITE:1324! SIGNAL:32! RESULT:0",
-     "RESULT:0 RESULT:0 FIFO:1408+ FIFO:1408+ FIFO:1332!"),
+    ("mbcf1", 0, "TASKQUE:76", "FIFO:28", 3, 138 + 90 + 62),
+    ("mbcf1", 1332, "TASKQUE:1408", "FIFO:1360", 3, 1470 + 1422 + 62),
+    ("mbcf2", 0, "TASKQUE:48 RESULT:44", "READ:8 FIFO:28", 5, 110 + 106 + 70 + 90 + 62),
+    ("mbcf2", 1400, "TASKQUE:48 RESULT:1408 RESULT:36", "READ:8+ READ:8 FIFO:1408+ FIFO:36",
+     8, 110 + 1470 + 98 + 70 + 70 + 1470 + 98 + 62),
+    ("mbcf12", 1332, "TASKQUE:1408", "FIFO:1360", 3, 1470 + 1422 + 62),
+    ("mbcf12", 1333, "TASKQUE:48 RESULT:1380", "READ:8 FIFO:1364", 5, 110 + 1442 + 70 + 1426 + 62),
+    ("mbcf3", 0, "FIFO:44", "FIFO:28", 2, 106 + 90),
+    ("mbcf3", 1024, "FIFO:1068", "FIFO:1052", 2, 1130 + 1114),
+    ("mbcf3a", 1364, "FIFO:1408", "FIFO:1392", 2, 1470 + 1454),
+    ("mbcf3a", 1365, "FIFO:1408+ FIFO:20", "FIFO:1396", 3, 1470 + 82 + 1458),
+    ("mbcf3", 1384, "FIFO:1408+ FIFO:36", "FIFO:1408+ FIFO:20", 4, 1470 + 98 + 1470 + 82),
+    ("mbcf3b", 0, "SIGNAL:44", "FIFO:28", 2, 106 + 90),
+    ("mbcf3b", 1332, "SIGNAL:1376", "FIFO:1360", 2, 1438 + 1422),
+    ("mbcf3b", 1333, "WRITE:1380 SIGNAL:16", "FIFO:1364", 3, 1442 + 78 + 1426),
+    ("mbcf3b", 4096, "WRITE:1408+ WRITE:1408+ WRITE:1324 SIGNAL:16", "FIFO:1408+ FIFO:1408+ FIFO:1332",
+     7, 2 * 1470 + 1386 + 78 + 2 * 1470 + 1394),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("server", "size", "ack", "client", "back"), RPC)
-def test_rpc_of_each_type(server: str, size: int, ack: bool, client: str, back: str) -> None:
-    call = expect_rpc(server, "echo", size, ack=ack)
-    assert (texts(call.client), texts(call.server), call.fails) == (client, back, False)
+@pytest.mark.parametrize(("server", "size", "client", "back", "frames", "total"), RPC)
+def test_rpc_of_each_type(server: str, size: int, client: str, back: str, frames: int, total: int) -> None:
+    call = expect_rpc(server, "echo", size)
+    close = "CLOSE:0" if server in ("mbcf1", "mbcf2", "mbcf12") else ""
+    assert (texts(call.client), texts(call.server), texts(call.close), call.fails) == (client, back, close, False)
+    every = call.client + call.server + call.close
+    assert (call.frames, frame_bytes(every), wire_bytes(every)) == (frames, total, total + 24 * frames)
 
 
 def test_a_request_beyond_a_taskque_fails_with_type_1() -> None:
@@ -90,23 +99,28 @@ def test_a_request_beyond_a_taskque_fails_with_type_1() -> None:
 def test_one_way_calls_have_no_reply() -> None:
     call = expect_rpc("mbcf3", "sink", 64, one_way=True)
     assert (texts(call.client), texts(call.server)) == ("FIFO:108", "")
+    # Nothing but the ACK tells that it was taken.
+    assert texts(expect_rpc("mbcf3", "sink", 64, one_way=True, ack=True).client) == "FIFO:108!"
+    assert texts(expect_rpc("mbcf3", "sink", 64, ack=True).client) == "FIFO:108"
 
 
 def test_setting_up() -> None:
     binding, lookup = expect_binding("mbcf3b"), expect_lookup()
-    assert (texts(binding.client), texts(binding.server)) == ("TASKQUE:56", "FIFO:56")
+    assert (texts(binding.client), texts(binding.server), texts(binding.close)) == ("TASKQUE:56", "FIFO:56", "CLOSE:0")
     assert (texts(lookup.client), texts(lookup.server)) == ("TASKQUE:48", "WRITE:8")
     with pytest.raises(ValueError, match="mbcf1 makes a connection with each call"):
         expect_binding("mbcf1")
 
 
-def test_bytes_on_the_wire() -> None:
-    # 14 + 48 + 44 = 106 and 14 + 48 = 62; preamble 8, FCS 4, gap 12.
-    call = expect_rpc("mbcf3", "echo", 0, ack=True)
-    assert frame_bytes(call.client) == 106
-    assert frame_bytes(call.server) == 62 + 90
-    assert wire_bytes(call.client) == 106 + 24
-    # 97 % of the wire is the most that a stream of full WRITEs can carry: 1408 of 1470 + 24.
+def test_time_on_the_wire() -> None:
+    # 14 + 48 + 44 = 106 and 14 + 48 + 28 = 90; preamble 8, FCS 4, gap 12: 130 and 114 byte times, 80 ns each at 100 Mb/s.
+    call = expect_rpc("mbcf3", "echo", 0)
+    assert 80 * wire_bytes(call.client) == 10_400
+    assert 80 * wire_bytes(call.server) == 9_120
+    # A WRITE of four bytes and its ACK at 10 Mb/s: 90 and 86 byte times of 800 ns.
+    write = expect_operation("write", 4, True)
+    assert 800 * wire_bytes(write.there + write.ack) == 140_800
+    # 94 % of the wire is the most that a stream of full WRITEs can carry: 1408 of 1470 + 24.
     assert wire_bytes(expect_operation("write", 1408).there) == 1494
 
 
@@ -137,7 +151,8 @@ def test_parts_add_up(length: int, kind: str, ack: bool) -> None:
     assert all(frame.payload == 1408 for frame in exchange.there[:-1])
     assert all(frame.payload <= 1408 for frame in exchange.there)
     assert [frame.more for frame in exchange.there] == [True] * (len(exchange.there) - 1) + [False]
-    assert len(exchange.back) == (1 if ack or len(exchange.there) > 1 else 0) == exchange.there[-1].asks
+    assert [frame.now for frame in exchange.there] == [False] * (len(exchange.there) - 1) + [ack]
+    assert (exchange.back, len(exchange.ack)) == ((), int(ack))
 
 
 @settings(deadline=None)
@@ -149,20 +164,17 @@ def test_what_is_read_comes_back(length: int) -> None:
 
 
 @settings(deadline=None)
-@given(
-    size=st.integers(0, 70_000),
-    server=st.sampled_from(["mbcf2", "mbcf12", "mbcf3", "mbcf3a", "mbcf3b"]),
-    ack=st.booleans(),
-)
-def test_every_type_carries_the_same_messages(size: int, server: str, ack: bool) -> None:
-    call = expect_rpc(server, "echo", size, ack=ack)
+@given(size=st.integers(0, 70_000), server=st.sampled_from(["mbcf2", "mbcf12", "mbcf3", "mbcf3a", "mbcf3b"]))
+def test_every_type_carries_the_same_messages(size: int, server: str) -> None:
+    call = expect_rpc(server, "echo", size)
     padded = size + -size % 4
-    heads = {"TASKQUE": 32, "SIGNAL": 32, "READ": 8}
+    heads = {"TASKQUE": 32, "SIGNAL": 16 if any(frame.kind == "WRITE" for frame in call.client) else 0, "READ": 8}
     carried = sum(frame.payload - heads.get(frame.kind, 8 if frame.part else 0) for frame in call.client)
     back = sum(frame.payload - heads.get(frame.kind, 8 if frame.part else 0) for frame in call.server)
     assert back == 28 + padded
     named = 16 if any(frame.kind == "READ" for frame in call.server) else 0
     assert carried == 44 + padded + named
-    # Every frame that asks has its result, and no other has one.
-    asked = sum(frame.asks for frame in call.client + call.server)
-    assert asked == sum(frame.kind == "RESULT" for frame in call.client + call.server)
+    # What is read has its result, nothing else has one, and nobody asks for an ACK at once.
+    every = call.client + call.server
+    assert sum(frame.kind == "READ" for frame in every) == sum(frame.kind == "RESULT" for frame in every)
+    assert not any(frame.now for frame in every)

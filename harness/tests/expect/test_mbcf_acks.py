@@ -14,10 +14,15 @@ MOST = 2**32 - 1
 
 def receiver(*arrivals: tuple[int, int]) -> Receiver:
     """(us, sequence number) of frames that came."""
-    made = Receiver(slack_ns=100 * US)
+    made = Receiver(slack_ns=100 * US, own_ns=100 * US)
     for at, seq in arrivals:
         made.arrive(at * US, seq, False)
     return made
+
+
+def free(low: int, high: int) -> int:
+    """A wire that nothing takes."""
+    return high - low
 
 
 def test_nothing_waits_at_first() -> None:
@@ -92,23 +97,23 @@ def test_nobody_acknowledges_what_has_not_come() -> None:
 
 def test_a_missing_one_is_told_once() -> None:
     made = receiver((0, 1))
-    assert made.late(2099 * US) is None
-    assert made.late(2101 * US) == 2000 * US
-    assert made.late(9000 * US) is None
+    assert made.late(2099 * US, free) is None
+    assert made.late(2101 * US, free) == 2000 * US
+    assert made.late(9000 * US, free) is None
 
 
 def test_numbers_go_round_without_zero() -> None:
     assert following(MOST) == 1
     assert after(1, MOST)
     assert not after(MOST, 1)
-    made = Receiver(0, received=MOST)
+    made = Receiver(0, 0, received=MOST)
     assert made.arrive(0, 1, False) == "accepted"
 
 
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 3000), st.integers(1, 12), st.booleans()), max_size=60))
 def test_every_number_is_accepted_once_and_in_order(frames: list[tuple[int, int, bool]]) -> None:
-    made, now, accepted = Receiver(0), 0, []
+    made, now, accepted = Receiver(0, 0), 0, []
     for wait, seq, ack_now in frames:
         now += wait * US
         if made.arrive(now, seq, ack_now) == "accepted":
@@ -135,3 +140,28 @@ def test_a_frame_that_leaves_does_not_answer_what_is_owed_at_once() -> None:
     assert made.sent(11 * US, 1, alone=False) is None
     assert made.due_ns() == 10 * US
     assert made.sent(20 * US, 1, alone=True) is None
+
+
+def test_a_wait_for_the_wire_is_not_the_nodes() -> None:
+    made = receiver((0, 1))
+    assert made.late(5000 * US, lambda low, high: 100 * US) is None
+    assert made.late(5000 * US, lambda low, high: 101 * US) == 2000 * US
+
+
+def test_what_leaves_with_the_answer_to_a_question_may_carry_it() -> None:
+    made = receiver((0, 1))
+    assert made.sent(1 * US, 1, alone=True) == "1 frames wait, the ACK is not due for another 1999000 ns"
+    made.asked(10 * US)
+    assert made.sent(11 * US, 1, alone=False) is None
+    assert made.due_ns() is None
+    assert made.sent(12 * US, 1, alone=True) is None
+
+
+def test_the_ack_when_an_error_is_known() -> None:
+    made = receiver((0, 1))
+    assert made.sent(2000 * US, 1, alone=True, unsure=True) is None
+    made.errors_known(2500 * US)
+    assert made.due_ns() == 2500 * US
+    assert made.sent(2501 * US, 1, alone=True) is None
+    made.errors_known(2600 * US)
+    assert made.due_ns() is None

@@ -8,7 +8,7 @@ import struct
 ACK, SYN, SYNACK, RST, PROBE = range(5)
 TASKQUE, WRITE, READ, FIFO, SIGNAL, SWAP, CAS, FETCH_ADD, CLOSE = range(0x10, 0x19)
 RESULT = 0x20
-RESULT_REQ, ACK_NOW, MORE, RETX, WIDE, PART = 1, 2, 4, 8, 16, 32
+UNSURE, ACK_NOW, MORE, RETX, WIDE, PART = 1, 2, 4, 8, 16, 32
 
 EPOCH = {1: 0x00010A01, 2: 0x00020B02, 3: 0x00030C03}
 """Of each node in these tests."""
@@ -36,7 +36,7 @@ def frame(
     length: int | None = None,
     version: int = 1,
 ) -> bytes:
-    """One Ethernet frame. `ack` None: the frame acknowledges nothing (ack_epoch 0)."""
+    """One Ethernet frame. `ack` None: the frame acknowledges nothing (ack_epoch 0). `status` of a SIGNAL: its arguments."""
     acked = 0 if ack is None else EPOCH[target[0]] & 0xFFFF
     head = struct.pack(
         ">BBBBHHHHIIIQQIHH", version, op, flags, status, *source, *target,

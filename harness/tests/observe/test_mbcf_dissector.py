@@ -27,12 +27,12 @@ from tests.observe.mbcf_wire import (
     PROBE,
     READ,
     RESULT,
-    RESULT_REQ,
     RETX,
     SIGNAL,
     SWAP,
     SYN,
     TASKQUE,
+    UNSURE,
     WIDE,
     WRITE,
     frame,
@@ -79,11 +79,11 @@ HEAD = ("op", "flags", "status", "src.node", "src.task", "dst.node", "dst.task",
 
 
 def test_every_field_of_the_header(tmp_path: Path) -> None:
-    data = frame(WRITE, A, B, seq=7, ack=5, payload=b"abc", flags=RESULT_REQ | ACK_NOW, key=0x1122334455667788,
+    data = frame(WRITE, A, B, seq=7, ack=5, payload=b"abc", flags=MORE | ACK_NOW, key=0x1122334455667788,
                  address=0x7FFF12345678, op_id=1025)  # fmt: skip
     file = at_one_port(tmp_path, [data])
     assert fields(file, *(f"mbcf.{name}" for name in HEAD), "mbcf.data") == [
-        ["0x11", "0x03", "0", "1", "272", "2", "288", "68097", "7", "5", "0x1122334455667788", "0x00007fff12345678",
+        ["0x11", "0x06", "0", "1", "272", "2", "288", "68097", "7", "5", "0x1122334455667788", "0x00007fff12345678",
          "1025", "3", "2818", "616263"]
     ]  # fmt: skip
     assert tree(file)["mbcf.version"] == "1"
@@ -91,10 +91,10 @@ def test_every_field_of_the_header(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("flag", "name"),
-    [(1, "result_req"), (2, "ack_now"), (4, "more"), (8, "retx"), (16, "wide"), (32, "part")],
+    [(1, "unsure"), (2, "ack_now"), (4, "more"), (8, "retx"), (16, "wide"), (32, "part")],
 )
 def test_flags_are_bits(tmp_path: Path, flag: int, name: str) -> None:
-    names = ("result_req", "ack_now", "more", "retx", "wide", "part")
+    names = ("unsure", "ack_now", "more", "retx", "wide", "part")
     data = frame(FIFO, A, B, seq=1, flags=flag, payload=struct.pack(">II", 8, 0))
     (line,) = fields(at_one_port(tmp_path, [data]), *(f"mbcf.flags.{one}" for one in names))
     assert [one in ("1", "True") for one in line] == [one == name for one in names]
@@ -104,8 +104,7 @@ PAYLOADS = [
     (TASKQUE, struct.pack(">QII", 0xAB, 3, 0x80000401) + b"hi", {"taskque.key": "0x00000000000000ab",
      "taskque.permission": "3", "taskque.connection": "0x80000401", "data": "6869"}),
     (READ, struct.pack(">II", 1408, 0), {"read.length": "1408", "data": ""}),
-    (SIGNAL, struct.pack(">4Q", 1, 2, 3, 4) + b"!", {"signal.argument":
-     "0x0000000000000001,0x0000000000000002,0x0000000000000003,0x0000000000000004", "data": "21"}),
+    (SIGNAL, b"!", {"signal.argument": "", "data": "21"}),
     (SWAP, struct.pack(">Q", 9), {"operand": "0x0000000000000009", "data": ""}),
     (FETCH_ADD, struct.pack(">Q", 10), {"operand": "0x000000000000000a"}),
     (CAS, struct.pack(">QQ", 1, 2), {"cas.expected": "0x0000000000000001", "cas.new": "0x0000000000000002"}),
@@ -121,14 +120,23 @@ def test_payload_of_each_operation(tmp_path: Path, op: int, payload: bytes, want
     assert experts(file) == [""]
 
 
+@pytest.mark.parametrize("count", range(5))
+def test_a_signal_has_as_many_arguments_as_it_says(tmp_path: Path, count: int) -> None:
+    payload = struct.pack(f">{count}Q", *range(1, count + 1)) + b"!"
+    file = at_one_port(tmp_path, [frame(SIGNAL, A, B, seq=1, payload=payload, status=count)])
+    (line,) = fields(file, "mbcf.signal.arguments", "mbcf.signal.argument", "mbcf.data", "mbcf.status")
+    assert line == [str(count), ",".join(f"0x{one:016x}" for one in range(1, count + 1)), "21", ""]
+    assert experts(file) == [""]
+
+
 def test_parts_of_a_fifo_segment(tmp_path: Path) -> None:
     call = rpc_call(0x77, 2000)  # 2044 bytes
     parts = [
         frame(FIFO, A, B, seq=1, flags=PART | MORE, op_id=9, payload=struct.pack(">II", 2044, 0) + call[:1400]),
         frame(
-            FIFO, A, B, seq=2, flags=PART | RESULT_REQ, op_id=9, payload=struct.pack(">II", 2044, 1400) + call[1400:]
+            FIFO, A, B, seq=2, flags=PART | ACK_NOW, op_id=9, payload=struct.pack(">II", 2044, 1400) + call[1400:]
         ),
-        frame(RESULT, B, A, seq=1, ack=2, op_id=9),
+        frame(ACK, B, A, ack=2),
     ]
     names = ("part.total", "part.offset", "segment.reassembled_in", "segment.part", "segment.length", "rpc.xid")
     told = fields(at_one_port(tmp_path, parts), *(f"mbcf.{name}" for name in names), "rpc.xid")
@@ -146,8 +154,8 @@ def test_a_part_out_of_place_is_told(tmp_path: Path) -> None:
 
 def test_requests_and_results_find_each_other(tmp_path: Path) -> None:
     frames = [
-        frame(SWAP, A, B, seq=1, ack=0, flags=RESULT_REQ | WIDE, op_id=1025, payload=struct.pack(">Q", 5)),
-        frame(WRITE, A, B, seq=2, ack=0, flags=RESULT_REQ, op_id=1026, payload=b"data"),
+        frame(SWAP, A, B, seq=1, ack=0, flags=WIDE, op_id=1025, payload=struct.pack(">Q", 5)),
+        frame(WRITE, A, B, seq=2, ack=0, op_id=1026, payload=b"data"),
         frame(RESULT, B, A, seq=1, ack=1, op_id=1025, payload=struct.pack(">Q", 4)),
         frame(RESULT, B, A, seq=2, ack=2, op_id=1026),
         frame(RESULT, B, A, seq=3, ack=2, op_id=1099),
@@ -164,8 +172,8 @@ def test_requests_and_results_find_each_other(tmp_path: Path) -> None:
 def test_what_is_read_is_one_segment(tmp_path: Path) -> None:
     call = rpc_call(0x99, 2000)
     frames = [
-        frame(READ, B, A, seq=1, ack=0, flags=RESULT_REQ | MORE, op_id=7, payload=struct.pack(">II", 1408, 0)),
-        frame(READ, B, A, seq=2, ack=0, flags=RESULT_REQ, op_id=7, payload=struct.pack(">II", 636, 0)),
+        frame(READ, B, A, seq=1, ack=0, flags=MORE, op_id=7, payload=struct.pack(">II", 1408, 0)),
+        frame(READ, B, A, seq=2, ack=0, op_id=7, payload=struct.pack(">II", 636, 0)),
         frame(RESULT, A, B, seq=1, ack=1, op_id=7, payload=call[:1408]),
         frame(RESULT, A, B, seq=2, ack=2, op_id=7, payload=call[1408:]),
     ]
@@ -180,7 +188,7 @@ def rpc_head(kind: int) -> bytes:
 def test_sun_rpc_calls_and_replies(tmp_path: Path) -> None:
     frames = [
         frame(FIFO, A, B, seq=1, ack=0, payload=rpc_call(0x10, 16)),
-        frame(SIGNAL, A, B, seq=2, ack=0, payload=bytes(32) + rpc_call(0x11, 16)),
+        frame(SIGNAL, A, B, seq=2, ack=0, payload=bytes(16) + rpc_call(0x11, 16), status=2),
         frame(TASKQUE, A, B, seq=3, ack=0, payload=rpc_head(1) + rpc_call(0x12, 16)),
         *(frame(FIFO, B, A, seq=1 + n, ack=3, payload=rpc_reply(0x10 + n, 16)) for n in range(3)),
     ]
@@ -208,7 +216,8 @@ def test_heads_of_rpc_over_mbcf(tmp_path: Path) -> None:
 WRONG = [
     (frame(0x77, A, B, seq=1), "Unknown operation"),
     (frame(WRITE, A, B, seq=1, version=2), "Unknown version"),
-    (frame(WRITE, A, B, seq=1, flags=0x40), "Unknown flag"),
+    (frame(WRITE, A, B, seq=1, flags=0x40), "Reserved flag"),
+    (frame(WRITE, A, B, seq=1, flags=0x80), "Reserved flag"),
     (frame(WRITE, A, B, seq=1, status=4), "Status outside a RESULT"),
     (frame(RESULT, A, B, seq=1, status=4), "The operation failed: not an accesskey of the task"),
     (frame(WRITE, A, B, seq=0), "In the sequence, but without a number"),
@@ -219,7 +228,8 @@ WRONG = [
     (frame(READ, A, B, seq=1, payload=bytes(7)), "READ has 8 bytes of payload"),
     (frame(CAS, A, B, seq=1, payload=bytes(8)), "CAS has 16 bytes of payload"),
     (frame(TASKQUE, A, B, seq=1, payload=bytes(15)), "The payload has at least 16 bytes"),
-    (frame(SIGNAL, A, B, seq=1, payload=bytes(31)), "The payload has at least 32 bytes"),
+    (frame(SIGNAL, A, B, seq=1, payload=bytes(31), status=4), "The payload has at least 32 bytes"),
+    (frame(SIGNAL, A, B, seq=1, payload=bytes(40), status=5), "More arguments than a SIGNAL has"),
     (frame(FIFO, A, B, seq=1, flags=PART, payload=bytes(7)), "The payload has at least 8 bytes"),
     (frame(PROBE, A, B, payload=b"x"), "PROBE has 0 bytes of payload"),
     (frame(WRITE, A, B, seq=1, payload=b"ab") + b"\0\1", "Padding is not zero"),
@@ -250,6 +260,36 @@ def test_the_sequence_of_a_channel(tmp_path: Path) -> None:
         ["retransmission", "gap"], [], ["duplicate_ack"], ["ack_unseen"],
     ]  # fmt: skip
     assert (told[3][3], told[6][2]) == ("2", "4")
+
+
+def test_frames_and_their_acknowledgement_find_each_other(tmp_path: Path) -> None:
+    def write(seq: int, **more: Any) -> bytes:
+        return frame(WRITE, A, B, seq=seq, payload=b"data", **more)
+
+    frames = [
+        write(1, flags=MORE), write(2, flags=ACK_NOW), frame(ACK, B, A, ack=2), write(3), write(4),
+        frame(WRITE, B, A, seq=9, ack=3), frame(WRITE, B, A, seq=11, ack=4), frame(ACK, B, A, ack=4, flags=UNSURE),
+        frame(ACK, B, A, ack=4),
+    ]  # fmt: skip
+    told = fields(at_one_port(tmp_path, frames), "mbcf.acked_in", "mbcf.ack_time", "mbcf.analysis.acks_frame")
+    assert told == [
+        ["3", "0.000020000", ""], ["3", "0.000010000", ""], ["", "", "2"],
+        # Any frame brings an acknowledgement, but none that comes behind a gap, or while an error may be on its way.
+        ["6", "0.000020000", ""], ["9", "0.000040000", ""], ["", "", "4"], ["", "", "5"], ["", "", "5"], ["", "", "5"],
+    ]  # fmt: skip
+
+
+def test_sequence_numbers_go_round_without_zero(tmp_path: Path) -> None:
+    most = 2**32 - 1
+    frames = [
+        *(frame(WRITE, A, B, seq=seq, payload=b"data") for seq in (most - 1, most, 1, 3)), frame(ACK, B, A, ack=1),
+        frame(WRITE, A, B, seq=most, flags=RETX, payload=b"data"),
+    ]  # fmt: skip
+    names = ("acked_in", "analysis.gap", "analysis.duplicate", "analysis.retransmission", "analysis.ack_unseen")
+    assert fields(at_one_port(tmp_path, frames), *(f"mbcf.{name}" for name in names)) == [
+        ["5", "", "", "", ""], ["5", "", "", "", ""], ["5", "", "", "", ""], ["", "1", "", "", ""], [""] * 5,
+        ["", "", "", "1", ""],
+    ]  # fmt: skip
 
 
 def test_the_retx_flag_is_checked_where_frames_leave(tmp_path: Path) -> None:
@@ -302,8 +342,8 @@ def test_channels_and_connections_are_numbered_both_ways(tmp_path: Path) -> None
 
 
 def test_the_line_of_a_frame(tmp_path: Path) -> None:
-    data = frame(WRITE, A, B, seq=7, ack=5, payload=b"abc", flags=RESULT_REQ, op_id=9)
-    assert "MBCF 65 1.272 → 2.288 WRITE [RESULT_REQ] Seq=7 Ack=5 Id=9 Len=3" in tshark(at_one_port(tmp_path, [data]))
+    data = frame(WRITE, A, B, seq=7, ack=5, payload=b"abc", flags=ACK_NOW, op_id=9)
+    assert "MBCF 65 1.272 → 2.288 WRITE [ACK_NOW] Seq=7 Ack=5 Id=9 Len=3" in tshark(at_one_port(tmp_path, [data]))
 
 
 @pytest.mark.parametrize("name", ["operations", "statuses", "faults", "restart"])

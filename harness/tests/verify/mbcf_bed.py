@@ -10,13 +10,13 @@ from pathlib import Path
 
 from tests.observe.mbcf_wire import (
     ACK,
+    CLOSE,
     EPOCH,
     FIFO,
     MORE,
     PART,
     READ,
     RESULT,
-    RESULT_REQ,
     SIGNAL,
     SYN,
     SYNACK,
@@ -30,7 +30,7 @@ CLIENT, SERVER = (1, 272), (2, 288)
 FLIGHT_NS, STEP_NS = 5_000, 20_000
 REPLIES, CALLS = 0x400000, 0x500000
 CONNECTION = 0x80000401
-"""A name of a connection, as op_id of what asks for no result."""
+"""A name of a connection, as op_id of what nobody waits for."""
 COLUMNS = ["call", "start", "end", "ok", "retransmits", "xid", "error"]
 
 
@@ -70,7 +70,7 @@ class MbcfBed:
     ) -> bytes:
         """A sequenced frame that arrives, with the acknowledgement of everything so far."""
         lose, twice = bool(more.pop("lose", False)), bool(more.pop("twice", False))
-        self.seq[source[0]] += 1
+        self.seq[source[0]] = self.seq[source[0]] % (2**32 - 1) + 1
         whole = frame(op, source, target, seq=self.seq[source[0]], ack=self.got[source[0]], payload=payload, **more)  # type: ignore[arg-type]
         self.put(whole, lose, twice)
         if not lose:
@@ -78,17 +78,16 @@ class MbcfBed:
         return whole
 
     def fifo(self, source: tuple[int, int], target: tuple[int, int], data: bytes, op_id: int, **more: object) -> None:
-        """A FIFO write; in parts where it does not fit, of which the last asks for a result, which comes."""
+        """A FIFO write; in parts where it does not fit."""
         address = CALLS if source == CLIENT else REPLIES
         if len(data) <= 1408:
             self.send(FIFO, source, target, data, op_id=CONNECTION, address=address, **more)
             return
         for at in range(0, len(data), 1400):
             last = at + 1400 >= len(data)
-            flags = PART | (RESULT_REQ if last else MORE)
+            flags = PART | (0 if last else MORE)
             part = struct.pack(">II", len(data), at) + data[at : at + 1400]
             self.send(FIFO, source, target, part, op_id=op_id, address=address, flags=flags, **(more if last else {}))
-        self.send(RESULT, target, source, op_id=op_id)
 
     def ack(self, node: int) -> None:
         """An ACK alone, when it is due."""
@@ -107,24 +106,26 @@ class MbcfBed:
         self.lines.append(json.dumps(head))
         self.calls = 0
 
-    def sample(self, start: int, xid: int | None, ok: bool = True, error: str | None = None) -> None:
-        self.lines.append(json.dumps([self.calls, start, self.now, int(ok), 0, xid, error]))
+    def sample(
+        self, start: int, xid: int | None, ok: bool = True, error: str | None = None, again: int = 0
+    ) -> None:
+        self.lines.append(json.dumps([self.calls, start, self.now, int(ok), again, xid, error]))
         self.calls += 1
 
     def request(self, transport: str, xid: int, size: int) -> None:
         """The frames of a request, and of what the server does to get it."""
         call = rpc_call(xid, size)
         head = struct.pack("<QII", REPLIES, 66048, 2 if transport == "mbcf2" else 1)
-        owner = struct.pack(">QII", 0x1234, 2, CONNECTION)
+        owner = struct.pack(">QII", 0x1234, 2, CONNECTION + xid)
         if transport == "mbcf1":
             self.send(TASKQUE, CLIENT, SERVER, owner + head + call, op_id=CONNECTION)
         elif transport == "mbcf2":
             self.send(
-                TASKQUE, CLIENT, SERVER, owner + head + struct.pack("<QII", 0x700000, len(call), 0), op_id=CONNECTION
+                TASKQUE, CLIENT, SERVER, owner + head + struct.pack("<QII", 0x700000, len(call), xid), op_id=CONNECTION
             )
             parts = [call[at : at + 1408] for at in range(0, len(call), 1408)]
             for place, part in enumerate(parts):
-                flags = RESULT_REQ | (MORE if place < len(parts) - 1 else 0)
+                flags = MORE if place < len(parts) - 1 else 0
                 asked = struct.pack(">II", len(part), 0)
                 self.send(READ, SERVER, CLIENT, asked, op_id=2049 + xid, flags=flags, address=0x700000 + 1408 * place)
             for part in parts:
@@ -133,26 +134,29 @@ class MbcfBed:
             parts = [call[at : at + 1408] for at in range(0, len(call), 1408)]
             several = len(parts) > 1
             for place, part in enumerate(parts):
-                flags = (MORE if place < len(parts) - 1 else RESULT_REQ) if several else 0
+                flags = MORE if place < len(parts) - 1 else 0
                 name = 3073 + xid if several else CONNECTION
                 self.send(WRITE, CLIENT, SERVER, part, op_id=name, flags=flags, address=0x600000 + 1408 * place)
-            self.send(SIGNAL, CLIENT, SERVER, struct.pack(">4Q", 0, len(call), 0, 0), op_id=CONNECTION)
-            if several:
-                self.send(RESULT, SERVER, CLIENT, op_id=3073 + xid)
+            self.send(SIGNAL, CLIENT, SERVER, struct.pack(">2Q", 0, len(call)), op_id=CONNECTION, status=2)
         elif transport == "mbcf3b":
-            self.send(SIGNAL, CLIENT, SERVER, struct.pack(">4Q", 0, 0, 0, 0) + call, op_id=CONNECTION)
+            self.send(SIGNAL, CLIENT, SERVER, call, op_id=CONNECTION)
         else:
             self.fifo(CLIENT, SERVER, call, 1025 + xid)
 
     def call(self, transport: str, xid: int, size: int) -> None:
-        """One echo with nothing in its way, the ACK of its reply, and its sample."""
+        """One echo with nothing in its way, the end of its connection, the ACK of its reply, and its sample."""
         start = self.now - 1
         self.request(transport, xid, size)
         self.fifo(SERVER, CLIENT, rpc_reply(xid, size), 4097 + xid)
         self.sample(start, xid)
         self.executed += 1
-        # The result of a reply in parts is the client's acknowledgement, and wants one itself.
-        self.ack(2 if len(rpc_reply(xid, size)) > 1408 else 1)
+        if transport in ("mbcf1", "mbcf2", "mbcf12"):
+            self.close(xid)
+        self.ack(1)
+
+    def close(self, xid: int) -> None:
+        """The server discards the connection that a call has made."""
+        self.send(CLOSE, SERVER, CLIENT, op_id=CONNECTION + 0x400 + xid, address=CONNECTION + xid)
 
     def write(self, expect: dict[str, str] | None = None) -> Path:
         """Write the run directory; the server counts what it has executed."""

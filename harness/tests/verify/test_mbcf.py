@@ -11,9 +11,9 @@ import polars as pl
 import pytest
 
 from sundial.verify import Verification, verify_run
-from tests.observe.mbcf_wire import ACK, ACK_NOW, FIFO, RESULT, RESULT_REQ, RETX, WRITE, frame
+from tests.observe.mbcf_wire import ACK, ACK_NOW, CLOSE, FIFO, MORE, RESULT, RETX, SWAP, SYN, SYNACK, TASKQUE, UNSURE, WIDE, WRITE, frame
 from tests.verify.bed import IN, Record, rpc_call, rpc_reply
-from tests.verify.mbcf_bed import CALLS, CLIENT, CONNECTION, SERVER, MbcfBed
+from tests.verify.mbcf_bed import CALLS, CLIENT, CONNECTION, REPLIES, SERVER, MbcfBed
 
 
 def bed(directory: Path, transport: str = "mbcf3", size: int = 16) -> MbcfBed:
@@ -223,48 +223,338 @@ def test_an_ack_of_what_never_came_is_found(tmp_path: Path) -> None:
     assert "acknowledges 5, but no more than 1 has come" in [seen for _, _, seen in told(verify(made))]
 
 
+def operation(made: MbcfBed, procedure: str, size: int, ack: bool = True, **more: object) -> None:
+    made.batch("mbcf", size, procedure=procedure, app="mbcf-client", ack=ack, **more)
+
+
+def acked_now(made: MbcfBed, flags: int = 0) -> None:
+    made.put(frame(ACK, (2, 0), (1, 0), ack=made.got[2], flags=flags))
+
+
 def test_a_failed_result_is_told_by_name(tmp_path: Path) -> None:
     made = bed(tmp_path)
+    operation(made, "write", 4)
     start = made.now - 1
-    made.batch("mbcf", 4, procedure="write", app="mbcf-client", ack=True)
-    made.send(WRITE, CLIENT, SERVER, b"data", op_id=1025, flags=RESULT_REQ)
-    made.send(RESULT, SERVER, CLIENT, op_id=1025, status=7)
+    refuse(made)
     made.sample(start, 1025)
-    made.ack(1)
     assert told(verify(made)) == [("mbcf.status", "OK", "READONLY")]
+
+
+def refuse(made: MbcfBed, flags: int = ACK_NOW) -> None:
+    """A WRITE that its receiver refuses, and the error."""
+    made.send(WRITE, CLIENT, SERVER, b"data", op_id=1025, flags=ACK_NOW)
+    made.send(RESULT, SERVER, CLIENT, op_id=1025, status=7, flags=flags)
+    made.put(frame(ACK, (1, 0), (2, 0), ack=made.got[1]))
+
+
+def test_a_failure_that_is_said_is_none_of_verification(tmp_path: Path) -> None:
+    made = bed(tmp_path)
+    operation(made, "write", 4)
+    start = made.now - 1
+    refuse(made)
+    made.sample(start, 1025, ok=False, error="read-only")
+    assert told(verify(made)) == []
+
+
+def test_success_before_an_error_is_found(tmp_path: Path) -> None:
+    made = bed(tmp_path)
+    operation(made, "write", 4)
+    start = made.now - 1
+    made.send(WRITE, CLIENT, SERVER, b"data", op_id=1025, flags=ACK_NOW)
+    acked_now(made)
+    made.send(RESULT, SERVER, CLIENT, op_id=1025, status=7, flags=ACK_NOW)
+    made.put(frame(ACK, (1, 0), (2, 0), ack=1))
+    made.sample(start, 1025, ok=False, error="read-only")
+    assert told(verify(made)) == [
+        ("mbcf.unsure", "no success of what is refused", "acknowledged without UNSURE before its error was sent")
+    ]
+
+
+def lost_error(made: MbcfBed, flags: int) -> None:
+    """An error that is lost, another WRITE, and its ACK with `flags` before the error goes again."""
+    operation(made, "write", 4)
+    start = made.now - 1
+    made.send(WRITE, CLIENT, SERVER, b"data", op_id=1025, flags=ACK_NOW)
+    made.send(RESULT, SERVER, CLIENT, op_id=1025, status=7, flags=ACK_NOW, lose=True)
+    made.sample(start, 1025, ok=False, error="read-only")
+    made.send(WRITE, CLIENT, SERVER, b"next", op_id=2049, flags=ACK_NOW)
+    acked_now(made, flags)
+    made.now += 100_000_000
+    error = {"op_id": 1025, "status": 7, "flags": ACK_NOW | RETX}
+    made.put(frame(RESULT, SERVER, CLIENT, seq=1, ack=2, **error))
+    made.put(frame(ACK, (1, 0), (2, 0), ack=1))
+    made.sample(start + 1, 2049)
+
+
+def test_an_acknowledgement_beside_a_lost_error_is_unsure(tmp_path: Path) -> None:
+    made = bed(tmp_path)
+    lost_error(made, UNSURE)
+    assert told(verify(made)) == []
+
+
+def test_a_sure_acknowledgement_beside_a_lost_error_is_found(tmp_path: Path) -> None:
+    made = bed(tmp_path)
+    lost_error(made, 0)
+    assert told(verify(made)) == [("mbcf.unsure", "UNSURE", "none, while the error 1 is not acknowledged")]
+
+
+def test_unsure_for_no_reason_is_found(tmp_path: Path) -> None:
+    made = bed(tmp_path)
+    made.call("mbcf3", 1, 16)
+    made.send(FIFO, CLIENT, SERVER, rpc_call(2, 16), op_id=CONNECTION, address=CALLS, flags=UNSURE)
+    made.fifo(SERVER, CLIENT, rpc_reply(2, 16), 9)
+    made.sample(made.now - 90_000, 2)
+    made.executed += 1
+    made.ack(1)
+    assert told(verify(made)) == [
+        ("mbcf.unsure", "UNSURE only where an error may be on its way", "UNSURE without an error")
+    ]
+
+
+@pytest.mark.parametrize("said", [True, False])
+def test_what_was_unsure_is_acknowledged_anew_when_the_error_is_known(tmp_path: Path, said: bool) -> None:
+    made = bed(tmp_path)
+    operation(made, "write", 4)
+    start = made.now - 1
+    made.send(WRITE, CLIENT, SERVER, b"data", op_id=1025, flags=ACK_NOW)
+    made.send(RESULT, SERVER, CLIENT, op_id=1025, status=7, flags=ACK_NOW)
+    made.seq[1] += 1
+    made.put(frame(WRITE, CLIENT, SERVER, seq=2, ack=0, payload=b"next", op_id=2049, flags=ACK_NOW))
+    made.got[2] = 2
+    acked_now(made, UNSURE)
+    made.put(frame(ACK, (1, 0), (2, 0), ack=1))
+    if said:
+        acked_now(made)
+    else:
+        made.now += 50_000_000
+    made.sample(start, 1025, ok=False, error="read-only")
+    made.sample(start + 1, 2049)
+    made.batch("mbcf3", 16)
+    made.call("mbcf3", 5, 16)
+    found = told(verify(made))
+    if said:
+        assert found == []
+    else:
+        assert [name for name, _, _ in found] == ["mbcf.ack", "mbcf.acked"]
 
 
 def test_operations_round_trip_and_stream(tmp_path: Path) -> None:
     made = MbcfBed(tmp_path / "run")
     made.open()
-    made.batch("mbcf", 4, procedure="write", app="mbcf-client", ack=True)
+    operation(made, "write", 4)
     for name in (1025, 1026):
         start = made.now - 1
-        made.send(WRITE, CLIENT, SERVER, b"data", op_id=name, flags=RESULT_REQ)
-        made.send(RESULT, SERVER, CLIENT, op_id=name)
+        made.send(WRITE, CLIENT, SERVER, b"data", op_id=name, flags=ACK_NOW)
+        acked_now(made)
         made.sample(start, name)
-    made.ack(1)
-    made.batch("mbcf", 2000, procedure="write", app="mbcf-client")
-    for _ in range(3):
+    operation(made, "write", 2000, ack=False)
+    for place in range(3):
         start, name = made.now - 1, 2000 + made.calls
-        made.send(WRITE, CLIENT, SERVER, bytes(1408), op_id=name, flags=4)
-        made.send(WRITE, CLIENT, SERVER, bytes(592), op_id=name, flags=RESULT_REQ)
-        made.send(RESULT, SERVER, CLIENT, op_id=name)
+        made.send(WRITE, CLIENT, SERVER, bytes(1408), op_id=name, flags=MORE)
+        made.send(WRITE, CLIENT, SERVER, bytes(592), op_id=name, flags=ACK_NOW if place == 2 else 0)
+        if place == 2:
+            acked_now(made)
         made.sample(start, None)
-    made.ack(1)
     result = verify(made)
     assert (told(result), result.calls) == ([], 5)
 
 
+def test_an_end_before_its_acknowledgement_is_found(tmp_path: Path) -> None:
+    made = bed(tmp_path)
+    operation(made, "write", 4)
+    start = made.now - 1
+    made.send(WRITE, CLIENT, SERVER, b"data", op_id=1025, flags=ACK_NOW)
+    made.sample(start, 1025)
+    acked_now(made)
+    # It ended when it left, 20 us later the ACK left, 5 us later that came.
+    assert told(verify(made)) == [("mbcf.acked", "an acknowledgement of it before its end", "5000 ns after its end")]
+
+
+def test_an_operation_that_does_not_ask_for_its_ack_is_found(tmp_path: Path) -> None:
+    made = bed(tmp_path)
+    operation(made, "write", 4)
+    start = made.now - 1
+    made.send(WRITE, CLIENT, SERVER, b"data", op_id=1025)
+    made.ack(2)
+    made.sample(start, 1025)
+    assert told(verify(made)) == [("mbcf.operation", "WRITE:4!", "WRITE:4")]
+
+
+def test_a_result_of_success_is_found(tmp_path: Path) -> None:
+    made = bed(tmp_path)
+    operation(made, "write", 4)
+    start = made.now - 1
+    made.send(WRITE, CLIENT, SERVER, b"data", op_id=1025, flags=ACK_NOW)
+    made.send(RESULT, SERVER, CLIENT, op_id=1025)
+    made.sample(start, 1025)
+    made.ack(1)
+    assert told(verify(made)) == [("mbcf.result", "none", "RESULT:0")]
+
+
 def test_atomic_operands_and_results_have_their_lengths(tmp_path: Path) -> None:
     made = bed(tmp_path)
-    made.batch("mbcf", 8, procedure="swap", app="mbcf-client", ack=True)
+    operation(made, "swap", 8)
     start = made.now - 1
-    made.send(0x15, CLIENT, SERVER, struct.pack(">Q", 5), op_id=1025, flags=RESULT_REQ | 16)
+    made.send(SWAP, CLIENT, SERVER, struct.pack(">Q", 5), op_id=1025, flags=WIDE)
     made.send(RESULT, SERVER, CLIENT, op_id=1025)
     made.sample(start, 1025)
     made.ack(1)
     assert told(verify(made)) == [("mbcf.result", "RESULT:8", "RESULT:0")]
+
+
+# ---- the ends of connections, setting up, attempts, one-way calls ----
+
+
+@pytest.mark.parametrize("transport", ["mbcf1", "mbcf2"])
+def test_each_call_has_one_close(tmp_path: Path, transport: str) -> None:
+    made = bed(tmp_path, transport)
+    made.call(transport, 1, 16)
+    made.call(transport, 2, 16)
+    made.close(2)
+    made.ack(1)
+    assert told(verify(made)) == [("mbcf.close", "1 CLOSE by the server", "2, and 0 by the client")]
+
+
+def test_a_missing_close_is_found(tmp_path: Path) -> None:
+    made = bed(tmp_path, "mbcf1")
+    start = made.now - 1
+    made.request("mbcf1", 1, 16)
+    made.fifo(SERVER, CLIENT, rpc_reply(1, 16), 9)
+    made.sample(start, 1)
+    made.ack(1)
+    assert told(verify(made)) == [("mbcf.close", "1 CLOSE by the server", "0, and 0 by the client")]
+
+
+def test_a_close_of_nothing_is_found(tmp_path: Path) -> None:
+    made = bed(tmp_path)
+    made.call("mbcf3", 1, 16)
+    made.close(9)
+    made.ack(1)
+    assert told(verify(made)) == [("frame without a call", "none", "MBCF 2.288 > 1.272 CLOSE, 62 bytes")]
+
+
+def lookup(made: MbcfBed, answers: int = 1) -> None:
+    """A question to the binder and the answer."""
+    query = struct.pack(">QII", 0x1234, 2, CONNECTION) + struct.pack("<5IIQ", 0x4442424D, 3, 0x20001998, 1, 3, 0, REPLIES)
+    made.send(TASKQUE, CLIENT, (2, 1), query, op_id=CONNECTION)
+    for _ in range(answers):
+        made.send(WRITE, (2, 1), CLIENT, bytes(8), op_id=CONNECTION + 1, address=REPLIES)
+
+
+def binding(made: MbcfBed, bound: int = 56) -> None:
+    head = struct.pack(">QII", 0x1234, 2, CONNECTION + 7) + struct.pack("<QII", REPLIES, 66048, 3)
+    made.send(TASKQUE, CLIENT, SERVER, head + struct.pack("<6I", 0x20001998, 1, 3, 66048, 1, 0), op_id=CONNECTION + 7)
+    made.send(FIFO, SERVER, CLIENT, (b"MBND" + bytes(60))[:bound], op_id=CONNECTION + 8, address=REPLIES)
+
+
+def test_setting_up_is_verified(tmp_path: Path) -> None:
+    made = bed(tmp_path)
+    lookup(made)
+    binding(made)
+    made.call("mbcf3", 1, 16)
+    made.send(CLOSE, CLIENT, SERVER, op_id=CONNECTION + 7, address=0)
+    made.ack(2)
+    result = verify(made)
+    assert (told(result), result.classified["mbcf_setup"], result.classified["mbcf_close"]) == ([], 4, 1)
+
+
+def test_an_answer_of_another_length_is_found(tmp_path: Path) -> None:
+    made = bed(tmp_path)
+    binding(made, 60)
+    made.call("mbcf3", 1, 16)
+    assert told(verify(made)) == [("mbcf.setup.answer", "FIFO:56", "FIFO:60")]
+
+
+def test_a_question_without_an_answer_is_found(tmp_path: Path) -> None:
+    made = bed(tmp_path)
+    lookup(made, 0)
+    made.call("mbcf3", 1, 16)
+    assert told(verify(made)) == [("mbcf.setup.answer", "WRITE:8", "none")]
+
+
+def asked_again(made: MbcfBed, replies: int, size: int = 16) -> None:
+    """A call whose first reply does not come in time."""
+    start = made.now - 1
+    made.request("mbcf3", 1, 16)
+    made.now += 1_000
+    made.request("mbcf3", 1, size)
+    for _ in range(replies):
+        made.fifo(SERVER, CLIENT, rpc_reply(1, 16), 9)
+    made.sample(start, 1, again=1)
+    made.ack(1)
+
+
+@pytest.mark.parametrize(("semantics", "executed"), [("at_least_once", 2), ("at_most_once", 1)])
+def test_each_attempt_is_a_whole_request(tmp_path: Path, semantics: str, executed: int) -> None:
+    made = MbcfBed(tmp_path / "run")
+    made.open()
+    made.batch("mbcf3", 16, semantics=semantics)
+    asked_again(made, 2)
+    made.executed = executed
+    assert told(verify(made)) == []
+    made.executed = 3 - executed
+    other = MbcfBed(tmp_path / "other", records=made.records, lines=made.lines, executed=3 - executed)
+    assert told(verify(other)) == [
+        ("mbcf.executed", f"{executed} requests that server took", f"{3 - executed} executed by its own count")
+    ]
+
+
+def test_attempts_that_differ_and_replies_beyond_them_are_found(tmp_path: Path) -> None:
+    made = MbcfBed(tmp_path / "run")
+    made.open()
+    made.batch("mbcf3", 16, semantics="at_least_once")
+    asked_again(made, 3, 20)
+    made.executed = 2
+    assert [name for name, _, _ in told(verify(made))] == ["mbcf.request", "mbcf.reply"]
+
+
+def one_way(made: MbcfBed, xids: list[int], flush: bool = True) -> None:
+    made.batch("mbcf3", 16, procedure="sink", one_way=True)
+    for place, xid in enumerate(xids):
+        start = made.now - 1
+        made.fifo(CLIENT, SERVER, rpc_call(xid, 16), 9)
+        made.sample(start, min(xids) + place)
+        made.executed += 1
+    if flush:
+        made.fifo(CLIENT, SERVER, rpc_call(max(xids) + 1, 0)[:40], 9)
+        made.fifo(SERVER, CLIENT, rpc_reply(max(xids) + 1, 0)[:24], 9)
+        made.executed += 1
+        made.ack(1)
+    else:
+        made.ack(2)
+
+
+def test_one_way_calls_and_the_call_behind_them(tmp_path: Path) -> None:
+    made = MbcfBed(tmp_path / "run")
+    made.open()
+    one_way(made, [5, 6, 7])
+    assert told(verify(made)) == []
+
+
+def test_one_way_calls_out_of_order_are_found(tmp_path: Path) -> None:
+    made = MbcfBed(tmp_path / "run")
+    made.open()
+    one_way(made, [5, 7, 6])
+    assert told(verify(made)) == [("batch.order", "requests in the order of the calls", "another")]
+
+
+def test_one_way_calls_without_a_reply_behind_them_are_found(tmp_path: Path) -> None:
+    made = MbcfBed(tmp_path / "run")
+    made.open()
+    one_way(made, [5, 6], flush=False)
+    assert told(verify(made)) == [("batch.reply", "a call with a reply behind them", "none")]
+
+
+def test_sequence_numbers_go_round(tmp_path: Path) -> None:
+    made = MbcfBed(tmp_path / "run")
+    most = 2**32 - 1
+    made.seq, made.got = {1: most - 2, 2: most - 1}, {1: most - 1, 2: most - 2}
+    made.put(frame(SYN, (1, 0), (2, 0), seq=most - 2))
+    made.put(frame(SYNACK, (2, 0), (1, 0), seq=most - 1, ack=most - 2))
+    made.batch("mbcf3", 16)
+    for xid in range(1, 6):
+        made.call("mbcf3", xid, 16)
+    assert told(verify(made)) == []
 
 
 def test_a_failed_call_breaks_the_promise(tmp_path: Path) -> None:
