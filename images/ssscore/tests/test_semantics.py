@@ -11,6 +11,7 @@ from test_boot import node_job, run_to_done
 pytestmark = pytest.mark.vm
 
 NODE, PEER = 1, 2
+ADDRESS = "10.0.0.1"
 TYPES = ("mbcf1", "mbcf2", "mbcf12", "mbcf3", "mbcf3a", "mbcf3b")
 CALLS, DYING_CALL = 6, 3
 PAUSE_NS = 400_000_000
@@ -30,24 +31,32 @@ class Seen(NamedTuple):
 
     @property
     def maybe(self) -> int:
-        return sum((row["error"] or "").endswith("; maybe executed") for row in self.rows)
+        return sum(
+            (row["error"] or "").endswith("; maybe executed") for row in self.rows
+        )
 
     @property
     def retransmits(self) -> int:
         return sum(row["retransmits"] for row in self.rows)
 
 
-def calls_of_all_types(folder: Path, image: Path, semantics: str, **server: object) -> dict[str, Seen]:
-    """A client and a server that is started anew, on one node; a server of its own for each type."""
-    serving = {"transports": list(TYPES), "semantics": semantics, **server}
+def calls_over(
+    transports: tuple[str, ...],
+    folder: Path,
+    image: Path,
+    semantics: str,
+    **server: object,
+) -> dict[str, Seen]:
+    """A client and a server that is started anew, on one node; a server of its own for each transport."""
+    serving = {"transports": list(transports), "semantics": semantics, **server}
     services = [
         {"app": "portmapper", "options": {}},
         {"app": "echo-server", "options": serving, "restart": True},
     ]
     steps: list[dict] = []
-    for transport in TYPES:
+    for transport in transports:
         options = {
-            "server": NODE,
+            "server": ADDRESS if transport == "udp" else NODE,
             "transport": transport,
             "procedure": "echo",
             "series": 0,
@@ -67,7 +76,9 @@ def calls_of_all_types(folder: Path, image: Path, semantics: str, **server: obje
     assert guest.lines("done") == [{"type": "done", "status": 0}]
     counted = iter(counts(guest.samples()))
     batches = {header["transport"]: rows for header, rows in guest.batches()}
-    return {transport: Seen(batches[transport], *next(counted)) for transport in TYPES}
+    return {
+        transport: Seen(batches[transport], *next(counted)) for transport in transports
+    }
 
 
 def counts(lines: list) -> list[tuple[int, int]]:
@@ -80,7 +91,12 @@ def counts(lines: list) -> list[tuple[int, int]]:
         if line["type"] == "counters":
             last[line["task"]] = (line["executed"], line["replayed"])
         elif line["type"] == "step" and line["app"] == "kill":
-            found.append((sum(one for one, _ in last.values()), sum(two for _, two in last.values())))
+            found.append(
+                (
+                    sum(one for one, _ in last.values()),
+                    sum(two for _, two in last.values()),
+                )
+            )
             last = {}
     return found
 
@@ -90,8 +106,8 @@ def counts(lines: list) -> list[tuple[int, int]]:
 def test_no_call_is_executed_twice_and_what_is_not_known_is_said(
     bootable: Path, tmp_path: Path, semantics: str, when: str
 ) -> None:
-    for transport, seen in calls_of_all_types(
-        tmp_path, bootable, semantics, die={"when": when, "call": DYING_CALL}
+    for transport, seen in calls_over(
+        TYPES, tmp_path, bootable, semantics, die={"when": when, "call": DYING_CALL}
     ).items():
         assert len(seen.rows) == CALLS
         assert seen.ok >= DYING_CALL - 1, transport
@@ -100,18 +116,40 @@ def test_no_call_is_executed_twice_and_what_is_not_known_is_said(
             assert seen.maybe > 0, transport
 
 
-@pytest.mark.parametrize(("when", "twice"), [("before", False), ("during", True), ("after", False)])
+@pytest.mark.parametrize(
+    ("when", "twice"), [("before", False), ("during", True), ("after", False)]
+)
 def test_at_least_once_goes_on_with_the_server_that_has_come_back(
     bootable: Path, tmp_path: Path, when: str, twice: bool
 ) -> None:
-    for transport, seen in calls_of_all_types(
-        tmp_path, bootable, "at_least_once", die={"when": when, "call": DYING_CALL}
+    for transport, seen in calls_over(
+        (*TYPES, "udp"),
+        tmp_path,
+        bootable,
+        "at_least_once",
+        die={"when": when, "call": DYING_CALL},
     ).items():
         assert seen.ok == CALLS, (transport, seen)
         assert seen.retransmits > 0, transport
         assert (seen.executed > CALLS) == twice, (transport, seen)
 
 
-def test_a_server_that_lives_executes_each_call_once(bootable: Path, tmp_path: Path) -> None:
-    for transport, seen in calls_of_all_types(tmp_path, bootable, "exactly_once").items():
-        assert (seen.ok, seen.executed, seen.retransmits) == (CALLS, CALLS, 0), transport
+def test_a_reply_cache_over_udp_is_forgotten_with_its_server(
+    bootable: Path, tmp_path: Path
+) -> None:
+    """The client cannot see that another one answers: at most once is as good as the server's memory."""
+    die = {"when": "during", "call": DYING_CALL}
+    seen = calls_over(("udp",), tmp_path, bootable, "at_most_once", die=die)["udp"]
+    assert seen.ok == CALLS
+    assert seen.executed > CALLS
+
+
+def test_a_server_that_lives_executes_each_call_once(
+    bootable: Path, tmp_path: Path
+) -> None:
+    for transport, seen in calls_over(
+        TYPES, tmp_path, bootable, "exactly_once"
+    ).items():
+        assert (seen.ok, seen.executed, seen.retransmits) == (CALLS, CALLS, 0), (
+            transport
+        )
