@@ -223,6 +223,7 @@ void mbcf_channel_queue(struct mbcf *mbcf, struct channel *channel, struct sss_f
     place->refuses = header->op == MBW_RESULT && header->status != MB_OK;
     place->sent = false;
     channel->refusals += place->refuses;
+    channel->awaited += place->completes;
     channel->next_seq = seq_next(channel->next_seq);
     if (channel->first == channel->end++) {
         channel->timer_from_ns = now_ns;
@@ -232,6 +233,7 @@ void mbcf_channel_queue(struct mbcf *mbcf, struct channel *channel, struct sss_f
         pump(mbcf, channel, now_ns);
     else if (channel->state != MBCF_OPENING)
         begin_opening(mbcf, channel, now_ns);
+    mbcf_channel_take_noted(mbcf, channel);
 }
 
 void mbcf_channel_send_quick(struct mbcf *mbcf, struct channel *channel, struct sss_frame *frame, uint32_t name, bool awaited,
@@ -242,6 +244,7 @@ void mbcf_channel_send_quick(struct mbcf *mbcf, struct channel *channel, struct 
 
     put_be64(frame->bytes + MBW_ETHERNET + 16, (uint64_t)seq << 32 | channel->received);
     *place = (struct place){.frame = frame, .seq = seq, .name = name, .sent = true, .decisive = awaited, .completes = awaited};
+    channel->awaited += awaited;
     channel->next_seq = seq_next(seq);
     if (channel->first == channel->end) {
         channel->timer_from_ns = now_ns;
@@ -259,6 +262,7 @@ static void release(struct mbcf *mbcf, struct channel *channel)
 
     TO(mbcf, frame_put)(mbcf->to.context, place->frame);
     place->frame = NULL;
+    channel->awaited -= place->completes;
     if (place->refuses) {
         if (--channel->refusals == 0)
             channel->ack_now |= channel->unsure_sent;
@@ -275,12 +279,13 @@ static void release_all(struct mbcf *mbcf, struct channel *channel)
     channel->same_acks = 0;
     channel->allowed = WINDOW;
     channel->ack_now = false;
+    channel->noted_ack = 0;
 }
 
 /* ---- acknowledgements of the peer ---- */
 
 /* RFC 6298 section 2, in shifts. */
-static void measure(const struct mbcf *mbcf, struct channel *channel, uint64_t round_trip_ns)
+static __attribute__((noinline)) void measure(const struct mbcf *mbcf, struct channel *channel, uint64_t round_trip_ns)
 {
     uint64_t distance;
 
@@ -347,8 +352,7 @@ static void decide(struct mbcf *mbcf, struct channel *channel)
 /* `ack` is news. */
 static void take_new_ack(struct mbcf *mbcf, struct channel *channel, uint32_t ack, bool sure, uint64_t now_ns)
 {
-    bool timed = channel->timed_seq != 0 && !seq_after(channel->timed_seq, ack);
-    uint32_t taken = 0;
+    uint32_t before = channel->first;
 
     while (channel->first != channel->end) {
         struct place *place = &channel->places[channel->first % WINDOW];
@@ -358,19 +362,22 @@ static void take_new_ack(struct mbcf *mbcf, struct channel *channel, uint32_t ac
         channel->acked = place->seq;
         retire(mbcf, channel, place, sure);
         release(mbcf, channel);
-        taken++;
     }
-    if (taken == 0)
+    if (channel->first == before)
         return; /* acknowledges what was never sent */
     if ((int32_t)(channel->cursor - channel->first) < 0)
         channel->cursor = channel->first;
-    if (timed) {
+    if (channel->timed_seq != 0 && !seq_after(channel->timed_seq, ack)) {
         measure(mbcf, channel, now_ns - channel->timed_at_ns);
         channel->timed_seq = 0;
     }
     channel->failures = 0;
     channel->same_acks = 0;
-    channel->allowed = channel->allowed + taken < WINDOW ? channel->allowed + taken : WINDOW;
+    if (channel->allowed < WINDOW) {
+        channel->allowed += channel->first - before;
+        if (channel->allowed > WINDOW)
+            channel->allowed = WINDOW;
+    }
     /* With nothing under way only a probe can be due, later than what `due_ns` has been until now. */
     if (channel->first != channel->end)
         restart_timer(mbcf, channel, now_ns);
@@ -380,6 +387,31 @@ static void take_new_ack(struct mbcf *mbcf, struct channel *channel, uint32_t ac
         mbcf_window_open(mbcf, channel, now_ns);
     if (channel->cursor != channel->end)
         pump(mbcf, channel, now_ns);
+}
+
+void mbcf_channel_take_noted(struct mbcf *mbcf, struct channel *channel)
+{
+    uint32_t ack = channel->noted_ack;
+
+    if (ack == 0)
+        return;
+    channel->noted_ack = 0;
+    take_new_ack(mbcf, channel, ack, true, channel->noted_at_ns);
+}
+
+/* Of a frame in its turn. */
+static void note_ack(struct mbcf *mbcf, struct channel *channel, uint32_t ack, uint64_t now_ns)
+{
+    if (!seq_after(ack, channel->noted_ack != 0 ? channel->noted_ack : channel->acked))
+        return;
+    mbcf_channel_take_noted(mbcf, channel);
+    if (channel->awaited != 0 || channel->cursor != channel->end || channel->failures != 0 || mbcf->starved || mbcf->chores != 0 ||
+        channel->refusals != 0 || channel->end - channel->first > WINDOW / 2) {
+        take_new_ack(mbcf, channel, ack, true, now_ns);
+    } else {
+        channel->noted_ack = ack;
+        channel->noted_at_ns = now_ns;
+    }
 }
 
 static void take_ack(struct mbcf *mbcf, struct channel *channel, const struct packet *packet, bool sure, uint64_t now_ns)
@@ -580,7 +612,7 @@ static void owe_ack(struct mbcf *mbcf, struct channel *channel, uint64_t now_ns)
         send_ack(mbcf, channel);
         return;
     }
-    latest = channel->owed_from_ns + ACK_PATIENCE * (uint64_t)mbcf->config.ack_delay_ns;
+    latest = channel->owed_from_ns + ACK_PATIENCE * (uint64_t)mbcf->config.ack_delay_ns + FRAME_NS * channel->owed;
     channel->ack_due_ns = now_ns + mbcf->config.ack_delay_ns;
     if (channel->ack_due_ns > latest)
         channel->ack_due_ns = latest;
@@ -650,6 +682,7 @@ static void take_sequenced(struct mbcf *mbcf, struct channel *channel, const str
 
 void mbcf_channel_receive(struct mbcf *mbcf, struct channel *channel, const struct packet *packet, uint64_t now_ns)
 {
+    mbcf_channel_take_noted(mbcf, channel);
     if (packet->op == MBW_SYN) {
         take_syn(mbcf, channel, packet);
         return;
@@ -708,6 +741,7 @@ bool mbcf_channel_receive_quick(struct mbcf *mbcf, const uint8_t *frame, size_t 
     if (channel->undecided != 0)
         return false;
     if (kind == QUICK_ACK) {
+        mbcf_channel_take_noted(mbcf, channel);
         if (seq != 0 || header[2] != 0 || length != MBW_ETHERNET + MBW_HEADER || !seq_after(ack, channel->acked))
             return false;
         take_new_ack(mbcf, channel, ack, true, now_ns);
@@ -718,8 +752,7 @@ bool mbcf_channel_receive_quick(struct mbcf *mbcf, const uint8_t *frame, size_t 
     }
     if ((kind != QUICK_WRITE && kind != QUICK_FIFO) || seq != seq_next(channel->received))
         return false;
-    if (seq_after(ack, channel->acked))
-        take_new_ack(mbcf, channel, ack, true, now_ns);
+    note_ack(mbcf, channel, ack, now_ns);
     if (!mbcf_execute_quick(mbcf, channel, header, (uint16_t)(length - MBW_ETHERNET - MBW_HEADER)))
         return false;
     count_received(mbcf, length);
@@ -753,6 +786,7 @@ static void die(struct mbcf *mbcf, struct channel *channel)
 
 void mbcf_channel_timeout(struct mbcf *mbcf, struct channel *channel, uint64_t now_ns)
 {
+    mbcf_channel_take_noted(mbcf, channel);
     if (channel->ack_due_ns <= now_ns)
         send_ack(mbcf, channel);
     if (timer_due(mbcf, channel) > now_ns)

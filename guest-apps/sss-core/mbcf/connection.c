@@ -66,6 +66,7 @@ struct connection *mbcf_connection_new(struct mbcf *mbcf, enum connection_origin
                                       .task = task,
                                       .node = node,
                                       .peer = peer,
+                                      .channel = &mbcf->channels[node],
                                       .generation = generation,
                                       .name = NAME_CONNECTION | (generation % CONNECTION_GENERATIONS) << NAME_SLOT_BITS |
                                               (index + 1)};
@@ -308,6 +309,7 @@ int mbcf_connection(struct mbcf *mbcf, uint16_t task, int ltn, struct mb_connect
 
     if (connection == NULL)
         return -(status + MB_STATUS_BASE);
+    mbcf_channel_take_noted(mbcf, connection->channel);
     mbcf_connection_describe(connection, info);
     connection->error = 0;
     return 0;

@@ -245,8 +245,10 @@ static void try_again(struct mbcf *mbcf, uint64_t now_ns)
 {
     mbcf->scarce = false;
     for (unsigned node = 1; node <= SSS_NODES; node++)
-        if (mbcf->channels[node].known)
+        if (mbcf->channels[node].known) {
+            mbcf_channel_take_noted(mbcf, &mbcf->channels[node]);
             mbcf_window_open(mbcf, &mbcf->channels[node], now_ns);
+        }
 }
 
 void mbcf_timeout(struct mbcf *mbcf, uint64_t now_ns)

@@ -344,6 +344,8 @@ static uint8_t part_flags(const struct sending *sending, const struct part *part
         flags |= MBW_MORE;
     if (part->last && sending->request->ack != NULL && !sending->kind->answered && !(sending->request->flags & MB_LAZY))
         flags |= MBW_ACK_NOW;
+    if (is_last_place(sending->channel))
+        flags |= MBW_ACK_NOW;
     if (sending->in_parts && sending->request->op == MBW_FIFO)
         flags |= MBW_PART;
     if (sending->request->op >= MBW_SWAP && (sending->request->flags & MB_WIDE))
@@ -615,6 +617,8 @@ static __attribute__((noinline)) int operate(struct mbcf *mbcf, uint16_t task, s
     sending.connection = mbcf_connection_of(mbcf, task, request->ltn, &status);
     if (sending.connection != NULL)
         sending.channel = &mbcf->channels[sending.connection->node];
+    if (sending.channel != NULL)
+        mbcf_channel_take_noted(mbcf, sending.channel);
     if (*progress != 0)
         return go_on(mbcf, &sending, progress, status, now_ns);
     if (sending.connection == NULL)
@@ -626,7 +630,7 @@ static __attribute__((noinline)) int operate(struct mbcf *mbcf, uint16_t task, s
 }
 
 /* The headers of a request on this connection, as far as they are the same for all. */
-static void make_head(const struct mbcf *mbcf, const struct channel *channel, struct connection *connection)
+static __attribute__((noinline)) void make_head(const struct mbcf *mbcf, const struct channel *channel, struct connection *connection)
 {
     uint8_t *header = (uint8_t *)connection->head + MBW_ETHERNET;
 
@@ -663,7 +667,7 @@ static bool operate_quick(struct mbcf *mbcf, uint16_t id, const struct mb_operat
     connection = open_connection(mbcf, id, request->ltn);
     if (connection == NULL)
         return false;
-    channel = &mbcf->channels[connection->node];
+    channel = connection->channel;
     data = bytes_in_page(mbcf, task, (uintptr_t)request->data, length, false);
     if (!channel_is_clear(channel) || data == NULL)
         return false;
@@ -683,7 +687,7 @@ static bool operate_quick(struct mbcf *mbcf, uint16_t id, const struct mb_operat
         operation->is = (struct progress){.maybe = true};
         name = operation->name;
     }
-    if (ack == NULL || (request->flags & MB_LAZY))
+    if ((ack == NULL || (request->flags & MB_LAZY)) && !is_last_place(channel))
         flags = 0;
     connection->unfinished++;
     mbcf->counters.operations_sent++;
@@ -697,6 +701,7 @@ static bool operate_quick(struct mbcf *mbcf, uint16_t id, const struct mb_operat
     copy(header + MBW_HEADER, data, length);
     frame->length = (uint16_t)(MBW_ETHERNET + MBW_HEADER + length);
     mbcf_channel_send_quick(mbcf, channel, frame, name, ack != NULL, now_ns);
+    mbcf_channel_take_noted(mbcf, channel);
     return true;
 }
 

@@ -36,11 +36,11 @@ enum {
 #define FRAME_NS (5 * MILLISECOND / 4)
 /*
  * An ACK waits for a reverse frame until nothing has come for this long: more than a full frame takes on 10BASE-T (1.2 ms), or a
- * stream there would be acknowledged frame by frame. Not longer than ACK_PATIENCE times it in all, which stays below
- * the sender's timeout, for each frame that has come since has lengthened that by FRAME_NS.
+ * stream there would be acknowledged frame by frame. Not longer than ACK_PATIENCE times it and FRAME_NS for each frame in all, which
+ * stays below the sender's timeout, for each frame has lengthened that by FRAME_NS, too.
  */
 #define ACK_DELAY_NS (2 * MILLISECOND)
-enum { ACK_PATIENCE = 8, ACK_EVERY = 16 };
+enum { ACK_PATIENCE = 4, ACK_EVERY = 64 };
 /* How often a peer that owes results is asked whether it lives. */
 #define PROBE_NS (100 * MILLISECOND)
 /* How long to wait for frame buffers that others hold. */
@@ -81,6 +81,8 @@ struct task {
     uint64_t handlers[MB_HANDLERS];
 };
 
+struct channel;
+
 enum connection_phase { CONNECTION_FREE, CONNECTION_OPEN, CONNECTION_BROKEN, CONNECTION_CLOSING };
 enum connection_origin { ORIGIN_CONNECT, ORIGIN_WRITER /* of a TASKQUE write */, ORIGIN_SERVER /* its receiver */ };
 
@@ -91,6 +93,7 @@ struct connection {
     uint16_t node;
     uint16_t peer;
     uint16_t ltn;       /* the number that its owner knows */
+    struct channel *channel; /* to `node` */
     uint32_t generation;
     uint32_t name;      /* as in op_id */
     uint32_t peer_name; /* the peer's name for its end, 0 unknown */
@@ -181,6 +184,9 @@ struct channel {
     uint32_t same_acks;
     uint32_t failures;
     uint32_t refusals;  /* error RESULTs among the places */
+    uint32_t awaited;   /* places whose acknowledgement completes an operation */
+    uint32_t noted_ack; /* has come, sure, and will be taken when there is time: mbcf_channel_take_noted; 0: none */
+    uint64_t noted_at_ns;
     uint32_t undecided; /* operations whose frames are acknowledged, but an error may still come */
     uint32_t pending;   /* operations whose RESULT is to come */
     uint32_t timed_seq; /* 0: none is being timed */
@@ -254,6 +260,11 @@ struct packet {
 bool mbcf_channel_receive_quick(struct mbcf *mbcf, const uint8_t *frame, size_t length, uint64_t now_ns);
 void mbcf_channel_receive(struct mbcf *mbcf, struct channel *channel, const struct packet *packet, uint64_t now_ns);
 void mbcf_channel_timeout(struct mbcf *mbcf, struct channel *channel, uint64_t now_ns);
+/*
+ * An acknowledgement that nobody waits for is only noted when it comes with a frame that brings something else, and taken when the next
+ * frame has gone out, so that neither is late. Whatever looks at places or at what is unfinished takes it first.
+ */
+void mbcf_channel_take_noted(struct mbcf *mbcf, struct channel *channel);
 uint64_t mbcf_channel_due(const struct mbcf *mbcf, const struct channel *channel);
 /* What a place is to carry. */
 struct header {
@@ -283,6 +294,8 @@ static inline bool channel_has_request_place(const struct channel *channel)
 {
     return channel->end - channel->first < REQUEST_PLACES;
 }
+/* Nothing more will be sent before the acknowledgement has come, which then has a half-duplex wire to itself. */
+static inline bool is_last_place(const struct channel *channel) { return channel->end - channel->first == REQUEST_PLACES - 1; }
 static inline bool channel_has_result_place(const struct channel *channel) { return channel->end - channel->first < WINDOW; }
 
 /* ---- execute.c ---- */

@@ -60,7 +60,7 @@ enum mbw_op {
 
 enum mbw_flag {
     MBW_UNSURE = 1,      /* an error RESULT of the sender that the receiver may not have yet is on its way */
-    MBW_ACK_NOW = 2,     /* acknowledge this frame at once: somebody waits for it, or it has been sent before */
+    MBW_ACK_NOW = 2,     /* acknowledge this frame at once: somebody waits for it, or the window is full, or it goes again */
     MBW_MORE = 4,        /* further parts of this segment follow */
     MBW_RETX = 8,        /* sent before; for statistics and dissectors only */
     MBW_WIDE = 16,       /* an atomic operation on 8 bytes */
