@@ -104,6 +104,13 @@ int csm_map(struct task *task, int id, uint64_t address, unsigned protection)
     return 0;
 }
 
+void csm_unmapped(const struct task *task, uint64_t address, uint64_t bytes)
+{
+    for (struct area *area = areas; area < areas + AREAS; area++)
+        if (area->owner == task && area->address >= address && area->address - address < bytes)
+            release(area, area->bytes);
+}
+
 void csm_task_gone(struct task *task)
 {
     struct task **place = &sharing;

@@ -214,7 +214,10 @@ static long call_memory_map(const uint64_t *a)
 
 static long call_memory_unmap(const uint64_t *a)
 {
-    return space_range_valid(a[0], a[1]) ? space_unmap(task_current(), a[0], a[1]) : -SSS_EINVAL;
+    if (!space_range_valid(a[0], a[1]))
+        return -SSS_EINVAL;
+    csm_unmapped(task_current(), a[0], a[1]);
+    return space_unmap(task_current(), a[0], a[1]);
 }
 
 static long call_memory_protect(const uint64_t *a)

@@ -88,6 +88,8 @@ uint64_t elf_load(struct task *task, const void *file, size_t length, const char
 /* ---- csm.c ---- */
 int csm_share(struct task *task, uint64_t address, uint64_t bytes);
 int csm_map(struct task *task, int id, uint64_t address, unsigned protection);
+/* What its owner no longer has can be mapped by nobody any more; who has mapped it keeps it. */
+void csm_unmapped(const struct task *task, uint64_t address, uint64_t bytes);
 void csm_task_gone(struct task *task);
 struct task *csm_tasks(void); /* the first of those with CSM; the others by next_sharing */
 bool csm_page(const void *page);

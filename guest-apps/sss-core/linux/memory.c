@@ -138,6 +138,16 @@ static long share(uint64_t address, uint64_t bytes)
     return -SSS_ENOMEM;
 }
 
+static long unmap(uint64_t address, uint64_t bytes)
+{
+    if (munmap((void *)(uintptr_t)address, bytes) != 0)
+        return -SSS_EINVAL;
+    for (unsigned i = 0; i < SHARES; i++)
+        if (shares[i].bytes != 0 && (uintptr_t)shares[i].memory - address < bytes)
+            shares[i].bytes = 0;
+    return 0;
+}
+
 static long map_share(uint64_t to, uint64_t id, uint64_t address, uint64_t protection)
 {
     struct node_task *self = node_current();
@@ -170,7 +180,7 @@ long node_memory_call(long number, const uint64_t arguments[6])
     case SSS_MEMORY_MAP:
         return map(arguments[0], arguments[1], arguments[2]);
     case SSS_MEMORY_UNMAP:
-        return munmap((void *)(uintptr_t)arguments[0], arguments[1]) == 0 ? 0 : -SSS_EINVAL;
+        return unmap(arguments[0], arguments[1]);
     case SSS_MEMORY_PROTECT:
         return mprotect((void *)(uintptr_t)arguments[0], arguments[1], protection_of(arguments[2])) == 0 ? 0 : -SSS_EINVAL;
     case SSS_CSM_SHARE:

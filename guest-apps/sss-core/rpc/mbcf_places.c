@@ -144,10 +144,12 @@ static bool make(struct mbm_place *place)
     }
 }
 
-/* Its dummy has ended by itself. */
+/* Its dummy has ended. */
 static void forget(struct mbm_place *place)
 {
     if (place->fifo != NULL) {
+        if (place->type == MBCF_3)
+            mb_fifo_remove(place->fifo);
         svc_remove_word(&place->fifo->events);
         sss_unmap(place->fifo, pages(MB_FIFO_HEADER + (size_t)ring_bytes(place->server)));
     }
@@ -186,10 +188,20 @@ void mbm_places_look_after(struct mbm_server *server)
     }
 }
 
-/* One of the type that nobody uses, else a new one. */
+/* Nobody uses it, and another type wants its place. */
+static void give_up(struct mbm_place *place)
+{
+    if (place->type == MBCF_3B)
+        order(place, MBM_END);
+    if (place->type != MBCF_3)
+        sss_kill(place->dummy);
+    forget(place);
+}
+
+/* One of the type that nobody uses, else a new one; where there is no room for it, in the place of another type's. */
 static struct mbm_place *find_place(struct mbm_server *server, enum mbcf_type type)
 {
-    struct mbm_place *empty = NULL;
+    struct mbm_place *empty = NULL, *idle = NULL;
 
     mbm_places_look_after(server);
     for (unsigned i = 0; i < server->options.clients; i++) {
@@ -199,7 +211,11 @@ static struct mbm_place *find_place(struct mbm_server *server, enum mbcf_type ty
             return place;
         if (!place->exists && empty == NULL)
             empty = place;
+        if (place->exists && !place->used)
+            idle = place;
     }
+    if (empty == NULL && idle != NULL)
+        give_up(empty = idle);
     if (empty == NULL)
         return NULL;
     *empty = (struct mbm_place){.server = server, .type = type};

@@ -137,6 +137,22 @@ static void test_places_are_given_back(void)
     }
 }
 
+/* What a type does not use any more is another one's to have, any number of times. */
+static void test_types_take_one_anothers_places(void)
+{
+    for (unsigned round = 0; round < 100; round++) {
+        struct clntmb_options options = {.type = round % 2 == 0 ? MBCF_3 : MBCF_3A, .connect_ns = 5 * SECOND};
+        CLIENT *clients[4];
+
+        for (unsigned i = 0; i < 4; i++)
+            clients[i] = rig_client(&options);
+        for (unsigned i = 0; i < 4; i++) {
+            EXPECT(rig_echo(clients[i], round, 100) == RPC_SUCCESS);
+            rig_end_client(clients[i]);
+        }
+    }
+}
+
 static int write_there(const CLIENT *client, uint64_t address)
 {
     const struct clntmb *inside = client->cl_private;
@@ -218,6 +234,7 @@ int main(void)
         {"cannot_be_sent", test_what_cannot_be_sent_is_not_executed},
         {"not_there", test_a_server_that_is_not_there},
         {"places", test_places_are_given_back},
+        {"types_and_places", test_types_take_one_anothers_places},
         {"attack", test_a_client_of_type_3_can_harm_the_server_and_one_of_3a_cannot},
         {"reply_cache", test_a_reply_that_has_given_way_is_not_found},
     };

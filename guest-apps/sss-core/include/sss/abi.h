@@ -68,7 +68,7 @@ enum sss_call {
     SSS_MEMORY_MAP = 20, /* (address or 0, bytes, SSS_READ|SSS_WRITE|SSS_EXECUTE) -> address; never write and execute */
     SSS_MEMORY_UNMAP,    /* (address, bytes) */
     SSS_MEMORY_PROTECT,  /* (address, bytes, protection) */
-    SSS_CSM_SHARE,       /* (address, bytes) -> CSM id; whole pages of the caller */
+    SSS_CSM_SHARE,       /* (address, bytes) -> CSM id, until the caller unmaps them; whole pages of the caller */
     SSS_CSM_MAP,         /* (task or 0, CSM id, address, protection): into itself or a task it created */
     /* MBCF: see mbcf.h for what each does; `task` is 0 for oneself or a task one has created */
     SSS_MB_KEY = 32,     /* (task, slot, key, permission) */
