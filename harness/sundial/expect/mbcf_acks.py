@@ -2,7 +2,7 @@
 """When a node acknowledges the frames of a peer (guest-apps/sss-core/mbcf/README.md), as one state machine. Pure.
 
 Every frame carries an acknowledgement. One of its own (ACK) is due DELAY_NS after the last frame that waits for it, but
-not later than PATIENCE times that after the first; at the EVERY-th frame; and at once for ACK_NOW, a question (PROBE),
+not later than PATIENCE times that and FRAME_NS for each after the first; at the EVERY-th frame; and at once for ACK_NOW, a question (PROBE),
 the first frames behind a gap, or when the last error is known to the peer and what it heard last was UNSURE.
 """
 
@@ -14,8 +14,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 DELAY_NS = 2_000_000
-PATIENCE = 8
-EVERY = 16
+PATIENCE = 4
+FRAME_NS = 1_250_000
+EVERY = 64
+REQUEST_PLACES = 48
+"""Frames without an acknowledgement up to which requests are sent; the last of them asks for one at once."""
 GAP_ACKS = 4
 _WRAP = 1 << 32
 _HALF = 1 << 31
@@ -111,8 +114,7 @@ class Receiver:
         """When what waits now must have been acknowledged, None where nothing waits."""
         dues = [self.urgent[0].at_ns] if self.urgent else []
         if self.waiting:
-            latest = max(self.waiting[-1][1], self.again[-1] if self.again else 0)
-            dues.append(min(latest + DELAY_NS, self.waiting[0][1] + PATIENCE * DELAY_NS))
+            dues.append(_due([*(at for _, at in self.waiting), *self.again]))
             if len(self.waiting) >= EVERY:
                 dues.append(self.waiting[EVERY - 1][1])
         return min(dues) if dues else None
@@ -134,7 +136,7 @@ class Receiver:
         covered = []
         while self.waiting and not after(self.waiting[0][0], ack):
             covered.append(self.waiting.popleft()[1])
-        fault = self._reason(at_ns, covered) if alone else None
+        fault = self._reason(at_ns, ack, covered) if alone else None
         if not alone:
             # What leaves in the same instant does for an ACK at once; whether it was the same is known by `ack` alone.
             self.spare.extend(one.at_ns for one in self.urgent if one.seq is None and not one.alone)
@@ -143,19 +145,20 @@ class Receiver:
         self.again.clear()
         return fault
 
-    def _reason(self, at_ns: int, covered: list[int]) -> str | None:
+    def _reason(self, at_ns: int, ack: int, covered: list[int]) -> str | None:
         """Takes the reason of an ACK; says why there is none."""
         waits = sorted([*covered, *self.again, *self.crossed])
-        due = min(waits[-1] + DELAY_NS, waits[0] + PATIENCE * DELAY_NS) if waits else None
+        due = _due(waits) if waits else None
         # A frame may have come while the ACK waited for the wire: then it was due before that.
-        delayed = due is not None and (at_ns >= due or any(time + DELAY_NS <= at_ns for time in waits))
-        urgent = bool(self.urgent) and self.urgent[0].at_ns <= at_ns
-        if urgent:
-            came = self.urgent.popleft().at_ns
-            if delayed:  # one ACK, two reasons: which of them it was is not told
-                self.spare.append(came)
+        usual = len(waits) >= EVERY or any(at_ns >= wait for wait in (due, *(time + DELAY_NS for time in waits)) if wait)
+        # One that acknowledges less was made before that came.
+        urgent = next((one for one in self.urgent if one.seq is None or not after(one.seq, ack)), None)
+        if urgent is not None and urgent.at_ns <= at_ns:
+            self.urgent.remove(urgent)
+            if usual:  # one ACK, two reasons: which of them it was is not told
+                self.spare.append(urgent.at_ns)
             return None
-        if delayed or len(waits) >= EVERY:
+        if usual:
             return None
         while self.spare:
             if at_ns - self.spare.popleft() < self.slack_ns:
@@ -163,3 +166,8 @@ class Receiver:
         if due is None:
             return "nothing waits to be acknowledged"
         return f"{len(waits)} frames wait, the ACK is not due for another {due - at_ns} ns"
+
+
+def _due(waits: list[int]) -> int:
+    """When an ACK is due for frames that came at these times."""
+    return min(max(waits) + DELAY_NS, min(waits) + PATIENCE * DELAY_NS + len(waits) * FRAME_NS)

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from sundial.expect.mbcf_acks import Receiver, after, following
+from sundial.expect.mbcf_acks import REQUEST_PLACES, Receiver, after, following
 from sundial.verify.findings import FINDING
 from sundial.verify.medium import NEVER_BUSY, Medium
 
 ACK, SYN, SYNACK, RST, PROBE = range(5)
 FIRST_SEQUENCED = 0x10
-RESULT = 0x20
+CLOSE, RESULT = 0x18, 0x20
 UNSURE, ACK_NOW, RETX = 1, 2, 8
 _MOST = (1 << 32) - 1
 SLACK_NS = 10_000_000
@@ -96,6 +96,8 @@ class Channels:
     """Row of a first frame -> when its sender took an acknowledgement of it that completes operations."""
     refused: dict[int, int]
     """Row of an error RESULT -> that of the frame which it refuses."""
+    filling: set[int]
+    """Rows of first frames that took, or may have taken, the last place for requests: they ask for an ACK at once."""
 
 
 def half(epoch: int) -> int:
@@ -133,6 +135,7 @@ class _Walk:
         self.sent_ns: dict[int, int] = {}
         self.sure_ns: dict[int, int] = {}
         self.refused: dict[int, int] = {}
+        self.filling: set[int] = set()
 
     def channel(self, source: int, target: int, epoch: int) -> Channel:
         key = (source, target, epoch)
@@ -155,6 +158,8 @@ class _Walk:
                 fresh = self.leaves(forth, row, time, flags, seq, digest)
                 if fresh is not None:
                     fresh.op_id = op_id
+                    if op not in (CLOSE, RESULT):
+                        self.fills(forth, row, time, source, seq, flags)
                     if error and back is not None:
                         self.refuses(forth, back, row, seq, ack, op_id)
             elif op == SYN:
@@ -202,6 +207,20 @@ class _Walk:
             self.fault("mbcf.content", "the same again", f"{seq} with another content", row, known.row)
         self.cause(known, seq, row, time)
         return None
+
+    def fills(self, channel: Channel, row: int, time: int, node: int, seq: int, flags: int) -> None:
+        """Whether a request took the last place: one after another all before it are not acknowledged."""
+        first = channel.sent.get((seq - REQUEST_PLACES) % _MOST + 1)
+        if first is None:
+            return
+        medium, own = self.media.get(node, NEVER_BUSY), self.own_ns.get(node, SLACK_NS)
+        if first.known_ns is None:
+            self.filling.add(row)
+            if not flags & ACK_NOW:
+                text = f"without, {REQUEST_PLACES} frames are not acknowledged"
+                self.fault("mbcf.ack_now", "ACK_NOW on the last request of a window", text, row)
+        elif medium.idle_ns(first.known_ns, time) <= own:
+            self.filling.add(row)  # it may have waited for the wire since before that acknowledgement
 
     def cause(self, known: Sent, seq: int, row: int, time: int) -> None:
         """Why a frame was sent again: the wire, or a mistake of one of the two nodes."""
@@ -315,8 +334,9 @@ class _Walk:
         lines = [(None, *fault) for fault in self.faults]
         table = pl.DataFrame(lines, schema=FINDING, orient="row")
         return Channels(
-            table, self.first, self.again, self.accepted, self.received, self.sent_ns, self.sure_ns, self.refused
-        )
+            table, self.first, self.again, self.accepted, self.received, self.sent_ns, self.sure_ns, self.refused,
+            self.filling,
+        )  # fmt: skip
 
 
 def _later(one: int | None, other: int) -> int:

@@ -136,20 +136,29 @@ class Judge:
         ):  # fmt: skip
             seen = " ".join(text for _, text in part)
             # Where places ran short, a one-way call asks for its ACK without having been told to.
-            if seen != _text(wanted) and (expected.server or seen != _text(_hurried(wanted))):
+            if not self.same(part, wanted) and (expected.server or not self.same(part, _hurried(wanted))):
                 yield call, name, _text(wanted) or "none", seen or "none", [place for place, _ in part]
         if talk.closed != {False: 0, True: len(expected.close)}:
             text = f"{talk.closed[True]}, and {talk.closed[False]} by the client"
             yield call, "mbcf.close", f"{len(expected.close)} CLOSE by the server", text, talk.request
 
+    def same(self, part: list[tuple[int, str]], wanted: tuple[Frame, ...]) -> bool:
+        """Whether frames are those expected; one that fills the window may ask for an ACK beside what it is."""
+        texts = [text.removesuffix("!") if row in self.channels.filling else text for row, text in part]
+        return len(texts) == len(wanted) and all(
+            text == frame.text or (row in self.channels.filling and text == frame.text.removesuffix("!"))
+            for (row, _), text, frame in zip(part, texts, wanted, strict=True)
+        )
+
     def attempts(self, call: int, talk: Talk, expected: RpcCall) -> Iterator[Finding]:
         """Each request is whole and alike, but for the last of a call that failed; no more replies than requests."""
-        texts = [dict(talk.frames[False]).get(row, "") for rows in talk.tries for row in rows]
-        wanted = [frame.text for frame in expected.client] * talk.attempts
+        sent = dict(talk.frames[False])
+        texts = [sent.get(row, "").removesuffix("!") for rows in talk.tries for row in rows]
+        wanted = [frame.text.removesuffix("!") for frame in expected.client] * talk.attempts
         over = Counter(texts) - Counter(wanted)
         if over:
             yield call, "mbcf.request", " ".join(wanted), " ".join(texts), talk.request
-        replies = Counter(text for _, text in talk.frames[True] if not text.startswith("RESULT"))
+        replies = Counter(text.removesuffix("!") for _, text in talk.frames[True] if not text.startswith("RESULT"))
         over = replies - Counter([frame.text for frame in expected.server] * talk.attempts)
         if over:
             text = f"at most {talk.attempts} times {_text(expected.server) or 'nothing'}"
@@ -226,7 +235,7 @@ class Judge:
         self.claim(talk, None)
         for wanted, part in ((expected.client, talk.frames[False]), (expected.server, talk.frames[True])):
             seen = " ".join(text for _, text in part)
-            if seen != _text(wanted) and talk.attempts == 1:
+            if not self.same(part, wanted) and talk.attempts == 1:
                 yield row["id"], "batch.reply", _text(wanted), seen or "none", [place for place, _ in part]
 
     # ---- setting up ----
@@ -240,6 +249,7 @@ class Judge:
             lookup = talk.peer_task == BINDER
             expected = expect_lookup() if lookup else expect_binding("mbcf3")
             asked, answer = (" ".join(text for _, text in talk.frames[side]) for side in (False, True))
+            asked, answer = asked.removesuffix("!"), answer.removesuffix("!")
             rows = [row for part in talk.frames.values() for row, _ in part]
             if asked != _text(expected.client):
                 yield None, "mbcf.setup", _text(expected.client), asked, rows
@@ -316,8 +326,9 @@ class Judge:
             ("mbcf.result", expected.back, talk.frames[True]),
         ):  # fmt: skip
             # An error is told by its status.
-            seen = " ".join(text for place, text in part if place not in self.channels.refused)
-            if seen != _text(wanted):
+            left = [one for one in part if one[0] not in self.channels.refused]
+            seen = " ".join(text for _, text in left)
+            if not self.same(left, wanted):
                 yield call, name, _text(wanted) or "none", seen or "none", [place for place, _ in part]
 
     # ---- what servers count ----
