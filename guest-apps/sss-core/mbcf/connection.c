@@ -182,17 +182,10 @@ void mbcf_connection_closed(struct mbcf *mbcf, const struct packet *packet)
 
 /* ---- what waits for a place ---- */
 
-static bool queue_close(struct mbcf *mbcf, struct channel *channel, const struct header *header, uint64_t now_ns)
+/* For a CLOSE, or NULL. The chore is over before it is queued: queueing may look for chores itself. */
+static struct sss_frame *close_frame(struct mbcf *mbcf, const struct channel *channel)
 {
-    struct sss_frame *frame;
-
-    if (!channel_has_request_place(channel))
-        return false;
-    frame = mbcf_frame_get(mbcf);
-    if (frame == NULL)
-        return false;
-    mbcf_channel_queue(mbcf, channel, frame, header, now_ns);
-    return true;
+    return channel_has_request_place(channel) ? mbcf_frame_get(mbcf) : NULL;
 }
 
 static void close_connection(struct mbcf *mbcf, struct channel *channel, struct connection *connection, uint64_t now_ns)
@@ -203,10 +196,13 @@ static void close_connection(struct mbcf *mbcf, struct channel *channel, struct 
                             .address = connection->peer_name,
                             .op_id = connection->name};
 
-    if (!queue_close(mbcf, channel, &header, now_ns))
+    struct sss_frame *frame = close_frame(mbcf, channel);
+
+    if (frame == NULL)
         return;
     mbcf->chores--;
     mbcf_connection_free(mbcf, connection);
+    mbcf_channel_queue(mbcf, channel, frame, &header, now_ns);
 }
 
 static void task_free(struct task *task)
@@ -228,9 +224,12 @@ static void drop_farewell(struct mbcf *mbcf, struct task *task, uint64_t bit)
 static void say_farewell(struct mbcf *mbcf, struct channel *channel, struct task *task, uint64_t now_ns)
 {
     struct header header = {.op = MBW_CLOSE, .source = task->id};
+    struct sss_frame *frame = close_frame(mbcf, channel);
 
-    if (queue_close(mbcf, channel, &header, now_ns))
-        drop_farewell(mbcf, task, 1ull << (channel->node - 1));
+    if (frame == NULL)
+        return;
+    drop_farewell(mbcf, task, 1ull << (channel->node - 1));
+    mbcf_channel_queue(mbcf, channel, frame, &header, now_ns);
 }
 
 void mbcf_connection_chores(struct mbcf *mbcf, struct channel *channel, uint64_t now_ns)

@@ -14,8 +14,8 @@
 #include "core.h"
 
 enum {
-    WINDOW = 64,        /* frames of a channel that are not acknowledged */
-    REQUEST_PLACES = 48,/* a request is queued only where fewer are in use: the last places are for RESULTs (README, "Window") */
+    WINDOW = 128,       /* frames of a channel that are not acknowledged */
+    REQUEST_PLACES = 64,/* a request is queued only where fewer are in use: the last places are for RESULTs (README, "Window") */
     TASK_SLOTS = 80,    /* the well-known ones, then SSS_TASKS */
     WELL_KNOWN = 16,    /* task indices below this are given by mbcf_task_open_as only */
     SEGMENTS = 64,      /* FIFO segments of several packets that are arriving */
