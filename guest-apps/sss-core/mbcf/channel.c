@@ -233,7 +233,6 @@ void mbcf_channel_queue(struct mbcf *mbcf, struct channel *channel, struct sss_f
         pump(mbcf, channel, now_ns);
     else if (channel->state != MBCF_OPENING)
         begin_opening(mbcf, channel, now_ns);
-    mbcf_channel_take_noted(mbcf, channel);
 }
 
 void mbcf_channel_send_quick(struct mbcf *mbcf, struct channel *channel, struct sss_frame *frame, uint32_t name, bool awaited,

@@ -262,7 +262,8 @@ void mbcf_channel_receive(struct mbcf *mbcf, struct channel *channel, const stru
 void mbcf_channel_timeout(struct mbcf *mbcf, struct channel *channel, uint64_t now_ns);
 /*
  * An acknowledgement that nobody waits for is only noted when it comes with a frame that brings something else, and taken when the next
- * frame has gone out, so that neither is late. Whatever looks at places or at what is unfinished takes it first.
+ * request has gone out, so that neither is late. Whatever looks at what is unfinished takes it first. Taking it may queue what waits for
+ * a place: not to be called in the middle of that.
  */
 void mbcf_channel_take_noted(struct mbcf *mbcf, struct channel *channel);
 uint64_t mbcf_channel_due(const struct mbcf *mbcf, const struct channel *channel);

@@ -494,6 +494,49 @@ static void test_lazy(void)
     EXPECT(rig_free(rig));
 }
 
+/* A server that closes while the acknowledgement of its last reply is only noted says so once, and nothing is left to do. */
+static unsigned closes;
+
+static bool count_closes(struct rig *rig, uint16_t node, const uint8_t *frame, size_t length)
+{
+    (void)rig;
+    (void)length;
+    closes += node == 2 && frame[MBW_ETHERNET + 1] == MBW_CLOSE;
+    return true;
+}
+
+static void test_close_with_noted_ack(void)
+{
+    uint16_t tasks[3];
+    int ltns[3], made[40];
+    struct rig *rig = pair(27, 0, NULL, tasks, ltns);
+    struct mb_operation reply = {.op = MB_OP_WRITE, .ltn = ltns[2], .remote = DATA, .data = at(DATA), .length = 8};
+
+    rig->tap = count_closes;
+    closes = 0;
+    for (unsigned i = 0; i < 40; i++) {
+        struct mb_operation connect = {.op = MB_OP_TASKQUE, .node = 1, .task = tasks[1], .data = at(DATA), .length = 8, .argument = {KEY, 3}};
+
+        mbcf_taskque(rig->nodes[1].mbcf, tasks[1], FIFO, MB_FIFO_HEADER + RING);
+        EXPECT(rig_operate(rig, 2, tasks[2], &connect) == 0);
+        made[i] = connect.ltn;
+        rig_run(rig, SECOND);
+    }
+    for (unsigned i = 0; i < 40; i++) {
+        write_from_1(rig, tasks, ltns, DATA, 0);
+        EXPECT(rig_ack(rig, 1, 0, slot_address(ACKS, 0), SECOND) == MB_OK);
+        EXPECT(rig_operate(rig, 2, tasks[2], &reply) == 0);
+        rig_run(rig, 100000);
+        write_from_1(rig, tasks, ltns, DATA, 0);
+        EXPECT(rig_ack(rig, 1, 0, slot_address(ACKS, 0), SECOND) == MB_OK);
+        EXPECT(mbcf_close(rig->nodes[2].mbcf, tasks[2], made[i], rig->now_ns) == 0);
+        rig_run(rig, i % 2 != 0 ? SECOND : 1000);
+    }
+    rig_run(rig, SECOND);
+    EXPECT(closes == 40);
+    EXPECT(rig_free(rig));
+}
+
 /* ---- a node restarts at any moment: what the client is told agrees with what was done ---- */
 
 /* The n-th call leaves n in the word, by WRITE or by FETCH_ADD. */
@@ -600,6 +643,7 @@ int main(void)
         {"errors_meet", test_errors_meet},
         {"error_given_up", test_error_given_up},
         {"lazy", test_lazy},
+        {"close_with_noted_ack", test_close_with_noted_ack},
         {"crashes", test_crashes},
         {"task_ends", test_task_ends},
     };
