@@ -50,3 +50,28 @@ $(RPC_CHECK)/%.ours: tests/rpc/%_main.c $(RPC_CHECK)/nasty_xdr.c $(RPC_RUNTIME) 
 $(RPC_CHECK)/%.theirs: tests/rpc/%_main.c $(RPC_CHECK)/nasty_xdr.c $(RPC_INTERFACES)
 	$(CC) -std=gnu11 -g -O1 $(WARNINGS) -Wno-cast-function-type -Wno-unused-variable -I/usr/include/tirpc -I$(RPC_CHECK) \
 		-o $@ $< $(RPC_CHECK)/nasty_xdr.c -ltirpc
+
+# Stubs of both sides as rpcgen writes them: -M returns results in the caller's memory, -N takes several arguments.
+
+check-rpc: check-rpc-stubs
+.PHONY: check-rpc-stubs
+check-rpc-stubs: $(RPC_CHECK)/stubs
+	timeout 60 $<
+
+# $(1): the interface, $(2): flags; a header, filters, and the stubs of the client and the server.
+define RPC_STUBS
+$(RPC_CHECK)/$(1).h $(RPC_CHECK)/$(1)_xdr.c $(RPC_CHECK)/$(1)_clnt.c $(RPC_CHECK)/$(1)_svc.c &: tests/rpc/$(1).x
+	@mkdir -p $$(@D)
+	rm -f $$(RPC_CHECK)/$(1).h $$(RPC_CHECK)/$(1)_xdr.c $$(RPC_CHECK)/$(1)_clnt.c $$(RPC_CHECK)/$(1)_svc.c
+	cd tests/rpc && rpcgen -C $(2) -h -o $$(abspath $$(RPC_CHECK))/$(1).h $(1).x
+	cd tests/rpc && rpcgen -C $(2) -c -o $$(abspath $$(RPC_CHECK))/$(1)_xdr.c $(1).x
+	cd tests/rpc && rpcgen -C $(2) -l -o $$(abspath $$(RPC_CHECK))/$(1)_clnt.c $(1).x
+	cd tests/rpc && rpcgen -C $(2) -m -o $$(abspath $$(RPC_CHECK))/$(1)_svc.c $(1).x
+endef
+$(eval $(call RPC_STUBS,plain,-M))
+$(eval $(call RPC_STUBS,styled,-N))
+RPC_STUB_SOURCES = $(foreach interface,plain styled,$(patsubst %,$(RPC_CHECK)/$(interface)_%.c,xdr clnt svc))
+
+# What rpcgen writes leaves variables and arguments unused and calls functions by pointers of other types.
+$(RPC_CHECK)/stubs: tests/rpc/stubs_main.c $(RPC_STUB_SOURCES) $(RPC_RUNTIME) $(wildcard include/rpc/*.h rpc/*.h)
+	$(CC) $(RPC_HOST_CFLAGS) -Wno-unused-variable -Wno-unused-parameter -Wno-missing-prototypes -o $@ $(filter %.c,$^)
