@@ -23,7 +23,7 @@ enum {
     QUICK_ACKS = 2,     /* equal ACKs that start quick retransmission */
     GAP_ACKS = 4,       /* ACKs sent at once for frames behind a gap, until the gap is closed */
     DEAD_FAILURES = 12, /* timeouts in a row after which a node counts as dead */
-    LOOP = 128,         /* frames to the own node that have not been taken */
+    LOOP = 256,         /* frames to the own node that have not been taken */
     LEAST_ALLOWED = 4,  /* frames under way after a timeout */
     TIMED_EVERY = 16,   /* frames of which one is timed */
 };

@@ -264,9 +264,9 @@ static void check(void)
     check_ring(FIFO_PAGE);
     check_ring(TASKQUE_PAGE);
     check_ring(QUEUE_PAGE);
-    if (mbcf_channel_at(rig->nodes[1].mbcf, 1, &info) && info.in_flight > 64)
+    if (mbcf_channel_at(rig->nodes[1].mbcf, 1, &info) && info.in_flight > 128)
         die("the window is too large");
-    if (rig->nodes[1].frames_out > 2 * 64 + 128)
+    if (rig->nodes[1].frames_out > 2 * 128)
         die("buffers pile up");
 }
 
