@@ -17,7 +17,7 @@ DELAY_NS = 2_000_000
 PATIENCE = 4
 FRAME_NS = 1_250_000
 EVERY = 64
-REQUEST_PLACES = 48
+REQUEST_PLACES = 64
 """Frames without an acknowledgement up to which requests are sent; the last of them asks for one at once."""
 GAP_ACKS = 4
 _WRAP = 1 << 32

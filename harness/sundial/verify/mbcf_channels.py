@@ -26,7 +26,7 @@ SLACK_NS = 10_000_000
 CROSSING_NS = 5_000_000
 """How long a frame may have waited in its adapter while what made it needless arrived."""
 
-WINDOW = 128
+WINDOW = 256
 """More than a channel ever has under way."""
 
 Fault = tuple[str, str, str, list[int]]

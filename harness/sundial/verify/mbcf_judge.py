@@ -138,9 +138,15 @@ class Judge:
             # Where places ran short, a one-way call asks for its ACK without having been told to.
             if not self.same(part, wanted) and (expected.server or not self.same(part, _hurried(wanted))):
                 yield call, name, _text(wanted) or "none", seen or "none", [place for place, _ in part]
-        if talk.closed != {False: 0, True: len(expected.close)}:
-            text = f"{talk.closed[True]}, and {talk.closed[False]} by the client"
-            yield call, "mbcf.close", f"{len(expected.close)} CLOSE by the server", text, talk.request
+        ours, theirs = talk.closed[False], talk.closed[True]
+        if len(theirs) != len(expected.close) or (ours and not self.crossed(ours, theirs)):
+            text = f"{len(theirs)}, and {len(ours)} by the client"
+            yield call, "mbcf.close", f"{len(expected.close)} CLOSE by the server", text, [*theirs, *ours]
+
+    def crossed(self, ours: list[int], theirs: list[int]) -> bool:
+        """Whether a client which discards its handle ended the connection before it knew that the server had."""
+        sent, came = self.channels.sent_ns, self.channels.received
+        return len(ours) == 1 and all(row not in came or came[row] >= sent[ours[0]] for row in theirs)
 
     def same(self, part: list[tuple[int, str]], wanted: tuple[Frame, ...]) -> bool:
         """Whether frames are those expected; one that fills the window may ask for an ACK beside what it is."""
@@ -164,9 +170,10 @@ class Judge:
             text = f"at most {talk.attempts} times {_text(expected.server) or 'nothing'}"
             rows = [row for row, _ in talk.frames[True]]
             yield call, "mbcf.reply", text, " ".join(text for _, text in talk.frames[True]), rows
-        if max(talk.closed.values()) > talk.connections:
-            text = f"{talk.closed[True]}, and {talk.closed[False]} by the client"
-            yield call, "mbcf.close", f"one for each of {talk.connections} connections", text, talk.request
+        ours, theirs = talk.closed[False], talk.closed[True]
+        if max(len(ours), len(theirs)) > talk.connections:
+            text = f"{len(theirs)}, and {len(ours)} by the client"
+            yield call, "mbcf.close", f"one for each of {talk.connections} connections", text, [*theirs, *ours]
 
     def executed(self, call: int, row: dict[str, Any], talk: Talk) -> list[Finding]:
         """A call that succeeded had each of its frames executed; one that failed says why, or was told."""
@@ -193,11 +200,12 @@ class Judge:
             text = f"{min(came) - row['end_ns']} ns after its end"
             found.append((call, "mbcf.answered", "before its end", text, [place for place, _ in talk.frames[True]]))
         if acked and talk.frames[False]:
-            last = (talk.request or [place for place, _ in talk.frames[False]])[-1]
-            sure = self.channels.sure_ns.get(last)
+            # Each attempt has its own; the first that comes does.
+            lasts = [rows[-1] for rows in talk.tries if rows] or [talk.frames[False][-1][0]]
+            sure = min((self.channels.sure_ns[last] for last in lasts if last in self.channels.sure_ns), default=None)
             if sure is None or sure > row["end_ns"]:
                 text = "none" if sure is None else f"{sure - row['end_ns']} ns after its end"
-                found.append((call, "mbcf.acked", "an acknowledgement of it before its end", text, [last]))
+                found.append((call, "mbcf.acked", "an acknowledgement of it before its end", text, lasts))
         return found
 
     # ---- batches of one-way calls ----
@@ -255,8 +263,9 @@ class Judge:
                 yield None, "mbcf.setup", _text(expected.client), asked, rows
             if answer != _text(expected.server) and not talk.failed and not (answer == "" and self.unanswered(talk)):
                 yield None, "mbcf.setup.answer", _text(expected.server), answer or "none", rows
-            if max(talk.closed.values()) > talk.connections:
-                yield None, "mbcf.close", "one CLOSE of each side", str(max(talk.closed.values())), rows
+            for closing in talk.closed.values():
+                if len(closing) > talk.connections:
+                    yield None, "mbcf.close", "one CLOSE of each side", str(len(closing)), closing
 
     def unanswered(self, talk: Talk) -> bool:
         """Whether there is a reason for it: the question was not taken, or its task has ended."""

@@ -50,8 +50,8 @@ class Talk:
     tries: list[list[int]] = field(default_factory=list)
     """Rows of the frames that carry the request, for each time that it was made."""
     reply: list[int] = field(default_factory=list)
-    closed: dict[bool, int] = field(default_factory=lambda: {False: 0, True: 0})
-    """Ends of its connections, by whether the other side said so."""
+    closed: dict[bool, list[int]] = field(default_factory=lambda: {False: [], True: []})
+    """Rows of the ends of its connections, by whether the other side said so."""
     connections: int = 0
     failed: list[tuple[int, int]] = field(default_factory=list)
     """(row, status) of RESULTs that tell of a failure."""
@@ -159,7 +159,7 @@ class _Finder:
             self.closing.pop()
             self.nobodys.append(frame.row)
         else:
-            talk.closed[theirs is not None] += 1
+            talk.closed[theirs is not None].append(frame.row)
 
     def result(self, frame: _Frame) -> Talk | None:
         talk = self.of_row.get(self.refused.get(frame.row, -1)) or self.named.get((frame.peer, frame.node, frame.op_id))

@@ -10,6 +10,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from sundial.expect.mbcf_acks import REQUEST_PLACES
 from sundial.verify import Verification, verify_run
 from tests.observe.mbcf_wire import ACK, ACK_NOW, CLOSE, FIFO, MORE, RESULT, RETX, SWAP, SYN, SYNACK, TASKQUE, UNSURE, WIDE, WRITE, frame
 from tests.verify.bed import IN, Record, rpc_call, rpc_reply
@@ -359,6 +360,23 @@ def test_operations_round_trip_and_stream(tmp_path: Path) -> None:
     assert (told(result), result.calls) == ([], 5)
 
 
+@pytest.mark.parametrize("asks", [True, False])
+def test_the_request_that_fills_the_window_asks_for_its_ack(tmp_path: Path, asks: bool) -> None:
+    made = bed(tmp_path)
+    operation(made, "write", 4, ack=False)
+    for place in range(70):
+        start = made.now - 1
+        last = place == 69
+        flags = ACK_NOW if last or (asks and place == REQUEST_PLACES - 1) else 0
+        made.send(WRITE, CLIENT, SERVER, b"data", op_id=2000 if last else CONNECTION, flags=flags)
+        if place == REQUEST_PLACES - 1 or last:
+            acked_now(made)
+        made.sample(start, None)
+    found = told(verify(made))
+    text = ("mbcf.ack_now", "ACK_NOW on the last request of a window", "without, 64 frames are not acknowledged")
+    assert found == [] if asks else text in found
+
+
 def test_an_end_before_its_acknowledgement_is_found(tmp_path: Path) -> None:
     made = bed(tmp_path)
     operation(made, "write", 4)
@@ -413,6 +431,30 @@ def test_each_call_has_one_close(tmp_path: Path, transport: str) -> None:
     made.close(2)
     made.ack(1)
     assert told(verify(made)) == [("mbcf.close", "1 CLOSE by the server", "2, and 0 by the client")]
+
+
+@pytest.mark.parametrize("crosses", [True, False])
+def test_a_client_ends_only_what_it_does_not_know_to_be_over(tmp_path: Path, crosses: bool) -> None:
+    made = bed(tmp_path, "mbcf1")
+    start = made.now - 1
+    made.request("mbcf1", 1, 16)
+    made.fifo(SERVER, CLIENT, rpc_reply(1, 16), 9)
+    made.sample(start, 1)
+    if crosses:  # they leave within the time of flight
+        made.close(1)
+        made.now -= 16_000
+        made.got[1] -= 1
+        made.send(CLOSE, CLIENT, SERVER, op_id=CONNECTION + 1)
+        made.got[1] += 1
+        made.ack(2)
+        made.ack(1)
+    else:
+        made.close(1)
+        made.send(CLOSE, CLIENT, SERVER, op_id=CONNECTION + 1)
+        made.ack(2)
+    made.executed = 1
+    wrong = [("mbcf.close", "1 CLOSE by the server", "1, and 1 by the client")]
+    assert told(verify(made)) == ([] if crosses else wrong)
 
 
 def test_a_missing_close_is_found(tmp_path: Path) -> None:
