@@ -78,6 +78,8 @@ class Channel:
     unsure: list[int] = field(default_factory=list)
     """Rows of frames that are UNSURE for no reason that was seen; an error RESULT that still waits may be one."""
     errors_known_ns: int | None = None
+    resent: int | None = None
+    """The highest number that was sent again. Behind it, frames wait in their places until more are allowed."""
 
 
 @dataclass(frozen=True)
@@ -201,6 +203,7 @@ class _Walk:
             self.sent_ns[row] = time
             return known
         self.again.append(row)
+        channel.resent = _later(channel.resent, seq)
         if not flags & RETX:
             self.fault("mbcf.retx", "RETX on what was sent before", f"{seq} again without it", row, known.row)
         if digest != known.digest:
@@ -212,6 +215,8 @@ class _Walk:
         """Whether a request took the last place: one after another all before it are not acknowledged."""
         first = channel.sent.get((seq - REQUEST_PLACES) % _MOST + 1)
         if first is None:
+            if channel.resent is not None:
+                self.filling.add(row)
             return
         medium, own = self.media.get(node, NEVER_BUSY), self.own_ns.get(node, SLACK_NS)
         if first.known_ns is None:
@@ -219,6 +224,8 @@ class _Walk:
             if not flags & ACK_NOW:
                 text = f"without, {REQUEST_PLACES} frames are not acknowledged"
                 self.fault("mbcf.ack_now", "ACK_NOW on the last request of a window", text, row)
+        elif channel.resent is not None and not after(seq, channel.resent + 2 * REQUEST_PLACES):
+            self.filling.add(row)
         elif medium.idle_ns(first.known_ns, time) <= own:
             self.filling.add(row)  # it may have waited for the wire since before that acknowledgement
 

@@ -195,13 +195,16 @@ class Judge:
         if not (self.exact and row["ok"]):
             return []
         found: list[Finding] = []
-        came = [self.channels.received[place] for place, _ in talk.frames[True] if place in self.channels.received]
+        answer = talk.reply or [place for place, _ in talk.frames[True] if talk.kind == "operation"]
+        came = [self.channels.received[place] for place in answer if place in self.channels.received]
         if came and min(came) > row["end_ns"]:
             text = f"{min(came) - row['end_ns']} ns after its end"
-            found.append((call, "mbcf.answered", "before its end", text, [place for place, _ in talk.frames[True]]))
+            found.append((call, "mbcf.answered", "before its end", text, answer))
         if acked and talk.frames[False]:
             # Each attempt has its own; the first that comes does.
-            lasts = [rows[-1] for rows in talk.tries if rows] or [talk.frames[False][-1][0]]
+            results = {place for place, text in talk.frames[False] if text.startswith("RESULT")}
+            tries = [[place for place in rows if place not in results] for rows in talk.tries]
+            lasts = [rows[-1] for rows in tries if rows] or [talk.frames[False][-1][0]]
             sure = min((self.channels.sure_ns[last] for last in lasts if last in self.channels.sure_ns), default=None)
             if sure is None or sure > row["end_ns"]:
                 text = "none" if sure is None else f"{sure - row['end_ns']} ns after its end"
