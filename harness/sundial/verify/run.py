@@ -114,13 +114,19 @@ def _has_iperf3(run: RunDirectory) -> bool:
 
 
 def _executed(run: RunDirectory, calls: RunCalls) -> dict[str, Executed]:
-    """What each RPC server counted last: calls that it has executed."""
+    """What each RPC server counted last: calls that it has executed. Not of one that is started anew: what waits for it
+    when it ends has been taken by its node and is executed by none of its lives."""
     return {
         name: Executed(int(line["executed"]), _last_call(run, name))
         for name, lines in calls.records.items()
+        if not _starts_anew(run, name)
         for line in lines
         if line["type"] == "counters" and line.get("app") == "echo-server" and "executed" in line
     }
+
+
+def _starts_anew(run: RunDirectory, name: str) -> bool:
+    return any(service.get("restart", False) for service in run.jobs.get(name, {}).get("services", []))
 
 
 def _last_call(run: RunDirectory, name: str) -> int | None:
@@ -128,7 +134,7 @@ def _last_call(run: RunDirectory, name: str) -> int | None:
     for service in run.jobs.get(name, {}).get("services", []):
         die = (service.get("options") or {}).get("die")
         if die:
-            return int(die["call"]) - (die.get("when") == "before")
+            return int(die["call"]) - int(die.get("when") == "before")
     return None
 
 

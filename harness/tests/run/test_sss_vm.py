@@ -65,3 +65,52 @@ def test_a_server_that_is_killed_is_seen_by_its_client_and_fails_no_run(tmp_path
     ]
     assert [row[3] for row in rows[:9]] == [1] * 9
     assert all(row[3] == 0 and row[6] for row in rows[9:])
+
+
+def test_a_server_that_is_started_anew_goes_on(tmp_path: Path) -> None:
+    options = ["transports=mbcf3", "semantics=at_least_once", "calls=12", "die={when: during, call: 5, restart: true}"]
+    options += [f"segments.lan.impairments.both.{what}=0 %" for what in ("loss", "duplicate", "reorder")]
+    sets = [word for option in options for word in ("--set", option)]
+    status, output = LiveRun(Path("sss-faults"), tmp_path / "run", *sets).end(RUN_S)
+    assert status == 0, output
+    told = (tmp_path / "run" / "nodes" / "server" / "samples.jsonl").read_text().splitlines()
+    counters = [json.loads(text) for text in told if text.startswith('{"type":"counters"')]
+    lives = {line["task"]: line["executed"] for line in counters}
+    assert len(lives) == 3
+    assert sum(lives.values()) == 12 + 2, "the call that it died at is executed twice"
+
+
+TWO_ADAPTERS = """
+description: A node between two others
+defaults: {image: ssscore}
+machines:
+  middle:
+    interfaces:
+      eth0: {address: 10.0.0.1/24}
+      eth1: {address: 10.0.1.1/24}
+  left:
+    interfaces:
+      eth0: {address: 10.0.0.2/24}
+  right:
+    interfaces:
+      eth0: {address: 10.0.1.2/24}
+segments:
+  a: {kind: switch, rate: 100 Mbit/s, ports: ["middle:eth0", "left:eth0"]}
+  b: {kind: switch, rate: 100 Mbit/s, ports: ["middle:eth1", "right:eth0"]}
+"""
+BOTH_WAYS = """
+description: Calls over both adapters
+topology: adapters
+workloads:
+  - {app: sunrpc, clients: left, server: middle, transports: [udp, tcp, mbcf3], sizes: [0, 8000], calls: 5}
+  - {app: sunrpc, clients: right, server: middle, transports: [udp, tcp], sizes: [0, 8000], calls: 5}
+  - {app: sunrpc, clients: middle, server: right, transports: [udp, tcp], sizes: [0, 8000], calls: 5}
+"""
+
+
+def test_a_node_has_two_adapters(tmp_path: Path) -> None:
+    topology, scenario = tmp_path / "adapters.yaml", tmp_path / "both.yaml"
+    topology.write_text(TWO_ADAPTERS)
+    scenario.write_text(BOTH_WAYS)
+    status, output = LiveRun(scenario, tmp_path / "run", "--topology", str(topology)).end(RUN_S)
+    assert status == 0, output
