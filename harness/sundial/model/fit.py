@@ -66,6 +66,9 @@ def misfits(workload: WorkloadBase, clients: Sequence[str], network: Network, pa
 
 def _calls(workload: SunRpc, path: Path) -> Iterator[Finding]:
     others = [name for name in workload.transports if not is_mbcf(name)]
+    if others and not workload.ack:
+        what = f"ack false over {others[0]}, which has no such acknowledgement"
+        yield Finding((*path, "ack"), what, f"true, or the transports {', '.join(MBCF_TRANSPORTS)}")
     if others and workload.depth > 1:
         what = f"depth {workload.depth} over {others[0]}: its library waits for the reply of each call"
         yield Finding((*path, "depth"), what, f"1, or the transports {', '.join(MBCF_TRANSPORTS)}")

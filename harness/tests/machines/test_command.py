@@ -62,6 +62,13 @@ def test_what_can_go_wrong_names_the_machine(tmp_path: Path, reply: dict[str, ob
     thread.join()
 
 
+def test_a_refusal_without_a_number_is_ours(tmp_path: Path) -> None:
+    thread = serve(tmp_path / "s", lambda request: [{"id": None, "error": "a line longer than 4096 bytes"}])
+    with pytest.raises(RunFailed, match="client: the guest refuses: a line longer than 4096 bytes"):
+        run_command(tmp_path / "s", "client", ["true"], 10)
+    thread.join()
+
+
 def test_a_machine_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(RunFailed, match="client: it takes no commands"):
         run_command(tmp_path / "none", "client", ["true"])
