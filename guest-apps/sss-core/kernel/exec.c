@@ -69,7 +69,7 @@ static const char *join(const struct json_value *argv, char command[COMMAND_BYTE
         if (json_kind(&word) != JSON_STRING)
             return "argv: must hold strings";
         if (!json_string(&word, command + length, COMMAND_BYTES - 1 - length))
-            return "argv: too long";
+            return "argv: longer than 1023 bytes";
         length += __builtin_strlen(command + length);
     }
     command[length] = '\0';
@@ -83,7 +83,7 @@ static const char *read_command(const struct json_value *root, char command[COMM
     if (json_field(root, "argv", &value) && json_kind(&value) == JSON_ARRAY)
         return join(&value, command);
     if (json_field(root, "shell", &value) && json_kind(&value) == JSON_STRING)
-        return json_string(&value, command, COMMAND_BYTES) ? NULL : "shell: too long";
+        return json_string(&value, command, COMMAND_BYTES) ? NULL : "shell: longer than 1023 bytes";
     return "must have \"argv\" or \"shell\"";
 }
 

@@ -232,6 +232,16 @@ static int run_task(const struct printer *to, const char *rest)
     return id < 0;
 }
 
+static bool is_init(unsigned id)
+{
+    struct task_row row;
+
+    for (unsigned i = 0; task_at(i, &row); i++)
+        if (row.id == id)
+            return __builtin_strcmp(row.name, "init") == 0;
+    return false;
+}
+
 static int kill_task(const struct printer *to, const char *rest)
 {
     unsigned id = 0;
@@ -242,6 +252,10 @@ static int kill_task(const struct printer *to, const char *rest)
     task = *rest != '\0' || id > UINT16_MAX ? NULL : task_by_id((uint16_t)id);
     if (task == NULL) {
         say(to, "kill: takes the number of a living task, as `tasks` shows it\n");
+        return 1;
+    }
+    if (is_init(id)) {
+        say(to, "kill: init supervises all others; `halt` ends the node\n");
         return 1;
     }
     task_kill(task, SSS_KILLED);
@@ -261,6 +275,14 @@ static int halt_machine(const struct printer *to, const char *rest)
     say(to, "off\n");
     outw(ACPI_PM1A_CONTROL, ACPI_SOFT_OFF);
     return 0;
+}
+
+/* For trying out what becomes of the end of a machine: in the harness, in a run, in the peers. */
+static int panic_now(const struct printer *to, const char *rest)
+{
+    (void)to;
+    (void)rest;
+    panic("the monitor was told to");
 }
 
 static int show_help(const struct printer *to, const char *rest);
@@ -284,6 +306,7 @@ static const struct {
     {"run", "NAME [OPTIONS]", "start a task of the image", run_task},
     {"kill", "TASK", "end a task", kill_task},
     {"log", "", "the end of what was printed on the console", show_log},
+    {"panic", "", "end the machine as a fault of the kernel would", panic_now},
     {"halt", "", "switch the machine off", halt_machine},
 };
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };

@@ -197,8 +197,22 @@ def test_the_monitor_answers_people_and_programs(bootable: Path, tmp_path: Path)
         machine.commands.sendall(b"no json\n")
         assert "error" in json.loads(machine.commands.recv(4096))
         assert machine.ask({"argv": ["run", "hello", '{"x":1}']})["status"] == 0
+        init = next(line.split()[0] for line in table if line.split()[1] == "init")
+        refused = machine.ask({"argv": ["kill", init]})
+        assert (refused["status"], b"init" in base64.b64decode(refused["stdout"])) == (1, True)
+        assert machine.ask({"id": 2, "argv": ["run", "x" * 2000]}) == {"id": 2, "error": "argv: longer than 1023 bytes"}
+        assert machine.ask({"id": 3, "argv": ["run", "x" * 9000]})["error"] == "a line longer than 4096 bytes"
         assert "portmapper" in machine.type("tasls\x7f\x7fks\r", "sss n1> ")
         machine.type("halt\r", "off")
+        machine.guest.wait_until_ended(10)
+
+
+def test_a_panic_says_where_and_ends_the_machine(bootable: Path, tmp_path: Path) -> None:
+    machine = Interactive(tmp_path, bootable)
+    with contextlib.ExitStack() as stack:
+        machine.start(tmp_path, stack)
+        heard = machine.type("panic\r", "backtrace:")
+        assert "PANIC: the monitor was told to" in heard
         machine.guest.wait_until_ended(10)
 
 
