@@ -7,7 +7,7 @@ LINUX_CHECK = $(OUT)/check/linux
 check: check-linux
 .PHONY: check-linux
 check-linux: $(LINUX_CHECK)/threads
-	timeout 300 $<
+	timeout 300 $< > $(LINUX_CHECK)/log || { cat $(LINUX_CHECK)/log; exit 1; }
 
 $(LINUX_CHECK)/threads: tests/linux_threads_test.c $(addprefix linux/,node.c memory.c wire.c system.c signal.c) lib/mbcf.c \
 		../common/clock.c ../common/mix.c $(wildcard mbcf/*.c mbcf/*.h include/sss/*.h linux/*.h)

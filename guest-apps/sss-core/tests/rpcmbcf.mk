@@ -10,8 +10,9 @@ RPCMBCF_SOURCES = tests/rpcmbcf_rig.c $(addprefix linux/,node.c memory.c raw.c w
 check: check-rpcmbcf
 .PHONY: check-rpcmbcf
 check-rpcmbcf: $(RPCMBCF_CHECK)/test $(RPCMBCF_CHECK)/faults_test
-	timeout 300 $(RPCMBCF_CHECK)/test
-	for mode in $(RPCMBCF_MODES); do timeout 300 $(RPCMBCF_CHECK)/faults_test $$mode || exit 1; done
+	timeout 300 $(RPCMBCF_CHECK)/test > $(RPCMBCF_CHECK)/log || { cat $(RPCMBCF_CHECK)/log; exit 1; }
+	for mode in $(RPCMBCF_MODES); do \
+		timeout 300 $(RPCMBCF_CHECK)/faults_test $$mode > $(RPCMBCF_CHECK)/log || { cat $(RPCMBCF_CHECK)/log; exit 1; }; done
 
 $(RPCMBCF_CHECK)/test $(RPCMBCF_CHECK)/faults_test: $(RPCMBCF_CHECK)/%test: tests/rpcmbcf_%test.c $(RPCMBCF_SOURCES) \
 		$(RPC_CHECK)/echo.h $(RPC_CHECK)/echo_xdr.c $(wildcard tests/*.h include/*/*.h rpc/*.h mbcf/*.h linux/*.h)

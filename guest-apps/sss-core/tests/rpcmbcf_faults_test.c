@@ -11,7 +11,7 @@
 #include "pattern.h"
 #include "rpcmbcf_rig.h"
 
-enum { DEPTH = 32, CALLS = 18, ONE_WAY = 40, TRIES = 5, CACHE = 256, MESSAGE = 4096 };
+enum { DEPTH = 32, CALLS = 9, ONE_WAY = 40, TRIES = 5, CACHE = 256, MESSAGE = 4096 };
 #define PATIENCE (30 * SECOND)
 
 static const struct node_faults some = {.seed = 1, .lost = 50, .duplicated = 50, .reordered = 50};
