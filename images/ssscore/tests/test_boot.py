@@ -135,6 +135,18 @@ def test_remote_writes_between_two_nodes(bootable: Path, tmp_path: Path) -> None
     assert server.lines("error") == []
 
 
+def test_the_example_of_the_readme(bootable: Path, tmp_path: Path) -> None:
+    step = {"app": "sum", "options": {"server": 2, "numbers": [1, 2, 3]}}
+    client, server = run_pair(
+        tmp_path,
+        bootable,
+        node_job(1, 2, steps=[step]),
+        node_job(2, 1, services=[{"app": "portmapper", "options": {}}, {"app": "sum", "options": {}}]),
+    )
+    assert client.lines("error") == server.lines("error") == []
+    assert client.lines("sum") == [{"type": "sum", "app": "sum", "sum": 1006}]
+
+
 class Interactive:
     """A machine with its console and its command port on sockets."""
 
