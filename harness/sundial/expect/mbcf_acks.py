@@ -2,8 +2,9 @@
 """When a node acknowledges the frames of a peer (guest-apps/sss-core/mbcf/README.md), as one state machine. Pure.
 
 Every frame carries an acknowledgement. One of its own (ACK) is due DELAY_NS after the last frame that waits for it, but
-not later than PATIENCE times that and FRAME_NS for each after the first; at the EVERY-th frame; and at once for ACK_NOW, a question (PROBE),
-the first frames behind a gap, or when the last error is known to the peer and what it heard last was UNSURE.
+not later than PATIENCE times that and FRAME_NS for each after the first; at the EVERY-th frame; and at once for
+ACK_NOW, a question (PROBE), the first frames behind a gap, or when the last error is known to the peer and what it
+heard last was UNSURE.
 """
 
 from __future__ import annotations
@@ -49,8 +50,8 @@ class Urgent(NamedTuple):
 class Receiver:
     """What one node knows of a peer's frames, by what arrived at its port and what left it.
 
-    `slack_ns`: how far apart an ACK and its reason may be seen. `own_ns`: the machine's own time for an ACK, so how long
-    the wire may be free for it before the ACK is seen.
+    `slack_ns`: how far apart an ACK and its reason may be seen. `own_ns`: the machine's own time for an ACK, so how
+    long the wire may be free for it before the ACK is seen.
     """
 
     slack_ns: int
@@ -140,7 +141,8 @@ class Receiver:
         if not alone:
             # What leaves in the same instant does for an ACK at once; whether it was the same is known by `ack` alone.
             self.spare.extend(one.at_ns for one in self.urgent if one.seq is None and not one.alone)
-            self.urgent = deque(one for one in self.urgent if one.alone or one.seq is not None and after(one.seq, ack))
+            kept = (one for one in self.urgent if one.alone or (one.seq is not None and after(one.seq, ack)))
+            self.urgent = deque(kept)
         self.crossed = [time for time in (*self.crossed, *self.again) if at_ns - time < self.slack_ns]
         self.again.clear()
         return fault
@@ -150,7 +152,9 @@ class Receiver:
         waits = sorted([*covered, *self.again, *self.crossed])
         due = _due(waits) if waits else None
         # A frame may have come while the ACK waited for the wire: then it was due before that.
-        usual = len(waits) >= EVERY or any(at_ns >= wait for wait in (due, *(time + DELAY_NS for time in waits)) if wait)
+        usual = len(waits) >= EVERY or any(
+            at_ns >= wait for wait in (due, *(time + DELAY_NS for time in waits)) if wait
+        )
         # One that acknowledges less was made before that came.
         urgent = next((one for one in self.urgent if one.seq is None or not after(one.seq, ack)), None)
         if urgent is not None and urgent.at_ns <= at_ns:

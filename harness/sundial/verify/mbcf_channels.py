@@ -337,7 +337,9 @@ class _Walk:
     def result(self) -> Channels:
         for channel in self.channels.values():
             for row in channel.unsure:
-                self.fault("mbcf.unsure", "UNSURE only where an error may be on its way", "UNSURE without an error", row)
+                self.fault(
+                    "mbcf.unsure", "UNSURE only where an error may be on its way", "UNSURE without an error", row
+                )
         lines = [(None, *fault) for fault in self.faults]
         table = pl.DataFrame(lines, schema=FINDING, orient="row")
         return Channels(

@@ -59,8 +59,8 @@ class Executed:
 
 
 class Judge:
-    """Exchanges against samples. `ids`: numbers of machines; `batches`: (client, batch) -> its line; `exact`: clocks and
-    captures have one time."""
+    """Exchanges against samples. `ids`: numbers of machines; `batches`: (client, batch) -> its line; `exact`: clocks
+    and captures have one time."""
 
     def __init__(
         self,
@@ -303,7 +303,9 @@ class Judge:
             start = int(part["start_ns"].to_list()[0])
             # One that was refused for want of a place is made again, as another operation of the same call.
             queue = iter(
-                talk for talk in queues.get((node, task, server, op), []) if talk.began_ns >= start and not _refused(talk)
+                talk
+                for talk in queues.get((node, task, server, op), [])
+                if talk.began_ns >= start and not _refused(talk)
             )
             part = part.sort("call")
             asks = _asked(part, line)

@@ -209,7 +209,7 @@ class _Finder:
             known = self.sources.pop((frame.peer, frame.address), None)
             if known is not None:
                 return known
-        answered = frame.op == FIFO and data.startswith(BOUND) or frame.op == WRITE
+        answered = (frame.op == FIFO and data.startswith(BOUND)) or frame.op == WRITE
         known = self.asked.pop((frame.peer, frame.address), None) if answered else None
         return known or self.new(frame, "operation")
 

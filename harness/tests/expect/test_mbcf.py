@@ -23,8 +23,8 @@ def texts(frames: tuple[Frame, ...]) -> str:
     return " ".join(frame.text for frame in frames)
 
 
-# Operation, bytes of data, whether its user waits for the ACK; frames there (+ parts follow, ! the ACK is wanted at once)
-# and back, the ACK; frames in all and their bytes without preamble, FCS and gap: 14 + 48 + payload each.
+# Operation, bytes of data, whether its user waits for the ACK; frames there (+ parts follow, ! the ACK is wanted at
+# once) and back, the ACK; frames in all and their bytes without preamble, FCS and gap: 14 + 48 + payload each.
 OPERATIONS = [
     ("write", 0, False, "WRITE:0", "", "", 1, 62),
     ("write", 4, True, "WRITE:4!", "", "ACK:0", 2, 66 + 62),
@@ -113,7 +113,7 @@ def test_setting_up() -> None:
 
 
 def test_time_on_the_wire() -> None:
-    # 14 + 48 + 44 = 106 and 14 + 48 + 28 = 90; preamble 8, FCS 4, gap 12: 130 and 114 byte times, 80 ns each at 100 Mb/s.
+    # 14 + 48 + 44 = 106 and 14 + 48 + 28 = 90; preamble 8, FCS 4, gap 12: 130 and 114 byte times of 80 ns at 100 Mb/s.
     call = expect_rpc("mbcf3", "echo", 0)
     assert 80 * wire_bytes(call.client) == 10_400
     assert 80 * wire_bytes(call.server) == 9_120

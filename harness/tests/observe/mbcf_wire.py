@@ -36,7 +36,7 @@ def frame(
     length: int | None = None,
     version: int = 1,
 ) -> bytes:
-    """One Ethernet frame. `ack` None: the frame acknowledges nothing (ack_epoch 0). `status` of a SIGNAL: its arguments."""
+    """One Ethernet frame. `ack` None: it acknowledges nothing (ack_epoch 0). `status` of a SIGNAL: its arguments."""
     acked = 0 if ack is None else EPOCH[target[0]] & 0xFFFF
     head = struct.pack(
         ">BBBBHHHHIIIQQIHH", version, op, flags, status, *source, *target,

@@ -133,9 +133,7 @@ def test_parts_of_a_fifo_segment(tmp_path: Path) -> None:
     call = rpc_call(0x77, 2000)  # 2044 bytes
     parts = [
         frame(FIFO, A, B, seq=1, flags=PART | MORE, op_id=9, payload=struct.pack(">II", 2044, 0) + call[:1400]),
-        frame(
-            FIFO, A, B, seq=2, flags=PART | ACK_NOW, op_id=9, payload=struct.pack(">II", 2044, 1400) + call[1400:]
-        ),
+        frame(FIFO, A, B, seq=2, flags=PART | ACK_NOW, op_id=9, payload=struct.pack(">II", 2044, 1400) + call[1400:]),
         frame(ACK, B, A, ack=2),
     ]
     names = ("part.total", "part.offset", "segment.reassembled_in", "segment.part", "segment.length", "rpc.xid")

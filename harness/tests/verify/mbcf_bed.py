@@ -106,9 +106,7 @@ class MbcfBed:
         self.lines.append(json.dumps(head))
         self.calls = 0
 
-    def sample(
-        self, start: int, xid: int | None, ok: bool = True, error: str | None = None, again: int = 0
-    ) -> None:
+    def sample(self, start: int, xid: int | None, ok: bool = True, error: str | None = None, again: int = 0) -> None:
         self.lines.append(json.dumps([self.calls, start, self.now, int(ok), again, xid, error]))
         self.calls += 1
 

@@ -12,7 +12,23 @@ import pytest
 
 from sundial.expect.mbcf_acks import REQUEST_PLACES
 from sundial.verify import Verification, verify_run
-from tests.observe.mbcf_wire import ACK, ACK_NOW, CLOSE, FIFO, MORE, RESULT, RETX, SWAP, SYN, SYNACK, TASKQUE, UNSURE, WIDE, WRITE, frame
+from tests.observe.mbcf_wire import (
+    ACK,
+    ACK_NOW,
+    CLOSE,
+    FIFO,
+    MORE,
+    RESULT,
+    RETX,
+    SWAP,
+    SYN,
+    SYNACK,
+    TASKQUE,
+    UNSURE,
+    WIDE,
+    WRITE,
+    frame,
+)
 from tests.verify.bed import IN, Record, rpc_call, rpc_reply
 from tests.verify.mbcf_bed import CALLS, CLIENT, CONNECTION, REPLIES, SERVER, MbcfBed
 
@@ -477,7 +493,9 @@ def test_a_close_of_nothing_is_found(tmp_path: Path) -> None:
 
 def lookup(made: MbcfBed, answers: int = 1) -> None:
     """A question to the binder and the answer."""
-    query = struct.pack(">QII", 0x1234, 2, CONNECTION) + struct.pack("<5IIQ", 0x4442424D, 3, 0x20001998, 1, 3, 0, REPLIES)
+    query = struct.pack(">QII", 0x1234, 2, CONNECTION) + struct.pack(
+        "<5IIQ", 0x4442424D, 3, 0x20001998, 1, 3, 0, REPLIES
+    )
     made.send(TASKQUE, CLIENT, (2, 1), query, op_id=CONNECTION)
     for _ in range(answers):
         made.send(WRITE, (2, 1), CLIENT, bytes(8), op_id=CONNECTION + 1, address=REPLIES)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sundial.model.load import load_topology
 from sundial.model.network import build_network
-from sundial.verify.medium import medium_of, media
+from sundial.verify.medium import media, medium_of
 
 SPANS = st.lists(st.tuples(st.integers(0, 60), st.integers(1, 12)).map(lambda one: (one[0], sum(one))), max_size=12)
 
