@@ -4,8 +4,9 @@
  * What tasks call for MBCF: most of it asks the kernel (on Linux: the node in the process, which answers the same
  * numbers), but taking from a FIFO and looking at an ack never leave user code.
  */
-#include "sss/mbcf.h"
+#include <string.h>
 
+#include "sss/mbcf.h"
 #include "sss/system.h"
 
 #define CALL(number, ...) CALL_(number, __VA_ARGS__, 0, 0, 0, 0, 0, 0)
@@ -132,8 +133,12 @@ int mb_signal_send(int ltn, uint64_t handler, const uint64_t argument[4], const 
                                      .remote = handler,
                                      .data = (void *)(uintptr_t)data,
                                      .length = length,
-                                     .ack = ack,
-                                     .argument = {argument[0], argument[1], argument[2], argument[3]}};
+                                     .ack = ack};
+
+    if (argument != NULL) {
+        operation.arguments = 4;
+        memcpy(operation.argument, argument, sizeof(operation.argument));
+    }
 
     return mb_operate(&operation);
 }

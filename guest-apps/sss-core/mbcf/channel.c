@@ -7,7 +7,14 @@
 #include "bytes.h"
 
 /* The first four bytes of frames that are taken on the shortest way, ACK_NOW apart. */
-enum { QUICK_ACK = MBW_VERSION << 24 | MBW_ACK << 16, QUICK_WRITE = MBW_VERSION << 24 | MBW_WRITE << 16, QUICK_FIFO = MBW_VERSION << 24 | MBW_FIFO << 16 };
+/* The first four bytes of a header without flags; of a SIGNAL also without the number of its arguments. */
+enum {
+    QUICK_ACK = MBW_VERSION << 24 | MBW_ACK << 16,
+    QUICK_WRITE = MBW_VERSION << 24 | MBW_WRITE << 16,
+    QUICK_FIFO = MBW_VERSION << 24 | MBW_FIFO << 16,
+    QUICK_SIGNAL = MBW_VERSION << 24 | MBW_SIGNAL << 16,
+    QUICK_ARGUMENTS = 7,
+};
 
 /* ---- sending ---- */
 
@@ -749,7 +756,8 @@ bool mbcf_channel_receive_quick(struct mbcf *mbcf, const uint8_t *frame, size_t 
         count_received(mbcf, length);
         return true;
     }
-    if ((kind != QUICK_WRITE && kind != QUICK_FIFO) || seq != seq_next(channel->received))
+    if ((kind != QUICK_WRITE && kind != QUICK_FIFO && (kind & ~(uint32_t)QUICK_ARGUMENTS) != QUICK_SIGNAL) ||
+        seq != seq_next(channel->received))
         return false;
     note_ack(mbcf, channel, ack, now_ns);
     if (!mbcf_execute_quick(mbcf, channel, header, (uint16_t)(length - MBW_ETHERNET - MBW_HEADER)))

@@ -126,6 +126,7 @@ static int execute_signal(struct mbcf *mbcf, struct task *task, const struct pac
     struct mb_signal_head head = {.handler = packet->address};
     struct mb_record record = record_of(packet);
     unsigned handler = task->handler_hint;
+    uint32_t bytes = (uint32_t)packet->status * MBW_SIGNAL_ARGUMENT;
     int status = check_key(task, packet->key, MB_WRITE_ALLOWED);
 
     if (status != MB_OK)
@@ -137,10 +138,10 @@ static int execute_signal(struct mbcf *mbcf, struct task *task, const struct pac
             return MB_NOHANDLER;
         task->handler_hint = (uint8_t)handler;
     }
-    for (unsigned i = 0; i < 4; i++)
-        head.argument[i] = get_be64(packet->payload + (size_t)8 * i);
-    status = mbcf_ring_put(mbcf, task, &task->signal_queue, &record, &head, sizeof(head), packet->payload + MBW_SIGNAL_HEAD,
-                           packet->length - MBW_SIGNAL_HEAD);
+    for (unsigned i = 0; i < packet->status; i++)
+        head.argument[i] = get_be64(packet->payload + (size_t)MBW_SIGNAL_ARGUMENT * i);
+    status = mbcf_ring_put(mbcf, task, &task->signal_queue, &record, &head, sizeof(head), packet->payload + bytes,
+                           packet->length - bytes);
     if (status == MB_OK)
         TO(mbcf, signalled)(mbcf->to.context, task->space, packet->address);
     return status;
@@ -269,13 +270,48 @@ static bool fifo_quick(struct mbcf *mbcf, struct task *task, const struct channe
            mbcf_ring_put_quick(mbcf, task, ring, &record, header + MBW_HEADER);
 }
 
+static bool signal_quick(struct mbcf *mbcf, struct task *task, const struct channel *channel, const uint8_t *header, uint16_t length)
+{
+    uint64_t handler = get_be64(header + 32);
+    unsigned arguments = header[3];
+    uint32_t bytes = arguments * MBW_SIGNAL_ARGUMENT, data = length - bytes;
+    struct signal_record signal = {.record = {.length = (uint32_t)sizeof(struct mb_signal_head) + data,
+                                              .kind = MB_DATA,
+                                              .state = MB_COMPLETE,
+                                              .node = channel->node,
+                                              .task = get_be16(header + 6)},
+                                   .head = {.handler = handler}};
+
+    if (arguments > MBW_SIGNAL_ARGUMENTS || bytes > length || task->handler_hint >= task->handler_count ||
+        task->handlers[task->handler_hint] != handler)
+        return false;
+    for (unsigned i = 0; i < arguments; i++)
+        signal.head.argument[i] = get_be64(header + MBW_HEADER + (size_t)MBW_SIGNAL_ARGUMENT * i);
+    if (!mbcf_ring_put_signal(mbcf, task, &signal, header + MBW_HEADER + bytes))
+        return false;
+    TO(mbcf, signalled)(mbcf->to.context, task->space, handler);
+    return true;
+}
+
+static bool perform_quick(struct mbcf *mbcf, struct task *task, const struct channel *channel, const uint8_t *header, uint16_t length)
+{
+    switch (header[1]) {
+    case MBW_WRITE:
+        return write_quick(mbcf, task, header, length);
+    case MBW_FIFO:
+        return fifo_quick(mbcf, task, channel, header, length);
+    default:
+        return signal_quick(mbcf, task, channel, header, length);
+    }
+}
+
 bool mbcf_execute_quick(struct mbcf *mbcf, const struct channel *channel, const uint8_t *header, uint16_t length)
 {
     struct task *task = task_of(mbcf, get_be16(header + 10));
 
     if (task == NULL || check_key(task, get_be64(header + 24), MB_WRITE_ALLOWED) != MB_OK)
         return false;
-    if (!(header[1] == MBW_WRITE ? write_quick(mbcf, task, header, length) : fifo_quick(mbcf, task, channel, header, length)))
+    if (!perform_quick(mbcf, task, channel, header, length))
         return false;
     task->peers |= channel->bit;
     mbcf->counters.operations_executed++;

@@ -158,29 +158,42 @@ int mbcf_ring_put(struct mbcf *mbcf, struct task *task, struct ring *ring, struc
     return MB_OK;
 }
 
-bool mbcf_ring_put_quick(struct mbcf *mbcf, const struct task *task, struct ring *ring, const struct mb_record *record,
-                         const uint8_t *data)
+/* `head`: the record and what stands in front of its data, `head_length` bytes that the compiler knows. */
+static inline __attribute__((always_inline)) bool put_quick(struct mbcf *mbcf, const struct task *task, struct ring *ring,
+                                                            const struct mb_record *head, size_t head_length, const uint8_t *data)
 {
-    uint32_t bytes = record_bytes(record->length);
+    uint32_t length = UNIT + head->length;
+    uint32_t bytes = record_bytes(head->length);
     uint32_t at = ring->head & (ring->size - 1);
     uint8_t *header, *to;
 
     if (bytes > ring->size / 2 || at + bytes > ring->size)
         return false;
     header = bytes_in_page(mbcf, task, ring->address, MB_FIFO_HEADER, true);
-    to = bytes_in_page(mbcf, task, ring->address + MB_FIFO_HEADER + at, UNIT + record->length, true);
+    to = bytes_in_page(mbcf, task, ring->address + MB_FIFO_HEADER + at, length, true);
     if (header == NULL || to == NULL)
         return false;
     take_tail(ring, header);
     if (ring->head + bytes - ring->tail > ring->size)
         return false;
-    memcpy(to, record, UNIT);
-    copy(to + UNIT, data, record->length);
+    memcpy(to, head, head_length);
+    copy(to + head_length, data, length - head_length);
     ring->head += bytes;
     put_word(header, AT_HEAD, ring->head);
     add_word(header, AT_EVENTS);
     touch(mbcf, task);
     return true;
+}
+
+bool mbcf_ring_put_quick(struct mbcf *mbcf, const struct task *task, struct ring *ring, const struct mb_record *record,
+                         const uint8_t *data)
+{
+    return put_quick(mbcf, task, ring, record, UNIT, data);
+}
+
+bool mbcf_ring_put_signal(struct mbcf *mbcf, struct task *task, const struct signal_record *signal, const uint8_t *data)
+{
+    return put_quick(mbcf, task, &task->signal_queue, &signal->record, sizeof(*signal), data);
 }
 
 /* ---- segments of several packets ---- */

@@ -98,7 +98,7 @@ static const struct form *form_of(uint8_t op)
         [MBW_WRITE] = {0, MBW_PAYLOAD, ANY | MBW_MORE, true, true},
         [MBW_READ] = {MBW_READ_PAYLOAD, MBW_READ_PAYLOAD, ANY | MBW_MORE, true, true},
         [MBW_FIFO] = {0, MBW_PAYLOAD, ANY | MBW_MORE | MBW_PART, true, true},
-        [MBW_SIGNAL] = {MBW_SIGNAL_HEAD, MBW_PAYLOAD, ANY, true, true},
+        [MBW_SIGNAL] = {0, MBW_PAYLOAD, ANY, true, true},
         [MBW_SWAP] = {8, 8, ANY | MBW_WIDE, true, true},
         [MBW_CAS] = {16, 16, ANY | MBW_WIDE, true, true},
         [MBW_FETCH_ADD] = {8, 8, ANY | MBW_WIDE, true, true},
@@ -113,13 +113,23 @@ static const struct form *form_of(uint8_t op)
     return op >= MBW_TASKQUE ? &later : NULL;
 }
 
+/* The highest `status` that a frame like this may have. */
+static unsigned status_most(const struct packet *packet)
+{
+    unsigned arguments = packet->length / MBW_SIGNAL_ARGUMENT;
+
+    if (packet->op == MBW_SIGNAL)
+        return arguments < MBW_SIGNAL_ARGUMENTS ? arguments : MBW_SIGNAL_ARGUMENTS;
+    return packet->op == MBW_RESULT ? MB_LAST_REMOTE : 0;
+}
+
 static bool has_form(const struct packet *packet)
 {
     const struct form *form = form_of(packet->op);
 
     if (form == NULL || packet->length < form->least || packet->length > form->most || (packet->flags & ~form->flags) != 0)
         return false;
-    if (packet->epoch == 0 || (packet->op == MBW_RESULT ? packet->status > MB_LAST_REMOTE : packet->status != 0))
+    if (packet->epoch == 0 || packet->status > status_most(packet))
         return false;
     if (form->sequenced ? packet->seq == 0 : packet->seq != 0 && packet->op != MBW_SYN && packet->op != MBW_SYNACK)
         return false;

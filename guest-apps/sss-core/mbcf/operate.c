@@ -268,7 +268,7 @@ static const struct kind *kind_of(unsigned op)
         [MBW_WRITE - MBW_TASKQUE] = {MBW_PAYLOAD, 0, true, true, false, false},
         [MBW_READ - MBW_TASKQUE] = {MBW_PAYLOAD, MBW_READ_PAYLOAD, false, true, true, true},
         [MBW_FIFO - MBW_TASKQUE] = {MBW_PAYLOAD, 0, true, true, false, false},
-        [MBW_SIGNAL - MBW_TASKQUE] = {MBW_SIGNAL_MOST, MBW_SIGNAL_HEAD, true, false, false, false},
+        [MBW_SIGNAL - MBW_TASKQUE] = {MBW_PAYLOAD, 0 /* its arguments */, true, false, false, false},
         [MBW_SWAP - MBW_TASKQUE] = {0, 8, false, false, false, true},
         [MBW_CAS - MBW_TASKQUE] = {0, 16, false, false, false, true},
         [MBW_FETCH_ADD - MBW_TASKQUE] = {0, 8, false, false, false, true},
@@ -283,6 +283,17 @@ struct part {
     uint32_t length;
     bool last;
 };
+
+static unsigned arguments_of(const struct mb_operation *request)
+{
+    return request->op == MBW_SIGNAL ? request->arguments : 0;
+}
+
+static void put_arguments(uint8_t *to, const struct mb_operation *request)
+{
+    for (unsigned i = 0; i < request->arguments; i++)
+        put_be64(to + (size_t)MBW_SIGNAL_ARGUMENT * i, request->argument[i]);
+}
 
 static void write_head(const struct mb_operation *request, const struct part *part, bool in_parts, uint32_t connection, uint8_t *to)
 {
@@ -303,8 +314,7 @@ static void write_head(const struct mb_operation *request, const struct part *pa
         }
         break;
     case MBW_SIGNAL:
-        for (unsigned i = 0; i < 4; i++)
-            put_be64(to + (size_t)8 * i, request->argument[i]);
+        put_arguments(to, request);
         break;
     case MBW_CAS:
         put_be64(to + 8, request->argument[1]);
@@ -356,7 +366,8 @@ static uint8_t part_flags(const struct sending *sending, const struct part *part
 static int send_part(struct mbcf *mbcf, const struct sending *sending, const struct part *part, uint64_t now_ns)
 {
     const struct mb_operation *request = sending->request;
-    unsigned head = sending->in_parts && request->op == MBW_FIFO ? MBW_PART_HEAD : sending->kind->head;
+    unsigned head = sending->in_parts && request->op == MBW_FIFO ? MBW_PART_HEAD
+                                                                 : sending->kind->head + arguments_of(request) * MBW_SIGNAL_ARGUMENT;
     uint32_t connection = sending->connection->name;
     struct sss_frame *frame;
     struct header header;
@@ -379,6 +390,7 @@ static int send_part(struct mbcf *mbcf, const struct sending *sending, const str
     header = (struct header){
         .op = (uint8_t)request->op,
         .flags = part_flags(sending, part),
+        .status = (uint8_t)arguments_of(request),
         .source = sending->task->id,
         .destination = sending->connection->peer,
         .length = (uint16_t)(head + (sending->kind->sends ? part->length : 0)),
@@ -471,7 +483,9 @@ static int check(const struct mb_operation *request, const struct kind *kind)
 {
     uint64_t limit = kind == NULL ? 0 : kind->several ? MB_SEGMENT : kind->data_most;
 
-    if (kind == NULL || request->length > limit || ((uintptr_t)request->ack & 7) != 0 ||
+    if (arguments_of(request) > MBW_SIGNAL_ARGUMENTS)
+        return -SSS_EINVAL;
+    if (kind == NULL || request->length > limit - arguments_of(request) * MBW_SIGNAL_ARGUMENT || ((uintptr_t)request->ack & 7) != 0 ||
         (kind->needs_ack && request->ack == NULL) || (request->flags & ~(MB_WIDE | MB_NO_WAIT | MB_LAZY)) != 0)
         return -SSS_EINVAL;
     return 0;
@@ -646,13 +660,15 @@ static __attribute__((noinline)) void make_head(const struct mbcf *mbcf, const s
 }
 
 /*
- * What most operations are, on the shortest way: a WRITE or a FIFO of one packet, its data and its ack each in a page, on an open
+ * What most operations are, on the shortest way: a WRITE, FIFO or SIGNAL of one packet, its data and its ack each in a page, on an open
  * connection whose channel can send at once. false: it is not that, and nothing has been done.
  */
 static bool operate_quick(struct mbcf *mbcf, uint16_t id, const struct mb_operation *request, uint64_t now_ns)
 {
     const uint32_t length = (uint32_t)request->length;
     const struct task *task = task_of(mbcf, id);
+    const unsigned arguments = arguments_of(request);
+    const uint32_t head = arguments * MBW_SIGNAL_ARGUMENT;
     uint64_t ack_at = (uintptr_t)request->ack;
     uint8_t flags = MBW_ACK_NOW;
     struct connection *connection;
@@ -661,8 +677,8 @@ static bool operate_quick(struct mbcf *mbcf, uint16_t id, const struct mb_operat
     struct sss_frame *frame;
     uint32_t name;
 
-    if ((request->op != MBW_WRITE && request->op != MBW_FIFO) || task == NULL || request->length - 1 >= MBW_PAYLOAD ||
-        (ack_at & 7) != 0 || (request->flags & ~(MB_NO_WAIT | MB_LAZY)) != 0)
+    if ((request->op != MBW_WRITE && request->op != MBW_FIFO && request->op != MBW_SIGNAL) || task == NULL ||
+        arguments > MBW_SIGNAL_ARGUMENTS || request->length - 1 >= MBW_PAYLOAD - head || (ack_at & 7) != 0 || (request->flags & ~(MB_NO_WAIT | MB_LAZY)) != 0)
         return false;
     connection = open_connection(mbcf, id, request->ltn);
     if (connection == NULL)
@@ -695,11 +711,13 @@ static bool operate_quick(struct mbcf *mbcf, uint16_t id, const struct mb_operat
         make_head(mbcf, channel, connection);
     put_head(frame->bytes, connection->head);
     header = frame->bytes + MBW_ETHERNET;
-    put_be32(header, (uint32_t)MBW_VERSION << 24 | (uint32_t)request->op << 16 | (uint32_t)flags << 8);
+    put_be32(header, (uint32_t)MBW_VERSION << 24 | (uint32_t)request->op << 16 | (uint32_t)flags << 8 | arguments);
     put_be64(header + 32, request->remote);
-    put_be64(header + 40, (uint64_t)name << 32 | length << 16 | epoch_half(channel->peer_epoch));
-    copy(header + MBW_HEADER, data, length);
-    frame->length = (uint16_t)(MBW_ETHERNET + MBW_HEADER + length);
+    put_be64(header + 40, (uint64_t)name << 32 | (head + length) << 16 | epoch_half(channel->peer_epoch));
+    if (arguments != 0)
+        put_arguments(header + MBW_HEADER, request);
+    copy(header + MBW_HEADER + head, data, length);
+    frame->length = (uint16_t)(MBW_ETHERNET + MBW_HEADER + head + length);
     mbcf_channel_send_quick(mbcf, channel, frame, name, ack != NULL, now_ns);
     mbcf_channel_take_noted(mbcf, channel);
     return true;

@@ -10,7 +10,7 @@
  *    0  1   version      1
  *    1  1   op           enum mbw_op
  *    2  1   flags        enum mbw_flag
- *    3  1   status       enum mb_status, RESULT only, else 0
+ *    3  1   status       RESULT: enum mb_status; SIGNAL: number of arguments; else 0
  *    4  2+2 source       node, task
  *    8  2+2 destination  node, task
  *   12  4   epoch        the sender's incarnation, never 0
@@ -69,16 +69,17 @@ enum mbw_flag {
 
 /*
  * Payloads. WRITE: data. FIFO: data, behind total u32 and offset u32 with PART; total 0: the segment is given up. TASKQUE: key
- * u64, permission u32, the writer's name of the connection u32, data. READ: length u32, 0 u32. SIGNAL: four arguments u64,
- * data. SWAP, FETCH_ADD: operand u64. CAS: expected u64, new u64. RESULT: what was read, or the old value u64 of an atomic
+ * u64, permission u32, the writer's name of the connection u32, data. READ: length u32, 0 u32. SIGNAL: its arguments u64
+ * (four at most), data. SWAP, FETCH_ADD: operand u64. CAS: expected u64, new u64. RESULT: what was read, or the old value u64 of an atomic
  * operation, or nothing. CLOSE: nothing; op_id is the sender's name of the connection, address the receiver's (0: not known);
  * to task 0: the source task has ended.
  */
 enum {
     MBW_PART_HEAD = 8,
     MBW_TASKQUE_HEAD = 16,
-    MBW_SIGNAL_HEAD = 32,
+    MBW_SIGNAL_ARGUMENT = 8,
+    MBW_SIGNAL_ARGUMENTS = 4, /* at most */
     MBW_READ_PAYLOAD = 8,
     MBW_TASKQUE_MOST = MBW_PAYLOAD - MBW_TASKQUE_HEAD, /* 1392 */
-    MBW_SIGNAL_MOST = MBW_PAYLOAD - MBW_SIGNAL_HEAD,   /* 1376 */
+    MBW_SIGNAL_MOST = MBW_PAYLOAD - MBW_SIGNAL_ARGUMENTS * MBW_SIGNAL_ARGUMENT, /* 1376: data that go with any arguments */
 };

@@ -244,6 +244,7 @@ static int send_by_signal(struct clntmb *client, struct mbm_call *slot)
     status = mb_write(client->ltn, client->bound.area + place, slot->message, slot->length, NULL);
     if (status != 0)
         return status;
+    operation.arguments = 2;
     operation.argument[0] = place;
     operation.argument[1] = slot->length;
     return request(slot, &operation);

@@ -151,10 +151,23 @@ static void open_server(void)
 
 /* ---- operations ---- */
 
+/* Its only argument is the number of the call. */
+static int send_signal(size_t index, size_t size, struct mb_ack *wanted)
+{
+    struct mb_operation operation = {.op = MB_OP_SIGNAL,
+                                     .ltn = ltn,
+                                     .remote = place.handler,
+                                     .data = sent,
+                                     .length = size,
+                                     .ack = wanted,
+                                     .argument = {index},
+                                     .arguments = 1};
+
+    return mb_operate(&operation);
+}
+
 static int operate(size_t index, size_t size, struct mb_ack *wanted)
 {
-    uint64_t argument[4] = {index};
-
     switch (settings.operation) {
     case OP_WRITE:
         return mb_write(ltn, place.memory, sent, size, wanted);
@@ -163,7 +176,7 @@ static int operate(size_t index, size_t size, struct mb_ack *wanted)
     case OP_FIFO:
         return mb_fifo_write(ltn, place.fifo, sent, size, wanted);
     case OP_SIGNAL:
-        return mb_signal_send(ltn, place.handler, argument, sent, size, wanted);
+        return send_signal(index, size, wanted);
     case OP_SWAP:
         return mb_swap(ltn, place.word, index + 1, MB_WIDE, wanted);
     case OP_CAS:

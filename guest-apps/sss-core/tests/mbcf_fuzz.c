@@ -143,7 +143,7 @@ static uint16_t length_for(uint8_t op)
     case MBW_TASKQUE:
         return (uint16_t)(MBW_TASKQUE_HEAD + rig_random(rig) % 300);
     case MBW_SIGNAL:
-        return (uint16_t)(MBW_SIGNAL_HEAD + rig_random(rig) % 300);
+        return (uint16_t)(rig_random(rig) % 300);
     case MBW_WRITE:
     case MBW_FIFO:
     case MBW_RESULT:
@@ -209,6 +209,8 @@ static size_t make_frame(uint8_t *frame)
     uint8_t *header = frame + MBW_ETHERNET;
 
     fill_payload(header + MBW_HEADER, op, flags, length);
+    if (op == MBW_SIGNAL) /* one argument more than there is room for, now and then */
+        header[3] = (uint8_t)(rig_random(rig) % (length / MBW_SIGNAL_ARGUMENT < MBW_SIGNAL_ARGUMENTS ? length / MBW_SIGNAL_ARGUMENT + 2u : 6u));
     put64(header + 32, some_address(op));
     put32(header + 40, (uint32_t)(rig_chance(rig, 300) ? rig_random(rig) : rig_random(rig) % 4));
     if (rig_chance(rig, 30))

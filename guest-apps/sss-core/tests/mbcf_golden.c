@@ -89,8 +89,10 @@ static void write_operations(const char *folder)
         for (uint16_t op = MB_OP_SWAP; op <= MB_OP_FETCH_ADD; op++)
             operate((struct mb_operation){.op = op, .flags = wide ? MB_WIDE : 0, .remote = DATA, .argument = {3, 5}}, true);
     operate((struct mb_operation){.op = MB_OP_FETCH_ADD, .remote = DATA, .argument = {1}}, false);
-    operate((struct mb_operation){.op = MB_OP_SIGNAL, .remote = HANDLER, .length = 100, .argument = {1, 2, 3, 4}}, true);
-    operate((struct mb_operation){.op = MB_OP_SIGNAL, .remote = HANDLER, .argument = {1, 2, 3, 4}}, false);
+    operate((struct mb_operation){.op = MB_OP_SIGNAL, .remote = HANDLER, .length = 100, .argument = {1, 2, 3, 4}, .arguments = 4}, true);
+    operate((struct mb_operation){.op = MB_OP_SIGNAL, .remote = HANDLER, .argument = {1, 2, 3, 4}, .arguments = 4}, false);
+    operate((struct mb_operation){.op = MB_OP_SIGNAL, .remote = HANDLER, .length = 8, .argument = {1}, .arguments = 1}, true);
+    operate((struct mb_operation){.op = MB_OP_SIGNAL, .remote = HANDLER}, false);
     connection = operate((struct mb_operation){.op = MB_OP_TASKQUE, .node = 2, .task = server, .length = 40,
                                                .argument = {0xc0ffee, MB_READ_ALLOWED | MB_WRITE_ALLOWED}}, true);
     mbcf_close(rig->nodes[1].mbcf, client, connection, rig->now_ns);

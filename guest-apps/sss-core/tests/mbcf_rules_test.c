@@ -488,18 +488,32 @@ static void test_signals(void)
 
     begin();
     rig_write(rig, 1, 0, DATA, "payload", 7);
-    EXPECT(status_of((struct mb_operation){.op = MB_OP_SIGNAL, .remote = HANDLER, .length = 7, .argument = {1, 2, 3, UINT64_MAX}}) == MB_OK);
+    EXPECT(status_of((struct mb_operation){.op = MB_OP_SIGNAL, .remote = HANDLER, .length = 7, .argument = {1, 2, 3, UINT64_MAX}, .arguments = 4}) == MB_OK);
     EXPECT(rig->nodes[2].spaces[0].signals == 1 && rig->nodes[2].spaces[0].signalled[0] == HANDLER);
     EXPECT(rig_take(rig, 2, 0, QUEUE, &record, data, sizeof(data)) == (int)sizeof(head) + 7);
     memcpy(&head, data, sizeof(head));
     EXPECT(head.handler == HANDLER && head.argument[0] == 1 && head.argument[3] == UINT64_MAX);
     EXPECT(memcmp(data + sizeof(head), "payload", 7) == 0);
+    for (uint32_t arguments = 0; arguments <= 4; arguments++)
+        for (uint64_t length = 0; length <= 7; length += 7) {
+            EXPECT(status_of((struct mb_operation){.op = MB_OP_SIGNAL, .remote = HANDLER, .length = length, .argument = {1, 2, 3, 4},
+                                                   .arguments = arguments}) == MB_OK);
+            EXPECT(rig_take(rig, 2, 0, QUEUE, &record, data, sizeof(data)) == (int)(sizeof(head) + length));
+            memcpy(&head, data, sizeof(head));
+            for (unsigned i = 0; i < 4; i++)
+                EXPECT(head.handler == HANDLER && head.argument[i] == (i < arguments ? i + 1 : 0));
+            EXPECT(memcmp(data + sizeof(head), "payload", length) == 0);
+            sent++;
+        }
     EXPECT(status_of((struct mb_operation){.op = MB_OP_SIGNAL, .remote = HANDLER + 8}) == MB_NOHANDLER);
     while (status_of((struct mb_operation){.op = MB_OP_SIGNAL, .remote = HANDLER, .length = 1376}) == MB_OK)
         sent++;
     EXPECT(rig->nodes[2].spaces[0].signals == sent); /* none for the refused one */
     EXPECT(status_of((struct mb_operation){.op = MB_OP_SIGNAL, .remote = HANDLER, .length = 1376}) == MB_FULL);
-    EXPECT(status_of((struct mb_operation){.op = MB_OP_SIGNAL, .remote = HANDLER, .length = 1377}) == -SSS_EINVAL);
+    EXPECT(status_of((struct mb_operation){.op = MB_OP_SIGNAL, .remote = HANDLER, .length = 1377, .arguments = 4}) == -SSS_EINVAL);
+    EXPECT(status_of((struct mb_operation){.op = MB_OP_SIGNAL, .remote = HANDLER, .length = 1408}) == MB_FULL);
+    EXPECT(status_of((struct mb_operation){.op = MB_OP_SIGNAL, .remote = HANDLER, .length = 1409}) == -SSS_EINVAL);
+    EXPECT(status_of((struct mb_operation){.op = MB_OP_SIGNAL, .remote = HANDLER, .arguments = 5}) == -SSS_EINVAL);
     mbcf_signal(core(2), server, NULL, 0, 0, 0);
     EXPECT(status_of((struct mb_operation){.op = MB_OP_SIGNAL, .remote = HANDLER}) == MB_NOHANDLER);
     end();

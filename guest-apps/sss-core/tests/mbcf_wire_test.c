@@ -105,9 +105,9 @@ static void test_frames(void)
     expect_frame("NOFIFO", at + 1, "01 20 02 08 0002 0110 0001 0110 00002007 00000005 00000006 0000000000000000 0000000000000000 00000406 0000 1007");
     expect_frame("ACK of an error", at + 2, "01 00 00 00 0001 0000 0002 0000 00001007 00000000 00000005 0000000000000000 0000000000000000 00000000 0000 2007");
     /* Somebody waits, but not in a hurry. */
-    at = operate((struct mb_operation){.op = MB_OP_SIGNAL, .flags = MB_LAZY, .remote = 0x401000, .length = 1, .argument = {1, 2, 3, 4}});
-    expect_frame("SIGNAL", at, "01 14 00 00 0001 0110 0002 0110 00001007 00000007 00000005 1122334455667788 0000000000401000 00000407 0021 2007"
-                               "0000000000000001 0000000000000002 0000000000000003 0000000000000004 cc");
+    at = operate((struct mb_operation){.op = MB_OP_SIGNAL, .flags = MB_LAZY, .remote = 0x401000, .length = 1, .argument = {1, 2, 3, 4}, .arguments = 2});
+    expect_frame("SIGNAL", at, "01 14 00 02 0001 0110 0002 0110 00001007 00000007 00000005 1122334455667788 0000000000401000 00000407 0011 2007"
+                               "0000000000000001 0000000000000002 cc");
     at = operate((struct mb_operation){.op = MB_OP_TASKQUE, .node = 2, .task = server, .length = 2, .argument = {9, 2}});
     expect_frame("TASKQUE", at, "01 10 02 00 0001 0110 0002 0110 00001007 00000008 00000006 0000000000000000 0000000000000000 00000408 0012 2007"
                                 "0000000000000009 00000002 80000402 ccdd");

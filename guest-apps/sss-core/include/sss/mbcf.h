@@ -178,7 +178,7 @@ struct mb_operation {
     uint64_t argument[4]; /* SIGNAL: arguments; SWAP and FETCH_ADD: [0]; CAS: expected, new; TASKQUE: own key, permission */
     uint16_t node;        /* TASKQUE: whom to write to */
     uint16_t task;
-    uint32_t reserved;
+    uint32_t arguments;   /* SIGNAL: how many of `argument` it brings, 4 at most; the handler sees 0 in the others */
 };
 
 /*
@@ -194,6 +194,7 @@ int mb_taskque_write(uint16_t node, uint16_t task, uint64_t own_key, unsigned pe
 int mb_write(int ltn, uint64_t remote, const void *data, size_t length, struct mb_ack *ack);
 int mb_read(int ltn, uint64_t remote, void *data, size_t length, struct mb_ack *ack); /* ack needed */
 int mb_fifo_write(int ltn, uint64_t fifo, const void *data, size_t length, struct mb_ack *ack);
+/* With all four arguments, or none where `argument` is NULL. */
 int mb_signal_send(int ltn, uint64_t handler, const uint64_t argument[4], const void *data, size_t length,
                    struct mb_ack *ack);
 int mb_swap(int ltn, uint64_t remote, uint64_t value, unsigned flags, struct mb_ack *ack);
