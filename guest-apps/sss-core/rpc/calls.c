@@ -189,6 +189,9 @@ bool rpc_poll(struct rpc_call *call)
     struct sss_wait words[SSS_WAITS];
     uint64_t due = UINT64_MAX;
 
+#ifdef SSS_LINUX
+    sss_yield(); /* there no interrupt receives for who only looks */
+#endif
     if (call->status == RPC_INPROGRESS)
         call->client->cl_async->progress(call->client, words, &due);
     return call->status != RPC_INPROGRESS;
