@@ -35,6 +35,6 @@ def exec_(ctx: click.Context, topology: str | None, as_json: bool, machine: str,
         sys.stderr.buffer.flush()
         if result.dropped:
             new_line = "" if (result.stdout + result.stderr).endswith(b"\n") else "\n"
-            kept = "1 MiB of each stream is kept"
-            click.echo(f"{new_line}{machine}: {result.dropped} bytes of output were dropped, {kept}", err=True)
+            dropped = f"{result.dropped} bytes of output were dropped: more than the guest keeps"
+            click.echo(f"{new_line}{machine}: {dropped}", err=True)
     ctx.exit(result.status)

@@ -213,7 +213,7 @@ def test_up_exec_console_down(call: Call, monkeypatch: pytest.MonkeyPatch) -> No
     assert result.exit_code == 0
     assert result.stdout.splitlines() == ["MACHINE  ADDRESS", "client   10.0.0.1/24", "captures  /c"]
     result = call("exec", "client", "--", "ls", "--json", "-l")
-    dropped = "client: 7 bytes of output were dropped, 1 MiB of each stream is kept\n"
+    dropped = "client: 7 bytes of output were dropped: more than the guest keeps\n"
     assert (result.exit_code, result.stdout, result.stderr) == (3, "out\n", f"err\n{dropped}")
     assert asked == [("two-hosts-10base-t", "real", 1), ("client", ("ls", "--json", "-l"), None)]
     assert json.loads(call("exec", "--json", "client", "true").stdout) == {

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from pathlib import Path
 
 import pytest
@@ -114,3 +115,23 @@ def test_a_node_has_two_adapters(tmp_path: Path) -> None:
     scenario.write_text(BOTH_WAYS)
     status, output = LiveRun(scenario, tmp_path / "run", "--topology", str(topology)).end(RUN_S)
     assert status == 0, output
+
+
+@pytest.mark.parametrize(
+    ("number", "told"),
+    [
+        (signal.SIGKILL, "server: the machine ended before the run did: killed by SIGKILL"),
+        (signal.SIGSTOP, "server: hung: nothing has moved for"),
+    ],
+)
+def test_a_node_that_is_gone_or_stands_still_is_named(tmp_path: Path, number: signal.Signals, told: str) -> None:
+    options = ["transports=mbcf3", "procedures=null,echo", "sizes=64", "calls=20000"]
+    sets = [word for option in options for word in ("--set", option)]
+    run = LiveRun(Path("sss-rpc-sweep"), tmp_path / "run", *sets)
+    run.wait_batches(1)
+    run.kill(f"guest={run.token}-server,", number)
+    status, output = run.end(60)
+    assert status == 4, output
+    assert told in output
+    assert run.leftovers() == []
+    assert run.kept_batches() >= 1
