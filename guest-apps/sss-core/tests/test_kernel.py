@@ -101,7 +101,8 @@ def test_tasks_end_alone_and_only_their_creator_kills_them(built: Path) -> None:
 def test_csm_is_one_memory_for_two_tasks(built: Path) -> None:
     console = machine.boot(built, "parent")
     assert "csm 7\ncsm child 1 gone 9\n" in console
-    assert "csm into dummy 0, again -17, execute -22\ncsm unmap 0\n" in console
+    assert "csm into dummy 0, again -17, execute -22\ncsm unmap 0\ncsm without owner -2\nparent ends\n" in console
+    assert all_pages_back(console)
 
 
 @pytest.mark.parametrize("memory_mib", [16, 64, 1024])

@@ -5,7 +5,7 @@
 
 #include "sss/system.h"
 
-enum { SHARED = 0x200000000ull, PAGE = 4096, TASKS = 1000 };
+enum { SHARES = 200, SHARED = 0x200000000ull, PAGE = 4096, TASKS = 1000 };
 
 static int wait_for_end(int task, struct sss_task_status *status)
 {
@@ -67,6 +67,13 @@ static void test_csm(void)
     printf(", again %d", sss_csm_map(dummy, csm, SHARED, SSS_READ));
     printf(", execute %d\n", sss_csm_map(0, csm, SHARED + 0x10000, SSS_EXECUTE));
     printf("csm unmap %d\n", sss_unmap((void *)SHARED, 2 * PAGE));
+    printf("csm without owner %d\n", sss_csm_map(0, csm, SHARED, SSS_READ));
+    for (unsigned i = 0; i < SHARES; i++) { /* more than a node has at a time */
+        void *memory = sss_map(NULL, PAGE, SSS_READ | SSS_WRITE);
+
+        if (memory == NULL || sss_csm_share(memory, PAGE) < 0 || sss_unmap(memory, PAGE) != 0)
+            printf("share %u failed\n", i);
+    }
 }
 
 static int csm_child(const char *options)
