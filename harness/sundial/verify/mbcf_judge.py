@@ -277,7 +277,7 @@ class Judge:
 
     def ends(self) -> Iterator[Finding]:
         """A task's end is told once to each node."""
-        for rows in self.talks.farewells.values():
+        for rows in (rows for told in self.talks.farewells.values() for rows in told.values()):
             if len(rows) > 1:
                 yield None, "mbcf.close", "one CLOSE at the end of a task", str(len(rows)), rows
 

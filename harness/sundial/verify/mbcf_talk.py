@@ -27,7 +27,8 @@ KIND_CALL, KIND_CALL_AT, KIND_BIND = "01000000", "02000000", "03000000"
 
 COLUMNS = (
     "row", "time_ns", "mbcf_op", "mbcf_flags", "mbcf_status", "mbcf_source", "mbcf_source_task", "mbcf_target",
-    "mbcf_target_task", "mbcf_op_id", "mbcf_length", "mbcf_connection", "mbcf_address", "mbcf_data",
+    "mbcf_target_task", "mbcf_op_id", "mbcf_length", "mbcf_connection", "mbcf_epoch", "mbcf_address",
+    "mbcf_data",
 )  # fmt: skip
 
 
@@ -73,8 +74,8 @@ class Talks:
 
     talks: list[Talk]
     closing: list[int]
-    farewells: dict[tuple[int, int, int], list[int]]
-    """By node, task, and who is told."""
+    farewells: dict[tuple[int, int, int], dict[int, list[int]]]
+    """By node, task, and who is told; and by the node's epoch."""
     nobodys: list[int]
 
 
@@ -92,6 +93,7 @@ class _Frame:
     op_id: int
     length: int
     connection: int
+    epoch: int
     address: str
     data: str
 
@@ -118,7 +120,7 @@ class _Finder:
         """Exchanges of frames that are refused."""
         self.talks: list[Talk] = []
         self.closing: list[int] = []
-        self.farewells: dict[tuple[int, int, int], list[int]] = {}
+        self.farewells: dict[tuple[int, int, int], dict[int, list[int]]] = {}
         self.connections: dict[tuple[int, int], Talk] = {}
         """Exchanges that make a connection, by the node that begins and its name of it."""
         self.asked: dict[tuple[int, str], Talk] = {}
@@ -151,7 +153,8 @@ class _Finder:
         """The end of a connection, or of a task."""
         self.closing.append(frame.row)
         if frame.peer_task == 0:
-            self.farewells.setdefault((frame.node, frame.task, frame.peer), []).append(frame.row)
+            told = self.farewells.setdefault((frame.node, frame.task, frame.peer), {})
+            told.setdefault(frame.epoch, []).append(frame.row)
             return
         theirs = self.connections.get((frame.peer, int(frame.address or "0", 16)))
         talk = theirs or self.connections.get((frame.node, frame.op_id))

@@ -473,6 +473,19 @@ def test_a_client_ends_only_what_it_does_not_know_to_be_over(tmp_path: Path, cro
     assert told(verify(made)) == ([] if crosses else wrong)
 
 
+def test_the_end_of_a_task_is_told_once(tmp_path: Path) -> None:
+    made = bed(tmp_path)
+    made.call("mbcf3", 1, 16)
+    made.send(CLOSE, CLIENT, (2, 0))
+    made.ack(2)
+    made.executed = 1
+    once = MbcfBed(tmp_path / "once", records=list(made.records), lines=made.lines, executed=1)
+    assert told(verify(once)) == []
+    made.send(CLOSE, CLIENT, (2, 0))
+    made.ack(2)
+    assert told(verify(made)) == [("mbcf.close", "one CLOSE at the end of a task", "2")]
+
+
 def test_a_missing_close_is_found(tmp_path: Path) -> None:
     made = bed(tmp_path, "mbcf1")
     start = made.now - 1
