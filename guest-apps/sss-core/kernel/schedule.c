@@ -177,14 +177,27 @@ static void look_at_task(const struct task *task)
             look(thread);
 }
 
-void task_memory_changed(struct task *task)
+static void look_at_sharers(const struct task *task)
 {
-    look_at_task(task);
-    if (task->csm == 0)
-        return;
     for (const struct task *other = csm_tasks(); other != NULL; other = other->next_sharing)
         if (other != task)
             look_at_task(other);
+}
+
+/* A thread of it runs next, for a signal. */
+static bool handler_is_due(const struct task *task)
+{
+    const struct thread *thread = task->signal_thread;
+
+    return thread != NULL && thread->signalled && thread->state == THREAD_RUNNABLE;
+}
+
+/* Where a handler is due, its thread looks after those who share the memory when it leaves the CPU: the handler comes first. */
+void task_memory_changed(struct task *task)
+{
+    look_at_task(task);
+    if (task->csm != 0 && !handler_is_due(task))
+        look_at_sharers(task);
 }
 
 static void wait_expired(struct timer *timer)
@@ -508,11 +521,9 @@ bool thread_at(unsigned index, struct thread_row *row)
 
 /* ---- changing threads ---- */
 
-/* Halts until an interrupt has made a thread runnable. */
+/* Halts until an interrupt has made a thread runnable. The slice's timer goes on: setting it for each turn would cost more. */
 static struct thread *next_runnable(void)
 {
-    if (queue_first == NULL)
-        timer_cancel(&slice);
     while (queue_first == NULL) {
         node_idle();
         halted = true;
@@ -546,8 +557,11 @@ static void leave_cpu(void)
     current = NULL;
     if (thread->state == THREAD_RUNNING)
         make_runnable(thread);
-    if (shares_memory(thread->task))
-        task_memory_changed(thread->task);
+    if (shares_memory(thread->task)) {
+        look_at_task(thread->task);
+        if (thread->task->csm != 0)
+            look_at_sharers(thread->task);
+    }
 }
 
 static void enter_cpu(struct thread *thread)

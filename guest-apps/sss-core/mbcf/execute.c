@@ -274,20 +274,16 @@ static bool signal_quick(struct mbcf *mbcf, struct task *task, const struct chan
 {
     uint64_t handler = get_be64(header + 32);
     unsigned arguments = header[3];
-    uint32_t bytes = arguments * MBW_SIGNAL_ARGUMENT, data = length - bytes;
-    struct signal_record signal = {.record = {.length = (uint32_t)sizeof(struct mb_signal_head) + data,
-                                              .kind = MB_DATA,
-                                              .state = MB_COMPLETE,
-                                              .node = channel->node,
-                                              .task = get_be16(header + 6)},
-                                   .head = {.handler = handler}};
+    uint32_t data = length - arguments * MBW_SIGNAL_ARGUMENT;
+    struct mb_record record = {.length = (uint32_t)sizeof(struct mb_signal_head) + data,
+                               .kind = MB_DATA,
+                               .state = MB_COMPLETE,
+                               .node = channel->node,
+                               .task = get_be16(header + 6)};
 
-    if (arguments > MBW_SIGNAL_ARGUMENTS || bytes > length || task->handler_hint >= task->handler_count ||
-        task->handlers[task->handler_hint] != handler)
-        return false;
-    for (unsigned i = 0; i < arguments; i++)
-        signal.head.argument[i] = get_be64(header + MBW_HEADER + (size_t)MBW_SIGNAL_ARGUMENT * i);
-    if (!mbcf_ring_put_signal(mbcf, task, &signal, header + MBW_HEADER + bytes))
+    if (arguments > MBW_SIGNAL_ARGUMENTS || data > length || task->handler_hint >= task->handler_count ||
+        task->handlers[task->handler_hint] != handler ||
+        !mbcf_ring_put_signal(mbcf, task, &record, handler, arguments, header + MBW_HEADER))
         return false;
     TO(mbcf, signalled)(mbcf->to.context, task->space, handler);
     return true;

@@ -158,42 +158,62 @@ int mbcf_ring_put(struct mbcf *mbcf, struct task *task, struct ring *ring, struc
     return MB_OK;
 }
 
-/* `head`: the record and what stands in front of its data, `head_length` bytes that the compiler knows. */
-static inline __attribute__((always_inline)) bool put_quick(struct mbcf *mbcf, const struct task *task, struct ring *ring,
-                                                            const struct mb_record *head, size_t head_length, const uint8_t *data)
+/* Where a record of `length` bytes, its head included, goes without skipping and crossing no page; NULL: there is no such place. */
+static inline uint8_t *place_quick(struct mbcf *mbcf, const struct task *task, struct ring *ring, uint32_t length, uint8_t **header)
 {
-    uint32_t length = UNIT + head->length;
-    uint32_t bytes = record_bytes(head->length);
+    uint32_t bytes = record_bytes(length - UNIT);
     uint32_t at = ring->head & (ring->size - 1);
-    uint8_t *header, *to;
+    uint8_t *to;
 
     if (bytes > ring->size / 2 || at + bytes > ring->size)
-        return false;
-    header = bytes_in_page(mbcf, task, ring->address, MB_FIFO_HEADER, true);
+        return NULL;
+    *header = bytes_in_page(mbcf, task, ring->address, MB_FIFO_HEADER, true);
     to = bytes_in_page(mbcf, task, ring->address + MB_FIFO_HEADER + at, length, true);
-    if (header == NULL || to == NULL)
-        return false;
-    take_tail(ring, header);
-    if (ring->head + bytes - ring->tail > ring->size)
-        return false;
-    memcpy(to, head, head_length);
-    copy(to + head_length, data, length - head_length);
-    ring->head += bytes;
+    if (*header == NULL || to == NULL)
+        return NULL;
+    take_tail(ring, *header);
+    return ring->head + bytes - ring->tail <= ring->size ? to : NULL;
+}
+
+static inline void publish_quick(struct mbcf *mbcf, const struct task *task, struct ring *ring, uint32_t length, uint8_t *header)
+{
+    ring->head += record_bytes(length - UNIT);
     put_word(header, AT_HEAD, ring->head);
-    add_word(header, AT_EVENTS);
-    touch(mbcf, task);
-    return true;
+    tell_reader(mbcf, task, header);
 }
 
 bool mbcf_ring_put_quick(struct mbcf *mbcf, const struct task *task, struct ring *ring, const struct mb_record *record,
                          const uint8_t *data)
 {
-    return put_quick(mbcf, task, ring, record, UNIT, data);
+    uint32_t length = UNIT + record->length;
+    uint8_t *header, *to = place_quick(mbcf, task, ring, length, &header);
+
+    if (to == NULL)
+        return false;
+    memcpy(to, record, UNIT);
+    copy(to + UNIT, data, record->length);
+    publish_quick(mbcf, task, ring, length, header);
+    return true;
 }
 
-bool mbcf_ring_put_signal(struct mbcf *mbcf, struct task *task, const struct signal_record *signal, const uint8_t *data)
+bool mbcf_ring_put_signal(struct mbcf *mbcf, struct task *task, const struct mb_record *record, uint64_t handler,
+                          unsigned arguments, const uint8_t *payload)
 {
-    return put_quick(mbcf, task, &task->signal_queue, &signal->record, sizeof(*signal), data);
+    struct ring *ring = &task->signal_queue;
+    uint32_t length = UNIT + record->length;
+    uint8_t *header, *to = place_quick(mbcf, task, ring, length, &header);
+    struct mb_signal_head *head;
+
+    if (to == NULL)
+        return false;
+    memcpy(to, record, UNIT);
+    head = (struct mb_signal_head *)(void *)(to + UNIT);
+    *head = (struct mb_signal_head){.handler = handler};
+    for (unsigned i = 0; i < arguments; i++)
+        head->argument[i] = get_be64(payload + (size_t)MBW_SIGNAL_ARGUMENT * i);
+    copy(head + 1, payload + arguments * MBW_SIGNAL_ARGUMENT, record->length - sizeof(*head));
+    publish_quick(mbcf, task, ring, length, header);
+    return true;
 }
 
 /* ---- segments of several packets ---- */

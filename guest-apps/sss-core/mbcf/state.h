@@ -314,12 +314,9 @@ int mbcf_ring_put(struct mbcf *mbcf, struct task *task, struct ring *ring, struc
 /* The same, complete, where it needs no skipping and crosses no page. false: nothing was done. */
 bool mbcf_ring_put_quick(struct mbcf *mbcf, const struct task *task, struct ring *ring, const struct mb_record *record,
                          const uint8_t *data);
-/* The same for the signal queue. */
-struct signal_record {
-    struct mb_record record;
-    struct mb_signal_head head;
-};
-bool mbcf_ring_put_signal(struct mbcf *mbcf, struct task *task, const struct signal_record *signal, const uint8_t *data);
+/* The same for the signal queue, whose records have a head. */
+bool mbcf_ring_put_signal(struct mbcf *mbcf, struct task *task, const struct mb_record *record, uint64_t handler,
+                          unsigned arguments, const uint8_t *payload);
 int mbcf_ring_part(struct mbcf *mbcf, struct task *task, unsigned fifo, const struct packet *packet);
 /* Voids what has come of segments: of one source task (0: any) of a node. */
 void mbcf_segments_void(struct mbcf *mbcf, uint16_t node, uint16_t source);
