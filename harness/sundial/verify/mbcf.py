@@ -25,10 +25,10 @@ PREFIX = OPERATIONS
 _CONTROL = {0: "mbcf_ack", 1: "mbcf_handshake", 2: "mbcf_handshake", 3: "mbcf_reset", 4: "mbcf_probe"}
 CALL, UNEXPLAINED, PASSING = "call", "unexplained", "passing"
 SSS_IMAGE = "ssscore"
-OWN_INSTRUCTIONS = 64_000
-"""An SSS-CORE node's own work from the moment at which an ACK is due: while it may not be interrupted it sends, or
-takes, a window of full frames at most (64, under 1,000 instructions each). Measured: 15,000 at most, in transfers of
-9,000 bytes."""
+OWN_INSTRUCTIONS = 256_000
+"""An SSS-CORE node's own work from the moment at which an ACK is due, while it may not be interrupted: the making of a
+dummy task, or a mapping, is one system call that zeroes each page (under 1,000 instructions). Measured: 150,000 where
+clients of type 3b bind at once, 101,000 of type 3, 15,000 in transfers."""
 
 
 @dataclass(frozen=True)
