@@ -95,7 +95,7 @@ def _key_figures(results: Results) -> list[tuple[str, str, str]]:
             wire = "10Base-T" if number == 3 else "100Base-TX"
             found.append((f"MBCF by UDP, 0 B, {wire}", decimal(ratio, 3), f"printed {decimal(top / bottom, 3)}"))
     null, write = results.cells.get((4, "sss-mbcf3", 0)), results.cells.get((1, "write", 4))
-    for name, cell in (("null RPC over MBCF", null), ("remote WRITE with ACK", write)):
+    for name, cell in (("string RPC of 0 B over MBCF", null), ("remote WRITE with ACK", write)):
         if cell is not None and cell.instructions is not None:
             found.append((name, whole(cell.instructions), "instructions, both ends"))
     stream = results.cells.get((2, "stream", 1408))
