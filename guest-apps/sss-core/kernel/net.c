@@ -24,28 +24,21 @@ static unsigned adapters;
 /* ---- the pool ---- */
 struct sss_frame *frame_get(void)
 {
-    struct sss_frame *frame = free_frames;
+    struct sss_frame *frame;
 
-    if (frame == NULL) { /* those that were sent meanwhile have not been collected */
+    if (free_frames == NULL) /* those that were sent meanwhile have not been collected */
         for (unsigned i = 0; i < adapters; i++)
             virtio_net_reclaim(&net_adapter_table[i]);
-        frame = free_frames;
-        if (frame == NULL)
-            return NULL;
-    }
-    free_frames = frame->next;
-    free_count--;
-    frame->users = 1;
+    frame = sss_frame_take(&free_frames);
+    if (frame != NULL)
+        free_count--;
     return frame;
 }
 
 void frame_put(struct sss_frame *frame)
 {
-    if (--frame->users != 0)
-        return;
-    frame->next = free_frames;
-    free_frames = frame;
-    free_count++;
+    if (sss_frame_release(&free_frames, frame))
+        free_count++;
 }
 
 unsigned net_frames_free(void)

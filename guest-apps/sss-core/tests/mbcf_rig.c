@@ -87,14 +87,12 @@ void rig_inject(struct rig *rig, unsigned node, const uint8_t *frame, size_t len
 static struct sss_frame *frame_get(void *context)
 {
     struct rig_node *node = context;
-    struct sss_frame *frame = node->free;
+    struct sss_frame *frame = node->frames_out < node->frame_limit ? sss_frame_take(&node->free) : NULL;
 
-    if (frame == NULL || node->frames_out >= node->frame_limit)
+    if (frame == NULL)
         return NULL;
-    node->free = frame->next;
     node->frames_out++;
     frame->next = NULL;
-    frame->users = 1;
     return frame;
 }
 
@@ -104,11 +102,8 @@ static void frame_put(void *context, struct sss_frame *frame)
 
     if (frame->users == 0)
         abort();
-    if (--frame->users != 0)
-        return;
-    frame->next = node->free;
-    node->free = frame;
-    node->frames_out--;
+    if (sss_frame_release(&node->free, frame))
+        node->frames_out--;
 }
 
 static void *page(void *context, void *space_of_task, uint64_t address, bool write, int *why)

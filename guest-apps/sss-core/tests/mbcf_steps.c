@@ -32,21 +32,15 @@ static struct node {
 static struct sss_frame *frame_get(void *context)
 {
     struct node *node = context;
-    struct sss_frame *frame = node->free;
 
-    node->free = frame->next;
-    frame->users = 1;
-    return frame;
+    return sss_frame_take(&node->free);
 }
 
 static void frame_put(void *context, struct sss_frame *frame)
 {
     struct node *node = context;
 
-    if (--frame->users != 0)
-        return;
-    frame->next = node->free;
-    node->free = frame;
+    sss_frame_release(&node->free, frame);
 }
 
 static bool transmit(void *context, struct sss_frame *frame)
