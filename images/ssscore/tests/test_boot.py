@@ -29,7 +29,8 @@ def run_to_done(folder: Path, image: Path, what: dict, extra: tuple[str, ...] = 
     with Guest(folder, image, what, extra) as guest:
         guest.start((folder / "a", folder / "b"))
         guest.wait_for("done", timeout=30)
-        time.sleep(0.3)  # the frame is sent behind the record
+        capture = folder / "wire.pcap"  # the frame is sent behind the record
+        guest.wait_until(lambda: b"sundial-done" in capture.read_bytes(), "done is not on the wire", timeout=30)
     return guest
 
 
