@@ -12,9 +12,9 @@ enum {
     PRINTABLES = 94,
 };
 
-#define OPAQUE(m) ((uint8_t)((m) * BYTE_STEP))
-#define TEXT(m) ((uint8_t)(FIRST_PRINTABLE + OPAQUE(m) % PRINTABLES))
-#define FOUR(f, m) f(m), f((m) + 1), f((m) + 2), f((m) + 3)
+#define OPAQUE(m)     ((uint8_t)((m)*BYTE_STEP))
+#define TEXT(m)       ((uint8_t)(FIRST_PRINTABLE + OPAQUE(m) % PRINTABLES))
+#define FOUR(f, m)    f(m), f((m) + 1), f((m) + 2), f((m) + 3)
 #define SIXTEEN(f, m) FOUR(f, m), FOUR(f, (m) + 4), FOUR(f, (m) + 8), FOUR(f, (m) + 12)
 #define SIXTY_FOUR(f, m)                                                                           \
     SIXTEEN(f, m), SIXTEEN(f, (m) + 16), SIXTEEN(f, (m) + 32), SIXTEEN(f, (m) + 48)

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 enum {
-    CHUNK = 32 * 1024,  /* the virtio port takes no more in one write */
-    ROW_LIMIT = 1024,   /* no row is longer: six numbers and one quoted text */
+    CHUNK = 32 * 1024, /* the virtio port takes no more in one write */
+    ROW_LIMIT = 1024,  /* no row is longer: six numbers and one quoted text */
     TEXT_LIMIT = 256,
 };
 
@@ -132,9 +132,9 @@ static void put_row(size_t call, const struct call_record *record, failure_text_
 void samples_put_batch(json_t *header, const struct call_record *records, size_t count,
                        failure_text_fn failure_text)
 {
-    json_object_set_new(header, "columns",
-                        json_pack("[sssssss]", "call", "start", "end", "ok", "retransmits", "xid",
-                                  "error"));
+    json_object_set_new(
+        header, "columns",
+        json_pack("[sssssss]", "call", "start", "end", "ok", "retransmits", "xid", "error"));
     samples_put(header);
     for (size_t call = 0; call < count; call++)
         put_row(call, &records[call], failure_text);

@@ -43,10 +43,10 @@ void server_read_settings(struct server_settings *settings, struct options *opti
 
     settings->udp = (mask & 1) != 0;
     settings->tcp = (mask & 2) != 0;
-    settings->udp_port =
-        (unsigned)options_integer(options, "udp_port", default_port, least_port, PORT_LIMIT);
-    settings->tcp_port =
-        (unsigned)options_integer(options, "tcp_port", default_port, least_port, PORT_LIMIT);
+    settings->udp_port = (unsigned)options_integer(options, "udp_port", default_port, least_port,
+                                                   PORT_LIMIT);
+    settings->tcp_port = (unsigned)options_integer(options, "tcp_port", default_port, least_port,
+                                                   PORT_LIMIT);
     settings->socket_buffer = (int)options_integer(options, "socket_buffer", 0, 0, BUFFER_LIMIT);
     settings->tcp_nodelay = options_boolean(options, "tcp_nodelay", true);
 }

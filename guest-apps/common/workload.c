@@ -24,8 +24,8 @@ void workload_read(struct workload *workload, struct options *options, long long
     static const char *const connections[] = {"one", "per-size", NULL};
 
     workload->series = options_integer(options, "series", 0, 0, SERIES_LIMIT);
-    workload->sizes =
-        options_integers(options, "sizes", least_size, most_size, &workload->size_count);
+    workload->sizes = options_integers(options, "sizes", least_size, most_size,
+                                       &workload->size_count);
     if (workload->size_count == 0) {
         free(workload->sizes);
         workload->sizes = malloc(sizeof(*workload->sizes));

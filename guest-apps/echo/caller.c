@@ -62,8 +62,8 @@ static int open_socket(const struct caller *caller)
 {
     const struct settings *settings = caller->settings;
     bool udp = settings->transport == TRANSPORT_UDP;
-    unsigned port =
-        settings->client_port == 0 ? 0 : settings->client_port + (unsigned)caller->thread;
+    unsigned port = settings->client_port == 0 ? 0
+                                               : settings->client_port + (unsigned)caller->thread;
     struct sockaddr_in local = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
     struct timeval timeout = milliseconds(settings->total_timeout_ms);
     struct timeval none = {0};

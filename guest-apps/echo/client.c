@@ -44,11 +44,10 @@ static void write_batch(size_t thread, size_t size, const struct call_record *re
 
     json_object_update_new(
         header,
-        json_pack("{sI ss ss sI si ss si si si si}", "series",
-                  (json_int_t)settings.workload.series, "transport", settings.transport_text,
-                  "procedure", settings.procedure_text, "size", (json_int_t)size, "thread",
-                  (int)thread, "server", settings.server_text, "server_port",
-                  (int)ntohs(settings.server.sin_port), "client_port",
+        json_pack("{sI ss ss sI si ss si si si si}", "series", (json_int_t)settings.workload.series,
+                  "transport", settings.transport_text, "procedure", settings.procedure_text,
+                  "size", (json_int_t)size, "thread", (int)thread, "server", settings.server_text,
+                  "server_port", (int)ntohs(settings.server.sin_port), "client_port",
                   (int)slot->caller.client_port, "warmup", (int)settings.workload.warmup,
                   "tcp_retransmits", (int)slot->tcp_retransmits));
     samples_put_batch(header, records, workload_batch_calls(&settings.workload),

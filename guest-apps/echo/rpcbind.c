@@ -14,7 +14,8 @@
 
 static bool is_serving(void)
 {
-    static const struct sockaddr_un local = {.sun_family = AF_UNIX, .sun_path = "/run/rpcbind.sock"};
+    static const struct sockaddr_un local = {.sun_family = AF_UNIX,
+                                             .sun_path = "/run/rpcbind.sock"};
     int handle = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     bool connected = connect(handle, (const struct sockaddr *)&local, sizeof(local)) == 0;
 

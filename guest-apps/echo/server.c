@@ -26,8 +26,8 @@ enum {
     UDP_MESSAGE_LIMIT = 65507,
 };
 
-static const char *const procedure_names[PROCEDURES] = {
-    "null", "echo", "echo_string", "sink", "source", "sink_one_way"};
+static const char *const procedure_names[PROCEDURES] = {"null", "echo",   "echo_string",
+                                                        "sink", "source", "sink_one_way"};
 
 struct settings {
     struct server_settings server;
@@ -172,9 +172,8 @@ static void report_counters(void)
         line, json_pack("{sI so sI sI sI sI sI sI}", "calls", (json_int_t)calls, "by_procedure",
                         by_procedure, "bad_payload", (json_int_t)counters.bad_payload,
                         "undecodable", (json_int_t)counters.undecodable, "bytes_in",
-                        (json_int_t)counters.bytes_in, "bytes_out",
-                        (json_int_t)counters.bytes_out, "duplicates",
-                        (json_int_t)counters.duplicates, "connections",
+                        (json_int_t)counters.bytes_in, "bytes_out", (json_int_t)counters.bytes_out,
+                        "duplicates", (json_int_t)counters.duplicates, "connections",
                         (json_int_t)counters.connections));
     samples_put(line);
 }

@@ -42,10 +42,8 @@ static void read_auth(struct settings *settings, struct options *options)
 
 static void read_buffers(struct settings *settings, struct options *options)
 {
-    settings->send_buffer =
-        (unsigned)options_integer(options, "send_buffer", 0, 0, BUFFER_LIMIT);
-    settings->recv_buffer =
-        (unsigned)options_integer(options, "recv_buffer", 0, 0, BUFFER_LIMIT);
+    settings->send_buffer = (unsigned)options_integer(options, "send_buffer", 0, 0, BUFFER_LIMIT);
+    settings->recv_buffer = (unsigned)options_integer(options, "recv_buffer", 0, 0, BUFFER_LIMIT);
     settings->udp_message_size = (unsigned)options_integer(
         options, "udp_message_size", UDP_MESSAGE_DEFAULT, 400, UDP_MESSAGE_LIMIT);
     settings->socket_buffer = (int)options_integer(options, "socket_buffer", 0, 0, BUFFER_LIMIT);
@@ -60,16 +58,14 @@ static void read_target(struct settings *settings, struct options *options)
     settings->server.sin_family = AF_INET;
     if (inet_pton(AF_INET, settings->server_text, &settings->server.sin_addr) != 1)
         samples_fail("option server: must be an address like 10.0.0.2");
-    settings->server.sin_port =
-        htons((uint16_t)options_integer(options, "port", 0, 0, PORT_LIMIT));
+    settings->server.sin_port = htons((uint16_t)options_integer(options, "port", 0, 0, PORT_LIMIT));
     settings->transport = (enum transport)options_word(options, "transport", transports);
     settings->transport_text = transports[settings->transport];
 }
 
 void settings_read(struct settings *settings, int argc, char **argv)
 {
-    static const char *const procedures[] = {"null", "echo", "echo_string", "sink",
-                                             "source", NULL};
+    static const char *const procedures[] = {"null", "echo", "echo_string", "sink", "source", NULL};
     struct options *options = options_open(argc, argv);
 
     memset(settings, 0, sizeof(*settings));
@@ -82,12 +78,12 @@ void settings_read(struct settings *settings, int argc, char **argv)
     workload_read(&settings->workload, options, 0, ECHO_LIMIT);
     settings->client_port = (unsigned)options_integer(options, "client_port", 0, 0, PORT_LIMIT);
     read_buffers(settings, options);
-    settings->retry_timeout_ms =
-        options_integer(options, "retry_timeout_ms", RETRY_DEFAULT_MS, 1, TIMEOUT_LIMIT_MS);
-    settings->total_timeout_ms =
-        options_integer(options, "total_timeout_ms", TOTAL_DEFAULT_MS, 1, TIMEOUT_LIMIT_MS);
-    settings->binding_timeout_ms =
-        options_integer(options, "binding_timeout_ms", BINDING_DEFAULT_MS, 1, TIMEOUT_LIMIT_MS);
+    settings->retry_timeout_ms = options_integer(options, "retry_timeout_ms", RETRY_DEFAULT_MS, 1,
+                                                 TIMEOUT_LIMIT_MS);
+    settings->total_timeout_ms = options_integer(options, "total_timeout_ms", TOTAL_DEFAULT_MS, 1,
+                                                 TIMEOUT_LIMIT_MS);
+    settings->binding_timeout_ms = options_integer(options, "binding_timeout_ms",
+                                                   BINDING_DEFAULT_MS, 1, TIMEOUT_LIMIT_MS);
     read_auth(settings, options);
     options_check_all_taken(options);
     options_close(options);

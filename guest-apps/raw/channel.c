@@ -58,8 +58,8 @@ bool channel_connect(struct channel *channel)
 {
     const struct channel_settings *settings = channel->settings;
     bool udp = settings->transport == TRANSPORT_UDP;
-    unsigned port =
-        settings->client_port == 0 ? 0 : settings->client_port + (unsigned)channel->thread;
+    unsigned port = settings->client_port == 0 ? 0
+                                               : settings->client_port + (unsigned)channel->thread;
     struct sockaddr_in local = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
     socklen_t length = sizeof(local);
     int handle = socket(AF_INET, (udp ? SOCK_DGRAM : SOCK_STREAM) | SOCK_CLOEXEC, 0);

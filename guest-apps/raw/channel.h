@@ -17,7 +17,7 @@ struct channel_settings {
     enum transport transport;
     struct sockaddr_in server;
     unsigned client_port; /* of the first thread, the others follow; 0: the kernel chooses */
-    int socket_buffer; /* SO_SNDBUF and SO_RCVBUF; 0: the kernel's default */
+    int socket_buffer;    /* SO_SNDBUF and SO_RCVBUF; 0: the kernel's default */
     bool tcp_nodelay;
     long long retry_timeout_ms; /* UDP: between two sends of one request */
     long long total_timeout_ms;

@@ -50,13 +50,12 @@ static void read_settings(int argc, char **argv)
     settings.client_port = (unsigned)options_integer(options, "client_port", 0, 0, PORT_LIMIT);
     settings.socket_buffer = (int)options_integer(options, "socket_buffer", 0, 0, BUFFER_LIMIT);
     settings.tcp_nodelay = options_boolean(options, "tcp_nodelay", true);
-    settings.retry_timeout_ms =
-        options_integer(options, "retry_timeout_ms", RETRY_DEFAULT_MS, 1, TIMEOUT_LIMIT_MS);
-    settings.total_timeout_ms =
-        options_integer(options, "total_timeout_ms", TOTAL_DEFAULT_MS, 1, TIMEOUT_LIMIT_MS);
+    settings.retry_timeout_ms = options_integer(options, "retry_timeout_ms", RETRY_DEFAULT_MS, 1,
+                                                TIMEOUT_LIMIT_MS);
+    settings.total_timeout_ms = options_integer(options, "total_timeout_ms", TOTAL_DEFAULT_MS, 1,
+                                                TIMEOUT_LIMIT_MS);
     udp = settings.transport == TRANSPORT_UDP;
-    workload_read(&workload, options, udp ? 0 : HEADER_BYTES,
-                  udp ? DATAGRAM_LIMIT : PAYLOAD_LIMIT);
+    workload_read(&workload, options, udp ? 0 : HEADER_BYTES, udp ? DATAGRAM_LIMIT : PAYLOAD_LIMIT);
     options_check_all_taken(options);
     options_close(options);
 }
@@ -83,13 +82,12 @@ static void write_batch(size_t thread, size_t size, const struct call_record *re
     json_t *header = samples_object("batch");
 
     json_object_update_new(
-        header,
-        json_pack("{sI ss ss sI si ss si si si si}", "series", (json_int_t)workload.series,
-                  "transport", transports[settings.transport], "procedure", "echo", "size",
-                  (json_int_t)size, "thread", (int)thread, "server", server_text, "server_port",
-                  (int)ntohs(settings.server.sin_port), "client_port",
-                  (int)slot->channel.client_port, "warmup", (int)workload.warmup,
-                  "tcp_retransmits", (int)slot->tcp_retransmits));
+        header, json_pack("{sI ss ss sI si ss si si si si}", "series", (json_int_t)workload.series,
+                          "transport", transports[settings.transport], "procedure", "echo", "size",
+                          (json_int_t)size, "thread", (int)thread, "server", server_text,
+                          "server_port", (int)ntohs(settings.server.sin_port), "client_port",
+                          (int)slot->channel.client_port, "warmup", (int)workload.warmup,
+                          "tcp_retransmits", (int)slot->tcp_retransmits));
     samples_put_batch(header, records, workload_batch_calls(&workload), channel_failure_text);
 }
 

@@ -147,8 +147,8 @@ int iperf3_client_main(int argc, char **argv)
         samples_fail("iperf3 ended with status %d and no result", status);
     line = samples_object("iperf3");
     json_object_update_new(line, json_pack("{sI sI si si so}", "start", (json_int_t)start, "end",
-                                           (json_int_t)clock_now_ns(), "status", status,
-                                           "tries", tries + 1, "result", result));
+                                           (json_int_t)clock_now_ns(), "status", status, "tries",
+                                           tries + 1, "result", result));
     samples_put(line);
     return status == 0 ? 0 : 1;
 }

@@ -61,14 +61,14 @@ static void report_counters(void)
 {
     json_t *line = samples_object("counters");
 
-    json_object_update_new(
-        line, json_pack("{sI sI sI sI sI sI sI}", "calls",
-                        (json_int_t)(counters.datagrams + counters.messages), "datagrams",
-                        (json_int_t)counters.datagrams, "messages", (json_int_t)counters.messages,
-                        "bytes", (json_int_t)counters.bytes, "bad_payload",
-                        (json_int_t)counters.bad_payload, "retransmits",
-                        (json_int_t)counters.retransmits, "connections",
-                        (json_int_t)counters.connections));
+    json_object_update_new(line, json_pack("{sI sI sI sI sI sI sI}", "calls",
+                                           (json_int_t)(counters.datagrams + counters.messages),
+                                           "datagrams", (json_int_t)counters.datagrams, "messages",
+                                           (json_int_t)counters.messages, "bytes",
+                                           (json_int_t)counters.bytes, "bad_payload",
+                                           (json_int_t)counters.bad_payload, "retransmits",
+                                           (json_int_t)counters.retransmits, "connections",
+                                           (json_int_t)counters.connections));
     samples_put(line);
 }
 
@@ -77,8 +77,8 @@ static void serve_datagram(int handle)
 {
     struct sockaddr_in from;
     socklen_t from_length = sizeof(from);
-    ssize_t got =
-        recvfrom(handle, datagram, sizeof(datagram), 0, (struct sockaddr *)&from, &from_length);
+    ssize_t got = recvfrom(handle, datagram, sizeof(datagram), 0, (struct sockaddr *)&from,
+                           &from_length);
     struct header header;
 
     if (got < 0)
@@ -154,8 +154,8 @@ static bool serve_stream(int handle, struct connection *connection)
         header_read(connection->bytes, connection->length, &header);
     if (!make_room(connection, header.length))
         return false;
-    got = recv(handle, connection->bytes + connection->length,
-               header.length - connection->length, 0);
+    got = recv(handle, connection->bytes + connection->length, header.length - connection->length,
+               0);
     if (got <= 0)
         return false;
     connection->length += (size_t)got;

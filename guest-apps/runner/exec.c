@@ -122,8 +122,7 @@ static json_t *run(char *const argv[])
         free(texts[i]);
         free(captures[i].bytes);
     }
-    json_object_set_new(answer, "dropped",
-                        json_integer(captures[0].dropped + captures[1].dropped));
+    json_object_set_new(answer, "dropped", json_integer(captures[0].dropped + captures[1].dropped));
     return answer;
 }
 
@@ -233,7 +232,8 @@ static void write_refusal(int port, const char *request)
     json_decref(command);
 }
 
-/* In a process of its own: what kills it, such as a lack of memory, must not leave the port dead. */
+/* In a process of its own: what kills it, such as a lack of memory, must not leave the port dead.
+ */
 static void serve_request(int port, const char *request)
 {
     int wait_status = -1;

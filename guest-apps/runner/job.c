@@ -44,7 +44,7 @@ static void refuse_unknown(struct decoder *decoder, const char *where, json_t *o
     const char *key;
     json_t *value;
 
-    json_object_foreach(object, key, value) {
+    json_object_foreach (object, key, value) {
         size_t i = 0;
 
         while (known[i] != NULL && strcmp(known[i], key) != 0)
@@ -172,8 +172,8 @@ static void decode_neighbour(struct decoder *decoder, json_t *object, struct nei
 static void decode_neighbours(struct decoder *decoder, const json_t *list,
                               struct interface *interface)
 {
-    interface->neighbours =
-        take_memory(decoder, json_array_size(list), sizeof(*interface->neighbours));
+    interface->neighbours = take_memory(decoder, json_array_size(list),
+                                        sizeof(*interface->neighbours));
     while (!decoder->failed && interface->neighbour_count < json_array_size(list)) {
         size_t index = interface->neighbour_count++;
 
@@ -273,7 +273,7 @@ static void decode_files(struct decoder *decoder, json_t *files)
 
     if (!is_absent(files) && !json_is_object(files))
         fail(decoder, "files: must be an object");
-    json_object_foreach(files, path, content)
+    json_object_foreach (files, path, content)
         if (*path != '/' || !json_is_string(content))
             fail(decoder, "files: \"%s\" must be an absolute path with a string", path);
 }
@@ -281,8 +281,8 @@ static void decode_files(struct decoder *decoder, json_t *files)
 static void decode_job(struct decoder *decoder, struct job *job)
 {
     static const char *const known[] = {
-        "version", "wait",     "interactive", "machine",  "seed",  "clock", "interfaces",
-        "bridge",  "files",    "services",    "start_ns", "steps", "zero_ns", NULL};
+        "version", "wait",  "interactive", "machine",  "seed",  "clock",   "interfaces",
+        "bridge",  "files", "services",    "start_ns", "steps", "zero_ns", NULL};
     json_t *root = job->root;
 
     if (!json_is_object(root)) {
@@ -307,8 +307,8 @@ static void decode_job(struct decoder *decoder, struct job *job)
     job->files = json_object_get(root, "files");
     job->services = decode_tasks(decoder, "services.", array_field(decoder, root, "services"),
                                  &job->service_count);
-    job->steps =
-        decode_tasks(decoder, "steps.", array_field(decoder, root, "steps"), &job->step_count);
+    job->steps = decode_tasks(decoder, "steps.", array_field(decoder, root, "steps"),
+                              &job->step_count);
 }
 
 int job_parse(const char *text, size_t length, struct job *job, char error[JOB_ERROR_LIMIT])

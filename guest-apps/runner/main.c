@@ -139,8 +139,7 @@ static int receive_job(struct job *job, char error[JOB_ERROR_LIMIT])
         job_free(job);
         if (!said_ready)
             memory_clear_free();
-        if (!said_ready && (network_bring_up() != 0 ||
-                            control_say_ready(CONTROL_DEVICE) != 0)) {
+        if (!said_ready && (network_bring_up() != 0 || control_say_ready(CONTROL_DEVICE) != 0)) {
             snprintf(error, JOB_ERROR_LIMIT, "cannot say ready on %s: %s", CONTROL_DEVICE,
                      strerror(errno));
             return -1;
@@ -158,8 +157,8 @@ static void say_hello(const struct job *job)
 
     uname(&system);
     samples_put(json_pack("{ss si ss ss ss si}", "type", "hello", "version", 1, "machine",
-                          job->machine, "kernel", system.release, "clock", clock_name(),
-                          "clock_hz", NS_PER_S));
+                          job->machine, "kernel", system.release, "clock", clock_name(), "clock_hz",
+                          NS_PER_S));
 }
 
 /* Says now and then that this guest still works, which nobody else can tell of a silent one. */
@@ -185,7 +184,8 @@ static void make_folders(const char *path)
     free(copy);
 }
 
-/* What an application's name links to is the program of all: replaced, and never written through. */
+/* What an application's name links to is the program of all: replaced, and never written through.
+ */
 static FILE *open_for_writing(const char *path)
 {
     struct stat status;
@@ -205,7 +205,7 @@ static int write_files(const struct job *job, char error[JOB_ERROR_LIMIT])
     const char *path;
     json_t *content;
 
-    json_object_foreach((json_t *)job->files, path, content) {
+    json_object_foreach ((json_t *)job->files, path, content) {
         FILE *file;
 
         make_folders(path);

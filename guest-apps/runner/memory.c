@@ -20,8 +20,8 @@ void memory_clear_free(void)
     /*
      * The kernel clears each page that it gives to a process, and does not clear it when it goes.
      */
-    pages = mmap(NULL, length, PROT_READ | PROT_WRITE,
-                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    pages = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE,
+                 -1, 0);
     if (pages != MAP_FAILED)
         munmap(pages, length);
 }

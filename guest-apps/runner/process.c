@@ -19,7 +19,7 @@ enum {
     SERVICES = 32,
     LINE = 256,
     READY_TIMEOUT_MS = 30000,
-    SIGNALLED = 128,     /* exit statuses above this mean a signal, as in the shell */
+    SIGNALLED = 128, /* exit statuses above this mean a signal, as in the shell */
     CANNOT_START = 127,
 };
 
@@ -94,8 +94,7 @@ static pid_t start_app(const struct task *task, int out, int step)
 
 static int exit_status(int wait_status)
 {
-    return WIFSIGNALED(wait_status) ? SIGNALLED + WTERMSIG(wait_status)
-                                    : WEXITSTATUS(wait_status);
+    return WIFSIGNALED(wait_status) ? SIGNALLED + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
 }
 
 static void describe_end(int wait_status, char *text, size_t size)

@@ -2,8 +2,9 @@
 //
 // sundial-clock: gates the virtual time of one QEMU machine and carries its frames. See README.md.
 //
-// One timer of QEMU's own virtual clock, the gate, is always pending. Under icount neither executing nor idling can
-// pass a pending timer, so a machine cannot run ahead of what its peers have promised.
+// One timer of QEMU's own virtual clock, the gate, is always pending. Under icount neither
+// executing nor idling can pass a pending timer, so a machine cannot run ahead of what its peers
+// have promised.
 #define _GNU_SOURCE
 #include "inbox.h"
 #include "options.h"
@@ -35,10 +36,13 @@ enum exit_status {
 // takes effect some hundred nanoseconds late changes nothing.
 static const uint64_t FREEZE_TO_ZERO_NS = 200 * 1000;
 static const uint64_t FREEZE_GRID_NS = 1000 * 1000;
-static const uint64_t QUIET_NS = 2 * 200 * 1000; // no event of the guest's own for so long after the freeze
-static const uint64_t PUBLISH_NS = 10 * 1000 * 1000; // a machine without peers still looks up this often
+// no event of the guest's own for so long after the freeze
+static const uint64_t QUIET_NS = 2 * 200 * 1000;
+// a machine without peers still looks up this often
+static const uint64_t PUBLISH_NS = 10 * 1000 * 1000;
 
-static const uint16_t CONTROL_ETHERTYPE = 0x88b5; // IEEE 802 local experimental: frames for Sundial itself
+// IEEE 802 local experimental: frames for Sundial itself
+static const uint16_t CONTROL_ETHERTYPE = 0x88b5;
 static const char READY[] = "sundial-ready";
 
 static struct options options;
@@ -47,24 +51,24 @@ static struct sync_member *me;
 static uint64_t *distance_to; // my lookahead to each machine
 static uint64_t timer[64];    // QEMUTimer, opaque and smaller than this
 
-static bool keeping_time;   // zero was given: a run
+static bool keeping_time; // zero was given: a run
 static bool ready_seen;
-static bool freeze_pending; // the stop was requested
-static int64_t zero_ns;     // virtual clock at the start of the run
-static int64_t armed_ns;    // virtual clock the gate is armed for; 0: not yet
+static bool freeze_pending;      // the stop was requested
+static int64_t zero_ns;          // virtual clock at the start of the run
+static int64_t armed_ns;         // virtual clock the gate is armed for; 0: not yet
 static uint64_t handed_in_at_ns; // when the guest handed in its latest frame
-static int64_t wanted_ns;   // the same without jitter
-static bool in_gate;        // its callback runs and will arm it at the end
+static int64_t wanted_ns;        // the same without jitter
+static bool in_gate;             // its callback runs and will arm it at the end
 
 static int64_t instructions_before; // the run: where the machine was restored
 
 static struct {
     NetClientState *client;
-    uint32_t capacity;       // places in the adapter; 0: never full
-    uint64_t handed_in;      // frames
-    struct done_queue done;  // when the adapter finished them
+    uint32_t capacity;        // places in the adapter; 0: never full
+    uint64_t handed_in;       // frames
+    struct done_queue done;   // when the adapter finished them
     uint64_t finished_before; // finished frames that left `done`
-    bool stopped;            // the guest's queue waits for a place
+    bool stopped;             // the guest's queue waits for a place
 } nics[SYNC_NICS];
 static struct inbox inbox;
 
@@ -72,7 +76,7 @@ static struct {
     uint64_t gates, waits, room_waits, sent, delivered, overruns, stops, overshoot_ns;
 } count;
 
-// ---- Leaving --------------------------------------------------------------------------------------------------
+// ---- Leaving ----------------------------------------------------------------------------------
 
 static void report(const char *status)
 {
@@ -84,20 +88,25 @@ static void report(const char *status)
     if (!f)
         return;
     fprintf(f,
-            "{\"version\":1,\"status\":\"%s\",\"qemu\":\"%d.%d\",\"zero_ns\":%lld,\"virtual_ns\":%lld,\"gates\":%llu,"
-            "\"waits\":%llu,\"room_waits\":%llu,\"sent\":%llu,\"delivered\":%llu,\"overruns\":%llu,\"stops\":%llu,"
+            "{\"version\":1,\"status\":\"%s\",\"qemu\":\"%d.%d\",\"zero_ns\":%lld,\"virtual_ns\":%"
+            "lld,\"gates\":%llu,"
+            "\"waits\":%llu,\"room_waits\":%llu,\"sent\":%llu,\"delivered\":%llu,\"overruns\":%llu,"
+            "\"stops\":%llu,"
             "\"instructions\":%lld,\"max_overshoot_ns\":%llu}\n",
             status, qemu.major, qemu.minor, (long long)zero_ns,
             (long long)(armed_ns ? armed_ns - zero_ns : 0), (unsigned long long)count.gates,
-            (unsigned long long)count.waits, (unsigned long long)count.room_waits, (unsigned long long)count.sent,
-            (unsigned long long)count.delivered, (unsigned long long)count.overruns, (unsigned long long)count.stops,
-            (long long)(qemu.icount_get_raw ? qemu.icount_get_raw() - instructions_before : 0), // the supervisor may go first
+            (unsigned long long)count.waits, (unsigned long long)count.room_waits,
+            (unsigned long long)count.sent, (unsigned long long)count.delivered,
+            (unsigned long long)count.overruns, (unsigned long long)count.stops,
+            // the supervisor may go first
+            (long long)(qemu.icount_get_raw ? qemu.icount_get_raw() - instructions_before : 0),
             (unsigned long long)count.overshoot_ns);
     fclose(f);
     rename(temporary, options.report);
 }
 
-// Leaves without unwinding: a blocked machine cannot be asked politely, and has nothing on disk to lose.
+// Leaves without unwinding: a blocked machine cannot be asked politely, and has nothing on disk to
+// lose.
 static _Noreturn void leave(const char *status, enum exit_status code)
 {
     report(status);
@@ -128,7 +137,7 @@ static void *watch_supervisor(void *unused)
     leave("supervisor gone", EXIT_ABORTED);
 }
 
-// ---- Time -----------------------------------------------------------------------------------------------------
+// ---- Time -------------------------------------------------------------------------------------
 
 static int64_t clock_ns(void)
 {
@@ -151,8 +160,8 @@ static int64_t jitter_ns(void)
     return 1 + (int64_t)((x >> 11) % (2 * options.jitter_ns));
 }
 
-// Arming while the CPU is halted makes QEMU jump to the next timer at once: so the gate is armed once, as the last
-// thing its callback does, and never for longer than the machine may go.
+// Arming while the CPU is halted makes QEMU jump to the next timer at once: so the gate is armed
+// once, as the last thing its callback does, and never for longer than the machine may go.
 static void arm(int64_t at_clock_ns)
 {
     armed_ns = wanted_ns = at_clock_ns;
@@ -169,9 +178,10 @@ static void arm_run(uint64_t at_ns)
     arm(zero_ns + (int64_t)at_ns);
 }
 
-// ---- Receiving ------------------------------------------------------------------------------------------------
+// ---- Receiving --------------------------------------------------------------------------------
 
-// Takes what the fabric has put into my ring; the lock is held, so that nobody sees a moment without it.
+// Takes what the fabric has put into my ring; the lock is held, so that nobody sees a moment
+// without it.
 static void drain(void)
 {
     struct sync_ring *ring = sync_rx_ring(run.shared, options.machine);
@@ -184,8 +194,8 @@ static void drain(void)
     me->rx_due_ns = SYNC_NEVER;
 }
 
-// Frames of nic still in its adapter at `now`. A place falls free strictly after the instant of its end, so that
-// the answer does not depend on who looks first at that instant.
+// Frames of nic still in its adapter at `now`. A place falls free strictly after the instant of its
+// end, so that the answer does not depend on who looks first at that instant.
 static uint64_t in_adapter(unsigned nic, uint64_t now)
 {
     nics[nic].finished_before += done_pop_before(&nics[nic].done, now);
@@ -204,16 +214,17 @@ static uint64_t first_place_ns(void)
     return first;
 }
 
-// What is due by `gate_ns`, the time this gate was armed for. Not by the clock, which may be some ns past it: QEMU runs the
-// timers of one instruction in the order of their times, and a delivery must keep its place among the guest's own timers
-// whatever other gates there were.
+// What is due by `gate_ns`, the time this gate was armed for. Not by the clock, which may be some
+// ns past it: QEMU runs the timers of one instruction in the order of their times, and a delivery
+// must keep its place among the guest's own timers whatever other gates there were.
 static void deliver_due(uint64_t gate_ns, uint64_t now)
 {
     for (struct letter *letter; (letter = inbox_take(&inbox, gate_ns)); free(letter)) {
         NetClientState *client = nics[letter->nic].client;
         if (letter->due_ns + options.instruction_ns <= now)
             broken("a frame came after it was due");
-        // A real adapter without a receive descriptor drops; QEMU would keep 10,000 frames for later.
+        // A real adapter without a receive descriptor drops; QEMU would keep 10,000 frames for
+        // later.
         if (!qemu.can_send_packet(client)) {
             count.overruns++;
             continue;
@@ -229,10 +240,10 @@ static void deliver_due(uint64_t gate_ns, uint64_t now)
     }
 }
 
-// ---- Sending --------------------------------------------------------------------------------------------------
+// ---- Sending ----------------------------------------------------------------------------------
 
-// Whether the adapter has a place at `now`. Asks the fabric to catch up where that is not certain: which frames were
-// finished before `now` must not depend on how far the fabric happens to be.
+// Whether the adapter has a place at `now`. Asks the fabric to catch up where that is not certain:
+// which frames were finished before `now` must not depend on how far the fabric happens to be.
 static bool has_place(unsigned nic, uint64_t now)
 {
     if (!nics[nic].capacity || in_adapter(nic, now) < nics[nic].capacity)
@@ -262,7 +273,8 @@ static bool has_place(unsigned nic, uint64_t now)
     }
 }
 
-// The slot for one more frame; waits for the fabric where the ring is full (a burst at one instant).
+// The slot for one more frame; waits for the fabric where the ring is full (a burst at one
+// instant).
 static struct sync_slot *free_slot(struct sync_ring *ring, uint64_t now)
 {
     for (;;) {
@@ -281,8 +293,9 @@ static struct sync_slot *free_slot(struct sync_ring *ring, uint64_t now)
     }
 }
 
-// The next gate is to be just after `now`. One that is due by now stays, for it runs in this instant, after the timer that is
-// running, and what is delivered there must not become late: it arms the next one.
+// The next gate is to be just after `now`. One that is due by now stays, for it runs in this
+// instant, after the timer that is running, and what is delivered there must not become late: it
+// arms the next one.
 static void gate_after(uint64_t now)
 {
     handed_in_at_ns = now;
@@ -293,7 +306,8 @@ static void gate_after(uint64_t now)
 static bool is_ready_frame(const uint8_t *frame, size_t length)
 {
     const size_t header = 14;
-    return length >= header + sizeof READY - 1 && (frame[12] << 8 | frame[13]) == CONTROL_ETHERTYPE &&
+    return length >= header + sizeof READY - 1 &&
+           (frame[12] << 8 | frame[13]) == CONTROL_ETHERTYPE &&
            memcmp(frame + header, READY, sizeof READY - 1) == 0;
 }
 
@@ -307,8 +321,8 @@ static void ready(void)
     arm(now + (int64_t)(2 * FREEZE_GRID_NS - (uint64_t)now % FREEZE_GRID_NS));
 }
 
-// NetReceive of every netdev: the guest's adapter hands in a frame. Runs inside a timer of the virtual clock
-// (virtio-net with tx=timer), so the time is exact.
+// NetReceive of every netdev: the guest's adapter hands in a frame. Runs inside a timer of the
+// virtual clock (virtio-net with tx=timer), so the time is exact.
 static ssize_t transmit(NetClientState *client, const uint8_t *frame, size_t length)
 {
     if (is_ready_frame(frame, length)) {
@@ -316,7 +330,8 @@ static ssize_t transmit(NetClientState *client, const uint8_t *frame, size_t len
         return (ssize_t)length;
     }
     if (!keeping_time || length > run.shared->slot_bytes - sizeof(struct sync_slot))
-        return (ssize_t)length; // before the run nothing is wired; nothing is longer than the longest frame of the segments
+        // before the run nothing is wired; nothing is longer than the longest frame of the segments
+        return (ssize_t)length;
     unsigned nic = 0;
     while (nics[nic].client != client)
         nic++;
@@ -329,7 +344,8 @@ static ssize_t transmit(NetClientState *client, const uint8_t *frame, size_t len
     }
     struct sync_ring *ring = sync_tx_ring(run.shared, options.machine);
     struct sync_slot *slot = free_slot(ring, now);
-    *slot = (struct sync_slot){.time_ns = now, .length = (uint32_t)length, .nic = (uint16_t)nic, .kind = SYNC_FRAME};
+    *slot = (struct sync_slot){
+        .time_ns = now, .length = (uint32_t)length, .nic = (uint16_t)nic, .kind = SYNC_FRAME};
     memcpy(slot->data, frame, length);
     lock();
     sync_ring_push(ring);
@@ -341,12 +357,13 @@ static ssize_t transmit(NetClientState *client, const uint8_t *frame, size_t len
     sync_wake(run.shared, wake);
     nics[nic].handed_in++;
     count.sent++;
-    // The fabric takes a frame only when no other can come at the same instant: say so as soon as it is true.
+    // The fabric takes a frame only when no other can come at the same instant: say so as soon as
+    // it is true.
     gate_after(now);
     return (ssize_t)length;
 }
 
-// ---- Idling ---------------------------------------------------------------------------------------------------
+// ---- Idling -----------------------------------------------------------------------------------
 
 static void warp(void *cpu, uint64_t unused)
 {
@@ -355,9 +372,10 @@ static void warp(void *cpu, uint64_t unused)
     qemu.icount_start_warp_timer(); // does nothing unless the CPU is still idle
 }
 
-// Makes the vCPU's own thread jump to the next timer as soon as it has left the guest. Otherwise QEMU wakes the main loop to do it,
-// which wakes the vCPU again: half of all context switches. The main loop keeps a turn now and then, and all turns
-// while it is still busy with starting the machine, for we may hold its lock when we wait.
+// Makes the vCPU's own thread jump to the next timer as soon as it has left the guest. Otherwise
+// QEMU wakes the main loop to do it, which wakes the vCPU again: half of all context switches. The
+// main loop keeps a turn now and then, and all turns while it is still busy with starting the
+// machine, for we may hold its lock when we wait.
 static void warp_here(void)
 {
     static const unsigned MAIN_LOOP_TURN = 64;
@@ -367,7 +385,7 @@ static void warp_here(void)
         qemu.async_run_on_cpu(qemu_current_cpu(), warp, 0);
 }
 
-// ---- The gate -------------------------------------------------------------------------------------------------
+// ---- The gate ---------------------------------------------------------------------------------
 
 // Before the run. Freezes at the first quiet grid point after the guest said ready.
 static void gate_before_run(void)
@@ -455,7 +473,8 @@ static void keep_time(int64_t clock)
     const bool idle = qemu.all_cpu_threads_idle();
     uint64_t own = now;
     if (idle) {
-        // The gate is not pending while it runs, so this is the next event of the guest and its devices.
+        // The gate is not pending while it runs, so this is the next event of the guest and its
+        // devices.
         int64_t deadline = qemu.clock_deadline_ns_all(QEMU_CLOCK_VIRTUAL, QEMU_TIMER_ATTR_ALL);
         own = deadline < 0 ? SYNC_NEVER : now + (uint64_t)deadline;
     }
@@ -517,8 +536,11 @@ static void keep_time(int64_t clock)
     uint64_t sent = count.sent + count.stops;
     deliver_due(gate_ns, now);
     if (count.sent + count.stops != sent || handed_in_at_ns == now)
-        next = now + 1; // a queue that had been stopped went on, or the guest sent in this instant: see gate_after()
-    // While others run, tell them at least once in each of my lookaheads, or they and I would take turns.
+        // a queue that had been stopped went on, or the guest sent in this instant: see
+        // gate_after()
+        next = now + 1;
+    // While others run, tell them at least once in each of my lookaheads, or they and I would take
+    // turns.
     uint64_t grid = PUBLISH_NS;
     if (others_run)
         for (unsigned m = 0; m < run.shared->machine_count; m++)
@@ -530,7 +552,8 @@ static void keep_time(int64_t clock)
             next = candidates[i];
     if (next <= now)
         next = now + 1; // never at now: QEMU would call again for ever with the big lock held
-    // What is due within this instruction gets its gate at its own time, although that has passed; once each.
+    // What is due within this instruction gets its gate at its own time, although that has passed;
+    // once each.
     uint64_t due = inbox_first(&inbox), place = first_place_ns();
     if (due < next)
         next = due;
@@ -539,7 +562,7 @@ static void keep_time(int64_t clock)
     arm_run(next);
 }
 
-// ---- Setting up -----------------------------------------------------------------------------------------------
+// ---- Setting up -------------------------------------------------------------------------------
 
 // On the main thread, each time the machine starts or stops running.
 static void run_state_changed(void *unused, bool running, int state)
@@ -551,7 +574,8 @@ static void run_state_changed(void *unused, bool running, int state)
         return;
     if (!initialised) {
         initialised = true;
-        // A hint: libvirt's sandbox may forbid it. Without it each expiring timer costs a preemption.
+        // A hint: libvirt's sandbox may forbid it. Without it each expiring timer costs a
+        // preemption.
         struct sched_param none = {0};
         sched_setscheduler(0, SCHED_BATCH, &none);
         for (unsigned n = 0; n < options.nics; n++) {
@@ -572,8 +596,9 @@ static void run_state_changed(void *unused, bool running, int state)
         arm(clock_ns());
 }
 
-// HLT marks the CPU halted before the instructions up to it are accounted; a main loop that wakes in between would
-// warp from a stale clock. The whole block is already off the budget here, so accounting it is exact.
+// HLT marks the CPU halted before the instructions up to it are accounted; a main loop that wakes
+// in between would warp from a stale clock. The whole block is already off the budget here, so
+// accounting it is exact.
 static void before_halt(unsigned vcpu, void *unused)
 {
     (void)vcpu;
@@ -626,8 +651,8 @@ static const char *install(qemu_plugin_id_t id, int argc, char **argv)
     return NULL;
 }
 
-__attribute__((visibility("default"))) int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc,
-                                                               char **argv)
+__attribute__((visibility("default"))) int
+qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char **argv)
 {
     (void)info;
     const char *wrong = install(id, argc, argv);

@@ -19,7 +19,8 @@ static int before(const struct letter *a, const struct letter *b)
     return a->due_ns != b->due_ns ? a->due_ns < b->due_ns : a->sequence < b->sequence;
 }
 
-void inbox_add(struct inbox *inbox, uint64_t due_ns, uint16_t nic, const uint8_t *frame, uint32_t length)
+void inbox_add(struct inbox *inbox, uint64_t due_ns, uint16_t nic, const uint8_t *frame,
+               uint32_t length)
 {
     if (inbox->used == inbox->allocated) {
         inbox->allocated = inbox->allocated ? 2 * inbox->allocated : 64;
@@ -77,7 +78,8 @@ void done_push(struct done_queue *queue, uint64_t time_ns)
 
 uint64_t done_first(const struct done_queue *queue)
 {
-    return queue->pushed > queue->popped ? queue->times[queue->popped & (queue->allocated - 1)] : SYNC_NEVER;
+    return queue->pushed > queue->popped ? queue->times[queue->popped & (queue->allocated - 1)]
+                                         : SYNC_NEVER;
 }
 
 uint64_t done_pop_before(struct done_queue *queue, uint64_t now)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// What has arrived for a machine and is not due yet: frames, and the instants at which its adapters finished.
+// What has arrived for a machine and is not due yet: frames, and the instants at which its adapters
+// finished.
 #pragma once
 
 #include <stdint.h>
@@ -20,7 +21,8 @@ struct inbox {
     uint64_t next_sequence;
 };
 
-void inbox_add(struct inbox *inbox, uint64_t due_ns, uint16_t nic, const uint8_t *frame, uint32_t length);
+void inbox_add(struct inbox *inbox, uint64_t due_ns, uint16_t nic, const uint8_t *frame,
+               uint32_t length);
 // Due time of the first letter, SYNC_NEVER if there is none.
 uint64_t inbox_first(const struct inbox *inbox);
 // Takes out the first letter if it is due at `now`, else NULL; the caller frees it.

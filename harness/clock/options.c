@@ -33,7 +33,8 @@ static bool number(const char *text, uint64_t least, uint64_t most, uint64_t *va
 
 static bool mode(const char *text, enum mode *value)
 {
-    static const char *const NAMES[] = {[MODE_RUN] = "run", [MODE_BOOT] = "boot", [MODE_WATCH] = "watch"};
+    static const char *const NAMES[] = {
+        [MODE_RUN] = "run", [MODE_BOOT] = "boot", [MODE_WATCH] = "watch"};
     for (unsigned i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
         if (strcmp(text, NAMES[i]) == 0) {
             *value = (enum mode)i;
@@ -72,7 +73,12 @@ static bool take(struct options *o, const char *name, char *value, uint64_t *sup
 
 const char *options_parse(struct options *o, int argc, char **argv)
 {
-    *o = (struct options){.mode = MODE_RUN, .nics = 1, .zero_ns = -1, .instruction_ns = 1, .spins = 300, .supervisor_fd = -1};
+    *o = (struct options){.mode = MODE_RUN,
+                          .nics = 1,
+                          .zero_ns = -1,
+                          .instruction_ns = 1,
+                          .spins = 300,
+                          .supervisor_fd = -1};
     uint64_t supervisor = 0;
     for (int i = 0; i < argc; i++) {
         char *equals = strchr(argv[i], '=');
@@ -81,7 +87,8 @@ const char *options_parse(struct options *o, int argc, char **argv)
         char name[32];
         snprintf(name, sizeof name, "%.*s", (int)(equals - argv[i]), argv[i]);
         if (!take(o, name, equals + 1, &supervisor))
-            return say("cannot use %s; known: mode=run|boot|watch, shm=, report=, machine=, nics=, zero=, shift=, spins=, "
+            return say("cannot use %s; known: mode=run|boot|watch, shm=, report=, machine=, nics=, "
+                       "zero=, shift=, spins=, "
                        "supervisor=, jitter=",
                        argv[i]);
     }

@@ -18,10 +18,11 @@ struct options {
     int64_t zero_ns;         // virtual clock at the start of the run
     uint64_t instruction_ns; // 2^shift of -icount
     unsigned spins;
-    uint64_t jitter_ns; // mean distance of further gates at pseudo-random times, 0: none. They must change nothing
+    // mean distance of further gates at pseudo-random times, 0: none. They must change nothing
+    uint64_t jitter_ns;
     int supervisor_fd; // pidfd, -1: none
 };
 
-// Fills `options` from the plugin's arguments. Returns NULL or a sentence saying what is wrong; every argument
-// that is not known is refused.
+// Fills `options` from the plugin's arguments. Returns NULL or a sentence saying what is wrong;
+// every argument that is not known is refused.
 const char *options_parse(struct options *options, int argc, char **argv);

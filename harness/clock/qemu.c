@@ -22,7 +22,8 @@ struct version_info {
     char *package;
 };
 
-// NetClientInfo of include/net/net.h: the members up to receive_iov are the same in all tested versions.
+// NetClientInfo of include/net/net.h: the members up to receive_iov are the same in all tested
+// versions.
 struct net_client_info {
     int type;
     size_t size;
@@ -74,11 +75,13 @@ const char *qemu_load(void)
     for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
         void *address = dlsym(RTLD_DEFAULT, symbols[i].name);
         if (!address)
-            return say("this QEMU does not export %s (it was built without modules)", symbols[i].name);
+            return say("this QEMU does not export %s (it was built without modules)",
+                       symbols[i].name);
         memcpy(symbols[i].place, &address, sizeof address);
     }
     // Only for speed.
-    void *warp = dlsym(RTLD_DEFAULT, "icount_start_warp_timer"), *run = dlsym(RTLD_DEFAULT, "async_run_on_cpu");
+    void *warp = dlsym(RTLD_DEFAULT, "icount_start_warp_timer"),
+         *run = dlsym(RTLD_DEFAULT, "async_run_on_cpu");
     if (warp && run) {
         memcpy(&qemu.icount_start_warp_timer, &warp, sizeof warp);
         memcpy(&qemu.async_run_on_cpu, &run, sizeof run);
@@ -131,7 +134,8 @@ const char *qemu_take_netdev(const char *name, NetReceive *receive, NetClientSta
         return say("the machine has no netdev %s", name);
     if (used == sizeof copies / sizeof *copies)
         return say("too many netdevs at %s", name);
-    struct net_client_info **info = (struct net_client_info **)*nc; // first member of NetClientState
+    // first member of NetClientState
+    struct net_client_info **info = (struct net_client_info **)*nc;
     void *function;
     memcpy(&function, &(*info)->receive, sizeof function);
     // A backend that takes frames by more than `receive` would let some pass by us.
@@ -144,8 +148,8 @@ const char *qemu_take_netdev(const char *name, NetReceive *receive, NetClientSta
     return NULL;
 }
 
-// What follows the mutex and the timers in QEMUTimerList of util/qemu-timer.c: its place among the clock's lists, and
-// whom to tell that the clock has jumped.
+// What follows the mutex and the timers in QEMUTimerList of util/qemu-timer.c: its place among the
+// clock's lists, and whom to tell that the clock has jumped.
 struct timer_list_tail {
     void *next, **previous;
     void (*notify)(void *opaque, int type);
@@ -184,10 +188,12 @@ void qemu_quiet_notifications(void)
     void *own = qemu.timerlist_new(QEMU_CLOCK_VIRTUAL, not_to_be_called, quieted);
     size_t offset = 0;
     const size_t farthest = 160;
-    while (offset < farthest && !(tail_of(own, offset)->notify == not_to_be_called && tail_of(own, offset)->opaque == quieted))
+    while (offset < farthest && !(tail_of(own, offset)->notify == not_to_be_called &&
+                                  tail_of(own, offset)->opaque == quieted))
         offset += sizeof(void *);
     bool found = offset < farthest && *tail_of(own, offset)->previous == own;
-    for (void *list = found ? tail_of(own, offset)->next : NULL; list; list = tail_of(list, offset)->next) {
+    for (void *list = found ? tail_of(own, offset)->next : NULL; list;
+         list = tail_of(list, offset)->next) {
         struct timer_list_tail *tail = tail_of(list, offset);
         // The main loop's own list, which makes the vCPU look, has no opaque.
         if (!tail->opaque || quieted_count == sizeof quieted / sizeof *quieted)

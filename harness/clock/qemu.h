@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// What the plugin uses of QEMU: the plugin API (declared here, since distributions ship no header) and global functions of
-// the executable, looked up by name so that a QEMU without them is refused with a sentence instead of a crash.
+// What the plugin uses of QEMU: the plugin API (declared here, since distributions ship no header)
+// and global functions of the executable, looked up by name so that a QEMU without them is refused
+// with a sentence instead of a crash.
 #pragma once
 
 #include <stdbool.h>
@@ -9,7 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-// ---- Plugin API, version 1 (QEMU 7.2) -------------------------------------------------------------------------
+// ---- Plugin API, version 1 (QEMU 7.2) ---------------------------------------------------------
 typedef uint64_t qemu_plugin_id_t;
 typedef struct qemu_info_t qemu_info_t;
 struct qemu_plugin_tb;
@@ -27,8 +28,10 @@ typedef ssize_t NetReceive(NetClientState *nc, const uint8_t *frame, size_t size
 struct qemu {
     int major, minor;
     // Plugin API
-    void (*plugin_register_vcpu_tb_trans_cb)(qemu_plugin_id_t, void (*)(qemu_plugin_id_t, struct qemu_plugin_tb *));
-    void (*plugin_register_vcpu_insn_exec_cb)(struct qemu_plugin_insn *, qemu_plugin_vcpu_udata_cb_t, int flags, void *);
+    void (*plugin_register_vcpu_tb_trans_cb)(qemu_plugin_id_t,
+                                             void (*)(qemu_plugin_id_t, struct qemu_plugin_tb *));
+    void (*plugin_register_vcpu_insn_exec_cb)(struct qemu_plugin_insn *,
+                                              qemu_plugin_vcpu_udata_cb_t, int flags, void *);
     size_t (*plugin_tb_n_insns)(const struct qemu_plugin_tb *);
     struct qemu_plugin_insn *(*plugin_tb_get_insn)(const struct qemu_plugin_tb *, size_t);
     size_t (*plugin_insn_size)(const struct qemu_plugin_insn *);
@@ -36,7 +39,8 @@ struct qemu {
     // Clocks and timers
     int64_t (*clock_get_ns)(int type);
     int64_t (*clock_deadline_ns_all)(int type, int attribute_mask);
-    void (*timer_init_full)(void *timer, void *group, int type, int scale, int attributes, void (*callback)(void *), void *);
+    void (*timer_init_full)(void *timer, void *group, int type, int scale, int attributes,
+                            void (*callback)(void *), void *);
     void (*timer_mod_ns)(void *timer, int64_t expire_ns);
     void *(*timerlist_new)(int type, void (*notify)(void *opaque, int type), void *opaque);
     void (*timerlist_free)(void *list);
@@ -44,7 +48,8 @@ struct qemu {
     bool (*all_cpu_threads_idle)(void);
     void (*icount_update)(void *cpu);
     void (*icount_start_warp_timer)(void);
-    void (*async_run_on_cpu)(void *cpu, void (*function)(void *cpu, uint64_t), uint64_t); // NULL, both, where one is missing
+    // NULL, both, where one is missing
+    void (*async_run_on_cpu)(void *cpu, void (*function)(void *cpu, uint64_t), uint64_t);
     int64_t (*icount_get_raw)(void); // instructions executed so far
     // Network
     NetClientState *(*find_netdev)(const char *id);
@@ -62,12 +67,13 @@ extern struct qemu qemu;
 
 // Fills `qemu`. Returns NULL, or a sentence saying what this QEMU lacks.
 const char *qemu_load(void);
-// From here a jump of the virtual clock wakes no thread that has no timer of that clock. Only for speed: does nothing
-// where QEMU's timer lists do not look as known.
+// From here a jump of the virtual clock wakes no thread that has no timer of that clock. Only for
+// speed: does nothing where QEMU's timer lists do not look as known.
 void qemu_quiet_notifications(void);
 // First byte of an instruction at translation time.
 uint8_t qemu_first_byte(const struct qemu_plugin_insn *insn);
-// Replaces the function that takes the guest's frames at the back end NAME. Returns NULL or what is wrong.
+// Replaces the function that takes the guest's frames at the back end NAME. Returns NULL or what is
+// wrong.
 const char *qemu_take_netdev(const char *name, NetReceive *receive, NetClientState **nc);
 // The CPU that the calling thread runs.
 void *qemu_current_cpu(void);

@@ -79,7 +79,8 @@ const char *sync_map(struct sync *y, const char *path)
         return "cannot map the shared memory of the run";
     y->shared = memory;
     if (y->shared->magic != SYNC_MAGIC || y->shared->version != SYNC_VERSION)
-        return "the shared memory of the run has another layout (plugin and fabric of different versions)";
+        return "the shared memory of the run has another layout (plugin and fabric of different "
+               "versions)";
     if (y->shared->bytes != (uint64_t)st.st_size)
         return "the shared memory of the run has the wrong size";
     return NULL;
@@ -157,15 +158,16 @@ void sync_unlock(struct sync_shared *s)
     atomic_store_explicit(&s->lock, 0, memory_order_release);
 }
 
-// The earliest thing on its way to m: inside the fabric, in its ring, or a place in its full adapter.
+// The earliest thing on its way to m: inside the fabric, in its ring, or a place in its full
+// adapter.
 static uint64_t inbound(const struct sync_member *m)
 {
     uint64_t t = earlier(m->bound_ns, m->rx_due_ns);
     return m->stopped ? earlier(t, m->tx_done_bound_ns) : t;
 }
 
-// The earliest stamp of a frame that m may send or has sent and the fabric has not worked in, if nothing
-// from another machine reaches m before.
+// The earliest stamp of a frame that m may send or has sent and the fabric has not worked in, if
+// nothing from another machine reaches m before.
 static uint64_t source(const struct sync_member *m)
 {
     return earlier(earlier(m->own_ns, m->tx_floor_ns), inbound(m));

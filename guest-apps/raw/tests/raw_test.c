@@ -8,8 +8,7 @@ enum { SIZE = 1000, DIRTY = 0xa5 };
 
 static void the_header_has_the_specified_bytes(void)
 {
-    static const uint8_t expected[] = {'S', 'D', 'L', '1', 0,    0, 1, 2,    0, 0,
-                                       0,   20,  0,   0,   0,    3};
+    static const uint8_t expected[] = {'S', 'D', 'L', '1', 0, 0, 1, 2, 0, 0, 0, 20, 0, 0, 0, 3};
     uint8_t payload[21];
 
     memset(payload, DIRTY, sizeof(payload));

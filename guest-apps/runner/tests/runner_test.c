@@ -135,9 +135,9 @@ static void addresses_are_strict(void)
 
 static void base64_is_the_rfcs(void)
 {
-    static const char *const pairs[][2] = {{"", ""},           {"f", "Zg=="},
-                                           {"fo", "Zm8="},     {"foo", "Zm9v"},
-                                           {"foob", "Zm9vYg=="}, {"foobar", "Zm9vYmFy"}};
+    static const char *const pairs[][2] = {
+        {"", ""},        {"f", "Zg=="},        {"fo", "Zm8="},
+        {"foo", "Zm9v"}, {"foob", "Zm9vYg=="}, {"foobar", "Zm9vYmFy"}};
 
     for (size_t i = 0; i < sizeof(pairs) / sizeof(*pairs); i++) {
         char *text = base64_encode(pairs[i][0], strlen(pairs[i][0]));
@@ -185,9 +185,9 @@ static void great_outputs_are_cut_and_counted(void)
 /* A block of every kind of sequence: long literals, a long match, an overlapping one. */
 static void lz4_blocks_are_decoded_within_their_room(void)
 {
-    static const uint8_t block[] = {0xf1, 1, 'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 'k',
-                                    'l',  'm', 'n', 'o', 'p', 1,  0,  0x1f, 'X', 2, 0, 3,
-                                    0x10, 'Z'};
+    static const uint8_t block[] = {0xf1, 1,   'a',  'b', 'c', 'd', 'e', 'f',  'g',
+                                    'h',  'i', 'j',  'k', 'l', 'm', 'n', 'o',  'p',
+                                    1,    0,   0x1f, 'X', 2,   0,   3,   0x10, 'Z'};
     static const char expected[] = "abcdefghijklmnoppppppX";
     uint8_t out[64];
     ptrdiff_t length = lz4_decode_block(block, sizeof(block), out, sizeof(out));
@@ -208,8 +208,8 @@ static void lz4_blocks_are_decoded_within_their_room(void)
 
 static void lz4_frames_are_decoded(void)
 {
-    static const uint8_t frame[] = {0x02, 0x21, 0x4c, 0x18, 3, 0, 0, 0, 0x20, 'h', 'i',
-                                    2,    0,    0,    0,    0x10, '!'};
+    static const uint8_t frame[] = {0x02, 0x21, 0x4c, 0x18, 3, 0, 0,    0,  0x20,
+                                    'h',  'i',  2,    0,    0, 0, 0x10, '!'};
     size_t length;
     uint8_t *out = lz4_decode_legacy(frame, sizeof(frame), &length);
 
@@ -223,9 +223,9 @@ static void lz4_frames_are_decoded(void)
 static size_t put_entry(char *archive, unsigned mode, const char *name, const char *data)
 {
     size_t name_size = strlen(name) + 1;
-    size_t at = (size_t)sprintf(
-        archive, "070701%08X%08X%08X%08X%08X%08X%08zX%08X%08X%08X%08X%08zX%08X", 1, mode, 0, 0, 1,
-        0, strlen(data), 0, 0, 0, 0, name_size, 0);
+    size_t at = (size_t)sprintf(archive,
+                                "070701%08X%08X%08X%08X%08X%08X%08zX%08X%08X%08X%08X%08zX%08X", 1,
+                                mode, 0, 0, 1, 0, strlen(data), 0, 0, 0, 0, name_size, 0);
 
     memcpy(archive + at, name, name_size);
     at = (at + name_size + 3) / 4 * 4;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The first serial port, a 16550: polled for output; input by interrupt into a small ring once console_listen was called.
- * A line editor hands whole lines to the monitor.
+ * The first serial port, a 16550: polled for output; input by interrupt into a small ring once
+ * console_listen was called. A line editor hands whole lines to the monitor.
  */
 #include "console.h"
 
@@ -32,7 +32,8 @@ enum {
     LOG_BYTES = 8192, /* a power of two */
 };
 
-#define GIVE_UP_TICKS 400000000ull /* of the TSC, which runs at 1 GHz or faster: a tenth of a second or more */
+#define GIVE_UP_TICKS                                                                              \
+    400000000ull /* of the TSC, which runs at 1 GHz or faster: a tenth of a second or more */
 
 static struct {
     char bytes[INPUT_BYTES];
@@ -65,7 +66,8 @@ static bool can_send(void)
     return (inb(LINE_STATUS) & TRANSMITTER_EMPTY) != 0;
 }
 
-/* A terminal that is connected and takes nothing must not stop the machine: after a while its output is dropped. */
+/* A terminal that is connected and takes nothing must not stop the machine: after a while its
+ * output is dropped. */
 static void put(char byte)
 {
     static bool stuck;
@@ -131,7 +133,8 @@ static void receive(void)
     }
 }
 
-/* ---- the line editor: backspace, ^U (begin anew), ^W (take the last word away), ^C (leave the line) ---- */
+/* ---- the line editor: backspace, ^U (begin anew), ^W (take the last word away), ^C (leave the
+ * line) ---- */
 static void rub_out(void)
 {
     console_write("\b \b", 3);

@@ -61,7 +61,10 @@ static inline uint64_t rdmsr(uint32_t number)
 
 static inline void wrmsr(uint32_t number, uint64_t value)
 {
-    __asm__ volatile("wrmsr" : : "c"(number), "a"((uint32_t)value), "d"((uint32_t)(value >> 32)) : "memory");
+    __asm__ volatile("wrmsr"
+                     :
+                     : "c"(number), "a"((uint32_t)value), "d"((uint32_t)(value >> 32))
+                     : "memory");
 }
 
 static inline uint64_t read_cr0(void)
@@ -119,6 +122,7 @@ static inline void invalidate_page(uint64_t address)
 static inline void cpuid(uint32_t leaf, uint32_t subleaf, uint32_t registers[4])
 {
     __asm__ volatile("cpuid"
-                     : "=a"(registers[0]), "=b"(registers[1]), "=c"(registers[2]), "=d"(registers[3])
+                     : "=a"(registers[0]), "=b"(registers[1]), "=c"(registers[2]),
+                       "=d"(registers[3])
                      : "a"(leaf), "c"(subleaf));
 }

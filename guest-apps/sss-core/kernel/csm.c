@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CSM: pages that tasks of one node share. The id belongs to the task that shares them and ends with it; a page lives as long as
- * anybody maps it.
+ * CSM: pages that tasks of one node share. The id belongs to the task that shares them and ends
+ * with it; a page lives as long as anybody maps it.
  */
 #include "boot.h"
 #include "space.h"
@@ -55,7 +55,8 @@ int csm_share(struct task *task, uint64_t address, uint64_t bytes)
     if (area->pages == NULL)
         return -SSS_ENOMEM;
     for (uint64_t done = 0; done < bytes; done += PAGE) {
-        void *page = task_page(task, address + done, true, &why); /* what it may not write it may not share */
+        /* what it may not write it may not share */
+        void *page = task_page(task, address + done, true, &why);
 
         if (page == NULL) {
             release(area, done);
@@ -71,7 +72,8 @@ int csm_share(struct task *task, uint64_t address, uint64_t bytes)
     return (int)(area - areas) + 1;
 }
 
-/* Whether `task` may map what `owner` shares: its own, its creator's, that of a task it has created or of a sibling. */
+/* Whether `task` may map what `owner` shares: its own, its creator's, that of a task it has created
+ * or of a sibling. */
 static bool related(const struct task *task, const struct task *owner)
 {
     return owner == task || owner->id == task->creator || owner->creator == task->id ||

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Static executables: ELF64, x86-64, each segment on pages of its own, none of them writable and executable. */
+/* Static executables: ELF64, x86-64, each segment on pages of its own, none of them writable and
+ * executable. */
 #include <string.h>
 
 #include "space.h"
@@ -12,24 +13,33 @@ struct elf_header {
     uint32_t version;
     uint64_t entry, segments, sections;
     uint32_t flags;
-    uint16_t header_bytes, segment_bytes, segment_count, section_bytes, section_count, section_names;
+    uint16_t header_bytes, segment_bytes, segment_count, section_bytes, section_count,
+        section_names;
 };
 struct elf_segment {
     uint32_t type, flags;
     uint64_t offset, address, physical, file_bytes, memory_bytes, align;
 };
-enum { ELF_EXECUTABLE = 2, ELF_X86_64 = 62, SEGMENT_LOAD = 1, SEGMENT_EXECUTE = 1, SEGMENT_WRITE = 2 };
+enum {
+    ELF_EXECUTABLE = 2,
+    ELF_X86_64 = 62,
+    SEGMENT_LOAD = 1,
+    SEGMENT_EXECUTE = 1,
+    SEGMENT_WRITE = 2
+};
 
 static const char *check_header(const struct elf_header *header, size_t length)
 {
-    static const uint8_t ident[7] = {0x7f, 'E', 'L', 'F', 2 /* 64 bits */, 1 /* little endian */, 1};
+    static const uint8_t ident[7] = {0x7f, 'E', 'L', 'F', 2 /* 64 bits */, 1 /* little endian */,
+                                     1};
 
     if (length < sizeof *header || memcmp(header->ident, ident, sizeof ident) != 0)
         return "it is not an ELF64 file";
     if (header->type != ELF_EXECUTABLE || header->machine != ELF_X86_64)
         return "it is not a static executable for x86-64";
     if (header->segment_bytes != sizeof(struct elf_segment) || header->segment_count == 0 ||
-        header->segments > length || header->segment_count > (length - header->segments) / sizeof(struct elf_segment))
+        header->segments > length ||
+        header->segment_count > (length - header->segments) / sizeof(struct elf_segment))
         return "its segments lie outside of the file";
     return NULL;
 }
@@ -64,7 +74,8 @@ static void fill(struct task *task, uint64_t address, const char *bytes, uint64_
     }
 }
 
-static const char *load_segment(struct task *task, const struct elf_segment *segment, const char *file)
+static const char *load_segment(struct task *task, const struct elf_segment *segment,
+                                const char *file)
 {
     uint64_t begin = segment->address & ~(PAGE - 1);
     uint64_t end = (segment->address + segment->memory_bytes + PAGE - 1) & ~(PAGE - 1);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "exec.h"
 
-#include "lib/json.h"
 #include "kernel.h"
+#include "lib/json.h"
 #include "virtio_console.h"
 
 enum {
@@ -102,7 +102,8 @@ static void answer_error(const char *id, const char *error)
 static void answer_output(const char *id, int status)
 {
     char line[256];
-    int length = ksnprintf(line, sizeof(line), "{\"id\":%s,\"status\":%d,\"stdout\":\"", id, status);
+    int length = ksnprintf(line, sizeof(line), "{\"id\":%s,\"status\":%d,\"stdout\":\"", id,
+                           status);
 
     virtio_console_write(port, line, (size_t)length);
     virtio_console_write(port, encoded, encode_output());

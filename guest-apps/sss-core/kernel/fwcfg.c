@@ -27,7 +27,8 @@ struct directory_entry { /* big endian */
 };
 _Static_assert(sizeof(struct directory_entry) == 64, "layout");
 
-/* The device must see them: their physical addresses are asked for, so neither may lie on a stack. */
+/* The device must see them: their physical addresses are asked for, so neither may lie on a stack.
+ */
 static struct dma request;
 static struct directory_entry entry;
 static uint32_t word;
@@ -68,7 +69,8 @@ bool fwcfg_find(const char *name, struct fwcfg_file *file)
 {
     uint32_t count;
 
-    if (!has_dma() || !transfer(KEY_DIRECTORY << KEY_SHIFT | DMA_SELECT | DMA_READ, &word, sizeof(word)))
+    if (!has_dma() ||
+        !transfer(KEY_DIRECTORY << KEY_SHIFT | DMA_SELECT | DMA_READ, &word, sizeof(word)))
         return false;
     count = __builtin_bswap32(word);
     for (uint32_t i = 0; i < count && transfer(DMA_READ, &entry, sizeof(entry)); i++) {
@@ -83,5 +85,6 @@ bool fwcfg_find(const char *name, struct fwcfg_file *file)
 
 bool fwcfg_read(const struct fwcfg_file *file, void *to, size_t length)
 {
-    return length <= file->size && transfer((uint32_t)file->key << KEY_SHIFT | DMA_SELECT | DMA_READ, to, length);
+    return length <= file->size &&
+           transfer((uint32_t)file->key << KEY_SHIFT | DMA_SELECT | DMA_READ, to, length);
 }

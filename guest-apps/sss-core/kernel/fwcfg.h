@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* QEMU's configuration device (qemu docs/specs/fw_cfg), by its DMA interface: a byte at a time would cost an exit each. */
+/* QEMU's configuration device (qemu docs/specs/fw_cfg), by its DMA interface: a byte at a time
+ * would cost an exit each. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

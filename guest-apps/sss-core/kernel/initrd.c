@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The archive of tasks: cpio, "newc" (a header of 110 characters, hexadecimal; name and data padded to 4). */
+/* The archive of tasks: cpio, "newc" (a header of 110 characters, hexadecimal; name and data padded
+ * to 4). */
 #include <string.h>
 
 #include "boot.h"
@@ -28,7 +29,8 @@ static bool read_field(const char *text, size_t *value)
     return true;
 }
 
-/* The entry at *offset, which goes behind it; false at the end of the archive, or where it is not one. */
+/* The entry at *offset, which goes behind it; false at the end of the archive, or where it is not
+ * one. */
 static bool read_entry(size_t *offset, struct entry *entry)
 {
     size_t bytes, name_size, data_at;
@@ -38,10 +40,12 @@ static bool read_entry(size_t *offset, struct entry *entry)
 
     if (archive == NULL || bytes - *offset < HEADER || memcmp(header, "070701", 6) != 0)
         return false;
-    if (!read_field(header + FIELD_SIZE, &entry->length) || !read_field(header + FIELD_NAME_SIZE, &name_size))
+    if (!read_field(header + FIELD_SIZE, &entry->length) ||
+        !read_field(header + FIELD_NAME_SIZE, &name_size))
         return false;
     data_at = (*offset + HEADER + name_size + 3) & ~(size_t)3;
-    if (name_size == 0 || data_at > bytes || entry->length > bytes - data_at || header[HEADER + name_size - 1] != '\0')
+    if (name_size == 0 || data_at > bytes || entry->length > bytes - data_at ||
+        header[HEADER + name_size - 1] != '\0')
         return false;
     entry->name = header + HEADER;
     while ((slash = strchr(entry->name, '/')) != NULL)

@@ -3,8 +3,8 @@
 
 #include <stdarg.h>
 
-#include "lib/json.h"
 #include "kernel.h"
+#include "lib/json.h"
 #include "sss/mbcf.h"
 
 enum { VERSION = 1, KEY_DIGITS = 16, MOST_DATAGRAM = 65507 };
@@ -15,7 +15,8 @@ struct decoder {
     bool (*task_exists)(const char *name);
 };
 
-static void __attribute__((format(printf, 2, 3))) fail(struct decoder *decoder, const char *format, ...)
+static void __attribute__((format(printf, 2, 3)))
+fail(struct decoder *decoder, const char *format, ...)
 {
     va_list arguments;
 
@@ -33,8 +34,8 @@ static bool field(const struct json_value *object, const char *name, struct json
     return json_field(object, name, value) && json_kind(value) != JSON_NULL;
 }
 
-static uint64_t number_field(struct decoder *decoder, const struct json_value *object, const char *name, uint64_t most,
-                             uint64_t absent)
+static uint64_t number_field(struct decoder *decoder, const struct json_value *object,
+                             const char *name, uint64_t most, uint64_t absent)
 {
     struct json_value value;
     uint64_t number = absent;
@@ -55,7 +56,8 @@ static bool flag_field(struct decoder *decoder, const struct json_value *object,
 }
 
 /* -> whether it is there */
-static bool text_field(struct decoder *decoder, const struct json_value *object, const char *name, char *text, size_t size)
+static bool text_field(struct decoder *decoder, const struct json_value *object, const char *name,
+                       char *text, size_t size)
 {
     struct json_value value;
 
@@ -67,7 +69,8 @@ static bool text_field(struct decoder *decoder, const struct json_value *object,
     return true;
 }
 
-static bool list_field(struct decoder *decoder, const struct json_value *object, const char *name, struct json_walk *walk)
+static bool list_field(struct decoder *decoder, const struct json_value *object, const char *name,
+                       struct json_walk *walk)
 {
     struct json_value value;
 
@@ -80,8 +83,8 @@ static bool list_field(struct decoder *decoder, const struct json_value *object,
 }
 
 /* Every field of `object` must be one of `known` (ended by NULL). */
-static void refuse_unknown(struct decoder *decoder, const char *where, const struct json_value *object,
-                           const char *const *known)
+static void refuse_unknown(struct decoder *decoder, const char *where,
+                           const struct json_value *object, const char *const *known)
 {
     struct json_walk walk;
     struct json_value name, value;
@@ -97,7 +100,8 @@ static void refuse_unknown(struct decoder *decoder, const char *where, const str
         while (known[i] != NULL && !json_is(&name, known[i]))
             i++;
         if (known[i] == NULL)
-            fail(decoder, "%s: unknown field %.*s", where, name.length < 64 ? (int)name.length : 64, name.text);
+            fail(decoder, "%s: unknown field %.*s", where, name.length < 64 ? (int)name.length : 64,
+                 name.text);
     }
 }
 
@@ -151,13 +155,15 @@ static bool parse_network(const char *text, uint32_t *address, uint32_t *netmask
 {
     unsigned bits;
 
-    if (!parse_address(&text, address) || *text++ != '/' || !parse_small(&text, 32, &bits) || bits == 0 || *text != '\0')
+    if (!parse_address(&text, address) || *text++ != '/' || !parse_small(&text, 32, &bits) ||
+        bits == 0 || *text != '\0')
         return false;
     *netmask = 0xffffffffu << (32 - bits);
     return *address != 0;
 }
 
-static void mac_field(struct decoder *decoder, const char *where, const struct json_value *object, uint8_t mac[6])
+static void mac_field(struct decoder *decoder, const char *where, const struct json_value *object,
+                      uint8_t mac[6])
 {
     char text[32];
 
@@ -168,7 +174,8 @@ static void mac_field(struct decoder *decoder, const char *where, const struct j
 }
 
 /* ---- interfaces ---- */
-static void decode_neighbour(struct decoder *decoder, const struct json_value *object, struct job_neighbour *neighbour)
+static void decode_neighbour(struct decoder *decoder, const struct json_value *object,
+                             struct job_neighbour *neighbour)
 {
     static const char *const known[] = {"address", "mac", NULL};
     char address[32];
@@ -181,7 +188,8 @@ static void decode_neighbour(struct decoder *decoder, const struct json_value *o
     mac_field(decoder, "neighbours", object, neighbour->mac);
 }
 
-static void decode_neighbours(struct decoder *decoder, const struct json_value *object, struct job_interface *interface)
+static void decode_neighbours(struct decoder *decoder, const struct json_value *object,
+                              struct job_interface *interface)
 {
     struct json_walk walk;
     struct json_value neighbour;
@@ -192,7 +200,8 @@ static void decode_neighbours(struct decoder *decoder, const struct json_value *
         if (interface->neighbour_count == JOB_NEIGHBOURS)
             fail(decoder, "neighbours: at most %d", JOB_NEIGHBOURS);
         else
-            decode_neighbour(decoder, &neighbour, &interface->neighbours[interface->neighbour_count++]);
+            decode_neighbour(decoder, &neighbour,
+                             &interface->neighbours[interface->neighbour_count++]);
     }
 }
 
@@ -203,17 +212,20 @@ static void decode_device(struct decoder *decoder, const struct json_value *obje
 
     text_field(decoder, object, "device", device, sizeof(device));
     interface->adapter = (unsigned)(device[3] - '0');
-    if (device[0] != 'e' || device[1] != 't' || device[2] != 'h' || interface->adapter >= JOB_INTERFACES || device[4] != '\0')
-        fail(decoder, "interfaces: device \"%s\" must be eth0 to eth%d", device, JOB_INTERFACES - 1);
+    if (device[0] != 'e' || device[1] != 't' || device[2] != 'h' ||
+        interface->adapter >= JOB_INTERFACES || device[4] != '\0')
+        fail(decoder, "interfaces: device \"%s\" must be eth0 to eth%d", device,
+             JOB_INTERFACES - 1);
     for (const struct job_interface *other = job->interfaces; other < interface; other++)
         if (other->adapter == interface->adapter)
             fail(decoder, "interfaces: \"%s\" twice", device);
 }
 
-static void decode_interface(struct decoder *decoder, const struct json_value *object, struct job *job,
-                             struct job_interface *interface)
+static void decode_interface(struct decoder *decoder, const struct json_value *object,
+                             struct job *job, struct job_interface *interface)
 {
-    static const char *const known[] = {"device", "mac", "address", "mtu", "offloads", "neighbours", NULL};
+    static const char *const known[] = {"device",   "mac",        "address", "mtu",
+                                        "offloads", "neighbours", NULL};
     struct json_value value;
     char address[32];
 
@@ -227,13 +239,15 @@ static void decode_interface(struct decoder *decoder, const struct json_value *o
         fail(decoder, "interfaces: address \"%s\" must be like 10.0.0.1/24", address);
     interface->mtu = (uint16_t)number_field(decoder, object, "mtu", UINT16_MAX, JOB_MOST_MTU);
     if (interface->mtu < JOB_LEAST_MTU || interface->mtu > JOB_MOST_MTU)
-        fail(decoder, "interfaces: mtu %u must be from %d to %d", interface->mtu, JOB_LEAST_MTU, JOB_MOST_MTU);
+        fail(decoder, "interfaces: mtu %u must be from %d to %d", interface->mtu, JOB_LEAST_MTU,
+             JOB_MOST_MTU);
     if (flag_field(decoder, object, "offloads"))
         fail(decoder, "interfaces: offloads: this image has none");
     decode_neighbours(decoder, object, interface);
 }
 
-static void decode_interfaces(struct decoder *decoder, const struct json_value *root, struct job *job)
+static void decode_interfaces(struct decoder *decoder, const struct json_value *root,
+                              struct job *job)
 {
     struct json_walk walk;
     struct json_value interface;
@@ -249,7 +263,8 @@ static void decode_interfaces(struct decoder *decoder, const struct json_value *
 }
 
 /* ---- nodes ---- */
-static uint16_t node_field(struct decoder *decoder, const struct json_value *object, uint64_t absent)
+static uint16_t node_field(struct decoder *decoder, const struct json_value *object,
+                           uint64_t absent)
 {
     uint64_t node = number_field(decoder, object, "node", SSS_NODES, absent);
 
@@ -258,7 +273,8 @@ static uint16_t node_field(struct decoder *decoder, const struct json_value *obj
     return (uint16_t)node;
 }
 
-static void decode_node(struct decoder *decoder, const struct json_value *object, const struct job *job, struct job_node *node)
+static void decode_node(struct decoder *decoder, const struct json_value *object,
+                        const struct job *job, struct job_node *node)
 {
     static const char *const known[] = {"node", "machine", "mac", NULL};
 
@@ -299,8 +315,9 @@ static bool is_mbcf(const char *app, const struct json_value *options)
 
     if (app[0] == 'm' && app[1] == 'b' && app[2] == 'c' && app[3] == 'f')
         return true;
-    return field(options, "transport", &transport) && transport.length > 5 && transport.text[1] == 'm' &&
-           transport.text[2] == 'b' && transport.text[3] == 'c' && transport.text[4] == 'f';
+    return field(options, "transport", &transport) && transport.length > 5 &&
+           transport.text[1] == 'm' && transport.text[2] == 'b' && transport.text[3] == 'c' &&
+           transport.text[4] == 'f';
 }
 
 static void check_sizes(struct decoder *decoder, const char *app, const struct json_value *options)
@@ -333,7 +350,8 @@ static void check_key(struct decoder *decoder, const char *app, const struct jso
         fail(decoder, "%s: key: must be a string of %d hexadecimal digits", app, KEY_DIGITS);
 }
 
-static void check_options(struct decoder *decoder, const char *app, const struct json_value *options)
+static void check_options(struct decoder *decoder, const char *app,
+                          const struct json_value *options)
 {
     static const struct {
         const char *name;
@@ -349,8 +367,10 @@ static void check_options(struct decoder *decoder, const char *app, const struct
         struct json_value value;
         uint64_t number;
 
-        if (field(options, pools[i].name, &value) && (!json_uint(&value, &number) || number > pools[i].most))
-            fail(decoder, "%s: %s: must be an integer from 0 to %lu", app, pools[i].name, (unsigned long)pools[i].most);
+        if (field(options, pools[i].name, &value) &&
+            (!json_uint(&value, &number) || number > pools[i].most))
+            fail(decoder, "%s: %s: must be an integer from 0 to %lu", app, pools[i].name,
+                 (unsigned long)pools[i].most);
     }
     check_sizes(decoder, app, options);
     check_key(decoder, app, options);
@@ -367,18 +387,22 @@ static bool is_builtin(const char *app)
     return false;
 }
 
-static void check_builtin(struct decoder *decoder, const char *app, const struct json_value *options)
+static void check_builtin(struct decoder *decoder, const char *app,
+                          const struct json_value *options)
 {
     struct json_value value = {0};
     uint64_t ns;
 
-    if (__builtin_strcmp(app, "sleep") == 0 && (!field(options, "ns", &value) || !json_uint(&value, &ns)))
+    if (__builtin_strcmp(app, "sleep") == 0 &&
+        (!field(options, "ns", &value) || !json_uint(&value, &ns)))
         fail(decoder, "sleep: ns: must be an integer");
-    if (__builtin_strcmp(app, "kill") == 0 && (!field(options, "task", &value) || json_kind(&value) != JSON_STRING))
+    if (__builtin_strcmp(app, "kill") == 0 &&
+        (!field(options, "task", &value) || json_kind(&value) != JSON_STRING))
         fail(decoder, "kill: task: must be the name of a service");
 }
 
-static void decode_task(struct decoder *decoder, const char *where, const struct json_value *object, bool step)
+static void decode_task(struct decoder *decoder, const char *where, const struct json_value *object,
+                        bool step)
 {
     static const char *const of_step[] = {"app", "options", NULL};
     static const char *const of_service[] = {"app", "options", "restart", NULL};
@@ -401,12 +425,14 @@ static void decode_task(struct decoder *decoder, const char *where, const struct
     if (json_kind(&options) != JSON_OBJECT)
         fail(decoder, "%s: %s: options must be an object", where, app);
     else if (options.length >= SSS_OPTIONS)
-        fail(decoder, "%s: %s: options of %zu bytes: at most %d", where, app, options.length, SSS_OPTIONS - 1);
+        fail(decoder, "%s: %s: options of %zu bytes: at most %d", where, app, options.length,
+             SSS_OPTIONS - 1);
     else
         check_options(decoder, app, &options);
 }
 
-static unsigned decode_tasks(struct decoder *decoder, const struct json_value *root, const char *where, bool step)
+static unsigned decode_tasks(struct decoder *decoder, const struct json_value *root,
+                             const char *where, bool step)
 {
     struct json_walk walk;
     struct json_value task;
@@ -436,15 +462,17 @@ static void refuse_foreign(struct decoder *decoder, const struct json_value *roo
 
     if (field(root, "bridge", &value))
         fail(decoder, "bridge: this image forwards no frames");
-    if (field(root, "files", &value) && (json_kind(&value) != JSON_OBJECT || json_count(&value) != 0))
+    if (field(root, "files", &value) &&
+        (json_kind(&value) != JSON_OBJECT || json_count(&value) != 0))
         fail(decoder, "files: this image has no file system");
 }
 
 static void decode_job(struct decoder *decoder, const struct json_value *root, struct job *job)
 {
-    static const char *const known[] = {"version", "wait",  "interactive", "machine", "seed",  "clock", "interfaces",
-                                        "bridge",  "files", "services",    "start_ns", "steps", "zero_ns", "node",
-                                        "epoch",   "nodes", NULL};
+    static const char *const known[] = {
+        "version",    "wait",   "interactive", "machine",  "seed",     "clock",
+        "interfaces", "bridge", "files",       "services", "start_ns", "steps",
+        "zero_ns",    "node",   "epoch",       "nodes",    NULL};
     char clock[16];
 
     refuse_unknown(decoder, "job", root, known);
@@ -471,7 +499,8 @@ static void decode_job(struct decoder *decoder, const struct json_value *root, s
     job->step_count = decode_tasks(decoder, root, "steps", true);
 }
 
-bool job_parse(const char *text, size_t length, bool (*task_exists)(const char *name), struct job *job, char error[JOB_ERROR])
+bool job_parse(const char *text, size_t length, bool (*task_exists)(const char *name),
+               struct job *job, char error[JOB_ERROR])
 {
     struct decoder decoder = {.error = error, .task_exists = task_exists};
     struct json_value root;

@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * The job: what the harness tells this machine (ARCHITECTURE.md, "Job"). Everything in it is checked here, before anything
- * is done; init and the tasks read the checked text again. Pure: the tests on the host compile the same file.
+ * The job: what the harness tells this machine (ARCHITECTURE.md, "Job"). Everything in it is
+ * checked here, before anything is done; init and the tasks read the checked text again. Pure: the
+ * tests on the host compile the same file.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -53,5 +54,7 @@ struct job {
     struct job_node nodes[SSS_NODES];
 };
 
-/* `task_exists` knows the names of the image's tasks. False: `error` says what is wrong, in one line. */
-bool job_parse(const char *text, size_t length, bool (*task_exists)(const char *name), struct job *job, char error[JOB_ERROR]);
+/* `task_exists` knows the names of the image's tasks. False: `error` says what is wrong, in one
+ * line. */
+bool job_parse(const char *text, size_t length, bool (*task_exists)(const char *name),
+               struct job *job, char error[JOB_ERROR]);

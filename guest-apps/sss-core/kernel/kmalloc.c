@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernel objects of less than a page: each page holds objects of one size, and goes back when its last object does. */
+/* Kernel objects of less than a page: each page holds objects of one size, and goes back when its
+ * last object does. */
 #include "kernel.h"
 
 enum { CLASSES = 7, HEADER = 32 };
@@ -10,7 +11,8 @@ struct object {
     struct object *next;
 };
 struct slab {
-    struct slab *next, **place; /* of the slabs of this class with free objects; place NULL: it has none */
+    /* of the slabs of this class with free objects; place NULL: it has none */
+    struct slab *next, **place;
     struct object *free;
     uint16_t class, used;
 };
@@ -44,7 +46,7 @@ static struct slab *new_slab(unsigned class)
 
     if (slab == NULL)
         return NULL;
-    slab->class = (uint16_t)class;
+    slab->class = (uint16_t) class;
     for (size_t at = HEADER; at + bytes <= PAGE; at += bytes) {
         struct object *object = (struct object *)((char *)slab + at);
 
@@ -62,7 +64,7 @@ void *kmalloc(size_t bytes)
     struct object *object;
 
     while (class < CLASSES && class_bytes[class] < bytes)
-        class++;
+        class ++;
     if (class == CLASSES)
         return bytes <= PAGE ? page_alloc() : NULL;
     slab = partial[class];

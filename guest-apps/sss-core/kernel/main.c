@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From the first C instruction to the first task: devices, the job, the machine's identity, init. */
+/* From the first C instruction to the first task: devices, the job, the machine's identity, init.
+ */
 #include "console.h"
 #include "exec.h"
 #include "fwcfg.h"
@@ -12,7 +13,7 @@
 #include "virtio_console.h"
 
 #ifndef SSS_VERSION
-#define SSS_VERSION "1.0"
+#    define SSS_VERSION "1.0"
 #endif
 
 enum {
@@ -76,7 +77,8 @@ static void sleep_ns(uint64_t ns)
     struct timer timer = {.expired = note_expired, .context = (void *)&expired};
 
     timer_set(&timer, now_ns() + ns);
-    /* STI takes effect behind the next instruction: no interrupt is lost between the look and the halt. */
+    /* STI takes effect behind the next instruction: no interrupt is lost between the look and the
+     * halt. */
     while (!expired)
         __asm__ volatile("sti; hlt; cli" : : : "memory");
 }
@@ -129,14 +131,16 @@ static const char *receive_job(const struct fwcfg_file *file, char error[JOB_ERR
 static const char *configure(const struct job_interface *interface, char error[JOB_ERROR])
 {
     if (interface->adapter >= net_adapters()) {
-        ksnprintf(error, JOB_ERROR, "interfaces: eth%u: this machine has %u adapters", interface->adapter, net_adapters());
+        ksnprintf(error, JOB_ERROR, "interfaces: eth%u: this machine has %u adapters",
+                  interface->adapter, net_adapters());
         return error;
     }
     if (interface->has_mac)
         net_set_mac(interface->adapter, interface->mac);
     sockets_interface(interface->adapter, interface->address, interface->netmask, interface->mtu);
     for (unsigned i = 0; i < interface->neighbour_count; i++)
-        sockets_neighbour(interface->adapter, interface->neighbours[i].address, interface->neighbours[i].mac);
+        sockets_neighbour(interface->adapter, interface->neighbours[i].address,
+                          interface->neighbours[i].mac);
     return NULL;
 }
 
@@ -169,9 +173,11 @@ static const char *take_identity(char error[JOB_ERROR])
 
 static void say_hello(void)
 {
-    records_line("{\"type\":\"hello\",\"version\":1,\"machine\":\"%s\",\"kernel\":\"sss-core " SSS_VERSION "\","
-                 "\"clock\":\"%s\",\"clock_hz\":%lu}",
-                 job.machine, job.tsc ? "tsc" : "monotonic", (unsigned long)NS_PER_S);
+    records_line(
+        "{\"type\":\"hello\",\"version\":1,\"machine\":\"%s\",\"kernel\":\"sss-core " SSS_VERSION
+        "\","
+        "\"clock\":\"%s\",\"clock_hz\":%lu}",
+        job.machine, job.tsc ? "tsc" : "monotonic", (unsigned long)NS_PER_S);
 }
 
 /* Says now and then that this machine still works, which nobody else can tell of a silent one. */
@@ -242,7 +248,8 @@ static void start_devices(void)
     virtio_console_init();
     records_init();
     net_init();
-    /* Who this is comes with the job; frames that are there before it find a node that knows nobody. */
+    /* Who this is comes with the job; frames that are there before it find a node that knows
+     * nobody. */
     node_init(1, 1, net_mac(0));
     sockets_init();
 }
@@ -254,7 +261,8 @@ static void start_job(void)
     const char *wrong;
 
     if (!fwcfg_find(JOB_FILE, &file)) {
-        kprintf("no job (%s in fw_cfg). This is the monitor; help tells what it knows.\n", JOB_FILE);
+        kprintf("no job (%s in fw_cfg). This is the monitor; help tells what it knows.\n",
+                JOB_FILE);
         offer_monitor();
         return;
     }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Physical memory. Pages come from the regions that the PVH memory map calls RAM, less what the kernel and the initrd occupy;
- * pages given back form a list. Nothing is touched at start, so booting costs the same whatever the memory.
+ * Physical memory. Pages come from the regions that the PVH memory map calls RAM, less what the
+ * kernel and the initrd occupy; pages given back form a list. Nothing is touched at start, so
+ * booting costs the same whatever the memory.
  */
 #include <string.h>
 
@@ -25,7 +26,7 @@ struct start_memory {
 };
 enum { START_MAGIC = 0x336ec578, MEMORY_RAM = 1 };
 
-#define LOW_MEMORY 0x100000ull     /* firmware's data, and the start info */
+#define LOW_MEMORY   0x100000ull    /* firmware's data, and the start info */
 #define MEMORY_LIMIT 0x100000000ull /* the direct map ends here */
 enum { REGIONS = 16, COMMAND_LINE = 256, USER_RESERVE = 64 };
 
@@ -35,7 +36,7 @@ static struct region {
 static unsigned region_count;
 static struct free_page {
     struct free_page *next;
-} *free_pages;
+} * free_pages;
 static size_t free_count, total_count;
 static uint16_t *shares; /* of each page: how many users it has beyond the first */
 static uint64_t direct_end;
@@ -108,7 +109,8 @@ static void read_memory_map(const struct start_info *info)
         if (end > direct_end)
             direct_end = end;
         if (begin < physical(kernel_end))
-            begin = physical(kernel_end); /* the kernel lies at the begin of the RAM above LOW_MEMORY */
+            /* the kernel lies at the begin of the RAM above LOW_MEMORY */
+            begin = physical(kernel_end);
         if (begin < end)
             add_around(begin, end, initrd_begin, initrd_begin + initrd_bytes);
     }
@@ -213,8 +215,8 @@ static void map_direct(void)
         if (*upper == 0)
             *upper = physical(new_table()) | ENTRY_PRESENT | ENTRY_WRITE;
         pd = direct(*upper & ENTRY_ADDRESS);
-        pd[(address >> 21) % 512] =
-            address | ENTRY_PRESENT | ENTRY_WRITE | ENTRY_LARGE | ENTRY_GLOBAL | ENTRY_NO_EXECUTE;
+        pd[(address >> 21) % 512] = address | ENTRY_PRESENT | ENTRY_WRITE | ENTRY_LARGE |
+                                    ENTRY_GLOBAL | ENTRY_NO_EXECUTE;
     }
     kernel_pml4[256] = physical(pdpt) | ENTRY_PRESENT | ENTRY_WRITE;
 }
@@ -230,7 +232,8 @@ static uint64_t image_flags(const char *page)
     return ENTRY_PRESENT | ENTRY_WRITE | ENTRY_GLOBAL | ENTRY_NO_EXECUTE;
 }
 
-/* Text r-x, constants r--, data rw-, nothing else. In a table of its own until it is complete, for this code runs in it. */
+/* Text r-x, constants r--, data rw-, nothing else. In a table of its own until it is complete, for
+ * this code runs in it. */
 static void map_image(void)
 {
     uint64_t *pml4 = new_table();
@@ -258,8 +261,8 @@ void *map_device(uint64_t physical_address, size_t bytes)
 
         if (entry == NULL)
             panic("no memory to map a device");
-        *entry = (physical_address - offset + i * PAGE) | ENTRY_PRESENT | ENTRY_WRITE | ENTRY_UNCACHED | ENTRY_GLOBAL |
-                 ENTRY_NO_EXECUTE;
+        *entry = (physical_address - offset + i * PAGE) | ENTRY_PRESENT | ENTRY_WRITE |
+                 ENTRY_UNCACHED | ENTRY_GLOBAL | ENTRY_NO_EXECUTE;
     }
     /* The compiler sees no connection between the tables and what is reached through them. */
     compiler_barrier();
@@ -271,7 +274,8 @@ void memory_init(uint64_t start_info_physical)
     const struct start_info *info = direct(start_info_physical);
 
     if (info->magic != START_MAGIC || info->version < 1)
-        panic("not started by PVH: start info has magic %x, version %u", info->magic, info->version);
+        panic("not started by PVH: start info has magic %x, version %u", info->magic,
+              info->version);
     if (info->command_line != 0)
         strncpy(command_line, direct(info->command_line), COMMAND_LINE - 1);
     if (info->modules != 0) {
@@ -286,7 +290,8 @@ void memory_init(uint64_t start_info_physical)
         panic("no memory");
     map_direct();
     map_image();
-    kernel_pml4[257] = physical(new_table()) | ENTRY_PRESENT | ENTRY_WRITE; /* before the first task copies it */
+    /* before the first task copies it */
+    kernel_pml4[257] = physical(new_table()) | ENTRY_PRESENT | ENTRY_WRITE;
     kernel_pml4[0] = 0;
     write_cr3(physical(kernel_pml4));
 }

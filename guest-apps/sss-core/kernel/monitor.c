@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The monitor: looks at a running node, and does little to it. It runs in the interrupt of whoever asks, so it answers while
- * every task hangs.
+ * The monitor: looks at a running node, and does little to it. It runs in the interrupt of whoever
+ * asks, so it answers while every task hangs.
  */
 #include "console.h"
 #include "cpu.h"
@@ -16,7 +16,8 @@ struct printer {
     void *context;
 };
 
-static void __attribute__((format(printf, 2, 3))) say(const struct printer *to, const char *format, ...)
+static void __attribute__((format(printf, 2, 3)))
+say(const struct printer *to, const char *format, ...)
 {
     char line[LINE_BYTES];
     va_list arguments;
@@ -30,7 +31,8 @@ static void __attribute__((format(printf, 2, 3))) say(const struct printer *to, 
 /* ---- the text of one value; each place in a table has a buffer of its own ---- */
 static const char *address_text(uint32_t address, char text[16])
 {
-    ksnprintf(text, 16, "%u.%u.%u.%u", address >> 24, address >> 16 & 255, address >> 8 & 255, address & 255);
+    ksnprintf(text, 16, "%u.%u.%u.%u", address >> 24, address >> 16 & 255, address >> 8 & 255,
+              address & 255);
     return text;
 }
 
@@ -49,7 +51,8 @@ static const char *task_state_text(enum sss_task_state state)
 
 static const char *phase_text(uint32_t phase)
 {
-    static const char *const texts[] = {"closed", "connecting", "open", "listening", "ended", "failed"};
+    static const char *const texts[] = {"closed",    "connecting", "open",
+                                        "listening", "ended",      "failed"};
 
     return phase < sizeof(texts) / sizeof(texts[0]) ? texts[phase] : "?";
 }
@@ -60,10 +63,11 @@ static int show_tasks(const struct printer *to, const char *rest)
     struct task_row row;
 
     (void)rest;
-    say(to, "%5s %-20s %-8s %7s %8s %7s %12s\n", "task", "name", "state", "creator", "threads", "pages", "run us");
+    say(to, "%5s %-20s %-8s %7s %8s %7s %12s\n", "task", "name", "state", "creator", "threads",
+        "pages", "run us");
     for (unsigned i = 0; task_at(i, &row); i++)
-        say(to, "%5u %-20s %-8s %7u %8u %7zu %12lu\n", row.id, row.name, task_state_text(row.state), row.creator,
-            row.threads, row.pages, (unsigned long)(row.run_ns / NS_PER_US));
+        say(to, "%5u %-20s %-8s %7u %8u %7zu %12lu\n", row.id, row.name, task_state_text(row.state),
+            row.creator, row.threads, row.pages, (unsigned long)(row.run_ns / NS_PER_US));
     return 0;
 }
 
@@ -74,8 +78,8 @@ static int show_threads(const struct printer *to, const char *rest)
     (void)rest;
     say(to, "%6s %5s %-10s %12s  %s\n", "thread", "task", "state", "run us", "at");
     for (unsigned i = 0; thread_at(i, &row); i++)
-        say(to, "%6u %5u %-10s %12lu  0x%lx\n", row.id, row.task, row.state, (unsigned long)(row.run_ns / NS_PER_US),
-            (unsigned long)row.instruction);
+        say(to, "%6u %5u %-10s %12lu  0x%lx\n", row.id, row.task, row.state,
+            (unsigned long)(row.run_ns / NS_PER_US), (unsigned long)row.instruction);
     return 0;
 }
 
@@ -85,12 +89,13 @@ static int show_channels(const struct printer *to, const char *rest)
     struct mbcf_channel_info info;
 
     (void)rest;
-    say(to, "%4s %-8s %8s %8s %10s %10s %10s %6s %9s %9s\n", "node", "state", "epoch", "theirs", "next seq", "acked",
-        "received", "flying", "rtt us", "rto us");
+    say(to, "%4s %-8s %8s %8s %10s %10s %10s %6s %9s %9s\n", "node", "state", "epoch", "theirs",
+        "next seq", "acked", "received", "flying", "rtt us", "rto us");
     for (unsigned i = 0; mbcf_channel_at(node_mbcf(), i, &info); i++)
-        say(to, "%4u %-8s %8x %8x %10u %10u %10u %6u %9lu %9lu\n", info.node, info.state < 4 ? states[info.state] : "?",
-            info.epoch, info.peer_epoch, info.next_seq, info.acked, info.received, info.in_flight,
-            (unsigned long)(info.srtt_ns / NS_PER_US), (unsigned long)(info.rto_ns / NS_PER_US));
+        say(to, "%4u %-8s %8x %8x %10u %10u %10u %6u %9lu %9lu\n", info.node,
+            info.state < 4 ? states[info.state] : "?", info.epoch, info.peer_epoch, info.next_seq,
+            info.acked, info.received, info.in_flight, (unsigned long)(info.srtt_ns / NS_PER_US),
+            (unsigned long)(info.rto_ns / NS_PER_US));
     return 0;
 }
 
@@ -99,12 +104,13 @@ static int show_connections(const struct printer *to, const char *rest)
     struct mbcf_connection_at at;
 
     (void)rest;
-    say(to, "%5s %5s %9s %9s %-7s %-8s %10s %6s\n", "task", "ltn", "peer node", "peer task", "state", "made by", "unfinished",
-        "error");
+    say(to, "%5s %5s %9s %9s %-7s %-8s %10s %6s\n", "task", "ltn", "peer node", "peer task",
+        "state", "made by", "unfinished", "error");
     for (unsigned i = 0; mbcf_connection_at(node_mbcf(), i, &at); i++)
-        say(to, "%5u %5d %9u %9u %-7s %-8s %10u %6u\n", at.task, at.ltn, at.connection.node, at.connection.task,
-            at.connection.state == MB_CONNECTION_OPEN ? "open" : "broken", at.connection.taskque ? "taskque" : "connect",
-            at.connection.unfinished, at.connection.error);
+        say(to, "%5u %5d %9u %9u %-7s %-8s %10u %6u\n", at.task, at.ltn, at.connection.node,
+            at.connection.task, at.connection.state == MB_CONNECTION_OPEN ? "open" : "broken",
+            at.connection.taskque ? "taskque" : "connect", at.connection.unfinished,
+            at.connection.error);
     return 0;
 }
 
@@ -116,8 +122,8 @@ static int show_fifos(const struct printer *to, const char *rest)
     (void)rest;
     say(to, "%5s %-8s %18s %8s %8s\n", "task", "kind", "address", "size", "used");
     for (unsigned i = 0; mbcf_fifo_at(node_mbcf(), i, &at); i++)
-        say(to, "%5u %-8s 0x%016lx %8lu %8lu\n", at.task, at.kind < 3 ? kinds[at.kind] : "?", (unsigned long)at.address,
-            (unsigned long)at.size, (unsigned long)at.used);
+        say(to, "%5u %-8s 0x%016lx %8lu %8lu\n", at.task, at.kind < 3 ? kinds[at.kind] : "?",
+            (unsigned long)at.address, (unsigned long)at.size, (unsigned long)at.used);
     return 0;
 }
 
@@ -156,7 +162,8 @@ static int show_counters(const struct printer *to, const char *rest)
         show_counter(to, rows[i].name, rows[i].value);
     for (int status = 1; status <= MB_LAST_REMOTE; status++)
         if (counters->refused[status] != 0)
-            say(to, "refused with status %-8d %12lu\n", status, (unsigned long)counters->refused[status]);
+            say(to, "refused with status %-8d %12lu\n", status,
+                (unsigned long)counters->refused[status]);
     return 0;
 }
 
@@ -174,16 +181,17 @@ static int show_memory(const struct printer *to, const char *rest)
 static int show_net(const struct printer *to, const char *rest)
 {
     (void)rest;
-    say(to, "%-6s %-17s %9s %12s %9s %12s %8s %8s %8s\n", "", "address", "sent", "bytes", "received", "bytes", "refused",
-        "foreign", "unknown");
+    say(to, "%-6s %-17s %9s %12s %9s %12s %8s %8s %8s\n", "", "address", "sent", "bytes",
+        "received", "bytes", "refused", "foreign", "unknown");
     for (unsigned i = 0; i < net_adapters(); i++) {
         const struct net_counters *counters = net_counters(i);
         const uint8_t *mac = net_mac(i);
 
-        say(to, "eth%-3u %02x:%02x:%02x:%02x:%02x:%02x %9lu %12lu %9lu %12lu %8lu %8lu %8lu\n", i, mac[0], mac[1], mac[2],
-            mac[3], mac[4], mac[5], (unsigned long)counters->frames_sent, (unsigned long)counters->bytes_sent,
-            (unsigned long)counters->frames_received, (unsigned long)counters->bytes_received,
-            (unsigned long)counters->refused, (unsigned long)counters->foreign, (unsigned long)counters->unknown);
+        say(to, "eth%-3u %02x:%02x:%02x:%02x:%02x:%02x %9lu %12lu %9lu %12lu %8lu %8lu %8lu\n", i,
+            mac[0], mac[1], mac[2], mac[3], mac[4], mac[5], (unsigned long)counters->frames_sent,
+            (unsigned long)counters->bytes_sent, (unsigned long)counters->frames_received,
+            (unsigned long)counters->bytes_received, (unsigned long)counters->refused,
+            (unsigned long)counters->foreign, (unsigned long)counters->unknown);
     }
     return 0;
 }
@@ -194,11 +202,12 @@ static int show_sockets(const struct printer *to, const char *rest)
     char local[24], peer[24];
 
     (void)rest;
-    say(to, "%6s %5s %-4s %-10s %-21s %-21s %9s %9s %6s\n", "socket", "task", "kind", "phase", "local", "peer", "readable",
-        "writable", "again");
+    say(to, "%6s %5s %-4s %-10s %-21s %-21s %9s %9s %6s\n", "socket", "task", "kind", "phase",
+        "local", "peer", "readable", "writable", "again");
     for (unsigned i = 0; socket_at(i, &row); i++)
-        say(to, "%6u %5u %-4s %-10s %-21s %-21s %9u %9u %6u\n", row.number, row.task, row.protocol == SSS_TCP ? "tcp" : "udp",
-            phase_text(row.state.phase), peer_text(&row.state.local, local), peer_text(&row.state.peer, peer),
+        say(to, "%6u %5u %-4s %-10s %-21s %-21s %9u %9u %6u\n", row.number, row.task,
+            row.protocol == SSS_TCP ? "tcp" : "udp", phase_text(row.state.phase),
+            peer_text(&row.state.local, local), peer_text(&row.state.peer, peer),
             row.state.readable, row.state.writable, row.state.retransmits);
     return 0;
 }

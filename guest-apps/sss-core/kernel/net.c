@@ -4,7 +4,7 @@
 
 #include "kernel.h"
 
-#define BIG16(value) ((uint16_t)((value) >> 8 | ((value) & 0xff) << 8))
+#define BIG16(value) ((uint16_t)((value) >> 8 | ((value)&0xff) << 8))
 enum {
     ETHERNET_HEADER = 14,
     TYPE_AT = 12,
@@ -141,8 +141,10 @@ void net_received(unsigned adapter, const uint8_t *frame, size_t length)
         own->counters.malformed++;
         return;
     }
-    /* The adapter hears everything; segments deliver what is for others, and some deliver what we sent ourselves. */
-    if (((frame[0] & 1) == 0 && (load64(frame) & MAC_MASK) != own->mac_word) || load64(frame + 4) >> 16 == own->mac_word) {
+    /* The adapter hears everything; segments deliver what is for others, and some deliver what we
+     * sent ourselves. */
+    if (((frame[0] & 1) == 0 && (load64(frame) & MAC_MASK) != own->mac_word) ||
+        load64(frame + 4) >> 16 == own->mac_word) {
         own->counters.foreign++;
         return;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * This machine as a node of MBCF: the protocol core of mbcf/ with the kernel's memory, adapter, clock and threads around it,
- * and its system calls.
+ * This machine as a node of MBCF: the protocol core of mbcf/ with the kernel's memory, adapter,
+ * clock and threads around it, and its system calls.
  */
 #include "kernel.h"
 #include "mbcf/core.h"
@@ -69,8 +69,8 @@ void surroundings_failed(void *context, void *space)
 }
 
 /* ---- time ----
- * A timer that is due too early costs one look at the protocol; setting one for each frame would cost more. So it is only
- * ever moved forward, and asks for the next time when it fires.
+ * A timer that is due too early costs one look at the protocol; setting one for each frame would
+ * cost more. So it is only ever moved forward, and asks for the next time when it fires.
  */
 static void arm_timer(void)
 {
@@ -159,7 +159,8 @@ static long declare(unsigned call, const uint64_t arguments[6])
     id = task_id(task);
     switch (call) {
     case SSS_MB_KEY:
-        if (arguments[1] >= MB_KEYS || (arguments[3] & ~(uint64_t)(MB_READ_ALLOWED | MB_WRITE_ALLOWED)) != 0)
+        if (arguments[1] >= MB_KEYS ||
+            (arguments[3] & ~(uint64_t)(MB_READ_ALLOWED | MB_WRITE_ALLOWED)) != 0)
             return -SSS_EINVAL;
         return mbcf_key(mbcf, id, (unsigned)arguments[1], arguments[2], (unsigned)arguments[3]);
     case SSS_MB_TASKQUE:
@@ -183,8 +184,8 @@ static long set_signal(uint64_t setup_address)
         return -SSS_EINVAL;
     if (!user_read(handlers, (uint64_t)setup.handlers, setup.count * sizeof(handlers[0])))
         return -SSS_EFAULT;
-    status = mbcf_signal(mbcf, task_id(task_current()), handlers, (unsigned)setup.count, (uint64_t)setup.queue,
-                         setup.queue_bytes);
+    status = mbcf_signal(mbcf, task_id(task_current()), handlers, (unsigned)setup.count,
+                         (uint64_t)setup.queue, setup.queue_bytes);
     if (status < 0)
         return status;
     return thread_signal_setup((uint64_t)setup.trampoline, (uint64_t)setup.stack_top);
@@ -194,7 +195,8 @@ static long connect(const uint64_t arguments[6])
 {
     if (arguments[0] > UINT16_MAX || arguments[1] > UINT16_MAX)
         return -SSS_EINVAL;
-    return mbcf_connect(mbcf, task_id(task_current()), (uint16_t)arguments[0], (uint16_t)arguments[1], arguments[2]);
+    return mbcf_connect(mbcf, task_id(task_current()), (uint16_t)arguments[0],
+                        (uint16_t)arguments[1], arguments[2]);
 }
 
 static long close_connection(uint64_t ltn)
@@ -220,8 +222,8 @@ static long operate_on(struct mb_operation *operation)
 }
 
 /*
- * The operation is looked at where it lies: nobody else runs before it has been read. Only TASKQUE writes into it, and one
- * that crosses a page is copied.
+ * The operation is looked at where it lies: nobody else runs before it has been read. Only TASKQUE
+ * writes into it, and one that crosses a page is copied.
  */
 long node_operate(uint64_t address)
 {

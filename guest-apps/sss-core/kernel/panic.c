@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The end of the machine because of a fault of the kernel's own. There are no frame pointers: the backtrace is what on the
- * stack points behind a call instruction, so a line may be a leftover of an earlier call.
+ * The end of the machine because of a fault of the kernel's own. There are no frame pointers: the
+ * backtrace is what on the stack points behind a call instruction, so a line may be a leftover of
+ * an earlier call.
  */
 #include "cpu.h"
 #include "kernel.h"
@@ -77,12 +78,18 @@ static void print_backtrace(uint64_t rsp)
 
 static void print_registers(const struct trap_frame *frame)
 {
-    kprintf("rip %016lx rflags %08lx cs %lx ss %lx\n", frame->rip, frame->rflags, frame->cs, frame->ss);
-    kprintf("rax %016lx rbx %016lx rcx %016lx rdx %016lx\n", frame->rax, frame->rbx, frame->rcx, frame->rdx);
-    kprintf("rsi %016lx rdi %016lx rbp %016lx rsp %016lx\n", frame->rsi, frame->rdi, frame->rbp, frame->rsp);
-    kprintf("r8  %016lx r9  %016lx r10 %016lx r11 %016lx\n", frame->r8, frame->r9, frame->r10, frame->r11);
-    kprintf("r12 %016lx r13 %016lx r14 %016lx r15 %016lx\n", frame->r12, frame->r13, frame->r14, frame->r15);
-    kprintf("cr2 %016lx cr3 %016lx vector %lu error %lx\n", read_cr2(), read_cr3(), frame->vector, frame->error);
+    kprintf("rip %016lx rflags %08lx cs %lx ss %lx\n", frame->rip, frame->rflags, frame->cs,
+            frame->ss);
+    kprintf("rax %016lx rbx %016lx rcx %016lx rdx %016lx\n", frame->rax, frame->rbx, frame->rcx,
+            frame->rdx);
+    kprintf("rsi %016lx rdi %016lx rbp %016lx rsp %016lx\n", frame->rsi, frame->rdi, frame->rbp,
+            frame->rsp);
+    kprintf("r8  %016lx r9  %016lx r10 %016lx r11 %016lx\n", frame->r8, frame->r9, frame->r10,
+            frame->r11);
+    kprintf("r12 %016lx r13 %016lx r14 %016lx r15 %016lx\n", frame->r12, frame->r13, frame->r14,
+            frame->r15);
+    kprintf("cr2 %016lx cr3 %016lx vector %lu error %lx\n", read_cr2(), read_cr3(), frame->vector,
+            frame->error);
 }
 
 /* ACPI S5 of QEMU's q35 and pc machines; SeaBIOS has put the registers there. */

@@ -34,8 +34,8 @@ enum {
 
 /* MSI-X (PCI 3.0, 6.8.2): capability, and an entry of four words. */
 enum { CAPABILITY_MSIX = 0x11, MSIX_ENTRY_WORDS = 4, MSIX_MASKED = 1 };
-#define MSIX_ENABLE (1u << 31)
-#define MSIX_MASK_ALL (1u << 30)
+#define MSIX_ENABLE     (1u << 31)
+#define MSIX_MASK_ALL   (1u << 30)
 #define MESSAGE_ADDRESS 0xfee00000u /* to the processor with APIC id 0 (SDM 3A 10.11.1) */
 
 static struct pci_function functions[FUNCTIONS];
@@ -43,8 +43,9 @@ static unsigned function_count;
 
 static void select(const struct pci_function *function, unsigned offset)
 {
-    outl(CONFIG_ADDRESS, 0x80000000u | (uint32_t)function->bus << 16 | (uint32_t)function->device << 11 |
-                                     (uint32_t)function->function << 8 | (offset & 0xfc));
+    outl(CONFIG_ADDRESS, 0x80000000u | (uint32_t)function->bus << 16 |
+                             (uint32_t)function->device << 11 | (uint32_t)function->function << 8 |
+                             (offset & 0xfc));
 }
 
 uint32_t pci_read32(const struct pci_function *function, unsigned offset)
@@ -66,8 +67,8 @@ static void found(const struct pci_function *function, uint8_t header_type, unsi
     if (function_count < FUNCTIONS)
         functions[function_count++] = *function;
     else
-        kprintf("pci: more than %d functions; %u:%u.%u is not used\n", FUNCTIONS, function->bus, function->device,
-                function->function);
+        kprintf("pci: more than %d functions; %u:%u.%u is not used\n", FUNCTIONS, function->bus,
+                function->device, function->function);
     if ((header_type & 0x7f) == HEADER_BRIDGE) {
         uint8_t secondary = (uint8_t)(pci_read32(function, BUS_NUMBERS) >> 8);
 
@@ -166,7 +167,8 @@ bool pci_msix_enable(struct pci_function *function)
     if (bar == 0)
         return false;
     function->msix_entries = (head >> 16 & 0x7ff) + 1;
-    function->msix_table = map_device(bar + (table & ~7u), function->msix_entries * MSIX_ENTRY_WORDS * sizeof(uint32_t));
+    function->msix_table = map_device(bar + (table & ~7u),
+                                      function->msix_entries * MSIX_ENTRY_WORDS * sizeof(uint32_t));
     if (function->msix_table == NULL)
         return false;
     for (unsigned i = 0; i < function->msix_entries; i++)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The functions on the PCI buses, and message-signalled interrupts (PCI Local Bus 3.0, PCI Express base). */
+/* The functions on the PCI buses, and message-signalled interrupts (PCI Local Bus 3.0, PCI Express
+ * base). */
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -12,17 +13,21 @@ struct pci_function {
     unsigned msix_entries;
 };
 
-/* Finds every function, behind bridges too; in order of bus, device and function as a walk meets them. */
+/* Finds every function, behind bridges too; in order of bus, device and function as a walk meets
+ * them. */
 void pci_scan(void);
 /* The index-th function found, or NULL. */
 struct pci_function *pci_at(unsigned index);
 
 uint32_t pci_read32(const struct pci_function *function, unsigned offset);
 void pci_write32(const struct pci_function *function, unsigned offset, uint32_t value);
-/* The next capability of this id behind `from` (0: the first) -> its offset, 0 where there is none. */
+/* The next capability of this id behind `from` (0: the first) -> its offset, 0 where there is none.
+ */
 unsigned pci_capability(const struct pci_function *function, uint8_t id, unsigned from);
-/* Where a base address register puts its memory, anywhere in the 64-bit space; 0 where it is none or was not assigned. */
+/* Where a base address register puts its memory, anywhere in the 64-bit space; 0 where it is none
+ * or was not assigned. */
 uint64_t pci_bar(const struct pci_function *function, unsigned index);
-void pci_enable(const struct pci_function *function); /* memory accesses and bus mastering; the old interrupt pin off */
+/* memory accesses and bus mastering; the old interrupt pin off */
+void pci_enable(const struct pci_function *function);
 bool pci_msix_enable(struct pci_function *function);
 void pci_msix_set(const struct pci_function *function, unsigned entry, int vector);

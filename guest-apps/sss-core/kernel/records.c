@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "records.h"
 
-#include "lib/json.h"
 #include "kernel.h"
+#include "lib/json.h"
 #include "virtio_console.h"
 
 enum { LINE_BYTES = 1024 };

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which thread runs. Threads run in turn, each for one slice when others want to run; there is no timer for a thread that is alone.
- * A thread leaves the CPU only at the end of a system call or interrupt, through schedule_next, with all of its registers in its
- * context: the kernel keeps nothing of it on a stack.
+ * Which thread runs. Threads run in turn, each for one slice when others want to run; there is no
+ * timer for a thread that is alone. A thread leaves the CPU only at the end of a system call or
+ * interrupt, through schedule_next, with all of its registers in its context: the kernel keeps
+ * nothing of it on a stack.
  *
- * Words that threads wait for are written by remote operations, which say so (task_memory_changed), and by threads at user
- * level, which cannot: so a thread that leaves the CPU looks after those who share its memory.
+ * Words that threads wait for are written by remote operations, which say so (task_memory_changed),
+ * and by threads at user level, which cannot: so a thread that leaves the CPU looks after those who
+ * share its memory.
  */
 #include "cpu.h"
 #include "space.h"
@@ -13,7 +15,11 @@
 #include "task.h"
 
 #define SLICE_NS 10000000ull
-enum { FPU_BYTES = 512, FPU_CONTROL = 0x37f, SSE_CONTROL = 0x1f80 /* as the System V ABI starts a program */ };
+enum {
+    FPU_BYTES = 512,
+    FPU_CONTROL = 0x37f,
+    SSE_CONTROL = 0x1f80 /* as the System V ABI starts a program */
+};
 
 bool schedule_needed;
 
@@ -192,7 +198,8 @@ static bool handler_is_due(const struct task *task)
     return thread != NULL && thread->signalled && thread->state == THREAD_RUNNABLE;
 }
 
-/* Where a handler is due, its thread looks after those who share the memory when it leaves the CPU: the handler comes first. */
+/* Where a handler is due, its thread looks after those who share the memory when it leaves the CPU:
+ * the handler comes first. */
 void task_memory_changed(struct task *task)
 {
     look_at_task(task);
@@ -213,7 +220,8 @@ static void wait_expired(struct timer *timer)
     make_runnable(thread);
 }
 
-/* The caller's array: in place where it lies on one page, else a copy; NULL where it is not readable. */
+/* The caller's array: in place where it lies on one page, else a copy; NULL where it is not
+ * readable. */
 static const struct sss_wait *find_waits(uint64_t address, unsigned count)
 {
     static struct sss_wait copy[SSS_WAITS];
@@ -274,7 +282,8 @@ long thread_wait(uint64_t waits, uint64_t count, uint64_t timeout_ns)
     return -SSS_ETIMEDOUT; /* replaced when the wait ends */
 }
 
-/* The words of one wait, after pages of the task have gone: false where one is not there any more. */
+/* The words of one wait, after pages of the task have gone: false where one is not there any more.
+ */
 static bool words_mapped(struct task *task, struct context *context)
 {
     int why;
@@ -301,14 +310,15 @@ void waits_check_mapped(struct task *task)
     }
 }
 
-/* ---- signals: handlers run in a context of their own, so nothing is copied and nothing can be forged ---- */
+/* ---- signals: handlers run in a context of their own, so nothing is copied and nothing can be
+ * forged ---- */
 
 int thread_signal_setup(uint64_t trampoline, uint64_t stack_top)
 {
     int why;
 
-    if (trampoline < USER_BEGIN || trampoline >= USER_END || stack_top % 16 != 0 || stack_top < USER_BEGIN + 16 ||
-        stack_top > USER_END)
+    if (trampoline < USER_BEGIN || trampoline >= USER_END || stack_top % 16 != 0 ||
+        stack_top < USER_BEGIN + 16 || stack_top > USER_END)
         return -SSS_EINVAL;
     if (task_page(current->task, stack_top - 16, true, &why) == NULL)
         return -SSS_EFAULT;
@@ -332,7 +342,8 @@ void task_signalled(struct task *task, uint64_t handler)
         make_runnable(thread); /* own.waiting stays set: the wait goes on after the handler */
 }
 
-/* As if the trampoline had been called: 16 bytes below stack_top less the return address, which is never used. */
+/* As if the trampoline had been called: 16 bytes below stack_top less the return address, which is
+ * never used. */
 static void start_handler(struct thread *thread)
 {
     struct trap_frame *frame = &thread->handler.frame;
@@ -439,14 +450,15 @@ static void init_context(struct context *context, struct thread *thread)
 static bool thread_id_used(uint16_t id)
 {
     for (unsigned i = 0; i < SSS_TASKS; i++)
-        for (const struct thread *thread = tasks[i] == NULL ? NULL : tasks[i]->threads; thread != NULL;
-             thread = thread->next_of_task)
+        for (const struct thread *thread = tasks[i] == NULL ? NULL : tasks[i]->threads;
+             thread != NULL; thread = thread->next_of_task)
             if (thread->id == id)
                 return true;
     return false;
 }
 
-struct thread *thread_create(struct task *task, uint64_t entry, uint64_t stack_top, uint64_t argument)
+struct thread *thread_create(struct task *task, uint64_t entry, uint64_t stack_top,
+                             uint64_t argument)
 {
     struct thread *thread = thread_count < SSS_THREADS ? page_alloc() : NULL;
 
@@ -506,8 +518,8 @@ bool thread_at(unsigned index, struct thread_row *row)
     static const char *const states[] = {"running", "runnable", "waiting", "asleep"};
 
     for (unsigned i = 0; i < SSS_TASKS; i++)
-        for (const struct thread *thread = tasks[i] == NULL ? NULL : tasks[i]->threads; thread != NULL;
-             thread = thread->next_of_task)
+        for (const struct thread *thread = tasks[i] == NULL ? NULL : tasks[i]->threads;
+             thread != NULL; thread = thread->next_of_task)
             if (index-- == 0) {
                 *row = (struct thread_row){.id = thread->id,
                                            .task = thread->task->id,
@@ -521,13 +533,15 @@ bool thread_at(unsigned index, struct thread_row *row)
 
 /* ---- changing threads ---- */
 
-/* Halts until an interrupt has made a thread runnable. The slice's timer goes on: setting it for each turn would cost more. */
+/* Halts until an interrupt has made a thread runnable. The slice's timer goes on: setting it for
+ * each turn would cost more. */
 static struct thread *next_runnable(void)
 {
     while (queue_first == NULL) {
         node_idle();
         halted = true;
-        __asm__ volatile("sti; hlt; cli" : : : "memory"); /* sti takes effect behind hlt: no wakeup is lost */
+        /* sti takes effect behind hlt: no wakeup is lost */
+        __asm__ volatile("sti; hlt; cli" : : : "memory");
         halted = false;
     }
     return take_runnable();

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The system calls of UDP and TCP over lwIP's raw interface. No call sleeps: where nothing can be done it says EAGAIN, and the
- * word that the task has named for the socket is incremented as soon as that changes. lwIP calls back in the receive and
- * timer interrupts and, for messages from a task of this node, in system calls; all of it runs with interrupts off.
+ * The system calls of UDP and TCP over lwIP's raw interface. No call sleeps: where nothing can be
+ * done it says EAGAIN, and the word that the task has named for the socket is incremented as soon
+ * as that changes. lwIP calls back in the receive and timer interrupts and, for messages from a
+ * task of this node, in system calls; all of it runs with interrupts off.
  */
 #include <string.h>
 
@@ -14,14 +15,14 @@
 #include "lwip/udp.h"
 
 enum {
-    UDP_LARGEST = 65507,         /* 65535 - 20 - 8 */
-    DATAGRAMS = 256,             /* of all sockets */
-    QUEUE_BYTES = 262144,        /* datagrams of one socket: two of the largest size and some */
-    RECVED_MOST = 0xffff,        /* tcp_recved takes 16 bits */
+    UDP_LARGEST = 65507,  /* 65535 - 20 - 8 */
+    DATAGRAMS = 256,      /* of all sockets */
+    QUEUE_BYTES = 262144, /* datagrams of one socket: two of the largest size and some */
+    RECVED_MOST = 0xffff, /* tcp_recved takes 16 bits */
     ETHERNET_HEADER = 14,
     IP_HEADER = 20,
     ICMP_HEADER = 8,
-    ICMP_UNREACHABLE = 3,        /* RFC 792 */
+    ICMP_UNREACHABLE = 3, /* RFC 792 */
     ICMP_PORT = 3,
 };
 
@@ -33,10 +34,12 @@ struct datagram {
 
 struct socket {
     struct task *owner; /* NULL: free */
-    uint64_t counter;   /* the owner's word; 0: none yet (a connection that has not been accepted) */
+    /* the owner's word; 0: none yet (a connection that has not been accepted) */
+    uint64_t counter;
     int protocol;
     uint32_t phase; /* enum sss_socket_phase */
-    int32_t error;  /* enum sss_error: of a failed connection; of UDP: to be told by the next receive */
+    /* enum sss_error: of a failed connection; of UDP: to be told by the next receive */
+    int32_t error;
     union {
         struct udp_pcb *udp;
         struct tcp_pcb *tcp; /* NULL once lwIP has given it up */
@@ -80,8 +83,8 @@ static struct socket *socket_of(uint64_t number, int protocol)
 {
     struct socket *socket = number < SSS_SOCKETS ? &sockets[number] : NULL;
 
-    if (socket == NULL || socket->owner != task_current() || (protocol != 0 && socket->protocol != protocol) ||
-        socket->listener != NULL)
+    if (socket == NULL || socket->owner != task_current() ||
+        (protocol != 0 && socket->protocol != protocol) || socket->listener != NULL)
         return NULL;
     return socket;
 }
@@ -150,9 +153,10 @@ static uint16_t task_with_port(int protocol, uint32_t address, uint16_t port, ui
     for (const struct socket *socket = sockets; socket < sockets + SSS_SOCKETS; socket++) {
         if (socket->owner == NULL || socket->protocol != protocol || socket->udp == NULL)
             continue;
-        if (protocol == SSS_UDP ? socket->udp->local_port == port
-                                : socket->phase != SSS_LISTENING && socket->tcp->local_port == port &&
-                                      socket->tcp->remote_port == connected_to)
+        if (protocol == SSS_UDP
+                ? socket->udp->local_port == port
+                : socket->phase != SSS_LISTENING && socket->tcp->local_port == port &&
+                      socket->tcp->remote_port == connected_to)
             return task_id(socket->owner);
     }
     return 0;
@@ -177,7 +181,8 @@ static struct datagram *datagram_take(struct socket *socket)
     return datagram;
 }
 
-static void udp_received(void *context, struct udp_pcb *pcb, struct pbuf *data, const ip_addr_t *address, u16_t port)
+static void udp_received(void *context, struct udp_pcb *pcb, struct pbuf *data,
+                         const ip_addr_t *address, u16_t port)
 {
     struct socket *socket = context;
     struct datagram *datagram = free_datagrams;
@@ -190,7 +195,8 @@ static void udp_received(void *context, struct udp_pcb *pcb, struct pbuf *data, 
     }
     free_datagrams = datagram->next;
     *datagram = (struct datagram){
-        .data = data, .from = {.address = from, .port = port, .task = task_with_port(SSS_UDP, from, port, 0)}};
+        .data = data,
+        .from = {.address = from, .port = port, .task = task_with_port(SSS_UDP, from, port, 0)}};
     if (socket->first_datagram == NULL)
         socket->first_datagram = datagram;
     else
@@ -211,7 +217,8 @@ static long udp_open(struct socket *socket)
     return 0;
 }
 
-static long send_to(struct socket *socket, uint64_t data, uint64_t length, uint64_t address, uint64_t port)
+static long send_to(struct socket *socket, uint64_t data, uint64_t length, uint64_t address,
+                    uint64_t port)
 {
     ip_addr_t to = {lwip_htonl((uint32_t)address)};
     struct pbuf *packet;
@@ -264,8 +271,8 @@ static long receive_from(struct socket *socket, uint64_t data, uint64_t size, ui
 }
 
 /*
- * Port unreachable for a datagram of ours (RFC 792: the answer holds its IP header and first 8 bytes): the socket's next
- * receive says ECONNREFUSED. lwIP itself drops these.
+ * Port unreachable for a datagram of ours (RFC 792: the answer holds its IP header and first 8
+ * bytes): the socket's next receive says ECONNREFUSED. lwIP itself drops these.
  */
 static void note_unreachable(const uint8_t *frame, size_t length)
 {
@@ -274,8 +281,9 @@ static void note_unreachable(const uint8_t *frame, size_t length)
     const uint8_t *inner = icmp + ICMP_HEADER;
     uint16_t port;
 
-    if (length < ETHERNET_HEADER + IP_HEADER + ICMP_HEADER + IP_HEADER + 8 || ip[0] != 0x45 || ip[9] != IP_PROTO_ICMP ||
-        icmp[0] != ICMP_UNREACHABLE || icmp[1] != ICMP_PORT || inner[0] != 0x45 || inner[9] != IP_PROTO_UDP)
+    if (length < ETHERNET_HEADER + IP_HEADER + ICMP_HEADER + IP_HEADER + 8 || ip[0] != 0x45 ||
+        ip[9] != IP_PROTO_ICMP || icmp[0] != ICMP_UNREACHABLE || icmp[1] != ICMP_PORT ||
+        inner[0] != 0x45 || inner[9] != IP_PROTO_UDP)
         return;
     port = (uint16_t)(inner[IP_HEADER] << 8 | inner[IP_HEADER + 1]);
     for (struct socket *socket = sockets; socket < sockets + SSS_SOCKETS; socket++) {
@@ -333,7 +341,8 @@ static void tcp_failed(void *context, err_t error)
 {
     struct socket *socket = context;
 
-    socket->error = error == ERR_RST && socket->phase == SSS_CONNECTING ? SSS_ECONNREFUSED : (int32_t)-error_of(error);
+    socket->error = error == ERR_RST && socket->phase == SSS_CONNECTING ? SSS_ECONNREFUSED
+                                                                        : (int32_t)-error_of(error);
     socket->phase = SSS_FAILED;
     socket->tcp = NULL; /* lwIP has freed it */
     changed(socket);
@@ -350,7 +359,8 @@ static err_t tcp_has_connected(void *context, struct tcp_pcb *pcb, err_t error)
     return ERR_OK;
 }
 
-/* Each message is sent when it is written: no waiting for the acknowledgement of the one before (RFC 896). */
+/* Each message is sent when it is written: no waiting for the acknowledgement of the one before
+ * (RFC 896). */
 static void tcp_adopt(struct socket *socket, struct tcp_pcb *pcb)
 {
     socket->tcp = pcb;
@@ -449,7 +459,8 @@ static long accept_from(struct socket *listener, uint64_t counter, uint64_t peer
         return -SSS_EINVAL;
     if (socket == NULL)
         return -SSS_EAGAIN;
-    if (!counter_is_good(counter) || (peer != 0 && !user_write(peer, &socket->peer, sizeof(socket->peer))))
+    if (!counter_is_good(counter) ||
+        (peer != 0 && !user_write(peer, &socket->peer, sizeof(socket->peer))))
         return -SSS_EFAULT;
     listener->first_ready = socket->next_ready;
     listener->readable--;
@@ -487,7 +498,8 @@ static long send_stream(struct socket *socket, uint64_t data, uint64_t length)
         if (part > wanted - taken)
             part = wanted - taken;
         if (tcp_write(socket->tcp, bytes, (u16_t)part,
-                      TCP_WRITE_FLAG_COPY | (taken + part < length ? TCP_WRITE_FLAG_MORE : 0)) != ERR_OK)
+                      TCP_WRITE_FLAG_COPY | (taken + part < length ? TCP_WRITE_FLAG_MORE : 0)) !=
+            ERR_OK)
             break;
         taken += part;
     }
@@ -526,7 +538,9 @@ static long receive_stream(struct socket *socket, uint64_t to, uint64_t size)
     uint64_t taken = 0;
 
     if (socket->first_data == NULL)
-        return socket->phase == SSS_OPEN ? -SSS_EAGAIN : socket->phase == SSS_ENDED ? 0 : no_stream(socket);
+        return socket->phase == SSS_OPEN    ? -SSS_EAGAIN
+               : socket->phase == SSS_ENDED ? 0
+                                            : no_stream(socket);
     while (taken < size && socket->first_data != NULL) {
         const struct pbuf *data = socket->first_data;
         uint64_t part = data->len - socket->data_offset;
@@ -566,7 +580,8 @@ static void tcp_detach(struct tcp_pcb *pcb)
     tcp_err(pcb, NULL);
 }
 
-/* lwIP sends the rest and FIN, or RST where something was not read; `quietly`: as if the node were gone. */
+/* lwIP sends the rest and FIN, or RST where something was not read; `quietly`: as if the node were
+ * gone. */
 static void tcp_end(struct socket *socket, bool quietly)
 {
     struct tcp_pcb *pcb = socket->tcp;
@@ -671,7 +686,8 @@ static struct sss_socket_state state_of(const struct socket *socket)
     if (socket->udp != NULL) {
         bool udp = socket->protocol == SSS_UDP;
 
-        state.local.address = lwip_ntohl(udp ? socket->udp->local_ip.addr : socket->tcp->local_ip.addr);
+        state.local.address = lwip_ntohl(udp ? socket->udp->local_ip.addr
+                                             : socket->tcp->local_ip.addr);
         state.local.port = udp ? socket->udp->local_port : socket->tcp->local_port;
         state.local.task = task_id(socket->owner);
         if (udp)
@@ -784,8 +800,8 @@ void sockets_interface(unsigned adapter, uint32_t address, uint32_t netmask, uin
 void sockets_neighbour(unsigned adapter, uint32_t address, const uint8_t mac[6])
 {
     if (!port_neighbour(address, mac))
-        kprintf("eth%u: neighbour %u.%u.%u.%u is on no network of this node, or one too many\n", adapter, address >> 24,
-                address >> 16 & 255, address >> 8 & 255, address & 255);
+        kprintf("eth%u: neighbour %u.%u.%u.%u is on no network of this node, or one too many\n",
+                adapter, address >> 24, address >> 16 & 255, address >> 8 & 255, address & 255);
 }
 
 void sockets_received(unsigned adapter, const uint8_t *frame, size_t length)

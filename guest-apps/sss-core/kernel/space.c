@@ -71,8 +71,9 @@ bool space_range_valid(uint64_t address, uint64_t bytes)
 {
     uint64_t info = (uint64_t)SSS_INFO;
 
-    return address % PAGE == 0 && bytes % PAGE == 0 && bytes != 0 && address >= USER_BEGIN && address < USER_END &&
-           bytes <= USER_END - address && (address + bytes <= info || address > info);
+    return address % PAGE == 0 && bytes % PAGE == 0 && bytes != 0 && address >= USER_BEGIN &&
+           address < USER_END && bytes <= USER_END - address &&
+           (address + bytes <= info || address > info);
 }
 
 /* 0 where such a page is not allowed: never writable and executable. */
@@ -128,7 +129,8 @@ int space_map(struct task *task, uint64_t address, uint64_t bytes, unsigned prot
         return -SSS_ENOMEM;
     for (uint64_t done = 0; done < bytes; done += PAGE) {
         void *page = page_alloc_user();
-        int error = page == NULL ? -SSS_ENOMEM : space_map_page(task, address + done, page, protection);
+        int error = page == NULL ? -SSS_ENOMEM
+                                 : space_map_page(task, address + done, page, protection);
 
         if (error == 0)
             continue;
@@ -185,7 +187,8 @@ int space_protect(struct task *task, uint64_t address, uint64_t bytes, unsigned 
     return 0;
 }
 
-/* ---- user memory, always by way of the direct map: the kernel never follows an address of a task ---- */
+/* ---- user memory, always by way of the direct map: the kernel never follows an address of a task
+ * ---- */
 
 void task_drop_translations(struct task *task, uint64_t address, uint64_t bytes)
 {
@@ -194,14 +197,17 @@ void task_drop_translations(struct task *task, uint64_t address, uint64_t bytes)
             task->translations[i].page[false] = task->translations[i].page[true] = TRANSLATION_NONE;
 }
 
-/* Pages that are in use at the same time (stack, heap, FIFOs, information) tend to have the same low bits: Fibonacci hashing. */
+/* Pages that are in use at the same time (stack, heap, FIFOs, information) tend to have the same
+ * low bits: Fibonacci hashing. */
 static inline struct translation *translation_of(struct task *task, uint64_t address)
 {
     return &task->translations[(uint32_t)(address / PAGE) * 0x9e3779b1u >> (32 - TRANSLATION_BITS)];
 }
 
-/* Out of line, so that task_page saves no registers for it. Two pages with one place have its neighbour, too. */
-static __attribute__((noinline)) void *translate(struct task *task, uint64_t address, bool write, int *why)
+/* Out of line, so that task_page saves no registers for it. Two pages with one place have its
+ * neighbour, too. */
+static __attribute__((noinline)) void *translate(struct task *task, uint64_t address, bool write,
+                                                 int *why)
 {
     struct translation *translation = translation_of(task, address);
     struct translation *neighbour = &task->translations[(translation - task->translations) ^ 1];

@@ -13,16 +13,18 @@ enum {
     ENTRY_GLOBAL = 1 << 8,
 };
 #define ENTRY_NO_EXECUTE (1ull << 63)
-#define ENTRY_ADDRESS 0x000ffffffffff000ull
-#define LARGE_PAGE 0x200000ull
+#define ENTRY_ADDRESS    0x000ffffffffff000ull
+#define LARGE_PAGE       0x200000ull
 
-/* Addresses that a task may map: not page 0 and its neighbours, and not the last page below the non-canonical ones. */
+/* Addresses that a task may map: not page 0 and its neighbours, and not the last page below the
+ * non-canonical ones. */
 #define USER_BEGIN 0x10000ull
-#define USER_END 0x7ffffffff000ull
+#define USER_END   0x7ffffffff000ull
 
 extern uint64_t kernel_pml4[512];
 
-/* The entry of the page at `address`; makes the tables on the way, or NULL where one is missing (no memory, with `make`). */
+/* The entry of the page at `address`; makes the tables on the way, or NULL where one is missing (no
+ * memory, with `make`). */
 uint64_t *space_entry(uint64_t *pml4, uint64_t address, bool make);
 
 /* A pml4 with the kernel's half, NULL where no memory is left. */

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * What MBCF asks of this kernel (node.c), each as in struct mbcf_surroundings. Known when the protocol is compiled, they become
- * part of its own functions.
+ * What MBCF asks of this kernel (node.c), each as in struct mbcf_surroundings. Known when the
+ * protocol is compiled, they become part of its own functions.
  */
 #include <stdbool.h>
 #include <stdint.h>

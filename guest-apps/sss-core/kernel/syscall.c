@@ -18,7 +18,8 @@ static long call_thread_create(const uint64_t *a)
 {
     struct thread *thread;
 
-    if (a[0] < USER_BEGIN || a[0] >= USER_END || a[1] < USER_BEGIN || a[1] > USER_END || a[1] % 16 != 0)
+    if (a[0] < USER_BEGIN || a[0] >= USER_END || a[1] < USER_BEGIN || a[1] > USER_END ||
+        a[1] % 16 != 0)
         return -SSS_EINVAL;
     thread = thread_create(task_current(), a[0], a[1] - 8 /* as after a call */, a[2]);
     if (thread == NULL)
@@ -66,12 +67,14 @@ static long call_task_create(const uint64_t *a)
     char name[SSS_NAME];
     bool with_options = a[1] != 0;
 
-    if (user_string(name, sizeof name, a[0]) < 0 || (with_options && user_string(options, sizeof options, a[1]) < 0))
+    if (user_string(name, sizeof name, a[0]) < 0 ||
+        (with_options && user_string(options, sizeof options, a[1]) < 0))
         return -SSS_EFAULT;
     return task_create(name, with_options ? options : NULL, (unsigned)a[2], task_current());
 }
 
-/* The task that an argument names: 0 and the own id oneself, else one that the caller has created. */
+/* The task that an argument names: 0 and the own id oneself, else one that the caller has created.
+ */
 static long named_task(uint64_t id, struct task **task)
 {
     if (id > UINT16_MAX)
@@ -103,7 +106,8 @@ static long call_task_status(const uint64_t *a)
 }
 
 /* Hands text of the caller to `write`, page by page and in place. */
-static long write_text(uint64_t address, uint64_t length, void (*write)(const char *text, size_t length))
+static long write_text(uint64_t address, uint64_t length,
+                       void (*write)(const char *text, size_t length))
 {
     struct task *task = task_current();
     int why;
@@ -299,11 +303,11 @@ const syscall_handler syscall_table[SSS_CALLS] = {
     [SSS_CSM_SHARE] = call_csm_share,
     [SSS_CSM_MAP] = call_csm_map,
     [SSS_CSM_MAP + 1 ... SSS_MB_KEY - 1] = call_none,
-    [SSS_MB_KEY ... SSS_MB_SIGNAL] = call_node,
+    [SSS_MB_KEY... SSS_MB_SIGNAL] = call_node,
     [SSS_MB_SIGNAL_RETURN] = call_signal_return,
-    [SSS_MB_CONNECT ... SSS_MB_CLOSE] = call_node,
+    [SSS_MB_CONNECT... SSS_MB_CLOSE] = call_node,
     [SSS_MB_OPERATE] = call_operate,
     [SSS_MB_CONNECTION] = call_node,
     [SSS_MB_CONNECTION + 1 ... SSS_SOCKET - 1] = call_none,
-    [SSS_SOCKET ... SSS_SOCKET_STATE] = call_sockets,
+    [SSS_SOCKET... SSS_SOCKET_STATE] = call_sockets,
 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tasks: an address space, an id that other nodes know (MBCF's), threads. A task has a right to itself and to those that it has
- * created. When it ends, its dummies (tasks without a thread) end as well, and its other tasks become its own creator's.
+ * Tasks: an address space, an id that other nodes know (MBCF's), threads. A task has a right to
+ * itself and to those that it has created. When it ends, its dummies (tasks without a thread) end
+ * as well, and its other tasks become its own creator's.
  */
 #include <string.h>
 
@@ -95,7 +96,8 @@ void task_clock(uint32_t clock)
 static int map_info(struct task *task)
 {
     struct sss_info *info = page_alloc();
-    int error = info == NULL ? -SSS_ENOMEM : space_map_page(task, (uint64_t)SSS_INFO, info, SSS_READ);
+    int error = info == NULL ? -SSS_ENOMEM
+                             : space_map_page(task, (uint64_t)SSS_INFO, info, SSS_READ);
 
     if (error != 0) {
         if (info != NULL)
@@ -146,7 +148,8 @@ static void poke(struct task *task, uint64_t address, const void *bytes, size_t 
     }
 }
 
-/* Puts name and options on top of the stack, and argv below them -> argv, which is 16-byte aligned. */
+/* Puts name and options on top of the stack, and argv below them -> argv, which is 16-byte aligned.
+ */
 static uint64_t put_arguments(struct task *task, const char *options)
 {
     size_t options_bytes = strlen(options) + 1, name_bytes = strlen(task->name) + 1;
@@ -177,7 +180,8 @@ static int load(struct task *task, const char *options)
         kprintf("task %s cannot start: %s\n", task->name, why);
         return -SSS_EINVAL;
     }
-    if (space_map(task, SSS_STACK_TOP - SSS_STACK_BYTES, SSS_STACK_BYTES, SSS_READ | SSS_WRITE) != 0)
+    if (space_map(task, SSS_STACK_TOP - SSS_STACK_BYTES, SSS_STACK_BYTES, SSS_READ | SSS_WRITE) !=
+        0)
         return -SSS_ENOMEM;
     argv = put_arguments(task, options);
     thread = thread_create(task, entry, argv, 2 /* argc */);
@@ -223,7 +227,8 @@ static struct task *new_task(const char *name, uint16_t creator, bool empty)
     return task;
 }
 
-static int create(uint16_t wanted, const char *name, const char *options, unsigned flags, uint16_t creator)
+static int create(uint16_t wanted, const char *name, const char *options, unsigned flags,
+                  uint16_t creator)
 {
     int place = free_place();
     struct task *task;
@@ -351,7 +356,8 @@ bool task_at(unsigned index, struct task_row *row)
                                  .pages = task->pages,
                                  .run_ns = task->run_ns,
                                  .name = task->name};
-        for (const struct thread *thread = task->threads; thread != NULL; thread = thread->next_of_task) {
+        for (const struct thread *thread = task->threads; thread != NULL;
+             thread = thread->next_of_task) {
             row->threads++;
             row->run_ns += thread->run_ns;
         }

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Tasks and threads as task.c, schedule.c, space.c and syscall.c know them; everybody else has kernel.h. */
+/* Tasks and threads as task.c, schedule.c, space.c and syscall.c know them; everybody else has
+ * kernel.h. */
 #include "kernel.h"
 #include "trap.h"
 
 enum { TRANSLATION_BITS = 6, TRANSLATIONS = 1 << TRANSLATION_BITS };
 
-/* A page of the task and where it is in the direct map: the way of a remote operation to memory, a few instructions long. */
+/* A page of the task and where it is in the direct map: the way of a remote operation to memory, a
+ * few instructions long. */
 struct translation {
-    uint64_t page[2]; /* its address: for reading, for writing; TRANSLATION_NONE where it is not to be had */
-    uint64_t offset;  /* from an address to where it is in the direct map */
-    uint64_t unused;  /* a power of two is quicker to index */
+    /* its address: for reading, for writing; TRANSLATION_NONE where it is not to be had */
+    uint64_t page[2];
+    uint64_t offset; /* from an address to where it is in the direct map */
+    uint64_t unused; /* a power of two is quicker to index */
 };
 enum { TRANSLATION_NONE = 1 /* no address of a page */ };
 
@@ -49,10 +52,10 @@ struct wait_word {
 struct context {
     struct trap_frame frame;
     struct thread *thread;
-    void *fpu;       /* 512 bytes for fxsave; NULL until it uses the FPU */
-    bool again;      /* its system call is to be called anew */
-    bool waiting;    /* in SSS_WAIT, maybe interrupted by a handler */
-    bool expired;    /* the time of the wait is up */
+    void *fpu;         /* 512 bytes for fxsave; NULL until it uses the FPU */
+    bool again;        /* its system call is to be called anew */
+    bool waiting;      /* in SSS_WAIT, maybe interrupted by a handler */
+    bool expired;      /* the time of the wait is up */
     uint64_t progress; /* of a system call that is called anew */
     struct timer timer;
     unsigned words;
@@ -68,8 +71,8 @@ struct thread {
     struct wait_queue *asleep_in;
     enum thread_state state;
     uint16_t id;
-    bool signalled;           /* the handler is to be started */
-    uint64_t signal_handler;  /* for which the last signal came */
+    bool signalled;          /* the handler is to be started */
+    uint64_t signal_handler; /* for which the last signal came */
     uint64_t signal_trampoline, signal_stack;
     uint64_t run_ns;
 };
@@ -95,18 +98,22 @@ struct task *csm_tasks(void); /* the first of those with CSM; the others by next
 bool csm_page(const void *page);
 
 /* ---- schedule.c ---- */
-extern bool schedule_needed; /* a system call does not return straight to its thread; entry.S looks at it */
+/* a system call does not return straight to its thread; entry.S looks at it */
+extern bool schedule_needed;
 /* A thread of the task that starts at `entry`; NULL where there is no place or memory. */
-struct thread *thread_create(struct task *task, uint64_t entry, uint64_t stack_top, uint64_t argument);
+struct thread *thread_create(struct task *task, uint64_t entry, uint64_t stack_top,
+                             uint64_t argument);
 void thread_start(struct thread *thread);
 /* Takes it out of every queue and frees it. */
 void thread_end(struct thread *thread);
 /* The frame to go on with, after halting where no thread can run. */
 struct trap_frame *schedule_next(void);
 struct trap_frame *syscall_finish(long result);
-bool schedule_halt_over(void); /* in an interrupt: it came while the CPU halted for want of threads, and there is one now */
+/* in an interrupt: it came while the CPU halted for want of threads, and there is one now */
+bool schedule_halt_over(void);
 void schedule_yield(void);
-long thread_wait(uint64_t waits, uint64_t count, uint64_t timeout_ns); /* SSS_WAIT; an array of the current task */
+/* SSS_WAIT; an array of the current task */
+long thread_wait(uint64_t waits, uint64_t count, uint64_t timeout_ns);
 long thread_signal_return(void);
 /* Pages of the task have gone: who waits for a word there fails. */
 void waits_check_mapped(struct task *task);

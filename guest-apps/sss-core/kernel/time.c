@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The node's clock and its timers. There is no periodic tick: the local APIC's timer runs only towards the next deadline. Under
- * QEMU it counts nanoseconds of virtual time (divided by 1), and so does the TSC of a machine in Sundial's virtual time.
+ * The node's clock and its timers. There is no periodic tick: the local APIC's timer runs only
+ * towards the next deadline. Under QEMU it counts nanoseconds of virtual time (divided by 1), and
+ * so does the TSC of a machine in Sundial's virtual time.
  */
 #include "cpu.h"
 #include "task.h"
 
 #define HPET_ADDRESS 0xfed00000ull
-enum { HPET_PERIOD = 0x04 / 4, HPET_ENABLE = 0x10 / 4, HPET_LOW = 0xf0 / 4, HPET_HIGH = 0xf4 / 4 }; /* words */
-enum { FS_PER_NS = 1000000, LONGEST_NS = 0x7fffffff /* what one start of the timer is asked for */ };
+/* words */
+enum { HPET_PERIOD = 0x04 / 4, HPET_ENABLE = 0x10 / 4, HPET_LOW = 0xf0 / 4, HPET_HIGH = 0xf4 / 4 };
+enum {
+    FS_PER_NS = 1000000,
+    LONGEST_NS = 0x7fffffff /* what one start of the timer is asked for */
+};
 
 static volatile uint32_t *hpet; /* NULL: the TSC is the clock */
 static uint32_t hpet_tick_ns;
-static struct timer *timers;           /* by deadline, then in the order they were set */
+static struct timer *timers;              /* by deadline, then in the order they were set */
 static uint64_t started_for = UINT64_MAX; /* when the hardware will interrupt */
 
 static uint64_t hpet_ns(void)
@@ -69,8 +74,8 @@ void timer_set(struct timer *timer, uint64_t due_ns)
 }
 
 /*
- * The hardware goes on, and interrupts once for nothing: that is cheaper than programming it for each wait that ends before its
- * time. Of a node without timers it is not started again.
+ * The hardware goes on, and interrupts once for nothing: that is cheaper than programming it for
+ * each wait that ends before its time. Of a node without timers it is not started again.
  */
 void timer_cancel(struct timer *timer)
 {
@@ -98,7 +103,8 @@ void time_init(void)
     hpet = NULL;
 }
 
-/* The HPET counts QEMU's virtual clock whatever the host's TSC does (IA-PC HPET specification 1.0a, 2.3). */
+/* The HPET counts QEMU's virtual clock whatever the host's TSC does (IA-PC HPET
+ * specification 1.0a, 2.3). */
 void time_select(bool tsc)
 {
     uint32_t period_fs;

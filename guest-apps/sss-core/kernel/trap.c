@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Exceptions, interrupts and the way in for system calls. What goes wrong at user level ends that task; what goes wrong in the
- * kernel ends the machine. Numbers of sections are those of the Intel manual, volume 3, unless they name another one.
+ * Exceptions, interrupts and the way in for system calls. What goes wrong at user level ends that
+ * task; what goes wrong in the kernel ends the machine. Numbers of sections are those of the Intel
+ * manual, volume 3, unless they name another one.
  */
 #include "trap.h"
 
@@ -38,22 +39,22 @@ enum {
     FAULT_MAPPED = 1,
 };
 enum { /* model-specific registers */
-    MSR_APIC_BASE = 0x1b,
-    MSR_STAR = 0xc0000081,
-    MSR_LSTAR = 0xc0000082,
-    MSR_FMASK = 0xc0000084,
+       MSR_APIC_BASE = 0x1b,
+       MSR_STAR = 0xc0000081,
+       MSR_LSTAR = 0xc0000082,
+       MSR_FMASK = 0xc0000084,
 };
 enum { /* local APIC, 10.4.1; offsets in words */
-    LAPIC_TASK_PRIORITY = 0x80 / 4,
-    LAPIC_END = 0xb0 / 4,
-    LAPIC_SPURIOUS = 0xf0 / 4,
-    LAPIC_TIMER = 0x320 / 4,
-    LAPIC_TIMER_COUNT = 0x380 / 4,
-    LAPIC_TIMER_DIVIDE = 0x3e0 / 4,
-    LAPIC_ENABLED = 0x100,
-    LAPIC_DIVIDE_BY_1 = 0xb,
+       LAPIC_TASK_PRIORITY = 0x80 / 4,
+       LAPIC_END = 0xb0 / 4,
+       LAPIC_SPURIOUS = 0xf0 / 4,
+       LAPIC_TIMER = 0x320 / 4,
+       LAPIC_TIMER_COUNT = 0x380 / 4,
+       LAPIC_TIMER_DIVIDE = 0x3e0 / 4,
+       LAPIC_ENABLED = 0x100,
+       LAPIC_DIVIDE_BY_1 = 0xb,
 };
-#define LAPIC_ADDRESS 0xfee00000ull
+#define LAPIC_ADDRESS  0xfee00000ull
 #define IOAPIC_ADDRESS 0xfec00000ull
 
 struct trap_frame *frame_end;
@@ -71,11 +72,26 @@ struct trap_frame *trap_from_user(struct trap_frame *frame);
 bool trap_from_kernel(struct trap_frame *frame);
 
 static const char *const names[] = {
-    "divide error",      "debug trap",         "non-maskable interrupt", "breakpoint",
-    "overflow",          "bound exceeded",     "invalid instruction",    "no FPU",
-    "double fault",      "coprocessor overrun", "invalid TSS",           "segment not present",
-    "stack fault",       "general protection", "page fault",             "reserved exception",
-    "FPU error",         "alignment check",    "machine check",          "SIMD error",
+    "divide error",
+    "debug trap",
+    "non-maskable interrupt",
+    "breakpoint",
+    "overflow",
+    "bound exceeded",
+    "invalid instruction",
+    "no FPU",
+    "double fault",
+    "coprocessor overrun",
+    "invalid TSS",
+    "segment not present",
+    "stack fault",
+    "general protection",
+    "page fault",
+    "reserved exception",
+    "FPU error",
+    "alignment check",
+    "machine check",
+    "SIMD error",
 };
 
 static const char *trap_name(uint64_t vector)
@@ -101,7 +117,8 @@ int interrupt_allocate(interrupt_handler handler)
 
 void interrupt_route(unsigned gsi, int vector)
 {
-    /* ICH9 datasheet 13.5: index and data; two words for each input. Edge, active high, to APIC 0. */
+    /* ICH9 datasheet 13.5: index and data; two words for each input. Edge, active high, to APIC 0.
+     */
     ioapic[0] = 0x10 + 2 * gsi + 1;
     ioapic[4] = 0;
     ioapic[0] = 0x10 + 2 * gsi;
@@ -128,7 +145,9 @@ static void interrupt(uint64_t vector)
 /* "page fault at 0x1234 (write, not mapped)", or the name alone. */
 static void describe(const struct trap_frame *frame, char *text, size_t size)
 {
-    const char *access = frame->error & FAULT_FETCH ? "execute" : frame->error & FAULT_WRITE ? "write" : "read";
+    const char *access = frame->error & FAULT_FETCH   ? "execute"
+                         : frame->error & FAULT_WRITE ? "write"
+                                                      : "read";
 
     if (frame->vector == VECTOR_PAGE_FAULT)
         ksnprintf(text, size, "page fault at 0x%lx (%s, %s)", read_cr2(), access,
@@ -137,7 +156,8 @@ static void describe(const struct trap_frame *frame, char *text, size_t size)
         ksnprintf(text, size, "%s, error code 0x%lx", trap_name(frame->vector), frame->error);
 }
 
-/* The task ends alone; its end is told on the console and in the records, so that a run shows it. */
+/* The task ends alone; its end is told on the console and in the records, so that a run shows it.
+ */
 static void user_fault(const struct trap_frame *frame)
 {
     struct task *task = task_current();
@@ -145,10 +165,12 @@ static void user_fault(const struct trap_frame *frame)
     int length;
 
     describe(frame, what, sizeof what);
-    kprintf("task %s (%u) ended: %s, rip 0x%lx rsp 0x%lx\n", task_name(task), task_id(task), what, frame->rip, frame->rsp);
-    length = ksnprintf(line, sizeof line,
-                       "{\"type\":\"error\",\"app\":\"%s\",\"message\":\"task %u ended: %s, rip 0x%lx\"}\n",
-                       task_name(task), task_id(task), what, frame->rip);
+    kprintf("task %s (%u) ended: %s, rip 0x%lx rsp 0x%lx\n", task_name(task), task_id(task), what,
+            frame->rip, frame->rsp);
+    length = ksnprintf(
+        line, sizeof line,
+        "{\"type\":\"error\",\"app\":\"%s\",\"message\":\"task %u ended: %s, rip 0x%lx\"}\n",
+        task_name(task), task_id(task), what, frame->rip);
     records_write(line, (size_t)length);
     task_kill(task, -(int)frame->vector);
 }
@@ -157,7 +179,8 @@ struct trap_frame *trap_from_user(struct trap_frame *frame)
 {
     if (frame->vector >= VECTOR_TIMER)
         interrupt(frame->vector);
-    else if (frame->vector == VECTOR_DOUBLE_FAULT || frame->vector == VECTOR_NMI || frame->vector == VECTOR_MACHINE_CHECK)
+    else if (frame->vector == VECTOR_DOUBLE_FAULT || frame->vector == VECTOR_NMI ||
+             frame->vector == VECTOR_MACHINE_CHECK)
         panic_at(frame, "%s at user level", trap_name(frame->vector));
     else if (frame->vector != VECTOR_NO_FPU || !fpu_fault())
         user_fault(frame);
@@ -172,7 +195,8 @@ bool trap_from_kernel(struct trap_frame *frame)
         interrupt(frame->vector);
         return schedule_halt_over();
     }
-    /* A task that loads ss under a single-step trap gets it here, one instruction into the system call (CVE-2018-8897). */
+    /* A task that loads ss under a single-step trap gets it here, one instruction into the system
+     * call (CVE-2018-8897). */
     if (frame->vector == VECTOR_DEBUG)
         return false;
     describe(frame, what, sizeof what);
@@ -215,16 +239,25 @@ static void load_tss(void)
     } __attribute__((packed)) pointer = {sizeof kernel_gdt - 1, (uint64_t)kernel_gdt};
 
     /* 7.2.3: present, available 64-bit TSS */
-    kernel_gdt[6] = 0x0000890000000000ull | (sizeof tss - 1) | (base & 0xffffff) << 16 | (base >> 24 & 0xff) << 56;
+    kernel_gdt[6] = 0x0000890000000000ull | (sizeof tss - 1) | (base & 0xffffff) << 16 |
+                    (base >> 24 & 0xff) << 56;
     kernel_gdt[7] = base >> 32;
     __asm__ volatile("lgdt %0" : : "m"(pointer) : "memory");
     __asm__ volatile("ltr %w0" : : "r"(TSS_SELECTOR) : "memory");
 }
 
-/* The kernel never executes or follows what belongs to a task: let the CPU enforce it where it can. */
+/* The kernel never executes or follows what belongs to a task: let the CPU enforce it where it can.
+ */
 static void protect_kernel(void)
 {
-    enum { PGE = 1 << 7, OSFXSR = 1 << 9, OSXMMEXCPT = 1 << 10, UMIP = 1 << 11, SMEP = 1 << 20, SMAP = 1 << 21 };
+    enum {
+        PGE = 1 << 7,
+        OSFXSR = 1 << 9,
+        OSXMMEXCPT = 1 << 10,
+        UMIP = 1 << 11,
+        SMEP = 1 << 20,
+        SMAP = 1 << 21
+    };
     uint32_t features[4];
     uint64_t cr4 = read_cr4() | PGE | OSFXSR | OSXMMEXCPT;
 

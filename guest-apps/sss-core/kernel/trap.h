@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * The registers of a thread that is not running, in the order in which entry.S pushes them. The arguments of a system call
- * lie one behind the other, so that &frame->rdi is its argument vector and frame->rax its number.
+ * The registers of a thread that is not running, in the order in which entry.S pushes them. The
+ * arguments of a system call lie one behind the other, so that &frame->rdi is its argument vector
+ * and frame->rax its number.
  */
 #include <stdint.h>
 
@@ -35,7 +36,8 @@ enum {
 
 extern const uint8_t trap_stubs[VECTORS][16];
 
-/* entry.S reads it: where the CPU and the system call entry save the registers of the running thread. */
+/* entry.S reads it: where the CPU and the system call entry save the registers of the running
+ * thread. */
 extern struct trap_frame *frame_end;
 /* Interrupts from user level use the same place. */
 void trap_frame_at(struct trap_frame *frame);

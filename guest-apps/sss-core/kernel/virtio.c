@@ -31,13 +31,21 @@ struct virtio_common { /* 4.1.4.3 */
 };
 _Static_assert(sizeof(struct virtio_common) == 56, "layout");
 
-/* A device on a root bus also speaks the old interface, and has its id; what matters is that it has the new one, too. */
+/* A device on a root bus also speaks the old interface, and has its id; what matters is that it has
+ * the new one, too. */
 static bool is_kind(const struct pci_function *pci, enum virtio_kind kind)
 {
-    enum { VENDOR = 0x1af4, MODERN = 0x1040, TRANSITIONAL_NET = 0x1000, TRANSITIONAL_CONSOLE = 0x1003 }; /* 4.1.2 */
+    /* 4.1.2 */
+    enum {
+        VENDOR = 0x1af4,
+        MODERN = 0x1040,
+        TRANSITIONAL_NET = 0x1000,
+        TRANSITIONAL_CONSOLE = 0x1003
+    };
     uint16_t transitional = kind == VIRTIO_NET ? TRANSITIONAL_NET : TRANSITIONAL_CONSOLE;
 
-    return pci->vendor_id == VENDOR && (pci->device_id == MODERN + kind || pci->device_id == transitional);
+    return pci->vendor_id == VENDOR &&
+           (pci->device_id == MODERN + kind || pci->device_id == transitional);
 }
 
 struct pci_function *virtio_find(enum virtio_kind kind, unsigned index)
@@ -57,7 +65,8 @@ static void *map_structure(const struct pci_function *pci, unsigned capability)
 
     if (bar == 0)
         return NULL;
-    return map_device(bar + pci_read32(pci, capability + CAP_OFFSET), pci_read32(pci, capability + CAP_LENGTH));
+    return map_device(bar + pci_read32(pci, capability + CAP_OFFSET),
+                      pci_read32(pci, capability + CAP_LENGTH));
 }
 
 static const char *find_structures(struct virtio_device *device)
@@ -78,7 +87,9 @@ static const char *find_structures(struct virtio_device *device)
             break;
         }
     }
-    return device->common == NULL || device->notify_base == 0 || device->config == NULL ? "is no modern virtio device" : NULL;
+    return device->common == NULL || device->notify_base == 0 || device->config == NULL
+               ? "is no modern virtio device"
+               : NULL;
 }
 
 static const char *agree(struct virtio_device *device, uint64_t wanted, uint64_t *agreed)
@@ -101,7 +112,8 @@ static const char *agree(struct virtio_device *device, uint64_t wanted, uint64_t
     return (common->device_status & FEATURES_OK) == 0 ? "refuses these features" : NULL;
 }
 
-const char *virtio_start(struct virtio_device *device, struct pci_function *pci, uint64_t wanted, uint64_t *agreed)
+const char *virtio_start(struct virtio_device *device, struct pci_function *pci, uint64_t wanted,
+                         uint64_t *agreed)
 {
     const char *wrong;
 
@@ -134,7 +146,9 @@ static void tell_address(volatile uint32_t field[2], const volatile void *addres
 static bool allocate_rings(struct virtq *queue, unsigned size)
 {
     size_t available_at = size * sizeof(struct virtq_descriptor);
-    size_t used_at = available_at + ((sizeof(struct virtq_available) + size * sizeof(uint16_t) + 2 + 3) & ~(size_t)3);
+    size_t used_at = available_at +
+                     ((sizeof(struct virtq_available) + size * sizeof(uint16_t) + 2 + 3) &
+                      ~(size_t)3);
     size_t bytes = used_at + sizeof(struct virtq_used) + size * 2 * sizeof(uint32_t) + 2;
     uint8_t *memory = pages_alloc((bytes + PAGE - 1) / PAGE);
 
@@ -149,7 +163,8 @@ static bool allocate_rings(struct virtq *queue, unsigned size)
     return true;
 }
 
-const char *virtio_queue(struct virtio_device *device, struct virtq *queue, unsigned number, unsigned size, int vector)
+const char *virtio_queue(struct virtio_device *device, struct virtq *queue, unsigned number,
+                         unsigned size, int vector)
 {
     volatile struct virtio_common *common = device->common;
     unsigned entry = number < device->pci->msix_entries ? number : device->pci->msix_entries - 1;
@@ -164,7 +179,8 @@ const char *virtio_queue(struct virtio_device *device, struct virtq *queue, unsi
     if (!allocate_rings(queue, size))
         return "gets no memory for its queues";
     queue->number = (uint16_t)number;
-    queue->notify = (void *)(device->notify_base + (uint64_t)common->queue_notify_off * device->notify_multiplier);
+    queue->notify = (void *)(device->notify_base +
+                             (uint64_t)common->queue_notify_off * device->notify_multiplier);
     queue->available->flags = vector == 0;
     common->queue_size = (uint16_t)size;
     tell_address(common->queue_desc, queue->descriptors);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Virtio 1.1 over PCI, modern devices only, with split rings. Section numbers are those of the specification. */
+/* Virtio 1.1 over PCI, modern devices only, with split rings. Section numbers are those of the
+ * specification. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "pci.h"
 #include "barrier.h"
+#include "pci.h"
 
 enum virtio_kind { VIRTIO_NET = 1, VIRTIO_CONSOLE = 3 }; /* 5 */
 #define VIRTIO_F_VERSION_1 (1ull << 32)
@@ -39,9 +40,9 @@ struct virtq {
     volatile struct virtq_available *available;
     volatile struct virtq_used *used;
     volatile uint16_t *notify;
-    uint16_t mask;   /* size - 1 */
-    uint16_t offered;/* our copy of available->index */
-    uint16_t taken;  /* of the used ring */
+    uint16_t mask;    /* size - 1 */
+    uint16_t offered; /* our copy of available->index */
+    uint16_t taken;   /* of the used ring */
     uint16_t number;
 };
 
@@ -56,15 +57,18 @@ struct virtio_device {
 /* The index-th device of this kind, or NULL. */
 struct pci_function *virtio_find(enum virtio_kind kind, unsigned index);
 /*
- * Resets the device and agrees on features: `wanted` and VERSION_1. NULL where all went well, else why not; `agreed` gets
- * the features both know.
+ * Resets the device and agrees on features: `wanted` and VERSION_1. NULL where all went well, else
+ * why not; `agreed` gets the features both know.
  */
-const char *virtio_start(struct virtio_device *device, struct pci_function *pci, uint64_t wanted, uint64_t *agreed);
+const char *virtio_start(struct virtio_device *device, struct pci_function *pci, uint64_t wanted,
+                         uint64_t *agreed);
 /*
- * Sets up queue `number` of at most `size` (a power of two) entries; `vector` 0: it interrupts nobody.
- * Queues beyond the device's interrupts share the last of these, and so must have one vector.
+ * Sets up queue `number` of at most `size` (a power of two) entries; `vector` 0: it interrupts
+ * nobody. Queues beyond the device's interrupts share the last of these, and so must have one
+ * vector.
  */
-const char *virtio_queue(struct virtio_device *device, struct virtq *queue, unsigned number, unsigned size, int vector);
+const char *virtio_queue(struct virtio_device *device, struct virtq *queue, unsigned number,
+                         unsigned size, int vector);
 void virtio_go(struct virtio_device *device); /* DRIVER_OK: the device may work */
 
 /* Offers descriptor `id`; virtq_publish makes the device see it. */

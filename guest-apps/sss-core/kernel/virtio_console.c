@@ -53,10 +53,11 @@ static bool wait_taken(const struct virtq *queue)
     return true;
 }
 
-static void describe(struct virtq *queue, unsigned id, const void *buffer, size_t length, uint16_t flags)
+static void describe(struct virtq *queue, unsigned id, const void *buffer, size_t length,
+                     uint16_t flags)
 {
-    queue->descriptors[id] =
-        (struct virtq_descriptor){.address = physical(buffer), .length = (uint32_t)length, .flags = flags};
+    queue->descriptors[id] = (struct virtq_descriptor){
+        .address = physical(buffer), .length = (uint32_t)length, .flags = flags};
     virtq_offer(queue, (uint16_t)id);
 }
 
@@ -72,7 +73,8 @@ static bool send_control(uint32_t id, uint16_t event, uint16_t value)
     return wait_taken(&control_out);
 }
 
-static unsigned queue_of(uint32_t port) /* 5.3.2: port 0 has queues 0 and 1, the control messages 2 and 3 */
+static unsigned
+queue_of(uint32_t port) /* 5.3.2: port 0 has queues 0 and 1, the control messages 2 and 3 */
 {
     return port == 0 ? 0 : 2 * (port + 1);
 }
@@ -163,7 +165,8 @@ static void drain_port(struct console_port *port)
         uint16_t id = virtq_take(&port->in, &length);
 
         if (port->received != NULL)
-            port->received((const char *)port->in_buffers + id * PAGE, length < PAGE ? length : PAGE);
+            port->received((const char *)port->in_buffers + id * PAGE,
+                           length < PAGE ? length : PAGE);
         virtq_offer(&port->in, id);
         virtq_publish(&port->in);
     }
@@ -213,7 +216,8 @@ void virtio_console_init(void)
         port_count = 0;
         return;
     }
-    /* QEMU answers a message before the access that sent it returns, so names are known when this is through. */
+    /* QEMU answers a message before the access that sent it returns, so names are known when this
+     * is through. */
     drain_control();
 }
 
@@ -234,7 +238,8 @@ struct console_port *virtio_console_port(const char *name)
     return NULL;
 }
 
-void virtio_console_listen(struct console_port *port, void (*received)(const char *text, size_t length))
+void virtio_console_listen(struct console_port *port,
+                           void (*received)(const char *text, size_t length))
 {
     port->received = received;
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Network adapters. A frame is one descriptor, the virtio header in front of it in the same buffer. Receiving is driven by
- * the interrupt; the end of a transmission interrupts nobody: sent frames are collected when the next one is sent, or when
- * the pool runs dry.
+ * Network adapters. A frame is one descriptor, the virtio header in front of it in the same buffer.
+ * Receiving is driven by the interrupt; the end of a transmission interrupts nobody: sent frames
+ * are collected when the next one is sent, or when the pool runs dry.
  *
- * No wake-up is lost: an MSI that comes while the handler runs is kept pending by the local APIC and taken after it.
+ * No wake-up is lost: an MSI that comes while the handler runs is kept pending by the local APIC
+ * and taken after it.
  */
 #include "kernel.h"
 #include "net.h"
@@ -36,7 +37,8 @@ bool virtio_net_send(struct net_adapter *adapter, struct sss_frame *frame)
 
     if (virtq_has_used(queue))
         virtio_net_reclaim(adapter);
-    /* The device finishes frames in any order it likes; the place must be free, not only one place. */
+    /* The device finishes frames in any order it likes; the place must be free, not only one place.
+     */
     if (adapter->sending[id] != NULL) {
         adapter->counters.refused++;
         return false;
@@ -68,7 +70,8 @@ static void receive(unsigned number)
     while (virtq_has_used(queue)) {
         uint32_t length;
         uint16_t id = virtq_take(queue, &length);
-        const uint8_t *buffer = adapter->buffers + (size_t)id * NET_BUFFER_BYTES + NET_BUFFER_OFFSET;
+        const uint8_t *buffer = adapter->buffers + (size_t)id * NET_BUFFER_BYTES +
+                                NET_BUFFER_OFFSET;
 
         if (length >= NET_HEADER)
             net_received(number, buffer + NET_HEADER, length - NET_HEADER);
@@ -79,10 +82,10 @@ static void receive(unsigned number)
 }
 
 /* The handler of an interrupt is told nothing, so each adapter has one of its own. */
-#define RECEIVER(number)                \
-    static void receive_##number(void) \
-    {                                   \
-        receive(number);                \
+#define RECEIVER(number)                                                                           \
+    static void receive_##number(void)                                                             \
+    {                                                                                              \
+        receive(number);                                                                           \
     }
 RECEIVER(0)
 RECEIVER(1)
@@ -92,8 +95,8 @@ RECEIVER(4)
 RECEIVER(5)
 RECEIVER(6)
 RECEIVER(7)
-static const interrupt_handler receivers[NET_ADAPTERS] = {receive_0, receive_1, receive_2, receive_3,
-                                                          receive_4, receive_5, receive_6, receive_7};
+static const interrupt_handler receivers[NET_ADAPTERS] = {
+    receive_0, receive_1, receive_2, receive_3, receive_4, receive_5, receive_6, receive_7};
 
 static const char *fill_receive_ring(struct net_adapter *adapter)
 {

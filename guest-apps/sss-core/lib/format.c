@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* printf without floating point, for tasks and for the kernel: %d %i %u %x %X %p %s %c %%, with flags - 0, width, precision, h hh l ll z. */
+/* printf without floating point, for tasks and for the kernel: %d %i %u %x %X %p %s %c %%, with
+ * flags - 0, width, precision, h hh l ll z. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -25,7 +26,8 @@ static void put(struct output *output, char character)
     output->length++;
 }
 
-static void put_padded(struct output *output, const struct conversion *how, const char *text, size_t length)
+static void put_padded(struct output *output, const struct conversion *how, const char *text,
+                       size_t length)
 {
     size_t pad = how->width > 0 && (size_t)how->width > length ? (size_t)how->width - length : 0;
     bool sign = how->zeros && length > 0 && *text == '-';
@@ -53,8 +55,8 @@ static void put_text(struct output *output, const struct conversion *how, const 
     put_padded(output, &spaces, text, length);
 }
 
-static void put_number(struct output *output, const struct conversion *how, uint64_t number, bool minus, unsigned base,
-                       const char *digits)
+static void put_number(struct output *output, const struct conversion *how, uint64_t number,
+                       bool minus, unsigned base, const char *digits)
 {
     char text[72];
     size_t at = sizeof(text);
@@ -106,7 +108,8 @@ static struct conversion read_conversion(const char **format, va_list *arguments
     return how;
 }
 
-static void put_integer(struct output *output, const struct conversion *how, char kind, va_list *arguments)
+static void put_integer(struct output *output, const struct conversion *how, char kind,
+                        va_list *arguments)
 {
     static const char lower[] = "0123456789abcdef";
     static const char upper[] = "0123456789ABCDEF";
@@ -140,7 +143,8 @@ static void put_conversion(struct output *output, const char **format, va_list *
         break;
     case 'p':
         put_text(output, &(struct conversion){.precision = -1}, "0x");
-        put_number(output, &how, (uint64_t)va_arg(*arguments, void *), false, 16, "0123456789abcdef");
+        put_number(output, &how, (uint64_t)va_arg(*arguments, void *), false, 16,
+                   "0123456789abcdef");
         break;
     case 's':
         put_text(output, &how, va_arg(*arguments, const char *));

@@ -101,7 +101,8 @@ static bool skip_string(struct reader *reader)
         int next = peek(reader);
 
         if (next < 0x20) /* the end of the text, too */
-            return fail(reader, next < 0 ? "a string does not end" : "a control character in a string");
+            return fail(reader,
+                        next < 0 ? "a string does not end" : "a control character in a string");
         reader->at++;
         if (next == '"')
             return true;
@@ -225,7 +226,8 @@ static bool skip_value(struct reader *reader, int depth)
     case 'n':
         return skip_word(reader, "null");
     default:
-        return is_digit(peek(reader)) || peek(reader) == '-' ? skip_number(reader) : fail(reader, "a value is missing");
+        return is_digit(peek(reader)) || peek(reader) == '-' ? skip_number(reader)
+                                                             : fail(reader, "a value is missing");
     }
 }
 
@@ -273,10 +275,12 @@ void json_walk_start(struct json_walk *walk, const struct json_value *value)
     enum json_kind kind = json_kind(value);
 
     walk->whole = *value;
-    walk->at = kind == JSON_ARRAY || kind == JSON_OBJECT ? value->text + 1 : value->text + value->length;
+    walk->at = kind == JSON_ARRAY || kind == JSON_OBJECT ? value->text + 1
+                                                         : value->text + value->length;
 }
 
-/* Skips names and values without looking for doubles, which json_check has done: is_twice walks inside of it. */
+/* Skips names and values without looking for doubles, which json_check has done: is_twice walks
+ * inside of it. */
 static bool take_value(struct reader *reader, struct json_value *value)
 {
     int depth = 0;
@@ -300,7 +304,8 @@ static bool take_value(struct reader *reader, struct json_value *value)
         if (depth == 0 && (next == '}' || next == ']'))
             break;
         if (depth == 0) /* a number or a word ends where something else begins */
-            while ((next = peek(reader)) >= 0 && next != ',' && next != ']' && next != '}' && next > ' ')
+            while ((next = peek(reader)) >= 0 && next != ',' && next != ']' && next != '}' &&
+                   next > ' ')
                 reader->at++;
     } while (depth > 0);
     value->length = (size_t)(reader->at - value->text);

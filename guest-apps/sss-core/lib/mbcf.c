@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What tasks call for MBCF: most of it asks the kernel (on Linux: the node in the process, which answers the same
- * numbers), but taking from a FIFO and looking at an ack never leave user code.
+ * What tasks call for MBCF: most of it asks the kernel (on Linux: the node in the process, which
+ * answers the same numbers), but taking from a FIFO and looking at an ack never leave user code.
  */
 #include <string.h>
 
@@ -10,8 +10,9 @@
 #include "sss/system.h"
 
 #define CALL(number, ...) CALL_(number, __VA_ARGS__, 0, 0, 0, 0, 0, 0)
-#define CALL_(number, a, b, c, d, e, f, ...)                                                                        \
-    (int)sss_call(number, (uint64_t)(a), (uint64_t)(b), (uint64_t)(c), (uint64_t)(d), (uint64_t)(e), (uint64_t)(f))
+#define CALL_(number, a, b, c, d, e, f, ...)                                                       \
+    (int)sss_call(number, (uint64_t)(a), (uint64_t)(b), (uint64_t)(c), (uint64_t)(d),              \
+                  (uint64_t)(e), (uint64_t)(f))
 
 const char *mb_status_text(int status)
 {
@@ -54,28 +55,52 @@ const char *mb_status_text(int status)
 
 /* ---- what a task declares ---- */
 
-int mb_key(unsigned slot, uint64_t key, unsigned permission) { return CALL(SSS_MB_KEY, 0, slot, key, permission); }
+int mb_key(unsigned slot, uint64_t key, unsigned permission)
+{
+    return CALL(SSS_MB_KEY, 0, slot, key, permission);
+}
 
 int mb_key_of(uint16_t task, unsigned slot, uint64_t key, unsigned permission)
 {
     return CALL(SSS_MB_KEY, task, slot, key, permission);
 }
 
-int mb_taskque(void *memory, size_t bytes) { return CALL(SSS_MB_TASKQUE, 0, memory, bytes); }
+int mb_taskque(void *memory, size_t bytes)
+{
+    return CALL(SSS_MB_TASKQUE, 0, memory, bytes);
+}
 
-int mb_fifo(void *memory, size_t bytes) { return CALL(SSS_MB_FIFO, 0, memory, bytes); }
+int mb_fifo(void *memory, size_t bytes)
+{
+    return CALL(SSS_MB_FIFO, 0, memory, bytes);
+}
 
-int mb_fifo_of(uint16_t task, uint64_t address, size_t bytes) { return CALL(SSS_MB_FIFO, task, address, bytes); }
+int mb_fifo_of(uint16_t task, uint64_t address, size_t bytes)
+{
+    return CALL(SSS_MB_FIFO, task, address, bytes);
+}
 
-int mb_fifo_remove(void *memory) { return CALL(SSS_MB_FIFO_REMOVE, 0, memory); }
+int mb_fifo_remove(void *memory)
+{
+    return CALL(SSS_MB_FIFO_REMOVE, 0, memory);
+}
 
 /* ---- connections ---- */
 
-int mb_connect(uint16_t node, uint16_t task, uint64_t key) { return CALL(SSS_MB_CONNECT, node, task, key); }
+int mb_connect(uint16_t node, uint16_t task, uint64_t key)
+{
+    return CALL(SSS_MB_CONNECT, node, task, key);
+}
 
-int mb_close(int ltn) { return CALL(SSS_MB_CLOSE, ltn); }
+int mb_close(int ltn)
+{
+    return CALL(SSS_MB_CLOSE, ltn);
+}
 
-int mb_connection(int ltn, struct mb_connection *info) { return CALL(SSS_MB_CONNECTION, ltn, info); }
+int mb_connection(int ltn, struct mb_connection *info)
+{
+    return CALL(SSS_MB_CONNECTION, ltn, info);
+}
 
 void mb_self(uint16_t *node, uint16_t *task)
 {
@@ -85,10 +110,13 @@ void mb_self(uint16_t *node, uint16_t *task)
 
 /* ---- operations ---- */
 
-int mb_operate(struct mb_operation *operation) { return CALL(SSS_MB_OPERATE, operation); }
+int mb_operate(struct mb_operation *operation)
+{
+    return CALL(SSS_MB_OPERATE, operation);
+}
 
-int mb_taskque_write(uint16_t node, uint16_t task, uint64_t own_key, unsigned permission, const void *data, size_t length,
-                     struct mb_ack *ack)
+int mb_taskque_write(uint16_t node, uint16_t task, uint64_t own_key, unsigned permission,
+                     const void *data, size_t length, struct mb_ack *ack)
 {
     struct mb_operation operation = {.op = MB_OP_TASKQUE,
                                      .node = node,
@@ -104,8 +132,12 @@ int mb_taskque_write(uint16_t node, uint16_t task, uint64_t own_key, unsigned pe
 
 int mb_write(int ltn, uint64_t remote, const void *data, size_t length, struct mb_ack *ack)
 {
-    struct mb_operation operation = {
-        .op = MB_OP_WRITE, .ltn = ltn, .remote = remote, .data = (void *)(uintptr_t)data, .length = length, .ack = ack};
+    struct mb_operation operation = {.op = MB_OP_WRITE,
+                                     .ltn = ltn,
+                                     .remote = remote,
+                                     .data = (void *)(uintptr_t)data,
+                                     .length = length,
+                                     .ack = ack};
 
     return mb_operate(&operation);
 }
@@ -120,13 +152,18 @@ int mb_read(int ltn, uint64_t remote, void *data, size_t length, struct mb_ack *
 
 int mb_fifo_write(int ltn, uint64_t fifo, const void *data, size_t length, struct mb_ack *ack)
 {
-    struct mb_operation operation = {
-        .op = MB_OP_FIFO, .ltn = ltn, .remote = fifo, .data = (void *)(uintptr_t)data, .length = length, .ack = ack};
+    struct mb_operation operation = {.op = MB_OP_FIFO,
+                                     .ltn = ltn,
+                                     .remote = fifo,
+                                     .data = (void *)(uintptr_t)data,
+                                     .length = length,
+                                     .ack = ack};
 
     return mb_operate(&operation);
 }
 
-int mb_signal_send(int ltn, uint64_t handler, const uint64_t argument[4], const void *data, size_t length, struct mb_ack *ack)
+int mb_signal_send(int ltn, uint64_t handler, const uint64_t argument[4], const void *data,
+                   size_t length, struct mb_ack *ack)
 {
     struct mb_operation operation = {.op = MB_OP_SIGNAL,
                                      .ltn = ltn,
@@ -143,10 +180,15 @@ int mb_signal_send(int ltn, uint64_t handler, const uint64_t argument[4], const 
     return mb_operate(&operation);
 }
 
-static int change_word(uint16_t op, int ltn, uint64_t remote, uint64_t first, uint64_t second, unsigned flags, struct mb_ack *ack)
+static int change_word(uint16_t op, int ltn, uint64_t remote, uint64_t first, uint64_t second,
+                       unsigned flags, struct mb_ack *ack)
 {
-    struct mb_operation operation = {
-        .op = op, .flags = (uint16_t)flags, .ltn = ltn, .remote = remote, .ack = ack, .argument = {first, second}};
+    struct mb_operation operation = {.op = op,
+                                     .flags = (uint16_t)flags,
+                                     .ltn = ltn,
+                                     .remote = remote,
+                                     .ack = ack,
+                                     .argument = {first, second}};
 
     return mb_operate(&operation);
 }
@@ -156,7 +198,8 @@ int mb_swap(int ltn, uint64_t remote, uint64_t value, unsigned flags, struct mb_
     return change_word(MB_OP_SWAP, ltn, remote, value, 0, flags, ack);
 }
 
-int mb_compare_and_swap(int ltn, uint64_t remote, uint64_t expected, uint64_t value, unsigned flags, struct mb_ack *ack)
+int mb_compare_and_swap(int ltn, uint64_t remote, uint64_t expected, uint64_t value, unsigned flags,
+                        struct mb_ack *ack)
 {
     return change_word(MB_OP_CAS, ltn, remote, expected, value, flags, ack);
 }

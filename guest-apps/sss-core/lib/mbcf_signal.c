@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The user's half of memory-based signals: the kernel enters the trampoline below, which lets handlers drain the queue. */
+/* The user's half of memory-based signals: the kernel enters the trampoline below, which lets
+ * handlers drain the queue. */
 #include "sss/mbcf.h"
 #include "sss/system.h"
 
@@ -11,8 +12,8 @@ static struct mb_fifo *signal_queue;
 __attribute__((used)) void mb_signal_deliver(void);
 
 /*
- * Several signals may be queued, or none any more. A handler that leaves its record in the queue gets it again with the
- * next signal.
+ * Several signals may be queued, or none any more. A handler that leaves its record in the queue
+ * gets it again with the next signal.
  */
 void mb_signal_deliver(void)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory of a task. Blocks are powers of two, each behind a header that says how large it is; free ones form a list for each size.
- * Blocks above 128 KiB are mappings of their own. Threads of one task may allocate: a thread that finds the lists in use yields.
+ * Memory of a task. Blocks are powers of two, each behind a header that says how large it is; free
+ * ones form a list for each size. Blocks above 128 KiB are mappings of their own. Threads of one
+ * task may allocate: a thread that finds the lists in use yields.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -177,7 +178,8 @@ unsigned long strtoul(const char *text, char **end, int base)
         at++;
     if (*at == '-' || *at == '+')
         minus = *at++ == '-';
-    if ((base == 0 || base == 16) && at[0] == '0' && (at[1] | 0x20) == 'x' && digit_of(at[2]) < 16) {
+    if ((base == 0 || base == 16) && at[0] == '0' && (at[1] | 0x20) == 'x' &&
+        digit_of(at[2]) < 16) {
         base = 16;
         at += 2;
     } else if (base == 0) {
@@ -187,7 +189,8 @@ unsigned long strtoul(const char *text, char **end, int base)
         unsigned long digit = (unsigned long)digit_of(*at);
 
         /* What is too large stays at the largest. */
-        value = value > (~0ul - digit) / (unsigned long)base ? ~0ul : value * (unsigned long)base + digit;
+        value = value > (~0ul - digit) / (unsigned long)base ? ~0ul
+                                                             : value * (unsigned long)base + digit;
     }
     if (end != NULL)
         *end = (char *)(uintptr_t)(any ? at : text);
@@ -204,7 +207,8 @@ int atoi(const char *text)
     return (int)strtol(text, NULL, 10);
 }
 
-/* ---- sorting: by insertion into a sorted front, which is stable; for the few dozen things a task sorts ---- */
+/* ---- sorting: by insertion into a sorted front, which is stable; for the few dozen things a task
+ * sorts ---- */
 
 static void swap_bytes(char *a, char *b, size_t bytes)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory and strings, for tasks and for the kernel. Copies go by words: under icount each repetition of a string instruction
- * counts as an instruction, and by bytes they would be eight times as many.
+ * Memory and strings, for tasks and for the kernel. Copies go by words: under icount each
+ * repetition of a string instruction counts as an instruction, and by bytes they would be eight
+ * times as many.
  */
 #include <stdint.h>
 #include <string.h>
@@ -73,7 +74,9 @@ static inline uint64_t zero_bytes(uint64_t word)
 void *memchr(const void *where, int value, size_t length)
 {
     const uint8_t *at = where;
-    const uint8_t *end = length < UINTPTR_MAX - (uintptr_t)where ? at + length : (const uint8_t *)UINTPTR_MAX - WORD;
+    const uint8_t *end = length < UINTPTR_MAX - (uintptr_t)where
+                             ? at + length
+                             : (const uint8_t *)UINTPTR_MAX - WORD;
     uint64_t pattern = (uint8_t)value * 0x0101010101010101ull;
 
     for (; at < end && (uintptr_t)at % WORD != 0; at++)

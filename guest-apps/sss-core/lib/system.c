@@ -22,8 +22,9 @@ long sss_call(long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint6
 }
 
 #define CALL(number, ...) CALL_(number, __VA_ARGS__, 0, 0, 0, 0, 0, 0)
-#define CALL_(number, a, b, c, d, e, f, ...)                                                                        \
-    sss_call(number, (uint64_t)(a), (uint64_t)(b), (uint64_t)(c), (uint64_t)(d), (uint64_t)(e), (uint64_t)(f))
+#define CALL_(number, a, b, c, d, e, f, ...)                                                       \
+    sss_call(number, (uint64_t)(a), (uint64_t)(b), (uint64_t)(c), (uint64_t)(d), (uint64_t)(e),    \
+             (uint64_t)(f))
 
 /* ---- tasks, threads, time ---- */
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Which memory a peer may reach. The kernel is asked for each page, just before it is touched: it alone knows what the
- * process has mapped, and nobody else unmaps it while the lock is held but threads of the task itself.
+ * Which memory a peer may reach. The kernel is asked for each page, just before it is touched: it
+ * alone knows what the process has mapped, and nobody else unmaps it while the lock is held but
+ * threads of the task itself.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -154,14 +155,16 @@ static long map_share(uint64_t to, uint64_t id, uint64_t address, uint64_t prote
     struct node_task *task = to == 0 ? self : node_task_find(self->node, (uint16_t)to);
     uint8_t *memory;
 
-    if (id == 0 || id > SHARES || shares[id - 1].bytes == 0 || address % PAGE_BYTES != 0 || address == 0)
+    if (id == 0 || id > SHARES || shares[id - 1].bytes == 0 || address % PAGE_BYTES != 0 ||
+        address == 0)
         return -SSS_EINVAL;
     memory = shares[id - 1].memory;
     if (task == NULL || (to != 0 && task->creator != self->id))
         return -SSS_ENOENT;
     if (!task->empty) {
         /* An old size of 0 makes a second mapping of the same memory. */
-        void *at = mremap(memory, 0, shares[id - 1].bytes, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)(uintptr_t)address);
+        void *at = mremap(memory, 0, shares[id - 1].bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
+                          (void *)(uintptr_t)address);
 
         if (at == MAP_FAILED)
             return -SSS_EINVAL;
@@ -169,8 +172,8 @@ static long map_share(uint64_t to, uint64_t id, uint64_t address, uint64_t prote
     }
     if (task->region_count == REGIONS)
         return -SSS_ENOMEM;
-    task->regions[task->region_count++] =
-        (struct region){address, shares[id - 1].bytes, memory, (unsigned)protection};
+    task->regions[task->region_count++] = (struct region){address, shares[id - 1].bytes, memory,
+                                                          (unsigned)protection};
     return 0;
 }
 
@@ -182,7 +185,10 @@ long node_memory_call(long number, const uint64_t arguments[6])
     case SSS_MEMORY_UNMAP:
         return unmap(arguments[0], arguments[1]);
     case SSS_MEMORY_PROTECT:
-        return mprotect((void *)(uintptr_t)arguments[0], arguments[1], protection_of(arguments[2])) == 0 ? 0 : -SSS_EINVAL;
+        return mprotect((void *)(uintptr_t)arguments[0], arguments[1],
+                        protection_of(arguments[2])) == 0
+                   ? 0
+                   : -SSS_EINVAL;
     case SSS_CSM_SHARE:
         return share(arguments[0], arguments[1]);
     default:

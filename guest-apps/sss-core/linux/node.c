@@ -15,7 +15,7 @@
 #include "state.h"
 
 #define LINGER_NS 100000000ull
-#define NEVER UINT64_MAX
+#define NEVER     UINT64_MAX
 enum { BUFFER_BYTES = 1536 /* keeps byte 14 of each 8-byte aligned */, BUFFER_AT = 2 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -23,17 +23,33 @@ static pthread_cond_t moved; /* on CLOCK_MONOTONIC */
 static bool polling;         /* one thread sleeps in poll() for all */
 static uint64_t polling_until_ns;
 static const struct node_task *polling_task; /* its; NULL: none */
-static int kick = -1;        /* an eventfd that ends its sleep: whoever takes the frame that it waits for must tell it */
+/* an eventfd that ends its sleep: whoever takes the frame that it waits for must tell it */
+static int kick = -1;
 static bool kicked;
 static struct node *nodes[NODES_MOST];
 static uint32_t windows_opened; /* counts */
 static _Thread_local struct node_task *current;
 
-void node_lock(void) { pthread_mutex_lock(&lock); }
-void node_unlock(void) { pthread_mutex_unlock(&lock); }
-struct node_task *node_current(void) { return current; }
-void node_become(struct node_task *task) { current = task; }
-struct mbcf *node_core(struct node *node) { return node->core; }
+void node_lock(void)
+{
+    pthread_mutex_lock(&lock);
+}
+void node_unlock(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+struct node_task *node_current(void)
+{
+    return current;
+}
+void node_become(struct node_task *task)
+{
+    current = task;
+}
+struct mbcf *node_core(struct node *node)
+{
+    return node->core;
+}
 
 const volatile struct sss_info *sss_info(void)
 {
@@ -43,8 +59,8 @@ const volatile struct sss_info *sss_info(void)
 }
 
 /*
- * With the lock: threads that wait look again, the one in poll() only where it is of this task (NULL: of whichever), or
- * where the memory may be its own as well, as that of an EMPTY task is.
+ * With the lock: threads that wait look again, the one in poll() only where it is of this task
+ * (NULL: of whichever), or where the memory may be its own as well, as that of an EMPTY task is.
  */
 static void wake(const struct node_task *task)
 {
@@ -164,14 +180,16 @@ static struct node *node_new(void)
 
 static int node_start(struct node *node, const struct node_config *wanted)
 {
-    struct mbcf_config config = {.node = wanted->node, .epoch = wanted->epoch, .rto_least_ns = wanted->rto_least_ns};
+    struct mbcf_config config = {
+        .node = wanted->node, .epoch = wanted->epoch, .rto_least_ns = wanted->rto_least_ns};
     struct mbcf_surroundings surroundings = {node,    frame_get, frame_put,   transmit, node_page,
                                              changed, signalled, window_open, failed};
 
     memcpy(config.mac, node->mac, 6);
     mbcf_init(node->core, &config, &surroundings);
     for (unsigned i = 0; i < wanted->peer_count; i++)
-        if (wanted->peers[i].node != wanted->node && mbcf_add_node(node->core, wanted->peers[i].node, wanted->peers[i].mac) != 0) {
+        if (wanted->peers[i].node != wanted->node &&
+            mbcf_add_node(node->core, wanted->peers[i].node, wanted->peers[i].mac) != 0) {
             errno = EINVAL;
             return -1;
         }
@@ -217,8 +235,10 @@ int node_open_group(struct node **made, unsigned count)
     for (unsigned i = 0; i < count; i++)
         peers[i] = (struct node_peer){(uint16_t)(i + 1), {2, 0x53, 0x44, 0, 0, (uint8_t)(i + 1)}};
     for (unsigned i = 0; i < count; i++) {
-        struct node_config config = {
-            .node = (uint16_t)(i + 1), .epoch = (uint32_t)clock_now_ns() | 1, .peers = peers, .peer_count = count};
+        struct node_config config = {.node = (uint16_t)(i + 1),
+                                     .epoch = (uint32_t)clock_now_ns() | 1,
+                                     .peers = peers,
+                                     .peer_count = count};
 
         made[i] = node_new();
         if (made[i] == NULL)
@@ -307,7 +327,10 @@ static void task_describe(struct node_task *task, uint16_t node)
     task->info.task = task->id;
 }
 
-static uint16_t node_id(const struct node *node) { return mbcf_node(node->core); }
+static uint16_t node_id(const struct node *node)
+{
+    return mbcf_node(node->core);
+}
 
 int node_task(struct node *node, uint16_t id)
 {
@@ -372,7 +395,8 @@ static bool drive_wire(uint8_t *frame)
 
 static bool drive_node(struct node *node, uint8_t *frame)
 {
-    size_t length = node->socket >= 0 ? node_socket_receive(node->socket, frame, SSS_FRAME_BYTES) : 0;
+    size_t length = node->socket >= 0 ? node_socket_receive(node->socket, frame, SSS_FRAME_BYTES)
+                                      : 0;
     uint64_t now_ns = clock_now_ns();
 
     if (length != 0)
@@ -520,7 +544,8 @@ static long call_operate(struct node_task *task, struct mb_operation *operation)
 
     for (;;) {
         uint32_t seen = windows_opened;
-        long result = mbcf_operate(task->node->core, task->id, operation, &progress, clock_now_ns());
+        long result = mbcf_operate(task->node->core, task->id, operation, &progress,
+                                   clock_now_ns());
 
         if (result != -SSS_EAGAIN || ((operation->flags & MB_NO_WAIT) && progress == 0)) {
             node_drive();
@@ -541,8 +566,9 @@ static struct node_task *task_owned(struct node_task *self, uint64_t id)
 
 static long call_signal(struct node_task *task, struct mb_signal_setup *setup)
 {
-    long error = mbcf_signal(task->node->core, task->id, (const uint64_t *)(const void *)setup->handlers, (unsigned)setup->count,
-                             (uintptr_t)setup->queue, setup->queue_bytes);
+    long error = mbcf_signal(task->node->core, task->id,
+                             (const uint64_t *)(const void *)setup->handlers,
+                             (unsigned)setup->count, (uintptr_t)setup->queue, setup->queue_bytes);
 
     if (error != 0)
         return error;
@@ -582,7 +608,8 @@ static long call_task_kill(struct node_task *self, uint64_t id)
 
 static long call_task_status(struct node_task *self, uint64_t id, struct sss_task_status *status)
 {
-    *status = (struct sss_task_status){.state = node_task_find(self->node, (uint16_t)id) != NULL ? SSS_RUNNING : SSS_GONE};
+    *status = (struct sss_task_status){
+        .state = node_task_find(self->node, (uint16_t)id) != NULL ? SSS_RUNNING : SSS_GONE};
     return 0;
 }
 

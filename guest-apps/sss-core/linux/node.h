@@ -2,13 +2,14 @@
 #pragma once
 
 /*
- * A node of MBCF in a Linux process: the protocol core and the user library of SSS-CORE, with the process in the place of
- * the kernel. What tasks call is the same (include/sss/mbcf.h, system.h); this header is what comes before it.
+ * A node of MBCF in a Linux process: the protocol core and the user library of SSS-CORE, with the
+ * process in the place of the kernel. What tasks call is the same (include/sss/mbcf.h, system.h);
+ * this header is what comes before it.
  *
- * A node has tasks; each thread acts for one. A task's memory is the memory of the process as it is mapped (without the
- * nodes' own state), or, of an EMPTY task, what sss_csm_map has put there. Frames are received while a thread waits (sss_wait and
- * everything over it), calls an operation, or calls node_poll; handlers of signals run then, too, in the thread that has called
- * mb_signal.
+ * A node has tasks; each thread acts for one. A task's memory is the memory of the process as it is
+ * mapped (without the nodes' own state), or, of an EMPTY task, what sss_csm_map has put there.
+ * Frames are received while a thread waits (sss_wait and everything over it), calls an operation,
+ * or calls node_poll; handlers of signals run then, too, in the thread that has called mb_signal.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,8 +25,8 @@ struct node_peer {
 };
 
 struct node_config {
-    uint16_t node;  /* own id */
-    uint32_t epoch; /* not 0, another one for each start */
+    uint16_t node;       /* own id */
+    uint32_t epoch;      /* not 0, another one for each start */
     const char *machine; /* name in SSS_INFO; may be NULL */
     const struct node_peer *peers;
     unsigned peer_count;
@@ -35,7 +36,8 @@ struct node_config {
 /* A node on a network interface; -> NULL and errno. Needs CAP_NET_RAW. */
 struct node *node_open_raw(const char *interface, const struct node_config *config);
 
-/* `count` nodes (ids 1..) in this process that see each other over a wire which loses nothing, unless it is told to. */
+/* `count` nodes (ids 1..) in this process that see each other over a wire which loses nothing,
+ * unless it is told to. */
 int node_open_group(struct node **nodes, unsigned count);
 
 /* What that wire does from now on to frames, of 1000; drawn from `seed`. NULL: nothing any more. */
@@ -45,12 +47,14 @@ struct node_faults {
 };
 void node_group_faults(const struct node_faults *faults);
 
-/* Ends it and all of its tasks, after what is under way has been acknowledged or for at most 100 ms. */
+/* Ends it and all of its tasks, after what is under way has been acknowledged or for at most 100
+ * ms. */
 void node_close(struct node *node);
 
 /*
- * Opens a task on the node and makes the calling thread act for it: id 0 lets the node choose, 1..15 are the well-known
- * ones (1: the binder). -> task id or a negative enum sss_error. Threads made by sss_thread act for their creator's task.
+ * Opens a task on the node and makes the calling thread act for it: id 0 lets the node
+ * choose, 1..15 are the well-known ones (1: the binder). -> task id or a negative enum sss_error.
+ * Threads made by sss_thread act for their creator's task.
  */
 int node_task(struct node *node, uint16_t id);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The user's half of memory-based signals (lib/mbcf_signal.c), with a queue for each task of the process. */
+/* The user's half of memory-based signals (lib/mbcf_signal.c), with a queue for each task of the
+ * process. */
 #include <stdlib.h>
 
 #include "sss/mbcf.h"

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * What the files of this folder share. One lock guards all nodes of the process; `moved` is signalled when something may
- * have changed for a thread that waits.
+ * What the files of this folder share. One lock guards all nodes of the process; `moved` is
+ * signalled when something may have changed for a thread that waits.
  */
 #include <pthread.h>
 
@@ -37,7 +37,7 @@ struct node_task {
 struct node {
     struct mbcf *core;
     size_t core_bytes;
-    int socket;            /* -1: on the wire of the group */
+    int socket; /* -1: on the wire of the group */
     uint8_t mac[6];
     struct node_task *tasks;
     struct sss_frame frames[SSS_FRAMES];

@@ -18,7 +18,10 @@ enum { SAMPLES_FD = 3, LINE_BYTES = 4096 };
 
 /* ---- tasks, threads, time ---- */
 
-void sss_exit(int status) { exit(status); }
+void sss_exit(int status)
+{
+    exit(status);
+}
 
 struct start {
     void (*entry)(void *);
@@ -59,7 +62,10 @@ void sss_yield(void)
     sched_yield();
 }
 
-uint64_t sss_now_ns(void) { return clock_now_ns(); }
+uint64_t sss_now_ns(void)
+{
+    return clock_now_ns();
+}
 
 int sss_wait(const struct sss_wait *words, unsigned count, uint64_t timeout_ns)
 {
@@ -78,7 +84,10 @@ int sss_task(const char *name, const char *options, unsigned flags)
     return (int)sss_call(SSS_TASK_CREATE, (uintptr_t)name, (uintptr_t)options, flags, 0, 0, 0);
 }
 
-int sss_kill(int task) { return (int)sss_call(SSS_TASK_KILL, (uint64_t)task, 0, 0, 0, 0, 0); }
+int sss_kill(int task)
+{
+    return (int)sss_call(SSS_TASK_KILL, (uint64_t)task, 0, 0, 0, 0, 0);
+}
 
 int sss_task_status(int task, struct sss_task_status *status)
 {
@@ -100,7 +109,10 @@ static int write_all(int fd, const char *text, size_t length)
     return 0;
 }
 
-int node_record(const char *text, size_t length) { return write_all(SAMPLES_FD, text, length); }
+int node_record(const char *text, size_t length)
+{
+    return write_all(SAMPLES_FD, text, length);
+}
 
 static void write_line(int fd, const char *format, va_list arguments)
 {

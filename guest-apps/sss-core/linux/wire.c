@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The wire of nodes in one process: first in, first out, and nothing is lost but what finds no room, unless faults are asked
- * for. A frame that is reordered is held back until one more has been sent.
+ * The wire of nodes in one process: first in, first out, and nothing is lost but what finds no
+ * room, unless faults are asked for. A frame that is reordered is held back until one more has been
+ * sent.
  */
 #include <string.h>
 

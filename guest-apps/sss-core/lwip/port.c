@@ -18,7 +18,8 @@ enum {
     ADAPTERS = 8,
     NS_PER_MS = 1000000,
     ETHERNET_LEAST = 60, /* bytes without FCS, IEEE 802.3 clause 4 */
-    DYNAMIC_ARP_TICKS = 320, /* seconds: longer than lwIP keeps an entry that was learnt (ARP_MAXAGE) */
+    /* seconds: longer than lwIP keeps an entry that was learnt (ARP_MAXAGE) */
+    DYNAMIC_ARP_TICKS = 320,
     REASSEMBLY_TICKS = IP_REASS_MAXAGE + 2,
     ISN_NS = 4000, /* RFC 6528: the clock of initial sequence numbers */
 };
@@ -42,7 +43,8 @@ uint32_t sys_now(void)
     return (uint32_t)(now_ns() / NS_PER_MS);
 }
 
-/* splitmix64: for ports and sequence numbers, seeded by the node's addresses so that a run repeats. */
+/* splitmix64: for ports and sequence numbers, seeded by the node's addresses so that a run repeats.
+ */
 uint32_t port_random(void)
 {
     uint64_t mixed = random_state += 0x9e3779b97f4a7c15u;
@@ -57,7 +59,8 @@ void port_failed(const char *what)
     panic("lwIP: %s", what);
 }
 
-u32_t port_initial_sequence(const ip_addr_t *local, u16_t local_port, const ip_addr_t *remote, u16_t remote_port)
+u32_t port_initial_sequence(const ip_addr_t *local, u16_t local_port, const ip_addr_t *remote,
+                            u16_t remote_port)
 {
     static uint32_t secret;
     uint64_t mixed;
@@ -79,8 +82,9 @@ u32_t *port_segment_out(const struct tcp_hdr *header, const struct tcp_pcb *pcb,
 }
 
 /*
- * Eight bytes at a time with the carries added in: ones' complement addition does not mind the width (RFC 1071 section 2).
- * Memory that starts at an odd address needs nothing special, as the sum is of the bytes' places in the data.
+ * Eight bytes at a time with the carries added in: ones' complement addition does not mind the
+ * width (RFC 1071 section 2). Memory that starts at an odd address needs nothing special, as the
+ * sum is of the bytes' places in the data.
  */
 u16_t port_checksum(const void *data, int length)
 {
@@ -111,16 +115,17 @@ u16_t port_checksum(const void *data, int length)
 /* ---- duties ---- */
 
 /*
- * A connection that is open, has sent nothing that is unacknowledged, and holds no acknowledgement back wants no time: an
- * idle node has no timer.
+ * A connection that is open, has sent nothing that is unacknowledged, and holds no acknowledgement
+ * back wants no time: an idle node has no timer.
  */
 static bool tcp_needed(void)
 {
     if (tcp_tw_pcbs != NULL)
         return true;
     for (const struct tcp_pcb *pcb = tcp_active_pcbs; pcb != NULL; pcb = pcb->next)
-        if ((pcb->state != ESTABLISHED && pcb->state != CLOSE_WAIT) || pcb->unsent != NULL || pcb->unacked != NULL ||
-            pcb->ooseq != NULL || pcb->refused_data != NULL || pcb->persist_backoff != 0 ||
+        if ((pcb->state != ESTABLISHED && pcb->state != CLOSE_WAIT) || pcb->unsent != NULL ||
+            pcb->unacked != NULL || pcb->ooseq != NULL || pcb->refused_data != NULL ||
+            pcb->persist_backoff != 0 ||
             (pcb->flags & (TF_ACK_DELAY | TF_ACK_NOW | TF_FIN | TF_CLOSEPEND)) != 0)
             return true;
     return false;
@@ -165,7 +170,8 @@ static bool deliver_to_self(void)
 {
     const struct netif *interface;
 
-    NETIF_FOREACH(interface) {
+    NETIF_FOREACH(interface)
+    {
         if (interface->loop_first != NULL) {
             netif_poll_all();
             return true;
@@ -223,13 +229,16 @@ void port_received(unsigned adapter, const uint8_t *frame, size_t length)
     struct netif *interface = &interfaces[adapter];
     struct pbuf *packet;
 
-    if (adapter >= ADAPTERS || interface->input == NULL || length > SSS_FRAME_BYTES || length < ETHERNET_LEAST / 2)
+    if (adapter >= ADAPTERS || interface->input == NULL || length > SSS_FRAME_BYTES ||
+        length < ETHERNET_LEAST / 2)
         return;
     packet = pbuf_alloc(PBUF_RAW, (u16_t)(length + ETH_PAD_SIZE), PBUF_POOL);
     if (packet == NULL)
         return;
-    memcpy((uint8_t *)packet->payload + ETH_PAD_SIZE, frame, length); /* PBUF_POOL_BUFSIZE holds any frame */
-    if (frame[12] == 0x08 && frame[13] == 0x00 && ((frame[IP_OFFSET_FIELD] & 0x3f) | frame[IP_OFFSET_FIELD + 1]) != 0)
+    /* PBUF_POOL_BUFSIZE holds any frame */
+    memcpy((uint8_t *)packet->payload + ETH_PAD_SIZE, frame, length);
+    if (frame[12] == 0x08 && frame[13] == 0x00 &&
+        ((frame[IP_OFFSET_FIELD] & 0x3f) | frame[IP_OFFSET_FIELD + 1]) != 0)
         reassembly_duty.ticks_left = REASSEMBLY_TICKS;
     if (interface->input(packet, interface) != ERR_OK)
         pbuf_free(packet);
@@ -244,7 +253,8 @@ static err_t interface_init(struct netif *interface)
     interface->hwaddr_len = ETH_HWADDR_LEN;
     interface->name[0] = 'e';
     interface->name[1] = 'n';
-    interface->flags = NETIF_FLAG_BROADCAST | NETIF_FLAG_ETHARP | NETIF_FLAG_ETHERNET | NETIF_FLAG_LINK_UP;
+    interface->flags = NETIF_FLAG_BROADCAST | NETIF_FLAG_ETHARP | NETIF_FLAG_ETHERNET |
+                       NETIF_FLAG_LINK_UP;
     interface->output = etharp_output;
     interface->linkoutput = transmit_noting_arp;
     return ERR_OK;
@@ -269,7 +279,8 @@ void port_interface(unsigned adapter, uint32_t address, uint32_t netmask, uint16
         netif_remove(interface);
     netif_add(interface, &ip, &mask, &none, NULL, interface_init, ethernet_input);
     interface->mtu = mtu;
-    /* Whoever comes up says so by a gratuitous ARP, but nothing may be on the wire that is not of the experiment. */
+    /* Whoever comes up says so by a gratuitous ARP, but nothing may be on the wire that is not of
+     * the experiment. */
     interface->flags &= (u8_t)~NETIF_FLAG_ETHARP;
     netif_set_up(interface);
     interface->flags |= NETIF_FLAG_ETHARP;
@@ -291,7 +302,8 @@ bool port_is_own(uint32_t address)
 
     if (address >> 24 == 127)
         return true;
-    NETIF_FOREACH(interface) {
+    NETIF_FOREACH(interface)
+    {
         if (netif_ip4_addr(interface)->addr == lwip_htonl(address))
             return true;
     }

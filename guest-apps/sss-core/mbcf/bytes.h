@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Fields of the wire, copies, and memory of tasks. All inline: they are most of what an operation costs. */
+/* Fields of the wire, copies, and memory of tasks. All inline: they are most of what an operation
+ * costs. */
 #include <string.h>
 
 #include "state.h"
@@ -69,7 +70,8 @@ static inline void copy(void *to, const void *from, size_t length)
 
 enum { HEAD_WORDS = 8 };
 
-/* The headers of a frame, 62 bytes, and two of what follows, which the caller writes behind this. */
+/* The headers of a frame, 62 bytes, and two of what follows, which the caller writes behind this.
+ */
 static inline void put_head(uint8_t *to, const uint64_t head[HEAD_WORDS])
 {
 #pragma GCC unroll 8
@@ -84,8 +86,8 @@ struct span {
 };
 
 /* All of it is looked at before anything is touched -> MB_OK, MB_FAULT or MB_READONLY. */
-static inline int span_of(const struct mbcf *mbcf, const struct task *task, uint64_t address, size_t length, bool write,
-                          struct span *span)
+static inline int span_of(const struct mbcf *mbcf, const struct task *task, uint64_t address,
+                          size_t length, bool write, struct span *span)
 {
     size_t here = PAGE_BYTES - (address & (PAGE_BYTES - 1));
     int why = MB_FAULT;
@@ -109,7 +111,8 @@ static inline int span_of(const struct mbcf *mbcf, const struct task *task, uint
 }
 
 /* The same where all lies in one page; NULL: it does not, or is not there. */
-static inline uint8_t *bytes_in_page(const struct mbcf *mbcf, const struct task *task, uint64_t address, size_t length, bool write)
+static inline uint8_t *bytes_in_page(const struct mbcf *mbcf, const struct task *task,
+                                     uint64_t address, size_t length, bool write)
 {
     int why;
 
@@ -166,4 +169,7 @@ static inline void span_read(const struct span *span, void *to)
         memcpy((uint8_t *)to + span->length[0], span->part[1], span->length[1]);
 }
 
-static inline uint8_t *frame_payload(struct sss_frame *frame) { return frame->bytes + MBW_ETHERNET + MBW_HEADER; }
+static inline uint8_t *frame_payload(struct sss_frame *frame)
+{
+    return frame->bytes + MBW_ETHERNET + MBW_HEADER;
+}

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Channels: one for each other node, shared by all tasks. Sequence numbers, cumulative acknowledgement, go-back-N, and the
- * handshake of epochs. README.md has the rules in words.
+ * Channels: one for each other node, shared by all tasks. Sequence numbers, cumulative
+ * acknowledgement, go-back-N, and the handshake of epochs. README.md has the rules in words.
  */
 #include "bytes.h"
 
 /* The first four bytes of frames that are taken on the shortest way, ACK_NOW apart. */
-/* The first four bytes of a header without flags; of a SIGNAL also without the number of its arguments. */
+/* The first four bytes of a header without flags; of a SIGNAL also without the number of its
+ * arguments. */
 enum {
     QUICK_ACK = MBW_VERSION << 24 | MBW_ACK << 16,
     QUICK_WRITE = MBW_VERSION << 24 | MBW_WRITE << 16,
@@ -29,7 +30,8 @@ static bool is_unsure(const struct channel *channel, uint32_t from)
 }
 
 /* Fields that are true at the moment of sending only. */
-static void stamp(const struct mbcf *mbcf, const struct channel *channel, uint8_t *header, bool unsure)
+static void stamp(const struct mbcf *mbcf, const struct channel *channel, uint8_t *header,
+                  bool unsure)
 {
     header[2] = (uint8_t)((header[2] & ~MBW_UNSURE) | (unsure ? MBW_UNSURE : 0));
     put_be32(header + 12, mbcf->config.epoch);
@@ -56,8 +58,8 @@ static void ack_is_sent(struct channel *channel, bool unsure)
 }
 
 /* A frame outside the sequence. Where there is no buffer it is lost, as on the wire. */
-static void send_control(struct mbcf *mbcf, struct channel *channel, uint8_t op, uint8_t flags, uint32_t seq, uint32_t ack,
-                         uint16_t ack_epoch)
+static void send_control(struct mbcf *mbcf, struct channel *channel, uint8_t op, uint8_t flags,
+                         uint32_t seq, uint32_t ack, uint16_t ack_epoch)
 {
     struct sss_frame *frame = mbcf_frame_get(mbcf);
     uint8_t *header;
@@ -83,8 +85,8 @@ static void send_control(struct mbcf *mbcf, struct channel *channel, uint8_t op,
 
 static void send_probe(struct mbcf *mbcf, struct channel *channel)
 {
-    send_control(mbcf, channel, MBW_PROBE, is_unsure(channel, channel->first) ? MBW_UNSURE : 0, 0, channel->received,
-                 epoch_half(channel->peer_epoch));
+    send_control(mbcf, channel, MBW_PROBE, is_unsure(channel, channel->first) ? MBW_UNSURE : 0, 0,
+                 channel->received, epoch_half(channel->peer_epoch));
 }
 
 static void make_ack_head(const struct mbcf *mbcf, struct channel *channel)
@@ -166,7 +168,8 @@ static uint64_t timeout_of(const struct mbcf *mbcf, const struct channel *channe
 
 static uint64_t timer_due(const struct mbcf *mbcf, const struct channel *channel)
 {
-    if (channel->state == MBCF_OPENING || (channel->state == MBCF_OPEN && channel->first != channel->end))
+    if (channel->state == MBCF_OPENING ||
+        (channel->state == MBCF_OPEN && channel->first != channel->end))
         return channel->timer_from_ns + timeout_of(mbcf, channel);
     if (channel->state == MBCF_OPEN && (channel->pending | channel->undecided) != 0)
         return channel->timer_from_ns + PROBE_NS + timeout_of(mbcf, channel);
@@ -176,7 +179,8 @@ static uint64_t timer_due(const struct mbcf *mbcf, const struct channel *channel
 static void restart_timer(struct mbcf *mbcf, struct channel *channel, uint64_t now_ns)
 {
     channel->timer_from_ns = now_ns;
-    /* No timeout is shorter than the least; something that is due by then is enough to look again. */
+    /* No timeout is shorter than the least; something that is due by then is enough to look again.
+     */
     if (mbcf->due_ns > now_ns + mbcf->config.rto_least_ns)
         due_by(mbcf, timer_due(mbcf, channel));
 }
@@ -201,8 +205,8 @@ static void begin_opening(struct mbcf *mbcf, struct channel *channel, uint64_t n
     restart_timer(mbcf, channel, now_ns);
 }
 
-void mbcf_channel_queue(struct mbcf *mbcf, struct channel *channel, struct sss_frame *frame, const struct header *header,
-                        uint64_t now_ns)
+void mbcf_channel_queue(struct mbcf *mbcf, struct channel *channel, struct sss_frame *frame,
+                        const struct header *header, uint64_t now_ns)
 {
     struct place *place = &channel->places[channel->end % WINDOW];
     uint8_t *at = frame->bytes + MBW_ETHERNET;
@@ -242,14 +246,19 @@ void mbcf_channel_queue(struct mbcf *mbcf, struct channel *channel, struct sss_f
         begin_opening(mbcf, channel, now_ns);
 }
 
-void mbcf_channel_send_quick(struct mbcf *mbcf, struct channel *channel, struct sss_frame *frame, uint32_t name, bool awaited,
-                             uint64_t now_ns)
+void mbcf_channel_send_quick(struct mbcf *mbcf, struct channel *channel, struct sss_frame *frame,
+                             uint32_t name, bool awaited, uint64_t now_ns)
 {
     struct place *place = &channel->places[channel->end % WINDOW];
     uint32_t seq = channel->next_seq;
 
     put_be64(frame->bytes + MBW_ETHERNET + 16, (uint64_t)seq << 32 | channel->received);
-    *place = (struct place){.frame = frame, .seq = seq, .name = name, .sent = true, .decisive = awaited, .completes = awaited};
+    *place = (struct place){.frame = frame,
+                            .seq = seq,
+                            .name = name,
+                            .sent = true,
+                            .decisive = awaited,
+                            .completes = awaited};
     channel->awaited += awaited;
     channel->next_seq = seq_next(seq);
     if (channel->first == channel->end) {
@@ -291,7 +300,8 @@ static void release_all(struct mbcf *mbcf, struct channel *channel)
 /* ---- acknowledgements of the peer ---- */
 
 /* RFC 6298 section 2, in shifts. */
-static __attribute__((noinline)) void measure(const struct mbcf *mbcf, struct channel *channel, uint64_t round_trip_ns)
+static __attribute__((noinline)) void measure(const struct mbcf *mbcf, struct channel *channel,
+                                              uint64_t round_trip_ns)
 {
     uint64_t distance;
 
@@ -299,7 +309,8 @@ static __attribute__((noinline)) void measure(const struct mbcf *mbcf, struct ch
         channel->srtt_ns = round_trip_ns;
         channel->deviation_ns = round_trip_ns / 2;
     } else {
-        distance = channel->srtt_ns > round_trip_ns ? channel->srtt_ns - round_trip_ns : round_trip_ns - channel->srtt_ns;
+        distance = channel->srtt_ns > round_trip_ns ? channel->srtt_ns - round_trip_ns
+                                                    : round_trip_ns - channel->srtt_ns;
         channel->deviation_ns += distance / 4;
         channel->deviation_ns -= channel->deviation_ns / 4;
         channel->srtt_ns += round_trip_ns / 8;
@@ -312,7 +323,8 @@ static __attribute__((noinline)) void measure(const struct mbcf *mbcf, struct ch
         channel->rto_ns = mbcf->config.rto_most_ns;
 }
 
-/* From the first unacknowledged frame on everything is sent again, a few first. Nothing sent twice is timed (Karn). */
+/* From the first unacknowledged frame on everything is sent again, a few first. Nothing sent twice
+ * is timed (Karn). */
 static void go_back(struct channel *channel, uint32_t allowed)
 {
     channel->cursor = channel->first;
@@ -321,10 +333,12 @@ static void go_back(struct channel *channel, uint32_t allowed)
     channel->allowed = allowed < LEAST_ALLOWED ? LEAST_ALLOWED : allowed;
 }
 
-/* An ACK that says nothing new while frames are under way: the peer misses one. At most once a round trip. */
+/* An ACK that says nothing new while frames are under way: the peer misses one. At most once a
+ * round trip. */
 static void same_ack(struct mbcf *mbcf, struct channel *channel, uint64_t now_ns)
 {
-    if (++channel->same_acks < QUICK_ACKS || now_ns - channel->quick_at_ns < channel->srtt_ns + FRAME_NS)
+    if (++channel->same_acks < QUICK_ACKS ||
+        now_ns - channel->quick_at_ns < channel->srtt_ns + FRAME_NS)
         return;
     channel->quick_at_ns = now_ns;
     go_back(channel, channel->allowed / 2);
@@ -332,7 +346,8 @@ static void same_ack(struct mbcf *mbcf, struct channel *channel, uint64_t now_ns
     restart_timer(mbcf, channel, now_ns);
 }
 
-/* The frame of a place is acknowledged. Its operation has succeeded, unless its error is still to come. */
+/* The frame of a place is acknowledged. Its operation has succeeded, unless its error is still to
+ * come. */
 static void retire(struct mbcf *mbcf, struct channel *channel, const struct place *place, bool sure)
 {
     if (!(place->name & NAME_CONNECTION) && !place->completes)
@@ -356,7 +371,8 @@ static void decide(struct mbcf *mbcf, struct channel *channel)
 }
 
 /* `ack` is news. */
-static void take_new_ack(struct mbcf *mbcf, struct channel *channel, uint32_t ack, bool sure, uint64_t now_ns)
+static void take_new_ack(struct mbcf *mbcf, struct channel *channel, uint32_t ack, bool sure,
+                         uint64_t now_ns)
 {
     uint32_t before = channel->first;
 
@@ -384,7 +400,8 @@ static void take_new_ack(struct mbcf *mbcf, struct channel *channel, uint32_t ac
         if (channel->allowed > WINDOW)
             channel->allowed = WINDOW;
     }
-    /* With nothing under way only a probe can be due, later than what `due_ns` has been until now. */
+    /* With nothing under way only a probe can be due, later than what `due_ns` has been until now.
+     */
     if (channel->first != channel->end)
         restart_timer(mbcf, channel, now_ns);
     else
@@ -411,8 +428,9 @@ static void note_ack(struct mbcf *mbcf, struct channel *channel, uint32_t ack, u
     if (!seq_after(ack, channel->noted_ack != 0 ? channel->noted_ack : channel->acked))
         return;
     mbcf_channel_take_noted(mbcf, channel);
-    if (channel->awaited != 0 || channel->cursor != channel->end || channel->failures != 0 || mbcf->starved || mbcf->chores != 0 ||
-        channel->refusals != 0 || channel->end - channel->first > WINDOW / 2) {
+    if (channel->awaited != 0 || channel->cursor != channel->end || channel->failures != 0 ||
+        mbcf->starved || mbcf->chores != 0 || channel->refusals != 0 ||
+        channel->end - channel->first > WINDOW / 2) {
         take_new_ack(mbcf, channel, ack, true, now_ns);
     } else {
         channel->noted_ack = ack;
@@ -420,13 +438,15 @@ static void note_ack(struct mbcf *mbcf, struct channel *channel, uint32_t ack, u
     }
 }
 
-static void take_ack(struct mbcf *mbcf, struct channel *channel, const struct packet *packet, bool sure, uint64_t now_ns)
+static void take_ack(struct mbcf *mbcf, struct channel *channel, const struct packet *packet,
+                     bool sure, uint64_t now_ns)
 {
     if (sure && channel->undecided != 0 && !seq_after(channel->acked, packet->ack))
         decide(mbcf, channel);
     if (seq_after(packet->ack, channel->acked))
         take_new_ack(mbcf, channel, packet->ack, sure, now_ns);
-    else if (packet->op == MBW_ACK && packet->ack == channel->acked && channel->first != channel->end)
+    else if (packet->op == MBW_ACK && packet->ack == channel->acked &&
+             channel->first != channel->end)
         same_ack(mbcf, channel, now_ns);
 }
 
@@ -461,7 +481,8 @@ static void give_up(struct mbcf *mbcf, struct channel *channel, int status)
     channel->failures = 0;
 }
 
-/* The peer node has started anew. It takes our frames from behind `base` on, as SYN or SYNACK told it. */
+/* The peer node has started anew. It takes our frames from behind `base` on, as SYN or SYNACK told
+ * it. */
 static void adopt(struct mbcf *mbcf, struct channel *channel, uint32_t epoch, uint32_t received)
 {
     if (channel->peer_epoch != 0) {
@@ -477,7 +498,8 @@ static void adopt(struct mbcf *mbcf, struct channel *channel, uint32_t epoch, ui
     channel->gap_acks = 0;
 }
 
-/* The peer has given up frames, errors among them, maybe: nobody knows what became of all that has been sent. */
+/* The peer has given up frames, errors among them, maybe: nobody knows what became of all that has
+ * been sent. */
 static void doubt(struct mbcf *mbcf, struct channel *channel)
 {
     for (uint32_t i = channel->first; i != channel->end; i++) {
@@ -531,7 +553,8 @@ static void take_syn(struct mbcf *mbcf, struct channel *channel, const struct pa
         if (channel->state == MBCF_OPEN && channel->candidate_epoch == 0)
             channel->base = channel->acked;
     } else {
-        /* Maybe a new incarnation, maybe forged: nothing ends before it has shown that it knows our epoch. */
+        /* Maybe a new incarnation, maybe forged: nothing ends before it has shown that it knows our
+         * epoch. */
         if (channel->candidate_epoch == 0 && channel->state == MBCF_OPEN)
             channel->base = channel->acked;
         channel->candidate_epoch = packet->epoch;
@@ -540,7 +563,8 @@ static void take_syn(struct mbcf *mbcf, struct channel *channel, const struct pa
     send_control(mbcf, channel, MBW_SYNACK, 0, channel->base, received, epoch_half(packet->epoch));
 }
 
-static void take_synack(struct mbcf *mbcf, struct channel *channel, const struct packet *packet, uint64_t now_ns)
+static void take_synack(struct mbcf *mbcf, struct channel *channel, const struct packet *packet,
+                        uint64_t now_ns)
 {
     if (channel->state != MBCF_OPENING || packet->ack_epoch != epoch_half(mbcf->config.epoch) ||
         is_past(channel, packet->epoch)) {
@@ -560,7 +584,8 @@ static void take_synack(struct mbcf *mbcf, struct channel *channel, const struct
     become_open(mbcf, channel, now_ns);
 }
 
-static void take_reset(struct mbcf *mbcf, struct channel *channel, const struct packet *packet, uint64_t now_ns)
+static void take_reset(struct mbcf *mbcf, struct channel *channel, const struct packet *packet,
+                       uint64_t now_ns)
 {
     if (packet->ack_epoch != epoch_half(mbcf->config.epoch) || is_past(channel, packet->epoch)) {
         mbcf->counters.stale_epoch++;
@@ -578,7 +603,8 @@ static void send_reset(struct mbcf *mbcf, struct channel *channel, const struct 
 }
 
 /* Whether a frame belongs to this incarnation of both nodes. */
-static bool is_current(struct mbcf *mbcf, struct channel *channel, const struct packet *packet, uint64_t now_ns)
+static bool is_current(struct mbcf *mbcf, struct channel *channel, const struct packet *packet,
+                       uint64_t now_ns)
 {
     bool knows_us = packet->ack_epoch == epoch_half(mbcf->config.epoch);
 
@@ -618,14 +644,16 @@ static void owe_ack(struct mbcf *mbcf, struct channel *channel, uint64_t now_ns)
         send_ack(mbcf, channel);
         return;
     }
-    latest = channel->owed_from_ns + ACK_PATIENCE * (uint64_t)mbcf->config.ack_delay_ns + FRAME_NS * channel->owed;
+    latest = channel->owed_from_ns + ACK_PATIENCE * (uint64_t)mbcf->config.ack_delay_ns +
+             FRAME_NS * channel->owed;
     channel->ack_due_ns = now_ns + mbcf->config.ack_delay_ns;
     if (channel->ack_due_ns > latest)
         channel->ack_due_ns = latest;
     due_by(mbcf, channel->ack_due_ns);
 }
 
-/* It cannot be executed now: the peer shall know what is missing, but not once for each frame behind it. */
+/* It cannot be executed now: the peer shall know what is missing, but not once for each frame
+ * behind it. */
 static void refuse_order(struct mbcf *mbcf, struct channel *channel, uint64_t now_ns)
 {
     mbcf->counters.gaps++;
@@ -637,7 +665,8 @@ static void refuse_order(struct mbcf *mbcf, struct channel *channel, uint64_t no
     }
 }
 
-static void owe_ack_for(struct mbcf *mbcf, struct channel *channel, const struct packet *packet, uint64_t now_ns)
+static void owe_ack_for(struct mbcf *mbcf, struct channel *channel, const struct packet *packet,
+                        uint64_t now_ns)
 {
     if (packet->flags & MBW_ACK_NOW)
         channel->ack_now = true;
@@ -645,7 +674,8 @@ static void owe_ack_for(struct mbcf *mbcf, struct channel *channel, const struct
         owe_ack(mbcf, channel, now_ns);
 }
 
-static void take_sequenced(struct mbcf *mbcf, struct channel *channel, const struct packet *packet, uint64_t now_ns)
+static void take_sequenced(struct mbcf *mbcf, struct channel *channel, const struct packet *packet,
+                           uint64_t now_ns)
 {
     uint32_t before = channel->received;
     bool sure = !(packet->flags & MBW_UNSURE);
@@ -686,7 +716,8 @@ static void take_sequenced(struct mbcf *mbcf, struct channel *channel, const str
     owe_ack_for(mbcf, channel, packet, now_ns);
 }
 
-void mbcf_channel_receive(struct mbcf *mbcf, struct channel *channel, const struct packet *packet, uint64_t now_ns)
+void mbcf_channel_receive(struct mbcf *mbcf, struct channel *channel, const struct packet *packet,
+                          uint64_t now_ns)
 {
     mbcf_channel_take_noted(mbcf, channel);
     if (packet->op == MBW_SYN) {
@@ -725,21 +756,26 @@ static void count_received(struct mbcf *mbcf, size_t length)
 }
 
 /*
- * The channel is open and owes nothing special, the frame is from this incarnation of the peer to this one of ours, and is an ACK, or a
- * WRITE or a FIFO of one packet that comes in its turn and meets nothing unusual. Whatever is in doubt goes the long way.
+ * The channel is open and owes nothing special, the frame is from this incarnation of the peer to
+ * this one of ours, and is an ACK, or a WRITE or a FIFO of one packet that comes in its turn and
+ * meets nothing unusual. Whatever is in doubt goes the long way.
  */
-bool mbcf_channel_receive_quick(struct mbcf *mbcf, const uint8_t *frame, size_t length, uint64_t now_ns)
+bool mbcf_channel_receive_quick(struct mbcf *mbcf, const uint8_t *frame, size_t length,
+                                uint64_t now_ns)
 {
     const uint8_t *header = frame + MBW_ETHERNET;
     struct channel *channel;
     uint32_t kind, seq, ack;
 
-    if (length < MBW_ETHERNET + MBW_HEADER || length > MBW_FRAME_MOST || get_be16(header + 4) > SSS_NODES)
+    if (length < MBW_ETHERNET + MBW_HEADER || length > MBW_FRAME_MOST ||
+        get_be16(header + 4) > SSS_NODES)
         return false;
     channel = &mbcf->channels[get_be16(header + 4)];
-    if (channel->state != MBCF_OPEN || memcmp(frame + 6, channel->from, sizeof(channel->from)) != 0 ||
+    if (channel->state != MBCF_OPEN ||
+        memcmp(frame + 6, channel->from, sizeof(channel->from)) != 0 ||
         get_be16(header + 8) != mbcf->config.node || get_be32(header + 12) != channel->peer_epoch ||
-        get_be16(header + 46) != mbcf->own_half || get_be16(header + 44) != length - MBW_ETHERNET - MBW_HEADER)
+        get_be16(header + 46) != mbcf->own_half ||
+        get_be16(header + 44) != length - MBW_ETHERNET - MBW_HEADER)
         return false;
     kind = get_be32(header) & ~(uint32_t)(MBW_ACK_NOW << 8);
     seq = get_be32(header + 16);
@@ -748,7 +784,8 @@ bool mbcf_channel_receive_quick(struct mbcf *mbcf, const uint8_t *frame, size_t 
         return false;
     if (kind == QUICK_ACK) {
         mbcf_channel_take_noted(mbcf, channel);
-        if (seq != 0 || header[2] != 0 || length != MBW_ETHERNET + MBW_HEADER || !seq_after(ack, channel->acked))
+        if (seq != 0 || header[2] != 0 || length != MBW_ETHERNET + MBW_HEADER ||
+            !seq_after(ack, channel->acked))
             return false;
         take_new_ack(mbcf, channel, ack, true, now_ns);
         if (channel->ack_now)
@@ -756,7 +793,8 @@ bool mbcf_channel_receive_quick(struct mbcf *mbcf, const uint8_t *frame, size_t 
         count_received(mbcf, length);
         return true;
     }
-    if ((kind != QUICK_WRITE && kind != QUICK_FIFO && (kind & ~(uint32_t)QUICK_ARGUMENTS) != QUICK_SIGNAL) ||
+    if ((kind != QUICK_WRITE && kind != QUICK_FIFO &&
+         (kind & ~(uint32_t)QUICK_ARGUMENTS) != QUICK_SIGNAL) ||
         seq != seq_next(channel->received))
         return false;
     note_ack(mbcf, channel, ack, now_ns);
@@ -783,7 +821,9 @@ uint64_t mbcf_channel_due(const struct mbcf *mbcf, const struct channel *channel
 
 static void die(struct mbcf *mbcf, struct channel *channel)
 {
-    uint32_t last = channel->first != channel->end ? channel->places[(channel->end - 1) % WINDOW].seq : channel->acked;
+    uint32_t last = channel->first != channel->end
+                        ? channel->places[(channel->end - 1) % WINDOW].seq
+                        : channel->acked;
 
     give_up(mbcf, channel, MB_NODE_DEAD);
     channel->acked = channel->base = last;

@@ -15,7 +15,8 @@ static unsigned index_of(const struct mbcf *mbcf, const struct connection *conne
 /* A stale number of a connection that was discarded does not name the one that has its slot now. */
 uint16_t mbcf_connection_ltn(const struct mbcf *mbcf, const struct connection *connection)
 {
-    return (uint16_t)((connection->generation % LTN_GENERATIONS) << NAME_SLOT_BITS | (index_of(mbcf, connection) + 1));
+    return (uint16_t)((connection->generation % LTN_GENERATIONS) << NAME_SLOT_BITS |
+                      (index_of(mbcf, connection) + 1));
 }
 
 struct connection *mbcf_connection_named(struct mbcf *mbcf, uint32_t name)
@@ -41,7 +42,8 @@ struct connection *mbcf_connection_of(struct mbcf *mbcf, uint16_t task, int ltn,
     connection = &mbcf->connections[index];
     if (connection->generation == 0)
         return NULL;
-    if (connection->generation % LTN_GENERATIONS == (unsigned)ltn >> NAME_SLOT_BITS && connection->task == task &&
+    if (connection->generation % LTN_GENERATIONS == (unsigned)ltn >> NAME_SLOT_BITS &&
+        connection->task == task &&
         (connection->phase == CONNECTION_OPEN || connection->phase == CONNECTION_BROKEN))
         return connection;
     *status = MB_CLOSED;
@@ -50,7 +52,8 @@ struct connection *mbcf_connection_of(struct mbcf *mbcf, uint16_t task, int ltn,
 
 /* ---- beginning and end ---- */
 
-struct connection *mbcf_connection_new(struct mbcf *mbcf, enum connection_origin origin, uint16_t task, uint16_t node, uint16_t peer)
+struct connection *mbcf_connection_new(struct mbcf *mbcf, enum connection_origin origin,
+                                       uint16_t task, uint16_t node, uint16_t peer)
 {
     struct connection *connection;
     uint32_t generation;
@@ -61,15 +64,16 @@ struct connection *mbcf_connection_new(struct mbcf *mbcf, enum connection_origin
     index = mbcf_slot_take(&mbcf->free_connections);
     connection = &mbcf->connections[index];
     generation = connection->generation + 1;
-    *connection = (struct connection){.phase = CONNECTION_OPEN,
-                                      .origin = (uint8_t)origin,
-                                      .task = task,
-                                      .node = node,
-                                      .peer = peer,
-                                      .channel = &mbcf->channels[node],
-                                      .generation = generation,
-                                      .name = NAME_CONNECTION | (generation % CONNECTION_GENERATIONS) << NAME_SLOT_BITS |
-                                              (index + 1)};
+    *connection = (struct connection){
+        .phase = CONNECTION_OPEN,
+        .origin = (uint8_t)origin,
+        .task = task,
+        .node = node,
+        .peer = peer,
+        .channel = &mbcf->channels[node],
+        .generation = generation,
+        .name = NAME_CONNECTION | (generation % CONNECTION_GENERATIONS) << NAME_SLOT_BITS |
+                (index + 1)};
     connection->ltn = mbcf_connection_ltn(mbcf, connection);
     return connection;
 }
@@ -113,12 +117,13 @@ void mbcf_connection_break(struct mbcf *mbcf, struct connection *connection, int
 }
 
 /*
- * A task that is gone, or a TASKQUE write that was refused: it has no key and can do nothing. A refusal for want of a key is
- * that of a later operation.
+ * A task that is gone, or a TASKQUE write that was refused: it has no key and can do nothing. A
+ * refusal for want of a key is that of a later operation.
  */
 void mbcf_connection_refused(struct mbcf *mbcf, struct connection *connection, int status)
 {
-    if (status == MB_NOTASK || (connection->origin == ORIGIN_WRITER && status != MB_KEY && status != MB_PERM))
+    if (status == MB_NOTASK ||
+        (connection->origin == ORIGIN_WRITER && status != MB_KEY && status != MB_PERM))
         mbcf_connection_break(mbcf, connection, status);
 }
 
@@ -128,7 +133,8 @@ void mbcf_connections_break(struct mbcf *mbcf, uint16_t node, uint16_t peer, int
     for (unsigned i = 0; i < MB_CONNECTIONS; i++) {
         struct connection *connection = &mbcf->connections[i];
 
-        if (connection->phase == CONNECTION_FREE || connection->node != node || (peer != 0 && connection->peer != peer))
+        if (connection->phase == CONNECTION_FREE || connection->node != node ||
+            (peer != 0 && connection->peer != peer))
             continue;
         if (connection->phase == CONNECTION_CLOSING) {
             mbcf->chores--;
@@ -152,7 +158,8 @@ void mbcf_connections_decide(struct mbcf *mbcf, uint16_t node, int status)
     for (unsigned i = 0; i < MB_CONNECTIONS; i++) {
         struct connection *connection = &mbcf->connections[i];
 
-        if (connection->phase == CONNECTION_FREE || connection->node != node || connection->undecided == 0)
+        if (connection->phase == CONNECTION_FREE || connection->node != node ||
+            connection->undecided == 0)
             continue;
         connection->unfinished -= connection->undecided;
         connection->undecided = 0;
@@ -173,8 +180,8 @@ void mbcf_connection_closed(struct mbcf *mbcf, const struct packet *packet)
     }
     for (unsigned i = 0; i < MB_CONNECTIONS; i++) {
         connection = &mbcf->connections[i];
-        if (connection->phase == CONNECTION_OPEN && connection->node == packet->node && connection->peer == packet->source &&
-            connection->task == packet->destination &&
+        if (connection->phase == CONNECTION_OPEN && connection->node == packet->node &&
+            connection->peer == packet->source && connection->task == packet->destination &&
             (connection->peer_name == packet->op_id || connection->name == packet->address))
             mbcf_connection_break(mbcf, connection, MB_CLOSED);
     }
@@ -182,13 +189,15 @@ void mbcf_connection_closed(struct mbcf *mbcf, const struct packet *packet)
 
 /* ---- what waits for a place ---- */
 
-/* For a CLOSE, or NULL. The chore is over before it is queued: queueing may look for chores itself. */
+/* For a CLOSE, or NULL. The chore is over before it is queued: queueing may look for chores itself.
+ */
 static struct sss_frame *close_frame(struct mbcf *mbcf, const struct channel *channel)
 {
     return channel_has_request_place(channel) ? mbcf_frame_get(mbcf) : NULL;
 }
 
-static void close_connection(struct mbcf *mbcf, struct channel *channel, struct connection *connection, uint64_t now_ns)
+static void close_connection(struct mbcf *mbcf, struct channel *channel,
+                             struct connection *connection, uint64_t now_ns)
 {
     struct header header = {.op = MBW_CLOSE,
                             .source = connection->task,
@@ -221,7 +230,8 @@ static void drop_farewell(struct mbcf *mbcf, struct task *task, uint64_t bit)
         task_free(task);
 }
 
-static void say_farewell(struct mbcf *mbcf, struct channel *channel, struct task *task, uint64_t now_ns)
+static void say_farewell(struct mbcf *mbcf, struct channel *channel, struct task *task,
+                         uint64_t now_ns)
 {
     struct header header = {.op = MBW_CLOSE, .source = task->id};
     struct sss_frame *frame = close_frame(mbcf, channel);
@@ -235,7 +245,8 @@ static void say_farewell(struct mbcf *mbcf, struct channel *channel, struct task
 void mbcf_connection_chores(struct mbcf *mbcf, struct channel *channel, uint64_t now_ns)
 {
     for (unsigned i = 0; i < MB_CONNECTIONS; i++)
-        if (mbcf->connections[i].phase == CONNECTION_CLOSING && mbcf->connections[i].node == channel->node)
+        if (mbcf->connections[i].phase == CONNECTION_CLOSING &&
+            mbcf->connections[i].node == channel->node)
             close_connection(mbcf, channel, &mbcf->connections[i], now_ns);
     for (unsigned i = 0; i < TASK_SLOTS; i++)
         if (mbcf->tasks[i].gone && (mbcf->tasks[i].farewells >> (channel->node - 1) & 1))
@@ -286,7 +297,8 @@ int mbcf_close(struct mbcf *mbcf, uint16_t task_id, int ltn, uint64_t now_ns)
     connection = mbcf_connection_of(mbcf, task_id, ltn, &status);
     if (connection == NULL)
         return -(status + MB_STATUS_BASE);
-    /* Who serves (uses its TASKQUE) discards only what TASKQUE writes have made; what was set up beforehand stays. */
+    /* Who serves (uses its TASKQUE) discards only what TASKQUE writes have made; what was set up
+     * beforehand stays. */
     if (connection->origin == ORIGIN_CONNECT && task->taskque.address != 0)
         return -SSS_EPERM;
     /* Only the two ends of a TASKQUE write know each other. */
@@ -373,12 +385,14 @@ void mbcf_task_close(struct mbcf *mbcf, uint16_t id, uint64_t now_ns)
     for (unsigned i = 0; i < MB_CONNECTIONS; i++) {
         struct connection *connection = &mbcf->connections[i];
 
-        if (connection->phase != CONNECTION_FREE && connection->phase != CONNECTION_CLOSING && connection->task == id)
+        if (connection->phase != CONNECTION_FREE && connection->phase != CONNECTION_CLOSING &&
+            connection->task == id)
             mbcf_connection_free(mbcf, connection);
     }
     task->gone = true;
     for (unsigned node = 1; node <= SSS_NODES; node++)
-        if ((task->peers >> (node - 1) & 1) && mbcf->channels[node].peer_epoch != 0 && mbcf->channels[node].state != MBCF_DEAD) {
+        if ((task->peers >> (node - 1) & 1) && mbcf->channels[node].peer_epoch != 0 &&
+            mbcf->channels[node].state != MBCF_DEAD) {
             task->farewells |= 1ull << (node - 1);
             mbcf->chores++;
         }
@@ -395,7 +409,8 @@ int mbcf_key(struct mbcf *mbcf, uint16_t id, unsigned slot, uint64_t key, unsign
 {
     struct task *task = task_of(mbcf, id);
 
-    if (task == NULL || slot >= MB_KEYS || (permission & ~(unsigned)(MB_READ_ALLOWED | MB_WRITE_ALLOWED)) != 0)
+    if (task == NULL || slot >= MB_KEYS ||
+        (permission & ~(unsigned)(MB_READ_ALLOWED | MB_WRITE_ALLOWED)) != 0)
         return -SSS_EINVAL;
     task->keys[slot] = (struct key){.key = key, .permission = key != 0 ? permission : 0};
     return 0;
@@ -449,7 +464,8 @@ int mbcf_fifo_remove(struct mbcf *mbcf, uint16_t id, uint64_t address)
     return 0;
 }
 
-int mbcf_signal(struct mbcf *mbcf, uint16_t id, const uint64_t *handlers, unsigned count, uint64_t queue, uint64_t bytes)
+int mbcf_signal(struct mbcf *mbcf, uint16_t id, const uint64_t *handlers, unsigned count,
+                uint64_t queue, uint64_t bytes)
 {
     struct task *task = task_of(mbcf, id);
     int status;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Requests of peers: checked against task, key, permission and pages, in this order, then done in one step. */
+/* Requests of peers: checked against task, key, permission and pages, in this order, then done in
+ * one step. */
 #include "bytes.h"
 
 static int check_key(const struct task *task, uint64_t key, unsigned wanted)
@@ -30,7 +31,8 @@ static int execute_write(struct mbcf *mbcf, const struct task *task, const struc
     return MB_OK;
 }
 
-static int execute_read(struct mbcf *mbcf, const struct task *task, const struct packet *packet, uint8_t *to, uint16_t *length)
+static int execute_read(struct mbcf *mbcf, const struct task *task, const struct packet *packet,
+                        uint8_t *to, uint16_t *length)
 {
     struct span span;
     uint32_t wanted = get_be32(packet->payload);
@@ -47,7 +49,8 @@ static int execute_read(struct mbcf *mbcf, const struct task *task, const struct
     return MB_OK;
 }
 
-/* Other threads may run at the same time on Linux, so these are the machine's own atomic operations. */
+/* Other threads may run at the same time on Linux, so these are the machine's own atomic
+ * operations. */
 static uint64_t change_word(const struct packet *packet, void *at)
 {
     uint64_t operand = get_be64(packet->payload);
@@ -62,17 +65,18 @@ static uint64_t change_word(const struct packet *packet, void *at)
                     : __atomic_fetch_add((uint32_t *)at, (uint32_t)operand, __ATOMIC_SEQ_CST);
     /* Compare and swap leaves the old value in the expected one. */
     if (wide) {
-        __atomic_compare_exchange_n((uint64_t *)at, &operand, get_be64(packet->payload + 8), false, __ATOMIC_SEQ_CST,
-                                    __ATOMIC_SEQ_CST);
+        __atomic_compare_exchange_n((uint64_t *)at, &operand, get_be64(packet->payload + 8), false,
+                                    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
         return operand;
     }
     narrow = (uint32_t)operand;
-    __atomic_compare_exchange_n((uint32_t *)at, &narrow, (uint32_t)get_be64(packet->payload + 8), false, __ATOMIC_SEQ_CST,
-                                __ATOMIC_SEQ_CST);
+    __atomic_compare_exchange_n((uint32_t *)at, &narrow, (uint32_t)get_be64(packet->payload + 8),
+                                false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
     return narrow;
 }
 
-static int execute_atomic(struct mbcf *mbcf, const struct task *task, const struct packet *packet, uint8_t *to, uint16_t *length)
+static int execute_atomic(struct mbcf *mbcf, const struct task *task, const struct packet *packet,
+                          uint8_t *to, uint16_t *length)
 {
     struct span span;
     size_t size = packet->flags & MBW_WIDE ? 8 : 4;
@@ -118,7 +122,8 @@ static int execute_fifo(struct mbcf *mbcf, struct task *task, const struct packe
     }
     if (packet->flags & MBW_PART)
         return mbcf_ring_part(mbcf, task, fifo, packet);
-    return mbcf_ring_put(mbcf, task, &task->fifos[fifo], &record, NULL, 0, packet->payload, packet->length);
+    return mbcf_ring_put(mbcf, task, &task->fifos[fifo], &record, NULL, 0, packet->payload,
+                         packet->length);
 }
 
 static int execute_signal(struct mbcf *mbcf, struct task *task, const struct packet *packet)
@@ -132,7 +137,8 @@ static int execute_signal(struct mbcf *mbcf, struct task *task, const struct pac
     if (status != MB_OK)
         return status;
     if (handler >= task->handler_count || task->handlers[handler] != packet->address) {
-        for (handler = 0; handler < task->handler_count && task->handlers[handler] != packet->address; handler++)
+        for (handler = 0;
+             handler < task->handler_count && task->handlers[handler] != packet->address; handler++)
             ;
         if (handler == task->handler_count)
             return MB_NOHANDLER;
@@ -140,8 +146,8 @@ static int execute_signal(struct mbcf *mbcf, struct task *task, const struct pac
     }
     for (unsigned i = 0; i < packet->status; i++)
         head.argument[i] = get_be64(packet->payload + (size_t)MBW_SIGNAL_ARGUMENT * i);
-    status = mbcf_ring_put(mbcf, task, &task->signal_queue, &record, &head, sizeof(head), packet->payload + bytes,
-                           packet->length - bytes);
+    status = mbcf_ring_put(mbcf, task, &task->signal_queue, &record, &head, sizeof(head),
+                           packet->payload + bytes, packet->length - bytes);
     if (status == MB_OK)
         TO(mbcf, signalled)(mbcf->to.context, task->space, packet->address);
     return status;
@@ -149,7 +155,8 @@ static int execute_signal(struct mbcf *mbcf, struct task *task, const struct pac
 
 static int execute_taskque(struct mbcf *mbcf, struct task *task, const struct packet *packet)
 {
-    struct mb_taskque_head head = {.key = get_be64(packet->payload), .permission = get_be32(packet->payload + 8)};
+    struct mb_taskque_head head = {.key = get_be64(packet->payload),
+                                   .permission = get_be32(packet->payload + 8)};
     struct mb_record record = record_of(packet);
     struct connection *connection;
     int status;
@@ -162,14 +169,15 @@ static int execute_taskque(struct mbcf *mbcf, struct task *task, const struct pa
     connection->key = head.key;
     connection->peer_name = get_be32(packet->payload + 12);
     record.ltn = mbcf_connection_ltn(mbcf, connection);
-    status = mbcf_ring_put(mbcf, task, &task->taskque, &record, &head, sizeof(head), packet->payload + MBW_TASKQUE_HEAD,
-                           packet->length - MBW_TASKQUE_HEAD);
+    status = mbcf_ring_put(mbcf, task, &task->taskque, &record, &head, sizeof(head),
+                           packet->payload + MBW_TASKQUE_HEAD, packet->length - MBW_TASKQUE_HEAD);
     if (status != MB_OK)
         mbcf_connection_free(mbcf, connection);
     return status;
 }
 
-static int perform(struct mbcf *mbcf, struct task *task, const struct packet *packet, uint8_t *to, uint16_t *length)
+static int perform(struct mbcf *mbcf, struct task *task, const struct packet *packet, uint8_t *to,
+                   uint16_t *length)
 {
     switch (packet->op) {
     case MBW_WRITE:
@@ -196,8 +204,8 @@ static struct sss_frame *result_frame(struct mbcf *mbcf, const struct channel *c
     return channel_has_result_place(channel) ? mbcf_frame_get(mbcf) : NULL;
 }
 
-static void send_result(struct mbcf *mbcf, struct channel *channel, const struct packet *packet, struct sss_frame *frame,
-                        int status, uint16_t length, uint64_t now_ns)
+static void send_result(struct mbcf *mbcf, struct channel *channel, const struct packet *packet,
+                        struct sss_frame *frame, int status, uint16_t length, uint64_t now_ns)
 {
     struct header header = {.op = MBW_RESULT,
                             .flags = status != MB_OK ? MBW_ACK_NOW : 0,
@@ -214,10 +222,12 @@ static void send_result(struct mbcf *mbcf, struct channel *channel, const struct
 /* Others have succeeded when they are acknowledged. */
 static bool is_answered(const struct packet *packet)
 {
-    return packet->op == MBW_READ || (packet->op >= MBW_SWAP && packet->op <= MBW_FETCH_ADD && !(packet->op_id & NAME_CONNECTION));
+    return packet->op == MBW_READ || (packet->op >= MBW_SWAP && packet->op <= MBW_FETCH_ADD &&
+                                      !(packet->op_id & NAME_CONNECTION));
 }
 
-static bool execute_request(struct mbcf *mbcf, struct channel *channel, const struct packet *packet, uint64_t now_ns)
+static bool execute_request(struct mbcf *mbcf, struct channel *channel, const struct packet *packet,
+                            uint64_t now_ns)
 {
     struct task *task = task_of(mbcf, packet->destination);
     struct sss_frame *frame = NULL;
@@ -249,9 +259,11 @@ static bool execute_request(struct mbcf *mbcf, struct channel *channel, const st
     return true;
 }
 
-static bool write_quick(struct mbcf *mbcf, const struct task *task, const uint8_t *header, uint16_t length)
+static bool write_quick(struct mbcf *mbcf, const struct task *task, const uint8_t *header,
+                        uint16_t length)
 {
-    uint8_t *to = length != 0 ? bytes_in_page(mbcf, task, get_be64(header + 32), length, true) : NULL;
+    uint8_t *to = length != 0 ? bytes_in_page(mbcf, task, get_be64(header + 32), length, true)
+                              : NULL;
 
     if (to == NULL)
         return false;
@@ -260,17 +272,22 @@ static bool write_quick(struct mbcf *mbcf, const struct task *task, const uint8_
     return true;
 }
 
-static bool fifo_quick(struct mbcf *mbcf, struct task *task, const struct channel *channel, const uint8_t *header, uint16_t length)
+static bool fifo_quick(struct mbcf *mbcf, struct task *task, const struct channel *channel,
+                       const uint8_t *header, uint16_t length)
 {
     struct ring *ring = &task->fifos[task->fifo_hint];
-    struct mb_record record = {
-        .length = length, .kind = MB_DATA, .state = MB_COMPLETE, .node = channel->node, .task = get_be16(header + 6)};
+    struct mb_record record = {.length = length,
+                               .kind = MB_DATA,
+                               .state = MB_COMPLETE,
+                               .node = channel->node,
+                               .task = get_be16(header + 6)};
 
     return ring->address != 0 && ring->address == get_be64(header + 32) &&
            mbcf_ring_put_quick(mbcf, task, ring, &record, header + MBW_HEADER);
 }
 
-static bool signal_quick(struct mbcf *mbcf, struct task *task, const struct channel *channel, const uint8_t *header, uint16_t length)
+static bool signal_quick(struct mbcf *mbcf, struct task *task, const struct channel *channel,
+                         const uint8_t *header, uint16_t length)
 {
     uint64_t handler = get_be64(header + 32);
     unsigned arguments = header[3];
@@ -281,7 +298,8 @@ static bool signal_quick(struct mbcf *mbcf, struct task *task, const struct chan
                                .node = channel->node,
                                .task = get_be16(header + 6)};
 
-    if (arguments > MBW_SIGNAL_ARGUMENTS || data > length || task->handler_hint >= task->handler_count ||
+    if (arguments > MBW_SIGNAL_ARGUMENTS || data > length ||
+        task->handler_hint >= task->handler_count ||
         task->handlers[task->handler_hint] != handler ||
         !mbcf_ring_put_signal(mbcf, task, &record, handler, arguments, header + MBW_HEADER))
         return false;
@@ -289,7 +307,8 @@ static bool signal_quick(struct mbcf *mbcf, struct task *task, const struct chan
     return true;
 }
 
-static bool perform_quick(struct mbcf *mbcf, struct task *task, const struct channel *channel, const uint8_t *header, uint16_t length)
+static bool perform_quick(struct mbcf *mbcf, struct task *task, const struct channel *channel,
+                          const uint8_t *header, uint16_t length)
 {
     switch (header[1]) {
     case MBW_WRITE:
@@ -301,7 +320,8 @@ static bool perform_quick(struct mbcf *mbcf, struct task *task, const struct cha
     }
 }
 
-bool mbcf_execute_quick(struct mbcf *mbcf, const struct channel *channel, const uint8_t *header, uint16_t length)
+bool mbcf_execute_quick(struct mbcf *mbcf, const struct channel *channel, const uint8_t *header,
+                        uint16_t length)
 {
     struct task *task = task_of(mbcf, get_be16(header + 10));
 
@@ -314,7 +334,8 @@ bool mbcf_execute_quick(struct mbcf *mbcf, const struct channel *channel, const 
     return true;
 }
 
-bool mbcf_execute(struct mbcf *mbcf, struct channel *channel, const struct packet *packet, uint64_t now_ns)
+bool mbcf_execute(struct mbcf *mbcf, struct channel *channel, const struct packet *packet,
+                  uint64_t now_ns)
 {
     if (packet->op == MBW_RESULT)
         mbcf_result(mbcf, packet);

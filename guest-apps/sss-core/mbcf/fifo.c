@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Rings in the memory of tasks: FIFOs, TASKQUEs, signal queues. The owner may write anything into them at any time, so the
- * kernel keeps address, size and head itself and reads `tail` only, which counts when it lies between the last one that
- * was good and the head.
+ * Rings in the memory of tasks: FIFOs, TASKQUEs, signal queues. The owner may write anything into
+ * them at any time, so the kernel keeps address, size and head itself and reads `tail` only, which
+ * counts when it lies between the last one that was good and the head.
  */
 #include "bytes.h"
 
@@ -17,7 +17,8 @@ enum {
 };
 
 /* The header of a ring is 64-byte aligned: never across pages. */
-static uint8_t *fifo_header(const struct mbcf *mbcf, const struct task *task, const struct ring *ring, int *status)
+static uint8_t *fifo_header(const struct mbcf *mbcf, const struct task *task,
+                            const struct ring *ring, int *status)
 {
     struct span span;
 
@@ -37,20 +38,22 @@ static void add_word(uint8_t *header, unsigned at)
 
 static void take_tail(struct ring *ring, const uint8_t *header)
 {
-    uint32_t tail = __atomic_load_n((const uint32_t *)(const void *)(header + AT_TAIL), __ATOMIC_ACQUIRE);
+    uint32_t tail = __atomic_load_n((const uint32_t *)(const void *)(header + AT_TAIL),
+                                    __ATOMIC_ACQUIRE);
 
     if (ring->head - tail <= ring->head - ring->tail && tail % UNIT == 0)
         ring->tail = tail;
 }
 
-int mbcf_ring_init(struct mbcf *mbcf, struct task *task, struct ring *ring, uint64_t address, uint64_t bytes)
+int mbcf_ring_init(struct mbcf *mbcf, struct task *task, struct ring *ring, uint64_t address,
+                   uint64_t bytes)
 {
     struct ring fresh = {.address = address, .size = (uint32_t)(bytes - MB_FIFO_HEADER)};
     struct mb_fifo image = {.magic = MB_FIFO_MAGIC, .size = fresh.size};
     struct span span;
 
-    if (bytes < MB_FIFO_HEADER + MB_FIFO_LEAST || bytes - MB_FIFO_HEADER > 0x40000000u || (fresh.size & (fresh.size - 1)) != 0 ||
-        address == 0 || address % MB_FIFO_HEADER != 0)
+    if (bytes < MB_FIFO_HEADER + MB_FIFO_LEAST || bytes - MB_FIFO_HEADER > 0x40000000u ||
+        (fresh.size & (fresh.size - 1)) != 0 || address == 0 || address % MB_FIFO_HEADER != 0)
         return -SSS_EINVAL;
     for (uint64_t at = 0; at < bytes; at += PAGE_BYTES)
         if (span_of(mbcf, task, address + at, 1, true, &span) != MB_OK)
@@ -74,7 +77,10 @@ uint32_t mbcf_ring_used(const struct mbcf *mbcf, const struct task *task, const 
     return look.head - look.tail;
 }
 
-static uint32_t record_bytes(uint32_t length) { return (UNIT + length + UNIT - 1) / UNIT * UNIT; }
+static uint32_t record_bytes(uint32_t length)
+{
+    return (UNIT + length + UNIT - 1) / UNIT * UNIT;
+}
 
 static uint64_t record_address(const struct ring *ring, uint32_t position)
 {
@@ -91,7 +97,8 @@ struct reservation {
 };
 
 /* Finds room for `length` bytes, touching nothing but the count of refused segments. */
-static int reserve(struct mbcf *mbcf, struct task *task, struct ring *ring, uint32_t length, struct reservation *found)
+static int reserve(struct mbcf *mbcf, struct task *task, struct ring *ring, uint32_t length,
+                   struct reservation *found)
 {
     struct span span;
     uint32_t to_end = ring->size - (ring->head & (ring->size - 1));
@@ -118,7 +125,8 @@ static int reserve(struct mbcf *mbcf, struct task *task, struct ring *ring, uint
     return status;
 }
 
-/* Writes the SKIP record, if there is one, and moves the head behind the new record, which is there already. */
+/* Writes the SKIP record, if there is one, and moves the head behind the new record, which is there
+ * already. */
 static void publish(struct ring *ring, const struct reservation *at)
 {
     if (at->skip != 0) {
@@ -136,15 +144,16 @@ static void tell_reader(struct mbcf *mbcf, const struct task *task, uint8_t *hea
     touch(mbcf, task);
 }
 
-int mbcf_ring_put(struct mbcf *mbcf, struct task *task, struct ring *ring, struct mb_record *record, const void *head,
-                  uint32_t head_length, const void *data, uint32_t length)
+int mbcf_ring_put(struct mbcf *mbcf, struct task *task, struct ring *ring, struct mb_record *record,
+                  const void *head, uint32_t head_length, const void *data, uint32_t length)
 {
     struct reservation at;
     struct span span;
     int status = reserve(mbcf, task, ring, head_length + length, &at);
 
     if (status == MB_OK)
-        status = span_of(mbcf, task, record_address(ring, at.position), UNIT + head_length + length, true, &span);
+        status = span_of(mbcf, task, record_address(ring, at.position), UNIT + head_length + length,
+                         true, &span);
     if (status != MB_OK)
         return status;
     record->length = head_length + length;
@@ -158,8 +167,10 @@ int mbcf_ring_put(struct mbcf *mbcf, struct task *task, struct ring *ring, struc
     return MB_OK;
 }
 
-/* Where a record of `length` bytes, its head included, goes without skipping and crossing no page; NULL: there is no such place. */
-static inline uint8_t *place_quick(struct mbcf *mbcf, const struct task *task, struct ring *ring, uint32_t length, uint8_t **header)
+/* Where a record of `length` bytes, its head included, goes without skipping and crossing no page;
+ * NULL: there is no such place. */
+static inline uint8_t *place_quick(struct mbcf *mbcf, const struct task *task, struct ring *ring,
+                                   uint32_t length, uint8_t **header)
 {
     uint32_t bytes = record_bytes(length - UNIT);
     uint32_t at = ring->head & (ring->size - 1);
@@ -175,15 +186,16 @@ static inline uint8_t *place_quick(struct mbcf *mbcf, const struct task *task, s
     return ring->head + bytes - ring->tail <= ring->size ? to : NULL;
 }
 
-static inline void publish_quick(struct mbcf *mbcf, const struct task *task, struct ring *ring, uint32_t length, uint8_t *header)
+static inline void publish_quick(struct mbcf *mbcf, const struct task *task, struct ring *ring,
+                                 uint32_t length, uint8_t *header)
 {
     ring->head += record_bytes(length - UNIT);
     put_word(header, AT_HEAD, ring->head);
     tell_reader(mbcf, task, header);
 }
 
-bool mbcf_ring_put_quick(struct mbcf *mbcf, const struct task *task, struct ring *ring, const struct mb_record *record,
-                         const uint8_t *data)
+bool mbcf_ring_put_quick(struct mbcf *mbcf, const struct task *task, struct ring *ring,
+                         const struct mb_record *record, const uint8_t *data)
 {
     uint32_t length = UNIT + record->length;
     uint8_t *header, *to = place_quick(mbcf, task, ring, length, &header);
@@ -196,8 +208,8 @@ bool mbcf_ring_put_quick(struct mbcf *mbcf, const struct task *task, struct ring
     return true;
 }
 
-bool mbcf_ring_put_signal(struct mbcf *mbcf, struct task *task, const struct mb_record *record, uint64_t handler,
-                          unsigned arguments, const uint8_t *payload)
+bool mbcf_ring_put_signal(struct mbcf *mbcf, struct task *task, const struct mb_record *record,
+                          uint64_t handler, unsigned arguments, const uint8_t *payload)
 {
     struct ring *ring = &task->signal_queue;
     uint32_t length = UNIT + record->length;
@@ -223,15 +235,17 @@ static struct segment *segment_of(struct mbcf *mbcf, const struct packet *packet
     for (unsigned i = 0; i < SEGMENTS; i++) {
         struct segment *segment = &mbcf->segments[i];
 
-        if (segment->node == packet->node && segment->name == packet->op_id && segment->source == packet->source &&
-            segment->task == packet->destination)
+        if (segment->node == packet->node && segment->name == packet->op_id &&
+            segment->source == packet->source && segment->task == packet->destination)
             return segment;
     }
     return NULL;
 }
 
-/* Completes or voids the record that was reserved. Where its page has gone meanwhile there is nobody to tell. */
-static int finish(struct mbcf *mbcf, struct task *task, struct segment *segment, enum mb_record_state state)
+/* Completes or voids the record that was reserved. Where its page has gone meanwhile there is
+ * nobody to tell. */
+static int finish(struct mbcf *mbcf, struct task *task, struct segment *segment,
+                  enum mb_record_state state)
 {
     struct ring *ring = &task->fifos[segment->fifo];
     struct span span;
@@ -249,11 +263,15 @@ static int finish(struct mbcf *mbcf, struct task *task, struct segment *segment,
     return MB_OK;
 }
 
-static int begin_segment(struct mbcf *mbcf, struct task *task, unsigned fifo, const struct packet *packet, uint32_t total,
-                         struct segment **made)
+static int begin_segment(struct mbcf *mbcf, struct task *task, unsigned fifo,
+                         const struct packet *packet, uint32_t total, struct segment **made)
 {
     struct ring *ring = &task->fifos[fifo];
-    struct mb_record record = {.length = total, .kind = MB_DATA, .state = MB_RESERVED, .node = packet->node, .task = packet->source};
+    struct mb_record record = {.length = total,
+                               .kind = MB_DATA,
+                               .state = MB_RESERVED,
+                               .node = packet->node,
+                               .task = packet->source};
     struct segment *segment = NULL;
     struct reservation at;
     struct span span;
@@ -303,15 +321,19 @@ int mbcf_ring_part(struct mbcf *mbcf, struct task *task, unsigned fifo, const st
         if (status != MB_OK)
             return status;
     }
-    /* Of a segment that was refused. Its sender knows; what is under way need not be refused part by part. */
+    /* Of a segment that was refused. Its sender knows; what is under way need not be refused part
+     * by part. */
     if (segment == NULL)
         return packet->flags & MBW_MORE ? MB_OK : MB_BADOP;
-    if (segment->fifo != fifo || segment->total != total || offset != segment->arrived || length > total - offset ||
+    if (segment->fifo != fifo || segment->total != total || offset != segment->arrived ||
+        length > total - offset ||
         (packet->flags & MBW_MORE ? offset + length == total : offset + length != total)) {
         finish(mbcf, task, segment, MB_VOID);
         return MB_BADOP;
     }
-    status = span_of(mbcf, task, record_address(&task->fifos[fifo], segment->position) + UNIT + offset, length, true, &span);
+    status = span_of(mbcf, task,
+                     record_address(&task->fifos[fifo], segment->position) + UNIT + offset, length,
+                     true, &span);
     if (status != MB_OK) {
         finish(mbcf, task, segment, MB_VOID);
         return status;

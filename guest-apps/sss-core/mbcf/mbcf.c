@@ -3,7 +3,10 @@
 /* The node: its start, what comes in, what time does to it, and what can be seen of it. */
 #include "bytes.h"
 
-size_t mbcf_size(void) { return sizeof(struct mbcf); }
+size_t mbcf_size(void)
+{
+    return sizeof(struct mbcf);
+}
 
 /* ---- pools ---- */
 
@@ -25,7 +28,8 @@ struct sss_frame *mbcf_frame_get(struct mbcf *mbcf)
 
 /* ---- start ---- */
 
-void mbcf_init(struct mbcf *mbcf, const struct mbcf_config *config, const struct mbcf_surroundings *surroundings)
+void mbcf_init(struct mbcf *mbcf, const struct mbcf_config *config,
+               const struct mbcf_surroundings *surroundings)
 {
     memset(mbcf, 0, sizeof(*mbcf));
     mbcf->to = *surroundings;
@@ -45,7 +49,10 @@ void mbcf_init(struct mbcf *mbcf, const struct mbcf_config *config, const struct
     mbcf_add_node(mbcf, config->node, config->mac);
 }
 
-uint16_t mbcf_node(const struct mbcf *mbcf) { return mbcf->config.node; }
+uint16_t mbcf_node(const struct mbcf *mbcf)
+{
+    return mbcf->config.node;
+}
 
 int mbcf_add_node(struct mbcf *mbcf, uint16_t node, const uint8_t mac[6])
 {
@@ -69,7 +76,8 @@ int mbcf_add_node(struct mbcf *mbcf, uint16_t node, const uint8_t mac[6])
     put_be16(channel->ethernet + 12, MBW_ETHERTYPE);
     channel->allowed = WINDOW;
     channel->ack_due_ns = NEVER;
-    channel->rto_ns = RTO_FIRST_NS > mbcf->config.rto_least_ns ? RTO_FIRST_NS : mbcf->config.rto_least_ns;
+    channel->rto_ns = RTO_FIRST_NS > mbcf->config.rto_least_ns ? RTO_FIRST_NS
+                                                               : mbcf->config.rto_least_ns;
     channel->base = channel->acked = mbcf->config.first_seq;
     channel->next_seq = seq_next(mbcf->config.first_seq);
     return 0;
@@ -127,15 +135,19 @@ static bool has_form(const struct packet *packet)
 {
     const struct form *form = form_of(packet->op);
 
-    if (form == NULL || packet->length < form->least || packet->length > form->most || (packet->flags & ~form->flags) != 0)
+    if (form == NULL || packet->length < form->least || packet->length > form->most ||
+        (packet->flags & ~form->flags) != 0)
         return false;
     if (packet->epoch == 0 || packet->status > status_most(packet))
         return false;
-    if (form->sequenced ? packet->seq == 0 : packet->seq != 0 && packet->op != MBW_SYN && packet->op != MBW_SYNACK)
+    if (form->sequenced ? packet->seq == 0
+                        : packet->seq != 0 && packet->op != MBW_SYN && packet->op != MBW_SYNACK)
         return false;
-    /* Parts have a place in their segment; only they have. READ is nothing without its result, which an operation waits for. */
+    /* Parts have a place in their segment; only they have. READ is nothing without its result,
+     * which an operation waits for. */
     if (packet->op == MBW_FIFO)
-        return packet->flags & MBW_PART ? packet->length >= MBW_PART_HEAD : !(packet->flags & MBW_MORE);
+        return packet->flags & MBW_PART ? packet->length >= MBW_PART_HEAD
+                                        : !(packet->flags & MBW_MORE);
     return packet->op != MBW_READ || !(packet->op_id & NAME_CONNECTION);
 }
 
@@ -143,8 +155,8 @@ static bool parse(struct packet *packet, const uint8_t *frame, size_t length)
 {
     const uint8_t *header = frame + MBW_ETHERNET;
 
-    if (length < MBW_ETHERNET + MBW_HEADER || length > MBW_FRAME_MOST || get_be16(frame + 12) != MBW_ETHERTYPE ||
-        header[0] != MBW_VERSION)
+    if (length < MBW_ETHERNET + MBW_HEADER || length > MBW_FRAME_MOST ||
+        get_be16(frame + 12) != MBW_ETHERTYPE || header[0] != MBW_VERSION)
         return false;
     *packet = (struct packet){
         .op = header[1],
@@ -167,7 +179,8 @@ static bool parse(struct packet *packet, const uint8_t *frame, size_t length)
 }
 
 /* Not inline: what comes the short way shall not pay for it. */
-static __attribute__((noinline)) void receive(struct mbcf *mbcf, uint64_t now_ns, const uint8_t *frame, size_t length)
+static __attribute__((noinline)) void receive(struct mbcf *mbcf, uint64_t now_ns,
+                                              const uint8_t *frame, size_t length)
 {
     struct packet packet;
     struct channel *channel;
@@ -248,7 +261,10 @@ void mbcf_window_open(struct mbcf *mbcf, struct channel *channel, uint64_t now_n
 
 /* ---- time ---- */
 
-uint64_t mbcf_next_timeout(const struct mbcf *mbcf) { return mbcf->due_ns; }
+uint64_t mbcf_next_timeout(const struct mbcf *mbcf)
+{
+    return mbcf->due_ns;
+}
 
 /* Buffers that others held may be back. */
 static void try_again(struct mbcf *mbcf, uint64_t now_ns)
@@ -279,7 +295,10 @@ void mbcf_timeout(struct mbcf *mbcf, uint64_t now_ns)
 
 /* ---- looking at it ---- */
 
-const struct mbcf_counters *mbcf_counters(const struct mbcf *mbcf) { return &mbcf->counters; }
+const struct mbcf_counters *mbcf_counters(const struct mbcf *mbcf)
+{
+    return &mbcf->counters;
+}
 
 bool mbcf_channel_at(const struct mbcf *mbcf, unsigned index, struct mbcf_channel_info *info)
 {
@@ -333,7 +352,9 @@ bool mbcf_fifo_at(const struct mbcf *mbcf, unsigned index, struct mbcf_fifo_at *
             if (ring->address == 0 || index-- != 0)
                 continue;
             *info = (struct mbcf_fifo_at){.task = task->id,
-                                          .kind = (uint16_t)(at == 0 ? 1 : at == 1 ? 2 : 0),
+                                          .kind = (uint16_t)(at == 0   ? 1
+                                                             : at == 1 ? 2
+                                                                       : 0),
                                           .address = ring->address,
                                           .size = ring->size,
                                           .used = mbcf_ring_used(mbcf, task, ring)};

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Operations of own tasks: cut into packets, sent, and completed by the acknowledgement of the peer, or its RESULT. */
+/* Operations of own tasks: cut into packets, sent, and completed by the acknowledgement of the
+ * peer, or its RESULT. */
 #include "bytes.h"
 
 /* ---- the user-visible acknowledgement ---- */
 
 /* Two pieces where it lies across pages: `state` and `status`, then `value`. */
-static bool ack_words(struct mbcf *mbcf, const struct task *task, uint64_t address, uint8_t *words[2])
+static bool ack_words(struct mbcf *mbcf, const struct task *task, uint64_t address,
+                      uint8_t *words[2])
 {
     struct span span;
 
@@ -22,7 +24,8 @@ static void store_state(uint8_t *words, uint32_t state)
     __atomic_store_n((uint32_t *)(void *)words, state, __ATOMIC_RELEASE);
 }
 
-static void complete_ack(struct mbcf *mbcf, const struct task *task, uint64_t address, int status, uint64_t value)
+static void complete_ack(struct mbcf *mbcf, const struct task *task, uint64_t address, int status,
+                         uint64_t value)
 {
     uint32_t status_word = (uint32_t)status;
     uint8_t *words[2];
@@ -41,10 +44,12 @@ static struct operation *operation_named(struct mbcf *mbcf, uint32_t name)
 {
     unsigned index = (name & NAME_SLOT) - 1;
 
-    return index < MB_OPERATIONS && mbcf->operations[index].name == name ? &mbcf->operations[index] : NULL;
+    return index < MB_OPERATIONS && mbcf->operations[index].name == name ? &mbcf->operations[index]
+                                                                         : NULL;
 }
 
-static struct operation *operation_new(struct mbcf *mbcf, const struct task *task, const struct connection *connection,
+static struct operation *operation_new(struct mbcf *mbcf, const struct task *task,
+                                       const struct connection *connection,
                                        const struct mb_operation *request, bool answered)
 {
     unsigned index = mbcf_slot_take(&mbcf->free_operations);
@@ -82,11 +87,14 @@ void mbcf_operation_sent(struct mbcf *mbcf, uint32_t name)
         operation->is.maybe = true;
 }
 
-static struct connection *connection_of_operation(struct mbcf *mbcf, const struct operation *operation)
+static struct connection *connection_of_operation(struct mbcf *mbcf,
+                                                  const struct operation *operation)
 {
     struct connection *connection = &mbcf->connections[(operation->connection & NAME_SLOT) - 1];
 
-    return connection->name == operation->connection && connection->phase != CONNECTION_FREE ? connection : NULL;
+    return connection->name == operation->connection && connection->phase != CONNECTION_FREE
+               ? connection
+               : NULL;
 }
 
 static void complete(struct mbcf *mbcf, struct operation *operation, int status, uint64_t value)
@@ -107,7 +115,8 @@ static void complete(struct mbcf *mbcf, struct operation *operation, int status,
         if (status != MB_OK)
             TO(mbcf, failed)(mbcf->to.context, task->space);
     }
-    /* Who is still sending parts of it learns that it is over; success while sending is the peer's mistake. */
+    /* Who is still sending parts of it learns that it is over; success while sending is the peer's
+     * mistake. */
     if (operation->is.sending)
         operation->is.failed = (uint8_t)(status != MB_OK ? status : MB_BADOP);
     else
@@ -136,7 +145,8 @@ void mbcf_operations_doubt(struct mbcf *mbcf, uint16_t node, int status)
     for (unsigned i = 0; i < MB_OPERATIONS; i++) {
         struct operation *operation = &mbcf->operations[i];
 
-        if (operation->name != 0 && operation->node == node && operation->is.maybe && !operation->is.give_up && operation->is.failed == 0)
+        if (operation->name != 0 && operation->node == node && operation->is.maybe &&
+            !operation->is.give_up && operation->is.failed == 0)
             complete(mbcf, operation, status | MB_MAYBE, 0);
     }
 }
@@ -164,7 +174,8 @@ void mbcf_undecided(struct mbcf *mbcf, uint32_t name)
 void mbcf_operations_decide(struct mbcf *mbcf, uint16_t node)
 {
     for (unsigned i = 0; i < MB_OPERATIONS; i++)
-        if (mbcf->operations[i].name != 0 && mbcf->operations[i].node == node && mbcf->operations[i].is.undecided)
+        if (mbcf->operations[i].name != 0 && mbcf->operations[i].node == node &&
+            mbcf->operations[i].is.undecided)
             complete(mbcf, &mbcf->operations[i], MB_OK, 0);
 }
 
@@ -182,7 +193,8 @@ void mbcf_operations_forget(struct mbcf *mbcf, struct task *task)
     }
 }
 
-static int take_read(struct mbcf *mbcf, const struct task *task, struct operation *operation, const struct packet *packet)
+static int take_read(struct mbcf *mbcf, const struct task *task, struct operation *operation,
+                     const struct packet *packet)
 {
     uint32_t wanted = operation->length - operation->arrived;
     struct span span;
@@ -203,7 +215,8 @@ static void raise_error(struct mbcf *mbcf, const struct packet *packet)
 {
     struct connection *connection = mbcf_connection_named(mbcf, packet->op_id);
 
-    if (connection == NULL || connection->node != packet->node || connection->peer != packet->source || packet->status == MB_OK)
+    if (connection == NULL || connection->node != packet->node ||
+        connection->peer != packet->source || packet->status == MB_OK)
         return;
     mbcf_connection_refused(mbcf, connection, packet->status);
     mbcf_connection_error(mbcf, connection, packet->status);
@@ -264,11 +277,13 @@ struct kind {
 static const struct kind *kind_of(unsigned op)
 {
     static const struct kind kinds[] = {
-        [MBW_TASKQUE - MBW_TASKQUE] = {MBW_TASKQUE_MOST, MBW_TASKQUE_HEAD, true, false, false, false},
+        [MBW_TASKQUE - MBW_TASKQUE] = {MBW_TASKQUE_MOST, MBW_TASKQUE_HEAD, true, false, false,
+                                       false},
         [MBW_WRITE - MBW_TASKQUE] = {MBW_PAYLOAD, 0, true, true, false, false},
         [MBW_READ - MBW_TASKQUE] = {MBW_PAYLOAD, MBW_READ_PAYLOAD, false, true, true, true},
         [MBW_FIFO - MBW_TASKQUE] = {MBW_PAYLOAD, 0, true, true, false, false},
-        [MBW_SIGNAL - MBW_TASKQUE] = {MBW_PAYLOAD, 0 /* its arguments */, true, false, false, false},
+        [MBW_SIGNAL -
+            MBW_TASKQUE] = {MBW_PAYLOAD, 0 /* its arguments */, true, false, false, false},
         [MBW_SWAP - MBW_TASKQUE] = {0, 8, false, false, false, true},
         [MBW_CAS - MBW_TASKQUE] = {0, 16, false, false, false, true},
         [MBW_FETCH_ADD - MBW_TASKQUE] = {0, 8, false, false, false, true},
@@ -295,7 +310,8 @@ static void put_arguments(uint8_t *to, const struct mb_operation *request)
         put_be64(to + (size_t)MBW_SIGNAL_ARGUMENT * i, request->argument[i]);
 }
 
-static void write_head(const struct mb_operation *request, const struct part *part, bool in_parts, uint32_t connection, uint8_t *to)
+static void write_head(const struct mb_operation *request, const struct part *part, bool in_parts,
+                       uint32_t connection, uint8_t *to)
 {
     switch (request->op) {
     case MBW_TASKQUE:
@@ -352,7 +368,8 @@ static uint8_t part_flags(const struct sending *sending, const struct part *part
 
     if (!part->last)
         flags |= MBW_MORE;
-    if (part->last && sending->request->ack != NULL && !sending->kind->answered && !(sending->request->flags & MB_LAZY))
+    if (part->last && sending->request->ack != NULL && !sending->kind->answered &&
+        !(sending->request->flags & MB_LAZY))
         flags |= MBW_ACK_NOW;
     if (is_last_place(sending->channel))
         flags |= MBW_ACK_NOW;
@@ -363,11 +380,13 @@ static uint8_t part_flags(const struct sending *sending, const struct part *part
     return flags;
 }
 
-static int send_part(struct mbcf *mbcf, const struct sending *sending, const struct part *part, uint64_t now_ns)
+static int send_part(struct mbcf *mbcf, const struct sending *sending, const struct part *part,
+                     uint64_t now_ns)
 {
     const struct mb_operation *request = sending->request;
-    unsigned head = sending->in_parts && request->op == MBW_FIFO ? MBW_PART_HEAD
-                                                                 : sending->kind->head + arguments_of(request) * MBW_SIGNAL_ARGUMENT;
+    unsigned head = sending->in_parts && request->op == MBW_FIFO
+                        ? MBW_PART_HEAD
+                        : sending->kind->head + arguments_of(request) * MBW_SIGNAL_ARGUMENT;
     uint32_t connection = sending->connection->name;
     struct sss_frame *frame;
     struct header header;
@@ -381,7 +400,8 @@ static int send_part(struct mbcf *mbcf, const struct sending *sending, const str
     if (head != 0)
         write_head(request, part, sending->in_parts, connection, frame_payload(frame));
     if (sending->kind->sends) {
-        if (span_of(mbcf, sending->task, (uintptr_t)request->data + part->offset, part->length, false, &span) != MB_OK) {
+        if (span_of(mbcf, sending->task, (uintptr_t)request->data + part->offset, part->length,
+                    false, &span) != MB_OK) {
             TO(mbcf, frame_put)(mbcf->to.context, frame);
             return -SSS_EFAULT;
         }
@@ -406,7 +426,8 @@ static int send_part(struct mbcf *mbcf, const struct sending *sending, const str
 }
 
 /* Tells the peer that a segment of which parts were sent ends here. */
-static void give_up_segment(struct mbcf *mbcf, struct channel *channel, struct operation *operation, uint64_t now_ns)
+static void give_up_segment(struct mbcf *mbcf, struct channel *channel, struct operation *operation,
+                            uint64_t now_ns)
 {
     struct header header = {.op = MBW_FIFO,
                             .flags = MBW_PART,
@@ -458,7 +479,8 @@ static void abandon(struct mbcf *mbcf, struct operation *operation, int status, 
 static int send_parts(struct mbcf *mbcf, struct sending *sending, uint32_t *offset, uint64_t now_ns)
 {
     const struct mb_operation *request = sending->request;
-    uint32_t most = sending->kind->data_most - (sending->in_parts && request->op == MBW_FIFO ? MBW_PART_HEAD : 0);
+    uint32_t most = sending->kind->data_most -
+                    (sending->in_parts && request->op == MBW_FIFO ? MBW_PART_HEAD : 0);
     struct part part;
     int error;
 
@@ -485,14 +507,16 @@ static int check(const struct mb_operation *request, const struct kind *kind)
 
     if (arguments_of(request) > MBW_SIGNAL_ARGUMENTS)
         return -SSS_EINVAL;
-    if (kind == NULL || request->length > limit - arguments_of(request) * MBW_SIGNAL_ARGUMENT || ((uintptr_t)request->ack & 7) != 0 ||
-        (kind->needs_ack && request->ack == NULL) || (request->flags & ~(MB_WIDE | MB_NO_WAIT | MB_LAZY)) != 0)
+    if (kind == NULL || request->length > limit - arguments_of(request) * MBW_SIGNAL_ARGUMENT ||
+        ((uintptr_t)request->ack & 7) != 0 || (kind->needs_ack && request->ack == NULL) ||
+        (request->flags & ~(MB_WIDE | MB_NO_WAIT | MB_LAZY)) != 0)
         return -SSS_EINVAL;
     return 0;
 }
 
 /* Memory of the task that results will be written to. */
-static int check_memory(struct mbcf *mbcf, const struct task *task, const struct mb_operation *request)
+static int check_memory(struct mbcf *mbcf, const struct task *task,
+                        const struct mb_operation *request)
 {
     uint64_t data = (uintptr_t)request->data;
     struct span span;
@@ -518,7 +542,8 @@ static int begin(struct mbcf *mbcf, struct sending *sending)
         store_state(words[0], MB_ACK_PENDING);
     }
     if (request->ack != NULL || sending->in_parts) {
-        sending->operation = operation_new(mbcf, sending->task, sending->connection, request, sending->kind->answered);
+        sending->operation = operation_new(mbcf, sending->task, sending->connection, request,
+                                           sending->kind->answered);
         sending->operation->is.several = sending->in_parts;
         sending->operation->remote = request->remote;
         sending->operation->key = sending->connection->key;
@@ -537,11 +562,13 @@ static void unbegin(struct mbcf *mbcf, struct sending *sending)
         mbcf->channels[sending->operation->node].pending -= sending->operation->is.answered;
         operation_free(mbcf, sending->operation);
     }
-    if (sending->request->ack != NULL && ack_words(mbcf, sending->task, (uintptr_t)sending->request->ack, words))
+    if (sending->request->ack != NULL &&
+        ack_words(mbcf, sending->task, (uintptr_t)sending->request->ack, words))
         store_state(words[0], MB_ACK_IDLE);
 }
 
-static int begin_and_send(struct mbcf *mbcf, struct sending *sending, uint64_t *progress, uint64_t now_ns)
+static int begin_and_send(struct mbcf *mbcf, struct sending *sending, uint64_t *progress,
+                          uint64_t now_ns)
 {
     uint32_t offset = 0;
     int error = begin(mbcf, sending);
@@ -562,8 +589,8 @@ static int begin_and_send(struct mbcf *mbcf, struct sending *sending, uint64_t *
     return error;
 }
 
-static int operate_taskque(struct mbcf *mbcf, struct sending *sending, struct mb_operation *request, uint64_t *progress,
-                           uint64_t now_ns)
+static int operate_taskque(struct mbcf *mbcf, struct sending *sending, struct mb_operation *request,
+                           uint64_t *progress, uint64_t now_ns)
 {
     int error;
 
@@ -572,7 +599,8 @@ static int operate_taskque(struct mbcf *mbcf, struct sending *sending, struct mb
     if (request->task == 0)
         return -SSS_EINVAL;
     sending->channel = &mbcf->channels[request->node];
-    sending->connection = mbcf_connection_new(mbcf, ORIGIN_WRITER, sending->task->id, request->node, request->task);
+    sending->connection = mbcf_connection_new(mbcf, ORIGIN_WRITER, sending->task->id, request->node,
+                                              request->task);
     if (sending->connection == NULL)
         return -SSS_ENOMEM;
     error = begin_and_send(mbcf, sending, progress, now_ns);
@@ -586,13 +614,15 @@ static int operate_taskque(struct mbcf *mbcf, struct sending *sending, struct mb
 }
 
 /* A segment of which parts have been queued by earlier calls. */
-static int go_on(struct mbcf *mbcf, struct sending *sending, uint64_t *progress, int status, uint64_t now_ns)
+static int go_on(struct mbcf *mbcf, struct sending *sending, uint64_t *progress, int status,
+                 uint64_t now_ns)
 {
     uint32_t offset = (uint32_t)*progress;
     int error;
 
     sending->operation = operation_named(mbcf, (uint32_t)(*progress >> 32));
-    if (sending->operation == NULL || sending->operation->task != sending->task->id || !sending->operation->is.sending)
+    if (sending->operation == NULL || sending->operation->task != sending->task->id ||
+        !sending->operation->is.sending)
         return -SSS_EINVAL;
     if (sending->operation->is.failed != 0) {
         error = -(sending->operation->is.failed + MB_STATUS_BASE);
@@ -616,10 +646,12 @@ static int go_on(struct mbcf *mbcf, struct sending *sending, uint64_t *progress,
 }
 
 /* Not inline: what goes the short way shall not pay for it. */
-static __attribute__((noinline)) int operate(struct mbcf *mbcf, uint16_t task, struct mb_operation *request, uint64_t *progress,
+static __attribute__((noinline)) int operate(struct mbcf *mbcf, uint16_t task,
+                                             struct mb_operation *request, uint64_t *progress,
                                              uint64_t now_ns)
 {
-    struct sending sending = {.task = task_of(mbcf, task), .request = request, .kind = kind_of(request->op)};
+    struct sending sending = {
+        .task = task_of(mbcf, task), .request = request, .kind = kind_of(request->op)};
     int status = MB_NO_LTN;
     int error = check(request, sending.kind);
 
@@ -644,7 +676,8 @@ static __attribute__((noinline)) int operate(struct mbcf *mbcf, uint16_t task, s
 }
 
 /* The headers of a request on this connection, as far as they are the same for all. */
-static __attribute__((noinline)) void make_head(const struct mbcf *mbcf, const struct channel *channel, struct connection *connection)
+static __attribute__((noinline)) void
+make_head(const struct mbcf *mbcf, const struct channel *channel, struct connection *connection)
 {
     uint8_t *header = (uint8_t *)connection->head + MBW_ETHERNET;
 
@@ -660,10 +693,12 @@ static __attribute__((noinline)) void make_head(const struct mbcf *mbcf, const s
 }
 
 /*
- * What most operations are, on the shortest way: a WRITE, FIFO or SIGNAL of one packet, its data and its ack each in a page, on an open
- * connection whose channel can send at once. false: it is not that, and nothing has been done.
+ * What most operations are, on the shortest way: a WRITE, FIFO or SIGNAL of one packet, its data
+ * and its ack each in a page, on an open connection whose channel can send at once. false: it is
+ * not that, and nothing has been done.
  */
-static bool operate_quick(struct mbcf *mbcf, uint16_t id, const struct mb_operation *request, uint64_t now_ns)
+static bool operate_quick(struct mbcf *mbcf, uint16_t id, const struct mb_operation *request,
+                          uint64_t now_ns)
 {
     const uint32_t length = (uint32_t)request->length;
     const struct task *task = task_of(mbcf, id);
@@ -677,8 +712,10 @@ static bool operate_quick(struct mbcf *mbcf, uint16_t id, const struct mb_operat
     struct sss_frame *frame;
     uint32_t name;
 
-    if ((request->op != MBW_WRITE && request->op != MBW_FIFO && request->op != MBW_SIGNAL) || task == NULL ||
-        arguments > MBW_SIGNAL_ARGUMENTS || request->length - 1 >= MBW_PAYLOAD - head || (ack_at & 7) != 0 || (request->flags & ~(MB_NO_WAIT | MB_LAZY)) != 0)
+    if ((request->op != MBW_WRITE && request->op != MBW_FIFO && request->op != MBW_SIGNAL) ||
+        task == NULL || arguments > MBW_SIGNAL_ARGUMENTS ||
+        request->length - 1 >= MBW_PAYLOAD - head || (ack_at & 7) != 0 ||
+        (request->flags & ~(MB_NO_WAIT | MB_LAZY)) != 0)
         return false;
     connection = open_connection(mbcf, id, request->ltn);
     if (connection == NULL)
@@ -711,9 +748,11 @@ static bool operate_quick(struct mbcf *mbcf, uint16_t id, const struct mb_operat
         make_head(mbcf, channel, connection);
     put_head(frame->bytes, connection->head);
     header = frame->bytes + MBW_ETHERNET;
-    put_be32(header, (uint32_t)MBW_VERSION << 24 | (uint32_t)request->op << 16 | (uint32_t)flags << 8 | arguments);
+    put_be32(header, (uint32_t)MBW_VERSION << 24 | (uint32_t)request->op << 16 |
+                         (uint32_t)flags << 8 | arguments);
     put_be64(header + 32, request->remote);
-    put_be64(header + 40, (uint64_t)name << 32 | (head + length) << 16 | epoch_half(channel->peer_epoch));
+    put_be64(header + 40,
+             (uint64_t)name << 32 | (head + length) << 16 | epoch_half(channel->peer_epoch));
     if (arguments != 0)
         put_arguments(header + MBW_HEADER, request);
     copy(header + MBW_HEADER + head, data, length);
@@ -723,7 +762,8 @@ static bool operate_quick(struct mbcf *mbcf, uint16_t id, const struct mb_operat
     return true;
 }
 
-int mbcf_operate(struct mbcf *mbcf, uint16_t task, struct mb_operation *request, uint64_t *progress, uint64_t now_ns)
+int mbcf_operate(struct mbcf *mbcf, uint16_t task, struct mb_operation *request, uint64_t *progress,
+                 uint64_t now_ns)
 {
     int error;
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* AUTH_NONE and AUTH_SYS, the client's side. Credential and verifier are encoded once, when the handle is made. */
+/* AUTH_NONE and AUTH_SYS, the client's side. Credential and verifier are encoded once, when the
+ * handle is made. */
 #include <rpc/rpc.h>
 #include <sss/abi.h>
 
@@ -49,7 +50,8 @@ static bool_t marshal(AUTH *auth)
 
 AUTH *authnone_create(void)
 {
-    static const struct auth_ops ops = {nothing, put_marshalled, accept_verifier, cannot_refresh, nothing};
+    static const struct auth_ops ops = {nothing, put_marshalled, accept_verifier, cannot_refresh,
+                                        nothing};
     static AUTH none = {.ah_ops = &ops};
 
     if (none.ah_marshalled_length == 0)
@@ -59,7 +61,8 @@ AUTH *authnone_create(void)
 
 bool_t xdr_authunix_parms(XDR *xdrs, struct authunix_parms *parms)
 {
-    return xdr_u_long(xdrs, &parms->aup_time) && xdr_string(xdrs, &parms->aup_machname, MAX_MACHINE_NAME) &&
+    return xdr_u_long(xdrs, &parms->aup_time) &&
+           xdr_string(xdrs, &parms->aup_machname, MAX_MACHINE_NAME) &&
            xdr_u_int(xdrs, &parms->aup_uid) && xdr_u_int(xdrs, &parms->aup_gid) &&
            xdr_array(xdrs, (char **)(void *)&parms->aup_gids, &parms->aup_len, NGRPS, sizeof(gid_t),
                      (xdrproc_t)xdr_u_int);
@@ -68,9 +71,13 @@ bool_t xdr_authunix_parms(XDR *xdrs, struct authunix_parms *parms)
 /* The stamp is 0: it need only tell credentials of one machine apart, and so a run repeats. */
 AUTH *authunix_create(char *machine, uid_t uid, gid_t gid, int group_count, gid_t *groups)
 {
-    static const struct auth_ops ops = {nothing, put_marshalled, accept_verifier, cannot_refresh, destroy};
-    struct authunix_parms parms = {
-        .aup_machname = machine, .aup_uid = uid, .aup_gid = gid, .aup_len = (u_int)group_count, .aup_gids = groups};
+    static const struct auth_ops ops = {nothing, put_marshalled, accept_verifier, cannot_refresh,
+                                        destroy};
+    struct authunix_parms parms = {.aup_machname = machine,
+                                   .aup_uid = uid,
+                                   .aup_gid = gid,
+                                   .aup_len = (u_int)group_count,
+                                   .aup_gids = groups};
     char body[MAX_AUTH_BYTES];
     XDR xdrs;
     AUTH *auth;

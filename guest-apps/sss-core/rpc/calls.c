@@ -24,8 +24,8 @@ static bool_t put_plain_header(XDR *xdrs, const uint32_t first[6])
     return TRUE;
 }
 
-bool_t rpc_call_encode(CLIENT *client, XDR *xdrs, uint32_t xid, rpcprog_t program, rpcvers_t version,
-                       rpcproc_t procedure, xdrproc_t encode, void *arguments)
+bool_t rpc_call_encode(CLIENT *client, XDR *xdrs, uint32_t xid, rpcprog_t program,
+                       rpcvers_t version, rpcproc_t procedure, xdrproc_t encode, void *arguments)
 {
     uint32_t header[6] = {xid, CALL, RPC_MSG_VERSION, program, version, procedure};
 
@@ -39,7 +39,8 @@ bool_t rpc_call_encode(CLIENT *client, XDR *xdrs, uint32_t xid, rpcprog_t progra
     return encode(xdrs, arguments);
 }
 
-/* An accepted, successful reply with an empty verifier, whose words are all 0; else the stream stays where it is. */
+/* An accepted, successful reply with an empty verifier, whose words are all 0; else the stream
+ * stays where it is. */
 static bool_t take_plain_header(XDR *xdrs)
 {
     u_int start = XDR_GETPOS(xdrs);
@@ -47,7 +48,8 @@ static bool_t take_plain_header(XDR *xdrs)
 
     if (words == NULL)
         return FALSE;
-    if (words[1] == (int32_t)__builtin_bswap32(REPLY) && (words[2] | words[3] | words[4] | words[5]) == 0)
+    if (words[1] == (int32_t)__builtin_bswap32(REPLY) &&
+        (words[2] | words[3] | words[4] | words[5]) == 0)
         return TRUE;
     XDR_SETPOS(xdrs, start);
     return FALSE;
@@ -66,7 +68,8 @@ static void take_header(struct rpc_call *call, XDR *xdrs, struct rpc_err *error)
         return;
     }
     _seterr_reply(&reply, error);
-    if (error->re_status == RPC_SUCCESS && !AUTH_VALIDATE(call->client->cl_auth, &reply.acpted_rply.ar_verf)) {
+    if (error->re_status == RPC_SUCCESS &&
+        !AUTH_VALIDATE(call->client->cl_auth, &reply.acpted_rply.ar_verf)) {
         error->re_status = RPC_AUTHERROR;
         error->re_why = AUTH_INVALIDRESP;
     }
@@ -100,8 +103,8 @@ struct rpc_call *rpc_call_find(CLIENT *client, uint32_t xid)
 
 /* ---- the life of a call ---- */
 
-static void begin(struct rpc_call *call, CLIENT *client, rpcproc_t procedure, xdrproc_t encode, void *arguments,
-                  xdrproc_t decode, void *result)
+static void begin(struct rpc_call *call, CLIENT *client, rpcproc_t procedure, xdrproc_t encode,
+                  void *arguments, xdrproc_t decode, void *result)
 {
     struct rpc_call **place = client->cl_async->calls(client);
 
@@ -162,8 +165,9 @@ static enum clnt_stat finish(struct rpc_call *call, uint64_t timeout_ns, struct 
     return error->re_status;
 }
 
-enum clnt_stat rpc_call_now(CLIENT *client, rpcproc_t procedure, xdrproc_t encode, void *arguments, xdrproc_t decode,
-                            void *result, uint64_t timeout_ns, struct rpc_err *error)
+enum clnt_stat rpc_call_now(CLIENT *client, rpcproc_t procedure, xdrproc_t encode, void *arguments,
+                            xdrproc_t decode, void *result, uint64_t timeout_ns,
+                            struct rpc_err *error)
 {
     struct rpc_call call;
 
@@ -172,8 +176,8 @@ enum clnt_stat rpc_call_now(CLIENT *client, rpcproc_t procedure, xdrproc_t encod
     return finish(&call, timeout_ns, error);
 }
 
-struct rpc_call *rpc_async(CLIENT *client, rpcproc_t procedure, xdrproc_t encode, void *arguments, xdrproc_t decode,
-                           void *result)
+struct rpc_call *rpc_async(CLIENT *client, rpcproc_t procedure, xdrproc_t encode, void *arguments,
+                           xdrproc_t decode, void *result)
 {
     struct rpc_call *call = malloc(sizeof(*call));
 

@@ -25,18 +25,20 @@ struct timeval client_timeval(uint64_t ns)
 {
     uint64_t us = ns / NS_PER_US;
 
-    return (struct timeval){.tv_sec = (time_t)(us / US_PER_S), .tv_usec = (suseconds_t)(us % US_PER_S)};
+    return (struct timeval){.tv_sec = (time_t)(us / US_PER_S),
+                            .tv_usec = (suseconds_t)(us % US_PER_S)};
 }
 
-static bool find_port(struct sockaddr_in *server, rpcprog_t program, rpcvers_t version, int protocol)
+static bool find_port(struct sockaddr_in *server, rpcprog_t program, rpcvers_t version,
+                      int protocol)
 {
     if (server->sin_port == 0)
         server->sin_port = htons(pmap_getport(server, program, version, (u_int)protocol));
     return server->sin_port != 0;
 }
 
-CLIENT *client_create(struct client_base *base, const char *netid, int protocol, struct sockaddr_in *server,
-                      rpcprog_t program, rpcvers_t version, int *sockp)
+CLIENT *client_create(struct client_base *base, const char *netid, int protocol,
+                      struct sockaddr_in *server, rpcprog_t program, rpcvers_t version, int *sockp)
 {
     CLIENT *client;
 
@@ -80,14 +82,16 @@ void client_fail_all(CLIENT *client, enum clnt_stat status, int error)
             rpc_call_fail(call, status, error);
 }
 
-/* As ever, a call that is given no time and yet a result filter is sent, and "times out" at once. */
-enum clnt_stat client_call(CLIENT *client, rpcproc_t procedure, xdrproc_t encode, void *arguments, xdrproc_t decode,
-                           void *result, struct timeval timeout)
+/* As ever, a call that is given no time and yet a result filter is sent, and "times out" at once.
+ */
+enum clnt_stat client_call(CLIENT *client, rpcproc_t procedure, xdrproc_t encode, void *arguments,
+                           xdrproc_t decode, void *result, struct timeval timeout)
 {
     struct client_base *base = base_of(client);
     uint64_t timeout_ns = base->timeout_is_set ? base->timeout_ns : rpc_timeval_ns(timeout);
 
-    return rpc_call_now(client, procedure, encode, arguments, decode, result, timeout_ns, &base->error);
+    return rpc_call_now(client, procedure, encode, arguments, decode, result, timeout_ns,
+                        &base->error);
 }
 
 void client_abort(CLIENT *client)

@@ -20,18 +20,19 @@ struct client_base { /* the first member of a transport's own; freed with the ha
 };
 
 /*
- * Opens or takes the socket, asks the portmapper where the server's port is 0. NULL with rpc_createerr, and then `base` is still
- * the caller's.
+ * Opens or takes the socket, asks the portmapper where the server's port is 0. NULL with
+ * rpc_createerr, and then `base` is still the caller's.
  */
-CLIENT *client_create(struct client_base *base, const char *netid, int protocol, struct sockaddr_in *server,
-                      rpcprog_t program, rpcvers_t version, int *sockp);
+CLIENT *client_create(struct client_base *base, const char *netid, int protocol,
+                      struct sockaddr_in *server, rpcprog_t program, rpcvers_t version, int *sockp);
 CLIENT *client_refused(enum clnt_stat status, int error); /* sets rpc_createerr -> NULL */
 uint32_t client_take_xid(struct client_base *base);
 void client_fail_all(CLIENT *client, enum clnt_stat status, int error);
 struct timeval client_timeval(uint64_t ns);
 
 /* Members of clnt_ops and clnt_async_ops. */
-enum clnt_stat client_call(CLIENT *, rpcproc_t, xdrproc_t, void *, xdrproc_t, void *, struct timeval);
+enum clnt_stat client_call(CLIENT *, rpcproc_t, xdrproc_t, void *, xdrproc_t, void *,
+                           struct timeval);
 void client_abort(CLIENT *);
 void client_geterr(CLIENT *, struct rpc_err *);
 bool_t client_freeres(CLIENT *, xdrproc_t, void *);

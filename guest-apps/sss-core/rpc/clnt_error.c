@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What went wrong, in words: those of the library on Linux, so that rows of both systems can be compared. */
+/* What went wrong, in words: those of the library on Linux, so that rows of both systems can be
+ * compared. */
 #include <rpc/rpc.h>
-#include <stdio.h>
 #include <sss/system.h>
+#include <stdio.h>
 
 enum { TEXT = 256 };
 
@@ -46,7 +47,8 @@ static const char *auth_text(enum auth_stat why)
         [AUTH_FAILED] = "Failed (unspecified error)",
     };
 
-    return (unsigned)why < sizeof(texts) / sizeof(texts[0]) ? texts[why] : "(unknown authentication error)";
+    return (unsigned)why < sizeof(texts) / sizeof(texts[0]) ? texts[why]
+                                                            : "(unknown authentication error)";
 }
 
 static char *describe(const char *message, const struct rpc_err *error)

@@ -62,7 +62,8 @@ static void take_all(void *context)
         stream_failed(client, result == -SSS_EPIPE ? SSS_ECONNRESET : -result);
 }
 
-/* Replies are taken while there is no room: a server that cannot get rid of them does not read either. */
+/* Replies are taken while there is no room: a server that cannot get rid of them does not read
+ * either. */
 static int write_record(void *context, void *bytes, int length)
 {
     CLIENT *client = context;
@@ -83,10 +84,11 @@ static void start(CLIENT *client, struct rpc_call *call, xdrproc_t encode, void 
         rpc_call_fail(call, RPC_CANTSEND, tcp->failure);
         return;
     }
-    if (!rpc_call_encode(client, &tcp->out, call->xid, tcp->base.program, tcp->base.version, call->procedure, encode,
-                         arguments)) {
+    if (!rpc_call_encode(client, &tcp->out, call->xid, tcp->base.program, tcp->base.version,
+                         call->procedure, encode, arguments)) {
         rpc_call_fail(call, tcp->failure == 0 ? RPC_CANTENCODEARGS : RPC_CANTSEND, tcp->failure);
-        xdrrec_endofrecord(&tcp->out, TRUE); /* half a message: the server will refuse it, and the next one is whole */
+        /* half a message: the server will refuse it, and the next one is whole */
+        xdrrec_endofrecord(&tcp->out, TRUE);
         return;
     }
     if (!xdrrec_endofrecord(&tcp->out, !call->hold))
@@ -99,7 +101,8 @@ static unsigned progress(CLIENT *client, struct sss_wait words[SSS_WAITS], uint6
 
     (void)due_ns;
     take_all(client);
-    words[0] = (struct sss_wait){.address = rpc_socket_counter(tcp->base.socket), .seen = tcp->in.seen};
+    words[0] = (struct sss_wait){.address = rpc_socket_counter(tcp->base.socket),
+                                 .seen = tcp->in.seen};
     return 1;
 }
 
@@ -163,10 +166,11 @@ static CLIENT *give_up(struct tcp_client *tcp, CLIENT *client, enum clnt_stat st
     return client_refused(status, error);
 }
 
-CLIENT *clnttcp_create(struct sockaddr_in *server, rpcprog_t program, rpcvers_t version, int *sockp, u_int sendsize,
-                       u_int recvsize)
+CLIENT *clnttcp_create(struct sockaddr_in *server, rpcprog_t program, rpcvers_t version, int *sockp,
+                       u_int sendsize, u_int recvsize)
 {
-    static const struct clnt_ops ops = {client_call, client_abort, client_geterr, client_freeres, destroy, control};
+    static const struct clnt_ops ops = {client_call,    client_abort, client_geterr,
+                                        client_freeres, destroy,      control};
     static const struct clnt_async_ops async = {start, progress, abandon, client_calls};
     struct tcp_client *tcp = mem_alloc(sizeof(*tcp));
     CLIENT *client;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls over UDP: sent again, with the same transaction number, until a reply comes or nobody waits any longer. */
+/* Calls over UDP: sent again, with the same transaction number, until a reply comes or nobody waits
+ * any longer. */
 #include <rpc/async.h>
 #include <rpc/copies.h>
 #include <rpc/rpc.h>
@@ -49,8 +50,8 @@ static struct room *room_get(struct udp_client *udp)
 static void transmit(struct udp_client *udp, struct rpc_call *call)
 {
     struct room *room = call->message;
-    int sent = sss_send_to(udp->base.socket, room->bytes, call->message_bytes, udp->base.server.address,
-                           udp->base.server.port);
+    int sent = sss_send_to(udp->base.socket, room->bytes, call->message_bytes,
+                           udp->base.server.address, udp->base.server.port);
 
     rpc_copied(RPC_COPY_SEND, call->message_bytes);
     if (sent < 0)
@@ -70,8 +71,8 @@ static void start(CLIENT *client, struct rpc_call *call, xdrproc_t encode, void 
         return;
     }
     xdrmem_create(&xdrs, (char *)room->bytes, udp->send_size, XDR_ENCODE);
-    if (!rpc_call_encode(client, &xdrs, call->xid, udp->base.program, udp->base.version, call->procedure, encode,
-                         arguments)) {
+    if (!rpc_call_encode(client, &xdrs, call->xid, udp->base.program, udp->base.version,
+                         call->procedure, encode, arguments)) {
         rpc_call_fail(call, RPC_CANTENCODEARGS, 0);
         return;
     }
@@ -112,7 +113,8 @@ static void receive_one(CLIENT *client)
         udp->taken = counter;
     else if (length == -SSS_ECONNREFUSED)
         client_fail_all(client, RPC_CANTRECV, SSS_ECONNREFUSED);
-    else if (length >= 0 && from.address == udp->base.server.address && from.port == udp->base.server.port) {
+    else if (length >= 0 && from.address == udp->base.server.address &&
+             from.port == udp->base.server.port) {
         rpc_copied(RPC_COPY_RECEIVE, (size_t)length);
         take_reply(client, (u_int)length);
     }
@@ -129,7 +131,8 @@ static uint64_t retry(CLIENT *client)
         if (call->status != RPC_INPROGRESS)
             continue;
         if (call->retry_due_ns <= now) {
-            call->retry_ns = call->retry_ns * 2 < RETRY_MOST_NS ? call->retry_ns * 2 : RETRY_MOST_NS;
+            call->retry_ns = call->retry_ns * 2 < RETRY_MOST_NS ? call->retry_ns * 2
+                                                                : RETRY_MOST_NS;
             call->retry_due_ns = now + call->retry_ns;
             call->retransmits++;
             udp->base.retransmits++;
@@ -205,10 +208,11 @@ static u_int message_size(u_int wanted)
     return wanted > MESSAGE_MOST ? MESSAGE_MOST : RNDUP(wanted);
 }
 
-CLIENT *clntudp_bufcreate(struct sockaddr_in *server, rpcprog_t program, rpcvers_t version, struct timeval retry_time,
-                          int *sockp, u_int sendsize, u_int recvsize)
+CLIENT *clntudp_bufcreate(struct sockaddr_in *server, rpcprog_t program, rpcvers_t version,
+                          struct timeval retry_time, int *sockp, u_int sendsize, u_int recvsize)
 {
-    static const struct clnt_ops ops = {client_call, client_abort, client_geterr, client_freeres, destroy, control};
+    static const struct clnt_ops ops = {client_call,    client_abort, client_geterr,
+                                        client_freeres, destroy,      control};
     static const struct clnt_async_ops async = {start, progress, abandon, client_calls};
     struct udp_client *udp = mem_alloc(sizeof(*udp));
     CLIENT *client;
@@ -234,8 +238,8 @@ CLIENT *clntudp_bufcreate(struct sockaddr_in *server, rpcprog_t program, rpcvers
     return client;
 }
 
-CLIENT *clntudp_create(struct sockaddr_in *server, rpcprog_t program, rpcvers_t version, struct timeval retry_time,
-                       int *sockp)
+CLIENT *clntudp_create(struct sockaddr_in *server, rpcprog_t program, rpcvers_t version,
+                       struct timeval retry_time, int *sockp)
 {
     return clntudp_bufcreate(server, program, version, retry_time, sockp, UDPMSGSIZE, UDPMSGSIZE);
 }

@@ -18,15 +18,15 @@ struct binding {
 static struct {
     _Alignas(64) char queue[QUEUE_BYTES];
     struct binding bindings[MB_BINDER_PLACES];
-} *binder;
+} * binder;
 
 static struct binding *find(const struct mb_binder_query *query)
 {
     for (size_t i = 0; i < MB_BINDER_PLACES; i++) {
         struct binding *binding = &binder->bindings[i];
 
-        if (binding->task != 0 && binding->program == query->program && binding->version == query->version &&
-            binding->type == query->type)
+        if (binding->task != 0 && binding->program == query->program &&
+            binding->version == query->version && binding->type == query->type)
             return binding;
     }
     return NULL;
@@ -98,7 +98,8 @@ void mb_binder_serve(void)
         struct mb_binder_query query;
 
         if (record->length == sizeof(struct mb_taskque_head) + sizeof(query)) {
-            memcpy(&query, (char *)mb_record_data(record) + sizeof(struct mb_taskque_head), sizeof(query));
+            memcpy(&query, (char *)mb_record_data(record) + sizeof(struct mb_taskque_head),
+                   sizeof(query));
             if (query.magic == MB_BINDER_MAGIC)
                 answer(&query, record);
         }
@@ -136,20 +137,24 @@ void mbcf_binder_task_gone(uint16_t task)
             binder->bindings[i].task = 0;
 }
 
-/* The connection is over when its answer is there, when the binder refuses it (`error`), or at the deadline. */
-static int await_answer(int ltn, const volatile struct mb_binder_answer *answer, uint64_t timeout_ns)
+/* The connection is over when its answer is there, when the binder refuses it (`error`), or at the
+ * deadline. */
+static int await_answer(int ltn, const volatile struct mb_binder_answer *answer,
+                        uint64_t timeout_ns)
 {
     uint64_t deadline = sss_now_ns() + timeout_ns;
 
     for (;;) {
         uint32_t errors = *mbm_errors();
-        struct sss_wait words[2] = {{&answer->status, MB_BINDER_PENDING, 0}, {mbm_errors(), errors, 0}};
+        struct sss_wait words[2] = {{&answer->status, MB_BINDER_PENDING, 0},
+                                    {mbm_errors(), errors, 0}};
         struct mb_connection connection;
         uint64_t now;
 
         if (answer->status != MB_BINDER_PENDING)
             return (int)answer->status;
-        if (mb_connection(ltn, &connection) == 0 && connection.error != 0 && connection.error != MB_CLOSED)
+        if (mb_connection(ltn, &connection) == 0 && connection.error != 0 &&
+            connection.error != MB_CLOSED)
             return -(MB_STATUS_BASE + (int)connection.error);
         now = sss_now_ns();
         if (now >= deadline)
@@ -158,11 +163,12 @@ static int await_answer(int ltn, const volatile struct mb_binder_answer *answer,
     }
 }
 
-int mb_binder_ask(uint16_t node, uint32_t kind, uint32_t program, uint32_t version, uint32_t type, uint64_t timeout_ns,
-                  struct mb_binder_answer *answer)
+int mb_binder_ask(uint16_t node, uint32_t kind, uint32_t program, uint32_t version, uint32_t type,
+                  uint64_t timeout_ns, struct mb_binder_answer *answer)
 {
     struct mb_binder_answer *here = malloc(sizeof(*here));
-    struct mb_binder_query query = {MB_BINDER_MAGIC, kind, program, version, type, 0, (uintptr_t)here};
+    struct mb_binder_query query = {MB_BINDER_MAGIC, kind, program, version, type, 0,
+                                    (uintptr_t)here};
     uint64_t key = mbm_key(MBM_KEY_WRITE);
     int ltn, status;
 
@@ -171,7 +177,8 @@ int mb_binder_ask(uint16_t node, uint32_t kind, uint32_t program, uint32_t versi
         return -SSS_ENOMEM;
     }
     *here = (struct mb_binder_answer){.status = MB_BINDER_PENDING};
-    ltn = mb_taskque_write(node, MB_BINDER_TASK, key, MB_WRITE_ALLOWED, &query, sizeof(query), NULL);
+    ltn = mb_taskque_write(node, MB_BINDER_TASK, key, MB_WRITE_ALLOWED, &query, sizeof(query),
+                           NULL);
     if (ltn < 0) {
         free(here);
         return ltn;

@@ -53,9 +53,11 @@ static bool is_same(const struct mbm_caller *a, const struct mbm_caller *b)
     return a->xid == b->xid && a->key == b->key && a->node == b->node && a->task == b->task;
 }
 
-const void *mbm_cache_find(const struct mbm_cache *cache, const struct mbm_caller *caller, uint32_t *length)
+const void *mbm_cache_find(const struct mbm_cache *cache, const struct mbm_caller *caller,
+                           uint32_t *length)
 {
-    for (uint32_t place = *bucket(cache, caller); place != 0; place = cache->entries[place - 1].next) {
+    for (uint32_t place = *bucket(cache, caller); place != 0;
+         place = cache->entries[place - 1].next) {
         const struct entry *entry = &cache->entries[place - 1];
 
         if (is_same(&entry->caller, caller)) {
@@ -77,7 +79,8 @@ static void drop(struct mbm_cache *cache, uint32_t index)
     cache->entries[index].reply = NULL;
 }
 
-bool mbm_cache_keep(struct mbm_cache *cache, const struct mbm_caller *caller, const void *reply, uint32_t length)
+bool mbm_cache_keep(struct mbm_cache *cache, const struct mbm_caller *caller, const void *reply,
+                    uint32_t length)
 {
     uint32_t index = cache->oldest;
     struct entry *entry = &cache->entries[index];

@@ -28,7 +28,8 @@ static bool connects_per_call(const struct clntmb *client)
 
 /* ---- places for calls ---- */
 
-/* A finished call's connection is the server's to discard; until then its request may still be READ. */
+/* A finished call's connection is the server's to discard; until then its request may still be
+ * READ. */
 static bool has_gone(int ltn)
 {
     struct mb_connection connection;
@@ -62,7 +63,9 @@ static struct mbm_call *take_slot(struct clntmb *client)
 {
     uint64_t deadline = 0;
 
-    if (client->busy > client->options.depth) /* one more than asked for: the call that empties the area, see area_take */
+    if (client->busy >
+        client->options
+            .depth) /* one more than asked for: the call that empties the area, see area_take */
         return NULL;
     for (;;) {
         uint32_t errors = *mbm_errors();
@@ -81,8 +84,8 @@ static struct mbm_call *take_slot(struct clntmb *client)
 }
 
 /*
- * Nobody sleeps for the ACK of a call whose reply is still to come: the reply comes behind it, and an ACK that tells of a failure is
- * counted among the errors.
+ * Nobody sleeps for the ACK of a call whose reply is still to come: the reply comes behind it, and
+ * an ACK that tells of a failure is counted among the errors.
  */
 static bool waits_for_ack(const struct mbm_call *slot)
 {
@@ -131,19 +134,20 @@ static void decide(struct clntmb *client, struct mbm_call *slot, enum clnt_stat 
 /* ---- sending ---- */
 
 /* The message in the call's own memory, from where it goes out; 0: it cannot be encoded. */
-static uint32_t encode_message(struct clntmb *client, struct mbm_call *slot, struct rpc_call *call, xdrproc_t encode,
-                               void *arguments)
+static uint32_t encode_message(struct clntmb *client, struct mbm_call *slot, struct rpc_call *call,
+                               xdrproc_t encode, void *arguments)
 {
     XDR xdrs;
 
     xdrmem_create(&xdrs, slot->message, (u_int)client->options.message_most, XDR_ENCODE);
-    if (!rpc_call_encode(&client->client, &xdrs, call->xid, client->program, client->version, call->procedure, encode,
-                         arguments))
+    if (!rpc_call_encode(&client->client, &xdrs, call->xid, client->program, client->version,
+                         call->procedure, encode, arguments))
         return 0;
     return XDR_GETPOS(&xdrs);
 }
 
-/* -> 0, its connection for a TASKQUE write, or an error. The ACK of a call with a reply may come with the reply. */
+/* -> 0, its connection for a TASKQUE write, or an error. The ACK of a call with a reply may come
+ * with the reply. */
 static int request(struct mbm_call *slot, struct mb_operation *operation)
 {
     int error;
@@ -158,7 +162,8 @@ static int request(struct mbm_call *slot, struct mb_operation *operation)
     return error == 0 && operation->op == MB_OP_TASKQUE ? operation->ltn : error;
 }
 
-static int taskque_request(const struct clntmb *client, struct mbm_call *slot, void *data, size_t length, unsigned permission)
+static int taskque_request(const struct clntmb *client, struct mbm_call *slot, void *data,
+                           size_t length, unsigned permission)
 {
     struct mb_operation operation = {.op = MB_OP_TASKQUE,
                                      .node = client->node,
@@ -172,8 +177,10 @@ static int taskque_request(const struct clntmb *client, struct mbm_call *slot, v
 
 static int send_in_taskque(struct clntmb *client, struct mbm_call *slot)
 {
-    *slot->head = (struct mbm_head){(uintptr_t)client->replies, (uint32_t)client->options.message_most, MBM_CALL};
-    return taskque_request(client, slot, slot->head, sizeof(*slot->head) + slot->length, MB_WRITE_ALLOWED);
+    *slot->head = (struct mbm_head){(uintptr_t)client->replies,
+                                    (uint32_t)client->options.message_most, MBM_CALL};
+    return taskque_request(client, slot, slot->head, sizeof(*slot->head) + slot->length,
+                           MB_WRITE_ALLOWED);
 }
 
 static int send_where_it_lies(struct clntmb *client, struct mbm_call *slot)
@@ -191,7 +198,8 @@ static int send_where_it_lies(struct clntmb *client, struct mbm_call *slot)
 
 static int send_on_own_connection(struct clntmb *client, struct mbm_call *slot)
 {
-    bool here = client->options.type == MBCF_1 || (client->options.type == MBCF_12 && slot->length <= MBM_CALL_MOST);
+    bool here = client->options.type == MBCF_1 ||
+                (client->options.type == MBCF_12 && slot->length <= MBM_CALL_MOST);
     int ltn = here ? send_in_taskque(client, slot) : send_where_it_lies(client, slot);
 
     if (ltn < 0)
@@ -211,22 +219,26 @@ static int area_find(struct clntmb *client)
     return -1;
 }
 
-/* A place in the area: where one-way calls hold all of them, a call with a reply says that they are over. */
+/* A place in the area: where one-way calls hold all of them, a call with a reply says that they are
+ * over. */
 static int area_take(struct clntmb *client)
 {
     struct rpc_err error;
     int slot = area_find(client);
 
-    if (slot < 0 && rpc_call_now(&client->client, NULLPROC, (xdrproc_t)xdr_void, NULL, (xdrproc_t)xdr_void, NULL,
-                                 client->options.connect_ns, &error) == RPC_SUCCESS)
+    if (slot < 0 &&
+        rpc_call_now(&client->client, NULLPROC, (xdrproc_t)xdr_void, NULL, (xdrproc_t)xdr_void,
+                     NULL, client->options.connect_ns, &error) == RPC_SUCCESS)
         slot = area_find(client);
     return slot;
 }
 
-/* Large requests are WRITTEN into the dummy's area first; on one connection all is executed in order. */
+/* Large requests are WRITTEN into the dummy's area first; on one connection all is executed in
+ * order. */
 static int send_by_signal(struct clntmb *client, struct mbm_call *slot)
 {
-    struct mb_operation operation = {.op = MB_OP_SIGNAL, .ltn = client->ltn, .remote = client->bound.handler};
+    struct mb_operation operation = {
+        .op = MB_OP_SIGNAL, .ltn = client->ltn, .remote = client->bound.handler};
     uint64_t place;
     int status;
 
@@ -260,8 +272,9 @@ static uint32_t ring_need(const struct clntmb *client, const struct mbm_call *sl
 }
 
 /*
- * While there is certainly a place in the ring, no answer is needed to know that a request will not be refused. Where
- * there may be none, the ACK is asked for, and a request that was refused (MB_FULL) goes again.
+ * While there is certainly a place in the ring, no answer is needed to know that a request will not
+ * be refused. Where there may be none, the ACK is asked for, and a request that was refused
+ * (MB_FULL) goes again.
  */
 static bool has_room(const struct clntmb *client, uint32_t need)
 {
@@ -272,8 +285,11 @@ static bool has_room(const struct clntmb *client, uint32_t need)
 
 static int send_by_fifo(const struct clntmb *client, struct mbm_call *slot)
 {
-    struct mb_operation operation = {
-        .op = MB_OP_FIFO, .ltn = client->ltn, .remote = client->bound.fifo, .data = slot->message, .length = slot->length};
+    struct mb_operation operation = {.op = MB_OP_FIFO,
+                                     .ltn = client->ltn,
+                                     .remote = client->bound.fifo,
+                                     .data = slot->message,
+                                     .length = slot->length};
 
     return request(slot, &operation);
 }
@@ -284,7 +300,8 @@ static int send_on_connection(struct clntmb *client, struct mbm_call *slot)
     int status;
 
     slot->ring_start = client->ring_sent;
-    status = client->options.type == MBCF_3B ? send_by_signal(client, slot) : send_by_fifo(client, slot);
+    status = client->options.type == MBCF_3B ? send_by_signal(client, slot)
+                                             : send_by_fifo(client, slot);
     if (status == 0) {
         client->ring_sent += need;
         if (need > client->ring_largest)
@@ -299,13 +316,16 @@ static void send_call(struct clntmb *client, struct mbm_call *slot)
 {
     int status;
 
-    slot->ack_wanted = client->options.ack || (!connects_per_call(client) && !has_room(client, ring_need(client, slot)));
+    slot->ack_wanted = client->options.ack ||
+                       (!connects_per_call(client) && !has_room(client, ring_need(client, slot)));
     slot->refused = false;
-    status = connects_per_call(client) ? send_on_own_connection(client, slot) : send_on_connection(client, slot);
+    status = connects_per_call(client) ? send_on_own_connection(client, slot)
+                                       : send_on_connection(client, slot);
     rpc_copied(RPC_COPY_SEND, slot->length);
     if (status != 0) {
         slot->ack_wanted = false;
-        failed(client, slot, status <= -MB_STATUS_BASE ? (unsigned)(-status - MB_STATUS_BASE) : MB_NO_LTN);
+        failed(client, slot,
+               status <= -MB_STATUS_BASE ? (unsigned)(-status - MB_STATUS_BASE) : MB_NO_LTN);
     } else if (client->options.semantics != RPC_EXACTLY_ONCE && slot->call->decode != NULL) {
         slot->due_ns = sss_now_ns() + slot->interval_ns;
     }
@@ -324,8 +344,10 @@ static void send_later(struct clntmb *client, struct mbm_call *slot, uint64_t pa
 static void failed(struct clntmb *client, struct mbm_call *slot, unsigned status)
 {
     unsigned plain = status & ~(unsigned)MB_MAYBE;
-    /* A refusal by the other node is the proof that nothing was executed; and so is what never left this one. */
-    bool proven = (status & MB_MAYBE) == 0 && (plain <= MB_LAST_REMOTE || plain == MB_NO_NODE || plain == MB_NO_LTN);
+    /* A refusal by the other node is the proof that nothing was executed; and so is what never left
+     * this one. */
+    bool proven = (status & MB_MAYBE) == 0 &&
+                  (plain <= MB_LAST_REMOTE || plain == MB_NO_NODE || plain == MB_NO_LTN);
 
     if (slot->answered) { /* all is known; its ACK will not come any more */
         slot->call->status = slot->outcome;
@@ -338,7 +360,8 @@ static void failed(struct clntmb *client, struct mbm_call *slot, unsigned status
     }
     slot->refused = proven;
     if (plain == MB_FULL || plain == MB_BUSY) {
-        send_later(client, slot, slot->interval_ns < FULL_PAUSE_MOST_NS ? slot->interval_ns : FULL_PAUSE_MOST_NS);
+        send_later(client, slot,
+                   slot->interval_ns < FULL_PAUSE_MOST_NS ? slot->interval_ns : FULL_PAUSE_MOST_NS);
         return;
     }
     if (connects_per_call(client))
@@ -377,7 +400,8 @@ static unsigned connection_failure(int ltn, bool *broken)
     return *broken ? MB_CLOSED | MB_MAYBE : 0;
 }
 
-/* A request whose operation was executed may have run, whatever befell the connection afterwards. */
+/* A request whose operation was executed may have run, whatever befell the connection afterwards.
+ */
 static unsigned seen_by_call(const struct mbm_call *slot, unsigned status)
 {
     bool closed = (status & ~(unsigned)MB_MAYBE) > MB_LAST_REMOTE;
@@ -424,7 +448,8 @@ static void find_failures(struct clntmb *client)
         waiting += client->calls[i].busy;
     for (unsigned i = 0; i < client->slots; i++)
         if (client->calls[i].busy) /* of several, nobody knows which was the first to fail */
-            failed(client, &client->calls[i], waiting > 1 ? status | MB_MAYBE : seen_by_call(&client->calls[i], status));
+            failed(client, &client->calls[i],
+                   waiting > 1 ? status | MB_MAYBE : seen_by_call(&client->calls[i], status));
 }
 
 /* ---- what comes ---- */
@@ -452,7 +477,8 @@ static void take_reply(struct clntmb *client, char *reply, uint32_t length)
         return;
     client->execution = RPC_EXECUTED;
     if (slot->ring_start > client->ring_taken)
-        client->ring_taken = slot->ring_start; /* requests are taken out in order: all before this one are out */
+        /* requests are taken out in order: all before this one are out */
+        client->ring_taken = slot->ring_start;
     xdrmem_create(&xdrs, reply, length, XDR_DECODE);
     rpc_call_reply(call, &xdrs);
     client->reason = "";
@@ -548,7 +574,8 @@ static bool is_too_long(const struct clntmb *client, uint32_t length)
     return client->options.type == MBCF_1 && length > MBM_CALL_MOST;
 }
 
-/* It is over when it is on its way; where an ACK is asked for, or a queue was full, when the server's node has taken it. */
+/* It is over when it is on its way; where an ACK is asked for, or a queue was full, when the
+ * server's node has taken it. */
 static void finish_one_way(struct clntmb *client, struct mbm_call *slot)
 {
     uint64_t deadline = sss_now_ns() + client->options.connect_ns;
@@ -563,7 +590,8 @@ static void finish_one_way(struct clntmb *client, struct mbm_call *slot)
         if (!slot->busy)
             return;
         if (now >= deadline)
-            decide(client, slot, RPC_TIMEDOUT, 0, slot->refused ? RPC_NOT_EXECUTED : RPC_MAYBE_EXECUTED,
+            decide(client, slot, RPC_TIMEDOUT, 0,
+                   slot->refused ? RPC_NOT_EXECUTED : RPC_MAYBE_EXECUTED,
                    "not taken until the time was over");
         else if (until > now && (slot->ack_wanted || slot->due_ns != NEVER))
             sss_wait(words, count, until - now);
@@ -580,7 +608,8 @@ static void start(CLIENT *handle, struct rpc_call *call, xdrproc_t encode, void 
     struct mbm_call *slot;
 
     client->execution = RPC_NOT_EXECUTED;
-    if (!client->connected && client->options.semantics != RPC_AT_LEAST_ONCE && !mbm_connect(client)) {
+    if (!client->connected && client->options.semantics != RPC_AT_LEAST_ONCE &&
+        !mbm_connect(client)) {
         rpc_call_fail(call, client->error.re_status, client->error.re_errno);
         return;
     }
@@ -594,8 +623,9 @@ static void start(CLIENT *handle, struct rpc_call *call, xdrproc_t encode, void 
     slot->call = call;
     slot->length = encode_message(client, slot, call, encode, arguments);
     if (slot->length == 0 || is_too_long(client, slot->length)) {
-        client->reason = slot->length == 0 ? "the arguments do not fit the longest message, or their type"
-                                           : "longer than a single transaction (mbcf1) can carry";
+        client->reason = slot->length == 0
+                             ? "the arguments do not fit the longest message, or their type"
+                             : "longer than a single transaction (mbcf1) can carry";
         slot->call = NULL;
         rpc_call_fail(call, RPC_CANTENCODEARGS, SSS_EMSGSIZE);
         return;
@@ -604,7 +634,8 @@ static void start(CLIENT *handle, struct rpc_call *call, xdrproc_t encode, void 
     client->busy++;
     slot->area_slot = -1;
     slot->due_ns = NEVER;
-    slot->interval_ns = client->options.semantics == RPC_EXACTLY_ONCE ? FULL_PAUSE_NS : client->options.retry_ns;
+    slot->interval_ns = client->options.semantics == RPC_EXACTLY_ONCE ? FULL_PAUSE_NS
+                                                                      : client->options.retry_ns;
     client->latest = slot;
     if (!client->connected)
         send_later(client, slot, 0); /* at least once: progress connects */
@@ -632,7 +663,8 @@ static void abandon(CLIENT *handle, struct rpc_call *call)
     if (slot == NULL)
         return;
     client->execution = slot->refused ? RPC_NOT_EXECUTED : RPC_MAYBE_EXECUTED;
-    client->reason = slot->refused ? "refused until the time was over" : "no reply until the time was over";
+    client->reason = slot->refused ? "refused until the time was over"
+                                   : "no reply until the time was over";
     slot->area_slot = -1; /* its place stays used: the dummy may still look at it */
     release(client, slot);
 }
@@ -642,15 +674,18 @@ static struct rpc_call **waiting_calls(CLIENT *handle)
     return &of(handle)->waiting;
 }
 
-static enum clnt_stat call_now(CLIENT *handle, rpcproc_t procedure, xdrproc_t encode, void *arguments, xdrproc_t decode,
-                               void *result, struct timeval total)
+static enum clnt_stat call_now(CLIENT *handle, rpcproc_t procedure, xdrproc_t encode,
+                               void *arguments, xdrproc_t decode, void *result,
+                               struct timeval total)
 {
     struct clntmb *client = of(handle);
     uint64_t timeout_ns = rpc_timeval_ns(total);
 
     if (decode == NULL && timeout_ns == 0)
-        timeout_ns = client->options.connect_ns; /* one-way: only an ACK, or a place, is waited for */
-    return rpc_call_now(handle, procedure, encode, arguments, decode, result, timeout_ns, &client->error);
+        /* one-way: only an ACK, or a place, is waited for */
+        timeout_ns = client->options.connect_ns;
+    return rpc_call_now(handle, procedure, encode, arguments, decode, result, timeout_ns,
+                        &client->error);
 }
 
 static void abort_call(CLIENT *handle)
@@ -750,9 +785,11 @@ static void set_defaults(struct clntmb_options *options)
         options->connect_ns = MBCF_CONNECT_NS;
 }
 
-CLIENT *clntmb_create(uint16_t node, rpcprog_t program, rpcvers_t version, const struct clntmb_options *options)
+CLIENT *clntmb_create(uint16_t node, rpcprog_t program, rpcvers_t version,
+                      const struct clntmb_options *options)
 {
-    static struct clnt_ops operations = {call_now, abort_call, get_error, free_result, destroy, control};
+    static struct clnt_ops operations = {call_now,    abort_call, get_error,
+                                         free_result, destroy,    control};
     static const struct clnt_async_ops asynchronous = {start, progress, abandon, waiting_calls};
     struct clntmb *client = calloc(1, sizeof(*client));
 
@@ -760,8 +797,11 @@ CLIENT *clntmb_create(uint16_t node, rpcprog_t program, rpcvers_t version, const
         return give_up(NULL, RPC_SYSTEMERROR, SSS_ENOMEM, "out of memory");
     client->options = *options;
     set_defaults(&client->options);
-    client->client = (CLIENT){.cl_auth = authnone_create(), .cl_ops = &operations, .cl_private = client,
-                              .cl_async = &asynchronous, .cl_netid = mbcf_type_names[client->options.type]};
+    client->client = (CLIENT){.cl_auth = authnone_create(),
+                              .cl_ops = &operations,
+                              .cl_private = client,
+                              .cl_async = &asynchronous,
+                              .cl_netid = mbcf_type_names[client->options.type]};
     client->node = node;
     client->program = program;
     client->version = version;
@@ -769,13 +809,16 @@ CLIENT *clntmb_create(uint16_t node, rpcprog_t program, rpcvers_t version, const
     client->next_xid = rpc_next_xid();
     if (client->options.message_most > MBCF_MESSAGE_MOST || client->options.depth > MBCF_DEPTH_MOST)
         return give_up(client, RPC_SYSTEMERROR, SSS_EINVAL, "message or depth above the limit");
-    client->key = mbm_key(client->options.type == MBCF_2 || client->options.type == MBCF_12 ? MBM_KEY_READ : MBM_KEY_WRITE);
+    client->key = mbm_key(client->options.type == MBCF_2 || client->options.type == MBCF_12
+                              ? MBM_KEY_READ
+                              : MBM_KEY_WRITE);
     if (!make_slots(client))
         return give_up(client, RPC_SYSTEMERROR, SSS_ENOMEM, "out of memory");
     client->replies = mbm_fifo_open(
         mbm_ring_bytes((uint32_t)client->options.message_most, client->options.depth + 1));
     if (client->key == 0 || client->replies == NULL)
-        return give_up(client, RPC_SYSTEMERROR, SSS_ENOMEM, "no memory, accesskey or FIFO is left for this task");
+        return give_up(client, RPC_SYSTEMERROR, SSS_ENOMEM,
+                       "no memory, accesskey or FIFO is left for this task");
     if (!mbm_connect(client))
         return give_up(client, client->error.re_status, client->error.re_errno, client->reason);
     return &client->client;

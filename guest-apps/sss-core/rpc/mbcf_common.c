@@ -5,7 +5,8 @@
 #include "mix.h"
 #include "sss/system.h"
 
-const char *const mbcf_type_names[MBCF_TYPES + 1] = {"mbcf1", "mbcf2", "mbcf12", "mbcf3", "mbcf3a", "mbcf3b", NULL};
+const char *const mbcf_type_names[MBCF_TYPES + 1] = {"mbcf1",  "mbcf2",  "mbcf12", "mbcf3",
+                                                     "mbcf3a", "mbcf3b", NULL};
 const char *const rpc_semantics_names[] = {"exactly_once", "at_most_once", "at_least_once", NULL};
 
 enum { PAGE_BYTES = 4096, OWNERS = 64 };
@@ -17,7 +18,8 @@ uint64_t mbm_key_new(uint64_t salt)
     uint64_t key;
 
     mb_self(&node, &task);
-    key = mix_seed(sss_now_ns() ^ salt, "accesskey", ((uint64_t)node << 48 | (uint64_t)task << 32) + ++count);
+    key = mix_seed(sss_now_ns() ^ salt, "accesskey",
+                   ((uint64_t)node << 48 | (uint64_t)task << 32) + ++count);
     return key != 0 ? key : 1; /* 0 would clear the slot */
 }
 
@@ -28,12 +30,14 @@ uint64_t mbm_key(enum mbm_key slot)
         uint16_t node, task;
         uint64_t keys[MB_KEYS];
     } owners[OWNERS];
-    unsigned permission = slot == MBM_KEY_READ ? MB_READ_ALLOWED | MB_WRITE_ALLOWED : MB_WRITE_ALLOWED;
+    unsigned permission = slot == MBM_KEY_READ ? MB_READ_ALLOWED | MB_WRITE_ALLOWED
+                                               : MB_WRITE_ALLOWED;
     uint16_t node, task;
     unsigned i = 0;
 
     mb_self(&node, &task);
-    while (i < OWNERS - 1 && owners[i].task != 0 && (owners[i].node != node || owners[i].task != task))
+    while (i < OWNERS - 1 && owners[i].task != 0 &&
+           (owners[i].node != node || owners[i].task != task))
         i++;
     if (owners[i].node != node || owners[i].task != task)
         owners[i] = (struct owner){node, task, {0}};

@@ -21,14 +21,15 @@ static bool refuse_operation(struct clntmb *client, int result)
     if (result <= -MB_STATUS_BASE)
         return refuse(client, RPC_FAILED, -result, mb_status_text(-result - MB_STATUS_BASE));
     return refuse(client, RPC_FAILED, -result,
-                  result == -SSS_ETIMEDOUT ? "nobody has answered" : "the operation is refused on this node");
+                  result == -SSS_ETIMEDOUT ? "nobody has answered"
+                                           : "the operation is refused on this node");
 }
 
 static bool find_server(struct clntmb *client)
 {
     struct mb_binder_answer answer;
-    int status = mb_binder_ask(client->node, MB_BINDER_FIND, client->program, client->version, client->options.type,
-                               client->options.connect_ns, &answer);
+    int status = mb_binder_ask(client->node, MB_BINDER_FIND, client->program, client->version,
+                               client->options.type, client->options.connect_ns, &answer);
 
     if (status < 0)
         return refuse_operation(client, status);
@@ -69,7 +70,8 @@ static bool await_bound(struct clntmb *client)
             return true;
         if (mb_connection(client->taskque_ltn, &connection) != 0 || connection.error != 0 ||
             connection.state == MB_CONNECTION_BROKEN) {
-            int status = connection.error != 0 ? (int)(connection.error & ~(unsigned)MB_MAYBE) : MB_CLOSED;
+            int status = connection.error != 0 ? (int)(connection.error & ~(unsigned)MB_MAYBE)
+                                               : MB_CLOSED;
 
             return take_bound(client) || refuse_operation(client, -(MB_STATUS_BASE + status));
         }
@@ -84,18 +86,19 @@ static bool await_bound(struct clntmb *client)
 static bool bind_to_server(struct clntmb *client)
 {
     static const char *const refusals[] = {"", "the server does not serve this program and version",
-                                           "the server does not serve this type", "the server takes no messages this long",
+                                           "the server does not serve this type",
+                                           "the server takes no messages this long",
                                            "the server has no place for another client"};
     struct {
         struct mbm_head head;
         struct mbm_bind bind;
     } request = {
         .head = {(uintptr_t)client->replies, (uint32_t)client->options.message_most, MBM_BIND},
-        .bind = {client->program, client->version, client->options.type, (uint32_t)client->options.message_most,
-                 client->options.depth, 0},
+        .bind = {client->program, client->version, client->options.type,
+                 (uint32_t)client->options.message_most, client->options.depth, 0},
     };
-    int ltn = mb_taskque_write(client->node, client->server_task, client->key, MB_WRITE_ALLOWED, &request,
-                               sizeof(request), NULL);
+    int ltn = mb_taskque_write(client->node, client->server_task, client->key, MB_WRITE_ALLOWED,
+                               &request, sizeof(request), NULL);
 
     if (ltn < 0)
         return refuse_operation(client, ltn);
@@ -106,8 +109,10 @@ static bool bind_to_server(struct clntmb *client)
     }
     if (client->bound.refusal != MBM_ACCEPTED) {
         mb_close(ltn);
-        return refuse(client, client->bound.refusal == MBM_NO_PLACE ? RPC_FAILED : RPC_SYSTEMERROR, SSS_ECONNREFUSED,
-                      client->bound.refusal <= MBM_NO_PLACE ? refusals[client->bound.refusal] : "refused");
+        return refuse(client, client->bound.refusal == MBM_NO_PLACE ? RPC_FAILED : RPC_SYSTEMERROR,
+                      SSS_ECONNREFUSED,
+                      client->bound.refusal <= MBM_NO_PLACE ? refusals[client->bound.refusal]
+                                                            : "refused");
     }
     client->ltn = mb_connect(client->node, client->bound.task, client->bound.key);
     if (client->ltn < 0) {

@@ -34,7 +34,8 @@ static char *message_of(struct mb_record *record, uint32_t *length)
     *length = record->length - (uint32_t)sizeof(*head);
     if (bytes == 0)
         return (char *)(head + 1);
-    if (dummy.slot == 0 || place % dummy.slot != 0 || place / dummy.slot >= dummy.slots || bytes > dummy.slot)
+    if (dummy.slot == 0 || place % dummy.slot != 0 || place / dummy.slot >= dummy.slots ||
+        bytes > dummy.slot)
         return NULL;
     *length = (uint32_t)bytes;
     return dummy.area + place;
@@ -62,7 +63,8 @@ static int prepare_signals(void)
     char *stack = sss_map(NULL, STACK_BYTES, SSS_READ | SSS_WRITE);
     struct mb_signal_setup setup = {.handlers = handlers, .count = 1};
 
-    dummy.ring = mbm_ring_bytes(MBM_SIGNAL_MOST + (uint32_t)sizeof(struct mb_signal_head), MBCF_DEPTH_MOST);
+    dummy.ring = mbm_ring_bytes(MBM_SIGNAL_MOST + (uint32_t)sizeof(struct mb_signal_head),
+                                MBCF_DEPTH_MOST);
     dummy.queue = sss_map(NULL, dummy.ring + PAGE_BYTES, SSS_READ | SSS_WRITE);
     if (stack == NULL || dummy.queue == NULL)
         return -SSS_ENOMEM;
@@ -82,7 +84,8 @@ static int make_area(uint32_t slot, uint32_t slots)
     if (slot <= dummy.slot && slots <= dummy.slots)
         return 0;
     if (dummy.area != NULL)
-        sss_unmap(dummy.area, ((size_t)dummy.slot * dummy.slots + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES);
+        sss_unmap(dummy.area,
+                  ((size_t)dummy.slot * dummy.slots + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES);
     bytes = ((size_t)slot * slots + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
     dummy.slot = dummy.slots = 0;
     dummy.area = bytes == 0 ? NULL : sss_map(NULL, bytes, SSS_READ | SSS_WRITE);
@@ -107,7 +110,8 @@ static int assign_client(void)
     struct mbm_share *share = dummy.share;
     uint16_t node, task;
     int status = make_area(share->request_most, share->depth + 1);
-    int ltn = status == 0 ? mb_connect(share->client_node, share->client_task, share->client_key) : status;
+    int ltn = status == 0 ? mb_connect(share->client_node, share->client_task, share->client_key)
+                          : status;
 
     if (ltn < 0)
         return ltn;
@@ -151,7 +155,8 @@ static void serve(void)
     uint32_t seen = 0;
 
     while (dispatcher_lives()) {
-        struct sss_wait words[2] = {{&SSS_INFO->tasks, SSS_INFO->tasks, 0}, {&dummy.share->order, seen, 0}};
+        struct sss_wait words[2] = {{&SSS_INFO->tasks, SSS_INFO->tasks, 0},
+                                    {&dummy.share->order, seen, 0}};
         uint32_t number = dummy.share->order;
 
         if (number == seen) {
@@ -172,7 +177,8 @@ int svcmb_dummy(int csm, void (*begin)(SVCXPRT *transport, volatile uint64_t *wo
     dummy.share = (struct mbm_share *)(uintptr_t)SHARE_AT;
     if (sss_csm_map(0, csm, SHARE_AT, SSS_READ | SSS_WRITE) < 0)
         return 1;
-    if (!mbm_service_init(&dummy.service, dummy.share->message_most, "mbcf3b") || prepare_signals() != 0)
+    if (!mbm_service_init(&dummy.service, dummy.share->message_most, "mbcf3b") ||
+        prepare_signals() != 0)
         return 1;
     if (dummy.share->semantics == RPC_AT_MOST_ONCE &&
         (dummy.service.cache = mbm_cache_new(dummy.share->cache)) == NULL)

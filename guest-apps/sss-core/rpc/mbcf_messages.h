@@ -2,15 +2,16 @@
 #pragma once
 
 /*
- * What RPC over MBCF puts into TASKQUEs and FIFOs. These heads are in the machines' own byte order, as all memory that MBCF
- * writes; the RPC messages behind them are XDR (RFC 5531).
+ * What RPC over MBCF puts into TASKQUEs and FIFOs. These heads are in the machines' own byte order,
+ * as all memory that MBCF writes; the RPC messages behind them are XDR (RFC 5531).
  *
  *   TASKQUE of a server   struct mbm_head, then: CALL      the RPC call
  *                                                CALL_AT   struct mbm_source
  *                                                BIND      struct mbm_bind
  *   FIFO of a client      struct mbm_bound as the answer to BIND; else an RPC reply
  *   FIFO of a server      an RPC call
- *   signal queue          an RPC call, or nothing where it was WRITTEN into the area before (argument 0: offset, 1: length)
+ *   signal queue          an RPC call, or nothing where it was WRITTEN into the area before
+ * (argument 0: offset, 1: length)
  */
 #include <stdint.h>
 
@@ -44,18 +45,25 @@ struct mbm_bind {
 };
 
 enum { MBM_BOUND = 0x444e424d }; /* "MBND"; an RPC reply has 1 in its second word */
-enum mbm_refusal { MBM_ACCEPTED = 0, MBM_NO_PROGRAM = 1, MBM_NO_TYPE = 2, MBM_TOO_LARGE = 3, MBM_NO_PLACE = 4 };
+enum mbm_refusal {
+    MBM_ACCEPTED = 0,
+    MBM_NO_PROGRAM = 1,
+    MBM_NO_TYPE = 2,
+    MBM_TOO_LARGE = 3,
+    MBM_NO_PLACE = 4
+};
 struct mbm_bound {
-    uint32_t magic;  /* MBM_BOUND */
-    uint32_t refusal;/* enum mbm_refusal */
-    uint64_t key;    /* of the task below */
-    uint64_t fifo;   /* 3, 3a */
-    uint64_t handler;/* 3b */
-    uint64_t area;   /* 3b: where large requests are WRITTEN */
-    uint32_t ring;   /* bytes of the FIFO or the signal queue: the client never has more than this under way */
-    uint32_t slots;  /* 3b: places in the area */
-    uint32_t slot;   /* 3b: bytes of one */
-    uint16_t task;   /* whom requests go to */
+    uint32_t magic;   /* MBM_BOUND */
+    uint32_t refusal; /* enum mbm_refusal */
+    uint64_t key;     /* of the task below */
+    uint64_t fifo;    /* 3, 3a */
+    uint64_t handler; /* 3b */
+    uint64_t area;    /* 3b: where large requests are WRITTEN */
+    /* bytes of the FIFO or the signal queue: the client never has more than this under way */
+    uint32_t ring;
+    uint32_t slots; /* 3b: places in the area */
+    uint32_t slot;  /* 3b: bytes of one */
+    uint16_t task;  /* whom requests go to */
     uint16_t reserved;
 };
 
@@ -77,8 +85,9 @@ static inline uint32_t mbm_record_bytes(uint32_t length)
 }
 
 /*
- * A ring in which `count` records of `most` bytes always have a place. Records never wrap, so up to one record's size less
- * 16 is lost where the ring ends; and the record that is being looked at still has its place.
+ * A ring in which `count` records of `most` bytes always have a place. Records never wrap, so up to
+ * one record's size less 16 is lost where the ring ends; and the record that is being looked at
+ * still has its place.
  */
 uint32_t mbm_ring_bytes(uint32_t most, uint32_t count);
 
@@ -87,13 +96,14 @@ static inline uint32_t mbm_word(const void *message, unsigned index)
 {
     return __builtin_bswap32(((const uint32_t *)message)[index]);
 }
-/* This task's access keys: slot 0 lets others write (replies, binder's answers), slot 1 read as well (type 2), slot 2 is
- * the server's of type 3. Made at the first use. */
+/* This task's access keys: slot 0 lets others write (replies, binder's answers), slot 1 read as
+ * well (type 2), slot 2 is the server's of type 3. Made at the first use. */
 enum mbm_key { MBM_KEY_WRITE = 0, MBM_KEY_READ = 1, MBM_KEY_SERVER = 2 };
 uint64_t mbm_key(enum mbm_key slot); /* 0: it cannot be set */
 uint64_t mbm_key_new(uint64_t salt); /* a key that nothing else has */
 
-/* Grows when an operation of this task has failed without an ack, or one of its connections has broken. */
+/* Grows when an operation of this task has failed without an ack, or one of its connections has
+ * broken. */
 const volatile uint32_t *mbm_errors(void);
 
 /* Memory for a FIFO with a ring of `ring` bytes, on pages of its own, declared; NULL. */

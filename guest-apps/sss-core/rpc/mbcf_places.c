@@ -12,7 +12,8 @@ enum {
     OPTIONS_BYTES = SSS_OPTIONS,
 };
 #define ORDER_NS 1000000000ull /* what a dummy has for an order */
-/* Where the FIFO lies in a dummy's address space: away from everything that a program could have. */
+/* Where the FIFO lies in a dummy's address space: away from everything that a program could have.
+ */
 #define DUMMY_FIFO 0x100000000ull
 
 static size_t pages(size_t bytes)
@@ -41,9 +42,12 @@ static void serve_fifo(void *context)
     struct mb_record *record;
 
     while ((record = mb_fifo_peek(place->fifo)) != NULL) {
-        /* Whoever else has learnt the key, or had this place before, is not answered in the client's name. */
-        if (place->used && record->node == place->origin.caller.node && record->task == place->origin.caller.task)
-            mbm_service_call(&place->server->service, &place->origin, mb_record_data(record), record->length);
+        /* Whoever else has learnt the key, or had this place before, is not answered in the
+         * client's name. */
+        if (place->used && record->node == place->origin.caller.node &&
+            record->task == place->origin.caller.task)
+            mbm_service_call(&place->server->service, &place->origin, mb_record_data(record),
+                             record->length);
         else
             place->server->service.counters.malformed++;
         mb_fifo_pop(place->fifo);
@@ -56,7 +60,8 @@ static bool make_3(struct mbm_place *place)
     return place->fifo != NULL && svc_add_word(&place->fifo->events, serve_fifo, place);
 }
 
-/* The dummy is an address space that holds nothing but the FIFO: a client can harm nobody but itself. */
+/* The dummy is an address space that holds nothing but the FIFO: a client can harm nobody but
+ * itself. */
 static bool make_3a(struct mbm_place *place)
 {
     uint32_t ring = ring_bytes(place->server);
@@ -68,7 +73,8 @@ static bool make_3a(struct mbm_place *place)
         return false;
     csm = sss_csm_share(place->fifo, bytes);
     place->dummy = sss_task("rpc-area", "{}", SSS_EMPTY);
-    if (csm >= 0 && place->dummy > 0 && sss_csm_map(place->dummy, csm, DUMMY_FIFO, SSS_READ | SSS_WRITE) >= 0 &&
+    if (csm >= 0 && place->dummy > 0 &&
+        sss_csm_map(place->dummy, csm, DUMMY_FIFO, SSS_READ | SSS_WRITE) >= 0 &&
         mb_fifo_of((uint16_t)place->dummy, DUMMY_FIFO, MB_FIFO_HEADER + ring) == 0 &&
         svc_add_word(&place->fifo->events, serve_fifo, place))
         return true;
@@ -90,7 +96,8 @@ static bool order(const struct mbm_place *place, enum mbm_order what)
     share->what = what;
     share->order = number;
     for (;;) {
-        struct sss_wait words[2] = {{&share->done, share->done, 0}, {&SSS_INFO->tasks, SSS_INFO->tasks, 0}};
+        struct sss_wait words[2] = {{&share->done, share->done, 0},
+                                    {&SSS_INFO->tasks, SSS_INFO->tasks, 0}};
         uint64_t now = sss_now_ns();
 
         if (words[0].seen == number)
@@ -119,7 +126,8 @@ static bool make_3b(struct mbm_place *place)
     place->share->semantics = options->semantics;
     place->share->cache = options->cache;
     csm = sss_csm_share(place->share, MBM_SHARE_BYTES);
-    snprintf(text, OPTIONS_BYTES, "{\"csm\":%d%s}", csm, options->dummy_options != NULL ? options->dummy_options : "");
+    snprintf(text, OPTIONS_BYTES, "{\"csm\":%d%s}", csm,
+             options->dummy_options != NULL ? options->dummy_options : "");
     place->dummy = csm < 0 ? csm : sss_task(options->dummy_task, text, 0);
     free(text);
     if (place->dummy > 0 && order(place, MBM_RELEASE)) /* it has come up */
@@ -198,7 +206,8 @@ static void give_up(struct mbm_place *place)
     forget(place);
 }
 
-/* One of the type that nobody uses, else a new one; where there is no room for it, in the place of another type's. */
+/* One of the type that nobody uses, else a new one; where there is no room for it, in the place of
+ * another type's. */
 static struct mbm_place *find_place(struct mbm_server *server, enum mbcf_type type)
 {
     struct mbm_place *empty = NULL, *idle = NULL;
@@ -241,7 +250,8 @@ static bool assign_fifo(struct mbm_place *place, struct mbm_bound *bound)
     return mb_key_of(bound->task, 0, bound->key, MB_WRITE_ALLOWED) == 0;
 }
 
-static bool assign_dummy(struct mbm_place *place, const struct mbm_bind *bind, struct mbm_bound *bound)
+static bool assign_dummy(struct mbm_place *place, const struct mbm_bind *bind,
+                         struct mbm_bound *bound)
 {
     struct mbm_share *share = place->share;
 
@@ -272,17 +282,20 @@ static enum mbm_refusal refusal(const struct mbm_server *server, const struct mb
     bool served = false;
 
     for (unsigned i = 0; i < server->program_count; i++)
-        served |= server->programs[i].program == bind->program && server->programs[i].version == bind->version;
+        served |= server->programs[i].program == bind->program &&
+                  server->programs[i].version == bind->version;
     if (!served)
         return MBM_NO_PROGRAM;
     if (bind->type < MBCF_3 || bind->type > MBCF_3B || !mbm_serves(server, bind->type))
         return MBM_NO_TYPE;
-    if (bind->request_most > server->options.message_most || bind->depth == 0 || bind->depth > MBCF_DEPTH_MOST)
+    if (bind->request_most > server->options.message_most || bind->depth == 0 ||
+        bind->depth > MBCF_DEPTH_MOST)
         return MBM_TOO_LARGE;
     return MBM_ACCEPTED;
 }
 
-void mbm_places_bind(struct mbm_server *server, const struct mbm_origin *origin, const struct mbm_bind *bind)
+void mbm_places_bind(struct mbm_server *server, const struct mbm_origin *origin,
+                     const struct mbm_bind *bind)
 {
     struct mbm_bound bound = {.magic = MBM_BOUND};
     enum mbm_refusal why = refusal(server, bind);

@@ -22,14 +22,16 @@ bool mbm_serves(const struct mbm_server *server, enum mbcf_type type)
 
 static void serve_taskque(void *context);
 
-/* A client's calls are executed in the order in which it made them: whether one that came earlier is still being READ. */
-static bool has_earlier(const struct mbm_server *server, const struct mbm_caller *caller, uint32_t number)
+/* A client's calls are executed in the order in which it made them: whether one that came earlier
+ * is still being READ. */
+static bool has_earlier(const struct mbm_server *server, const struct mbm_caller *caller,
+                        uint32_t number)
 {
     for (unsigned i = 0; i < MBM_READINGS; i++) {
         const struct mbm_reading *other = &server->readings[i];
 
-        if (other->used && (int32_t)(other->number - number) < 0 && other->origin.caller.node == caller->node &&
-            other->origin.caller.task == caller->task)
+        if (other->used && (int32_t)(other->number - number) < 0 &&
+            other->origin.caller.node == caller->node && other->origin.caller.task == caller->task)
             return true;
     }
     return false;
@@ -65,8 +67,10 @@ static void serve_readings(void *context)
     serve_taskque(server); /* a request may have waited for a place, or for one before it */
 }
 
-/* Its word is watched anew each time: the state that the one before has ended with must not be taken for this one's. */
-static bool read_request(struct mbm_server *server, const struct mbm_origin *origin, const struct mbm_source *source)
+/* Its word is watched anew each time: the state that the one before has ended with must not be
+ * taken for this one's. */
+static bool read_request(struct mbm_server *server, const struct mbm_origin *origin,
+                         const struct mbm_source *source)
 {
     struct mbm_reading *reading = server->readings;
 
@@ -79,7 +83,8 @@ static bool read_request(struct mbm_server *server, const struct mbm_origin *ori
     reading->length = source->length;
     reading->number = server->readings_begun++;
     reading->ack.state = MB_ACK_IDLE;
-    reading->used = mb_read(origin->ltn, source->address, reading->message, source->length, &reading->ack) == 0 &&
+    reading->used = mb_read(origin->ltn, source->address, reading->message, source->length,
+                            &reading->ack) == 0 &&
                     svc_add_word(&reading->ack.state, serve_readings, server);
     if (!reading->used)
         mb_close(origin->ltn);
@@ -94,7 +99,8 @@ static void malformed(struct mbm_server *server, int ltn)
     mb_close(ltn);
 }
 
-/* False: there is no place to READ into, or an earlier request is still being READ; the record stays. */
+/* False: there is no place to READ into, or an earlier request is still being READ; the record
+ * stays. */
 static bool take_request(struct mbm_server *server, const struct mb_record *record)
 {
     const struct mb_taskque_head *writer = (const void *)(record + 1);
@@ -116,7 +122,8 @@ static bool take_request(struct mbm_server *server, const struct mb_record *reco
             return false;
         mbm_service_call(&server->service, &origin, body, length);
         mb_close(record->ltn);
-    } else if (head->kind == MBM_CALL_AT && (mbm_serves(server, MBCF_2) || mbm_serves(server, MBCF_12)) &&
+    } else if (head->kind == MBM_CALL_AT &&
+               (mbm_serves(server, MBCF_2) || mbm_serves(server, MBCF_12)) &&
                length == sizeof(*source) && source->length >= MBM_CALL_HEADER &&
                source->length <= server->options.message_most) {
         return read_request(server, &origin, source);
@@ -160,7 +167,8 @@ static bool prepare_readings(struct mbm_server *server)
 
 static bool prepare_taskque(struct mbm_server *server)
 {
-    uint32_t ring = mbm_ring_bytes(MBM_TASKQUE_MOST + (uint32_t)sizeof(struct mb_taskque_head), TASKQUE_RECORDS);
+    uint32_t ring = mbm_ring_bytes(MBM_TASKQUE_MOST + (uint32_t)sizeof(struct mb_taskque_head),
+                                   TASKQUE_RECORDS);
 
     server->taskque = sss_map(NULL, ring + 4096, SSS_READ | SSS_WRITE);
     return server->taskque != NULL && mb_taskque(server->taskque, ring + MB_FIFO_HEADER) == 0 &&
@@ -188,8 +196,8 @@ SVCXPRT *svcmb_create(const struct svcmb_options *options, const char **error)
         server->options.clients = MBCF_CLIENTS_MOST;
     if (server->options.cache == 0)
         server->options.cache = MBCF_CACHE_DEFAULT;
-    if (server->options.message_most > MBCF_MESSAGE_MOST || server->options.clients > MBCF_CLIENTS_MOST ||
-        server->options.cache > MBCF_CACHE_MOST)
+    if (server->options.message_most > MBCF_MESSAGE_MOST ||
+        server->options.clients > MBCF_CLIENTS_MOST || server->options.cache > MBCF_CACHE_MOST)
         return refuse(server, error, "message, clients or reply cache above the limit");
     if (!mbm_service_init(&server->service, server->options.message_most, "mbcf"))
         return refuse(server, error, "out of memory");
@@ -197,24 +205,28 @@ SVCXPRT *svcmb_create(const struct svcmb_options *options, const char **error)
         (server->service.cache = mbm_cache_new(server->options.cache)) == NULL)
         return refuse(server, error, "out of memory for the reply cache");
     if (!prepare_taskque(server) || !prepare_readings(server))
-        return refuse(server, error, "the TASKQUE cannot be declared, or there is nothing left to wait with");
+        return refuse(server, error,
+                      "the TASKQUE cannot be declared, or there is nothing left to wait with");
     return &server->service.transport;
 }
 
-bool_t svcmb_register(SVCXPRT *transport, rpcprog_t program, rpcvers_t version, svc_dispatch dispatch)
+bool_t svcmb_register(SVCXPRT *transport, rpcprog_t program, rpcvers_t version,
+                      svc_dispatch dispatch)
 {
     struct mbm_server *server = transport->xp_p1;
     struct mb_binder_answer answer;
     uint16_t node, task;
 
-    if (server->program_count == MBM_PROGRAMS || !svc_register(transport, program, version, dispatch, 0))
+    if (server->program_count == MBM_PROGRAMS ||
+        !svc_register(transport, program, version, dispatch, 0))
         return FALSE;
     server->programs[server->program_count].program = program;
     server->programs[server->program_count++].version = version;
     mb_self(&node, &task);
     for (enum mbcf_type type = 0; type < MBCF_TYPES; type++)
-        if (mbm_serves(server, type) && mb_binder_ask(node, MB_BINDER_SET, program, version, type, BINDER_S * NS_PER_S,
-                                                      &answer) != MB_BINDER_FOUND)
+        if (mbm_serves(server, type) &&
+            mb_binder_ask(node, MB_BINDER_SET, program, version, type, BINDER_S * NS_PER_S,
+                          &answer) != MB_BINDER_FOUND)
             return FALSE;
     return TRUE;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A server task: mbcf_server.c takes what comes by the TASKQUE, mbcf_places.c has places for clients that stay. */
+/* A server task: mbcf_server.c takes what comes by the TASKQUE, mbcf_places.c has places for
+ * clients that stay. */
 #include <rpc/mbcf.h>
 
 #include "mbcf_service.h"
@@ -16,8 +17,8 @@ struct mbm_place {
     bool exists;
     bool used;
     struct mbm_origin origin;
-    struct mb_fifo *fifo; /* 3, 3a: requests of this client */
-    int dummy;            /* 3a, 3b: the task */
+    struct mb_fifo *fifo;    /* 3, 3a: requests of this client */
+    int dummy;               /* 3a, 3b: the task */
     struct mbm_share *share; /* 3b */
 };
 
@@ -43,12 +44,14 @@ struct mbm_server {
         rpcvers_t version;
     } programs[MBM_PROGRAMS];
     unsigned program_count;
-    volatile uint64_t ended_words[SVCMB_DUMMY_WORDS]; /* sums over dummies that have ended by themselves */
+    /* sums over dummies that have ended by themselves */
+    volatile uint64_t ended_words[SVCMB_DUMMY_WORDS];
 };
 
 bool mbm_serves(const struct mbm_server *server, enum mbcf_type type);
 
 /* Answers a wish to be bound: a place, or why there is none. */
-void mbm_places_bind(struct mbm_server *server, const struct mbm_origin *origin, const struct mbm_bind *bind);
+void mbm_places_bind(struct mbm_server *server, const struct mbm_origin *origin,
+                     const struct mbm_bind *bind);
 /* Frees the places of clients that have gone. */
 void mbm_places_look_after(struct mbm_server *server);

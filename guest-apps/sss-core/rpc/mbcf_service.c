@@ -17,7 +17,8 @@ static bool_t receive(SVCXPRT *transport, struct rpc_msg *call)
     struct mbm_service *service = of(transport);
 
     xdrmem_create(&service->arguments, service->message, service->length, XDR_DECODE);
-    service->arguments.x_in_place = TRUE; /* the message stays where it is until the reply is sent */
+    /* the message stays where it is until the reply is sent */
+    service->arguments.x_in_place = TRUE;
     if (xdr_callmsg(&service->arguments, call))
         return TRUE;
     service->counters.malformed++;
@@ -54,8 +55,9 @@ static void send_reply(struct mbm_service *service, const void *reply, uint32_t 
 /* -> bytes, 0 where it cannot be encoded in what the client takes. */
 static uint32_t encode_reply(struct mbm_service *service, struct rpc_msg *reply)
 {
-    uint32_t most = service->origin.reply_most < service->message_most ? service->origin.reply_most
-                                                                       : (uint32_t)service->message_most;
+    uint32_t most = service->origin.reply_most < service->message_most
+                        ? service->origin.reply_most
+                        : (uint32_t)service->message_most;
     XDR xdrs;
 
     xdrmem_create(&xdrs, service->reply, most, XDR_ENCODE);
@@ -72,8 +74,10 @@ static bool_t answer(SVCXPRT *transport, struct rpc_msg *reply)
     reply->rm_xid = service->origin.caller.xid;
     reply->rm_direction = REPLY;
     length = encode_reply(service, reply);
-    if (length == 0 && reply->rm_reply.rp_stat == MSG_ACCEPTED && reply->acpted_rply.ar_stat == SUCCESS) {
-        reply->acpted_rply.ar_stat = SYSTEM_ERR; /* longer than the client takes, or not of its type */
+    if (length == 0 && reply->rm_reply.rp_stat == MSG_ACCEPTED &&
+        reply->acpted_rply.ar_stat == SUCCESS) {
+        /* longer than the client takes, or not of its type */
+        reply->acpted_rply.ar_stat = SYSTEM_ERR;
         length = encode_reply(service, reply);
     }
     if (length == 0)
@@ -91,15 +95,18 @@ static void destroy(SVCXPRT *transport)
 
 bool mbm_service_init(struct mbm_service *service, size_t message_most, const char *netid)
 {
-    static const struct xp_ops operations = {receive, idle, get_arguments, answer, free_arguments, destroy};
+    static const struct xp_ops operations = {receive, idle,           get_arguments,
+                                             answer,  free_arguments, destroy};
 
-    service->transport = (SVCXPRT){.xp_fd = -1, .xp_ops = &operations, .xp_p1 = service, .xp_netid = netid};
+    service->transport =
+        (SVCXPRT){.xp_fd = -1, .xp_ops = &operations, .xp_p1 = service, .xp_netid = netid};
     service->message_most = message_most;
     service->reply = malloc(message_most);
     return service->reply != NULL;
 }
 
-void mbm_service_call(struct mbm_service *service, const struct mbm_origin *origin, void *message, uint32_t length)
+void mbm_service_call(struct mbm_service *service, const struct mbm_origin *origin, void *message,
+                      uint32_t length)
 {
     const void *kept;
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* From a call message to its reply: what a server task and a dummy task of type 3b have in common. */
+/* From a call message to its reply: what a server task and a dummy task of type 3b have in common.
+ */
 #include <rpc/mbcf.h>
 
 #include "mbcf_cache.h"
@@ -20,7 +21,7 @@ struct mbm_service {
     struct svcmb_counters counters;
     struct mbm_cache *cache; /* NULL: replies are not kept */
     size_t message_most;
-    char *reply;             /* message_most bytes */
+    char *reply; /* message_most bytes */
 
     /* of the call at hand */
     struct mbm_origin origin;
@@ -30,5 +31,7 @@ struct mbm_service {
 };
 
 bool mbm_service_init(struct mbm_service *service, size_t message_most, const char *netid);
-/* Executes the call in `message` and sends the reply. The message may be a record in a FIFO: arguments are decoded in place. */
-void mbm_service_call(struct mbm_service *service, const struct mbm_origin *origin, void *message, uint32_t length);
+/* Executes the call in `message` and sends the reply. The message may be a record in a FIFO:
+ * arguments are decoded in place. */
+void mbm_service_call(struct mbm_service *service, const struct mbm_origin *origin, void *message,
+                      uint32_t length);

@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * The pages that a dispatcher and a dummy task of type 3b share (CSM). The dispatcher writes an order and what belongs to
- * it, then counts `order` up; the dummy does it, then sets `done` to the same number. Each sleeps on the other's word.
+ * The pages that a dispatcher and a dummy task of type 3b share (CSM). The dispatcher writes an
+ * order and what belongs to it, then counts `order` up; the dummy does it, then sets `done` to the
+ * same number. Each sleeps on the other's word.
  */
 #include <rpc/mbcf.h>
 

@@ -8,8 +8,8 @@ enum { RETRY_S = 5, TOTAL_S = 60 };
 
 bool_t xdr_pmap(XDR *xdrs, struct pmap *map)
 {
-    return xdr_u_long(xdrs, &map->pm_prog) && xdr_u_long(xdrs, &map->pm_vers) && xdr_u_long(xdrs, &map->pm_prot) &&
-           xdr_u_long(xdrs, &map->pm_port);
+    return xdr_u_long(xdrs, &map->pm_prog) && xdr_u_long(xdrs, &map->pm_vers) &&
+           xdr_u_long(xdrs, &map->pm_prot) && xdr_u_long(xdrs, &map->pm_port);
 }
 
 static bool_t free_list(struct pmaplist **list)
@@ -42,9 +42,11 @@ bool_t xdr_pmaplist(XDR *xdrs, struct pmaplist **list)
 }
 
 /* One question over UDP -> whether there is an answer; else rpc_createerr says why not. */
-static bool_t ask(struct in_addr host, rpcproc_t procedure, struct pmap *question, xdrproc_t decode, void *answer)
+static bool_t ask(struct in_addr host, rpcproc_t procedure, struct pmap *question, xdrproc_t decode,
+                  void *answer)
 {
-    struct sockaddr_in portmapper = {.sin_family = AF_INET, .sin_port = htons(PMAPPORT), .sin_addr = host};
+    struct sockaddr_in portmapper = {
+        .sin_family = AF_INET, .sin_port = htons(PMAPPORT), .sin_addr = host};
     struct timeval retry = {.tv_sec = RETRY_S};
     struct timeval total = {.tv_sec = TOTAL_S};
     int socket = RPC_ANYSOCK;
@@ -107,8 +109,8 @@ struct pmaplist *pmap_getmaps(struct sockaddr_in *server)
 
     if (client == NULL)
         return NULL;
-    if (clnt_call(client, PMAPPROC_DUMP, (xdrproc_t)xdr_void, NULL, (xdrproc_t)xdr_pmaplist, &list, total) !=
-        RPC_SUCCESS)
+    if (clnt_call(client, PMAPPROC_DUMP, (xdrproc_t)xdr_void, NULL, (xdrproc_t)xdr_pmaplist, &list,
+                  total) != RPC_SUCCESS)
         xdr_free((xdrproc_t)xdr_pmaplist, &list);
     clnt_destroy(client);
     return list;

@@ -12,7 +12,7 @@ enum {
     BUFFER_MOST = 262144,
 };
 #define LAST_FRAGMENT 0x80000000u
-#define NS_PER_S 1000000000u
+#define NS_PER_S      1000000000u
 
 unsigned record_buffer_bytes(unsigned wanted)
 {
@@ -59,8 +59,8 @@ static bool take_mark(struct record_reader *reader)
 }
 
 /*
- * Moves what has come into the message -> 1 where it is complete. The first mark stays in front (`given` says how much to
- * skip), so that a record of one fragment is not moved.
+ * Moves what has come into the message -> 1 where it is complete. The first mark stays in front
+ * (`given` says how much to skip), so that a record of one fragment is not moved.
  */
 static int collect(struct record_reader *reader)
 {
@@ -160,7 +160,8 @@ int record_read(struct record_reader *reader, char **record, size_t *length)
     return 1;
 }
 
-int record_send(int socket, const char *bytes, size_t length, void (*meanwhile)(void *), void *context)
+int record_send(int socket, const char *bytes, size_t length, void (*meanwhile)(void *),
+                void *context)
 {
     const volatile uint32_t *counter = rpc_socket_counter(socket);
 

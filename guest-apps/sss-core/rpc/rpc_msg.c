@@ -4,7 +4,8 @@
 
 bool_t xdr_opaque_auth(XDR *xdrs, struct opaque_auth *auth)
 {
-    return xdr_enum(xdrs, &auth->oa_flavor) && xdr_bytes(xdrs, &auth->oa_base, &auth->oa_length, MAX_AUTH_BYTES);
+    return xdr_enum(xdrs, &auth->oa_flavor) &&
+           xdr_bytes(xdrs, &auth->oa_base, &auth->oa_length, MAX_AUTH_BYTES);
 }
 
 static bool_t code_versions(XDR *xdrs, rpcvers_t *low, rpcvers_t *high)
@@ -76,9 +77,9 @@ bool_t xdr_callhdr(XDR *xdrs, struct rpc_msg *message)
 
     message->rm_direction = CALL;
     message->rm_call.cb_rpcvers = RPC_MSG_VERSION;
-    return xdrs->x_op == XDR_ENCODE && xdr_u_int(xdrs, &message->rm_xid) && xdr_enum(xdrs, &direction) &&
-           xdr_u_int(xdrs, &message->rm_call.cb_rpcvers) && xdr_u_int(xdrs, &message->rm_call.cb_prog) &&
-           xdr_u_int(xdrs, &message->rm_call.cb_vers);
+    return xdrs->x_op == XDR_ENCODE && xdr_u_int(xdrs, &message->rm_xid) &&
+           xdr_enum(xdrs, &direction) && xdr_u_int(xdrs, &message->rm_call.cb_rpcvers) &&
+           xdr_u_int(xdrs, &message->rm_call.cb_prog) && xdr_u_int(xdrs, &message->rm_call.cb_vers);
 }
 
 /* A call with AUTH_NONE from a stream in one piece; else the stream stays where it is. */
@@ -92,7 +93,8 @@ static bool_t take_plain_call(XDR *xdrs, struct rpc_msg *message)
     if (words == NULL)
         return FALSE;
     if (words[1] != 0 || words[2] != (int32_t)__builtin_bswap32(RPC_MSG_VERSION) ||
-        (words[FIRST_OF_AUTH] | words[FIRST_OF_AUTH + 1] | words[FIRST_OF_AUTH + 2] | words[FIRST_OF_AUTH + 3]) != 0) {
+        (words[FIRST_OF_AUTH] | words[FIRST_OF_AUTH + 1] | words[FIRST_OF_AUTH + 2] |
+         words[FIRST_OF_AUTH + 3]) != 0) {
         XDR_SETPOS(xdrs, start);
         return FALSE;
     }
@@ -111,8 +113,8 @@ static bool_t take_plain_call(XDR *xdrs, struct rpc_msg *message)
 }
 
 /*
- * Decoding a call of another RPC version succeeds and ends behind cb_rpcvers, so that the server can say RPC_MISMATCH; what
- * follows in it is not known.
+ * Decoding a call of another RPC version succeeds and ends behind cb_rpcvers, so that the server
+ * can say RPC_MISMATCH; what follows in it is not known.
  */
 bool_t xdr_callmsg(XDR *xdrs, struct rpc_msg *message)
 {
@@ -127,8 +129,9 @@ bool_t xdr_callmsg(XDR *xdrs, struct rpc_msg *message)
     message->rm_direction = CALL;
     if (call->cb_rpcvers != RPC_MSG_VERSION)
         return xdrs->x_op == XDR_DECODE;
-    return xdr_u_int(xdrs, &call->cb_prog) && xdr_u_int(xdrs, &call->cb_vers) && xdr_u_int(xdrs, &call->cb_proc) &&
-           xdr_opaque_auth(xdrs, &call->cb_cred) && xdr_opaque_auth(xdrs, &call->cb_verf);
+    return xdr_u_int(xdrs, &call->cb_prog) && xdr_u_int(xdrs, &call->cb_vers) &&
+           xdr_u_int(xdrs, &call->cb_proc) && xdr_opaque_auth(xdrs, &call->cb_cred) &&
+           xdr_opaque_auth(xdrs, &call->cb_verf);
 }
 
 static enum clnt_stat status_of_accepted(const struct accepted_reply *reply)

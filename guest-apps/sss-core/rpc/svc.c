@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The server's side that all transports share: registered programs, replies, and one loop for everything. */
+/* The server's side that all transports share: registered programs, replies, and one loop for
+ * everything. */
 #include <rpc/rpc.h>
 #include <sss/system.h>
 
@@ -45,7 +46,8 @@ bool_t svc_register(SVCXPRT *transport, rpcprog_t program, rpcvers_t version, sv
         entry = mem_alloc(sizeof(*entry));
         if (entry == NULL)
             return FALSE;
-        *entry = (struct program){.next = programs, .program = program, .version = version, .dispatch = dispatch};
+        *entry = (struct program){
+            .next = programs, .program = program, .version = version, .dispatch = dispatch};
         programs = entry;
     }
     if (protocol == 0)
@@ -151,7 +153,8 @@ void svcerr_weakauth(SVCXPRT *transport)
 
 void svcerr_rpcmismatch(SVCXPRT *transport)
 {
-    deny(transport, (struct rejected_reply){.rj_stat = RPC_MISMATCH, .rj_vers = {RPC_MSG_VERSION, RPC_MSG_VERSION}});
+    deny(transport, (struct rejected_reply){.rj_stat = RPC_MISMATCH,
+                                            .rj_vers = {RPC_MSG_VERSION, RPC_MSG_VERSION}});
 }
 
 /* ---- who calls ---- */
@@ -174,9 +177,11 @@ enum auth_stat _authenticate(struct svc_req *request, struct rpc_msg *message)
     case AUTH_NONE:
         return AUTH_OK;
     case AUTH_SYS:
-        credential->parms = (struct authunix_parms){.aup_machname = credential->machine, .aup_gids = credential->groups};
+        credential->parms = (struct authunix_parms){.aup_machname = credential->machine,
+                                                    .aup_gids = credential->groups};
         xdrmem_create(&xdrs, request->rq_cred.oa_base, request->rq_cred.oa_length, XDR_DECODE);
-        return xdr_authunix_parms(&xdrs, &credential->parms) && XDR_GETPOS(&xdrs) == request->rq_cred.oa_length
+        return xdr_authunix_parms(&xdrs, &credential->parms) &&
+                       XDR_GETPOS(&xdrs) == request->rq_cred.oa_length
                    ? AUTH_OK
                    : AUTH_BADCRED;
     default:
@@ -271,7 +276,8 @@ void svc_remove_word(const volatile uint32_t *word)
         watched[place] = watched[place + 1];
 }
 
-/* A `ready` may add and remove words: one that is skipped by this is found changed by the next turn. */
+/* A `ready` may add and remove words: one that is skipped by this is found changed by the next
+ * turn. */
 static bool serve_changed(void)
 {
     bool any = false;

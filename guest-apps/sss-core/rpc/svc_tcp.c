@@ -116,7 +116,8 @@ static void connection_ready(void *context)
         SVC_DESTROY(transport);
 }
 
-static void connection_start(const struct tcp_listener *listener, int socket, const struct sss_peer *peer)
+static void connection_start(const struct tcp_listener *listener, int socket,
+                             const struct sss_peer *peer)
 {
     static const struct xp_ops ops = {connection_recv,  connection_stat,     connection_getargs,
                                       connection_reply, connection_freeargs, connection_destroy};
@@ -126,14 +127,19 @@ static void connection_start(const struct tcp_listener *listener, int socket, co
         rpc_socket_close(socket);
         return;
     }
-    connection->transport = (SVCXPRT){
-        .xp_fd = socket, .xp_port = listener->transport.xp_port, .xp_ops = &ops, .xp_p1 = connection, .xp_netid = "tcp"};
+    connection->transport = (SVCXPRT){.xp_fd = socket,
+                                      .xp_port = listener->transport.xp_port,
+                                      .xp_ops = &ops,
+                                      .xp_p1 = connection,
+                                      .xp_netid = "tcp"};
     transport_set_caller(&connection->transport, peer);
     connection->out.x_op = XDR_ENCODE;
     xdrrec_create(&connection->out, listener->send_size, 0, connection, NULL, write_record);
-    if (connection->out.x_private == NULL || !record_reader_init(&connection->in, socket, listener->receive_size) ||
+    if (connection->out.x_private == NULL ||
+        !record_reader_init(&connection->in, socket, listener->receive_size) ||
         !svc_add_word(rpc_socket_counter(socket), connection_ready, &connection->transport)) {
-        sss_log("rpc: no room for another TCP connection (at most %d words to wait for)", SSS_WAITS);
+        sss_log("rpc: no room for another TCP connection (at most %d words to wait for)",
+                SSS_WAITS);
         connection_free(connection);
     }
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A server over UDP: at least once, or, with a reply cache, at most once as long as a reply stays in it. */
+/* A server over UDP: at least once, or, with a reply cache, at most once as long as a reply stays
+ * in it. */
 #include <rpc/copies.h>
 #include <rpc/rpc.h>
 #include <rpc/socket.h>
@@ -82,8 +83,10 @@ static void cache_forget(struct reply_cache *cache, struct cached_reply *entry)
     entry->bytes = NULL;
 }
 
-/* Without memory for it the reply is not kept: a duplicate would then be executed again, as without a cache. */
-static void cache_put(struct reply_cache *cache, const struct request_key *key, const char *reply, u_int length)
+/* Without memory for it the reply is not kept: a duplicate would then be executed again, as without
+ * a cache. */
+static void cache_put(struct reply_cache *cache, const struct request_key *key, const char *reply,
+                      u_int length)
 {
     struct cached_reply *entry = &cache->places[cache->oldest];
     struct cached_reply **bucket = bucket_of(cache, key);
@@ -147,12 +150,15 @@ static void send_reply(struct udp_service *service, const char *bytes, u_int len
 {
     rpc_copied(RPC_COPY_SEND, length);
     /* What cannot be sent is as good as lost on the way: the caller asks again. */
-    (void)sss_send_to(service->transport.xp_fd, bytes, length, service->caller.address, service->caller.port);
+    (void)sss_send_to(service->transport.xp_fd, bytes, length, service->caller.address,
+                      service->caller.port);
 }
 
 static bool answer_from_cache(struct udp_service *service)
 {
-    const struct cached_reply *found = service->cache == NULL ? NULL : cache_find(service->cache, &service->key);
+    const struct cached_reply *found = service->cache == NULL
+                                           ? NULL
+                                           : cache_find(service->cache, &service->key);
 
     if (found == NULL)
         return false;
@@ -165,7 +171,8 @@ static bool answer_from_cache(struct udp_service *service)
 static u_int receive(struct udp_service *service)
 {
     uint32_t counter = *rpc_socket_counter(service->transport.xp_fd);
-    int length = sss_receive_from(service->transport.xp_fd, service->request, service->size, &service->caller);
+    int length = sss_receive_from(service->transport.xp_fd, service->request, service->size,
+                                  &service->caller);
 
     service->taken++;
     if (length == -SSS_EAGAIN)
@@ -188,14 +195,16 @@ static bool_t udp_recv(SVCXPRT *transport, struct rpc_msg *message)
         return FALSE;
     service->counters.requests++;
     transport_set_caller(transport, &service->caller);
-    service->key = (struct request_key){message->rm_xid,          service->caller.address,  service->caller.port,
-                                        message->rm_call.cb_prog, message->rm_call.cb_vers, message->rm_call.cb_proc};
+    service->key = (struct request_key){message->rm_xid,          service->caller.address,
+                                        service->caller.port,     message->rm_call.cb_prog,
+                                        message->rm_call.cb_vers, message->rm_call.cb_proc};
     return !answer_from_cache(service);
 }
 
 static enum xprt_stat udp_stat(SVCXPRT *transport)
 {
-    return of(transport)->taken != *rpc_socket_counter(transport->xp_fd) ? XPRT_MOREREQS : XPRT_IDLE;
+    return of(transport)->taken != *rpc_socket_counter(transport->xp_fd) ? XPRT_MOREREQS
+                                                                         : XPRT_IDLE;
 }
 
 static bool_t udp_getargs(SVCXPRT *transport, xdrproc_t decode, void *arguments)
@@ -267,10 +276,12 @@ static struct udp_service *udp_new_service(u_int size)
 
 SVCXPRT *svcudp_bufcreate(int socket, u_int sendsize, u_int recvsize)
 {
-    static const struct xp_ops ops = {udp_recv, udp_stat, udp_getargs, udp_reply, udp_freeargs, udp_destroy};
+    static const struct xp_ops ops = {udp_recv,  udp_stat,     udp_getargs,
+                                      udp_reply, udp_freeargs, udp_destroy};
     u_int size = RNDUP(sendsize > recvsize ? sendsize : recvsize);
-    struct udp_service *service =
-        udp_new_service(size < MESSAGE_LEAST ? MESSAGE_LEAST : size > MESSAGE_MOST ? MESSAGE_MOST : size);
+    struct udp_service *service = udp_new_service(size < MESSAGE_LEAST  ? MESSAGE_LEAST
+                                                  : size > MESSAGE_MOST ? MESSAGE_MOST
+                                                                        : size);
     SVCXPRT *transport;
 
     if (service == NULL)

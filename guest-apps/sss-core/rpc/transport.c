@@ -12,8 +12,9 @@ int transport_socket(int socket, int protocol)
 
 void transport_set_caller(SVCXPRT *transport, const struct sss_peer *peer)
 {
-    transport->xp_raddr = (struct sockaddr_in){
-        .sin_family = AF_INET, .sin_port = htons(peer->port), .sin_addr.s_addr = htonl(peer->address)};
+    transport->xp_raddr = (struct sockaddr_in){.sin_family = AF_INET,
+                                               .sin_port = htons(peer->port),
+                                               .sin_addr.s_addr = htonl(peer->address)};
     transport->xp_addrlen = sizeof(transport->xp_raddr);
     transport->xp_peer_task = peer->task;
 }

@@ -8,5 +8,6 @@
 /* `socket` as given to svcudp_create -> a bound socket of that protocol, or a negative error. */
 int transport_socket(int socket, int protocol);
 void transport_set_caller(SVCXPRT *transport, const struct sss_peer *peer);
-/* Encodes the reply; a successful one with an empty verifier straight into place where the stream allows. */
+/* Encodes the reply; a successful one with an empty verifier straight into place where the stream
+ * allows. */
 bool_t transport_encode_reply(XDR *xdrs, struct rpc_msg *reply);

@@ -10,7 +10,8 @@ bool_t xdr_void(void)
     return TRUE;
 }
 
-/* ---- integers: 32 bits on the wire (4.1, 4.2); a value that does not fit the type is refused both ways ---- */
+/* ---- integers: 32 bits on the wire (4.1, 4.2); a value that does not fit the type is refused both
+ * ways ---- */
 
 static void put_word_at(void *place, int32_t value)
 {
@@ -87,24 +88,25 @@ bool_t xdr_enum(XDR *xdrs, enum_t *value)
     return code_word(xdrs, value);
 }
 
-/* Narrower and wider types travel as a word, which must be the same after the way through the type. */
-#define FILTER_BY_WORD(name, type, word_type)                          \
-    bool_t name(XDR *xdrs, type *value)                                \
-    {                                                                  \
-        word_type word = (word_type)*value;                            \
-                                                                       \
-        if (xdrs->x_op == XDR_FREE)                                    \
-            return TRUE;                                               \
-        if (xdrs->x_op == XDR_ENCODE && (type)word != *value)          \
-            return FALSE;                                              \
-        if (!code_word(xdrs, (int32_t *)&word))                        \
-            return FALSE;                                              \
-        if (xdrs->x_op == XDR_ENCODE)                                  \
-            return TRUE;                                               \
-        if ((word_type)(type)word != word)                             \
-            return FALSE;                                              \
-        *value = (type)word;                                           \
-        return TRUE;                                                   \
+/* Narrower and wider types travel as a word, which must be the same after the way through the type.
+ */
+#define FILTER_BY_WORD(name, type, word_type)                                                      \
+    bool_t name(XDR *xdrs, type *value)                                                            \
+    {                                                                                              \
+        word_type word = (word_type)*value;                                                        \
+                                                                                                   \
+        if (xdrs->x_op == XDR_FREE)                                                                \
+            return TRUE;                                                                           \
+        if (xdrs->x_op == XDR_ENCODE && (type)word != *value)                                      \
+            return FALSE;                                                                          \
+        if (!code_word(xdrs, (int32_t *)&word))                                                    \
+            return FALSE;                                                                          \
+        if (xdrs->x_op == XDR_ENCODE)                                                              \
+            return TRUE;                                                                           \
+        if ((word_type)(type)word != word)                                                         \
+            return FALSE;                                                                          \
+        *value = (type)word;                                                                       \
+        return TRUE;                                                                               \
     }
 
 FILTER_BY_WORD(xdr_short, short, int32_t)
@@ -224,15 +226,18 @@ bool_t xdr_opaque(XDR *xdrs, char *bytes, u_int length)
         return TRUE;
     if (xdrs->x_op == XDR_ENCODE) {
         rpc_copied(RPC_COPY_ENCODE, length);
-        return XDR_PUTBYTES(xdrs, bytes, length) && (padding == 0 || XDR_PUTBYTES(xdrs, zeros, padding));
+        return XDR_PUTBYTES(xdrs, bytes, length) &&
+               (padding == 0 || XDR_PUTBYTES(xdrs, zeros, padding));
     }
     rpc_copied(RPC_COPY_DECODE, length);
     if (!XDR_GETBYTES(xdrs, bytes, length))
         return FALSE;
-    return padding == 0 || (XDR_GETBYTES(xdrs, found, padding) && memcmp(found, zeros, padding) == 0);
+    return padding == 0 ||
+           (XDR_GETBYTES(xdrs, found, padding) && memcmp(found, zeros, padding) == 0);
 }
 
-/* The stream can hold that many items of at least `least` bytes each, so that it is worth taking memory for them. */
+/* The stream can hold that many items of at least `least` bytes each, so that it is worth taking
+ * memory for them. */
 static bool_t can_follow(XDR *xdrs, u_int count, u_int least)
 {
     return count <= xdrs->x_ops->x_left(xdrs) / least;
@@ -284,7 +289,8 @@ bool_t xdr_bytes(XDR *xdrs, char **bytes, u_int *length, u_int maxsize)
         return free_bytes(xdrs, bytes);
     if (!xdr_u_int(xdrs, length) || *length > maxsize)
         return FALSE;
-    return xdrs->x_op == XDR_DECODE ? decode_bytes(xdrs, bytes, *length) : xdr_opaque(xdrs, *bytes, *length);
+    return xdrs->x_op == XDR_DECODE ? decode_bytes(xdrs, bytes, *length)
+                                    : xdr_opaque(xdrs, *bytes, *length);
 }
 
 static bool_t decode_string(XDR *xdrs, char **text, u_int maxsize)
@@ -341,7 +347,8 @@ bool_t xdr_vector(XDR *xdrs, char *elements, u_int count, u_int element_bytes, x
     return TRUE;
 }
 
-bool_t xdr_array(XDR *xdrs, char **elements, u_int *count, u_int maxsize, u_int element_bytes, xdrproc_t element)
+bool_t xdr_array(XDR *xdrs, char **elements, u_int *count, u_int maxsize, u_int element_bytes,
+                 xdrproc_t element)
 {
     bool_t good;
 
@@ -455,8 +462,10 @@ static int32_t *no_inline(XDR *xdrs, u_int length)
 
 u_long xdr_sizeof(xdrproc_t proc, void *object)
 {
-    static const struct xdr_ops ops = {
-        .x_putlong = count_long, .x_putbytes = count_bytes, .x_getpostn = counted, .x_inline = no_inline};
+    static const struct xdr_ops ops = {.x_putlong = count_long,
+                                       .x_putbytes = count_bytes,
+                                       .x_getpostn = counted,
+                                       .x_inline = no_inline};
     XDR xdrs = {.x_op = XDR_ENCODE, .x_ops = &ops};
 
     return proc(&xdrs, object) ? xdrs.x_handy : 0;

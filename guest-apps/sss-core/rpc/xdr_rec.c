@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Record marking (RFC 5531 section 11): a record is fragments, each with a word in front that says whether it is the last and
- * how long it is.
+ * Record marking (RFC 5531 section 11): a record is fragments, each with a word in front that says
+ * whether it is the last and how long it is.
  *
- * Out: one buffer that begins with the mark of the fragment at `mark`. It is written when bytes have filled it, when a word
- * does not fit any more, and with the end of a record unless the next one may travel with it.
- * In: a buffer of what `readit` gave, and what is left of the present fragment.
+ * Out: one buffer that begins with the mark of the fragment at `mark`. It is written when bytes
+ * have filled it, when a word does not fit any more, and with the end of a record unless the next
+ * one may travel with it. In: a buffer of what `readit` gave, and what is left of the present
+ * fragment.
  */
 #include <rpc/xdr.h>
 
@@ -22,8 +23,8 @@ struct record_stream {
     int (*writeit)(void *, void *, int);
     char *out;
     u_int out_size;
-    u_int out_end; /* bytes filled */
-    u_int mark;    /* where the mark of the fragment in work lies */
+    u_int out_end;           /* bytes filled */
+    u_int mark;              /* where the mark of the fragment in work lies */
     bool_t fragment_written; /* of the present record */
     char *in;
     u_int in_size;
@@ -263,10 +264,10 @@ static u_int buffer_size(u_int wanted)
     return wanted < BUFFER_LEAST ? BUFFER_DEFAULT : RNDUP(wanted);
 }
 
-void xdrrec_create(XDR *xdrs, u_int sendsize, u_int recvsize, void *handle, int (*readit)(void *, void *, int),
-                   int (*writeit)(void *, void *, int))
+void xdrrec_create(XDR *xdrs, u_int sendsize, u_int recvsize, void *handle,
+                   int (*readit)(void *, void *, int), int (*writeit)(void *, void *, int))
 {
-    static const struct xdr_ops ops = {get_long, put_long,     get_bytes, put_bytes, position,
+    static const struct xdr_ops ops = {get_long,     put_long, get_bytes, put_bytes, position,
                                        set_position, in_place, destroy,   left};
     struct record_stream *stream = mem_alloc(sizeof(*stream));
 

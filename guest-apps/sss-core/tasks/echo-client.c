@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The Sun RPC client over UDP, TCP and MBCF: measures one batch of calls for each size, as guest-apps/echo/client.c does on
- * Linux. What is measured is the call alone: arguments are made before and results checked after it.
+ * The Sun RPC client over UDP, TCP and MBCF: measures one batch of calls for each size, as
+ * guest-apps/echo/client.c does on Linux. What is measured is the call alone: arguments are made
+ * before and results checked after it.
  */
 #include <rpc/async.h>
 #include <rpc/mbcf.h>
 #include <rpc/pmap_prot.h>
-#include <rpc/socket.h>
 #include <rpc/rpc.h>
+#include <rpc/socket.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +21,13 @@
 #include "sss/system.h"
 
 enum transport { TRANSPORT_UDP, TRANSPORT_TCP, TRANSPORT_MBCF /* and the types that follow */ };
-enum procedure { PROCEDURE_NULL, PROCEDURE_ECHO, PROCEDURE_STRING, PROCEDURE_SINK, PROCEDURE_SOURCE };
+enum procedure {
+    PROCEDURE_NULL,
+    PROCEDURE_ECHO,
+    PROCEDURE_STRING,
+    PROCEDURE_SINK,
+    PROCEDURE_SOURCE
+};
 enum {
     SIZES_MOST = 64,
     CALLS_LIMIT = 1000000,
@@ -34,7 +41,7 @@ enum {
     BINDING_DEFAULT_MS = 30000,
     FIRST_PAUSE_MS = 10,
     LONGEST_PAUSE_MS = 500,
-    HEADER_AND_LENGTH = 44,  /* of a call with AUTH_NONE; a reply's is shorter */
+    HEADER_AND_LENGTH = 44, /* of a call with AUTH_NONE; a reply's is shorter */
     CREDENTIAL_MOST = 2 * (8 + MAX_AUTH_BYTES),
     NAME_BYTES = 64,
     FIELDS_BYTES = 768,
@@ -43,7 +50,8 @@ enum {
 
 static const char *const transport_names[] = {"udp",   "tcp",    "mbcf1",  "mbcf2", "mbcf12",
                                               "mbcf3", "mbcf3a", "mbcf3b", NULL};
-static const char *const procedure_names[] = {"null", "echo", "echo_string", "sink", "source", NULL};
+static const char *const procedure_names[] = {"null", "echo",   "echo_string",
+                                              "sink", "source", NULL};
 
 static struct {
     unsigned transport;
@@ -130,8 +138,10 @@ static void read_sizes(void)
     for (size_t i = 0; i < settings.size_count; i++)
         if ((size_t)settings.sizes[i] > largest)
             largest = (size_t)settings.sizes[i];
-    if (settings.transport == TRANSPORT_MBCF + MBCF_1 && largest > MBCF_1_MESSAGE_MOST - HEADER_AND_LENGTH)
-        options_fail("option sizes: mbcf1 carries at most %d bytes", MBCF_1_MESSAGE_MOST - HEADER_AND_LENGTH);
+    if (settings.transport == TRANSPORT_MBCF + MBCF_1 &&
+        largest > MBCF_1_MESSAGE_MOST - HEADER_AND_LENGTH)
+        options_fail("option sizes: mbcf1 carries at most %d bytes",
+                     MBCF_1_MESSAGE_MOST - HEADER_AND_LENGTH);
 }
 
 /* What each transport can give; the first is what it gives where nothing is asked. */
@@ -165,7 +175,8 @@ static void read_socket_options(void)
     settings.client_port = (unsigned)options_integer("client_port", 0, 0, PORT_LIMIT);
     settings.send_buffer = (unsigned)options_integer("send_buffer", 0, 0, BUFFER_LIMIT);
     settings.recv_buffer = (unsigned)options_integer("recv_buffer", 0, 0, BUFFER_LIMIT);
-    settings.udp_message_size = (unsigned)options_integer("udp_message_size", UDPMSGSIZE, 400, UDP_MESSAGE_LIMIT);
+    settings.udp_message_size = (unsigned)options_integer("udp_message_size", UDPMSGSIZE, 400,
+                                                          UDP_MESSAGE_LIMIT);
     if (!options_boolean("tcp_nodelay", true))
         options_fail("option tcp_nodelay: must be true; SSS-CORE's TCP never delays");
     if (options_integer("socket_buffer", 0, 0, BUFFER_LIMIT) != 0)
@@ -180,7 +191,8 @@ static void read_auth(void)
     options_text("auth_machine", "sundial", settings.auth_machine, sizeof(settings.auth_machine));
     settings.auth_uid = options_integer("auth_uid", 0, 0, NUMBER_LIMIT);
     settings.auth_gid = options_integer("auth_gid", 0, 0, NUMBER_LIMIT);
-    settings.auth_gid_count = options_integers("auth_gids", 0, NUMBER_LIMIT, settings.auth_gids, NGRPS);
+    settings.auth_gid_count = options_integers("auth_gids", 0, NUMBER_LIMIT, settings.auth_gids,
+                                               NGRPS);
 }
 
 static void read_settings(int argc, char **argv)
@@ -204,10 +216,15 @@ static void read_settings(int argc, char **argv)
     settings.warmup = (size_t)options_integer("warmup", 0, 0, CALLS_LIMIT);
     options_integer("threads", 1, 1, 1);
     settings.connection_per_size = options_word("connection", connections) == 1;
-    settings.retry_ns = (uint64_t)options_integer("retry_timeout_ms", RETRY_DEFAULT_MS, 1, TIMEOUT_LIMIT_MS) * NS_PER_MS;
-    settings.total_ns = (uint64_t)options_integer("total_timeout_ms", TOTAL_DEFAULT_MS, 1, TIMEOUT_LIMIT_MS) * NS_PER_MS;
-    settings.binding_ns =
-        (uint64_t)options_integer("binding_timeout_ms", BINDING_DEFAULT_MS, 1, TIMEOUT_LIMIT_MS) * NS_PER_MS;
+    settings.retry_ns = (uint64_t)options_integer("retry_timeout_ms", RETRY_DEFAULT_MS, 1,
+                                                  TIMEOUT_LIMIT_MS) *
+                        NS_PER_MS;
+    settings.total_ns = (uint64_t)options_integer("total_timeout_ms", TOTAL_DEFAULT_MS, 1,
+                                                  TIMEOUT_LIMIT_MS) *
+                        NS_PER_MS;
+    settings.binding_ns = (uint64_t)options_integer("binding_timeout_ms", BINDING_DEFAULT_MS, 1,
+                                                    TIMEOUT_LIMIT_MS) *
+                          NS_PER_MS;
     read_semantics();
     read_memory_options();
     if (!over_mbcf())
@@ -220,7 +237,8 @@ static void read_settings(int argc, char **argv)
 
 static struct timeval timeval_of(uint64_t ns)
 {
-    return (struct timeval){.tv_sec = (time_t)(ns / 1000000000u), .tv_usec = (suseconds_t)(ns % 1000000000u / 1000u)};
+    return (struct timeval){.tv_sec = (time_t)(ns / 1000000000u),
+                            .tv_usec = (suseconds_t)(ns % 1000000000u / 1000u)};
 }
 
 static void sleep_ms(uint64_t ms)
@@ -234,7 +252,8 @@ static void sleep_ms(uint64_t ms)
 static unsigned short ask_port(enum clnt_stat *status, unsigned *sent)
 {
     struct sockaddr_in portmapper = settings.server;
-    struct pmap wanted = {ECHO_PROGRAM, ECHO_VERSION, settings.transport == TRANSPORT_UDP ? IPPROTO_UDP : IPPROTO_TCP, 0};
+    struct pmap wanted = {ECHO_PROGRAM, ECHO_VERSION,
+                          settings.transport == TRANSPORT_UDP ? IPPROTO_UDP : IPPROTO_TCP, 0};
     int handle = RPC_ANYSOCK;
     unsigned short port = 0;
     unsigned again = 0;
@@ -245,8 +264,8 @@ static unsigned short ask_port(enum clnt_stat *status, unsigned *sent)
     asker = clntudp_create(&portmapper, PMAPPROG, PMAPVERS, timeval_of(1000 * NS_PER_MS), &handle);
     if (asker == NULL)
         return 0;
-    *status = clnt_call(asker, PMAPPROC_GETPORT, (xdrproc_t)xdr_pmap, &wanted, (xdrproc_t)xdr_u_short, &port,
-                        timeval_of(5000 * NS_PER_MS));
+    *status = clnt_call(asker, PMAPPROC_GETPORT, (xdrproc_t)xdr_pmap, &wanted,
+                        (xdrproc_t)xdr_u_short, &port, timeval_of(5000 * NS_PER_MS));
     clnt_control(asker, CLGET_RETRANSMITS, &again);
     *sent += 1 + again;
     clnt_destroy(asker);
@@ -255,7 +274,8 @@ static unsigned short ask_port(enum clnt_stat *status, unsigned *sent)
     return *status == RPC_SUCCESS ? port : 0;
 }
 
-/* As on Linux: asks until there is a port or the time is over, and puts the binding line into the records. */
+/* As on Linux: asks until there is a port or the time is over, and puts the binding line into the
+ * records. */
 static bool find_port(void)
 {
     uint64_t start = sss_now_ns();
@@ -274,11 +294,13 @@ static bool find_port(void)
         pause = pause * 2 > LONGEST_PAUSE_MS ? LONGEST_PAUSE_MS : pause * 2;
     }
     settings.server.sin_port = htons(port);
-    sss_record("{\"type\":\"binding\",\"step\":%ld,\"app\":\"echo-client\",\"transport\":\"%s\",\"start\":%llu,\"end\":%llu,"
+    sss_record("{\"type\":\"binding\",\"step\":%ld,\"app\":\"echo-client\",\"transport\":\"%s\","
+               "\"start\":%llu,\"end\":%llu,"
                "\"ok\":%s,\"attempts\":%u,\"sent\":%u,\"port\":%u%s%s%s}",
-               options_step() < 0 ? 0 : options_step(), transport_names[settings.transport], (unsigned long long)start,
-               (unsigned long long)end, port != 0 ? "true" : "false", attempts, sent, port,
-               port != 0 ? "" : ",\"error\":\"", port != 0 ? "" : clnt_sperrno(status), port != 0 ? "" : "\"");
+               options_step() < 0 ? 0 : options_step(), transport_names[settings.transport],
+               (unsigned long long)start, (unsigned long long)end, port != 0 ? "true" : "false",
+               attempts, sent, port, port != 0 ? "" : ",\"error\":\"",
+               port != 0 ? "" : clnt_sperrno(status), port != 0 ? "" : "\"");
     return port != 0;
 }
 
@@ -305,12 +327,14 @@ static CLIENT *open_socket_client(void)
     int handle = RPC_ANYSOCK;
 
     if (settings.client_port != 0)
-        handle = rpc_socket(settings.transport == TRANSPORT_UDP ? SSS_UDP : SSS_TCP, (uint16_t)settings.client_port);
+        handle = rpc_socket(settings.transport == TRANSPORT_UDP ? SSS_UDP : SSS_TCP,
+                            (uint16_t)settings.client_port);
     if (settings.transport == TRANSPORT_TCP)
-        return clnttcp_create(&settings.server, ECHO_PROGRAM, ECHO_VERSION, &handle, settings.send_buffer,
-                              settings.recv_buffer);
-    return clntudp_bufcreate(&settings.server, ECHO_PROGRAM, ECHO_VERSION, timeval_of(settings.retry_ns), &handle,
-                             settings.udp_message_size, settings.udp_message_size);
+        return clnttcp_create(&settings.server, ECHO_PROGRAM, ECHO_VERSION, &handle,
+                              settings.send_buffer, settings.recv_buffer);
+    return clntudp_bufcreate(&settings.server, ECHO_PROGRAM, ECHO_VERSION,
+                             timeval_of(settings.retry_ns), &handle, settings.udp_message_size,
+                             settings.udp_message_size);
 }
 
 static void set_auth(void)
@@ -322,8 +346,8 @@ static void set_auth(void)
     for (size_t i = 0; i < settings.auth_gid_count; i++)
         gids[i] = (gid_t)settings.auth_gids[i];
     auth_destroy(client->cl_auth);
-    client->cl_auth = authunix_create(settings.auth_machine, (uid_t)settings.auth_uid, (gid_t)settings.auth_gid,
-                                      (int)settings.auth_gid_count, gids);
+    client->cl_auth = authunix_create(settings.auth_machine, (uid_t)settings.auth_uid,
+                                      (gid_t)settings.auth_gid, (int)settings.auth_gid_count, gids);
     if (client->cl_auth == NULL)
         options_fail("option auth: the credential is longer than RFC 5531 allows");
 }
@@ -348,7 +372,8 @@ static void disconnect_client(void)
     client = NULL;
 }
 
-/* The server may still be coming up. Over MBCF there is no line for it: no frame of it is a portmapper's. */
+/* The server may still be coming up. Over MBCF there is no line for it: no frame of it is a
+ * portmapper's. */
 static bool find_server(void)
 {
     uint64_t deadline = sss_now_ns() + settings.binding_ns;
@@ -361,7 +386,8 @@ static bool find_server(void)
                         rpc_createerr.cf_error.re_errno == MB_STATUS_BASE + MB_NO_NODE;
 
         if (sss_now_ns() >= deadline || hopeless) {
-            task_error("node %u: %s: %s", settings.node, clnt_sperrno(rpc_createerr.cf_stat), clntmb_create_error());
+            task_error("node %u: %s: %s", settings.node, clnt_sperrno(rpc_createerr.cf_stat),
+                       clntmb_create_error());
             return false;
         }
         sleep_ms(pause);
@@ -467,7 +493,8 @@ static const char *detail_of_failure(void)
     }
 }
 
-static void note_result(struct call_record *record, const struct exchange *exchange, enum clnt_stat status)
+static void note_result(struct call_record *record, const struct exchange *exchange,
+                        enum clnt_stat status)
 {
     if (status != RPC_SUCCESS) {
         record->error = clnt_sperrno(status);
@@ -518,8 +545,8 @@ static void call_and_wait(size_t index, size_t size)
         exchange->decode = NULL;
 
     record->start_ns = sss_now_ns();
-    status = clnt_call(client, exchange->procedure, exchange->encode, exchange->argument, exchange->decode,
-                       exchange->result, total);
+    status = clnt_call(client, exchange->procedure, exchange->encode, exchange->argument,
+                       exchange->decode, exchange->result, total);
     record->end_ns = sss_now_ns();
 
     if (settings.transport != TRANSPORT_TCP)
@@ -553,15 +580,16 @@ static void start_call(struct exchange *exchange, size_t index, size_t size)
     prepare(exchange, index, size);
     clnt_control(client, CLSET_XID, &record->xid);
     record->start_ns = sss_now_ns();
-    exchange->call = rpc_async(client, exchange->procedure, exchange->encode, exchange->argument, exchange->decode,
-                               exchange->result);
+    exchange->call = rpc_async(client, exchange->procedure, exchange->encode, exchange->argument,
+                               exchange->decode, exchange->result);
     if (exchange->call != NULL)
         return;
     record->end_ns = sss_now_ns();
     record->error = "out of memory";
 }
 
-/* Always `depth` calls under way; each that has ended makes place for the next one, whatever its order. */
+/* Always `depth` calls under way; each that has ended makes place for the next one, whatever its
+ * order. */
 static void run_deep(size_t size, size_t count)
 {
     size_t started = 0, oldest = 0;
@@ -604,11 +632,12 @@ static bool flush_one_way(void)
 static void put_batch(size_t size, size_t count, unsigned tcp_retransmits)
 {
     char fields[FIELDS_BYTES];
-    int length = snprintf(fields, sizeof(fields),
-                          "\"series\":%lld,\"transport\":\"%s\",\"procedure\":\"%s\",\"size\":%zu,\"thread\":0,"
-                          "\"server\":\"%s\",\"warmup\":%zu",
-                          settings.series, transport_names[settings.transport], procedure_names[settings.procedure], size,
-                          settings.server_text, settings.warmup);
+    int length = snprintf(
+        fields, sizeof(fields),
+        "\"series\":%lld,\"transport\":\"%s\",\"procedure\":\"%s\",\"size\":%zu,\"thread\":0,"
+        "\"server\":\"%s\",\"warmup\":%zu",
+        settings.series, transport_names[settings.transport], procedure_names[settings.procedure],
+        size, settings.server_text, settings.warmup);
 
     if (over_mbcf()) {
         uint16_t node, task = 0, self_node, self;
@@ -617,14 +646,17 @@ static void put_batch(size_t size, size_t count, unsigned tcp_retransmits)
         if (client != NULL)
             clntmb_server(client, &node, &task);
         snprintf(fields + length, sizeof(fields) - (size_t)length,
-                 ",\"server_node\":%u,\"server_task\":%u,\"client_task\":%u,\"ack\":%s,\"depth\":%u,\"semantics\":\"%s\","
+                 ",\"server_node\":%u,\"server_task\":%u,\"client_task\":%u,\"ack\":%s,\"depth\":%"
+                 "u,\"semantics\":\"%s\","
                  "\"one_way\":%s",
                  settings.node, task, self, settings.ack ? "true" : "false", settings.depth,
                  rpc_semantics_names[settings.semantics], settings.one_way ? "true" : "false");
     } else {
-        snprintf(fields + length, sizeof(fields) - (size_t)length,
-                 ",\"server_port\":%u,\"client_port\":%u,\"tcp_retransmits\":%u,\"semantics\":\"%s\"",
-                 ntohs(settings.server.sin_port), local_port, tcp_retransmits, rpc_semantics_names[settings.semantics]);
+        snprintf(
+            fields + length, sizeof(fields) - (size_t)length,
+            ",\"server_port\":%u,\"client_port\":%u,\"tcp_retransmits\":%u,\"semantics\":\"%s\"",
+            ntohs(settings.server.sin_port), local_port, tcp_retransmits,
+            rpc_semantics_names[settings.semantics]);
     }
     samples_put_batch(fields, records, count);
 }
@@ -653,7 +685,7 @@ static void prepare_memory(void)
 {
     size_t count = settings.warmup + settings.calls;
     /* What a reply could hold at most, whatever the server answers. */
-    size_t result = over_mbcf()                               ? MBCF_1_MESSAGE_MOST + CREDENTIAL_MOST + largest
+    size_t result = over_mbcf() ? MBCF_1_MESSAGE_MOST + CREDENTIAL_MOST + largest
                     : settings.transport == TRANSPORT_UDP ? UDP_MESSAGE_LIMIT + 1
                                                           : ECHO_LIMIT + 1;
 
@@ -678,7 +710,8 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < sizeof(machine); i++)
         machine[i] = SSS_INFO->machine[i];
     machine[sizeof(machine) - 1] = '\0';
-    next_xid = (uint32_t)mix_seed(options_seed(), machine, (uint64_t)(options_step() < 0 ? 0 : options_step()));
+    next_xid = (uint32_t)mix_seed(options_seed(), machine,
+                                  (uint64_t)(options_step() < 0 ? 0 : options_step()));
     prepare_memory();
     if (!find_server())
         return over_mbcf() ? OPTIONS_BAD : 1;

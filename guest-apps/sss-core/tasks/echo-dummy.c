@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A dummy task of the Sun RPC server over MBCF type 3b: created by echo-server, one for each client. */
+/* A dummy task of the Sun RPC server over MBCF type 3b: created by echo-server, one for each
+ * client. */
 #include <rpc/mbcf.h>
 
 #include "echo.h"

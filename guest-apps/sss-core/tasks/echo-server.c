@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The Sun RPC server over UDP, TCP and MBCF: answers each call, then checks its payload, and writes its counters whenever it
- * has been idle for a while, and before it ends itself (option "die").
+ * The Sun RPC server over UDP, TCP and MBCF: answers each call, then checks its payload, and writes
+ * its counters whenever it has been idle for a while, and before it ends itself (option "die").
  */
 #include <rpc/copies.h>
 #include <rpc/mbcf.h>
@@ -49,7 +49,8 @@ static SVCXPRT *udp, *mbcf;
 
 static void read_settings(int argc, char **argv)
 {
-    static const char *const semantics[] = {"", "exactly_once", "at_most_once", "at_least_once", NULL};
+    static const char *const semantics[] = {"", "exactly_once", "at_most_once", "at_least_once",
+                                            NULL};
     int word;
 
     options_open(argc, argv, "echo-server");
@@ -58,7 +59,8 @@ static void read_settings(int argc, char **argv)
     if ((settings.transports & (UDP | TCP)) != 0)
         options_fail("option transports: must be mbcf's; echo-server serves udp and tcp");
     if ((settings.transports >> MBCF_SHIFT & 1 << MBCF_3B) != 0)
-        options_fail("option transports: mbcf3b needs tasks with address spaces of their own, which only SSS-CORE has");
+        options_fail("option transports: mbcf3b needs tasks with address spaces of their own, "
+                     "which only SSS-CORE has");
 #endif
     word = options_word("semantics", semantics);
     settings.semantics_given = word > 0;
@@ -66,10 +68,12 @@ static void read_settings(int argc, char **argv)
     settings.cache = (unsigned)options_integer("reply_cache", CACHE_DEFAULT, 1, MBCF_CACHE_MOST);
     settings.udp_port = (unsigned)options_integer("udp_port", DEFAULT_PORT, 0, PORT_LIMIT);
     settings.tcp_port = (unsigned)options_integer("tcp_port", DEFAULT_PORT, 0, PORT_LIMIT);
-    settings.udp_message_size = (unsigned)options_integer("udp_message_size", UDPMSGSIZE, 400, UDP_MESSAGE_LIMIT);
+    settings.udp_message_size = (unsigned)options_integer("udp_message_size", UDPMSGSIZE, 400,
+                                                          UDP_MESSAGE_LIMIT);
     settings.send_buffer = (unsigned)options_integer("send_buffer", 0, 0, BUFFER_LIMIT);
     settings.recv_buffer = (unsigned)options_integer("recv_buffer", 0, 0, BUFFER_LIMIT);
-    settings.clients = (unsigned)options_integer("clients", MBCF_CLIENTS_MOST, 1, MBCF_CLIENTS_MOST);
+    settings.clients = (unsigned)options_integer("clients", MBCF_CLIENTS_MOST, 1,
+                                                 MBCF_CLIENTS_MOST);
     settings.registered = options_boolean("register", true);
     echo_service_read_options();
     options_check_all_taken();
@@ -92,12 +96,13 @@ static uint64_t total(enum echo_counter counter)
 
 static int put_by_procedure(char *text, size_t size)
 {
-    static const char *const names[] = {"null", "echo", "echo_string", "sink", "source", "sink_one_way"};
+    static const char *const names[] = {"null", "echo",   "echo_string",
+                                        "sink", "source", "sink_one_way"};
     int length = 0;
 
     for (unsigned i = 0; i < sizeof(names) / sizeof(*names); i++)
-        length += snprintf(text + length, size - (size_t)length, "%s\"%s\":%llu", i == 0 ? "" : ",", names[i],
-                           (unsigned long long)total(ECHO_COUNT_CALLS + i));
+        length += snprintf(text + length, size - (size_t)length, "%s\"%s\":%llu", i == 0 ? "" : ",",
+                           names[i], (unsigned long long)total(ECHO_COUNT_CALLS + i));
     return length;
 }
 
@@ -107,8 +112,9 @@ static int put_copies(char *text, size_t size)
     int length = 0;
 
     for (unsigned i = 0; i < RPC_COPIES; i++)
-        length += snprintf(text + length, size - (size_t)length, "%s\"%s\":{\"times\":%llu,\"bytes\":%llu}",
-                           i == 0 ? "" : ",", names[i], (unsigned long long)total(ECHO_COUNT_COPIES + i),
+        length += snprintf(text + length, size - (size_t)length,
+                           "%s\"%s\":{\"times\":%llu,\"bytes\":%llu}", i == 0 ? "" : ",", names[i],
+                           (unsigned long long)total(ECHO_COUNT_COPIES + i),
                            (unsigned long long)total(ECHO_COUNT_COPIED + i));
     return length;
 }
@@ -132,14 +138,19 @@ static void report(void)
     echo_service_note_copies();
     put_by_procedure(procedures, sizeof(procedures));
     put_copies(copies, sizeof(copies));
-    sss_record("{\"type\":\"counters\",\"app\":\"echo-server\",\"task\":%u,\"calls\":%llu,\"executed\":%llu,\"by_procedure\":{%s},"
-               "\"bad_payload\":%llu,\"undecodable\":%llu,\"bytes_in\":%llu,\"bytes_out\":%llu,\"duplicates\":%llu,"
+    sss_record("{\"type\":\"counters\",\"app\":\"echo-server\",\"task\":%u,\"calls\":%llu,"
+               "\"executed\":%llu,\"by_procedure\":{%s},"
+               "\"bad_payload\":%llu,\"undecodable\":%llu,\"bytes_in\":%llu,\"bytes_out\":%llu,"
+               "\"duplicates\":%llu,"
                "\"replayed\":%llu,\"clients\":%llu,\"clients_gone\":%llu,\"copies\":{%s}}",
-               task, (unsigned long long)total(ECHO_COUNT_CALLS_SEEN), (unsigned long long)total(ECHO_COUNT_EXECUTED),
-               procedures, (unsigned long long)total(ECHO_COUNT_BAD_PAYLOAD),
-               (unsigned long long)total(ECHO_COUNT_UNDECODABLE), (unsigned long long)total(ECHO_COUNT_BYTES_IN),
-               (unsigned long long)total(ECHO_COUNT_BYTES_OUT), (unsigned long long)total(ECHO_COUNT_DUPLICATES),
-               (unsigned long long)replayed(), (unsigned long long)(clients != NULL ? clients->clients : 0),
+               task, (unsigned long long)total(ECHO_COUNT_CALLS_SEEN),
+               (unsigned long long)total(ECHO_COUNT_EXECUTED), procedures,
+               (unsigned long long)total(ECHO_COUNT_BAD_PAYLOAD),
+               (unsigned long long)total(ECHO_COUNT_UNDECODABLE),
+               (unsigned long long)total(ECHO_COUNT_BYTES_IN),
+               (unsigned long long)total(ECHO_COUNT_BYTES_OUT),
+               (unsigned long long)total(ECHO_COUNT_DUPLICATES), (unsigned long long)replayed(),
+               (unsigned long long)(clients != NULL ? clients->clients : 0),
                (unsigned long long)(clients != NULL ? clients->clients_gone : 0), copies);
 }
 
@@ -158,7 +169,8 @@ static void serve_over(SVCXPRT *transport, const char *name, rpcprot_t protocol)
 {
     if (transport == NULL)
         task_fail("cannot make the %s transport", name);
-    if (!svc_register(transport, ECHO_PROGRAM, ECHO_VERSION, echo_service_dispatch, settings.registered ? protocol : 0))
+    if (!svc_register(transport, ECHO_PROGRAM, ECHO_VERSION, echo_service_dispatch,
+                      settings.registered ? protocol : 0))
         task_fail("cannot register %s with the portmapper (is it running?)", name);
 }
 
@@ -166,7 +178,8 @@ static void start_udp(void)
 {
     if (settings.semantics == RPC_EXACTLY_ONCE && settings.semantics_given)
         options_fail("option semantics: udp gives at_least_once or at_most_once");
-    udp = svcudp_bufcreate(open_socket(SSS_UDP, settings.udp_port), settings.udp_message_size, settings.udp_message_size);
+    udp = svcudp_bufcreate(open_socket(SSS_UDP, settings.udp_port), settings.udp_message_size,
+                           settings.udp_message_size);
     serve_over(udp, "udp", IPPROTO_UDP);
     if (settings.semantics == RPC_AT_MOST_ONCE && !svcudp_enablecache(udp, settings.cache))
         task_fail("out of memory for the reply cache");
@@ -176,8 +189,9 @@ static void start_tcp(void)
 {
     if (settings.semantics_given && settings.semantics != RPC_AT_MOST_ONCE)
         options_fail("option semantics: tcp gives at_most_once");
-    serve_over(svctcp_create(open_socket(SSS_TCP, settings.tcp_port), settings.send_buffer, settings.recv_buffer), "tcp",
-               IPPROTO_TCP);
+    serve_over(svctcp_create(open_socket(SSS_TCP, settings.tcp_port), settings.send_buffer,
+                             settings.recv_buffer),
+               "tcp", IPPROTO_TCP);
 }
 
 static void start_mbcf(void)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The first task: starts the services of the job, then runs its steps one after another, and tells how each of them ended
- * (ARCHITECTURE.md, "Job" and "Samples"). Steps that it does itself:
+ * The first task: starts the services of the job, then runs its steps one after another, and tells
+ * how each of them ended (ARCHITECTURE.md, "Job" and "Samples"). Steps that it does itself:
  *
  *   {"app":"sleep","options":{"ns":N}}
  *   {"app":"kill","options":{"task":NAME}}   ends a service, which is no error then
- *   {"app":"restart"}                        the node crashes and starts anew; services too; the next step follows
+ *   {"app":"restart"}                        the node crashes and starts anew; services too; the
+ * next step follows
  *
  * A service with "restart":true is created anew whenever it ends, however that was.
  */
@@ -45,12 +46,14 @@ static void tell_error(const char *app, long step, const char *message)
     if (step == NO_STEP)
         sss_record("{\"type\":\"error\",\"app\":\"%s\",\"message\":\"%s\"}", app, message);
     else
-        sss_record("{\"type\":\"error\",\"step\":%ld,\"app\":\"%s\",\"message\":\"%s\"}", step, app, message);
+        sss_record("{\"type\":\"error\",\"step\":%ld,\"app\":\"%s\",\"message\":\"%s\"}", step, app,
+                   message);
     sss_log("%s: %s", app, message);
     well = false;
 }
 
-/* Tells of a task that has ended otherwise than by itself and well. Of a fault the kernel has told already, with its registers. */
+/* Tells of a task that has ended otherwise than by itself and well. Of a fault the kernel has told
+ * already, with its registers. */
 static void tell_end(const char *app, long step, int status)
 {
     char message[MESSAGE];
@@ -71,7 +74,8 @@ static int exit_status(int status)
 
 /* ---- tasks ---- */
 
-/* Options as a task gets them: the job's, behind what only init knows; NULL where they are too long. */
+/* Options as a task gets them: the job's, behind what only init knows; NULL where they are too
+ * long. */
 static const char *options_for(const struct json_value *entry, long step)
 {
     static char text[SSS_OPTIONS];
@@ -85,7 +89,8 @@ static const char *options_for(const struct json_value *entry, long step)
     if (step == NO_STEP)
         length = snprintf(text, sizeof(text), "{\"seed\":%lu", (unsigned long)seed_number);
     else
-        length = snprintf(text, sizeof(text), "{\"step\":%ld,\"seed\":%lu", step, (unsigned long)seed_number);
+        length = snprintf(text, sizeof(text), "{\"step\":%ld,\"seed\":%lu", step,
+                          (unsigned long)seed_number);
     if (!json_field(entry, "options", &options) || json_count(&options) == 0) {
         text[length] = '}';
         text[length + 1] = '\0';
@@ -138,7 +143,8 @@ static void look_at_services(void)
     for (unsigned i = 0; i < service_count; i++) {
         struct sss_task_status status = {0};
 
-        if (services[i].task == 0 || (sss_task_status(services[i].task, &status) == 0 && status.state != SSS_GONE))
+        if (services[i].task == 0 ||
+            (sss_task_status(services[i].task, &status) == 0 && status.state != SSS_GONE))
             continue;
         services[i].task = 0;
         if (status.status == 0) /* as an experiment with a server that dies wants it */
@@ -149,7 +155,8 @@ static void look_at_services(void)
     }
 }
 
-/* Until the task is in this state or gone; services are looked after meanwhile. -> its last state */
+/* Until the task is in this state or gone; services are looked after meanwhile. -> its last state
+ */
 static struct sss_task_status wait_for(int task, enum sss_task_state wanted)
 {
     for (;;) {
@@ -157,7 +164,8 @@ static struct sss_task_status wait_for(int task, enum sss_task_state wanted)
         struct sss_task_status status = {.state = SSS_GONE};
 
         look_at_services();
-        if (sss_task_status(task, &status) < 0 || status.state == SSS_GONE || status.state == wanted)
+        if (sss_task_status(task, &status) < 0 || status.state == SSS_GONE ||
+            status.state == wanted)
             return status;
         sss_wait_word(&SSS_INFO->tasks, seen, SSS_FOREVER);
     }
@@ -186,7 +194,8 @@ static bool start_service(const struct json_value *entry)
     json_field(entry, "app", &app);
     json_string(&app, service->name, sizeof(service->name));
     service->entry = *entry;
-    service->restart = json_field(entry, "restart", &restart) && json_bool(&restart, &service->restart) && service->restart;
+    service->restart = json_field(entry, "restart", &restart) &&
+                       json_bool(&restart, &service->restart) && service->restart;
     task = start(service->name, entry, NO_STEP);
     if (task < 0)
         return false;
@@ -350,11 +359,13 @@ int main(int argc, char **argv)
     long length = sss_call(SSS_JOB, (uint64_t)job_bytes, sizeof(job_bytes), 0, 0, 0, 0);
     struct json_value options, next;
     bool served;
-    uint64_t token = 0; /* behind a restart: the step to go on with, and in bit 0 whether one has failed */
+    /* behind a restart: the step to go on with, and in bit 0 whether one has failed */
+    uint64_t token = 0;
 
     if (length < 0 || json_check(job_bytes, (size_t)length, &job) != NULL)
         return 1;
-    if (argc > 1 && json_check(argv[1], strlen(argv[1]), &options) == NULL && json_field(&options, "next", &next))
+    if (argc > 1 && json_check(argv[1], strlen(argv[1]), &options) == NULL &&
+        json_field(&options, "next", &next))
         json_uint(&next, &token);
     well = (token & 1) == 0;
     served = start_services();

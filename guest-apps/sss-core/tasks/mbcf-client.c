@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Measures MBCF operations against mbcf-server. Round trip: from the operation to its user-visible ACK. Stream: operations as
- * fast as the window takes them, each timed until it is taken; the last asks for an ACK, and its end is that. What the
- * operations have done is verified after each batch.
+ * Measures MBCF operations against mbcf-server. Round trip: from the operation to its user-visible
+ * ACK. Stream: operations as fast as the window takes them, each timed until it is taken; the last
+ * asks for an ACK, and its end is that. What the operations have done is verified after each batch.
  */
 #include <rpc/mbcf_binder.h>
 #include <stdio.h>
@@ -31,7 +31,8 @@ enum {
 };
 #define NS_PER_MS 1000000ull
 
-static const char *const operation_names[] = {"write", "read", "fifo", "signal", "swap", "cas", "fetch_add", NULL};
+static const char *const operation_names[] = {"write", "read", "fifo",      "signal",
+                                              "swap",  "cas",  "fetch_add", NULL};
 static const char *const mode_names[] = {"round_trip", "stream", NULL};
 
 static struct {
@@ -83,16 +84,20 @@ static void read_settings(int argc, char **argv)
     settings.operation = (enum operation)options_word("operation", operation_names);
     settings.stream = options_word("mode", mode_names) == 1;
     if (settings.stream && (is_atomic() || settings.operation == OP_READ))
-        options_fail("option mode: a stream needs an operation without result: write, fifo or signal");
+        options_fail(
+            "option mode: a stream needs an operation without result: write, fifo or signal");
     settings.series = options_integer("series", 0, 0, NUMBER_LIMIT);
-    settings.size_count = options_integers("sizes", is_atomic() ? WORD : 0, size_most(), settings.sizes, SIZES_MOST);
+    settings.size_count = options_integers("sizes", is_atomic() ? WORD : 0, size_most(),
+                                           settings.sizes, SIZES_MOST);
     if (settings.size_count == 0) {
         settings.sizes[0] = is_atomic() ? WORD : 4;
         settings.size_count = 1;
     }
     settings.calls = (size_t)options_integer("calls", 1, 0, CALLS_LIMIT);
     settings.warmup = (size_t)options_integer("warmup", 0, 0, CALLS_LIMIT);
-    settings.total_ns = (uint64_t)options_integer("total_timeout_ms", TOTAL_DEFAULT_MS, 1, TIMEOUT_LIMIT_MS) * NS_PER_MS;
+    settings.total_ns = (uint64_t)options_integer("total_timeout_ms", TOTAL_DEFAULT_MS, 1,
+                                                  TIMEOUT_LIMIT_MS) *
+                        NS_PER_MS;
     options_check_all_taken();
 }
 
@@ -112,13 +117,14 @@ static void find_server(void)
     int status;
 
     for (;;) {
-        status = mb_binder_ask(settings.node, MB_BINDER_FIND, MBCF_TARGET_PROGRAM, MBCF_TARGET_VERSION, 0,
-                               BINDING_MS * NS_PER_MS, &answer);
+        status = mb_binder_ask(settings.node, MB_BINDER_FIND, MBCF_TARGET_PROGRAM,
+                               MBCF_TARGET_VERSION, 0, BINDING_MS * NS_PER_MS, &answer);
         if (status == MB_BINDER_FOUND)
             break;
         if (sss_now_ns() >= deadline || status == -(MB_STATUS_BASE + MB_NO_NODE))
             options_fail("node %u: %s", settings.node,
-                      status <= -MB_STATUS_BASE ? mb_status_text(-status - MB_STATUS_BASE) : "no mbcf-server is known there");
+                         status <= -MB_STATUS_BASE ? mb_status_text(-status - MB_STATUS_BASE)
+                                                   : "no mbcf-server is known there");
         sleep_ms(PAUSE_MS);
     }
     server_task = answer.task;
@@ -129,7 +135,8 @@ static void ask(enum mbcf_target_question question, void *where, const volatile 
 {
     struct mbcf_target_query query = {MBCF_TARGET_MAGIC, question, (uintptr_t)where};
     uint64_t deadline = sss_now_ns() + settings.total_ns;
-    int connection = mb_taskque_write(settings.node, server_task, own_key, MB_WRITE_ALLOWED, &query, sizeof(query), NULL);
+    int connection = mb_taskque_write(settings.node, server_task, own_key, MB_WRITE_ALLOWED, &query,
+                                      sizeof(query), NULL);
 
     if (connection < 0)
         task_fail("node %u: the server cannot be asked (%d)", settings.node, connection);
@@ -186,7 +193,8 @@ static int operate(size_t index, size_t size, struct mb_ack *wanted)
     }
 }
 
-/* The value that an atomic operation must have found: all before it have been executed once and in order. */
+/* The value that an atomic operation must have found: all before it have been executed once and in
+ * order. */
 static bool result_is_right(size_t index, size_t size)
 {
     switch (settings.operation) {
@@ -205,7 +213,8 @@ static bool result_is_right(size_t index, size_t size)
 static void note(struct call_record *record, int status, bool right)
 {
     if (status < 0)
-        record->error = status <= -MB_STATUS_BASE ? mb_status_text(-status - MB_STATUS_BASE) : "the operation is refused";
+        record->error = status <= -MB_STATUS_BASE ? mb_status_text(-status - MB_STATUS_BASE)
+                                                  : "the operation is refused";
     else if (status != MB_OK)
         record->error = mb_status_text(status & ~MB_MAYBE);
     else if (!right)
@@ -233,7 +242,8 @@ static void run_round_trips(size_t size, size_t count)
     }
 }
 
-/* A full FIFO or signal queue would lose: a stream into one asks for the ACK whenever it may have no place left. */
+/* A full FIFO or signal queue would lose: a stream into one asks for the ACK whenever it may have
+ * no place left. */
 static bool needs_ack(size_t index, size_t size, size_t count, size_t *unacked)
 {
     size_t record = 2 * (sizeof(struct mb_record) + sizeof(struct mb_signal_head) + size);
@@ -304,16 +314,19 @@ static void verify(size_t size, size_t count)
     case OP_WRITE:
         ack.state = MB_ACK_IDLE;
         memset(fetched, 0, size);
-        check(mb_read(ltn, place.memory, fetched, size, &ack) == 0 && mb_ack_wait(&ack, settings.total_ns) == MB_OK &&
+        check(mb_read(ltn, place.memory, fetched, size, &ack) == 0 &&
+                  mb_ack_wait(&ack, settings.total_ns) == MB_OK &&
                   pattern_matches(PATTERN_OPAQUE, (uint32_t)(count - 1), 0, fetched, size),
               "what was written is not there", size);
         break;
     case OP_FIFO:
-        check(counts.fifo_records == count && counts.fifo_bytes == count * size && counts.fifo_wrong == 0,
+        check(counts.fifo_records == count && counts.fifo_bytes == count * size &&
+                  counts.fifo_wrong == 0,
               "the FIFO did not get each record once, in order", size);
         break;
     case OP_SIGNAL:
-        check(counts.signals == count && counts.signal_bytes == count * size && counts.signal_wrong == 0,
+        check(counts.signals == count && counts.signal_bytes == count * size &&
+                  counts.signal_wrong == 0,
               "the handler did not get each signal once, in order", size);
         break;
     case OP_SWAP:
@@ -335,11 +348,14 @@ static void put_batch(size_t size, size_t count)
 
     mb_self(&node, &task);
     snprintf(fields, sizeof(fields),
-             "\"series\":%lld,\"transport\":\"mbcf\",\"procedure\":\"%s\",\"mode\":\"%s\",\"size\":%zu,\"thread\":0,"
-             "\"server\":\"%u\",\"warmup\":%zu,\"server_node\":%u,\"server_task\":%u,\"client_task\":%u,\"ack\":%s,\"depth\":1,"
+             "\"series\":%lld,\"transport\":\"mbcf\",\"procedure\":\"%s\",\"mode\":\"%s\",\"size\":"
+             "%zu,\"thread\":0,"
+             "\"server\":\"%u\",\"warmup\":%zu,\"server_node\":%u,\"server_task\":%u,\"client_"
+             "task\":%u,\"ack\":%s,\"depth\":1,"
              "\"semantics\":\"exactly_once\"",
-             settings.series, operation_names[settings.operation], mode_names[settings.stream], size, settings.node,
-             settings.warmup, settings.node, server_task, task, settings.stream ? "false" : "true");
+             settings.series, operation_names[settings.operation], mode_names[settings.stream],
+             size, settings.node, settings.warmup, settings.node, server_task, task,
+             settings.stream ? "false" : "true");
     samples_put_batch(fields, records, count);
 }
 
@@ -371,7 +387,8 @@ int main(int argc, char **argv)
     fetched = calloc(1, MBCF_TARGET_MEMORY);
     records = calloc(settings.warmup + settings.calls + 1, sizeof(*records));
     own_key = sss_now_ns() << 1 | 1;
-    if (sent == NULL || fetched == NULL || records == NULL || mb_key(MBCF_TARGET_KEY_SLOT, own_key, MB_WRITE_ALLOWED) != 0)
+    if (sent == NULL || fetched == NULL || records == NULL ||
+        mb_key(MBCF_TARGET_KEY_SLOT, own_key, MB_WRITE_ALLOWED) != 0)
         task_fail("out of memory");
     find_server();
     for (size_t i = 0; i < settings.size_count; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The target of MBCF operations: memory, a FIFO, a signal handler and a word. It only answers who asks where they are, takes
- * out what comes, and checks it. One client at a time.
+ * The target of MBCF operations: memory, a FIFO, a signal handler and a word. It only answers who
+ * asks where they are, takes out what comes, and checks it. One client at a time.
  */
 #include <rpc/mbcf_binder.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 
 enum { QUEUE_RING = 16384, STACK_BYTES = 16384, BINDER_S = 30 };
 #define NS_PER_S 1000000000ull
-#define IDLE_NS (200 * 1000000ull)
+#define IDLE_NS  (200 * 1000000ull)
 
 static struct {
     char *memory;
@@ -122,7 +122,8 @@ static void take_questions(void)
         struct mbcf_target_query query = {0};
 
         if (record->length == sizeof(struct mb_taskque_head) + sizeof(query))
-            memcpy(&query, (char *)mb_record_data(record) + sizeof(struct mb_taskque_head), sizeof(query));
+            memcpy(&query, (char *)mb_record_data(record) + sizeof(struct mb_taskque_head),
+                   sizeof(query));
         if (query.magic == MBCF_TARGET_MAGIC && query.question == MBCF_TARGET_OPEN)
             answer_open(record, query.answer);
         else if (query.magic == MBCF_TARGET_MAGIC && query.question == MBCF_TARGET_COUNTS)
@@ -134,7 +135,8 @@ static void take_questions(void)
 
 static void report(void)
 {
-    sss_record("{\"type\":\"counters\",\"app\":\"mbcf-server\",\"fifo_records\":%llu,\"fifo_bytes\":%llu,\"fifo_wrong\":%llu,"
+    sss_record("{\"type\":\"counters\",\"app\":\"mbcf-server\",\"fifo_records\":%llu,\"fifo_"
+               "bytes\":%llu,\"fifo_wrong\":%llu,"
                "\"signals\":%llu,\"signal_bytes\":%llu,\"signal_wrong\":%llu,\"word\":%llu}",
                (unsigned long long)counts.fifo_records, (unsigned long long)counts.fifo_bytes,
                (unsigned long long)counts.fifo_wrong, (unsigned long long)counts.signals,
@@ -149,12 +151,14 @@ static void announce(void)
     int status;
 
     mb_self(&node, &task);
-    status = mb_binder_ask(node, MB_BINDER_SET, MBCF_TARGET_PROGRAM, MBCF_TARGET_VERSION, 0, BINDER_S * NS_PER_S, &answer);
+    status = mb_binder_ask(node, MB_BINDER_SET, MBCF_TARGET_PROGRAM, MBCF_TARGET_VERSION, 0,
+                           BINDER_S * NS_PER_S, &answer);
     if (status != MB_BINDER_FOUND)
         task_fail("cannot register with the binder (is the portmapper running?): %d", status);
 }
 
-/* Counters are written when it has been idle for a while after questions, never while anything is measured. */
+/* Counters are written when it has been idle for a while after questions, never while anything is
+ * measured. */
 int main(int argc, char **argv)
 {
     bool active = false;

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The portmapper (RFC 1833 section 3: version 2) on port 111 of UDP and TCP, and this node's MBCF binder. Only tasks of this
- * node may register and unregister; what a task has registered goes when it ends.
+ * The portmapper (RFC 1833 section 3: version 2) on port 111 of UDP and TCP, and this node's MBCF
+ * binder. Only tasks of this node may register and unregister; what a task has registered goes when
+ * it ends.
  */
 #include <rpc/async.h>
 #include <rpc/mbcf_binder.h>
 #include <rpc/rpc.h>
 #include <rpc/socket.h>
-#include <stdio.h>
 #include <sss/system.h>
+#include <stdio.h>
 
 enum {
     MAPPINGS = 128,
@@ -28,8 +29,8 @@ static struct mapping mappings[MAPPINGS];
 static struct mapping *find(u_long program, u_long version, u_long protocol)
 {
     for (struct mapping *mapping = mappings; mapping < mappings + MAPPINGS; mapping++)
-        if (mapping->map.pm_port != 0 && mapping->map.pm_prog == program && mapping->map.pm_vers == version &&
-            mapping->map.pm_prot == protocol)
+        if (mapping->map.pm_port != 0 && mapping->map.pm_prog == program &&
+            mapping->map.pm_vers == version && mapping->map.pm_prot == protocol)
             return mapping;
     return NULL;
 }
@@ -107,7 +108,8 @@ static bool_t put_mappings(XDR *xdrs, void *unused)
     return xdr_bool(xdrs, &more);
 }
 
-/* ---- CALLIT: a call passed on to a service of this node, over UDP; only success is answered ---- */
+/* ---- CALLIT: a call passed on to a service of this node, over UDP; only success is answered ----
+ */
 
 struct bytes {
     char *start;
@@ -160,7 +162,8 @@ static void answer_indirect(struct indirect_call *indirect)
         xdr_uint32_t(&xdrs, &header[i]);
     if (xdr_u_long(&xdrs, &indirect->port) &&
         xdr_bytes(&xdrs, &indirect->result.start, &indirect->result.length, UDPMSGSIZE))
-        sss_send_to(udp_socket, message, XDR_GETPOS(&xdrs), indirect->caller.address, indirect->caller.port);
+        sss_send_to(udp_socket, message, XDR_GETPOS(&xdrs), indirect->caller.address,
+                    indirect->caller.port);
 }
 
 static void indirect_ready(void *context)
@@ -188,7 +191,8 @@ static struct indirect_call *indirect_place(void)
     return place;
 }
 
-static void pass_on(const struct pmap *wanted, u_long procedure, struct bytes arguments, struct svc_req *request)
+static void pass_on(const struct pmap *wanted, u_long procedure, struct bytes arguments,
+                    struct svc_req *request)
 {
     const struct sockaddr_in *caller = svc_getcaller(request->rq_xprt);
     struct sockaddr_in server = {.sin_family = AF_INET,
@@ -197,7 +201,8 @@ static void pass_on(const struct pmap *wanted, u_long procedure, struct bytes ar
     struct timeval retry = {.tv_sec = 60}; /* nothing is lost inside a node */
     struct indirect_call *indirect = indirect_place();
     int socket = RPC_ANYSOCK;
-    CLIENT *client = clntudp_create(&server, (rpcprog_t)wanted->pm_prog, (rpcvers_t)wanted->pm_vers, retry, &socket);
+    CLIENT *client = clntudp_create(&server, (rpcprog_t)wanted->pm_prog, (rpcvers_t)wanted->pm_vers,
+                                    retry, &socket);
 
     if (client == NULL)
         return;
@@ -235,7 +240,8 @@ static void serve_indirect(struct svc_req *request, SVCXPRT *transport)
     struct pmap wanted;
 
     if (transport->xp_fd == udp_socket &&
-        svc_getargs(transport, (xdrproc_t)take_indirect, &arguments) && arguments.program != PMAPPROG) {
+        svc_getargs(transport, (xdrproc_t)take_indirect, &arguments) &&
+        arguments.program != PMAPPROG) {
         wanted = (struct pmap){arguments.program, arguments.version, IPPROTO_UDP, 0};
         wanted.pm_port = port_of(&wanted);
         if (wanted.pm_port != 0)
@@ -295,7 +301,8 @@ static bool start_transport(SVCXPRT *transport, int protocol)
 {
     struct pmap own = {PMAPPROG, PMAPVERS, (u_long)protocol, PMAPPORT};
 
-    return transport != NULL && svc_register(transport, PMAPPROG, PMAPVERS, serve, 0) && set(&own, SSS_INFO->task);
+    return transport != NULL && svc_register(transport, PMAPPROG, PMAPVERS, serve, 0) &&
+           set(&own, SSS_INFO->task);
 }
 
 int main(void)

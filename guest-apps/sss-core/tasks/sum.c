@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The example of README.md: one program, started twice. With "server": 0 it adds up the numbers that come into its FIFO;
- * with "server": N it sends numbers to the one on node N, adds another one itself by a remote fetch-and-add, and reads the sum
- * back. Both instances are the same program, so what is static lies at the same address in both.
+ * The example of README.md: one program, started twice. With "server": 0 it adds up the numbers
+ * that come into its FIFO; with "server": N it sends numbers to the one on node N, adds another one
+ * itself by a remote fetch-and-add, and reads the sum back. Both instances are the same program, so
+ * what is static lies at the same address in both.
  */
 #include <rpc/mbcf_binder.h>
 #include <stdio.h>
@@ -11,9 +12,16 @@
 #include "sss/mbcf.h"
 #include "sss/system.h"
 
-enum { RING = 4096, NUMBERS_MOST = 64, FIND_S = 10, KEY_SLOT = 3 /* the binder's library has the first ones */ };
-enum { PROGRAM = 0x20002000, VERSION = 1 }; /* for the binder: any number from 0x20000000 that no other program has */
-#define KEY 0x5353532d434f5245ull /* both instances know it; others may not touch this task's memory */
+enum {
+    RING = 4096,
+    NUMBERS_MOST = 64,
+    FIND_S = 10,
+    KEY_SLOT = 3 /* the binder's library has the first ones */
+};
+/* for the binder: any number from 0x20000000 that no other program has */
+enum { PROGRAM = 0x20002000, VERSION = 1 };
+#define KEY                                                                                        \
+    0x5353532d434f5245ull /* both instances know it; others may not touch this task's memory */
 #define SECOND_NS 1000000000ull
 
 static _Alignas(64) char ring[MB_FIFO_HEADER + RING];
@@ -30,7 +38,8 @@ static void serve(void)
     struct mb_fifo *fifo = (struct mb_fifo *)ring;
     struct mb_binder_answer answer;
 
-    if (mb_key(KEY_SLOT, KEY, MB_READ_ALLOWED | MB_WRITE_ALLOWED) != 0 || mb_fifo(ring, sizeof ring) != 0)
+    if (mb_key(KEY_SLOT, KEY, MB_READ_ALLOWED | MB_WRITE_ALLOWED) != 0 ||
+        mb_fifo(ring, sizeof ring) != 0)
         task_fail("key or FIFO cannot be declared");
     if (ask_binder(SSS_INFO->node, MB_BINDER_SET, &answer) != MB_BINDER_FOUND)
         task_fail("cannot register with the binder: is the portmapper running on this node?");

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kernel's core alone, for tests: no device but the serial port, no network, no MBCF. The command line names the first task,
- * and its options behind a space; when no task is left, the machine is switched off.
+ * The kernel's core alone, for tests: no device but the serial port, no network, no MBCF. The
+ * command line names the first task, and its options behind a space; when no task is left, the
+ * machine is switched off.
  */
 #include <string.h>
 
@@ -42,7 +43,9 @@ void sockets_task_gone(struct task *task)
     (void)task;
 }
 
-void node_idle(void) {}
+void node_idle(void)
+{
+}
 
 long node_operate(uint64_t operation)
 {

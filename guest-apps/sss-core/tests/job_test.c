@@ -12,14 +12,14 @@
 
 static unsigned failures;
 
-#define EXPECT(condition, ...)                              \
-    do {                                                    \
-        if (!(condition)) {                                 \
-            failures++;                                     \
-            printf("%s:%d: %s: ", __FILE__, __LINE__, #condition); \
-            printf(__VA_ARGS__);                            \
-            printf("\n");                                   \
-        }                                                   \
+#define EXPECT(condition, ...)                                                                     \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            failures++;                                                                            \
+            printf("%s:%d: %s: ", __FILE__, __LINE__, #condition);                                 \
+            printf(__VA_ARGS__);                                                                   \
+            printf("\n");                                                                          \
+        }                                                                                          \
     } while (0)
 
 int kvsnprintf(char *text, size_t size, const char *format, va_list arguments)
@@ -62,7 +62,8 @@ static void test_texts(void)
         struct json_value value;
         const char *wrong = json_check(texts[i].text, strlen(texts[i].text), &value);
 
-        EXPECT((wrong == NULL) == texts[i].good, "%s: %s", texts[i].text, wrong == NULL ? "taken" : wrong);
+        EXPECT((wrong == NULL) == texts[i].good, "%s: %s", texts[i].text,
+               wrong == NULL ? "taken" : wrong);
     }
 }
 
@@ -74,7 +75,8 @@ static void test_depth(void)
     for (size_t depth = JSON_DEPTH; depth <= JSON_DEPTH + 1; depth++) {
         memset(text, '[', depth);
         memset(text + depth, ']', depth);
-        EXPECT((json_check(text, 2 * depth, &value) == NULL) == (depth == JSON_DEPTH), "depth %zu", depth);
+        EXPECT((json_check(text, 2 * depth, &value) == NULL) == (depth == JSON_DEPTH), "depth %zu",
+               depth);
     }
 }
 
@@ -89,8 +91,10 @@ static struct json_value field_of(const char *text, const char *name)
 
 static void test_values(void)
 {
-    static const char text[] = "{\"n\":18446744073709551615,\"over\":18446744073709551616,\"minus\":-1,\"half\":0.5,"
-                               "\"s\":\"a\\\"\\u00e9\\ud83d\\ude00\",\"nul\":\"\\u0000\",\"list\":[1,\"]\",{\"x\":[2]},3],\"t\":true}";
+    static const char text[] =
+        "{\"n\":18446744073709551615,\"over\":18446744073709551616,\"minus\":-1,\"half\":0.5,"
+        "\"s\":\"a\\\"\\u00e9\\ud83d\\ude00\",\"nul\":\"\\u0000\",\"list\":[1,\"]\",{\"x\":[2]},3],"
+        "\"t\":true}";
     struct json_value value = field_of(text, "n");
     struct json_walk walk;
     char decoded[16];
@@ -98,12 +102,15 @@ static void test_values(void)
     bool flag = false;
 
     EXPECT(json_uint(&value, &number) && number == UINT64_MAX, "%lu", (unsigned long)number);
-    for (const char *const *name = (const char *const[]){"over", "minus", "half", "s", NULL}; *name != NULL; name++) {
+    for (const char *const *name = (const char *const[]){"over", "minus", "half", "s", NULL};
+         *name != NULL; name++) {
         value = field_of(text, *name);
         EXPECT(!json_uint(&value, &number), "%s", *name);
     }
     value = field_of(text, "s");
-    EXPECT(json_string(&value, decoded, sizeof(decoded)) && strcmp(decoded, "a\"\xc3\xa9\xf0\x9f\x98\x80") == 0, "%s", decoded);
+    EXPECT(json_string(&value, decoded, sizeof(decoded)) &&
+               strcmp(decoded, "a\"\xc3\xa9\xf0\x9f\x98\x80") == 0,
+           "%s", decoded);
     EXPECT(!json_string(&value, decoded, 8), "does not fit");
     EXPECT(json_string(&value, decoded, 9), "just fits");
     value = field_of(text, "nul");
@@ -114,25 +121,35 @@ static void test_values(void)
     EXPECT(json_count(&value) == 4, "%zu", json_count(&value));
     json_walk_start(&walk, &value);
     json_walk_next(&walk, NULL, &value);
-    EXPECT(json_walk_next(&walk, NULL, &value) && json_is(&value, "]"), "%.*s", (int)value.length, value.text);
-    EXPECT(json_walk_next(&walk, NULL, &value) && json_kind(&value) == JSON_OBJECT, "%.*s", (int)value.length, value.text);
-    EXPECT(json_walk_next(&walk, NULL, &value) && value.length == 1, "%.*s", (int)value.length, value.text);
+    EXPECT(json_walk_next(&walk, NULL, &value) && json_is(&value, "]"), "%.*s", (int)value.length,
+           value.text);
+    EXPECT(json_walk_next(&walk, NULL, &value) && json_kind(&value) == JSON_OBJECT, "%.*s",
+           (int)value.length, value.text);
+    EXPECT(json_walk_next(&walk, NULL, &value) && value.length == 1, "%.*s", (int)value.length,
+           value.text);
     EXPECT(!json_walk_next(&walk, NULL, &value), "the end");
 }
 
 /* ---- the job ---- */
 static bool task_exists(const char *name)
 {
-    return strcmp(name, "echo-server") == 0 || strcmp(name, "echo-client") == 0 || strcmp(name, "mbcf-client") == 0;
+    return strcmp(name, "echo-server") == 0 || strcmp(name, "echo-client") == 0 ||
+           strcmp(name, "mbcf-client") == 0;
 }
 
 static const char GOOD[] =
-    "{\"version\":1,\"machine\":\"n1\",\"seed\":1234567890123456789,\"clock\":\"tsc\",\"interfaces\":[{\"device\":\"eth0\","
-    "\"mac\":\"02:53:44:00:00:01\",\"address\":\"10.0.0.1/24\",\"mtu\":1500,\"offloads\":false,\"neighbours\":["
-    "{\"address\":\"10.0.0.2\",\"mac\":\"02:53:44:00:00:02\"}]}],\"bridge\":null,\"node\":1,\"epoch\":7,\"nodes\":["
-    "{\"node\":2,\"machine\":\"n2\",\"mac\":\"02:53:44:00:00:02\"}],\"files\":{},\"services\":[{\"app\":\"echo-server\","
-    "\"options\":{\"transports\":[\"udp\"]},\"restart\":true}],\"start_ns\":300000000,\"zero_ns\":5,\"steps\":[{\"app\":\"echo-client\","
-    "\"options\":{\"transport\":\"mbcf3\",\"sizes\":[0,65536],\"calls\":10}},{\"app\":\"sleep\",\"options\":{\"ns\":5}},"
+    "{\"version\":1,\"machine\":\"n1\",\"seed\":1234567890123456789,\"clock\":\"tsc\","
+    "\"interfaces\":[{\"device\":\"eth0\","
+    "\"mac\":\"02:53:44:00:00:01\",\"address\":\"10.0.0.1/"
+    "24\",\"mtu\":1500,\"offloads\":false,\"neighbours\":["
+    "{\"address\":\"10.0.0.2\",\"mac\":\"02:53:44:00:00:02\"}]}],\"bridge\":null,\"node\":1,"
+    "\"epoch\":7,\"nodes\":["
+    "{\"node\":2,\"machine\":\"n2\",\"mac\":\"02:53:44:00:00:02\"}],\"files\":{},\"services\":[{"
+    "\"app\":\"echo-server\","
+    "\"options\":{\"transports\":[\"udp\"]},\"restart\":true}],\"start_ns\":300000000,\"zero_ns\":"
+    "5,\"steps\":[{\"app\":\"echo-client\","
+    "\"options\":{\"transport\":\"mbcf3\",\"sizes\":[0,65536],\"calls\":10}},{\"app\":\"sleep\","
+    "\"options\":{\"ns\":5}},"
     "{\"app\":\"kill\",\"options\":{\"task\":\"echo-server\"}},{\"app\":\"restart\"}]}";
 
 /* GOOD with its first `from` replaced by `to`. */
@@ -159,15 +176,23 @@ static void test_good(void)
     const struct job_interface *interface = &job.interfaces[0];
 
     EXPECT(job_parse(GOOD, strlen(GOOD), task_exists, &job, error), "%s", error);
-    EXPECT(job.tsc && !job.wait && !job.interactive && strcmp(job.machine, "n1") == 0, "%s", job.machine);
-    EXPECT(job.seed == 1234567890123456789 && job.zero_ns == 5 && job.start_ns == 300000000, "numbers");
-    EXPECT(job.interface_count == 1 && interface->adapter == 0 && interface->mtu == 1500, "interface");
-    EXPECT(interface->address == 0x0a000001 && interface->netmask == 0xffffff00, "%x %x", interface->address, interface->netmask);
-    EXPECT(interface->neighbour_count == 1 && interface->neighbours[0].address == 0x0a000002, "neighbour");
+    EXPECT(job.tsc && !job.wait && !job.interactive && strcmp(job.machine, "n1") == 0, "%s",
+           job.machine);
+    EXPECT(job.seed == 1234567890123456789 && job.zero_ns == 5 && job.start_ns == 300000000,
+           "numbers");
+    EXPECT(job.interface_count == 1 && interface->adapter == 0 && interface->mtu == 1500,
+           "interface");
+    EXPECT(interface->address == 0x0a000001 && interface->netmask == 0xffffff00, "%x %x",
+           interface->address, interface->netmask);
+    EXPECT(interface->neighbour_count == 1 && interface->neighbours[0].address == 0x0a000002,
+           "neighbour");
     EXPECT(interface->mac[1] == 0x53 && interface->neighbours[0].mac[5] == 2, "macs");
-    EXPECT(job.node == 1 && job.epoch == 7 && job.node_count == 1 && job.nodes[0].node == 2, "nodes");
-    EXPECT(job.service_count == 1 && job.step_count == 4, "%u %u", job.service_count, job.step_count);
-    EXPECT(job_parse("{\"version\":1,\"wait\":true}", 25, task_exists, &job, error) && job.wait, "%s", error);
+    EXPECT(job.node == 1 && job.epoch == 7 && job.node_count == 1 && job.nodes[0].node == 2,
+           "nodes");
+    EXPECT(job.service_count == 1 && job.step_count == 4, "%u %u", job.service_count,
+           job.step_count);
+    EXPECT(job_parse("{\"version\":1,\"wait\":true}", 25, task_exists, &job, error) && job.wait,
+           "%s", error);
 }
 
 static void test_bad(void)
@@ -236,7 +261,8 @@ static void test_bad(void)
         bool good = job_parse(text, strlen(text), task_exists, &job, error);
 
         EXPECT(!good, "%s -> %s: taken", edits[i].from, edits[i].to);
-        EXPECT(good || strstr(error, edits[i].told) != NULL, "%s -> %s: %s", edits[i].from, edits[i].to, error);
+        EXPECT(good || strstr(error, edits[i].told) != NULL, "%s -> %s: %s", edits[i].from,
+               edits[i].to, error);
         EXPECT(strchr(error, '\n') == NULL, "%s", error);
         free(text);
     }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Threads of one node in a Linux process: whichever of them receives a frame, the one that waits for it is woken. The peer is another process; its frames come over a socket pair in the place of the network interface.
+ * Threads of one node in a Linux process: whichever of them receives a frame, the one that waits
+ * for it is woken. The peer is another process; its frames come over a socket pair in the place of
+ * the network interface.
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -11,12 +13,14 @@
 #include <unistd.h>
 
 #include "expect.h"
-#include "node.h"
 #include "linux/state.h"
+#include "node.h"
 
 enum { ROUNDS = 200, TASK = 2, KEY = 0x5a5a, RING = 4096, CLIENT = 1, SERVER = 2 };
 #define SECOND 1000000000ull
-#define PAUSE_NS (SECOND / 50) /* until the server has no timer running that would wake it anyway */
+#define PAUSE_NS                                                                                   \
+    (SECOND / 50) /* until the server has no timer running that would wake it anyway               \
+                   */
 /* Both processes have their queue at the same address. */
 #define QUEUE_AT 0x500000000000ull
 
@@ -57,7 +61,8 @@ static struct node *open_node(uint16_t id)
 
 static struct mb_fifo *open_queue(void)
 {
-    struct mb_fifo *queue = sss_map((void *)(uintptr_t)QUEUE_AT, MB_FIFO_HEADER + RING, SSS_READ | SSS_WRITE);
+    struct mb_fifo *queue = sss_map((void *)(uintptr_t)QUEUE_AT, MB_FIFO_HEADER + RING,
+                                    SSS_READ | SSS_WRITE);
 
     return queue != NULL && mb_fifo(queue, MB_FIFO_HEADER + RING) == 0 ? queue : NULL;
 }
@@ -109,7 +114,8 @@ static int connect_to_server(void)
         int ltn = mb_connect(SERVER, TASK, KEY);
         struct mb_ack ack = {0};
 
-        if (mb_fifo_write(ltn, QUEUE_AT, "?", 1, &ack) == 0 && mb_ack_wait(&ack, 20 * SECOND) == MB_OK)
+        if (mb_fifo_write(ltn, QUEUE_AT, "?", 1, &ack) == 0 &&
+            mb_ack_wait(&ack, 20 * SECOND) == MB_OK)
             return ltn;
         mb_close(ltn);
     }
@@ -129,7 +135,8 @@ static void test_the_waiter_is_woken(void)
     if (child == 0)
         serve();
     client = open_node(CLIENT);
-    EXPECT(client != NULL && node_task(client, TASK) == TASK && mb_key(0, KEY, MB_WRITE_ALLOWED) == 0);
+    EXPECT(client != NULL && node_task(client, TASK) == TASK &&
+           mb_key(0, KEY, MB_WRITE_ALLOWED) == 0);
     answers = open_queue();
     ltn = connect_to_server();
     EXPECT(ltn > 0 && is_answered(answers));

@@ -1,20 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Exactly once, in order, byte for byte, whatever the wire, the nodes and the tasks do meanwhile. */
+/* Exactly once, in order, byte for byte, whatever the wire, the nodes and the tasks do meanwhile.
+ */
 #include "expect.h"
 #include "mbcf_rig.h"
 
-enum { KEY = 0x77, RING = 65536, TALLY_CALLS = 3000, SEGMENTS = 300, SEGMENT_MOST = 9000, WRITES = 300, CRASHES = 60 };
+enum {
+    KEY = 0x77,
+    RING = 65536,
+    TALLY_CALLS = 3000,
+    SEGMENTS = 300,
+    SEGMENT_MOST = 9000,
+    WRITES = 300,
+    CRASHES = 60
+};
 #define SECOND 1000000000ull
-#define ACK RIG_BASE
-#define WORD (RIG_BASE + 64)
-#define DATA (RIG_BASE + 4096)
-#define FIFO (RIG_BASE + 64 * 4096ull)
-#define ACKS (RIG_BASE + 32 * 4096ull)
+#define ACK    RIG_BASE
+#define WORD   (RIG_BASE + 64)
+#define DATA   (RIG_BASE + 4096)
+#define FIFO   (RIG_BASE + 64 * 4096ull)
+#define ACKS   (RIG_BASE + 32 * 4096ull)
 
-static void *at(uint64_t address) { return (void *)(uintptr_t)address; }
+static void *at(uint64_t address)
+{
+    return (void *)(uintptr_t)address;
+}
 
-static struct rig *pair(uint64_t seed, unsigned faults, const struct mbcf_config *config, uint16_t tasks[3], int ltns[3])
+static struct rig *pair(uint64_t seed, unsigned faults, const struct mbcf_config *config,
+                        uint16_t tasks[3], int ltns[3])
 {
     struct rig *rig = rig_new(2, seed, config);
 
@@ -39,9 +52,14 @@ static void add_up(uint64_t seed, unsigned faults, const struct mbcf_config *con
 
     for (unsigned i = 0; i < TALLY_CALLS; i++)
         for (unsigned node = 1; node <= 2; node++) {
-            struct mb_operation operation = {.op = MB_OP_FETCH_ADD, .flags = MB_WIDE, .ltn = ltns[node], .remote = WORD, .argument = {1}};
+            struct mb_operation operation = {.op = MB_OP_FETCH_ADD,
+                                             .flags = MB_WIDE,
+                                             .ltn = ltns[node],
+                                             .remote = WORD,
+                                             .argument = {1}};
 
-            /* Most without a result, some with one, which says how many have been executed before it. */
+            /* Most without a result, some with one, which says how many have been executed before
+             * it. */
             if (i % 16 == 15)
                 operation.ack = at(ACK);
             EXPECT(rig_operate(rig, node, tasks[node], &operation) == 0);
@@ -59,9 +77,18 @@ static void add_up(uint64_t seed, unsigned faults, const struct mbcf_config *con
     EXPECT(rig_free(rig));
 }
 
-static void test_add_clean(void) { add_up(1, 0, NULL); }
-static void test_add_5(void) { add_up(2, 50, NULL); }
-static void test_add_30(void) { add_up(3, 300, NULL); }
+static void test_add_clean(void)
+{
+    add_up(1, 0, NULL);
+}
+static void test_add_5(void)
+{
+    add_up(2, 50, NULL);
+}
+static void test_add_30(void)
+{
+    add_up(3, 300, NULL);
+}
 
 /* The numbers wrap in the middle, and 0 is none of them. */
 static void test_seq_wrap(void)
@@ -78,17 +105,20 @@ static void test_no_needless_retransmission(void)
     uint16_t tasks[3];
     int ltns[3];
     struct rig *rig = pair(6, 0, NULL, tasks, ltns);
-    const struct mbcf_counters *sender = mbcf_counters(rig->nodes[1].mbcf), *receiver = mbcf_counters(rig->nodes[2].mbcf);
+    const struct mbcf_counters *sender = mbcf_counters(rig->nodes[1].mbcf),
+                               *receiver = mbcf_counters(rig->nodes[2].mbcf);
 
     for (unsigned i = 0; i < 3200; i++) {
-        struct mb_operation operation = {.op = MB_OP_WRITE, .ltn = ltns[1], .remote = DATA, .data = at(DATA), .length = 1408};
+        struct mb_operation operation = {
+            .op = MB_OP_WRITE, .ltn = ltns[1], .remote = DATA, .data = at(DATA), .length = 1408};
 
         EXPECT(rig_operate(rig, 1, tasks[1], &operation) == 0);
     }
     rig_run(rig, SECOND);
     /* One at a time, slower than the delay: each is acknowledged by itself, in time. */
     for (unsigned i = 0; i < 20; i++) {
-        struct mb_operation operation = {.op = MB_OP_WRITE, .ltn = ltns[1], .remote = DATA, .data = at(DATA), .length = 8};
+        struct mb_operation operation = {
+            .op = MB_OP_WRITE, .ltn = ltns[1], .remote = DATA, .data = at(DATA), .length = 8};
 
         EXPECT(rig_operate(rig, 1, tasks[1], &operation) == 0);
         rig_run(rig, i % 2 == 0 ? 1900000 : 30000000);
@@ -100,10 +130,12 @@ static void test_no_needless_retransmission(void)
 
 /* ---- FIFO segments: several writers, several packets, interleaved ---- */
 
-static void fill(struct rig *rig, unsigned node, unsigned space, uint64_t address, uint32_t number, uint32_t length)
+static void fill(struct rig *rig, unsigned node, unsigned space, uint64_t address, uint32_t number,
+                 uint32_t length)
 {
     for (uint32_t i = 0; i < length; i++)
-        *(uint8_t *)rig_at(rig, node, space, address + i) = (uint8_t)(number * 131 + i * 7 + (i >> 8));
+        *(uint8_t *)rig_at(rig, node, space,
+                           address + i) = (uint8_t)(number * 131 + i * 7 + (i >> 8));
 }
 
 static bool is_filled(const uint8_t *data, uint32_t number, uint32_t length)
@@ -135,11 +167,16 @@ static void writer_step(struct rig *rig, struct writer *writer)
         if (writer->number == SEGMENTS)
             return;
         fill(rig, writer->node, 0, DATA, writer->number, length);
-        writer->operation = (struct mb_operation){.op = MB_OP_FIFO, .ltn = writer->ltn, .remote = FIFO, .data = at(DATA), .length = length};
+        writer->operation = (struct mb_operation){.op = MB_OP_FIFO,
+                                                  .ltn = writer->ltn,
+                                                  .remote = FIFO,
+                                                  .data = at(DATA),
+                                                  .length = length};
         writer->progress = 0;
         writer->active = true;
     }
-    result = mbcf_operate(rig->nodes[writer->node].mbcf, writer->task, &writer->operation, &writer->progress, rig->now_ns);
+    result = mbcf_operate(rig->nodes[writer->node].mbcf, writer->task, &writer->operation,
+                          &writer->progress, rig->now_ns);
     if (result == -SSS_EAGAIN)
         return;
     EXPECT(result == 0);
@@ -163,7 +200,8 @@ static void segments(uint64_t seed, unsigned faults)
     EXPECT(mbcf_fifo(rig->nodes[3].mbcf, reader, FIFO, MB_FIFO_HEADER + RING) == 0);
     for (unsigned i = 0; i < 2; i++) {
         writers[i].task = rig_task(rig, writers[i].node, 0, 16);
-        writers[i].ltn = mbcf_connect(rig->nodes[writers[i].node].mbcf, writers[i].task, 3, reader, KEY);
+        writers[i].ltn = mbcf_connect(rig->nodes[writers[i].node].mbcf, writers[i].task, 3, reader,
+                                      KEY);
     }
     while (taken[1] + taken[2] < 2 * SEGMENTS && patience++ < 10000000) {
         /* Never more than the ring holds: a full one is another test. */
@@ -180,9 +218,18 @@ static void segments(uint64_t seed, unsigned faults)
     EXPECT(rig_free(rig));
 }
 
-static void test_segments_clean(void) { segments(7, 0); }
-static void test_segments_5(void) { segments(8, 50); }
-static void test_segments_30(void) { segments(9, 300); }
+static void test_segments_clean(void)
+{
+    segments(7, 0);
+}
+static void test_segments_5(void)
+{
+    segments(8, 50);
+}
+static void test_segments_30(void)
+{
+    segments(9, 300);
+}
 
 /* ---- WRITE and READ of random sizes and places ---- */
 
@@ -194,25 +241,39 @@ static void transfers(uint64_t seed, unsigned faults)
     static uint8_t data[20000];
 
     for (uint32_t i = 0; i < WRITES; i++) {
-        uint32_t length = (uint32_t)(rig_random(rig) % (i % 10 == 0 ? 20000 : 3000)), from = (uint32_t)(rig_random(rig) % 5000);
+        uint32_t length = (uint32_t)(rig_random(rig) % (i % 10 == 0 ? 20000 : 3000)),
+                 from = (uint32_t)(rig_random(rig) % 5000);
         uint64_t to = DATA + rig_random(rig) % 30000;
-        struct mb_operation operation = {.op = MB_OP_WRITE, .ltn = ltns[1], .remote = to, .data = at(DATA + from), .length = length, .ack = at(ACK)};
+        struct mb_operation operation = {.op = MB_OP_WRITE,
+                                         .ltn = ltns[1],
+                                         .remote = to,
+                                         .data = at(DATA + from),
+                                         .length = length,
+                                         .ack = at(ACK)};
 
         fill(rig, 1, 0, DATA + from, i, length);
-        EXPECT(rig_operate(rig, 1, tasks[1], &operation) == 0 && rig_ack(rig, 1, 0, ACK, 60 * SECOND) == MB_OK);
+        EXPECT(rig_operate(rig, 1, tasks[1], &operation) == 0 &&
+               rig_ack(rig, 1, 0, ACK, 60 * SECOND) == MB_OK);
         rig_read(rig, 2, 0, to, data, length);
         EXPECT(is_filled(data, i, length));
         operation.op = MB_OP_READ;
         operation.data = at(DATA + 50000);
-        EXPECT(rig_operate(rig, 1, tasks[1], &operation) == 0 && rig_ack(rig, 1, 0, ACK, 60 * SECOND) == MB_OK);
+        EXPECT(rig_operate(rig, 1, tasks[1], &operation) == 0 &&
+               rig_ack(rig, 1, 0, ACK, 60 * SECOND) == MB_OK);
         rig_read(rig, 1, 0, DATA + 50000, data, length);
         EXPECT(is_filled(data, i, length));
     }
     EXPECT(rig_free(rig));
 }
 
-static void test_transfers_clean(void) { transfers(10, 0); }
-static void test_transfers_30(void) { transfers(11, 300); }
+static void test_transfers_clean(void)
+{
+    transfers(10, 0);
+}
+static void test_transfers_30(void)
+{
+    transfers(11, 300);
+}
 
 /* ---- two nodes with windows full of requests that all want results ---- */
 
@@ -228,11 +289,16 @@ static void test_full_windows(void)
         while ((taken[1] < 100 || taken[2] < 100) && patience++ < 1000000) {
             for (unsigned node = 1; node <= 2; node++)
                 while (taken[node] < 100) {
-                    struct mb_operation operation = {.op = MB_OP_READ, .ltn = ltns[node], .remote = DATA, .data = at(DATA + 8192),
-                                                     .length = 1408, .ack = at(ACKS + taken[node] * 16u)};
+                    struct mb_operation operation = {.op = MB_OP_READ,
+                                                     .ltn = ltns[node],
+                                                     .remote = DATA,
+                                                     .data = at(DATA + 8192),
+                                                     .length = 1408,
+                                                     .ack = at(ACKS + taken[node] * 16u)};
                     uint64_t progress = 0;
 
-                    if (mbcf_operate(rig->nodes[node].mbcf, tasks[node], &operation, &progress, rig->now_ns) != 0)
+                    if (mbcf_operate(rig->nodes[node].mbcf, tasks[node], &operation, &progress,
+                                     rig->now_ns) != 0)
                         break;
                     taken[node]++;
                 }
@@ -241,7 +307,8 @@ static void test_full_windows(void)
         rig_run(rig, 60 * SECOND);
         for (unsigned node = 1; node <= 2; node++)
             for (unsigned i = 0; i < 100; i++)
-                done += rig_word(rig, node, 0, ACKS + i * 16u) == MB_ACK_DONE && rig_word(rig, node, 0, ACKS + i * 16u + 4) == MB_OK;
+                done += rig_word(rig, node, 0, ACKS + i * 16u) == MB_ACK_DONE &&
+                        rig_word(rig, node, 0, ACKS + i * 16u + 4) == MB_OK;
         EXPECT(done == 200);
         if (faults == 0)
             EXPECT(mbcf_counters(rig->nodes[1].mbcf)->timeouts < 10);
@@ -249,12 +316,13 @@ static void test_full_windows(void)
     }
 }
 
-/* ---- certainty: success is an acknowledgement, an error its RESULT; whatever is lost, none is taken for the other ---- */
+/* ---- certainty: success is an acknowledgement, an error its RESULT; whatever is lost, none is
+ * taken for the other ---- */
 
 enum { MIXED = 1500, SLOTS = 24, READONLY_PAGE = 170 };
 #define READONLY (RIG_BASE + READONLY_PAGE * 4096ull)
 #define UNMAPPED (RIG_BASE + 200 * 4096ull)
-#define MARKS (RIG_BASE + 100 * 4096ull)
+#define MARKS    (RIG_BASE + 100 * 4096ull)
 
 /* One of the operations of a node that are under way. */
 struct mixed {
@@ -262,22 +330,30 @@ struct mixed {
     uint32_t number;
 };
 
-static uint64_t slot_address(uint64_t base, unsigned slot) { return base + slot * 64u; }
+static uint64_t slot_address(uint64_t base, unsigned slot)
+{
+    return base + slot * 64u;
+}
 
-static bool mixed_begin(struct rig *rig, unsigned node, uint16_t task, int ltn, unsigned slot, struct mixed *mixed)
+static bool mixed_begin(struct rig *rig, unsigned node, uint16_t task, int ltn, unsigned slot,
+                        struct mixed *mixed)
 {
     static const struct {
         uint64_t remote;
         uint32_t length;
         int wanted;
-    } kinds[] = {{0, 4, MB_OK}, {0, 4, MB_OK}, {READONLY, 8, MB_READONLY}, {UNMAPPED, 8, MB_FAULT},
+    } kinds[] = {{0, 4, MB_OK},
+                 {0, 4, MB_OK},
+                 {READONLY, 8, MB_READONLY},
+                 {UNMAPPED, 8, MB_FAULT},
                  {READONLY - 2000, 4000, MB_READONLY | MB_MAYBE}};
     unsigned kind = (unsigned)(rig_random(rig) % (rig_chance(rig, 500) ? 2 : 5));
     uint64_t idle = 0, progress = 0;
     struct mb_operation operation = {.op = MB_OP_WRITE,
                                      .flags = rig_chance(rig, 300) ? MB_LAZY : 0,
                                      .ltn = ltn,
-                                     .remote = kinds[kind].remote != 0 ? kinds[kind].remote : slot_address(MARKS, slot),
+                                     .remote = kinds[kind].remote != 0 ? kinds[kind].remote
+                                                                       : slot_address(MARKS, slot),
                                      .data = at(slot_address(DATA, slot)),
                                      .length = kinds[kind].length,
                                      .ack = at(slot_address(ACKS, slot))};
@@ -325,20 +401,30 @@ static void certainty(uint64_t seed, unsigned faults)
                 if (mixed[node][slot].wanted >= 0)
                     mixed_end(rig, node, slot, &mixed[node][slot]);
                 if (mixed[node][slot].wanted < 0 && begun < MIXED && rig_chance(rig, 300))
-                    begun += mixed_begin(rig, node, tasks[node], ltns[node], slot, &mixed[node][slot]);
+                    begun += mixed_begin(rig, node, tasks[node], ltns[node], slot,
+                                         &mixed[node][slot]);
                 under_way += mixed[node][slot].wanted >= 0;
             }
         rig_step(rig, UINT64_MAX);
     }
     EXPECT(begun == MIXED && under_way == 0);
     for (unsigned node = 1; node <= 2; node++)
-EXPECT(faults != 0 || mbcf_counters(rig->nodes[node].mbcf)->timeouts < 10);
+        EXPECT(faults != 0 || mbcf_counters(rig->nodes[node].mbcf)->timeouts < 10);
     EXPECT(rig_free(rig));
 }
 
-static void test_certainty_clean(void) { certainty(20, 0); }
-static void test_certainty_5(void) { certainty(21, 50); }
-static void test_certainty_30(void) { certainty(22, 300); }
+static void test_certainty_clean(void)
+{
+    certainty(20, 0);
+}
+static void test_certainty_5(void)
+{
+    certainty(21, 50);
+}
+static void test_certainty_30(void)
+{
+    certainty(22, 300);
+}
 
 /* ---- the same, step by step ---- */
 
@@ -348,7 +434,8 @@ static uint32_t most_acked[2]; /* by ACK frames of node 2: UNSURE ones, others *
 static bool lose_results(struct rig *rig, uint16_t node, const uint8_t *frame, size_t length)
 {
     const uint8_t *header = frame + MBW_ETHERNET;
-    uint32_t ack = (uint32_t)header[20] << 24 | (uint32_t)header[21] << 16 | (uint32_t)header[22] << 8 | header[23];
+    uint32_t ack = (uint32_t)header[20] << 24 | (uint32_t)header[21] << 16 |
+                   (uint32_t)header[22] << 8 | header[23];
 
     (void)rig;
     (void)length;
@@ -360,16 +447,27 @@ static bool lose_results(struct rig *rig, uint16_t node, const uint8_t *frame, s
     return false;
 }
 
-static void write_from_1(struct rig *rig, const uint16_t *tasks, const int *ltns, uint64_t remote, unsigned slot)
+static void write_from_1(struct rig *rig, const uint16_t *tasks, const int *ltns, uint64_t remote,
+                         unsigned slot)
 {
-    struct mb_operation operation = {.op = MB_OP_WRITE, .ltn = ltns[1], .remote = remote, .data = at(DATA), .length = 8,
+    struct mb_operation operation = {.op = MB_OP_WRITE,
+                                     .ltn = ltns[1],
+                                     .remote = remote,
+                                     .data = at(DATA),
+                                     .length = 8,
                                      .ack = at(slot_address(ACKS, slot))};
 
     EXPECT(rig_operate(rig, 1, tasks[1], &operation) == 0);
 }
 
-static uint32_t ack_state(struct rig *rig, unsigned slot) { return rig_word(rig, 1, 0, slot_address(ACKS, slot)); }
-static uint32_t ack_status(struct rig *rig, unsigned slot) { return rig_word(rig, 1, 0, slot_address(ACKS, slot) + 4); }
+static uint32_t ack_state(struct rig *rig, unsigned slot)
+{
+    return rig_word(rig, 1, 0, slot_address(ACKS, slot));
+}
+static uint32_t ack_status(struct rig *rig, unsigned slot)
+{
+    return rig_word(rig, 1, 0, slot_address(ACKS, slot) + 4);
+}
 
 /* The error is lost, acknowledgements for what follows are not: nothing passes over it. */
 static void test_error_lost(void)
@@ -395,7 +493,8 @@ static void test_error_lost(void)
         EXPECT(ack_state(rig, slot) == MB_ACK_PENDING);
     rig_run(rig, SECOND);
     for (unsigned slot = 2; slot <= 5; slot++)
-        EXPECT(ack_state(rig, slot) == MB_ACK_DONE && ack_status(rig, slot) == (slot % 2 == 0 ? MB_FAULT : MB_OK));
+        EXPECT(ack_state(rig, slot) == MB_ACK_DONE &&
+               ack_status(rig, slot) == (slot % 2 == 0 ? MB_FAULT : MB_OK));
     EXPECT(results_to_lose == 0);
     EXPECT(rig_free(rig));
 }
@@ -415,24 +514,35 @@ static void test_errors_meet(void)
     }
     rig_run(rig, 4000000);
     for (unsigned i = 0; i < 20; i++)
-        EXPECT(ack_state(rig, i) == MB_ACK_DONE && ack_status(rig, i) == (i % 5 == 2 ? MB_FAULT : MB_OK));
-    EXPECT(mbcf_counters(rig->nodes[1].mbcf)->retransmitted + mbcf_counters(rig->nodes[2].mbcf)->retransmitted == 0);
+        EXPECT(ack_state(rig, i) == MB_ACK_DONE &&
+               ack_status(rig, i) == (i % 5 == 2 ? MB_FAULT : MB_OK));
+    EXPECT(mbcf_counters(rig->nodes[1].mbcf)->retransmitted +
+               mbcf_counters(rig->nodes[2].mbcf)->retransmitted ==
+           0);
     /* Errors both ways at the same moment, far back in full windows. */
     for (unsigned node = 1; node <= 2; node++)
         for (unsigned i = 0; i < 20; i++) {
-            struct mb_operation operation = {.op = MB_OP_WRITE, .ltn = ltns[node], .remote = i < 8 ? UNMAPPED : DATA, .data = at(DATA),
-                                             .length = 8, .ack = at(slot_address(ACKS, i))};
+            struct mb_operation operation = {.op = MB_OP_WRITE,
+                                             .ltn = ltns[node],
+                                             .remote = i < 8 ? UNMAPPED : DATA,
+                                             .data = at(DATA),
+                                             .length = 8,
+                                             .ack = at(slot_address(ACKS, i))};
 
             EXPECT(rig_operate(rig, node, tasks[node], &operation) == 0);
         }
     rig_run(rig, 4000000);
     for (unsigned i = 0; i < 20; i++)
-        EXPECT(ack_state(rig, i) == MB_ACK_DONE && ack_status(rig, i) == (i < 8 ? MB_FAULT : MB_OK));
-    EXPECT(mbcf_counters(rig->nodes[1].mbcf)->retransmitted + mbcf_counters(rig->nodes[2].mbcf)->retransmitted == 0);
+        EXPECT(ack_state(rig, i) == MB_ACK_DONE &&
+               ack_status(rig, i) == (i < 8 ? MB_FAULT : MB_OK));
+    EXPECT(mbcf_counters(rig->nodes[1].mbcf)->retransmitted +
+               mbcf_counters(rig->nodes[2].mbcf)->retransmitted ==
+           0);
     EXPECT(rig_free(rig));
 }
 
-/* Who could not deliver an error gives us up, but comes back: we are told that nobody knows, not that all was well. */
+/* Who could not deliver an error gives us up, but comes back: we are told that nobody knows, not
+ * that all was well. */
 static void test_error_given_up(void)
 {
     uint16_t tasks[3];
@@ -446,7 +556,8 @@ static void test_error_given_up(void)
     rig->tap = lose_results;
     results_to_lose = UINT32_MAX;
     write_from_1(rig, tasks, ltns, UNMAPPED, 1);
-    for (unsigned i = 2; i < 20; i++) /* they lengthen our timeouts: the peer's patience ends first */
+    for (unsigned i = 2; i < 20;
+         i++) /* they lengthen our timeouts: the peer's patience ends first */
         write_from_1(rig, tasks, ltns, DATA, i);
     do
         EXPECT(rig_step(rig, UINT64_MAX));
@@ -470,8 +581,15 @@ static void test_lazy(void)
     int ltns[3];
     struct rig *rig = pair(26, 0, NULL, tasks, ltns);
     const struct mbcf_counters *server = mbcf_counters(rig->nodes[2].mbcf);
-    struct mb_operation request = {.op = MB_OP_WRITE, .flags = MB_LAZY, .ltn = ltns[1], .remote = DATA, .data = at(DATA), .length = 8, .ack = at(ACK)};
-    struct mb_operation reply = {.op = MB_OP_WRITE, .ltn = ltns[2], .remote = DATA, .data = at(DATA), .length = 8};
+    struct mb_operation request = {.op = MB_OP_WRITE,
+                                   .flags = MB_LAZY,
+                                   .ltn = ltns[1],
+                                   .remote = DATA,
+                                   .data = at(DATA),
+                                   .length = 8,
+                                   .ack = at(ACK)};
+    struct mb_operation reply = {
+        .op = MB_OP_WRITE, .ltn = ltns[2], .remote = DATA, .data = at(DATA), .length = 8};
     uint64_t acks, began_ns;
 
     write_from_1(rig, tasks, ltns, DATA, 0);
@@ -484,17 +602,20 @@ static void test_lazy(void)
     EXPECT(rig_ack(rig, 1, 0, ACK, RIG_DELAY_NS) == MB_OK && server->acks_sent == acks);
     rig_run(rig, SECOND);
     began_ns = rig->now_ns;
-    EXPECT(rig_operate(rig, 1, tasks[1], &request) == 0 && rig_ack(rig, 1, 0, ACK, SECOND) == MB_OK);
+    EXPECT(rig_operate(rig, 1, tasks[1], &request) == 0 &&
+           rig_ack(rig, 1, 0, ACK, SECOND) == MB_OK);
     EXPECT(rig->now_ns - began_ns == 2 * RIG_DELAY_NS + 2000000 && server->acks_sent == acks + 1);
     rig_run(rig, SECOND);
     began_ns = rig->now_ns;
     request.flags = 0;
-    EXPECT(rig_operate(rig, 1, tasks[1], &request) == 0 && rig_ack(rig, 1, 0, ACK, SECOND) == MB_OK);
+    EXPECT(rig_operate(rig, 1, tasks[1], &request) == 0 &&
+           rig_ack(rig, 1, 0, ACK, SECOND) == MB_OK);
     EXPECT(rig->now_ns - began_ns == 2 * RIG_DELAY_NS);
     EXPECT(rig_free(rig));
 }
 
-/* A server that closes while the acknowledgement of its last reply is only noted says so once, and nothing is left to do. */
+/* A server that closes while the acknowledgement of its last reply is only noted says so once, and
+ * nothing is left to do. */
 static unsigned closes;
 
 static bool count_closes(struct rig *rig, uint16_t node, const uint8_t *frame, size_t length)
@@ -510,12 +631,18 @@ static void test_close_with_noted_ack(void)
     uint16_t tasks[3];
     int ltns[3], made[40];
     struct rig *rig = pair(27, 0, NULL, tasks, ltns);
-    struct mb_operation reply = {.op = MB_OP_WRITE, .ltn = ltns[2], .remote = DATA, .data = at(DATA), .length = 8};
+    struct mb_operation reply = {
+        .op = MB_OP_WRITE, .ltn = ltns[2], .remote = DATA, .data = at(DATA), .length = 8};
 
     rig->tap = count_closes;
     closes = 0;
     for (unsigned i = 0; i < 40; i++) {
-        struct mb_operation connect = {.op = MB_OP_TASKQUE, .node = 1, .task = tasks[1], .data = at(DATA), .length = 8, .argument = {KEY, 3}};
+        struct mb_operation connect = {.op = MB_OP_TASKQUE,
+                                       .node = 1,
+                                       .task = tasks[1],
+                                       .data = at(DATA),
+                                       .length = 8,
+                                       .argument = {KEY, 3}};
 
         mbcf_taskque(rig->nodes[1].mbcf, tasks[1], FIFO, MB_FIFO_HEADER + RING);
         EXPECT(rig_operate(rig, 2, tasks[2], &connect) == 0);
@@ -543,8 +670,14 @@ static void test_close_with_noted_ack(void)
 static struct mb_operation count_up(struct rig *rig, uint16_t op, int ltn, uint64_t number)
 {
     rig_write(rig, 1, 0, DATA, &number, sizeof(number));
-    return (struct mb_operation){.op = op, .flags = op == MB_OP_WRITE ? 0 : MB_WIDE, .ltn = ltn, .remote = WORD, .data = at(DATA),
-                                 .length = op == MB_OP_WRITE ? 8 : 0, .argument = {1}, .ack = at(ACK)};
+    return (struct mb_operation){.op = op,
+                                 .flags = op == MB_OP_WRITE ? 0 : MB_WIDE,
+                                 .ltn = ltn,
+                                 .remote = WORD,
+                                 .data = at(DATA),
+                                 .length = op == MB_OP_WRITE ? 8 : 0,
+                                 .argument = {1},
+                                 .ack = at(ACK)};
 }
 
 static void crash(uint64_t seed, uint64_t at_ns, uint16_t op)
@@ -576,9 +709,11 @@ static void crash(uint64_t seed, uint64_t at_ns, uint16_t op)
         maybe += (status & MB_MAYBE) != 0;
     }
     /* A node that had not been met before it crashed is only a node without that task. */
-    EXPECT(crashed && ((status & ~MB_MAYBE) == MB_NODE_RESTART || (status == MB_NOTASK && known + before == 0)));
+    EXPECT(crashed && ((status & ~MB_MAYBE) == MB_NODE_RESTART ||
+                       (status == MB_NOTASK && known + before == 0)));
     EXPECT(known <= before && before <= known + maybe);
-    EXPECT(mbcf_connection(rig->nodes[1].mbcf, tasks[1], ltns[1], &info) == 0 && info.state == MB_CONNECTION_BROKEN);
+    EXPECT(mbcf_connection(rig->nodes[1].mbcf, tasks[1], ltns[1], &info) == 0 &&
+           info.state == MB_CONNECTION_BROKEN);
     EXPECT(info.unfinished == 0);
     EXPECT(rig_free(rig));
 }
@@ -600,7 +735,8 @@ static void test_task_ends(void)
         bool ended = false;
 
         while (status == 0) {
-            struct mb_operation operation = count_up(rig, i % 2 != 0 ? MB_OP_WRITE : MB_OP_FETCH_ADD, ltns[1], known + 1);
+            struct mb_operation operation =
+                count_up(rig, i % 2 != 0 ? MB_OP_WRITE : MB_OP_FETCH_ADD, ltns[1], known + 1);
             int result = rig_operate(rig, 1, tasks[1], &operation);
 
             if (result != 0) {
@@ -613,7 +749,8 @@ static void test_task_ends(void)
                     mbcf_task_close(rig->nodes[2].mbcf, tasks[2], rig->now_ns);
                     ended = true;
                 }
-            status = rig_word(rig, 1, 0, ACK) == MB_ACK_DONE ? (int)rig_word(rig, 1, 0, ACK + 4) : -1;
+            status = rig_word(rig, 1, 0, ACK) == MB_ACK_DONE ? (int)rig_word(rig, 1, 0, ACK + 4)
+                                                             : -1;
             known += status == MB_OK;
         }
         EXPECT(ended && (status == MB_NOTASK || status == 0));

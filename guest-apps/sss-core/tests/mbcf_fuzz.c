@@ -1,33 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Frames that no peer would send, at a node with tasks of every kind. After each one: memory that no key opens is as it
- * was, heads and tails of rings are in range, no buffer is lost.
+ * Frames that no peer would send, at a node with tasks of every kind. After each one: memory that
+ * no key opens is as it was, heads and tails of rings are in range, no buffer is lost.
  *
  *   mbcf_fuzz [--frames N] [--seed S]
  *
- * With -DMBCF_LIBFUZZER the same checks run under libFuzzer: its input is a row of frames, each with a length in front.
+ * With -DMBCF_LIBFUZZER the same checks run under libFuzzer: its input is a row of frames, each
+ * with a length in front.
  */
 #include "mbcf_rig.h"
 
 enum {
     PAGES = 16,
-    FIFO_PAGE = 4,     /* 4096 + header, over two pages */
+    FIFO_PAGE = 4, /* 4096 + header, over two pages */
     TASKQUE_PAGE = 6,
     QUEUE_PAGE = 8,
     READONLY_PAGE = 12,
-    CLOSED_PAGE = 13,  /* mapped in the fake, but not for the task */
+    CLOSED_PAGE = 13, /* mapped in the fake, but not for the task */
     SECRET = 0xa5,
-    RENEW = 5000,      /* frames after which the node is made anew */
+    RENEW = 5000, /* frames after which the node is made anew */
 };
-#define KEY 0x1122334455667788ull
-#define READ_KEY 0x99aabbccddeeff00ull
-#define HANDLER 0x401000ull
-#define PAGE_AT(page) (RIG_BASE + (page) * 4096ull)
+#define KEY           0x1122334455667788ull
+#define READ_KEY      0x99aabbccddeeff00ull
+#define HANDLER       0x401000ull
+#define PAGE_AT(page) (RIG_BASE + (page)*4096ull)
 
 static struct rig *rig;
 static uint16_t open_task, closed_task;
-static uint8_t last[MBW_FRAME_MOST]; /* the last frame the peer was sent: what to learn epochs from */
+/* the last frame the peer was sent: what to learn epochs from */
+static uint8_t last[MBW_FRAME_MOST];
 static size_t last_length;
 static uint32_t next_seq;
 
@@ -65,10 +67,14 @@ static void put64(uint8_t *at, uint64_t value)
     put32(at + 4, (uint32_t)value);
 }
 
-static uint32_t get32(const uint8_t *at) { return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3]; }
+static uint32_t get32(const uint8_t *at)
+{
+    return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+}
 
 /* A right frame from node 2 to node 1, of which the caller changes what it likes. */
-static size_t frame_from_peer(uint8_t *frame, uint8_t op, uint8_t flags, uint32_t seq, uint16_t length)
+static size_t frame_from_peer(uint8_t *frame, uint8_t op, uint8_t flags, uint32_t seq,
+                              uint16_t length)
 {
     uint8_t *header = frame + MBW_ETHERNET;
     uint32_t ack = 0;
@@ -128,8 +134,10 @@ static void renew(uint64_t seed)
 
 /* ---- frames ---- */
 
-static const uint8_t ops[] = {MBW_ACK,  MBW_SYN, MBW_SYNACK, MBW_RST,  MBW_PROBE,     MBW_TASKQUE, MBW_WRITE, MBW_READ, MBW_FIFO,
-                              MBW_FIFO, MBW_FIFO, MBW_SIGNAL, MBW_SWAP, MBW_CAS, MBW_FETCH_ADD, MBW_CLOSE,   MBW_RESULT, MBW_WRITE};
+static const uint8_t ops[] = {MBW_ACK,     MBW_SYN,    MBW_SYNACK, MBW_RST,  MBW_PROBE,
+                              MBW_TASKQUE, MBW_WRITE,  MBW_READ,   MBW_FIFO, MBW_FIFO,
+                              MBW_FIFO,    MBW_SIGNAL, MBW_SWAP,   MBW_CAS,  MBW_FETCH_ADD,
+                              MBW_CLOSE,   MBW_RESULT, MBW_WRITE};
 
 static uint16_t length_for(uint8_t op)
 {
@@ -147,7 +155,8 @@ static uint16_t length_for(uint8_t op)
     case MBW_WRITE:
     case MBW_FIFO:
     case MBW_RESULT:
-        return (uint16_t)(rig_chance(rig, 100) ? rig_random(rig) % (MBW_PAYLOAD + 1) : rig_random(rig) % 64);
+        return (uint16_t)(rig_chance(rig, 100) ? rig_random(rig) % (MBW_PAYLOAD + 1)
+                                               : rig_random(rig) % 64);
     default:
         return 0;
     }
@@ -174,7 +183,8 @@ static uint8_t flags_for(uint8_t op)
 
 static uint64_t some_address(uint8_t op)
 {
-    static const uint64_t edges[] = {0, 1, 0xfff, UINT64_MAX, UINT64_MAX - 4095, 0x8000000000000000u, HANDLER, RIG_BASE - 1};
+    static const uint64_t edges[] = {
+        0, 1, 0xfff, UINT64_MAX, UINT64_MAX - 4095, 0x8000000000000000u, HANDLER, RIG_BASE - 1};
 
     if (rig_chance(rig, 100))
         return edges[rig_random(rig) % (sizeof(edges) / sizeof(*edges))];
@@ -193,7 +203,8 @@ static void fill_payload(uint8_t *payload, uint8_t op, uint8_t flags, uint16_t l
         put32(payload, (uint32_t)(rig_random(rig) % 1500));
         put32(payload + 4, 0);
     } else if (op == MBW_FIFO && (flags & MBW_PART) && length >= MBW_PART_HEAD) {
-        put32(payload, (uint32_t)(rig_chance(rig, 300) ? (uint64_t)length - MBW_PART_HEAD : rig_random(rig) % 3000));
+        put32(payload, (uint32_t)(rig_chance(rig, 300) ? (uint64_t)length - MBW_PART_HEAD
+                                                       : rig_random(rig) % 3000));
         put32(payload + 4, rig_chance(rig, 600) ? 0 : (uint32_t)(rig_random(rig) % 3000));
     }
 }
@@ -201,7 +212,8 @@ static void fill_payload(uint8_t *payload, uint8_t op, uint8_t flags, uint16_t l
 /* Each field may be wrong, most are right: what is wrong in many ways does not come far. */
 static size_t make_frame(uint8_t *frame)
 {
-    uint8_t op = rig_chance(rig, 10) ? (uint8_t)rig_random(rig) : ops[rig_random(rig) % sizeof(ops)];
+    uint8_t op = rig_chance(rig, 10) ? (uint8_t)rig_random(rig)
+                                     : ops[rig_random(rig) % sizeof(ops)];
     uint8_t flags = (uint8_t)(rig_random(rig) & (rig_chance(rig, 20) ? 0xff : flags_for(op)));
     uint16_t length = length_for(op);
     bool sequenced = op >= MBW_TASKQUE;
@@ -210,7 +222,9 @@ static size_t make_frame(uint8_t *frame)
 
     fill_payload(header + MBW_HEADER, op, flags, length);
     if (op == MBW_SIGNAL) /* one argument more than there is room for, now and then */
-        header[3] = (uint8_t)(rig_random(rig) % (length / MBW_SIGNAL_ARGUMENT < MBW_SIGNAL_ARGUMENTS ? length / MBW_SIGNAL_ARGUMENT + 2u : 6u));
+        header[3] = (uint8_t)(rig_random(rig) % (length / MBW_SIGNAL_ARGUMENT < MBW_SIGNAL_ARGUMENTS
+                                                     ? length / MBW_SIGNAL_ARGUMENT + 2u
+                                                     : 6u));
     put64(header + 32, some_address(op));
     put32(header + 40, (uint32_t)(rig_chance(rig, 300) ? rig_random(rig) : rig_random(rig) % 4));
     if (rig_chance(rig, 30))
@@ -218,7 +232,8 @@ static size_t make_frame(uint8_t *frame)
     if (rig_chance(rig, 50))
         put64(header + 24, rig_chance(rig, 500) ? READ_KEY : rig_random(rig) % 2 * KEY + 1);
     if (rig_chance(rig, 30))
-        put32(header + 16, rig_chance(rig, 500) ? next_seq + (uint32_t)(rig_random(rig) % 9) - 4 : (uint32_t)rig_random(rig));
+        put32(header + 16, rig_chance(rig, 500) ? next_seq + (uint32_t)(rig_random(rig) % 9) - 4
+                                                : (uint32_t)rig_random(rig));
     if (rig_chance(rig, 20))
         put32(header + 12, rig_chance(rig, 500) ? 0x2008 : (uint32_t)rig_random(rig));
     if (rig_chance(rig, 10))
@@ -272,10 +287,12 @@ static void check(void)
         die("buffers pile up");
 }
 
-/* The owner does something, too: takes records, tries operations, lets time pass, or spoils its own words. */
+/* The owner does something, too: takes records, tries operations, lets time pass, or spoils its own
+ * words. */
 static void own_step(void)
 {
-    static const uint64_t rings[] = {PAGE_AT(FIFO_PAGE), PAGE_AT(TASKQUE_PAGE), PAGE_AT(QUEUE_PAGE)};
+    static const uint64_t rings[] = {PAGE_AT(FIFO_PAGE), PAGE_AT(TASKQUE_PAGE),
+                                     PAGE_AT(QUEUE_PAGE)};
     uint64_t ring = rings[rig_random(rig) % 3];
     uint32_t head = rig_word(rig, 1, 0, ring + offsetof(struct mb_fifo, head));
     uint32_t wrong = (uint32_t)rig_random(rig);
@@ -291,10 +308,13 @@ static void own_step(void)
 
     switch (rig_random(rig) % 4) {
     case 0:
-        rig_write(rig, 1, 0, ring + offsetof(struct mb_fifo, tail), rig_chance(rig, 100) ? &wrong : &head, 4);
+        rig_write(rig, 1, 0, ring + offsetof(struct mb_fifo, tail),
+                  rig_chance(rig, 100) ? &wrong : &head, 4);
         break;
     case 1:
-        if (mbcf_operate(rig->nodes[1].mbcf, open_task, &operation, &progress, rig->now_ns) == -SSS_EAGAIN && progress != 0)
+        if (mbcf_operate(rig->nodes[1].mbcf, open_task, &operation, &progress, rig->now_ns) ==
+                -SSS_EAGAIN &&
+            progress != 0)
             mbcf_close(rig->nodes[1].mbcf, open_task, operation.ltn, rig->now_ns);
         break;
     case 2:
@@ -334,7 +354,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (wanted > size)
             wanted = size;
         /* The first bytes overlay the header behind version and op; the rest is payload. */
-        length = frame_from_peer(frame, op, 0, op >= MBW_TASKQUE ? next_seq : 0, (uint16_t)(wanted > 34 ? wanted - 34 : 0));
+        length = frame_from_peer(frame, op, 0, op >= MBW_TASKQUE ? next_seq : 0,
+                                 (uint16_t)(wanted > 34 ? wanted - 34 : 0));
         if (wanted > 0)
             frame[MBW_ETHERNET + 2] = data[0];
         if (wanted >= 2 && data[1] & 1)
@@ -356,9 +377,12 @@ int main(int argc, char **argv)
 
     for (int i = 1; i < argc; i += 2) {
         char *end = NULL;
-        uint64_t *to = strcmp(argv[i], "--frames") == 0 ? &frames : strcmp(argv[i], "--seed") == 0 ? &seed : NULL;
+        uint64_t *to = strcmp(argv[i], "--frames") == 0 ? &frames
+                       : strcmp(argv[i], "--seed") == 0 ? &seed
+                                                        : NULL;
 
-        if (to == NULL || i + 1 == argc || (*to = strtoull(argv[i + 1], &end, 10), *end != '\0' || *argv[i + 1] == '\0')) {
+        if (to == NULL || i + 1 == argc ||
+            (*to = strtoull(argv[i + 1], &end, 10), *end != '\0' || *argv[i + 1] == '\0')) {
             fprintf(stderr, "usage: mbcf_fuzz [--frames N] [--seed S]\n");
             return 2;
         }
@@ -380,8 +404,9 @@ int main(int argc, char **argv)
     }
     if (rig != NULL && !rig_free(rig))
         die("buffers are lost");
-    printf("@T fuzz ok %llu frames: %llu executed, %llu refused, %llu malformed\n", (unsigned long long)frames,
-           (unsigned long long)executed, (unsigned long long)refused, (unsigned long long)malformed);
+    printf("@T fuzz ok %llu frames: %llu executed, %llu refused, %llu malformed\n",
+           (unsigned long long)frames, (unsigned long long)executed, (unsigned long long)refused,
+           (unsigned long long)malformed);
     return 0;
 }
 #endif

@@ -11,7 +11,7 @@
 #include "node.h"
 
 enum { KEY = 0x5a5a, RING = 65536, CALLS = 500, SHARE_BYTES = 8192 };
-#define SECOND 1000000000ull
+#define SECOND   1000000000ull
 #define SHARE_AT 0x500000000000ull
 
 static const uint32_t constant = 77; /* in a read-only page of the program */
@@ -51,7 +51,8 @@ static const mb_handler draining[1] = {drain};
 
 static void serve_setup(void)
 {
-    struct mb_signal_setup setup = {.handlers = draining, .count = 1, .queue_bytes = MB_FIFO_HEADER + 4096};
+    struct mb_signal_setup setup = {
+        .handlers = draining, .count = 1, .queue_bytes = MB_FIFO_HEADER + 4096};
     int csm;
 
     server.task = (uint16_t)node_task(nodes[1], 0);
@@ -89,7 +90,8 @@ static void *serve(void *argument)
             ltn = mb_connect(record->node, record->task, KEY);
         if (record->length == 4)
             break;
-        EXPECT(mb_write(ltn, *(uint64_t *)mb_record_data(record), mb_record_data(record), record->length, NULL) == 0);
+        EXPECT(mb_write(ltn, *(uint64_t *)mb_record_data(record), mb_record_data(record),
+                        record->length, NULL) == 0);
         mb_fifo_pop(server.fifo);
     }
     /* Signals still come while it waits. */
@@ -117,7 +119,8 @@ static void test_ping_pong(void)
 
         EXPECT(mb_fifo_write(ltn, (uintptr_t)server.fifo, request, sizeof(request), NULL) == 0);
         while (reply[1] != i)
-            if (sss_wait_word((const volatile uint32_t *)(const volatile void *)&reply[1], (uint32_t)i - 1, 5 * SECOND) < 0)
+            if (sss_wait_word((const volatile uint32_t *)(const volatile void *)&reply[1],
+                              (uint32_t)i - 1, 5 * SECOND) < 0)
                 break;
         EXPECT(reply[1] == i);
     }
@@ -193,7 +196,8 @@ static void test_large(void)
     EXPECT(mb_read(ltn, (uintptr_t)there, back, sizeof(back), &ack) == 0);
     EXPECT(mb_ack_wait(&ack, 5 * SECOND) == MB_OK);
     EXPECT(memcmp(data, back, sizeof(data)) == 0);
-    EXPECT(mb_fetch_add(ltn, (uintptr_t)there, 5, MB_WIDE, &ack) == 0 && mb_ack_wait(&ack, 5 * SECOND) == MB_OK);
+    EXPECT(mb_fetch_add(ltn, (uintptr_t)there, 5, MB_WIDE, &ack) == 0 &&
+           mb_ack_wait(&ack, 5 * SECOND) == MB_OK);
     EXPECT(memcmp((const void *)&ack.value, data, 8) == 0);
     sss_unmap(there, sizeof(data));
 }
@@ -217,8 +221,9 @@ static void test_end(void)
 int main(void)
 {
     static const struct test tests[] = {
-        {"start", start},         {"ping_pong", test_ping_pong}, {"addresses", test_addresses}, {"dummy", test_dummy},
-        {"signals", test_signals},{"large", test_large},         {"end", test_end},
+        {"start", start},      {"ping_pong", test_ping_pong}, {"addresses", test_addresses},
+        {"dummy", test_dummy}, {"signals", test_signals},     {"large", test_large},
+        {"end", test_end},
     };
 
     return run_tests(tests, sizeof(tests) / sizeof(*tests));

@@ -12,7 +12,10 @@ uint64_t rig_random(struct rig *rig)
     return z ^ (z >> 31);
 }
 
-bool rig_chance(struct rig *rig, unsigned of_1000) { return of_1000 != 0 && rig_random(rig) % 1000 < of_1000; }
+bool rig_chance(struct rig *rig, unsigned of_1000)
+{
+    return of_1000 != 0 && rig_random(rig) % 1000 < of_1000;
+}
 
 /* ---- wire ---- */
 
@@ -28,8 +31,8 @@ FILE *rig_capture(const char *path)
 
 static void record(struct rig *rig, const uint8_t *frame, size_t length)
 {
-    uint32_t header[4] = {(uint32_t)(946684800 + rig->now_ns / 1000000000), (uint32_t)(rig->now_ns % 1000000000),
-                          (uint32_t)length, (uint32_t)length};
+    uint32_t header[4] = {(uint32_t)(946684800 + rig->now_ns / 1000000000),
+                          (uint32_t)(rig->now_ns % 1000000000), (uint32_t)length, (uint32_t)length};
 
     if (rig->capture == NULL)
         return;
@@ -45,7 +48,8 @@ static void deliver_later(struct rig *rig, uint16_t to, const uint8_t *frame, si
         abort();
     if (rig_chance(rig, rig->reordering))
         delay_ns += rig_random(rig) % (6 * RIG_DELAY_NS);
-    rig->events[rig->pending] = (struct rig_event){rig->now_ns + delay_ns, rig->order++, to, (uint16_t)length, malloc(length)};
+    rig->events[rig->pending] = (struct rig_event){rig->now_ns + delay_ns, rig->order++, to,
+                                                   (uint16_t)length, malloc(length)};
     memcpy(rig->events[rig->pending++].bytes, frame, length);
 }
 
@@ -87,7 +91,8 @@ void rig_inject(struct rig *rig, unsigned node, const uint8_t *frame, size_t len
 static struct sss_frame *frame_get(void *context)
 {
     struct rig_node *node = context;
-    struct sss_frame *frame = node->frames_out < node->frame_limit ? sss_frame_take(&node->free) : NULL;
+    struct sss_frame *frame = node->frames_out < node->frame_limit ? sss_frame_take(&node->free)
+                                                                   : NULL;
 
     if (frame == NULL)
         return NULL;
@@ -136,7 +141,10 @@ static void signalled(void *context, void *space_of_task, uint64_t handler)
     space->signalled[space->signals++ % RIG_SIGNALS] = handler;
 }
 
-static void window_open(void *context) { ((struct rig_node *)context)->window_opens++; }
+static void window_open(void *context)
+{
+    ((struct rig_node *)context)->window_opens++;
+}
 
 static void failed(void *context, void *space)
 {
@@ -146,11 +154,13 @@ static void failed(void *context, void *space)
 
 /* ---- nodes ---- */
 
-static void start_node(struct rig *rig, unsigned index, const struct mbcf_config *wanted, uint32_t epoch)
+static void start_node(struct rig *rig, unsigned index, const struct mbcf_config *wanted,
+                       uint32_t epoch)
 {
     struct rig_node *node = &rig->nodes[index];
     struct mbcf_config config = wanted != NULL ? *wanted : (struct mbcf_config){0};
-    struct mbcf_surroundings surroundings = {node, frame_get, frame_put, transmit, page, changed, signalled, window_open, failed};
+    struct mbcf_surroundings surroundings = {node,    frame_get, frame_put,   transmit, page,
+                                             changed, signalled, window_open, failed};
 
     config.node = node->id;
     config.epoch = epoch;
@@ -217,7 +227,8 @@ static bool pools_whole(struct rig *rig)
         for (unsigned c = 0; mbcf_channel_at(rig->nodes[i].mbcf, c, &info); c++)
             in_flight += info.in_flight;
         if (rig->nodes[i].frames_out != in_flight) {
-            printf("node %u has %u buffers for %u frames\n", i, rig->nodes[i].frames_out, in_flight);
+            printf("node %u has %u buffers for %u frames\n", i, rig->nodes[i].frames_out,
+                   in_flight);
             whole = false;
         }
     }
@@ -272,13 +283,15 @@ void *rig_at(struct rig *rig, unsigned node, unsigned space, uint64_t address)
     return index < RIG_PAGES && of->pages[index] != NULL ? of->pages[index] + address % 4096 : NULL;
 }
 
-void rig_write(struct rig *rig, unsigned node, unsigned space, uint64_t address, const void *from, size_t length)
+void rig_write(struct rig *rig, unsigned node, unsigned space, uint64_t address, const void *from,
+               size_t length)
 {
     for (size_t i = 0; i < length; i++)
         *(uint8_t *)rig_at(rig, node, space, address + i) = ((const uint8_t *)from)[i];
 }
 
-void rig_read(struct rig *rig, unsigned node, unsigned space, uint64_t address, void *to, size_t length)
+void rig_read(struct rig *rig, unsigned node, unsigned space, uint64_t address, void *to,
+              size_t length)
 {
     for (size_t i = 0; i < length; i++)
         ((uint8_t *)to)[i] = *(uint8_t *)rig_at(rig, node, space, address + i);
@@ -300,7 +313,8 @@ static unsigned earliest_event(const struct rig *rig)
 
     for (unsigned i = 1; i < rig->pending; i++)
         if (rig->events[i].at_ns < rig->events[best].at_ns ||
-            (rig->events[i].at_ns == rig->events[best].at_ns && rig->events[i].order < rig->events[best].order))
+            (rig->events[i].at_ns == rig->events[best].at_ns &&
+             rig->events[i].order < rig->events[best].order))
             best = i;
     return best;
 }
@@ -351,7 +365,8 @@ int rig_operate(struct rig *rig, unsigned node, uint16_t task, struct mb_operati
     uint64_t progress = 0;
     int result;
 
-    while ((result = mbcf_operate(rig->nodes[node].mbcf, task, operation, &progress, rig->now_ns)) == -SSS_EAGAIN)
+    while ((result = mbcf_operate(rig->nodes[node].mbcf, task, operation, &progress,
+                                  rig->now_ns)) == -SSS_EAGAIN)
         if (!rig_step(rig, UINT64_MAX))
             return -SSS_EAGAIN;
     return result;
@@ -375,7 +390,8 @@ uint64_t rig_ack_value(struct rig *rig, unsigned node, unsigned space, uint64_t 
     return value;
 }
 
-int rig_take(struct rig *rig, unsigned node, unsigned space, uint64_t fifo, struct mb_record *taken, void *data, size_t size)
+int rig_take(struct rig *rig, unsigned node, unsigned space, uint64_t fifo, struct mb_record *taken,
+             void *data, size_t size)
 {
     for (;;) {
         struct mb_fifo header;
@@ -391,7 +407,8 @@ int rig_take(struct rig *rig, unsigned node, unsigned space, uint64_t fifo, stru
             return -1;
         tail = header.tail + (uint32_t)((sizeof(*taken) + taken->length + 15) / 16 * 16);
         if (taken->kind == MB_DATA && taken->state == MB_COMPLETE)
-            rig_read(rig, node, space, at + sizeof(*taken), data, taken->length < size ? taken->length : size);
+            rig_read(rig, node, space, at + sizeof(*taken), data,
+                     taken->length < size ? taken->length : size);
         rig_write(rig, node, space, fifo + offsetof(struct mb_fifo, tail), &tail, sizeof(tail));
         if (taken->kind == MB_DATA && taken->state == MB_COMPLETE)
             return (int)taken->length;

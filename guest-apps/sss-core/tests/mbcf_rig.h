@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * Nodes with fake tasks on a fake wire under a fake clock. Everything is drawn from one seed, so a test that fails once
- * fails always. Pages are allocated one by one: the sanitizer sees each step outside.
+ * Nodes with fake tasks on a fake wire under a fake clock. Everything is drawn from one seed, so a
+ * test that fails once fails always. Pages are allocated one by one: the sanitizer sees each step
+ * outside.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +20,7 @@ enum {
     RIG_EVENTS = 4096,
     RIG_SIGNALS = 64,
 };
-#define RIG_BASE 0x100000ull
+#define RIG_BASE     0x100000ull
 #define RIG_DELAY_NS 50000ull
 
 struct rig_space {
@@ -38,9 +39,9 @@ struct rig_node {
     struct sss_frame frames[RIG_FRAMES];
     struct sss_frame *free;
     unsigned frames_out;
-    unsigned frame_limit;  /* how many may be out at once */
-    bool deaf, mute;       /* receives nothing, sends nothing */
-    bool refuses;          /* the adapter takes nothing */
+    unsigned frame_limit; /* how many may be out at once */
+    bool deaf, mute;      /* receives nothing, sends nothing */
+    bool refuses;         /* the adapter takes nothing */
     unsigned window_opens;
 };
 
@@ -79,8 +80,10 @@ uint16_t rig_task(struct rig *rig, unsigned node, unsigned space, unsigned pages
 void rig_map(struct rig *rig, unsigned node, unsigned space, unsigned page, unsigned protection);
 /* The byte at `address` of a space; NULL where there is none. */
 void *rig_at(struct rig *rig, unsigned node, unsigned space, uint64_t address);
-void rig_write(struct rig *rig, unsigned node, unsigned space, uint64_t address, const void *from, size_t length);
-void rig_read(struct rig *rig, unsigned node, unsigned space, uint64_t address, void *to, size_t length);
+void rig_write(struct rig *rig, unsigned node, unsigned space, uint64_t address, const void *from,
+               size_t length);
+void rig_read(struct rig *rig, unsigned node, unsigned space, uint64_t address, void *to,
+              size_t length);
 uint32_t rig_word(struct rig *rig, unsigned node, unsigned space, uint64_t address);
 
 /* The next event, a frame or a timeout, not later than `until_ns`; false: none. */
@@ -99,4 +102,5 @@ int rig_operate(struct rig *rig, unsigned node, uint16_t task, struct mb_operati
 int rig_ack(struct rig *rig, unsigned node, unsigned space, uint64_t address, uint64_t for_ns);
 uint64_t rig_ack_value(struct rig *rig, unsigned node, unsigned space, uint64_t address);
 /* Takes the oldest record out of the FIFO at `fifo` -> its length, or -1. */
-int rig_take(struct rig *rig, unsigned node, unsigned space, uint64_t fifo, struct mb_record *record, void *data, size_t size);
+int rig_take(struct rig *rig, unsigned node, unsigned space, uint64_t fifo,
+             struct mb_record *record, void *data, size_t size);

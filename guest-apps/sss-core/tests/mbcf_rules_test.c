@@ -5,22 +5,28 @@
 #include "mbcf_rig.h"
 
 enum { KEY = 0x1234, READ_KEY = 0x2345, WRITE_KEY = 0x3456 };
-#define SECOND 1000000000ull
-#define ACK RIG_BASE
-#define DATA (RIG_BASE + 4096)
-#define FIFO (RIG_BASE + 16 * 4096ull)
-#define TASKQUE (RIG_BASE + 40 * 4096ull)
-#define QUEUE (RIG_BASE + 44 * 4096ull)
+#define SECOND   1000000000ull
+#define ACK      RIG_BASE
+#define DATA     (RIG_BASE + 4096)
+#define FIFO     (RIG_BASE + 16 * 4096ull)
+#define TASKQUE  (RIG_BASE + 40 * 4096ull)
+#define QUEUE    (RIG_BASE + 44 * 4096ull)
 #define READONLY (RIG_BASE + 60 * 4096ull)
 #define UNMAPPED (RIG_BASE + 61 * 4096ull)
-#define HANDLER 0x401000ull
+#define HANDLER  0x401000ull
 
 static struct rig *rig;
 static uint16_t client, server;
 static int ltn;
 
-static void *at(uint64_t address) { return (void *)(uintptr_t)address; }
-static struct mbcf *core(unsigned node) { return rig->nodes[node].mbcf; }
+static void *at(uint64_t address)
+{
+    return (void *)(uintptr_t)address;
+}
+static struct mbcf *core(unsigned node)
+{
+    return rig->nodes[node].mbcf;
+}
 
 static void begin(void)
 {
@@ -40,7 +46,10 @@ static void begin(void)
     EXPECT(ltn > 0);
 }
 
-static void end(void) { EXPECT(rig_free(rig)); }
+static void end(void)
+{
+    EXPECT(rig_free(rig));
+}
 
 /* The status of an operation of the client, by its ack. */
 static int status_of(struct mb_operation operation)
@@ -64,7 +73,8 @@ static int write_at(uint64_t remote, uint64_t length)
 static int with_key(uint16_t op, uint64_t key, uint64_t remote)
 {
     int connection = mbcf_connect(core(1), client, 2, server, key);
-    int status = status_of((struct mb_operation){.op = op, .ltn = connection, .remote = remote, .length = op < MB_OP_SWAP ? 8 : 0});
+    int status = status_of((struct mb_operation){
+        .op = op, .ltn = connection, .remote = remote, .length = op < MB_OP_SWAP ? 8 : 0});
 
     mbcf_close(core(1), client, connection, rig->now_ns);
     return status;
@@ -87,8 +97,9 @@ static void test_keys(void)
         uint64_t remote;
         int by_read, by_write;
     } table[] = {
-        {MB_OP_WRITE, DATA, MB_PERM, MB_OK},     {MB_OP_READ, DATA, MB_OK, MB_PERM},  {MB_OP_FIFO, FIFO, MB_PERM, MB_OK},
-        {MB_OP_SIGNAL, HANDLER, MB_PERM, MB_OK}, {MB_OP_SWAP, DATA, MB_PERM, MB_PERM}, {MB_OP_CAS, DATA, MB_PERM, MB_PERM},
+        {MB_OP_WRITE, DATA, MB_PERM, MB_OK},       {MB_OP_READ, DATA, MB_OK, MB_PERM},
+        {MB_OP_FIFO, FIFO, MB_PERM, MB_OK},        {MB_OP_SIGNAL, HANDLER, MB_PERM, MB_OK},
+        {MB_OP_SWAP, DATA, MB_PERM, MB_PERM},      {MB_OP_CAS, DATA, MB_PERM, MB_PERM},
         {MB_OP_FETCH_ADD, DATA, MB_PERM, MB_PERM},
     };
 
@@ -98,7 +109,8 @@ static void test_keys(void)
         EXPECT(with_key(table[i].op, READ_KEY, table[i].remote) == table[i].by_read);
         EXPECT(with_key(table[i].op, WRITE_KEY, table[i].remote) == table[i].by_write);
         EXPECT(with_key(table[i].op, KEY + 1, table[i].remote) == MB_KEY);
-        EXPECT(with_key(table[i].op, 0, table[i].remote) == MB_KEY); /* the empty fourth slot is no key */
+        /* the empty fourth slot is no key */
+        EXPECT(with_key(table[i].op, 0, table[i].remote) == MB_KEY);
     }
     mbcf_key(core(2), server, 0, 0, 3);
     EXPECT(with_key(MB_OP_WRITE, KEY, DATA) == MB_KEY);
@@ -127,9 +139,12 @@ static void test_pages(void)
     EXPECT(write_at(RIG_BASE - 4, 8) == MB_FAULT);
     EXPECT(rig_word(rig, 2, 0, RIG_BASE) == 0);
     EXPECT(write_at(DATA + 4092, 8) == MB_OK);
-    EXPECT(rig_word(rig, 2, 0, DATA + 4092) == 0x01010101 && rig_word(rig, 2, 0, DATA + 4096) == 0x01010101);
-    EXPECT(status_of((struct mb_operation){.op = MB_OP_READ, .remote = READONLY, .length = 8}) == MB_OK);
-    EXPECT(status_of((struct mb_operation){.op = MB_OP_READ, .remote = READONLY + 4092, .length = 8}) == MB_FAULT);
+    EXPECT(rig_word(rig, 2, 0, DATA + 4092) == 0x01010101 &&
+           rig_word(rig, 2, 0, DATA + 4096) == 0x01010101);
+    EXPECT(status_of((struct mb_operation){.op = MB_OP_READ, .remote = READONLY, .length = 8}) ==
+           MB_OK);
+    EXPECT(status_of((struct mb_operation){
+               .op = MB_OP_READ, .remote = READONLY + 4092, .length = 8}) == MB_FAULT);
     EXPECT(status_of((struct mb_operation){.op = MB_OP_SWAP, .remote = READONLY}) == MB_READONLY);
     /* A segment of several packets: those before the hole have been written, so it is a maybe. */
     rig_write(rig, 1, 0, DATA, ones, sizeof(ones));
@@ -141,7 +156,10 @@ static void test_pages(void)
 
 /* ---- atomic operations ---- */
 
-static void put_word(uint64_t value) { rig_write(rig, 2, 0, DATA, &value, 8); }
+static void put_word(uint64_t value)
+{
+    rig_write(rig, 2, 0, DATA, &value, 8);
+}
 
 static uint64_t word(void)
 {
@@ -153,7 +171,9 @@ static uint64_t word(void)
 
 static uint64_t old_after(uint16_t op, unsigned flags, uint64_t first, uint64_t second)
 {
-    EXPECT(status_of((struct mb_operation){.op = op, .flags = (uint16_t)flags, .remote = DATA, .argument = {first, second}}) == MB_OK);
+    EXPECT(status_of((struct mb_operation){
+               .op = op, .flags = (uint16_t)flags, .remote = DATA, .argument = {first, second}}) ==
+           MB_OK);
     return rig_ack_value(rig, 1, 0, ACK);
 }
 
@@ -170,9 +190,11 @@ static void test_atomics(void)
     EXPECT(old_after(MB_OP_CAS, 0, 7, 9) == 7 && word() == 0x5500000009);
     put_word(0x55ffffffff);
     EXPECT(old_after(MB_OP_FETCH_ADD, 0, 2, 0) == 0xffffffff && word() == 0x5500000001);
-    EXPECT(old_after(MB_OP_FETCH_ADD, MB_WIDE, UINT64_MAX, 0) == 0x5500000001 && word() == 0x5500000000);
+    EXPECT(old_after(MB_OP_FETCH_ADD, MB_WIDE, UINT64_MAX, 0) == 0x5500000001 &&
+           word() == 0x5500000000);
     EXPECT(status_of((struct mb_operation){.op = MB_OP_SWAP, .remote = DATA + 2}) == MB_ALIGN);
-    EXPECT(status_of((struct mb_operation){.op = MB_OP_SWAP, .flags = MB_WIDE, .remote = DATA + 4}) == MB_ALIGN);
+    EXPECT(status_of((struct mb_operation){
+               .op = MB_OP_SWAP, .flags = MB_WIDE, .remote = DATA + 4}) == MB_ALIGN);
     end();
 }
 
@@ -184,12 +206,15 @@ static void test_tasks(void)
 
     begin();
     other = mbcf_connect(core(1), client, 2, 0x7f7f, KEY);
-    EXPECT(status_of((struct mb_operation){.op = MB_OP_WRITE, .ltn = other, .remote = DATA, .length = 4}) == MB_NOTASK);
+    EXPECT(status_of((struct mb_operation){
+               .op = MB_OP_WRITE, .ltn = other, .remote = DATA, .length = 4}) == MB_NOTASK);
     /* A connection to a task that does not exist is no connection. */
     EXPECT(info_of(1, client, other).state == MB_CONNECTION_BROKEN);
-    EXPECT(status_of((struct mb_operation){.op = MB_OP_WRITE, .ltn = other, .remote = DATA, .length = 4}) ==
+    EXPECT(status_of((struct mb_operation){
+               .op = MB_OP_WRITE, .ltn = other, .remote = DATA, .length = 4}) ==
            -(MB_NOTASK + MB_STATUS_BASE));
-    /* Ids: the well-known ones are given on demand only, and a dead task's id is not the next one's. */
+    /* Ids: the well-known ones are given on demand only, and a dead task's id is not the next
+     * one's. */
     EXPECT(mbcf_task_open_as(core(2), 1, &rig->nodes[2].spaces[1]) == 1);
     EXPECT(mbcf_task_open_as(core(2), 1, &rig->nodes[2].spaces[1]) == -SSS_EEXIST);
     EXPECT(mbcf_task_open_as(core(2), 0, NULL) == -SSS_EINVAL);
@@ -223,7 +248,10 @@ static void test_task_gone_is_told(void)
 
 /* ---- FIFOs ---- */
 
-static int fifo_write(uint64_t length) { return status_of((struct mb_operation){.op = MB_OP_FIFO, .remote = FIFO, .length = length}); }
+static int fifo_write(uint64_t length)
+{
+    return status_of((struct mb_operation){.op = MB_OP_FIFO, .remote = FIFO, .length = length});
+}
 
 static void test_fifo(void)
 {
@@ -233,13 +261,16 @@ static void test_fifo(void)
     int length;
 
     begin();
-    EXPECT(status_of((struct mb_operation){.op = MB_OP_FIFO, .remote = FIFO + 64, .length = 8}) == MB_NOFIFO);
-    EXPECT(status_of((struct mb_operation){.op = MB_OP_FIFO, .remote = 0, .length = 8}) == MB_NOFIFO);
+    EXPECT(status_of((struct mb_operation){.op = MB_OP_FIFO, .remote = FIFO + 64, .length = 8}) ==
+           MB_NOFIFO);
+    EXPECT(status_of((struct mb_operation){.op = MB_OP_FIFO, .remote = 0, .length = 8}) ==
+           MB_NOFIFO);
     EXPECT(fifo_write(4096 - 16) == MB_OK && fifo_write(4096 - 16) == MB_OK);
     EXPECT(fifo_write(0) == MB_FULL); /* a segment is refused as a whole, visibly */
     EXPECT(rig_word(rig, 2, 0, FIFO + offsetof(struct mb_fifo, refused)) == 1);
     EXPECT(fifo_write(4096 - 15) == MB_RANGE);
-    EXPECT(rig_take(rig, 2, 0, FIFO, &record, data, sizeof(data)) == 4096 - 16 && record.node == 1 && record.task == client);
+    EXPECT(rig_take(rig, 2, 0, FIFO, &record, data, sizeof(data)) == 4096 - 16 &&
+           record.node == 1 && record.task == client);
     EXPECT(fifo_write(0) == MB_OK);
     EXPECT(rig_take(rig, 2, 0, FIFO, &record, data, sizeof(data)) == 4096 - 16);
     EXPECT(rig_take(rig, 2, 0, FIFO, &record, data, sizeof(data)) == 0);
@@ -262,7 +293,8 @@ static void test_fifo(void)
     EXPECT(mbcf_fifo(core(2), server, DATA, MB_FIFO_HEADER + 128) == -SSS_EINVAL);
     EXPECT(mbcf_fifo(core(2), server, DATA, 60) == -SSS_EINVAL);
     EXPECT(mbcf_fifo(core(2), server, READONLY, MB_FIFO_HEADER + 256) == -SSS_EFAULT);
-    EXPECT(mbcf_fifo_remove(core(2), server, FIFO) == 0 && mbcf_fifo_remove(core(2), server, FIFO) == -SSS_ENOENT);
+    EXPECT(mbcf_fifo_remove(core(2), server, FIFO) == 0 &&
+           mbcf_fifo_remove(core(2), server, FIFO) == -SSS_ENOENT);
     EXPECT(fifo_write(8) == MB_NOFIFO);
     for (unsigned i = 0; i < MB_FIFOS; i++)
         EXPECT(mbcf_fifo(core(2), server, DATA + i * 512, MB_FIFO_HEADER + 256) == 0);
@@ -303,14 +335,20 @@ static void test_fifo_owner_lies(void)
     end();
 }
 
-/* Segments in parts: a reserved record holds up the reader, and becomes void when its writer is no more. */
+/* Segments in parts: a reserved record holds up the reader, and becomes void when its writer is no
+ * more. */
 static void half_a_segment(struct mb_operation *operation, uint64_t *progress)
 {
-    *operation = (struct mb_operation){.op = MB_OP_FIFO, .ltn = ltn, .remote = FIFO, .data = at(RIG_BASE + 46 * 4096ull - 3000),
-                                       .length = 4000, .ack = at(ACK)};
+    *operation = (struct mb_operation){.op = MB_OP_FIFO,
+                                       .ltn = ltn,
+                                       .remote = FIFO,
+                                       .data = at(RIG_BASE + 46 * 4096ull - 3000),
+                                       .length = 4000,
+                                       .ack = at(ACK)};
     *progress = 0;
     rig->nodes[1].frame_limit = 2; /* so that it is taken in two steps */
-    EXPECT(mbcf_operate(core(1), client, operation, progress, rig->now_ns) == -SSS_EAGAIN && *progress != 0);
+    EXPECT(mbcf_operate(core(1), client, operation, progress, rig->now_ns) == -SSS_EAGAIN &&
+           *progress != 0);
     rig_run(rig, 20000000);
     rig->nodes[1].frame_limit = RIG_FRAMES;
 }
@@ -337,7 +375,8 @@ static void test_segment_void(void)
     EXPECT(mbcf_operate(core(1), client, &operation, &progress, rig->now_ns) == -SSS_EFAULT);
     rig_run(rig, SECOND);
     EXPECT(record_state(0) == MB_VOID);
-    EXPECT(rig_word(rig, 1, 0, ACK) == MB_ACK_DONE && rig_word(rig, 1, 0, ACK + 4) == MB_FAULT); /* no MAYBE */
+    /* no MAYBE */
+    EXPECT(rig_word(rig, 1, 0, ACK) == MB_ACK_DONE && rig_word(rig, 1, 0, ACK + 4) == MB_FAULT);
     end();
     /* The writer's task ends. */
     begin();
@@ -352,7 +391,8 @@ static void test_segment_void(void)
     EXPECT(write_at(DATA, 4) == MB_OK);
     half_a_segment(&operation, &progress);
     EXPECT(mbcf_close(core(1), client, ltn, rig->now_ns) == 0);
-    EXPECT(mbcf_operate(core(1), client, &operation, &progress, rig->now_ns) == -(MB_CLOSED + MB_STATUS_BASE));
+    EXPECT(mbcf_operate(core(1), client, &operation, &progress, rig->now_ns) ==
+           -(MB_CLOSED + MB_STATUS_BASE));
     rig_run(rig, SECOND);
     EXPECT(record_state(0) == MB_VOID && rig_word(rig, 1, 0, ACK + 4) == MB_CLOSED);
     end();
@@ -372,8 +412,13 @@ static void test_segment_void(void)
 
 static int taskque_write(struct mb_operation *operation)
 {
-    *operation = (struct mb_operation){.op = MB_OP_TASKQUE, .node = 2, .task = server, .data = at(DATA), .length = 10,
-                                       .ack = at(ACK), .argument = {0xc0ffee, MB_WRITE_ALLOWED}};
+    *operation = (struct mb_operation){.op = MB_OP_TASKQUE,
+                                       .node = 2,
+                                       .task = server,
+                                       .data = at(DATA),
+                                       .length = 10,
+                                       .ack = at(ACK),
+                                       .argument = {0xc0ffee, MB_WRITE_ALLOWED}};
     EXPECT(rig_operate(rig, 1, client, operation) == 0);
     return rig_ack(rig, 1, 0, ACK, 60 * SECOND);
 }
@@ -396,15 +441,23 @@ static void test_taskque(void)
     EXPECT(taskque_write(&operation) == MB_OK);
     EXPECT(take_taskque(&record, data) == (int)sizeof(head) + 10 && record.ltn != 0);
     memcpy(&head, data, sizeof(head));
-    EXPECT(head.key == 0xc0ffee && head.permission == MB_WRITE_ALLOWED && memcmp(data + sizeof(head), "0123456789", 10) == 0);
-    EXPECT(info_of(2, server, record.ltn).taskque == 1 && info_of(2, server, record.ltn).task == client);
+    EXPECT(head.key == 0xc0ffee && head.permission == MB_WRITE_ALLOWED &&
+           memcmp(data + sizeof(head), "0123456789", 10) == 0);
+    EXPECT(info_of(2, server, record.ltn).taskque == 1 &&
+           info_of(2, server, record.ltn).task == client);
     EXPECT(info_of(1, client, operation.ltn).taskque == 0);
     /* The server uses the key it was given. */
     mbcf_key(core(1), client, 0, 0xc0ffee, MB_WRITE_ALLOWED);
     {
-        struct mb_operation reply = {.op = MB_OP_WRITE, .ltn = record.ltn, .remote = DATA + 100, .data = at(DATA), .length = 4, .ack = at(ACK)};
+        struct mb_operation reply = {.op = MB_OP_WRITE,
+                                     .ltn = record.ltn,
+                                     .remote = DATA + 100,
+                                     .data = at(DATA),
+                                     .length = 4,
+                                     .ack = at(ACK)};
 
-        EXPECT(rig_operate(rig, 2, server, &reply) == 0 && rig_ack(rig, 2, 0, ACK, SECOND) == MB_OK);
+        EXPECT(rig_operate(rig, 2, server, &reply) == 0 &&
+               rig_ack(rig, 2, 0, ACK, SECOND) == MB_OK);
         /* The client discards: the server's end goes by itself. */
         EXPECT(mbcf_close(core(1), client, operation.ltn, rig->now_ns) == 0);
         rig_run(rig, SECOND);
@@ -488,7 +541,11 @@ static void test_signals(void)
 
     begin();
     rig_write(rig, 1, 0, DATA, "payload", 7);
-    EXPECT(status_of((struct mb_operation){.op = MB_OP_SIGNAL, .remote = HANDLER, .length = 7, .argument = {1, 2, 3, UINT64_MAX}, .arguments = 4}) == MB_OK);
+    EXPECT(status_of((struct mb_operation){.op = MB_OP_SIGNAL,
+                                           .remote = HANDLER,
+                                           .length = 7,
+                                           .argument = {1, 2, 3, UINT64_MAX},
+                                           .arguments = 4}) == MB_OK);
     EXPECT(rig->nodes[2].spaces[0].signals == 1 && rig->nodes[2].spaces[0].signalled[0] == HANDLER);
     EXPECT(rig_take(rig, 2, 0, QUEUE, &record, data, sizeof(data)) == (int)sizeof(head) + 7);
     memcpy(&head, data, sizeof(head));
@@ -496,24 +553,36 @@ static void test_signals(void)
     EXPECT(memcmp(data + sizeof(head), "payload", 7) == 0);
     for (uint32_t arguments = 0; arguments <= 4; arguments++)
         for (uint64_t length = 0; length <= 7; length += 7) {
-            EXPECT(status_of((struct mb_operation){.op = MB_OP_SIGNAL, .remote = HANDLER, .length = length, .argument = {1, 2, 3, 4},
+            EXPECT(status_of((struct mb_operation){.op = MB_OP_SIGNAL,
+                                                   .remote = HANDLER,
+                                                   .length = length,
+                                                   .argument = {1, 2, 3, 4},
                                                    .arguments = arguments}) == MB_OK);
-            EXPECT(rig_take(rig, 2, 0, QUEUE, &record, data, sizeof(data)) == (int)(sizeof(head) + length));
+            EXPECT(rig_take(rig, 2, 0, QUEUE, &record, data, sizeof(data)) ==
+                   (int)(sizeof(head) + length));
             memcpy(&head, data, sizeof(head));
             for (unsigned i = 0; i < 4; i++)
                 EXPECT(head.handler == HANDLER && head.argument[i] == (i < arguments ? i + 1 : 0));
             EXPECT(memcmp(data + sizeof(head), "payload", length) == 0);
             sent++;
         }
-    EXPECT(status_of((struct mb_operation){.op = MB_OP_SIGNAL, .remote = HANDLER + 8}) == MB_NOHANDLER);
-    while (status_of((struct mb_operation){.op = MB_OP_SIGNAL, .remote = HANDLER, .length = 1376}) == MB_OK)
+    EXPECT(status_of((struct mb_operation){.op = MB_OP_SIGNAL, .remote = HANDLER + 8}) ==
+           MB_NOHANDLER);
+    while (status_of((struct mb_operation){
+               .op = MB_OP_SIGNAL, .remote = HANDLER, .length = 1376}) == MB_OK)
         sent++;
     EXPECT(rig->nodes[2].spaces[0].signals == sent); /* none for the refused one */
-    EXPECT(status_of((struct mb_operation){.op = MB_OP_SIGNAL, .remote = HANDLER, .length = 1376}) == MB_FULL);
-    EXPECT(status_of((struct mb_operation){.op = MB_OP_SIGNAL, .remote = HANDLER, .length = 1377, .arguments = 4}) == -SSS_EINVAL);
-    EXPECT(status_of((struct mb_operation){.op = MB_OP_SIGNAL, .remote = HANDLER, .length = 1408}) == MB_FULL);
-    EXPECT(status_of((struct mb_operation){.op = MB_OP_SIGNAL, .remote = HANDLER, .length = 1409}) == -SSS_EINVAL);
-    EXPECT(status_of((struct mb_operation){.op = MB_OP_SIGNAL, .remote = HANDLER, .arguments = 5}) == -SSS_EINVAL);
+    EXPECT(status_of((struct mb_operation){
+               .op = MB_OP_SIGNAL, .remote = HANDLER, .length = 1376}) == MB_FULL);
+    EXPECT(status_of((struct mb_operation){
+               .op = MB_OP_SIGNAL, .remote = HANDLER, .length = 1377, .arguments = 4}) ==
+           -SSS_EINVAL);
+    EXPECT(status_of((struct mb_operation){
+               .op = MB_OP_SIGNAL, .remote = HANDLER, .length = 1408}) == MB_FULL);
+    EXPECT(status_of((struct mb_operation){
+               .op = MB_OP_SIGNAL, .remote = HANDLER, .length = 1409}) == -SSS_EINVAL);
+    EXPECT(status_of((struct mb_operation){
+               .op = MB_OP_SIGNAL, .remote = HANDLER, .arguments = 5}) == -SSS_EINVAL);
     mbcf_signal(core(2), server, NULL, 0, 0, 0);
     EXPECT(status_of((struct mb_operation){.op = MB_OP_SIGNAL, .remote = HANDLER}) == MB_NOHANDLER);
     end();
@@ -526,7 +595,12 @@ static void test_own_mistakes(void)
     struct mb_operation operation;
 
     begin();
-    operation = (struct mb_operation){.op = MB_OP_WRITE, .ltn = ltn, .remote = DATA, .data = at(UNMAPPED), .length = 8, .ack = at(ACK)};
+    operation = (struct mb_operation){.op = MB_OP_WRITE,
+                                      .ltn = ltn,
+                                      .remote = DATA,
+                                      .data = at(UNMAPPED),
+                                      .length = 8,
+                                      .ack = at(ACK)};
     EXPECT(rig_operate(rig, 1, client, &operation) == -SSS_EFAULT);
     EXPECT(rig_word(rig, 1, 0, ACK) == MB_ACK_IDLE);
     EXPECT(info_of(1, client, ltn).unfinished == 0);
@@ -538,25 +612,33 @@ static void test_own_mistakes(void)
     operation.ack = at(ACK);
     operation.length = MB_SEGMENT + 1;
     EXPECT(rig_operate(rig, 1, client, &operation) == -SSS_EINVAL);
-    operation = (struct mb_operation){.op = MB_OP_READ, .ltn = ltn, .remote = DATA, .data = at(DATA), .length = 8};
+    operation = (struct mb_operation){
+        .op = MB_OP_READ, .ltn = ltn, .remote = DATA, .data = at(DATA), .length = 8};
     EXPECT(rig_operate(rig, 1, client, &operation) == -SSS_EINVAL); /* a READ wants an ack */
     operation.ack = at(ACK);
     operation.data = at(RIG_BASE + 48 * 4096ull - 4);
     EXPECT(rig_operate(rig, 1, client, &operation) == -SSS_EFAULT);
     operation.op = 0x55;
     EXPECT(rig_operate(rig, 1, client, &operation) == -SSS_EINVAL);
-    EXPECT(status_of((struct mb_operation){.op = MB_OP_WRITE, .ltn = 5000, .remote = DATA}) == -(MB_NO_LTN + MB_STATUS_BASE));
+    EXPECT(status_of((struct mb_operation){.op = MB_OP_WRITE, .ltn = 5000, .remote = DATA}) ==
+           -(MB_NO_LTN + MB_STATUS_BASE));
     /* The ack may lie across pages. */
     rig_write(rig, 1, 0, DATA, "abcd", 4);
-    operation = (struct mb_operation){.op = MB_OP_FETCH_ADD, .flags = MB_WIDE, .ltn = ltn, .remote = DATA, .ack = at(RIG_BASE + 4096 * 3 - 8)};
-    EXPECT(rig_operate(rig, 1, client, &operation) == 0 && rig_ack(rig, 1, 0, RIG_BASE + 4096 * 3 - 8, SECOND) == MB_OK);
+    operation = (struct mb_operation){.op = MB_OP_FETCH_ADD,
+                                      .flags = MB_WIDE,
+                                      .ltn = ltn,
+                                      .remote = DATA,
+                                      .ack = at(RIG_BASE + 4096 * 3 - 8)};
+    EXPECT(rig_operate(rig, 1, client, &operation) == 0 &&
+           rig_ack(rig, 1, 0, RIG_BASE + 4096 * 3 - 8, SECOND) == MB_OK);
     end();
 }
 
 /* Errors of operations without an ack: the connection has the first one, the task is told. */
 static void test_silent_errors(void)
 {
-    struct mb_operation operation = {.op = MB_OP_WRITE, .remote = READONLY, .data = at(DATA), .length = 8};
+    struct mb_operation operation = {
+        .op = MB_OP_WRITE, .remote = READONLY, .data = at(DATA), .length = 8};
     struct mb_connection info;
 
     begin();
@@ -599,15 +681,22 @@ static void test_node_dead(void)
     EXPECT(write_at(DATA, 8) == MB_OK);
     rig->nodes[2].deaf = true;
     {
-        struct mb_operation operation = {.op = MB_OP_FIFO, .ltn = ltn, .remote = FIFO, .data = at(DATA), .length = 100000, .ack = at(ACK)};
+        struct mb_operation operation = {.op = MB_OP_FIFO,
+                                         .ltn = ltn,
+                                         .remote = FIFO,
+                                         .data = at(DATA),
+                                         .length = 100000,
+                                         .ack = at(ACK)};
 
         EXPECT(rig_operate(rig, 1, client, &operation) == -(MB_NODE_DEAD + MB_STATUS_BASE));
-        EXPECT(rig_word(rig, 1, 0, ACK) == MB_ACK_DONE && rig_word(rig, 1, 0, ACK + 4) == MB_NODE_DEAD);
+        EXPECT(rig_word(rig, 1, 0, ACK) == MB_ACK_DONE &&
+               rig_word(rig, 1, 0, ACK + 4) == MB_NODE_DEAD);
     }
     /* The same incarnations meet again: what was given up is never executed later. */
     rig->nodes[2].deaf = false;
     ltn = mbcf_connect(core(1), client, 2, server, KEY);
-    EXPECT(status_of((struct mb_operation){.op = MB_OP_FETCH_ADD, .remote = DATA + 64, .argument = {1}}) == MB_OK);
+    EXPECT(status_of((struct mb_operation){
+               .op = MB_OP_FETCH_ADD, .remote = DATA + 64, .argument = {1}}) == MB_OK);
     EXPECT(rig_word(rig, 2, 0, DATA + 64) == 1);
     end();
 }
@@ -636,7 +725,8 @@ static bool lose_results(struct rig *of, uint16_t node, const uint8_t *frame, si
 
 static void test_result_never_comes(void)
 {
-    struct mb_operation operation = {.op = MB_OP_FETCH_ADD, .remote = DATA, .argument = {1}, .ack = at(ACK)};
+    struct mb_operation operation = {
+        .op = MB_OP_FETCH_ADD, .remote = DATA, .argument = {1}, .ack = at(ACK)};
 
     begin();
     EXPECT(write_at(DATA, 8) == MB_OK);
@@ -679,12 +769,14 @@ static void test_replay(void)
     recorded_count = 0;
     rig->tap = record_frames;
     for (unsigned i = 0; i < 10; i++)
-        EXPECT(status_of((struct mb_operation){.op = MB_OP_FETCH_ADD, .remote = DATA, .argument = {1}}) == MB_OK);
+        EXPECT(status_of((struct mb_operation){
+                   .op = MB_OP_FETCH_ADD, .remote = DATA, .argument = {1}}) == MB_OK);
     rig_run(rig, SECOND);
     rig->tap = NULL;
     replay_all();
     EXPECT(rig_word(rig, 2, 0, DATA) == 10);
-    EXPECT(status_of((struct mb_operation){.op = MB_OP_FETCH_ADD, .remote = DATA, .argument = {1}}) == MB_OK);
+    EXPECT(status_of((struct mb_operation){
+               .op = MB_OP_FETCH_ADD, .remote = DATA, .argument = {1}}) == MB_OK);
     EXPECT(rig_word(rig, 2, 0, DATA) == 11);
     /* After a restart of the receiver, the old frames name another incarnation of it. */
     rig_restart(rig, 2, 0x5555);
@@ -700,9 +792,11 @@ static void test_replay(void)
     rig_restart(rig, 1, 0x6666);
     client = rig_task(rig, 1, 0, 48);
     ltn = mbcf_connect(core(1), client, 2, server, KEY);
-    EXPECT(status_of((struct mb_operation){.op = MB_OP_FETCH_ADD, .remote = DATA, .argument = {1}}) == MB_OK);
+    EXPECT(status_of((struct mb_operation){
+               .op = MB_OP_FETCH_ADD, .remote = DATA, .argument = {1}}) == MB_OK);
     replay_all();
-    EXPECT(status_of((struct mb_operation){.op = MB_OP_FETCH_ADD, .remote = DATA, .argument = {1}}) == MB_OK);
+    EXPECT(status_of((struct mb_operation){
+               .op = MB_OP_FETCH_ADD, .remote = DATA, .argument = {1}}) == MB_OK);
     EXPECT(rig_word(rig, 2, 0, DATA) == 13);
     end();
 }
@@ -727,19 +821,20 @@ static void test_forged(void)
     begin();
     recorded_count = 0;
     rig->tap = record_frames;
-    EXPECT(status_of((struct mb_operation){.op = MB_OP_FETCH_ADD, .remote = DATA, .argument = {1}}) == MB_OK);
+    EXPECT(status_of((struct mb_operation){
+               .op = MB_OP_FETCH_ADD, .remote = DATA, .argument = {1}}) == MB_OK);
     rig->tap = NULL;
     counters = mbcf_counters(core(2));
     executed = counters->operations_executed;
-    inject_changed(11, 3); /* source MAC of node 3 */
-    inject_changed(MBW_ETHERNET + 5, 3); /* node id of node 3 */
-    inject_changed(MBW_ETHERNET + 5, 64); /* an unknown node */
+    inject_changed(11, 3);                  /* source MAC of node 3 */
+    inject_changed(MBW_ETHERNET + 5, 3);    /* node id of node 3 */
+    inject_changed(MBW_ETHERNET + 5, 64);   /* an unknown node */
     inject_changed(MBW_ETHERNET + 4, 0xff); /* beyond all nodes */
     inject_changed(MBW_ETHERNET + 5, 0);
     inject_changed(MBW_ETHERNET + 9, 3); /* to another node */
     EXPECT(counters->foreign == 6);
-    inject_changed(MBW_ETHERNET + 0, 2);  /* version */
-    inject_changed(MBW_ETHERNET + 1, 5);  /* operation */
+    inject_changed(MBW_ETHERNET + 0, 2);    /* version */
+    inject_changed(MBW_ETHERNET + 1, 5);    /* operation */
     inject_changed(MBW_ETHERNET + 2, 0x80); /* flag */
     inject_changed(MBW_ETHERNET + 2, MBW_PART);
     inject_changed(MBW_ETHERNET + 3, 1);  /* status */
@@ -762,7 +857,8 @@ static void test_forged(void)
     frame[MBW_ETHERNET + 45] = 0;
     rig_inject(rig, 2, frame, MBW_ETHERNET + MBW_HEADER);
     rig_run(rig, 10000000);
-    EXPECT(status_of((struct mb_operation){.op = MB_OP_FETCH_ADD, .remote = DATA, .argument = {1}}) == MB_OK);
+    EXPECT(status_of((struct mb_operation){
+               .op = MB_OP_FETCH_ADD, .remote = DATA, .argument = {1}}) == MB_OK);
     EXPECT(rig_word(rig, 2, 0, DATA) == 2);
     /* An operation of a later version: refused in its place, and the sequence goes on. */
     memcpy(frame, recorded[recorded_count - 1], recorded_length[recorded_count - 1]);
@@ -781,7 +877,12 @@ static void test_adapter_and_buffers(void)
     EXPECT(write_at(DATA, 8) == MB_OK);
     rig->nodes[1].refuses = true;
     {
-        struct mb_operation operation = {.op = MB_OP_WRITE, .ltn = ltn, .remote = DATA, .data = at(DATA), .length = 8, .ack = at(ACK)};
+        struct mb_operation operation = {.op = MB_OP_WRITE,
+                                         .ltn = ltn,
+                                         .remote = DATA,
+                                         .data = at(DATA),
+                                         .length = 8,
+                                         .ack = at(ACK)};
 
         EXPECT(rig_operate(rig, 1, client, &operation) == 0);
         rig_run(rig, 5000000);
@@ -791,22 +892,29 @@ static void test_adapter_and_buffers(void)
     /* No buffer for the result: not executed, and nothing is lost. */
     rig->nodes[2].frame_limit = 0;
     {
-        struct mb_operation operation = {.op = MB_OP_FETCH_ADD, .ltn = ltn, .remote = DATA + 64, .argument = {1}, .ack = at(ACK)};
+        struct mb_operation operation = {.op = MB_OP_FETCH_ADD,
+                                         .ltn = ltn,
+                                         .remote = DATA + 64,
+                                         .argument = {1},
+                                         .ack = at(ACK)};
 
         EXPECT(rig_operate(rig, 1, client, &operation) == 0);
         rig_run(rig, 50000000);
         EXPECT(rig_word(rig, 2, 0, DATA + 64) == 0);
         rig->nodes[2].frame_limit = RIG_FRAMES;
-        EXPECT(rig_ack(rig, 1, 0, ACK, 10 * SECOND) == MB_OK && rig_word(rig, 2, 0, DATA + 64) == 1);
+        EXPECT(rig_ack(rig, 1, 0, ACK, 10 * SECOND) == MB_OK &&
+               rig_word(rig, 2, 0, DATA + 64) == 1);
     }
     /* No buffer here: EAGAIN, and a call of window_open later. */
     rig->nodes[1].frame_limit = 0;
     {
-        struct mb_operation operation = {.op = MB_OP_WRITE, .ltn = ltn, .remote = DATA, .data = at(DATA), .length = 8};
+        struct mb_operation operation = {
+            .op = MB_OP_WRITE, .ltn = ltn, .remote = DATA, .data = at(DATA), .length = 8};
         uint64_t progress = 0;
         unsigned before = rig->nodes[1].window_opens;
 
-        EXPECT(mbcf_operate(core(1), client, &operation, &progress, rig->now_ns) == -SSS_EAGAIN && progress == 0);
+        EXPECT(mbcf_operate(core(1), client, &operation, &progress, rig->now_ns) == -SSS_EAGAIN &&
+               progress == 0);
         rig->nodes[1].frame_limit = RIG_FRAMES;
         rig_run(rig, 10000000);
         EXPECT(rig->nodes[1].window_opens > before);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Counts the instructions of MBCF's paths by stepping through them: the core, with surroundings that do next to nothing. The
- * process traces a copy of itself; `int3` marks where a path begins and ends.
+ * Counts the instructions of MBCF's paths by stepping through them: the core, with surroundings
+ * that do next to nothing. The process traces a copy of itself; `int3` marks where a path begins
+ * and ends.
  *
  *   mbcf_steps [--most N]    N: the sum of a WRITE of 4 bytes with its result that is still good
  */
@@ -17,8 +18,8 @@
 #include "core.h"
 
 enum { FRAMES = 64, PATHS = 64, NODES = 2 };
-#define BASE 0x100000ull
-#define KEY 0x1234ull
+#define BASE   0x100000ull
+#define KEY    0x1234ull
 #define MARK() __asm__ volatile("int3" ::: "memory")
 
 static struct node {
@@ -72,7 +73,10 @@ static void note_signal(void *context, void *space, uint64_t handler)
     note(context, space);
 }
 
-static void note_window(void *context) { note(context, NULL); }
+static void note_window(void *context)
+{
+    note(context, NULL);
+}
 
 static uint64_t now_ns = 1000;
 
@@ -99,8 +103,10 @@ static void carry(unsigned from, bool marked)
 static void make_nodes(void)
 {
     for (uint16_t i = 1; i <= NODES; i++) {
-        struct mbcf_surroundings to = {&nodes[i], frame_get, frame_put, transmit, page, note, note_signal, note_window, note};
-        struct mbcf_config config = {.node = i, .epoch = 100u + i, .mac = {2, 0, 0, 0, 0, (uint8_t)i}};
+        struct mbcf_surroundings to = {&nodes[i], frame_get,   frame_put,   transmit, page,
+                                       note,      note_signal, note_window, note};
+        struct mbcf_config config = {
+            .node = i, .epoch = 100u + i, .mac = {2, 0, 0, 0, 0, (uint8_t)i}};
         uint8_t mac[6] = {2, 0, 0, 0, 0, (uint8_t)(3 - i)};
 
         nodes[i].core = malloc(mbcf_size());
@@ -140,14 +146,18 @@ static const struct measured {
     const char *name;
     struct mb_operation operation;
 } measured[] = {
-    {"WRITE 4 B, ack", {.op = MB_OP_WRITE, .remote = BASE, .length = 4, .ack = (void *)(uintptr_t)BASE}},
-    {"WRITE 64 B, ack", {.op = MB_OP_WRITE, .remote = BASE, .length = 64, .ack = (void *)(uintptr_t)BASE}},
-    {"WRITE 1024 B, ack", {.op = MB_OP_WRITE, .remote = BASE, .length = 1024, .ack = (void *)(uintptr_t)BASE}},
+    {"WRITE 4 B, ack",
+     {.op = MB_OP_WRITE, .remote = BASE, .length = 4, .ack = (void *)(uintptr_t)BASE}},
+    {"WRITE 64 B, ack",
+     {.op = MB_OP_WRITE, .remote = BASE, .length = 64, .ack = (void *)(uintptr_t)BASE}},
+    {"WRITE 1024 B, ack",
+     {.op = MB_OP_WRITE, .remote = BASE, .length = 1024, .ack = (void *)(uintptr_t)BASE}},
     {"WRITE 1408 B", {.op = MB_OP_WRITE, .remote = BASE, .length = 1408}},
     {"READ 4 B", {.op = MB_OP_READ, .remote = BASE, .length = 4, .ack = (void *)(uintptr_t)BASE}},
     {"FETCH_ADD, ack", {.op = MB_OP_FETCH_ADD, .remote = BASE, .ack = (void *)(uintptr_t)BASE}},
     {"FIFO 64 B", {.op = MB_OP_FIFO, .remote = BASE + 8192, .length = 64}},
-    {"FIFO 64 B, ack", {.op = MB_OP_FIFO, .remote = BASE + 8192, .length = 64, .ack = (void *)(uintptr_t)BASE}},
+    {"FIFO 64 B, ack",
+     {.op = MB_OP_FIFO, .remote = BASE + 8192, .length = 64, .ack = (void *)(uintptr_t)BASE}},
     {"SIGNAL 64 B", {.op = MB_OP_SIGNAL, .remote = 0x401000, .length = 64}},
 };
 enum { MEASURED = sizeof(measured) / sizeof(*measured) };
@@ -206,7 +216,8 @@ static unsigned long steps(pid_t pid)
 
 int main(int argc, char **argv)
 {
-    unsigned long most = argc == 3 && strcmp(argv[1], "--most") == 0 ? strtoul(argv[2], NULL, 10) : 0;
+    unsigned long most = argc == 3 && strcmp(argv[1], "--most") == 0 ? strtoul(argv[2], NULL, 10)
+                                                                     : 0;
     unsigned long first = 0;
     pid_t pid = fork();
     int status;
@@ -223,11 +234,13 @@ int main(int argc, char **argv)
                 paths[p] = steps(pid);
         if (i == 0)
             first = paths[0] + paths[1] + paths[2];
-        printf("%-20s %8lu %8lu %8lu %8lu\n", measured[i].name, paths[0], paths[1], paths[2], paths[0] + paths[1] + paths[2]);
+        printf("%-20s %8lu %8lu %8lu %8lu\n", measured[i].name, paths[0], paths[1], paths[2],
+               paths[0] + paths[1] + paths[2]);
     }
     kill(pid, SIGKILL);
     waitpid(pid, &status, 0);
     if (most != 0)
-        printf("@T steps %s %lu instructions, %lu allowed\n", first <= most && first != 0 ? "ok" : "fail", first, most);
+        printf("@T steps %s %lu instructions, %lu allowed\n",
+               first <= most && first != 0 ? "ok" : "fail", first, most);
     return most != 0 && (first > most || first == 0) ? 1 : 0;
 }

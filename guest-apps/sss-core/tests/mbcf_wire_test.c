@@ -5,8 +5,8 @@
 #include "mbcf_rig.h"
 
 enum { FRAMES = 64 };
-#define ACK RIG_BASE
-#define DATA (RIG_BASE + 4096)
+#define ACK     RIG_BASE
+#define DATA    (RIG_BASE + 4096)
 #define TASKQUE (RIG_BASE + 8192)
 
 static struct {
@@ -66,7 +66,8 @@ static unsigned operate(struct mb_operation operation)
 
 static void test_frames(void)
 {
-    static const uint8_t ethernet[14] = {2, 0x53, 0x44, 0, 0, 2, 2, 0x53, 0x44, 0, 0, 1, 0x88, 0xb6};
+    static const uint8_t ethernet[14] = {2,    0x53, 0x44, 0, 0, 2,    2,
+                                         0x53, 0x44, 0,    0, 1, 0x88, 0xb6};
     uint16_t server;
     unsigned at;
 
@@ -82,44 +83,89 @@ static void test_frames(void)
 
     at = operate((struct mb_operation){.op = MB_OP_WRITE, .remote = 0x101000, .length = 4});
     EXPECT(memcmp(sent[at].bytes, ethernet, sizeof(ethernet)) == 0);
-    expect_frame("SYN", at, "01 01 00 00 0001 0000 0002 0000 00001007 00000000 00000000 0000000000000000 0000000000000000 00000000 0000 0000");
-    expect_frame("SYNACK", at + 1, "01 02 00 00 0002 0000 0001 0000 00002007 00000000 00000000 0000000000000000 0000000000000000 00000000 0000 1007");
-    expect_frame("WRITE", at + 2, "01 11 02 00 0001 0110 0002 0110 00001007 00000001 00000000 1122334455667788 0000000000101000 00000401 0004 2007 aabbccdd");
-    expect_frame("ACK", at + 3, "01 00 00 00 0002 0000 0001 0000 00002007 00000000 00000001 0000000000000000 0000000000000000 00000000 0000 1007");
+    expect_frame("SYN", at,
+                 "01 01 00 00 0001 0000 0002 0000 00001007 00000000 00000000 0000000000000000 "
+                 "0000000000000000 00000000 0000 0000");
+    expect_frame("SYNACK", at + 1,
+                 "01 02 00 00 0002 0000 0001 0000 00002007 00000000 00000000 0000000000000000 "
+                 "0000000000000000 00000000 0000 1007");
+    expect_frame("WRITE", at + 2,
+                 "01 11 02 00 0001 0110 0002 0110 00001007 00000001 00000000 1122334455667788 "
+                 "0000000000101000 00000401 0004 2007 aabbccdd");
+    expect_frame("ACK", at + 3,
+                 "01 00 00 00 0002 0000 0001 0000 00002007 00000000 00000001 0000000000000000 "
+                 "0000000000000000 00000000 0000 1007");
     at = operate((struct mb_operation){.op = MB_OP_READ, .remote = 0x101002, .length = 2});
     EXPECT(at == 4);
-    expect_frame("READ", at, "01 12 00 00 0001 0110 0002 0110 00001007 00000002 00000000 1122334455667788 0000000000101002 00000402 0008 2007 00000002 00000000");
-    expect_frame("its RESULT", at + 1, "01 20 00 00 0002 0110 0001 0110 00002007 00000001 00000002 0000000000000000 0000000000000000 00000402 0002 1007 ccdd");
+    expect_frame("READ", at,
+                 "01 12 00 00 0001 0110 0002 0110 00001007 00000002 00000000 1122334455667788 "
+                 "0000000000101002 00000402 0008 2007 00000002 00000000");
+    expect_frame("its RESULT", at + 1,
+                 "01 20 00 00 0002 0110 0001 0110 00002007 00000001 00000002 0000000000000000 "
+                 "0000000000000000 00000402 0002 1007 ccdd");
     rig_run(rig, 2000000);
-    expect_frame("delayed ACK", at + 2, "01 00 00 00 0001 0000 0002 0000 00001007 00000000 00000001 0000000000000000 0000000000000000 00000000 0000 2007");
+    expect_frame("delayed ACK", at + 2,
+                 "01 00 00 00 0001 0000 0002 0000 00001007 00000000 00000001 0000000000000000 "
+                 "0000000000000000 00000000 0000 2007");
     /* What was read lies where later operations send from: cc dd cc dd. */
     at = operate((struct mb_operation){.op = MB_OP_FETCH_ADD, .remote = 0x101000, .argument = {1}});
-    expect_frame("FETCH_ADD", at, "01 17 00 00 0001 0110 0002 0110 00001007 00000003 00000001 1122334455667788 0000000000101000 00000403 0008 2007 0000000000000001");
-    expect_frame("its RESULT", at + 1, "01 20 00 00 0002 0110 0001 0110 00002007 00000002 00000003 0000000000000000 0000000000000000 00000403 0008 1007 00000000ddccbbaa");
-    at = operate((struct mb_operation){.op = MB_OP_CAS, .flags = MB_WIDE, .remote = 0x101008, .argument = {0, 5}});
-    expect_frame("CAS", at, "01 16 10 00 0001 0110 0002 0110 00001007 00000004 00000002 1122334455667788 0000000000101008 00000404 0010 2007 0000000000000000 0000000000000005");
-    at = operate((struct mb_operation){.op = MB_OP_SWAP, .flags = MB_WIDE, .remote = 0x101008, .argument = {6}});
-    expect_frame("SWAP", at, "01 15 10 00 0001 0110 0002 0110 00001007 00000005 00000003 1122334455667788 0000000000101008 00000405 0008 2007 0000000000000006");
+    expect_frame("FETCH_ADD", at,
+                 "01 17 00 00 0001 0110 0002 0110 00001007 00000003 00000001 1122334455667788 "
+                 "0000000000101000 00000403 0008 2007 0000000000000001");
+    expect_frame("its RESULT", at + 1,
+                 "01 20 00 00 0002 0110 0001 0110 00002007 00000002 00000003 0000000000000000 "
+                 "0000000000000000 00000403 0008 1007 00000000ddccbbaa");
+    at = operate((struct mb_operation){
+        .op = MB_OP_CAS, .flags = MB_WIDE, .remote = 0x101008, .argument = {0, 5}});
+    expect_frame("CAS", at,
+                 "01 16 10 00 0001 0110 0002 0110 00001007 00000004 00000002 1122334455667788 "
+                 "0000000000101008 00000404 0010 2007 0000000000000000 0000000000000005");
+    at = operate((struct mb_operation){
+        .op = MB_OP_SWAP, .flags = MB_WIDE, .remote = 0x101008, .argument = {6}});
+    expect_frame("SWAP", at,
+                 "01 15 10 00 0001 0110 0002 0110 00001007 00000005 00000003 1122334455667788 "
+                 "0000000000101008 00000405 0008 2007 0000000000000006");
     at = operate((struct mb_operation){.op = MB_OP_FIFO, .remote = 0x103000, .length = 1});
-    expect_frame("FIFO", at, "01 13 02 00 0001 0110 0002 0110 00001007 00000006 00000004 1122334455667788 0000000000103000 00000406 0001 2007 cc");
-    expect_frame("NOFIFO", at + 1, "01 20 02 08 0002 0110 0001 0110 00002007 00000005 00000006 0000000000000000 0000000000000000 00000406 0000 1007");
-    expect_frame("ACK of an error", at + 2, "01 00 00 00 0001 0000 0002 0000 00001007 00000000 00000005 0000000000000000 0000000000000000 00000000 0000 2007");
+    expect_frame("FIFO", at,
+                 "01 13 02 00 0001 0110 0002 0110 00001007 00000006 00000004 1122334455667788 "
+                 "0000000000103000 00000406 0001 2007 cc");
+    expect_frame("NOFIFO", at + 1,
+                 "01 20 02 08 0002 0110 0001 0110 00002007 00000005 00000006 0000000000000000 "
+                 "0000000000000000 00000406 0000 1007");
+    expect_frame("ACK of an error", at + 2,
+                 "01 00 00 00 0001 0000 0002 0000 00001007 00000000 00000005 0000000000000000 "
+                 "0000000000000000 00000000 0000 2007");
     /* Somebody waits, but not in a hurry. */
-    at = operate((struct mb_operation){.op = MB_OP_SIGNAL, .flags = MB_LAZY, .remote = 0x401000, .length = 1, .argument = {1, 2, 3, 4}, .arguments = 2});
-    expect_frame("SIGNAL", at, "01 14 00 02 0001 0110 0002 0110 00001007 00000007 00000005 1122334455667788 0000000000401000 00000407 0011 2007"
-                               "0000000000000001 0000000000000002 cc");
-    at = operate((struct mb_operation){.op = MB_OP_TASKQUE, .node = 2, .task = server, .length = 2, .argument = {9, 2}});
-    expect_frame("TASKQUE", at, "01 10 02 00 0001 0110 0002 0110 00001007 00000008 00000006 0000000000000000 0000000000000000 00000408 0012 2007"
-                                "0000000000000009 00000002 80000402 ccdd");
+    at = operate((struct mb_operation){.op = MB_OP_SIGNAL,
+                                       .flags = MB_LAZY,
+                                       .remote = 0x401000,
+                                       .length = 1,
+                                       .argument = {1, 2, 3, 4},
+                                       .arguments = 2});
+    expect_frame("SIGNAL", at,
+                 "01 14 00 02 0001 0110 0002 0110 00001007 00000007 00000005 1122334455667788 "
+                 "0000000000401000 00000407 0011 2007"
+                 "0000000000000001 0000000000000002 cc");
+    at = operate((struct mb_operation){
+        .op = MB_OP_TASKQUE, .node = 2, .task = server, .length = 2, .argument = {9, 2}});
+    expect_frame("TASKQUE", at,
+                 "01 10 02 00 0001 0110 0002 0110 00001007 00000008 00000006 0000000000000000 "
+                 "0000000000000000 00000408 0012 2007"
+                 "0000000000000009 00000002 80000402 ccdd");
     at = operate((struct mb_operation){.op = MB_OP_FIFO, .remote = 0x103000, .length = 1401 + 8});
-    EXPECT(sent[at].length == MBW_FRAME_MOST && sent[at + 1].length == MBW_ETHERNET + MBW_HEADER + 8 + 9);
-    EXPECT(sent[at].bytes[MBW_ETHERNET + 2] == (MBW_MORE | MBW_PART) && sent[at + 1].bytes[MBW_ETHERNET + 2] == (MBW_ACK_NOW | MBW_PART));
+    EXPECT(sent[at].length == MBW_FRAME_MOST &&
+           sent[at + 1].length == MBW_ETHERNET + MBW_HEADER + 8 + 9);
+    EXPECT(sent[at].bytes[MBW_ETHERNET + 2] == (MBW_MORE | MBW_PART) &&
+           sent[at + 1].bytes[MBW_ETHERNET + 2] == (MBW_ACK_NOW | MBW_PART));
     EXPECT(memcmp(sent[at].bytes + MBW_ETHERNET + MBW_HEADER, "\0\0\x05\x81\0\0\0\0", 8) == 0);
-    EXPECT(memcmp(sent[at + 1].bytes + MBW_ETHERNET + MBW_HEADER, "\0\0\x05\x81\0\0\x05\x78", 8) == 0);
+    EXPECT(memcmp(sent[at + 1].bytes + MBW_ETHERNET + MBW_HEADER, "\0\0\x05\x81\0\0\x05\x78", 8) ==
+           0);
     rig_run(rig, 100000000);
     at = count;
     mbcf_task_close(rig->nodes[1].mbcf, client, rig->now_ns);
-    expect_frame("CLOSE", at, "01 18 00 00 0001 0110 0002 0000 00001007 0000000b 00000008 0000000000000000 0000000000000000 00000000 0000 2007");
+    expect_frame("CLOSE", at,
+                 "01 18 00 00 0001 0110 0002 0000 00001007 0000000b 00000008 0000000000000000 "
+                 "0000000000000000 00000000 0000 2007");
     EXPECT(rig_free(rig));
 }
 

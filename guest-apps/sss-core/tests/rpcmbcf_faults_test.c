@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What RPC over MBCF promises where frames are lost, doubled and overtaken, and where a server is slow: how often each call
- * is executed. The argument names the semantics, for a process has one server.
+ * What RPC over MBCF promises where frames are lost, doubled and overtaken, and where a server is
+ * slow: how often each call is executed. The argument names the semantics, for a process has one
+ * server.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,8 @@ enum { DEPTH = 32, CALLS = 9, ONE_WAY = 40, TRIES = 5, CACHE = 256, MESSAGE = 40
 #define PATIENCE (30 * SECOND)
 
 static const struct node_faults some = {.seed = 1, .lost = 50, .duplicated = 50, .reordered = 50};
-static const struct node_faults many = {.seed = 2, .lost = 300, .duplicated = 300, .reordered = 300};
+static const struct node_faults many = {
+    .seed = 2, .lost = 300, .duplicated = 300, .reordered = 300};
 
 static uint64_t before;
 
@@ -48,10 +50,14 @@ static void each_size_is_executed_once(enum mbcf_type type, const struct node_fa
     rig_end_client(client);
 }
 
-static void many_under_way_are_executed_once(enum mbcf_type type, const struct node_faults *faults, bool ack)
+static void many_under_way_are_executed_once(enum mbcf_type type, const struct node_faults *faults,
+                                             bool ack)
 {
-    struct clntmb_options options = {
-        .type = type, .depth = DEPTH, .ack = ack, .connect_ns = PATIENCE, .message_most = type == MBCF_1 ? 0 : MESSAGE};
+    struct clntmb_options options = {.type = type,
+                                     .depth = DEPTH,
+                                     .ack = ack,
+                                     .connect_ns = PATIENCE,
+                                     .message_most = type == MBCF_1 ? 0 : MESSAGE};
     static char sent[DEPTH][1200], received[DEPTH][1200];
     echo_data data[DEPTH], back[DEPTH];
     struct rpc_call *calls[DEPTH];
@@ -64,11 +70,13 @@ static void many_under_way_are_executed_once(enum mbcf_type type, const struct n
         pattern_fill(PATTERN_OPAQUE, i, 0, sent[i], 37 * i);
         data[i] = (echo_data){37 * i, sent[i]};
         back[i] = (echo_data){0, received[i]};
-        calls[i] = rpc_async(client, ECHO_OPAQUE, (xdrproc_t)xdr_echo_data, &data[i], (xdrproc_t)xdr_echo_data, &back[i]);
+        calls[i] = rpc_async(client, ECHO_OPAQUE, (xdrproc_t)xdr_echo_data, &data[i],
+                             (xdrproc_t)xdr_echo_data, &back[i]);
     }
     for (unsigned i = 0; i < DEPTH; i++) {
         EXPECT(rpc_wait(calls[i], PATIENCE) == RPC_SUCCESS);
-        EXPECT(back[i].echo_data_len == 37 * i && pattern_matches(PATTERN_OPAQUE, i, 0, received[i], 37 * i));
+        EXPECT(back[i].echo_data_len == 37 * i &&
+               pattern_matches(PATTERN_OPAQUE, i, 0, received[i], 37 * i));
     }
     EXPECT(executed() == DEPTH);
     rig_end_client(client);
@@ -87,9 +95,10 @@ static void one_way_calls_are_executed_once(enum mbcf_type type, const struct no
     client = rig_client(&options);
     one_way = rig.one_way;
     for (unsigned i = 0; i < ONE_WAY; i++)
-        EXPECT(clnt_call(client, ECHO_SINK_ONE_WAY, (xdrproc_t)xdr_echo_data, &data, (xdrproc_t)NULL, NULL, none) ==
-               RPC_SUCCESS);
-    EXPECT(clnt_call(client, ECHO_NULL, (xdrproc_t)xdr_void, NULL, (xdrproc_t)xdr_void, NULL, patience) == RPC_SUCCESS);
+        EXPECT(clnt_call(client, ECHO_SINK_ONE_WAY, (xdrproc_t)xdr_echo_data, &data,
+                         (xdrproc_t)NULL, NULL, none) == RPC_SUCCESS);
+    EXPECT(clnt_call(client, ECHO_NULL, (xdrproc_t)xdr_void, NULL, (xdrproc_t)xdr_void, NULL,
+                     patience) == RPC_SUCCESS);
     EXPECT(rig.one_way == one_way + ONE_WAY);
     rig_end_client(client);
 }
@@ -107,7 +116,8 @@ static void test_exactly_once(void)
     node_group_faults(NULL);
 }
 
-/* The client gives up before the server is done: it cannot know, and says so; nothing is executed twice. */
+/* The client gives up before the server is done: it cannot know, and says so; nothing is executed
+ * twice. */
 static void test_who_gives_up_says_maybe(void)
 {
     for (enum mbcf_type type = MBCF_1; type <= MBCF_3A; type++) {
@@ -117,10 +127,12 @@ static void test_who_gives_up_says_maybe(void)
 
         before = rig.executed;
         rig.slow_ns = SECOND / 5;
-        EXPECT(clnt_call(client, ECHO_NULL, (xdrproc_t)xdr_void, NULL, (xdrproc_t)xdr_void, NULL, little) == RPC_TIMEDOUT);
+        EXPECT(clnt_call(client, ECHO_NULL, (xdrproc_t)xdr_void, NULL, (xdrproc_t)xdr_void, NULL,
+                         little) == RPC_TIMEDOUT);
         EXPECT(clntmb_execution(client) == RPC_MAYBE_EXECUTED);
         rig.slow_ns = 0;
-        EXPECT(rig_echo(client, 3, 100) == RPC_SUCCESS); /* the late reply is not taken for this one's */
+        /* the late reply is not taken for this one's */
+        EXPECT(rig_echo(client, 3, 100) == RPC_SUCCESS);
         EXPECT(executed() == 2);
         rig_end_client(client);
     }
@@ -131,8 +143,11 @@ static void test_who_gives_up_says_maybe(void)
 /* Two calls at a time from a client that has less patience than the server takes for one. */
 static void call_a_slow_server(enum mbcf_type type, enum rpc_semantics semantics)
 {
-    struct clntmb_options options = {
-        .type = type, .semantics = semantics, .depth = 2, .retry_ns = SECOND / 50, .connect_ns = PATIENCE};
+    struct clntmb_options options = {.type = type,
+                                     .semantics = semantics,
+                                     .depth = 2,
+                                     .retry_ns = SECOND / 50,
+                                     .connect_ns = PATIENCE};
     CLIENT *client = rig_client(&options);
     unsigned again = 0;
 
@@ -142,7 +157,8 @@ static void call_a_slow_server(enum mbcf_type type, enum rpc_semantics semantics
         struct rpc_call *calls[2];
 
         for (unsigned k = 0; k < 2; k++)
-            calls[k] = rpc_async(client, ECHO_NULL, (xdrproc_t)xdr_void, NULL, (xdrproc_t)xdr_void, NULL);
+            calls[k] = rpc_async(client, ECHO_NULL, (xdrproc_t)xdr_void, NULL, (xdrproc_t)xdr_void,
+                                 NULL);
         for (unsigned k = 0; k < 2; k++)
             EXPECT(rpc_wait(calls[k], PATIENCE) == RPC_SUCCESS);
     }
@@ -162,7 +178,8 @@ static void test_at_most_once(void)
     }
 }
 
-/* A cache of one reply: the repetition of the first call comes when its reply has given way to the second's. */
+/* A cache of one reply: the repetition of the first call comes when its reply has given way to the
+ * second's. */
 static void test_at_most_once_is_as_good_as_its_cache(void)
 {
     call_a_slow_server(MBCF_3, RPC_AT_MOST_ONCE);
@@ -193,15 +210,28 @@ static const struct {
     struct test tests[2];
     unsigned count;
 } modes[] = {
-    {"exactly_once", RPC_EXACTLY_ONCE, 0, {{"exactly_once", test_exactly_once}, {"maybe", test_who_gives_up_says_maybe}}, 2},
-    {"at_most_once", RPC_AT_MOST_ONCE, CACHE, {{"at_most_once", test_at_most_once}, {"faults", test_each_succeeds_under_faults}}, 2},
-    {"small_cache", RPC_AT_MOST_ONCE, 1, {{"small_cache", test_at_most_once_is_as_good_as_its_cache}}, 1},
+    {"exactly_once",
+     RPC_EXACTLY_ONCE,
+     0,
+     {{"exactly_once", test_exactly_once}, {"maybe", test_who_gives_up_says_maybe}},
+     2},
+    {"at_most_once",
+     RPC_AT_MOST_ONCE,
+     CACHE,
+     {{"at_most_once", test_at_most_once}, {"faults", test_each_succeeds_under_faults}},
+     2},
+    {"small_cache",
+     RPC_AT_MOST_ONCE,
+     1,
+     {{"small_cache", test_at_most_once_is_as_good_as_its_cache}},
+     1},
     {"at_least_once", RPC_AT_LEAST_ONCE, 0, {{"at_least_once", test_at_least_once}}, 1},
 };
 
 int main(int argc, char **argv)
 {
-    struct svcmb_options options = {.types = 1 << MBCF_1 | 1 << MBCF_2 | 1 << MBCF_12 | 1 << MBCF_3 | 1 << MBCF_3A};
+    struct svcmb_options options = {.types = 1 << MBCF_1 | 1 << MBCF_2 | 1 << MBCF_12 |
+                                             1 << MBCF_3 | 1 << MBCF_3A};
 
     for (unsigned i = 0; argc == 2 && i < sizeof(modes) / sizeof(*modes); i++)
         if (strcmp(argv[1], modes[i].name) == 0) {

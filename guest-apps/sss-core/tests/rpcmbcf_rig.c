@@ -141,9 +141,10 @@ enum clnt_stat rig_echo(CLIENT *client, uint32_t sequence, u_int size)
 
     pattern_fill(PATTERN_OPAQUE, sequence, 0, sent, size);
     memset(received, 0xa5, size);
-    status = clnt_call(client, ECHO_OPAQUE, (xdrproc_t)xdr_echo_data, &data, (xdrproc_t)xdr_echo_data, &back, patience);
-    if (status == RPC_SUCCESS &&
-        !(back.echo_data_len == size && pattern_matches(PATTERN_OPAQUE, sequence, 0, received, size)))
+    status = clnt_call(client, ECHO_OPAQUE, (xdrproc_t)xdr_echo_data, &data,
+                       (xdrproc_t)xdr_echo_data, &back, patience);
+    if (status == RPC_SUCCESS && !(back.echo_data_len == size &&
+                                   pattern_matches(PATTERN_OPAQUE, sequence, 0, received, size)))
         return RPC_CANTDECODERES;
     return status;
 }

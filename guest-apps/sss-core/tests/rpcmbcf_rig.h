@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* RPC over MBCF in one process: a client's node, and a server's with its binder, over the wire of a group. */
+/* RPC over MBCF in one process: a client's node, and a server's with its binder, over the wire of a
+ * group. */
 #include <rpc/async.h>
 #include <rpc/mbcf.h>
 

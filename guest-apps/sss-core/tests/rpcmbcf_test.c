@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* RPC over MBCF on the host: a client on one node, binder and server on another, over the wire in the process. */
+/* RPC over MBCF on the host: a client on one node, binder and server on another, over the wire in
+ * the process. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +16,8 @@ static const struct timeval patience = {.tv_sec = 20};
 
 static void test_every_size_comes_back(enum mbcf_type type, bool ack)
 {
-    static const u_int sizes[] = {0, 1, 3, 4, 255, 1300, 1332, 1333, 1336, 1364, 1365, 1408, 1409, 2816, 5000, 16384, 65535, 65536};
+    static const u_int sizes[] = {0,    1,    3,    4,    255,  1300, 1332,  1333,  1336,
+                                  1364, 1365, 1408, 1409, 2816, 5000, 16384, 65535, 65536};
     struct clntmb_options options = {.type = type, .ack = ack};
     CLIENT *client = rig_client(&options);
 
@@ -28,7 +30,8 @@ static void test_every_size_comes_back(enum mbcf_type type, bool ack)
 /* Filled in while others are under way: each call has its own result. */
 static void test_many_calls_under_way(enum mbcf_type type)
 {
-    struct clntmb_options options = {.type = type, .depth = DEPTH, .message_most = type == MBCF_1 ? 0 : 4096};
+    struct clntmb_options options = {
+        .type = type, .depth = DEPTH, .message_most = type == MBCF_1 ? 0 : 4096};
     CLIENT *client = rig_client(&options);
     static char sent[DEPTH][1200], received[DEPTH][1200];
     echo_data data[DEPTH], back[DEPTH];
@@ -41,7 +44,8 @@ static void test_many_calls_under_way(enum mbcf_type type)
             pattern_fill(PATTERN_OPAQUE, i + round, 0, sent[i], size);
             data[i] = (echo_data){size, sent[i]};
             back[i] = (echo_data){0, received[i]};
-            calls[i] = rpc_async(client, ECHO_OPAQUE, (xdrproc_t)xdr_echo_data, &data[i], (xdrproc_t)xdr_echo_data, &back[i]);
+            calls[i] = rpc_async(client, ECHO_OPAQUE, (xdrproc_t)xdr_echo_data, &data[i],
+                                 (xdrproc_t)xdr_echo_data, &back[i]);
             EXPECT(calls[i] != NULL);
         }
         for (unsigned i = DEPTH; i-- > 0;) {
@@ -62,7 +66,8 @@ static void test_depth_is_a_limit(void)
     unsigned refused = 0;
 
     for (unsigned i = 0; i < 8; i++)
-        calls[i] = rpc_async(client, ECHO_NULL, (xdrproc_t)xdr_void, NULL, (xdrproc_t)xdr_void, NULL);
+        calls[i] = rpc_async(client, ECHO_NULL, (xdrproc_t)xdr_void, NULL, (xdrproc_t)xdr_void,
+                             NULL);
     for (unsigned i = 0; i < 8; i++) {
         enum clnt_stat status = rpc_wait(calls[i], 20 * SECOND);
 
@@ -83,9 +88,10 @@ static void test_one_way_calls_then_one_with_a_reply(enum mbcf_type type, bool a
     uint64_t before = rig.one_way;
 
     for (unsigned i = 0; i < ONE_WAY; i++)
-        EXPECT(clnt_call(client, ECHO_SINK_ONE_WAY, (xdrproc_t)xdr_echo_data, &data, (xdrproc_t)NULL, NULL, none) ==
-               RPC_SUCCESS);
-    EXPECT(clnt_call(client, ECHO_NULL, (xdrproc_t)xdr_void, NULL, (xdrproc_t)xdr_void, NULL, patience) == RPC_SUCCESS);
+        EXPECT(clnt_call(client, ECHO_SINK_ONE_WAY, (xdrproc_t)xdr_echo_data, &data,
+                         (xdrproc_t)NULL, NULL, none) == RPC_SUCCESS);
+    EXPECT(clnt_call(client, ECHO_NULL, (xdrproc_t)xdr_void, NULL, (xdrproc_t)xdr_void, NULL,
+                     patience) == RPC_SUCCESS);
     EXPECT(rig.one_way == before + ONE_WAY);
     rig_end_client(client);
 }
@@ -98,10 +104,11 @@ static void test_what_cannot_be_sent_is_not_executed(void)
     echo_data data = {MBCF_1_MESSAGE_MOST, large}, back = {0};
     uint64_t before = rig.executed;
 
-    EXPECT(clnt_call(client, ECHO_OPAQUE, (xdrproc_t)xdr_echo_data, &data, (xdrproc_t)xdr_echo_data, &back, patience) ==
-           RPC_CANTENCODEARGS);
+    EXPECT(clnt_call(client, ECHO_OPAQUE, (xdrproc_t)xdr_echo_data, &data, (xdrproc_t)xdr_echo_data,
+                     &back, patience) == RPC_CANTENCODEARGS);
     EXPECT(clntmb_execution(client) == RPC_NOT_EXECUTED && rig.executed == before);
-    EXPECT(clnt_call(client, 77, (xdrproc_t)xdr_void, NULL, (xdrproc_t)xdr_void, NULL, patience) == RPC_PROCUNAVAIL);
+    EXPECT(clnt_call(client, 77, (xdrproc_t)xdr_void, NULL, (xdrproc_t)xdr_void, NULL, patience) ==
+           RPC_PROCUNAVAIL);
     rig_end_client(client);
 }
 
@@ -141,7 +148,8 @@ static void test_places_are_given_back(void)
 static void test_types_take_one_anothers_places(void)
 {
     for (unsigned round = 0; round < 100; round++) {
-        struct clntmb_options options = {.type = round % 2 == 0 ? MBCF_3 : MBCF_3A, .connect_ns = 5 * SECOND};
+        struct clntmb_options options = {.type = round % 2 == 0 ? MBCF_3 : MBCF_3A,
+                                         .connect_ns = 5 * SECOND};
         CLIENT *clients[4];
 
         for (unsigned i = 0; i < 4; i++)
@@ -218,7 +226,8 @@ static void test_all_of_each_type(void)
 
 static void test_start(void)
 {
-    const struct svcmb_options options = {.types = 1 << MBCF_1 | 1 << MBCF_2 | 1 << MBCF_12 | 1 << MBCF_3 | 1 << MBCF_3A,
+    const struct svcmb_options options = {.types = 1 << MBCF_1 | 1 << MBCF_2 | 1 << MBCF_12 |
+                                                   1 << MBCF_3 | 1 << MBCF_3A,
                                           .clients = 4};
 
     rig.precious = 7;

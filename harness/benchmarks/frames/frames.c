@@ -2,10 +2,11 @@
 /*
  * frames FROM TO BYTES COUNT INTERVAL_NS WINDOW
  *
- * Sends COUNT frames of BYTES (without FCS) from one station to another and says on stdout, as JSON, how many arrived,
- * when the first and the last did, and how long each took. INTERVAL_NS 0: as fast as the wire takes them. WINDOW: at
- * most so many are on their way at once, as TCP would have it; 0: no limit. Both stations are in this process, so that
- * there is one clock. Stations are written as in endpoint.h.
+ * Sends COUNT frames of BYTES (without FCS) from one station to another and says on stdout, as
+ * JSON, how many arrived, when the first and the last did, and how long each took. INTERVAL_NS 0:
+ * as fast as the wire takes them. WINDOW: at most so many are on their way at once, as TCP would
+ * have it; 0: no limit. Both stations are in this process, so that there is one clock. Stations are
+ * written as in endpoint.h.
  */
 #include <err.h>
 #include <errno.h>
@@ -212,7 +213,8 @@ int main(int argc, char **argv)
     endpoint_close(&to);
     printf("{\"sent\":%" PRIu64 ",\"received\":%" PRIu64 ",\"disordered\":%" PRIu64
            ",\"first_ns\":%" PRIu64 ",\"last_ns\":%" PRIu64 ",\"latency_ns\":[",
-           sent, arrived, disordered, arrived ? first_ns - began : 0, arrived ? last_ns - began : 0);
+           sent, arrived, disordered, arrived ? first_ns - began : 0,
+           arrived ? last_ns - began : 0);
     for (uint64_t i = 0; i < arrived; i++)
         printf("%s%" PRIu64, i ? "," : "", latency_ns[i]);
     printf("]}\n");

@@ -5,12 +5,12 @@
 #include <stdlib.h>
 
 // Ends the test with the place and the condition that does not hold.
-#define CHECK(condition)                                                                                               \
-    do {                                                                                                               \
-        if (!(condition)) {                                                                                            \
-            fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition);                                  \
-            exit(1);                                                                                                   \
-        }                                                                                                              \
+#define CHECK(condition)                                                                           \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition);              \
+            exit(1);                                                                               \
+        }                                                                                          \
     } while (0)
 
 // A small generator (xorshift64*), so that a failure can be repeated.

@@ -11,16 +11,31 @@
 static void test_options(void)
 {
     struct options o;
-    char *good[] = {"mode=run", "shm=/dev/shm/x", "machine=3", "nics=2", "zero=17000200000", "shift=3", "spins=0", "jitter=500"};
+    char *good[] = {"mode=run",         "shm=/dev/shm/x", "machine=3", "nics=2",
+                    "zero=17000200000", "shift=3",        "spins=0",   "jitter=500"};
     CHECK(options_parse(&o, 8, good) == NULL);
-    CHECK(o.mode == MODE_RUN && o.machine == 3 && o.nics == 2 && o.zero_ns == 17000200000 && o.instruction_ns == 8 && o.spins == 0);
+    CHECK(o.mode == MODE_RUN && o.machine == 3 && o.nics == 2 && o.zero_ns == 17000200000 &&
+          o.instruction_ns == 8 && o.spins == 0);
     CHECK(strcmp(o.shm, "/dev/shm/x") == 0 && o.supervisor_fd == -1 && o.jitter_ns == 500);
 
     char *bad[][2] = {
-        {"mode=fast", "shm=/x"},   {"machine=16", "shm=/x"}, {"machine=-1", "shm=/x"}, {"zero=", "shm=/x"},
-        {"zero=12ns", "shm=/x"},   {"nics=0", "shm=/x"},     {"nics=9", "shm=/x"},     {"shift=11", "shm=/x"},
-        {"colour=red", "shm=/x"},  {"shm", "zero=1"},        {"shm=", "zero=1"},       {"mode=run", "zero=1"},
-        {"mode=cold", "shm=/x"},   {"jitter=0", "zero=1"},   {"mode=run", "shm=/x"},    {"mode=boot", "shift=3"}, {"supervisor=0", "mode=watch"},
+        {"mode=fast", "shm=/x"},
+        {"machine=16", "shm=/x"},
+        {"machine=-1", "shm=/x"},
+        {"zero=", "shm=/x"},
+        {"zero=12ns", "shm=/x"},
+        {"nics=0", "shm=/x"},
+        {"nics=9", "shm=/x"},
+        {"shift=11", "shm=/x"},
+        {"colour=red", "shm=/x"},
+        {"shm", "zero=1"},
+        {"shm=", "zero=1"},
+        {"mode=run", "zero=1"},
+        {"mode=cold", "shm=/x"},
+        {"jitter=0", "zero=1"},
+        {"mode=run", "shm=/x"},
+        {"mode=boot", "shift=3"},
+        {"supervisor=0", "mode=watch"},
         {"zero=99999999999999999999", "shm=/x"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)

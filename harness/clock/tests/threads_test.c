@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Machines and a fabric as threads over one shared memory: whatever the host's scheduling does, each machine sees the same
-// frames at the same times, nothing arrives late, and nobody waits for ever.
+// Machines and a fabric as threads over one shared memory: whatever the host's scheduling does,
+// each machine sees the same frames at the same times, nothing arrives late, and nobody waits for
+// ever.
 #define _GNU_SOURCE
 #include "check.h"
 
@@ -110,7 +111,8 @@ static void *machine(void *argument)
         if (now == next_act) {
             for (unsigned burst = (unsigned)(next_random(&m->random) % 3); burst; burst--)
                 send_frame(m, now); // several at one instant
-            next_act = now + 1 + next_random(&m->random) % (next_random(&m->random) % 8 ? 300 : 20000);
+            next_act = now + 1 +
+                       next_random(&m->random) % (next_random(&m->random) % 8 ? 300 : 20000);
         }
     }
     CHECK(sync_lock(run.shared));
@@ -122,7 +124,8 @@ static void *machine(void *argument)
     return NULL;
 }
 
-// Wires of fixed length. A frame is first held for half of its way, so that the fabric has work of its own.
+// Wires of fixed length. A frame is first held for half of its way, so that the fabric has work of
+// its own.
 struct in_flight {
     uint64_t decide_ns, due_ns, order;
     unsigned from, to;
@@ -143,11 +146,17 @@ static void *fabric(void *argument)
         CHECK(sync_lock(run.shared));
         for (unsigned m = 0; m < MACHINES; m++) {
             struct sync_ring *ring = sync_tx_ring(run.shared, m);
-            for (struct sync_slot *s; (s = sync_ring_first(run.shared, ring)); sync_ring_pop(ring)) {
+            for (struct sync_slot *s; (s = sync_ring_first(run.shared, ring));
+                 sync_ring_pop(ring)) {
                 uint64_t wire = WIRE_NS[m][s->nic];
                 CHECK(used < sizeof flights / sizeof *flights);
-                flights[used++] = (struct in_flight){.decide_ns = s->time_ns, .due_ns = s->time_ns + wire, .order = order++,
-                                                     .from = m, .to = s->nic, .byte = s->data[0], .known = false};
+                flights[used++] = (struct in_flight){.decide_ns = s->time_ns,
+                                                     .due_ns = s->time_ns + wire,
+                                                     .order = order++,
+                                                     .from = m,
+                                                     .to = s->nic,
+                                                     .byte = s->data[0],
+                                                     .known = false};
             }
         }
         uint64_t next = SYNC_NEVER;
@@ -191,8 +200,10 @@ static void *fabric(void *argument)
                 if (f->decide_ns < safe &&
                     (!first || f->decide_ns < first->decide_ns ||
                      (f->decide_ns == first->decide_ns &&
-                      (f->known > first->known || (f->known == first->known && (f->from < first->from ||
-                                                   (f->from == first->from && f->order < first->order)))))))
+                      (f->known > first->known ||
+                       (f->known == first->known &&
+                        (f->from < first->from ||
+                         (f->from == first->from && f->order < first->order)))))))
                     first = f;
             }
             if (!first)
@@ -206,7 +217,8 @@ static void *fabric(void *argument)
             struct sync_slot *slot;
             while (!(slot = sync_ring_free(run.shared, ring)))
                 sched_yield();
-            *slot = (struct sync_slot){.time_ns = first->due_ns, .length = FRAME_BYTES, .nic = (uint16_t)first->from};
+            *slot = (struct sync_slot){
+                .time_ns = first->due_ns, .length = FRAME_BYTES, .nic = (uint16_t)first->from};
             memset(slot->data, first->byte, FRAME_BYTES);
             sync_ring_push(ring);
             if (first->due_ns < pushed[first->to])
@@ -217,7 +229,8 @@ static void *fabric(void *argument)
     }
 }
 
-static uint64_t simulate(unsigned spins, unsigned yields, unsigned long long noise, uint64_t *received)
+static uint64_t simulate(unsigned spins, unsigned yields, unsigned long long noise,
+                         uint64_t *received)
 {
     static struct machine machines[MACHINES];
     run.spins = spins;
@@ -268,7 +281,8 @@ int main(void)
         unsigned long long noise;
     } variations[] = {{300, 0, 2}, {0, 3, 3}, {0, 2, 4}, {2000, 5, 5}, {100, 2, 6}, {0, 1, 7}};
     for (size_t i = 0; i < sizeof variations / sizeof *variations; i++) {
-        uint64_t hash = simulate(variations[i].spins, variations[i].yields, variations[i].noise, &again);
+        uint64_t hash = simulate(variations[i].spins, variations[i].yields, variations[i].noise,
+                                 &again);
         CHECK(again == received);
         CHECK(hash == expected);
     }

@@ -2,14 +2,16 @@
 #pragma once
 
 /*
- * Calls that do not wait: an extension of the Sun RPC interface for every transport whose CLIENT has cl_async.
+ * Calls that do not wait: an extension of the Sun RPC interface for every transport whose CLIENT
+ * has cl_async.
  *
- *   struct rpc_call *call = rpc_async(client, ECHO_OPAQUE, (xdrproc_t)xdr_echo_data, &data, (xdrproc_t)xdr_echo_data, &back);
+ *   struct rpc_call *call = rpc_async(client, ECHO_OPAQUE, (xdrproc_t)xdr_echo_data, &data,
+ * (xdrproc_t)xdr_echo_data, &back);
  *   ... other calls, on this handle too ...
  *   enum clnt_stat status = rpc_wait(call, 25 * 1000000000ull);
  *
- * A call with a NULL result filter is one-way (the server must not answer it). The argument may be used anew as soon as
- * rpc_async has returned; the result must stay until rpc_wait has.
+ * A call with a NULL result filter is one-way (the server must not answer it). The argument may be
+ * used anew as soon as rpc_async has returned; the result must stay until rpc_wait has.
  */
 #include <rpc/clnt.h>
 #include <sss/abi.h>
@@ -29,15 +31,16 @@ struct rpc_call {
     uint64_t retry_ns;     /* the next interval */
     void *message;         /* the transport's: kept for sending again */
     uint32_t message_bytes;
-    bool hold;               /* may wait for the next call on a stream (Sun's batching) */
+    bool hold; /* may wait for the next call on a stream (Sun's batching) */
 };
 
 /* Sends the call. NULL where memory is short; a call that cannot be sent says so in rpc_wait. */
-struct rpc_call *rpc_async(CLIENT *client, rpcproc_t procedure, xdrproc_t encode, void *arguments, xdrproc_t decode,
-                           void *result);
+struct rpc_call *rpc_async(CLIENT *client, rpcproc_t procedure, xdrproc_t encode, void *arguments,
+                           xdrproc_t decode, void *result);
 /* TRUE when rpc_wait would not wait. Takes in what has arrived. */
 bool rpc_poll(struct rpc_call *call);
-/* Waits for the reply, at most `timeout_ns`; the call is over then, whatever came, and `call` is gone. */
+/* Waits for the reply, at most `timeout_ns`; the call is over then, whatever came, and `call` is
+ * gone. */
 enum clnt_stat rpc_wait(struct rpc_call *call, uint64_t timeout_ns);
 enum clnt_stat rpc_wait_error(struct rpc_call *call, uint64_t timeout_ns, struct rpc_err *error);
 /* Sends without waiting for any reply. */
@@ -46,11 +49,13 @@ enum clnt_stat rpc_one_way(CLIENT *client, rpcproc_t procedure, xdrproc_t encode
 /* ---- for transports ---- */
 
 /*
- * What a transport does for the generic part (rpc/calls.c). `start` gives the call its xid and sends it; where that fails it
- * decides the call (call->status, call->error). `progress` takes in all that has arrived, decides the calls that it answers
- * (rpc_call_find, rpc_call_reply), sends again what is due, fills in the words whose change may bring more, each with the value
- * it had before looking, and in *due_ns when to be called at the latest (UINT64_MAX: never). It never sleeps.
- * `abandon` is told that nobody waits for the call any longer. `calls` gives the head of the list of waiting calls.
+ * What a transport does for the generic part (rpc/calls.c). `start` gives the call its xid and
+ * sends it; where that fails it decides the call (call->status, call->error). `progress` takes in
+ * all that has arrived, decides the calls that it answers (rpc_call_find, rpc_call_reply), sends
+ * again what is due, fills in the words whose change may bring more, each with the value it had
+ * before looking, and in *due_ns when to be called at the latest (UINT64_MAX: never). It never
+ * sleeps. `abandon` is told that nobody waits for the call any longer. `calls` gives the head of
+ * the list of waiting calls.
  */
 struct clnt_async_ops {
     void (*start)(CLIENT *, struct rpc_call *, xdrproc_t encode, void *arguments);
@@ -59,16 +64,20 @@ struct clnt_async_ops {
     struct rpc_call **(*calls)(CLIENT *);
 };
 
-/* A whole clnt_call over start and progress: what cl_call of such a transport is, with its timeout decided. */
-enum clnt_stat rpc_call_now(CLIENT *, rpcproc_t, xdrproc_t encode, void *arguments, xdrproc_t decode, void *result,
-                            uint64_t timeout_ns, struct rpc_err *error);
+/* A whole clnt_call over start and progress: what cl_call of such a transport is, with its timeout
+ * decided. */
+enum clnt_stat rpc_call_now(CLIENT *, rpcproc_t, xdrproc_t encode, void *arguments,
+                            xdrproc_t decode, void *result, uint64_t timeout_ns,
+                            struct rpc_err *error);
 struct rpc_call *rpc_call_find(CLIENT *, uint32_t xid);
 /* Decodes a reply whose first word has not been taken from `xdrs` yet, and decides the call. */
 void rpc_call_reply(struct rpc_call *, XDR *xdrs);
 void rpc_call_fail(struct rpc_call *, enum clnt_stat, int error);
 /* Encodes a whole call message: header, credential, arguments. */
-bool_t rpc_call_encode(CLIENT *, XDR *, uint32_t xid, rpcprog_t, rpcvers_t, rpcproc_t, xdrproc_t encode, void *arguments);
-/* Where a handle's transaction numbers begin, from which it counts: far from those of this task's other handles. */
+bool_t rpc_call_encode(CLIENT *, XDR *, uint32_t xid, rpcprog_t, rpcvers_t, rpcproc_t,
+                       xdrproc_t encode, void *arguments);
+/* Where a handle's transaction numbers begin, from which it counts: far from those of this task's
+ * other handles. */
 uint32_t rpc_next_xid(void);
 static inline uint64_t rpc_timeval_ns(struct timeval time)
 {

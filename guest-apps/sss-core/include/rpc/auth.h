@@ -4,9 +4,9 @@
 /* Who calls (RFC 5531 section 8.2, AUTH_SYS: appendix A). */
 #include <rpc/xdr.h>
 
-#define MAX_AUTH_BYTES 400
+#define MAX_AUTH_BYTES   400
 #define MAX_MACHINE_NAME 255
-#define NGRPS 16
+#define NGRPS            16
 
 enum auth_stat {
     AUTH_OK = 0,
@@ -19,10 +19,10 @@ enum auth_stat {
     AUTH_FAILED = 7,
 };
 
-#define AUTH_NONE 0
-#define AUTH_NULL 0
-#define AUTH_SYS 1
-#define AUTH_UNIX AUTH_SYS
+#define AUTH_NONE  0
+#define AUTH_NULL  0
+#define AUTH_SYS   1
+#define AUTH_UNIX  AUTH_SYS
 #define AUTH_SHORT 2
 
 struct opaque_auth {
@@ -50,16 +50,16 @@ struct AUTH {
     char ah_marshalled[8 + MAX_AUTH_BYTES + 8];
 };
 
-#define AUTH_NEXTVERF(auth) ((auth)->ah_ops->ah_nextverf)(auth)
-#define auth_nextverf(auth) AUTH_NEXTVERF(auth)
+#define AUTH_NEXTVERF(auth)       ((auth)->ah_ops->ah_nextverf)(auth)
+#define auth_nextverf(auth)       AUTH_NEXTVERF(auth)
 #define AUTH_MARSHALL(auth, xdrs) ((auth)->ah_ops->ah_marshal)(auth, xdrs)
 #define auth_marshall(auth, xdrs) AUTH_MARSHALL(auth, xdrs)
 #define AUTH_VALIDATE(auth, verf) ((auth)->ah_ops->ah_validate)(auth, verf)
 #define auth_validate(auth, verf) AUTH_VALIDATE(auth, verf)
-#define AUTH_REFRESH(auth, msg) ((auth)->ah_ops->ah_refresh)(auth, msg)
-#define auth_refresh(auth, msg) AUTH_REFRESH(auth, msg)
-#define AUTH_DESTROY(auth) ((auth)->ah_ops->ah_destroy)(auth)
-#define auth_destroy(auth) AUTH_DESTROY(auth)
+#define AUTH_REFRESH(auth, msg)   ((auth)->ah_ops->ah_refresh)(auth, msg)
+#define auth_refresh(auth, msg)   AUTH_REFRESH(auth, msg)
+#define AUTH_DESTROY(auth)        ((auth)->ah_ops->ah_destroy)(auth)
+#define auth_destroy(auth)        AUTH_DESTROY(auth)
 
 struct authunix_parms {
     u_long aup_time;
@@ -74,8 +74,9 @@ bool_t xdr_authunix_parms(XDR *, struct authunix_parms *);
 #define xdr_authsys_parms xdr_authunix_parms
 
 AUTH *authnone_create(void);
-/* NULL where the credential would exceed MAX_AUTH_BYTES, has too many groups, or memory is short. */
+/* NULL where the credential would exceed MAX_AUTH_BYTES, has too many groups, or memory is short.
+ */
 AUTH *authunix_create(char *machine, uid_t uid, gid_t gid, int group_count, gid_t *groups);
 AUTH *authunix_create_default(void); /* this node, uid 0 */
-#define authsys_create authunix_create
+#define authsys_create         authunix_create
 #define authsys_create_default authunix_create_default

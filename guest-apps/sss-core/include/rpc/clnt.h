@@ -51,16 +51,17 @@ struct rpc_err {
         } RE_lb;
     } ru;
 #define re_errno ru.RE_errno
-#define re_why ru.RE_why
-#define re_vers ru.RE_vers
-#define re_lb ru.RE_lb
+#define re_why   ru.RE_why
+#define re_vers  ru.RE_vers
+#define re_lb    ru.RE_lb
 };
 
 struct clnt_async_ops; /* async.h */
 
 typedef struct CLIENT CLIENT;
 struct clnt_ops {
-    enum clnt_stat (*cl_call)(CLIENT *, rpcproc_t, xdrproc_t, void *, xdrproc_t, void *, struct timeval);
+    enum clnt_stat (*cl_call)(CLIENT *, rpcproc_t, xdrproc_t, void *, xdrproc_t, void *,
+                              struct timeval);
     void (*cl_abort)(CLIENT *);
     void (*cl_geterr)(CLIENT *, struct rpc_err *);
     bool_t (*cl_freeres)(CLIENT *, xdrproc_t, void *);
@@ -75,48 +76,54 @@ struct CLIENT {
     const char *cl_netid;                  /* "udp", "tcp", "mbcf3", ... */
 };
 
-#define CLNT_CALL(rh, proc, xargs, argsp, xres, resp, secs) \
+#define CLNT_CALL(rh, proc, xargs, argsp, xres, resp, secs)                                        \
     ((*(rh)->cl_ops->cl_call)(rh, proc, xargs, (void *)(argsp), xres, (void *)(resp), secs))
-#define clnt_call(rh, proc, xargs, argsp, xres, resp, secs) CLNT_CALL(rh, proc, xargs, argsp, xres, resp, secs)
-#define CLNT_ABORT(rh) ((*(rh)->cl_ops->cl_abort)(rh))
-#define clnt_abort(rh) CLNT_ABORT(rh)
-#define CLNT_GETERR(rh, errp) ((*(rh)->cl_ops->cl_geterr)(rh, errp))
-#define clnt_geterr(rh, errp) CLNT_GETERR(rh, errp)
+#define clnt_call(rh, proc, xargs, argsp, xres, resp, secs)                                        \
+    CLNT_CALL(rh, proc, xargs, argsp, xres, resp, secs)
+#define CLNT_ABORT(rh)               ((*(rh)->cl_ops->cl_abort)(rh))
+#define clnt_abort(rh)               CLNT_ABORT(rh)
+#define CLNT_GETERR(rh, errp)        ((*(rh)->cl_ops->cl_geterr)(rh, errp))
+#define clnt_geterr(rh, errp)        CLNT_GETERR(rh, errp)
 #define CLNT_FREERES(rh, xres, resp) ((*(rh)->cl_ops->cl_freeres)(rh, xres, (void *)(resp)))
 #define clnt_freeres(rh, xres, resp) CLNT_FREERES(rh, xres, resp)
-#define CLNT_CONTROL(cl, rq, in) ((*(cl)->cl_ops->cl_control)(cl, rq, in))
-#define clnt_control(cl, rq, in) CLNT_CONTROL(cl, rq, in)
-#define CLNT_DESTROY(rh) ((*(rh)->cl_ops->cl_destroy)(rh))
-#define clnt_destroy(rh) CLNT_DESTROY(rh)
+#define CLNT_CONTROL(cl, rq, in)     ((*(cl)->cl_ops->cl_control)(cl, rq, in))
+#define clnt_control(cl, rq, in)     CLNT_CONTROL(cl, rq, in)
+#define CLNT_DESTROY(rh)             ((*(rh)->cl_ops->cl_destroy)(rh))
+#define clnt_destroy(rh)             CLNT_DESTROY(rh)
 
 /* clnt_control; the numbers are those of the library on Linux. */
-#define CLSET_TIMEOUT 1 /* struct timeval: total; from then on the one given to clnt_call is not looked at */
-#define CLGET_TIMEOUT 2
-#define CLGET_SERVER_ADDR 3 /* struct sockaddr_in */
+#define CLSET_TIMEOUT                                                                              \
+    1 /* struct timeval: total; from then on the one given to clnt_call is not looked at */
+#define CLGET_TIMEOUT       2
+#define CLGET_SERVER_ADDR   3 /* struct sockaddr_in */
 #define CLSET_RETRY_TIMEOUT 4
 #define CLGET_RETRY_TIMEOUT 5
-#define CLGET_FD 6
-#define CLSET_FD_CLOSE 8
-#define CLSET_FD_NCLOSE 9
-#define CLGET_XID 10
-#define CLSET_XID 11
-#define CLGET_VERS 12
-#define CLSET_VERS 13
-#define CLGET_PROG 14
-#define CLSET_PROG 15
+#define CLGET_FD            6
+#define CLSET_FD_CLOSE      8
+#define CLSET_FD_NCLOSE     9
+#define CLGET_XID           10
+#define CLSET_XID           11
+#define CLGET_VERS          12
+#define CLSET_VERS          13
+#define CLGET_PROG          14
+#define CLSET_PROG          15
 /* Ours. */
-#define CLGET_RETRANSMITS 1001  /* unsigned: requests (UDP) or segments (TCP) sent again on this handle so far */
-#define CLGET_LOCAL_PORT 1002   /* unsigned */
+#define CLGET_RETRANSMITS                                                                          \
+    1001 /* unsigned: requests (UDP) or segments (TCP) sent again on this handle so far */
+#define CLGET_LOCAL_PORT 1002 /* unsigned */
 
-#define NULLPROC ((rpcproc_t)0)
+#define NULLPROC    ((rpcproc_t)0)
 #define RPC_ANYSOCK (-1)
-#define UDPMSGSIZE 8800 /* bytes of a message of clntudp_create and svcudp_create */
+#define UDPMSGSIZE  8800 /* bytes of a message of clntudp_create and svcudp_create */
 
-/* *sockp: RPC_ANYSOCK, and it gets the socket; or one of rpc_socket (socket.h), which the caller closes. */
-CLIENT *clntudp_create(struct sockaddr_in *server, rpcprog_t, rpcvers_t, struct timeval retry, int *sockp);
-CLIENT *clntudp_bufcreate(struct sockaddr_in *server, rpcprog_t, rpcvers_t, struct timeval retry, int *sockp,
-                          u_int sendsize, u_int recvsize);
-CLIENT *clnttcp_create(struct sockaddr_in *server, rpcprog_t, rpcvers_t, int *sockp, u_int sendsize, u_int recvsize);
+/* *sockp: RPC_ANYSOCK, and it gets the socket; or one of rpc_socket (socket.h), which the caller
+ * closes. */
+CLIENT *clntudp_create(struct sockaddr_in *server, rpcprog_t, rpcvers_t, struct timeval retry,
+                       int *sockp);
+CLIENT *clntudp_bufcreate(struct sockaddr_in *server, rpcprog_t, rpcvers_t, struct timeval retry,
+                          int *sockp, u_int sendsize, u_int recvsize);
+CLIENT *clnttcp_create(struct sockaddr_in *server, rpcprog_t, rpcvers_t, int *sockp, u_int sendsize,
+                       u_int recvsize);
 /* `host`: dotted decimal, there are no names here; `protocol`: "udp" or "tcp". */
 CLIENT *clnt_create(const char *host, rpcprog_t, rpcvers_t, const char *protocol);
 
@@ -127,7 +134,8 @@ struct rpc_createerr {
 extern struct rpc_createerr rpc_createerr;
 
 void clnt_perror(CLIENT *, const char *message);
-char *clnt_sperror(CLIENT *, const char *message); /* in memory that the next such call uses again */
+/* in memory that the next such call uses again */
+char *clnt_sperror(CLIENT *, const char *message);
 void clnt_perrno(enum clnt_stat);
 char *clnt_sperrno(enum clnt_stat);
 void clnt_pcreateerror(const char *message);

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * How often the bytes of messages are copied in this task, and by system calls for it. What the kernel copies beyond that
- * is fixed for each transport:
+ * How often the bytes of messages are copied in this task, and by system calls for it. What the
+ * kernel copies beyond that is fixed for each transport:
  *
  *   UDP, TCP  sending: packet buffer -> frame (1 copy); receiving: frame -> packet buffer (1 copy)
  *   MBCF      see rpc/mbcf.h
@@ -18,7 +18,8 @@ enum rpc_copy {
     RPC_COPY_SEND,    /* the message -> the kernel's packet buffers or frames */
     RPC_COPY_RECEIVE, /* the kernel's packet buffers -> a message's buffer */
     RPC_COPY_DECODE,  /* the message -> the caller's data */
-    RPC_COPY_OTHER,   /* between buffers of the runtime: reply cache, records of several fragments */
+    /* between buffers of the runtime: reply cache, records of several fragments */
+    RPC_COPY_OTHER,
     RPC_COPIES
 };
 struct rpc_copies {

@@ -4,16 +4,16 @@
 /* The portmapper's protocol, version 2 (RFC 1833 section 3). */
 #include <rpc/xdr.h>
 
-#define PMAPPORT ((u_short)111)
-#define PMAPPROG ((rpcprog_t)100000)
-#define PMAPVERS ((rpcvers_t)2)
-#define PMAPVERS_PROTO ((rpcvers_t)2)
-#define PMAPPROC_NULL ((rpcproc_t)0)
-#define PMAPPROC_SET ((rpcproc_t)1)
-#define PMAPPROC_UNSET ((rpcproc_t)2)
+#define PMAPPORT         ((u_short)111)
+#define PMAPPROG         ((rpcprog_t)100000)
+#define PMAPVERS         ((rpcvers_t)2)
+#define PMAPVERS_PROTO   ((rpcvers_t)2)
+#define PMAPPROC_NULL    ((rpcproc_t)0)
+#define PMAPPROC_SET     ((rpcproc_t)1)
+#define PMAPPROC_UNSET   ((rpcproc_t)2)
 #define PMAPPROC_GETPORT ((rpcproc_t)3)
-#define PMAPPROC_DUMP ((rpcproc_t)4)
-#define PMAPPROC_CALLIT ((rpcproc_t)5)
+#define PMAPPROC_DUMP    ((rpcproc_t)4)
+#define PMAPPROC_CALLIT  ((rpcproc_t)5)
 
 struct pmap {
     u_long pm_prog;

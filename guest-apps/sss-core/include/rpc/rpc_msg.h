@@ -32,7 +32,7 @@ struct accepted_reply {
         } AR_results;
     } ru;
 #define ar_results ru.AR_results
-#define ar_vers ru.AR_versions
+#define ar_vers    ru.AR_versions
 };
 
 struct rejected_reply {
@@ -45,7 +45,7 @@ struct rejected_reply {
         enum auth_stat RJ_why;
     } ru;
 #define rj_vers ru.RJ_versions
-#define rj_why ru.RJ_why
+#define rj_why  ru.RJ_why
 };
 
 struct reply_body {
@@ -74,7 +74,7 @@ struct rpc_msg {
         struct call_body RM_cmb;
         struct reply_body RM_rmb;
     } ru;
-#define rm_call ru.RM_cmb
+#define rm_call  ru.RM_cmb
 #define rm_reply ru.RM_rmb
 };
 #define acpted_rply ru.RM_rmb.ru.RP_ar
@@ -83,7 +83,8 @@ struct rpc_msg {
 struct rpc_err;
 
 bool_t xdr_callmsg(XDR *, struct rpc_msg *);
-bool_t xdr_callhdr(XDR *, struct rpc_msg *); /* the part that does not change from call to call: up to cb_vers */
+/* the part that does not change from call to call: up to cb_vers */
+bool_t xdr_callhdr(XDR *, struct rpc_msg *);
 bool_t xdr_replymsg(XDR *, struct rpc_msg *);
 bool_t xdr_accepted_reply(XDR *, struct accepted_reply *);
 bool_t xdr_rejected_reply(XDR *, struct rejected_reply *);

@@ -25,7 +25,7 @@ struct SVCXPRT {
     struct opaque_auth xp_verf;  /* to be sent with the reply */
     void *xp_p1;
     void *xp_p2;
-    const char *xp_netid; /* "udp", "tcp", "mbcf3", ... */
+    const char *xp_netid;  /* "udp", "tcp", "mbcf3", ... */
     uint16_t xp_peer_task; /* of this node, where the caller is here; else 0 */
 };
 
@@ -39,19 +39,21 @@ struct svc_req {
     uint32_t rq_xid;
 };
 
-#define svc_getcaller(x) (&(x)->xp_raddr)
+#define svc_getcaller(x)    (&(x)->xp_raddr)
 #define SVC_RECV(xprt, msg) (*(xprt)->xp_ops->xp_recv)((xprt), (msg))
 #define svc_recv(xprt, msg) SVC_RECV(xprt, msg)
-#define SVC_STAT(xprt) (*(xprt)->xp_ops->xp_stat)(xprt)
-#define svc_stat(xprt) SVC_STAT(xprt)
-#define SVC_GETARGS(xprt, xargs, argsp) (*(xprt)->xp_ops->xp_getargs)((xprt), (xargs), (void *)(argsp))
+#define SVC_STAT(xprt)      (*(xprt)->xp_ops->xp_stat)(xprt)
+#define svc_stat(xprt)      SVC_STAT(xprt)
+#define SVC_GETARGS(xprt, xargs, argsp)                                                            \
+    (*(xprt)->xp_ops->xp_getargs)((xprt), (xargs), (void *)(argsp))
 #define svc_getargs(xprt, xargs, argsp) SVC_GETARGS(xprt, xargs, argsp)
-#define SVC_REPLY(xprt, msg) (*(xprt)->xp_ops->xp_reply)((xprt), (msg))
-#define svc_reply(xprt, msg) SVC_REPLY(xprt, msg)
-#define SVC_FREEARGS(xprt, xargs, argsp) (*(xprt)->xp_ops->xp_freeargs)((xprt), (xargs), (void *)(argsp))
+#define SVC_REPLY(xprt, msg)            (*(xprt)->xp_ops->xp_reply)((xprt), (msg))
+#define svc_reply(xprt, msg)            SVC_REPLY(xprt, msg)
+#define SVC_FREEARGS(xprt, xargs, argsp)                                                           \
+    (*(xprt)->xp_ops->xp_freeargs)((xprt), (xargs), (void *)(argsp))
 #define svc_freeargs(xprt, xargs, argsp) SVC_FREEARGS(xprt, xargs, argsp)
-#define SVC_DESTROY(xprt) (*(xprt)->xp_ops->xp_destroy)(xprt)
-#define svc_destroy(xprt) SVC_DESTROY(xprt)
+#define SVC_DESTROY(xprt)                (*(xprt)->xp_ops->xp_destroy)(xprt)
+#define svc_destroy(xprt)                SVC_DESTROY(xprt)
 
 typedef void (*svc_dispatch)(struct svc_req *, SVCXPRT *);
 
@@ -69,12 +71,13 @@ void svcerr_noprog(SVCXPRT *);
 void svcerr_systemerr(SVCXPRT *);
 void svcerr_rpcmismatch(SVCXPRT *); /* ours: a caller of another RPC version */
 
-void svc_run(void);  /* until svc_exit */
+void svc_run(void); /* until svc_exit */
 void svc_exit(void);
 
 /*
- * What svc_run waits for: `ready(context)` is called when *word has changed (and once at the start), in the order of
- * registration, and takes in everything that is there. FALSE where there are already SSS_WAITS words.
+ * What svc_run waits for: `ready(context)` is called when *word has changed (and once at the
+ * start), in the order of registration, and takes in everything that is there. FALSE where there
+ * are already SSS_WAITS words.
  */
 bool_t svc_add_word(const volatile uint32_t *word, void (*ready)(void *context), void *context);
 void svc_remove_word(const volatile uint32_t *word);
@@ -90,8 +93,8 @@ SVCXPRT *svcudp_bufcreate(int socket, u_int sendsize, u_int recvsize);
 SVCXPRT *svctcp_create(int socket, u_int sendsize, u_int recvsize);
 
 /*
- * At most once over UDP: the newest `entries` replies are kept and sent again to a request with the same transaction
- * number, caller, program, version and procedure. 1 where it is on now.
+ * At most once over UDP: the newest `entries` replies are kept and sent again to a request with the
+ * same transaction number, caller, program, version and procedure. 1 where it is on now.
  */
 int svcudp_enablecache(SVCXPRT *, u_long entries);
 struct svcudp_counters {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The basic types of the Sun RPC interface. The names are those that rpcgen writes, so they are not ours to choose. */
+/* The basic types of the Sun RPC interface. The names are those that rpcgen writes, so they are not
+ * ours to choose. */
 #include <netinet/in.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,11 +22,11 @@ typedef uint32_t rpcport_t;
 typedef int32_t rpc_inline_t;
 
 #ifndef FALSE
-#define FALSE 0
+#    define FALSE 0
 #endif
 #ifndef TRUE
-#define TRUE 1
+#    define TRUE 1
 #endif
 
-#define mem_alloc(size) calloc(1, size)
+#define mem_alloc(size)         calloc(1, size)
 #define mem_free(pointer, size) free(pointer)

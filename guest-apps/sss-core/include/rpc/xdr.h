@@ -2,22 +2,27 @@
 #pragma once
 
 /*
- * XDR (RFC 4506) with the interface of Sun's library, so that rpcgen's output compiles unchanged. One filter does encoding,
- * decoding and freeing. All filters return TRUE, or FALSE where the data do not fit the type or the stream has ended.
+ * XDR (RFC 4506) with the interface of Sun's library, so that rpcgen's output compiles unchanged.
+ * One filter does encoding, decoding and freeing. All filters return TRUE, or FALSE where the data
+ * do not fit the type or the stream has ended.
  *
- * Decoding trusts nothing: padding must be zero, a bool 0 or 1, a length within its limit and within what the stream can
- * still hold before memory is taken for it, and pointers nest at most XDR_DEPTH deep.
+ * Decoding trusts nothing: padding must be zero, a bool 0 or 1, a length within its limit and
+ * within what the stream can still hold before memory is taken for it, and pointers nest at most
+ * XDR_DEPTH deep.
  */
 #include <rpc/types.h>
 
 enum xdr_op { XDR_ENCODE = 0, XDR_DECODE = 1, XDR_FREE = 2 };
 
 #define BYTES_PER_XDR_UNIT 4
-#define RNDUP(bytes) ((((bytes) + BYTES_PER_XDR_UNIT - 1) / BYTES_PER_XDR_UNIT) * BYTES_PER_XDR_UNIT)
+#define RNDUP(bytes)                                                                               \
+    ((((bytes) + BYTES_PER_XDR_UNIT - 1) / BYTES_PER_XDR_UNIT) * BYTES_PER_XDR_UNIT)
 
 enum {
-    XDR_DEPTH = 100,               /* levels of xdr_reference: what a stack of 64 KiB holds with room to spare */
-    XDR_ALLOCATION = 16 * 1048576, /* bytes taken for one item of a stream that does not know its end */
+    /* levels of xdr_reference: what a stack of 64 KiB holds with room to spare */
+    XDR_DEPTH = 100,
+    /* bytes taken for one item of a stream that does not know its end */
+    XDR_ALLOCATION = 16 * 1048576,
 };
 
 typedef struct XDR XDR;
@@ -40,7 +45,8 @@ struct XDR {
     char *x_base;
     u_int x_handy;
     u_int x_depth; /* of xdr_reference */
-    bool_t x_in_place; /* decoded opaque<> points into the stream's memory, and freeing leaves it; off unless set */
+    /* decoded opaque<> points into the stream's memory, and freeing leaves it; off unless set */
+    bool_t x_in_place;
 };
 
 /* Streams over memory, which most are. */
@@ -49,39 +55,39 @@ extern const struct xdr_ops xdrmem_ops;
 typedef bool_t (*xdrproc_t)(XDR *, ...);
 #define NULL_xdrproc_t ((xdrproc_t)0)
 
-#define XDR_GETLONG(x, p) ((x)->x_ops->x_getlong)(x, p)
-#define xdr_getlong(x, p) XDR_GETLONG(x, p)
-#define XDR_PUTLONG(x, p) ((x)->x_ops->x_putlong)(x, p)
-#define xdr_putlong(x, p) XDR_PUTLONG(x, p)
+#define XDR_GETLONG(x, p)     ((x)->x_ops->x_getlong)(x, p)
+#define xdr_getlong(x, p)     XDR_GETLONG(x, p)
+#define XDR_PUTLONG(x, p)     ((x)->x_ops->x_putlong)(x, p)
+#define xdr_putlong(x, p)     XDR_PUTLONG(x, p)
 #define XDR_GETBYTES(x, p, n) ((x)->x_ops->x_getbytes)(x, p, n)
 #define xdr_getbytes(x, p, n) XDR_GETBYTES(x, p, n)
 #define XDR_PUTBYTES(x, p, n) ((x)->x_ops->x_putbytes)(x, p, n)
 #define xdr_putbytes(x, p, n) XDR_PUTBYTES(x, p, n)
-#define XDR_GETPOS(x) ((x)->x_ops->x_getpostn)(x)
-#define xdr_getpos(x) XDR_GETPOS(x)
-#define XDR_SETPOS(x, p) ((x)->x_ops->x_setpostn)(x, p)
-#define xdr_setpos(x, p) XDR_SETPOS(x, p)
-#define XDR_INLINE(x, n) ((x)->x_ops->x_inline)(x, n)
-#define xdr_inline(x, n) XDR_INLINE(x, n)
-#define XDR_DESTROY(x) ((x)->x_ops->x_destroy)(x)
-#define xdr_destroy(x) XDR_DESTROY(x)
+#define XDR_GETPOS(x)         ((x)->x_ops->x_getpostn)(x)
+#define xdr_getpos(x)         XDR_GETPOS(x)
+#define XDR_SETPOS(x, p)      ((x)->x_ops->x_setpostn)(x, p)
+#define xdr_setpos(x, p)      XDR_SETPOS(x, p)
+#define XDR_INLINE(x, n)      ((x)->x_ops->x_inline)(x, n)
+#define xdr_inline(x, n)      XDR_INLINE(x, n)
+#define XDR_DESTROY(x)        ((x)->x_ops->x_destroy)(x)
+#define xdr_destroy(x)        XDR_DESTROY(x)
 
 /* For rpcgen -i: whole words in place. */
-#define IXDR_GET_INT32(buf) ((int32_t)__builtin_bswap32((uint32_t)*(buf)++))
-#define IXDR_PUT_INT32(buf, v) (*(buf)++ = (int32_t)__builtin_bswap32((uint32_t)(v)))
-#define IXDR_GET_U_INT32(buf) ((uint32_t)IXDR_GET_INT32(buf))
+#define IXDR_GET_INT32(buf)      ((int32_t)__builtin_bswap32((uint32_t) * (buf)++))
+#define IXDR_PUT_INT32(buf, v)   (*(buf)++ = (int32_t)__builtin_bswap32((uint32_t)(v)))
+#define IXDR_GET_U_INT32(buf)    ((uint32_t)IXDR_GET_INT32(buf))
 #define IXDR_PUT_U_INT32(buf, v) IXDR_PUT_INT32(buf, (int32_t)(v))
-#define IXDR_GET_LONG(buf) ((long)IXDR_GET_INT32(buf))
-#define IXDR_PUT_LONG(buf, v) IXDR_PUT_INT32(buf, (int32_t)(v))
-#define IXDR_GET_BOOL(buf) ((bool_t)IXDR_GET_LONG(buf))
-#define IXDR_GET_ENUM(buf, t) ((t)IXDR_GET_LONG(buf))
-#define IXDR_GET_U_LONG(buf) ((u_long)IXDR_GET_U_INT32(buf))
-#define IXDR_GET_SHORT(buf) ((short)IXDR_GET_LONG(buf))
-#define IXDR_GET_U_SHORT(buf) ((u_short)IXDR_GET_LONG(buf))
-#define IXDR_PUT_BOOL(buf, v) IXDR_PUT_LONG(buf, v)
-#define IXDR_PUT_ENUM(buf, v) IXDR_PUT_LONG(buf, v)
-#define IXDR_PUT_U_LONG(buf, v) IXDR_PUT_LONG(buf, v)
-#define IXDR_PUT_SHORT(buf, v) IXDR_PUT_LONG(buf, v)
+#define IXDR_GET_LONG(buf)       ((long)IXDR_GET_INT32(buf))
+#define IXDR_PUT_LONG(buf, v)    IXDR_PUT_INT32(buf, (int32_t)(v))
+#define IXDR_GET_BOOL(buf)       ((bool_t)IXDR_GET_LONG(buf))
+#define IXDR_GET_ENUM(buf, t)    ((t)IXDR_GET_LONG(buf))
+#define IXDR_GET_U_LONG(buf)     ((u_long)IXDR_GET_U_INT32(buf))
+#define IXDR_GET_SHORT(buf)      ((short)IXDR_GET_LONG(buf))
+#define IXDR_GET_U_SHORT(buf)    ((u_short)IXDR_GET_LONG(buf))
+#define IXDR_PUT_BOOL(buf, v)    IXDR_PUT_LONG(buf, v)
+#define IXDR_PUT_ENUM(buf, v)    IXDR_PUT_LONG(buf, v)
+#define IXDR_PUT_U_LONG(buf, v)  IXDR_PUT_LONG(buf, v)
+#define IXDR_PUT_SHORT(buf, v)   IXDR_PUT_LONG(buf, v)
 #define IXDR_PUT_U_SHORT(buf, v) IXDR_PUT_LONG(buf, v)
 
 struct xdr_discrim {
@@ -142,11 +148,12 @@ bool_t xdr_netobj(XDR *, struct netobj *);
 void xdrmem_create(XDR *, char *memory, u_int size, enum xdr_op);
 
 /*
- * A record stream (RFC 5531 section 11). `readit` and `writeit` return bytes moved, -1 or (reading) 0 at an error. A record
- * is written whenever the send buffer is full, as libtirpc does, so that both cut messages into the same fragments.
+ * A record stream (RFC 5531 section 11). `readit` and `writeit` return bytes moved, -1 or (reading)
+ * 0 at an error. A record is written whenever the send buffer is full, as libtirpc does, so that
+ * both cut messages into the same fragments.
  */
-void xdrrec_create(XDR *, u_int sendsize, u_int recvsize, void *handle, int (*readit)(void *, void *, int),
-                   int (*writeit)(void *, void *, int));
+void xdrrec_create(XDR *, u_int sendsize, u_int recvsize, void *handle,
+                   int (*readit)(void *, void *, int), int (*writeit)(void *, void *, int));
 bool_t xdrrec_endofrecord(XDR *, bool_t sendnow);
 bool_t xdrrec_skiprecord(XDR *);
 bool_t xdrrec_eof(XDR *);

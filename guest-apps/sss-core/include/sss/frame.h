@@ -6,9 +6,10 @@
 #include <stdint.h>
 
 /*
- * A transmit buffer: filled by a protocol, read by the adapter in place. MBCF keeps sequenced frames until they are
- * acknowledged, so nothing is copied for retransmission. `bytes` is 8-byte aligned at its byte 14 (behind the Ethernet
- * header), and the adapter's own header has room in front of it.
+ * A transmit buffer: filled by a protocol, read by the adapter in place. MBCF keeps sequenced
+ * frames until they are acknowledged, so nothing is copied for retransmission. `bytes` is 8-byte
+ * aligned at its byte 14 (behind the Ethernet header), and the adapter's own header has room in
+ * front of it.
  */
 struct sss_frame {
     struct sss_frame *next;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What a task asks of the kernel beside MBCF. Results below zero are -enum sss_error. See abi.h for each call. */
+/* What a task asks of the kernel beside MBCF. Results below zero are -enum sss_error. See abi.h for
+ * each call. */
 #include <stddef.h>
 #include <stdint.h>
 
@@ -12,7 +13,8 @@
 long sss_call(long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f);
 
 _Noreturn void sss_exit(int status);
-int sss_thread(void (*entry)(void *), void *argument, size_t stack_bytes); /* stack with a guard page, from the heap */
+/* stack with a guard page, from the heap */
+int sss_thread(void (*entry)(void *), void *argument, size_t stack_bytes);
 void sss_yield(void);
 int sss_wait(const struct sss_wait *words, unsigned count, uint64_t timeout_ns);
 int sss_wait_word(const volatile uint32_t *word, uint32_t seen, uint64_t timeout_ns);
@@ -20,8 +22,10 @@ uint64_t sss_now_ns(void);
 int sss_task(const char *name, const char *options, unsigned flags);
 int sss_kill(int task);
 int sss_task_status(int task, struct sss_task_status *status);
-void sss_record(const char *format, ...) __attribute__((format(printf, 1, 2))); /* one line of the samples, without \n */
-void sss_log(const char *format, ...) __attribute__((format(printf, 1, 2)));    /* one line of the console, without \n */
+/* one line of the samples, without \n */
+void sss_record(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* one line of the console, without \n */
+void sss_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void sss_ready(void);
 
 void *sss_map(void *address, size_t bytes, unsigned protection); /* NULL where it fails */

@@ -6,16 +6,16 @@
 #include <stdint.h>
 
 #define LWIP_NO_INTTYPES_H 1
-#define LWIP_NO_LIMITS_H 1
-#define LWIP_NO_CTYPE_H 1
-#define LWIP_NO_UNISTD_H 1
-#define SSIZE_MAX INT64_MAX
+#define LWIP_NO_LIMITS_H   1
+#define LWIP_NO_CTYPE_H    1
+#define LWIP_NO_UNISTD_H   1
+#define SSIZE_MAX          INT64_MAX
 
 typedef int64_t ssize_t;
 
 #define BYTE_ORDER LITTLE_ENDIAN
 
-#define X8_F "02x"
+#define X8_F  "02x"
 #define U16_F "u"
 #define S16_F "d"
 #define X16_F "x"

@@ -15,14 +15,16 @@ enum {
     PROCEDURES = 6,
     MBCF_PAYLOAD_MOST = 131072, /* MBCF carries no more */
 };
-_Static_assert(ECHO_COUNT_COPIES + RPC_COPIES == ECHO_COUNT_COPIED && ECHO_COUNT_COPIED + RPC_COPIES == ECHO_COUNTERS,
+_Static_assert(ECHO_COUNT_COPIES + RPC_COPIES == ECHO_COUNT_COPIED &&
+                   ECHO_COUNT_COPIED + RPC_COPIES == ECHO_COUNTERS,
                "a counter for each kind of copy");
 
 const char *const echo_death_names[] = {"never", "before", "during", "after", NULL};
 
 struct echo_service echo_service;
 
-/* Arguments over UDP and TCP are decoded into this, and replies of "source" made in it: no call pays for memory. */
+/* Arguments over UDP and TCP are decoded into this, and replies of "source" made in it: no call
+ * pays for memory. */
 static char *buffer;
 static size_t buffer_bytes;
 
@@ -70,7 +72,8 @@ void echo_service_note_copies(void)
 
 static void die_if(enum echo_death moment)
 {
-    if (echo_service.death != moment || echo_service.counters[ECHO_COUNT_CALLS_SEEN] != echo_service.death_call)
+    if (echo_service.death != moment ||
+        echo_service.counters[ECHO_COUNT_CALLS_SEEN] != echo_service.death_call)
         return;
     echo_service_note_copies();
     if (echo_service.last_words != NULL)
@@ -139,7 +142,8 @@ static void serve_source(SVCXPRT *transport)
     echo_source_request wanted = {0};
     echo_data data = {.echo_data_val = buffer};
 
-    if (!svc_getargs(transport, (xdrproc_t)xdr_echo_source_request, (caddr_t)&wanted) || wanted.size > buffer_bytes) {
+    if (!svc_getargs(transport, (xdrproc_t)xdr_echo_source_request, (caddr_t)&wanted) ||
+        wanted.size > buffer_bytes) {
         undecodable(transport);
         return;
     }

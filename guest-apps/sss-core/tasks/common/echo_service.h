@@ -21,7 +21,8 @@ enum echo_counter {
     ECHO_COUNTERS = 23,
 };
 
-/* When the server ends itself: before, during or after the execution of its `call`-th call, counted from 1. */
+/* When the server ends itself: before, during or after the execution of its `call`-th call, counted
+ * from 1. */
 enum echo_death { ECHO_LIVES, ECHO_DIES_BEFORE, ECHO_DIES_DURING, ECHO_DIES_AFTER };
 extern const char *const echo_death_names[]; /* "never", "before", "during", "after", NULL */
 

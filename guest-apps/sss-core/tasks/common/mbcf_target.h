@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * What mbcf-server and mbcf-client tell each other. The client asks over the server's TASKQUE (found by the binder as the
- * program below); the server WRITEs where its memory is, and afterwards what its own counts are.
+ * What mbcf-server and mbcf-client tell each other. The client asks over the server's TASKQUE
+ * (found by the binder as the program below); the server WRITEs where its memory is, and afterwards
+ * what its own counts are.
  */
 #include <stdint.h>
 
@@ -13,7 +14,8 @@ enum {
     MBCF_TARGET_MEMORY = 131072, /* bytes for WRITE and READ */
     MBCF_TARGET_RING = 524288,   /* of the FIFO, and of the signal queue */
     MBCF_TARGET_MAGIC = 0x54424d53,
-    MBCF_TARGET_KEY_SLOT = 3, /* of both tasks; the first ones are the RPC library's, which asks the binder */
+    /* of both tasks; the first ones are the RPC library's, which asks the binder */
+    MBCF_TARGET_KEY_SLOT = 3,
 };
 
 enum mbcf_target_question { MBCF_TARGET_OPEN = 1, MBCF_TARGET_COUNTS = 2 };
@@ -34,7 +36,8 @@ struct mbcf_target_place {
     uint32_t reserved;
 };
 
-/* Of one client since its OPEN. Records are checked against the payload pattern in the order in which they came. */
+/* Of one client since its OPEN. Records are checked against the payload pattern in the order in
+ * which they came. */
 struct mbcf_target_counts {
     uint64_t fifo_records, fifo_bytes, fifo_wrong;
     uint64_t signals, signal_bytes, signal_wrong;

@@ -47,7 +47,8 @@ static void put_error(const char *format, va_list arguments)
     if (!json_escape(message, strlen(message), escaped, sizeof(escaped)))
         escaped[0] = '\0';
     if (step >= 0)
-        sss_record("{\"type\":\"error\",\"step\":%ld,\"app\":\"%s\",\"message\":\"%s\"}", step, app_name, escaped);
+        sss_record("{\"type\":\"error\",\"step\":%ld,\"app\":\"%s\",\"message\":\"%s\"}", step,
+                   app_name, escaped);
     else
         sss_record("{\"type\":\"error\",\"app\":\"%s\",\"message\":\"%s\"}", app_name, escaped);
 }
@@ -103,7 +104,8 @@ void options_open(int argc, char **argv, const char *app)
         options_fail("usage: %s OPTIONS (one JSON object)", app);
     wrong = json_check(argv[1], strlen(argv[1]), &levels[0].object);
     if (wrong != NULL)
-        options_fail("options: %s (column %zu)", wrong, (size_t)(levels[0].object.text - argv[1]) + 1);
+        options_fail("options: %s (column %zu)", wrong,
+                     (size_t)(levels[0].object.text - argv[1]) + 1);
     if (json_kind(&levels[0].object) != JSON_OBJECT)
         options_fail("options: must be a JSON object");
     if (take("step", &value) && json_uint(&value, &number))
@@ -112,11 +114,13 @@ void options_open(int argc, char **argv, const char *app)
         options_fail("option seed: must be an integer from 0");
 }
 
-static long long integer_in_range(const struct json_value *value, const char *name, long long least, long long most)
+static long long integer_in_range(const struct json_value *value, const char *name, long long least,
+                                  long long most)
 {
     uint64_t number;
 
-    if (!json_uint(value, &number) || number > INT64_MAX || (long long)number < least || (long long)number > most)
+    if (!json_uint(value, &number) || number > INT64_MAX || (long long)number < least ||
+        (long long)number > most)
         options_fail("option %s: must be an integer from %lld to %lld", name, least, most);
     return (long long)number;
 }
@@ -161,7 +165,8 @@ static int word_index(const struct json_value *value, const char *name, const ch
         if (json_is(value, words[i]))
             return i;
     for (int i = 0; words[i] != NULL; i++)
-        snprintf(all + strlen(all), sizeof(all) - strlen(all), "%s\"%s\"", i == 0 ? "" : ", ", words[i]);
+        snprintf(all + strlen(all), sizeof(all) - strlen(all), "%s\"%s\"", i == 0 ? "" : ", ",
+                 words[i]);
     options_fail("option %s: must be one of %s", name, all);
 }
 
@@ -185,7 +190,8 @@ static bool walk(const char *name, struct json_walk *members)
     return true;
 }
 
-size_t options_integers(const char *name, long long least, long long most, long long *numbers, size_t size)
+size_t options_integers(const char *name, long long least, long long most, long long *numbers,
+                        size_t size)
 {
     struct json_walk members;
     struct json_value value;

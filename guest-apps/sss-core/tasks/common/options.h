@@ -2,9 +2,10 @@
 #pragma once
 
 /*
- * The options of one task: the JSON object in argv[1], read as guest-apps/common/options.h reads those of Linux
- * applications. Each option is taken once; what is left over at the end is unknown. Anything wrong is one error line in the
- * records and ends the task with status 2: an experiment must never run with other settings than were asked for.
+ * The options of one task: the JSON object in argv[1], read as guest-apps/common/options.h reads
+ * those of Linux applications. Each option is taken once; what is left over at the end is unknown.
+ * Anything wrong is one error line in the records and ends the task with status 2: an experiment
+ * must never run with other settings than were asked for.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,7 +23,8 @@ void options_text(const char *name, const char *absent, char *text, size_t size)
 /* One of `words` (ended by NULL), as its index; the first is the default. */
 int options_word(const char *name, const char *const *words);
 /* An array of integers, at most `size` -> how many; 0 where it is absent. */
-size_t options_integers(const char *name, long long least, long long most, long long *numbers, size_t size);
+size_t options_integers(const char *name, long long least, long long most, long long *numbers,
+                        size_t size);
 /* An array of words as a mask of indices; `absent` where it is not given. */
 unsigned options_words(const char *name, const char *const *words, unsigned absent);
 /* Goes into the object `name`, until options_leave; false where it is absent. */
@@ -35,7 +37,8 @@ long options_step(void); /* -1: a service */
 uint64_t options_seed(void);
 const char *options_app(void);
 
-/* An error line in the records; the same, and the end with status 1 or, of an option, OPTIONS_BAD. */
+/* An error line in the records; the same, and the end with status 1 or, of an option, OPTIONS_BAD.
+ */
 void task_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 _Noreturn void task_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 _Noreturn void options_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));

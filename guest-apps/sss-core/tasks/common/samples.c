@@ -18,7 +18,8 @@ static void flush(void)
     used = 0;
 }
 
-/* Numbers are written by hand: formatted printing would cost the machine ten times the instructions. */
+/* Numbers are written by hand: formatted printing would cost the machine ten times the
+ * instructions. */
 static void put_number(uint64_t value)
 {
     char digits[20];
@@ -75,7 +76,8 @@ static void put_row(size_t call, const struct call_record *record)
 
 void samples_put_batch(const char *fields, const struct call_record *records, size_t count)
 {
-    sss_record("{\"type\":\"batch\",\"step\":%ld,\"app\":\"%s\",%s,\"columns\":[\"call\",\"start\",\"end\",\"ok\","
+    sss_record("{\"type\":\"batch\",\"step\":%ld,\"app\":\"%s\",%s,\"columns\":[\"call\",\"start\","
+               "\"end\",\"ok\","
                "\"retransmits\",\"xid\",\"error\"]}",
                options_step() < 0 ? 0 : options_step(), options_app(), fields);
     for (size_t call = 0; call < count; call++)

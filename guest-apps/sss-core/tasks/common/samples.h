@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What a client has measured, in the format of ARCHITECTURE.md ("Samples"). Nothing is written while anything is measured. */
+/* What a client has measured, in the format of ARCHITECTURE.md ("Samples"). Nothing is written
+ * while anything is measured. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -18,6 +19,7 @@ struct call_record {
 };
 
 /*
- * A batch line and its rows. `fields` are those of the batch beside type, step, app and columns: JSON members, without braces.
+ * A batch line and its rows. `fields` are those of the batch beside type, step, app and columns:
+ * JSON members, without braces.
  */
 void samples_put_batch(const char *fields, const struct call_record *records, size_t count);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tasks of the MBCF workloads as Linux programs: this process is a node, with the task that its name says and, where that
- * is a server, the binder. The option "endpoint" tells which node on which interface; the rest is the task's.
+ * The tasks of the MBCF workloads as Linux programs: this process is a node, with the task that its
+ * name says and, where that is a server, the binder. The option "endpoint" tells which node on
+ * which interface; the rest is the task's.
  */
 #include <errno.h>
 #include <rpc/mbcf_binder.h>
@@ -34,11 +35,13 @@ static const struct {
 
 static struct json_value endpoint;
 
-static bool field_uint(const struct json_value *object, const char *name, uint64_t most, uint64_t *number)
+static bool field_uint(const struct json_value *object, const char *name, uint64_t most,
+                       uint64_t *number)
 {
     struct json_value value;
 
-    return json_field(object, name, &value) && json_uint(&value, number) && *number >= 1 && *number <= most;
+    return json_field(object, name, &value) && json_uint(&value, number) && *number >= 1 &&
+           *number <= most;
 }
 
 static bool field_text(const struct json_value *object, const char *name, char *text, size_t size)
@@ -54,9 +57,10 @@ static bool read_peer(const struct json_value *value, struct node_peer *peer)
     uint64_t node;
     int end = 0;
 
-    if (!field_uint(value, "node", SSS_NODES, &node) || !field_text(value, "mac", text, sizeof(text)) ||
-        sscanf(text, "%hhx:%hhx:%hhx:%hhx:%hhx:%hhx%n", &peer->mac[0], &peer->mac[1], &peer->mac[2], &peer->mac[3],
-               &peer->mac[4], &peer->mac[5], &end) != 6 ||
+    if (!field_uint(value, "node", SSS_NODES, &node) ||
+        !field_text(value, "mac", text, sizeof(text)) ||
+        sscanf(text, "%hhx:%hhx:%hhx:%hhx:%hhx:%hhx%n", &peer->mac[0], &peer->mac[1], &peer->mac[2],
+               &peer->mac[3], &peer->mac[4], &peer->mac[5], &end) != 6 ||
         text[end] != '\0')
         return false;
     peer->node = (uint16_t)node;
@@ -74,17 +78,21 @@ static struct node *open_node(void)
     uint64_t number, epoch;
     struct node *node;
 
-    snprintf(machine, sizeof(machine), "%s", getenv("SUNDIAL_MACHINE") != NULL ? getenv("SUNDIAL_MACHINE") : "");
-    if (!field_text(&endpoint, "device", device, sizeof(device)) || !field_uint(&endpoint, "node", SSS_NODES, &number) ||
-        !field_uint(&endpoint, "epoch", UINT32_MAX, &epoch) || !json_field(&endpoint, "nodes", &list) ||
-        json_kind(&list) != JSON_ARRAY)
-        options_fail("option endpoint: must hold device, node (1 to %d), epoch and nodes", SSS_NODES);
+    snprintf(machine, sizeof(machine), "%s",
+             getenv("SUNDIAL_MACHINE") != NULL ? getenv("SUNDIAL_MACHINE") : "");
+    if (!field_text(&endpoint, "device", device, sizeof(device)) ||
+        !field_uint(&endpoint, "node", SSS_NODES, &number) ||
+        !field_uint(&endpoint, "epoch", UINT32_MAX, &epoch) ||
+        !json_field(&endpoint, "nodes", &list) || json_kind(&list) != JSON_ARRAY)
+        options_fail("option endpoint: must hold device, node (1 to %d), epoch and nodes",
+                     SSS_NODES);
     config.node = (uint16_t)number;
     config.epoch = (uint32_t)epoch;
     json_walk_start(&members, &list);
     while (json_walk_next(&members, NULL, &value))
         if (config.peer_count == SSS_NODES || !read_peer(&value, &peers[config.peer_count++]))
-            options_fail("option endpoint: its nodes must be at most %d, each with node and mac", SSS_NODES);
+            options_fail("option endpoint: its nodes must be at most %d, each with node and mac",
+                         SSS_NODES);
     node = node_open_raw(device, &config);
     if (node == NULL)
         task_fail("cannot open %s for MBCF: %s", device, strerror(errno));
@@ -144,8 +152,8 @@ static char *task_options(const struct json_value *options)
             endpoint = value;
             continue;
         }
-        length += snprintf(text + length, OPTIONS_BYTES - (size_t)length, ",%.*s:%.*s", (int)name.length, name.text,
-                           (int)value.length, value.text);
+        length += snprintf(text + length, OPTIONS_BYTES - (size_t)length, ",%.*s:%.*s",
+                           (int)name.length, name.text, (int)value.length, value.text);
         if (length >= OPTIONS_BYTES - 2)
             options_fail("options: at most %d bytes", OPTIONS_BYTES);
     }
@@ -171,7 +179,8 @@ int main(int argc, char **argv)
     }
     if (clock_select_from_environment() != 0)
         options_fail("SUNDIAL_CLOCK: must be tsc or monotonic");
-    if (argc != 2 || json_check(argv[1], strlen(argv[1]), &options) != NULL || json_kind(&options) != JSON_OBJECT)
+    if (argc != 2 || json_check(argv[1], strlen(argv[1]), &options) != NULL ||
+        json_kind(&options) != JSON_OBJECT)
         options_fail("options: must be one JSON object");
     arguments[1] = task_options(&options);
     if (endpoint.text == NULL)

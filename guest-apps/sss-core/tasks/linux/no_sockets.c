@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The applications over MBCF speak nothing else on Linux: UDP and TCP have programs of their own there. */
+/* The applications over MBCF speak nothing else on Linux: UDP and TCP have programs of their own
+ * there. */
 #include "sss/system.h"
 
 int sss_socket(int protocol, uint32_t *counter)

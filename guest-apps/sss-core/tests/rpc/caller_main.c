@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls server_main.c in all ways that are right and wrong; compiled with either library. argv: the server, "ours" or "theirs". */
+/* Calls server_main.c in all ways that are right and wrong; compiled with either library. argv: the
+ * server, "ours" or "theirs". */
 #include <arpa/inet.h>
 #include <rpc/rpc.h>
 #include <signal.h>
@@ -11,10 +12,18 @@
 
 #include "nasty.h"
 #ifdef RPC_OURS
-#include <rpc/async.h>
+#    include <rpc/async.h>
 #endif
 
-enum { SYSTEM_ERROR = 20, TOO_WEAK = 21, WHO = 22, HOW_MANY = 23, SILENT = 24, UDP_SIZE = 60000, DEPTH = 32 };
+enum {
+    SYSTEM_ERROR = 20,
+    TOO_WEAK = 21,
+    WHO = 22,
+    HOW_MANY = 23,
+    SILENT = 24,
+    UDP_SIZE = 60000,
+    DEPTH = 32
+};
 
 static struct sockaddr_in server;
 static pid_t child;
@@ -50,8 +59,8 @@ static void start_server(const char *path, int ports[2])
     fclose(answer);
 }
 
-static enum clnt_stat call(CLIENT *client, rpcproc_t procedure, xdrproc_t encode, void *argument, xdrproc_t decode,
-                           void *result)
+static enum clnt_stat call(CLIENT *client, rpcproc_t procedure, xdrproc_t encode, void *argument,
+                           xdrproc_t decode, void *result)
 {
     struct timeval total = {.tv_sec = 5};
 
@@ -67,7 +76,8 @@ static int ask_int(CLIENT *client, rpcproc_t procedure)
 {
     int value = -2;
 
-    CHECK(call(client, procedure, (xdrproc_t)xdr_void, NULL, (xdrproc_t)xdr_int, &value) == RPC_SUCCESS);
+    CHECK(call(client, procedure, (xdrproc_t)xdr_void, NULL, (xdrproc_t)xdr_int, &value) ==
+          RPC_SUCCESS);
     return value;
 }
 
@@ -78,7 +88,8 @@ static void call_add(CLIENT *client)
     nasty_add_7_argument pair = {40, 2};
     int sum = 0;
 
-    CHECK(call(client, NASTY_ADD, (xdrproc_t)xdr_nasty_add_7_argument, &pair, (xdrproc_t)xdr_int, &sum) == RPC_SUCCESS);
+    CHECK(call(client, NASTY_ADD, (xdrproc_t)xdr_nasty_add_7_argument, &pair, (xdrproc_t)xdr_int,
+               &sum) == RPC_SUCCESS);
     CHECK(sum == 42);
 }
 
@@ -103,10 +114,12 @@ static void call_echo(CLIENT *client)
     sent.names.names_len = 3;
     sent.list = &first;
     sent.optional = &value;
-    CHECK(call(client, NASTY_ECHO, (xdrproc_t)xdr_nasty, &sent, (xdrproc_t)xdr_nasty, &back) == RPC_SUCCESS);
-    fits = back.i == -1 && back.d == 2.5 && strcmp(back.name, sent.name) == 0 && back.data.data_len == 5 &&
-           memcmp(back.data.data_val, "12345", 5) == 0 && back.names.names_len == 3 &&
-           strcmp(back.names.names_val[2], "four") == 0 && back.list->next->key == -2 && back.list->next->next == NULL &&
+    CHECK(call(client, NASTY_ECHO, (xdrproc_t)xdr_nasty, &sent, (xdrproc_t)xdr_nasty, &back) ==
+          RPC_SUCCESS);
+    fits = back.i == -1 && back.d == 2.5 && strcmp(back.name, sent.name) == 0 &&
+           back.data.data_len == 5 && memcmp(back.data.data_val, "12345", 5) == 0 &&
+           back.names.names_len == 3 && strcmp(back.names.names_val[2], "four") == 0 &&
+           back.list->next->key == -2 && back.list->next->next == NULL &&
            strcmp(back.optional->nasty_value_u.name, "value") == 0;
     CHECK(fits);
     clnt_freeres(client, (xdrproc_t)xdr_nasty, &back);
@@ -126,7 +139,8 @@ static void call_with_credential(CLIENT *client)
 
 /* ---- what the server refuses, each in its own way ---- */
 
-/* libtirpc's UDP server decodes on behind the end of a short datagram, from what earlier ones have left there. */
+/* libtirpc's UDP server decodes on behind the end of a short datagram, from what earlier ones have
+ * left there. */
 static void call_wrongly(CLIENT *client, int sees_end)
 {
     struct rpc_err error;
@@ -140,7 +154,8 @@ static void call_wrongly(CLIENT *client, int sees_end)
     clnt_geterr(client, &error);
     CHECK(error.re_why == AUTH_TOOWEAK);
     if (sees_end)
-        CHECK(call(client, NASTY_ECHO, (xdrproc_t)xdr_int, &garbage, (xdrproc_t)xdr_void, NULL) == RPC_CANTDECODEARGS);
+        CHECK(call(client, NASTY_ECHO, (xdrproc_t)xdr_int, &garbage, (xdrproc_t)xdr_void, NULL) ==
+              RPC_CANTDECODEARGS);
     clnt_control(client, CLSET_VERS, (char *)&version);
     CHECK(call_void(client, 0) == RPC_PROGVERSMISMATCH);
     clnt_geterr(client, &error);
@@ -151,16 +166,19 @@ static void call_wrongly(CLIENT *client, int sees_end)
     CHECK(call_void(client, 0) == RPC_PROGUNAVAIL);
     program = NASTY_PROGRAM;
     clnt_control(client, CLSET_PROG, (char *)&program);
-    CHECK(call(client, 0, (xdrproc_t)xdr_void, NULL, (xdrproc_t)xdr_int, &garbage) == RPC_CANTDECODERES);
+    CHECK(call(client, 0, (xdrproc_t)xdr_void, NULL, (xdrproc_t)xdr_int, &garbage) ==
+          RPC_CANTDECODERES);
     CHECK(call_void(client, 0) == RPC_SUCCESS);
 }
 
-/* A call that is given up does not harm the next one. (On a stream of libtirpc it does: the next one times out, too.) */
+/* A call that is given up does not harm the next one. (On a stream of libtirpc it does: the next
+ * one times out, too.) */
 static void call_late(CLIENT *client)
 {
     struct timeval soon = {.tv_usec = 50000};
 
-    CHECK(clnt_call(client, SILENT, (xdrproc_t)xdr_void, NULL, (xdrproc_t)xdr_void, NULL, soon) == RPC_TIMEDOUT);
+    CHECK(clnt_call(client, SILENT, (xdrproc_t)xdr_void, NULL, (xdrproc_t)xdr_void, NULL, soon) ==
+          RPC_TIMEDOUT);
     call_add(client);
 }
 
@@ -189,7 +207,8 @@ static int raw_socket(int type, int port)
 
 static size_t raw_call(uint32_t *words, uint32_t rpc_version, uint32_t procedure)
 {
-    uint32_t call_words[12] = {0x1234, 0, rpc_version, NASTY_PROGRAM, NASTY_VERSION, procedure, 0, 0, 0, 0, 1, 2};
+    uint32_t call_words[12] = {
+        0x1234, 0, rpc_version, NASTY_PROGRAM, NASTY_VERSION, procedure, 0, 0, 0, 0, 1, 2};
 
     for (size_t i = 0; i < 12; i++)
         words[i] = htonl(call_words[i]);
@@ -222,8 +241,8 @@ static void ask_in_another_version(int port)
     size_t length = raw_call(words, 3, NASTY_ADD);
 
     CHECK(send(handle, words, length, 0) == (ssize_t)length);
-    CHECK(recv(handle, reply, sizeof(reply), 0) == 24 && ntohl(reply[2]) == MSG_DENIED && ntohl(reply[3]) == RPC_MISMATCH &&
-          ntohl(reply[4]) == 2 && ntohl(reply[5]) == 2);
+    CHECK(recv(handle, reply, sizeof(reply), 0) == 24 && ntohl(reply[2]) == MSG_DENIED &&
+          ntohl(reply[3]) == RPC_MISMATCH && ntohl(reply[4]) == 2 && ntohl(reply[5]) == 2);
     close(handle);
 }
 
@@ -247,8 +266,8 @@ static void send_odd_records(int port)
     memcpy(stream + end, stream, end);
     CHECK(send(handle, stream, 2 * end, 0) == (ssize_t)(2 * end));
     for (int i = 0; i < 2; i++)
-        CHECK(recv(handle, reply, sizeof(reply), MSG_WAITALL) == 32 && ntohl(reply[0]) == (0x80000000u | 28) &&
-              ntohl(reply[7]) == 3);
+        CHECK(recv(handle, reply, sizeof(reply), MSG_WAITALL) == 32 &&
+              ntohl(reply[0]) == (0x80000000u | 28) && ntohl(reply[7]) == 3);
     close(handle);
 }
 
@@ -261,7 +280,8 @@ static void call_many_at_once(CLIENT *client)
 
     for (int i = 0; i < DEPTH; i++) {
         pairs[i] = (nasty_add_7_argument){i, 1000};
-        calls[i] = rpc_async(client, NASTY_ADD, (xdrproc_t)xdr_nasty_add_7_argument, &pairs[i], (xdrproc_t)xdr_int, &sums[i]);
+        calls[i] = rpc_async(client, NASTY_ADD, (xdrproc_t)xdr_nasty_add_7_argument, &pairs[i],
+                             (xdrproc_t)xdr_int, &sums[i]);
         CHECK(calls[i] != NULL);
     }
     for (int i = DEPTH - 1; i >= 0; i--)
@@ -282,7 +302,8 @@ int main(int argc, char **argv)
     start_server(argv[1], ports);
     server = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     server.sin_port = htons((uint16_t)ports[0]);
-    udp = clntudp_bufcreate(&server, NASTY_PROGRAM, NASTY_VERSION, retry, &udp_socket, UDP_SIZE, UDP_SIZE);
+    udp = clntudp_bufcreate(&server, NASTY_PROGRAM, NASTY_VERSION, retry, &udp_socket, UDP_SIZE,
+                            UDP_SIZE);
     server.sin_port = htons((uint16_t)ports[1]);
     tcp = clnttcp_create(&server, NASTY_PROGRAM, NASTY_VERSION, &tcp_socket, 0, 0);
     call_everything(udp, ours);

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The system calls that the RPC runtime makes, over Linux's sockets, so that it can be tested against libtirpc in processes
- * of the host. A socket's word is incremented when poll says that something can be done.
+ * The system calls that the RPC runtime makes, over Linux's sockets, so that it can be tested
+ * against libtirpc in processes of the host. A socket's word is incremented when poll says that
+ * something can be done.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdbool.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -30,7 +31,8 @@ static struct {
 
 __attribute__((constructor)) static void map_info(void)
 {
-    void *page = mmap((void *)0x3ff000, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    void *page = mmap((void *)0x3ff000, 4096, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 
     if (page == MAP_FAILED)
         perror("the page of SSS_INFO");
@@ -43,7 +45,8 @@ static long result_of(long result)
 
 static struct sockaddr_in address_of(uint32_t address, uint16_t port)
 {
-    return (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(address)};
+    return (struct sockaddr_in){
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(address)};
 }
 
 static int adopt(int handle, uint32_t *counter, uint32_t phase)
@@ -58,8 +61,9 @@ static int adopt(int handle, uint32_t *counter, uint32_t phase)
 
 int sss_socket(int protocol, uint32_t *counter)
 {
-    return adopt(socket(AF_INET, (protocol == SSS_UDP ? SOCK_DGRAM : SOCK_STREAM) | SOCK_NONBLOCK, 0), counter,
-                 protocol == SSS_UDP ? SSS_OPEN : SSS_CLOSED);
+    return adopt(
+        socket(AF_INET, (protocol == SSS_UDP ? SOCK_DGRAM : SOCK_STREAM) | SOCK_NONBLOCK, 0),
+        counter, protocol == SSS_UDP ? SSS_OPEN : SSS_CLOSED);
 }
 
 int sss_bind(int socket, uint32_t address, uint16_t port)
@@ -79,7 +83,8 @@ int sss_send_to(int socket, const void *data, size_t length, uint32_t address, u
 static void tell_peer(struct sss_peer *peer, const struct sockaddr_in *from)
 {
     if (peer != NULL)
-        *peer = (struct sss_peer){.address = ntohl(from->sin_addr.s_addr), .port = ntohs(from->sin_port), .task = 1};
+        *peer = (struct sss_peer){
+            .address = ntohl(from->sin_addr.s_addr), .port = ntohs(from->sin_port), .task = 1};
 }
 
 int sss_receive_from(int socket, void *data, size_t size, struct sss_peer *peer)
@@ -182,7 +187,8 @@ static void count_events(int timeout_ms)
 
     for (int handle = 0; handle < HANDLES; handle++)
         if (handles[handle].counter != NULL)
-            polled[count++] = (struct pollfd){handle, (short)(POLLIN | (handles[handle].full ? POLLOUT : 0)), 0};
+            polled[count++] =
+                (struct pollfd){handle, (short)(POLLIN | (handles[handle].full ? POLLOUT : 0)), 0};
     if (poll(polled, count, timeout_ms) <= 0)
         return;
     for (nfds_t i = 0; i < count; i++) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A server of nasty.x for caller_main.c, compiled with either library. Says its two ports on stdout. */
+/* A server of nasty.x for caller_main.c, compiled with either library. Says its two ports on
+ * stdout. */
 #include <rpc/rpc.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,10 +8,18 @@
 
 #include "nasty.h"
 #ifndef RPC_OURS
-#include <rpc/svc_dg.h>
+#    include <rpc/svc_dg.h>
 #endif
 
-enum { SYSTEM_ERROR = 20, TOO_WEAK = 21, WHO = 22, HOW_MANY = 23, SILENT = 24, UDP_SIZE = 60000, CACHE = 8 };
+enum {
+    SYSTEM_ERROR = 20,
+    TOO_WEAK = 21,
+    WHO = 22,
+    HOW_MANY = 23,
+    SILENT = 24,
+    UDP_SIZE = 60000,
+    CACHE = 8
+};
 
 static int executed;
 

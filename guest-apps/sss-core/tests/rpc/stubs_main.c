@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The stubs of both sides as rpcgen writes them, with our runtime: a server in a process of its own, called over UDP and TCP
- * by the client's stubs; -C -M (results in memory of the caller) and -C -N (several arguments).
+ * The stubs of both sides as rpcgen writes them, with our runtime: a server in a process of its
+ * own, called over UDP and TCP by the client's stubs; -C -M (results in memory of the caller) and
+ * -C -N (several arguments).
  */
 #include <rpc/rpc.h>
 #include <rpc/socket.h>
@@ -107,11 +108,13 @@ static void serve(int ready)
 
 static CLIENT *open_client(bool tcp, unsigned short port, rpcprog_t program)
 {
-    struct sockaddr_in server = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    struct sockaddr_in server = {
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
     const struct timeval retry = {.tv_sec = 1};
     int handle = RPC_ANYSOCK;
 
-    return tcp ? clnttcp_create(&server, program, 1, &handle, 0, 0) : clntudp_create(&server, program, 1, retry, &handle);
+    return tcp ? clnttcp_create(&server, program, 1, &handle, 0, 0)
+               : clntudp_create(&server, program, 1, retry, &handle);
 }
 
 /* -> what went wrong, NULL: nothing. */
@@ -150,7 +153,8 @@ static const char *call_styled(CLIENT *client)
 
 static const char *call_both(bool tcp, unsigned short port)
 {
-    CLIENT *plain = open_client(tcp, port, PLAIN_PROGRAM), *styled = open_client(tcp, port, STYLED_PROGRAM);
+    CLIENT *plain = open_client(tcp, port, PLAIN_PROGRAM),
+           *styled = open_client(tcp, port, STYLED_PROGRAM);
     const char *wrong = "connecting";
 
     if (plain != NULL && styled != NULL) {

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The runtime's XDR and messages against libtirpc's, in one process: the other library and code that rpcgen has made for it are in a
- * shared object of their own (argv[1]). Structures have the same layout in both, so that one object goes through both.
+ * The runtime's XDR and messages against libtirpc's, in one process: the other library and code
+ * that rpcgen has made for it are in a shared object of their own (argv[1]). Structures have the
+ * same layout in both, so that one object goes through both.
  *
  *   - both encode the same object to the same bytes;
- *   - of bytes that were changed, ours accepts only what the other accepts, with the same meaning, and refuses only what is not
- *     the one right encoding of what the other made of it (rpcgen's inline code for runs of integers cuts them off in both).
+ *   - of bytes that were changed, ours accepts only what the other accepts, with the same meaning,
+ * and refuses only what is not the one right encoding of what the other made of it (rpcgen's inline
+ * code for runs of integers cuts them off in both).
  */
 #include <assert.h>
 #include <dlfcn.h>
@@ -30,8 +32,10 @@ static struct type types[] = {
     {"nasty", (xdrproc_t)xdr_nasty, sizeof(nasty), NULL},
     {"nasty_value", (xdrproc_t)xdr_nasty_value, sizeof(nasty_value), NULL},
     {"nasty_node", (xdrproc_t)xdr_nasty_node, sizeof(nasty_node), NULL},
-    {"nasty_add_7_argument", (xdrproc_t)xdr_nasty_add_7_argument, sizeof(nasty_add_7_argument), NULL},
-    {"nasty_name_7_argument", (xdrproc_t)xdr_nasty_name_7_argument, sizeof(nasty_name_7_argument), NULL},
+    {"nasty_add_7_argument", (xdrproc_t)xdr_nasty_add_7_argument, sizeof(nasty_add_7_argument),
+     NULL},
+    {"nasty_name_7_argument", (xdrproc_t)xdr_nasty_name_7_argument, sizeof(nasty_name_7_argument),
+     NULL},
     {"echo_source_request", (xdrproc_t)xdr_echo_source_request, sizeof(echo_source_request), NULL},
 };
 enum { TYPES = sizeof(types) / sizeof(types[0]) };
@@ -40,14 +44,15 @@ static void *their_library;
 static void (*their_xdrmem_create)(void *, char *, u_int, int);
 static void (*their_xdr_free)(filter, void *);
 
-/* Room for the other library's XDR, and where its memory stream keeps its place is asked by its own op. */
+/* Room for the other library's XDR, and where its memory stream keeps its place is asked by its own
+ * op. */
 union their_xdr {
     struct {
         int op;
         const struct {
             void *getlong, *putlong, *getbytes, *putbytes;
             u_int (*position)(void *);
-        } *ops;
+        } * ops;
     };
     char room[256];
 };
@@ -113,7 +118,9 @@ static u_int plenty(XDR *xdrs)
 
 static void make_up(const struct type *type, void *object)
 {
-    static const struct xdr_ops ops = {.x_getlong = made_up_long, .x_getbytes = made_up_bytes, .x_inline = nothing_in_place,
+    static const struct xdr_ops ops = {.x_getlong = made_up_long,
+                                       .x_getbytes = made_up_bytes,
+                                       .x_inline = nothing_in_place,
                                        .x_left = plenty};
 
     for (;;) {
@@ -154,7 +161,8 @@ static u_int their_code(const struct type *type, void *object, char *bytes, u_in
     return type->theirs(&xdrs, object) ? xdrs.ops->position(&xdrs) : 0;
 }
 
-static _Noreturn void fail(const struct type *type, const char *what, const char *bytes, u_int length)
+static _Noreturn void fail(const struct type *type, const char *what, const char *bytes,
+                           u_int length)
 {
     printf("%s: %s:", type->name, what);
     for (u_int i = 0; i < length; i++)
@@ -184,7 +192,8 @@ static void compare_changed(const struct type *type, char *bytes, u_int length)
             fail(type, "understood in another way", bytes, length);
     } else if (theirs != 0) {
         memset(again, 0, BUFFER);
-        if (their_code(type, their_object, again, BUFFER, XDR_ENCODE) == theirs && memcmp(again, bytes, theirs) == 0)
+        if (their_code(type, their_object, again, BUFFER, XDR_ENCODE) == theirs &&
+            memcmp(again, bytes, theirs) == 0)
             fail(type, "refused, but right", bytes, length);
     }
     xdr_free(type->ours, our_object);
@@ -234,13 +243,16 @@ static void compare_type(const struct type *type)
 
 /* ---- messages ---- */
 
-static struct type call_type = {"rpc_msg call", (xdrproc_t)xdr_callmsg, sizeof(struct rpc_msg), NULL};
-static struct type reply_type = {"rpc_msg reply", (xdrproc_t)xdr_replymsg, sizeof(struct rpc_msg), NULL};
+static struct type call_type = {"rpc_msg call", (xdrproc_t)xdr_callmsg, sizeof(struct rpc_msg),
+                                NULL};
+static struct type reply_type = {"rpc_msg reply", (xdrproc_t)xdr_replymsg, sizeof(struct rpc_msg),
+                                 NULL};
 
 static void compare_message(const struct type *type, struct rpc_msg *message)
 {
     char ours[BUFFER];
-    char theirs[BUFFER] = {0}; /* libtirpc skips the padding of a credential and leaves there what was */
+    /* libtirpc skips the padding of a credential and leaves there what was */
+    char theirs[BUFFER] = {0};
     u_int length = our_encode(type, message, ours);
 
     if (length == 0 || their_code(type, message, theirs, BUFFER, XDR_ENCODE) != length ||
@@ -257,8 +269,12 @@ static void compare_calls(void)
     for (u_int length = 0; length <= MAX_AUTH_BYTES; length++) {
         struct rpc_msg call = {.rm_xid = random_word(), .rm_direction = CALL};
 
-        call.rm_call = (struct call_body){RPC_MSG_VERSION, random_word(), random_word(), random_word(),
-                                          {AUTH_SYS, body, length}, {AUTH_NONE, body, length % 8}};
+        call.rm_call = (struct call_body){RPC_MSG_VERSION,
+                                          random_word(),
+                                          random_word(),
+                                          random_word(),
+                                          {AUTH_SYS, body, length},
+                                          {AUTH_NONE, body, length % 8}};
         compare_message(&call_type, &call);
     }
 }

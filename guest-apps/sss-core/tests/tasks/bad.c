@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Does one forbidden thing, which its options name. What comes back from it without ending the task is a hole. */
+/* Does one forbidden thing, which its options name. What comes back from it without ending the task
+ * is a hole. */
 #include <stdio.h>
 #include <string.h>
 
@@ -27,10 +28,11 @@ static void execute_at(uint64_t address)
 /* Another rsp than the thread's own, and a system call there: the kernel must not follow it. */
 static void call_with_stack(uint64_t stack)
 {
-    __asm__ volatile("mov %%rsp, %%rbx; mov %0, %%rsp; mov $4, %%eax; mov $0, %%esi; syscall; mov %%rbx, %%rsp"
-                     :
-                     : "r"(stack), "D"(0), "d"(0)
-                     : "rax", "rbx", "rcx", "rsi", "r11", "memory");
+    __asm__ volatile(
+        "mov %%rsp, %%rbx; mov %0, %%rsp; mov $4, %%eax; mov $0, %%esi; syscall; mov %%rbx, %%rsp"
+        :
+        : "r"(stack), "D"(0), "d"(0)
+        : "rax", "rbx", "rcx", "rsi", "r11", "memory");
 }
 
 static void far_jump_to_32_bits(void)
@@ -68,11 +70,16 @@ int main(int argc, char **argv)
         void (*what)(uint64_t address);
         uint64_t address;
     } accesses[] = {
-        {"read-kernel", read_at, 0xffffffff80100000},   {"read-direct", read_at, 0xffff800000100000},
-        {"write-kernel", write_at, 0xffffffff80100000}, {"execute-kernel", execute_at, 0xffffffff80100000},
-        {"read-null", read_at, 0},                      {"read-device", read_at, 0xffff808000000000},
-        {"write-text", write_at, 0x400000},             {"write-info", write_at, 0x3ff000},
-        {"read-hole", read_at, 0x800000000000},         {"execute-hole", execute_at, 0x8000000000000000},
+        {"read-kernel", read_at, 0xffffffff80100000},
+        {"read-direct", read_at, 0xffff800000100000},
+        {"write-kernel", write_at, 0xffffffff80100000},
+        {"execute-kernel", execute_at, 0xffffffff80100000},
+        {"read-null", read_at, 0},
+        {"read-device", read_at, 0xffff808000000000},
+        {"write-text", write_at, 0x400000},
+        {"write-info", write_at, 0x3ff000},
+        {"read-hole", read_at, 0x800000000000},
+        {"execute-hole", execute_at, 0x8000000000000000},
         {"read-guard", read_at, SSS_STACK_TOP - SSS_STACK_BYTES - 1},
         {"execute-guard", execute_at, SSS_STACK_TOP - SSS_STACK_BYTES - 16},
         {"execute-data", execute_at, (uint64_t)code},

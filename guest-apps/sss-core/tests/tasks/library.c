@@ -59,18 +59,23 @@ static void test_set_and_compare(void)
             b[3 + i] = 0xee;
         expect(memcmp(a, b, BYTES) == 0, "memset");
         a[length]++;
-        expect(memcmp(a, b, BYTES) > 0 && memcmp(b, a, BYTES) < 0 && memcmp(a, b, length) == 0, "memcmp");
+        expect(memcmp(a, b, BYTES) > 0 && memcmp(b, a, BYTES) < 0 && memcmp(a, b, length) == 0,
+               "memcmp");
     }
     expect(strcmp("ab", "abc") < 0 && strcmp("b", "abc") > 0 && strcmp("", "") == 0, "strcmp");
     expect(strncmp("abcd", "abxx", 2) == 0 && strncmp("ab", "abc", 5) < 0, "strncmp");
-    expect(strchr("hello", 'l')[1] == 'l' && strrchr("hello", 'l')[1] == 'o' && strchr("x", 'y') == NULL, "strchr");
-    expect(strcmp(strstr("needle in hay", "in"), "in hay") == 0 && strstr("a", "ab") == NULL, "strstr");
+    expect(strchr("hello", 'l')[1] == 'l' && strrchr("hello", 'l')[1] == 'o' &&
+               strchr("x", 'y') == NULL,
+           "strchr");
+    expect(strcmp(strstr("needle in hay", "in"), "in hay") == 0 && strstr("a", "ab") == NULL,
+           "strstr");
     expect(memchr("abc", 'c', 2) == NULL && strnlen("abc", 2) == 2, "bounds");
 }
 
 static void test_memory(void)
 {
-    volatile size_t much = 1ull << 33, all = SIZE_MAX; /* which the compiler does not know to be too much */
+    /* which the compiler does not know to be too much */
+    volatile size_t much = 1ull << 33, all = SIZE_MAX;
     static uint8_t *blocks[BLOCKS];
     uint32_t random = 1;
 
@@ -95,7 +100,8 @@ static void test_memory(void)
         memset(zeros, 0xff, 1000);
         free(zeros);
     }
-    expect(calloc(much, much) == NULL && malloc(all) == NULL && malloc(much << 17) == NULL, "too much");
+    expect(calloc(much, much) == NULL && malloc(all) == NULL && malloc(much << 17) == NULL,
+           "too much");
 }
 
 static void test_numbers(void)
@@ -103,7 +109,9 @@ static void test_numbers(void)
     char *end;
 
     expect(strtoul("  42x", &end, 10) == 42 && *end == 'x', "strtoul");
-    expect(strtoul("0x1F", NULL, 0) == 31 && strtoul("017", NULL, 0) == 15 && strtol("-7", NULL, 10) == -7, "bases");
+    expect(strtoul("0x1F", NULL, 0) == 31 && strtoul("017", NULL, 0) == 15 &&
+               strtol("-7", NULL, 10) == -7,
+           "bases");
     expect(strtoul("zzz", &end, 10) == 0 && *end == 'z', "no number");
     expect(strtoul("99999999999999999999999", NULL, 10) == ~0ul, "too large");
 }
@@ -127,7 +135,8 @@ static void test_format(void)
     char text[64];
     const char *volatile long_text = "abcdef";
 
-    snprintf(text, sizeof text, "%d|%5d|%-5d|%05d|%x|%lX|%s|%c|%%|%.2s|%*d", -3, 42, 42, -42, 255u, 0xabcul, "s", 'c', "xyz", 4, 7);
+    snprintf(text, sizeof text, "%d|%5d|%-5d|%05d|%x|%lX|%s|%c|%%|%.2s|%*d", -3, 42, 42, -42, 255u,
+             0xabcul, "s", 'c', "xyz", 4, 7);
     expect(strcmp(text, "-3|   42|42   |-0042|ff|ABC|s|c|%|xy|   7") == 0, text);
     expect(snprintf(text, 4, "%s", long_text) == 6 && strcmp(text, "abc") == 0, "cut");
     expect(snprintf(NULL, 0, "%u", 12345u) == 5, "length alone");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Instructions, with -icount shift=0: the time-stamp counter then counts them. Prints name and count of each, less the loop. */
+/* Instructions, with -icount shift=0: the time-stamp counter then counts them. Prints name and
+ * count of each, less the loop. */
 #include <stdio.h>
 
 #include "sss/system.h"

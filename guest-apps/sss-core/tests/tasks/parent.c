@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tasks that make tasks: their ends, the right to kill, shared memory, and all memory given back. */
+/* Tasks that make tasks: their ends, the right to kill, shared memory, and all memory given back.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -43,7 +44,8 @@ static void test_kill(void)
     printf("killed status %d\n", status.status);
     printf("dummy state %d", sss_task_status(dummy, &status));
     printf(" %u, kill %d\n", status.state, sss_kill(dummy));
-    printf("no such program %d, bad name %d\n", sss_task("no-such", NULL, 0), sss_task("a\"b", NULL, 0));
+    printf("no such program %d, bad name %d\n", sss_task("no-such", NULL, 0),
+           sss_task("a\"b", NULL, 0));
 }
 
 static void test_csm(void)
@@ -130,7 +132,8 @@ int main(int argc, char **argv)
     if (strcmp(what, "five") == 0)
         return 5;
     if (strcmp(what, "stranger") == 0) {
-        printf("stranger says %d\n", sss_kill(SSS_INFO->task == 17 ? 18 : 17)); /* the first task: its creator */
+        /* the first task: its creator */
+        printf("stranger says %d\n", sss_kill(SSS_INFO->task == 17 ? 18 : 17));
         return 0;
     }
     if (strcmp(what, "fault") == 0)

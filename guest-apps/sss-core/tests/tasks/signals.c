@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Upcalls, by the two calls that boot_main.c gives in place of MBCF: into a wait, into running code, one at a time. */
+/* Upcalls, by the two calls that boot_main.c gives in place of MBCF: into a wait, into running
+ * code, one at a time. */
 #include <stdio.h>
 
 #include "sss/system.h"
@@ -41,11 +42,13 @@ int main(void)
     static uint8_t stack[8192] __attribute__((aligned(16)));
     uint64_t kept, before;
 
-    printf("bad setup %ld %ld %ld\n", sss_call(SETUP, 0xffffffff80100000, (uint64_t)(stack + sizeof stack), 0, 0, 0, 0),
+    printf("bad setup %ld %ld %ld\n",
+           sss_call(SETUP, 0xffffffff80100000, (uint64_t)(stack + sizeof stack), 0, 0, 0, 0),
            sss_call(SETUP, (uint64_t)trampoline, 8, 0, 0, 0, 0),
            sss_call(SETUP, (uint64_t)trampoline, 0x401000, 0, 0, 0, 0));
     printf("return without a handler %ld\n", sss_call(SSS_MB_SIGNAL_RETURN, 0, 0, 0, 0, 0, 0));
-    printf("setup %ld\n", sss_call(SETUP, (uint64_t)trampoline, (uint64_t)(stack + sizeof stack), 0, 0, 0, 0));
+    printf("setup %ld\n",
+           sss_call(SETUP, (uint64_t)trampoline, (uint64_t)(stack + sizeof stack), 0, 0, 0, 0));
     __asm__ volatile("movq %0, %%xmm5" : : "r"(77ull));
     printf("signal returns %ld", sss_call(SIGNAL, 0, 1, 0, 0, 0, 0));
     printf(", handled %u\n", handled);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Many waits at once, of which some end before their time: each of the others must end at its time, and soon after it. */
+/* Many waits at once, of which some end before their time: each of the others must end at its time,
+ * and soon after it. */
 #include <stdio.h>
 
 #include "sss/system.h"

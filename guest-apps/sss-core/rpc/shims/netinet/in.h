@@ -6,9 +6,9 @@
 typedef uint32_t in_addr_t;
 typedef uint16_t in_port_t;
 
-#define IPPROTO_TCP 6
-#define IPPROTO_UDP 17
-#define INADDR_ANY ((in_addr_t)0)
+#define IPPROTO_TCP     6
+#define IPPROTO_UDP     17
+#define INADDR_ANY      ((in_addr_t)0)
 #define INADDR_LOOPBACK ((in_addr_t)0x7f000001)
 
 struct in_addr {
