@@ -13,7 +13,7 @@
 #include "virtio_console.h"
 
 #ifndef SSS_VERSION
-#    define SSS_VERSION "1.0"
+#define SSS_VERSION "1.0"
 #endif
 
 enum {

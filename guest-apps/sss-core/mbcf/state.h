@@ -255,10 +255,10 @@ struct mbcf {
 /* What the world around does: a function that is known when this is compiled (in the kernel), else
  * that of a pointer. */
 #ifdef MBCF_SURROUNDINGS
-#    include MBCF_SURROUNDINGS
-#    define TO(mbcf, function) surroundings_##function
+#include MBCF_SURROUNDINGS
+#define TO(mbcf, function) surroundings_##function
 #else
-#    define TO(mbcf, function) (mbcf)->to.function
+#define TO(mbcf, function) (mbcf)->to.function
 #endif
 
 /* A received packet whose form is right. */

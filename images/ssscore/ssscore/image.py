@@ -4,6 +4,7 @@
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -59,7 +60,10 @@ def _sha256(data: bytes) -> str:
 def _release() -> str:
     """What the kernel calls itself in its hello."""
     text = (SOURCES / "kernel/main.c").read_text()
-    return "sss-core " + text.split('#define SSS_VERSION "', 1)[1].split('"', 1)[0]
+    found = re.search(r'#define SSS_VERSION\s+"([^"]+)"', text)
+    if found is None:
+        raise RecipeError("guest-apps/sss-core/kernel/main.c defines no SSS_VERSION")
+    return f"sss-core {found[1]}"
 
 
 def build(out: Path, cache: Path) -> dict[str, object]:

@@ -22,10 +22,10 @@ typedef uint32_t rpcport_t;
 typedef int32_t rpc_inline_t;
 
 #ifndef FALSE
-#    define FALSE 0
+#define FALSE 0
 #endif
 #ifndef TRUE
-#    define TRUE 1
+#define TRUE 1
 #endif
 
 #define mem_alloc(size)         calloc(1, size)

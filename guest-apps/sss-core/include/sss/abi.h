@@ -156,9 +156,9 @@ struct sss_socket_state {
 #ifdef SSS_LINUX
 /* There, several tasks may live in one process: that of the calling thread. */
 const volatile struct sss_info *sss_info(void);
-#    define SSS_INFO sss_info()
+#define SSS_INFO sss_info()
 #else
-#    define SSS_INFO ((const volatile struct sss_info *)0x3ff000)
+#define SSS_INFO ((const volatile struct sss_info *)0x3ff000)
 #endif
 enum { SSS_CLOCK_TSC = 0, SSS_CLOCK_CALL = 1 };
 struct sss_info {

@@ -12,7 +12,7 @@
 
 #include "nasty.h"
 #ifdef RPC_OURS
-#    include <rpc/async.h>
+#include <rpc/async.h>
 #endif
 
 enum {

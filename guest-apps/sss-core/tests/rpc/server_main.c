@@ -8,7 +8,7 @@
 
 #include "nasty.h"
 #ifndef RPC_OURS
-#    include <rpc/svc_dg.h>
+#include <rpc/svc_dg.h>
 #endif
 
 enum {

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kinds of things, found by folder.
+
+A kind of segment, workload or paper is a package `sundial.FAMILY.NAME`. It has one module for each stage that asks
+something of it (`model.py`, `plan.py`, `verify.py` ...), and that module's `KIND` is an object with the interface that
+the stage defines. A stage asks this page for all kinds and never names one, so adding a kind is adding a folder.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from types import MappingProxyType
+from typing import Literal, TypeVar
+
+Family = Literal["segments", "workloads", "papers"]
+InterfaceT = TypeVar("InterfaceT")
+
+
+@cache
+def names(family: Family) -> tuple[str, ...]:
+    """Names of all kinds of a family, sorted: the packages in its folder."""
+    package = import_module(f"sundial.{family}")
+    return tuple(sorted(found.name for found in pkgutil.iter_modules(package.__path__) if found.ispkg))
+
+
+@cache
+def load(family: Family, stage: str, interface: type[InterfaceT]) -> Mapping[str, InterfaceT]:
+    """What each kind of a family answers to a stage, by name, sorted; kinds without a module for it are left out.
+
+    `interface` must be a runtime-checkable Protocol. Raises TypeError for a `KIND` that lacks something of it.
+    """
+    found: dict[str, InterfaceT] = {}
+    for name in names(family):
+        path = f"sundial.{family}.{name}.{stage}"
+        if find_spec(path) is None:
+            continue
+        kind = getattr(import_module(path), "KIND", None)
+        if not isinstance(kind, interface):
+            raise TypeError(f"{path}.KIND is no {interface.__name__}")
+        found[name] = kind
+    return MappingProxyType(found)
