@@ -16,8 +16,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from sundial.plan.request import Kept, KeptMachine
+from sundial.model.network import build_network
+from sundial.model.topology import Topology
+from sundial.plan.request import Kept, KeptMachine, UpRequest
 from sundial.run.directory import write_whole
+from sundial.run.places import Places
 
 RECORD = "keeper.json"
 LOG = "keeper.log"
@@ -45,6 +48,23 @@ def kept_to_json(kept: Kept) -> dict[str, Any]:
 def kept_from_json(document: dict[str, Any]) -> Kept:
     machines = tuple(KeptMachine(**machine) for machine in document["machines"])
     return Kept(document["topology"], document["clock"], Path(document["captures"]), machines)
+
+
+def request_to_json(request: UpRequest, places: Places) -> dict[str, Any]:
+    """What the keeper's process is started with."""
+    return {
+        "topology": request.topology.model_dump(mode="json", exclude_none=True),
+        "clock": request.clock,
+        "seed": request.seed,
+        "connect": request.connect,
+        "checkout": str(places.checkout),
+    }
+
+
+def request_from_json(document: dict[str, Any]) -> tuple[UpRequest, Places]:
+    topology = Topology.model_validate(document["topology"])
+    request = UpRequest(topology, build_network(topology), document["clock"], document["seed"], document["connect"])
+    return request, Places(Path(document["checkout"]))
 
 
 class UpFolder:

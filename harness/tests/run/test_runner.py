@@ -16,7 +16,7 @@ import pytest
 
 from sundial.errors import BadInput, Interrupted, RunFailed
 from sundial.machines.hypervisor import MachineState
-from sundial.run import runner
+from sundial.run import bringup, runner
 from sundial.run.supervisor import JobDone
 from sundial.run.watchdog import Watchdog
 from tests.run.stage import Stage
@@ -223,11 +223,11 @@ def test_a_bug_of_ours_shows_itself_and_leaves_nothing(stage: Stage) -> None:
     assert stage.leftovers() == []
 
 
-def test_a_full_disk_while_writing_is_told(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_while_writing_is_reported(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(folder: Path) -> int:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(runner, "collect_samples", full)
+    monkeypatch.setattr(bringup, "collect_samples", full)
     with pytest.raises(RunFailed, match="disk is full"):
         runner.run(stage.request(), stage.words, session=stage.session)
     (folder,) = stage.captures.iterdir()
