@@ -130,7 +130,7 @@ class BringUp:
     def conclude(
         self, error: SundialError | None, virtual_ns: int | None, *, collect: bool
     ) -> tuple[Path, SundialError | None, float]:
-        """Write what became of it, collect the samples where that is wanted, and name the directory.
+        """Write what became of it, `collect` the samples, and name the directory.
 
         Answers where it is, the error if there was one by now, and the wall time in seconds.
         """

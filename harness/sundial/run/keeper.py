@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Topologies that are brought up and left up: what the command line asks for. The work is done by `keeper_main`.
 
-A keeper is a process of its own, in a session of its own, that holds fabric and machines until it is told to end.
+A keeper is a process of its own, in a session of its own, that holds fabric and machines until `down`.
 """
 
 from __future__ import annotations

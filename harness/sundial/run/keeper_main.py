@@ -4,7 +4,7 @@
 Its request is a JSON document on stdin, from `keeper.up` alone. On stdout it writes JSON lines, `{"say": TEXT}`, and
 last `{"up": ...}` or `{"failed": ...}`; then nothing reads them any more. Its control socket answers
 `{"command": "status"}` and `{"command": "down"}`. A machine that ends (a guest may power itself off) leaves the others
-up, and so does one that hangs under the real clock: it is ended, for whoever waits for its answer. The end of the
+up, and so does one that hangs under the real clock: it is ended, so that no caller waits for its answer. The end of the
 fabric, or of the last machine, ends the keeper.
 """
 
@@ -50,7 +50,7 @@ class DownRequested(Exception):
 
 
 class Reporter:
-    """Progress to whoever called up, for as long as they listen."""
+    """Progress to the caller of `up`, for as long as it reads."""
 
     def say(self, text: str) -> None:
         self.send(say=text)
@@ -186,7 +186,7 @@ def _order(request: UpRequest, places: Places) -> Order:
 
 
 def watch_boot(machines: Machines, waited_for: Mapping[str, GuestFiles], clock: Clock = WALL) -> None:
-    """Until nobody is waited for. Raises RunFailed for guests that hang, and ends them: who waits for them wakes."""
+    """Until no guest is waited for. Raises RunFailed for guests that hang, and ends them, which wakes their waiters."""
     watchdog = Watchdog()
     while files := list(waited_for.values()):
         failed = next((bad for file in files for bad in file.look() if isinstance(bad, MachinePanicked)), None)
@@ -195,7 +195,7 @@ def watch_boot(machines: Machines, waited_for: Mapping[str, GuestFiles], clock: 
             for file in files:
                 machines[file.machine].destroy()
         if failed is not None:
-            raise RunFailed(f"its kernel gave up: {failed.line}", machine=failed.machine)
+            raise RunFailed(f"its kernel panicked: {failed.line}", machine=failed.machine)
         if hung is not None:
             who = ", ".join(hung.suspects)
             raise RunFailed(f"hung while booting: nothing has moved for {hung.seconds:.0f} s", machine=who)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is written about a topology that is up: `.sundial/up/TOPOLOGY/keeper.json`, and a lock that its keeper holds.
 
-The lock tells whether it is up, for it goes with the process that holds it, however that ends.
+The lock tells whether it is up, for it goes with the process that holds it, whatever ends that.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class UpFolder:
         self._lock: int | None = None
 
     def take(self) -> bool:
-        """Become its keeper, for the life of this process; False: somebody else is."""
+        """Become its keeper, for the life of this process; False: another process is."""
         self.path.mkdir(parents=True, exist_ok=True)
         handle = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:

@@ -122,10 +122,10 @@ def crash_app(stage: Stage) -> None:
         (
             panic,
             "server",
-            "server: its kernel gave up: Kernel panic - not syncing: sysrq",
+            "server: its kernel panicked: Kernel panic - not syncing: sysrq",
             ("Kernel panic - not syncing: sysrq triggered crash",),
         ),
-        (sss_panic, "client", "client: its kernel gave up: PANIC: page fault at 0x8 in task 3", BACKTRACE),
+        (sss_panic, "client", "client: its kernel panicked: PANIC: page fault at 0x8 in task 3", BACKTRACE),
         (crash_app, "server", "server: echo-server failed: killed by signal 11", ()),
         (lambda stage: stage.fabric.end(-9), "fabric", "fabric: was killed by SIGKILL", ()),
         (lambda stage: stage.fabric.end(5), "fabric", "fabric: the disk is full", ()),
@@ -171,7 +171,7 @@ def test_nothing_that_moves_is_a_hang(stage: Stage) -> None:
             (stage.partial() / "nodes" / machine / "samples.jsonl").write_text('{"type":"hello"}\n')
 
     stage.act = hello
-    with pytest.raises(RunFailed, match=r"hung: nothing has moved for \d s, everybody waits for client"):
+    with pytest.raises(RunFailed, match=r"hung: nothing has moved for \d s, all others wait for client"):
         runner.run(stage.request(), stage.words, session=stage.session, watchdog=Watchdog(2.5))
     assert stage.leftovers() == []
 
