@@ -66,7 +66,7 @@ class Defaults(Strict):
     mips: Annotated[Decimal, Mips()] = written("125")
     """Million instructions a second in virtual time."""
     memory: _Memory | None = None
-    """Main memory of a machine; left out: what its image is content with, 96 MiB for linux, 32 MiB for ssscore."""
+    """Main memory of a machine; left out: what its image asks for."""
     mtu: _Mtu = 1500
     """Largest IP packet an interface sends, in bytes."""
     offloads: Annotated[bool, Flag()] = False
