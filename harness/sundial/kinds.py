@@ -9,12 +9,12 @@ the stage defines. A stage asks this page for all kinds and never names one, so 
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from types import MappingProxyType
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 Family = Literal["segments", "workloads", "papers"]
 InterfaceT = TypeVar("InterfaceT")
@@ -27,13 +27,20 @@ def names(family: Family) -> tuple[str, ...]:
     return tuple(sorted(found.name for found in pkgutil.iter_modules(package.__path__) if found.ispkg))
 
 
-@cache
+_loaded: dict[tuple[Family, str], Mapping[str, Any]] = {}
+
+
 def load(family: Family, stage: str, interface: type[InterfaceT]) -> Mapping[str, InterfaceT]:
     """What each kind of a family answers to a stage, by name, sorted; kinds without a module for it are left out.
 
     `interface` must be a runtime-checkable Protocol. Raises TypeError for a `KIND` that lacks something of it.
     """
-    found: dict[str, InterfaceT] = {}
+    if (family, stage) not in _loaded:
+        _loaded[family, stage] = MappingProxyType(dict(_answers(family, stage, interface)))
+    return _loaded[family, stage]
+
+
+def _answers(family: Family, stage: str, interface: type[InterfaceT]) -> Iterator[tuple[str, InterfaceT]]:
     for name in names(family):
         path = f"sundial.{family}.{name}.{stage}"
         if find_spec(path) is None:
@@ -41,5 +48,4 @@ def load(family: Family, stage: str, interface: type[InterfaceT]) -> Mapping[str
         kind = getattr(import_module(path), "KIND", None)
         if not isinstance(kind, interface):
             raise TypeError(f"{path}.KIND is no {interface.__name__}")
-        found[name] = kind
-    return MappingProxyType(found)
+        yield name, kind

@@ -34,13 +34,13 @@ def reproduce(paper: str | None, quick: bool, seed: int, out: Path | None, conne
     command = ("sundial", *sys.argv[1:])
     with progress(quiet=as_json) as shown:
         done = rooms.reproduce(paper, quick, seed, out, connect, command, shown)
-    results = done.results
     if as_json:
         print_json(_summary(done))
     else:
         click.echo(f"folder   {done.folder}")
-        click.echo(f"machine  {results.best.mips:f} mips put Linux nearest to the paper's reference")
-        click.echo(f"runs     {len(results.made)}: {len(done.failed)} failed, {len(done.mismatched)} with mismatches")
+        for name, fact in done.outcome.facts():
+            click.echo(f"{name:<9}{fact}")
+        click.echo(f"runs     {len(done.made)}: {len(done.failed)} failed, {len(done.mismatched)} with mismatches")
         click.echo(f"report   {done.folder / 'report.html'}")
     if done.failed:
         names = ", ".join(made.name for made in done.failed)
@@ -61,8 +61,8 @@ def _list(as_json: bool) -> None:
 def _summary(done: Any) -> dict[str, Any]:
     return {
         "folder": str(done.folder),
-        "mips": f"{done.results.best.mips:f}",
-        "runs": len(done.results.made),
+        **done.outcome.index(),
+        "runs": len(done.made),
         "failed": [made.name for made in done.failed],
         "mismatched": [made.name for made in done.mismatched],
         "report": str(done.folder / "report.html"),

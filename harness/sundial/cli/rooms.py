@@ -67,13 +67,13 @@ def build_report(path: Path) -> Path:
 def papers() -> list[Any]:
     """The papers whose experiments can be reproduced."""
     room = _room("sundial.reproduce.paper")
-    return [room.load_paper(name) for name in room.papers()]
+    return [room.reproduction(name).paper() for name in room.papers()]
 
 
 def reproduce(
     name: str, quick: bool, seed: int, out: Path | None, connect: str, command: tuple[str, ...], progress: Progress
 ) -> Any:
-    """Run a paper's experiments and write their report; answers `.folder`, `.results`, `.failed`, `.mismatched`.
+    """Run a paper's experiments and write their report; answers a `Reproduced`.
 
     Raises BadInput, HostLacks, RunFailed, Interrupted.
     """

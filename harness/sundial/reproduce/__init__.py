@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Experiments of papers, run again: what was printed beside what is measured, and why they differ.
 
-A paper is data (`NAME.yaml`: what it printed) and a list of runs (`NAME.py`). Start at `perform.perform`.
+This stage runs experiments, measures them and renders the page. Which experiments, and what to say about them, is in
+`sundial/papers/NAME/`. Start at `perform.perform`.
 """

@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a paper printed, read from its data file."""
+"""What a paper printed, and what this stage asks of a paper that can be reproduced."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
-from pydantic import Field
+import polars as pl
 
+from sundial import kinds
 from sundial.errors import BadInput
 from sundial.model.fields import Strict
 from sundial.model.source import read, validate
-
-HERE = Path(__file__).parent
+from sundial.reproduce.page import Page
+from sundial.reproduce.runs import Bench
 
 
 class Column(Strict):
@@ -40,36 +43,65 @@ class Table(Strict):
         return None if column.printed is None else column.printed[self.sizes.index(size)]
 
 
-class HeaderBytes(Strict):
-    """Bytes of RPC header in a message without data."""
-
-    request: int
-    reply: int
-
-
 class Paper(Strict):
-    """A paper with its tables."""
+    """A paper and the tables in it. A paper with more than that to say extends this class."""
 
     name: str
     title: str
     authors: str
     published: str
-    machines: str
-    rpc_header_bytes: HeaderBytes
-    tables: tuple[Table, ...] = Field(min_length=1)
+    tables: tuple[Table, ...] = ()
 
     def table(self, number: int) -> Table:
         return {table.number: table for table in self.tables}[number]
 
 
+PaperT = TypeVar("PaperT", bound=Paper)
+
+
+def read_paper(path: Path, model: type[PaperT]) -> PaperT:
+    """A paper from its data file. Raises BadInput."""
+    return validate(read(path, str(path)), model)
+
+
+class Outcome(Protocol):
+    """What a reproduction has measured, ready to be written."""
+
+    def facts(self) -> Sequence[tuple[str, str]]:
+        """Lines for the terminal: a word and a sentence each."""
+
+    def index(self) -> Mapping[str, Any]:
+        """Fields of reproduce.json beside those that every reproduction has."""
+
+    def tables(self) -> Mapping[str, pl.DataFrame]:
+        """CSV files by name."""
+
+    def page(self, figures: Path) -> Page:
+        """What report.html shows; draws the figures into their folder."""
+
+
+@runtime_checkable
+class Reproduction(Protocol):
+    """`sundial/papers/NAME/reproduce.py`: a paper whose experiments can be run again."""
+
+    def paper(self) -> Paper:
+        """The paper's data. Raises BadInput where its file is damaged."""
+
+    def perform(self, bench: Bench, *, quick: bool) -> Outcome:
+        """All runs, one after the other; `quick`: fewer calls and points.
+
+        Raises RunFailed where so much failed that there is nothing to show.
+        """
+
+
 def papers() -> list[str]:
-    """Names of the papers whose experiments are here."""
-    return sorted(path.stem for path in HERE.glob("*.yaml"))
+    """Names of the papers whose experiments can be reproduced, sorted."""
+    return list(kinds.load("papers", "reproduce", Reproduction))
 
 
-def load_paper(name: str) -> Paper:
-    """Raises BadInput for a paper that is not here."""
-    if name not in papers():
-        raise BadInput(f"there is no paper {name!r}", allowed=", ".join(papers()))
-    path = HERE / f"{name}.yaml"
-    return validate(read(path, str(path)), Paper)
+def reproduction(name: str) -> Reproduction:
+    """Raises BadInput for a paper that cannot be reproduced here."""
+    found = kinds.load("papers", "reproduce", Reproduction)
+    if name not in found:
+        raise BadInput(f"there is no paper {name!r}", allowed=", ".join(found))
+    return found[name]

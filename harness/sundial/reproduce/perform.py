@@ -4,16 +4,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from sundial.errors import BadInput, RunFailed
 from sundial.plan.request import Progress
-from sundial.reproduce import kamesawa98
 from sundial.reproduce.page import write_page
-from sundial.reproduce.paper import load_paper
-from sundial.reproduce.results import Results, faults_table, table_of
+from sundial.reproduce.paper import Outcome, reproduction
 from sundial.reproduce.runs import Bench, Doors, Made
 from sundial.run.directory import run_names
 
@@ -39,17 +38,18 @@ class Reproduced:
     """A folder that is complete."""
 
     folder: Path
-    results: Results
+    outcome: Outcome
+    made: tuple[Made, ...]
 
     @property
     def failed(self) -> list[Made]:
         """Runs that did not end."""
-        return [made for made in self.results.made if made.verdict == "failed"]
+        return [made for made in self.made if made.verdict == "failed"]
 
     @property
     def mismatched(self) -> list[Made]:
         """Runs whose capture is not what the protocol says."""
-        return [made for made in self.results.made if made.verdict not in ("pass", "failed")]
+        return [made for made in self.made if made.verdict not in ("pass", "failed")]
 
 
 def perform(request: Request, doors: Doors, progress: Progress) -> Reproduced:
@@ -57,24 +57,23 @@ def perform(request: Request, doors: Doors, progress: Progress) -> Reproduced:
 
     Raises BadInput, HostLacks, Interrupted; RunFailed where so much failed that there is nothing to show.
     """
-    paper = load_paper(request.name)
-    extent = kamesawa98.QUICK if request.quick else kamesawa98.FULL
+    paper = reproduction(request.name)
     partial, final = _claim(request)
     bench = Bench(partial, request.seed, request.connect, doors, progress)
     try:
-        results = kamesawa98.perform(paper, bench, extent)
-        progress.say("writing the report of all")
-        _write(partial, results, request.command)
+        outcome = paper.perform(bench, quick=request.quick)
+        progress.say("writing the report")
+        _write(partial, outcome, bench, request.command)
     except BaseException:
-        _index(partial, bench.made, request.command, "failed")
+        _index(partial, bench.made, request.command, "failed", {})
         raise
     finally:
         partial.rename(final)
-    return Reproduced(final, results)
+    return Reproduced(final, outcome, tuple(bench.made))
 
 
 def _claim(request: Request) -> tuple[Path, Path]:
-    """The folder in the making and its last name. Raises BadInput."""
+    """The folder while it is written and its final name. Raises BadInput."""
     if request.out is not None:
         final = request.out.absolute()
         if final.exists():
@@ -95,20 +94,24 @@ def _claim(request: Request) -> tuple[Path, Path]:
     raise RunFailed(f"no free number for reproduce-{request.name}-{request.seed} in {request.captures}")
 
 
-def _write(folder: Path, results: Results, command: Sequence[str]) -> None:
-    table_of(results).write_csv(folder / "summary.csv", float_precision=3)
-    faults_table(results).write_csv(folder / "faults.csv")
-    write_page(folder, results, command)
-    _index(folder, results.made, command, "complete", f"{results.best.mips:f}")
+def _write(folder: Path, outcome: Outcome, bench: Bench, command: Sequence[str]) -> None:
+    for name, table in outcome.tables().items():
+        table.write_csv(folder / name, float_precision=3)
+    figures = folder / "figures"
+    figures.mkdir()
+    write_page(folder, outcome.page(figures), bench, command)
+    _index(folder, bench.made, command, "complete", outcome.index())
 
 
-def _index(folder: Path, made: Sequence[Made], command: Sequence[str], status: str, mips: str | None = None) -> None:
-    """reproduce.json: what was run, and what became of it."""
+def _index(
+    folder: Path, made: Sequence[Made], command: Sequence[str], status: str, particular: Mapping[str, Any]
+) -> None:
+    """reproduce.json: the runs and what became of each."""
     document = {
         "version": VERSION,
         "status": status,
         "command": list(command),
-        "mips": mips,
+        **particular,
         "runs": [asdict(each) for each in made],
     }
     (folder / "reproduce.json").write_text(json.dumps(document, indent=1) + "\n")

@@ -43,7 +43,7 @@ class Made:
     """pass, fail, or failed: the run itself did not end."""
     calls: int
     mismatches: int
-    said: str = ""
+    error: str = ""
     """Of a run that failed."""
 
 

@@ -9,7 +9,10 @@ import polars as pl
 import pytest
 
 from sundial.errors import BadInput
-from sundial.reproduce.paper import load_paper
+from sundial.papers.kamesawa98.reproduce import KamesawaOutcome
+from sundial.papers.kamesawa98.results import Results
+from sundial.reproduce.cells import of_table
+from sundial.reproduce.paper import reproduction
 from sundial.reproduce.perform import Reproduced, Request, perform
 from tests.reproduce.house import House
 
@@ -32,6 +35,11 @@ def reproduced(folder: Path, house: House, words: Words | None = None) -> Reprod
     return perform(request, house.doors(), words or Words())
 
 
+def results_of(made: Reproduced) -> Results:
+    assert isinstance(made.outcome, KamesawaOutcome)
+    return made.outcome.results
+
+
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Reproduced, House, Words]:
     house, words = House(), Words()
@@ -39,7 +47,7 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Reproduced, House, W
 
 
 def test_the_machine_model_is_the_nearest_to_the_reference(done: tuple[Reproduced, House, Words]) -> None:
-    results = done[0].results
+    results = results_of(done[0])
     assert results.best.mips == Decimal("62.5")
     assert [f"{tried.mips:f}" for tried in results.tried] == ["125", "62.5", "31.25"]
     assert results.best.distance == min(tried.distance for tried in results.tried)
@@ -47,16 +55,16 @@ def test_the_machine_model_is_the_nearest_to_the_reference(done: tuple[Reproduce
 
 def test_every_cell_of_every_table_is_measured_and_behind_it_is_a_run(done: tuple[Reproduced, House, Words]) -> None:
     made = done[0]
-    for table in made.results.paper.tables:
-        for size, column, _, cell in made.results.of_table(table):
+    for table in results_of(made).paper.tables:
+        for size, column, _, cell in of_table(table, results_of(made).cells):
             assert cell is not None, (table.number, column.key, size)
             assert cell.value is not None
             assert (made.folder / "runs" / cell.run / "run.json").is_file()
-    assert done[1].asked == done[1].reported == [run.name for run in made.results.made]
+    assert done[1].asked == done[1].reported == [run.name for run in made.made]
 
 
 def test_a_call_falls_into_wire_and_software_exactly(done: tuple[Reproduced, House, Words]) -> None:
-    cell = done[0].results.cells[4, "sss-mbcf3", 64]
+    cell = results_of(done[0]).cells[4, "sss-mbcf3", 64]
     assert cell.parts is not None
     length = 14 + 48 + 64
     assert cell.parts.wire_bytes == 2 * (length + 12)
@@ -67,7 +75,7 @@ def test_a_call_falls_into_wire_and_software_exactly(done: tuple[Reproduced, Hou
 
 
 def test_a_stream_is_held_against_the_wire(done: tuple[Reproduced, House, Words]) -> None:
-    cell = done[0].results.cells[2, "stream", 1408]
+    cell = results_of(done[0]).cells[2, "stream", 1408]
     assert cell.most == pytest.approx(1408 / ((1408 + 62 + 24) * 0.08))
     # Cables and not gaps lie between these frames.
     assert cell.value == pytest.approx(1408 / ((1408 + 62 + 12) * 0.08 + 1))
@@ -95,7 +103,7 @@ def test_progress_says_which_run_of_how_many(done: tuple[Reproduced, House, Word
 
 def test_each_run_is_a_scenario_that_a_user_can_run(done: tuple[Reproduced, House, Words]) -> None:
     folder = done[0].folder
-    for run in done[0].results.made:
+    for run in done[0].made:
         assert json.loads((folder / "scenarios" / f"{run.name}.yaml").read_text())["seed"] == 7
 
 
@@ -104,9 +112,9 @@ def test_a_run_that_fails_is_named_and_the_others_go_on(tmp_path: Path) -> None:
     made = reproduced(tmp_path, house)
     assert [run.name for run in made.failed] == ["sss-rpc-10base-t"]
     assert [run.name for run in made.mismatched] == ["remote-write"]
-    assert "PANIC" in made.failed[0].said
-    assert (3, "sss-udp", 0) not in made.results.cells
-    assert (4, "sss-udp", 0) in made.results.cells
+    assert "PANIC" in made.failed[0].error
+    assert (3, "sss-udp", 0) not in results_of(made).cells
+    assert (4, "sss-udp", 0) in results_of(made).cells
     page = (made.folder / "report.html").read_text()
     assert "2 of " in page
     assert "its kernel gave up: PANIC: no memory" in page
@@ -123,7 +131,7 @@ def test_two_reproductions_are_equal(tmp_path: Path) -> None:
 
 def test_bad_input(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="there is no paper 'birrell84'; allowed: kamesawa98"):
-        load_paper("birrell84")
+        reproduction("birrell84")
     (tmp_path / "made").mkdir()
     with pytest.raises(BadInput, match=r"--out: .*made exists; allowed: a directory that does not exist yet"):
         reproduced(tmp_path, House())

@@ -9,11 +9,12 @@ from decimal import Decimal
 from typing import Any
 
 from sundial.model.scenario import MBCF_TRANSPORTS
-from sundial.reproduce.faults import DEATHS, fault_rows, fault_specs
+from sundial.papers.kamesawa98.faults import DEATHS, fault_rows, fault_specs
+from sundial.papers.kamesawa98.paper import Kamesawa98
+from sundial.papers.kamesawa98.results import Results
+from sundial.reproduce.cells import Row, cell_of_rate, cell_of_round_trip, cell_of_stream
 from sundial.reproduce.fit import Candidate, Point, nearest
 from sundial.reproduce.measure import Measured
-from sundial.reproduce.paper import Paper
-from sundial.reproduce.results import Cell, Results, Row, cell_of_round_trip, cell_of_stream
 from sundial.reproduce.runs import Bench, Spec
 from sundial.units import MIPS_VALUES
 
@@ -46,7 +47,7 @@ FULL = Extent(50, 400, (1, 2, 4, 8), (1, 2, 4, 8, 16, 32), (0, 5, 10, 20, 30), D
 QUICK = Extent(9, 400, (1, 4), (1, 8, 32), (0, 30), ("during",), 60, 2_000)
 
 
-def perform(paper: Paper, bench: Bench, extent: Extent) -> Results:
+def perform(paper: Kamesawa98, bench: Bench, extent: Extent) -> Results:
     """All runs, one after the other. Raises RunFailed where the machine model cannot be found."""
     after_model = 1 + len(WIRES) + 1 + len(DEPTH_TRANSPORTS) + len(extent.clients) + len(list(fault_specs(extent)))
     bench.expect(3 * len(WIRES) + after_model)
@@ -63,7 +64,7 @@ def perform(paper: Paper, bench: Bench, extent: Extent) -> Results:
 
     best, tried = nearest(MIPS_VALUES, FIRST_MIPS, _reference(paper), measure)
     bench.expect(after_model)
-    results = Results(paper, best, tuple(tried), extent.long_calls < FULL.long_calls, bench.seed)
+    results = Results(paper, best, tuple(tried), extent.long_calls < FULL.long_calls)
     _paper_tables(results, bench, extent, best, linux[best.mips])
     _types(results, bench, extent, best.mips)
     _depths(results, bench, extent, best.mips)
@@ -72,11 +73,10 @@ def perform(paper: Paper, bench: Bench, extent: Extent) -> Results:
         run = bench.make(spec, best.mips)
         if run is not None:
             results.faults.append(fault_rows(run, spec, fault))
-    results.made = tuple(bench.made)
     return results
 
 
-def _reference(paper: Paper) -> dict[Point, float]:
+def _reference(paper: Kamesawa98) -> dict[Point, float]:
     """The paper's reference system over both wires: what the machine model is held against."""
     return {
         (number, size): printed
@@ -198,7 +198,7 @@ def _depths(results: Results, bench: Bench, extent: Extent, mips: Decimal) -> No
         run = bench.make(spec, mips)
         if run is not None:
             for number, depth in enumerate(extent.depths):
-                results.depths.append(Row((transport, str(depth)), _rate(run, node_step=number)))
+                results.depths.append(Row((transport, str(depth)), cell_of_rate(run, node_step=number)))
 
 
 def _clients(results: Results, bench: Bench, extent: Extent, mips: Decimal) -> None:
@@ -214,15 +214,4 @@ def _clients(results: Results, bench: Bench, extent: Extent, mips: Decimal) -> N
         run = bench.make(spec, mips)
         if run is not None:
             for transport in transports:
-                results.clients.append(Row((transport, str(count)), _rate(run, transport=transport)))
-
-
-def _rate(run: Measured, **wanted: Any) -> Cell:
-    """Calls a second of all clients together, and the middle round trip."""
-    table = run.calls(**wanted)
-    done = table.filter("ok")
-    if done.is_empty():
-        return Cell(None, "calls/s", run.folder.name)
-    span_ns = int(table["end_ns"].max()) - int(table["start_ns"].min())  # type: ignore[arg-type]
-    middle = float(done["rtt_ns"].median()) / 1e3  # type: ignore[arg-type]
-    return Cell(done.height / span_ns * 1e9, "calls/s", run.folder.name, rtt_us=middle, calls=table.height)
+                results.clients.append(Row((transport, str(count)), cell_of_rate(run, transport=transport)))

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from sundial.papers.kamesawa98.results import FaultRow
 from sundial.reproduce.measure import Measured
-from sundial.reproduce.results import FaultRow
 from sundial.reproduce.runs import Spec
 
 DEATHS = ("before", "during", "after")
@@ -19,7 +19,7 @@ DYING_CALL, DYING_CALLS = 10, 20
 
 
 class Extent(Protocol):
-    """How much is run; see the paper's own module."""
+    """How much is run; see `experiments.Extent`."""
 
     @property
     def rates(self) -> tuple[int, ...]: ...
