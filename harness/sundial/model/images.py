@@ -27,9 +27,11 @@ DECLARATION = "image.toml"
 FOLDER = ROOT / "images"
 
 Role = Literal["host", "bridge"]
+MEMORY = SIZE.between("1 MiB", "64 GiB", example="96 MiB")
+"""What any machine may have; an image narrows it."""
 
 _Capability = Annotated[bool, Flag()]
-_Memory = Annotated[int, In(SIZE.between("1 MiB", "64 GiB", example="96 MiB"))]
+_Memory = Annotated[int, In(MEMORY)]
 _Start = Annotated[int, In(TIME.between(most="1 min", example="300 ms"))]
 _KEY = re.compile(r"\s*([A-Za-z0-9_-]+)\s*=")
 

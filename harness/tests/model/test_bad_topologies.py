@@ -85,7 +85,7 @@ CASES = [
     (GOOD, "25 ns", "20 us",
      ["13: segments.lan.cable_delay: a round trip over the two longest cables and the jam do not fit into the slot time: late collisions; "
       "allowed: a round trip of at most 48 us, the repeater included"]),
-    (GOOD, "kind: hub", "kind: ring", ["11: segments.lan.kind: 'ring' is not known; allowed: link, hub, switch"]),
+    (GOOD, "kind: hub", "kind: ring", ["11: segments.lan.kind: 'ring' is not known; allowed: hub, link, switch"]),
     (GOOD, "    kind: hub\n", "", ["10: segments.lan: kind is missing; allowed: hub, link, switch"]),
     (GOOD, "kind: hub", "kind: hub\n    kind: hub",
      ['12: is not YAML: found duplicate key "kind" with value "hub" (original value: "hub")']),
@@ -101,8 +101,10 @@ CASES = [
       "allowed: 1000, 500, 250, 125, 62.5, 31.25, 15.625, 7.8125, 3.90625, 1.953125, 0.9765625"]),
     (GOOD, "machines:", "defaults: {mtu: 67}\nmachines:",
      ["2: defaults.mtu: 67 is out of range; allowed: a whole number from 68 to 9202"]),
-    (GOOD, "machines:", "defaults: {memory: 1 MiB}\nmachines:",
-     ["2: defaults.memory: '1 MiB' is out of range; allowed: a size from 16 MiB to 4 GiB, such as '128 MiB'"]),
+    (GOOD, "machines:", "defaults: {memory: 1 KiB}\nmachines:",
+     ["2: defaults.memory: '1 KiB' is out of range; allowed: a size from 1 MiB to 64 GiB, such as '96 MiB'"]),
+    (GOOD, "machines:", "defaults: {memory: 16 MiB}\nmachines:",
+     ["2: defaults.memory: 16 MiB for 'client', which boots linux; allowed: a size from 64 MiB to 4 GiB, such as '96 MiB'"]),
     # addresses
     (GOOD, "10.0.0.2/24", "10.0.0.2",
      [f"8: machines.server.interfaces.eth0.address: '10.0.0.2' is not an address; allowed: {ADDRESSES}"]),
@@ -195,7 +197,7 @@ def test_a_loop_of_bridges_is_refused(tmp_path: Path) -> None:
     )
     path = tmp_path / "net.yaml"
     path.write_text(second)
-    with pytest.raises(BadInput, match=r"'second:eth1' closes a loop of bridges: frames would circle for ever"):
+    with pytest.raises(BadInput, match=r"'second:eth1' closes a loop of bridges: frames would loop forever"):
         load_topology(str(path))
 
 
