@@ -19,7 +19,7 @@ from pydantic import Field, model_validator
 
 from sundial.errors import BadInput
 from sundial.model.catalog import ROOT, shown
-from sundial.model.fields import NAME, NAMED, PROSE, Flag, In, Strict, Whole
+from sundial.model.fields import NAME, NAMED, PROSE, Flag, In, Strict, Text, Whole
 from sundial.model.source import Origin, Source, validate
 from sundial.units import SIZE, TIME, Quantity
 
@@ -33,6 +33,10 @@ MEMORY = SIZE.between("1 MiB", "64 GiB", example="96 MiB")
 _Capability = Annotated[bool, Flag()]
 _Memory = Annotated[int, In(MEMORY)]
 _Start = Annotated[int, In(TIME.between(most="1 min", example="300 ms"))]
+_INPUT = Text(
+    re.compile(r"!?[\w.*?\[\]-]+(?:/[\w.*?\[\]-]+)*"),
+    "a path relative to the checkout, such as guest-apps/echo; * ? [] match names; with ! in front: not these",
+)
 _KEY = re.compile(r"\s*([A-Za-z0-9_-]+)\s*=")
 
 
@@ -71,6 +75,10 @@ class ImageKind(Strict):
     """A service that has ended can be restarted."""
     one_client_thread: _Capability = False
     """Its Sun RPC client has one thread."""
+
+    inputs: tuple[Annotated[str, _INPUT], ...] = ()
+    """Files and folders that its `build` reads beside its own folder; the image is stale when one changes. Later lines
+    win over earlier ones."""
 
     @property
     def memory_sizes(self) -> Quantity:

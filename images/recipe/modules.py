@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernel modules: the wanted ones with what they depend on, and the indices modprobe reads."""
+"""Kernel modules: those asked for with what they depend on, and the indices modprobe reads."""
 
 import subprocess
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class Module:
 
 
 def canonical(name: str) -> str:
-    """The kernel takes - and _ in module names for the same."""
+    """The kernel treats - and _ in module names as the same character."""
     return name.replace("-", "_")
 
 
@@ -46,35 +46,30 @@ def _slim(path: Path, scratch: Path) -> bytes:
     return target.read_bytes()
 
 
-def collect(tree: Path, wanted: list[str], scratch: Path) -> list[Module]:
+def collect(tree: Path, names: list[str], scratch: Path) -> list[Module]:
     """The modules and all they depend on, each after those it needs."""
     files = {canonical(path.name.removesuffix(".ko")): path for path in tree.rglob("*.ko")}
     scratch.mkdir(parents=True, exist_ok=True)
-    found: dict[str, Module] = {}
+    collected: dict[str, Module] = {}
 
     def add(name: str) -> None:
-        if name in found:
+        if name in collected:
             return
         if name not in files:
             raise RecipeError(f"kernel module {name}: not in the kernel package")
         data = _slim(files[name], scratch)
-        depends = tuple(
-            canonical(other)
-            for field in _modinfo(data, "depends")
-            for other in field.split(",")
-            if other
-        )
+        depends = tuple(canonical(other) for field in _modinfo(data, "depends") for other in field.split(",") if other)
         for other in depends:
             add(other)
-        found[name] = Module(name, data, depends, tuple(_modinfo(data, "alias")))
+        collected[name] = Module(name, data, depends, tuple(_modinfo(data, "alias")))
 
-    for name in wanted:
+    for name in names:
         add(canonical(name))
-    return list(found.values())
+    return list(collected.values())
 
 
 def _closure(module: Module, by_name: dict[str, Module]) -> list[str]:
-    """What must be loaded before the module, nearest first, as modules.dep wants it."""
+    """What must be loaded before the module, nearest first, in the order of modules.dep."""
     order: list[str] = []
 
     def visit(name: str) -> None:
@@ -93,10 +88,7 @@ def index_files(modules: list[Module]) -> dict[str, bytes]:
     by_name = {module.name: module for module in modules}
     ordered = sorted(modules, key=lambda module: module.name)
     dep = "".join(
-        f"{module.name}.ko:" + "".join(f" {name}.ko" for name in _closure(module, by_name)) + "\n"
-        for module in ordered
+        f"{module.name}.ko:" + "".join(f" {name}.ko" for name in _closure(module, by_name)) + "\n" for module in ordered
     )
-    alias = "".join(
-        f"alias {name} {module.name}\n" for module in ordered for name in sorted(module.aliases)
-    )
+    alias = "".join(f"alias {name} {module.name}\n" for module in ordered for name in sorted(module.aliases))
     return {"modules.dep": dep.encode(), "modules.alias": alias.encode()}

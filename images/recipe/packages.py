@@ -56,14 +56,11 @@ def _parse(stanza: str) -> Package:
             version=fields["Version"],
             architecture=fields["Architecture"],
             sha256=fields["SHA256"],
-            depends=_dependency_names(
-                fields.get("Pre-Depends", "") + "," + fields.get("Depends", "")
-            ),
+            depends=_dependency_names(fields.get("Pre-Depends", "") + "," + fields.get("Depends", "")),
         )
     except KeyError as missing:
         raise HostLacks(
-            f"package {fields.get('Package', '?')}: no {missing.args[0]} in apt's lists"
-            " (run: apt-get update)"
+            f"package {fields.get('Package', '?')}: no {missing.args[0]} in apt's lists (run: apt-get update)"
         ) from None
 
 
@@ -121,9 +118,9 @@ def download(packages: list[Package], cache: Path) -> dict[str, Path]:
     if missing:
         for package in missing:
             files[package.name].unlink(missing_ok=True)
-        wanted = [f"{package.name}={package.version}" for package in missing]
+        versions = [f"{package.name}={package.version}" for package in missing]
         fetched = subprocess.run(
-            ["apt-get", "download", "-q", *wanted],
+            ["apt-get", "download", "-q", *versions],
             cwd=cache,
             capture_output=True,
             text=True,
@@ -131,7 +128,7 @@ def download(packages: list[Package], cache: Path) -> dict[str, Path]:
         )
         if fetched.returncode != 0:
             reason = (fetched.stderr.strip().splitlines() or ["no reason given"])[-1]
-            raise HostLacks(f"cannot download {', '.join(wanted)}: {reason}")
+            raise HostLacks(f"cannot download {', '.join(versions)}: {reason}")
     for package in missing:
         path = files[package.name]
         if not path.is_file() or sha256_of(path) != package.sha256:
@@ -141,8 +138,6 @@ def download(packages: list[Package], cache: Path) -> dict[str, Path]:
 
 def unpack(file: Path, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    done = subprocess.run(
-        ["dpkg-deb", "-x", file, folder], capture_output=True, text=True, check=False
-    )
+    done = subprocess.run(["dpkg-deb", "-x", file, folder], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise RecipeError(f"{file.name}: cannot unpack: {done.stderr.strip()}")

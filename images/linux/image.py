@@ -1,26 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The image itself: what goes into it, and the steps from packages to three files."""
+"""The Linux image: the distribution's cloud kernel, busybox, what is compiled from guest-apps, and their libraries."""
 
-import hashlib
-import json
-import os
-import shutil
-import subprocess
-import tempfile
 from pathlib import Path
 
 from recipe import kernel, lz4, modules, packages, programs
 from recipe.cpio import Archive
-from recipe.errors import HostLacks, RecipeError
+from recipe.errors import RecipeError
+from recipe.image import CHECKOUT, Contents, Workspace, run_make
 
-HERE = Path(__file__).resolve().parent.parent
-APPS_SOURCE = HERE.parent.parent / "guest-apps"
-
-NAME = "linux"
+HERE = Path(__file__).resolve().parent
+APPS_SOURCE = CHECKOUT / "guest-apps"
 KERNEL_PACKAGE = "linux-image-cloud-amd64"
-
-# Least guest memory (MiB) in which every workload of the test suite has run.
-MEMORY_MIN = 96
 
 # Parts of the kernel's start that no guest of ours needs, by the name of their initcall. What they
 # cost: README.md, "Where the boot goes".
@@ -69,19 +59,9 @@ TC_DISTRIBUTIONS = ["normal", "pareto", "paretonormal", "experimental"]
 # What init, the runner and the kernel call. Interactive machines install the rest themselves.
 BUSYBOX_NAMES = ["sh", "mount", "modprobe", "insmod", "ifconfig"]
 
-# The names of guest-apps' one program, beside the runner.
+# What guest-apps' make leaves: programs, and for each application a link to the program that holds it.
 APPLICATIONS_FOLDER = "usr/lib/sundial"
-APPLICATIONS = [
-    "echo-client",
-    "echo-server",
-    "rpcbind",
-    "raw-client",
-    "raw-server",
-    "iperf3-client",
-    "iperf3-server",
-]
-# A node of MBCF in a process: a program of its own (guest-apps/sss-core/tasks/linux), with the extras.
-MBCF_APPLICATIONS = ["mbcf-echo-client", "mbcf-echo-server", "mbcf-client", "mbcf-server"]
+RUNNER = "runner"
 
 # Without these the applications do not compile: (file, package).
 DEVELOPMENT_FILES = [
@@ -93,26 +73,6 @@ DEVELOPMENT_FILES = [
     ("/usr/bin/objcopy", "binutils"),
     ("/usr/bin/lz4", "lz4"),
 ]
-
-
-def check_host() -> None:
-    """Raises HostLacks with every development package that is missing, in one line."""
-    missing = [package for path, package in DEVELOPMENT_FILES if not Path(path).exists()]
-    if missing:
-        raise HostLacks(f"packages missing on this host: {' '.join(missing)}")
-
-
-def _compile_applications(target: Path) -> None:
-    command = ["make", "-s", "-C", APPS_SOURCE, f"OUT={target}", "all"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        lines = (done.stderr.strip() or done.stdout.strip()).splitlines()
-        raise RecipeError("guest-apps do not compile:\n" + "\n".join(lines[-20:]))
-
-
-def _compiler_version() -> str:
-    done = subprocess.run(["gcc", "--version"], capture_output=True, text=True, check=False)
-    return done.stdout.splitlines()[0] if done.stdout else "unknown"
 
 
 def _vmlinux(image: Path, cache: Path) -> bytes:
@@ -140,11 +100,9 @@ def _add_base(archive: Archive) -> None:
         archive.add_file(f"etc/{path.name}", path.read_bytes())
 
 
-def _add_packaged(
-    archive: Archive, tree: programs.PackageTree, wanted: dict[str, tuple[str, str]]
-) -> list[bytes]:
+def _add_packaged(archive: Archive, tree: programs.PackageTree, chosen: dict[str, tuple[str, str]]) -> list[bytes]:
     contents = []
-    for name, (package, path) in wanted.items():
+    for name, (package, path) in chosen.items():
         contents.append(tree.file(package, path).read_bytes())
         archive.add_file(f"bin/{name}", contents[-1], 0o755)
     return contents
@@ -156,30 +114,33 @@ def _add_libraries(archive: Archive, libraries: dict[str, programs.Found]) -> No
         archive.add_file(f"{folder}/{soname}", found.path.read_bytes(), 0o755)
 
 
-def _add_programs(
-    base: Archive, extras: Archive, tree: programs.PackageTree, applications: Path
-) -> set[str]:
+def add_applications(base: Archive, extras: Archive, folder: Path) -> None:
+    """Every application that was compiled. The program that holds the runner is needed to boot; others are extras."""
+    links = {path.name: path.readlink().name for path in sorted(folder.iterdir()) if path.is_symlink()}
+    if RUNNER not in links:
+        raise RecipeError(f"guest-apps: make left no link {RUNNER}")
+    for program in sorted(set(links.values())):
+        archive = base if program == links[RUNNER] else extras
+        archive.add_file(f"{APPLICATIONS_FOLDER}/{program}", (folder / program).read_bytes(), 0o755)
+    for name, program in links.items():
+        if name == RUNNER:
+            base.add_link(f"bin/{RUNNER}", f"../{APPLICATIONS_FOLDER}/{program}")
+        else:
+            archive = base if program == links[RUNNER] else extras
+            archive.add_link(f"{APPLICATIONS_FOLDER}/{name}", program)
+
+
+def _add_programs(base: Archive, extras: Archive, tree: programs.PackageTree, applications: Path) -> set[str]:
     """Adds programs, applications and their libraries; returns the packages that gave a file."""
     contents = _add_packaged(base, tree, BASE_PROGRAMS)
     for name in BUSYBOX_NAMES:
         base.add_link(f"bin/{name}", "busybox")
-    base.add_file(f"{APPLICATIONS_FOLDER}/apps", (applications / "apps").read_bytes(), 0o755)
-    base.add_link("bin/runner", f"../{APPLICATIONS_FOLDER}/apps")
-    for name in APPLICATIONS:
-        base.add_link(f"{APPLICATIONS_FOLDER}/{name}", "apps")
-    memory = (applications / "mbcf-apps").read_bytes()
-    extras.add_file(f"{APPLICATIONS_FOLDER}/mbcf-apps", memory, 0o755)
-    for name in MBCF_APPLICATIONS:
-        extras.add_link(f"{APPLICATIONS_FOLDER}/{name}", "mbcf-apps")
+    add_applications(base, extras, applications)
     libraries = programs.libraries_for(contents, tree)
     _add_libraries(base, libraries)
 
-    all_libraries = programs.libraries_for(
-        contents + _add_packaged(extras, tree, EXTRA_PROGRAMS), tree
-    )
-    _add_libraries(
-        extras, {name: all_libraries[name] for name in all_libraries if name not in libraries}
-    )
+    all_libraries = programs.libraries_for(contents + _add_packaged(extras, tree, EXTRA_PROGRAMS), tree)
+    _add_libraries(extras, {name: all_libraries[name] for name in all_libraries if name not in libraries})
     for name in TC_DISTRIBUTIONS:
         path = f"usr/lib/x86_64-linux-gnu/tc/{name}.dist"
         extras.add_file(path, tree.file("iproute2", path).read_bytes())
@@ -188,13 +149,13 @@ def _add_programs(
 
 
 def _add_modules(base: Archive, extras: Archive, tree: Path, release: str, scratch: Path) -> None:
-    wanted = modules.collect(tree, BOOT_MODULES + EXTRA_MODULES, scratch)
+    needed = modules.collect(tree, BOOT_MODULES + EXTRA_MODULES, scratch)
     boot = {module.name for module in modules.collect(tree, BOOT_MODULES, scratch)}
     folder = f"lib/modules/{release}"
-    for module in wanted:
+    for module in needed:
         archive = base if module.name in boot else extras
         archive.add_file(f"{folder}/{module.name}.ko", module.data)
-    for name, data in modules.index_files(wanted).items():
+    for name, data in modules.index_files(needed).items():
         base.add_file(f"{folder}/{name}", data)
 
 
@@ -206,66 +167,32 @@ def _kernel_package_name() -> str:
     raise RecipeError(f"package {KERNEL_PACKAGE}: names no kernel package")
 
 
-def _sha256(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
-
-
-def build(out: Path, cache: Path) -> dict[str, object]:
-    """Writes kernel, initrd and manifest.json to `out`; returns the manifest.
-
-    Files are exchanged one by one, the manifest last, so that a manifest always describes files
-    that are complete.
-    """
-    check_host()
+def make(workspace: Workspace) -> Contents:
+    scratch = workspace.scratch
     kernel_name = _kernel_package_name()
     kernel_package = packages.look_up([kernel_name])[kernel_name]
-    wanted = packages.library_closure(
-        [package for package, _ in (BASE_PROGRAMS | EXTRA_PROGRAMS).values()]
+    needed = packages.library_closure([package for package, _ in (BASE_PROGRAMS | EXTRA_PROGRAMS).values()])
+    files = packages.download([kernel_package, *needed], workspace.cache)
+    packages.unpack(files[kernel_name], scratch / "kernel-package")
+    for package in needed:
+        packages.unpack(files[package.name], scratch / "packages" / package.name)
+    release = next((scratch / "kernel-package/lib/modules").iterdir()).name
+    run_make(APPS_SOURCE, OUT=scratch / "applications")
+
+    base, extras = Archive(), Archive()
+    _add_base(base)
+    tree = programs.PackageTree(scratch / "packages")
+    used = _add_programs(base, extras, tree, scratch / "applications")
+    _add_modules(base, extras, scratch / "kernel-package/lib/modules", release, scratch / "modules")
+    base.add_file(EXTRAS_PATH, lz4.compress(extras.to_bytes()))
+    return Contents(
+        kernel=_vmlinux(scratch / f"kernel-package/boot/vmlinuz-{release}", workspace.cache),
+        initrd=base.to_bytes(),
+        kernel_release=release,
+        cmdline=COMMAND_LINE,
+        packages=[
+            {"name": package.name, "version": package.version, "sha256": package.sha256}
+            for package in [kernel_package, *needed]
+            if package.name in used or package is kernel_package
+        ],
     )
-    files = packages.download([kernel_package, *wanted], cache)
-
-    out.mkdir(parents=True, exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(prefix=".build-", dir=out))
-    try:
-        packages.unpack(files[kernel_name], scratch / "kernel-package")
-        for package in wanted:
-            packages.unpack(files[package.name], scratch / "packages" / package.name)
-        release = next((scratch / "kernel-package/lib/modules").iterdir()).name
-        applications = scratch / "applications"
-        _compile_applications(applications)
-
-        base, extras = Archive(), Archive()
-        _add_base(base)
-        tree = programs.PackageTree(scratch / "packages")
-        used = _add_programs(base, extras, tree, applications)
-        module_tree = scratch / "kernel-package/lib/modules"
-        _add_modules(base, extras, module_tree, release, scratch / "modules")
-        base.add_file(EXTRAS_PATH, lz4.compress(extras.to_bytes()))
-        initrd = base.to_bytes()
-        vmlinux = _vmlinux(scratch / f"kernel-package/boot/vmlinuz-{release}", cache)
-        manifest = {
-            "version": 1,
-            "name": NAME,
-            "kernel_release": release,
-            "cmdline": COMMAND_LINE,
-            "memory_min": MEMORY_MIN,
-            "sha256": {"kernel": _sha256(vmlinux), "initrd": _sha256(initrd)},
-            "bytes": {"kernel": len(vmlinux), "initrd": len(initrd)},
-            "compiler": _compiler_version(),
-            "packages": [
-                {"name": package.name, "version": package.version, "sha256": package.sha256}
-                for package in [kernel_package, *wanted]
-                if package.name in used or package is kernel_package
-            ],
-        }
-        text = json.dumps(manifest, indent=2) + "\n"
-        for name, data in (
-            ("kernel", vmlinux),
-            ("initrd", initrd),
-            ("manifest.json", text.encode()),
-        ):
-            (scratch / name).write_bytes(data)
-            os.replace(scratch / name, out / name)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
-    return manifest

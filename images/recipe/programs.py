@@ -47,9 +47,7 @@ class PackageTree:
         """Follows links inside the package; an absolute link starts at the package's root."""
         while path.is_symlink():
             target = path.readlink()
-            path = (
-                package / target.relative_to("/") if target.is_absolute() else path.parent / target
-            )
+            path = package / target.relative_to("/") if target.is_absolute() else path.parent / target
         return path
 
 

@@ -8,9 +8,7 @@ from recipe.errors import HostLacks, RecipeError
 
 def _run(arguments: list[str], data: bytes) -> bytes:
     try:
-        done = subprocess.run(
-            ["lz4", *arguments, "-c"], input=data, capture_output=True, check=False
-        )
+        done = subprocess.run(["lz4", *arguments, "-c"], input=data, capture_output=True, check=False)
     except FileNotFoundError:
         raise HostLacks("packages missing on this host: lz4") from None
     if done.returncode != 0:

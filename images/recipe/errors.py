@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can go wrong outside of this code, with its exit status as ARCHITECTURE.md lists them."""
+"""Failures outside of this code, each with its exit status (ARCHITECTURE.md)."""
 
 
 class RecipeError(Exception):

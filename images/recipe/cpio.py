@@ -53,9 +53,7 @@ class Archive:
         return sorted(self._entries)
 
     def to_bytes(self) -> bytes:
-        parts = [
-            _entry(path, inode, *self._entries[path]) for inode, path in enumerate(self.paths(), 1)
-        ]
+        parts = [_entry(path, inode, *self._entries[path]) for inode, path in enumerate(self.paths(), 1)]
         parts.append(_entry(_TRAILER, 0, 0, b"", (0, 0)))
         whole = b"".join(parts)
         return whole + b"\0" * (-len(whole) % 512)

@@ -42,7 +42,7 @@ def _apt(private: Path, *words: str, cwd: Path) -> subprocess.CompletedProcess[s
             ["apt-get", "-q", *settings, *words], cwd=cwd, capture_output=True, text=True, check=False
         )
     except FileNotFoundError:
-        raise HostLacks("apt-get not found: lwIP comes from Debian's source package") from None
+        raise HostLacks("apt-get not found: sources come from Debian's source packages") from None
 
 
 def listed_files(description: str) -> dict[str, str]:

@@ -40,14 +40,11 @@ class Elf:
         size, count, names_index = struct.unpack_from("<HHH", self._data, 58)
         raw = []
         for index in range(count):
-            name, kind, _, _, offset, length, link = struct.unpack_from(
-                "<IIQQQQI", self._data, table + index * size
-            )
+            name, kind, _, _, offset, length, link = struct.unpack_from("<IIQQQQI", self._data, table + index * size)
             raw.append((name, kind, offset, length, link))
         names = raw[names_index][2] if raw else 0
         return [
-            Section(self._text(names + name), kind, offset, length, link)
-            for name, kind, offset, length, link in raw
+            Section(self._text(names + name), kind, offset, length, link) for name, kind, offset, length, link in raw
         ]
 
     def section(self, name: str) -> bytes:
@@ -84,29 +81,29 @@ class Elf:
                 return True
         return False
 
-    def _has_note(self, section: Section, wanted: int) -> bool:
+    def _has_note(self, section: Section, note: int) -> bool:
         at, end = section.offset, section.offset + section.size
         while at + _NOTE_HEADER.size <= end:
             name_size, value_size, kind = _NOTE_HEADER.unpack_from(self._data, at)
             at += _NOTE_HEADER.size
-            if kind == wanted and self._data[at : at + name_size] == b"Xen\0":
+            if kind == note and self._data[at : at + name_size] == b"Xen\0":
                 return True
             at += -(-name_size // 4) * 4 + -(-value_size // 4) * 4
         return False
 
-    def _dynamic(self, wanted: int) -> list[str]:
-        found = []
+    def _dynamic(self, tag: int) -> list[str]:
+        texts = []
         for section in self.sections:
             if section.kind != _SHT_DYNAMIC:
                 continue
             strings = self.sections[section.link].offset
             for at in range(section.offset, section.offset + section.size, 16):
-                tag, value = struct.unpack_from("<QQ", self._data, at)
-                if tag == _DT_NULL:
+                entry, value = struct.unpack_from("<QQ", self._data, at)
+                if entry == _DT_NULL:
                     break
-                if tag == wanted:
-                    found.append(self._text(strings + value))
-        return found
+                if entry == tag:
+                    texts.append(self._text(strings + value))
+        return texts
 
     def _text(self, offset: int) -> str:
         return self._data[offset : self._data.index(b"\0", offset)].decode()

@@ -4,12 +4,14 @@
 import json
 import subprocess
 import time
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Self, TypeVar
 
 T = TypeVar("T")
 
+IMAGES = Path(__file__).resolve().parents[1]
 JOB_BYTES = 65536
 ICOUNT = ("-icount", "shift=3,sleep=off", "-rtc", "base=2000-01-01,clock=vm")
 
@@ -18,6 +20,12 @@ def job_text(job: dict) -> bytes:
     text = json.dumps(job).encode()
     assert len(text) < JOB_BYTES
     return text.ljust(JOB_BYTES, b"\n")
+
+
+def _memory(name: str) -> str:
+    """The least that a machine with this image may have, as QEMU takes it: 64M."""
+    size, unit = tomllib.loads((IMAGES / name / "image.toml").read_text())["memory_least"].split()
+    return size + unit[0]
 
 
 class Guest:
@@ -39,7 +47,7 @@ class Guest:
         return [
             "qemu-system-x86_64",
             *("-M", "q35", "-accel", "tcg,thread=single", "-cpu", "qemu64,-rdrand,-cx16", "-smp", "1"),
-            *("-m", str(manifest["memory_min"]), "-nodefaults", "-no-user-config", "-no-reboot"),
+            *("-m", _memory(manifest["name"]), "-nodefaults", "-no-user-config", "-no-reboot"),
             *("-display", "none"),
             "-netdev",
             f"dgram,id=n0,local.type=unix,local.path={local},remote.type=unix,remote.path={remote}",
