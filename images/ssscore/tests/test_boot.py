@@ -9,7 +9,6 @@ import time
 from pathlib import Path
 
 import pytest
-
 from testing.guest import ICOUNT, Guest, interface, run_pair
 from testing.nodes import node_job, run_to_done
 
@@ -93,7 +92,9 @@ def test_no_json_is_one_line_too(bootable: Path, tmp_path: Path) -> None:
 def test_a_task_that_is_killed_is_an_error(bootable: Path, tmp_path: Path) -> None:
     steps = [{"app": "kill", "options": {"task": "portmapper"}}]
     guest = run_to_done(tmp_path / "g", bootable, node_job(1, 2, steps=steps))
-    assert guest.lines("error") == [{"type": "error", "step": 0, "app": "kill", "message": "no such service is alive"}]
+    assert guest.lines("error") == [
+        {"type": "error", "step": 0, "app": "kill", "message": "no such service is alive"}
+    ]
     assert guest.lines("step")[0]["status"] == 1
     assert guest.lines("done") == [{"type": "done", "status": 1}]
 
@@ -185,18 +186,7 @@ def test_the_monitor_answers_people_and_programs(bootable: Path, tmp_path: Path)
         assert (answer["id"], answer["status"], answer["dropped"]) == (7, 0, 0)
         table = base64.b64decode(answer["stdout"]).decode().splitlines()
         assert [line.split()[1] for line in table] == ["name", "init", "portmapper"] or "portmapper" in table[1]
-        for name in (
-            "threads",
-            "connections",
-            "channels",
-            "fifos",
-            "counters",
-            "memory",
-            "net",
-            "sockets",
-            "log",
-            "help",
-        ):
+        for name in ("threads", "connections", "channels", "fifos", "counters", "memory", "net", "sockets", "log", "help"):
             assert machine.ask({"argv": [name]})["status"] == 0, name
         unknown = machine.ask({"id": "x", "shell": "reboot"})
         assert unknown["status"] == 1
@@ -264,15 +254,7 @@ def test_a_boot_cut_into_pieces_is_the_same_boot(bootable: Path, tmp_path: Path)
 def test_two_nodes_call_each_other_under_the_real_clock(bootable: Path, tmp_path: Path) -> None:
     binder = {"app": "portmapper", "options": {}}
     server = {"app": "echo-server", "options": {"transports": ["mbcf3"]}}
-    options = {
-        "server": 2,
-        "transport": "mbcf3",
-        "procedure": "echo",
-        "series": 0,
-        "sizes": [64],
-        "calls": 5,
-        "warmup": 0,
-    }
+    options = {"server": 2, "transport": "mbcf3", "procedure": "echo", "series": 0, "sizes": [64], "calls": 5, "warmup": 0}
     caller = node_job(1, 2, services=[binder], steps=[{"app": "echo-client", "options": options}])
     client, _ = run_pair(tmp_path, bootable, caller, node_job(2, 1, services=[binder, server]))
     (batch, calls) = client.batches()[0]

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-
 from testing.guest import ICOUNT
 from testing.nodes import node_job, run_to_done
 
@@ -32,7 +31,9 @@ class Seen(NamedTuple):
 
     @property
     def maybe(self) -> int:
-        return sum((row["error"] or "").endswith("; maybe executed") for row in self.rows)
+        return sum(
+            (row["error"] or "").endswith("; maybe executed") for row in self.rows
+        )
 
     @property
     def retransmits(self) -> int:
@@ -75,7 +76,9 @@ def calls_over(
     assert guest.lines("done") == [{"type": "done", "status": 0}]
     counted = iter(counts(guest.samples()))
     batches = {header["transport"]: rows for header, rows in guest.batches()}
-    return {transport: Seen(batches[transport], *next(counted)) for transport in transports}
+    return {
+        transport: Seen(batches[transport], *next(counted)) for transport in transports
+    }
 
 
 def counts(lines: list) -> list[tuple[int, int]]:
@@ -113,7 +116,9 @@ def test_no_call_is_executed_twice_and_what_is_not_known_is_said(
             assert seen.maybe > 0, transport
 
 
-@pytest.mark.parametrize(("when", "twice"), [("before", False), ("during", True), ("after", False)])
+@pytest.mark.parametrize(
+    ("when", "twice"), [("before", False), ("during", True), ("after", False)]
+)
 def test_at_least_once_goes_on_with_the_server_that_has_come_back(
     bootable: Path, tmp_path: Path, when: str, twice: bool
 ) -> None:
@@ -129,7 +134,9 @@ def test_at_least_once_goes_on_with_the_server_that_has_come_back(
         assert (seen.executed > CALLS) == twice, (transport, seen)
 
 
-def test_a_reply_cache_over_udp_is_forgotten_with_its_server(bootable: Path, tmp_path: Path) -> None:
+def test_a_reply_cache_over_udp_is_forgotten_with_its_server(
+    bootable: Path, tmp_path: Path
+) -> None:
     """The client cannot see that another one answers: at most once is as good as the server's memory."""
     die = {"when": "during", "call": DYING_CALL}
     seen = calls_over(("udp",), tmp_path, bootable, "at_most_once", die=die)["udp"]
@@ -137,6 +144,12 @@ def test_a_reply_cache_over_udp_is_forgotten_with_its_server(bootable: Path, tmp
     assert seen.executed > CALLS
 
 
-def test_a_server_that_lives_executes_each_call_once(bootable: Path, tmp_path: Path) -> None:
-    for transport, seen in calls_over(TYPES, tmp_path, bootable, "exactly_once").items():
-        assert (seen.ok, seen.executed, seen.retransmits) == (CALLS, CALLS, 0), transport
+def test_a_server_that_lives_executes_each_call_once(
+    bootable: Path, tmp_path: Path
+) -> None:
+    for transport, seen in calls_over(
+        TYPES, tmp_path, bootable, "exactly_once"
+    ).items():
+        assert (seen.ok, seen.executed, seen.retransmits) == (CALLS, CALLS, 0), (
+            transport
+        )

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
 from testing.guest import Guest, run_pair
 from testing.nodes import node_job
 
@@ -31,7 +30,11 @@ SERVER = {"app": "echo-server", "options": {"transports": ["udp", "tcp"]}}
 
 
 def checksum(data: bytes) -> int:
-    total = sum(struct.unpack(f">{len(data) // 2}H", data if len(data) % 2 == 0 else data + b"\0"))
+    total = sum(
+        struct.unpack(
+            f">{len(data) // 2}H", data if len(data) % 2 == 0 else data + b"\0"
+        )
+    )
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
     return total ^ 0xFFFF
@@ -44,9 +47,15 @@ class Peer:
         self._wire, self._machine = wire, str(machine)
 
     def send(self, protocol: int, payload: bytes) -> None:
-        header = struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(payload), 1, 0, 64, protocol, 0) + PEER_IP + NODE_IP
+        header = (
+            struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(payload), 1, 0, 64, protocol, 0)
+            + PEER_IP
+            + NODE_IP
+        )
         header = header[:10] + struct.pack(">H", checksum(header)) + header[12:]
-        self._wire.sendto(NODE_MAC + PEER_MAC + b"\x08\x00" + header + payload, self._machine)
+        self._wire.sendto(
+            NODE_MAC + PEER_MAC + b"\x08\x00" + header + payload, self._machine
+        )
 
     def packets(self, timeout: float = 10) -> Iterator[tuple[int, bytes]]:
         """Protocol and payload of each IPv4 packet that comes."""
@@ -60,11 +69,14 @@ class Peer:
     def send_datagram(self, port: int, data: bytes) -> None:
         self.send(UDP, struct.pack(">HHHH", OWN_PORT, port, 8 + len(data), 0) + data)
 
-    def call(self, program: int, version: int, procedure: int, arguments: bytes, port: int) -> bytes:
+    def call(
+        self, program: int, version: int, procedure: int, arguments: bytes, port: int
+    ) -> bytes:
         """The whole reply to a call without credentials."""
         self.send_datagram(
             port,
-            struct.pack(">10I", 77, 0, 2, program, version, procedure, 0, 0, 0, 0) + arguments,
+            struct.pack(">10I", 77, 0, 2, program, version, procedure, 0, 0, 0, 0)
+            + arguments,
         )
         reply = next(data[8:] for protocol, data in self.packets() if protocol == UDP)
         assert reply[:8] == struct.pack(">II", 77, 1)
@@ -74,7 +86,9 @@ class Peer:
         """The results of an accepted call."""
         arguments = struct.pack(f">{len(words)}I", *words)
         reply = self.call(PMAP_PROGRAM, PMAP_VERSION, procedure, arguments, PORTMAPPER)
-        assert reply[8:24] == struct.pack(">4I", 0, 0, 0, 0), "accepted, no verifier, success"
+        assert reply[8:24] == struct.pack(">4I", 0, 0, 0, 0), (
+            "accepted, no verifier, success"
+        )
         return reply[24:]
 
     def mappings(self) -> set[tuple[int, int, int, int]]:
@@ -88,7 +102,9 @@ class Peer:
 
 
 @contextlib.contextmanager
-def machine(folder: Path, image: Path, **fields: object) -> Iterator[tuple[Guest, Peer]]:
+def machine(
+    folder: Path, image: Path, **fields: object
+) -> Iterator[tuple[Guest, Peer]]:
     """A node that has done its steps, and its peer."""
     ends = folder / "node.sock", folder / "peer.sock"
     with (
@@ -106,7 +122,9 @@ def test_it_answers_a_ping(bootable: Path, tmp_path: Path) -> None:
         for size in (0, 56, 1400):
             rest = struct.pack(">HH", 5, size) + bytes(range(256)) * 6
             request = bytes((ECHO_REQUEST, 0, 0, 0)) + rest[: 4 + size]
-            peer.send(ICMP, request[:2] + struct.pack(">H", checksum(request)) + request[4:])
+            peer.send(
+                ICMP, request[:2] + struct.pack(">H", checksum(request)) + request[4:]
+            )
             reply = next(data for protocol, data in peer.packets() if protocol == ICMP)
             assert (reply[0], checksum(reply), reply[4:]) == (
                 ECHO_REPLY,
@@ -123,7 +141,9 @@ def test_a_port_that_nobody_has_is_unreachable(bootable: Path, tmp_path: Path) -
         assert struct.pack(">HH", OWN_PORT, CLOSED) in answer
 
 
-def test_a_client_learns_that_a_port_is_unreachable(bootable: Path, tmp_path: Path) -> None:
+def test_a_client_learns_that_a_port_is_unreachable(
+    bootable: Path, tmp_path: Path
+) -> None:
     """At once, not when its time is over."""
     options = {
         "server": "10.0.0.2",
@@ -134,7 +154,9 @@ def test_a_client_learns_that_a_port_is_unreachable(bootable: Path, tmp_path: Pa
         "sizes": [0],
     }
     steps = [{"app": "echo-client", "options": options}]
-    client, _ = run_pair(tmp_path, bootable, node_job(NODE, PEER, steps=steps), node_job(PEER, NODE))
+    client, _ = run_pair(
+        tmp_path, bootable, node_job(NODE, PEER, steps=steps), node_job(PEER, NODE)
+    )
     ((_, rows),) = client.batches()
     assert [row["error"] for row in rows] == ["RPC: Unable to receive"] * 3
     assert all(row["end"] - row["start"] < SECOND_NS for row in rows)
@@ -143,33 +165,57 @@ def test_a_client_learns_that_a_port_is_unreachable(bootable: Path, tmp_path: Pa
 def test_the_portmapper_tells_what_is_served(bootable: Path, tmp_path: Path) -> None:
     with machine(tmp_path, bootable, services=[BINDER, SERVER]) as (_, peer):
         served = peer.mappings()
-        ports = {protocol: port for program, _, protocol, port in served if program == ECHO_PROGRAM}
-        assert {protocol for program, _, protocol, _ in served if program == PMAP_PROGRAM} == {socket.IPPROTO_TCP, UDP}
+        ports = {
+            protocol: port
+            for program, _, protocol, port in served
+            if program == ECHO_PROGRAM
+        }
+        assert {
+            protocol for program, _, protocol, _ in served if program == PMAP_PROGRAM
+        } == {socket.IPPROTO_TCP, UDP}
         assert set(ports) == {socket.IPPROTO_TCP, UDP}
-        (port,) = struct.unpack(">I", peer.ask_portmapper(PMAP_GETPORT, ECHO_PROGRAM, ECHO_VERSION, UDP, 0))
+        (port,) = struct.unpack(
+            ">I", peer.ask_portmapper(PMAP_GETPORT, ECHO_PROGRAM, ECHO_VERSION, UDP, 0)
+        )
         assert port == ports[UDP]
-        assert peer.call(ECHO_PROGRAM, ECHO_VERSION, ECHO_NULL, b"", port)[8:] == bytes(16)
+        assert peer.call(ECHO_PROGRAM, ECHO_VERSION, ECHO_NULL, b"", port)[8:] == bytes(
+            16
+        )
 
 
 def test_the_portmapper_calls_for_others(bootable: Path, tmp_path: Path) -> None:
     with machine(tmp_path, bootable, services=[BINDER, SERVER]) as (_, peer):
-        ports = {program: port for program, _, protocol, port in peer.mappings() if protocol == UDP}
+        ports = {
+            program: port
+            for program, _, protocol, port in peer.mappings()
+            if protocol == UDP
+        }
         argument = struct.pack(">I", 4) + b"abcd"
         words = struct.unpack(">2I", argument)
-        answer = peer.ask_portmapper(PMAP_CALLIT, ECHO_PROGRAM, ECHO_VERSION, ECHO_OPAQUE, len(argument), *words)
-        assert answer == struct.pack(">II", ports[ECHO_PROGRAM], len(argument)) + argument
+        answer = peer.ask_portmapper(
+            PMAP_CALLIT, ECHO_PROGRAM, ECHO_VERSION, ECHO_OPAQUE, len(argument), *words
+        )
+        assert (
+            answer == struct.pack(">II", ports[ECHO_PROGRAM], len(argument)) + argument
+        )
 
 
 def test_only_tasks_of_the_node_register(bootable: Path, tmp_path: Path) -> None:
     with machine(tmp_path, bootable, services=[BINDER, SERVER]) as (_, peer):
         before = peer.mappings()
         for procedure in (PMAP_SET, PMAP_UNSET):
-            assert peer.ask_portmapper(procedure, ECHO_PROGRAM, ECHO_VERSION, UDP, 4711) == struct.pack(">I", 0)
-        assert peer.ask_portmapper(PMAP_SET, ECHO_PROGRAM + 1, 1, UDP, 4711) == struct.pack(">I", 0)
+            assert peer.ask_portmapper(
+                procedure, ECHO_PROGRAM, ECHO_VERSION, UDP, 4711
+            ) == struct.pack(">I", 0)
+        assert peer.ask_portmapper(
+            PMAP_SET, ECHO_PROGRAM + 1, 1, UDP, 4711
+        ) == struct.pack(">I", 0)
         assert peer.mappings() == before
 
 
-def test_what_a_task_has_registered_goes_with_it(bootable: Path, tmp_path: Path) -> None:
+def test_what_a_task_has_registered_goes_with_it(
+    bootable: Path, tmp_path: Path
+) -> None:
     steps = [{"app": "kill", "options": {"task": "echo-server"}}]
     with machine(tmp_path, bootable, services=[BINDER, SERVER], steps=steps) as (
         _,
