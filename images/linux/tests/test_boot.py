@@ -9,7 +9,6 @@ import time
 from pathlib import Path
 
 import pytest
-
 from testing.guest import ICOUNT, Guest, interface, job, run_pair
 
 pytestmark = pytest.mark.vm
@@ -141,11 +140,15 @@ def test_a_waiting_machine_says_ready_once(image: Path, tmp_path: Path) -> None:
 def test_equal_machines_behave_equally_in_virtual_time(image: Path, tmp_path: Path) -> None:
     outcomes = []
     for name in ("first", "second"):
-        both = job("server", [interface(2, (1,))], clock="tsc", services=ECHO_SERVICES, steps=[echo()])
+        both = job(
+            "server", [interface(2, (1,))], clock="tsc", services=ECHO_SERVICES, steps=[echo()]
+        )
         with Guest(tmp_path / name, image, both, ICOUNT) as guest:
             guest.start((tmp_path / f"{name}.a", tmp_path / f"{name}.b"))
             guest.wait_for("counters")
-        outcomes.append((guest.samples_path.read_bytes(), (tmp_path / name / "wire.pcap").read_bytes()))
+        outcomes.append(
+            (guest.samples_path.read_bytes(), (tmp_path / name / "wire.pcap").read_bytes())
+        )
     assert outcomes[0] == outcomes[1]
 
 
@@ -157,7 +160,9 @@ def test_a_crashing_service_is_named_with_its_signal(image: Path, tmp_path: Path
         *("-device", "virtserialport,chardev=exec,name=sundial.exec"),
     )
     steps = [echo(port=1025, sizes=[0], calls=3000, total_timeout_ms=3, retry_timeout_ms=2)]
-    both = job("server", [interface(2, (1,))], services=ECHO_SERVICES, steps=steps, interactive=True)
+    both = job(
+        "server", [interface(2, (1,))], services=ECHO_SERVICES, steps=steps, interactive=True
+    )
     with Guest(tmp_path / "g", image, both, extra) as guest:
         guest.start((tmp_path / "a", tmp_path / "b"))
         guest.wait_for("hello")
@@ -237,7 +242,8 @@ def test_an_interactive_machine_serves_commands_and_a_shell(image: Path, tmp_pat
     guest = Guest(tmp_path / "g", image, interactive, extra)
     command = guest.command
     guest.command = lambda wire: [
-        "chardev:tty" if word.startswith("file:") and word.endswith("console.log") else word for word in command(wire)
+        "chardev:tty" if word.startswith("file:") and word.endswith("console.log") else word
+        for word in command(wire)
     ]
     with guest:
         guest.start((tmp_path / "a", tmp_path / "b"))
@@ -283,7 +289,9 @@ def test_a_bridge_with_netem_delays_what_passes(image: Path, tmp_path: Path) -> 
     near = tmp_path / "near"
     with contextlib.ExitStack() as stack:
         guest = stack.enter_context(Guest(tmp_path / "g", image, bridged, extra))
-        hosts = [stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)) for _ in range(2)]
+        hosts = [
+            stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)) for _ in range(2)
+        ]
         for host, path in zip(hosts, (near, far), strict=True):
             host.bind(str(path))
             host.settimeout(30)

@@ -5,7 +5,6 @@ import json
 from pathlib import Path
 
 import pytest
-
 from testing.guest import ICOUNT, Guest
 
 pytestmark = pytest.mark.vm
