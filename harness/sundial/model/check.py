@@ -54,7 +54,7 @@ def _machines(topology: Topology) -> Iterator[Finding]:
             yield from _memory(topology, name, image)
         expected = [f"eth{number}" for number in range(len(machine.interfaces))]
         if sorted(machine.interfaces) != expected:
-            yield Finding((*path, "interfaces"), "the interfaces have a gap in their numbers", ", ".join(expected))
+            yield Finding((*path, "interfaces"), "interface numbers have a gap", ", ".join(expected))
         for device, interface in machine.interfaces.items():
             if machine.role == "host" and interface.address is None:
                 yield Finding((*path, "interfaces", device), "address is missing", "such as '10.0.0.1/24'")
@@ -135,7 +135,7 @@ def _addresses(topology: Topology) -> Iterator[Finding]:
             if owner != end:
                 yield Finding(path, f"address {address.ip} is used twice (also by {owner})", "each address once")
             if networks.setdefault(str(address.network), domain) != domain:
-                yield Finding(path, f"{name} has subnet {address.network} on two segments", "a subnet of its own")
+                yield Finding(path, f"{name} has subnet {address.network} on two segments", "one segment for each subnet")
 
 
 def _mtus(topology: Topology) -> Iterator[Finding]:

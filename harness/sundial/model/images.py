@@ -52,7 +52,7 @@ class ImageKind(Strict):
     roles: tuple[Role, ...] = Field(min_length=1)
     """What a machine that boots it can be."""
     memory: _Memory
-    """Main memory of a machine that does not say."""
+    """Main memory of a machine whose topology does not set it."""
     memory_least: _Memory
     """The least a machine may have."""
     memory_most: _Memory
@@ -82,7 +82,7 @@ class ImageKind(Strict):
 
     @property
     def memory_sizes(self) -> Quantity:
-        """What a machine may say."""
+        """What a topology may set."""
         return SIZE.between(SIZE.show(self.memory_least), SIZE.show(self.memory_most), SIZE.show(self.memory))
 
     @property

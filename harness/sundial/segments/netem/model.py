@@ -31,7 +31,7 @@ _NEEDS = (
     ("cell_size", "rate"),
     ("cell_overhead", "cell_size"),
 )
-"""In tc-netem the first means nothing without the second."""
+"""In tc-netem the first has no effect without the second."""
 
 
 class GilbertElliott(Strict):
@@ -90,12 +90,12 @@ class Impairments(Strict):
     """Frames that may wait inside."""
 
     def check(self, path: Path) -> Iterator[Finding]:
-        """Fields that mean nothing without another, or exclude one another."""
+        """Fields that have no effect without another, or exclude each other."""
         for name, needed in _NEEDS:
             if getattr(self, name) is not None and getattr(self, needed) is None:
-                yield Finding((*path, name), f"{name} means nothing without {needed}", f"write {needed} too")
+                yield Finding((*path, name), f"{name} has no effect without {needed}", f"write {needed} too")
         if self.loss is not None and self.gemodel is not None:
-            yield Finding((*path, "gemodel"), "loss and gemodel exclude one another", "one of the two")
+            yield Finding((*path, "gemodel"), "loss and gemodel exclude each other", "one of the two")
 
 
 class NetemKind(SegmentKind):

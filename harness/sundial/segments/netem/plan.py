@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a machine that bridges is told to do."""
+"""A bridge in the job of its machine."""
 
 from __future__ import annotations
 
