@@ -114,6 +114,15 @@ def test_a_topology_that_cannot_be_read_is_drawn_from_the_nodes() -> None:
     assert wire_time.hops(topology, "client", "server") is None
 
 
+def test_an_unknown_kind_of_segment_is_never_taken_for_a_known_one() -> None:
+    run = synthetic.run_json(synthetic.two_hosts())
+    (segment,) = run["topology"]["segments"].values()
+    segment["kind"] = "atm"
+    topology = topology_read.read(run)
+    assert [segment.lines for segment in topology.segments] == [("segment",)]
+    assert wire_time.hops(topology, "client", "server") is None
+
+
 def test_nothing_known_nothing_drawn() -> None:
     assert topology_svg.draw(topology_read.read({})) == ""
 
