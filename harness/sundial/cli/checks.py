@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The checks of `sundial doctor`, each a question to a `Host`; tests answer with a host of their own."""
+"""The checks of `sundial doctor`, each a question to a `Host`; tests use a fake host."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from sundial.errors import SundialError
 from sundial.machines.accelerator import PROBE_S, Chosen, boot_command
 from sundial.machines.connection import EMULATOR
 from sundial.model.catalog import ROOT
+from sundial.model.images import IMAGES
 
 TESTED_QEMU = ("7.2", "10.0")
 """As in harness/clock/qemu.c: the plugin relies on internals that were read in these versions."""
@@ -28,23 +29,22 @@ LEAST_SHM = 256 << 20
 LEAST_MEMORY = 1 << 30
 SETUP = "make setup"
 PLUGIN = ROOT / "harness" / "clock" / "build" / "sundial-clock.so"
-KERNEL = ROOT / "images" / "out" / "linux" / "kernel"
 FABRIC = ROOT / "harness" / "fabric" / "target" / "release" / "sundial-fabric"
 MODULES = ("click", "jinja2", "matplotlib", "networkx", "numpy", "polars", "pydantic", "rich", "ruamel.yaml")
 
 
 class State(Enum):
-    """How a check came out."""
+    """The result of a check."""
 
     GOOD = "good"
     OPTIONAL = "optional"
-    """Not there, and only some things need it."""
+    """Absent, and only some features need it."""
     LACKING = "lacking"
 
 
 @dataclass(frozen=True)
 class Check:
-    """One line of the doctor: what was looked at, how it is, what was found, and the line that mends it."""
+    """One line of the doctor: what was checked, its state, what was found, and the line that mends it."""
 
     name: str
     state: State
@@ -86,11 +86,11 @@ class Host:
             return False
 
     def free_bytes(self, folder: Path) -> int:
-        """What fits into a file system; 0 where one cannot write."""
+        """Free space of a file system; 0 if it is not writable."""
         return shutil.disk_usage(folder).free if os.access(folder, os.W_OK) else 0
 
     def memory(self) -> int:
-        """Bytes that programs can still get."""
+        """Bytes of memory that are available."""
         found = re.search(r"MemAvailable:\s+(\d+) kB", Path("/proc/meminfo").read_text())
         return int(found[1]) * 1024 if found else 0
 
@@ -113,7 +113,7 @@ class Host:
 
 
 def check_all(host: Host) -> list[Check]:
-    """Every check, in the order in which one mends."""
+    """Every check, in the order in which to mend."""
     checks: tuple[Callable[[Host], Check], ...] = (
         check_python,
         check_qemu,
@@ -209,7 +209,7 @@ def check_shm(host: Host) -> Check:
 def check_cores(host: Host) -> Check:
     cores = host.cores()
     if cores < 2:
-        return Check("cores", State.OPTIONAL, str(cores), "with one core runs are right but slow")
+        return Check("cores", State.OPTIONAL, str(cores), "with one core, runs are correct but slow")
     return Check("cores", State.GOOD, str(cores))
 
 
@@ -227,16 +227,23 @@ def check_kvm(host: Host) -> Check:
     mend = "only --clock real would use it; TCG serves"
     if not host.exists(Path("/dev/kvm")):
         return Check("kvm", State.OPTIONAL, "no /dev/kvm", mend)
-    if not host.exists(KERNEL):
+    kernel = probe_kernel()
+    if kernel is None or not host.exists(kernel):
         return Check("kvm", State.OPTIONAL, "not tried before the image is built", "./sundial images build --if-needed")
-    if boots_kernel(host, "kvm"):
+    if boots_kernel(host, "kvm", kernel):
         return Check("kvm", State.GOOD, "runs a guest")
-    return Check("kvm", State.OPTIONAL, f"/dev/kvm is there, but no guest boots within {PROBE_S:g} s", mend)
+    return Check("kvm", State.OPTIONAL, f"/dev/kvm is present, but no guest boots within {PROBE_S:g} s", mend)
 
 
-def boots_kernel(host: Host, accelerator: Chosen) -> bool:
-    """Whether the image's kernel boots."""
-    status, _ = host.run(boot_command(accelerator, KERNEL))
+def probe_kernel() -> Path | None:
+    """The kernel to boot in a probe: Linux, which ends the machine by itself where it finds no root."""
+    names = (kind.name for kind in IMAGES.values() if kind.platform == "linux")
+    return next((ROOT / "images" / "out" / name / "kernel" for name in names), None)
+
+
+def boots_kernel(host: Host, accelerator: Chosen, kernel: Path) -> bool:
+    """Whether a kernel boots under an accelerator."""
+    status, _ = host.run(boot_command(accelerator, kernel))
     return status == 0
 
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import click
 
 from sundial.cli import rooms
@@ -16,7 +18,7 @@ def images() -> None:
 
 @images.command(cls=Verb)
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-@click.option("--if-needed", is_flag=True, help="Leave an image alone whose recipe has not changed.")
+@click.option("--if-needed", is_flag=True, help="Build only what is missing or stale.")
 @as_json
 def build(names: tuple[str, ...], if_needed: bool, as_json: bool) -> None:
     """Build images, all of them unless NAMEs are given."""
@@ -37,10 +39,13 @@ def build(names: tuple[str, ...], if_needed: bool, as_json: bool) -> None:
 @as_json
 def list_(as_json: bool) -> None:
     """List images and whether they are built."""
-    found = rooms.images().list()
+    images = rooms.images().list()
     if as_json:
-        print_json([{"name": image.name, "state": image.state, "manifest": image.manifest} for image in found])
+        print_json([asdict(image) for image in images])
         return
-    rows = [["IMAGE", "STATE", "KERNEL"]]
-    rows += [[image.name, image.state, str((image.manifest or {}).get("kernel_release", ""))] for image in found]
+    rows = [["IMAGE", "STATE", "KERNEL", "DESCRIPTION"]]
+    rows += [
+        [image.name, image.state, str((image.manifest or {}).get("kernel_release", "")), image.description]
+        for image in images
+    ]
     print_table(rows)

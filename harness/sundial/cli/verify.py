@@ -12,7 +12,7 @@ from sundial.cli import rooms
 from sundial.cli.runs import find_run
 from sundial.cli.talk import Verb, as_json, print_json
 from sundial.errors import VerificationFailed
-from sundial.model.topology import MTU_LEAST, MTU_MOST
+from sundial.model.segment import MTU_LEAST, MTU_MOST
 
 PROTOCOLS = ("sunrpc-udp", "sunrpc-tcp", "raw-udp", "raw-tcp")
 SHOWN = 10

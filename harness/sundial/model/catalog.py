@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the shipped topologies and scenarios lie, and how a name or a path on the command line finds its file."""
+"""Where the shipped topologies and scenarios are, and how a name or a path on the command line finds its file."""
 
 from __future__ import annotations
 
@@ -32,6 +32,6 @@ def find(kind: Kind, reference: str) -> Source:
 
 
 def shown(path: Path) -> str:
-    """`path` as messages show it: relative to the working directory where it lies below it."""
+    """`path` as messages show it: relative to the working directory if it is below it."""
     here = Path.cwd()
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)

@@ -1,61 +1,148 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a machine may boot: the registry that topologies and scenarios are checked against."""
+"""What a machine may boot: every `images/NAME/image.toml`, read into a frozen `ImageKind`.
+
+An image says what it can do; what runs on it (workloads, checks, jobs) asks for these capabilities, never for a name.
+So adding an image is adding a folder.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Literal, Self
 
-from sundial.units import SIZE, Quantity
+from pydantic import Field, model_validator
 
-_MIB = 2**20
-_MS = 10**6
+from sundial.errors import BadInput
+from sundial.model.catalog import ROOT, shown
+from sundial.model.fields import NAME, NAMED, PROSE, Flag, In, Strict, Text, Whole
+from sundial.model.source import Origin, Source, validate
+from sundial.units import SIZE, TIME, Quantity
+
+DECLARATION = "image.toml"
+FOLDER = ROOT / "images"
+
+Role = Literal["host", "bridge"]
+MEMORY = SIZE.between("1 MiB", "64 GiB", example="96 MiB")
+"""What any machine may have; an image narrows it."""
+
+_Capability = Annotated[bool, Flag()]
+_Memory = Annotated[int, In(MEMORY)]
+_Start = Annotated[int, In(TIME.between(most="1 min", example="300 ms"))]
+_INPUT = Text(
+    re.compile(r"!?[\w.*?\[\]-]+(?:/[\w.*?\[\]-]+)*"),
+    "a path relative to the checkout, such as guest-apps/echo; * ? [] match names; with ! in front: not these",
+)
+_KEY = re.compile(r"\s*([A-Za-z0-9_-]+)\s*=")
 
 
-@dataclass(frozen=True)
-class ImageKind:
-    """A guest image by name: the workloads (`app`) it knows, the roles it can play, and what a machine needs for it."""
+class ImageKind(Strict):
+    """What a guest image declares of itself, in images/NAME/image.toml."""
 
-    name: str
-    description: str
-    apps: frozenset[str]
-    roles: frozenset[str]
-    memory: int
-    """Main memory of a machine that does not say, in bytes."""
-    memory_sizes: Quantity
-    """What a machine may say."""
-    start_ns: int
+    name: Annotated[str, NAMED]
+    """The folder's name."""
+    description: Annotated[str, PROSE]
+    """One line: what is inside."""
+    platform: Annotated[str, NAMED]
+    """Family of guest software, which decides what workloads find in it: linux, sss-core, or one of your own."""
+    roles: tuple[Role, ...] = Field(min_length=1)
+    """What a machine that boots it can be."""
+    memory: _Memory
+    """Main memory of a machine whose topology does not set it."""
+    memory_least: _Memory
+    """The least a machine may have."""
+    memory_most: _Memory
+    """The most a machine may have."""
+    start_ns: _Start = Field(alias="start")
     """Time for services to come up on a machine of 125 mips, before the first step."""
-    translations_mib: int
-    """QEMU's cache of translated code: what the guest's code needs, for it is most of a small guest's memory."""
-    greeting: tuple[str, ...]
+    translations_mib: Annotated[int, Whole(1, 1024)]
+    """QEMU's cache of translated code in MiB: what the guest's code needs, for it is most of a small guest's memory."""
+    greeting: tuple[Annotated[str, PROSE], ...] = Field(min_length=1)
     """A command that does nothing; a machine that is up answers it."""
+    binder: Annotated[str, NAMED]
+    """The service that tells Sun RPC's clients where programs are: rpcbind, or portmapper."""
+    node_is_process: _Capability = False
+    """A node of memory-based communication is a process; otherwise the machine is one."""
+    keeps_replies: _Capability = False
+    """Its Sun RPC server can keep replies, which gives at most once over UDP, and can end at a given call."""
+    fixed_sockets: _Capability = False
+    """The buffers of its sockets are fixed, and its TCP sends at once (TCP_NODELAY)."""
+    restarts_services: _Capability = False
+    """A service that has ended can be restarted."""
+    one_client_thread: _Capability = False
+    """Its Sun RPC client has one thread."""
+
+    inputs: tuple[Annotated[str, _INPUT], ...] = ()
+    """Files and folders that its `build` reads beside its own folder; the image is stale when one changes. Later lines
+    win over earlier ones."""
+
+    @property
+    def memory_sizes(self) -> Quantity:
+        """What a topology may set."""
+        return SIZE.between(SIZE.show(self.memory_least), SIZE.show(self.memory_most), SIZE.show(self.memory))
+
+    @property
+    def apps(self) -> frozenset[str]:
+        """The workloads it runs."""
+        return frozenset({"sunrpc", "mbcf"} | ({"raw", "iperf3"} if self.platform == "linux" else set()))
+
+    @model_validator(mode="after")
+    def _check_memory(self) -> Self:
+        if not self.memory_least <= self.memory <= self.memory_most:
+            raise BadInput(
+                f"{SIZE.show(self.memory)} is out of range", field="memory", allowed="memory_least to memory_most"
+            )
+        return self
 
 
-IMAGES: dict[str, ImageKind] = {
-    image.name: image
-    for image in (
-        ImageKind(
-            "linux",
-            "distribution cloud kernel, busybox init, Sun RPC and raw socket programs, iperf3",
-            apps=frozenset({"sunrpc", "raw", "iperf3", "mbcf"}),
-            roles=frozenset({"host", "bridge"}),
-            memory=96 * _MIB,
-            memory_sizes=SIZE.between("64 MiB", "4 GiB", example="128 MiB"),
-            start_ns=300 * _MS,
-            # Keeps a guest of the least memory below 150 MB; quickstart takes 5 % less with 32, 20 % more with 16.
-            translations_mib=19,
-            greeting=("sh", "-c", ":"),
-        ),
-        ImageKind(
-            "ssscore",
-            "small kernel with memory-based communication, Sun RPC on it, lwIP",
-            apps=frozenset({"sunrpc", "mbcf"}),
-            roles=frozenset({"host"}),
-            memory=32 * _MIB,
-            memory_sizes=SIZE.between("16 MiB", "1 GiB", example="32 MiB"),
-            start_ns=20 * _MS,
-            translations_mib=8,
-            greeting=("tasks",),
-        ),
-    )
-}
+class ImageKinds(Mapping[str, ImageKind]):
+    """The images declared below a folder, by name, sorted; read when they are first asked for, so that an error in one
+    is an error of the command that needs it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    @cached_property
+    def _kinds(self) -> dict[str, ImageKind]:
+        return {path.parent.name: read_image(path) for path in sorted(self._folder.glob(f"*/{DECLARATION}"))}
+
+    def __getitem__(self, name: str) -> ImageKind:
+        return self._kinds[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._kinds)
+
+    def __len__(self) -> int:
+        return len(self._kinds)
+
+
+def read_image(path: Path) -> ImageKind:
+    """The image that `path` declares. Raises BadInput."""
+    file, name = shown(path), path.parent.name
+    if not NAME.fullmatch(name):
+        raise BadInput(f"{name!r} cannot be an image's name", allowed=NAMED.allowed, file=file)
+    try:
+        text = path.read_text(encoding="utf-8")
+        data = tomllib.loads(text, parse_float=Decimal)
+    except UnicodeDecodeError as error:
+        raise BadInput("is not text in UTF-8", file=file) from error
+    except OSError as error:
+        raise BadInput(f"cannot be read: {error.strerror}", file=file) from error
+    except tomllib.TOMLDecodeError as error:
+        raise BadInput(f"is not TOML: {error}", file=file) from error
+    if data.setdefault("name", name) != name:
+        raise BadInput(f"{data['name']!r} is not the folder's name", allowed=name, file=file, field="name")
+    source = Source(name, file, data)
+    for number, line in enumerate(text.splitlines(), 1):
+        if key := _KEY.match(line):
+            source.origins.setdefault((key[1],), Origin(file, number))
+    return validate(source, ImageKind)
+
+
+IMAGES: Mapping[str, ImageKind] = ImageKinds(FOLDER)
+"""The images of this checkout."""

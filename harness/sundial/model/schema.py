@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JSON Schemas of topologies and scenarios for editors; `python -m sundial.model.schema` writes them."""
+"""JSON Schemas of topologies, scenarios and images for editors; `python -m sundial.model.schema` writes them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from typing import Any
 
 from sundial.model.catalog import FOLDERS
 from sundial.model.fields import Strict
+from sundial.model.images import FOLDER, ImageKind
 from sundial.model.scenario import Scenario
 from sundial.model.topology import Topology
 
 FILES: dict[Path, type[Strict]] = {
     FOLDERS["topology"] / "topology.schema.json": Topology,
     FOLDERS["scenario"] / "scenario.schema.json": Scenario,
+    FOLDER / "image.schema.json": ImageKind,
 }
 
 
@@ -36,8 +38,8 @@ def _plain(node: Any) -> Any:
     rest = {key: _plain(value) for key, value in node.items() if key != "x-allowed"}
     if allowed is None:
         return rest
-    told = node.get("description")
-    return {**rest, "description": f"{told} Allowed: {allowed}." if told else f"Allowed: {allowed}."}
+    text = node.get("description")
+    return {**rest, "description": f"{text} Allowed: {allowed}." if text else f"Allowed: {allowed}."}
 
 
 if __name__ == "__main__":

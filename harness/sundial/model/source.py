@@ -158,7 +158,7 @@ def plain_scalar(node: Any, origin: Origin) -> Any:
     if isinstance(node, str):
         return str(node)
     raise BadInput(
-        f"{str(node)!r} is no plain value",
+        f"{str(node)!r} is not a plain value",
         file=origin.file,
         line=origin.line,
         field=origin.label,
@@ -171,10 +171,10 @@ def _step(node: Any, key: str | int, origin: Origin) -> str | int:
     if isinstance(node, dict):
         return key
     if not isinstance(node, list):
-        raise BadInput(f"{key!r}: there are no fields inside this value", file=origin.file, field=origin.label)
+        raise BadInput(f"{key!r}: this value has no fields", file=origin.file, field=origin.label)
     if not str(key).isdecimal() or int(key) >= len(node):
         allowed = f"0 to {len(node) - 1}"
-        raise BadInput(f"{key!r} is no place in this list", file=origin.file, field=origin.label, allowed=allowed)
+        raise BadInput(f"index {key!r} is out of range", file=origin.file, field=origin.label, allowed=allowed)
     return int(key)
 
 

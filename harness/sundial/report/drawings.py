@@ -132,7 +132,7 @@ def _add(
 
 def _floor_remark(topology: Topology, client: str, server: str) -> str:
     path = topology.path(client, server) or []
-    jitter = any(effect.jitter_ns for _, segment, _ in path for effect in segment.impairments)
+    jitter = any(segment.delays_vary for _, segment, _ in path)
     bridged = any(node.role == "bridge" for node in topology.machines)
     text = "Dashed: the least that the packets of a call need on empty wires (preamble, padding, FCS, gaps, propagation"
     text += ", configured delay at its mean" if jitter else ", configured delay"

@@ -4,15 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from sundial.errors import SundialError
+from sundial.kinds import load
 from sundial.model import topology as model
 from sundial.model.network import Network, build_network
-from sundial.report.topology_view import Impairment, Machine, Nic, Segment, Topology, rate_text, time_text
-
-REPEATER_BITS = {10_000_000: 8, 100_000_000: 46}
-"""Bit times through a repeater where the topology leaves them out (`model.topology.Hub.repeater_delay`)."""
+from sundial.model.segment import SegmentBase
+from sundial.report.segment import SegmentReport
+from sundial.report.topology_view import Machine, Nic, Segment, Topology
 
 
 def read(run: Mapping[str, Any], clients: Sequence[str] = (), servers: Sequence[str] = ()) -> Topology:
@@ -37,7 +38,7 @@ def _from_network(network: Network, roles: Mapping[str, str]) -> Topology:
             role="bridge" if node.role == "bridge" else roles.get(node.name, ""),
             notes=(
                 f"{node.image}, {float(node.mips):g} mips" if network.clock == "virtual" else node.image,
-                *(f"netem on {nic.device}: {nic.netem}" for nic in node.nics if nic.netem),
+                *(note for kind in _kinds().values() for note in kind.notes(node)),
             ),
             nics=tuple(
                 Nic(nic.device, nic.segment, str(nic.address) if nic.address else "", nic.mac, nic.mtu)
@@ -49,64 +50,19 @@ def _from_network(network: Network, roles: Mapping[str, str]) -> Topology:
     return Topology(network.name, machines, tuple(_segment(name, wire) for name, wire in network.segments.items()))
 
 
-def _by_machine(value: int | Mapping[str, int]) -> dict[str, int]:
-    return {end.partition(":")[0]: amount for end, amount in value.items()} if isinstance(value, Mapping) else {}
-
-
-def _segment(name: str, wire: model.Link | model.Hub | model.Switch) -> Segment:
-    if isinstance(wire, model.Link):
-        effects = tuple(_impairment(end, wire.impairments) for end in wire.ports)
-        return Segment(name, wire.kind, wire.rate, wire.propagation, impairments=effects)
-    delay = wire.cable_delay if isinstance(wire, model.Hub) else wire.propagation
+def _segment(name: str, written: SegmentBase) -> Segment:
+    kind = _kinds()[written.kind]
     return Segment(
         name=name,
-        kind=wire.kind,
-        rate_bps=wire.rate if isinstance(wire.rate, int) else None,
-        propagation_ns=delay if isinstance(delay, int) else 0,
-        repeater_ns=_repeater_ns(wire) if isinstance(wire, model.Hub) else 0,
-        forwarding_ns=wire.forwarding_latency if isinstance(wire, model.Switch) else 0,
-        port_rates=_by_machine(wire.rate),
-        port_delays=_by_machine(delay),
+        lines=tuple(kind.lines(written)),
+        corner_px=kind.corner_px,
+        delays_vary=kind.delays_vary(written),
+        hops=partial(kind.hops, written),
     )
 
 
-def _repeater_ns(hub: model.Hub) -> int:
-    if hub.repeater_delay is not None:
-        return hub.repeater_delay
-    return REPEATER_BITS.get(hub.rate, 0) * 10**9 // hub.rate
-
-
-def _impairment(end: str, written: Mapping[str, model.Impairments]) -> Impairment:
-    """What one sending port suffers: its own fields before those of `both`."""
-    fields: dict[str, Any] = {}
-    for key in ("both", end):
-        if key in written:
-            item = written[key]
-            fields |= {name: getattr(item, name) for name in item.model_fields_set if getattr(item, name) is not None}
-    lines = []
-    if fields.get("delay") or fields.get("jitter"):
-        jitter = f" ± {time_text(fields['jitter'])}" if fields.get("jitter") else ""
-        shape = f" ({fields['distribution']})" if jitter and fields.get("distribution") else ""
-        lines.append(f"delay {time_text(fields.get('delay', 0))}{jitter}{shape}")
-    lines += [
-        f"{key} {float(100 * fields[key]):.4g} %"
-        for key in ("loss", "duplicate", "corrupt", "reorder")
-        if fields.get(key)
-    ]
-    if fields.get("gemodel") is not None:
-        lines.append("loss in bursts (Gilbert-Elliott)")
-    if fields.get("rate"):
-        lines.append(f"shaped to {rate_text(fields['rate'])}")
-    if fields.get("limit"):
-        lines.append(f"queue of {fields['limit']} frames")
-    return Impairment(
-        sender=end.partition(":")[0],
-        lines=tuple(lines),
-        delay_ns=fields.get("delay", 0),
-        jitter_ns=fields.get("jitter", 0),
-        rate_bps=fields.get("rate"),
-        packet_overhead_bytes=fields.get("packet_overhead", 0),
-    )
+def _kinds() -> Mapping[str, SegmentReport[Any]]:
+    return load("segments", "report", SegmentReport)
 
 
 def _from_nodes(run: Mapping[str, Any], roles: Mapping[str, str]) -> Topology:
@@ -118,7 +74,7 @@ def _from_nodes(run: Mapping[str, Any], roles: Mapping[str, str]) -> Topology:
         nics = []
         for nic in node.get("interfaces", []) if isinstance(node, dict) else ():
             segment = str(nic.get("segment", "wire"))
-            wires.setdefault(segment, Segment(segment, "segment"))
+            wires.setdefault(segment, Segment(segment, ("segment",)))
             nics.append(
                 Nic(str(nic.get("device", "")), segment, str(nic.get("address") or ""), str(nic.get("mac") or ""),
                     int(nic.get("mtu") or 1500))

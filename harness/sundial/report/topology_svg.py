@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
 from sundial.report import palette
-from sundial.report.topology_view import Machine, Nic, Segment, Topology, rate_text, time_text
+from sundial.report.topology_view import Machine, Nic, Segment, Topology
 
 CARD_WIDTH = 190.0
 GAP_X = 54.0
@@ -27,12 +27,6 @@ NOTE_CHARS = 34
 """Longer notes on a machine's card are broken into lines."""
 
 ROLE_COLOURS = {"client": palette.CLIENT, "server": palette.SERVER, "bridge": palette.LINE_OUT}
-KIND_NAMES = {
-    "hub": "hub, half duplex",
-    "switch": "switch, full duplex",
-    "link": "link, full duplex",
-    "atm": "ATM switch",
-}
 
 
 @dataclass
@@ -80,7 +74,7 @@ def _place(topology: Topology) -> list[list[_Box]]:
     for machine in topology.machines:
         columns[distance["m:" + machine.name]].append(_machine_box(machine))
     for segment in topology.segments:
-        columns[distance["s:" + segment.name]].append(_segment_box(topology, segment))
+        columns[distance["s:" + segment.name]].append(_segment_box(segment))
     columns = [column for column in columns if column]
     x = MARGIN
     total = max(sum(box.height for box in column) + GAP_Y * (len(column) - 1) for column in columns)
@@ -151,29 +145,10 @@ def _machine_box(machine: Machine) -> _Box:
     return _Box("m:" + machine.name, machine, None, lines, width, 34 + LINE * len(lines) + 31 * len(machine.nics) + 6)
 
 
-def _segment_box(topology: Topology, segment: Segment) -> _Box:
-    lines = [" · ".join(part for part in (KIND_NAMES.get(segment.kind, segment.kind),) if part)]
-    rates = sorted(set(segment.port_rates.values())) or ([segment.rate_bps] if segment.rate_bps is not None else [])
-    lines += [rate_text(rate) for rate in rates]
-    cables = sorted(set(segment.port_delays.values())) or [segment.propagation_ns]
-    for title, value in (
-        *((("cable" if segment.kind != "link" else "propagation"), delay) for delay in cables),
-        ("repeater", segment.repeater_ns),
-        ("forwarding", segment.forwarding_ns),
-    ):
-        if value:
-            lines.append(f"{title} {time_text(value)}")
-    lines += _impairment_lines(topology, segment)
+def _segment_box(segment: Segment) -> _Box:
+    lines = list(segment.lines)
     width = max(118.0, CHAR * max(len(text) for text in [segment.name, *lines]) + 26)
     return _Box("s:" + segment.name, None, segment, lines, width, 34 + LINE * len(lines) + 10)
-
-
-def _impairment_lines(topology: Topology, segment: Segment) -> list[str]:
-    """What the link does to frames, once if both directions are alike."""
-    busy = [item for item in segment.impairments if item.lines]
-    if len(busy) == 2 and busy[0].lines == busy[1].lines:
-        return ["both ways:", *busy[0].lines]
-    return [text for item in busy for text in (f"from {item.sender}:", *item.lines)]
 
 
 def _sides(topology: Topology, machine: Machine, rank: dict[str, int]) -> dict[str, list[Nic]]:
@@ -243,9 +218,8 @@ def _segment(box: _Box) -> str:
     top = box.y - box.height / 2
     middle = box.x + box.width / 2
     assert box.segment is not None, "a box is a machine or a segment"
-    round_ends = 17 if box.segment.kind == "link" else 4
     parts = [
-        f'<rect x="{box.x:g}" y="{top:g}" width="{box.width:g}" height="{box.height:g}" rx="{round_ends}" '
+        f'<rect x="{box.x:g}" y="{top:g}" width="{box.width:g}" height="{box.height:g}" rx="{box.segment.corner_px}" '
         f'fill="{palette.CARD}" stroke="{palette.WIRE}" stroke-width="1.6"/>'
     ]
     y = box.y - (LINE * len(box.lines)) / 2 + 3

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from sundial.report.wire_time import Hop
 
 
 @dataclass(frozen=True)
@@ -29,41 +31,14 @@ class Machine:
 
 
 @dataclass(frozen=True)
-class Impairment:
-    """What a link does to frames sent by one of its ends, as lines to print and as numbers to compute with."""
-
-    sender: str
-    lines: tuple[str, ...] = ()
-    delay_ns: int = 0
-    jitter_ns: int = 0
-    rate_bps: int | None = None
-    packet_overhead_bytes: int = 0
-
-
-@dataclass(frozen=True)
 class Segment:
-    """A wire: link, hub or switch. Delays in ns, one way.
-
-    `port_rates` and `port_delays` hold what differs by machine; a cable's delay lies between a station and the hub.
-    """
+    """A wire: its lines in the drawing under its name, and the hops from one port to another (None: unknown)."""
 
     name: str
-    kind: str
-    rate_bps: int | None = None
-    propagation_ns: int = 0
-    repeater_ns: int = 0
-    forwarding_ns: int = 0
-    impairments: tuple[Impairment, ...] = ()
-    port_rates: Mapping[str, int] = field(default_factory=dict)
-    port_delays: Mapping[str, int] = field(default_factory=dict)
-
-    def rate_at(self, machine: str) -> int | None:
-        """Bits a second at the machine's port."""
-        return self.port_rates.get(machine, self.rate_bps)
-
-    def cable_ns(self, machine: str) -> int:
-        """Propagation on the machine's cable."""
-        return self.port_delays.get(machine, self.propagation_ns)
+    lines: tuple[str, ...] = ()
+    corner_px: int = 4
+    delays_vary: bool = False
+    hops: Callable[[str, str], Sequence[Hop]] | None = None
 
 
 @dataclass(frozen=True)
@@ -87,7 +62,7 @@ class Topology:
         return [(machine, nic) for machine in self.machines for nic in machine.nics if nic.segment == name]
 
     def path(self, source: str, target: str) -> list[tuple[str, Segment, str]] | None:
-        """The shortest way between two machines: (sender, segment, receiver) a hop. None: there is no way."""
+        """The shortest way between two machines: (sending port, segment, receiving port) each. None: there is none."""
         came: dict[str, list[tuple[str, Segment, str]]] = {source: []}
         queue = [source]
         while queue:
@@ -99,9 +74,10 @@ class Topology:
                 segment = self.segment(nic.segment)
                 if segment is None:
                     continue
-                for other, _ in self.on_segment(segment.name):
+                for other, far in self.on_segment(segment.name):
                     if other.name not in came:
-                        came[other.name] = [*came[here], (here, segment, other.name)]
+                        step = (f"{here}:{nic.device}", segment, f"{other.name}:{far.device}")
+                        came[other.name] = [*came[here], step]
                         queue.append(other.name)
         return None
 
@@ -122,3 +98,8 @@ def time_text(ns: float) -> str:
         if abs(ns) >= size:
             return f"{ns / size:.4g} {unit}"
     return f"{ns:.4g} ns"
+
+
+def titled(title: str, ns: int) -> list[str]:
+    """A line with a span in it; none where it is 0."""
+    return [f"{title} {time_text(ns)}"] if ns else []

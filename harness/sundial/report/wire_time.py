@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from sundial.report.topology_view import Topology
+if TYPE_CHECKING:
+    from sundial.report.topology_view import Topology
 
 PREAMBLE_BYTES = 8
 FCS_BYTES = 4
@@ -45,28 +47,15 @@ class Hop:
 
 
 def hops(topology: Topology, source: str, target: str) -> list[Hop] | None:
-    """The lines between two machines; None if there is no way or a rate on it is unknown."""
+    """The lines between two machines; None if there is no way or what a segment does is unknown."""
     path = topology.path(source, target)
     if path is None:
         return None
-    result = []
+    result: list[Hop] = []
     for sender, segment, receiver in path:
-        near, far = segment.rate_at(sender), segment.rate_at(receiver)
-        if near is None or far is None:
+        if segment.hops is None:
             return None
-        for effect in segment.impairments:
-            if effect.sender == sender:
-                if effect.rate_bps is not None:
-                    result.append(Hop(effect.rate_bps, 0.0, False, effect.packet_overhead_bytes))
-                if effect.delay_ns:
-                    result.append(Hop(INSTANT_BPS, effect.delay_ns, False))
-        if segment.kind == "switch":
-            result.append(Hop(near, segment.cable_ns(sender) + segment.forwarding_ns))
-            result.append(Hop(far, segment.cable_ns(receiver)))
-        elif segment.kind == "hub":
-            result.append(Hop(near, segment.cable_ns(sender) + segment.repeater_ns + segment.cable_ns(receiver)))
-        else:
-            result.append(Hop(near, segment.propagation_ns))
+        result += segment.hops(sender, receiver)
     return result
 
 

@@ -16,6 +16,19 @@ printf '{"version": 1, "packages": {"linux": "6.1"}}' > $out/manifest.json
 echo run >> ../runs
 """
 
+DECLARATION = """description = "tiny"
+platform = "tiny-os"
+roles = ["host"]
+memory = "8 MiB"
+memory_least = "4 MiB"
+memory_most = "64 MiB"
+start = "10 ms"
+translations_mib = 4
+greeting = ["true"]
+binder = "portmapper"
+inputs = ["guest-apps", "!guest-apps/other", "guest-apps/other/shared.[ch]", "notes.txt"]
+"""
+
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
@@ -24,10 +37,12 @@ def checkout(tmp_path: Path) -> Path:
     recipe.write_text(RECIPE)
     recipe.chmod(0o755)
     (recipe.parent / "recipe-input").write_text("input\n")
-    (recipe.parent / "inputs").write_text("# what it reads\nguest-apps\nREADME.md\n")
-    (tmp_path / "README.md").write_text("x\n")
+    (recipe.parent / "image.toml").write_text(DECLARATION)
+    (tmp_path / "notes.txt").write_text("x\n")
     (tmp_path / "guest-apps").mkdir()
     (tmp_path / "guest-apps" / "app.c").write_text("int main(void);\n")
+    (tmp_path / "guest-apps" / "other").mkdir()
+    (tmp_path / "guest-apps" / "other" / "shared.h").write_text("int shared;\n")
     return tmp_path
 
 
@@ -68,19 +83,37 @@ def test_tests_and_build_leavings_are_no_inputs(checkout: Path) -> None:
     assert images.list()[0].state == "built"
 
 
-def test_only_what_a_recipe_declares_makes_its_image_stale(checkout: Path) -> None:
+@pytest.mark.parametrize(
+    ("path", "state"),
+    [
+        ("other/kernel.c", "built"),
+        ("guest-apps/other/task.c", "built"),
+        ("guest-apps/README.md", "built"),
+        ("images/tiny/image.toml", "built"),
+        ("guest-apps/other/shared.c", "stale"),
+        ("guest-apps/new/app.c", "stale"),
+        ("images/tiny/etc/hosts", "stale"),
+        ("notes.txt", "stale"),
+    ],
+)
+def test_only_declared_inputs_make_an_image_stale(checkout: Path, path: str, state: str) -> None:
     images = Images(checkout)
     images.ensure("tiny", lambda line: None)
-    (checkout / "other").mkdir()
-    (checkout / "other" / "kernel.c").write_text("x")
-    assert images.list()[0].state == "built"
-    (checkout / "README.md").write_text("y\n")
-    assert images.list()[0].state == "stale"
+    (checkout / path).parent.mkdir(exist_ok=True)
+    (checkout / path).write_text(f"{DECLARATION}# changed\n")
+    assert images.list()[0].state == state
 
 
 def test_a_declared_input_that_is_not_there_is_named(checkout: Path) -> None:
-    (checkout / "README.md").unlink()
-    with pytest.raises(HostLacks, match=r"images/tiny/inputs names README.md, which is not there"):
+    (checkout / "notes.txt").unlink()
+    with pytest.raises(HostLacks, match=r"images/tiny/image.toml: inputs: there is no notes.txt"):
+        Images(checkout).ensure("tiny", lambda line: None)
+
+
+def test_a_declaration_without_a_build_is_listed_and_not_built(checkout: Path) -> None:
+    (checkout / "images" / "tiny" / "build").unlink()
+    assert [(image.state, image.description) for image in Images(checkout).list()] == [("missing", "tiny")]
+    with pytest.raises(HostLacks, match="images/tiny/build is not an executable file"):
         Images(checkout).ensure("tiny", lambda line: None)
 
 

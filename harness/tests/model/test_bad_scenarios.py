@@ -79,15 +79,15 @@ OVERRIDES = [
     ("mtu=big", "--set: mtu: 'big' is not a whole number; allowed: a whole number from 68 to 9202"),
     ("machines.klient.mips=250", "--set: machines.klient.mips: there is no machine 'klient' in topology 'two-hosts-10base-t'; allowed: client, server"),
     ("segments.lan.rate=fast", "--set: segments.lan.rate: 'fast' is not a rate; allowed: a rate from 10 Mbit/s to 100 Mbit/s, such as '10 Mbit/s'"),
-    ("segments.lan.ports.7=client:eth0", "--set: segments.lan.ports.7: '7' is no place in this list; allowed: 0 to 1"),
-    ("segments.lan.rate.unit=1", "--set: segments.lan.rate.unit: 'unit': there are no fields inside this value"),
+    ("segments.lan.ports.7=client:eth0", "--set: segments.lan.ports.7: index '7' is out of range; allowed: 0 to 1"),
+    ("segments.lan.rate.unit=1", "--set: segments.lan.rate.unit: 'unit': this value has no fields"),
     ("deadline=5", "--set: deadline: '5' has no unit; allowed: a time from 1 ms to 24 h, such as '10 min'"),
     ("seed=x", "--set: seed: 'x' is not a whole number; allowed: a whole number from 0 to 9223372036854775807"),
     ("clock=wall", "--set: clock: 'wall' is not known; allowed: virtual, real"),
     ("accelerator=kvm", "--set: accelerator: KVM cannot keep virtual time; allowed: auto or tcg, or the clock real"),
     ("accelerator=xen", "--set: accelerator: 'xen' is not known; allowed: auto, tcg, kvm"),
     ("scale=paper", "scale: there is no scale 'paper'; allowed: smoke"),
-    ("sizes=2000-01-01", "--set: sizes: '2000-01-01' is no plain value; allowed: text, numbers, true, false"),
+    ("sizes=2000-01-01", "--set: sizes: '2000-01-01' is not a plain value; allowed: text, numbers, true, false"),
 ]  # fmt: skip
 
 

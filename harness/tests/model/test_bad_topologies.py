@@ -85,7 +85,7 @@ CASES = [
     (GOOD, "25 ns", "20 us",
      ["13: segments.lan.cable_delay: a round trip over the two longest cables and the jam do not fit into the slot time: late collisions; "
       "allowed: a round trip of at most 48 us, the repeater included"]),
-    (GOOD, "kind: hub", "kind: ring", ["11: segments.lan.kind: 'ring' is not known; allowed: link, hub, switch"]),
+    (GOOD, "kind: hub", "kind: ring", ["11: segments.lan.kind: 'ring' is not known; allowed: hub, link, switch"]),
     (GOOD, "    kind: hub\n", "", ["10: segments.lan: kind is missing; allowed: hub, link, switch"]),
     (GOOD, "kind: hub", "kind: hub\n    kind: hub",
      ['12: is not YAML: found duplicate key "kind" with value "hub" (original value: "hub")']),
@@ -101,8 +101,10 @@ CASES = [
       "allowed: 1000, 500, 250, 125, 62.5, 31.25, 15.625, 7.8125, 3.90625, 1.953125, 0.9765625"]),
     (GOOD, "machines:", "defaults: {mtu: 67}\nmachines:",
      ["2: defaults.mtu: 67 is out of range; allowed: a whole number from 68 to 9202"]),
-    (GOOD, "machines:", "defaults: {memory: 1 MiB}\nmachines:",
-     ["2: defaults.memory: '1 MiB' is out of range; allowed: a size from 16 MiB to 4 GiB, such as '128 MiB'"]),
+    (GOOD, "machines:", "defaults: {memory: 1 KiB}\nmachines:",
+     ["2: defaults.memory: '1 KiB' is out of range; allowed: a size from 1 MiB to 64 GiB, such as '96 MiB'"]),
+    (GOOD, "machines:", "defaults: {memory: 16 MiB}\nmachines:",
+     ["2: defaults.memory: 16 MiB for 'client', which boots linux; allowed: a size from 64 MiB to 4 GiB, such as '96 MiB'"]),
     # addresses
     (GOOD, "10.0.0.2/24", "10.0.0.2",
      [f"8: machines.server.interfaces.eth0.address: '10.0.0.2' is not an address; allowed: {ADDRESSES}"]),
@@ -133,7 +135,7 @@ CASES = [
      ["14: segments.lan.ports.0: 'client' is not allowed here; allowed: MACHINE:INTERFACE, such as 'client:eth0'"]),
     (GOOD, 'ports: ["client:eth0", "server:eth0"]', "ports: []", ["14: segments.lan.ports: has 0 entries; allowed: 2 or more"]),
     (GOOD, "      eth0: {address: 10.0.0.1/24}", "      eth1: {address: 10.0.0.1/24}",
-     ["4: machines.client.interfaces: the interfaces have a gap in their numbers; allowed: eth0",
+     ["4: machines.client.interfaces: interface numbers have a gap; allowed: eth0",
       "5: machines.client.interfaces.eth1: interface client:eth1 is not connected; allowed: list it in the ports of one segment",
       "14: segments.lan.ports.0: machine 'client' has no interface 'eth0'; allowed: client:eth1"]),
     (GOOD, "  client:\n", "  client:\n    image: plan9\n", ["4: machines.client.image: there is no image 'plan9'; allowed: linux, ssscore"]),
@@ -144,11 +146,11 @@ CASES = [
      ["13: segments.wan.ports.2: 'third:eth0' names no machine; allowed: client, server",
       "13: segments.wan.ports: a link with 3 ports; allowed: exactly 2"]),
     (LINK, "{delay: 10 ms}", "{jitter: 1 ms}",
-     ["15: segments.wan.impairments.both.jitter: jitter means nothing without delay; allowed: write delay too"]),
+     ["15: segments.wan.impairments.both.jitter: jitter has no effect without delay; allowed: write delay too"]),
     (LINK, "{delay: 10 ms}", "{loss: 0.1}",
      ["15: segments.wan.impairments.both.loss: '0.1' has no unit; allowed: a percentage from 0 % to 100 %, such as '0.1 %'"]),
     (LINK, "{delay: 10 ms}", "{loss: 1 %, gemodel: {p: 1 %, r: 10 %}}",
-     ["15: segments.wan.impairments.both.gemodel: loss and gemodel exclude one another; allowed: one of the two"]),
+     ["15: segments.wan.impairments.both.gemodel: loss and gemodel exclude each other; allowed: one of the two"]),
     (LINK, "both: {delay: 10 ms}", '"third:eth0": {delay: 10 ms}',
      ["15: segments.wan.impairments.third:eth0: 'third:eth0' is not a port of this segment; allowed: client:eth0, server:eth0"]),
     # bridges
@@ -195,7 +197,7 @@ def test_a_loop_of_bridges_is_refused(tmp_path: Path) -> None:
     )
     path = tmp_path / "net.yaml"
     path.write_text(second)
-    with pytest.raises(BadInput, match=r"'second:eth1' closes a loop of bridges: frames would circle for ever"):
+    with pytest.raises(BadInput, match=r"'second:eth1' closes a loop of bridges: frames would loop forever"):
         load_topology(str(path))
 
 

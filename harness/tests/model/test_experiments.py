@@ -11,7 +11,8 @@ from sundial.model.limits import auth_sys_bytes, size_limit
 from sundial.model.load import load_experiments, load_topology
 from sundial.model.network import build_network
 from sundial.model.scenario import Raw, SunRpc
-from sundial.model.topology import Link, Topology
+from sundial.model.topology import Topology
+from sundial.segments.link.model import Link
 
 KEDZIERA_UDP_CALL_EDGES = {1429, 2909, 4389, 5869, 7349}
 """PROTOCOLS.md section 1, MTU 1500: first sizes with one more packet."""

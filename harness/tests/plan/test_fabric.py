@@ -9,10 +9,10 @@ import pytest
 from sundial.model.catalog import names
 from sundial.model.load import load_experiments, load_topology
 from sundial.model.network import build_network
-from sundial.model.topology import Impairments
 from sundial.plan.build import plan_run, plan_topology
-from sundial.plan.fabric import impairments
 from sundial.plan.paths import RunPaths
+from sundial.segments.link.plan import impairments
+from sundial.segments.netem.model import Impairments
 
 
 def planned(paths: RunPaths, topology: str, *overrides: str, **options: Any) -> dict[str, Any]:
@@ -76,16 +76,16 @@ def test_every_impairment_has_its_name_in_fabric_json() -> None:
         "corrupt": "1 %", "corrupt_correlation": "1 %", "reorder": "1 %", "reorder_correlation": "1 %", "gap": 5,
         "rate": "1 Mbit/s", "packet_overhead": -4, "cell_size": 48, "cell_overhead": 5, "limit": 100,
     }  # fmt: skip
-    told = impairments(Impairments.model_validate(given))
+    fields = impairments(Impairments.model_validate(given))
     assert set(given) == set(Impairments.model_fields)
-    assert set(told) == {
+    assert set(fields) == {
         "delay_ns", "jitter_ns", "delay_correlation", "distribution", "loss", "loss_correlation", "gemodel",
         "duplicate",
         "duplicate_correlation", "corrupt", "corrupt_correlation", "reorder", "reorder_correlation", "gap", "rate_bps",
         "packet_overhead_bytes", "cell_size_bytes", "cell_overhead_bytes", "limit_frames",
     }  # fmt: skip
-    assert told["gemodel"] == {"p": 0.01, "r": 0.1, "one_minus_h": 1.0, "one_minus_k": 0.0}
-    assert (told["loss"], told["rate_bps"], told["packet_overhead_bytes"]) == (0.001, 1_000_000, -4)
+    assert fields["gemodel"] == {"p": 0.01, "r": 0.1, "one_minus_h": 1.0, "one_minus_k": 0.0}
+    assert (fields["loss"], fields["rate_bps"], fields["packet_overhead_bytes"]) == (0.001, 1_000_000, -4)
 
 
 def test_a_switch_has_a_rate_for_each_port(paths: RunPaths) -> None:

@@ -12,6 +12,7 @@ from sundial.machines.fake import FakeHypervisor
 from sundial.machines.guard import Guard
 from sundial.machines.hypervisor import Happening, LifecycleEvent
 from sundial.machines.runtime import RuntimeFolder
+from sundial.model.images import DECLARATION, FOLDER
 from sundial.run.fabric import FakeFabric, OnHeard
 from sundial.run.places import Places
 from sundial.run.session import Session
@@ -24,6 +25,8 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
     recipe.parent.mkdir(parents=True)
     recipe.write_text(RECIPE)
     recipe.chmod(0o755)
+    declaration = (FOLDER / "linux" / DECLARATION).read_text()
+    (recipe.parent / DECLARATION).write_text(declaration.partition("inputs =")[0])
     places = Places(tmp_path)
     for program in (places.plugin, places.fabric):
         program.parent.mkdir(parents=True)

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from guest import ICOUNT, Guest, interface, job, run_pair
+from testing.guest import ICOUNT, Guest, interface, job, run_pair
 
 pytestmark = pytest.mark.vm
 

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
-from guest import ICOUNT, Guest
+from testing.guest import ICOUNT, Guest
 
 pytestmark = pytest.mark.vm
 

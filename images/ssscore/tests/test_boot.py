@@ -9,7 +9,8 @@ import time
 from pathlib import Path
 
 import pytest
-from guest import ICOUNT, Guest, interface, job, run_pair
+from testing.guest import ICOUNT, Guest, interface, run_pair
+from testing.nodes import node_job, run_to_done
 
 pytestmark = pytest.mark.vm
 
@@ -17,21 +18,6 @@ PLUGIN = Path(__file__).resolve().parents[3] / "harness/clock/build/sundial-cloc
 WAIT = {"version": 1, "wait": True}
 UUID = "00000000-0000-4000-8000-000000000001"
 RECORD_HEADER, FILE_HEADER, CONTROL_FRAME = 16, 24, 27
-
-
-def node_job(number: int, peer: int, **fields: object) -> dict:
-    mac = interface(peer, ())["mac"]
-    others = [{"node": peer, "machine": f"n{peer}", "mac": mac}]
-    return job(f"n{number}", [interface(number, (peer,))], node=number, epoch=100 + number, nodes=others, **fields)
-
-
-def run_to_done(folder: Path, image: Path, what: dict, extra: tuple[str, ...] = ICOUNT) -> Guest:
-    with Guest(folder, image, what, extra) as guest:
-        guest.start((folder / "a", folder / "b"))
-        guest.wait_for("done", timeout=30)
-        capture = folder / "wire.pcap"  # the frame is sent behind the record
-        guest.wait_until(lambda: b"sundial-done" in capture.read_bytes(), "done is not on the wire", timeout=30)
-    return guest
 
 
 def test_a_waiting_machine_says_ready_once_and_nothing_else(bootable: Path, tmp_path: Path) -> None:

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from guest import ICOUNT
-from test_boot import node_job, run_to_done
+from testing.guest import ICOUNT
+from testing.nodes import node_job, run_to_done
 
 pytestmark = pytest.mark.vm
 

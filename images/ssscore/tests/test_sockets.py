@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from guest import Guest, run_pair
-from test_boot import node_job
+from testing.guest import Guest, run_pair
+from testing.nodes import node_job
 
 pytestmark = pytest.mark.vm
 

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the model asks of a kind of segment, and what all that are written under `segments:` have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Annotated, Literal, Protocol, runtime_checkable
+
+from pydantic import Field
+
+from sundial.model.fields import PORT, In, Strict, Whole
+from sundial.model.finding import Finding, Path
+from sundial.units import TIME
+
+if TYPE_CHECKING:
+    from sundial.model.topology import Machine
+
+MTU_LEAST = 68
+"""RFC 791: every module must forward 68 octets without further fragmentation."""
+MTU_MOST = 9202
+"""A frame of 9216 bytes less the 14-byte Ethernet header."""
+
+Port = Annotated[str, PORT]
+Mtu = Annotated[int, Whole(MTU_LEAST, MTU_MOST)]
+LinkTime = Annotated[int, In(TIME.between(most="1 min"))]
+CABLE = TIME.between(most="100 us", example="25 ns")
+CableTime = Annotated[int, In(CABLE)]
+Frames = Annotated[int, Whole(1, 1_000_000)]
+
+
+class Adapter(Strict):
+    """The sending side of every port's network adapter."""
+
+    ring_frames: Annotated[int, Whole(1, 4096)] = 64
+    """Frames the transmit ring holds."""
+    when_full: Literal["stop", "drop"] = "stop"
+    """A full ring stops the guest's queue, as a real adapter does, or drops the frame."""
+
+
+class SegmentBase(Strict):
+    """What every kind of segment has; a kind narrows `kind` to its name and `rate` to what it allows."""
+
+    ports: list[Port] = Field(min_length=2)
+    """The interfaces joined, `MACHINE:INTERFACE`, in port order."""
+    mtu: Mtu = 1500
+    """Largest IP packet the segment carries; longer frames are refused and counted."""
+    adapter: Adapter = Adapter()
+    """The adapters at its ports."""
+    kind: str
+    """The folder of its kind."""
+    rate: int | dict[str, int]
+    """Bits a second: one for all ports, or by port."""
+
+    def check(self, path: Path) -> Iterator[Finding]:
+        """Everything wrong with this segment beyond single fields; it is at `path` of the topology."""
+        yield from ()
+
+    def by_port(self, value: int | dict[str, int]) -> list[int]:
+        """A value given once or by port, as a list in port order."""
+        return [value[end] if isinstance(value, dict) else value for end in self.ports]
+
+    def check_ports(self, path: Path, given: Iterable[str], *, every: bool = False) -> Iterator[Finding]:
+        """Keys `given` at `path` that are not ports of this segment, and with `every` a port that is not among them."""
+        keys = list(given)
+        for key in keys:
+            if key not in self.ports:
+                yield Finding((*path, key), f"{key!r} is not a port of this segment", ", ".join(self.ports))
+        missing = [end for end in self.ports if end not in keys]
+        if every and missing:
+            yield Finding(path, f"port {missing[0]!r} is missing", "one value for all ports, or one for each")
+
+
+@runtime_checkable
+class SegmentKind(Protocol):
+    """What a kind of segment is to the model: written under `segments:`, or made of a machine that joins segments."""
+
+    model: type[SegmentBase] | None = None
+    """A segment of this kind as written, its `kind` the folder's name; None: no segment is written so."""
+
+    def check_machine(self, machine: Machine, path: Path) -> Iterator[Finding]:
+        """What is wrong with a machine in the eyes of this kind; it is at `path` of the topology."""
+        yield from ()

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the plan of a run asks of a kind of segment: its fields in fabric.json, and its part in a guest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+from sundial.kinds import load
+from sundial.model.network import Node
+from sundial.model.segment import SegmentBase
+
+SegmentT = TypeVar("SegmentT", bound=SegmentBase, contravariant=True)
+
+
+@runtime_checkable
+class SegmentPlan(Protocol[SegmentT]):
+    """A kind that is written under `segments:` has `fabric`, one that is made of a machine the others."""
+
+    def fabric(self, segment: SegmentT) -> dict[str, Any]:
+        """The kind's own fields of one segment in fabric.json, in integer base units."""
+        return {}
+
+    def bridge(self, node: Node) -> dict[str, Any] | None:
+        """`bridge` in the job of a machine that is a segment of this kind; None: it is not."""
+        return None
+
+    def start_ns(self, node: Node) -> int:
+        """Time that the machine's part in this kind takes to come up, at 125 mips."""
+        return 0
+
+
+def own_fields(segment: SegmentBase) -> dict[str, Any]:
+    """Fields of one segment in fabric.json that only its kind has."""
+    return load("segments", "plan", SegmentPlan)[segment.kind].fabric(segment)
+
+
+def bridge(node: Node) -> dict[str, Any] | None:
+    """`bridge` in a machine's job, from the kind of segment that the machine is; None: it is a host."""
+    parts = (kind.bridge(node) for kind in _kinds())
+    return next((part for part in parts if part is not None), None)
+
+
+def start_ns(node: Node) -> int:
+    """Time that a machine's part in segments takes to come up, at 125 mips; 0 for a host."""
+    return max(kind.start_ns(node) for kind in _kinds())
+
+
+def _kinds() -> Iterable[SegmentPlan[Any]]:
+    return load("segments", "plan", SegmentPlan).values()

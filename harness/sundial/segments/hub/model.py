@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A hub as written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+from sundial.model.fields import In, OneOrByPort, written
+from sundial.model.finding import Finding, Path
+from sundial.model.segment import CABLE, CableTime, SegmentBase, SegmentKind
+from sundial.units import RATE, TIME
+
+RATES = {10_000_000: 800, 100_000_000: 460}
+"""Rates with the repeater's delay in ns where none is written: 8 bit times (IEEE 802.3 clause 9), and half of class
+II's round trip of 92 bit times (clause 27)."""
+
+SLOT_BITS = 512
+JAM_BITS = 32
+
+
+class Hub(SegmentBase):
+    """A repeater with half-duplex stations: CSMA/CD."""
+
+    kind: Literal["hub"]
+    """A repeater hub."""
+    rate: Annotated[int, In(RATE.between("10 Mbit/s", "100 Mbit/s"))]
+    """10 Mbit/s (10Base-T) or 100 Mbit/s (100Base-TX)."""
+    cable_delay: Annotated[int | dict[str, int], OneOrByPort(CABLE)] = written("25 ns")
+    """Propagation from a station to the hub: one for all, or by port (5 ns a metre)."""
+    repeater_delay: CableTime | None = None
+    """Time through the repeater; left out: 8 bit times at 10 Mbit/s, 46 (class II) at 100 Mbit/s."""
+
+    @property
+    def through(self) -> int:
+        """The repeater's delay in ns, written or by rate."""
+        return RATES[self.rate] if self.repeater_delay is None else self.repeater_delay
+
+    def check(self, path: Path) -> Iterator[Finding]:
+        if self.rate not in RATES:
+            yield Finding((*path, "rate"), "a hub has one of two rates", "10 Mbit/s, 100 Mbit/s")
+        wrong = []
+        if isinstance(self.cable_delay, dict):
+            wrong = list(self.check_ports((*path, "cable_delay"), self.cable_delay, every=True))
+            yield from wrong
+        if not wrong and self.rate in RATES:
+            yield from self._check_slot(path)
+
+    def _check_slot(self, path: Path) -> Iterator[Finding]:
+        longest = sorted(self.by_port(self.cable_delay))[-2:]
+        most = (SLOT_BITS - JAM_BITS) * 10**9 // self.rate
+        if 2 * (sum(longest) + self.through) > most:
+            yield Finding(
+                (*path, "cable_delay"),
+                "a round trip over the two longest cables and the jam do not fit into the slot time: late collisions",
+                f"a round trip of at most {TIME.show(most)}, the repeater included",
+            )
+
+
+class HubKind(SegmentKind):
+    model = Hub
+
+
+KIND: SegmentKind = HubKind()

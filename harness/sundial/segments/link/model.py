@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A link as written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from sundial.model.fields import PORT_OR_BOTH, In, written
+from sundial.model.finding import Finding, Path
+from sundial.model.segment import LinkTime, SegmentBase, SegmentKind
+from sundial.segments.netem.model import Impairments
+from sundial.units import RATE
+
+
+class Link(SegmentBase):
+    """Two ports, full duplex, with the impairments of tc-netem in each direction."""
+
+    kind: Literal["link"]
+    """A point-to-point link."""
+    rate: Annotated[int, In(RATE)]
+    """Bits a second in each direction."""
+    propagation: LinkTime = written("25 ns")
+    """Time a bit takes from end to end."""
+    impairments: dict[Annotated[str, PORT_OR_BOTH], Impairments] = Field(default_factory=dict)
+    """By sending port, or `both`; a port's own fields go before those of `both`."""
+
+    def sending(self, port: str) -> Impairments:
+        """What happens to frames sent by `port`."""
+        both = self.impairments.get("both", Impairments())
+        own = self.impairments.get(port, Impairments())
+        return both.model_copy(update={name: getattr(own, name) for name in own.model_fields_set})
+
+    def check(self, path: Path) -> Iterator[Finding]:
+        if len(self.ports) != 2:
+            yield Finding((*path, "ports"), f"a link with {len(self.ports)} ports", "exactly 2")
+        yield from self.check_ports((*path, "impairments"), [key for key in self.impairments if key != "both"])
+        for key in self.impairments:
+            yield from self.sending(key).check((*path, "impairments", key))
+
+
+class LinkKind(SegmentKind):
+    model = Link
+
+
+KIND: SegmentKind = LinkKind()

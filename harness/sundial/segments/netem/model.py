@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A machine of role bridge, and the impairments of tc-netem, by its names; `link` has the same ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from sundial.model.fields import In, Percent, Strict, Whole, written
+from sundial.model.finding import Finding, Path
+from sundial.model.segment import Frames, LinkTime, SegmentKind
+from sundial.units import RATE
+
+if TYPE_CHECKING:
+    from sundial.model.topology import Machine
+
+_Percent = Annotated[Decimal, Percent()]
+
+_NEEDS = (
+    ("jitter", "delay"),
+    ("delay_correlation", "jitter"),
+    ("distribution", "jitter"),
+    ("loss_correlation", "loss"),
+    ("duplicate_correlation", "duplicate"),
+    ("corrupt_correlation", "corrupt"),
+    ("reorder", "delay"),
+    ("reorder_correlation", "reorder"),
+    ("gap", "reorder"),
+    ("packet_overhead", "rate"),
+    ("cell_size", "rate"),
+    ("cell_overhead", "cell_size"),
+)
+"""In tc-netem the first has no effect without the second."""
+
+
+class GilbertElliott(Strict):
+    """The four-parameter loss model of tc-netem (`loss gemodel`)."""
+
+    p: _Percent
+    """Probability of going from the good state to the bad one."""
+    r: _Percent
+    """Probability of going back."""
+    one_minus_h: _Percent = written("100 %")
+    """Loss probability in the bad state."""
+    one_minus_k: _Percent = written("0 %")
+    """Loss probability in the good state."""
+
+
+class Impairments(Strict):
+    """What a link does to frames of one direction; names and meaning are those of tc-netem."""
+
+    delay: LinkTime | None = None
+    """Added to every frame."""
+    jitter: LinkTime | None = None
+    """Half width (or deviation) of the delay's variation."""
+    delay_correlation: _Percent | None = None
+    """How much a delay depends on the one before."""
+    distribution: Literal["uniform", "normal", "pareto", "paretonormal"] | None = None
+    """Of the jitter."""
+    loss: _Percent | None = None
+    """Frames lost at random."""
+    loss_correlation: _Percent | None = None
+    """How much a loss depends on the one before."""
+    gemodel: GilbertElliott | None = None
+    """Losses in bursts instead of `loss`."""
+    duplicate: _Percent | None = None
+    """Frames sent twice."""
+    duplicate_correlation: _Percent | None = None
+    """How much a duplication depends on the one before."""
+    corrupt: _Percent | None = None
+    """Frames with one bit flipped."""
+    corrupt_correlation: _Percent | None = None
+    """How much a corruption depends on the one before."""
+    reorder: _Percent | None = None
+    """Frames sent at once, past those being delayed; needs `delay`."""
+    reorder_correlation: _Percent | None = None
+    """How much a reordering depends on the one before."""
+    gap: Annotated[int, Whole(1, 1_000_000)] | None = None
+    """Only every gap-th frame is reordered; needs `reorder`."""
+    rate: Annotated[int, In(RATE)] | None = None
+    """A shaper before the wire."""
+    packet_overhead: Annotated[int, Whole(-64, 1500)] | None = None
+    """Bytes the shaper adds to every frame."""
+    cell_size: Annotated[int, Whole(1, 65535)] | None = None
+    """The shaper counts cells of so many bytes."""
+    cell_overhead: Annotated[int, Whole(-64, 1500)] | None = None
+    """Bytes the shaper adds to every cell."""
+    limit: Frames | None = None
+    """Frames that may wait inside."""
+
+    def check(self, path: Path) -> Iterator[Finding]:
+        """Fields that have no effect without another, or exclude each other."""
+        for name, needed in _NEEDS:
+            if getattr(self, name) is not None and getattr(self, needed) is None:
+                yield Finding((*path, name), f"{name} has no effect without {needed}", f"write {needed} too")
+        if self.loss is not None and self.gemodel is not None:
+            yield Finding((*path, "gemodel"), "loss and gemodel exclude each other", "one of the two")
+
+
+class NetemKind(SegmentKind):
+    """Bridges, and the `netem` of their interfaces."""
+
+    def check_machine(self, machine: Machine, path: Path) -> Iterator[Finding]:
+        bridge = machine.role == "bridge"
+        if bridge and len(machine.interfaces) < 2:
+            yield Finding((*path, "interfaces"), "a bridge has two interfaces or more")
+        for device, interface in machine.interfaces.items():
+            at: Path = (*path, "interfaces", device)
+            if bridge and interface.address is not None:
+                yield Finding((*at, "address"), "an interface of a bridge has no address", "leave it out")
+            if not bridge and interface.netem is not None:
+                yield Finding((*at, "netem"), "only a bridge runs tc-netem", "role: bridge")
+
+
+KIND: SegmentKind = NetemKind()

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A switch as written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+from sundial.model.fields import In, OneOrByPort, Whole, written
+from sundial.model.finding import Finding, Path
+from sundial.model.segment import CableTime, Frames, LinkTime, SegmentBase, SegmentKind
+from sundial.units import RATE, TIME
+
+
+class Switch(SegmentBase):
+    """A learning store-and-forward switch with an output queue at every port."""
+
+    kind: Literal["switch"]
+    """A switch."""
+    rate: Annotated[int | dict[str, int], OneOrByPort(RATE)]
+    """Bits a second: one for all ports, or by port."""
+    full_duplex: Literal[True] = True
+    """Half duplex is what `hub` is for."""
+    propagation: CableTime = written("25 ns")
+    """Of every cable."""
+    forwarding_latency: LinkTime = written("5 us")
+    """From a frame's last bit in to the earliest first bit out."""
+    queue_frames: Frames = 128
+    """Frames an output queue holds."""
+    mac_table_entries: Annotated[int, Whole(1, 65536)] = 1024
+    """Addresses the switch can learn."""
+    ageing: Annotated[int, In(TIME.between("1 ms", example="300 s"))] = written("300 s")
+    """A learned address is forgotten after this."""
+
+    def check(self, path: Path) -> Iterator[Finding]:
+        if isinstance(self.rate, dict):
+            yield from self.check_ports((*path, "rate"), self.rate, every=True)
+
+
+class SwitchKind(SegmentKind):
+    model = Switch
+
+
+KIND: SegmentKind = SwitchKind()

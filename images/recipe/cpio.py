@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A reproducible initramfs: the "newc" cpio of the kernel's buffer-format.rst.
+
+Entries are sorted; times, owners and inode numbers carry nothing of the host.
+"""
+
+import stat
+from pathlib import PurePosixPath
+
+_TRAILER = "TRAILER!!!"
+
+
+def _padded(data: bytes) -> bytes:
+    return data + b"\0" * (-len(data) % 4)
+
+
+def _entry(name: str, inode: int, mode: int, data: bytes, device: tuple[int, int]) -> bytes:
+    links = 2 if stat.S_ISDIR(mode) else 1
+    encoded = name.encode() + b"\0"
+    fields = [inode, mode, 0, 0, links, 0, len(data), 0, 0, *device, len(encoded), 0]
+    header = b"070701" + b"".join(b"%08X" % field for field in fields)
+    return _padded(header + encoded) + _padded(data)
+
+
+class Archive:
+    """Files by path, without a leading slash. Folders above a file come by themselves."""
+
+    def __init__(self) -> None:
+        self._entries: dict[str, tuple[int, bytes, tuple[int, int]]] = {}
+
+    def add_folder(self, path: str, mode: int = 0o755) -> None:
+        self._add(path, stat.S_IFDIR | mode, b"")
+
+    def add_file(self, path: str, data: bytes, mode: int = 0o644) -> None:
+        self._add(path, stat.S_IFREG | mode, data)
+
+    def add_link(self, path: str, target: str) -> None:
+        self._add(path, stat.S_IFLNK | 0o777, target.encode())
+
+    def add_character_device(self, path: str, major: int, minor: int, mode: int) -> None:
+        self._add(path, stat.S_IFCHR | mode, b"", (major, minor))
+
+    def _add(self, path: str, mode: int, data: bytes, device: tuple[int, int] = (0, 0)) -> None:
+        if path in self._entries:
+            raise ValueError(f"{path}: twice in the archive")
+        for parent in PurePosixPath(path).parents:
+            name = str(parent)
+            if name != "." and name not in self._entries:
+                self._entries[name] = (stat.S_IFDIR | 0o755, b"", (0, 0))
+        self._entries[path] = (mode, data, device)
+
+    def paths(self) -> list[str]:
+        return sorted(self._entries)
+
+    def to_bytes(self) -> bytes:
+        parts = [_entry(path, inode, *self._entries[path]) for inode, path in enumerate(self.paths(), 1)]
+        parts.append(_entry(_TRAILER, 0, 0, b"", (0, 0)))
+        whole = b"".join(parts)
+        return whole + b"\0" * (-len(whole) % 512)

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From images/NAME/image.py, which says what goes into an image, to kernel, initrd and manifest.json.
+
+Needs no root and writes only below images/out (or DIR). The same packages and sources give the same bytes.
+"""
+
+import argparse
+import fcntl
+import hashlib
+import importlib.util
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from recipe.errors import HostLacks, RecipeError
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+IMAGES = CHECKOUT / "images"
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """Where an image is made: `scratch` is removed afterwards, `cache` keeps what was downloaded."""
+
+    scratch: Path
+    cache: Path
+
+
+@dataclass(frozen=True)
+class Contents:
+    """An image before it is written; `facts` are fields of its manifest that no other image has."""
+
+    kernel: bytes
+    initrd: bytes
+    kernel_release: str
+    cmdline: str
+    packages: list[dict[str, str]]
+    facts: dict[str, object] = field(default_factory=dict)
+
+
+class ImageModule(Protocol):
+    """What images/NAME/image.py holds."""
+
+    DEVELOPMENT_FILES: list[tuple[str, str]]
+    """Without these it cannot be made: (file, package)."""
+
+    def make(self, workspace: Workspace) -> Contents:
+        """The image. Raises RecipeError."""
+
+
+def load(name: str) -> ImageModule:
+    """The module images/NAME/image.py."""
+    spec = importlib.util.spec_from_file_location(f"image_{name}", IMAGES / name / "image.py")
+    assert spec is not None, "the name ends in .py"
+    assert spec.loader is not None, "the name ends in .py"
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def check_host(files: Iterable[tuple[str, str]]) -> None:
+    """Raises HostLacks with every development package that is missing, in one line."""
+    missing = [package for path, package in files if not Path(path).exists()]
+    if missing:
+        raise HostLacks(f"packages missing on this host: {' '.join(missing)}")
+
+
+def run_make(folder: Path, **variables: Path) -> None:
+    """`make all` in a folder of the checkout. Raises RecipeError with the end of what the compiler said."""
+    settings = [f"{name}={value}" for name, value in variables.items()]
+    command = ["make", "-s", "-C", str(folder), *settings, "all"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        lines = (done.stderr.strip() or done.stdout.strip()).splitlines()
+        what = folder.relative_to(CHECKOUT)
+        raise RecipeError(f"{what} does not compile:\n" + "\n".join(lines[-20:]))
+
+
+def build(name: str, out: Path, cache: Path) -> dict[str, object]:
+    """Writes kernel, initrd and manifest.json to `out`; returns the manifest.
+
+    Files are exchanged one by one, the manifest last, so that a manifest always describes files that are complete.
+    """
+    module = load(name)
+    check_host(module.DEVELOPMENT_FILES)
+    out.mkdir(parents=True, exist_ok=True)
+    scratch = Path(tempfile.mkdtemp(prefix=".build-", dir=out))
+    try:
+        contents = module.make(Workspace(scratch, cache))
+        manifest = _manifest(name, contents)
+        text = json.dumps(manifest, indent=2) + "\n"
+        for file, data in (
+            ("kernel", contents.kernel), ("initrd", contents.initrd), ("manifest.json", text.encode())
+        ):  # fmt: skip
+            (scratch / f"new-{file}").write_bytes(data)
+            (scratch / f"new-{file}").replace(out / file)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    return manifest
+
+
+def _manifest(name: str, contents: Contents) -> dict[str, object]:
+    files = {"kernel": contents.kernel, "initrd": contents.initrd}
+    return {
+        "version": 1,
+        "name": name,
+        "kernel_release": contents.kernel_release,
+        "cmdline": contents.cmdline,
+        **contents.facts,
+        "sha256": {file: hashlib.sha256(data).hexdigest() for file, data in files.items()},
+        "bytes": {file: len(data) for file, data in files.items()},
+        "compiler": _compiler_version(),
+        "packages": contents.packages,
+    }
+
+
+def _compiler_version() -> str:
+    done = subprocess.run(["gcc", "--version"], capture_output=True, text=True, check=False)
+    return done.stdout.splitlines()[0] if done.stdout else "unknown"
+
+
+def main() -> int:
+    """The command line of every image's `build`; exit status as in ARCHITECTURE.md."""
+    name = sys.argv[1]
+    parser = argparse.ArgumentParser(
+        prog=f"images/{name}/build", description=f"Builds the image {name}: kernel, initrd and manifest.json."
+    )
+    parser.add_argument("--out", type=Path, default=IMAGES / "out" / name, metavar="DIR")
+    parser.add_argument("--cache", type=Path, default=IMAGES / "out" / "cache", metavar="DIR")
+    options = parser.parse_args(sys.argv[2:])
+    try:
+        options.cache.mkdir(parents=True, exist_ok=True)
+        with (options.cache / ".lock").open("w") as lock:
+            # Two builds at once would download into each other's files.
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            manifest = build(name, options.out.resolve(), options.cache.resolve())
+    except RecipeError as error:
+        print(f"{parser.prog}: {error}", file=sys.stderr)
+        return error.exit_status
+    except OSError as error:
+        print(f"{parser.prog}: {error}", file=sys.stderr)
+        return 4
+    digests = manifest["sha256"]
+    assert isinstance(digests, dict), "made above"
+    for file, digest in digests.items():
+        print(f"{digest}  {options.out / file}")
+    return 0

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Distribution packages: which version apt would install, its file, its contents; without root."""
+
+import hashlib
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from recipe.errors import HostLacks, RecipeError
+
+
+@dataclass(frozen=True)
+class Package:
+    """One version of one package, as apt's signed lists describe it."""
+
+    name: str
+    version: str
+    architecture: str
+    sha256: str
+    depends: tuple[str, ...]
+
+    @property
+    def file_name(self) -> str:
+        """The name apt-get download gives the file (a colon is not allowed in one)."""
+        version = self.version.replace(":", "%3a")
+        return f"{self.name}_{version}_{self.architecture}.deb"
+
+
+def sha256_of(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _dependency_names(field: str) -> tuple[str, ...]:
+    """The first alternative of each dependency, without version and architecture."""
+    names = []
+    for clause in filter(None, (part.strip() for part in field.split(","))):
+        first = clause.split("|")[0]
+        names.append(re.split(r"[\s(:]", first.strip())[0])
+    return tuple(names)
+
+
+def _parse(stanza: str) -> Package:
+    fields = {}
+    for line in stanza.splitlines():
+        key, colon, value = line.partition(": ")
+        if colon and not line.startswith(" "):
+            fields[key] = value
+    try:
+        return Package(
+            name=fields["Package"],
+            version=fields["Version"],
+            architecture=fields["Architecture"],
+            sha256=fields["SHA256"],
+            depends=_dependency_names(fields.get("Pre-Depends", "") + "," + fields.get("Depends", "")),
+        )
+    except KeyError as missing:
+        raise HostLacks(
+            f"package {fields.get('Package', '?')}: no {missing.args[0]} in apt's lists (run: apt-get update)"
+        ) from None
+
+
+def look_up(names: list[str]) -> dict[str, Package]:
+    """The candidate version of each package, asked for at once: apt takes a second a question.
+
+    Raises HostLacks, naming the package, where apt knows none.
+    """
+    if not names:
+        return {}
+    try:
+        shown = subprocess.run(
+            ["apt-cache", "show", "--no-all-versions", *names],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    except FileNotFoundError:
+        raise HostLacks("apt-cache not found: the image is made from Debian packages") from None
+    stanzas = filter(str.strip, shown.stdout.split("\n\n"))
+    found = {package.name: package for package in map(_parse, stanzas)}
+    for name in names:
+        if name not in found:
+            raise HostLacks(f"package {name}: not in apt's lists (run: apt-get update)")
+    return found
+
+
+def library_closure(names: list[str]) -> list[Package]:
+    """The packages with all library packages they need, by name."""
+    found: dict[str, Package] = {}
+    waiting = sorted(set(names))
+    while waiting:
+        level = look_up(waiting)
+        found.update(level)
+        waiting = sorted(
+            {
+                name
+                for package in level.values()
+                for name in package.depends
+                if name.startswith(("lib", "zlib")) and name not in found
+            }
+        )
+    return [found[name] for name in sorted(found)]
+
+
+def download(packages: list[Package], cache: Path) -> dict[str, Path]:
+    """The package files by package name, from the cache where they are whole, else from apt."""
+    cache.mkdir(parents=True, exist_ok=True)
+    files = {package.name: cache / package.file_name for package in packages}
+    missing = [
+        package
+        for package in packages
+        if not files[package.name].is_file() or sha256_of(files[package.name]) != package.sha256
+    ]
+    if missing:
+        for package in missing:
+            files[package.name].unlink(missing_ok=True)
+        versions = [f"{package.name}={package.version}" for package in missing]
+        fetched = subprocess.run(
+            ["apt-get", "download", "-q", *versions],
+            cwd=cache,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if fetched.returncode != 0:
+            reason = (fetched.stderr.strip().splitlines() or ["no reason given"])[-1]
+            raise HostLacks(f"cannot download {', '.join(versions)}: {reason}")
+    for package in missing:
+        path = files[package.name]
+        if not path.is_file() or sha256_of(path) != package.sha256:
+            raise RecipeError(f"{path.name}: is not the file that apt's lists describe")
+    return files
+
+
+def unpack(file: Path, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    done = subprocess.run(["dpkg-deb", "-x", file, folder], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise RecipeError(f"{file.name}: cannot unpack: {done.stderr.strip()}")

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The shared parts of recipes: archives, modules, packages, source packages; failures in one line."""
+
+import hashlib
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from recipe import modules, packages, sources
+from recipe.cpio import Archive
+from recipe.errors import HostLacks, RecipeError
+from recipe.image import CHECKOUT, check_host, run_make
+
+
+def test_archives_are_ordered_and_carry_nothing_of_the_host() -> None:
+    first, second = Archive(), Archive()
+    first.add_file("b/c", b"hello", 0o755)
+    first.add_link("a", "b/c")
+    second.add_link("a", "b/c")
+    second.add_file("b/c", b"hello", 0o755)
+    assert first.to_bytes() == second.to_bytes()
+    assert first.paths() == ["a", "b", "b/c"]
+    header = first.to_bytes()[:110]
+    assert header[:6] == b"070701"
+    mode, uid, gid, links, mtime = (int(header[6 + 8 * i : 14 + 8 * i], 16) for i in range(1, 6))
+    assert (stat.S_ISLNK(mode), uid, gid, links, mtime) == (True, 0, 0, 1, 0)
+    assert len(first.to_bytes()) % 512 == 0
+    with pytest.raises(ValueError, match="twice"):
+        first.add_file("a", b"")
+
+
+def test_modules_are_listed_with_all_they_need() -> None:
+    loaded = [
+        modules.Module("a", b"", (), ()),
+        modules.Module("b", b"", ("a",), ("alias:b*",)),
+        modules.Module("c", b"", ("b", "a"), ()),
+    ]
+    files = modules.index_files(loaded)
+    assert files["modules.dep"] == b"a.ko:\nb.ko: a.ko\nc.ko: b.ko a.ko\n"
+    assert files["modules.alias"] == b"alias alias:b* b\n"
+
+
+def test_an_unknown_package_is_named() -> None:
+    with pytest.raises(HostLacks, match="no-such-package-at-all"):
+        packages.look_up(["no-such-package-at-all"])
+
+
+def test_a_damaged_package_is_fetched_again_or_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = packages.Package("p", "1:2", "amd64", hashlib.sha256(b"whole").hexdigest(), ())
+    file = tmp_path / "p_1%3a2_amd64.deb"
+
+    def fetch(content: bytes) -> None:
+        def run(*_: object, **__: object) -> subprocess.CompletedProcess:
+            file.write_bytes(content)
+            return subprocess.CompletedProcess([], 0, "", "")
+
+        monkeypatch.setattr(packages.subprocess, "run", run)
+
+    file.write_bytes(b"damaged")
+    fetch(b"whole")
+    assert packages.download([package], tmp_path) == {"p": file}
+    file.write_bytes(b"damaged")
+    fetch(b"wrong as well")
+    with pytest.raises(RecipeError, match="not the file"):
+        packages.download([package], tmp_path)
+
+
+def test_missing_development_packages_are_named_together() -> None:
+    missing = [("/no/such/file", "libtirpc-dev"), ("/nor/this", "libjansson-dev"), (__file__, "present")]
+    with pytest.raises(HostLacks, match=r"on this host: libtirpc-dev libjansson-dev$") as raised:
+        check_host(missing)
+    assert raised.value.exit_status == 3
+
+
+def test_what_does_not_compile_is_named() -> None:
+    with pytest.raises(RecipeError, match=r"images/recipe does not compile:\n.*No rule to make target"):
+        run_make(CHECKOUT / "images/recipe")
+
+
+def test_lists_of_packages_become_lists_of_source_packages(tmp_path: Path) -> None:
+    (tmp_path / "sources.list.d").mkdir()
+    (tmp_path / "sources.list").write_text("# a comment\ndeb [signed-by=/k.gpg] mirror one main\n")
+    (tmp_path / "sources.list.d/more.list").write_text("deb mirror two main\ndeb-src mirror two main\n")
+    (tmp_path / "sources.list.d/new.sources").write_text("Types: deb\nURIs: mirror\n\nTypes: deb deb-src\n")
+    lists = dict(sources.source_lists(tmp_path))
+    assert lists["sources-one-line.list"].splitlines()[1] == "deb-src [signed-by=/k.gpg] mirror one main"
+    assert lists["more-one-line.list"].splitlines() == ["deb-src mirror two main"] * 2
+    assert lists["new.sources"].count("Types: deb-src\n") == 2
+
+
+DESCRIPTION = """Format: 3.0 (quilt)
+Checksums-Sha1:
+ 0000 4 thing_1.orig.tar.xz
+Checksums-Sha256:
+ {digest} 4 thing_1.orig.tar.xz
+Files:
+ 0000 4 thing_1.orig.tar.xz
+"""
+
+
+def test_only_whole_packages_are_taken_from_the_cache(tmp_path: Path) -> None:
+    folder = tmp_path / "source-thing"
+    folder.mkdir()
+    digest = hashlib.sha256(b"good").hexdigest()
+    (folder / "thing_1.dsc").write_text(DESCRIPTION.format(digest=digest))
+    (folder / "thing_1.orig.tar.xz").write_bytes(b"good")
+    assert sources.listed_files((folder / "thing_1.dsc").read_text()) == {"thing_1.orig.tar.xz": digest}
+    assert sources.download("thing", tmp_path) == folder / "thing_1.dsc"
+    (folder / "thing_1.orig.tar.xz").write_bytes(b"evil")
+    assert sources._complete(folder, "thing") is None
+
+
+def test_a_package_of_another_form_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "thing_1.dsc").write_text(DESCRIPTION.format(digest="0" * 64))
+    with pytest.raises(RecipeError, match="one upstream and one Debian"):
+        sources.unpack(tmp_path / "thing_1.dsc", tmp_path / "out")
