@@ -13,11 +13,10 @@ _MS = 10**6
 
 @dataclass(frozen=True)
 class ImageKind:
-    """A guest image by name: the workloads (`app`) it knows, the roles it can play, and what a machine needs for it."""
+    """A guest image by name: the roles it can play, what a machine needs for it, and what it can do."""
 
     name: str
     description: str
-    apps: frozenset[str]
     roles: frozenset[str]
     memory: int
     """Main memory of a machine that does not say, in bytes."""
@@ -29,6 +28,20 @@ class ImageKind:
     """QEMU's cache of translated code: what the guest's code needs, for it is most of a small guest's memory."""
     greeting: tuple[str, ...]
     """A command that does nothing; a machine that is up answers it."""
+    platform: str
+    """Family of guest software, which decides what workloads find in it: linux or sss-core."""
+    binder: str
+    """The service that tells Sun RPC's clients where programs are: rpcbind, or portmapper."""
+    node_is_process: bool = False
+    """A node of memory-based communication is a process; otherwise the machine is one."""
+    keeps_replies: bool = False
+    """Its Sun RPC server can keep replies, which gives at most once over UDP, and can end at a given call."""
+    fixed_sockets: bool = False
+    """The buffers of its sockets are fixed, and its TCP sends at once (TCP_NODELAY)."""
+    restarts_services: bool = False
+    """A service that has ended can be restarted."""
+    one_client_thread: bool = False
+    """Its Sun RPC client has one thread."""
 
 
 IMAGES: dict[str, ImageKind] = {
@@ -37,7 +50,6 @@ IMAGES: dict[str, ImageKind] = {
         ImageKind(
             "linux",
             "distribution cloud kernel, busybox init, Sun RPC and raw socket programs, iperf3",
-            apps=frozenset({"sunrpc", "raw", "iperf3", "mbcf"}),
             roles=frozenset({"host", "bridge"}),
             memory=96 * _MIB,
             memory_sizes=SIZE.between("64 MiB", "4 GiB", example="128 MiB"),
@@ -45,17 +57,25 @@ IMAGES: dict[str, ImageKind] = {
             # Keeps a guest of the least memory below 150 MB; quickstart takes 5 % less with 32, 20 % more with 16.
             translations_mib=19,
             greeting=("sh", "-c", ":"),
+            platform="linux",
+            binder="rpcbind",
+            node_is_process=True,
         ),
         ImageKind(
             "ssscore",
             "small kernel with memory-based communication, Sun RPC on it, lwIP",
-            apps=frozenset({"sunrpc", "mbcf"}),
             roles=frozenset({"host"}),
             memory=32 * _MIB,
             memory_sizes=SIZE.between("16 MiB", "1 GiB", example="32 MiB"),
             start_ns=20 * _MS,
             translations_mib=8,
             greeting=("tasks",),
+            platform="sss-core",
+            binder="portmapper",
+            keeps_replies=True,
+            fixed_sockets=True,
+            restarts_services=True,
+            one_client_thread=True,
         ),
     )
 }

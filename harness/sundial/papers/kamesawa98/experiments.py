@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from sundial.model.scenario import MBCF_TRANSPORTS
+from sundial.workloads.mbcf.transports import NAMES as MBCF_TRANSPORTS
 from sundial.papers.kamesawa98.faults import DEATHS, fault_rows, fault_specs
 from sundial.papers.kamesawa98.paper import Kamesawa98
 from sundial.papers.kamesawa98.results import Results
