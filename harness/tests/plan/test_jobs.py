@@ -95,7 +95,7 @@ def test_one_way_is_told_where_it_is_wanted(paths: RunPaths, tmp_path: Path) -> 
 def test_two_workloads_cannot_want_one_server_two_ways(paths: RunPaths, tmp_path: Path) -> None:
     text = "  - {app: sunrpc, transports: tcp, sizes: 16, send_buffer: 4000}\n"
     text += "  - {app: sunrpc, transports: udp, sizes: 16}\n"
-    with pytest.raises(BadInput, match=r"two workloads want echo-server on 'server' with different options"):
+    with pytest.raises(BadInput, match=r"two workloads configure echo-server on 'server' differently"):
         jobs(paths, written(tmp_path, text))
 
 
