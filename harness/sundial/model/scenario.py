@@ -81,7 +81,7 @@ class Scenario(Strict):
     description: Annotated[str, PROSE]
     """One sentence: what it is for."""
     topology: _Name
-    """Where it runs unless told otherwise."""
+    """Where it runs unless another is named."""
     seed: Annotated[int, Whole(0, SEED_MOST)] = 1
     """Of everything random in the run."""
     start: Annotated[int, In(TIME.between("1 ms", "1 min", example="300 ms"))] | None = None

@@ -203,6 +203,6 @@ def chosen_sizes(sizes: Sequence[int], want: int = 4) -> list[int]:
     if len(distinct) <= want:
         return distinct
     low, high = distinct[0], distinct[-1]
-    wanted = [low + (high - low) * k / (want - 1) for k in range(want)]
-    picked = {min((abs(size - goal), size) for size in distinct)[1] for goal in wanted}
+    goals = [low + (high - low) * k / (want - 1) for k in range(want)]
+    picked = {min((abs(size - goal), size) for size in distinct)[1] for goal in goals}
     return sorted(picked)

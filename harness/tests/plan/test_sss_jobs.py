@@ -91,7 +91,7 @@ def test_operations(paths: RunPaths, tmp_path: Path) -> None:
     }
 
 
-def test_a_linux_client_is_told_of_the_cluster_with_each_process(paths: RunPaths) -> None:
+def test_each_process_of_a_linux_client_is_a_node_of_its_own(paths: RunPaths) -> None:
     told = jobs(paths, "sss-mixed", seed=5)["linux"]
     assert not {"node", "epoch", "nodes"} & set(told)
     apps = [step["app"] for step in told["steps"]]
