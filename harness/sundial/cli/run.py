@@ -14,6 +14,7 @@ from sundial.cli.talk import Verb, as_json, print_json, progress, say
 from sundial.errors import BadInput, VerificationFailed
 from sundial.model.experiment import Experiment
 from sundial.model.load import load_experiments
+from sundial.model.scenario import KINDS
 from sundial.model.topology import Clock
 from sundial.plan.build import plan_run
 from sundial.plan.paths import RunPaths
@@ -22,7 +23,16 @@ from sundial.plan.request import EMBEDDED, Progress, RunRequest
 _DRY = RunPaths(capture=Path("/run/wire"), sockets=Path("/run/sockets"), shm=Path("/dev/shm/sundial"))
 
 
-@click.command(cls=Verb, short_help="Run a scenario, verify it, write its report.")
+def _workloads() -> str:
+    """The kinds of workloads, a line each, with their transports."""
+    lines = ["\b", "Workloads (app):"]
+    for app, kind in KINDS.items():
+        transports = ", ".join(transport.name for transport in kind.transports)
+        lines.append(f"  {app}: {kind.model.model_fields['app'].description} Over {transports}.")
+    return "\n".join(lines)
+
+
+@click.command(cls=Verb, short_help="Run a scenario, verify it, write its report.", epilog=_workloads())
 @click.argument("scenario")
 @click.option("--topology", metavar="T", help="Name or file; otherwise the scenario's own.")
 @click.option("--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Change a field; may be repeated.")

@@ -18,8 +18,6 @@ from sundial.model.segment import MTU_LEAST
 from sundial.model.topology import SEGMENT_KINDS, Clock, Topology
 from sundial.units import SIZE
 
-__all__ = ["Finding", "check_clock", "check_topology"]
-
 
 def check_clock(topology: Topology, clock: Clock) -> list[Finding]:
     """What is wrong with `topology` under `clock`."""

@@ -85,11 +85,6 @@ class ImageKind(Strict):
         """What a topology may set."""
         return SIZE.between(SIZE.show(self.memory_least), SIZE.show(self.memory_most), SIZE.show(self.memory))
 
-    @property
-    def apps(self) -> frozenset[str]:
-        """The workloads it runs."""
-        return frozenset({"sunrpc", "mbcf"} | ({"raw", "iperf3"} if self.platform == "linux" else set()))
-
     @model_validator(mode="after")
     def _check_memory(self) -> Self:
         if not self.memory_least <= self.memory <= self.memory_most:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, get_args
+from typing import Any
 
 from sundial.errors import BadInput
-from sundial.model.scenario import Scale, Scenario, Workload
+from sundial.model.scenario import KINDS, Scale, Scenario
 from sundial.model.source import FieldPath, Origin, Source, load_yaml, plain_scalar
 from sundial.model.topology import Topology
 
@@ -20,10 +20,7 @@ SET = "--set"
 CHOICES = ("topology", "scale", "clock", "seed")
 """Keys that are options of the command line too."""
 
-_WORKLOADS: dict[str, frozenset[str]] = {
-    get_args(model.model_fields["app"].annotation)[0]: frozenset(model.model_fields)
-    for model in get_args(get_args(Workload)[0])
-}
+_WORKLOADS = {app: frozenset(kind.model.model_fields) for app, kind in KINDS.items()}
 _WORKLOAD_FIELDS = frozenset.union(*_WORKLOADS.values()) - {"app"}
 _TOPOLOGY_FIELDS = frozenset(Topology.model_fields) - {"name", "description"}
 _SCENARIO_FIELDS = frozenset(Scenario.model_fields) - {"name", "description", "scale", "vary", *CHOICES}
@@ -89,19 +86,19 @@ def apply_to_scenario(scenario: Source, overrides: Iterable[Override]) -> None:
             raise BadInput("unknown key", file=SET, field=override.key, allowed=", ".join(known))
 
 
-def apply_scale(scenario: Source, wanted: str | None) -> str | None:
+def apply_scale(scenario: Source, asked: str | None) -> str | None:
     """Put the fields of one scale into the workloads (and `deadline` into the scenario); answers its name.
 
     Malformed scales are left to the validation of the whole. Raises BadInput for a scale that the scenario lacks.
     """
     scales = scenario.data.get("scale")
     if not isinstance(scales, dict) or not scales:
-        if wanted is not None:
+        if asked is not None:
             raise BadInput(f"scenario {scenario.name!r} has no scales", field="scale", allowed="leave it out")
         return None
-    name = scenario.data.get("default_scale") if wanted is None else wanted
+    name = scenario.data.get("default_scale") if asked is None else asked
     if name not in scales:
-        if wanted is None:
+        if asked is None:
             problem = scenario.problem(("scale",), "default_scale is missing or names none of them", ", ".join(scales))
             raise BadInput.many([problem])
         raise BadInput(f"there is no scale {name!r}", field="scale", allowed=", ".join(scales))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the command line asks of the rooms that run things, and what it is told: plain data and one Protocol."""
+"""What the command line asks of the stages that run things, and what they answer: plain data and one Protocol."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EMBEDDED = "embedded"
 
 
 class Progress(Protocol):
-    """Where long work tells how far it is; calls may come from any thread."""
+    """Where long work reports how far it is; calls may come from any thread."""
 
     def say(self, text: str) -> None:
         """A step begins: one line."""

@@ -11,7 +11,7 @@ import polars as pl
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from sundial.report import headline, palette, stages, stats, tables, tables_run, topology_read, topology_svg
+from sundial.report import headline, palette, registry, stages, stats, tables, tables_run, topology_read, topology_svg
 from sundial.report.drawings import Tables, draw_all
 from sundial.report.load import RunData, load
 from sundial.report.plotting import Drawing
@@ -115,7 +115,7 @@ def _page(data: RunData, made: Tables, drawings: Mapping[str, Drawing], topology
             tables_run.scalars("Counters of the services", data.records.get("counters", [])),
             tables_run.scalars("Errors that guests reported", data.records.get("error", [])),
         ),
-        iperf=tables_run.scalars("iperf3", data.records.get("iperf3", [])),
+        own_tables=registry.tables(data.records),
         facts=tables_run.facts(run),
         hashes=tables_run.hashes(run),
         consoles=data.consoles if headline.failed(run) else {},

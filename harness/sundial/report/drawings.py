@@ -9,13 +9,12 @@ from pathlib import Path
 import polars as pl
 
 from sundial.report import expected, figures, figures_time, settings, stats, wire_time
-from sundial.report.expected import Setting
-from sundial.report.figures import Curve, PacketLine, WireMinimum
+from sundial.report.figures import PacketLine, WireMinimum
 from sundial.report.load import RunData
-from sundial.report.palette import Look
 from sundial.report.plotting import Drawing
 from sundial.report.topology_view import Topology
 from sundial.report.wire_time import Hop
+from sundial.report.workload import Curve, Look, Setting
 
 DIRECTIONS = ("request", "reply")
 
@@ -41,14 +40,14 @@ def draw_all(data: RunData, made: Tables, topology: Topology, folder: Path) -> d
     looks, curves = made.looks, made.curves
     floors, lines, remark = _expectations(data, made, topology)
     mostly = "mean over the clients; " if len(made.clients) > 1 else ""
-    dropped = " of each size's series the slowest is dropped;" if made.statistic == stats.KEDZIERA98 else ""
+    statistic = stats.statistic_named(made.statistic)
     found = [
         figures.latency_throughput(
             curves,
             looks,
             floors,
             "Round trip: median as line, least to 95th percentile as band. Throughput: payload of both directions, "
-            f"2N/T, 1 kB = 1000 B; {mostly}{dropped or 'mean over the series;'} T includes what the caller does "
+            f"2N/T, 1 kB = 1000 B; {mostly}{statistic.throughput_note} T includes what the caller does "
             f"between calls. {remark}",
             folder,
         ),
@@ -71,7 +70,7 @@ def draw_all(data: RunData, made: Tables, topology: Topology, folder: Path) -> d
         figures.spread(
             curves, looks,
             "Standard deviation of the series' throughputs in percent of their mean, for each size"
-            f"{', without the slowest series' if made.statistic == stats.KEDZIERA98 else ''}.",
+            f"{statistic.spread_note}.",
             folder,
         ),
         figures_time.clients(

@@ -8,60 +8,12 @@ changes, so that its steps stand where the protocol has them and not where the r
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import get_args
 
-from sundial.expect import Leg, Options, Shape, Transport, expect_call
-from sundial.expect.calls import Procedure, Protocol
-from sundial.expect.mbcf import Server, expect_rpc, mbcf_leg
 from sundial.report import wire_time
-from sundial.report.figures import Curve, PacketLine, WireMinimum
-from sundial.report.palette import layer
+from sundial.report.figures import PacketLine, WireMinimum
+from sundial.report.registry import legs
 from sundial.report.wire_time import Hop
-
-PROTOCOLS: dict[str, Protocol] = {"rpc": "sunrpc", "raw": "raw"}
-
-
-@dataclass(frozen=True)
-class Setting:
-    """What besides size determines the packets of a curve; `mtu` is the client's, `reply_mtu` the server's."""
-
-    curve: Curve
-    mtu: int = 1500
-    reply_mtu: int = 1500
-    options: Options = field(default_factory=Options)
-
-
-def legs(setting: Setting, size: int) -> tuple[Leg, Leg] | None:
-    """Request and reply; None where the arithmetic does not know this traffic or it cannot be sent."""
-    app, transport, procedure = setting.curve
-    if transport in get_args(Server):
-        return _mbcf_legs(transport, procedure, size, setting)
-    protocol = PROTOCOLS.get(layer(app))
-    if protocol is None or transport not in get_args(Transport) or procedure not in get_args(Procedure):
-        return None
-    calls = []
-    for mtu in (setting.mtu, setting.reply_mtu):
-        shape = Shape(protocol, transport, procedure, size, mtu, setting.options)  # type: ignore[arg-type]
-        try:
-            calls.append(expect_call(shape))
-        except ValueError:
-            return None
-    if calls[0].fails:
-        return None
-    return calls[0].request, calls[1].reply
-
-
-def _mbcf_legs(transport: str, procedure: str, size: int, setting: Setting) -> tuple[Leg, Leg] | None:
-    """All sequenced frames of a call by sender, whatever brings its bytes."""
-    if procedure not in get_args(Procedure):
-        return None
-    try:
-        call = expect_rpc(transport, procedure, size)
-    except ValueError:
-        return None
-    return None if call.fails else (mbcf_leg(call.client), mbcf_leg(call.server))
-
+from sundial.report.workload import Setting
 
 Key = tuple[int, ...]
 """What makes one stretch of sizes alike: packets of request and reply (fewest, most), and padded ones among them."""

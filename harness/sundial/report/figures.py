@@ -16,12 +16,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, MaxNLocator
 
-from sundial.report import palette, plotting
-from sundial.report.palette import Look
+from sundial.report import palette, plotting, registry
 from sundial.report.plotting import Drawing, EndLabel
-
-Curve = tuple[str, str, str]
-"""(app, transport, procedure)"""
+from sundial.report.workload import BOTH_DIRECTIONS, Curve, Look
 
 MOST_END_LABELS = 9
 MARKED_SIZES = 60
@@ -215,7 +212,7 @@ def _ends(table: pl.DataFrame) -> list[float | None]:
 
 
 def _echoes(curve: Curve) -> bool:
-    return curve[2].startswith("echo")
+    return registry.moves(curve[0], curve[2]) == BOTH_DIRECTIONS
 
 
 def _line(axis: Axes, x: Sequence[float], y: Sequence[float], look: Look) -> None:

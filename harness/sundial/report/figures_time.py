@@ -13,10 +13,10 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from sundial.report import palette, plotting
-from sundial.report.figures import Curve, of_curve
-from sundial.report.palette import Look
+from sundial.report.figures import of_curve
 from sundial.report.plotting import Drawing
 from sundial.report.stats import ecdf
+from sundial.report.workload import Curve, Look
 
 FIVE_STAGES = (
     ("client_call", "client: call", palette.CLIENT),

@@ -11,13 +11,11 @@ from typing import Any
 
 import polars as pl
 
+from sundial.model.scenario import STATISTICS
+from sundial.report import registry
 from sundial.report.load import RunData
 from sundial.report.tables import DASH, decimal, whole
-
-STATISTICS = {
-    "mean": "mean over all series",
-    "kedziera98": "as in kedziera98: of each size the series with the lowest throughput is dropped, mean of the others",
-}
+from sundial.report.workload import Filter
 
 
 @dataclass(frozen=True)
@@ -143,7 +141,7 @@ def _failure(run: Mapping[str, Any]) -> Failure | None:
 
 
 def setup(run: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Name and value of what the run was told."""
+    """Name and value of what the run was asked for."""
     scenario, topology = _part(run, "scenario"), _part(run, "topology")
     rows = [("scenario", _said(scenario)), ("topology", _said(topology))]
     clock = {"virtual": "virtual: the same bytes every time", "real": "real: the host's monotonic clock"}
@@ -156,7 +154,8 @@ def setup(run: Mapping[str, Any]) -> list[tuple[str, str]]:
         rows.append(("MTU", ", ".join(f"{name} {value} B" for name, value in mtu.items())))
     statistic = scenario.get("statistic")
     if statistic:
-        rows.append(("statistic", STATISTICS.get(str(statistic), str(statistic))))
+        known = STATISTICS.get(str(statistic))
+        rows.append(("statistic", known.sentence if known else str(statistic)))
     return rows
 
 
@@ -175,12 +174,10 @@ def _said(part: Mapping[str, Any]) -> str:
 
 def filters(curves: pl.DataFrame) -> list[tuple[str, str]]:
     """Display filters worth pasting: what they show and what to paste."""
-    found = [("what the wires dropped, damaged or doubled", "frame.comment")]
-    kinds = {(str(app), str(transport)) for app, transport in curves.select("app", "transport").unique().iter_rows()}
-    if any(app.startswith(("echo", "sunrpc")) for app, _ in kinds):
-        found.insert(0, ("calls and replies", "rpc"))
-    if any(transport == "udp" for _, transport in kinds):
-        found.append(("IP fragments", "ip.flags.mf == 1 || ip.frag_offset > 0"))
-    if any(transport == "tcp" for _, transport in kinds):
-        found.append(("TCP retransmissions", "tcp.analysis.retransmission"))
-    return found
+    used: dict[str, set[str]] = {}
+    for app, transport in curves.select("app", "transport").unique().iter_rows():
+        used.setdefault(str(app), set()).add(str(transport))
+    found = list(dict.fromkeys(registry.filters(used)))
+    fates = Filter("what the wires dropped, damaged or doubled", "frame.comment")
+    ordered = [*(each for each in found if each.of_calls), fates, *(each for each in found if not each.of_calls)]
+    return [(each.what, each.text) for each in ordered]

@@ -111,13 +111,13 @@ def _object(path: Path, remarks: list[str]) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def _parquet(path: Path, wanted: Sequence[str], remarks: list[str]) -> pl.DataFrame:
+def _parquet(path: Path, columns: Sequence[str], remarks: list[str]) -> pl.DataFrame:
     if not path.is_file():
         remarks.append(f"{path.name} is missing")
         return pl.DataFrame()
     try:
         present = pl.read_parquet_schema(path)
-        table = pl.read_parquet(path, columns=[name for name in wanted if name in present])
+        table = pl.read_parquet(path, columns=[name for name in columns if name in present])
     except (PolarsError, OSError):
         remarks.append(f"{path.name} is not readable as Parquet")
         return pl.DataFrame()

@@ -4,14 +4,16 @@
 Figures are drawn with the paper values. `themed` turns each of them into `var(--name)` for the copy inside the page, so
 that one drawing serves both themes; files in figures/ keep the paper values.
 
-Hue says the transport (blue: UDP, orange: TCP), depth says the layer (deep: RPC, bright: raw sockets); the four are the
-Okabe-Ito ones, told apart under the common kinds of colour blindness, and each has its own marker for print.
+The colours and markers of curves come from their kinds of workload; `SPARE` is for those that have none.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from sundial.report import registry
+from sundial.report.registry import CLIENTS
+from sundial.report.workload import Curve, Look
 
 INK = "#1c2434"
 MUTED = "#596477"
@@ -30,14 +32,7 @@ LINE_OUT = "#7d8fa8"
 LINE_BACK = "#b4c0d0"
 SERVER = "#1f9e8c"
 
-SERIES = {
-    ("rpc", "udp"): "#0072b2",
-    ("rpc", "tcp"): "#d55e00",
-    ("raw", "udp"): "#4fa9dd",
-    ("raw", "tcp"): "#e39b06",
-}
 SPARE = ("#00916e", "#a8518f", "#7a6a4f", "#444fa5", "#8a9a12", "#5f6b7a")
-MARKERS = {("rpc", "udp"): "o", ("rpc", "tcp"): "s", ("raw", "udp"): "^", ("raw", "tcp"): "D"}
 SPARE_MARKERS = ("v", "P", "X", "p", "h", "*")
 
 NAMES = {
@@ -56,10 +51,7 @@ NAMES = {
     LINE_OUT: ("stage-wire", "#8497b2"),
     LINE_BACK: ("stage-wire-back", "#56647a"),
     SERVER: ("stage-server", "#34b8a4"),
-    SERIES["rpc", "udp"]: ("rpc-udp", "#4b9fe0"),
-    SERIES["rpc", "tcp"]: ("rpc-tcp", "#f5823a"),
-    SERIES["raw", "udp"]: ("raw-udp", "#9ad3f7"),
-    SERIES["raw", "tcp"]: ("raw-tcp", "#f7c95a"),
+    **{line.paper: (line.name, line.dark) for client in CLIENTS.values() for line in client.lines.values()},
     SPARE[0]: ("spare-1", "#35c79e"),
     SPARE[1]: ("spare-2", "#d98bc4"),
     SPARE[2]: ("spare-3", "#b5a381"),
@@ -69,61 +61,37 @@ NAMES = {
 }
 
 
-@dataclass(frozen=True)
-class Look:
-    """How one curve is drawn and called."""
-
-    label: str
-    colour: str
-    marker: str
-    dashes: str
-
-
 DASHES = ("-", "--", ":", "-.")
 
 
-def layer(app: str) -> str:
-    """Which kind of traffic an application makes: rpc, raw, or its own name."""
-    if app.startswith(("echo", "sunrpc")):
-        return "rpc"
-    return "raw" if app.startswith("raw") else app
-
-
-LAYER_NAMES = {"rpc": "Sun RPC", "raw": "raw"}
-
-
-def looks(curves: list[tuple[str, str, str]]) -> dict[tuple[str, str, str], Look]:
-    """A look for each (app, transport, procedure); procedures of one transport differ by dashes."""
-    result: dict[tuple[str, str, str], Look] = {}
-    kinds: list[tuple[str, str]] = []
+def looks(curves: list[Curve]) -> dict[Curve, Look]:
+    """A look for each curve; procedures of one transport differ by dashes."""
+    result: dict[Curve, Look] = {}
+    drawn: list[tuple[str, str]] = []
     extra: list[tuple[str, str]] = []
     procedures = {procedure for _, _, procedure in curves}
     for app, transport, procedure in sorted(curves, key=curve_order):
-        kind = (layer(app), transport)
-        seen = kinds.count(kind)
-        kinds.append(kind)
-        if kind not in SERIES and kind not in extra:
-            extra.append(kind)
-        spare = extra.index(kind) % len(SPARE) if kind in extra else 0
-        label = f"{LAYER_NAMES.get(kind[0], app)} / {transport.upper()}"
+        client = registry.client(app)
+        line = client.lines.get(transport)
+        dashes = DASHES[drawn.count((app, transport)) % len(DASHES)]
+        drawn.append((app, transport))
+        if line is None and (app, transport) not in extra:
+            extra.append((app, transport))
+        spare = 0 if line else extra.index((app, transport)) % len(SPARE)
+        label = f"{client.label} / {transport.upper()}"
         result[app, transport, procedure] = Look(
             label=f"{label} {procedure}" if len(procedures) > 1 else label,
-            colour=SERIES.get(kind, SPARE[spare]),
-            marker=MARKERS.get(kind, SPARE_MARKERS[spare]),
-            dashes=DASHES[seen % len(DASHES)],
+            colour=line.paper if line else SPARE[spare],
+            marker=line.marker if line else SPARE_MARKERS[spare],
+            dashes=dashes,
         )
     return result
 
 
-def curve_order(curve: tuple[str, str, str]) -> tuple[int, int, str, str]:
-    """Sun RPC first, then raw sockets; UDP before TCP."""
+def curve_order(curve: Curve) -> tuple[int, int, str, str, str]:
+    """Kinds in their order, and their transports; then by name."""
     app, transport, procedure = curve
-    return (
-        {"rpc": 0, "raw": 1}.get(layer(app), 2),
-        {"udp": 0, "tcp": 1}.get(transport, 2),
-        app,
-        procedure,
-    )
+    return (*registry.order(app, transport), app, transport, procedure)
 
 
 def css_variables(dark: bool) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What besides size determines the packets of each curve: MTUs, and what the jobs told the two ends."""
+"""What besides size determines the packets of each curve: MTUs, and the options of the two ends in their jobs."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import polars as pl
 from sundial.errors import SundialError
 from sundial.expect import Options
 from sundial.observe import Node, RunDirectory, open_run
-from sundial.report import expected
-from sundial.report.expected import Setting
-from sundial.report.figures import Curve, PacketLine, of_curve
+from sundial.report import registry
+from sundial.report.figures import PacketLine, of_curve
 from sundial.report.tables import packets_in
+from sundial.report.workload import Curve, Setting
 from sundial.verify.calls import setting_of
 
 DEFAULT_MTU = 1500
@@ -62,7 +62,7 @@ def verified_counts(verify: Mapping[str, Any] | None, curve: Curve) -> dict[int,
 def agrees(setting: Setting, counts: Mapping[int, tuple[int | None, int | None]]) -> bool:
     """Whether the arithmetic with this setting gives what verification expected, at every size that was run."""
     for size, pair in counts.items():
-        legs = expected.legs(setting, size)
+        legs = registry.legs(setting, size)
         if legs is None:
             return False
         for want, leg in zip(pair, legs, strict=True):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The statistics of a run: tables in, tables out.
 
-Pure: nothing here opens a file, draws, or knows what a report is. All tables are polars frames with the columns of
-samples.parquet; times come in as ns and leave as the unit in the column's name (us: microseconds, kB/s: 1000 bytes a
-second).
+Pure: nothing here opens a file, draws, or knows what a report looks like. All tables are polars frames with the
+columns of samples.parquet; times come in as ns and leave as the unit in the column's name (us: microseconds, kB/s: 1000
+bytes a second).
 
 Two rules that a reader of the numbers must know:
 
@@ -20,8 +20,9 @@ from collections.abc import Sequence
 
 import polars as pl
 
-KEDZIERA98 = "kedziera98"
-"""The paper's statistic: per size drop the series with the lowest throughput, then the mean of the others."""
+from sundial.model.scenario import MEAN, STATISTICS
+from sundial.model.statistic import Statistic
+from sundial.report import registry
 
 CURVE = ["app", "transport", "procedure"]
 """What one curve of a figure shows."""
@@ -29,11 +30,13 @@ CURVE = ["app", "transport", "procedure"]
 POINT = [*CURVE, "size", "client"]
 """What one row of summary.csv shows."""
 
-ONE_WAY = ("sink", "source")
-"""Procedures whose payload travels in one direction only."""
-
 NS_PER_US = 1_000.0
 NS_PER_S = 1_000_000_000.0
+
+
+def statistic_named(word: str | None) -> Statistic:
+    """The statistic of a run; the mean where there is none of that name any more."""
+    return STATISTICS.get(word or MEAN, STATISTICS[MEAN])
 
 
 def measured(samples: pl.DataFrame) -> pl.DataFrame:
@@ -41,15 +44,14 @@ def measured(samples: pl.DataFrame) -> pl.DataFrame:
     return samples.filter(~pl.col("warmup"))
 
 
-def bytes_moved() -> pl.Expr:
-    """Payload bytes one successful call moves, both directions counted."""
-    one_way = pl.any_horizontal(pl.col("procedure").str.starts_with(name) for name in ONE_WAY)
+def _moved(of: pl.DataFrame) -> pl.DataFrame:
+    """Batches with the payload bytes that one successful call moves, both directions counted."""
+    kinds = of.select("app", "procedure").unique()
+    times = [registry.moves(app, procedure) for app, procedure in kinds.iter_rows()]
     return (
-        pl.when(pl.col("procedure") == "null")
-        .then(pl.lit(0, dtype=pl.Int64))
-        .when(one_way)
-        .then(pl.col("size"))
-        .otherwise(2 * pl.col("size"))
+        of.join(kinds.with_columns(times=pl.Series(times, dtype=pl.Int64)), on=["app", "procedure"])
+        .with_columns(moved=pl.col("times") * pl.col("size") * pl.col("ok"))
+        .drop("times")
     )
 
 
@@ -73,7 +75,7 @@ def batches(samples: pl.DataFrame) -> pl.DataFrame:
             elapsed_ns=pl.col("end_ns").filter(counted).max() - pl.col("start_ns").filter(counted).min(),
         )
         .with_columns(pl.col(name).cast(pl.String) for name in ("client", "server", *CURVE))
-        .with_columns(moved=bytes_moved() * pl.col("ok"))
+        .pipe(_moved)
         .sort("client", "batch")
     )
 
@@ -133,17 +135,17 @@ def series_throughput(of: pl.DataFrame, by: Sequence[str] = POINT) -> pl.DataFra
 def over_series(series: pl.DataFrame, statistic: str | None, by: Sequence[str] = POINT) -> pl.DataFrame:
     """One throughput a point out of its series.
 
-    With the paper's statistic the series with the lowest throughput is dropped where there are at least two; mean and
-    relative standard deviation (sample, in percent of the mean) are of the series that stay. `series_min_kBps` and
+    A statistic may drop the series with the lowest throughput; mean and relative standard deviation (sample, in percent
+    of the mean) are of the series that stay. `series_min_kBps` and
     `series_max_kBps` are of all series.
     """
     value = pl.col("throughput_kBps")
-    drop = statistic == KEDZIERA98
     ranked = series.with_columns(
         rank=value.rank("ordinal").over(list(by)),
         of=pl.len().over(list(by)),
     )
-    stays = ~((pl.lit(drop)) & (pl.col("of") > 1) & (pl.col("rank") == 1))
+    dropped = {of: statistic_named(statistic).dropped(of) for of in ranked["of"].unique()}
+    stays = pl.col("rank") > pl.col("of").replace_strict(dropped, default=0, return_dtype=pl.UInt32)
     kept = value.filter(stays)
     return (
         ranked.group_by(by)
@@ -166,7 +168,7 @@ def summary(samples: pl.DataFrame, of: pl.DataFrame, statistic: str | None, by: 
         counts(of, by)
         .join(round_trips(samples, by), on=list(by), how="left")
         .join(rates, on=list(by), how="left")
-        .with_columns(statistic=pl.lit(statistic or "mean"))
+        .with_columns(statistic=pl.lit(statistic or MEAN))
         .sort(by)
     )
 
@@ -201,21 +203,6 @@ def chosen_sizes(sizes: Sequence[int], want: int = 4) -> list[int]:
     if len(distinct) <= want:
         return distinct
     low, high = distinct[0], distinct[-1]
-    wanted = [low + (high - low) * k / (want - 1) for k in range(want)]
-    picked = {min((abs(size - goal), size) for size in distinct)[1] for goal in wanted}
+    goals = [low + (high - low) * k / (want - 1) for k in range(want)]
+    picked = {min((abs(size - goal), size) for size in distinct)[1] for goal in goals}
     return sorted(picked)
-
-
-def size_ranges(rows: Sequence[tuple[int, object]]) -> list[tuple[int, int, int, object]]:
-    """Runs of neighbouring sizes with the same value: (first size, last size, how many sizes, value).
-
-    `rows` holds (size, value) with each size once; neighbours are neighbours among the sizes that were run.
-    """
-    runs: list[tuple[int, int, int, object]] = []
-    for size, value in sorted(rows, key=lambda row: row[0]):
-        if runs and runs[-1][3] == value:
-            first, _, count, _ = runs[-1]
-            runs[-1] = (first, size, count + 1, value)
-        else:
-            runs.append((size, size, 1, value))
-    return runs

@@ -9,10 +9,8 @@ from typing import Any
 
 import polars as pl
 
-from sundial.report.palette import Look
-from sundial.report.stats import size_ranges
+from sundial.report.workload import Curve, Look
 
-Curve = tuple[str, str, str]
 THIN = "\u202f"
 DASH = "\u2013"
 MOST_PROBLEMS = 20
@@ -163,6 +161,21 @@ def packets_seen(leg: object) -> tuple[int | None, int | None]:
         low, high = value
         return (low if isinstance(low, int) else None, high if isinstance(high, int) else None)
     return None, None
+
+
+def size_ranges(rows: Sequence[tuple[int, object]]) -> list[tuple[int, int, int, object]]:
+    """Runs of neighbouring sizes with the same value: (first size, last size, how many sizes, value).
+
+    `rows` holds (size, value) with each size once; neighbours are neighbours among the sizes that were run.
+    """
+    runs: list[tuple[int, int, int, object]] = []
+    for size, value in sorted(rows, key=lambda row: row[0]):
+        if runs and runs[-1][3] == value:
+            first, _, count, _ = runs[-1]
+            runs[-1] = (first, size, count + 1, value)
+        else:
+            runs.append((size, size, 1, value))
+    return runs
 
 
 def verdicts(verify: Mapping[str, Any] | None, looks: Mapping[Curve, Look]) -> Table | None:

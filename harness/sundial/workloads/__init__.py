@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Families of workloads, one folder each; see `sundial.kinds`."""
+"""Kinds of workloads, one folder each, and what several of them share; see README.md and `sundial.kinds`."""

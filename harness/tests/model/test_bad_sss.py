@@ -9,7 +9,8 @@ from sundial.errors import BadInput
 from sundial.model.images import IMAGES
 from sundial.model.load import load_experiments, load_topology
 from sundial.model.network import build_network
-from sundial.model.scenario import Mbcf, SunRpc
+from sundial.model.workload import Sized
+from sundial.workloads.sunrpc.scenario import SunRpc
 
 HEAD = "description: A test\ntopology: sss-two-100base-tx\nworkloads:\n"
 MBCF = "mbcf1, mbcf2, mbcf12, mbcf3, mbcf3a, mbcf3b"
@@ -24,11 +25,11 @@ def refused(folder: Path, workload: str, *overrides: str, topology: str | None =
     return str(caught.value).splitlines()[0].removeprefix(f"{path}:4: workloads.0.")
 
 
-def accepted(folder: Path, workload: str, *overrides: str, topology: str | None = None) -> SunRpc | Mbcf:
+def accepted(folder: Path, workload: str, *overrides: str, topology: str | None = None) -> Sized:
     path = folder / "mine.yaml"
     path.write_text(f"{HEAD}  - {{{workload}}}\n")
     found = load_experiments(str(path), topology=topology, overrides=overrides)[0].workloads[0]
-    assert isinstance(found, SunRpc | Mbcf)
+    assert isinstance(found, Sized)
     return found
 
 
@@ -68,13 +69,13 @@ REFUSED = [
     (f"{RPC}mbcf3, die: {{when: after, call: 0}}", "die.call: 0 is out of range; allowed: a whole number from 1 to 1000000"),
     (f"{RPC}mbcf4", "transports: 'mbcf4' is not known; allowed: one or more of udp, tcp, mbcf1, mbcf2, mbcf12, mbcf3, mbcf3a, mbcf3b"),
     (f"{RPC}mbcf3, depth: 33", "depth: 33 is out of range; allowed: a whole number from 1 to 32"),
-    (f"{RPC}udp, one_way: true, procedures: sink", f"one_way: one_way over udp: libtirpc does not send a call that it is not to wait for; allowed: transports: tcp, {MBCF}"),
+    (f"{RPC}udp, one_way: true, procedures: sink", f"one_way: one_way over udp: libtirpc does not send a call without waiting for its reply; allowed: transports: tcp, {MBCF}"),
     (f"{RPC}mbcf3, one_way: true", "one_way: one_way with echo: only sink has no result; allowed: procedures: sink"),
     (f"{RPC}[mbcf3, tcp], semantics: at_least_once", "semantics: at_least_once over tcp; allowed: at_most_once over tcp"),
     (f"{RPC}mbcf3, reply_cache: 4097, semantics: at_most_once", "reply_cache: 4097 is out of range; allowed: a whole number from 1 to 4096"),
     (f"{RPC}udp, semantics: exactly_once", "semantics: exactly_once over udp; allowed: at_least_once, at_most_once over udp"),
     (f"{RPC}udp, semantics: never", "semantics: 'never' is not known; allowed: at_least_once, at_most_once, exactly_once"),
-    (f"{RPC}udp, reply_cache: 16", "reply_cache: reply_cache without at_most_once over udp or MBCF: nothing would be kept; allowed: semantics: at_most_once, transports: udp, mbcf1, mbcf2, mbcf12, mbcf3, mbcf3a, mbcf3b"),
+    (f"{RPC}udp, reply_cache: 16", "reply_cache: reply_cache without at_most_once over udp or MBCF: no reply would be kept; allowed: semantics: at_most_once, transports: udp, mbcf1, mbcf2, mbcf12, mbcf3, mbcf3a, mbcf3b"),
     (f"{RPC}mbcf3, die: {{when: later, call: 1}}", "die.when: 'later' is not known; allowed: before, during, after"),
     (f"{RPC}mbcf3, die: {{when: after}}", "die: call is missing; allowed: a whole number from 1 to 1000000"),
     (f"{RPC}tcp, socket_buffer: 4000", "socket_buffer: socket_buffer with 'server', which boots ssscore: its sockets' buffers are fixed; allowed: leave it out"),
@@ -99,7 +100,7 @@ def test_refused(tmp_path: Path, workload: str, line: str) -> None:
 
 
 def test_a_request_in_one_packet_says_why_it_ends_there(tmp_path: Path) -> None:
-    allowed = "0 to 1332 bytes (1392 bytes of one TASKQUE write less 60 of heads; the other types carry more)"
+    allowed = "0 to 1332 bytes (1392 bytes of one TASKQUE write less 60 of headers; the other types carry more)"
     call = "app: sunrpc, transports: mbcf1, sizes: "
     assert (
         refused(tmp_path, f"{call}1333") == f"sizes: 1333 bytes do not fit sunrpc echo over mbcf1; allowed: {allowed}"
@@ -134,10 +135,15 @@ def test_a_linux_machine_is_one_node_at_a_time(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
     one = "{clients: n1, server: linux, app: sunrpc, transports: mbcf3, sizes: 4}"
     path.write_text(f"{HEAD}  - {one}\n  - {{clients: n1, server: linux, app: mbcf, sizes: 4}}\n")
-    with pytest.raises(BadInput, match=r"5: workloads.1.server: 'linux' boots linux and serves MBCF already"):
+    with pytest.raises(
+        BadInput, match=r"5: workloads.1.server: 'linux' boots linux and serves MBCF already: there a process is a node"
+    ):
         load_experiments(str(path), topology="sss-cluster")
     path.write_text(f"{HEAD}  - {one}\n  - {{clients: linux, server: n1, app: mbcf, sizes: 4}}\n")
-    with pytest.raises(BadInput, match=r"5: workloads.1.clients: 'linux' boots linux and serves MBCF already"):
+    with pytest.raises(
+        BadInput,
+        match=r"5: workloads.1.clients: 'linux' boots linux and serves MBCF already: there a process is a node",
+    ):
         load_experiments(str(path), topology="sss-cluster")
     path.write_text(f"{HEAD}  - {one}\n  - {{clients: linux, server: n1, app: sunrpc, transports: udp, sizes: 4}}\n")
     assert load_experiments(str(path), topology="sss-cluster")

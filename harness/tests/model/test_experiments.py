@@ -4,15 +4,13 @@
 import json
 from pathlib import Path
 
-import pytest
-
 from sundial.model.experiment import Experiment
-from sundial.model.limits import auth_sys_bytes, size_limit
 from sundial.model.load import load_experiments, load_topology
 from sundial.model.network import build_network
-from sundial.model.scenario import Raw, SunRpc
 from sundial.model.topology import Topology
 from sundial.segments.link.model import Link
+from sundial.workloads.raw.model import Raw
+from sundial.workloads.sunrpc.scenario import SunRpc
 
 KEDZIERA_UDP_CALL_EDGES = {1429, 2909, 4389, 5869, 7349}
 """PROTOCOLS.md section 1, MTU 1500: first sizes with one more packet."""
@@ -120,28 +118,3 @@ def test_a_bridge_makes_one_broadcast_domain_of_two_segments() -> None:
 def test_mac_addresses_are_local_unicast_and_follow_the_order_of_the_file() -> None:
     macs = [nic.mac for nic in build_network(load_topology("office")).nics()]
     assert macs == [f"02:53:44:00:00:{number:02x}" for number in range(1, 7)]
-
-
-@pytest.mark.parametrize(
-    ("fields", "transport", "procedure", "limit"),
-    [
-        ({}, "udp", "echo", 8756),
-        ({}, "udp", "echo_string", 8756),
-        ({}, "tcp", "echo_string", 9000),
-        ({}, "udp", "source", 8772),
-        ({"auth": "sys"}, "udp", "echo", 8728),
-        ({"udp_message_size": "60000"}, "udp", "echo", 59956),
-        ({}, "tcp", "echo", 1 << 20),
-        ({}, "udp", "null", 0),
-    ],
-)
-def test_limits_of_sun_rpc(fields: dict[str, object], transport: str, procedure: str, limit: int) -> None:
-    workload = SunRpc.model_validate({"app": "sunrpc", "transports": "udp,tcp", "sizes": 0, **fields})
-    assert size_limit(workload, transport, procedure, "client").most == limit
-
-
-def test_limits_of_raw_sockets() -> None:
-    workload = Raw.model_validate({"app": "raw", "transports": "udp,tcp", "sizes": 16})
-    assert size_limit(workload, "udp", "echo", "client").most == 65507
-    assert size_limit(workload, "tcp", "echo", "client").least == 16
-    assert auth_sys_bytes("vm") == 24

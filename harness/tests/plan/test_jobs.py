@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs: what each guest is told, and that it fits."""
+"""Jobs: what each guest has to do, and that it fits."""
 
 import json
 from pathlib import Path
@@ -85,17 +85,17 @@ def test_buffers_reach_both_ends_unless_the_server_differs(paths: RunPaths, tmp_
     assert told["server"]["services"][1]["options"]["send_buffer"] == 8000
 
 
-def test_one_way_is_told_where_it_is_wanted(paths: RunPaths, tmp_path: Path) -> None:
+def test_one_way_is_an_option_where_it_is_written(paths: RunPaths, tmp_path: Path) -> None:
     calls = "- {app: sunrpc, transports: [tcp], procedures: sink, sizes: 0, one_way: true}"
     (told,) = jobs(paths, written(tmp_path, calls))["client"]["steps"]
     assert told["options"]["one_way"] is True
     assert all("one_way" not in step["options"] for step in jobs(paths, "quickstart")["client"]["steps"])
 
 
-def test_two_workloads_cannot_want_one_server_two_ways(paths: RunPaths, tmp_path: Path) -> None:
+def test_two_workloads_cannot_configure_one_server_differently(paths: RunPaths, tmp_path: Path) -> None:
     text = "  - {app: sunrpc, transports: tcp, sizes: 16, send_buffer: 4000}\n"
     text += "  - {app: sunrpc, transports: udp, sizes: 16}\n"
-    with pytest.raises(BadInput, match=r"two workloads want echo-server on 'server' with different options"):
+    with pytest.raises(BadInput, match=r"two workloads configure echo-server on 'server' differently"):
         jobs(paths, written(tmp_path, text))
 
 

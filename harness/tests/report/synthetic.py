@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from sundial.report import expected, topology_read, wire_time
-from sundial.report.expected import Setting
+from sundial.report import topology_read, wire_time
+from sundial.report.registry import legs
 from sundial.report.wire_time import Hop
+from sundial.report.workload import Setting
 
 CURVES = (
     ("echo-client", "udp", "echo"),
@@ -176,10 +177,10 @@ def _node(folder: Path, name: str, plan: Plan) -> None:
 
 def _wire_us(plan: Plan, curve: tuple[str, str, str], size: int) -> tuple[float, float] | None:
     """Wire time of request and reply on the plan's own topology."""
-    legs = expected.legs(Setting(curve), size)
-    if legs is None:
+    known = legs(Setting(curve), size)
+    if known is None:
         return None
-    ways = zip(legs, paths(plan), strict=True)
+    ways = zip(known, paths(plan), strict=True)
     times = [wire_time.transit_ns([packet.frame for packet in leg.packets], path) / 1000 for leg, path in ways]
     return times[0], times[1]
 
@@ -270,7 +271,7 @@ def observed(samples: pl.DataFrame, plan: Plan) -> pl.DataFrame:
     keys = ["app", "transport", "procedure", "size"]
     rows = []
     for app, transport, procedure, size in samples.select(keys).unique(maintain_order=True).iter_rows():
-        found = expected.legs(Setting((app, transport, procedure)), size)
+        found = legs(Setting((app, transport, procedure)), size)
         wire = _wire_us(plan, (app, transport, procedure), size)
         assert found is not None, "synthetic calls can be made"
         assert wire is not None, "synthetic calls can be made"
@@ -315,7 +316,7 @@ def verdict(samples: pl.DataFrame, plan: Plan) -> dict[str, Any]:
     frames = 0
     for *identity, count in samples.group_by(keys, maintain_order=True).len().iter_rows():
         client, server, app, transport, procedure, size = identity
-        found = expected.legs(Setting((app, transport, procedure)), size)
+        found = legs(Setting((app, transport, procedure)), size)
         assert found is not None, "synthetic calls can be made"
         sides = {"request": len(found[0].packets), "reply": len(found[1].packets)}
         frames += count * sum(sides.values())

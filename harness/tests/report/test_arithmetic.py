@@ -7,11 +7,10 @@ import polars as pl
 import pytest
 
 from sundial.expect import Options
-from sundial.report import expected, headline, plotting, settings, stages, wire_time
-from sundial.report.expected import Setting
+from sundial.report import expected, headline, plotting, registry, settings, stages, wire_time
 from sundial.report.figures import PacketLine
-from sundial.report.tables import Curve
 from sundial.report.wire_time import Hop
+from sundial.report.workload import Curve, Setting
 
 UDP = ("echo-client", "udp", "echo")
 RAW_TCP = ("raw-client", "tcp", "echo")
@@ -60,7 +59,7 @@ def _steps(line: PacketLine) -> list[int]:
     return [size for (size, count), (_, before) in zip(pairs[1:], pairs, strict=False) if count != before]
 
 
-def test_traffic_that_nobody_knows_has_no_line() -> None:
+def test_unknown_traffic_has_no_line() -> None:
     curve: Curve = ("mbcf-client", "mbcf", "echo")
     assert expected.packet_lines(Setting(curve), [16, 1024]) == {}
     assert expected.wire_minimum(Setting(curve), [16], [TEN], [TEN]) is None
@@ -73,7 +72,7 @@ def test_sizes_that_cannot_be_sent_are_left_out() -> None:
 
 
 def test_each_direction_has_its_own_mtu() -> None:
-    legs = expected.legs(Setting(UDP, mtu=576, reply_mtu=1500), 1000)
+    legs = registry.legs(Setting(UDP, mtu=576, reply_mtu=1500), 1000)
     assert legs is not None
     assert (len(legs[0].packets), len(legs[1].packets)) == (2, 1)
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from sundial.report import build_report
+from sundial.report.build import build_report
 from tests.report import synthetic
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 from sundial.errors import BadInput
-from sundial.report import build_report
+from sundial.report.build import build_report
 from sundial.report.load import load
 from tests.report import synthetic
 
@@ -162,7 +162,7 @@ def test_a_second_time_gives_the_same_bytes(quickstart: Path, tmp_path: Path) ->
 
 def test_the_wire_minimum_lies_below_every_call(quickstart: Path) -> None:
     from sundial.report import expected, topology_read, wire_time
-    from sundial.report.expected import Setting
+    from sundial.report.workload import Setting
 
     data = load(quickstart)
     topology = topology_read.read(data.run)

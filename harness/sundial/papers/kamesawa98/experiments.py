@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from sundial.model.scenario import MBCF_TRANSPORTS
 from sundial.papers.kamesawa98.faults import DEATHS, fault_rows, fault_specs
 from sundial.papers.kamesawa98.paper import Kamesawa98
 from sundial.papers.kamesawa98.results import Results
@@ -17,6 +16,7 @@ from sundial.reproduce.fit import Candidate, Point, nearest
 from sundial.reproduce.measure import Measured
 from sundial.reproduce.runs import Bench, Spec
 from sundial.units import MIPS_VALUES
+from sundial.workloads.mbcf.transports import NAMES as MBCF_TRANSPORTS
 
 FIRST_MIPS = Decimal("62.5")
 """Where the search for the machine model begins."""

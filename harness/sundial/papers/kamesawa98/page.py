@@ -24,12 +24,14 @@ from sundial.reproduce.page import (
 )
 from sundial.reproduce.paper import Column as PaperColumn
 from sundial.reproduce.paper import Table as Printed
+from sundial.workloads.raw.report import LINES as RAW
+from sundial.workloads.sunrpc.report import LINES as RPC
 
 RATES_BPS = {1: 100_000_000, 2: 100_000_000, 3: 10_000_000, 4: 100_000_000}
 RPC_TABLES = (3, 4)
 COLUMN_COLOURS = {
-    "linux-udp": palette.SERIES["rpc", "udp"],
-    "sss-udp": palette.SERIES["raw", "udp"],
+    "linux-udp": RPC["udp"].paper,
+    "sss-udp": RAW["udp"].paper,
     "sss-mbcf3": palette.SPARE[0],
     "sss-mbcf3-no-ack": palette.SPARE[2],
     "sss-mbcf3b": palette.SPARE[1],
@@ -37,8 +39,8 @@ COLUMN_COLOURS = {
     "stream": palette.SPARE[0],
 }
 TRANSPORT_COLOURS = {
-    "udp": palette.SERIES["rpc", "udp"],
-    "tcp": palette.SERIES["rpc", "tcp"],
+    "udp": RPC["udp"].paper,
+    "tcp": RPC["tcp"].paper,
     "mbcf3": palette.SPARE[0],
     "mbcf3b": palette.SPARE[1],
     "mbcf1": palette.SPARE[2],

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Field types of workloads: numbers of calls, words of a fixed set, names of machines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sundial.errors import BadInput
+from sundial.model.fields import NAMED, Marker, Whole
+
+CALLS_MOST = 1_000_000
+EVERYONE = "*"
+
+_CALLS = Whole(1, CALLS_MOST)
+
+
+class Calls(Marker):
+    """Calls for each size: one number, or a mapping from the size at which a number begins to hold.
+
+    The value is a tuple of (size, calls), ascending, beginning at 0.
+    """
+
+    ALLOWED = f"{_CALLS.allowed}, or a mapping such as {{0: 3000, 1024: 1000}}: calls from that size upward"
+
+    def parse(self, value: object) -> tuple[tuple[int, int], ...]:
+        if isinstance(value, int) and not isinstance(value, bool):
+            return ((0, _CALLS.parse(value)),)
+        if not isinstance(value, dict) or 0 not in value:
+            raise BadInput(f"{value!r} is no number of calls", allowed=self.ALLOWED)
+        steps = []
+        for size, calls in value.items():
+            if not isinstance(size, int) or size < 0:
+                raise BadInput(f"{size!r} is no size", allowed=self.ALLOWED)
+            steps.append((size, _CALLS.parse(calls)))
+        return tuple(sorted(steps))
+
+    def show(self, value: tuple[tuple[int, int], ...]) -> int | dict[int, int]:
+        return value[0][1] if len(value) == 1 else dict(value)
+
+    def schema(self) -> dict[str, Any]:
+        one = _CALLS.schema()
+        steps = {"type": "object", "propertyNames": {"pattern": "^[0-9]+$"}, "additionalProperties": one}
+        return {"anyOf": [one, steps], "x-allowed": self.ALLOWED}
+
+
+class Words(Marker):
+    """One or more words of a fixed set, in a list or with commas between; the value is a tuple, each once.
+
+    YAML reads a bare `null` as nothing; where `null` is one of the words it is taken as that.
+    """
+
+    def __init__(self, *words: str) -> None:
+        self.words = words
+        self.allowed = f"one or more of {', '.join(words)}"
+
+    def parse(self, value: object) -> tuple[str, ...]:
+        items = value if isinstance(value, list | tuple) else [value]
+        named = ["null" if item is None and "null" in self.words else item for item in items]
+        given = _listed(named) if isinstance(value, list | tuple) else _listed(named[0])
+        for word in given:
+            if word not in self.words:
+                raise BadInput(f"{word!r} is not known", allowed=self.allowed)
+        if not given:
+            raise BadInput("the list is empty", allowed=self.allowed)
+        return tuple(dict.fromkeys(given))
+
+    def show(self, value: tuple[str, ...]) -> list[str]:
+        return list(value)
+
+    def schema(self) -> dict[str, Any]:
+        one = {"enum": [*self.words, None] if "null" in self.words else list(self.words)}
+        return {"anyOf": [one, {"type": "array", "items": one, "minItems": 1}], "x-allowed": self.allowed}
+
+
+class Machines(Marker):
+    """Names of machines in a list or with commas between, or `*`; the value is a tuple, each once."""
+
+    ALLOWED = f"names of machines, or '{EVERYONE}': every host but the server"
+
+    def parse(self, value: object) -> tuple[str, ...]:
+        given = _listed(value)
+        if not given:
+            raise BadInput(f"{value!r} names no machine", allowed=self.ALLOWED)
+        if given == [EVERYONE]:
+            return (EVERYONE,)
+        for name in given:
+            NAMED.parse(name)
+        return tuple(dict.fromkeys(given))
+
+    def show(self, value: tuple[str, ...]) -> list[str]:
+        return list(value)
+
+    def schema(self) -> dict[str, Any]:
+        text = {"type": "string"}
+        return {"anyOf": [text, {"type": "array", "items": text, "minItems": 1}], "x-allowed": self.ALLOWED}
+
+
+def _listed(value: object) -> list[str]:
+    parts = value.split(",") if isinstance(value, str) else value
+    if not isinstance(parts, list | tuple) or not all(isinstance(part, str) for part in parts):
+        return []
+    return [part.strip() for part in parts]

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Machines as nodes of memory-based communication: ids, and who reaches whom."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sundial.model.network import Network, Node
+from sundial.plan.seeds import epoch
+
+
+def node_id(node: Node) -> int:
+    """How MBCF names a machine: its place in the topology, counted from 1."""
+    return node.index + 1
+
+
+def endpoint(network: Network, node: Node, seed: int, *process: str | int) -> dict[str, Any]:
+    """A process as a node of the cluster. What it sends after a restart must not be taken for that of the process
+    before, hence an epoch for each.
+    """
+    return {
+        "device": node.nics[0].device,
+        "node": node_id(node),
+        "epoch": epoch(seed, node.name, *process),
+        "nodes": other_nodes(network, node),
+    }
+
+
+def machine_node(network: Network, node: Node, seed: int) -> dict[str, Any]:
+    """What makes the machine itself a node."""
+    return {"node": node_id(node), "epoch": epoch(seed, node.name), "nodes": other_nodes(network, node)}
+
+
+def other_nodes(network: Network, node: Node) -> list[dict[str, Any]]:
+    """Every other machine whose eth0 is reached by frames from this one's."""
+    reached = {nic.machine: nic for nic in network.neighbours(node.nics[0]) if nic.index == 0}
+    return [
+        {"node": node_id(other), "machine": other.name, "mac": reached[other.name].mac}
+        for other in network.nodes
+        if other.name in reached
+    ]

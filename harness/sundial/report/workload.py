@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the report asks of a workload kind, and the words in which it is answered."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from sundial.expect import Leg, Options
+
+if TYPE_CHECKING:
+    from sundial.report.tables import Table
+
+Curve = tuple[str, str, str]
+"""(app, transport, procedure)"""
+
+Records = Mapping[str, list[dict[str, Any]]]
+"""Lines of the sample streams that are not calls, by type; each with its machine."""
+
+BOTH_DIRECTIONS = 2
+"""What an echo moves: its payload there and back."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What besides size determines the packets of a curve; `mtu` is the client's, `reply_mtu` the server's."""
+
+    curve: Curve
+    mtu: int = 1500
+    reply_mtu: int = 1500
+    options: Options = field(default_factory=Options)
+
+
+@dataclass(frozen=True)
+class Line:
+    """How curves over one transport are drawn: a colour by name, on paper and on a dark screen, and a marker."""
+
+    name: str
+    paper: str
+    dark: str
+    marker: str
+
+
+@dataclass(frozen=True)
+class Client:
+    """A client program."""
+
+    label: str
+    """What its curves are called, before the transport."""
+    lines: Mapping[str, Line] = field(default_factory=dict)
+    """By transport; curves over others get spare colours. Clients without any stand last."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """How one curve is drawn and called."""
+
+    label: str
+    colour: str
+    marker: str
+    dashes: str
+
+
+@dataclass(frozen=True)
+class Filter:
+    """A display filter worth pasting into Wireshark: what it shows, and its text."""
+
+    what: str
+    text: str
+    of_calls: bool = False
+    """It shows the calls themselves, and stands first."""
+
+
+IP_FRAGMENTS = Filter("IP fragments", "ip.flags.mf == 1 || ip.frag_offset > 0")
+TCP_RETRANSMISSIONS = Filter("TCP retransmissions", "tcp.analysis.retransmission")
+
+
+@runtime_checkable
+class WorkloadReport(Protocol):
+    """A kind of workload, as the report asks for it."""
+
+    @property
+    def clients(self) -> Mapping[str, Client]:
+        """Its client programs, by the word in `app` of samples; empty where it makes no calls."""
+
+    def legs(self, setting: Setting, size: int) -> tuple[Leg, Leg] | None:
+        """Request and reply of a call; None where its packets are not known or it cannot be made."""
+
+    def moves(self, procedure: str) -> int:
+        """How often a successful call moves its payload, both directions counted."""
+
+    def filters(self, transports: Collection[str]) -> Iterator[Filter]:
+        """For a run that has calls over these transports."""
+
+    def tables(self, records: Records) -> Iterator[Table]:
+        """What it has to show besides calls."""

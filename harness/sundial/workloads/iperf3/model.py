@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""iperf3 in scenarios."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Literal
+
+from sundial.model.finding import Finding, Path
+from sundial.model.fields import In, Whole, written
+from sundial.model.images import ImageKind
+from sundial.model.lists import Words
+from sundial.model.network import Network
+from sundial.model.workload import MILLISECONDS, Ends, OverSockets, WorkloadBase, WorkloadKind
+from sundial.units import RATE
+from sundial.workloads import sockets
+
+
+class Iperf3(OverSockets):
+    """iperf3 from each client to the server."""
+
+    app: Literal["iperf3"]
+    """Bulk throughput."""
+    transports: Annotated[tuple[str, ...], Words("udp", "tcp")]
+    """One after the other."""
+    duration: Annotated[int, In(MILLISECONDS.between("1 s", "10 min", example="2 s"))] = written("2 s")
+    """Of each test."""
+    rate: Annotated[int, In(RATE)] | None = None
+    """What UDP offers; left out: iperf3's 1 Mbit/s."""
+    streams: Annotated[int, Whole(1, 16)] = 1
+    """Parallel streams."""
+
+
+class Iperf3Kind:
+    """iperf3, as the model asks for it."""
+
+    order = 3
+    model = Iperf3
+    transports = sockets.TRANSPORTS
+
+    def runs_on(self, image: ImageKind) -> bool:
+        return image.platform == sockets.LINUX
+
+    def check(self, workload: Iperf3, ends: Ends, path: Path) -> Iterator[Finding]:
+        """Over UDP it has a connection over TCP, too."""
+        yield from sockets.check_tcp_mtu(ends, path) or sockets.check_fixed_sockets(workload, ends, path)
+
+    def resolve(self, workload: Iperf3, ends: Ends, path: Path) -> tuple[Iperf3, list[Finding]]:
+        return workload, []
+
+    def check_all(self, workloads: Sequence[WorkloadBase], network: Network) -> Iterator[Finding]:
+        return iter(())
+
+
+KIND: WorkloadKind[Iperf3] = Iperf3Kind()

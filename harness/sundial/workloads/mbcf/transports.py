@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Memory-based communication as workloads offer it, and what it needs of machines and wires."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from sundial.expect.mbcf import HEADER, PAYLOAD
+from sundial.model.finding import Finding, Path
+from sundial.model.images import IMAGES
+from sundial.model.network import Network
+from sundial.model.workload import Ends, Semantics, Transport, WorkloadBase
+
+SEMANTICS: tuple[Semantics, ...] = ("exactly_once", "at_most_once", "at_least_once")
+"""It gives exactly once by itself; its library gives the others too, for comparison (kamesawa98 section 3.2)."""
+OPERATIONS = Transport("mbcf", SEMANTICS[:1], between_nodes=True)
+"""Of operations without RPC."""
+NAMES = ("mbcf1", "mbcf2", "mbcf12", "mbcf3", "mbcf3a", "mbcf3b")
+"""Of Sun RPC, by the type of server (kamesawa98 section 4.1)."""
+TRANSPORTS = tuple(Transport(name, SEMANTICS, between_nodes=True) for name in NAMES)
+MTU_LEAST = HEADER + PAYLOAD
+"""There is no fragmentation below MBCF."""
+SSS_CORE = "sss-core"
+"""The platform on which it is the kernel's."""
+PLATFORMS = ("linux", SSS_CORE)
+"""Where there are programs that speak it."""
+
+_BETWEEN_NODES = frozenset({OPERATIONS.name, *NAMES})
+
+
+def is_mbcf(transport: str) -> bool:
+    """Whether messages over `transport` travel by memory-based communication."""
+    return transport in _BETWEEN_NODES
+
+
+def check_wires(ends: Ends, path: Path) -> Iterator[Finding]:
+    """Its packets are not fragmented, and do not leave a segment."""
+    network = ends.network
+    domain = network.domains[network.node(ends.server).nics[0].segment]
+    for name in (ends.server, *ends.clients):
+        first = network.node(name).nics[0]
+        field = "server" if name == ends.server else "clients"
+        if first.mtu < MTU_LEAST:
+            what = f"MBCF on {first.end} with an MTU of {first.mtu} bytes: its packets are not fragmented"
+            yield Finding((*path, field), what, f"an MTU of {MTU_LEAST} or more")
+        if network.domains[first.segment] != domain:
+            yield Finding((*path, field), f"MBCF between {first.end} and {ends.server}:eth0, which share no segment")
+
+
+def check_one_node_a_machine(workloads: Sequence[WorkloadBase], network: Network) -> Iterator[Finding]:
+    """Where a process is a node of the cluster, two of them at the same time would be one node twice."""
+
+    def busy(machine: str) -> str:
+        image = network.node(machine).image
+        return f"{machine!r} boots {image} and serves MBCF already: there a process is a node, one at a time"
+
+    serving: dict[str, str] = {}
+    over_mbcf = [each for each in enumerate(workloads) if any(map(is_mbcf, each[1].transports))]
+    for number, workload in over_mbcf:
+        process = IMAGES[network.node(workload.server).image].node_is_process
+        if process and serving.setdefault(workload.server, workload.app) != workload.app:
+            yield Finding(("workloads", number, "server"), busy(workload.server), "another server")
+    for number, workload in over_mbcf:
+        for client in workload.clients:
+            if client in serving:
+                yield Finding(("workloads", number, "clients"), busy(client), "another client")

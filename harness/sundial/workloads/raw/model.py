@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Raw sockets in scenarios."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Literal
+
+from sundial.expect.calls import RAW_TCP_LEAST
+from sundial.expect.edges import edge_sizes
+from sundial.expect.ip import MAX_UDP_PAYLOAD
+from sundial.model.finding import Finding, Path
+from sundial.model.images import ImageKind
+from sundial.model.limits import Limit, check_timeouts, resolve_sizes
+from sundial.model.lists import Words
+from sundial.model.network import Network
+from sundial.model.sizes import SIZE_MOST
+from sundial.model.workload import Calling, Ends, WorkloadBase, WorkloadKind
+from sundial.workloads import sockets
+
+PROCEDURE = "echo"
+
+
+class Raw(Calling):
+    """The same echo over plain sockets."""
+
+    app: Literal["raw"]
+    """Raw socket echo."""
+    transports: Annotated[tuple[str, ...], Words("udp", "tcp")]
+    """One after the other."""
+
+
+def size_limit(transport: str) -> Limit:
+    """Argument sizes that a transport can carry."""
+    if transport == "udp":
+        return Limit(0, MAX_UDP_PAYLOAD, "one UDP datagram")
+    return Limit(RAW_TCP_LEAST, SIZE_MOST, "the payload's header at least")
+
+
+class RawKind:
+    """Raw sockets, as the model asks for them."""
+
+    order = 2
+    model = Raw
+    transports = sockets.TRANSPORTS
+
+    def runs_on(self, image: ImageKind) -> bool:
+        return image.platform == sockets.LINUX
+
+    def check(self, workload: Raw, ends: Ends, path: Path) -> Iterator[Finding]:
+        if "tcp" in workload.transports:
+            yield from sockets.check_tcp_mtu(ends, path, otherwise=", or udp alone")
+        yield from sockets.check_fixed_sockets(workload, ends, path)
+        yield from check_timeouts(workload, path)
+
+    def resolve(self, workload: Raw, ends: Ends, path: Path) -> tuple[Raw, list[Finding]]:
+        def edges(transport: str, client: str, mtu: int, smallest: int, largest: int) -> list[int]:
+            return edge_sizes(f"raw-{transport}", mtu, smallest, largest)
+
+        return resolve_sizes(
+            workload,
+            ends,
+            path,
+            procedures=(PROCEDURE,),
+            limit=lambda transport, procedure, client: size_limit(transport),
+            edges=edges,
+            least=RAW_TCP_LEAST if "tcp" in workload.transports else 0,
+        )
+
+    def check_all(self, workloads: Sequence[WorkloadBase], network: Network) -> Iterator[Finding]:
+        return iter(())
+
+
+KIND: WorkloadKind[Raw] = RawKind()

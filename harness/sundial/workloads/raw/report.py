@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Raw sockets in reports."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+
+from sundial.expect import Leg
+from sundial.report.calls import socket_legs
+from sundial.report.tables import Table
+from sundial.report.workload import (
+    BOTH_DIRECTIONS,
+    IP_FRAGMENTS,
+    TCP_RETRANSMISSIONS,
+    Client,
+    Filter,
+    Line,
+    Records,
+    Setting,
+    WorkloadReport,
+)
+from sundial.workloads.raw.plan import CLIENT
+
+LINES = {
+    "udp": Line("raw-udp", "#4fa9dd", "#9ad3f7", "^"),
+    "tcp": Line("raw-tcp", "#e39b06", "#f7c95a", "D"),
+}
+"""The hue of each transport is Sun RPC's, but bright."""
+
+
+class RawReport:
+    """Raw sockets, as the report asks for them."""
+
+    clients: Mapping[str, Client] = {CLIENT: Client("raw", LINES)}
+
+    def legs(self, setting: Setting, size: int) -> tuple[Leg, Leg] | None:
+        return socket_legs("raw", setting, size)
+
+    def moves(self, procedure: str) -> int:
+        return BOTH_DIRECTIONS
+
+    def filters(self, transports: Collection[str]) -> Iterator[Filter]:
+        if "udp" in transports:
+            yield IP_FRAGMENTS
+        if "tcp" in transports:
+            yield TCP_RETRANSMISSIONS
+
+    def tables(self, records: Records) -> Iterator[Table]:
+        return iter(())
+
+
+KIND: WorkloadReport = RawReport()

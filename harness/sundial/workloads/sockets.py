@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""UDP and TCP as workloads offer them, and what they need of machines and wires."""
+
+from __future__ import annotations
+
+from sundial.model.finding import Finding, Path
+from sundial.model.workload import Ends, OverSockets, Transport
+
+UDP = Transport("udp", ("at_least_once", "at_most_once"), reliable=False)
+"""A client asks again, and a server may keep its replies."""
+TCP = Transport("tcp", ("at_most_once",))
+"""No library sends a call twice."""
+TRANSPORTS = (UDP, TCP)
+
+LINUX = "linux"
+"""The platform whose sockets programs for Linux need."""
+TCP_MTU_LEAST = 88
+"""Linux keeps 48 bytes for data and options in a segment (tcp_min_snd_mss), behind 40 bytes of headers: with less, IP
+would cut its segments."""
+
+
+def check_tcp_mtu(ends: Ends, path: Path, *, otherwise: str = "") -> list[Finding]:
+    """A finding where an MTU is too small for TCP; `otherwise`: what besides a larger one is allowed."""
+    least = min((mtu for client in ends.clients for mtu in ends.mtus(client)), default=TCP_MTU_LEAST)
+    if least >= TCP_MTU_LEAST:
+        return []
+    what = f"TCP over an MTU of {least} bytes: Linux sends longer segments, which IP would have to fragment"
+    return [Finding((*path, "transports"), what, f"an MTU of {TCP_MTU_LEAST} or more{otherwise}")]
+
+
+def check_fixed_sockets(workload: OverSockets, ends: Ends, path: Path) -> list[Finding]:
+    """A finding for each socket option that an image at one of the ends does not have."""
+    fixed = [(name, image) for name, image in ends.images.items() if image.fixed_sockets]
+    if not fixed:
+        return []
+    name, image = fixed[0]
+    who = f"{name!r}, which boots {image.name}"
+    findings = []
+    for field, place in (("socket_buffer", workload), ("serving.socket_buffer", workload.serving)):
+        if place.socket_buffer is not None:
+            what = f"{field} with {who}: its sockets' buffers are fixed"
+            findings.append(Finding((*path, *field.split(".")), what, "leave it out"))
+    if not workload.tcp_nodelay or workload.serving.tcp_nodelay is False:
+        what = f"tcp_nodelay with {who}: its TCP never waits for more data"
+        findings.append(Finding((*path, "tcp_nodelay"), what, "true"))
+    return findings

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sun RPC, as the model asks for it: what its transports and the images at its ends cannot do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from sundial.expect.edges import edge_sizes
+from sundial.model.finding import Finding, Path
+from sundial.model.images import IMAGES, ImageKind
+from sundial.model.limits import check_edges_known, check_timeouts, resolve_sizes
+from sundial.model.network import Network
+from sundial.model.workload import Ends, Semantics, Transport, WorkloadBase, WorkloadKind
+from sundial.workloads import sockets
+from sundial.workloads.mbcf import transports as over_mbcf
+from sundial.workloads.sunrpc.limits import credentials, size_limit
+from sundial.workloads.sunrpc.scenario import TRANSPORTS, SunRpc
+
+_MBCF = ", ".join(over_mbcf.NAMES)
+
+
+def semantics_of(workload: SunRpc, transport: str) -> Semantics:
+    """What holds over `transport`: what was written, or what the transport gives by itself."""
+    return workload.semantics or TRANSPORTS[transport].semantics[0]
+
+
+class SunRpcKind:
+    """Sun RPC, as the model asks for it."""
+
+    order = 1
+    model = SunRpc
+    transports: tuple[Transport, ...] = tuple(TRANSPORTS.values())
+
+    def runs_on(self, image: ImageKind) -> bool:
+        return image.platform in over_mbcf.PLATFORMS
+
+    def check(self, workload: SunRpc, ends: Ends, path: Path) -> Iterator[Finding]:
+        if "tcp" in workload.transports:
+            yield from sockets.check_tcp_mtu(ends, path, otherwise=", or udp alone")
+        yield from _check_calls(workload, path)
+        yield from _check_semantics(workload, ends.image(ends.server), path)
+        if _over_nodes(workload):
+            yield from over_mbcf.check_wires(ends, path)
+            yield from check_edges_known(workload, "MBCF", path)
+        yield from sockets.check_fixed_sockets(workload, ends, path)
+        yield from _check_threads(workload, ends, path)
+        yield from check_timeouts(workload, path)
+
+    def resolve(self, workload: SunRpc, ends: Ends, path: Path) -> tuple[SunRpc, list[Finding]]:
+        def edges(transport: str, client: str, mtu: int, smallest: int, largest: int) -> list[int]:
+            credential, buffer = credentials(workload, client), workload.send_buffer or 0
+            return edge_sizes(f"sunrpc-{transport}", mtu, smallest, largest, credential=credential, buffer=buffer)
+
+        return resolve_sizes(
+            workload,
+            ends,
+            path,
+            procedures=[name for name in workload.procedures if name != "null"],
+            limit=lambda transport, procedure, client: size_limit(workload, transport, procedure, client),
+            edges=edges,
+        )
+
+    def check_all(self, workloads: Sequence[WorkloadBase], network: Network) -> Iterator[Finding]:
+        """What its MBCF transports cannot do beside others is checked for all of them by mbcf."""
+        return iter(())
+
+
+def _over_sockets(workload: SunRpc) -> list[str]:
+    return [name for name in workload.transports if not TRANSPORTS[name].between_nodes]
+
+
+def _over_nodes(workload: SunRpc) -> list[str]:
+    return [name for name in workload.transports if TRANSPORTS[name].between_nodes]
+
+
+def _check_calls(workload: SunRpc, path: Path) -> Iterator[Finding]:
+    others = _over_sockets(workload)
+    if others and not workload.ack:
+        what = f"ack false over {others[0]}, which has no such acknowledgement"
+        yield Finding((*path, "ack"), what, f"true, or the transports {_MBCF}")
+    if others and workload.depth > 1:
+        what = f"depth {workload.depth} over {others[0]}: its library waits for the reply of each call"
+        yield Finding((*path, "depth"), what, f"1, or the transports {_MBCF}")
+    elif workload.one_way and workload.depth > 1:
+        what = f"depth {workload.depth} with one_way: there are no replies to wait for"
+        yield Finding((*path, "depth"), what, "1")
+    if workload.one_way and workload.procedures != ("sink",):
+        what = f"one_way with {', '.join(workload.procedures)}: only sink has no result"
+        yield Finding((*path, "one_way"), what, "procedures: sink")
+    elif workload.one_way and "udp" in workload.transports:
+        what = "one_way over udp: libtirpc does not send a call without waiting for its reply"
+        yield Finding((*path, "one_way"), what, f"transports: tcp, {_MBCF}")
+
+
+def _check_semantics(workload: SunRpc, image: ImageKind, path: Path) -> Iterator[Finding]:
+    """`image`: the server's."""
+    for transport in workload.transports:
+        allowed = TRANSPORTS[transport].semantics
+        if workload.semantics is not None and workload.semantics not in allowed:
+            what = f"{workload.semantics} over {transport}"
+            yield Finding((*path, "semantics"), what, f"{', '.join(allowed)} over {transport}")
+            return
+    cached = workload.semantics == "at_most_once" and workload.transports != ("tcp",)
+    if cached and "udp" in workload.transports and not image.keeps_replies:
+        what = f"at_most_once over udp with a server on image {image.name!r}, which keeps no replies"
+        yield Finding((*path, "semantics"), what, f"at_least_once, or {_server_on('keeps_replies')}")
+    if workload.reply_cache is not None and not cached:
+        what = "reply_cache without at_most_once over udp or MBCF: no reply would be kept"
+        allowed_over = f"semantics: at_most_once, transports: udp, {_MBCF}"
+        yield Finding((*path, "reply_cache"), what, allowed_over)
+    others = _over_sockets(workload)
+    if workload.die is not None and others and not image.keeps_replies:
+        what = f"die with a server for {others[0]} on image {image.name!r}"
+        yield Finding((*path, "die"), what, f"{_server_on('keeps_replies')}, or MBCF transports")
+    if workload.die is not None and workload.die.restart and not image.restarts_services:
+        what = f"restart with a server on image {image.name!r}, which cannot restart a service"
+        yield Finding((*path, "die", "restart"), what, _server_on("restarts_services"))
+
+
+def _check_threads(workload: SunRpc, ends: Ends, path: Path) -> Iterator[Finding]:
+    if workload.threads == 1:
+        return
+    single = [(name, ends.image(name)) for name in ends.clients if ends.image(name).one_client_thread]
+    who = [f"{name!r}, which boots {image.name}" for name, image in single]
+    who += [f"transport {name}" for name in _over_nodes(workload)]
+    if who:
+        what = f"{workload.threads} threads with {who[0]}: its client has one"
+        yield Finding((*path, "threads"), what, "1; depth is calls under way over MBCF")
+
+
+def _server_on(capability: str) -> str:
+    """The images that have a capability, as what is allowed."""
+    names = " or ".join(name for name, image in IMAGES.items() if getattr(image, capability))
+    return f"a server that boots {names}"
+
+
+KIND: WorkloadKind[SunRpc] = SunRpcKind()

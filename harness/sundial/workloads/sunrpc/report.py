@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sun RPC in reports."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import get_args
+
+from sundial.expect import Leg
+from sundial.expect.calls import Procedure
+from sundial.expect.mbcf import expect_rpc, mbcf_leg
+from sundial.report.calls import socket_legs
+from sundial.report.tables import Table
+from sundial.report.workload import (
+    BOTH_DIRECTIONS,
+    IP_FRAGMENTS,
+    TCP_RETRANSMISSIONS,
+    Client,
+    Filter,
+    Line,
+    Records,
+    Setting,
+    WorkloadReport,
+)
+from sundial.workloads.sunrpc.plan import CLIENT, NODE_CLIENT
+from sundial.workloads.sunrpc.scenario import TRANSPORTS
+
+LINES = {
+    "udp": Line("rpc-udp", "#0072b2", "#4b9fe0", "o"),
+    "tcp": Line("rpc-tcp", "#d55e00", "#f5823a", "s"),
+}
+"""Hue says the transport; these and those of raw sockets are Okabe and Ito's, which people with the common kinds of
+colour blindness tell apart."""
+
+_MOVES = {"null": 0, "sink": 1, "source": 1}
+
+
+class SunRpcReport:
+    """Sun RPC, as the report asks for it."""
+
+    clients: Mapping[str, Client] = {CLIENT: Client("Sun RPC", LINES), NODE_CLIENT: Client(NODE_CLIENT)}
+
+    def legs(self, setting: Setting, size: int) -> tuple[Leg, Leg] | None:
+        transport = TRANSPORTS.get(setting.curve[1])
+        if transport is None or not transport.between_nodes:
+            return socket_legs("sunrpc", setting, size)
+        return _node_legs(transport.name, setting.curve[2], size)
+
+    def moves(self, procedure: str) -> int:
+        return _MOVES.get(procedure, BOTH_DIRECTIONS)
+
+    def filters(self, transports: Collection[str]) -> Iterator[Filter]:
+        yield Filter("calls and replies", "rpc", of_calls=True)
+        if "udp" in transports:
+            yield IP_FRAGMENTS
+        if "tcp" in transports:
+            yield TCP_RETRANSMISSIONS
+
+    def tables(self, records: Records) -> Iterator[Table]:
+        return iter(())
+
+
+def _node_legs(transport: str, procedure: str, size: int) -> tuple[Leg, Leg] | None:
+    """All sequenced frames of a call by sender, whatever brings its bytes."""
+    if procedure not in get_args(Procedure):
+        return None
+    try:
+        call = expect_rpc(transport, procedure, size)
+    except ValueError:
+        return None
+    return None if call.fails else (mbcf_leg(call.client), mbcf_leg(call.server))
+
+
+KIND: WorkloadReport = SunRpcReport()

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sun RPC in scenarios.
+
+Semantics are those of kamesawa98 section 3.2.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from sundial.model.fields import Flag, In, Strict, Whole, written
+from sundial.model.lists import CALLS_MOST, Words
+from sundial.model.workload import Buffer, Calling, Semantics, Transport
+from sundial.units import SIZE
+from sundial.workloads import sockets
+from sundial.workloads.mbcf import transports as over_mbcf
+
+TRANSPORTS: dict[str, Transport] = {each.name: each for each in (*sockets.TRANSPORTS, *over_mbcf.TRANSPORTS)}
+DEPTH_MOST = 32
+
+
+class Dying(Strict):
+    """Where a server ends itself, for experiments with faults."""
+
+    when: Literal["before", "during", "after"]
+    """Before the call is executed, when it has been and is not answered yet, or after its reply."""
+    call: Annotated[int, Whole(1, CALLS_MOST)]
+    """The call, counted from 1 over all clients."""
+    restart: Annotated[bool, Flag()] = False
+    """It is restarted each time, knowing nothing of what was before; where the server's image restarts services."""
+
+
+class SunRpc(Calling):
+    """ONC RPC: libtirpc and rpcbind on Linux, SSS-CORE's own library and portmapper there."""
+
+    app: Literal["sunrpc"]
+    """Sun RPC calls."""
+    transports: Annotated[tuple[str, ...], Words(*TRANSPORTS)]
+    """One after the other: sockets, or memory-based communication with a server of one of its types."""
+    procedures: Annotated[tuple[str, ...], Words("null", "echo", "echo_string", "sink", "source")] = written("echo")
+    """null has no argument; echo returns it; sink returns nothing; source returns so many bytes."""
+    one_way: Annotated[bool, Flag()] = False
+    """Over TCP or MBCF and with the procedure sink alone: calls without reply, which the library collects and sends
+    together over TCP; one call with a reply ends those of a size."""
+    depth: Annotated[int, Whole(1, DEPTH_MOST)] = 1
+    """MBCF: calls under way at the same time, each with its result."""
+    ack: Annotated[bool, Flag()] = True
+    """MBCF: ask for the acknowledgement of each request that the user sees, as kamesawa98's library does."""
+    semantics: Semantics | None = None
+    """How often a call is executed; left out: at least once over UDP, at most once over TCP, exactly once over MBCF.
+    At most once over UDP needs a server whose image keeps replies."""
+    reply_cache: Annotated[int, Whole(1, 4096)] | None = None
+    """Replies that the server keeps for calls that come again; only with at_most_once."""
+    die: Dying | None = None
+    """The server's echo task ends itself."""
+    auth: Literal["none", "sys"] = "none"
+    """AUTH_NONE or AUTH_SYS credentials."""
+    send_buffer: Buffer | None = None
+    """Send buffer of the record stream over TCP; left out: the library's 65536."""
+    recv_buffer: Buffer | None = None
+    """Receive buffer of the record stream over TCP; left out: the library's 65536."""
+    udp_message_size: Annotated[int, In(SIZE.between("400", "65504", example="60000"))] | None = None
+    """Largest UDP message (clntudp_bufcreate); left out: the library's 8800."""
