@@ -12,8 +12,8 @@ $(CHECK):
 $(CHECK)/common_test: common/tests/common_test.c $(COMMON) $(HEADERS) | $(CHECK)
 	$(CC) $(CHECK_CFLAGS) -o $@ $< $(COMMON) -ljansson -lpthread
 
-$(CHECK)/runner_test: runner/tests/runner_test.c $(COMMON) $(RUNNER) $(HEADERS) | $(CHECK)
-	$(CC) $(CHECK_CFLAGS) -Irunner -o $@ $< $(RUNNER) $(COMMON) -ljansson -lpthread
+$(CHECK)/runner_test: runner/tests/runner_test.c $(COMMON) $(RUNNER) $(JOB) $(HEADERS) | $(CHECK)
+	$(CC) $(CHECK_CFLAGS) -Irunner -o $@ $< $(RUNNER) $(JOB) $(COMMON) -ljansson -lpthread
 
 $(CHECK)/raw_test: raw/tests/raw_test.c raw/header.c $(COMMON) $(HEADERS) | $(CHECK)
 	$(CC) $(CHECK_CFLAGS) -Iraw -o $@ $< raw/header.c $(COMMON) -ljansson -lpthread

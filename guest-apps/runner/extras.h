@@ -3,7 +3,7 @@
 
 #include <stdbool.h>
 
-#include "job.h"
+#include "job/job.h"
 
 /*
  * The part of the image that few jobs need (iperf3, tcpdump, tc, the bridge, and the libraries they

@@ -15,13 +15,13 @@
 #include <stdint.h>
 
 enum json_kind {
-    JSON_NOTHING,
-    JSON_NULL,
-    JSON_BOOL,
-    JSON_NUMBER,
-    JSON_STRING,
-    JSON_ARRAY,
-    JSON_OBJECT
+    JSON_IS_NOTHING,
+    JSON_IS_NULL,
+    JSON_IS_BOOL,
+    JSON_IS_NUMBER,
+    JSON_IS_STRING,
+    JSON_IS_ARRAY,
+    JSON_IS_OBJECT
 };
 enum { JSON_DEPTH = 32 /* arrays and objects in one another */ };
 
@@ -57,7 +57,7 @@ size_t json_count(const struct json_value *value);
 bool json_uint(const struct json_value *value, uint64_t *number);
 bool json_bool(const struct json_value *value, bool *flag);
 /* decoded, with NUL; false where it has none of its own */
-bool json_string(const struct json_value *value, char *text, size_t size);
+bool json_text(const struct json_value *value, char *text, size_t size);
 bool json_is(const struct json_value *string, const char *text);
 
 /* For writing: `text` as the inside of a JSON string -> its length; false where it does not fit. */

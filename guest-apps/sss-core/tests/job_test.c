@@ -108,13 +108,13 @@ static void test_values(void)
         EXPECT(!json_uint(&value, &number), "%s", *name);
     }
     value = field_of(text, "s");
-    EXPECT(json_string(&value, decoded, sizeof(decoded)) &&
+    EXPECT(json_text(&value, decoded, sizeof(decoded)) &&
                strcmp(decoded, "a\"\xc3\xa9\xf0\x9f\x98\x80") == 0,
            "%s", decoded);
-    EXPECT(!json_string(&value, decoded, 8), "does not fit");
-    EXPECT(json_string(&value, decoded, 9), "just fits");
+    EXPECT(!json_text(&value, decoded, 8), "does not fit");
+    EXPECT(json_text(&value, decoded, 9), "just fits");
     value = field_of(text, "nul");
-    EXPECT(!json_string(&value, decoded, sizeof(decoded)), "a NUL inside");
+    EXPECT(!json_text(&value, decoded, sizeof(decoded)), "a NUL inside");
     value = field_of(text, "t");
     EXPECT(json_bool(&value, &flag) && flag, "true");
     value = field_of(text, "list");
@@ -123,7 +123,7 @@ static void test_values(void)
     json_walk_next(&walk, NULL, &value);
     EXPECT(json_walk_next(&walk, NULL, &value) && json_is(&value, "]"), "%.*s", (int)value.length,
            value.text);
-    EXPECT(json_walk_next(&walk, NULL, &value) && json_kind(&value) == JSON_OBJECT, "%.*s",
+    EXPECT(json_walk_next(&walk, NULL, &value) && json_kind(&value) == JSON_IS_OBJECT, "%.*s",
            (int)value.length, value.text);
     EXPECT(json_walk_next(&walk, NULL, &value) && value.length == 1, "%.*s", (int)value.length,
            value.text);
@@ -312,7 +312,7 @@ static void look_at(const struct json_value *value)
 
     json_uint(value, &number);
     json_bool(value, &flag);
-    json_string(value, text, sizeof(text));
+    json_text(value, text, sizeof(text));
     json_walk_start(&walk, value);
     while (json_walk_next(&walk, &name, &member))
         look_at(&member);
