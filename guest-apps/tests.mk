@@ -4,6 +4,8 @@
 
 CHECK = $(OUT)/check
 UNIT_TESTS = common_test runner_test raw_test
+# What the harness writes at its seams.
+GOLDEN = $(HERE)../harness/tests/seams/golden
 CHECK_CFLAGS = $(CFLAGS) $(SANITIZE) -I$(CHECK) -Icommon/tests
 
 $(CHECK):
@@ -13,7 +15,7 @@ $(CHECK)/common_test: common/tests/common_test.c $(COMMON) $(HEADERS) | $(CHECK)
 	$(CC) $(CHECK_CFLAGS) -o $@ $< $(COMMON) -ljansson -lpthread
 
 $(CHECK)/runner_test: runner/tests/runner_test.c $(COMMON) $(RUNNER) $(JOB) $(HEADERS) | $(CHECK)
-	$(CC) $(CHECK_CFLAGS) -Irunner -o $@ $< $(RUNNER) $(JOB) $(COMMON) -ljansson -lpthread
+	$(CC) $(CHECK_CFLAGS) -Irunner -DGOLDEN='"$(GOLDEN)/jobs"' -o $@ $< $(RUNNER) $(JOB) $(COMMON) -ljansson -lpthread
 
 $(CHECK)/raw_test: raw/tests/raw_test.c raw/header.c $(COMMON) $(HEADERS) | $(CHECK)
 	$(CC) $(CHECK_CFLAGS) -Iraw -o $@ $< raw/header.c $(COMMON) -ljansson -lpthread
