@@ -2,6 +2,8 @@
 #
 # Tests that run on the host. The applications are built again with sanitizers, under OUT/check.
 
+# With the harness, whose model of the records checks what the applications write.
+PYTHON ?= ../.venv/bin/python
 CHECK = $(OUT)/check
 UNIT_TESTS = common_test runner_test raw_test
 # What the harness writes at its seams.
@@ -27,4 +29,6 @@ $(CHECK)/apps:
 .PHONY: $(CHECK)/apps
 check: $(UNIT_TESTS:%=$(CHECK)/%) $(CHECK)/apps
 	for test in $(UNIT_TESTS); do $(CHECK)/$$test || exit 1; done
-	python3 tests/loopback.py $(CHECK)/apps
+	$(PYTHON) tests/loopback.py $(CHECK)/apps
+	$(PYTHON) tests/options.py $(CHECK)/apps $(GOLDEN)/jobs
+	tests/registration.sh . $(abspath $(CHECK))/registration

@@ -11,7 +11,7 @@ ItemT = TypeVar("ItemT")
 
 Items = Annotated[tuple[ItemT, ...], Strict(False)]
 """A JSON array."""
-Natural = Annotated[int, Field(ge=0)]
+Natural = Annotated[int, Field(ge=0, strict=True)]
 Instant = Annotated[int, Field(ge=0, le=2**63 - 1)]
 """Nanoseconds, as guests read them: 0 to 2^63 - 1."""
 Mac = Annotated[str, Field(pattern=r"^[0-9a-f]{2}(:[0-9a-f]{2}){5}$")]

@@ -9,7 +9,7 @@ from pydantic import Field, TypeAdapter
 
 from sundial.seams.form import Form, Natural, OpenForm
 
-Bit = Annotated[int, Field(ge=0, le=1)]
+Bit = Annotated[int, Field(ge=0, le=1, strict=True)]
 Columns = tuple[
     Literal["call"],
     Literal["start"],

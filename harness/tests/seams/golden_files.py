@@ -77,9 +77,7 @@ def _jobs() -> Iterator[tuple[str, bytes]]:
     raw = _plan("quickstart", "machines.client.interfaces.eth0.static_arp=true")
     mixed = _plan("sss-mixed")
     deadly = f"{rpc}, transports: [mbcf3], die: {{when: during, call: 7, restart: true}}"
-    restart = _written(
-        "sss-two-100base-tx", deadly, f"{rpc}, transports: [udp], clients: [server], server: client"
-    )
+    restart = _written("sss-two-100base-tx", deadly, f"{rpc}, transports: [udp], clients: [server], server: client")
     jobs = {
         "linux/both": both.jobs["client"],
         "linux/host": raw.jobs["client"],
@@ -141,7 +139,14 @@ def _runs() -> Iterator[tuple[str, dict[str, Any]]]:
             captures={} if failed else {"wire/lan.pcapng": digest},
             epoch_ns=None,
         )
-        host = {"cpu": "A CPU", "cores": 2, "memory_bytes": 2**34, "load": [0.5, 0.5, 0.5], "kernel": "6.1", "system": None}
+        host = {
+            "cpu": "A CPU",
+            "cores": 2,
+            "memory_bytes": 2**34,
+            "load": [0.5, 0.5, 0.5],
+            "kernel": "6.1",
+            "system": None,
+        }
         yield status, {**record.to_json(), "host": host}
 
 
