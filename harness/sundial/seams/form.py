@@ -14,9 +14,12 @@ Items = Annotated[tuple[ItemT, ...], Strict(False)]
 Natural = Annotated[int, Field(ge=0, strict=True)]
 Instant = Annotated[int, Field(ge=0, le=2**63 - 1)]
 """Nanoseconds, as guests read them: 0 to 2^63 - 1."""
-Mac = Annotated[str, Field(pattern=r"^[0-9a-f]{2}(:[0-9a-f]{2}){5}$")]
-Address = Annotated[str, Field(pattern=r"^\d{1,3}(\.\d{1,3}){3}$")]
-Network = Annotated[str, Field(pattern=r"^\d{1,3}(\.\d{1,3}){3}/\d{1,2}$")]
+Mac = Annotated[str, Field(pattern=r"^[0-9a-f][02468ace](:[0-9a-f]{2}){5}$")]
+"""Of a single station."""
+_OCTET = r"(25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
+_ADDRESS = rf"{_OCTET}(\.{_OCTET}){{3}}"
+Address = Annotated[str, Field(pattern=rf"^{_ADDRESS}$")]
+Network = Annotated[str, Field(pattern=rf"^{_ADDRESS}/([1-9]|[12]\d|3[0-2])$")]
 """An address with its prefix length."""
 Device = Annotated[str, Field(pattern=r"^eth[0-7]$")]
 

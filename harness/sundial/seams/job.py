@@ -18,6 +18,7 @@ JOB_BYTES = 65536
 
 NodeId = Annotated[int, Field(ge=1, le=64)]
 Epoch = Annotated[int, Field(ge=1, le=2**32 - 1)]
+Path = Annotated[str, Field(pattern=r"^/", max_length=255)]
 App = Annotated[str, Field(pattern=r"^[^./][^/]{0,30}$")]
 
 
@@ -103,7 +104,7 @@ class Job(Form):
     """Differs for each incarnation of the node, so that frames of an earlier one are not taken for the new one's."""
     nodes: Items[Node] = ()
     """All other nodes that frames from eth0 reach."""
-    files: dict[str, str] = Field(default_factory=dict)
+    files: dict[Path, str] = Field(default_factory=dict)
     """Absolute path to content, written before any service starts. Linux only."""
     services: Items[Service] = ()
     """Started in order, each once the one before it is ready."""

@@ -33,8 +33,9 @@ SEED = 7
 
 
 def files() -> Iterator[tuple[str, bytes]]:
-    """Every golden file that is made here, by its path below FOLDER; `jobs/malformed.jsonl` is written by hand, `samples` and
-    `counters` were recorded.
+    """Every golden file that is made here, by its path below FOLDER.
+
+    `jobs/malformed.jsonl` is written by hand; `samples` and `counters` were recorded.
     """
     yield from ((f"jobs/{name}.json", text) for name, text in _jobs())
     yield from ((f"fabric/{name}.json", _document(plan.fabric)) for name, plan in _fabrics())
