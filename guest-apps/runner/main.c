@@ -164,7 +164,7 @@ static void say_hello(const struct job *job)
                           NS_PER_S));
 }
 
-/* Says now and then that this guest still works, which nobody else can tell of a silent one. */
+/* Reports from time to time that this guest still runs: a silent one looks like a dead one. */
 static void say_alive(void)
 {
     static const char line[] = "{\"type\":\"alive\"}\n";

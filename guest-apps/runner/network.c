@@ -256,8 +256,8 @@ static int add_netem(const struct job_bridge_port *port)
 }
 
 /*
- * A bridge that snoops on multicast joins a group of its own, and so sends frames that nobody asked
- * for.
+ * A bridge that snoops on multicast joins a group of its own, and so sends frames that no
+ * application asked for.
  */
 static int keep_quiet(void)
 {

@@ -39,7 +39,7 @@ static unsigned dead_services;
 
 static int child_signals = -1; /* signalfd for SIGCHLD */
 
-/* The one process that is waited for; 0: nobody. */
+/* The one process that is waited for; 0: none. */
 static pid_t awaited;
 static int awaited_status;
 
@@ -273,12 +273,12 @@ unsigned process_dead_services(void)
 
 void process_supervise_for_ever(void (*on_death)(void))
 {
-    unsigned told = dead_services;
+    unsigned reported = dead_services;
 
     for (;;) {
         wait_for_event(-1);
-        while (told < dead_services) {
-            told++;
+        while (reported < dead_services) {
+            reported++;
             on_death();
         }
     }

@@ -28,9 +28,9 @@ static void skip_space(struct reader *reader)
         reader->at++;
 }
 
-static bool take(struct reader *reader, int wanted)
+static bool take(struct reader *reader, int expected)
 {
-    if (peek(reader) != wanted)
+    if (peek(reader) != expected)
         return false;
     reader->at++;
     return true;
@@ -343,15 +343,15 @@ bool json_walk_next(struct json_walk *walk, struct json_value *name, struct json
 bool json_field(const struct json_value *object, const char *name, struct json_value *value)
 {
     struct json_walk walk;
-    struct json_value found_name;
-    struct json_value found;
+    struct json_value member_name;
+    struct json_value member;
 
     if (json_kind(object) != JSON_IS_OBJECT)
         return false;
     json_walk_start(&walk, object);
-    while (json_walk_next(&walk, &found_name, &found)) {
-        if (json_is(&found_name, name)) {
-            *value = found;
+    while (json_walk_next(&walk, &member_name, &member)) {
+        if (json_is(&member_name, name)) {
+            *value = member;
             return true;
         }
     }
