@@ -19,12 +19,16 @@ NODES = "mbcf-"
 def error_of(program: Path, options: dict) -> str | None:
     """What the program has against its options."""
     with tempfile.TemporaryFile() as records:
+
+        def give_stream() -> None:
+            os.dup2(records.fileno(), 3)
+            os.set_inheritable(3, True)
+
         done = subprocess.run(
             [program, json.dumps(options)],
             stdout=subprocess.DEVNULL,
-            pass_fds=(3,) if records.fileno() == 3 else (),
             close_fds=False,
-            preexec_fn=lambda: os.dup2(records.fileno(), 3),  # noqa: PLW1509 (no threads here)
+            preexec_fn=give_stream,  # noqa: PLW1509 (no threads here)
             env={**os.environ, "SUNDIAL_APP": program.name, "SUNDIAL_CHECK_OPTIONS": "1"},
             timeout=60,
             check=False,

@@ -2,13 +2,13 @@
 #pragma once
 
 /*
- * A JSON reader that allocates nothing: a value is a piece of the text. Used by the kernel for its
- * job, by tasks for their options, and by tests on the host. Check a text once with json_check; the
- * other functions take values of a checked text, and stay inside their value whatever it holds.
+ * A JSON reader that allocates nothing: a value is a piece of the text. Used for jobs by both
+ * guests, for options by SSS-CORE's tasks, and by tests on the host. Check a text once with
+ * json_check; the other functions take values of a checked text, and stay inside their value
+ * whatever it holds. No name here is one of jansson's, with which Linux programs link it.
  *
- *     struct json_value options, field;
- *     if (json_check(text, length, &options) == NULL && json_field(&options, "calls", &field) &&
- * json_uint(&field, &calls))
+ *     if (json_check(text, length, &options) == NULL && json_field(&options, "calls", &field))
+ *         json_uint(&field, &calls);
  */
 #include <stdbool.h>
 #include <stddef.h>
