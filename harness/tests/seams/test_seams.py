@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from collections.abc import Iterator
 from functools import cache
@@ -59,6 +60,18 @@ def edited() -> Iterator[tuple[dict[str, str], str]]:
 def test_shipped_schemas_are_those_of_the_models(name: str) -> None:
     assert path_of(name).read_text() == schema_text(name), "run python -m sundial.seams.write"
     Draft202012Validator.check_schema(json.loads(schema_text(name)))
+
+
+def fields(schema: dict[str, Any]) -> Iterator[str]:
+    for part in (schema, *schema.get("$defs", {}).values()):
+        yield from part.get("properties", {})
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_the_reference_page_describes_every_field(name: str) -> None:
+    page = (path_of(name).parent / "README.md").read_text()
+    words = set(re.findall(r"\w+", page))
+    assert set(fields(json.loads(schema_text(name)))) - words == set()
 
 
 def test_golden_files_are_what_is_written_now() -> None:
