@@ -2,8 +2,12 @@
 #
 # Tests that run on the host. The applications are built again with sanitizers, under OUT/check.
 
+# With the harness, whose model of the records checks what the applications write.
+PYTHON ?= ../.venv/bin/python
 CHECK = $(OUT)/check
 UNIT_TESTS = common_test runner_test raw_test
+# What the harness writes at its seams.
+GOLDEN = $(HERE)../harness/tests/seams/golden
 CHECK_CFLAGS = $(CFLAGS) $(SANITIZE) -I$(CHECK) -Icommon/tests
 
 $(CHECK):
@@ -12,8 +16,8 @@ $(CHECK):
 $(CHECK)/common_test: common/tests/common_test.c $(COMMON) $(HEADERS) | $(CHECK)
 	$(CC) $(CHECK_CFLAGS) -o $@ $< $(COMMON) -ljansson -lpthread
 
-$(CHECK)/runner_test: runner/tests/runner_test.c $(COMMON) $(RUNNER) $(HEADERS) | $(CHECK)
-	$(CC) $(CHECK_CFLAGS) -Irunner -o $@ $< $(RUNNER) $(COMMON) -ljansson -lpthread
+$(CHECK)/runner_test: runner/tests/runner_test.c $(COMMON) $(RUNNER) $(JOB) $(HEADERS) | $(CHECK)
+	$(CC) $(CHECK_CFLAGS) -Irunner -DGOLDEN='"$(GOLDEN)/jobs"' -o $@ $< $(RUNNER) $(JOB) $(COMMON) -ljansson -lpthread
 
 $(CHECK)/raw_test: raw/tests/raw_test.c raw/header.c $(COMMON) $(HEADERS) | $(CHECK)
 	$(CC) $(CHECK_CFLAGS) -Iraw -o $@ $< raw/header.c $(COMMON) -ljansson -lpthread
@@ -25,4 +29,6 @@ $(CHECK)/apps:
 .PHONY: $(CHECK)/apps
 check: $(UNIT_TESTS:%=$(CHECK)/%) $(CHECK)/apps
 	for test in $(UNIT_TESTS); do $(CHECK)/$$test || exit 1; done
-	python3 tests/loopback.py $(CHECK)/apps
+	$(PYTHON) tests/loopback.py $(CHECK)/apps
+	$(PYTHON) tests/options.py $(CHECK)/apps $(GOLDEN)/jobs
+	tests/registration.sh . $(abspath $(CHECK))/registration

@@ -10,14 +10,9 @@ static const struct {
     const char *name;
     app_main *main;
 } apps[] = {
-    {"runner", runner_main},
-    {"echo-client", echo_client_main},
-    {"echo-server", echo_server_main},
-    {"rpcbind", rpcbind_main},
-    {"raw-client", raw_client_main},
-    {"raw-server", raw_server_main},
-    {"iperf3-client", iperf3_client_main},
-    {"iperf3-server", iperf3_server_main},
+#define APPLET(name, main) {name, main},
+#include "applets.h"
+#undef APPLET
 };
 
 int main(int argc, char **argv)

@@ -8,6 +8,7 @@
  */
 typedef int app_main(int argc, char **argv);
 
-app_main runner_main;
-app_main echo_client_main, echo_server_main, rpcbind_main;
-app_main raw_client_main, raw_server_main, iperf3_client_main, iperf3_server_main;
+/* A line for each application, made of the names in the folders' .mk files. */
+#define APPLET(name, main) app_main main;
+#include "applets.h"
+#undef APPLET

@@ -7,7 +7,7 @@
 #include "samples.h"
 
 struct options {
-    json_t *left;  /* what nobody has asked for yet */
+    json_t *left;  /* what has not been taken yet */
     json_t *taken; /* keeps the texts alive */
 };
 
@@ -138,6 +138,8 @@ void options_check_all_taken(struct options *options)
 
     if (first != NULL)
         samples_fail("option %s: unknown", json_object_iter_key(first));
+    if (getenv("SUNDIAL_CHECK_OPTIONS") != NULL)
+        exit(0);
 }
 
 void options_close(struct options *options)

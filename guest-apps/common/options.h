@@ -34,7 +34,10 @@ long long *options_integers(struct options *options, const char *name, long long
 unsigned options_words(struct options *options, const char *name, const char *const *words,
                        unsigned absent);
 
-/* Refuses what nobody took. */
+/*
+ * Refuses what was not taken. With SUNDIAL_CHECK_OPTIONS in its environment the program ends here
+ * with status 0: its options are right.
+ */
 void options_check_all_taken(struct options *options);
 
 void options_close(struct options *options);

@@ -3,6 +3,10 @@
 ECHO = echo/client.c echo/settings.c echo/caller.c echo/binding.c echo/sends.c echo/server.c \
 	echo/duplicates.c echo/gss.c echo/rpcbind.c
 ECHO_GENERATED_OBJECT = $(OUT)/objects/echo_xdr.o
+APPLETS += echo-client echo-server rpcbind
+SOURCES += $(ECHO)
+OBJECTS += $(ECHO_GENERATED_OBJECT)
+LIBRARIES += -ltirpc
 
 # The library's own type for XDR filters does not fit its own xdr_void.
 TIRPC_CFLAGS = -I/usr/include/tirpc -Wno-cast-function-type

@@ -157,7 +157,7 @@ static void exchange_datagrams(struct channel *channel, uint32_t sequence, size_
     for (uint32_t attempt = 0;; attempt++) {
         if (attempt > 0)
             header_set_attempt(channel->request, size, attempt);
-        /* A refused earlier datagram is told by send(): the next try goes through. */
+        /* send() reports that an earlier datagram was refused: the next try goes through. */
         if (send(channel->socket, channel->request, size, 0) < 0 && errno != ECONNREFUSED) {
             record->end_ns = clock_now_ns();
             fail(record, FAILURE_CANNOT_SEND, errno);
@@ -225,7 +225,7 @@ static void exchange_stream(struct channel *channel, uint32_t sequence, size_t s
     record->end_ns = clock_now_ns();
     if (failure == FAILURE_NONE && !header_is_payload(channel->reply, size, sequence))
         failure = fail(record, FAILURE_WRONG_PAYLOAD, 0);
-    /* After a failure nobody knows where in the stream the next reply begins. */
+    /* After a failure it is unknown where in the stream the next reply begins. */
     if (failure != FAILURE_NONE)
         channel_disconnect(channel);
 }

@@ -19,7 +19,8 @@ enum {
     DEFAULT_PORT = 5201,
     PORT_LIMIT = 65535,
     BUFFER_LIMIT = 1 << 24,
-    SECONDS_LIMIT = 3600,
+    MS_PER_S = 1000,
+    DURATION_LIMIT_MS = 3600 * MS_PER_S,
     STREAMS_LIMIT = 64,
     OUTPUT_LIMIT = 8 << 20,
     CONNECT_TRIES = 50,
@@ -50,6 +51,17 @@ static void add_number(struct command *command, const char *option, long long nu
     add(command, text);
 }
 
+/* iperf3 takes whole seconds. */
+static long long read_seconds(struct options *options)
+{
+    long long duration_ms = options_integer(options, "duration_ms", MS_PER_S, MS_PER_S,
+                                            DURATION_LIMIT_MS);
+
+    if (duration_ms % MS_PER_S != 0)
+        samples_fail("option duration_ms: must be whole seconds");
+    return duration_ms / MS_PER_S;
+}
+
 static void read_settings(struct command *command, int argc, char **argv)
 {
     static const char *const transports[] = {"tcp", "udp", NULL};
@@ -67,11 +79,11 @@ static void read_settings(struct command *command, int argc, char **argv)
     add_number(command, "-p", options_integer(options, "port", DEFAULT_PORT, 1, PORT_LIMIT));
     if (options_word(options, "transport", transports) == 1)
         add(command, "-u");
-    add_number(command, "-t", options_integer(options, "seconds", 1, 1, SECONDS_LIMIT));
+    add_number(command, "-t", read_seconds(options));
     add_number(command, "-P", options_integer(options, "streams", 1, 1, STREAMS_LIMIT));
     add_number(command, "-b", options_integer(options, "rate_bps", 0, 0, 1LL << 40));
     add_number(command, "-l", options_integer(options, "length", 0, 0, BUFFER_LIMIT));
-    add_number(command, "-w", options_integer(options, "window", 0, 0, BUFFER_LIMIT));
+    add_number(command, "-w", options_integer(options, "socket_buffer", 0, 0, BUFFER_LIMIT));
     if (options_boolean(options, "tcp_nodelay", false))
         add(command, "-N");
     if (options_boolean(options, "reverse", false))

@@ -14,20 +14,20 @@ static unsigned port;
 static bool is_serving(void)
 {
     char line[LINE];
-    bool found = false;
+    bool listening = false;
     FILE *sockets = fopen("/proc/net/tcp", "re");
 
-    while (sockets != NULL && !found && fgets(line, sizeof(line), sockets) != NULL) {
+    while (sockets != NULL && !listening && fgets(line, sizeof(line), sockets) != NULL) {
         unsigned local = 0;
         unsigned state = 0;
 
         /* sl local_address:port remote_address:port state */
         if (sscanf(line, " %*u: %*[0-9A-F]:%x %*[0-9A-F]:%*x %x", &local, &state) == 2)
-            found = local == port && state == TCP_LISTEN;
+            listening = local == port && state == TCP_LISTEN;
     }
     if (sockets != NULL)
         fclose(sockets);
-    return found;
+    return listening;
 }
 
 int iperf3_server_main(int argc, char **argv)

@@ -1,3 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
 
-RAW = raw/client.c raw/server.c raw/header.c raw/channel.c raw/iperf3-client.c raw/iperf3-server.c
+APPLETS += raw-client raw-server iperf3-client iperf3-server
+SOURCES += $(addprefix raw/,client.c server.c header.c channel.c iperf3-client.c iperf3-server.c)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The server of the raw workloads: sends each datagram and each TCP message back, then checks it,
- * and reports its counters whenever it has been idle for a while and when it is told to end.
+ * and reports its counters whenever it has been idle for a while and when it ends.
  */
 #include <netinet/in.h>
 #include <poll.h>

@@ -48,7 +48,7 @@ static bool read_field(const uint8_t *header, size_t index, size_t *value)
 }
 
 /*
- * Reads the entry at `*offset` and moves on to the next; false if it does not lie in the archive.
+ * Reads the entry at `*offset` and moves on to the next; false if it is not inside the archive.
  */
 static bool read_entry(const uint8_t *archive, size_t length, size_t *offset, struct entry *entry)
 {

@@ -258,7 +258,7 @@ void exec_serve(void)
         ssize_t got = read(port, request + length, sizeof(request) - length - 1);
         char *end;
 
-        if (got <= 0) { /* nobody is connected on the other side */
+        if (got <= 0) { /* no host is connected */
             usleep(IDLE_US);
             continue;
         }
@@ -271,6 +271,6 @@ void exec_serve(void)
             memmove(request, end + 1, length + 1);
         }
         if (length == sizeof(request) - 1)
-            length = 0; /* a line longer than any command: not ours */
+            length = 0; /* a line longer than any command */
     }
 }

@@ -14,21 +14,24 @@
 
 static const char ARCHIVE[] = "/lib/extras.cpio.lz4";
 
-static bool needs(const struct task *tasks, size_t count)
+static bool needs(const struct json_value *tasks)
 {
     static const char *const prefixes[] = {"iperf3-", "mbcf-"};
+    struct json_walk walk;
+    struct job_task task;
 
-    for (size_t i = 0; i < count; i++)
-        for (size_t k = 0; k < sizeof(prefixes) / sizeof(*prefixes); k++)
-            if (strncmp(tasks[i].app, prefixes[k], strlen(prefixes[k])) == 0)
+    json_walk_start(&walk, tasks);
+    while (job_next_task(&walk, &task))
+        for (size_t i = 0; i < sizeof(prefixes) / sizeof(*prefixes); i++)
+            if (strncmp(task.app, prefixes[i], strlen(prefixes[i])) == 0)
                 return true;
     return false;
 }
 
 bool extras_are_needed(const struct job *job)
 {
-    return job->wait || job->interactive || job->bridge_port_count > 0 ||
-           needs(job->services, job->service_count) || needs(job->steps, job->step_count);
+    return job->wait || job->interactive || job->bridge_port_count > 0 || needs(&job->services) ||
+           needs(&job->steps);
 }
 
 static int unpack(int file)

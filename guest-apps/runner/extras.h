@@ -3,11 +3,11 @@
 
 #include <stdbool.h>
 
-#include "job.h"
+#include "job/job.h"
 
 /*
  * The part of the image that few jobs need (iperf3, tcpdump, tc, the bridge, and the libraries they
- * bring along) lies compressed in the root file system, so that a machine of 96 MiB has room to
+ * bring along) is compressed in the root file system, so that a machine of 96 MiB has room to
  * boot and a cold boot does not pay for it.
  */
 
@@ -18,7 +18,7 @@ bool extras_are_needed(const struct job *job);
 int extras_unpack(void);
 
 /*
- * For a job that needs no extras: the kernel is told to look for no modules, since all that could
+ * For a job that needs no extras: the kernel must not look for modules, since all that could
  * be loaded are among them. Else it starts modprobe in vain for what it lacks (rpcbind asks for
  * IPv6): 730,000 instructions and 2,600 translated blocks before the first call.
  */

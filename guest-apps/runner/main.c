@@ -21,7 +21,7 @@
 #include "entropy.h"
 #include "exec.h"
 #include "extras.h"
-#include "job.h"
+#include "image.h"
 #include "memory.h"
 #include "network.h"
 #include "ports.h"
@@ -29,7 +29,7 @@
 #include "samples.h"
 #include "shell.h"
 
-static const char JOB_PATH[] = "/sys/firmware/qemu_fw_cfg/by_name/opt/sundial/job/raw";
+static const char JOB_FILE[] = "/sys/firmware/qemu_fw_cfg/by_name/opt/sundial/job/raw";
 static const char CONTROL_DEVICE[] = "eth0";
 
 enum {
@@ -110,37 +110,35 @@ static void wait_for_change(int file)
     } while (read_job(file, PROBE_BYTES) >= 0 && memcmp(before, job_text, sizeof(before)) == 0);
 }
 
-static int receive_job(struct job *job, char error[JOB_ERROR_LIMIT])
+static int receive_job(struct job *job, char error[JOB_ERROR])
 {
-    int file = open(JOB_PATH, O_RDONLY | O_CLOEXEC);
+    int file = open(JOB_FILE, O_RDONLY | O_CLOEXEC);
     bool said_ready = false;
 
     if (file < 0) {
-        snprintf(error, JOB_ERROR_LIMIT, "no job: %s: %s", JOB_PATH, strerror(errno));
+        snprintf(error, JOB_ERROR, "no job: %s: %s", JOB_FILE, strerror(errno));
         return -1;
     }
     for (;;) {
         ssize_t length = read_job(file, JOB_BYTES);
 
         if (length < 0) {
-            snprintf(error, JOB_ERROR_LIMIT, "cannot read the job: %s", strerror(errno));
+            snprintf(error, JOB_ERROR, "cannot read the job: %s", strerror(errno));
             return -1;
         }
-        if (job_parse(job_text, (size_t)length, job, error) != 0)
+        if (!job_decode(job_text, (size_t)length, &linux_image, job, error))
             return -1;
         /* While the machine waits to be kept as a snapshot, time is free: unpack for all jobs. */
         if (extras_are_needed(job) && extras_unpack() != 0) {
-            snprintf(error, JOB_ERROR_LIMIT, "cannot unpack the image's extras: %s",
-                     strerror(errno));
+            snprintf(error, JOB_ERROR, "cannot unpack the image's extras: %s", strerror(errno));
             return -1;
         }
         if (!job->wait)
             break;
-        job_free(job);
         if (!said_ready)
             memory_clear_free();
         if (!said_ready && (network_bring_up() != 0 || control_say_ready(CONTROL_DEVICE) != 0)) {
-            snprintf(error, JOB_ERROR_LIMIT, "cannot say ready on %s: %s", CONTROL_DEVICE,
+            snprintf(error, JOB_ERROR, "cannot say ready on %s: %s", CONTROL_DEVICE,
                      strerror(errno));
             return -1;
         }
@@ -149,6 +147,11 @@ static int receive_job(struct job *job, char error[JOB_ERROR_LIMIT])
     }
     close(file);
     return 0;
+}
+
+static const char *clock_word(const struct job *job)
+{
+    return job->tsc ? "tsc" : "monotonic";
 }
 
 static void say_hello(const struct job *job)
@@ -161,7 +164,7 @@ static void say_hello(const struct job *job)
                           NS_PER_S));
 }
 
-/* Says now and then that this guest still works, which nobody else can tell of a silent one. */
+/* Reports from time to time that this guest still runs: a silent one looks like a dead one. */
 static void say_alive(void)
 {
     static const char line[] = "{\"type\":\"alive\"}\n";
@@ -200,29 +203,49 @@ static FILE *open_for_writing(const char *path)
     return file;
 }
 
-static int write_files(const struct job *job, char error[JOB_ERROR_LIMIT])
+static int write_file(const char *path, const struct json_value *content)
 {
-    const char *path;
-    json_t *content;
+    char *text = malloc(content->length); /* a text is shorter than its JSON */
+    FILE *file;
+    int result = -1;
 
-    json_object_foreach ((json_t *)job->files, path, content) {
-        FILE *file;
+    if (text == NULL)
+        return -1;
+    make_folders(path);
+    file = open_for_writing(path);
+    if (!json_text(content, text, content->length))
+        errno = EILSEQ; /* a NUL */
+    else if (file != NULL && fputs(text, file) >= 0)
+        result = 0;
+    if (file != NULL && fclose(file) != 0)
+        result = -1;
+    free(text);
+    return result;
+}
 
-        make_folders(path);
-        file = open_for_writing(path);
-        if (file == NULL || fputs(json_string_value(content), file) < 0 || fclose(file) != 0) {
-            snprintf(error, JOB_ERROR_LIMIT, "file %s: %s", path, strerror(errno));
+static int write_files(const struct job *job, char error[JOB_ERROR])
+{
+    struct json_walk walk;
+    struct json_value name, content;
+    char path[JOB_PATH];
+
+    json_walk_start(&walk, &job->files);
+    while (json_walk_next(&walk, &name, &content)) {
+        json_text(&name, path, sizeof(path));
+        if (write_file(path, &content) != 0) {
+            snprintf(error, JOB_ERROR, "file %.*s: %s", (int)(JOB_ERROR / 2), path,
+                     strerror(errno));
             return -1;
         }
     }
     return 0;
 }
 
-static int take_identity(const struct job *job, char error[JOB_ERROR_LIMIT])
+static int take_identity(const struct job *job, char error[JOB_ERROR])
 {
     if (sethostname(job->machine, strlen(job->machine)) != 0 ||
         entropy_mix(job->seed, job->machine) != 0) {
-        snprintf(error, JOB_ERROR_LIMIT, "cannot take the name and the seed: %s", strerror(errno));
+        snprintf(error, JOB_ERROR, "cannot take the name and the seed: %s", strerror(errno));
         return -1;
     }
     if (!extras_are_needed(job))
@@ -241,7 +264,7 @@ static void wait_for_start(const struct job *job)
     uint64_t start = job->zero_ns + job->start_ns;
     uint64_t now;
 
-    if (strcmp(job->clock, "tsc") != 0)
+    if (!job->tsc)
         return;
     while ((now = clock_now_ns()) < start)
         sleep_ns(start - now);
@@ -250,14 +273,18 @@ static void wait_for_start(const struct job *job)
 /* Services, then steps; false as soon as one did not go well. */
 static bool run_tasks(const struct job *job)
 {
+    struct json_walk walk;
+    struct job_task task;
     bool well = true;
 
-    for (size_t i = 0; i < job->service_count; i++)
-        if (process_start_service(&job->services[i]) != 0)
+    json_walk_start(&walk, &job->services);
+    while (job_next_task(&walk, &task))
+        if (process_start_service(&task) != 0)
             return false;
     wait_for_start(job);
-    for (size_t i = 0; i < job->step_count; i++)
-        if (process_run_step(&job->steps[i], i) != 0)
+    json_walk_start(&walk, &job->steps);
+    for (size_t i = 0; job_next_task(&walk, &task); i++)
+        if (process_run_step(&task, i) != 0)
             well = false;
     return well && process_dead_services() == 0;
 }
@@ -281,7 +308,7 @@ static void set_environment(const struct job *job)
     char seed[32];
 
     snprintf(seed, sizeof(seed), "%llu", (unsigned long long)job->seed);
-    setenv("SUNDIAL_CLOCK", job->clock, 1);
+    setenv("SUNDIAL_CLOCK", clock_word(job), 1);
     setenv("SUNDIAL_MACHINE", job->machine, 1);
     setenv("SUNDIAL_SEED", seed, 1);
 }
@@ -292,7 +319,7 @@ static void set_environment(const struct job *job)
  */
 static void start_helpers(const struct job *job)
 {
-    if (strcmp(job->clock, "monotonic") == 0 && process_fork_helper(say_alive) != 0)
+    if (!job->tsc && process_fork_helper(say_alive) != 0)
         report("cannot start the helper that says alive");
     if (!job->interactive)
         return;
@@ -303,8 +330,8 @@ static void start_helpers(const struct job *job)
 
 int runner_main(int argc, char **argv)
 {
-    char error[JOB_ERROR_LIMIT];
-    struct job job;
+    char error[JOB_ERROR];
+    static struct job job;
     bool well = false;
 
     (void)argc;
@@ -320,7 +347,7 @@ int runner_main(int argc, char **argv)
         report(error);
         network_bring_up();
     } else {
-        clock_select(job.clock);
+        clock_select(clock_word(&job));
         set_environment(&job);
         say_hello(&job);
         if (take_identity(&job, error) != 0) {

@@ -8,6 +8,7 @@
 #include <linux/sockios.h>
 #include <net/if.h>
 #include <net/if_arp.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -106,7 +107,7 @@ int network_bring_up(void)
     return result;
 }
 
-static int set_mac(int handle, const struct interface *interface)
+static int set_mac(int handle, const struct job_interface *interface)
 {
     struct ifreq request;
 
@@ -133,7 +134,7 @@ static int set_mtu(int handle, const char *device, int mtu)
  * Segmentation offloads would put frames on the wire that no Ethernet carries; transmit checksum
  * offload would leave half-made checksums in the captures.
  */
-static int clear_offloads(int handle, const struct interface *interface)
+static int clear_offloads(int handle, const struct job_interface *interface)
 {
     static const struct {
         uint32_t set;
@@ -162,34 +163,34 @@ static int clear_offloads(int handle, const struct interface *interface)
     return 0;
 }
 
-static int set_inet(int handle, unsigned long what, const char *device, struct in_addr address)
+static int set_inet(int handle, unsigned long what, const char *device, uint32_t address)
 {
     struct ifreq request;
-    struct sockaddr_in inet = {.sin_family = AF_INET, .sin_addr = address};
+    struct sockaddr_in inet = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(address)};
 
     name_device(&request, device);
     memcpy(&request.ifr_addr, &inet, sizeof(inet));
     return ioctl(handle, what, &request);
 }
 
-static int set_address(int handle, const struct interface *interface)
+static int set_address(int handle, const struct job_interface *interface)
 {
-    struct in_addr broadcast;
+    uint32_t broadcast = interface->address | ~interface->netmask;
 
-    if (!interface->has_address)
+    if (interface->address == 0)
         return 0;
-    broadcast.s_addr = interface->address.s_addr | ~interface->netmask.s_addr;
     if (set_inet(handle, SIOCSIFADDR, interface->device, interface->address) != 0 ||
         set_inet(handle, SIOCSIFNETMASK, interface->device, interface->netmask) != 0)
         return -1;
     return set_inet(handle, SIOCSIFBRDADDR, interface->device, broadcast);
 }
 
-static int set_neighbours(int handle, const struct interface *interface)
+static int set_neighbours(int handle, const struct job_interface *interface)
 {
-    for (size_t i = 0; i < interface->neighbour_count; i++) {
-        const struct neighbour *neighbour = &interface->neighbours[i];
-        struct sockaddr_in inet = {.sin_family = AF_INET, .sin_addr = neighbour->address};
+    for (unsigned i = 0; i < interface->neighbour_count; i++) {
+        const struct job_neighbour *neighbour = &interface->neighbours[i];
+        struct sockaddr_in inet = {.sin_family = AF_INET,
+                                   .sin_addr.s_addr = htonl(neighbour->address)};
         struct arpreq request = {.arp_flags = ATF_PERM | ATF_COM};
 
         memcpy(&request.arp_pa, &inet, sizeof(inet));
@@ -202,7 +203,7 @@ static int set_neighbours(int handle, const struct interface *interface)
     return 0;
 }
 
-int network_configure(const struct interface *interface, char error[JOB_ERROR_LIMIT])
+int network_configure(const struct job_interface *interface, char error[JOB_ERROR])
 {
     int handle = configuration_socket();
     const char *failed = NULL;
@@ -222,7 +223,7 @@ int network_configure(const struct interface *interface, char error[JOB_ERROR_LI
     else if (set_neighbours(handle, interface) != 0)
         failed = "setting a neighbour";
     if (failed != NULL)
-        snprintf(error, JOB_ERROR_LIMIT, "interface %s: %s: %s", interface->device, failed,
+        snprintf(error, JOB_ERROR, "interface %s: %s: %s", interface->device, failed,
                  strerror(errno));
     if (handle >= 0)
         close(handle);
@@ -242,9 +243,9 @@ static int add_port(int handle, const char *device)
  * tc is the authority on netem's grammar, so its own text goes to it, word for word. By its path:
  * busybox's shell would take its own tc, which knows no netem.
  */
-static int add_netem(const struct bridge_port *port)
+static int add_netem(const struct job_bridge_port *port)
 {
-    char command[JOB_ERROR_LIMIT];
+    char command[PATH + JOB_NETEM];
 
     if (*port->netem == '\0')
         return 0;
@@ -255,8 +256,8 @@ static int add_netem(const struct bridge_port *port)
 }
 
 /*
- * A bridge that snoops on multicast joins a group of its own, and so sends frames that nobody asked
- * for.
+ * A bridge that snoops on multicast joins a group of its own, and so sends frames that no
+ * application asked for.
  */
 static int keep_quiet(void)
 {
@@ -295,8 +296,8 @@ static int wait_until_forwarding(const char *device)
     return -1;
 }
 
-int network_configure_bridge(const struct bridge_port *ports, size_t count,
-                             char error[JOB_ERROR_LIMIT])
+int network_configure_bridge(const struct job_bridge_port *ports, size_t count,
+                             char error[JOB_ERROR])
 {
     int handle = configuration_socket();
     const char *failed = NULL;
@@ -325,7 +326,7 @@ int network_configure_bridge(const struct bridge_port *ports, size_t count,
             failed = "waiting for it to forward";
     }
     if (failed != NULL)
-        snprintf(error, JOB_ERROR_LIMIT, "bridge: %s: %s: %s", device, failed, strerror(errno));
+        snprintf(error, JOB_ERROR, "bridge: %s: %s: %s", device, failed, strerror(errno));
     if (handle >= 0)
         close(handle);
     return failed == NULL ? 0 : -1;

@@ -3,7 +3,7 @@
 
 #include <stdbool.h>
 
-#include "job.h"
+#include "job/job.h"
 
 /*
  * Brings all Ethernet devices up as they are, without addresses: enough to send one frame on. Waits
@@ -16,8 +16,8 @@ int network_bring_up(void);
  * Gives an interface its identity, in an order in which the kernel sends nothing of its own.
  * On failure -1 and a message naming the interface and the step.
  */
-int network_configure(const struct interface *interface, char error[JOB_ERROR_LIMIT]);
+int network_configure(const struct job_interface *interface, char error[JOB_ERROR]);
 
 /* A bridge "br0" over the ports, each with its netem discipline on the way out. */
-int network_configure_bridge(const struct bridge_port *ports, size_t count,
-                             char error[JOB_ERROR_LIMIT]);
+int network_configure_bridge(const struct job_bridge_port *ports, size_t count,
+                             char error[JOB_ERROR]);

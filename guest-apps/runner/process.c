@@ -16,7 +16,6 @@
 #include "samples.h"
 
 enum {
-    SERVICES = 32,
     LINE = 256,
     READY_TIMEOUT_MS = 30000,
     SIGNALLED = 128, /* exit statuses above this mean a signal, as in the shell */
@@ -26,7 +25,7 @@ enum {
 static const char APPS[] = "/usr/lib/sundial";
 
 struct service {
-    const char *app;
+    char app[JOB_NAME];
     pid_t pid; /* 0: dead */
     int out;   /* its standard output; -1: closed */
     char line[LINE];
@@ -34,13 +33,13 @@ struct service {
     bool ready;
 };
 
-static struct service services[SERVICES];
+static struct service services[SERVICES_LIMIT];
 static size_t service_count;
 static unsigned dead_services;
 
 static int child_signals = -1; /* signalfd for SIGCHLD */
 
-/* The one process that is waited for; 0: nobody. */
+/* The one process that is waited for; 0: none. */
 static pid_t awaited;
 static int awaited_status;
 
@@ -65,17 +64,28 @@ static void become_ordinary(void)
     sigprocmask(SIG_SETMASK, &set, NULL);
 }
 
+/* The options as argv[1]; NULL where there is no memory. The caller frees it. */
+static char *copy_options(const struct job_task *task)
+{
+    if (json_kind(&task->options) == JSON_IS_NOTHING)
+        return strdup("{}");
+    return strndup(task->options.text, task->options.length);
+}
+
 /*
  * Starts an application with its options; `out` becomes its standard output where it is not -1.
  * Until it is another program the child borrows our memory, since a copy for that moment costs
- * 230,000 instructions; so what it shall find in its environment is put into ours.
+ * 230,000 instructions; so we set its environment in our own.
  */
-static pid_t start_app(const struct task *task, int out, int step)
+static pid_t start_app(const struct job_task *task, int out, int step)
 {
     char path[LINE];
     char number[16];
+    char *options = copy_options(task);
     pid_t pid;
 
+    if (options == NULL)
+        return -1;
     snprintf(path, sizeof(path), "%s/%s", APPS, task->app);
     setenv("SUNDIAL_APP", task->app, 1);
     if (step >= 0) {
@@ -83,12 +93,14 @@ static pid_t start_app(const struct task *task, int out, int step)
         setenv("SUNDIAL_STEP", number, 1);
     }
     pid = vfork();
-    if (pid != 0)
+    if (pid != 0) {
+        free(options);
         return pid;
+    }
     become_ordinary();
     if (out >= 0)
         dup2(out, STDOUT_FILENO);
-    execl(path, task->app, task->options, (char *)NULL);
+    execl(path, task->app, options, (char *)NULL);
     _exit(CANNOT_START);
 }
 
@@ -183,8 +195,8 @@ static void listen_to(struct service *service)
 /* Waits for the next thing to happen; false when `timeout_ms` (-1: none) passed without any. */
 static bool wait_for_event(int timeout_ms)
 {
-    struct pollfd watched[SERVICES + 1];
-    struct service *speaker[SERVICES + 1];
+    struct pollfd watched[SERVICES_LIMIT + 1];
+    struct service *speaker[SERVICES_LIMIT + 1];
     nfds_t count = 0;
     int happened;
 
@@ -208,21 +220,18 @@ static bool wait_for_event(int timeout_ms)
     return true;
 }
 
-int process_start_service(const struct task *task)
+int process_start_service(const struct job_task *task)
 {
     struct service *service;
     int ends[2];
 
-    if (service_count == SERVICES) {
-        report(task->app, -1, "too many services in one job");
-        return -1;
-    }
     if (pipe2(ends, O_CLOEXEC) != 0) {
         report(task->app, -1, strerror(errno));
         return -1;
     }
     service = &services[service_count++];
-    *service = (struct service){.app = task->app, .out = ends[0]};
+    *service = (struct service){.out = ends[0]};
+    memcpy(service->app, task->app, sizeof(service->app));
     service->pid = start_app(task, ends[1], -1);
     close(ends[1]);
     if (service->pid < 0)
@@ -236,7 +245,7 @@ int process_start_service(const struct task *task)
     return service->ready && service->pid > 0 ? 0 : -1;
 }
 
-int process_run_step(const struct task *task, size_t index)
+int process_run_step(const struct job_task *task, size_t index)
 {
     char message[LINE];
 
@@ -264,12 +273,12 @@ unsigned process_dead_services(void)
 
 void process_supervise_for_ever(void (*on_death)(void))
 {
-    unsigned told = dead_services;
+    unsigned reported = dead_services;
 
     for (;;) {
         wait_for_event(-1);
-        while (told < dead_services) {
-            told++;
+        while (reported < dead_services) {
+            reported++;
             on_death();
         }
     }

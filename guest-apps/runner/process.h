@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "job.h"
+#include "image.h"
 
 /*
  * The processes of a job. Services run beside the steps and must not end; steps run one at a time
@@ -17,12 +17,12 @@
 int process_init(void);
 
 /* Starts a service and waits until it prints "ready"; its failure is reported, then -1. */
-int process_start_service(const struct task *task);
+int process_start_service(const struct job_task *task);
 
 /*
  * Runs step `index` to its end, reports it, and returns its exit status (128 + signal if killed).
  */
-int process_run_step(const struct task *task, size_t index);
+int process_run_step(const struct job_task *task, size_t index);
 
 /* How many services have died so far. */
 unsigned process_dead_services(void);

@@ -10,6 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from sundial.seams.samples import Line
+
 SECONDS = 60
 
 
@@ -32,6 +34,7 @@ class App:
 
     def __init__(self, path: Path, options: dict) -> None:
         self._read, write = os.pipe()
+        identity = {"SUNDIAL_STEP": "0"} if path.name.endswith("-client") else {}
 
         def give_stream() -> None:
             os.dup2(write, 3)
@@ -42,7 +45,7 @@ class App:
             pass_fds=(3,) if write == 3 else (),
             close_fds=False,
             preexec_fn=give_stream,  # noqa: PLW1509 (no threads here)
-            env={**os.environ, "SUNDIAL_APP": path.name, "SUNDIAL_SEED": "7"},
+            env={**os.environ, **identity, "SUNDIAL_APP": path.name, "SUNDIAL_SEED": "7"},
         )
         os.close(write)
 
@@ -53,7 +56,10 @@ class App:
 
     def lines(self) -> list:
         with os.fdopen(self._read) as stream:
-            return [json.loads(line) for line in stream.read().splitlines()]
+            lines = stream.read().splitlines()
+        for line in lines:
+            Line.validate_json(line)
+        return [json.loads(line) for line in lines]
 
     def finish(self) -> list:
         lines = self.lines()

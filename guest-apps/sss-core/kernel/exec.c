@@ -66,9 +66,9 @@ static const char *join(const struct json_value *argv, char command[COMMAND_BYTE
     while (json_walk_next(&walk, NULL, &word)) {
         if (length > 0)
             command[length++] = ' ';
-        if (json_kind(&word) != JSON_STRING)
+        if (json_kind(&word) != JSON_IS_STRING)
             return "argv: must hold strings";
-        if (!json_string(&word, command + length, COMMAND_BYTES - 1 - length))
+        if (!json_text(&word, command + length, COMMAND_BYTES - 1 - length))
             return "argv: longer than 1023 bytes";
         length += __builtin_strlen(command + length);
     }
@@ -80,10 +80,10 @@ static const char *read_command(const struct json_value *root, char command[COMM
 {
     struct json_value value;
 
-    if (json_field(root, "argv", &value) && json_kind(&value) == JSON_ARRAY)
+    if (json_field(root, "argv", &value) && json_kind(&value) == JSON_IS_ARRAY)
         return join(&value, command);
-    if (json_field(root, "shell", &value) && json_kind(&value) == JSON_STRING)
-        return json_string(&value, command, COMMAND_BYTES) ? NULL : "shell: longer than 1023 bytes";
+    if (json_field(root, "shell", &value) && json_kind(&value) == JSON_IS_STRING)
+        return json_text(&value, command, COMMAND_BYTES) ? NULL : "shell: longer than 1023 bytes";
     return "must have \"argv\" or \"shell\"";
 }
 

@@ -28,9 +28,9 @@ static void skip_space(struct reader *reader)
         reader->at++;
 }
 
-static bool take(struct reader *reader, int wanted)
+static bool take(struct reader *reader, int expected)
 {
-    if (peek(reader) != wanted)
+    if (peek(reader) != expected)
         return false;
     reader->at++;
     return true;
@@ -252,21 +252,21 @@ const char *json_check(const char *text, size_t length, struct json_value *value
 enum json_kind json_kind(const struct json_value *value)
 {
     if (value->length == 0)
-        return JSON_NOTHING;
+        return JSON_IS_NOTHING;
     switch (*value->text) {
     case '{':
-        return JSON_OBJECT;
+        return JSON_IS_OBJECT;
     case '[':
-        return JSON_ARRAY;
+        return JSON_IS_ARRAY;
     case '"':
-        return JSON_STRING;
+        return JSON_IS_STRING;
     case 't':
     case 'f':
-        return JSON_BOOL;
+        return JSON_IS_BOOL;
     case 'n':
-        return JSON_NULL;
+        return JSON_IS_NULL;
     default:
-        return JSON_NUMBER;
+        return JSON_IS_NUMBER;
     }
 }
 
@@ -275,8 +275,8 @@ void json_walk_start(struct json_walk *walk, const struct json_value *value)
     enum json_kind kind = json_kind(value);
 
     walk->whole = *value;
-    walk->at = kind == JSON_ARRAY || kind == JSON_OBJECT ? value->text + 1
-                                                         : value->text + value->length;
+    walk->at = kind == JSON_IS_ARRAY || kind == JSON_IS_OBJECT ? value->text + 1
+                                                               : value->text + value->length;
 }
 
 /* Skips names and values without looking for doubles, which json_check has done: is_twice walks
@@ -320,7 +320,7 @@ bool json_walk_next(struct json_walk *walk, struct json_value *name, struct json
     skip_space(&reader);
     if (peek(&reader) == ']' || peek(&reader) == '}')
         return false;
-    if (json_kind(&walk->whole) == JSON_OBJECT) {
+    if (json_kind(&walk->whole) == JSON_IS_OBJECT) {
         own_name.text = reader.at;
         if (!skip_string(&reader))
             return false;
@@ -343,15 +343,15 @@ bool json_walk_next(struct json_walk *walk, struct json_value *name, struct json
 bool json_field(const struct json_value *object, const char *name, struct json_value *value)
 {
     struct json_walk walk;
-    struct json_value found_name;
-    struct json_value found;
+    struct json_value member_name;
+    struct json_value member;
 
-    if (json_kind(object) != JSON_OBJECT)
+    if (json_kind(object) != JSON_IS_OBJECT)
         return false;
     json_walk_start(&walk, object);
-    while (json_walk_next(&walk, &found_name, &found)) {
-        if (json_is(&found_name, name)) {
-            *value = found;
+    while (json_walk_next(&walk, &member_name, &member)) {
+        if (json_is(&member_name, name)) {
+            *value = member;
             return true;
         }
     }
@@ -374,7 +374,7 @@ bool json_uint(const struct json_value *value, uint64_t *number)
 {
     uint64_t sum = 0;
 
-    if (json_kind(value) != JSON_NUMBER)
+    if (json_kind(value) != JSON_IS_NUMBER)
         return false;
     for (size_t i = 0; i < value->length; i++) {
         uint64_t digit = (uint64_t)(value->text[i] - '0');
@@ -389,7 +389,7 @@ bool json_uint(const struct json_value *value, uint64_t *number)
 
 bool json_bool(const struct json_value *value, bool *flag)
 {
-    if (json_kind(value) != JSON_BOOL)
+    if (json_kind(value) != JSON_IS_BOOL)
         return false;
     *flag = *value->text == 't';
     return true;
@@ -411,12 +411,12 @@ static size_t put_utf8(long point, char *out, size_t room)
     return bytes;
 }
 
-bool json_string(const struct json_value *value, char *text, size_t size)
+bool json_text(const struct json_value *value, char *text, size_t size)
 {
     struct reader reader = {.at = value->text + 1, .end = value->text + value->length};
     size_t done = 0;
 
-    if (json_kind(value) != JSON_STRING || size == 0)
+    if (json_kind(value) != JSON_IS_STRING || size == 0)
         return false;
     while (peek(&reader) >= 0 && peek(&reader) != '"') {
         long point = (unsigned char)*reader.at++;
@@ -443,7 +443,7 @@ bool json_is(const struct json_value *string, const char *text)
 {
     size_t i = 0;
 
-    if (json_kind(string) != JSON_STRING)
+    if (json_kind(string) != JSON_IS_STRING)
         return false;
     while (i + 2 < string->length && text[i] != '\0' && string->text[i + 1] == text[i])
         i++;

@@ -2,26 +2,26 @@
 #pragma once
 
 /*
- * A JSON reader that allocates nothing: a value is a piece of the text. Used by the kernel for its
- * job, by tasks for their options, and by tests on the host. Check a text once with json_check; the
- * other functions take values of a checked text, and stay inside their value whatever it holds.
+ * A JSON reader that allocates nothing: a value is a piece of the text. Used for jobs by both
+ * guests, for options by SSS-CORE's tasks, and by tests on the host. Check a text once with
+ * json_check; the other functions take values of a checked text, and stay inside their value
+ * whatever it holds. No name here is one of jansson's, with which Linux programs link it.
  *
- *     struct json_value options, field;
- *     if (json_check(text, length, &options) == NULL && json_field(&options, "calls", &field) &&
- * json_uint(&field, &calls))
+ *     if (json_check(text, length, &options) == NULL && json_field(&options, "calls", &field))
+ *         json_uint(&field, &calls);
  */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 enum json_kind {
-    JSON_NOTHING,
-    JSON_NULL,
-    JSON_BOOL,
-    JSON_NUMBER,
-    JSON_STRING,
-    JSON_ARRAY,
-    JSON_OBJECT
+    JSON_IS_NOTHING,
+    JSON_IS_NULL,
+    JSON_IS_BOOL,
+    JSON_IS_NUMBER,
+    JSON_IS_STRING,
+    JSON_IS_ARRAY,
+    JSON_IS_OBJECT
 };
 enum { JSON_DEPTH = 32 /* arrays and objects in one another */ };
 
@@ -57,7 +57,7 @@ size_t json_count(const struct json_value *value);
 bool json_uint(const struct json_value *value, uint64_t *number);
 bool json_bool(const struct json_value *value, bool *flag);
 /* decoded, with NUL; false where it has none of its own */
-bool json_string(const struct json_value *value, char *text, size_t size);
+bool json_text(const struct json_value *value, char *text, size_t size);
 bool json_is(const struct json_value *string, const char *text);
 
 /* For writing: `text` as the inside of a JSON string -> its length; false where it does not fit. */

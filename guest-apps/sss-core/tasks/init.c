@@ -192,7 +192,7 @@ static bool start_service(const struct json_value *entry)
     int task;
 
     json_field(entry, "app", &app);
-    json_string(&app, service->name, sizeof(service->name));
+    json_text(&app, service->name, sizeof(service->name));
     service->entry = *entry;
     service->restart = json_field(entry, "restart", &restart) &&
                        json_bool(&restart, &service->restart) && service->restart;
@@ -288,7 +288,7 @@ static void run_step(const struct json_value *entry, long step)
 
     json_field(entry, "app", &name);
     json_field(entry, "options", &options);
-    json_string(&name, app, sizeof(app));
+    json_text(&name, app, sizeof(app));
     if (strcmp(app, "restart") == 0)
         restart_step(step);
     else if (strcmp(app, "sleep") == 0)

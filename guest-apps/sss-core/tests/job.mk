@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# The JSON reader and the job on the host: what is refused and how it is said, and bytes that nobody meant.
+# The JSON reader and the job on the host: the golden jobs, what is refused and how, and damaged bytes.
 
 JOB_CHECK = $(OUT)/check/job
-JOB_CFLAGS = -std=c11 -g -O1 -fsanitize=address,undefined -fno-sanitize-recover $(WARNINGS) -I. -Iinclude -Ikernel
+JOB_GOLDEN = $(HERE)../../harness/tests/seams/golden/jobs
+JOB_CFLAGS = -std=c11 -D_GNU_SOURCE -g -O1 -fsanitize=address,undefined -fno-sanitize-recover $(WARNINGS) -I. -Iinclude \
+	-Ikernel -iquote .. -DGOLDEN='"$(JOB_GOLDEN)"'
+JOB_SOURCES = tests/job_test.c kernel/job.c $(wildcard ../job/*.c) lib/json.c
 JOB_FUZZ ?= 30000
 
 check: check-job
@@ -11,6 +14,6 @@ check: check-job
 check-job: $(JOB_CHECK)
 	$(JOB_CHECK) $(JOB_FUZZ)
 
-$(JOB_CHECK): tests/job_test.c kernel/job.c kernel/job.h lib/json.c lib/json.h kernel/kernel.h include/sss/abi.h
+$(JOB_CHECK): $(JOB_SOURCES) kernel/job.h $(wildcard ../job/*.h ../job/tests/*.h) lib/json.h include/sss/abi.h
 	@mkdir -p $(@D)
-	$(CC) $(JOB_CFLAGS) -o $@ tests/job_test.c kernel/job.c lib/json.c
+	$(CC) $(JOB_CFLAGS) -o $@ $(JOB_SOURCES)

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lib/json.c and kernel/job.c: examples of good and bad texts, then N mutated jobs (argv[1]). */
+/* lib/json.c and kernel/job.c: good and bad texts, the golden jobs, then N mutated ones (argv[1]).
+ */
 #include "kernel/job.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernel/kernel.h"
+#include "job/tests/golden.h"
 #include "lib/json.h"
+#include "sss/abi.h"
 
 static unsigned failures;
 
@@ -21,11 +22,6 @@ static unsigned failures;
             printf("\n");                                                                          \
         }                                                                                          \
     } while (0)
-
-int kvsnprintf(char *text, size_t size, const char *format, va_list arguments)
-{
-    return vsnprintf(text, size, format, arguments);
-}
 
 /* ---- JSON ---- */
 static void test_texts(void)
@@ -108,13 +104,13 @@ static void test_values(void)
         EXPECT(!json_uint(&value, &number), "%s", *name);
     }
     value = field_of(text, "s");
-    EXPECT(json_string(&value, decoded, sizeof(decoded)) &&
+    EXPECT(json_text(&value, decoded, sizeof(decoded)) &&
                strcmp(decoded, "a\"\xc3\xa9\xf0\x9f\x98\x80") == 0,
            "%s", decoded);
-    EXPECT(!json_string(&value, decoded, 8), "does not fit");
-    EXPECT(json_string(&value, decoded, 9), "just fits");
+    EXPECT(!json_text(&value, decoded, 8), "does not fit");
+    EXPECT(json_text(&value, decoded, 9), "just fits");
     value = field_of(text, "nul");
-    EXPECT(!json_string(&value, decoded, sizeof(decoded)), "a NUL inside");
+    EXPECT(!json_text(&value, decoded, sizeof(decoded)), "a NUL inside");
     value = field_of(text, "t");
     EXPECT(json_bool(&value, &flag) && flag, "true");
     value = field_of(text, "list");
@@ -123,7 +119,7 @@ static void test_values(void)
     json_walk_next(&walk, NULL, &value);
     EXPECT(json_walk_next(&walk, NULL, &value) && json_is(&value, "]"), "%.*s", (int)value.length,
            value.text);
-    EXPECT(json_walk_next(&walk, NULL, &value) && json_kind(&value) == JSON_OBJECT, "%.*s",
+    EXPECT(json_walk_next(&walk, NULL, &value) && json_kind(&value) == JSON_IS_OBJECT, "%.*s",
            (int)value.length, value.text);
     EXPECT(json_walk_next(&walk, NULL, &value) && value.length == 1, "%.*s", (int)value.length,
            value.text);
@@ -133,148 +129,101 @@ static void test_values(void)
 /* ---- the job ---- */
 static bool task_exists(const char *name)
 {
-    return strcmp(name, "echo-server") == 0 || strcmp(name, "echo-client") == 0 ||
-           strcmp(name, "mbcf-client") == 0;
+    static const char *const names[] = {"portmapper",  "echo-server", "echo-client",
+                                        "mbcf-server", "mbcf-client", NULL};
+
+    for (unsigned i = 0; names[i] != NULL; i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return false;
 }
 
-static const char GOOD[] =
-    "{\"version\":1,\"machine\":\"n1\",\"seed\":1234567890123456789,\"clock\":\"tsc\","
-    "\"interfaces\":[{\"device\":\"eth0\","
-    "\"mac\":\"02:53:44:00:00:01\",\"address\":\"10.0.0.1/"
-    "24\",\"mtu\":1500,\"offloads\":false,\"neighbours\":["
-    "{\"address\":\"10.0.0.2\",\"mac\":\"02:53:44:00:00:02\"}]}],\"bridge\":null,\"node\":1,"
-    "\"epoch\":7,\"nodes\":["
-    "{\"node\":2,\"machine\":\"n2\",\"mac\":\"02:53:44:00:00:02\"}],\"files\":{},\"services\":[{"
-    "\"app\":\"echo-server\","
-    "\"options\":{\"transports\":[\"udp\"]},\"restart\":true}],\"start_ns\":300000000,\"zero_ns\":"
-    "5,\"steps\":[{\"app\":\"echo-client\","
-    "\"options\":{\"transport\":\"mbcf3\",\"sizes\":[0,65536],\"calls\":10}},{\"app\":\"sleep\","
-    "\"options\":{\"ns\":5}},"
-    "{\"app\":\"kill\",\"options\":{\"task\":\"echo-server\"}},{\"app\":\"restart\"}]}";
-
-/* GOOD with its first `from` replaced by `to`. */
-static char *edited(const char *from, const char *to)
-{
-    const char *at = strstr(GOOD, from);
-    char *text;
-    size_t length;
-
-    if (at == NULL) {
-        printf("the good job has no %s\n", from);
-        exit(1);
-    }
-    length = sizeof(GOOD) + strlen(to);
-    text = malloc(length);
-    snprintf(text, length, "%.*s%s%s", (int)(at - GOOD), GOOD, to, at + strlen(from));
-    return text;
-}
-
-static void test_good(void)
+static void expect_taken(const char *name, const char *text)
 {
     static struct job job;
     char error[JOB_ERROR] = "";
+
+    EXPECT(job_parse(text, strlen(text), task_exists, &job, error), "%s: %s", name, error);
+}
+
+static void expect_refused(const char *edit, const char *text, const char *word)
+{
+    static struct job job;
+    char error[JOB_ERROR] = "";
+
+    EXPECT(!job_parse(text, strlen(text), task_exists, &job, error), "%s", edit);
+    EXPECT(strstr(error, word) != NULL, "%s: %s", edit, error);
+    EXPECT(strchr(error, '\n') == NULL, "%s", error);
+}
+
+static void test_golden(void)
+{
+    unsigned taken = golden_each("sss-core", expect_taken);
+    unsigned refused = golden_each_malformed("sss-core", expect_refused);
+
+    EXPECT(taken == 6 && refused > 60, "%u taken, %u refused", taken, refused);
+}
+
+static void test_fields(void)
+{
+    static struct job job;
+    char error[JOB_ERROR] = "";
+    char *text = golden_job("sss-core/restart-client");
     const struct job_interface *interface = &job.interfaces[0];
 
-    EXPECT(job_parse(GOOD, strlen(GOOD), task_exists, &job, error), "%s", error);
-    EXPECT(job.tsc && !job.wait && !job.interactive && strcmp(job.machine, "n1") == 0, "%s",
+    EXPECT(job_parse(text, strlen(text), task_exists, &job, error), "%s", error);
+    EXPECT(job.tsc && !job.wait && !job.interactive && strcmp(job.machine, "client") == 0, "%s",
            job.machine);
-    EXPECT(job.seed == 1234567890123456789 && job.zero_ns == 5 && job.start_ns == 300000000,
+    EXPECT(job.seed == 2979770962045355843 && job.zero_ns == 3494200000 && job.start_ns == 20000000,
            "numbers");
     EXPECT(job.interface_count == 1 && interface->adapter == 0 && interface->mtu == 1500,
            "interface");
     EXPECT(interface->address == 0x0a000001 && interface->netmask == 0xffffff00, "%x %x",
            interface->address, interface->netmask);
-    EXPECT(interface->neighbour_count == 1 && interface->neighbours[0].address == 0x0a000002,
-           "neighbour");
-    EXPECT(interface->mac[1] == 0x53 && interface->neighbours[0].mac[5] == 2, "macs");
-    EXPECT(job.node == 1 && job.epoch == 7 && job.node_count == 1 && job.nodes[0].node == 2,
+    EXPECT(interface->mac[1] == 0x53 && job.nodes[0].mac[5] == 2, "macs");
+    EXPECT(job.node == 1 && job.epoch == 3032508452 && job.node_count == 1 &&
+               job.nodes[0].node == 2 && strcmp(job.nodes[0].machine, "server") == 0,
            "nodes");
-    EXPECT(job.service_count == 1 && job.step_count == 4, "%u %u", job.service_count,
+    EXPECT(job.service_count == 2 && job.step_count == 1, "%u %u", job.service_count,
            job.step_count);
-    EXPECT(job_parse("{\"version\":1,\"wait\":true}", 25, task_exists, &job, error) && job.wait,
-           "%s", error);
+    free(text);
 }
 
-static void test_bad(void)
+/* What init does itself, and what the harness does not write. */
+static void test_builtins(void)
 {
-    static const struct {
-        const char *from, *to, *told;
-    } edits[] = {
-        {"{\"version\"", "[\"version\"", "not JSON"},
-        {"\"version\":1", "\"version\":2", "version"},
-        {"\"version\":1,", "", "version"},
-        {"\"version\":1", "\"version\":\"1\"", "version"},
-        {"\"seed\":1234567890123456789", "\"seed\":-1", "seed"},
-        {"\"seed\":1234567890123456789", "\"seed\":9223372036854775808", "seed"},
-        {"\"seed\"", "\"sead\"", "unknown field \"sead\""},
-        {"\"machine\":\"n1\"", "\"machine\":\"n\\\"1\"", "machine"},
-        {"\"machine\":\"n1\"", "\"machine\":7", "machine"},
-        {"\"tsc\"", "\"sundial\"", "clock"},
-        {"eth0", "eth8", "eth0 to eth7"},
-        {"eth0", "e", "eth0 to eth7"},
-        {"\"interfaces\":[", "\"interfaces\":[{\"device\":\"eth0\"},", "twice"},
-        {"02:53:44:00:00:01", "02:53:44:00:00", "mac"},
-        {"02:53:44:00:00:01", "02:53:44:00:00:1", "mac"},
-        {"02:53:44:00:00:01", "03:53:44:00:00:01", "group"},
-        {"10.0.0.1/24", "10.0.0.1", "10.0.0.1/24"},
-        {"10.0.0.1/24", "10.0.0.256/24", "10.0.0.1/24"},
-        {"10.0.0.1/24", "10.0.0.1/33", "10.0.0.1/24"},
-        {"10.0.0.1/24", "10.0.0.1/0", "10.0.0.1/24"},
-        {"\"mtu\":1500", "\"mtu\":9000", "mtu"},
-        {"\"mtu\":1500", "\"mtu\":500", "mtu"},
-        {"\"offloads\":false", "\"offloads\":true", "offloads"},
-        {"\"offloads\":false", "\"offloads\":0", "offloads"},
-        {"10.0.0.2", "10.0.0", "10.0.0.2"},
-        {"\"bridge\":null", "\"bridge\":{\"ports\":[]}", "bridge"},
-        {"\"files\":{}", "\"files\":{\"/etc/x\":\"\"}", "files"},
-        {"\"node\":1", "\"node\":0", "node"},
-        {"\"node\":1", "\"node\":65", "node"},
-        {"\"node\":1", "\"node\":2", "this machine"},
-        {"\"epoch\":7", "\"epoch\":0", "epoch"},
-        {"\"epoch\":7", "\"epoch\":4294967296", "epoch"},
-        {"{\"node\":2", "{\"node\":3,\"mac\":\"02:53:44:00:00:03\"},{\"node\":3", "twice"},
-        {"\"echo-server\"", "\"echo-servant\"", "no such task"},
-        {"\"echo-server\"", "\"a-name-that-is-longer-than-any-task-has-one\"", "app"},
-        {"\"echo-client\"", "7", "app"},
-        {"{\"transports\":[\"udp\"]}", "[]", "options"},
-        {"65536", "131073", "sizes"},
-        {"[0,65536]", "[0,\"x\"]", "sizes"},
-        {"[0,65536]", "0", "sizes"},
-        {"\"transport\":\"mbcf3\"", "\"transport\":\"udp\"", "sizes"},
-        {"\"calls\":10", "\"threads\":65", "threads"},
-        {"\"calls\":10", "\"connections\":513", "connections"},
-        {"\"calls\":10", "\"depth\":100000", "depth"},
-        {"\"calls\":10", "\"tasks\":63", "tasks"},
-        {"\"calls\":10", "\"key\":\"0123456789abcde\"", "key"},
-        {"\"calls\":10", "\"key\":\"0123456789abcdeg\"", "key"},
-        {"\"calls\":10", "\"key\":81985529216486895", "key"},
-        {"{\"ns\":5}", "{}", "ns"},
-        {"{\"task\":\"echo-server\"}", "{\"task\":1}", "kill"},
-        {"\"steps\":[", "\"steps\":[3,", "steps"},
-        {"\"steps\":[", "\"steps\":[{\"app\":\"mbcf-client\",\"more\":1},", "unknown field"},
-    };
+    expect_taken("builtins", "{\"version\":1,\"steps\":[{\"app\":\"sleep\",\"options\":{\"ns\":5}},"
+                             "{\"app\":\"kill\",\"options\":{\"task\":\"echo-server\"}},"
+                             "{\"app\":\"restart\"}]}");
+    expect_taken("nothing", "{\"version\":1}");
+}
 
-    for (size_t i = 0; i < sizeof(edits) / sizeof(edits[0]); i++) {
-        static struct job job;
-        char error[JOB_ERROR] = "";
-        char *text = edited(edits[i].from, edits[i].to);
-        bool good = job_parse(text, strlen(text), task_exists, &job, error);
+static void test_restart(void)
+{
+    static struct job job;
+    char error[JOB_ERROR] = "";
+    char *text = golden_job("sss-core/restart-server");
+    struct json_walk walk;
+    struct json_value die;
+    struct job_task task;
 
-        EXPECT(!good, "%s -> %s: taken", edits[i].from, edits[i].to);
-        EXPECT(good || strstr(error, edits[i].told) != NULL, "%s -> %s: %s", edits[i].from,
-               edits[i].to, error);
-        EXPECT(strchr(error, '\n') == NULL, "%s", error);
-        free(text);
-    }
+    EXPECT(job_parse(text, strlen(text), task_exists, &job, error), "%s", error);
+    json_walk_start(&walk, &job.services);
+    EXPECT(job_next_task(&walk, &task) && strcmp(task.app, "portmapper") == 0 && !task.restart,
+           "%s", task.app);
+    EXPECT(job_next_task(&walk, &task) && strcmp(task.app, "echo-server") == 0 && task.restart,
+           "%s", task.app);
+    EXPECT(json_field(&task.options, "die", &die) && json_count(&die) == 2, "die");
+    EXPECT(!job_next_task(&walk, &task), "%s", task.app);
+    free(text);
 }
 
 /* `count` times `entry` in front of the list's own. */
-static void expect_too_many(const char *list, const char *entry, unsigned count, const char *told)
+static void expect_too_many(const char *list, const char *entry, unsigned count, const char *word)
 {
-    static struct job job;
     size_t size = count * (strlen(entry) + 1) + 64;
     char *many = malloc(size);
-    char error[JOB_ERROR] = "";
+    char *good = golden_job("sss-core/restart-client");
     char opening[32];
     size_t length;
     char *text;
@@ -283,14 +232,14 @@ static void expect_too_many(const char *list, const char *entry, unsigned count,
     length = (size_t)snprintf(many, size, "%s", opening);
     for (unsigned i = 0; i < count; i++)
         length += (size_t)snprintf(many + length, size - length, "%s,", entry);
-    text = edited(opening, many);
-    EXPECT(!job_parse(text, strlen(text), task_exists, &job, error), "%u of %s", count, list);
-    EXPECT(strstr(error, told) != NULL, "%s", error);
+    text = golden_edited(good, opening, many);
+    expect_refused(list, text, word);
     free(text);
+    free(good);
     free(many);
 }
 
-/* ---- bytes that nobody meant ---- */
+/* ---- damaged bytes ---- */
 static uint64_t random_state = 88172645463325252ull;
 
 static uint64_t draw(uint64_t below)
@@ -312,7 +261,7 @@ static void look_at(const struct json_value *value)
 
     json_uint(value, &number);
     json_bool(value, &flag);
-    json_string(value, text, sizeof(text));
+    json_text(value, text, sizeof(text));
     json_walk_start(&walk, value);
     while (json_walk_next(&walk, &name, &member))
         look_at(&member);
@@ -344,19 +293,20 @@ static void mutate(char *text, size_t *length)
 
 static void fuzz(unsigned long rounds)
 {
+    char *good = golden_job("sss-core/restart-client");
     unsigned long taken = 0;
 
     for (unsigned long i = 0; i < rounds; i++) {
         static struct job job;
         char error[JOB_ERROR] = "";
-        size_t length = strlen(GOOD);
+        size_t length = strlen(good);
         char *text = malloc(length);
         char *exact;
         struct json_value value;
 
-        memcpy(text, GOOD, length);
+        memcpy(text, good, length);
         mutate(text, &length);
-        exact = malloc(length); /* so that the first byte behind it is not ours */
+        exact = malloc(length); /* so that the sanitizer sees a step too far */
         memcpy(exact, text, length);
         if (json_check(exact, length, &value) == NULL)
             look_at(&value);
@@ -367,6 +317,7 @@ static void fuzz(unsigned long rounds)
         free(exact);
         free(text);
     }
+    free(good);
     EXPECT(rounds < 1000 || (taken > 0 && taken < rounds), "%lu of %lu taken", taken, rounds);
 }
 
@@ -377,8 +328,10 @@ int main(int argc, char **argv)
     test_texts();
     test_depth();
     test_values();
-    test_good();
-    test_bad();
+    test_golden();
+    test_fields();
+    test_builtins();
+    test_restart();
     expect_too_many("services", "{\"app\":\"echo-server\"}", SSS_TASKS, "services");
     expect_too_many("nodes", "{\"node\":9,\"mac\":\"02:00:00:00:00:09\"}", 2, "twice");
     fuzz(rounds);

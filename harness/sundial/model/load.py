@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from sundial.errors import BadInput
 from sundial.model import catalog
 from sundial.model.check import check_clock, check_topology
-from sundial.model.finding import Finding
 from sundial.model.experiment import Experiment, resolve_workloads
+from sundial.model.finding import Finding
 from sundial.model.network import build_network
 from sundial.model.overrides import (
     SET,

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal, Protocol, TypeVar, runtime_checkable
 
-from sundial.model.finding import Finding, Path
 from sundial.model.fields import NAMED, Flag, In, Strict, Whole, written
+from sundial.model.finding import Finding, Path
 from sundial.model.images import IMAGES, ImageKind
 from sundial.model.lists import EVERYONE, Calls, Machines
 from sundial.model.network import Network

@@ -90,7 +90,7 @@ static bool take(const char *name, struct json_value *value)
     if (at->count == NAMES)
         options_fail("option %s: too many options", name);
     snprintf(at->taken[at->count++], NAME_BYTES, "%s", name);
-    return json_field(&at->object, name, value) && json_kind(value) != JSON_NULL;
+    return json_field(&at->object, name, value) && json_kind(value) != JSON_IS_NULL;
 }
 
 void options_open(int argc, char **argv, const char *app)
@@ -106,7 +106,7 @@ void options_open(int argc, char **argv, const char *app)
     if (wrong != NULL)
         options_fail("options: %s (column %zu)", wrong,
                      (size_t)(levels[0].object.text - argv[1]) + 1);
-    if (json_kind(&levels[0].object) != JSON_OBJECT)
+    if (json_kind(&levels[0].object) != JSON_IS_OBJECT)
         options_fail("options: must be a JSON object");
     if (take("step", &value) && json_uint(&value, &number))
         step = (long)number;
@@ -152,7 +152,7 @@ void options_text(const char *name, const char *absent, char *text, size_t size)
         if (absent == NULL)
             options_fail("option %s: must be given, as a string", name);
         snprintf(text, size, "%s", absent);
-    } else if (!json_string(&value, text, size)) {
+    } else if (!json_text(&value, text, size)) {
         options_fail("option %s: must be a string of at most %zu bytes", name, size - 1);
     }
 }
@@ -184,7 +184,7 @@ static bool walk(const char *name, struct json_walk *members)
 
     if (!take(name, &value))
         return false;
-    if (json_kind(&value) != JSON_ARRAY)
+    if (json_kind(&value) != JSON_IS_ARRAY)
         options_fail("option %s: must be an array", name);
     json_walk_start(members, &value);
     return true;
@@ -228,7 +228,7 @@ bool options_enter(const char *name)
 
     if (!take(name, &value))
         return false;
-    if (json_kind(&value) != JSON_OBJECT)
+    if (json_kind(&value) != JSON_IS_OBJECT)
         options_fail("option %s: must be an object", name);
     level++;
     levels[level].object = value;

@@ -48,7 +48,7 @@ static bool field_text(const struct json_value *object, const char *name, char *
 {
     struct json_value value;
 
-    return json_field(object, name, &value) && json_string(&value, text, size);
+    return json_field(object, name, &value) && json_text(&value, text, size);
 }
 
 static bool read_peer(const struct json_value *value, struct node_peer *peer)
@@ -83,7 +83,7 @@ static struct node *open_node(void)
     if (!field_text(&endpoint, "device", device, sizeof(device)) ||
         !field_uint(&endpoint, "node", SSS_NODES, &number) ||
         !field_uint(&endpoint, "epoch", UINT32_MAX, &epoch) ||
-        !json_field(&endpoint, "nodes", &list) || json_kind(&list) != JSON_ARRAY)
+        !json_field(&endpoint, "nodes", &list) || json_kind(&list) != JSON_IS_ARRAY)
         options_fail("option endpoint: must hold device, node (1 to %d), epoch and nodes",
                      SSS_NODES);
     config.node = (uint16_t)number;
@@ -180,7 +180,7 @@ int main(int argc, char **argv)
     if (clock_select_from_environment() != 0)
         options_fail("SUNDIAL_CLOCK: must be tsc or monotonic");
     if (argc != 2 || json_check(argv[1], strlen(argv[1]), &options) != NULL ||
-        json_kind(&options) != JSON_OBJECT)
+        json_kind(&options) != JSON_IS_OBJECT)
         options_fail("options: must be one JSON object");
     arguments[1] = task_options(&options);
     if (endpoint.text == NULL)

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal
 
-from sundial.model.finding import Finding, Path
 from sundial.model.fields import In, Whole, written
+from sundial.model.finding import Finding, Path
 from sundial.model.images import ImageKind
 from sundial.model.lists import Words
 from sundial.model.network import Network

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal
 
 from sundial.expect.mbcf import SIGNAL_MOST
-from sundial.model.finding import Finding, Path
 from sundial.model.fields import written
+from sundial.model.finding import Finding, Path
 from sundial.model.images import ImageKind
 from sundial.model.limits import Limit, check_edges_known, resolve_sizes
 from sundial.model.lists import Words

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Control: the frames by which a guest speaks to the harness, the events and commands of sundial-fabric."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, TypeAdapter
+
+from sundial.seams.form import Form, Instant
+
+ETHERTYPE = 0x88B5
+"""Frames of this type whose payload begins with `sundial-` are neither forwarded nor captured."""
+READY = b"sundial-ready"
+"""The guest has booted and waits for its job."""
+_DONE = b"sundial-done"
+
+
+def done_payload(status: int) -> bytes:
+    """What a guest sends when all its steps have ended; `status` 0: all well."""
+    return _DONE + bytes([status])
+
+
+def done_status(payload: bytes) -> int | None:
+    """The status in a done frame's payload, which Ethernet may have padded; None: it is another frame."""
+    if not payload.startswith(_DONE) or len(payload) == len(_DONE):
+        return None
+    return payload[len(_DONE)]
+
+
+class Listening(Form):
+    """The fabric serves; machines may be started."""
+
+    event: Literal["listening"]
+
+
+class MachineDone(Form):
+    """A machine has said done."""
+
+    event: Literal["done"]
+    machine: str
+    status: Annotated[int, Field(ge=0, le=255)]
+    at_ns: Instant
+
+
+class Finished(Form):
+    """The run is over and everything is written."""
+
+    event: Literal["finished"]
+    virtual_ns: Instant
+
+
+class Command(Form):
+    """A line on the control socket: answer the counters, or end the run now."""
+
+    command: Literal["counters", "stop"]
+
+
+Event: TypeAdapter[Any] = TypeAdapter(Annotated[Listening | MachineDone | Finished, Field(discriminator="event")])
+"""A line on the fabric's standard output."""
+Control: TypeAdapter[Any] = TypeAdapter(
+    Annotated[Listening | MachineDone | Finished, Field(discriminator="event")] | Command
+)
+"""Any line between the harness and the fabric."""

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`wire/counters.json`: what the fabric counted, by segment and port. Written by sundial-fabric."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from sundial.seams.form import Form, Natural, OpenForm
+
+
+class Port(OpenForm):
+    """What passed one port. `tx` is what the machine sent, `rx` what it was given."""
+
+    offered_frames: Natural
+    """Frames that the machine handed to its adapter."""
+    tx_frames: Natural
+    tx_bytes: Natural
+    rx_frames: Natural
+    rx_bytes: Natural
+    adapter_full: Natural
+    """Times that the adapter's ring had no place left."""
+    dropped: dict[str, Natural]
+    """Frames that the segment dropped, by reason."""
+    undelivered: Natural
+    """Frames still on their way when the run ended."""
+    deferred: Natural
+    collisions: Natural
+    excessive_collisions: Natural
+    fragments_seen: Natural
+    filtered: Natural
+    flooded: Natural
+    corrupted: Natural
+    duplicated: Natural
+    reordered: Natural
+
+
+class Segment(Form):
+    """One segment."""
+
+    kind: str
+    ports: dict[str, Port]
+    """By MACHINE:INTERFACE."""
+
+
+class Counters(Form):
+    """All segments of a run."""
+
+    version: Literal[1]
+    epoch_ns: int
+    """What zero of the run's axis is in captures, in ns since 1970."""
+    virtual_ns: Natural
+    """How long the run was."""
+    segments: dict[str, Segment]

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`fabric.json`: the wires of one run, resolved, in integer base units. Read by sundial-fabric."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from sundial.seams.form import Device, Form, Instant, Items, Natural, OpenForm
+
+Clock = Literal["virtual", "real"]
+
+
+class Adapter(Form):
+    """The transmit side of every network adapter on a segment."""
+
+    ring_frames: Annotated[int, Field(ge=1)]
+    """Frames that an adapter holds until they have left."""
+    when_full: Literal["stop", "drop"]
+    """Whether a machine must stop sending when the ring is full, or loses the frame."""
+
+
+class Port(Form):
+    """Where a machine is plugged in."""
+
+    machine: str
+    nic: Natural
+    """Its place among the machine's network adapters."""
+    interface: Device
+    local: str | None = None
+    """The fabric's datagram socket for this port. Real time only."""
+    remote: str | None = None
+    """QEMU's."""
+
+
+class Segment(OpenForm):
+    """One segment. Its kind adds fields of its own (sundial/segments/KIND)."""
+
+    name: str
+    kind: str
+    max_frame_bytes: Annotated[int, Field(ge=60, le=9216)]
+    """From the destination address to the end of the payload, without FCS: 1514 for an MTU of 1500."""
+    adapter: Adapter
+    ports: Items[Port]
+
+
+class Machine(Form):
+    """A machine; its place in the list is its number in shared memory and in the order of events."""
+
+    name: str
+    nics: Natural
+
+
+class Fabric(Form):
+    """The fabric's configuration for one run."""
+
+    version: Literal[1]
+    clock: Clock
+    seed: Natural
+    """Of the random streams, one for each port and direction of each segment."""
+    capture_dir: str
+    """Where SEGMENT.pcapng and counters.json are written."""
+    control: str
+    """The unix socket on which commands are taken."""
+    linger_ns: Instant
+    """How long the run goes on once the last of `done_machines` is done."""
+    done_machines: Items[str]
+    """The run ends when each of them has said done; empty: when it is told to stop."""
+    machines: Items[Machine]
+    segments: Items[Segment]
+    shm: str | None = None
+    """The shared memory of the run. Virtual time only."""
+
+    def document(self) -> dict[str, Any]:
+        """The configuration with the fields that were given, in the order in which they are written."""
+        return self.model_dump(mode="json", exclude_unset=True)

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all formats have in common."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, Strict
+
+ItemT = TypeVar("ItemT")
+
+Items = Annotated[tuple[ItemT, ...], Strict(False)]
+"""A JSON array."""
+Natural = Annotated[int, Field(ge=0, strict=True)]
+Instant = Annotated[int, Field(ge=0, le=2**63 - 1)]
+"""Nanoseconds, as guests read them: 0 to 2^63 - 1."""
+Mac = Annotated[str, Field(pattern=r"^[0-9a-f][02468ace](:[0-9a-f]{2}){5}$")]
+"""Of a single station."""
+_OCTET = r"(25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
+_ADDRESS = rf"{_OCTET}(\.{_OCTET}){{3}}"
+Address = Annotated[str, Field(pattern=rf"^{_ADDRESS}$")]
+Network = Annotated[str, Field(pattern=rf"^{_ADDRESS}/([1-9]|[12]\d|3[0-2])$")]
+"""An address with its prefix length."""
+Device = Annotated[str, Field(pattern=r"^eth[0-7]$")]
+
+
+class Form(BaseModel):
+    """An object that has these fields and no other. Nothing is converted: "1" is no integer."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class OpenForm(Form):
+    """An object to which a kind or an application adds fields of its own."""
+
+    model_config = ConfigDict(extra="allow")

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`run.json`: everything that is needed to repeat a run, and what became of it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from sundial.seams.form import Form, Items, Natural, OpenForm
+
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+class Failure(OpenForm):
+    """Why a run is not complete; some errors add fields (`machine`, `console_tail`)."""
+
+    error: str
+    """The kind of error."""
+    exit_code: int
+    message: str
+    hint: str | None
+
+
+class ImageDigests(Form):
+    """What a guest booted."""
+
+    kernel: Sha256
+    initrd: Sha256
+
+
+class ImageUse(Form):
+    """An image of the run."""
+
+    sha256: ImageDigests
+
+
+class Time(Form):
+    """How long the run took."""
+
+    virtual_ns: Natural | None
+    """On its own axis; null where it did not end by itself."""
+    wall_s: float | None
+
+
+class Host(OpenForm):
+    """The machine on which the run was made."""
+
+    cpu: str
+    cores: Natural
+    memory_bytes: Natural | None
+    load: Items[float]
+    kernel: str
+    system: str | None
+
+
+class Interface(Form):
+    """One network interface of a machine."""
+
+    device: str
+    mac: str
+    address: str | None
+    segment: str
+    mtu: Natural
+
+
+class Machine(Form):
+    """One machine."""
+
+    zero_ns: Natural | None
+    """Its clock's reading at zero of the run's axis; null where the run did not come so far."""
+    interfaces: Items[Interface]
+
+
+class Run(Form):
+    """The record of one run."""
+
+    version: Literal[1]
+    status: Literal["complete", "failed", "interrupted"]
+    error: Failure | None
+    scenario: dict[str, Any] | None
+    """The scenario, resolved; null for a topology that was only brought up."""
+    topology: dict[str, Any]
+    """The topology, resolved."""
+    seed: int
+    clock: Literal["virtual", "real"]
+    accelerator: Literal["tcg", "kvm"]
+    versions: dict[str, str | None]
+    """Of every program that had a part in the run; what is built here is named by its content."""
+    images: dict[str, ImageUse]
+    time: Time
+    captures: dict[str, Sha256]
+    """File in the run directory to its digest."""
+    command: Items[str]
+    """The command line."""
+    host: Host
+    mtu: dict[str, Natural]
+    """By segment."""
+    epoch_ns: int | None
+    """What zero of the run's axis is in captures, in ns since 1970."""
+    nodes: dict[str, Machine]
+
+    def document(self) -> dict[str, Any]:
+        """The record as it is written."""
+        return self.model_dump(mode="json", exclude_unset=True)

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`python -m sundial.seams.write` writes the JSON Schema of every format to harness/schemas."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from sundial.seams.control import Control
+from sundial.seams.counters import Counters
+from sundial.seams.fabric import Fabric
+from sundial.seams.job import Job
+from sundial.seams.run import Run
+from sundial.seams.samples import Line
+from sundial.seams.verify import Verification
+
+FOLDER = Path(__file__).parents[2] / "schemas"
+FORMS: dict[str, TypeAdapter[Any]] = {
+    "control": Control,
+    "counters": TypeAdapter(Counters),
+    "fabric": TypeAdapter(Fabric),
+    "job": TypeAdapter(Job),
+    "run": TypeAdapter(Run),
+    "samples": Line,
+    "verify": TypeAdapter(Verification),
+}
+
+
+def path_of(name: str) -> Path:
+    """Where the schema of a format is."""
+    return FOLDER / f"{name}.schema.json"
+
+
+def schema_text(name: str) -> str:
+    """The JSON Schema of a format as it is shipped."""
+    schema = FORMS[name].json_schema()
+    return json.dumps({"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}, indent=2) + "\n"
+
+
+if __name__ == "__main__":
+    for name in FORMS:
+        path_of(name).write_text(schema_text(name), encoding="utf-8")
