@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any
 
 from benchmarks.context import Cannot
 from sundial.machines.hypervisor import LifecycleEvent
@@ -23,6 +22,7 @@ from sundial.plan.request import EMBEDDED
 from sundial.run.rig import Queue, Rig
 from sundial.run.session import Session, open_session
 from sundial.run.supervisor import FabricEnded, FabricFinished, JobDone
+from sundial.seams.job import Job, Service
 
 DEADLINE_S = 600.0
 LEAVE_S = 3.0
@@ -42,7 +42,6 @@ done
 """
 """Never idle; says on the console now and then how late it is there."""
 
-Job = dict[str, Any]
 Change = Callable[[Job], Job]
 
 
@@ -70,13 +69,14 @@ def as_it_is(job: Job) -> Job:
 
 def idle(job: Job) -> Job:
     """Services are up, nothing calls."""
-    return {**job, "steps": []}
+    return job.model_copy(update={"steps": ()})
 
 
 def busy(job: Job) -> Job:
     """One process that never sleeps."""
     files = {f"/usr/lib/sundial/{SCRIPTED}": BUSY_LOOP}
-    return {**job, "steps": [], "files": files, "services": [{"app": SCRIPTED, "options": {}}]}
+    services = (Service(app=SCRIPTED, options={}),)
+    return job.model_copy(update={"steps": (), "files": files, "services": services})
 
 
 def timed(
@@ -126,7 +126,7 @@ def _plan(experiment: Experiment, session: Session, folder: Path, change: Change
     paths = RunPaths((folder / "wire").resolve(), session.folder(), session.shm())
     plan = plan_run(experiment, paths)
     jobs = {name: change(job) for name, job in plan.jobs.items()}
-    callers = tuple(name for name, job in jobs.items() if job["steps"]) or tuple(jobs)
+    callers = tuple(name for name, job in jobs.items() if job.steps) or tuple(jobs)
     fabric = {**plan.fabric, "done_machines": list(callers), "linger_ns": round(linger_s * 1e9)}
     return replace(plan, jobs=jobs, fabric=fabric, done_machines=callers)
 

@@ -75,7 +75,7 @@ def run(
                     "scenario": experiment.scenario_json(),
                     "topology": experiment.topology_json(),
                     "fabric": plan.fabric,
-                    "jobs": plan.jobs,
+                    "jobs": {name: job.document() for name, job in plan.jobs.items()},
                 }
                 for experiment, plan in zip(experiments, plans, strict=True)
             ]

@@ -13,8 +13,9 @@ from sundial.model.network import Network, Node
 from sundial.model.topology import Clock
 from sundial.plan.domain import DomainSpec, FrameSockets, Plugin
 from sundial.plan.fabric import fabric_config
-from sundial.plan.jobs import Job, build_idle_jobs, build_jobs, encode_job
+from sundial.plan.jobs import build_idle_jobs, build_jobs, encode_job
 from sundial.plan.paths import RunPaths
+from sundial.seams.job import Job
 from sundial.units import icount_shift
 
 
@@ -61,7 +62,7 @@ def plan_run(experiment: Experiment, paths: RunPaths) -> Plan:
     jobs = build_jobs(experiment)
     for job in jobs.values():
         encode_job(job)
-    done = tuple(name for name, job in jobs.items() if job["steps"])
+    done = tuple(name for name, job in jobs.items() if job.steps)
     fabric = fabric_config(
         experiment.network,
         clock=experiment.clock,

@@ -7,6 +7,8 @@ from typing import Any
 
 from sundial.model.network import Network, Node
 from sundial.plan.seeds import epoch
+from sundial.seams.job import Endpoint
+from sundial.seams.job import Node as NodeForm
 
 
 def node_id(node: Node) -> int:
@@ -18,12 +20,13 @@ def endpoint(network: Network, node: Node, seed: int, *process: str | int) -> di
     """A process as a node of the cluster. What it sends after a restart must not be taken for that of the process
     before, hence an epoch for each.
     """
-    return {
-        "device": node.nics[0].device,
-        "node": node_id(node),
-        "epoch": epoch(seed, node.name, *process),
-        "nodes": other_nodes(network, node),
-    }
+    made = Endpoint(
+        device=node.nics[0].device,
+        node=node_id(node),
+        epoch=epoch(seed, node.name, *process),
+        nodes=other_nodes(network, node),
+    )
+    return made.model_dump(mode="json")
 
 
 def machine_node(network: Network, node: Node, seed: int) -> dict[str, Any]:
@@ -31,11 +34,11 @@ def machine_node(network: Network, node: Node, seed: int) -> dict[str, Any]:
     return {"node": node_id(node), "epoch": epoch(seed, node.name), "nodes": other_nodes(network, node)}
 
 
-def other_nodes(network: Network, node: Node) -> list[dict[str, Any]]:
+def other_nodes(network: Network, node: Node) -> tuple[NodeForm, ...]:
     """Every other machine whose eth0 is reached by frames from this one's."""
     reached = {nic.machine: nic for nic in network.neighbours(node.nics[0]) if nic.index == 0}
-    return [
-        {"node": node_id(other), "machine": other.name, "mac": reached[other.name].mac}
+    return tuple(
+        NodeForm(node=node_id(other), machine=other.name, mac=reached[other.name].mac)
         for other in network.nodes
         if other.name in reached
-    ]
+    )

@@ -6,7 +6,6 @@ Services and steps come from the kinds of the workloads (`workload.WorkloadPlan`
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -20,19 +19,16 @@ from sundial.model.topology import Clock
 from sundial.plan import segment
 from sundial.plan.cluster import endpoint, machine_node
 from sundial.plan.seeds import machine_seed
-from sundial.plan.workload import Host, Service, Way, WorkloadPlan
+from sundial.plan.workload import Host, Way, WorkloadPlan
+from sundial.plan.workload import Service as ServicePlan
+from sundial.seams.job import JOB_BYTES, Bridge, Interface, Job, Neighbour, Service, Task
 
-VERSION = 1
-JOB_BYTES = 65536
 REFERENCE_MIPS = 125
-
-Job = dict[str, Any]
-Task = dict[str, Any]
 
 PLANS: Mapping[str, WorkloadPlan[Any]] = kinds.load("workloads", "plan", WorkloadPlan)
 """By the word in `app`."""
 
-WAITING: Job = {"version": VERSION, "wait": True}
+WAITING = Job(version=1, wait=True)
 """The job of a guest that is only booted for a snapshot."""
 
 
@@ -41,10 +37,10 @@ def encode_job(job: Job, *, zero_ns: int | None = None) -> bytes:
 
     Raises BadInput where a job is too long: its scenario has too many steps or sizes.
     """
-    complete = job if zero_ns is None else {**job, "zero_ns": zero_ns}
-    text = json.dumps(complete, separators=(",", ":")).encode()
+    complete = job if zero_ns is None else job.model_copy(update={"zero_ns": zero_ns})
+    text = complete.text()
     if len(text) > JOB_BYTES:
-        what = f"the job of machine {job.get('machine')!r} has {len(text)} bytes"
+        what = f"the job of machine {job.machine!r} has {len(text)} bytes"
         raise BadInput(what, allowed=f"{JOB_BYTES}: fewer sizes, series or steps")
     return text + b"\n" * (JOB_BYTES - len(text))
 
@@ -75,18 +71,15 @@ def build_jobs(experiment: Experiment) -> dict[str, Job]:
 def build_idle_jobs(network: Network, *, clock: Clock, seed: int) -> dict[str, Job]:
     """A job for every machine of a topology that is only brought up: all services on every host, nothing to call."""
     return {
-        node.name: {
-            **_job(
-                network,
-                node,
-                seed,
-                clock,
-                services=_idle_services(network, node, seed) if node.role == "host" else [],
-                steps=[],
-                start_ns=0,
-            ),
-            "interactive": True,
-        }
+        node.name: _job(
+            network,
+            node,
+            seed,
+            clock,
+            services=_idle_services(network, node, seed) if node.role == "host" else [],
+            steps=[],
+            start_ns=0,
+        ).model_copy(update={"interactive": True})
         for node in network.nodes
     }
 
@@ -106,24 +99,29 @@ def _job(
     seed: int,
     clock: Clock,
     *,
-    services: list[Task],
+    services: list[Service],
     steps: list[Task],
     start_ns: int,
 ) -> Job:
-    return {
-        "version": VERSION,
-        "machine": node.name,
-        "seed": machine_seed(seed, node.name),
-        "clock": "tsc" if clock == "virtual" else "monotonic",
-        "interfaces": [_interface(network, nic) for nic in node.nics],
-        "bridge": segment.bridge(node),
+    return Job(
+        version=1,
+        machine=node.name,
+        seed=machine_seed(seed, node.name),
+        clock="tsc" if clock == "virtual" else "monotonic",
+        interfaces=tuple(_interface(network, nic) for nic in node.nics),
+        bridge=_bridge(node),
         **_cluster(network, node, seed),
-        "files": {},
-        "services": services,
-        "start_ns": start_ns if clock == "virtual" else 0,
-        "zero_ns": 0,
-        "steps": steps,
-    }
+        files={},
+        services=tuple(services),
+        start_ns=start_ns if clock == "virtual" else 0,
+        zero_ns=0,
+        steps=tuple(steps),
+    )
+
+
+def _bridge(node: Node) -> Bridge | None:
+    part = segment.bridge(node)
+    return None if part is None else Bridge.model_validate(part)
 
 
 def _cluster(network: Network, node: Node, seed: int) -> dict[str, Any]:
@@ -131,19 +129,25 @@ def _cluster(network: Network, node: Node, seed: int) -> dict[str, Any]:
     return {} if IMAGES[node.image].node_is_process else machine_node(network, node, seed)
 
 
-def _interface(network: Network, nic: Nic) -> dict[str, Any]:
-    options: dict[str, Any] = {"device": nic.device, "mac": nic.mac, "mtu": nic.mtu, "offloads": nic.offloads}
-    if nic.address is not None:
-        options["address"] = str(nic.address)
+def _interface(network: Network, nic: Nic) -> Interface:
     others = network.neighbours(nic) if nic.static_arp else []
-    options["neighbours"] = [{"address": str(other.address.ip), "mac": other.mac} for other in others if other.address]
-    return options
+    address = {} if nic.address is None else {"address": str(nic.address)}
+    return Interface(
+        device=nic.device,
+        mac=nic.mac,
+        mtu=nic.mtu,
+        offloads=nic.offloads,
+        **address,
+        neighbours=tuple(
+            Neighbour(address=str(other.address.ip), mac=other.mac) for other in others if other.address is not None
+        ),
+    )
 
 
-def _services(experiment: Experiment, node: Node) -> list[Task]:
+def _services(experiment: Experiment, node: Node) -> list[Service]:
     """What `node` serves: one service for an app, whatever the number of workloads."""
     host = Host(experiment.network, node)
-    merged: dict[str, Service] = {}
+    merged: dict[str, ServicePlan] = {}
     for workload in experiment.workloads:
         if workload.server == node.name:
             for service in PLANS[workload.app].services(workload, host):
@@ -152,23 +156,24 @@ def _services(experiment: Experiment, node: Node) -> list[Task]:
     return _tasks(host, list(merged.values()), experiment.seed)
 
 
-def _idle_services(network: Network, node: Node, seed: int) -> list[Task]:
+def _idle_services(network: Network, node: Node, seed: int) -> list[Service]:
     """Everything that the machine's image can serve."""
     host = Host(network, node)
     fitting = (PLANS[name] for name, kind in KINDS.items() if kind.runs_on(host.image))
     return _tasks(host, [service for plan in fitting for service in plan.idle_services(host)], seed)
 
 
-def _tasks(host: Host, services: Sequence[Service], seed: int) -> list[Task]:
+def _tasks(host: Host, planned: Sequence[ServicePlan], seed: int) -> list[Service]:
     """Services as a job has them, the binder first where one of them needs it."""
-    tasks: list[Task] = []
-    for service in services:
+    services = []
+    for service in planned:
         options = dict(service.options)
         if service.endpoint:
             options["endpoint"] = endpoint(host.network, host.node, seed, "service")
-        tasks.append({"app": service.app, "options": options, **({"restart": True} if service.restart else {})})
-    binder: list[Task] = [{"app": host.image.binder, "options": {}}]
-    return [*(binder if any(service.bound for service in services) else []), *tasks]
+        restart = {"restart": True} if service.restart else {}
+        services.append(Service(app=service.app, options=options, **restart))
+    binder = [Service(app=host.image.binder, options={})] if any(service.bound for service in planned) else []
+    return [*binder, *services]
 
 
 def _steps(experiment: Experiment, node: Node) -> Iterator[Task]:
@@ -184,4 +189,4 @@ def _steps(experiment: Experiment, node: Node) -> Iterator[Task]:
         options = dict(step.options)
         if step.endpoint:
             options["endpoint"] = endpoint(host.network, node, experiment.seed, "step", number)
-        yield {"app": step.app, "options": options}
+        yield Task(app=step.app, options=options)

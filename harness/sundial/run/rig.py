@@ -163,11 +163,12 @@ class Rig:
 
     def _start(self, node: Node, snapshot: Snapshot | None) -> None:
         folder = self._node_folder(node.name)
-        job = self.plan.jobs[node.name]
         zero_ns = None if snapshot is None else snapshot.zero_ns
-        document = job if zero_ns is None else {**job, "zero_ns": zero_ns}
-        (self.folder / f"job-{node.name}").write_bytes(encode_job(job, zero_ns=zero_ns))
-        (folder / "job.json").write_text(json.dumps(document, indent=1) + "\n")
+        job = self.plan.jobs[node.name]
+        if zero_ns is not None:
+            job = job.model_copy(update={"zero_ns": zero_ns})
+        (self.folder / f"job-{node.name}").write_bytes(encode_job(job))
+        (folder / "job.json").write_text(json.dumps(job.document(), indent=1) + "\n")
         spec = self._spec(node, folder, zero_ns)
         xml = domain_xml(spec)
         (folder / "domain.xml").write_text(xml)

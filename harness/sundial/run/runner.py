@@ -222,7 +222,7 @@ class Deadline:
 
 def expected_batches(plan: Plan) -> int:
     """How many batches of calls the jobs will make, for showing progress."""
-    return sum(len(step["options"].get("sizes", [0])) for job in plan.jobs.values() for step in job.get("steps", []))
+    return sum(len(step.options.get("sizes", [0])) for job in plan.jobs.values() for step in job.steps)
 
 
 def _shown(path: Path) -> str:

@@ -11,13 +11,15 @@ from sundial.errors import BadInput
 from sundial.model.load import load_experiments, load_topology
 from sundial.model.network import build_network
 from sundial.plan.build import plan_run, plan_topology
-from sundial.plan.jobs import JOB_BYTES, WAITING, encode_job
+from sundial.plan.jobs import WAITING, encode_job
 from sundial.plan.paths import RunPaths
 from sundial.plan.seeds import machine_seed
+from sundial.seams.job import JOB_BYTES, Job
 
 
 def jobs(paths: RunPaths, scenario: str, *overrides: str, **options: Any) -> dict[str, Any]:
-    return plan_run(load_experiments(scenario, overrides=overrides, **options)[0], paths).jobs
+    jobs = plan_run(load_experiments(scenario, overrides=overrides, **options)[0], paths).jobs
+    return {name: job.document() for name, job in jobs.items()}
 
 
 def written(folder: Path, workloads: str) -> str:
@@ -161,15 +163,15 @@ def test_slow_machines_get_more_time_to_start(paths: RunPaths) -> None:
 
 def test_a_topology_that_is_brought_up_serves_everything_and_takes_commands(paths: RunPaths) -> None:
     plan = plan_topology(build_network(load_topology("two-hosts-netem")), paths, clock="real", seed=1)
-    assert plan.jobs["server"]["services"][0] == {"app": "rpcbind", "options": {}}
-    assert plan.jobs["netem"]["services"] == []
-    assert all(job["interactive"] and job["clock"] == "monotonic" for job in plan.jobs.values())
+    assert plan.jobs["server"].document()["services"][0] == {"app": "rpcbind", "options": {}}
+    assert plan.jobs["netem"].services == ()
+    assert all(job.interactive and job.clock == "monotonic" for job in plan.jobs.values())
 
 
 @pytest.mark.parametrize("scenario", ["sunrpc-sweep", "raw-sweep"])
 def test_the_papers_scale_fits_into_a_job(paths: RunPaths, scenario: str) -> None:
     for job in jobs(paths, scenario, scale="paper").values():
-        data = encode_job(job, zero_ns=2**40)
+        data = encode_job(Job.model_validate(job), zero_ns=2**40)
         assert len(data) == JOB_BYTES
         assert json.loads(data)["zero_ns"] == 2**40
 

@@ -17,7 +17,8 @@ HEAD = "description: A test\ntopology: sss-two-100base-tx\nworkloads:\n"
 
 
 def jobs(paths: RunPaths, scenario: str, *overrides: str, **options: Any) -> dict[str, Any]:
-    return plan_run(load_experiments(scenario, overrides=overrides, **options)[0], paths).jobs
+    jobs = plan_run(load_experiments(scenario, overrides=overrides, **options)[0], paths).jobs
+    return {name: job.document() for name, job in jobs.items()}
 
 
 def written(folder: Path, *workloads: str) -> str:
@@ -153,9 +154,13 @@ def test_one_server_cannot_have_two_semantics(paths: RunPaths, tmp_path: Path) -
 
 def test_a_cluster_that_is_brought_up_serves_everything(paths: RunPaths) -> None:
     plan = plan_topology(build_network(load_topology("sss-cluster")), paths, clock="real", seed=1)
-    assert [service["app"] for service in plan.jobs["n1"]["services"]] == ["portmapper", "echo-server", "mbcf-server"]
-    assert plan.jobs["n1"]["services"][1]["options"]["transports"][:3] == ["udp", "tcp", "mbcf1"]
-    assert plan.jobs["n1"]["interactive"] is True
-    assert "mbcf-echo-server" in [service["app"] for service in plan.jobs["linux"]["services"]]
+    assert [service["app"] for service in plan.jobs["n1"].document()["services"]] == [
+        "portmapper",
+        "echo-server",
+        "mbcf-server",
+    ]
+    assert plan.jobs["n1"].document()["services"][1]["options"]["transports"][:3] == ["udp", "tcp", "mbcf1"]
+    assert plan.jobs["n1"].interactive is True
+    assert "mbcf-echo-server" in [service["app"] for service in plan.jobs["linux"].document()["services"]]
     linux_alone = plan_topology(build_network(load_topology("office")), paths, clock="real", seed=1)
-    assert all(service["app"] != "mbcf-echo-server" for service in linux_alone.jobs["server"]["services"])
+    assert all(service["app"] != "mbcf-echo-server" for service in linux_alone.jobs["server"].document()["services"])

@@ -72,10 +72,10 @@ def _make(request: RunRequest, out: Path) -> None:
     (out / "run.json").write_text(json.dumps(run))
     for name, job in plan.jobs.items():
         (out / "nodes" / name).mkdir(parents=True)
-        (out / "nodes" / name / "job.json").write_text(json.dumps(job))
+        (out / "nodes" / name / "job.json").write_text(json.dumps(job.document()))
     calls = _Calls(experiment.network.node("server").image, run["topology"])
     for name, job in plan.jobs.items():
-        for number, step in enumerate(job["steps"]):
+        for number, step in enumerate(job.document()["steps"]):
             calls.step(name, number, step)
     counters = {"type": "counters", "app": "echo-server", "executed": len(calls.rows)}
     (out / "nodes" / "server" / "samples.jsonl").write_text(

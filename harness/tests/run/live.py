@@ -48,7 +48,7 @@ original = build.build_jobs
 def build_jobs(experiment):
     jobs = original(experiment)
     for machine, files in extra.items():
-        jobs[machine] = {**jobs[machine], "files": files}
+        jobs[machine] = jobs[machine].model_copy(update={"files": files})
     return jobs
 build.build_jobs = build_jobs
 from sundial.cli.main import main

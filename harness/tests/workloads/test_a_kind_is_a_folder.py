@@ -104,10 +104,13 @@ def refusal(**options):
 
 curve = ("ping-client", "air", "ping")
 print(json.dumps({
-    "jobs": plan_run(load_experiments(scenario, overrides=["loudness=5"])[0], paths).jobs,
+    "jobs": {
+        name: job.document()
+        for name, job in plan_run(load_experiments(scenario, overrides=["loudness=5"])[0], paths).jobs.items()
+    },
     "idle": plan_topology(
         build_network(load_topology("two-hosts-10base-t")), paths, clock="real", seed=1
-    ).jobs["server"]["services"],
+    ).jobs["server"].document()["services"],
     "schema": json.loads(schema_text(Scenario))["$defs"]["Ping"]["properties"],
     "help": CliRunner().invoke(command, ["run", "--help"]).output,
     "too loud": refusal(overrides=["loudness=12"]),
