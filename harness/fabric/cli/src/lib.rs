@@ -60,7 +60,7 @@ pub fn run_command(
     let arguments = match Arguments::try_parse_from(arguments) {
         Ok(arguments) => arguments,
         Err(error) => {
-            // Help and the version are no errors; either way there is nothing left to do if it cannot be printed.
+            // Help and the version come this way, too. If it cannot be printed, nothing is left to do.
             let _unread = error.print();
             return error.exit_code() as u8;
         }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Seeded random streams: one for each thing that draws, so that what one thing draws does not change what another does.
+//! Seeded random streams: one for each thing that draws, so that what one draws does not change what
+//! another does.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};

@@ -16,7 +16,7 @@ pub struct Scheduler {
 }
 
 /// Compared in the order of the fields. One interface hands frames in one after the other, so only
-/// frames of the same interface are ever told apart by their sequence.
+/// frames of the same interface are ordered by their sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     at: Time,

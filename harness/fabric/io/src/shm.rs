@@ -212,7 +212,7 @@ impl SharedRun {
 
     /// Takes all frames that machine `m` has handed in, in order.
     pub fn take(&mut self, m: usize, mut each: impl FnMut(Sent<'_>)) {
-        // SAFETY: the fabric is the only consumer of this ring; a slot stays ours until it is popped.
+        // SAFETY: the fabric is the only consumer of this ring; a slot stays the fabric's until it is popped.
         unsafe {
             let ring = sync_tx_ring(self.shared(), m as u32);
             loop {
@@ -278,7 +278,7 @@ impl SharedRun {
     pub fn nap(&self) -> Result<bool, Aborted> {
         const STILL_WAITING: u32 = 0;
         const WOKEN: u32 = 1;
-        // SAFETY: only atomics of our own member are touched.
+        // SAFETY: only atomics of the fabric's own member are touched.
         match unsafe { sync_nap(&self.sync, &raw mut (*self.shared()).fabric) } {
             STILL_WAITING => Ok(false),
             WOKEN => Ok(true),

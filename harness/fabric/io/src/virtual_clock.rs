@@ -245,7 +245,7 @@ impl VirtualRun {
         }
     }
 
-    /// The adapter is through with a frame that no model has seen.
+    /// The adapter is through with a frame that goes to no model.
     fn finished_at_once(&mut self, m: usize, nic: usize, time: Time) {
         self.emit(m, time.as_ns_ceil(), nic, None);
     }

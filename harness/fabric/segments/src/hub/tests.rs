@@ -186,7 +186,7 @@ fn the_backoff_draws_from_a_range_that_doubles_up_to_1024_slots() {
         assert!(longest[attempt] < range, "attempt {attempt}: {longest:?}");
         assert!(longest[attempt] >= range / 2, "attempt {attempt}: {longest:?}");
     }
-    assert_eq!(longest[16], 0, "nobody backs off after the last attempt");
+    assert_eq!(longest[16], 0, "no station backs off after the last attempt");
     assert_eq!(hub.counters().ports[0].excessive_collisions, 125);
     assert_eq!(hub.counters().ports[0].dropped["excessive collisions"], 125);
 }

@@ -72,10 +72,10 @@ fn a_train_is_serialised_once_more_for_its_first_frame_only() {
 fn unknown_and_group_addresses_are_flooded_and_known_ones_are_not() {
     let mut switch = switch(3, |_| {});
     switch.handle_frame(at(0), 0, frame(1, 2, 60));
-    assert_eq!(deliveries(&mut switch).len(), 2, "nobody knows 2");
+    assert_eq!(deliveries(&mut switch).len(), 2, "the port of 2 is unknown");
     switch.handle_frame(at(1_000_000), 1, frame(2, 1, 60));
-    let seen: Vec<usize> = deliveries(&mut switch).into_iter().map(|(_, port)| port).collect();
-    assert_eq!(seen, [0], "1 was seen at port 0");
+    let ports: Vec<usize> = deliveries(&mut switch).into_iter().map(|(_, port)| port).collect();
+    assert_eq!(ports, [0], "1 is at port 0");
     let mut group = frame(1, 2, 60).to_vec();
     group[0] |= 1;
     switch.handle_frame(at(2_000_000), 0, group.into());

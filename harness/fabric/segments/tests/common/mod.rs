@@ -152,7 +152,7 @@ pub fn run(segment: &mut dyn Segment, inputs: &[Input]) -> Trace {
         let finished = checker.trace.finished.iter().filter(|(_, at)| *at == port).count();
         assert_eq!(finished, offered, "exactly one TxDone per frame");
     }
-    // Count what was still on its way after the last call that was wanted.
+    // Count what was still on its way after the last call that was asked for.
     checker.now += Span::from_ns(1_000_000_000);
     segment.handle_timeout(checker.now);
     assert_eq!(segment.poll_output(), None, "nothing was undecided");

@@ -56,7 +56,7 @@ pub(super) struct Netem {
     limit: usize,
     /// Times to send of the frames in the queue.
     queue: BinaryHeap<Reverse<Time>>,
-    /// The greatest that ever was in the queue.
+    /// The latest of all so far.
     last: Time,
 }
 
@@ -212,19 +212,19 @@ impl Netem {
 
     fn time_to_send(&mut self, now: Time, bytes: usize) -> Time {
         let delay_ns = self.draw_delay_ns();
-        let wanted = if delay_ns >= 0 {
+        let planned = if delay_ns >= 0 {
             now + Span::from_ns(delay_ns.unsigned_abs())
         } else {
             now.back(Span::from_ns(delay_ns.unsigned_abs()))
         };
         let bits = self.line_bits(bytes);
         let Some(line) = &mut self.line else {
-            return wanted.max(now);
+            return planned.max(now);
         };
         // The delay runs while the frames before are on the emulated line: it is not added to the wait.
-        let behind = !self.queue.is_empty() && wanted <= self.last;
+        let behind = !self.queue.is_empty() && planned <= self.last;
         // A start before the line is free is the instant at which it falls free, fraction included.
-        let start = if behind { Time::ZERO } else { wanted };
+        let start = if behind { Time::ZERO } else { planned };
         line.send(start, bits, 0).1.max(now)
     }
 

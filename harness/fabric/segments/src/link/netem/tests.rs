@@ -82,11 +82,11 @@ fn losses_come_as_often_as_configured() {
 fn correlated_losses_follow_the_recurrence() {
     // get_crandom with rho = 0.5 by hand, on the same stream.
     let settings = Impairments { loss: 0.3, loss_correlation: 0.5, ..Impairments::default() };
-    let seen = losses(settings, 1_000);
+    let lost_frames = losses(settings, 1_000);
     let mut stream = Stream::new(1, "wan", 0, 1);
     let (threshold, weight) = (fixed(0.3), u128::from(fixed(0.5)) + 1);
     let mut last = u128::from(stream.draw());
-    for (number, &lost) in seen.iter().enumerate() {
+    for (number, &lost) in lost_frames.iter().enumerate() {
         last = (u128::from(stream.draw()) * ((1 << 32) - weight) + last * weight) >> 32;
         assert_eq!(lost, last <= u128::from(threshold), "frame {number}");
     }
@@ -178,7 +178,7 @@ fn a_rate_sends_one_frame_after_the_other_without_drift() {
     let mut netem = netem(Impairments { rate_bps: Some(3_000_000), ..Impairments::default() });
     let last = (0..900).map(|_| leaves(&mut netem, at(0), 100)).last();
     assert_eq!(last, Some(at(240_000_000)));
-    // A queue that has run empty starts anew.
+    // A queue that has run empty starts again.
     assert_eq!(leaves(&mut netem, at(300_000_000), 100), Time::from_ps(300_266_666_667));
 }
 
