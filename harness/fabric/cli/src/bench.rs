@@ -7,31 +7,29 @@ use std::time::Instant;
 use anyhow::Context;
 use serde_json::{Value, json};
 use sundial_core::{Frame, Span, Time};
-use sundial_io::{Config, EPOCH_NS, Wires};
+use sundial_io::shm::NICS;
+use sundial_io::{Config, EPOCH_NS, Network};
+use sundial_segments::{GAP_BITS, kinds, wire_bits};
 
-/// What is measured: a kind of segment, its size, and where frames go.
+const RATE_BPS: u64 = 100_000_000;
+
+/// What is measured: a segment of some kind and size, and where frames go.
 struct Load {
     kind: &'static str,
+    /// The fields of the kind.
+    own: Value,
     ports: usize,
     queue_frames: usize,
     bytes: usize,
     /// All ports send to port 0, whose queue is always full, instead of each to the next.
     incast: bool,
+    /// One port sends at a time.
+    shared: bool,
 }
 
 /// All measurements.
 pub fn all(frames: u64, directory: &Path) -> anyhow::Result<Value> {
-    let mut loads = vec![
-        Load { kind: "link", ports: 2, queue_frames: 0, bytes: 60, incast: false },
-        Load { kind: "hub", ports: 2, queue_frames: 0, bytes: 60, incast: false },
-    ];
-    let switch = |ports, queue_frames, bytes, incast| Load {
-        kind: "switch",
-        ports,
-        queue_frames,
-        bytes,
-        incast,
-    };
+    let mut loads = vec![link(), hub()];
     loads.extend([2, 4, 8, 16, 32, 64].map(|ports| switch(ports, 64, 60, false)));
     loads.extend([16, 256, 4096, 65_536].map(|queue| switch(8, queue, 60, true)));
     loads.push(switch(8, 64, 1514, false));
@@ -44,6 +42,24 @@ pub fn all(frames: u64, directory: &Path) -> anyhow::Result<Value> {
         })
         .collect();
     Ok(json!({ "frames": frames, "results": results? }))
+}
+
+fn link() -> Load {
+    let own = json!({ "propagation_ns": 25 });
+    Load { kind: "link", own, ports: 2, queue_frames: 0, bytes: 60, incast: false, shared: false }
+}
+
+fn hub() -> Load {
+    let own = json!({ "cable_delay_ns": [25, 25], "repeater_delay_ns": 460 });
+    Load { kind: "hub", own, ports: 2, queue_frames: 0, bytes: 60, incast: false, shared: true }
+}
+
+fn switch(ports: usize, queue_frames: usize, bytes: usize, incast: bool) -> Load {
+    let own = json!({
+        "forwarding_latency_ns": 2000, "queue_frames": queue_frames, "mac_table_entries": 1024,
+        "ageing_ns": 300_000_000_000_u64, "propagation_ns": 25,
+    });
+    Load { kind: "switch", own, ports, queue_frames, bytes, incast, shared: false }
 }
 
 fn measure(load: &Load, frames: u64, directory: &Path) -> anyhow::Result<Value> {
@@ -72,34 +88,32 @@ fn measure(load: &Load, frames: u64, directory: &Path) -> anyhow::Result<Value> 
 
 /// Hands in `frames` frames, round-robin, as fast as the ports' lines take them; the seconds it took.
 fn push(load: &Load, config: &Config, frames: u64) -> anyhow::Result<(f64, u64)> {
-    let mut wires = Wires::open(config, EPOCH_NS)?;
-    // Learn every address first, so that what is measured is forwarding.
+    let mut network = Network::open(config, EPOCH_NS)?;
+    // The first frames teach a switch every address, so that what is measured is forwarding.
     let sources: Vec<Frame> = (0..load.ports).map(|port| frame(load, port)).collect();
-    let pace = Span::of_bits(sundial_core::wire_bits(load.bytes) + 96, 100_000_000);
-    // On a hub one station at a time.
-    let turns = if load.kind == "hub" { load.ports as u64 } else { 1 };
+    let pace = Span::of_bits(wire_bits(load.bytes) + GAP_BITS, RATE_BPS);
     let started = Instant::now();
     let mut now = Time::ZERO;
     for number in 0..frames {
         let port = (number % load.ports as u64) as usize;
-        if port == 0 || turns > 1 {
+        if port == 0 || load.shared {
             now += pace;
         }
-        let wire = &mut wires.wires[0];
-        while let Some(at) = wire.model.poll_timeout().filter(|&at| at <= now) {
-            wire.model.handle_timeout(at);
+        let segment = &mut network.segments[0];
+        while let Some(at) = segment.model.poll_timeout().filter(|&at| at <= now) {
+            segment.model.handle_timeout(at);
         }
-        wire.model.handle_frame(now, port, sources[port].clone());
-        while wire.poll_output().is_some() {}
+        segment.model.handle_frame(now, port, sources[port].clone());
+        while segment.poll_output().is_some() {}
         if number % 256 == 0 {
-            wire.advance(now)?;
+            segment.advance(now)?;
         }
     }
     now += Span::from_ns(10_000_000_000);
-    let model = &mut wires.wires[0].model;
+    let model = &mut network.segments[0].model;
     model.handle_timeout(now);
     let delivered = model.counters().ports.iter().map(|port| port.rx_frames).sum();
-    wires.finish(now)?;
+    network.finish(now)?;
     Ok((started.elapsed().as_secs_f64(), delivered))
 }
 
@@ -111,29 +125,25 @@ fn frame(load: &Load, port: usize) -> Frame {
     bytes.into()
 }
 
+/// Each machine has as many interfaces as one may have, so that there are machines enough for all ports.
 fn config(load: &Load, directory: &Path) -> anyhow::Result<Config> {
-    let names: Vec<String> = (0..load.ports).map(|port| format!("m{port}")).collect();
+    let names: Vec<String> = (0..load.ports.div_ceil(NICS)).map(|m| format!("m{m}")).collect();
     let machines: Vec<Value> =
-        names.iter().map(|name| json!({ "name": name, "nics": 1 })).collect();
-    let plug = |name| json!({ "machine": name, "nic": 0, "interface": "eth0" });
-    let ports: Vec<Value> = names.iter().map(plug).collect();
+        names.iter().map(|name| json!({ "name": name, "nics": NICS })).collect();
+    let plug = |port: usize| {
+        let nic = port % NICS;
+        json!({ "machine": names[port / NICS], "nic": nic, "interface": format!("eth{nic}") })
+    };
+    let ports: Vec<Value> = (0..load.ports).map(plug).collect();
     let mut segment = json!({
-        "name": "wire", "kind": load.kind, "rate_bps": 100_000_000, "max_frame_bytes": 1514,
+        "name": "wire", "kind": load.kind, "rate_bps": RATE_BPS, "max_frame_bytes": 1514,
         "adapter": { "ring_frames": 64, "when_full": "drop" }, "ports": ports,
     });
-    let own = match load.kind {
-        "hub" => json!({ "cable_delay_ns": vec![25; load.ports], "repeater_delay_ns": 460 }),
-        "switch" => json!({
-            "forwarding_latency_ns": 2000, "queue_frames": load.queue_frames,
-            "mac_table_entries": 1024, "ageing_ns": 300_000_000_000_u64, "propagation_ns": 25,
-        }),
-        _ => json!({ "propagation_ns": 25 }),
-    };
     let fields = segment.as_object_mut().expect("made as an object");
-    fields.extend(own.as_object().expect("made as an object").clone());
+    fields.extend(load.own.as_object().expect("made as an object").clone());
     let text = json!({
         "version": 1, "clock": "virtual", "seed": 1, "capture_dir": directory, "shm": "unused",
         "machines": machines, "segments": [segment],
     });
-    Ok(Config::parse(Path::new("bench"), text.to_string().as_bytes())?)
+    Ok(Config::parse(Path::new("bench"), text.to_string().as_bytes(), &kinds())?)
 }

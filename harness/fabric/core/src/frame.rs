@@ -4,6 +4,10 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
+/// The longest frame that the fabric carries: what a configuration may ask for, and what the slots of
+/// the shared memory and the buffers of the sockets are made for.
+pub const MAX_FRAME_BYTES: usize = 9216;
+
 /// An Ethernet frame from destination address to the end of the payload, without preamble and FCS.
 ///
 /// Cloning shares the bytes: one frame is in a capture, in a queue and on its way at the same time.
@@ -17,7 +21,7 @@ impl Frame {
     }
 
     /// A copy with bit `bit` (0 is the least significant) of byte `index` inverted.
-    pub(crate) fn with_flipped_bit(&self, index: usize, bit: u8) -> Self {
+    pub fn with_flipped_bit(&self, index: usize, bit: u8) -> Self {
         let mut bytes = self.0.to_vec();
         bytes[index] ^= 1 << bit;
         Self(bytes.into())

@@ -1,27 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Wire models of the Sundial fabric: pure state machines of (time, event) to events.
+//! What decides in the fabric, whatever kinds of segment there are: the interface of models and what
+//! they share, the order of events, the distances between machines, the end of the run.
 //!
-//! Nothing here reads a clock, opens anything or draws from an unseeded generator. To add a kind of
-//! segment, write a parameter type and a [`Segment`], and let `sundial-io` build it from the
-//! configuration.
+//! Nothing here reads a clock, opens anything or draws from an unseeded generator. No kind of segment
+//! is named here; `sundial-segments` has those.
 
 #![forbid(unsafe_code)]
 
-mod adapter;
+mod board;
+mod counters;
+mod distances;
 mod frame;
-mod hub;
-mod link;
-mod netem;
+mod kind;
+mod line;
 mod random;
+mod run_end;
+mod scheduler;
 mod segment;
-mod switch;
 mod time;
 
-pub use adapter::{MAX_FRAME_BYTES, MIN_FRAME_BYTES, SegmentParameters, wire_bits};
-pub use frame::Frame;
-pub use hub::{Hub, HubParameters};
-pub use link::{Link, LinkParameters};
-pub use netem::{Distribution, Gemodel, ImpairmentError, Impairments};
-pub use segment::{Direction, Output, PortCounters, RECORD_LAG, Segment, SegmentCounters};
-pub use switch::{Switch, SwitchParameters};
+pub use board::{Board, Refusal, Ring};
+pub use counters::{PortCounters, SegmentCounters};
+pub use distances::{Distances, Hop};
+pub use frame::{Frame, MAX_FRAME_BYTES};
+pub use kind::{Builder, Invalid, Kind, Kinds, OneOrEach, SegmentKind, check_rate};
+pub use line::Line;
+pub use random::Stream;
+pub use run_end::RunEnd;
+pub use scheduler::{Scheduler, Step};
+pub use segment::{Direction, Output, Segment, SegmentParameters};
+pub use sundial_wire::pcapng::LinkType;
 pub use time::{Span, Time};

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Seeded random streams: one for each thing that draws, so that no thing shifts another's luck.
+//! Seeded random streams: one for each thing that draws, so that what one draws does not change what
+//! another does.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 
 /// A stream of ChaCha8, whose output is fixed by its specification, not by a library's version.
 #[derive(Clone, Debug)]
-pub(crate) struct Stream(ChaCha8Rng);
+pub struct Stream(ChaCha8Rng);
 
 impl Stream {
     /// The stream for `purpose` at `port` of the segment called `segment` in a run seeded `seed`.
-    pub(crate) fn new(seed: u64, segment: &str, port: usize, purpose: u64) -> Self {
+    pub fn new(seed: u64, segment: &str, port: usize, purpose: u64) -> Self {
         let mut key = [0; 32];
         key[..8].copy_from_slice(&seed.to_le_bytes());
         key[8..16].copy_from_slice(&fnv1a(segment.as_bytes()).to_le_bytes());
@@ -22,13 +23,13 @@ impl Stream {
     }
 
     /// Any of the 2^32 values alike.
-    pub(crate) fn next(&mut self) -> u32 {
+    pub fn draw(&mut self) -> u32 {
         self.0.next_u32()
     }
 
     /// Uniform in 0..`bound` for a power of two, and as near as 32 bits allow otherwise.
-    pub(crate) fn below(&mut self, bound: u32) -> u32 {
-        ((u64::from(self.next()) * u64::from(bound)) >> 32) as u32
+    pub fn below(&mut self, bound: u32) -> u32 {
+        ((u64::from(self.draw()) * u64::from(bound)) >> 32) as u32
     }
 }
 
@@ -37,38 +38,6 @@ fn fnv1a(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })
-}
-
-/// netem's correlated numbers (`get_crandom` in Linux, net/sched/sch_netem.c): each is a mean of a new
-/// one and the one before, weighted by the correlation, in 32-bit fixed point.
-#[derive(Clone, Debug)]
-pub(crate) struct Correlated {
-    stream: Stream,
-    rho: u32,
-    last: u32,
-}
-
-impl Correlated {
-    pub(crate) fn new(mut stream: Stream, rho: u32) -> Self {
-        let last = stream.next();
-        Self { stream, rho, last }
-    }
-
-    pub(crate) fn next(&mut self) -> u32 {
-        let value = self.stream.next();
-        if self.rho == 0 {
-            return value;
-        }
-        self.last = blend(value, self.last, self.rho);
-        self.last
-    }
-}
-
-/// `(value * (2^32 - (rho + 1)) + last * (rho + 1)) / 2^32`, in 64 bits as the kernel does.
-fn blend(value: u32, last: u32, rho: u32) -> u32 {
-    let rho = u64::from(rho) + 1;
-    let sum = u64::from(value) * ((1 << 32) - rho) + u64::from(last) * rho;
-    (sum >> 32) as u32
 }
 
 #[cfg(test)]
@@ -85,21 +54,12 @@ mod tests {
 
     #[test]
     fn streams_differ_in_every_coordinate_and_repeat() {
-        let first = |seed, name, port, purpose| Stream::new(seed, name, port, purpose).next();
+        let first = |seed, name, port, purpose| Stream::new(seed, name, port, purpose).draw();
         let base = first(1, "lan", 0, 0);
         assert_eq!(base, first(1, "lan", 0, 0));
         assert_ne!(base, first(2, "lan", 0, 0));
         assert_ne!(base, first(1, "wan", 0, 0));
         assert_ne!(base, first(1, "lan", 1, 0));
         assert_ne!(base, first(1, "lan", 0, 1));
-    }
-
-    #[test]
-    fn full_correlation_repeats_and_half_is_the_mean() {
-        // rho = 2^32 - 1 weighs the last value with all of 2^32.
-        assert_eq!(blend(5, 77, u32::MAX), 77);
-        // rho + 1 = 2^31: the mean of both.
-        assert_eq!(blend(10, 20, (1 << 31) - 1), 15);
-        assert_eq!(blend(u32::MAX, u32::MAX, 12345), u32::MAX);
     }
 }

@@ -1,21 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The one interface of every wire model, and what a model tells the world.
+//! The interface of every model, and what a model decides.
 
-use std::collections::BTreeMap;
+use sundial_wire::pcapng::LinkType;
 
-use serde::Serialize;
+use crate::{Frame, SegmentCounters, Span, Time};
 
-use crate::{Frame, Span, Time};
+/// What every model is built from, whatever its kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SegmentParameters {
+    /// Seeds the segment's random streams, together with the run's seed.
+    pub name: String,
+    /// The run's seed.
+    pub seed: u64,
+    /// `MACHINE:INTERFACE` of each port, for comments.
+    pub ports: Vec<String>,
+    /// Longer frames are refused. At most [`crate::MAX_FRAME_BYTES`].
+    pub max_frame_bytes: usize,
+    /// Places in each adapter's transmit ring.
+    pub ring_frames: usize,
+}
 
-/// A wire model: a state machine that is told of events and says what follows from them.
+/// A model of a segment: a state machine that takes events and says what follows from them.
 ///
 /// It never reads a clock, opens anything or draws from an unseeded generator. Calls come in order of
 /// time; at one instant timeouts come first, then frames in the caller's fixed order. After each call
 /// take the outputs with [`Segment::poll_output`] until `None`.
 ///
 /// Four groups: `handle_*` something happened, `poll_*` something to do, the rest only look.
-pub trait Segment {
-    /// A station hands a frame to its adapter at `now`. Timeouts that are due by `now` are handled
+pub trait Segment: Send {
+    /// The machine at `port` hands a frame to its adapter at `now`. Timeouts that are due by `now` are handled
     /// first, so that a caller cannot get the order wrong.
     fn handle_frame(&mut self, now: Time, port: usize, frame: Frame);
 
@@ -42,17 +55,28 @@ pub trait Segment {
 
     /// What has been counted so far.
     fn counters(&self) -> SegmentCounters;
-}
 
-/// A [`Output::Record`] may be stamped before the call that emits it, for a hub knows only after the
-/// collision window that a transmission succeeded; but never more than this before it: two slots at
-/// 10 Mb/s.
-pub const RECORD_LAG: Span = Span::from_ns(102_400);
+    /// Bits per second of the adapter at `port`, as the capture states it.
+    fn rate_bps(&self, port: usize) -> u64;
+
+    /// What the bytes of a [`Output::Record`] begin with. Models that record frames as the machines
+    /// hand them in keep the default.
+    fn link_type(&self) -> LinkType {
+        LinkType::ETHERNET
+    }
+
+    /// How long before the call that emits it a [`Output::Record`] may be stamped, if calls come when
+    /// [`Segment::poll_timeout`] asks for them. Nothing, for models that decide a frame's start when it
+    /// is handed in.
+    fn record_lag(&self) -> Span {
+        Span::ZERO
+    }
+}
 
 /// What a model has decided.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// The last bit of `frame` reaches the station at `port` at `due` (>= the time of the call).
+    /// The last bit of `frame` reaches the machine at `port` at `due` (>= the time of the call).
     Deliver {
         /// End of the last bit.
         due: Time,
@@ -71,7 +95,7 @@ pub enum Output {
     },
     /// A line of the capture.
     Record {
-        /// Stamp, at most [`RECORD_LAG`] before the call.
+        /// Stamp, at most [`Segment::record_lag`] before the call.
         at: Time,
         /// A port, or the number of ports for the segment's fate interface.
         interface: usize,
@@ -93,61 +117,4 @@ pub enum Direction {
     Outbound,
     /// Neither: frames on the fate interface.
     Unknown,
-}
-
-/// Counters of one segment, by port.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct SegmentCounters {
-    /// In port order.
-    pub ports: Vec<PortCounters>,
-}
-
-/// Counters of one port. Every frame handed in is offered; it is then sent, dropped with a reason, or
-/// still waiting.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct PortCounters {
-    /// Frames handed in by the station.
-    pub offered_frames: u64,
-    /// Frames that left the adapter in full.
-    pub tx_frames: u64,
-    /// Their bytes, without preamble, padding and FCS.
-    pub tx_bytes: u64,
-    /// Frames delivered to the station.
-    pub rx_frames: u64,
-    /// Their bytes.
-    pub rx_bytes: u64,
-    /// Frames handed in while the transmit ring was full, and dropped.
-    pub adapter_full: u64,
-    /// Frames sent by this port that did not arrive, by reason; copies of a flooded frame are counted
-    /// at the port whose queue dropped them.
-    pub dropped: BTreeMap<&'static str, u64>,
-    /// Frames of this port that arrived with a bit inverted.
-    pub corrupted: u64,
-    /// Copies that the wire made of frames of this port.
-    pub duplicated: u64,
-    /// Frames of this port sent ahead of earlier ones.
-    pub reordered: u64,
-    /// Transmissions of this port that collided.
-    pub collisions: u64,
-    /// Frames given up after 16 attempts.
-    pub excessive_collisions: u64,
-    /// Frames that waited for another station's carrier or for the gap after it.
-    pub deferred: u64,
-    /// Remains of collided transmissions that this port heard.
-    pub fragments_seen: u64,
-    /// Frames sent from this port to all others because the address was unknown or a group.
-    pub flooded: u64,
-    /// Frames that a switch kept back because their destination is at the port they came from.
-    pub filtered: u64,
-}
-
-impl PortCounters {
-    pub(crate) fn count_drop(&mut self, reason: &'static str) {
-        *self.dropped.entry(reason).or_insert(0) += 1;
-    }
-
-    /// Frames dropped, for any reason.
-    pub fn dropped_frames(&self) -> u64 {
-        self.dropped.values().sum()
-    }
 }

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use sundial_core::{Direction, Frame, RECORD_LAG, Time};
+use sundial_core::{Direction, Frame, Segment, Span, Time};
 use sundial_wire::pcapng;
 
 use crate::SegmentConfig;
@@ -30,8 +30,8 @@ pub struct CaptureError {
 
 /// The capture file of one segment.
 ///
-/// Give it each [`sundial_core::Output::Record`] as it is polled, tell it with [`Capture::advance`] how
-/// far the segment has come, and end with [`Capture::finish`].
+/// Give it each [`sundial_core::Output::Record`] as it is polled, call [`Capture::advance`] as the
+/// segment gets on, and end with [`Capture::finish`].
 ///
 /// What one interface receives, or sends, is nearly always recorded in order of time. So records wait
 /// in a lane for each, and only the first of every lane takes part in the sorting.
@@ -42,9 +42,11 @@ pub struct Capture {
     epoch_ns: u64,
     buffer: Vec<u8>,
     lanes: Vec<VecDeque<Entry>>,
-    /// The first record of every lane that has one; entries that are not first any more are void.
+    /// The first record of every lane that has one; entries that are no longer first are void.
     heads: BinaryHeap<Reverse<(Key, usize)>>,
     next_sequence: u64,
+    /// [`Segment::record_lag`] of the model.
+    record_lag: Span,
 }
 
 /// Order in the file: time, then order of emission.
@@ -63,10 +65,11 @@ const DIRECTIONS: [pcapng::Direction; 3] =
     [pcapng::Direction::Unknown, pcapng::Direction::Inbound, pcapng::Direction::Outbound];
 
 impl Capture {
-    /// Creates `NAME.pcapng` in `directory`, which must exist.
+    /// Creates `NAME.pcapng` in `directory`, which must exist, for what `model` records.
     pub fn create(
         directory: &Path,
         segment: &SegmentConfig,
+        model: &dyn Segment,
         epoch_ns: u64,
     ) -> Result<Self, CaptureError> {
         let path = directory.join(format!("{}.pcapng", segment.name));
@@ -77,14 +80,16 @@ impl Capture {
         let mut buffer = Vec::with_capacity(2 * BUFFER_BYTES);
         pcapng::put_section_header(&mut buffer, "sundial-fabric");
         for port in 0..segment.ports.len() {
-            let speed = segment.port_rate_bps(port);
-            pcapng::put_interface(&mut buffer, &segment.port_name(port), speed);
+            let name = segment.port_name(port);
+            pcapng::put_interface(&mut buffer, model.link_type(), &name, model.rate_bps(port));
         }
-        pcapng::put_interface(&mut buffer, &format!("{}:fate", segment.name), 0);
+        let fate = format!("{}:fate", segment.name);
+        pcapng::put_interface(&mut buffer, model.link_type(), &fate, 0);
         let interfaces = segment.ports.len() + 1;
         let lanes = (0..interfaces * DIRECTIONS.len()).map(|_| VecDeque::new()).collect();
         let heads = BinaryHeap::new();
-        Ok(Self { path, file, epoch_ns, buffer, lanes, heads, next_sequence: 0 })
+        let record_lag = model.record_lag();
+        Ok(Self { path, file, epoch_ns, buffer, lanes, heads, next_sequence: 0, record_lag })
     }
 
     /// Takes a record, in the order in which the model emits them.
@@ -116,10 +121,10 @@ impl Capture {
     /// Says that every later call of the model will be made at `now` or later. Writes what no later
     /// record can precede.
     pub fn advance(&mut self, now: Time) -> Result<(), CaptureError> {
-        self.write_before(now.back(RECORD_LAG))
+        self.write_before(now.back(self.record_lag))
     }
 
-    /// Writes what is left and lies before `end`; what happens at the end does not happen.
+    /// Writes what is left from before `end`; what would happen at the end does not happen.
     pub fn finish(mut self, end: Time) -> Result<(), CaptureError> {
         self.write_before(end)?;
         self.flush()

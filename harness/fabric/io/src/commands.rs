@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the harness asks of a running fabric: over the control socket, or by a signal.
+//! Requests to a running fabric: over the control socket, or by a signal.
 //!
-//! Threads wait for requests and put them into one channel, so that a driver looks at a queue and never
+//! Threads wait for requests and put them into one channel, so that a driver polls a queue and never
 //! waits for a client.
 
 use std::io::{self, BufRead, BufReader, Write};

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `fabric.json`: what the harness resolved, checked once here, so that nothing behind has to.
+//! `fabric.json`: what the harness resolved, checked once, here.
 //!
-//! Checking form only, never the environment: a file that is right here is right everywhere.
+//! Only the file is checked, never the environment: what is right on one host is right on all. The
+//! fields of each kind of segment are checked by the kind.
 
 mod raw;
 
 use std::path::{Path, PathBuf};
 
-use sundial_core::{
-    Hub, HubParameters, Link, LinkParameters, MAX_FRAME_BYTES, MIN_FRAME_BYTES, Segment,
-    SegmentParameters, Span, Switch, SwitchParameters,
-};
+use sundial_core::{Builder, Invalid, Kinds, Segment, SegmentParameters, Span};
 
 pub use raw::{Clock, WhenFull};
 
@@ -25,7 +23,7 @@ pub enum ConfigError {
         /// Why.
         source: std::io::Error,
     },
-    /// It is not the JSON that is expected; the text names line and column.
+    /// It is not JSON; the text names line and column.
     #[error("{}: {source}", path.display())]
     Parse {
         /// The file.
@@ -82,18 +80,16 @@ pub struct MachineConfig {
 pub struct SegmentConfig {
     /// Its name: of its capture, in its random streams.
     pub name: String,
-    /// `link`, `hub` or `switch`.
-    pub kind: &'static str,
     /// Longest frame without FCS.
     pub max_frame_bytes: usize,
     /// Places in each adapter's transmit ring.
     pub ring_frames: usize,
-    /// What the driver does with a station whose ring is full.
+    /// What the driver does with a machine whose ring is full.
     pub when_full: WhenFull,
     /// In port order.
     pub ports: Vec<PortConfig>,
-    /// The kind's own parameters.
-    pub model: Model,
+    /// Builds the model.
+    pub builder: Builder,
 }
 
 /// One port of a segment.
@@ -113,67 +109,56 @@ pub struct PortConfig {
     pub remote: Option<PathBuf>,
 }
 
-/// Parameters by kind of segment.
-#[derive(Clone, Debug)]
-pub enum Model {
-    /// Full duplex wire.
-    Link(LinkParameters),
-    /// Half duplex repeater.
-    Hub(HubParameters),
-    /// Store and forward.
-    Switch(SwitchParameters),
-}
-
 impl Config {
-    /// Reads and checks `path`.
-    pub fn load(path: &Path) -> Result<Self, ConfigError> {
+    /// Reads and checks `path`, whose segments are of `kinds`.
+    pub fn load(path: &Path, kinds: &Kinds) -> Result<Self, ConfigError> {
         let text = std::fs::read(path)
             .map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
-        Self::parse(path, &text)
+        Self::parse(path, &text, kinds)
     }
 
     /// Checks `text`; `path` is for messages only.
-    pub fn parse(path: &Path, text: &[u8]) -> Result<Self, ConfigError> {
-        let raw: raw::Config = serde_json::from_slice(text)
-            .map_err(|source| ConfigError::Parse { path: path.to_owned(), source })?;
-        raw.check().map_err(|raw::Invalid { field, message }| ConfigError::Invalid {
-            path: path.to_owned(),
-            field,
-            message,
-        })
+    pub fn parse(path: &Path, text: &[u8], kinds: &Kinds) -> Result<Self, ConfigError> {
+        let located = |Invalid { field, message }| {
+            let path = path.to_owned();
+            ConfigError::Invalid { path, field, message }
+        };
+        let mut reader = serde_json::Deserializer::from_slice(text);
+        let raw: raw::Config = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+            let field = error.path().to_string();
+            let source = error.into_inner();
+            if source.is_data() && field != "." {
+                located(Invalid::new(field, source.to_string()))
+            } else {
+                ConfigError::Parse { path: path.to_owned(), source }
+            }
+        })?;
+        reader.end().map_err(|source| ConfigError::Parse { path: path.to_owned(), source })?;
+        raw.check(kinds).map_err(located)
     }
 }
 
 impl SegmentConfig {
+    /// The name of its kind.
+    pub fn kind(&self) -> &'static str {
+        self.builder.kind()
+    }
+
     /// A new model of this segment. `seed` is the run's.
-    pub fn build(&self, seed: u64) -> Box<dyn Segment + Send> {
-        let common = SegmentParameters {
+    pub fn build(&self, seed: u64) -> Box<dyn Segment> {
+        self.builder.build(&SegmentParameters {
             name: self.name.clone(),
             seed,
             ports: (0..self.ports.len()).map(|port| self.port_name(port)).collect(),
             max_frame_bytes: self.max_frame_bytes,
             ring_frames: self.ring_frames,
-        };
-        match &self.model {
-            Model::Link(parameters) => Box::new(Link::new(&common, parameters.clone())),
-            Model::Hub(parameters) => Box::new(Hub::new(&common, parameters.clone())),
-            Model::Switch(parameters) => Box::new(Switch::new(&common, parameters.clone())),
-        }
+        })
     }
 
     /// `MACHINE:INTERFACE`.
     pub fn port_name(&self, port: usize) -> String {
         let port = &self.ports[port];
         format!("{}:{}", port.machine_name, port.interface)
-    }
-
-    /// Bits per second of the adapter at `port`.
-    pub fn port_rate_bps(&self, port: usize) -> u64 {
-        match &self.model {
-            Model::Link(parameters) => parameters.rate_bps,
-            Model::Hub(parameters) => parameters.rate_bps,
-            Model::Switch(parameters) => parameters.rate_bps[port],
-        }
     }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the fabric tells the harness on stdout, one JSON object a line.
+//! What the fabric reports to the harness on stdout, one JSON object a line.
 
 use std::io::{self, Write};
 
@@ -28,7 +28,7 @@ pub enum Event<'a> {
 }
 
 impl Event<'_> {
-    /// Writes the line at once. An error means that nobody listens any more.
+    /// Writes the line at once. An error means that no process reads stdout.
     pub fn emit(&self) -> io::Result<()> {
         let mut out = io::stdout().lock();
         out.write_all(self.line().as_bytes())?;

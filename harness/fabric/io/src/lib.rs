@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The fabric's shell: what reads files and clocks, and decides nothing.
+//! The fabric's shell: reads files, clocks, sockets and shared memory, and writes captures. What happens
+//! to a frame, and in which order, is decided in `sundial-core` and by the models.
 
 mod capture;
 mod commands;
 mod config;
-mod control_frame;
 mod event;
+mod network;
 mod real_clock;
 mod run;
 pub mod shm;
 pub mod virtual_clock;
-mod wires;
 
 pub use capture::{Capture, CaptureError, EPOCH_NS};
 pub use commands::{Commands, Reply, Request};
-pub use config::{
-    Clock, Config, ConfigError, MachineConfig, Model, PortConfig, SegmentConfig, WhenFull,
-};
-pub use control_frame::{ControlFrame, RunEnd};
+pub use config::{Clock, Config, ConfigError, MachineConfig, PortConfig, SegmentConfig, WhenFull};
 pub use event::Event;
+pub use network::{Network, RecordedSegment};
 pub use real_clock::{RealError, RealRun};
 pub use run::{RunError, die_with_parent, run};
 pub use virtual_clock::Observer;
-pub use wires::{Wire, Wires};
+
+/// Where frames come in there is room for more than the longest, so that a longer one arrives (cut off), is
+/// refused and counted.
+const FRAME_BUFFER_BYTES: usize = sundial_core::MAX_FRAME_BYTES + 256;

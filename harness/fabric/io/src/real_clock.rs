@@ -2,9 +2,10 @@
 //! The driver of a run on the monotonic clock: frames travel in datagrams, as QEMU's
 //! `-netdev dgram` sends them.
 //!
-//! A frame is handed to its model when it is read from the socket, and sent on when the model says that
-//! its last bit has arrived: never before, and as soon after as the host lets us. The timer is set a
-//! little early and the rest is spent spinning, for a wake-up takes longer than a short frame.
+//! A frame is handed to its model when it is read from the socket, in the scheduler's order, and sent on
+//! when the model says that its last bit has arrived: never before, and as soon after as the host allows.
+//! The timer is set a little early and the rest is spent spinning, for a wake-up takes longer than a short
+//! frame.
 
 mod port;
 
@@ -21,13 +22,17 @@ use rustix::time::{
     ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, clock_gettime,
     timerfd_create, timerfd_settime,
 };
-use sundial_core::{Frame, Output, Span, Time};
+use sundial_core::{Frame, Output, RunEnd, Scheduler, Span, Step, Time};
+use sundial_wire::control::ControlFrame;
 
-use crate::{CaptureError, Config, ControlFrame, Observer, RunEnd, WhenFull, Wires};
+use crate::{CaptureError, Config, Network, Observer, WhenFull};
 use port::Port;
 
 /// Spent spinning before a deadline: about what it takes to wake up.
 const SPIN: Span = Span::from_ns(50_000);
+/// A model that is called late stamps what it records this much too late for the capture at most; later
+/// records are written out of order.
+const LATENESS: Span = Span::from_ns(1_000_000);
 /// Frames read from one port before the others get their turn.
 const BATCH: usize = 32;
 
@@ -65,10 +70,11 @@ pub struct RealRun {
     wake: Arc<OwnedFd>,
     /// Zero of the run on the monotonic clock.
     zero_ns: u64,
-    wires: Wires,
+    network: Network,
+    scheduler: Scheduler,
     ports: Vec<Port>,
     /// Index into `ports` by segment and port.
-    stations: Vec<Vec<usize>>,
+    by_segment: Vec<Vec<usize>>,
     due: BinaryHeap<Reverse<Due>>,
     next_sequence: u64,
     run_end: RunEnd,
@@ -85,7 +91,7 @@ struct Due {
 
 impl RealRun {
     /// Makes the sockets of `config`; the run's zero is now.
-    pub fn new(config: &Config, wires: Wires) -> Result<Self, RealError> {
+    pub fn new(config: &Config, network: Network) -> Result<Self, RealError> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(system("epoll_create"))?;
         let timer = timerfd_create(
             TimerfdClockId::Monotonic,
@@ -99,11 +105,11 @@ impl RealRun {
                 .map_err(system("epoll_ctl"))?;
         }
         let mut ports = Vec::new();
-        let mut stations = Vec::new();
-        for (segment, wire) in config.segments.iter().enumerate() {
+        let mut by_segment = Vec::new();
+        for (segment, plugged) in config.segments.iter().enumerate() {
             let mut indices = Vec::new();
-            for (number, plug) in wire.ports.iter().enumerate() {
-                let places = (wire.when_full == WhenFull::Stop).then_some(wire.ring_frames);
+            for (number, plug) in plugged.ports.iter().enumerate() {
+                let places = (plugged.when_full == WhenFull::Stop).then_some(plugged.ring_frames);
                 let port = Port::open(plug, segment, number, places)?;
                 let data = EventData::new_u64(ports.len() as u64);
                 epoll::add(&epoll, &port.socket, data, EventFlags::IN)
@@ -111,19 +117,20 @@ impl RealRun {
                 indices.push(ports.len());
                 ports.push(port);
             }
-            stations.push(indices);
+            by_segment.push(indices);
         }
         Ok(Self {
             epoll,
             timer,
             wake: Arc::new(wake),
             zero_ns: monotonic_ns(),
-            wires,
+            network,
+            scheduler: Scheduler::new(),
             ports,
-            stations,
+            by_segment,
             due: BinaryHeap::new(),
             next_sequence: 0,
-            run_end: RunEnd::new(config),
+            run_end: RunEnd::new(config.done_machines.iter().copied(), config.linger),
             now: Time::ZERO,
         })
     }
@@ -143,7 +150,7 @@ impl RealRun {
         loop {
             self.read_clock();
             let end = self.run_end.at().unwrap_or(Time::MAX);
-            if self.now >= end || observer.look(&self.wires, self.now) {
+            if self.now >= end || observer.look(&self.network, self.now) {
                 return Ok(self.now.min(end));
             }
             self.work()?;
@@ -153,7 +160,7 @@ impl RealRun {
                     TIMER | WAKE => {
                         let mut count = [0; 8];
                         let fd = if event.data.u64() == TIMER { &self.timer } else { &*self.wake };
-                        // Would block if the timer was set anew meanwhile.
+                        // Would block if the timer has been set again meanwhile.
                         let _nothing = rustix::io::read(fd, &mut count);
                     }
                     port => self.read(port as usize, observer)?,
@@ -169,7 +176,7 @@ impl RealRun {
 
     /// Ends the captures at `end`.
     pub fn finish(self, end: Time) -> Result<(), CaptureError> {
-        self.wires.finish(end)
+        self.network.finish(end)
     }
 
     fn read_clock(&mut self) {
@@ -178,17 +185,9 @@ impl RealRun {
 
     /// Does all that is due by now.
     fn work(&mut self) -> Result<(), RealError> {
-        for segment in 0..self.wires.wires.len() {
-            let wire = &mut self.wires.wires[segment];
-            let mut called = false;
-            while let Some(at) = wire.model.poll_timeout().filter(|&at| at <= self.now) {
-                wire.model.handle_timeout(at);
-                called = true;
-            }
-            if called {
-                self.collect(segment);
-            }
-            self.wires.wires[segment].advance(self.now)?;
+        self.catch_up();
+        for segment in &mut self.network.segments {
+            segment.advance(self.now.back(LATENESS))?;
         }
         while self.due.peek().is_some_and(|Reverse(due)| due.key.0 <= self.now) {
             let Reverse(due) = self.due.pop().expect("peeked");
@@ -200,10 +199,10 @@ impl RealRun {
         for index in 0..self.ports.len() {
             let port = &mut self.ports[index];
             port.retry(self.now)?;
-            self.wires.wires[port.segment].undelivered[port.number] = port.undelivered;
+            self.network.segments[port.segment].undelivered[port.number] = port.undelivered;
         }
-        // Only now is it known which machines are behind: a port that is overlooked here may never be
-        // looked at again, for nothing else may be due.
+        // Only now is it known which machines are behind. A port that is left out here may stay so for
+        // ever, for nothing else may be due.
         for index in 0..self.ports.len() {
             self.watch(index)?;
         }
@@ -218,13 +217,13 @@ impl RealRun {
                 break;
             }
             let Some(frame) = port.receive()? else { break };
-            let (machine, segment, number) = (port.machine, port.segment, port.number);
+            let (machine, nic) = (port.machine, port.nic);
             self.read_clock();
             match ControlFrame::parse(&frame) {
                 None => {
                     self.ports[index].outstanding += 1;
-                    self.wires.wires[segment].model.handle_frame(self.now, number, frame);
-                    self.collect(segment);
+                    self.scheduler.hand_in(self.now, machine, nic, frame);
+                    self.catch_up();
                 }
                 Some(ControlFrame::Done { status }) => {
                     observer.done(machine, status, self.now);
@@ -236,31 +235,51 @@ impl RealRun {
         self.watch(index)
     }
 
+    /// Works on all events up to now.
+    fn catch_up(&mut self) {
+        let after_now = self.now + Span::from_ps(1);
+        while let Some((at, step)) = self.scheduler.pop(self.network.timeouts(), after_now) {
+            let segment = match step {
+                Step::Timeout { segment } => {
+                    self.network.segments[segment].model.handle_timeout(at);
+                    segment
+                }
+                Step::Frame { machine, nic, frame } => {
+                    let plug = self.network.plug(machine, nic);
+                    let (segment, port) = plug.expect("frames come from the sockets of ports");
+                    self.network.segments[segment].model.handle_frame(at, port, frame);
+                    segment
+                }
+            };
+            self.collect(segment);
+        }
+    }
+
     fn finished(&mut self, index: usize) -> Result<(), RealError> {
         self.ports[index].outstanding -= 1;
         self.watch(index)
     }
 
-    /// Looks at the socket of a port only while its adapter takes frames, a full one stops the machine,
-    /// and while no other machine on the segment is behind with reading: this host is too slow then, and
-    /// a wire that loses nothing should lose nothing.
+    /// Reads the socket of a port only while its adapter takes frames (a full one stops the machine) and
+    /// while no other machine on the segment is behind with reading: the host is too slow then, and a
+    /// segment that loses nothing must not lose any.
     fn watch(&mut self, index: usize) -> Result<(), RealError> {
         let port = &self.ports[index];
-        let mut others = self.stations[port.segment].iter().filter(|&&other| other != index);
-        let wanted = !port.is_full()
+        let mut others = self.by_segment[port.segment].iter().filter(|&&other| other != index);
+        let watched = !port.is_full()
             && (!port.stops() || !others.any(|&other| self.ports[other].is_pressed(self.now)));
         let port = &mut self.ports[index];
-        if port.watched == wanted {
+        if port.watched == watched {
             return Ok(());
         }
-        port.watched = wanted;
+        port.watched = watched;
         let flags = if port.watched { EventFlags::IN } else { EventFlags::empty() };
         epoll::modify(&self.epoll, &port.socket, EventData::new_u64(index as u64), flags)
             .map_err(system("epoll_ctl"))
     }
 
     fn collect(&mut self, segment: usize) {
-        while let Some(output) = self.wires.wires[segment].poll_output() {
+        while let Some(output) = self.network.segments[segment].poll_output() {
             let (at, port, frame) = match output {
                 Output::Deliver { due, port, frame } => (due, port, Some(frame)),
                 Output::TxDone { due, port } => (due, port, None),
@@ -268,14 +287,14 @@ impl RealRun {
             };
             let key = (at, self.next_sequence);
             self.next_sequence += 1;
-            let port = self.stations[segment][port];
+            let port = self.by_segment[segment][port];
             self.due.push(Reverse(Due { key, port, frame }));
         }
     }
 
-    /// When there is something to do without anybody's sending anything.
+    /// When there is something to do even if no machine sends anything.
     fn deadline(&self) -> Option<Time> {
-        let timeouts = self.wires.wires.iter().filter_map(|wire| wire.model.poll_timeout());
+        let timeouts = self.network.timeouts().flatten();
         let due = self.due.peek().map(|Reverse(due)| due.key.0);
         let retry = self.ports.iter().filter_map(Port::retry_at);
         timeouts.chain(due).chain(retry).chain(self.run_end.at()).min()
@@ -295,7 +314,7 @@ impl RealRun {
                 .map_err(system("timerfd_settime"))?;
             return self.wait_for_events(events, None);
         }
-        // Close to the deadline: look at the sockets once, then spin.
+        // Close to the deadline: poll the sockets once, then spin.
         self.wait_for_events(events, Some(&timespec(0)))?;
         while events.is_empty() && self.now < deadline {
             std::hint::spin_loop();

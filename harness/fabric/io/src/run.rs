@@ -11,7 +11,7 @@ use sundial_core::Time;
 use crate::commands::{Commands, Request};
 use crate::real_clock::{RealError, RealRun};
 use crate::virtual_clock::{Observer, VirtualError, VirtualRun};
-use crate::{CaptureError, Clock, Config, EPOCH_NS, Event, Wires};
+use crate::{CaptureError, Clock, Config, EPOCH_NS, Event, Network};
 
 /// Why a run failed.
 #[derive(Debug, thiserror::Error)]
@@ -60,7 +60,7 @@ pub fn run(config: &Config, spins: u32) -> Result<(), RunError> {
         Clock::Virtual => run_virtual(config, spins)?,
         Clock::Real => run_real(config)?,
     };
-    say(&Event::Finished { virtual_ns: end.as_ns_ceil() });
+    report(&Event::Finished { virtual_ns: end.as_ns_ceil() });
     Ok(())
 }
 
@@ -72,16 +72,16 @@ pub fn die_with_parent() -> io::Result<()> {
 }
 
 fn run_virtual(config: &Config, spins: u32) -> Result<Time, RunError> {
-    let wires = Wires::open(config, EPOCH_NS)?;
-    let mut run = VirtualRun::new(config, wires, spins)?;
-    let mut desk = Desk::open(config, || {})?;
-    say(&Event::Listening);
-    let outcome = run.run(&mut desk);
+    let network = Network::open(config, EPOCH_NS)?;
+    let mut run = VirtualRun::new(config, network, spins)?;
+    let mut attendant = Attendant::open(config, || {})?;
+    report(&Event::Listening);
+    let outcome = run.run(&mut attendant);
     // What was recorded before a fault is worth keeping.
     let end = run.finish()?;
     match outcome {
         Ok(end) => Ok(end),
-        Err(VirtualError::Aborted(_)) if desk.stopped => Ok(end),
+        Err(VirtualError::Aborted(_)) if attendant.stopped => Ok(end),
         Err(error) => Err(error.into()),
     }
 }
@@ -89,24 +89,24 @@ fn run_virtual(config: &Config, spins: u32) -> Result<Time, RunError> {
 fn run_real(config: &Config) -> Result<Time, RunError> {
     let epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let epoch_ns = u64::try_from(epoch.as_nanos()).unwrap_or(u64::MAX);
-    let wires = Wires::open(config, epoch_ns)?;
-    let mut run = RealRun::new(config, wires)?;
-    let mut desk = Desk::open(config, run.waker())?;
-    say(&Event::Listening);
-    let outcome = run.run(&mut desk);
+    let network = Network::open(config, epoch_ns)?;
+    let mut run = RealRun::new(config, network)?;
+    let mut attendant = Attendant::open(config, run.waker())?;
+    report(&Event::Listening);
+    let outcome = run.run(&mut attendant);
     let end = outcome.as_ref().copied().unwrap_or(run.now());
     run.finish(end)?;
     outcome.map_err(RunError::from)
 }
 
-/// Where requests come in and news go out.
-struct Desk<'a> {
+/// Answers requests and reports events while a run is on.
+struct Attendant<'a> {
     config: &'a Config,
     commands: Commands,
     stopped: bool,
 }
 
-impl<'a> Desk<'a> {
+impl<'a> Attendant<'a> {
     fn open(config: &'a Config, wake: impl Fn() + Send + Sync + 'static) -> Result<Self, RunError> {
         let commands = Commands::listen(config.control.as_deref(), wake).map_err(|source| {
             let path = config.control.clone().unwrap_or_default();
@@ -116,16 +116,16 @@ impl<'a> Desk<'a> {
     }
 }
 
-impl Observer for Desk<'_> {
+impl Observer for Attendant<'_> {
     fn done(&mut self, machine: usize, status: u8, at: Time) {
         let machine = &self.config.machines[machine].name;
-        say(&Event::Done { machine, status, at_ns: at.as_ns_ceil() });
+        report(&Event::Done { machine, status, at_ns: at.as_ns_ceil() });
     }
 
-    fn look(&mut self, wires: &Wires, reached: Time) -> bool {
+    fn look(&mut self, network: &Network, reached: Time) -> bool {
         while let Some(request) = self.commands.poll() {
             match request {
-                Request::Counters(reply) => reply.send(&wires.counters(reached)),
+                Request::Counters(reply) => reply.send(&network.counters(reached)),
                 Request::Stop(reply) => {
                     self.stopped = true;
                     if let Some(reply) = reply {
@@ -138,7 +138,7 @@ impl Observer for Desk<'_> {
     }
 }
 
-/// If nobody reads the events any more, the run is still worth finishing.
-fn say(event: &Event) {
-    let _nobody = event.emit();
+/// A run is worth finishing even when no process reads its events.
+fn report(event: &Event) {
+    let _unread = event.emit();
 }

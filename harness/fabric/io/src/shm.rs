@@ -14,10 +14,7 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 /// "No such event" in the shared memory: far from overflow when two are added.
 pub const NEVER: u64 = u64::MAX / 4;
-/// Most machines of one run.
-pub const MACHINES: usize = 16;
-/// Most network interfaces of one machine.
-pub const NICS: usize = 8;
+include!(concat!(env!("OUT_DIR"), "/limits.rs"));
 
 const FRAME: u16 = 0;
 const TX_DONE: u16 = 1;
@@ -103,7 +100,7 @@ unsafe extern "C" {
     fn sync_abort(s: *mut Shared);
 }
 
-/// Somebody ended the run for everybody (a machine died, the supervisor is gone).
+/// A machine has died or the supervisor is gone: the run has ended for every process.
 #[derive(Debug, thiserror::Error)]
 #[error("the run was aborted")]
 pub struct Aborted;
@@ -118,7 +115,7 @@ pub struct Sent<'a> {
     pub frame: &'a [u8],
 }
 
-/// What the fabric knows of a machine after a piece of work.
+/// What the fabric knows of a machine after a round of work.
 #[derive(Clone, Copy, Debug)]
 pub struct Promise {
     /// Nothing inside the fabric is due at the machine before this.
@@ -145,14 +142,15 @@ pub struct SharedRun {
 unsafe impl Send for SharedRun {}
 
 impl SharedRun {
-    /// Makes the file at `path` (it must not exist) for `machines` machines and frames of at most `frame_bytes`.
+    /// Makes the file at `path`, which must not exist, for `machines` machines and frames of at most
+    /// `frame_bytes`.
     pub fn create(
         path: &Path,
         machines: usize,
         frame_bytes: usize,
         spins: u32,
     ) -> io::Result<Self> {
-        assert!(machines <= MACHINES, "validated by the configuration");
+        assert!(machines <= MACHINES, "checked by the configuration");
         // SAFETY: both only compute.
         let (bytes, header) =
             unsafe { (sync_bytes(machines as u32, frame_bytes as u32), sync_size()) };
@@ -174,7 +172,7 @@ impl SharedRun {
             path: path.to_owned(),
             machines,
         };
-        // Whoever sees the name sees a finished layout.
+        // A process that finds the name finds a finished layout.
         fs::rename(&temporary, path)?;
         Ok(run)
     }
@@ -202,7 +200,7 @@ impl SharedRun {
 
     /// Sets the constants of the run, before any machine has it mapped.
     pub fn set_constants(&mut self, distance_ns: &[Vec<u64>], adapter_frames: &[Vec<u32>]) {
-        // SAFETY: nobody else has the mapping yet.
+        // SAFETY: no other process has the mapping yet.
         let shared = unsafe { &mut *self.shared() };
         for (row, distances) in shared.distance_ns.iter_mut().zip(distance_ns) {
             row[..distances.len()].copy_from_slice(distances);
@@ -214,7 +212,7 @@ impl SharedRun {
 
     /// Takes all frames that machine `m` has handed in, in order.
     pub fn take(&mut self, m: usize, mut each: impl FnMut(Sent<'_>)) {
-        // SAFETY: the fabric is the only consumer of this ring; a slot stays ours until it is popped.
+        // SAFETY: the fabric is the only consumer of this ring; a slot stays the fabric's until it is popped.
         unsafe {
             let ring = sync_tx_ring(self.shared(), m as u32);
             loop {
@@ -260,7 +258,7 @@ impl SharedRun {
         true
     }
 
-    /// Runs `work` with the lock held, then lets go and wakes whoever can go on.
+    /// Runs `work` with the lock held, then releases and wakes the processes that can go on.
     pub fn locked<T>(&mut self, work: impl FnOnce(&mut Locked<'_>) -> T) -> Result<T, Aborted> {
         // SAFETY: the lock serialises every access to the guarded fields.
         unsafe {
@@ -275,12 +273,12 @@ impl SharedRun {
         }
     }
 
-    /// Sleeps until somebody lets the fabric go on, or for 50 ms; [`Locked::wait`] was called in the last
-    /// [`Self::locked`]. False: still nobody did.
+    /// Sleeps until a machine lets the fabric go on, or for 50 ms; [`Locked::wait`] was called in the last
+    /// [`Self::locked`]. False: none did.
     pub fn nap(&self) -> Result<bool, Aborted> {
         const STILL_WAITING: u32 = 0;
         const WOKEN: u32 = 1;
-        // SAFETY: only atomics of our own member are touched.
+        // SAFETY: only atomics of the fabric's own member are touched.
         match unsafe { sync_nap(&self.sync, &raw mut (*self.shared()).fabric) } {
             STILL_WAITING => Ok(false),
             WOKEN => Ok(true),
@@ -288,7 +286,7 @@ impl SharedRun {
         }
     }
 
-    /// Ends the run for everybody.
+    /// Ends the run for every process.
     pub fn abort(&self) {
         // SAFETY: only atomics are touched.
         unsafe { sync_abort(self.shared()) }
@@ -302,7 +300,7 @@ impl SharedRun {
 
 impl Drop for SharedRun {
     fn drop(&mut self) {
-        // SAFETY: mapped once in `create`, nothing borrows it any more.
+        // SAFETY: mapped once in `create`, and nothing borrows it.
         unsafe {
             let _ = munmap(self.sync.shared.cast(), self.bytes);
         }
@@ -321,7 +319,7 @@ impl Locked<'_> {
         unsafe { &mut *self.run.shared() }
     }
 
-    /// Takes frames as [`SharedRun::take`] does, with nobody able to hand in one more meanwhile.
+    /// Takes frames as [`SharedRun::take`] does, while no machine can hand in one more.
     pub fn take(&mut self, m: usize, each: impl FnMut(Sent<'_>)) {
         self.run.take(m, each);
     }

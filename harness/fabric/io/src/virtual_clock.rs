@@ -1,27 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The driver of a run in virtual time: a member of the graph of promises, beside the machines.
 //!
-//! One round: take what the machines have handed in and publish what is known (under the lock), then work on everything
-//! before the safe time, in order of (time, models first, machine, sequence). See `harness/clock/README.md`.
+//! One round: take what the machines have handed in and publish what is known (under the lock), then work on
+//! everything before the safe time, in the scheduler's order. See `harness/clock/README.md`.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::path::PathBuf;
 
-use sundial_core::{Frame, MAX_FRAME_BYTES, Output, Span, Time};
+use sundial_core::{Distances, Frame, Output, RunEnd, Scheduler, Step, Time};
+use sundial_wire::control::ControlFrame;
 
 use crate::shm::{Aborted, NEVER, NICS, Promise, SharedRun};
-use crate::{CaptureError, Config, ControlFrame, RunEnd, WhenFull, Wires};
-
-/// A ring's slots hold more than the longest frame, so that a longer one is seen (cut off), refused and counted.
-const SLOT_FRAME_BYTES: usize = MAX_FRAME_BYTES + 256;
-
-/// Machines that no wire joins are kept this close in time all the same, so that the end is the end for all.
-const UNCONNECTED: Span = Span::from_ns(100_000_000);
+use crate::{CaptureError, Config, FRAME_BUFFER_BYTES, Network, WhenFull};
 
 /// Why a virtual run could not go on.
 #[derive(Debug, thiserror::Error)]
 pub enum VirtualError {
-    /// Somebody else ended the run.
+    /// Another process ended the run.
     #[error(transparent)]
     Aborted(#[from] Aborted),
     /// A capture could not be written.
@@ -37,12 +32,12 @@ pub enum VirtualError {
     },
 }
 
-/// What the driver tells the world, and is told by it, between two rounds of work.
+/// What a driver reports to, and asks, between two rounds of work.
 pub trait Observer {
     /// A machine said that its job is done.
     fn done(&mut self, machine: usize, status: u8, at: Time);
-    /// Looks at `wires` if somebody wants to know; `true`: end the run now.
-    fn look(&mut self, wires: &Wires, reached: Time) -> bool;
+    /// May look at `network`; `true`: end the run now.
+    fn look(&mut self, network: &Network, reached: Time) -> bool;
 }
 
 /// What the fabric holds for one machine between two rounds.
@@ -52,25 +47,22 @@ struct Machine {
     overflow: VecDeque<(u64, usize, Option<Frame>)>,
     pushed_ns: u64,
     pushed_done_ns: u64,
-    taken: u64,
 }
 
 /// A run in virtual time.
 pub struct VirtualRun {
     shm: SharedRun,
-    wires: Wires,
-    /// (machine, nic) of each segment's ports.
-    stations: Vec<Vec<(usize, usize)>>,
+    network: Network,
     machines: Vec<Machine>,
-    /// Frames taken and not worked in: (time, machine, sequence).
-    pending: BTreeMap<(u64, usize, u64), (usize, Frame)>,
+    scheduler: Scheduler,
+    /// Taken so far.
     frames: u64,
     run_end: RunEnd,
     end_ns: u64,
     reached_ns: u64,
 }
 
-enum Step {
+enum Round {
     Work(u64),
     Sleep,
     Finished,
@@ -78,39 +70,32 @@ enum Step {
 
 impl VirtualRun {
     /// Makes the shared memory of `config`. `spins`: pauses before a wait goes to sleep.
-    pub fn new(config: &Config, wires: Wires, spins: u32) -> Result<Self, VirtualError> {
+    pub fn new(config: &Config, network: Network, spins: u32) -> Result<Self, VirtualError> {
         let path = config.shm.clone().expect("checked: a virtual run has shm");
         let mut adapters: Vec<Vec<u32>> =
             config.machines.iter().map(|machine| vec![0; machine.nics]).collect();
-        let mut stations = Vec::new();
-        for segment in &config.segments {
+        for segment in config.segments.iter().filter(|s| s.when_full == WhenFull::Stop) {
             for port in &segment.ports {
-                if segment.when_full == WhenFull::Stop {
-                    adapters[port.machine][port.nic] = segment.ring_frames as u32;
-                }
+                adapters[port.machine][port.nic] = segment.ring_frames as u32;
             }
-            stations.push(segment.ports.iter().map(|port| (port.machine, port.nic)).collect());
         }
-        let distances = distances(&wires, &stations, config.machines.len());
-        let farthest = distances.iter().flatten().copied().max().unwrap_or(0);
-        let mut shm = SharedRun::create(&path, config.machines.len(), SLOT_FRAME_BYTES, spins)
+        let distances = Distances::new(config.machines.len(), network.hops());
+        let mut shm = SharedRun::create(&path, config.machines.len(), FRAME_BUFFER_BYTES, spins)
             .map_err(|source| VirtualError::Shm { path, source })?;
-        shm.set_constants(&distances, &adapters);
+        shm.set_constants(&distances.as_ns(), &adapters);
         let machines = config
             .machines
             .iter()
             .map(|_| Machine { pushed_ns: NEVER, pushed_done_ns: NEVER, ..Machine::default() })
             .collect();
-        // Nobody may have passed the end when it becomes known.
-        let linger = config.linger.max(Span::from_ns(2 * farthest));
+        let linger = config.linger.max(distances.least_linger());
         Ok(Self {
             shm,
-            wires,
-            stations,
+            network,
             machines,
-            pending: BTreeMap::new(),
+            scheduler: Scheduler::new(),
             frames: 0,
-            run_end: RunEnd::new(&Config { linger, ..config.clone() }),
+            run_end: RunEnd::new(config.done_machines.iter().copied(), linger),
             end_ns: NEVER,
             reached_ns: 0,
         })
@@ -120,7 +105,7 @@ impl VirtualRun {
     pub fn run(&mut self, observer: &mut impl Observer) -> Result<Time, VirtualError> {
         let mut asleep = false;
         loop {
-            if observer.look(&self.wires, Time::from_ns(self.reached_ns)) {
+            if observer.look(&self.network, Time::from_ns(self.reached_ns)) {
                 self.shm.abort();
                 return Err(Aborted.into());
             }
@@ -129,9 +114,9 @@ impl VirtualRun {
             }
             asleep = false;
             match self.publish()? {
-                Step::Work(safe_ns) => self.work(safe_ns, observer)?,
-                Step::Sleep => asleep = true,
-                Step::Finished => {
+                Round::Work(safe_ns) => self.work(safe_ns, observer)?,
+                Round::Sleep => asleep = true,
+                Round::Finished => {
                     self.work(NEVER, observer)?;
                     return Ok(Time::from_ns(self.end_ns));
                 }
@@ -142,57 +127,45 @@ impl VirtualRun {
     /// Ends the captures: at the end of the run, or where it had got to when it was cut short.
     pub fn finish(self) -> Result<Time, CaptureError> {
         let end = Time::from_ns(if self.end_ns == NEVER { self.reached_ns } else { self.end_ns });
-        self.wires.finish(end)?;
+        self.network.finish(end)?;
         Ok(end)
     }
 
     /// Takes and publishes under the lock, and says what to do next.
-    fn publish(&mut self) -> Result<Step, VirtualError> {
+    fn publish(&mut self) -> Result<Round, VirtualError> {
         let promises: Vec<Promise> = (0..self.machines.len()).map(|m| self.promise(m)).collect();
-        let models_ns = self
-            .wires
-            .wires
-            .iter()
-            .filter_map(|wire| wire.model.poll_timeout())
-            .min()
-            .map_or(NEVER, |time| time.as_ns_floor());
+        let models_ns = self.network.timeouts().flatten().min().map_or(NEVER, Time::as_ns_floor);
         let overflowing = self.machines.iter().any(|machine| !machine.overflow.is_empty());
         for machine in &mut self.machines {
             machine.pushed_ns = NEVER;
             machine.pushed_done_ns = NEVER;
         }
-        let Self { shm, pending, machines, frames, end_ns, .. } = self;
-        let step = shm.locked(|shared| {
-            let mut floor = vec![NEVER; machines.len()];
-            for (m, machine) in machines.iter_mut().enumerate() {
+        let Self { shm, scheduler, machines, frames, end_ns, .. } = self;
+        let round = shm.locked(|shared| {
+            for m in 0..machines.len() {
                 shared.take(m, |sent| {
-                    pending.insert(
-                        (sent.time_ns, m, machine.taken),
-                        (sent.nic, Frame::new(sent.frame)),
-                    );
-                    machine.taken += 1;
+                    let at = Time::from_ns(sent.time_ns);
+                    scheduler.hand_in(at, m, sent.nic, Frame::new(sent.frame));
                     *frames += 1;
                 });
             }
-            for &(time_ns, m, _) in pending.keys() {
-                floor[m] = floor[m].min(time_ns);
-            }
-            for (m, mut promise) in promises.into_iter().enumerate() {
-                promise.tx_floor_ns = floor[m];
+            let floors = scheduler.earliest_by_machine(machines.len());
+            for (m, (mut promise, floor)) in promises.into_iter().zip(floors).enumerate() {
+                promise.tx_floor_ns = floor.map_or(NEVER, Time::as_ns_floor);
                 shared.promise(m, promise);
             }
             // What happens at or after the end does not happen.
             shared.set_next(if models_ns < *end_ns { models_ns } else { NEVER }, *frames);
             shared.set_end(*end_ns);
             if shared.all_finished() {
-                return Step::Finished;
+                return Round::Finished;
             }
             let safe_ns = shared.safe_ns();
             let work = shared.work_ns() < safe_ns || overflowing;
             shared.wait(!work);
-            if work { Step::Work(safe_ns) } else { Step::Sleep }
+            if work { Round::Work(safe_ns) } else { Round::Sleep }
         })?;
-        Ok(step)
+        Ok(round)
     }
 
     fn promise(&self, m: usize) -> Promise {
@@ -200,8 +173,8 @@ impl VirtualRun {
         let mut bound = NEVER;
         let mut done = NEVER;
         for nic in 0..NICS {
-            let Some((segment, port)) = self.wires.plug(m, nic) else { continue };
-            let model = &self.wires.wires[segment].model;
+            let Some((segment, port)) = self.network.plug(m, nic) else { continue };
+            let model = &self.network.segments[segment].model;
             bound = bound.min(model.earliest_delivery(port).map_or(NEVER, Time::as_ns_ceil));
             done = done.min(model.earliest_tx_done(port).map_or(NEVER, Time::as_ns_ceil));
         }
@@ -224,37 +197,26 @@ impl VirtualRun {
             self.push_overflow(m);
         }
         loop {
+            // A frame may bring the end forward.
             let limit = Time::from_ns(safe_ns.min(self.end_ns));
-            let timeout = self
-                .wires
-                .wires
-                .iter()
-                .enumerate()
-                .filter_map(|(index, wire)| wire.model.poll_timeout().map(|time| (time, index)))
-                .min();
-            let frame_time = self.pending.first_key_value().map(|(key, _)| Time::from_ns(key.0));
-            match (timeout, frame_time) {
-                (Some((time, segment)), frame)
-                    if time < limit && frame.is_none_or(|frame| time <= frame) =>
-                {
-                    self.wires.wires[segment].model.handle_timeout(time);
+            match self.scheduler.pop(self.network.timeouts(), limit) {
+                Some((at, Step::Timeout { segment })) => {
+                    self.network.segments[segment].model.handle_timeout(at);
                     self.collect(segment);
                 }
-                (_, Some(time)) if time < limit => {
-                    let ((_, m, _), (nic, frame)) =
-                        self.pending.pop_first().expect("looked at above");
-                    self.hand_in(time, m, nic, frame, observer);
+                Some((at, Step::Frame { machine, nic, frame })) => {
+                    self.hand_in(at, machine, nic, frame, observer);
                 }
-                _ => break,
+                None => break,
             }
         }
         // Frames that were handed in at or after the end are no part of the run.
         if safe_ns > self.end_ns {
-            self.pending.clear();
+            self.scheduler.clear();
         }
         self.reached_ns = safe_ns.min(self.end_ns);
-        for wire in &mut self.wires.wires {
-            wire.advance(Time::from_ns(self.reached_ns))?;
+        for segment in &mut self.network.segments {
+            segment.advance(Time::from_ns(self.reached_ns))?;
         }
         Ok(())
     }
@@ -267,9 +229,9 @@ impl VirtualRun {
         frame: Frame,
         observer: &mut impl Observer,
     ) {
-        match (ControlFrame::parse(&frame), self.wires.plug(m, nic)) {
+        match (ControlFrame::parse(&frame), self.network.plug(m, nic)) {
             (None, Some((segment, port))) => {
-                self.wires.wires[segment].model.handle_frame(time, port, frame);
+                self.network.segments[segment].model.handle_frame(time, port, frame);
                 self.collect(segment);
             }
             (Some(ControlFrame::Done { status }), _) => {
@@ -283,21 +245,21 @@ impl VirtualRun {
         }
     }
 
-    /// The adapter is through with a frame that no model has seen.
+    /// The adapter is through with a frame that goes to no model.
     fn finished_at_once(&mut self, m: usize, nic: usize, time: Time) {
         self.emit(m, time.as_ns_ceil(), nic, None);
     }
 
     /// Passes on what a segment has decided.
     fn collect(&mut self, segment: usize) {
-        while let Some(output) = self.wires.wires[segment].poll_output() {
+        while let Some(output) = self.network.segments[segment].poll_output() {
             let (port, due, frame) = match output {
                 Output::Deliver { due, port, frame } => (port, due, Some(frame)),
                 Output::TxDone { due, port } => (port, due, None),
                 Output::Record { .. } => unreachable!("records go to the capture"),
             };
-            let (m, nic) = self.stations[segment][port];
-            self.emit(m, due.as_ns_ceil(), nic, frame);
+            let plug = &self.network.segments[segment].config.ports[port];
+            self.emit(plug.machine, due.as_ns_ceil(), plug.nic, frame);
         }
     }
 
@@ -321,31 +283,4 @@ impl VirtualRun {
             machine.overflow.pop_front();
         }
     }
-}
-
-/// Shortest sums of lookaheads from machine to machine, ns, at least one wire long (Floyd and Warshall).
-fn distances(wires: &Wires, stations: &[Vec<(usize, usize)>], machines: usize) -> Vec<Vec<u64>> {
-    let mut distance = vec![vec![NEVER; machines]; machines];
-    for (wire, stations) in wires.wires.iter().zip(stations) {
-        for (from, &(a, _)) in stations.iter().enumerate() {
-            for (to, &(b, _)) in stations.iter().enumerate().filter(|&(to, _)| to != from) {
-                let lookahead = wire.model.lookahead(from, to).as_ns_floor().clamp(1, NEVER);
-                distance[a][b] = distance[a][b].min(lookahead);
-            }
-        }
-    }
-    for via in 0..machines {
-        for from in 0..machines {
-            for to in 0..machines {
-                distance[from][to] =
-                    distance[from][to].min(distance[from][via].saturating_add(distance[via][to]));
-            }
-        }
-    }
-    for row in &mut distance {
-        for entry in row.iter_mut() {
-            *entry = (*entry).min(UNCONNECTED.as_ns_floor());
-        }
-    }
-    distance
 }

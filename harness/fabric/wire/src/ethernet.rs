@@ -12,8 +12,6 @@ use std::fmt;
 
 /// Bytes of the header.
 pub const HEADER_BYTES: usize = 14;
-/// EtherType of Sundial's control frames (local experimental EtherType 1, IEEE 802).
-pub const ETHERTYPE_CONTROL: u16 = 0x88b5;
 
 const FCS: crc::Crc<u32> = crc::Crc::<u32>::new(&crc::CRC_32_ISO_HDLC);
 

@@ -12,7 +12,6 @@ const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 const INTERFACE_DESCRIPTION: u32 = 1;
 const ENHANCED_PACKET: u32 = 6;
 const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
-const LINKTYPE_ETHERNET: u16 = 1;
 
 const OPT_END: u16 = 0;
 const OPT_COMMENT: u16 = 1;
@@ -22,10 +21,19 @@ const IF_SPEED: u16 = 8;
 const IF_TSRESOL: u16 = 9;
 const EPB_FLAGS: u16 = 2;
 
+/// What the bytes of a packet begin with: a number of <https://www.tcpdump.org/linktypes.html>.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkType(pub u16);
+
+impl LinkType {
+    /// LINKTYPE_ETHERNET: an Ethernet header, no preamble and no FCS.
+    pub const ETHERNET: Self = Self(1);
+}
+
 /// Bits 0 and 1 of `epb_flags`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// 00: not said; the option is left out.
+    /// 00: unknown; the option is left out.
     Unknown,
     /// 01.
     Inbound,
@@ -46,10 +54,10 @@ pub fn put_section_header(out: &mut Vec<u8>, application: &str) {
     });
 }
 
-/// Appends an Ethernet interface with nanosecond stamps. `speed_bps` 0 is left out.
-pub fn put_interface(out: &mut Vec<u8>, name: &str, speed_bps: u64) {
+/// Appends an interface with nanosecond stamps. `speed_bps` 0 is left out.
+pub fn put_interface(out: &mut Vec<u8>, link_type: LinkType, name: &str, speed_bps: u64) {
     block(out, INTERFACE_DESCRIPTION, |out| {
-        put_u16(out, LINKTYPE_ETHERNET);
+        put_u16(out, link_type.0);
         put_u16(out, 0);
         // Snap length 0: no limit.
         put_u32(out, 0);
@@ -72,7 +80,7 @@ pub fn put_packet(
     comment: Option<&str>,
 ) {
     block(out, ENHANCED_PACKET, |out| {
-        let length = u32::try_from(bytes.len()).expect("frames are at most 9216 bytes");
+        let length = u32::try_from(bytes.len()).expect("frames are a few kilobytes");
         put_u32(out, interface);
         put_u32(out, (stamp_ns >> 32) as u32);
         put_u32(out, stamp_ns as u32);
@@ -149,7 +157,7 @@ mod tests {
     #[test]
     fn an_interface_has_name_speed_and_nanoseconds() {
         let mut out = Vec::new();
-        put_interface(&mut out, "a:e0", 10_000_000);
+        put_interface(&mut out, LinkType::ETHERNET, "a:e0", 10_000_000);
         #[rustfmt::skip]
         let expected = [
             1, 0, 0, 0, 52, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0,
@@ -158,6 +166,13 @@ mod tests {
             9, 0, 1, 0, 9, 0, 0, 0, 0, 0, 0, 0, 52, 0, 0, 0,
         ];
         assert_eq!(out, expected);
+    }
+
+    #[test]
+    fn the_link_type_is_the_callers() {
+        let mut out = Vec::new();
+        put_interface(&mut out, LinkType(123), "a:e0", 0);
+        assert_eq!(out[8..10], [123, 0]);
     }
 
     #[test]

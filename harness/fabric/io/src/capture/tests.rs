@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+use sundial_segments::kinds;
+
 use super::*;
 use crate::Config;
 
@@ -6,10 +8,16 @@ fn segment() -> SegmentConfig {
     let text = r#"{
       "version": 1, "clock": "virtual", "seed": 1, "capture_dir": "unused", "shm": "unused",
       "machines": [{"name": "a", "nics": 1}, {"name": "b", "nics": 1}],
-      "segments": [{"name": "wan", "kind": "link", "rate_bps": 10000000, "max_frame_bytes": 1514,
+      "segments": [{"name": "lan", "kind": "hub", "rate_bps": 10000000, "max_frame_bytes": 1514,
+        "cable_delay_ns": [25, 25], "repeater_delay_ns": 800,
         "ports": [{"machine": "a", "nic": 0, "interface": "eth0"},
                   {"machine": "b", "nic": 0, "interface": "eth0"}]}]}"#;
-    Config::parse(Path::new("test"), text.as_bytes()).expect("right").segments.remove(0)
+    Config::parse(Path::new("test"), text.as_bytes(), &kinds()).expect("right").segments.remove(0)
+}
+
+fn create(directory: &Path) -> Capture {
+    let segment = segment();
+    Capture::create(directory, &segment, &*segment.build(1), EPOCH_NS).expect("room")
 }
 
 /// Interface, ns since the zero of the run, first byte, comment's presence, of each packet block.
@@ -33,7 +41,7 @@ fn packets(file: &[u8]) -> Vec<(u32, u64, u8, bool)> {
 #[test]
 fn records_are_written_in_order_of_time_then_of_emission() {
     let directory = tempfile::tempdir().expect("a directory");
-    let mut capture = Capture::create(directory.path(), &segment(), EPOCH_NS).expect("room");
+    let mut capture = create(directory.path());
     let mut record = |ns, interface, byte: u8| {
         let comment = (interface == 2).then(|| String::from("lost: a test of comments"));
         let direction = if interface == 2 { Direction::Unknown } else { Direction::Inbound };
@@ -46,11 +54,11 @@ fn records_are_written_in_order_of_time_then_of_emission() {
     record(100_000, 2, 5);
     record(100_000, 1, 6);
     capture.advance(Time::from_ns(250_000)).expect("room");
-    // RECORD_LAG before the 250 us: as late as a hub may be.
+    // The lag of a hub at 10 Mb/s, 102.4 us, is not over yet.
     capture.record(Time::from_ns(150_000), 0, Direction::Inbound, Frame::new(&[7; 14]), None);
     capture.record(Time::from_ns(400_000), 0, Direction::Inbound, Frame::new(&[8; 14]), None);
     capture.finish(Time::from_ns(400_000)).expect("room");
-    let file = std::fs::read(directory.path().join("wan.pcapng")).expect("written");
+    let file = std::fs::read(directory.path().join("lan.pcapng")).expect("written");
     assert_eq!(
         packets(&file),
         [
@@ -68,11 +76,11 @@ fn records_are_written_in_order_of_time_then_of_emission() {
 #[test]
 fn stamps_are_rounded_up() {
     let directory = tempfile::tempdir().expect("a directory");
-    let mut capture = Capture::create(directory.path(), &segment(), EPOCH_NS).expect("room");
+    let mut capture = create(directory.path());
     let at = Time::from_ps(1_000_001);
     capture.record(at, 0, Direction::Outbound, Frame::new(&[1; 14]), None);
     capture.finish(Time::MAX).expect("room");
-    let file = std::fs::read(directory.path().join("wan.pcapng")).expect("written");
+    let file = std::fs::read(directory.path().join("lan.pcapng")).expect("written");
     assert_eq!(packets(&file), [(0, 1_001, 1, false)]);
 }
 
@@ -80,9 +88,9 @@ fn stamps_are_rounded_up() {
 fn a_full_disk_is_named() {
     // Each write to this device fails as on a full disk.
     let directory = tempfile::tempdir().expect("a directory");
-    let path = directory.path().join("wan.pcapng");
+    let path = directory.path().join("lan.pcapng");
     std::os::unix::fs::symlink("/dev/full", &path).expect("a link");
-    let capture = Capture::create(directory.path(), &segment(), EPOCH_NS).expect("it opens");
+    let capture = create(directory.path());
     let error = capture.finish(Time::MAX).expect_err("nothing fits");
     let text = error.to_string();
     assert!(text.starts_with(&format!("cannot write {}: ", path.display())), "{text}");

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+use sundial_segments::kinds;
+
 use super::*;
 
 const LINK: &str = r#"{
@@ -13,7 +15,8 @@ const LINK: &str = r#"{
 }"#;
 
 fn parse(text: &str) -> Result<Config, String> {
-    Config::parse(Path::new("fabric.json"), text.as_bytes()).map_err(|error| error.to_string())
+    Config::parse(Path::new("fabric.json"), text.as_bytes(), &kinds())
+        .map_err(|error| error.to_string())
 }
 
 #[test]
@@ -28,6 +31,8 @@ fn a_link_is_read() {
     // 57.6 us for the smallest frame at 10 Mbit/s, and the propagation.
     assert_eq!(model.lookahead(0, 1), Span::from_ns(58_600));
 }
+
+const NO_KIND: &str = "segments[0].kind: no kind \"ring\", there are link, hub, switch";
 
 /// The message for LINK with `old` replaced by `new`.
 fn refused(old: &str, new: &str) -> String {
@@ -57,7 +62,8 @@ fn every_refusal_is_one_line_that_names_file_and_field() {
         (
             "\"propagation_ns\": 1000",
             "\"queue_frames\": 3",
-            "segments[0].queue_frames: a link has no such field",
+            "segments[0].queue_frames: unknown field `queue_frames`, expected one of `rate_bps`, \
+             `propagation_ns`, `impairments` (kind link)",
         ),
         (
             "\"machine\": \"b\", \"nic\": 0",
@@ -84,10 +90,28 @@ fn every_refusal_is_one_line_that_names_file_and_field() {
             "\"adapter\": {\"ring_frames\": 0}",
             "segments[0].adapter.ring_frames: must be at least 1",
         ),
+        ("\"kind\": \"link\"", "\"kind\": \"ring\"", NO_KIND),
+        ("\"rate_bps\": 10000000,", "", "segments[0]: missing field `rate_bps` (kind link)"),
+        (
+            "10000000",
+            "[10000000, 10000000]",
+            "segments[0].rate_bps: invalid type: sequence, expected u64 (kind link)",
+        ),
+        (
+            "\"propagation_ns\": 1000",
+            "\"impairments\": {\"1\": {\"loss\": \"2\"}}",
+            "segments[0].impairments.1.loss: invalid type: string \"2\", expected f64 (kind link)",
+        ),
+        (
+            "{\"name\": \"a\", \"nics\": 1}",
+            "{\"name\": \"a\", \"nics\": 9}",
+            "machines[0].nics: 9 are too many, at most 8",
+        ),
         (
             "\"kind\": \"link\"",
             "\"kind\": \"hub\"",
-            "segments[0].propagation_ns: a hub has no such field",
+            "segments[0].propagation_ns: unknown field `propagation_ns`, expected one of `rate_bps`, \
+             `cable_delay_ns`, `repeater_delay_ns` (kind hub)",
         ),
     ];
     for (old, new, expected) in cases {
@@ -99,17 +123,21 @@ fn every_refusal_is_one_line_that_names_file_and_field() {
 fn broken_json_is_named_by_line_and_column() {
     let unknown = refused("\"linger_ns\"", "\"lingerns\"");
     assert!(
-        unknown.starts_with("fabric.json: unknown field `lingerns`, expected one of"),
+        unknown.starts_with("fabric.json: lingerns: unknown field `lingerns`, expected one of"),
         "{unknown}"
     );
     assert!(unknown.contains("at line 3 column"), "{unknown}");
+    let text = refused("\"nic\": 0", "\"nic\": \"0\"");
+    let expected =
+        "fabric.json: segments[0].ports[0].nic: invalid type: string \"0\", expected usize";
+    assert!(text.starts_with(expected), "{text}");
     let cut = parse(&LINK[..100]).expect_err("cut");
     assert!(cut.contains("EOF") && cut.lines().count() == 1, "{cut}");
 }
 
 #[test]
 fn a_missing_file_is_named() {
-    let error = Config::load(Path::new("/nowhere/fabric.json")).expect_err("not there");
+    let error = Config::load(Path::new("/nowhere/fabric.json"), &kinds()).expect_err("not there");
     assert!(error.to_string().starts_with("/nowhere/fabric.json: "), "{error}");
 }
 
@@ -135,7 +163,7 @@ fn a_hub_and_a_switch_are_read() {
     let config = parse(&switch).expect("right");
     // 57.6 + 0.01 + 1 + 5.76 + 0.01 us.
     assert_eq!(config.segments[0].build(1).lookahead(0, 1), Span::from_ns(64_380));
-    assert_eq!(config.segments[0].port_rate_bps(1), 100_000_000);
+    assert_eq!(config.segments[0].build(1).rate_bps(1), 100_000_000);
 }
 
 #[test]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One machine's network interface: a datagram socket on our side, another on its.
+//! One machine's network interface: a datagram socket of the fabric, another of the machine.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
@@ -10,12 +10,10 @@ use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_send_buffer_s
 use sundial_core::{Frame, Span, Time};
 
 use super::{RealError, system};
-use crate::PortConfig;
+use crate::{FRAME_BUFFER_BYTES, PortConfig};
 
 /// Room for a full ring of the longest frames; the kernel cuts it to what it allows.
 const SOCKET_BUFFER_BYTES: usize = 1 << 20;
-/// A longer datagram is cut here; it is refused by the adapter either way.
-const DATAGRAM_BYTES: usize = 16 * 1024;
 /// Frames kept for a machine that does not take them now; more are lost.
 const BACKLOG_FRAMES: usize = 4096;
 /// When this many wait for one machine, the others on its segment are not read from.
@@ -28,13 +26,15 @@ const RETRY: Span = Span::from_ns(50_000);
 /// A port of a segment in real time.
 pub(super) struct Port {
     pub(super) machine: usize,
+    /// Which of the machine's interfaces.
+    pub(super) nic: usize,
     pub(super) segment: usize,
     /// The segment's number for it.
     pub(super) number: usize,
     pub(super) socket: UnixDatagram,
     /// Frames handed to the model that its adapter is not through with.
     pub(super) outstanding: usize,
-    /// The socket is looked at.
+    /// The socket is read.
     pub(super) watched: bool,
     /// Places in the adapter's ring, where a full one stops the machine.
     places: Option<usize>,
@@ -45,7 +45,7 @@ pub(super) struct Port {
     taken_at: Time,
     tried_at: Time,
     buffer: Box<[u8]>,
-    /// Frames that the machine did not take: not there (yet, any more), or too slow.
+    /// Frames that the machine did not take: it was not there, or too slow.
     pub(super) undelivered: u64,
 }
 
@@ -69,6 +69,7 @@ impl Port {
         set_socket_recv_buffer_size(&socket, SOCKET_BUFFER_BYTES).map_err(system("setsockopt"))?;
         Ok(Self {
             machine: plug.machine,
+            nic: plug.nic,
             segment,
             number,
             socket,
@@ -80,7 +81,7 @@ impl Port {
             backlog: VecDeque::new(),
             taken_at: Time::ZERO,
             tried_at: Time::ZERO,
-            buffer: vec![0; DATAGRAM_BYTES].into(),
+            buffer: vec![0; FRAME_BUFFER_BYTES].into(),
             undelivered: 0,
         })
     }
@@ -90,17 +91,17 @@ impl Port {
         self.places.is_some_and(|places| self.outstanding >= places)
     }
 
-    /// A machine that sends too fast is stopped, not robbed.
+    /// A machine that sends too fast is stopped; none of its frames is dropped.
     pub(super) fn stops(&self) -> bool {
         self.places.is_some()
     }
 
-    /// When to try again to give the machine what waits for it.
+    /// When to try again to send the machine what waits for it.
     pub(super) fn retry_at(&self) -> Option<Time> {
         (!self.backlog.is_empty()).then(|| self.tried_at + RETRY)
     }
 
-    /// So much waits for the machine that no more should come, unless it seems to be dead.
+    /// So much waits for the machine that no more should come, unless it seems dead.
     pub(super) fn is_pressed(&self, now: Time) -> bool {
         self.backlog.len() >= PRESSURE_FRAMES && now.since(self.taken_at) < PATIENCE
     }
@@ -114,7 +115,7 @@ impl Port {
         }
     }
 
-    /// Gives the machine a frame, after those that it has not taken yet.
+    /// Sends the machine a frame, after those that it has not taken yet.
     pub(super) fn send(&mut self, now: Time, frame: Frame) -> Result<(), RealError> {
         if self.backlog.is_empty() {
             self.backlog.push_back(frame);
@@ -129,7 +130,7 @@ impl Port {
         Ok(())
     }
 
-    /// Tries again, if it is time, to give the machine what waits for it.
+    /// Tries again, if it is time, to send the machine what waits for it.
     pub(super) fn retry(&mut self, now: Time) -> Result<(), RealError> {
         if self.retry_at().is_some_and(|at| at <= now) { self.push(now) } else { Ok(()) }
     }
@@ -142,7 +143,7 @@ impl Port {
                 // Its queue is full: it will read again.
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                // Not there yet, or not any more.
+                // Not there yet, or no longer.
                 Err(error) if is_absence(&error) => self.undelivered += 1,
                 Err(source) => return Err(RealError::System { call: "sendto", source }),
             }

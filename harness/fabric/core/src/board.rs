@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What every model writes to: outputs, counters, fates; and the transmit rings of its adapters.
+
+use std::collections::VecDeque;
+
+use crate::{Direction, Frame, Output, PortCounters, SegmentCounters, SegmentParameters, Time};
+
+/// The transmit ring of one adapter: how many frames are in it at an instant.
+#[derive(Clone, Debug)]
+pub struct Ring {
+    places: usize,
+    /// Frames handed in whose end is not known yet.
+    open: usize,
+    /// Ends that are known, in order.
+    ends: VecDeque<Time>,
+}
+
+impl Ring {
+    /// An empty ring.
+    pub fn new(places: usize) -> Self {
+        Self { places, open: 0, ends: VecDeque::new() }
+    }
+
+    /// Takes a place at `now` if there is one.
+    pub fn enter(&mut self, now: Time) -> bool {
+        while self.ends.front().is_some_and(|&end| end <= now) {
+            self.ends.pop_front();
+        }
+        if self.open + self.ends.len() >= self.places {
+            return false;
+        }
+        self.open += 1;
+        true
+    }
+
+    /// One frame that entered leaves at `end`.
+    pub fn leave(&mut self, end: Time) {
+        self.open = self.open.checked_sub(1).expect("only a frame that entered leaves");
+        self.ends.push_back(end);
+    }
+}
+
+/// Why an adapter does not take a frame.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// As the counter of dropped frames names it.
+    pub reason: &'static str,
+    /// The comment in the capture, as in `dropped: 13 bytes are no Ethernet frame`.
+    pub comment: String,
+}
+
+/// Outputs and counters of a segment: what every model writes to.
+#[derive(Clone, Debug)]
+pub struct Board {
+    outputs: VecDeque<Output>,
+    counters: Vec<PortCounters>,
+    names: Vec<String>,
+}
+
+impl Board {
+    /// Nothing decided, nothing counted.
+    pub fn new(parameters: &SegmentParameters) -> Self {
+        Self {
+            outputs: VecDeque::new(),
+            counters: vec![PortCounters::default(); parameters.ports.len()],
+            names: parameters.ports.clone(),
+        }
+    }
+
+    /// `MACHINE:INTERFACE` of `port`, for comments.
+    pub fn name(&self, port: usize) -> &str {
+        &self.names[port]
+    }
+
+    /// What [`crate::Segment::poll_output`] hands out.
+    pub fn poll_output(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    /// What [`crate::Segment::counters`] hands out.
+    pub fn counters(&self) -> SegmentCounters {
+        SegmentCounters { ports: self.counters.clone() }
+    }
+
+    /// The counters of `port`, for what only the model knows of.
+    pub fn port(&mut self, port: usize) -> &mut PortCounters {
+        &mut self.counters[port]
+    }
+
+    /// The frame arrives at `port`, and the capture says so.
+    pub fn deliver(&mut self, due: Time, port: usize, frame: Frame) {
+        let counters = &mut self.counters[port];
+        counters.rx_frames += 1;
+        counters.rx_bytes += frame.len() as u64;
+        self.record(due, port, Direction::Inbound, frame.clone());
+        self.outputs.push_back(Output::Deliver { due, port, frame });
+    }
+
+    /// The adapter of `port` sent the frame in full: its first bit at `start`, its last at `end`.
+    pub fn sent(&mut self, start: Time, end: Time, port: usize, frame: &Frame) {
+        let counters = &mut self.counters[port];
+        counters.tx_frames += 1;
+        counters.tx_bytes += frame.len() as u64;
+        self.record(start, port, Direction::Outbound, frame.clone());
+        self.tx_done(end, port);
+    }
+
+    /// The adapter of `port` is through with a frame at `due`.
+    pub fn tx_done(&mut self, due: Time, port: usize) {
+        self.outputs.push_back(Output::TxDone { due, port });
+    }
+
+    /// A line on the fate interface.
+    pub fn fate(&mut self, at: Time, frame: Frame, comment: String) {
+        self.outputs.push_back(Output::Record {
+            at,
+            interface: self.counters.len(),
+            direction: Direction::Unknown,
+            frame,
+            comment: Some(comment),
+        });
+    }
+
+    fn record(&mut self, at: Time, port: usize, direction: Direction, frame: Frame) {
+        self.outputs.push_back(Output::Record {
+            at,
+            interface: port,
+            direction,
+            frame,
+            comment: None,
+        });
+    }
+
+    /// Counts a frame handed in at `now` and takes it into the ring, unless the adapter refuses it.
+    /// `false`: it was refused or the ring was full, which is recorded, and its `TxDone` is announced.
+    pub fn admit(
+        &mut self,
+        now: Time,
+        port: usize,
+        frame: &Frame,
+        refusal: Option<Refusal>,
+        ring: &mut Ring,
+    ) -> bool {
+        self.counters[port].offered_frames += 1;
+        let Refusal { reason, comment } = match refusal {
+            Some(refusal) => refusal,
+            None if ring.enter(now) => return true,
+            None => {
+                self.counters[port].adapter_full += 1;
+                let comment = String::from("dropped: transmit ring full");
+                Refusal { reason: "adapter full", comment }
+            }
+        };
+        self.counters[port].count_drop(reason);
+        let comment = format!("{comment} ({})", self.name(port));
+        self.fate(now, frame.clone(), comment);
+        self.tx_done(now, port);
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_in_the_ring_falls_free_at_the_end() {
+        let mut ring = Ring::new(1);
+        assert!(ring.enter(Time::ZERO));
+        ring.leave(Time::from_ns(5));
+        assert!(!ring.enter(Time::from_ns(4)));
+        assert!(ring.enter(Time::from_ns(5)));
+    }
+}

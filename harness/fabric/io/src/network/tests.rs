@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+use std::path::Path;
+
+use sundial_core::{Frame, Span};
+use sundial_segments::kinds;
+
+use super::*;
+use crate::EPOCH_NS;
+
+/// A hub, a switch and a link full of impairments, each between machines of its own.
+fn config(directory: &Path, seed: u64) -> Config {
+    let port = |machine: &str| json!({ "machine": machine, "nic": 0, "interface": "eth0" });
+    let machines =
+        ["a", "b", "c", "d", "e", "f"].map(|machine| json!({ "name": machine, "nics": 1 }));
+    let segment = |name: &str, kind: &str, names: [&str; 2], own: Value| {
+        let mut segment = json!({
+            "name": name, "kind": kind, "rate_bps": 10_000_000, "max_frame_bytes": 1514,
+        });
+        segment["ports"] = names.map(port).into();
+        let fields = segment.as_object_mut().expect("made as an object");
+        fields.extend(own.as_object().expect("made as an object").clone());
+        segment
+    };
+    let hub = json!({ "cable_delay_ns": [500, 500], "repeater_delay_ns": 800 });
+    let switch = json!({
+        "forwarding_latency_ns": 2000, "queue_frames": 4, "mac_table_entries": 16, "ageing_ns": 1_000_000,
+    });
+    let impaired = json!({
+        "delay_ns": 2_000_000, "jitter_ns": 1_000_000, "distribution": "normal", "loss": 0.1,
+        "duplicate": 0.1, "corrupt": 0.1, "reorder": 0.2,
+    });
+    let link = json!({ "impairments": { "0": impaired, "1": impaired } });
+    let text = json!({
+        "version": 1, "clock": "virtual", "seed": seed, "capture_dir": directory, "shm": "unused",
+        "machines": machines,
+        "segments": [
+            segment("lan", "hub", ["a", "b"], hub),
+            segment("office", "switch", ["c", "d"], switch),
+            segment("wan", "link", ["e", "f"], link),
+        ],
+    });
+    Config::parse(Path::new("test"), text.to_string().as_bytes(), &kinds()).expect("right")
+}
+
+/// Runs 300 frames through every segment; the contents of all files.
+fn run(seed: u64) -> Vec<Vec<u8>> {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut network = Network::open(&config(directory.path(), seed), EPOCH_NS).expect("room");
+    let mut now = Time::ZERO;
+    for number in 0..300_u64 {
+        now += Span::from_ns(number % 7 * 100_000);
+        for (machine, address) in (0..6).zip([1_u8, 2].into_iter().cycle()) {
+            let (segment, port) = network.plug(machine, 0).expect("plugged in");
+            let segment = &mut network.segments[segment];
+            while let Some(at) = segment.model.poll_timeout().filter(|&at| at <= now) {
+                segment.model.handle_timeout(at);
+                while segment.poll_output().is_some() {}
+            }
+            let mut bytes = vec![2, 0, 0, 0, 0, 3 - address, 2, 0, 0, 0, 0, address, 8, 0];
+            bytes.resize(60 + (number as usize * 37) % 1400, number as u8);
+            segment.model.handle_frame(now, port, Frame::from(bytes));
+            while segment.poll_output().is_some() {}
+            segment.advance(now).expect("room");
+        }
+    }
+    network.finish(now + Span::from_ns(1_000_000_000)).expect("room");
+    ["lan.pcapng", "office.pcapng", "wan.pcapng", "counters.json"]
+        .map(|file| std::fs::read(directory.path().join(file)).expect("written"))
+        .into()
+}
+
+#[test]
+fn the_same_run_writes_the_same_bytes_and_another_seed_others() {
+    let first = run(1);
+    assert_eq!(first, run(1));
+    let other = run(2);
+    assert_ne!(first[0], other[0], "backoff");
+    assert_eq!(first[1], other[1], "a switch draws nothing");
+    assert_ne!(first[2], other[2], "impairments");
+}
+
+#[test]
+fn an_unplugged_interface_is_nowhere() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let network = Network::open(&config(directory.path(), 1), EPOCH_NS).expect("room");
+    assert_eq!(network.plug(2, 0), Some((1, 0)));
+    assert_eq!(network.plug(2, 1), None);
+    assert_eq!(network.plug(6, 0), None);
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Times worked out by hand.
+
+use sundial_core::{Frame, Output, Segment, SegmentParameters, Span, Time};
+
+use super::*;
+
+fn link(rate_bps: u64, impairments: Impairments) -> Link {
+    let common = SegmentParameters {
+        name: "wan".into(),
+        seed: 3,
+        ports: vec!["a:eth0".into(), "b:eth0".into()],
+        max_frame_bytes: 9216,
+        ring_frames: 64,
+    };
+    let propagation = Span::from_ns(1_000);
+    Link::new(
+        &common,
+        LinkParameters { rate_bps, propagation, impairments: [Some(Box::new(impairments)), None] },
+    )
+}
+
+fn at(ns: u64) -> Time {
+    Time::from_ns(ns)
+}
+
+fn frame(number: u8, bytes: usize) -> Frame {
+    Frame::from(vec![number; bytes])
+}
+
+/// (due, first byte) of all deliveries, run to the end.
+fn deliveries(link: &mut Link) -> Vec<(Time, u8)> {
+    while let Some(time) = link.poll_timeout() {
+        link.handle_timeout(time);
+    }
+    let outputs = std::iter::from_fn(|| link.poll_output());
+    let deliveries = outputs.filter_map(|output| match output {
+        Output::Deliver { due, frame, .. } => Some((due, frame[0])),
+        _ => None,
+    });
+    deliveries.collect()
+}
+
+#[test]
+fn impairments_that_do_nothing_add_nothing() {
+    // 64 frames of 9216 bytes back to back at 155.52 Mbit/s: 9228 bytes and 12 of gap each.
+    let plain = {
+        let mut link = link(155_520_000, Impairments::default());
+        link.ways[0].netem = None;
+        for number in 0..64 {
+            link.handle_frame(at(0), 0, frame(number, 9216));
+        }
+        deliveries(&mut link)
+    };
+    let mut link = link(155_520_000, Impairments::default());
+    for number in 0..64 {
+        link.handle_frame(at(0), 0, frame(number, 9216));
+    }
+    assert_eq!(deliveries(&mut link), plain);
+    // The last bit of all: (64 * 9228 + 63 * 12) bytes, and the propagation.
+    let bits: u64 = 8 * (64 * 9228 + 63 * 12);
+    let end = Span::of_bits(bits, 155_520_000) + Span::from_ns(1_000);
+    assert_eq!(plain[63], (Time::ZERO + end, 63));
+}
+
+#[test]
+fn shaping_is_exact_to_the_bit_over_a_million_bytes() {
+    // 1 Mbit/s behind a line of 100: 1000 frames of 1000 bytes take 8 s from when the first is in.
+    let settings =
+        Impairments { rate_bps: Some(1_000_000), limit_frames: Some(1000), ..Default::default() };
+    let mut link = link(100_000_000, settings);
+    let mut last = Time::ZERO;
+    for round in 0..1_000 {
+        // As fast as the line takes them: 1012 bytes and the gap, 81.92 us.
+        link.handle_frame(at(round * 81_920), 0, frame(1, 1000));
+        last = deliveries(&mut link).last().expect("in order, so decided at once").0;
+    }
+    let first_in = 80_960;
+    assert_eq!(last, at(first_in + 8_000_000_000 + 1_000));
+}
+
+#[test]
+fn a_frame_that_is_sent_ahead_overtakes() {
+    let settings =
+        Impairments { delay_ns: 1_000_000, reorder: 1.0, gap: Some(2), ..Default::default() };
+    let mut link = link(100_000_000, settings);
+    link.handle_frame(at(0), 0, frame(1, 60));
+    // Until nothing can overtake any more: 5.76 us before the first has to leave.
+    assert_eq!(link.poll_timeout(), Some(at(1_000_000)));
+    assert_eq!(link.earliest_delivery(1), Some(at(5_760 + 1_000_000 + 1_000)));
+    link.handle_frame(at(10_000), 0, frame(2, 60));
+    assert_eq!(
+        deliveries(&mut link),
+        [(at(10_000 + 5_760 + 1_000), 2), (at(5_760 + 1_000_000 + 1_000), 1)]
+    );
+    assert_eq!(link.counters().ports[0].reordered, 1);
+}
+
+#[test]
+fn a_copy_follows_on_the_line_into_the_receiver() {
+    let mut link = link(100_000_000, Impairments { duplicate: 1.0, ..Default::default() });
+    link.handle_frame(at(0), 0, frame(1, 60));
+    // 5.76 us and 1 us; the second of the two a gap (0.96 us) and 5.76 us later.
+    assert_eq!(deliveries(&mut link), [(at(6_760), 1), (at(13_480), 1)]);
+}
+
+#[test]
+fn directions_do_not_disturb_one_another() {
+    let mut link = link(100_000_000, Impairments { loss: 1.0, ..Default::default() });
+    link.handle_frame(at(0), 0, frame(1, 60));
+    link.handle_frame(at(0), 1, frame(2, 60));
+    assert_eq!(deliveries(&mut link), [(at(6_760), 2)]);
+    assert_eq!(link.counters().ports[0].dropped["lost"], 1);
+}

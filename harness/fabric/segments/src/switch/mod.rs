@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A store-and-forward switch, full duplex on every port (IEEE 802.1D clause 7: learning, filtering,
+//! flooding, ageing).
+//!
+//! The way of a frame: transmit ring, the adapter's line, propagation; fully received, its source is
+//! learned and its ports are chosen; after the forwarding latency it joins the output queue of each of
+//! them or, if that is full, is dropped there; the port's line, propagation, delivery.
+//!
+//! Frames are looked at in order of reception; at one instant the lower port comes first. As nothing
+//! handed in from now on can be received before the least serialisation and propagation are over, a
+//! reception is acted upon that much ahead of its time, and all deliveries are announced then.
+
+mod config;
+mod table;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use sundial_core::{
+    Board, Frame, Line, LinkType, Output, Ring, Segment, SegmentCounters, SegmentParameters, Span,
+    Time,
+};
+use sundial_wire::ethernet::Header;
+
+use crate::ethernet::{GAP_BITS, MIN_WIRE_BITS, refusal, wire_bits};
+use table::AddressTable;
+
+pub use config::Config;
+
+/// What a switch is.
+#[derive(Clone, Debug)]
+pub struct SwitchParameters {
+    /// Bits per second of each port, both ways.
+    pub rate_bps: Vec<u64>,
+    /// One way through each port's cable.
+    pub propagation: Vec<Span>,
+    /// From the last bit received to the frame's place in the output queue.
+    pub forwarding_latency: Span,
+    /// Places in each output queue; the frame being sent takes none.
+    pub queue_frames: usize,
+    /// Addresses that the table holds; what does not fit is not learned.
+    pub mac_table_entries: usize,
+    /// An address not seen for this long is forgotten.
+    pub ageing: Span,
+}
+
+/// The switch and the adapters at the other ends of its cables.
+#[derive(Debug)]
+pub struct Switch {
+    max_frame_bytes: usize,
+    parameters: SwitchParameters,
+    inputs: Vec<Input>,
+    outputs: Vec<OutputPort>,
+    table: AddressTable,
+    /// Frames on their way in, by end of reception, port and order.
+    arriving: BTreeMap<(Time, usize, u64), Frame>,
+    next_sequence: u64,
+    /// No frame handed in from now on is received sooner than this after it.
+    least_input: Span,
+    board: Board,
+    now: Time,
+}
+
+/// The adapter at the other end of a port's cable.
+#[derive(Debug)]
+struct Input {
+    line: Line,
+    ring: Ring,
+}
+
+/// A port's transmitter and the frames waiting for it.
+#[derive(Debug)]
+struct OutputPort {
+    line: Line,
+    /// When each frame that is decided leaves its place in the queue: its first bit.
+    starts: VecDeque<Time>,
+}
+
+impl Switch {
+    /// A switch with the ports of `common`.
+    pub fn new(common: &SegmentParameters, parameters: SwitchParameters) -> Self {
+        let ports = common.ports.len();
+        assert!(ports >= 2, "a switch joins at least two machines");
+        assert_eq!(parameters.rate_bps.len(), ports, "one rate a port");
+        assert_eq!(parameters.propagation.len(), ports, "one cable a port");
+        let least_input = (0..ports)
+            .map(|port| {
+                let serialisation = Span::of_bits(MIN_WIRE_BITS, parameters.rate_bps[port]);
+                serialisation + parameters.propagation[port]
+            })
+            .min()
+            .expect("there are ports");
+        let lines = || parameters.rate_bps.iter().map(|&rate| Line::new(rate));
+        Self {
+            max_frame_bytes: common.max_frame_bytes,
+            inputs: lines()
+                .map(|line| Input { line, ring: Ring::new(common.ring_frames) })
+                .collect(),
+            outputs: lines().map(|line| OutputPort { line, starts: VecDeque::new() }).collect(),
+            table: AddressTable::new(parameters.mac_table_entries, parameters.ageing),
+            arriving: BTreeMap::new(),
+            next_sequence: 0,
+            least_input,
+            board: Board::new(common),
+            now: Time::ZERO,
+            parameters,
+        }
+    }
+
+    /// From when on nothing can be received before or together with a frame received at `received`.
+    fn certain(&self, received: Time) -> Time {
+        // One picosecond more, for a lower port has precedence at the same instant.
+        received.back(self.least_input) + Span::from_ps(1)
+    }
+
+    fn process(&mut self) {
+        while let Some((&(received, _, _), _)) = self.arriving.first_key_value() {
+            if self.certain(received) > self.now {
+                break;
+            }
+            let ((_, port, _), frame) =
+                self.arriving.pop_first().expect("it is the one just looked at");
+            self.forward(received, port, &frame);
+        }
+    }
+
+    /// The last bit of `frame` reached the switch through `port`.
+    fn forward(&mut self, received: Time, port: usize, frame: &Frame) {
+        let (header, _) = Header::parse(frame).expect("shorter frames are refused by the adapter");
+        if !header.source.is_group() {
+            self.table.learn(received, header.source, port);
+        }
+        let queued = received + self.parameters.forwarding_latency;
+        let known = if header.destination.is_group() {
+            None
+        } else {
+            self.table.find(received, header.destination)
+        };
+        match known {
+            Some(to) if to == port => self.board.port(port).filtered += 1,
+            Some(to) => self.enqueue(queued, to, frame),
+            None => {
+                self.board.port(port).flooded += 1;
+                for to in (0..self.outputs.len()).filter(|&to| to != port) {
+                    self.enqueue(queued, to, frame);
+                }
+            }
+        }
+    }
+
+    fn enqueue(&mut self, queued: Time, to: usize, frame: &Frame) {
+        let output = &mut self.outputs[to];
+        while output.starts.front().is_some_and(|&start| start <= queued) {
+            output.starts.pop_front();
+        }
+        if output.starts.len() >= self.parameters.queue_frames && output.line.free() > queued {
+            self.board.port(to).count_drop("queue full");
+            let comment = format!("dropped: output queue full towards {}", self.board.name(to));
+            self.board.fate(queued, frame.clone(), comment);
+            return;
+        }
+        let (start, end) = output.line.send(queued, wire_bits(frame.len()), GAP_BITS);
+        output.starts.push_back(start);
+        self.board.deliver(end + self.parameters.propagation[to], to, frame.clone());
+    }
+
+    /// When a frame received at `received` would be delivered at `to` if nothing comes before it.
+    fn delivery(&self, received: Time, to: usize, bits: u64) -> Time {
+        let queued = received + self.parameters.forwarding_latency;
+        let start = queued.max(self.outputs[to].line.free());
+        // Rounded down: the line may have a fraction of a picosecond less to go than `free` says.
+        let serialisation = Span::of_bits_floor(bits, self.parameters.rate_bps[to]);
+        start + serialisation + self.parameters.propagation[to]
+    }
+}
+
+impl Segment for Switch {
+    fn handle_frame(&mut self, now: Time, port: usize, frame: Frame) {
+        self.handle_timeout(now);
+        let Input { line, ring } = &mut self.inputs[port];
+        let refused = refusal(&frame, self.max_frame_bytes);
+        if !self.board.admit(now, port, &frame, refused, ring) {
+            return;
+        }
+        let (start, end) = line.send(now, wire_bits(frame.len()), GAP_BITS);
+        ring.leave(end);
+        self.board.sent(start, end, port, &frame);
+        let received = end + self.parameters.propagation[port];
+        self.arriving.insert((received, port, self.next_sequence), frame);
+        self.next_sequence += 1;
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        assert!(now >= self.now, "time goes back: {now} after {}", self.now);
+        self.now = now;
+        self.process();
+    }
+
+    fn poll_timeout(&self) -> Option<Time> {
+        let (&(received, _, _), _) = self.arriving.first_key_value()?;
+        Some(self.certain(received))
+    }
+
+    fn poll_output(&mut self) -> Option<Output> {
+        self.board.poll_output()
+    }
+
+    fn lookahead(&self, from: usize, to: usize) -> Span {
+        if from == to {
+            return Span::MAX;
+        }
+        let SwitchParameters { rate_bps, propagation, forwarding_latency, .. } = &self.parameters;
+        Span::of_bits(MIN_WIRE_BITS, rate_bps[from])
+            + propagation[from]
+            + *forwarding_latency
+            + Span::of_bits(MIN_WIRE_BITS, rate_bps[to])
+            + propagation[to]
+    }
+
+    fn earliest_delivery(&self, port: usize) -> Option<Time> {
+        // The table may send any of them anywhere. The first that can come here is taken at its length;
+        // those after it may be shorter, but they are received later.
+        let mut coming = self.arriving.iter().filter(|((_, from, _), _)| *from != port);
+        let (&(received, _, _), frame) = coming.next()?;
+        let first = self.delivery(received, port, wire_bits(frame.len()));
+        match coming.next() {
+            Some((&(received, _, _), _)) => {
+                Some(first.min(self.delivery(received, port, MIN_WIRE_BITS)))
+            }
+            None => Some(first),
+        }
+    }
+
+    fn earliest_tx_done(&self, _port: usize) -> Option<Time> {
+        // The end of each transmission is announced when the frame is handed in.
+        None
+    }
+
+    fn counters(&self) -> SegmentCounters {
+        self.board.counters()
+    }
+
+    fn rate_bps(&self, port: usize) -> u64 {
+        self.parameters.rate_bps[port]
+    }
+
+    fn link_type(&self) -> LinkType {
+        LinkType::ETHERNET
+    }
+
+    fn record_lag(&self) -> Span {
+        Span::ZERO
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A driver that runs a model as the fabric does and checks every promise of [`Segment`] on the way.
+
+use std::fmt::{self, Debug};
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use sundial_core::{
+    Direction, Frame, Output, Segment, SegmentCounters, SegmentKind, SegmentParameters, Span, Time,
+};
+use sundial_segments::hub::{self, HubParameters};
+use sundial_segments::link::{self, Distribution, Gemodel, Impairments, LinkParameters};
+use sundial_segments::switch::{self, SwitchParameters};
+
+/// A frame that a machine hands in.
+#[derive(Clone, Debug)]
+pub struct Input {
+    pub at: Time,
+    pub port: usize,
+    pub frame: Frame,
+}
+
+/// What came of a run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Trace {
+    /// Due, port, number of the input, bytes.
+    pub deliveries: Vec<(Time, usize, usize, usize)>,
+    /// Due, port.
+    pub finished: Vec<(Time, usize)>,
+    /// Stamp, interface, direction, bytes, comment.
+    pub records: Vec<(Time, usize, Direction, usize, Option<String>)>,
+    pub counters: SegmentCounters,
+}
+
+type Build = dyn Fn(&SegmentParameters) -> Box<dyn Segment>;
+
+/// A kind of segment with its parameters.
+#[derive(Clone)]
+pub struct Model {
+    parameters: Arc<dyn Debug>,
+    build: Arc<Build>,
+    /// Bits per second of each port's line.
+    rates: Vec<u64>,
+}
+
+pub const RING: usize = 8;
+pub const MAX_FRAME: usize = 1514;
+
+impl Model {
+    pub fn of<K: SegmentKind>(ports: usize, parameters: K::Parameters) -> Self
+    where
+        K::Parameters: Debug,
+    {
+        let parameters = Arc::new(parameters);
+        let build = {
+            let parameters = parameters.clone();
+            Arc::new(move |common: &SegmentParameters| K::build(common, &parameters))
+        };
+        let segment = build(&common(ports, 1, RING));
+        let rates = (0..ports).map(|port| segment.rate_bps(port)).collect();
+        Self { parameters, build, rates }
+    }
+
+    pub fn link(parameters: LinkParameters) -> Self {
+        Self::of::<link::Config>(2, parameters)
+    }
+
+    pub fn hub(parameters: HubParameters) -> Self {
+        Self::of::<hub::Config>(parameters.cable_delay.len(), parameters)
+    }
+
+    pub fn switch(parameters: SwitchParameters) -> Self {
+        Self::of::<switch::Config>(parameters.rate_bps.len(), parameters)
+    }
+
+    pub fn ports(&self) -> usize {
+        self.rates.len()
+    }
+
+    pub fn build(&self, seed: u64) -> Box<dyn Segment> {
+        self.build_with_ring(seed, RING)
+    }
+
+    pub fn build_with_ring(&self, seed: u64, ring_frames: usize) -> Box<dyn Segment> {
+        (self.build)(&common(self.ports(), seed, ring_frames))
+    }
+
+    /// Bits per second of a port's line.
+    pub fn rate(&self, port: usize) -> u64 {
+        self.rates[port]
+    }
+}
+
+impl Debug for Model {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.parameters.fmt(f)
+    }
+}
+
+fn common(ports: usize, seed: u64, ring_frames: usize) -> SegmentParameters {
+    SegmentParameters {
+        name: "lan".into(),
+        seed,
+        ports: (0..ports).map(|port| format!("m{port}:eth0")).collect(),
+        max_frame_bytes: MAX_FRAME,
+        ring_frames,
+    }
+}
+
+/// A frame from `source` to `destination` (255: broadcast) that carries `number` three times, so that
+/// it is known again with one bit inverted.
+pub fn frame(number: usize, source: u8, destination: u8, bytes: usize) -> Frame {
+    let to = if destination == 255 { [0xff; 6] } else { [2, 0, 0, 0, 0, destination] };
+    let mut frame = Vec::from(to);
+    frame.extend([2, 0, 0, 0, 0, source, 0x08, 0x00]);
+    for _ in 0..3 {
+        frame.extend((number as u32).to_be_bytes());
+    }
+    frame.resize(bytes, 0);
+    Frame::from(frame)
+}
+
+/// The number that [`frame`] put into it.
+pub fn number_of(frame: &Frame) -> usize {
+    let copy = |index: usize| {
+        let start = 14 + 4 * index;
+        let bytes = frame[start..start + 4].try_into().expect("four bytes");
+        u32::from_be_bytes(bytes)
+    };
+    let (a, b, c) = (copy(0), copy(1), copy(2));
+    ((a & b) | (b & c) | (a & c)) as usize
+}
+
+/// Runs `inputs`, which are in order of time, to the end.
+pub fn run(segment: &mut dyn Segment, inputs: &[Input]) -> Trace {
+    let ports = segment.counters().ports.len();
+    let mut checker = Checker::new(ports, inputs);
+    for (number, input) in inputs.iter().enumerate() {
+        checker.run_timeouts(segment, Some(input.at));
+        segment.handle_frame(input.at, input.port, input.frame.clone());
+        checker.handed_in = number + 1;
+        checker.after_call(segment, input.at, Some(input.port));
+    }
+    checker.run_timeouts(segment, None);
+    for port in 0..ports {
+        assert_eq!(segment.earliest_delivery(port), None, "something is left inside");
+        assert_eq!(segment.earliest_tx_done(port), None, "something is left inside");
+    }
+    // One for each frame handed in.
+    for port in 0..ports {
+        let offered = inputs.iter().filter(|input| input.port == port).count();
+        let finished = checker.trace.finished.iter().filter(|(_, at)| *at == port).count();
+        assert_eq!(finished, offered, "exactly one TxDone per frame");
+    }
+    // Count what was still on its way after the last call that was asked for.
+    checker.now += Span::from_ns(1_000_000_000);
+    segment.handle_timeout(checker.now);
+    assert_eq!(segment.poll_output(), None, "nothing was undecided");
+    checker.trace.counters = segment.counters();
+    checker.trace
+}
+
+struct Checker<'a> {
+    inputs: &'a [Input],
+    handed_in: usize,
+    now: Time,
+    /// By input and port: the latest promise made while the input was inside.
+    promised: Vec<Vec<Time>>,
+    /// By port: the latest promise of a finished transmission.
+    promised_finish: Vec<Time>,
+    trace: Trace,
+}
+
+impl<'a> Checker<'a> {
+    fn new(ports: usize, inputs: &'a [Input]) -> Self {
+        Self {
+            inputs,
+            handed_in: 0,
+            now: Time::ZERO,
+            promised: vec![vec![Time::ZERO; ports]; inputs.len()],
+            promised_finish: vec![Time::ZERO; ports],
+            trace: Trace::default(),
+        }
+    }
+
+    fn run_timeouts(&mut self, segment: &mut dyn Segment, until: Option<Time>) {
+        let mut calls = 0;
+        while let Some(at) = segment.poll_timeout() {
+            if until.is_some_and(|until| at > until) {
+                break;
+            }
+            assert!(at >= self.now, "asked for a call in the past");
+            segment.handle_timeout(at);
+            self.after_call(segment, at, None);
+            calls += 1;
+            assert!(calls < 1_000_000, "no end of timeouts");
+        }
+    }
+
+    fn after_call(&mut self, segment: &mut dyn Segment, now: Time, handed_in_at: Option<usize>) {
+        self.now = now;
+        while let Some(output) = segment.poll_output() {
+            match output {
+                Output::Deliver { due, port, frame } => self.delivered(segment, due, port, &frame),
+                Output::TxDone { due, port } => {
+                    assert!(due >= now);
+                    if handed_in_at != Some(port) {
+                        let promised = self.promised_finish[port];
+                        assert!(due >= promised, "finished {due}, promised {promised}");
+                    }
+                    self.trace.finished.push((due, port));
+                }
+                Output::Record { at, interface, direction, frame, comment } => {
+                    assert!(at >= now.back(segment.record_lag()), "recorded too late");
+                    self.trace.records.push((at, interface, direction, frame.len(), comment));
+                }
+            }
+        }
+        for port in 0..self.promised_finish.len() {
+            let promise = segment.earliest_delivery(port).unwrap_or(Time::MAX);
+            for promised in &mut self.promised[..self.handed_in] {
+                promised[port] = promised[port].max(promise);
+            }
+            if let Some(promise) = segment.earliest_tx_done(port) {
+                self.promised_finish[port] = self.promised_finish[port].max(promise);
+            }
+        }
+    }
+
+    fn delivered(&mut self, segment: &dyn Segment, due: Time, port: usize, frame: &Frame) {
+        let number = number_of(frame);
+        let input = &self.inputs[number];
+        assert_ne!(input.port, port, "a port receives its own frame");
+        assert!(due >= self.now, "delivered {due}, called {}", self.now);
+        let promised = self.promised[number][port];
+        assert!(due >= promised, "delivered {due} at {port}, promised {promised}");
+        let lookahead = segment.lookahead(input.port, port);
+        assert!(due >= input.at + lookahead, "delivered {due}, lookahead {lookahead:?}");
+        self.trace.deliveries.push((due, port, number, frame.len()));
+    }
+}
+
+/// Frames at random times and ports: some at the same instant, some in a burst, some far apart.
+pub fn inputs(ports: usize, most: usize) -> impl Strategy<Value = Vec<Input>> {
+    let pause = prop_oneof![
+        3 => Just(0_u64),
+        3 => 0_u64..30_000_000,
+        3 => 0_u64..2_000_000_000,
+        1 => 0_u64..20_000_000_000,
+    ];
+    let bytes = prop_oneof![2 => 26_usize..100, 1 => 100_usize..1514, 1 => Just(1514_usize)];
+    let destination = prop_oneof![6 => 0..ports as u8, 1 => Just(255_u8)];
+    let one = (pause, 0..ports, bytes, destination);
+    prop::collection::vec(one, 1..most).prop_map(|list| {
+        let mut at = Time::ZERO;
+        let input = |(number, (pause, port, bytes, destination))| {
+            at += Span::from_ps(pause);
+            Input { at, port, frame: frame(number, port as u8, destination, bytes) }
+        };
+        list.into_iter().enumerate().map(input).collect()
+    })
+}
+
+pub fn rate() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        Just(10_000_000_u64),
+        Just(100_000_000),
+        Just(155_520_000),
+        1_000_000..1_000_000_000_u64
+    ]
+}
+
+pub fn impairments() -> impl Strategy<Value = Impairments> {
+    let fraction = || prop_oneof![2 => Just(0.0), 1 => 0.0..1.0_f64];
+    let distribution = prop_oneof![
+        Just(Distribution::Uniform),
+        Just(Distribution::Normal),
+        Just(Distribution::Pareto),
+        Just(Distribution::Paretonormal),
+    ];
+    let delay =
+        (0..2_000_000_u64, prop_oneof![Just(0_u64), 1..2_000_000_u64], fraction(), distribution);
+    let chances = (fraction(), fraction(), fraction(), fraction(), prop::option::of(0.0..1.0_f64));
+    let order = (fraction(), prop::option::of(1..5_u32));
+    let rate = prop::option::of((
+        100_000..50_000_000_u64,
+        -10..50_i32,
+        prop_oneof![Just(0_u32), Just(48)],
+    ));
+    (delay, chances, order, rate, 1..20_u32).prop_map(
+        |(
+            (delay_ns, jitter_ns, delay_correlation, shape),
+            chances,
+            (reorder, gap),
+            rate,
+            limit,
+        )| {
+            let (loss, loss_correlation, duplicate, corrupt, p) = chances;
+            let gemodel =
+                p.map(|p| Gemodel { p, r: None, one_minus_h: Some(0.5), one_minus_k: None });
+            let reorder = if delay_ns > 0 { reorder } else { 0.0 };
+            let (rate_bps, packet_overhead_bytes, cell_size_bytes) = match rate {
+                Some((rate, overhead, cell)) => (Some(rate), overhead, cell),
+                None => (None, 0, 0),
+            };
+            let settings = Impairments {
+                delay_ns,
+                jitter_ns,
+                delay_correlation,
+                distribution: if jitter_ns > 0 { shape } else { Distribution::Uniform },
+                loss: if gemodel.is_some() { 0.0 } else { loss },
+                loss_correlation,
+                gemodel,
+                duplicate,
+                corrupt,
+                reorder,
+                gap: if reorder > 0.0 { gap } else { None },
+                rate_bps,
+                packet_overhead_bytes,
+                cell_size_bytes,
+                cell_overhead_bytes: if cell_size_bytes > 0 { 5 } else { 0 },
+                limit_frames: Some(limit),
+                ..Impairments::default()
+            };
+            settings.check().expect("the strategy makes only sensible settings");
+            settings
+        },
+    )
+}
+
+pub fn link() -> impl Strategy<Value = Model> {
+    let ends = (prop::option::of(impairments()), prop::option::of(impairments()));
+    (rate(), 0..1_000_000_u64, ends).prop_map(|(rate_bps, propagation_ns, (a, b))| {
+        let propagation = Span::from_ns(propagation_ns);
+        Model::link(LinkParameters {
+            rate_bps,
+            propagation,
+            impairments: [a.map(Box::new), b.map(Box::new)],
+        })
+    })
+}
+
+pub fn hub() -> impl Strategy<Value = Model> {
+    // At 10 Mb/s a way may take 24 us, at 100 Mb/s 2.4 us.
+    (any::<bool>(), prop::collection::vec(0..8_000_u64, 2..6), 0..8_000_u64).prop_map(
+        |(fast, cables, repeater)| {
+            let scale = |ns: u64| Span::from_ns(if fast { ns / 10 } else { ns });
+            Model::hub(HubParameters {
+                rate_bps: if fast { 100_000_000 } else { 10_000_000 },
+                cable_delay: cables.into_iter().map(scale).collect(),
+                repeater_delay: scale(repeater),
+            })
+        },
+    )
+}
+
+pub fn switch_parameters() -> impl Strategy<Value = SwitchParameters> {
+    let port = (rate(), 0..100_000_u64);
+    let times = (0..100_000_u64, 1..5_000_000_u64);
+    (prop::collection::vec(port, 2..6), times, 0..10_usize, 0..6_usize).prop_map(
+        |(ports, (latency, ageing), queue_frames, mac_table_entries)| SwitchParameters {
+            rate_bps: ports.iter().map(|(rate, _)| *rate).collect(),
+            propagation: ports.iter().map(|(_, ns)| Span::from_ns(*ns)).collect(),
+            forwarding_latency: Span::from_ns(latency),
+            queue_frames,
+            mac_table_entries,
+            ageing: Span::from_ns(ageing),
+        },
+    )
+}
+
+pub fn switch() -> impl Strategy<Value = Model> {
+    switch_parameters().prop_map(Model::switch)
+}
+
+/// A model with inputs for it.
+pub fn with_inputs(
+    model: impl Strategy<Value = Model>,
+    most: usize,
+) -> impl Strategy<Value = (Model, Vec<Input>)> {
+    model.prop_flat_map(move |model| {
+        let inputs = inputs(model.ports(), most);
+        (Just(model), inputs)
+    })
+}
