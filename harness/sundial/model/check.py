@@ -135,7 +135,9 @@ def _addresses(topology: Topology) -> Iterator[Finding]:
             if owner != end:
                 yield Finding(path, f"address {address.ip} is used twice (also by {owner})", "each address once")
             if networks.setdefault(str(address.network), domain) != domain:
-                yield Finding(path, f"{name} has subnet {address.network} on two segments", "one segment for each subnet")
+                yield Finding(
+                    path, f"{name} has subnet {address.network} on two segments", "one segment for each subnet"
+                )
 
 
 def _mtus(topology: Topology) -> Iterator[Finding]:
