@@ -9,6 +9,12 @@ import click
 
 from sundial.cli import rooms
 from sundial.cli.talk import Verb, as_json, print_json, print_table, progress
+from sundial.model.images import IMAGES
+
+
+def _known(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Names of images for the shell's completion."""
+    return [name for name in IMAGES if name.startswith(incomplete)]
 
 
 @click.group()
@@ -17,7 +23,7 @@ def images() -> None:
 
 
 @images.command(cls=Verb)
-@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=_known)
 @click.option("--if-needed", is_flag=True, help="Build only what is missing or stale.")
 @as_json
 def build(names: tuple[str, ...], if_needed: bool, as_json: bool) -> None:

@@ -13,13 +13,20 @@ from sundial.errors import BadInput
 from sundial.model.catalog import find, names
 from sundial.model.load import load_topology
 from sundial.model.network import Network, build_network
-from sundial.model.topology import Segment
+from sundial.model.topology import SEGMENT_KINDS, Segment
 from sundial.units import RATE, SIZE
 
 _set = click.option("--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Change a field; may be repeated.")
 
 
-@click.group()
+def _kinds() -> str:
+    """The kinds of segments, a line each."""
+    written = {name: kind.model for name, kind in SEGMENT_KINDS.items() if kind.model is not None}
+    lines = [f"  {name}: {model.__doc__}" for name, model in written.items()]
+    return "\n".join(["\b", "Segments (kind):", *lines])
+
+
+@click.group(epilog=_kinds())
 def topology() -> None:
     """Topologies: list, show, check, graph."""
 

@@ -104,7 +104,7 @@ CASES = [
     (GOOD, "machines:", "defaults: {memory: 1 KiB}\nmachines:",
      ["2: defaults.memory: '1 KiB' is out of range; allowed: a size from 1 MiB to 64 GiB, such as '96 MiB'"]),
     (GOOD, "machines:", "defaults: {memory: 16 MiB}\nmachines:",
-     ["2: defaults.memory: 16 MiB for 'client', which boots linux; allowed: a size from 64 MiB to 4 GiB, such as '96 MiB'"]),
+     ["2: defaults.memory: 16 MiB for 'client', which boots linux; allowed: a size from 96 MiB to 4 GiB, such as '96 MiB'"]),
     # addresses
     (GOOD, "10.0.0.2/24", "10.0.0.2",
      [f"8: machines.server.interfaces.eth0.address: '10.0.0.2' is not an address; allowed: {ADDRESSES}"]),

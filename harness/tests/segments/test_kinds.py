@@ -9,11 +9,14 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from click.testing import CliRunner
 
+from sundial.cli.topology import topology
 from sundial.kinds import load
 from sundial.model.load import load_topology
 from sundial.model.network import build_network
-from sundial.model.topology import SEGMENT_KINDS
+from sundial.model.schema import schema_text
+from sundial.model.topology import SEGMENT_KINDS, Topology
 from sundial.plan import segment
 from sundial.plan.segment import SegmentPlan
 from sundial.report.segment import SegmentReport
@@ -28,6 +31,14 @@ def test_a_kind_that_is_written_is_named_as_its_folder_and_answers_every_stage(n
     assert get_args(WRITTEN[name].model_fields["kind"].annotation) == (name,)
     assert name in load("segments", "plan", SegmentPlan)
     assert name in load("segments", "report", SegmentReport)
+
+
+def test_help_and_schema_show_every_kind_that_is_written() -> None:
+    shown = CliRunner().invoke(topology, ["--help"]).output
+    schema = schema_text(Topology)
+    for name in WRITTEN:
+        assert f"    {name}: " in shown
+        assert f'"const": "{name}"' in schema
 
 
 def of(kind: str, **fields: Any) -> Any:
