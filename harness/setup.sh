@@ -17,7 +17,7 @@ fail() {
 # What a run needs; then what only tests need (WITH_TESTS=1), and what benchmarks compare with (WITH_BENCH=1).
 packages="qemu-system-x86 libvirt-daemon libvirt-daemon-driver-qemu python3-libvirt python3-venv tshark \
 gcc libc6-dev binutils make patch cpio xz-utils lz4 libtirpc-dev rpcsvc-proto libjansson-dev"
-test_packages="chromium fonts-dejavu-core poppler-utils clang"
+test_packages="chromium fonts-dejavu-core poppler-utils clang cppcheck shellcheck"
 bench_packages="vde2"
 
 missing_packages() {
@@ -34,8 +34,8 @@ install_packages() {
     command -v apt-get >/dev/null || fail "no apt-get here; install these packages by hand:$missing"
     become=
     if [ "$(id -u)" != 0 ]; then
-        command -v sudo >/dev/null && sudo -n true 2>/dev/null || fail "no right to install packages; as root: apt-get install --no-install-recommends$missing"
         become="sudo -n"
+        $become true 2>/dev/null || fail "no right to install packages; as root: apt-get install --no-install-recommends$missing"
     fi
     say "installing$missing"
     log=$stamps/apt.log
@@ -59,7 +59,7 @@ python_environment() {
     # The system's Python, for libvirt's binding belongs to it.
     rm -rf .venv
     /usr/bin/python3 -m venv --system-site-packages .venv
-    .venv/bin/python -m pip install --quiet --disable-pip-version-check -r harness/requirements.lock ||
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r harness/requirements.lock ||
         fail "pip could not install harness/requirements.lock"
     printf '%s\n' "$PWD/harness" >"$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/sundial.pth"
 }

@@ -61,7 +61,7 @@ class Figure:
 
     @property
     def ratio(self) -> float | None:
-        """Measured by wanted; None where there is nothing to divide by."""
+        """Measured by target; None where there is nothing to divide by."""
         if self.against is None or self.against.value == 0:
             return None
         return self.median / self.against.value

@@ -54,7 +54,7 @@ def fly(stations: tuple[str, str], *, size: int, count: int, interval_ns: int = 
 
 
 def build() -> Path:
-    """The program, compiled anew when its source has changed. Raises Cannot."""
+    """The program, compiled again when its source has changed. Raises Cannot."""
     program = STORE / "frames"
     sources = sorted(SOURCES.glob("*.c"))
     newest = max(path.stat().st_mtime for path in SOURCES.iterdir())

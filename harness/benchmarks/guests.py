@@ -69,7 +69,7 @@ def as_it_is(job: Job) -> Job:
 
 
 def idle(job: Job) -> Job:
-    """Services are up, nobody calls."""
+    """Services are up, nothing calls."""
     return {**job, "steps": []}
 
 

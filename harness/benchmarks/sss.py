@@ -192,10 +192,10 @@ def _run(
     return Measured(folder / "run")
 
 
-def _trip(run: Measured, **wanted: Any) -> Any:
-    found = run.round_trip(**wanted)
+def _trip(run: Measured, **where: Any) -> Any:
+    found = run.round_trip(**where)
     if found is None:
-        raise Cannot(f"no call of {wanted} has succeeded")
+        raise Cannot(f"no call of {where} has succeeded")
     return found
 
 

@@ -51,11 +51,11 @@ def first_call_s(folder: Path, image: Image, scenario: Path) -> float:
 
 def _has_called(samples: Path) -> bool:
     lines = samples.read_text().split("\n")[:-1] if samples.exists() else []
-    told = [json.loads(line) for line in lines]
-    rows = [line for line in told if isinstance(line, list)]
+    records = [json.loads(line) for line in lines]
+    rows = [line for line in records if isinstance(line, list)]
     if not rows:
         return False
-    columns = next(line["columns"] for line in told if isinstance(line, dict) and line["type"] == "batch")
+    columns = next(line["columns"] for line in records if isinstance(line, dict) and line["type"] == "batch")
     if rows[0][columns.index("ok")] != 1:
         raise Cannot("the first call has failed")
     return True

@@ -55,8 +55,8 @@ def _run_of(context: Context, calls: int) -> Path:
         sizes=list(SIZES),
         warmup=0,
     )
-    told = json.dumps([experiment.scenario_json(), experiment.topology_json()], sort_keys=True, default=str)
-    run = STORE / f"calls-{hashlib.sha256(told.encode()).hexdigest()[:12]}"
+    inputs = json.dumps([experiment.scenario_json(), experiment.topology_json()], sort_keys=True, default=str)
+    run = STORE / f"calls-{hashlib.sha256(inputs.encode()).hexdigest()[:12]}"
     if (run / "run.json").is_file() and json.loads((run / "run.json").read_text())["status"] == "complete":
         return run
     shutil.rmtree(run, ignore_errors=True)

@@ -2,7 +2,7 @@
 """Wall seconds for a virtual second: guests at 125 mips, idle, calling without pause, and computing without pause.
 
 Each figure is the difference of a long and a short run, so that starting, restoring and ending cancel out; what they
-cost is told apart.
+cost is reported by itself.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@
 // executing nor idling can pass a pending timer, so a machine cannot run ahead of what its peers
 // have promised.
 #define _GNU_SOURCE
+#include "gate.h"
 #include "inbox.h"
 #include "options.h"
 #include "qemu.h"
@@ -28,7 +29,7 @@ int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, 
 
 enum exit_status {
     EXIT_END = 0,        // the run reached its end
-    EXIT_ABORTED = 3,    // somebody else failed, or the supervisor is gone
+    EXIT_ABORTED = 3,    // another member failed, or the supervisor is gone
     EXIT_INVARIANT = 70, // a promise of virtual time was broken: a bug
 };
 
@@ -38,8 +39,6 @@ static const uint64_t FREEZE_TO_ZERO_NS = 200 * 1000;
 static const uint64_t FREEZE_GRID_NS = 1000 * 1000;
 // no event of the guest's own for so long after the freeze
 static const uint64_t QUIET_NS = 2 * 200 * 1000;
-// a machine without peers still looks up this often
-static const uint64_t PUBLISH_NS = 10 * 1000 * 1000;
 
 // IEEE 802 local experimental: frames for Sundial itself
 static const uint16_t CONTROL_ETHERTYPE = 0x88b5;
@@ -48,16 +47,15 @@ static const char READY[] = "sundial-ready";
 static struct options options;
 static struct sync run;
 static struct sync_member *me;
-static uint64_t *distance_to; // my lookahead to each machine
-static uint64_t timer[64];    // QEMUTimer, opaque and smaller than this
+static uint64_t timer[64]; // QEMUTimer, opaque and smaller than this
 
 static bool keeping_time; // zero was given: a run
 static bool ready_seen;
 static bool freeze_pending;      // the stop was requested
 static int64_t zero_ns;          // virtual clock at the start of the run
 static int64_t armed_ns;         // virtual clock the gate is armed for; 0: not yet
+static int64_t wanted_ns;        // armed_ns without jitter
 static uint64_t handed_in_at_ns; // when the guest handed in its latest frame
-static int64_t wanted_ns;        // the same without jitter
 static bool in_gate;             // its callback runs and will arm it at the end
 
 static int64_t instructions_before; // the run: where the machine was restored
@@ -127,6 +125,14 @@ static void lock(void)
         leave("aborted", EXIT_ABORTED);
 }
 
+// Lets go whoever can go on with what I have just published.
+static void release_and_unlock(void)
+{
+    uint32_t wake = sync_release(run.shared);
+    sync_unlock(run.shared);
+    sync_wake(run.shared, wake);
+}
+
 // Ends the machine as soon as its supervisor is gone, whatever the machine is doing.
 static void *watch_supervisor(void *unused)
 {
@@ -180,7 +186,7 @@ static void arm_run(uint64_t at_ns)
 
 // ---- Receiving --------------------------------------------------------------------------------
 
-// Takes what the fabric has put into my ring; the lock is held, so that nobody sees a moment
+// Takes what the fabric has put into my ring; the lock is held, so that no one sees a moment
 // without it.
 static void drain(void)
 {
@@ -262,9 +268,7 @@ static bool has_place(unsigned nic, uint64_t now)
             me->waiting = SYNC_FOR_ROOM;
             atomic_store(&me->go, 0);
         }
-        uint32_t wake = sync_release(run.shared);
-        sync_unlock(run.shared);
-        sync_wake(run.shared, wake);
+        release_and_unlock();
         if (certain)
             return place;
         count.room_waits++;
@@ -352,9 +356,7 @@ static ssize_t transmit(NetClientState *client, const uint8_t *frame, size_t len
     me->own_ns = now;
     if (now < me->tx_floor_ns)
         me->tx_floor_ns = now;
-    uint32_t wake = sync_release(run.shared);
-    sync_unlock(run.shared);
-    sync_wake(run.shared, wake);
+    release_and_unlock();
     nics[nic].handed_in++;
     count.sent++;
     // The fabric takes a frame only when no other can come at the same instant: say so as soon as
@@ -400,7 +402,7 @@ static void gate_before_run(void)
         return;
     }
     if (!ready_seen) {
-        arm(now + (int64_t)PUBLISH_NS);
+        arm(now + (int64_t)GATE_PUBLISH_NS);
         return;
     }
     int64_t quiet = qemu.clock_deadline_ns_all(QEMU_CLOCK_VIRTUAL, QEMU_TIMER_ATTR_ALL);
@@ -417,32 +419,84 @@ static void gate_before_run(void)
     arm(now + 1);
 }
 
-// How far I may go before somebody who waits for me could go on; SYNC_NEVER if nobody does.
-static uint64_t earliest_help(uint64_t now, bool *others_run)
+// The machine as it is at this gate.
+static struct gate_view observe(int64_t clock)
 {
-    uint64_t help = SYNC_NEVER;
-    const struct sync_shared *s = run.shared;
-    for (unsigned m = 0; m < s->machine_count; m++) {
-        const struct sync_member *k = &s->machine[m];
-        if (k == me || k->finished || distance_to[m] >= SYNC_NEVER)
-            continue;
-        if (k->waiting == SYNC_RUNNING) {
-            *others_run = true;
-        } else {
-            uint64_t at = k->own_ns >= distance_to[m] ? k->own_ns - distance_to[m] + 1 : 0;
-            if (at > now && at < help)
-                help = at;
-        }
+    struct gate_view view = {
+        .now = (uint64_t)(clock - zero_ns),
+        .armed = armed_ns > zero_ns ? (uint64_t)(armed_ns - zero_ns) : 0,
+        .idle = qemu.all_cpu_threads_idle(),
+    };
+    view.own = view.now;
+    if (view.idle) {
+        // The gate is not pending while it runs, so this is the next event of the guest and its
+        // devices.
+        int64_t deadline = qemu.clock_deadline_ns_all(QEMU_CLOCK_VIRTUAL, QEMU_TIMER_ATTR_ALL);
+        view.own = deadline < 0 ? SYNC_NEVER : view.now + (uint64_t)deadline;
     }
-    if (s->fabric.waiting) {
-        uint64_t at = sync_fabric_work(s) + 1;
-        if (at > now && at < help)
-            help = at;
-    }
-    return help;
+    return view;
 }
 
-static void keep_time(int64_t clock);
+// Promises what the machine will do next, and waits until its horizon lets it. Returns that event,
+// with the lock held.
+static uint64_t wait_for_horizon(struct gate_view *view)
+{
+    lock();
+    me->joined = 1;
+    for (;;) {
+        drain();
+        atomic_fetch_add_explicit(&me->gates, 1, memory_order_relaxed);
+        bool stopped = false;
+        for (unsigned n = 0; n < options.nics; n++)
+            stopped |= nics[n].stopped;
+        me->stopped = stopped;
+        view->due = inbox_first(&inbox);
+        view->place = first_place_ns();
+        view->end = run.shared->end_ns;
+        uint64_t event = gate_event(view);
+        me->own_ns = event;
+        me->waiting = SYNC_RUNNING;
+        view->horizon = sync_horizon(run.shared, options.machine);
+        if (gate_may_pass(view, event))
+            return event;
+        me->waiting = SYNC_AT_HORIZON;
+        atomic_store(&me->go, 0);
+        release_and_unlock();
+        count.waits++;
+        if (!sync_wait(&run, me))
+            leave("aborted", EXIT_ABORTED);
+        lock();
+    }
+}
+
+static void keep_time(int64_t clock)
+{
+    if (armed_ns && (clock < armed_ns || (uint64_t)(clock - armed_ns) >= options.instruction_ns))
+        broken("the machine ran past its gate");
+
+    struct gate_view view = observe(clock);
+    uint64_t event = wait_for_horizon(&view);
+    if (view.now >= view.end) {
+        me->own_ns = SYNC_NEVER;
+        me->finished = 1;
+        release_and_unlock();
+        leave("finished", EXIT_END);
+    }
+    struct gate_others others = gate_observe(run.shared, options.machine, view.now);
+    release_and_unlock();
+
+    if (view.idle && event > view.now) {
+        arm_run(event);
+        return;
+    }
+    uint64_t handed_in = count.sent + count.stops;
+    deliver_due(view.armed, view.now);
+    // A queue that had been stopped went on, or the guest sent in this instant: see gate_after().
+    bool sent = count.sent + count.stops != handed_in || handed_in_at_ns == view.now;
+    view.due = inbox_first(&inbox);
+    view.place = first_place_ns();
+    arm_run(gate_next(&view, &others, sent));
+}
 
 static void gate(void *unused)
 {
@@ -461,105 +515,6 @@ static void gate(void *unused)
     in_gate = false;
     if (qemu.all_cpu_threads_idle())
         warp_here();
-}
-
-static void keep_time(int64_t clock)
-{
-    if (armed_ns && (clock < armed_ns || (uint64_t)(clock - armed_ns) >= options.instruction_ns))
-        broken("the machine ran past its gate");
-
-    const uint64_t now = (uint64_t)(clock - zero_ns);
-    const uint64_t gate_ns = armed_ns > zero_ns ? (uint64_t)(armed_ns - zero_ns) : 0;
-    const bool idle = qemu.all_cpu_threads_idle();
-    uint64_t own = now;
-    if (idle) {
-        // The gate is not pending while it runs, so this is the next event of the guest and its
-        // devices.
-        int64_t deadline = qemu.clock_deadline_ns_all(QEMU_CLOCK_VIRTUAL, QEMU_TIMER_ATTR_ALL);
-        own = deadline < 0 ? SYNC_NEVER : now + (uint64_t)deadline;
-    }
-
-    uint64_t event, horizon, end;
-    lock();
-    me->joined = 1;
-    for (;;) {
-        drain();
-        atomic_fetch_add_explicit(&me->gates, 1, memory_order_relaxed);
-        bool stopped = false;
-        for (unsigned n = 0; n < options.nics; n++)
-            stopped |= nics[n].stopped;
-        me->stopped = stopped;
-        uint64_t due = inbox_first(&inbox), place = first_place_ns();
-        event = own;
-        if (idle && due < event)
-            event = due;
-        if (idle && place < event)
-            event = place;
-        end = run.shared->end_ns;
-        if (event > end)
-            event = end;
-        if (event < now)
-            event = now;
-        me->own_ns = event;
-        me->waiting = SYNC_RUNNING;
-        horizon = sync_horizon(run.shared, options.machine);
-        if (now >= end || horizon > event || (event == end && horizon >= end))
-            break;
-        me->waiting = SYNC_AT_HORIZON;
-        atomic_store(&me->go, 0);
-        uint32_t wake = sync_release(run.shared);
-        sync_unlock(run.shared);
-        sync_wake(run.shared, wake);
-        count.waits++;
-        if (!sync_wait(&run, me))
-            leave("aborted", EXIT_ABORTED);
-        lock();
-    }
-    if (now >= end) {
-        me->own_ns = SYNC_NEVER;
-        me->finished = 1;
-        uint32_t wake = sync_release(run.shared);
-        sync_unlock(run.shared);
-        sync_wake(run.shared, wake);
-        leave("finished", EXIT_END);
-    }
-    bool others_run = false;
-    uint64_t next = earliest_help(now, &others_run);
-    uint32_t wake = sync_release(run.shared);
-    sync_unlock(run.shared);
-    sync_wake(run.shared, wake);
-
-    if (idle && event > now) {
-        arm_run(event);
-        return;
-    }
-    uint64_t sent = count.sent + count.stops;
-    deliver_due(gate_ns, now);
-    if (count.sent + count.stops != sent || handed_in_at_ns == now)
-        // a queue that had been stopped went on, or the guest sent in this instant: see
-        // gate_after()
-        next = now + 1;
-    // While others run, tell them at least once in each of my lookaheads, or they and I would take
-    // turns.
-    uint64_t grid = PUBLISH_NS;
-    if (others_run)
-        for (unsigned m = 0; m < run.shared->machine_count; m++)
-            if (m != options.machine && distance_to[m] < grid)
-                grid = distance_to[m];
-    uint64_t candidates[] = {horizon, end, now - now % grid + grid};
-    for (size_t i = 0; i < sizeof candidates / sizeof *candidates; i++)
-        if (candidates[i] < next)
-            next = candidates[i];
-    if (next <= now)
-        next = now + 1; // never at now: QEMU would call again for ever with the big lock held
-    // What is due within this instruction gets its gate at its own time, although that has passed;
-    // once each.
-    uint64_t due = inbox_first(&inbox), place = first_place_ns();
-    if (due < next)
-        next = due;
-    if (place < next)
-        next = place > gate_ns ? place : now + 1;
-    arm_run(next);
 }
 
 // ---- Setting up -------------------------------------------------------------------------------
@@ -640,7 +595,6 @@ static const char *install(qemu_plugin_id_t id, int argc, char **argv)
             return "machine= is not among the machines of the run";
         run.spins = options.spins;
         me = &run.shared->machine[options.machine];
-        distance_to = run.shared->distance_ns[options.machine];
         for (unsigned n = 0; n < options.nics; n++)
             nics[n].capacity = run.shared->adapter_frames[options.machine][n];
         zero_ns = options.zero_ns;

@@ -8,7 +8,7 @@
     |-- RunFailed            4    a guest, the fabric or a deadline ended the run
     `-- Interrupted        130    the user stopped it
 
-Anything else that reaches the top is a bug of ours and shows its traceback.
+Anything else that reaches the top is a bug in Sundial and shows its traceback.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ class Quantity:
     def parse(self, value: object) -> int:
         """`value` in base units.
 
-        Raises BadInput when it is not such a quantity or lies outside the range.
+        Raises BadInput when it is not such a quantity or is outside the range.
         """
         number, unit = split(value)
         if number is None:

@@ -13,6 +13,15 @@
         }                                                                                          \
     } while (0)
 
+static unsigned tests_passed;
+
+// Runs a test; one that fails ends the program.
+#define RUN(test)                                                                                  \
+    do {                                                                                           \
+        test();                                                                                    \
+        tests_passed++;                                                                            \
+    } while (0)
+
 // A small generator (xorshift64*), so that a failure can be repeated.
 static inline unsigned long long next_random(unsigned long long *state)
 {

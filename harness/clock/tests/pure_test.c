@@ -2,6 +2,7 @@
 // The parts without QEMU and without threads: arguments, inbox, arithmetic of horizons.
 #include "check.h"
 
+#include "../gate.h"
 #include "../inbox.h"
 #include "../options.h"
 #include "../sync.h"
@@ -132,6 +133,85 @@ static void test_horizons(void)
     free(s);
 }
 
+static void test_what_a_gate_promises(void)
+{
+    struct gate_view view = {.now = 1000,
+                             .armed = 1000,
+                             .own = 1000,
+                             .due = 1500,
+                             .place = SYNC_NEVER,
+                             .end = SYNC_NEVER,
+                             .horizon = 1200};
+    CHECK(gate_event(&view) == 1000); // it runs: it may send at once
+    CHECK(gate_may_pass(&view, 1000));
+    view.horizon = 1000; // up to, not including
+    CHECK(!gate_may_pass(&view, 1000));
+
+    view.idle = true, view.own = 4000;
+    CHECK(gate_event(&view) == 1500); // the frame wakes it before its timer does
+    view.place = 1300;
+    CHECK(gate_event(&view) == 1300);
+    view.due = view.place = 900; // due within this instruction
+    CHECK(gate_event(&view) == 1000);
+
+    view.due = view.place = SYNC_NEVER, view.end = 3000, view.horizon = 2999;
+    CHECK(gate_event(&view) == 3000 && !gate_may_pass(&view, 3000));
+    view.horizon = 3000; // nothing happens at the end itself
+    CHECK(gate_may_pass(&view, 3000));
+    view.now = 3000, view.horizon = 0;
+    CHECK(gate_may_pass(&view, 3000));
+}
+
+static void test_what_a_gate_sees_of_the_others(void)
+{
+    struct sync_shared *s = three();
+    struct sync_member *m = s->machine;
+    m[0].own_ns = 1000, m[1].own_ns = 5000, m[2].own_ns = 900;
+    struct gate_others others = gate_observe(s, 0, 1000);
+    CHECK(others.help == SYNC_NEVER &&
+          others.grid == 100); // they run: 100 ns is my least lookahead
+    m[1].waiting = m[2].waiting = SYNC_AT_HORIZON;
+    others = gate_observe(s, 0, 1000);
+    CHECK(others.help == 4901 && others.grid == GATE_PUBLISH_NS); // 2 is behind me already
+    others = gate_observe(s, 0, 700);
+    CHECK(others.help == 771); // 2 goes on when I am at 900 - 130 + 1
+    m[2].finished = 1;
+    CHECK(gate_observe(s, 0, 700).help == 4901);
+    s->fabric.waiting = 1, s->fabric_next_ns = 2000;
+    CHECK(gate_observe(s, 0, 700).help == 2001);
+    free(s);
+}
+
+static void test_when_to_look_again(void)
+{
+    const struct gate_others alone = {.help = SYNC_NEVER, .grid = GATE_PUBLISH_NS};
+    struct gate_view view = {.now = 1234,
+                             .armed = 1230,
+                             .own = 1234,
+                             .due = SYNC_NEVER,
+                             .place = SYNC_NEVER,
+                             .end = SYNC_NEVER,
+                             .horizon = SYNC_NEVER};
+    CHECK(gate_next(&view, &alone, false) == GATE_PUBLISH_NS); // the next point of the grid
+    CHECK(gate_next(&view, &alone, true) == 1235);
+    view.horizon = 9000;
+    CHECK(gate_next(&view, &alone, false) == 9000);
+    view.end = 8000;
+    CHECK(gate_next(&view, &alone, false) == 8000);
+    const struct gate_others peer = {.help = 5000, .grid = 100};
+    CHECK(gate_next(&view, &peer, false) == 1300);
+    view.due = 1250;
+    CHECK(gate_next(&view, &peer, false) == 1250);
+    view.due = 1232; // within this instruction, after the gate: at its own time, once
+    CHECK(gate_next(&view, &peer, false) == 1232);
+    view.due = SYNC_NEVER, view.place = 1232;
+    CHECK(gate_next(&view, &peer, false) == 1232);
+    view.place = 1230; // this gate has seen it
+    CHECK(gate_next(&view, &peer, false) == 1235);
+    view.place = SYNC_NEVER, view.horizon = 1234;
+    CHECK(gate_next(&view, &alone, false) == 1235); // never at now
+}
+
 static void test_release(void)
 {
     struct sync_shared *s = three();
@@ -161,11 +241,14 @@ static void test_release(void)
 
 int main(void)
 {
-    test_options();
-    test_inbox_is_ordered();
-    test_done_queue_counts_strictly_before();
-    test_horizons();
-    test_release();
-    puts("5 passed, 0 failed");
+    RUN(test_options);
+    RUN(test_inbox_is_ordered);
+    RUN(test_done_queue_counts_strictly_before);
+    RUN(test_horizons);
+    RUN(test_what_a_gate_promises);
+    RUN(test_what_a_gate_sees_of_the_others);
+    RUN(test_when_to_look_again);
+    RUN(test_release);
+    printf("%u passed, 0 failed\n", tests_passed);
     return 0;
 }

@@ -217,7 +217,7 @@ def check_memory(host: Host) -> Check:
     free = host.memory()
     if free < LEAST_MEMORY:
         return Check(
-            "memory", State.LACKING, f"{free >> 20} MiB free", "a run of two guests wants 1 GiB: end something"
+            "memory", State.LACKING, f"{free >> 20} MiB free", "a run of two guests needs 1 GiB: end something"
         )
     return Check("memory", State.GOOD, f"{free >> 20} MiB free")
 

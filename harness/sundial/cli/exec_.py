@@ -23,7 +23,7 @@ from sundial.cli.talk import Verb, as_json, print_json
 @click.argument("argv", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- COMMAND...")
 @click.pass_context
 def exec_(ctx: click.Context, topology: str | None, as_json: bool, machine: str, argv: tuple[str, ...]) -> None:
-    """Run COMMAND in MACHINE; its output and its exit status become ours."""
+    """Run COMMAND in MACHINE; its output is passed through, its exit status becomes that of this command."""
     result = rooms.exec_(machine, argv, topology)
     if as_json:
         output = {name: getattr(result, name).decode(errors="replace") for name in ("stdout", "stderr")}

@@ -32,7 +32,7 @@ COLUMNS = (
     ("Fate", "%Cus:frame.comment:0:R"),
     ("Info", "%i"),
 )
-"""What one wants to see of a Sundial capture: when (to the ns, as files have it) and at which port a frame was seen,
+"""The columns for a Sundial capture: when (to the ns, as in the file) and at which port a frame was captured,
 whose call it is and which part of it (IP counts offsets in 8 bytes), what became of it."""
 
 

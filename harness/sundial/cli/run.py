@@ -137,7 +137,7 @@ def _print_result(result: dict[str, Any]) -> None:
     name = Path(result["path"]).name
     click.echo(f"run      {result['path']}")
     click.echo(f"verdict  {result['verdict']}: {result['calls']} calls, {result['mismatches']} mismatches")
-    click.echo(f"time     {result['virtual_s']:.3f} s on the wire's clock, {result['wall_s']:.1f} s of yours")
+    click.echo(f"time     {result['virtual_s']:.3f} s simulated, {result['wall_s']:.1f} s wall")
     click.echo(f"report   {result['report']}")
     for capture in result["captures"]:
         click.echo(f"capture  {capture}")

@@ -20,7 +20,7 @@ from sundial.plan.request import EMBEDDED, UpRequest
 @click.argument("topology")
 @click.option("--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Change a field; may be repeated.")
 @click.option("--seed", type=click.IntRange(0, SEED_MOST), default=1, metavar="N", help="Of everything random.")
-@click.option("--clock", type=click.Choice(["virtual", "real"]), default="real", help="The host's clock unless told.")
+@click.option("--clock", type=click.Choice(["virtual", "real"]), default="real", help="The clock of the machines.")
 @click.option("--connect", metavar="URI", default=EMBEDDED, help="A libvirt daemon instead of the embedded driver.")
 @as_json
 def up(topology: str, overrides: tuple[str, ...], seed: int, clock: Clock, connect: str, as_json: bool) -> None:

@@ -28,13 +28,13 @@ def boot_command(accelerator: Chosen, kernel: Path) -> list[str]:
     return [EMULATOR, "-accel", accelerator, *machine, "-kernel", str(kernel), "-append", "quiet panic=-1"]
 
 
-def choose(clock: Clock, wanted: Accelerator, works: Callable[[], bool]) -> Chosen:
-    """`works` is asked only where KVM comes into question. Raises HostLacks where KVM is wanted and does not work."""
-    if clock == "virtual" or wanted == "tcg":
+def choose(clock: Clock, asked: Accelerator, works: Callable[[], bool]) -> Chosen:
+    """`works` is called only where KVM is an option. Raises HostLacks where KVM is asked for and does not work."""
+    if clock == "virtual" or asked == "tcg":
         return "tcg"
     if works():
         return "kvm"
-    if wanted == "kvm":
+    if asked == "kvm":
         raise HostLacks("no guest boots under KVM here", hint="--set accelerator=tcg, or leave accelerator out")
     return "tcg"
 

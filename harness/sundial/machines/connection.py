@@ -10,7 +10,7 @@ Root opens the embedded driver under another effective user for the moment of op
 unprivileged path, the same as for everybody else: no cgroups, no ownership changes, and no need for the system user
 `libvirt-qemu`, which only the daemon's package creates. Machines started afterwards run as root's own processes.
 
-A daemon may hang, and libvirt's calls then block for ever: each call that can block runs on a thread with a deadline.
+A daemon may hang, and libvirt's calls then block forever: each call that can block runs on a thread with a deadline.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _event_loop_runs = False
 
 
 def load_libvirt() -> Any:
-    """The libvirt module, silent on stderr (its errors reach the user as ours), with an event loop running.
+    """The libvirt module, silent on stderr (its errors reach the user as SundialErrors), with an event loop running.
 
     Raises HostLacks where it is not installed.
     """
@@ -101,7 +101,7 @@ class LibvirtHypervisor:
         )
 
     def domain_name(self, machine: str) -> str:
-        """What libvirt calls a machine of ours."""
+        """What libvirt calls one of our machines."""
         return f"{self._token}-{machine}"
 
     def start(self, name: str, domain_xml: str) -> Machine:
@@ -221,7 +221,7 @@ def _open_embedded(libvirt: Any, root: Path, cache: Path) -> Any:
     with _inside(root), _unprivileged(root):
         handle = libvirt.open(f"qemu:///embed?root={root}")
     _share_cache(root / "cache" / "qemu" / "capabilities", cache)
-    # Fill the cache first: it runs QEMUs of libvirt's own, which nobody here would take notice of.
+    # Fill the cache first: it runs QEMUs of libvirt's own, of which no listener here would take notice.
     handle.getDomainCapabilities(None, "x86_64", None, "qemu")
     adopt_orphans()
     return handle
@@ -245,7 +245,7 @@ def _inside(root: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _unprivileged(root: Path) -> Iterator[None]:
-    """Root as somebody else for a moment (see the module's text); everybody else as they are."""
+    """Root as another user for a moment (see the module's text); others stay who they are."""
     if os.geteuid() != 0:
         yield
         return

@@ -13,7 +13,7 @@ VCPU = "/TCG"
 
 
 def assign(pids: Sequence[int], cores: Iterable[int], first: int = 0) -> dict[int, int]:
-    """The core of each process; nobody has one when there are fewer cores than processes."""
+    """The core of each process; none has one when there are fewer cores than processes."""
     ordered = sorted(cores)
     if len(pids) > len(ordered):
         return {}

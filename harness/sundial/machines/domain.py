@@ -33,7 +33,7 @@ _EVENTS: dict[int, tuple[Happening, tuple[str, ...]]] = {
 
 
 def lifecycle_event(machine: str, event: int, detail: int) -> LifecycleEvent | None:
-    """libvirt's numbers as ours; None for what is of no interest (defined, undefined, shutting down ...)."""
+    """libvirt's event numbers as Happenings; None for those of no interest (defined, undefined, shutting down ...)."""
     if event not in _EVENTS:
         return None
     happening, reasons = _EVENTS[event]
@@ -89,7 +89,7 @@ class Parenthood:
         try:
             reaper.wait_gone(os.pidfd_open(self.pid))
             self.status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
-        except OSError:  # gone already, or somebody else's child
+        except OSError:  # gone already, or another process's child
             return
 
     def _read(self) -> int | None:

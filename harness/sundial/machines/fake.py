@@ -11,7 +11,7 @@ from sundial.machines.hypervisor import Happening, LifecycleEvent, Listener, Mac
 
 
 class FakeMachine:
-    """Does what it is told and remembers it; `answers` gives QMP results by command."""
+    """Does what is asked and remembers it; `answers` gives QMP results by command."""
 
     def __init__(self, name: str, hypervisor: FakeHypervisor) -> None:
         self._name = name

@@ -26,7 +26,7 @@ class Happening(Enum):
     STOPPED = "stopped"
     """It ended: `reason` says shutdown, destroyed, failed ..."""
     CRASHED = "crashed"
-    """The guest told of a panic."""
+    """The guest reported a panic."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Machine(Protocol):
 
 
 class Hypervisor(Protocol):
-    """Starts machines and tells what becomes of them."""
+    """Starts machines and reports what becomes of them."""
 
     def start(self, name: str, domain_xml: str) -> Machine:
         """Define and start one machine, its guest not running yet. Safe to call from several threads at once.

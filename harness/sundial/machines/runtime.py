@@ -87,7 +87,7 @@ def clear(path: Path) -> None:
 
 
 def _prepare_base(parent: Path) -> None:
-    """Make the folder above ours; refuse one that somebody else could have put there."""
+    """Make the parent folder; refuse one that another user could have put there."""
     root = os.geteuid() == 0
     parent.mkdir(mode=0o711 if root else 0o700, parents=True, exist_ok=True)
     status = parent.lstat()

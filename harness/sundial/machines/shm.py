@@ -62,7 +62,7 @@ class _Shared(ctypes.Structure):
 class MemberProgress:
     """One member: a machine, which has handed in everything before `own_ns`, or the fabric.
 
-    `waits`: for somebody else; a member that has been let go and does not move does not wait.
+    `waits`: for another member; a member that has been let go and does not move does not wait.
     """
 
     own_ns: int

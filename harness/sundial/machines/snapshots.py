@@ -2,9 +2,9 @@
 """Booted guests kept as files: `FOLDER/KEY/{state,meta.json}`, KEY over everything that the state depends on.
 
 A snapshot is written beside its place and renamed when whole. A seal in its meta data (size, inode, change times)
-tells whether the state can have been touched since its sha256 was checked; only then is it read again. What is damaged
-is made anew. Every user holds a shared lock, a maker an exclusive one, so that two harnesses never make the same one at
-once and none is removed under a reader.
+shows whether the state can have been touched since its sha256 was checked; only then is it read again. What is damaged
+is made again. Every user holds a shared lock, a maker an exclusive one, so that two harnesses never make the same one
+at once and none is removed under a reader.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class SnapshotStore:
         try:
             found = self._load(digest)
         except Damaged as damage:
-            return None, f"the snapshot {digest[:12]} is damaged ({damage}); making it anew"
+            return None, f"the snapshot {digest[:12]} is damaged ({damage}); making it again"
         return found, f"no snapshot {digest[:12]} yet; booting a guest once to make it"
 
     def _load(self, digest: str) -> Snapshot | None:
@@ -161,7 +161,7 @@ class SnapshotStore:
 
     def _make(self, key: SnapshotKey, digest: str, make: Maker) -> None:
         place = self._folder / digest
-        # One maker at a time holds the exclusive lock, so what lies there from before is nobody's.
+        # One maker at a time holds the exclusive lock, so what is there from before belongs to no one.
         for old in (place, *self._folder.glob(f".{digest}.*.making")):
             shutil.rmtree(old, ignore_errors=True)
         beside = self._folder / f".{digest}.{secrets.token_hex(3)}.making"

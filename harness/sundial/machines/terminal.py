@@ -18,7 +18,7 @@ LEAVE = b"\x1d"
 
 
 def connect(path: Path, machine: str) -> socket.socket:
-    """The console socket of a machine. Raises RunFailed when nobody serves it."""
+    """The console socket of a machine. Raises RunFailed when it is not served."""
     stream = socket.socket(socket.AF_UNIX)
     try:
         stream.connect(str(path))

@@ -128,7 +128,7 @@ def in_parallel(calls: list[Callable[[], T]]) -> list[T]:
         for thread in threads:
             thread.join()
     except BaseException:
-        # Interrupted: nobody may still be at work when the caller begins to clean up.
+        # Interrupted: no thread may still be at work when the caller begins to clean up.
         for thread in threads:
             thread.join(SETTLE_S)
         raise

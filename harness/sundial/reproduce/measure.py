@@ -78,16 +78,16 @@ class Measured:
         mips = topology["machines"][machine].get("mips") or topology["defaults"]["mips"]
         return float(1000 / Decimal(str(mips)))
 
-    def calls(self, **wanted: Any) -> pl.DataFrame:
+    def calls(self, **where: Any) -> pl.DataFrame:
         """Measured calls of one kind, by the columns of samples.parquet."""
         table = self.samples.filter(~pl.col("warmup"))
-        for name, value in wanted.items():
+        for name, value in where.items():
             table = table.filter(pl.col(name) == value)
         return table
 
-    def round_trip(self, **wanted: Any) -> RoundTrip | None:
+    def round_trip(self, **where: Any) -> RoundTrip | None:
         """None where no such call succeeded."""
-        table = self.calls(**wanted).filter(pl.col("ok")).sort("rtt_ns", "start_ns")
+        table = self.calls(**where).filter(pl.col("ok")).sort("rtt_ns", "start_ns")
         if table.is_empty():
             return None
         middle = table.row((table.height - 1) // 2, named=True)
@@ -96,9 +96,9 @@ class Measured:
         ns = self.instruction_ns(middle["client"])
         return RoundTrip(len(times), middle["rtt_ns"] / 1e3, times[0] / 1e3, times[-1] / 1e3, parts, ns)
 
-    def stream(self, size: int, **wanted: Any) -> Stream | None:
+    def stream(self, size: int, **where: Any) -> Stream | None:
         """Operations of one size, from the beginning of the first to the acknowledgement of the last."""
-        table = self.calls(size=size, **wanted)
+        table = self.calls(size=size, **where)
         if table.is_empty() or not table["ok"].all():
             return None
         begin, end = int(table["start_ns"].min()), int(table["end_ns"].max())  # type: ignore[arg-type]
@@ -114,9 +114,9 @@ class Measured:
         )
 
     def counted(self, machine: str, app: str) -> dict[str, Any]:
-        """What a service of `machine` told last of its counters; empty where it told nothing."""
-        told = [record for record in self.records.get(machine, []) if record.get("app") == app]
-        return told[-1] if told else {}
+        """The last counters that a service of `machine` reported; empty where it reported none."""
+        reported = [record for record in self.records.get(machine, []) if record.get("app") == app]
+        return reported[-1] if reported else {}
 
     def steps(self, machine: str) -> list[dict[str, Any]]:
         """What a client did, by number."""
@@ -125,12 +125,12 @@ class Measured:
 
 
 def _records(folder: Path) -> dict[str, list[dict[str, Any]]]:
-    """Counters of every machine, in the order in which they were told."""
+    """Counters of every machine, in the order in which they were reported."""
     found: dict[str, list[dict[str, Any]]] = {}
     for path in sorted((folder / "nodes").glob("*/samples.jsonl")):
         with path.open("rb") as lines:
-            told = [json.loads(line) for line in lines if line.startswith(b'{"type":"counters"')]
-        found[path.parent.name] = told
+            reported = [json.loads(line) for line in lines if line.startswith(b'{"type":"counters"')]
+        found[path.parent.name] = reported
     return found
 
 

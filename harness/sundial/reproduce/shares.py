@@ -53,7 +53,7 @@ class Share:
 def share(begin_ns: int, end_ns: int, client: str, flights: Sequence[Flight], rate_bps: int) -> Share:
     """The parts of a call between these instants; `flights` in the order of their beginnings, those of others left out.
 
-    A frame that was under way before the call is counted for what of it lies inside.
+    A frame that was under way before the call counts for the part inside the call.
     """
     gap_ns = GAP_BITS * 10**9 // rate_bps
     cursor, wire, software = begin_ns, 0, {True: 0, False: 0}

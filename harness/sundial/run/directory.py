@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The run directory while it is being written: `captures/.RUN.partial`, one owner, renamed when the run is over.
 
-From its first moment its run.json says `interrupted`, which is what remains true should nobody be there to say more.
+From its first moment its run.json says `interrupted`, which stays true if the harness dies.
 A small reserve is kept in it, given up when a failure has to be written to a full disk.
 """
 
@@ -60,7 +60,7 @@ class RunFolder:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write beside and rename, so that nobody ever reads half of it."""
+    """Write beside and rename, so that half of it is never read."""
     beside = path.with_name(f".{path.name}.new")
     beside.write_text(text, encoding="utf-8")
     beside.rename(path)

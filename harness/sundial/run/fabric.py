@@ -45,7 +45,7 @@ StartFabric = Callable[[Path, Path, OnHeard], Fabric]
 
 
 class FabricProcess:
-    """A Fabric that is `sundial-fabric`. The callback is called on threads of ours."""
+    """A Fabric that is `sundial-fabric`. The callback is called on this object's threads."""
 
     def __init__(self, program: Path, config: Path, on_heard: OnHeard) -> None:
         self._control: str = json.loads(config.read_text())["control"]

@@ -25,7 +25,7 @@ class Interrupts:
 
     @contextmanager
     def taken(self) -> Iterator[None]:
-        """Take the signals over from whoever has them; outside the main thread nothing is taken."""
+        """Take over the signals; outside the main thread nothing is taken."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return

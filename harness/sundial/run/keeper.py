@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Topologies that are brought up and left up: what the command line asks for. The work is done by `keeper_main`.
 
-A keeper is a process of its own, in a session of its own, that holds fabric and machines until it is told to end.
+A keeper is a process of its own, in a session of its own, that holds fabric and machines until `down`.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import pickle
 import signal
 import socket
 import subprocess
@@ -24,7 +23,7 @@ from sundial.machines.command import CommandResult, run_command
 from sundial.machines.terminal import attach, connect
 from sundial.plan.request import Kept, Progress, UpRequest
 from sundial.run.places import Places
-from sundial.run.upfolder import LOG, KeeperRecord, UpFolder, all_up, kept_from_json
+from sundial.run.upfolder import LOG, KeeperRecord, UpFolder, all_up, kept_from_json, request_to_json
 
 DOWN_S = 60.0
 _ERRORS: dict[str, type[SundialError]] = {
@@ -41,7 +40,7 @@ def up(request: UpRequest, progress: Progress, places: Places | None = None) -> 
     folder = UpFolder(where.up, request.network.name)
     if folder.is_taken():
         raise BadInput(
-            f"{request.network.name} is up already", hint=f"end it first: ./sundial down {request.network.name}"
+            f"{request.network.name} is up already", hint=f"take it down first: ./sundial down {request.network.name}"
         )
     folder.path.mkdir(parents=True, exist_ok=True)
     package = str(Path(sundial.__file__).parents[1])
@@ -59,10 +58,10 @@ def up(request: UpRequest, progress: Progress, places: Places | None = None) -> 
     assert keeper.stdin is not None
     assert keeper.stdout is not None
     try:
-        with keeper.stdin as wish:
-            pickle.dump((request, where), wish)
-        with keeper.stdout as told:
-            for line in told:
+        with keeper.stdin as stdin:
+            stdin.write(json.dumps(request_to_json(request, where)).encode())
+        with keeper.stdout as lines:
+            for line in lines:
                 message: dict[str, Any] = json.loads(line)
                 if "say" in message:
                     progress.say(message["say"])
@@ -170,13 +169,13 @@ def _ask(record: KeeperRecord, command: str, seconds: float) -> dict[str, Any]:
     return answer
 
 
-def _error(told: dict[str, Any]) -> SundialError:
+def _error(document: dict[str, Any]) -> SundialError:
     """The keeper's error, as if it had happened here; its message names the machine already."""
-    kind = _ERRORS.get(str(told.get("error")), RunFailed)
-    error = kind(str(told.get("message")), hint=told.get("hint"))
+    kind = _ERRORS.get(str(document.get("error")), RunFailed)
+    error = kind(str(document.get("message")), hint=document.get("hint"))
     if isinstance(error, RunFailed):
-        error.machine = told.get("machine")
-        error.console_tail = tuple(told.get("console_tail", ()))
+        error.machine = document.get("machine")
+        error.console_tail = tuple(document.get("console_tail", ()))
     return error
 
 

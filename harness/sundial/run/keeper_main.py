@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The keeper's process: puts a topology up, says so, and holds it until it is told to end.
+"""The keeper's process: brings a topology up, says so, and holds it until `down`.
 
-Its wish comes pickled on stdin, from `keeper.up` alone. On stdout it tells JSON lines, `{"say": TEXT}`, and last
-`{"up": ...}` or `{"failed": ...}`; then nobody listens any more. Its control socket answers `{"command": "status"}`
-and `{"command": "down"}`. A machine that ends (a guest may power itself off) leaves the others up, and so does one that
-hangs under the real clock: it is ended, for whoever waits for its answer. The fabric's end, or that of the last
-machine, ends the keeper.
+Its request is a JSON document on stdin, from `keeper.up` alone. On stdout it writes JSON lines, `{"say": TEXT}`, and
+last `{"up": ...}` or `{"failed": ...}`; then nothing reads them any more. Its control socket answers
+`{"command": "status"}` and `{"command": "down"}`. A machine that ends (a guest may power itself off) leaves the others
+up, and so does one that hangs under the real clock: it is ended, so that no caller waits for its answer. The end of the
+fabric, or of the last machine, ends the keeper.
 """
 
 from __future__ import annotations
@@ -13,36 +13,30 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import pickle
 import socket
 import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from queue import Empty, SimpleQueue
+from queue import Empty
 from typing import Any
 
-from sundial.errors import BadInput, Interrupted, RunFailed, SundialError
-from sundial.machines.accelerator import Chosen
+from sundial.errors import BadInput, RunFailed, SundialError
 from sundial.machines.command import run_command
 from sundial.machines.hypervisor import LifecycleEvent
-from sundial.machines.images import Image, Images
 from sundial.machines.waiting import WALL, Clock, in_parallel
 from sundial.model.images import IMAGES
-from sundial.plan.build import Plan, plan_topology
-from sundial.plan.paths import RunPaths
+from sundial.plan.build import plan_topology
 from sundial.plan.request import Kept, KeptMachine, UpRequest
-from sundial.run import record
-from sundial.run.collect import capture_hashes
-from sundial.run.directory import RunFolder, claim_in, disk_full_is_a_failure
+from sundial.run.bringup import BringUp, Order, State
+from sundial.run.directory import claim_in, disk_full_is_a_failure
 from sundial.run.guestfiles import GuestFiles
 from sundial.run.interrupts import Interrupts
 from sundial.run.places import Places
-from sundial.run.rig import Queue, Rig
 from sundial.run.session import Session, open_session
 from sundial.run.supervisor import FabricEnded, MachinePanicked, Tick
-from sundial.run.upfolder import KeeperRecord, UpFolder, kept_to_json
+from sundial.run.upfolder import KeeperRecord, UpFolder, kept_to_json, request_from_json
 from sundial.run.watch import GuestWatch, Machines, guest_signs
 from sundial.run.watchdog import Watchdog
 
@@ -51,20 +45,20 @@ BOOT_LOOK_S = 0.2
 HOLD_LOOK_S = 1.0
 
 
-class Told(Exception):
-    """Somebody said down."""
+class DownRequested(Exception):
+    """A `down` command has come."""
 
 
-class Teller:
-    """Progress to whoever called up, for as long as they listen."""
+class Reporter:
+    """Progress to the caller of `up`, for as long as it reads."""
 
     def say(self, text: str) -> None:
-        self.tell(say=text)
+        self.send(say=text)
 
     def share(self, done: float, text: str) -> None:
         return
 
-    def tell(self, **message: object) -> None:
+    def send(self, **message: object) -> None:
         with contextlib.suppress(BrokenPipeError, ValueError):
             sys.stdout.write(json.dumps(message) + "\n")
             sys.stdout.flush()
@@ -73,94 +67,55 @@ class Teller:
 class Keeper:
     """One topology, from up to down."""
 
-    def __init__(self, request: UpRequest, session: Session, interrupts: Interrupts, teller: Teller) -> None:
+    def __init__(self, request: UpRequest, session: Session, interrupts: Interrupts, reporter: Reporter) -> None:
         self._request = request
         self._session = session
-        self._interrupts = interrupts
-        self._teller = teller
-        self._queue: Queue = SimpleQueue()
+        self._reporter = reporter
+        self._bring_up = BringUp(_order(request, session.places), session, interrupts, reporter.say)
         self._down = threading.Event()
         self._ended: dict[str, str] = {}
 
     def keep(self, folder: UpFolder) -> None:
-        """Everything. Raises SundialError when it could not be put up, or ended by itself."""
-        began = time.monotonic()
-        places = self._session.places
-        known = Images(places.checkout)
-        names = dict.fromkeys(node.image for node in self._request.network.nodes)
-        images = {name: known.ensure(name, self._teller.say) for name in names}
-        accelerator = self._session.accelerator(self._request.clock, self._request.topology.accelerator, images)
-        nodes = [node.name for node in self._request.network.nodes]
-        stem = f"up-{self._request.network.name}-{self._request.seed}"
-        claimed = claim_in(places.captures, stem, nodes)
-        self._session.guard.rename_on_death(claimed.path, claimed.final)
+        """Everything. Raises SundialError when it could not be brought up, or ended by itself."""
         self._session.guard.remove_on_death(folder.path)
-        paths = RunPaths(claimed.wire, self._session.folder(), self._session.shm())
-        plan = plan_topology(self._request.network, paths, clock=self._request.clock, seed=self._request.seed)
-        rig = Rig(
-            self._session,
-            plan,
-            images,
-            paths.sockets,
-            claimed.node,
-            self._queue,
-            cold=False,
-            interactive=True,
-            kvm=accelerator == "kvm",
-        )
-        document = self._record(images, accelerator)
         error: SundialError | None = None
-        control = Control(self._session.runtime.path / "keeper.sock", self, rig)
+        control = Control(self._session.runtime.path / "keeper.sock", self)
         try:
             with disk_full_is_a_failure():
-                claimed.write_json("run.json", document.to_json())
-                self._put_up(rig, control, claimed)
-                kept = self._kept(plan, rig, claimed)
-                folder.write(
-                    KeeperRecord(
-                        os.getpid(), str(control.path), kept, {name: str(rig.exec_socket(name)) for name in nodes}
-                    )
-                )
-                self._teller.tell(up=kept_to_json(kept))
-                _close_stdout()
-                self._hold(rig, [GuestFiles(name, claimed.node(name)) for name in nodes])
-        except Told:
+                control.serve()
+                self._boot()
+                self._announce(folder, control.path)
+                self._hold()
+        except DownRequested:
             pass
         except SundialError as happened:
             error = happened
         finally:
-            self._interrupts.cleaning_begins()
-            for node in nodes:
-                document.zero(node, rig.zero_ns(node))
-            rig.take_down(hurry=self._interrupts.hurry)
-            self._write_end(claimed, document, error, time.monotonic() - began)
-            final = claimed.finish()
-            self._session.guard.forget(claimed.path)
+            self._bring_up.transition(State.DONE)
+            final, error, _ = self._bring_up.conclude(error, None, collect=False)
             control.answer_down(final)
         if error is not None:
             raise error
 
-    def asked_down(self) -> None:
+    def request_down(self) -> None:
         """On the control socket's thread: end."""
         self._down.set()
-        self._queue.put(Tick())
+        self._bring_up.queue.put(Tick())
 
-    def states(self, rig: Rig) -> dict[str, Any]:
+    def status(self) -> dict[str, Any]:
         """What `status` answers."""
+        rig = self._bring_up.rig
         machines = {name: self._ended.get(name, machine.state().value) for name, machine in rig.machines.items()}
-        return {"machines": machines, "counters": rig.fabric.counters() if rig.fabric is not None else {}}
+        counters = rig.fabric.counters() if rig.fabric is not None else {}
+        return {"state": self._bring_up.state.value, "machines": machines, "counters": counters}
 
-    def _put_up(self, rig: Rig, control: Control, claimed: RunFolder) -> None:
-        control.serve()
-        self._teller.say("preparing the guests")
-        snapshots = rig.prepare(self._teller.say)
-        rig.start_fabric()
-        rig.start_machines(snapshots, ())
-        rig.resume()
-        self._teller.say("booting the guests")
-
-        files = {name: GuestFiles(name, claimed.node(name)) for name in rig.machines}
-
+    def _boot(self) -> None:
+        """All guests up, each having answered a command."""
+        self._bring_up.transition(State.PAUSED)
+        self._bring_up.transition(State.RUNNING)
+        self._reporter.say("booting the guests")
+        rig = self._bring_up.rig
+        files = {file.machine: file for file in self._bring_up.files}
         greetings = {node.name: IMAGES[node.image].greeting for node in rig.plan.network.nodes}
 
         def answers(name: str) -> None:
@@ -172,12 +127,21 @@ class Keeper:
         calls = [lambda name=name: answers(name) for name in rig.machines]
         in_parallel([lambda: watch_boot(rig.machines, files), *calls])
 
-    def _hold(self, rig: Rig, files: Sequence[GuestFiles]) -> None:
+    def _announce(self, folder: UpFolder, control: Path) -> None:
+        """Say that it is up: for later commands in a file, to the caller on stdout, which then is closed."""
+        kept = self._kept()
+        sockets = {machine.name: str(self._bring_up.rig.exec_socket(machine.name)) for machine in kept.machines}
+        folder.write(KeeperRecord(os.getpid(), str(control), kept, sockets))
+        self._reporter.send(up=kept_to_json(kept))
+        _close_stdout()
+
+    def _hold(self) -> None:
         """Until down, or until there is nothing left to hold."""
+        rig, files = self._bring_up.rig, self._bring_up.files
         guests = GuestWatch(rig.machines, files if self._request.clock == "real" else [])
         while not self._down.is_set():
             try:
-                event = self._queue.get(timeout=HOLD_LOOK_S)
+                event = self._bring_up.queue.get(timeout=HOLD_LOOK_S)
             except Empty:
                 self._ended |= end_hung(rig.machines, files, guests, time.monotonic())
                 continue
@@ -190,56 +154,39 @@ class Keeper:
                     guests.forget(ended.machine)
                 if rig.machines and len(self._ended) == len(rig.machines):
                     raise RunFailed("all machines have ended")
-        raise Told
+        raise DownRequested
 
-    def _kept(self, plan: Plan, rig: Rig, claimed: RunFolder) -> Kept:
+    def _kept(self) -> Kept:
+        plan = self._bring_up.plan
         machines = tuple(
             KeptMachine(
                 node.name,
                 next((str(nic.address.ip) for nic in node.nics if nic.address is not None), ""),
-                str(rig.console_socket(node.name)),
+                str(self._bring_up.rig.console_socket(node.name)),
             )
             for node in plan.network.nodes
         )
-        return Kept(plan.network.name, plan.clock, claimed.final, machines)
+        return Kept(plan.network.name, plan.clock, self._bring_up.folder.final, machines)
 
-    def _record(self, images: dict[str, Image], accelerator: Chosen) -> record.RunRecord:
-        request = self._request
-        topology = {**request.topology.model_dump(mode="json", exclude_none=True), "clock": request.clock}
-        return record.RunRecord(
-            network=request.network,
-            scenario=None,
-            topology=topology,
-            seed=request.seed,
-            clock=request.clock,
-            accelerator=accelerator,
-            images=images,
-            versions=record.versions(self._session.places, self._session.hypervisor.versions(), images),
-            command=("sundial", "up", request.network.name),
-        )
 
-    def _write_end(
-        self, claimed: RunFolder, document: record.RunRecord, error: SundialError | None, wall_s: float
-    ) -> None:
-        claimed.give_up_reserve()
-        counters = record.read_counters(claimed.wire)
-        status: record.Status = "complete" if error is None else "failed"
-        if isinstance(error, Interrupted):
-            status = "interrupted"
-        with contextlib.suppress(OSError):
-            document.over(
-                status,
-                error=error,
-                virtual_ns=counters.get("virtual_ns"),
-                wall_s=wall_s,
-                captures=capture_hashes(claimed.path),
-                epoch_ns=counters.get("epoch_ns"),
-            )
-            claimed.write_json("run.json", document.to_json())
+def _order(request: UpRequest, places: Places) -> Order:
+    network = request.network
+    return Order(
+        network=network,
+        clock=request.clock,
+        accelerator=request.topology.accelerator,
+        seed=request.seed,
+        plan=lambda paths: plan_topology(network, paths, clock=request.clock, seed=request.seed),
+        claim=lambda nodes: claim_in(places.captures, f"up-{network.name}-{request.seed}", nodes),
+        scenario=None,
+        topology={**request.topology.model_dump(mode="json", exclude_none=True), "clock": request.clock},
+        command=("sundial", "up", network.name),
+        interactive=True,
+    )
 
 
 def watch_boot(machines: Machines, waited_for: Mapping[str, GuestFiles], clock: Clock = WALL) -> None:
-    """Until nobody is waited for. Raises RunFailed for guests that hang, and ends them: who waits for them wakes."""
+    """Until no guest is waited for. Raises RunFailed for guests that hang, and ends them, which wakes their waiters."""
     watchdog = Watchdog()
     while files := list(waited_for.values()):
         failed = next((bad for file in files for bad in file.look() if isinstance(bad, MachinePanicked)), None)
@@ -248,7 +195,7 @@ def watch_boot(machines: Machines, waited_for: Mapping[str, GuestFiles], clock: 
             for file in files:
                 machines[file.machine].destroy()
         if failed is not None:
-            raise RunFailed(f"its kernel gave up: {failed.line}", machine=failed.machine)
+            raise RunFailed(f"its kernel panicked: {failed.line}", machine=failed.machine)
         if hung is not None:
             who = ", ".join(hung.suspects)
             raise RunFailed(f"hung while booting: nothing has moved for {hung.seconds:.0f} s", machine=who)
@@ -270,10 +217,9 @@ def end_hung(machines: Machines, files: Sequence[GuestFiles], guests: GuestWatch
 class Control:
     """The control socket: one question a connection, each on the one thread that serves."""
 
-    def __init__(self, path: Path, keeper: Keeper, rig: Rig) -> None:
+    def __init__(self, path: Path, keeper: Keeper) -> None:
         self.path = path
         self._keeper = keeper
-        self._rig = rig
         self._waiting: list[socket.socket] = []
 
     def serve(self) -> None:
@@ -283,7 +229,7 @@ class Control:
         threading.Thread(target=self._serve, args=(server,), name="control", daemon=True).start()
 
     def answer_down(self, final: Path) -> None:
-        """Everything is down: tell those who asked for it."""
+        """Everything is down: answer those who asked for it."""
         for stream in self._waiting:
             _answer(stream, {"captures": str(final)})
 
@@ -298,9 +244,9 @@ class Control:
                 command = None
             if command == "down":
                 self._waiting.append(stream)
-                self._keeper.asked_down()
+                self._keeper.request_down()
             elif command == "status":
-                _answer(stream, self._keeper.states(self._rig))
+                _answer(stream, self._keeper.status())
             else:
                 _answer(stream, {"error": "known commands: status, down"})
 
@@ -318,10 +264,8 @@ def _close_stdout() -> None:
 
 
 def main() -> int:
-    request: UpRequest
-    places: Places
-    request, places = pickle.load(sys.stdin.buffer)
-    teller = Teller()
+    request, places = request_from_json(json.load(sys.stdin))
+    reporter = Reporter()
     interrupts = Interrupts()
     folder = UpFolder(places.up, request.network.name)
     try:
@@ -330,11 +274,11 @@ def main() -> int:
                 raise BadInput(f"{request.network.name} is up already")
             try:
                 session = open_session(request.connect, places)
-                Keeper(request, session, interrupts, teller).keep(folder)
+                Keeper(request, session, interrupts, reporter).keep(folder)
             finally:
                 folder.let_go()
     except SundialError as error:
-        teller.tell(failed=error.to_json())
+        reporter.send(failed=error.to_json())
         return error.exit_code
     return 0
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where things lie in a checkout."""
+"""Where things are in a checkout."""
 
 from __future__ import annotations
 

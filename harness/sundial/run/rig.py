@@ -2,7 +2,7 @@
 """A plan put up: the fabric and the machines of one topology, started, running, and taken down again.
 
 Everything that happens comes as an event into one queue, whichever thread it was noticed on, and is taken out by the
-one loop of whoever made the rig.
+one loop of the rig's owner.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Rig:
             return {}
         kept = self._session.places.snapshots
         store = SnapshotStore(self.folder / "cold" if self._cold else kept)
-        tell = (lambda line: say("booting the guests")) if self._cold else say
+        report = (lambda line: say("booting the guests")) if self._cold else say
         qemu = self._session.hypervisor.versions()["qemu"]
         held: dict[str, Snapshot] = {}
         found: dict[str, Snapshot] = {}
@@ -90,7 +90,7 @@ class Rig:
             image = self._images[node.image]
             key = snapshot_key(maker.spec(self.folder), node.mips, image, self._session.places.plugin, qemu)
             if key.digest() not in held:
-                using: AbstractContextManager[Snapshot] = store.use(key, maker.make, tell)
+                using: AbstractContextManager[Snapshot] = store.use(key, maker.make, report)
                 held[key.digest()] = self._snapshots.enter_context(using)
             found[node.name] = held[key.digest()]
             self._zeros[node.name] = found[node.name].zero_ns
@@ -98,7 +98,7 @@ class Rig:
 
     def start_fabric(self) -> Fabric:
         """The fabric, serving. Raises RunFailed."""
-        # The token in its name makes it ours in every list of processes.
+        # The token in its name identifies it in every list of processes.
         config = self.folder / f"{self._session.runtime.token}.json"
         config.write_text(json.dumps(self.plan.fabric, indent=1) + "\n")
         self.fabric = self._session.start_fabric(self._session.places.fabric, config, self.queue.put)
@@ -138,7 +138,7 @@ class Rig:
         return written if isinstance(written, dict) else {}
 
     def ended(self, event: LifecycleEvent) -> MachineEnded | None:
-        """What a lifecycle event means to a supervisor; None: nothing. A machine is told by its name, without ours."""
+        """What a lifecycle event means to a supervisor; None: nothing. Names are without the session's token."""
         if event.machine not in self.machines or event.happening not in (Happening.STOPPED, Happening.CRASHED):
             return None
         how = self.machines[event.machine].ending() or event.reason
@@ -165,9 +165,9 @@ class Rig:
         folder = self._node_folder(node.name)
         job = self.plan.jobs[node.name]
         zero_ns = None if snapshot is None else snapshot.zero_ns
-        told = job if zero_ns is None else {**job, "zero_ns": zero_ns}
+        document = job if zero_ns is None else {**job, "zero_ns": zero_ns}
         (self.folder / f"job-{node.name}").write_bytes(encode_job(job, zero_ns=zero_ns))
-        (folder / "job.json").write_text(json.dumps(told, indent=1) + "\n")
+        (folder / "job.json").write_text(json.dumps(document, indent=1) + "\n")
         spec = self._spec(node, folder, zero_ns)
         xml = domain_xml(spec)
         (folder / "domain.xml").write_text(xml)
@@ -235,5 +235,5 @@ def ordered(nodes: Sequence[Node], start_order: Sequence[str]) -> list[Node]:
     for name in start_order:
         if name not in names:
             raise BadInput(f"there is no machine {name!r} to start", allowed=", ".join(names))
-    wanted = list(dict.fromkeys([*start_order, *names]))
-    return sorted(nodes, key=lambda node: wanted.index(node.name))
+    order = list(dict.fromkeys([*start_order, *names]))
+    return sorted(nodes, key=lambda node: order.index(node.name))

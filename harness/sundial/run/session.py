@@ -50,15 +50,15 @@ class Session:
         self.guard.remove_on_death(path)
         return path
 
-    def accelerator(self, clock: RunClock, wanted: Accelerator, images: Mapping[str, Image]) -> Chosen:
+    def accelerator(self, clock: RunClock, asked: Accelerator, images: Mapping[str, Image]) -> Chosen:
         """What is to run machines; only for this host can KVM be tried. Raises HostLacks."""
         if self.connect != EMBEDDED:
-            return "kvm" if wanted == "kvm" else "tcg"
+            return "kvm" if asked == "kvm" else "tcg"
         kernel = next(iter(images.values())).kernel
-        return choose(clock, wanted, lambda: self.runs_kvm(kernel, self.places.kvm))
+        return choose(clock, asked, lambda: self.runs_kvm(kernel, self.places.kvm))
 
     def domain_name(self, machine: str) -> str:
-        """What libvirt calls a machine: the token makes it ours alone."""
+        """What libvirt calls a machine: the token keeps it apart from those of other sessions."""
         return f"{self.runtime.token}-{machine}"
 
     def close(self) -> None:

@@ -125,7 +125,7 @@ class SnapshotMaker:
             line = panics.look()
             if line is not None:
                 self._wait_gone(machine)
-                raise self._failed(folder, f"its kernel gave up: {line}")
+                raise self._failed(folder, f"its kernel panicked: {line}")
             signs = Signs((panics.seen_bytes,), by_processor=True, processor_s=machine.processor_s())
             hung = watchdog.look(signs, self._clock.now())
             if hung is not None:
@@ -145,7 +145,7 @@ class SnapshotMaker:
             raise self._failed(folder, "the plugin's report cannot be read") from error
 
     def _wait_gone(self, machine: Machine) -> None:
-        """A kernel that gave up still prints where, and then ends its machine."""
+        """A kernel that panicked still prints where, and then ends its machine."""
         with suppress(DeadlineMissed):
             wait_until(
                 lambda: machine.state() is MachineState.GONE, seconds=PANIC_S, what="last words", clock=self._clock

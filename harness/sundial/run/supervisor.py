@@ -8,7 +8,7 @@
                 machine ended, report `finished`  running: it has reached the end before the fabric said so
                 machine ended, report `aborted`   running: a victim; failed after VICTIM_S unless the culprit shows
                 machine ended otherwise           failed, the machine named
-                kernel panic                      running: it tells where; failed, the machine named, when the
+                kernel panic                      running: it still prints where; failed, the machine named, when the
                                                   machine has ended, or after PANIC_S
                 guest's error line                failed, the machine named
                 job done, status not 0            failed, the machine named
@@ -18,9 +18,9 @@
                 fabric ended otherwise            failed
                 FINISH_S passed                   failed: the fabric does not end
                 anything else                     finishing
-    over        anything                          the same verdict for ever
+    over        anything                          the verdict is final
 
-Where several things happen at once the order in which they are told decides, but for victims; a panic is the cause of
+Where several things happen at once the order of the events decides, but for victims; a panic is the cause of
 what follows it.
 """
 
@@ -47,7 +47,7 @@ class MachineEnded:
 
 @dataclass(frozen=True)
 class MachinePanicked:
-    """The guest's kernel gave up, with these words."""
+    """The guest's kernel panicked, with these words."""
 
     machine: str
     line: str
@@ -94,7 +94,7 @@ class DeadlinePassed:
 
 @dataclass(frozen=True)
 class Hung:
-    """Nothing has moved for `seconds`; `suspects` are whom everybody waits for."""
+    """Nothing has moved for `seconds`; `suspects` are those that the others wait for."""
 
     seconds: float
     suspects: tuple[str, ...]
@@ -185,7 +185,7 @@ class Supervisor:
             case Hung(seconds, suspects):
                 return Failed(
                     f"hung: nothing has moved for {seconds:.0f} s"
-                    + (f", everybody waits for {', '.join(suspects)}" if suspects else ""),
+                    + (f", all others wait for {', '.join(suspects)}" if suspects else ""),
                     suspects[0] if len(suspects) == 1 else None,
                 )
             case Tick() | JobDone():
@@ -200,7 +200,7 @@ class Supervisor:
         gone = isinstance(event, MachineEnded) and event.machine == panic.machine
         if not gone and now - since < PANIC_S:
             return None
-        return Failed(f"its kernel gave up: {panic.line}", panic.machine)
+        return Failed(f"its kernel panicked: {panic.line}", panic.machine)
 
     def _finishing(self, event: Event, now: float) -> Verdict | None:
         if isinstance(event, FabricEnded):

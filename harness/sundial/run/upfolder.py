@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is written about a topology that is up: `.sundial/up/TOPOLOGY/keeper.json`, and a lock that its keeper holds.
 
-The lock tells whether it is up, for it goes with the process that holds it, however that ends.
+The lock tells whether it is up, for it goes with the process that holds it, whatever ends that.
 """
 
 from __future__ import annotations
@@ -16,8 +16,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from sundial.plan.request import Kept, KeptMachine
+from sundial.model.network import build_network
+from sundial.model.topology import Topology
+from sundial.plan.request import Kept, KeptMachine, UpRequest
 from sundial.run.directory import write_whole
+from sundial.run.places import Places
 
 RECORD = "keeper.json"
 LOG = "keeper.log"
@@ -47,6 +50,23 @@ def kept_from_json(document: dict[str, Any]) -> Kept:
     return Kept(document["topology"], document["clock"], Path(document["captures"]), machines)
 
 
+def request_to_json(request: UpRequest, places: Places) -> dict[str, Any]:
+    """What the keeper's process is started with."""
+    return {
+        "topology": request.topology.model_dump(mode="json", exclude_none=True),
+        "clock": request.clock,
+        "seed": request.seed,
+        "connect": request.connect,
+        "checkout": str(places.checkout),
+    }
+
+
+def request_from_json(document: dict[str, Any]) -> tuple[UpRequest, Places]:
+    topology = Topology.model_validate(document["topology"])
+    request = UpRequest(topology, build_network(topology), document["clock"], document["seed"], document["connect"])
+    return request, Places(Path(document["checkout"]))
+
+
 class UpFolder:
     """The folder of one topology."""
 
@@ -57,7 +77,7 @@ class UpFolder:
         self._lock: int | None = None
 
     def take(self) -> bool:
-        """Become its keeper, for the life of this process; False: somebody else is."""
+        """Become its keeper, for the life of this process; False: another process is."""
         self.path.mkdir(parents=True, exist_ok=True)
         handle = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:

@@ -64,8 +64,8 @@ def real_signs(
         silent = [file for file in files if not file.said_hello]
         if silent:
             return guest_signs(machines, silent)
-        told = tuple(file.told_bytes for file in files)
-        return Signs((*told, _frames(counters())), tuple(waiting()))
+        progress = tuple(file.told_bytes for file in files)
+        return Signs((*progress, _frames(counters())), tuple(waiting()))
 
     return read
 

@@ -99,7 +99,7 @@ def test_a_host_with_everything() -> None:
         ({"missing": (checks.FABRIC,)}, ("programs", "make setup")),
         ({"images": {"linux": "stale"}}, ("images", "./sundial images build --if-needed")),
         ({"shm": 1 << 20}, ("/dev/shm", "mount -o remount,size=1G /dev/shm")),
-        ({"memory": 1 << 28}, ("memory", "a run of two guests wants 1 GiB: end something")),
+        ({"memory": 1 << 28}, ("memory", "a run of two guests needs 1 GiB: end something")),
     ],
 )
 def test_a_lack_is_named_and_mended(changes: dict[str, Any], found: tuple[str, str]) -> None:

@@ -45,7 +45,7 @@ class House:
         assert request.out is not None
         self.asked.append(request.out.name)
         if request.out.name in self.broken:
-            raise RunFailed("its kernel gave up: PANIC: no memory", machine="server")
+            raise RunFailed("its kernel panicked: PANIC: no memory", machine="server")
         _make(request, request.out)
         return RunResult(request.out, 1, 1.0)
 

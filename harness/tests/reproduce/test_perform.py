@@ -117,7 +117,7 @@ def test_a_run_that_fails_is_named_and_the_others_go_on(tmp_path: Path) -> None:
     assert (4, "sss-udp", 0) in results_of(made).cells
     page = (made.folder / "report.html").read_text()
     assert "2 of " in page
-    assert "its kernel gave up: PANIC: no memory" in page
+    assert "its kernel panicked: PANIC: no memory" in page
 
 
 def test_two_reproductions_are_equal(tmp_path: Path) -> None:

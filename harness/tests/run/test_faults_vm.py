@@ -56,7 +56,7 @@ def test_a_kernel_panic(tmp_path: Path, clock: str) -> None:
     run.remember()
     status, output = run.end()
     assert status == 4, output
-    assert "server: its kernel gave up: Kernel panic - not syncing" in output
+    assert "server: its kernel panicked: Kernel panic - not syncing" in output
     assert "last lines of the console" in output
     assert "sysrq" in output
     assert run.leftovers() == []

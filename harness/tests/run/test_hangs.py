@@ -80,7 +80,7 @@ def test_a_kept_guest_that_hangs_while_it_boots_is_named_and_ended(tmp_path: Pat
 def test_a_kept_guest_that_panics_while_it_boots_is_named(tmp_path: Path) -> None:
     _, machines, waited_for = kept(tmp_path)
     (tmp_path / "server" / "console.log").write_text("Kernel panic - not syncing: no init\n")
-    with pytest.raises(RunFailed, match=r"^server: its kernel gave up: Kernel panic - not syncing: no init"):
+    with pytest.raises(RunFailed, match=r"^server: its kernel panicked: Kernel panic - not syncing: no init"):
         watch_boot(machines, waited_for, ManualClock())
 
 

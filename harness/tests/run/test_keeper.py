@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -10,10 +11,21 @@ from pathlib import Path
 import pytest
 
 from sundial.errors import BadInput
-from sundial.plan.request import Kept, KeptMachine
+from sundial.model import catalog
+from sundial.model.load import load_topology
+from sundial.model.network import build_network
+from sundial.plan.request import Kept, KeptMachine, UpRequest
 from sundial.run import keeper
 from sundial.run.places import Places
-from sundial.run.upfolder import KeeperRecord, UpFolder, all_up, kept_from_json, kept_to_json
+from sundial.run.upfolder import (
+    KeeperRecord,
+    UpFolder,
+    all_up,
+    kept_from_json,
+    kept_to_json,
+    request_from_json,
+    request_to_json,
+)
 
 KEPT = Kept("lab", "real", Path("/captures/up-lab-1-001"), (KeptMachine("client", "10.0.0.1", "/run/c.sock"),))
 HOLD = """
@@ -39,6 +51,14 @@ def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert kept_from_json(kept_to_json(KEPT)) == KEPT
     folder.let_go()
     assert list(all_up(tmp_path)) == []
+
+
+def test_the_keepers_request_survives_its_way_through_json(tmp_path: Path) -> None:
+    for name in catalog.names("topology"):
+        topology = load_topology(name)
+        request = UpRequest(topology, build_network(topology), "real", 7, "embedded")
+        document = json.loads(json.dumps(request_to_json(request, Places(tmp_path))))
+        assert request_from_json(document) == (request, Places(tmp_path))
 
 
 def test_only_one_can_keep_a_topology(tmp_path: Path) -> None:

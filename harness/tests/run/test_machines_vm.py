@@ -106,8 +106,8 @@ def test_a_damaged_snapshot_is_made_anew_with_one_line(tmp_path: Path) -> None:
     output = made(LiveRun(scenario, tmp_path / "two"))
     if LiveRun.read(tmp_path / "one")["images"] != LiveRun.read(tmp_path / "two")["images"]:
         pytest.skip("the image was changed meanwhile")
-    assert len(re.findall("is damaged .*making it anew", output)) == 1
-    assert "making it anew" not in made(LiveRun(scenario, tmp_path / "three"))
+    assert len(re.findall("is damaged .*making it again", output)) == 1
+    assert "making it again" not in made(LiveRun(scenario, tmp_path / "three"))
 
 
 # Takes notice of the QEMUs that the daemon detaches, as init does: libvirt waits for that when one has ended. Else they

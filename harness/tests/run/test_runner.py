@@ -16,7 +16,7 @@ import pytest
 
 from sundial.errors import BadInput, Interrupted, RunFailed
 from sundial.machines.hypervisor import MachineState
-from sundial.run import runner
+from sundial.run import bringup, runner
 from sundial.run.supervisor import JobDone
 from sundial.run.watchdog import Watchdog
 from tests.run.stage import Stage
@@ -122,10 +122,10 @@ def crash_app(stage: Stage) -> None:
         (
             panic,
             "server",
-            "server: its kernel gave up: Kernel panic - not syncing: sysrq",
+            "server: its kernel panicked: Kernel panic - not syncing: sysrq",
             ("Kernel panic - not syncing: sysrq triggered crash",),
         ),
-        (sss_panic, "client", "client: its kernel gave up: PANIC: page fault at 0x8 in task 3", BACKTRACE),
+        (sss_panic, "client", "client: its kernel panicked: PANIC: page fault at 0x8 in task 3", BACKTRACE),
         (crash_app, "server", "server: echo-server failed: killed by signal 11", ()),
         (lambda stage: stage.fabric.end(-9), "fabric", "fabric: was killed by SIGKILL", ()),
         (lambda stage: stage.fabric.end(5), "fabric", "fabric: the disk is full", ()),
@@ -171,7 +171,7 @@ def test_nothing_that_moves_is_a_hang(stage: Stage) -> None:
             (stage.partial() / "nodes" / machine / "samples.jsonl").write_text('{"type":"hello"}\n')
 
     stage.act = hello
-    with pytest.raises(RunFailed, match=r"hung: nothing has moved for \d s, everybody waits for client"):
+    with pytest.raises(RunFailed, match=r"hung: nothing has moved for \d s, all others wait for client"):
         runner.run(stage.request(), stage.words, session=stage.session, watchdog=Watchdog(2.5))
     assert stage.leftovers() == []
 
@@ -223,11 +223,11 @@ def test_a_bug_of_ours_shows_itself_and_leaves_nothing(stage: Stage) -> None:
     assert stage.leftovers() == []
 
 
-def test_a_full_disk_while_writing_is_told(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_while_writing_is_reported(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(folder: Path) -> int:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(runner, "collect_samples", full)
+    monkeypatch.setattr(bringup, "collect_samples", full)
     with pytest.raises(RunFailed, match="disk is full"):
         runner.run(stage.request(), stage.words, session=stage.session)
     (folder,) = stage.captures.iterdir()

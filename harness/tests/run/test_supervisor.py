@@ -58,11 +58,11 @@ def after(*events: Event, seconds: float = 0.0) -> Verdict | None:
         (DeadlinePassed(600.0, ()), Failed("the deadline of 600 s passed")),
         (
             Hung(15.2, ("server",)),
-            Failed("hung: nothing has moved for 15 s, everybody waits for server", "server"),
+            Failed("hung: nothing has moved for 15 s, all others wait for server", "server"),
         ),
         (
             Hung(15.2, ("a", "b")),
-            Failed("hung: nothing has moved for 15 s, everybody waits for a, b"),
+            Failed("hung: nothing has moved for 15 s, all others wait for a, b"),
         ),
     ],
 )
@@ -71,7 +71,7 @@ def test_what_ends_a_run_at_once(event: Event, verdict: Failed) -> None:
 
 
 PANIC = MachinePanicked("server", "PANIC: page fault")
-GAVE_UP = Failed("its kernel gave up: PANIC: page fault", "server")
+GAVE_UP = Failed("its kernel panicked: PANIC: page fault", "server")
 
 
 def test_a_panic_is_told_when_the_machine_has_said_where() -> None:

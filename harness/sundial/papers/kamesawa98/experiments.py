@@ -157,9 +157,9 @@ def _writes(results: Results, bench: Bench, extent: Extent, mips: Decimal) -> No
             results.put(2, "stream", size, cell_of_stream(stream, run))
 
 
-def _put_trips(results: Results, table: int, key: str, run: Measured, sizes: Sequence[int], **wanted: Any) -> None:
+def _put_trips(results: Results, table: int, key: str, run: Measured, sizes: Sequence[int], **where: Any) -> None:
     for size in sizes:
-        trip = run.round_trip(size=size, **wanted)
+        trip = run.round_trip(size=size, **where)
         if trip is not None:
             results.put(table, key, size, cell_of_round_trip(trip, run))
 

@@ -22,6 +22,7 @@ end() {
 end "$c" v0 10.0.0.1 02:53:44:00:00:01
 end "$s" v1 10.0.0.2 02:53:44:00:00:02
 if [ -n "$register" ]; then ip netns exec "$s" rpcbind -f -w & mapper=$!; sleep 1; fi
+# shellcheck disable=SC2086  # empty, or one word
 ip netns exec "$s" ./server 20049 "$message" "$buffer" $register & server=$!
 ip netns exec "$c" dumpcap -q -i v0 -w "$PWD/$name.client.pcapng" 2> /dev/null & first=$!
 ip netns exec "$s" dumpcap -q -i v1 -w "$PWD/$name.server.pcapng" 2> /dev/null & second=$!

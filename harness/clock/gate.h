@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// What a gate decides: how far the machine may go, and when to look again. Pure; times in ns since
+// zero of the run. Why the rules hold is in README.md.
+#pragma once
+
+#include "sync.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+// A machine without peers still looks up this often.
+#define GATE_PUBLISH_NS UINT64_C(10000000)
+
+// What one gate sees of its machine.
+struct gate_view {
+    uint64_t now;     // the machine's clock, at most one instruction past `armed`
+    uint64_t armed;   // the time that the gate was armed for
+    bool idle;        // the CPU is halted
+    uint64_t own;     // the next event of the guest and its devices where idle, else now
+    uint64_t due;     // the first frame to deliver
+    uint64_t place;   // a stopped queue can go on
+    uint64_t end;     // of the run
+    uint64_t horizon; // the machine may run up to, not including, this time
+};
+
+// What it sees of the others, under the lock.
+struct gate_others {
+    uint64_t help; // someone who waits for this machine can go on when it gets here
+    uint64_t grid; // others run: say how far I am at least this often
+};
+
+// The time that the machine promises: nothing leaves it before, unless something reaches it.
+uint64_t gate_event(const struct gate_view *view);
+// Whether the machine may go on to its event, or has to wait for the others.
+bool gate_may_pass(const struct gate_view *view, uint64_t event);
+// What machine `m` needs to know of the others once it may pass.
+struct gate_others gate_observe(const struct sync_shared *s, unsigned m, uint64_t now);
+// When to look again, after what was due has been delivered. `due` and `place` are those left then;
+// `sent`: the guest handed in a frame at this instant.
+uint64_t gate_next(const struct gate_view *view, const struct gate_others *others, bool sent);

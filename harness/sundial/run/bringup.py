@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One way up and one way down: for runs, and for topologies that are kept up.
+
+    from      to        what happens
+    -------   -------   ---------------------------------------------------------------------------------------------
+    off       paused    run.json is written; snapshots are found or made; the fabric listens; the machines are there
+    paused    running   all guests run
+    any       done      machines and fabric are gone, with their sockets and shared memory
+
+`conclude` then writes what became of it and gives the run directory its name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+from sundial.errors import BadInput, Interrupted, SundialError
+from sundial.machines.images import Images
+from sundial.model.network import Network
+from sundial.model.topology import Accelerator, Clock
+from sundial.plan.build import Plan
+from sundial.plan.paths import RunPaths
+from sundial.run import record
+from sundial.run.collect import capture_hashes, collect_samples, collect_what_is_there
+from sundial.run.directory import RunFolder, disk_full_is_a_failure
+from sundial.run.guestfiles import GuestFiles
+from sundial.run.interrupts import Interrupts
+from sundial.run.rig import Queue, Rig, Say
+from sundial.run.session import Session
+
+SOCKET_PATH_MOST = 107
+
+
+class State(Enum):
+    """Where a topology is."""
+
+    OFF = "off"
+    PAUSED = "paused"
+    RUNNING = "running"
+    DONE = "done"
+
+
+@dataclass(frozen=True)
+class Order:
+    """What is to be brought up, and how."""
+
+    network: Network
+    clock: Clock
+    accelerator: Accelerator
+    seed: int
+    plan: Callable[[RunPaths], Plan]
+    """Called twice: once to find what is wrong with it before anything is written, then with the real paths."""
+    claim: Callable[[list[str]], RunFolder]
+    """Takes the names of the machines; the run directory."""
+    scenario: dict[str, Any] | None
+    """As run.json has it; None for a topology that is kept up."""
+    topology: dict[str, Any]
+    command: tuple[str, ...]
+    cold: bool = False
+    interactive: bool = False
+    start_order: Sequence[str] = ()
+
+
+class BringUp:
+    """One topology and its run directory, from off to done."""
+
+    def __init__(self, order: Order, session: Session, interrupts: Interrupts, say: Say) -> None:
+        """Claim the run directory. Raises BadInput, HostLacks, RunFailed; nothing has been started then."""
+        self.began = time.monotonic()
+        known = Images(session.places.checkout)
+        names = dict.fromkeys(node.image for node in order.network.nodes)
+        images = {name: known.ensure(name, say) for name in names}
+        accelerator = session.accelerator(order.clock, order.accelerator, images)
+        sockets = session.folder()
+        _check_sockets(order.plan(RunPaths(Path("/"), sockets, session.shm_folder / "x")))
+        say("preparing the guests")
+        self.document = record.RunRecord(
+            network=order.network,
+            scenario=order.scenario,
+            topology=order.topology,
+            seed=order.seed,
+            clock=order.clock,
+            accelerator=accelerator,
+            images=images,
+            versions=record.versions(session.places, session.hypervisor.versions(), images),
+            command=order.command,
+        )
+        with disk_full_is_a_failure():
+            self.folder = order.claim([node.name for node in order.network.nodes])
+        session.guard.rename_on_death(self.folder.path, self.folder.final)
+        self.plan = order.plan(RunPaths(self.folder.wire.resolve(), sockets, session.shm()))
+        self.state = State.OFF
+        self.queue: Queue = SimpleQueue()
+        self.files = [GuestFiles(node.name, self.folder.node(node.name)) for node in order.network.nodes]
+        self.rig = Rig(
+            session,
+            self.plan,
+            images,
+            sockets,
+            self.folder.node,
+            self.queue,
+            cold=order.cold,
+            interactive=order.interactive,
+            kvm=accelerator == "kvm",
+        )
+        self._order = order
+        self._session = session
+        self._interrupts = interrupts
+        self._say = say
+
+    def transition(self, target: State) -> None:
+        """Go to the next state, or from any to done. Raises SundialError; ValueError for a way that is not there."""
+        if target is State.DONE:
+            self._end()
+        elif (self.state, target) == (State.OFF, State.PAUSED):
+            self._start_paused()
+        elif (self.state, target) == (State.PAUSED, State.RUNNING):
+            self.rig.resume(self._order.start_order)
+        else:
+            raise ValueError(f"no transition from {self.state.value} to {target.value}")
+        self.state = target
+
+    def conclude(
+        self, error: SundialError | None, virtual_ns: int | None, *, collect: bool
+    ) -> tuple[Path, SundialError | None, float]:
+        """Write what became of it, `collect` the samples, and name the directory.
+
+        Answers where it is, the error if there was one by now, and the wall time in seconds.
+        """
+        counters = record.read_counters(self.folder.wire)
+        wall_s = time.monotonic() - self.began
+        self.folder.give_up_reserve()
+        if error is None:
+            try:
+                with disk_full_is_a_failure():
+                    self._write("complete", None, virtual_ns, wall_s, counters)
+                    if collect:
+                        self._say("collecting samples")
+                        collect_samples(self.folder.path)
+            except SundialError as happened:
+                error = happened
+        if error is not None:
+            status: record.Status = "interrupted" if isinstance(error, Interrupted) else "failed"
+            with contextlib.suppress(OSError):
+                self._write(status, error, virtual_ns, wall_s, counters)
+                if collect:
+                    collect_what_is_there(self.folder.path)
+        final = self.folder.finish()
+        self._session.guard.forget(self.folder.path)
+        return final, error, wall_s
+
+    def _start_paused(self) -> None:
+        self.folder.write_json("run.json", self.document.to_json())
+        snapshots = self.rig.prepare(self._say)
+        self.rig.start_fabric()
+        self.rig.start_machines(snapshots, self._order.start_order)
+
+    def _end(self) -> None:
+        if self.state is State.DONE:
+            return
+        self._interrupts.cleaning_begins()
+        for node in self.plan.network.nodes:
+            self.document.zero(node.name, self.rig.zero_ns(node.name))
+        self.rig.take_down(hurry=self._interrupts.hurry)
+
+    def _write(
+        self,
+        status: record.Status,
+        error: SundialError | None,
+        virtual_ns: int | None,
+        wall_s: float,
+        counters: dict[str, Any],
+    ) -> None:
+        epoch_ns = counters.get("epoch_ns")
+        self.document.over(
+            status,
+            error=error,
+            virtual_ns=counters.get("virtual_ns") if virtual_ns is None else virtual_ns,
+            wall_s=wall_s,
+            captures=capture_hashes(self.folder.path),
+            epoch_ns=epoch_ns if isinstance(epoch_ns, int) else None,
+        )
+        self.folder.write_json("run.json", self.document.to_json())
+
+
+def _check_sockets(plan: Plan) -> None:
+    for nic in plan.network.nics():
+        for path in (plan.paths.machine_end(nic), plan.paths.fabric_end(nic)):
+            if len(str(path).encode()) > SOCKET_PATH_MOST:
+                raise BadInput(
+                    f"the name of machine {nic.machine!r} is too long for a socket's path",
+                    allowed=f"{len(nic.machine) - len(str(path).encode()) + SOCKET_PATH_MOST} letters",
+                )
