@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * CSM: pages that tasks of one node share. The id belongs to the task that shares them and ends
- * with it; a page lives as long as anybody maps it.
- */
-#include "boot.h"
+#include "csm.h"
+
+#include <stddef.h>
+
+#include "memory.h"
+#include "runqueue.h"
 #include "space.h"
-#include "sss/mbcf.h"
 #include "task.h"
+#include "user.h"
 
 enum { AREAS = 64 };
 
@@ -113,7 +114,7 @@ void csm_unmapped(const struct task *task, uint64_t address, uint64_t bytes)
             release(area, area->bytes);
 }
 
-void csm_task_gone(struct task *task)
+void csm_task_ended(struct task *task)
 {
     struct task **place = &sharing;
 

@@ -3,7 +3,7 @@
 
 #include <stdarg.h>
 
-#include "kernel.h"
+#include "format.h"
 #include "lib/json.h"
 #include "sss/mbcf.h"
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernel/kernel.h"
+#include "kernel/format.h"
 #include "lib/json.h"
 
 static unsigned failures;
