@@ -9,7 +9,8 @@ static struct sss_frame *pool;
 static unsigned free_count;
 static void (*on_empty)(void);
 
-struct sss_frame *frame_get(void)
+/* Out of line, so that its callers in mbcf/ stay short enough for theirs. */
+__attribute__((noinline)) struct sss_frame *frame_get(void)
 {
     struct sss_frame *frame;
 

@@ -50,7 +50,7 @@ void interrupt_route(unsigned gsi, int vector)
     ioapic[4] = (uint32_t)vector;
 }
 
-void interrupt_handle(uint64_t vector)
+inline void interrupt_handle(uint64_t vector)
 {
     if (vector == VECTOR_SPURIOUS)
         return; /* 10.9: must not be ended */

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "socket.h"
 
-#include <stddef.h>
-
-#include "lwip/port.h"
 #include "lwip/tcp.h"
 #include "lwip/udp.h"
-#include "runqueue.h"
 #include "task_table.h"
 #include "user.h"
 #include "wait.h"
@@ -22,21 +18,6 @@ struct socket *socket_new(struct task *owner, int protocol)
         return socket;
     }
     return NULL;
-}
-
-struct socket *socket_of(uint64_t number, int protocol)
-{
-    struct socket *socket = number < SSS_SOCKETS ? &socket_table[number] : NULL;
-
-    if (socket == NULL || socket->owner != task_current() ||
-        (protocol != 0 && socket->protocol != protocol) || socket->listener != NULL)
-        return NULL;
-    return socket;
-}
-
-long socket_number(const struct socket *socket)
-{
-    return socket - socket_table;
 }
 
 void socket_changed(struct socket *socket)
@@ -90,10 +71,8 @@ long socket_error(err_t error)
     }
 }
 
-uint16_t socket_peer_task(int protocol, uint32_t address, uint16_t port, uint16_t connected_to)
+uint16_t socket_local_task(int protocol, uint16_t port, uint16_t connected_to)
 {
-    if (!port_is_own(address))
-        return 0;
     for (const struct socket *socket = socket_table; socket < socket_table + SSS_SOCKETS;
          socket++) {
         if (socket->owner == NULL || socket->protocol != protocol || socket->udp == NULL)

@@ -3,9 +3,12 @@
 
 /* The table of sockets, for udp.c, tcp.c and sockets.c. */
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "lwip/err.h"
+#include "lwip/port.h"
+#include "runqueue.h"
 #include "sss/abi.h"
 
 struct pbuf;
@@ -50,13 +53,35 @@ struct socket {
 extern struct socket socket_table[SSS_SOCKETS];
 
 struct socket *socket_new(struct task *owner, int protocol); /* NULL: none is free */
-/* The current task's socket of that protocol (0: any), or NULL. */
-struct socket *socket_of(uint64_t number, int protocol);
-long socket_number(const struct socket *socket);
 /* Increments the owner's word and wakes who waits for it. */
 void socket_changed(struct socket *socket);
 /* Whether the current task can have such a word there. */
 bool socket_counter_valid(uint64_t address);
-/* The task of this node that has the other end, or 0. */
-uint16_t socket_peer_task(int protocol, uint32_t address, uint16_t port, uint16_t connected_to);
+/* The task that has this port, with TCP of the connection to port `connected_to`; or 0. */
+uint16_t socket_local_task(int protocol, uint16_t port, uint16_t connected_to);
 long socket_error(err_t error); /* of lwIP -> 0 or a negative sss_error */
+
+/* Inline: of every call, and of every datagram. */
+
+/* The current task's socket of that protocol (0: any), or NULL. */
+static inline struct socket *socket_of(uint64_t number, int protocol)
+{
+    struct socket *socket = number < SSS_SOCKETS ? &socket_table[number] : NULL;
+
+    if (socket == NULL || socket->owner != task_current() ||
+        (protocol != 0 && socket->protocol != protocol) || socket->listener != NULL)
+        return NULL;
+    return socket;
+}
+
+static inline long socket_number(const struct socket *socket)
+{
+    return socket - socket_table;
+}
+
+/* The task of this node that has the other end, or 0. */
+static inline uint16_t socket_peer_task(int protocol, uint32_t address, uint16_t port,
+                                        uint16_t connected_to)
+{
+    return port_is_own(address) ? socket_local_task(protocol, port, connected_to) : 0;
+}

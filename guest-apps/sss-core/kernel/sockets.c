@@ -9,6 +9,7 @@
 #include "lwip/port.h"
 #include "lwip/tcp.h"
 #include "lwip/udp.h"
+#include "net.h"
 #include "runqueue.h"
 #include "socket.h"
 #include "task_table.h"
@@ -70,8 +71,9 @@ static long open_socket(uint64_t protocol, uint64_t counter)
     return socket_number(socket);
 }
 
-static long bind_to(struct socket *socket, uint64_t address, uint64_t port)
+static long bind_to(struct socket *socket, const uint64_t arguments[6])
 {
+    uint64_t address = arguments[1], port = arguments[2];
     ip_addr_t local = {lwip_htonl((uint32_t)address)};
 
     if (address > UINT32_MAX || port > 0xffff || (address != 0 && !port_is_own((uint32_t)address)))
@@ -83,8 +85,9 @@ static long bind_to(struct socket *socket, uint64_t address, uint64_t port)
     return socket_error(tcp_bind(socket->tcp, &local, (u16_t)port));
 }
 
-static long connect_to(struct socket *socket, uint64_t address, uint64_t port)
+static long connect_to(struct socket *socket, const uint64_t arguments[6])
 {
+    uint64_t address = arguments[1], port = arguments[2];
     ip_addr_t to = {lwip_htonl((uint32_t)address)};
     long error;
 
@@ -122,11 +125,11 @@ static struct sss_socket_state state_of(const struct socket *socket)
     return state;
 }
 
-static long copy_state(const struct socket *socket, uint64_t to)
+static long copy_state(struct socket *socket, const uint64_t arguments[6])
 {
     struct sss_socket_state state = state_of(socket);
 
-    return user_write(to, &state, sizeof(state)) ? 0 : -SSS_EFAULT;
+    return user_write(arguments[1], &state, sizeof(state)) ? 0 : -SSS_EFAULT;
 }
 
 bool socket_at(unsigned index, struct socket_row *row)
@@ -146,50 +149,29 @@ bool socket_at(unsigned index, struct socket_row *row)
     return false;
 }
 
-static int protocol_of(unsigned call)
+static long close_socket(struct socket *socket, const uint64_t arguments[6])
 {
-    switch (call) {
-    case SSS_SEND_TO:
-    case SSS_RECEIVE_FROM:
-        return SSS_UDP;
-    case SSS_LISTEN:
-    case SSS_ACCEPT:
-    case SSS_SEND:
-    case SSS_RECEIVE:
-        return SSS_TCP;
-    default:
-        return 0;
-    }
+    (void)arguments;
+    socket_free(socket, false);
+    return 0;
 }
 
-static long call_on(struct socket *socket, unsigned call, const uint64_t arguments[6])
-{
-    switch (call) {
-    case SSS_BIND:
-        return bind_to(socket, arguments[1], arguments[2]);
-    case SSS_SEND_TO:
-        return socket_send_to(socket, arguments[1], arguments[2], arguments[3], arguments[4]);
-    case SSS_RECEIVE_FROM:
-        return socket_receive_from(socket, arguments[1], arguments[2], arguments[3]);
-    case SSS_CONNECT:
-        return connect_to(socket, arguments[1], arguments[2]);
-    case SSS_LISTEN:
-        return socket_listen(socket, arguments[1]);
-    case SSS_ACCEPT:
-        return socket_accept(socket, arguments[1], arguments[2]);
-    case SSS_SEND:
-        return socket_send(socket, arguments[1], arguments[2]);
-    case SSS_RECEIVE:
-        return socket_receive(socket, arguments[1], arguments[2]);
-    case SSS_SOCKET_CLOSE:
-        socket_free(socket, false);
-        return 0;
-    case SSS_SOCKET_STATE:
-        return copy_state(socket, arguments[1]);
-    default:
-        return -SSS_ENOSYS;
-    }
-}
+static const struct {
+    long (*run)(struct socket *socket, const uint64_t arguments[6]);
+    int protocol; /* 0: any */
+} calls[] = {
+    [SSS_BIND - SSS_SOCKET] = {bind_to, 0},
+    [SSS_CONNECT - SSS_SOCKET] = {connect_to, 0},
+    [SSS_LISTEN - SSS_SOCKET] = {socket_listen, SSS_TCP},
+    [SSS_ACCEPT - SSS_SOCKET] = {socket_accept, SSS_TCP},
+    [SSS_SEND - SSS_SOCKET] = {socket_send, SSS_TCP},
+    [SSS_RECEIVE - SSS_SOCKET] = {socket_receive, SSS_TCP},
+    [SSS_SEND_TO - SSS_SOCKET] = {socket_send_to, SSS_UDP},
+    [SSS_RECEIVE_FROM - SSS_SOCKET] = {socket_receive_from, SSS_UDP},
+    [SSS_SOCKET_CLOSE - SSS_SOCKET] = {close_socket, 0},
+    [SSS_SOCKET_STATE - SSS_SOCKET] = {copy_state, 0},
+};
+_Static_assert(sizeof(calls) / sizeof(calls[0]) == SSS_SOCKET_STATE - SSS_SOCKET + 1, "all calls");
 
 long sockets_call(unsigned call, const uint64_t arguments[6])
 {
@@ -198,10 +180,10 @@ long sockets_call(unsigned call, const uint64_t arguments[6])
 
     if (call == SSS_SOCKET)
         return open_socket(arguments[0], arguments[1]);
-    socket = socket_of(arguments[0], protocol_of(call));
+    socket = socket_of(arguments[0], calls[call - SSS_SOCKET].protocol);
     if (socket == NULL)
         return -SSS_EINVAL;
-    result = call_on(socket, call, arguments);
+    result = calls[call - SSS_SOCKET].run(socket, arguments);
     port_settle();
     return result;
 }
@@ -228,6 +210,8 @@ void sockets_neighbour(unsigned adapter, uint32_t address, const uint8_t mac[6])
 
 void sockets_received(unsigned adapter, const uint8_t *frame, size_t length)
 {
-    socket_note_unreachable(frame, length);
+    if (length >= ETHERNET_HEADER + UNREACHABLE_BYTES &&
+        frame[ETHERNET_HEADER + IP_PROTOCOL_AT] == IP_PROTO_ICMP)
+        socket_note_unreachable(frame);
     port_received(adapter, frame, length);
 }

@@ -139,8 +139,9 @@ long socket_tcp_connect(struct socket *socket, const ip_addr_t *to, uint16_t por
     return error;
 }
 
-long socket_listen(struct socket *socket, uint64_t backlog)
+long socket_listen(struct socket *socket, const uint64_t arguments[6])
 {
+    uint64_t backlog = arguments[1];
     struct tcp_pcb *listening;
     err_t error;
 
@@ -157,8 +158,9 @@ long socket_listen(struct socket *socket, uint64_t backlog)
     return 0;
 }
 
-long socket_accept(struct socket *listener, uint64_t counter, uint64_t peer)
+long socket_accept(struct socket *listener, const uint64_t arguments[6])
 {
+    uint64_t counter = arguments[1], peer = arguments[2];
     struct socket *socket = listener->first_ready;
 
     if (listener->phase != SSS_LISTENING)
@@ -186,8 +188,9 @@ static long no_stream(const struct socket *socket)
 }
 
 /* Page by page, so that lwIP copies straight from the caller's memory into segments. */
-long socket_send(struct socket *socket, uint64_t data, uint64_t length)
+long socket_send(struct socket *socket, const uint64_t arguments[6])
 {
+    uint64_t data = arguments[1], length = arguments[2];
     uint64_t taken = 0;
     uint64_t wanted;
 
@@ -239,8 +242,9 @@ static void open_window(struct socket *socket, uint64_t bytes)
     }
 }
 
-long socket_receive(struct socket *socket, uint64_t to, uint64_t size)
+long socket_receive(struct socket *socket, const uint64_t arguments[6])
 {
+    uint64_t to = arguments[1], size = arguments[2];
     uint64_t taken = 0;
 
     if (socket->first_data == NULL)

@@ -12,7 +12,8 @@ long socket_tcp_open(struct socket *socket); /* -> 0 or a negative error */
 /* `quietly`: nothing is sent, as if the node had crashed. */
 void socket_tcp_close(struct socket *socket, bool quietly);
 long socket_tcp_connect(struct socket *socket, const ip_addr_t *to, uint16_t port);
-long socket_listen(struct socket *socket, uint64_t backlog);
-long socket_accept(struct socket *listener, uint64_t counter, uint64_t peer);
-long socket_send(struct socket *socket, uint64_t data, uint64_t length);
-long socket_receive(struct socket *socket, uint64_t to, uint64_t size);
+/* System calls; [0] was the socket's number. */
+long socket_listen(struct socket *socket, const uint64_t arguments[6]);
+long socket_accept(struct socket *listener, const uint64_t arguments[6]);
+long socket_send(struct socket *socket, const uint64_t arguments[6]);
+long socket_receive(struct socket *socket, const uint64_t arguments[6]);

@@ -10,8 +10,6 @@
 enum {
     DATAGRAMS = 256,      /* of all sockets */
     QUEUE_BYTES = 262144, /* of one socket: two datagrams of the largest size and some */
-    IP_HEADER = 20,
-    ICMP_HEADER = 8,
     ICMP_UNREACHABLE = 3, /* RFC 792 */
     ICMP_PORT = 3,
 };
@@ -72,9 +70,10 @@ long socket_udp_open(struct socket *socket)
     return 0;
 }
 
-long socket_send_to(struct socket *socket, uint64_t data, uint64_t length, uint64_t address,
-                    uint64_t port)
+long socket_send_to(struct socket *socket, const uint64_t arguments[6])
 {
+    uint64_t data = arguments[1], length = arguments[2], address = arguments[3];
+    uint64_t port = arguments[4];
     ip_addr_t to = {lwip_htonl((uint32_t)address)};
     struct pbuf *packet;
     err_t error;
@@ -103,8 +102,9 @@ static bool write_chain(uint64_t to, const struct pbuf *data)
     return true;
 }
 
-long socket_receive_from(struct socket *socket, uint64_t data, uint64_t size, uint64_t peer)
+long socket_receive_from(struct socket *socket, const uint64_t arguments[6])
 {
+    uint64_t data = arguments[1], size = arguments[2], peer = arguments[3];
     struct datagram *datagram = socket->first_datagram;
     long length;
 
@@ -126,16 +126,15 @@ long socket_receive_from(struct socket *socket, uint64_t data, uint64_t size, ui
 }
 
 /* RFC 792: the answer holds the IP header and the first 8 bytes of the datagram that was sent. */
-void socket_note_unreachable(const uint8_t *frame, size_t length)
+void socket_note_unreachable(const uint8_t *frame)
 {
     const uint8_t *ip = frame + ETHERNET_HEADER;
     const uint8_t *icmp = ip + IP_HEADER;
     const uint8_t *inner = icmp + ICMP_HEADER;
     uint16_t port;
 
-    if (length < ETHERNET_HEADER + IP_HEADER + ICMP_HEADER + IP_HEADER + 8 || ip[0] != 0x45 ||
-        ip[9] != IP_PROTO_ICMP || icmp[0] != ICMP_UNREACHABLE || icmp[1] != ICMP_PORT ||
-        inner[0] != 0x45 || inner[9] != IP_PROTO_UDP)
+    if (ip[0] != 0x45 || icmp[0] != ICMP_UNREACHABLE || icmp[1] != ICMP_PORT || inner[0] != 0x45 ||
+        inner[9] != IP_PROTO_UDP)
         return;
     port = (uint16_t)(inner[IP_HEADER] << 8 | inner[IP_HEADER + 1]);
     for (struct socket *socket = socket_table; socket < socket_table + SSS_SOCKETS; socket++) {
