@@ -14,7 +14,7 @@ enum { AREAS = 64 };
 static struct area {
     const struct task *owner; /* NULL: free */
     uint64_t address, bytes;  /* in the owner's memory at the time of sharing */
-    void **pages;             /* one reference each; an array of its own page */
+    void **pages;             /* one reference each; the array is one page */
 } areas[AREAS];
 enum { AREA_BYTES = PAGE / sizeof(void *) * PAGE };
 
@@ -56,7 +56,7 @@ int csm_share(struct task *task, uint64_t address, uint64_t bytes)
     if (area->pages == NULL)
         return -SSS_ENOMEM;
     for (uint64_t done = 0; done < bytes; done += PAGE) {
-        /* what it may not write it may not share */
+        /* only what it may write can be shared */
         void *page = task_page(task, address + done, true, &why);
 
         if (page == NULL) {
@@ -73,8 +73,8 @@ int csm_share(struct task *task, uint64_t address, uint64_t bytes)
     return (int)(area - areas) + 1;
 }
 
-/* Whether `task` may map what `owner` shares: its own, its creator's, that of a task it has created
- * or of a sibling. */
+/* Whether `task` may map what `owner` shares: the same task, its creator, one that it has created,
+ * or a sibling. */
 static bool related(const struct task *task, const struct task *owner)
 {
     return owner == task || owner->id == task->creator || owner->creator == task->id ||

@@ -42,7 +42,7 @@ static const char *check_header(const struct elf_header *header, size_t length)
     if (header->segment_bytes != sizeof(struct elf_segment) || header->segment_count == 0 ||
         header->segments > length ||
         header->segment_count > (length - header->segments) / sizeof(struct elf_segment))
-        return "its segments lie outside of the file";
+        return "its segments are outside of the file";
     return NULL;
 }
 
@@ -50,10 +50,10 @@ static const char *check_segment(const struct elf_segment *segment, size_t lengt
 {
     if (segment->file_bytes > segment->memory_bytes || segment->offset > length ||
         segment->file_bytes > length - segment->offset)
-        return "a segment lies outside of the file";
+        return "a segment is outside of the file";
     if (segment->address < SSS_TEXT || segment->address >= SSS_HEAP ||
         segment->memory_bytes > SSS_HEAP - segment->address)
-        return "a segment lies outside of the program's addresses";
+        return "a segment is outside of the program's addresses";
     if ((segment->flags & SEGMENT_WRITE) && (segment->flags & SEGMENT_EXECUTE))
         return "a segment is writable and executable";
     return NULL;

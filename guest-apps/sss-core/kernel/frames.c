@@ -9,7 +9,7 @@ static struct sss_frame *pool;
 static unsigned free_count;
 static void (*on_empty)(void);
 
-/* Out of line, so that its callers in mbcf/ stay short enough for theirs. */
+/* Out of line: inlined, it makes mbcf_frame_get too long to be inlined in the paths of mbcf/. */
 __attribute__((noinline)) struct sss_frame *frame_get(void)
 {
     struct sss_frame *frame;

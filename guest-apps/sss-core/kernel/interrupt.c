@@ -50,6 +50,7 @@ void interrupt_route(unsigned gsi, int vector)
     ioapic[4] = (uint32_t)vector;
 }
 
+/* `inline` raises the compiler's limit: it is part of trap.c's handlers in the linked kernel. */
 inline void interrupt_handle(uint64_t vector)
 {
     if (vector == VECTOR_SPURIOUS)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernel's table of contents: its parts in the order of their layers, and who is called by whom
- * without knowing it. */
+/* The kernel's table of contents: its parts in the order of their layers, and the functions that
+ * lower layers call without knowing them. */
 #include "boot_info.h"
 #include "console.h"
 #include "ethernet.h"

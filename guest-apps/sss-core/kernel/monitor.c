@@ -40,7 +40,7 @@ say(const struct printer *to, const char *format, ...)
     to->print(to->context, line);
 }
 
-/* ---- the text of one value; each place in a table has a buffer of its own ---- */
+/* ---- the text of one value; each column has its own buffer ---- */
 static const char *address_text(uint32_t address, char text[16])
 {
     ksnprintf(text, 16, "%u.%u.%u.%u", address >> 24, address >> 16 & 255, address >> 8 & 255,
@@ -298,12 +298,12 @@ static int halt_machine(const struct printer *to, const char *rest)
     return 0;
 }
 
-/* For trying out what becomes of the end of a machine: in the harness, in a run, in the peers. */
+/* To try what the end of a machine does to the harness, to a run and to the peers. */
 static int panic_now(const struct printer *to, const char *rest)
 {
     (void)to;
     (void)rest;
-    panic("the monitor was told to");
+    panic("on request of the monitor");
 }
 
 static int show_help(const struct printer *to, const char *rest);
@@ -366,7 +366,7 @@ int monitor_line(const char *line, void (*print)(void *context, const char *text
             rest++;
         if (*rest == '\0' || commands[i].arguments[0] != '\0')
             return commands[i].run(&to, rest);
-        say(&to, "%s: takes nothing behind it\n", commands[i].name);
+        say(&to, "%s: takes no arguments\n", commands[i].name);
         return 1;
     }
     say(&to, "no such command; there are");

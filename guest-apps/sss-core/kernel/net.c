@@ -78,7 +78,7 @@ bool net_send_control(const void *payload, size_t length)
     frame->bytes[ETHERNET_TYPE_AT] = TYPE_CONTROL >> 8;
     frame->bytes[ETHERNET_TYPE_AT + 1] = TYPE_CONTROL & 0xff;
     __builtin_memcpy(frame->bytes + ETHERNET_HEADER, payload, length);
-    /* Not padded: the control frame of the Linux guest is not, either. */
+    /* Not padded, as in the Linux guest. */
     frame->length = (uint16_t)(ETHERNET_HEADER + length);
     sent = net_transmit(0, frame);
     frame_put(frame);

@@ -109,7 +109,7 @@ void node_idle(void)
     net_collect(NODE_ADAPTER);
 }
 
-/* ---- beginning, and beginning anew ---- */
+/* ---- start and restart ---- */
 void node_init(uint16_t node, uint32_t epoch, const uint8_t mac[6])
 {
     size_t pages = (mbcf_size() + PAGE - 1) / PAGE;
@@ -235,8 +235,8 @@ static long operate_on(struct mb_operation *operation)
 }
 
 /*
- * The operation is looked at where it lies: nobody else runs before it has been read. Only TASKQUE
- * writes into it, and one that crosses a page is copied.
+ * The operation is read in place: no thread runs meanwhile. Only TASKQUE writes into it, and one
+ * that crosses a page is copied.
  */
 long node_operate(uint64_t address)
 {
@@ -261,7 +261,7 @@ long node_operate(uint64_t address)
     return status;
 }
 
-static long tell_connection(uint64_t ltn, uint64_t info_address)
+static long copy_connection(uint64_t ltn, uint64_t info_address)
 {
     struct mb_connection info;
     int status;
@@ -289,7 +289,7 @@ long node_call(unsigned call, const uint64_t arguments[6])
     case SSS_MB_CLOSE:
         return close_connection(arguments[0]);
     case SSS_MB_CONNECTION:
-        return tell_connection(arguments[0], arguments[1]);
+        return copy_connection(arguments[0], arguments[1]);
     default:
         return -SSS_ENOSYS;
     }

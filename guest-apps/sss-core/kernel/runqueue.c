@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads run in turn, each for one slice while others want to run; a thread that is alone has no
+ * Threads run in turn, each for one slice while others can run; a thread that is alone has no
  * timer.
  */
 #include "runqueue.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The thread that has the CPU, those that want it, and those that sleep in a system call. */
+/* The thread that has the CPU, those that can run, and those that sleep in a system call. */
 #include "thread.h"
 
 extern struct runqueue {
@@ -10,7 +10,7 @@ extern struct runqueue {
     uint64_t turn_began_ns;
     bool turn_over; /* the current thread goes to the end of the queue */
 } runqueue;
-/* A system call does not return straight to its thread; entry.S reads it. */
+/* A system call must not return directly to its thread; entry.S reads it. */
 extern bool schedule_needed;
 
 static inline struct thread *thread_current(void)

@@ -76,8 +76,9 @@ static void enter_cpu(struct thread *thread)
         runqueue_need_slice();
 }
 
-/* The system call that has slept. It may sleep again: then the thread is no longer running. */
-static void call_again(struct thread *thread)
+/* The system call that has slept. It may sleep again: then the thread is no longer running. Out of
+ * line, as few calls sleep. */
+static __attribute__((noinline)) void call_again(struct thread *thread)
 {
     struct trap_frame *frame = &thread->context->frame;
     long result = thread->context->again(&frame->rdi);

@@ -53,7 +53,7 @@ struct socket {
 extern struct socket socket_table[SSS_SOCKETS];
 
 struct socket *socket_new(struct task *owner, int protocol); /* NULL: none is free */
-/* Increments the owner's word and wakes who waits for it. */
+/* Increments the owner's word and wakes threads that wait for it. */
 void socket_changed(struct socket *socket);
 /* Whether the current task can have such a word there. */
 bool socket_counter_valid(uint64_t address);

@@ -78,7 +78,7 @@ static void say_hello(const char *version)
                  job.machine, version, job.tsc ? "tsc" : "monotonic", (unsigned long)NS_PER_S);
 }
 
-/* A silent machine cannot be told from a dead one otherwise. */
+/* Otherwise a silent machine would look like a dead one. */
 static void say_alive(struct timer *timer)
 {
     records_line("{\"type\":\"alive\"}");

@@ -11,7 +11,6 @@
 #include "csm.h"
 #include "elf.h"
 #include "initrd.h"
-#include "kmalloc.h"
 #include "memory.h"
 #include "panic.h"
 #include "records.h"
@@ -142,16 +141,16 @@ static void free_task(struct task *task)
     for (unsigned i = 0; i < SSS_TASKS; i++)
         if (tasks[i] == task)
             tasks[i] = NULL;
-    kfree(task);
+    page_free(task);
 }
 
 static struct task *new_task(const char *name, uint16_t creator, bool empty)
 {
-    struct task *task = kmalloc(sizeof(*task));
+    struct task *task = page_alloc();
 
+    _Static_assert(sizeof(*task) <= PAGE, "a task is one page");
     if (task == NULL)
         return NULL;
-    memset(task, 0, sizeof(*task));
     task->creator = creator;
     task->empty = empty;
     task->state = SSS_RUNNING;
@@ -161,7 +160,7 @@ static struct task *new_task(const char *name, uint16_t creator, bool empty)
         task->translations[i].page[false] = task->translations[i].page[true] = TRANSLATION_NONE;
     task->pml4 = space_create();
     if (task->pml4 == NULL) {
-        kfree(task);
+        page_free(task);
         return NULL;
     }
     return task;

@@ -192,20 +192,20 @@ long socket_send(struct socket *socket, const uint64_t arguments[6])
 {
     uint64_t data = arguments[1], length = arguments[2];
     uint64_t taken = 0;
-    uint64_t wanted;
+    uint64_t most;
 
     if ((socket->phase != SSS_OPEN && socket->phase != SSS_ENDED) || socket->tcp == NULL)
         return no_stream(socket);
-    wanted = length < tcp_sndbuf(socket->tcp) ? length : tcp_sndbuf(socket->tcp);
-    while (taken < wanted) {
+    most = length < tcp_sndbuf(socket->tcp) ? length : tcp_sndbuf(socket->tcp);
+    while (taken < most) {
         uint64_t part = PAGE - (data + taken) % PAGE;
         int why;
         const void *bytes = task_page(socket->owner, data + taken, false, &why);
 
         if (bytes == NULL)
             return taken > 0 ? (long)taken : -SSS_EFAULT;
-        if (part > wanted - taken)
-            part = wanted - taken;
+        if (part > most - taken)
+            part = most - taken;
         if (tcp_write(socket->tcp, bytes, (u16_t)part,
                       TCP_WRITE_FLAG_COPY | (taken + part < length ? TCP_WRITE_FLAG_MORE : 0)) !=
             ERR_OK)

@@ -92,7 +92,7 @@ static const char *find_structures(struct virtio_device *device)
                : NULL;
 }
 
-static const char *agree(struct virtio_device *device, uint64_t wanted, uint64_t *agreed)
+static const char *agree(struct virtio_device *device, uint64_t features, uint64_t *agreed)
 {
     volatile struct virtio_common *common = device->common;
     uint64_t offered;
@@ -101,9 +101,9 @@ static const char *agree(struct virtio_device *device, uint64_t wanted, uint64_t
     offered = common->device_feature;
     common->device_feature_select = 1;
     offered |= (uint64_t)common->device_feature << 32;
-    *agreed = offered & (wanted | VIRTIO_F_VERSION_1);
+    *agreed = offered & (features | VIRTIO_F_VERSION_1);
     if ((*agreed & VIRTIO_F_VERSION_1) == 0)
-        return "does not know virtio 1";
+        return "does not support virtio 1";
     common->driver_feature_select = 0;
     common->driver_feature = (uint32_t)*agreed;
     common->driver_feature_select = 1;
@@ -112,7 +112,7 @@ static const char *agree(struct virtio_device *device, uint64_t wanted, uint64_t
     return (common->device_status & FEATURES_OK) == 0 ? "refuses these features" : NULL;
 }
 
-const char *virtio_start(struct virtio_device *device, struct pci_function *pci, uint64_t wanted,
+const char *virtio_start(struct virtio_device *device, struct pci_function *pci, uint64_t features,
                          uint64_t *agreed)
 {
     const char *wrong;
@@ -131,7 +131,7 @@ const char *virtio_start(struct virtio_device *device, struct pci_function *pci,
     device->common->device_status = ACKNOWLEDGE;
     device->common->device_status = ACKNOWLEDGE | DRIVER;
     device->common->msix_config = NO_VECTOR;
-    return agree(device, wanted, agreed);
+    return agree(device, features, agreed);
 }
 
 static void set_address(volatile uint32_t field[2], const volatile void *address)

@@ -2,7 +2,7 @@
 /*
  * Words that threads wait for are written by remote operations, which report it
  * (task_memory_changed), and by threads at user level, which cannot: so whenever a thread leaves
- * the CPU, those that share its memory are looked after.
+ * the CPU, threads that share its memory are checked.
  */
 #include "wait.h"
 
@@ -61,7 +61,7 @@ static bool handler_is_due(const struct task *task)
     return thread != NULL && thread->signalled && thread->state == THREAD_RUNNABLE;
 }
 
-/* A handler that is due comes first: threads that share the memory are looked after when its thread
+/* A handler that is due comes first: threads that share the memory are checked when its thread
  * leaves the CPU. */
 void task_memory_changed(struct task *task)
 {
@@ -92,20 +92,21 @@ static void wait_expired(struct timer *timer)
 
 /* The caller's array: in place if it is on one page, otherwise a copy; NULL if it is not readable.
  */
-static const struct sss_wait *find_waits(uint64_t address, unsigned count)
+static const struct sss_wait *find_waits(struct task *task, uint64_t address, unsigned count)
 {
     static struct sss_wait copy[SSS_WAITS];
     size_t bytes = count * sizeof(*copy);
     int why;
 
     if (bytes <= PAGE - address % PAGE)
-        return task_page(runqueue.current->task, address, false, &why);
+        return task_page(task, address, false, &why);
     return user_read(copy, address, bytes) ? copy : NULL;
 }
 
 static long read_words(struct context *context, uint64_t address, unsigned count)
 {
-    const struct sss_wait *wait = count == 0 ? NULL : find_waits(address, count);
+    struct task *task = context->thread->task;
+    const struct sss_wait *wait = count == 0 ? NULL : find_waits(task, address, count);
 
     context->words = 0; /* none is valid until all are */
     if (wait == NULL)
@@ -117,7 +118,7 @@ static long read_words(struct context *context, uint64_t address, unsigned count
         word->seen = wait->seen;
         if (word->address % sizeof(uint32_t) != 0)
             return -SSS_EINVAL;
-        word->word = task_page(runqueue.current->task, word->address, false, &why);
+        word->word = task_page(task, word->address, false, &why);
         if (word->word == NULL)
             return -SSS_EFAULT;
     }
