@@ -10,7 +10,7 @@ static inline void compiler_barrier(void)
     __asm__ volatile("" : : : "memory");
 }
 
-/* A store before must be seen before a load after it. */
+/* Earlier stores are visible before later loads. */
 static inline void full_barrier(void)
 {
     __asm__ volatile("mfence" : : : "memory");

@@ -46,7 +46,7 @@ pvh_entry:
     wrmsr
     movl %cr0, %eax
     andl $~4, %eax                  /* no EM */
-    orl $0x8001002a, %eax           /* PG, WP, NE, TS (schedule.c: nobody has the FPU), MP */
+    orl $0x8001002a, %eax           /* PG, WP, NE, TS (fpu.c: no context has the FPU), MP */
     movl %eax, %cr0
     lgdt boot_gdt_pointer - KERNEL_BASE
     ljmp $0x08, $(1f - KERNEL_BASE)

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Hands each line that is typed to `taken`, in the interrupt, without its end. Output: kernel.h. */
-void console_listen(void (*taken)(const char *line));
+/* Output on the first serial port; its input is prompt.c's. */
+#include <stddef.h>
+
+void console_init(void);
+void console_write(const char *text, size_t length);
+void kprintf(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Prints the last bytes that were written. */
 void console_replay(void (*print)(void *context, const char *text), void *context);

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * CSM: pages that tasks of one node share. The id belongs to the task that shares them and ends
- * with it; a page lives as long as anybody maps it.
- */
-#include "boot.h"
+#include "csm.h"
+
+#include <stddef.h>
+
+#include "memory.h"
+#include "runqueue.h"
 #include "space.h"
-#include "sss/mbcf.h"
 #include "task.h"
+#include "user.h"
 
 enum { AREAS = 64 };
 
 static struct area {
     const struct task *owner; /* NULL: free */
     uint64_t address, bytes;  /* in the owner's memory at the time of sharing */
-    void **pages;             /* one reference each; an array of its own page */
+    void **pages;             /* one reference each; the array is one page */
 } areas[AREAS];
 enum { AREA_BYTES = PAGE / sizeof(void *) * PAGE };
 
@@ -55,7 +56,7 @@ int csm_share(struct task *task, uint64_t address, uint64_t bytes)
     if (area->pages == NULL)
         return -SSS_ENOMEM;
     for (uint64_t done = 0; done < bytes; done += PAGE) {
-        /* what it may not write it may not share */
+        /* only what it may write can be shared */
         void *page = task_page(task, address + done, true, &why);
 
         if (page == NULL) {
@@ -72,8 +73,8 @@ int csm_share(struct task *task, uint64_t address, uint64_t bytes)
     return (int)(area - areas) + 1;
 }
 
-/* Whether `task` may map what `owner` shares: its own, its creator's, that of a task it has created
- * or of a sibling. */
+/* Whether `task` may map what `owner` shares: the same task, its creator, one that it has created,
+ * or a sibling. */
 static bool related(const struct task *task, const struct task *owner)
 {
     return owner == task || owner->id == task->creator || owner->creator == task->id ||
@@ -113,7 +114,7 @@ void csm_unmapped(const struct task *task, uint64_t address, uint64_t bytes)
             release(area, area->bytes);
 }
 
-void csm_task_gone(struct task *task)
+void csm_task_ended(struct task *task)
 {
     struct task **place = &sharing;
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Static executables: ELF64, x86-64, each segment on pages of its own, none of them writable and
- * executable. */
+#include "elf.h"
+
+#include <stdbool.h>
 #include <string.h>
 
+#include "memory.h"
 #include "space.h"
-#include "sss/mbcf.h"
-#include "task.h"
+#include "sss/abi.h"
+#include "user.h"
 
 struct elf_header {
     uint8_t ident[16];
@@ -33,14 +35,14 @@ static const char *check_header(const struct elf_header *header, size_t length)
     static const uint8_t ident[7] = {0x7f, 'E', 'L', 'F', 2 /* 64 bits */, 1 /* little endian */,
                                      1};
 
-    if (length < sizeof *header || memcmp(header->ident, ident, sizeof ident) != 0)
+    if (length < sizeof(*header) || memcmp(header->ident, ident, sizeof(ident)) != 0)
         return "it is not an ELF64 file";
     if (header->type != ELF_EXECUTABLE || header->machine != ELF_X86_64)
         return "it is not a static executable for x86-64";
     if (header->segment_bytes != sizeof(struct elf_segment) || header->segment_count == 0 ||
         header->segments > length ||
         header->segment_count > (length - header->segments) / sizeof(struct elf_segment))
-        return "its segments lie outside of the file";
+        return "its segments are outside of the file";
     return NULL;
 }
 
@@ -48,16 +50,16 @@ static const char *check_segment(const struct elf_segment *segment, size_t lengt
 {
     if (segment->file_bytes > segment->memory_bytes || segment->offset > length ||
         segment->file_bytes > length - segment->offset)
-        return "a segment lies outside of the file";
+        return "a segment is outside of the file";
     if (segment->address < SSS_TEXT || segment->address >= SSS_HEAP ||
         segment->memory_bytes > SSS_HEAP - segment->address)
-        return "a segment lies outside of the program's addresses";
+        return "a segment is outside of the program's addresses";
     if ((segment->flags & SEGMENT_WRITE) && (segment->flags & SEGMENT_EXECUTE))
         return "a segment is writable and executable";
     return NULL;
 }
 
-/* By way of the direct map: the pages may be read-only for the task. */
+/* Through the direct map: the pages may be read-only for the task. */
 static void fill(struct task *task, uint64_t address, const char *bytes, uint64_t length)
 {
     while (length != 0) {
@@ -112,7 +114,7 @@ uint64_t elf_load(struct task *task, const void *file, size_t length, const char
     *why = check_header(file, length);
     if (*why != NULL)
         return 0;
-    memcpy(&header, file, sizeof header);
+    memcpy(&header, file, sizeof(header));
     segments = (const struct elf_segment *)((const char *)file + header.segments);
     for (unsigned i = 0; i < header.segment_count; i++) {
         if (segments[i].type != SEGMENT_LOAD || segments[i].memory_bytes == 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The doors between tasks and kernel. There is one kernel stack, empty whenever a thread runs: a thread's registers are saved in its
- * context (struct trap_frame, which ends at *frame_end), so changing threads is loading another context.
+ * The ways between tasks and kernel. There is one kernel stack, which is empty whenever a thread runs: a thread's registers are saved
+ * in its context (struct trap_frame, which ends at *frame_end), so changing threads is loading another context.
  */
     .set TRAP_ARGUMENTS, 48         /* offsets in struct trap_frame */
     .set TRAP_RDI, 48
@@ -121,7 +121,7 @@ trap_entry:
     /* In the kernel interrupts happen only where it halts; everything else is the end. rsp is 16-byte aligned. */
 1:  call trap_from_kernel           /* -> whether the CPU had halted and a thread is to run */
     testb %al, %al
-    jnz schedule_run                /* what halted is left behind with its stack */
+    jnz schedule_run                /* the stack of what halted is abandoned */
     movq %rsp, %rax
 
     .globl resume

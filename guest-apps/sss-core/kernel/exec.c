@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "exec.h"
 
-#include "kernel.h"
+#include "format.h"
 #include "lib/json.h"
+#include "monitor.h"
 #include "virtio_console.h"
 
 enum {

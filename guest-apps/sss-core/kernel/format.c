@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernel's names for what it shares with the tasks' library. */
-#include <stdio.h>
+/* Over the formatting that the tasks link, too. */
+#include "format.h"
 
-#include "kernel.h"
+#include <stdio.h>
 
 int kvsnprintf(char *text, size_t size, const char *format, va_list arguments)
 {

@@ -3,7 +3,7 @@
 
 #include "barrier.h"
 #include "cpu.h"
-#include "kernel.h"
+#include "memory.h"
 
 enum {
     SELECTOR = 0x510,
@@ -27,8 +27,7 @@ struct directory_entry { /* big endian */
 };
 _Static_assert(sizeof(struct directory_entry) == 64, "layout");
 
-/* The device must see them: their physical addresses are asked for, so neither may lie on a stack.
- */
+/* The device reads and writes them at their physical addresses, so none may be on a stack. */
 static struct dma request;
 static struct directory_entry entry;
 static uint32_t word;

@@ -13,5 +13,5 @@ struct fwcfg_file {
 };
 
 bool fwcfg_find(const char *name, struct fwcfg_file *file);
-/* Reads from the file's beginning; `to` lies in the direct map or the kernel image. */
+/* Reads from the file's beginning; `to` is in the direct map or the kernel image. */
 bool fwcfg_read(const struct fwcfg_file *file, void *to, size_t length);

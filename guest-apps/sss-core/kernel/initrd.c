@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The archive of tasks: cpio, "newc" (a header of 110 characters, hexadecimal; name and data padded
- * to 4). */
+/* cpio, "newc": a header of 110 characters, hexadecimal; name and data padded to 4. */
+#include "initrd.h"
+
+#include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 
-#include "boot.h"
-#include "kernel.h"
+#include "boot_info.h"
 
 enum { HEADER = 110, FIELD_SIZE = 6 + 6 * 8, FIELD_NAME_SIZE = 6 + 11 * 8 };
 
@@ -29,8 +31,7 @@ static bool read_field(const char *text, size_t *value)
     return true;
 }
 
-/* The entry at *offset, which goes behind it; false at the end of the archive, or where it is not
- * one. */
+/* The entry at *offset, which is moved past it; false at the end, or if the archive is damaged. */
 static bool read_entry(size_t *offset, struct entry *entry)
 {
     size_t bytes, name_size, data_at;

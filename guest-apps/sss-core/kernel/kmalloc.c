@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernel objects of less than a page: each page holds objects of one size, and goes back when its
- * last object does. */
-#include "kernel.h"
+/* Each page holds objects of one size class, and is freed with its last object. */
+#include "kmalloc.h"
+
+#include <stdint.h>
+
+#include "memory.h"
 
 enum { CLASSES = 7, HEADER = 32 };
-/* The last ones are what fits twice and four times into a page behind its header. */
+/* The last ones fit four times and twice into a page after its header. */
 static const uint16_t class_bytes[CLASSES] = {32, 64, 128, 256, 512, 1008, 2032};
 
 struct object {
     struct object *next;
 };
 struct slab {
-    /* of the slabs of this class with free objects; place NULL: it has none */
+    /* in the list of slabs of this class with free objects; place NULL: not in it */
     struct slab *next, **place;
     struct object *free;
     uint16_t class, used;

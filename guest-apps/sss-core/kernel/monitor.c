@@ -1,13 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The monitor: looks at a running node, and does little to it. It runs in the interrupt of whoever
- * asks, so it answers while every task hangs.
+ * The monitor shows a running node, and changes little. It runs in the interrupt of the console or
+ * port, so it answers even if every task hangs.
  */
+#include "monitor.h"
+
+#include <stdarg.h>
+
 #include "console.h"
 #include "cpu.h"
-#include "kernel.h"
+#include "format.h"
+#include "initrd.h"
 #include "mbcf/core.h"
+#include "memory.h"
 #include "net.h"
+#include "node.h"
+#include "panic.h"
+#include "sockets.h"
+#include "task.h"
+#include "task_table.h"
+#include "thread.h"
 
 enum { LINE_BYTES = 256, NS_PER_US = 1000, ACPI_PM1A_CONTROL = 0x604, ACPI_SOFT_OFF = 0x2000 };
 
@@ -28,7 +40,7 @@ say(const struct printer *to, const char *format, ...)
     to->print(to->context, line);
 }
 
-/* ---- the text of one value; each place in a table has a buffer of its own ---- */
+/* ---- the text of one value; each column has its own buffer ---- */
 static const char *address_text(uint32_t address, char text[16])
 {
     ksnprintf(text, 16, "%u.%u.%u.%u", address >> 24, address >> 16 & 255, address >> 8 & 255,
@@ -174,7 +186,7 @@ static int show_memory(const struct printer *to, const char *rest)
     show_counter(to, "pages free", pages_free());
     show_counter(to, "KiB free", pages_free() * PAGE / 1024);
     show_counter(to, "frames", SSS_FRAMES);
-    show_counter(to, "frames free", net_frames_free());
+    show_counter(to, "frames free", frames_free());
     return 0;
 }
 
@@ -183,7 +195,7 @@ static int show_net(const struct printer *to, const char *rest)
     (void)rest;
     say(to, "%-6s %-17s %9s %12s %9s %12s %8s %8s %8s\n", "", "address", "sent", "bytes",
         "received", "bytes", "refused", "foreign", "unknown");
-    for (unsigned i = 0; i < net_adapters(); i++) {
+    for (unsigned i = 0; i < net_adapter_count(); i++) {
         const struct net_counters *counters = net_counters(i);
         const uint8_t *mac = net_mac(i);
 
@@ -267,7 +279,7 @@ static int kill_task(const struct printer *to, const char *rest)
         say(to, "kill: init supervises all others; `halt` ends the node\n");
         return 1;
     }
-    task_kill(task, SSS_KILLED);
+    task_end(task, SSS_KILLED);
     return 0;
 }
 
@@ -286,12 +298,12 @@ static int halt_machine(const struct printer *to, const char *rest)
     return 0;
 }
 
-/* For trying out what becomes of the end of a machine: in the harness, in a run, in the peers. */
+/* To try what the end of a machine does to the harness, to a run and to the peers. */
 static int panic_now(const struct printer *to, const char *rest)
 {
     (void)to;
     (void)rest;
-    panic("the monitor was told to");
+    panic("on request of the monitor");
 }
 
 static int show_help(const struct printer *to, const char *rest);
@@ -354,7 +366,7 @@ int monitor_line(const char *line, void (*print)(void *context, const char *text
             rest++;
         if (*rest == '\0' || commands[i].arguments[0] != '\0')
             return commands[i].run(&to, rest);
-        say(&to, "%s: takes nothing behind it\n", commands[i].name);
+        say(&to, "%s: takes no arguments\n", commands[i].name);
         return 1;
     }
     say(&to, "no such command; there are");

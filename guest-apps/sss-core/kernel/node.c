@@ -3,12 +3,21 @@
  * This machine as a node of MBCF: the protocol core of mbcf/ with the kernel's memory, adapter,
  * clock and threads around it, and its system calls.
  */
-#include "kernel.h"
-#include "mbcf/core.h"
-#include "net.h"
-#include "surroundings.h"
+#include "node.h"
 
-enum { NODE_ADAPTER = 0, PORTMAPPER_TASK = 1 };
+#include "mbcf/core.h"
+#include "memory.h"
+#include "net.h"
+#include "panic.h"
+#include "runqueue.h"
+#include "signal.h"
+#include "surroundings.h"
+#include "task_info.h"
+#include "task_table.h"
+#include "user.h"
+#include "wait.h"
+
+enum { PORTMAPPER_TASK = 1 };
 static const char PORTMAPPER[] = "portmapper";
 
 static struct mbcf *mbcf;
@@ -100,7 +109,7 @@ void node_idle(void)
     net_collect(NODE_ADAPTER);
 }
 
-/* ---- beginning, and beginning anew ---- */
+/* ---- start and restart ---- */
 void node_init(uint16_t node, uint32_t epoch, const uint8_t mac[6])
 {
     size_t pages = (mbcf_size() + PAGE - 1) / PAGE;
@@ -132,18 +141,17 @@ struct mbcf *node_mbcf(void)
     return mbcf;
 }
 
-int node_task_open(struct task *task, uint16_t wanted)
+int node_task_open(struct task *task)
 {
-    if (wanted == 0 && __builtin_strcmp(task_name(task), PORTMAPPER) == 0)
-        wanted = PORTMAPPER_TASK;
-    return wanted == 0 ? mbcf_task_open(mbcf, task) : mbcf_task_open_as(mbcf, wanted, task);
+    return __builtin_strcmp(task_name(task), PORTMAPPER) == 0
+               ? mbcf_task_open_as(mbcf, PORTMAPPER_TASK, task)
+               : mbcf_task_open(mbcf, task);
 }
 
-void node_task_gone(struct task *task)
+void node_task_ended(struct task *task)
 {
     mbcf_task_close(mbcf, task_id(task), now_ns());
     arm_timer();
-    system_task_gone(task);
 }
 
 /* ---- system calls ---- */
@@ -188,7 +196,7 @@ static long set_signal(uint64_t setup_address)
                          (uint64_t)setup.queue, setup.queue_bytes);
     if (status < 0)
         return status;
-    return thread_signal_setup((uint64_t)setup.trampoline, (uint64_t)setup.stack_top);
+    return signal_setup((uint64_t)setup.trampoline, (uint64_t)setup.stack_top);
 }
 
 static long connect(const uint64_t arguments[6])
@@ -210,6 +218,11 @@ static long close_connection(uint64_t ltn)
     return status;
 }
 
+static long operate_again(const uint64_t arguments[6])
+{
+    return node_operate(arguments[0]);
+}
+
 static long operate_on(struct mb_operation *operation)
 {
     long status = mbcf_operate(mbcf, task_id(task_current()), operation, call_progress(), now_ns());
@@ -217,13 +230,13 @@ static long operate_on(struct mb_operation *operation)
     arm_timer();
     if (status != -SSS_EAGAIN || (operation->flags & MB_NO_WAIT) != 0)
         return status;
-    thread_sleep(&window_waiters);
+    thread_sleep(&window_waiters, operate_again);
     return TASK_AGAIN;
 }
 
 /*
- * The operation is looked at where it lies: nobody else runs before it has been read. Only TASKQUE
- * writes into it, and one that crosses a page is copied.
+ * The operation is read in place: no thread runs meanwhile. Only TASKQUE writes into it, and one
+ * that crosses a page is copied.
  */
 long node_operate(uint64_t address)
 {
@@ -248,7 +261,7 @@ long node_operate(uint64_t address)
     return status;
 }
 
-static long tell_connection(uint64_t ltn, uint64_t info_address)
+static long copy_connection(uint64_t ltn, uint64_t info_address)
 {
     struct mb_connection info;
     int status;
@@ -276,7 +289,7 @@ long node_call(unsigned call, const uint64_t arguments[6])
     case SSS_MB_CLOSE:
         return close_connection(arguments[0]);
     case SSS_MB_CONNECTION:
-        return tell_connection(arguments[0], arguments[1]);
+        return copy_connection(arguments[0], arguments[1]);
     default:
         return -SSS_ENOSYS;
     }

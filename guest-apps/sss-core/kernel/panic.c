@@ -1,13 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The end of the machine because of a fault of the kernel's own. There are no frame pointers: the
- * backtrace is what on the stack points behind a call instruction, so a line may be a leftover of
- * an earlier call.
+ * The machine ends because of a fault in the kernel. There are no frame pointers: the backtrace is
+ * each word on the stack that points after a call instruction, so a line may be a leftover of an
+ * earlier call.
  */
+#include "panic.h"
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "console.h"
 #include "cpu.h"
-#include "kernel.h"
+#include "format.h"
+#include "memory.h"
 #include "symbols.h"
-#include "task.h"
 #include "trap.h"
 
 enum { LINES = 24, STACK_WORDS = 2048 };
@@ -31,7 +39,7 @@ static void print_place(uint64_t address)
 }
 
 /* call rel32, or call through a register or memory (ff /2, of 2, 3, 6 or 7 bytes). */
-static bool behind_call(uint64_t address)
+static bool follows_call(uint64_t address)
 {
     static const uint8_t lengths[] = {2, 3, 6, 7};
     const uint8_t *at = (const uint8_t *)address;
@@ -44,7 +52,7 @@ static bool behind_call(uint64_t address)
         if (target >= (uint64_t)kernel_begin && target < (uint64_t)kernel_end)
             return true;
     }
-    for (unsigned i = 0; i < sizeof lengths; i++)
+    for (unsigned i = 0; i < sizeof(lengths); i++)
         if (at[-lengths[i]] == 0xff && (at[-lengths[i] + 1] & 0x38) == 0x10)
             return true;
     return false;
@@ -63,13 +71,13 @@ static void print_backtrace(uint64_t rsp)
     kprintf("backtrace:\n");
     for (unsigned i = 0; i < STACK_WORDS && lines < LINES; i++, rsp += sizeof(uint64_t)) {
         if (!in_data(rsp)) {
-            /* The guard page: the stack has overflowed, and goes on above. */
+            /* The guard page: the stack has overflowed and continues above it. */
             if (rsp - (uint64_t)kernel_stack_guard >= PAGE)
                 return;
             rsp = (uint64_t)kernel_stack_guard + PAGE - sizeof(uint64_t);
             continue;
         }
-        if (behind_call(*(const uint64_t *)rsp)) {
+        if (follows_call(*(const uint64_t *)rsp)) {
             print_place(*(const uint64_t *)rsp);
             lines++;
         }
@@ -100,21 +108,25 @@ static _Noreturn void power_off(void)
         __asm__ volatile("cli; hlt");
 }
 
+static void (*print_who)(void);
+
+void panic_who(void (*print)(void))
+{
+    print_who = print;
+}
+
 static _Noreturn void end(const struct trap_frame *frame, const char *format, va_list arguments)
 {
     static bool ending;
-    const struct task *task = task_current();
     char what[160];
 
     if (ending)
-        power_off(); /* a panic while one is being told */
+        power_off(); /* a panic while one is being printed */
     ending = true;
-    kvsnprintf(what, sizeof what, format, arguments);
+    kvsnprintf(what, sizeof(what), format, arguments);
     kprintf("PANIC: %s\n", what);
-    if (task == NULL)
-        kprintf("no task\n");
-    else
-        kprintf("task %s (%u)\n", task_name(task), task_id(task));
+    if (print_who != NULL)
+        print_who();
     if (frame != NULL) {
         print_registers(frame);
         kprintf("at:\n");

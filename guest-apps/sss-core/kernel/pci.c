@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pci.h"
 
+#include "console.h"
 #include "cpu.h"
-#include "kernel.h"
+#include "paging.h"
 
 enum {
     CONFIG_ADDRESS = 0xcf8, /* PCI 3.0, 3.2.2.3.2 */
@@ -77,7 +78,7 @@ static void found(const struct pci_function *function, uint8_t header_type, unsi
     }
 }
 
-/* -> whether further functions may be looked for */
+/* -> whether to look for further functions */
 static bool scan_function(struct pci_function *function, unsigned depth)
 {
     uint32_t ids = pci_read32(function, IDS);
@@ -121,7 +122,7 @@ unsigned pci_capability(const struct pci_function *function, uint8_t id, unsigne
     if ((pci_read32(function, COMMAND) & HAS_CAPABILITIES) == 0)
         return 0;
     at = from == 0 ? pci_read32(function, CAPABILITIES) : pci_read32(function, from) >> 8;
-    /* At most 48 capabilities fit behind the header: a list in a circle ends here. */
+    /* At most 48 capabilities fit after the header: a circular list ends here. */
     for (unsigned steps = 0; (at & 0xfc) != 0 && steps < 48; steps++) {
         uint32_t head = pci_read32(function, at & 0xfc);
 

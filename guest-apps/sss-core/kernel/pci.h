@@ -13,19 +13,16 @@ struct pci_function {
     unsigned msix_entries;
 };
 
-/* Finds every function, behind bridges too; in order of bus, device and function as a walk meets
- * them. */
+/* Finds every function, also behind bridges, in order of bus, device and function. */
 void pci_scan(void);
 /* The index-th function found, or NULL. */
 struct pci_function *pci_at(unsigned index);
 
 uint32_t pci_read32(const struct pci_function *function, unsigned offset);
 void pci_write32(const struct pci_function *function, unsigned offset, uint32_t value);
-/* The next capability of this id behind `from` (0: the first) -> its offset, 0 where there is none.
- */
+/* The next capability of this id after `from` (0: the first) -> its offset, or 0. */
 unsigned pci_capability(const struct pci_function *function, uint8_t id, unsigned from);
-/* Where a base address register puts its memory, anywhere in the 64-bit space; 0 where it is none
- * or was not assigned. */
+/* The address in a base address register, 64 bits; 0 if it is not for memory or not assigned. */
 uint64_t pci_bar(const struct pci_function *function, unsigned index);
 /* memory accesses and bus mastering; the old interrupt pin off */
 void pci_enable(const struct pci_function *function);

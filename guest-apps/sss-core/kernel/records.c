@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "records.h"
 
-#include "kernel.h"
+#include <stdarg.h>
+#include <stdbool.h>
+
+#include "console.h"
+#include "format.h"
 #include "lib/json.h"
 #include "virtio_console.h"
 
@@ -56,7 +60,13 @@ void records_error(const char *app, const char *message)
     size_t length = __builtin_strlen(message);
 
     if (!json_escape(message, length, escaped, sizeof(escaped)))
-        ksnprintf(escaped, sizeof(escaped), "a message of %zu bytes is too long to tell", length);
+        ksnprintf(escaped, sizeof(escaped), "a message of %zu bytes is too long to record", length);
     records_line("{\"type\":\"error\",\"app\":\"%s\",\"message\":\"%s\"}", app, escaped);
     kprintf("%s: %s\n", app, message);
+}
+
+void records_task_fault(const char *task, unsigned id, const char *what, uint64_t rip)
+{
+    records_line("{\"type\":\"error\",\"app\":\"%s\",\"message\":\"task %u ended: %s, rip 0x%lx\"}",
+                 task, id, what, rip);
 }

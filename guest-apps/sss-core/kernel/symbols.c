@@ -3,9 +3,10 @@
 
 #include <stddef.h>
 
-/* The table that the Makefile makes of the kernel linked without it (symbols.awk), by address. */
+/* Sorted by address; the Makefile generates it with symbols.awk from the kernel linked without it.
+ */
 struct symbol {
-    uint32_t address; /* from the begin of the kernel */
+    uint32_t address; /* from the beginning of the kernel */
     uint32_t name;    /* offset in symbol_names */
 };
 extern const uint32_t symbol_count;
@@ -15,19 +16,19 @@ extern char kernel_begin[];
 
 const char *symbol_at(uint64_t address, uint64_t *offset)
 {
-    uint32_t wanted = (uint32_t)(address - (uint64_t)kernel_begin);
+    uint32_t target = (uint32_t)(address - (uint64_t)kernel_begin);
     uint32_t low = 0, high = symbol_count;
 
-    while (low < high) { /* the first behind it */
+    while (low < high) { /* the first one after the address */
         uint32_t middle = (low + high) / 2;
 
-        if (symbol_table[middle].address <= wanted)
+        if (symbol_table[middle].address <= target)
             low = middle + 1;
         else
             high = middle;
     }
     if (low == 0)
         return NULL;
-    *offset = wanted - symbol_table[low - 1].address;
+    *offset = target - symbol_table[low - 1].address;
     return symbol_names + symbol_table[low - 1].name;
 }

@@ -3,5 +3,5 @@
 
 #include <stdint.h>
 
-/* The function that `address` lies in, and how far; NULL where it is before the first. */
+/* The function that contains `address`, and the offset in it; NULL before the first. */
 const char *symbol_at(uint64_t address, uint64_t *offset);

@@ -1,16 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What tasks may ask for: arguments are checked here, and done elsewhere. */
+/* System calls: arguments are checked here, the work is done elsewhere. */
 #include <string.h>
 
+#include "console.h"
+#include "csm.h"
+#include "jobfile.h"
+#include "memory.h"
+#include "node.h"
+#include "records.h"
+#include "runqueue.h"
+#include "signal.h"
+#include "sockets.h"
 #include "space.h"
+#include "system.h"
 #include "task.h"
+#include "task_info.h"
+#include "task_table.h"
+#include "user.h"
+#include "wait.h"
 
 enum { TEXT_MOST = 65536 /* bytes of one SSS_RECORD or SSS_LOG */ };
 _Static_assert(SSS_CALLS == 59, "CALLS in entry.S");
 
 static long call_exit(const uint64_t *a)
 {
-    task_kill(task_current(), (int)a[0]);
+    task_end(task_current(), (int)a[0]);
     return 0;
 }
 
@@ -35,24 +49,24 @@ static long call_thread_exit(const uint64_t *a)
 
     (void)a;
     if (task->threads == thread && thread->next_of_task == NULL) {
-        task_kill(task, 0);
+        task_end(task, 0);
         return 0;
     }
     thread_end(thread);
-    task_memory_changed(task); /* what it wrote at last */
+    task_memory_changed(task); /* what it has just written */
     return 0;
 }
 
 static long call_yield(const uint64_t *a)
 {
     (void)a;
-    schedule_yield();
+    runqueue_yield();
     return 0;
 }
 
 static long call_wait(const uint64_t *a)
 {
-    return thread_wait(a[0], a[1], a[2]);
+    return wait_begin(a[0], a[1], a[2]);
 }
 
 static long call_clock(const uint64_t *a)
@@ -67,14 +81,14 @@ static long call_task_create(const uint64_t *a)
     char name[SSS_NAME];
     bool with_options = a[1] != 0;
 
-    if (user_string(name, sizeof name, a[0]) < 0 ||
-        (with_options && user_string(options, sizeof options, a[1]) < 0))
+    if (user_string(name, sizeof(name), a[0]) < 0 ||
+        (with_options && user_string(options, sizeof(options), a[1]) < 0))
         return -SSS_EFAULT;
     return task_create(name, with_options ? options : NULL, (unsigned)a[2], task_current());
 }
 
-/* The task that an argument names: 0 and the own id oneself, else one that the caller has created.
- */
+/* The task that an argument names: 0 or its own id is the caller, else one that the caller has
+ * created. */
 static long named_task(uint64_t id, struct task **task)
 {
     if (id > UINT16_MAX)
@@ -91,7 +105,7 @@ static long call_task_kill(const uint64_t *a)
     long error = named_task(a[0], &task);
 
     if (error == 0)
-        task_kill(task, SSS_KILLED);
+        task_end(task, SSS_KILLED);
     return error;
 }
 
@@ -100,12 +114,12 @@ static long call_task_status(const uint64_t *a)
     struct sss_task_status status;
     long error = a[0] > UINT16_MAX ? -SSS_ENOENT : task_status((uint16_t)a[0], &status);
 
-    if (error == 0 && !user_write(a[1], &status, sizeof status))
+    if (error == 0 && !user_write(a[1], &status, sizeof(status)))
         return -SSS_EFAULT;
     return error;
 }
 
-/* Hands text of the caller to `write`, page by page and in place. */
+/* Passes text of the caller to `write`, page by page and in place. */
 static long write_text(uint64_t address, uint64_t length,
                        void (*write)(const char *text, size_t length))
 {
@@ -150,7 +164,7 @@ static long call_ready(const uint64_t *a)
     return 0;
 }
 
-/* The first task of the node runs its job: it is the kernel's, and named so. */
+/* The kernel's first task runs the job. */
 static bool is_init(void)
 {
     return task_current()->creator == 0 && strcmp(task_current()->name, "init") == 0;
@@ -188,7 +202,7 @@ static long call_restart(const uint64_t *a)
 
 /* ---- memory ---- */
 
-/* Anonymous memory without a wanted address lies one unmapped page behind the one before. */
+/* One unmapped page follows each anonymous mapping. */
 static uint64_t next_heap_address(struct task *task, uint64_t bytes)
 {
     uint64_t address = task->heap_next;
@@ -218,10 +232,15 @@ static long call_memory_map(const uint64_t *a)
 
 static long call_memory_unmap(const uint64_t *a)
 {
+    int error;
+
     if (!space_range_valid(a[0], a[1]))
         return -SSS_EINVAL;
     csm_unmapped(task_current(), a[0], a[1]);
-    return space_unmap(task_current(), a[0], a[1]);
+    error = space_unmap(task_current(), a[0], a[1]);
+    if (error == 0)
+        waits_check_mapped(task_current());
+    return error;
 }
 
 static long call_memory_protect(const uint64_t *a)
@@ -251,21 +270,18 @@ static long call_csm_map(const uint64_t *a)
 static long call_signal_return(const uint64_t *a)
 {
     (void)a;
-    return thread_signal_return();
+    return signal_return();
 }
 
-/* The number of a call stands behind its arguments (struct trap_frame). */
+/* The number of a call follows its arguments (struct trap_frame). */
 static long call_node(const uint64_t *a)
 {
-    if (!thread_current()->context->again)
-        *call_progress() = 0;
     return node_call((unsigned)a[6], a);
 }
 
 static long call_operate(const uint64_t *a)
 {
-    if (!thread_current()->context->again)
-        *call_progress() = 0;
+    *call_progress() = 0;
     return node_operate(a[0]);
 }
 
@@ -280,7 +296,8 @@ static long call_none(const uint64_t *a)
     return -SSS_ENOSYS;
 }
 
-const syscall_handler syscall_table[SSS_CALLS] = {
+extern const call_function syscall_table[SSS_CALLS]; /* for entry.S */
+const call_function syscall_table[SSS_CALLS] = {
     [SSS_EXIT] = call_exit,
     [SSS_THREAD_CREATE] = call_thread_create,
     [SSS_THREAD_EXIT] = call_thread_exit,

@@ -1,17 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tasks: an address space, an id that other nodes know (MBCF's), threads. A task has a right to
- * itself and to those that it has created. When it ends, its dummies (tasks without a thread) end
- * as well, and its other tasks become its own creator's.
+ * A task has rights over itself and the tasks that it has created. When it ends, its dummies (tasks
+ * without a thread) end as well, and its other tasks become its creator's.
  */
-#include <string.h>
-
-#include "space.h"
 #include "task.h"
 
-enum { ENDED = 64 /* how many ends are remembered for SSS_TASK_STATUS */ };
+#include <string.h>
 
-struct task *tasks[SSS_TASKS];
+#include "console.h"
+#include "csm.h"
+#include "elf.h"
+#include "initrd.h"
+#include "memory.h"
+#include "panic.h"
+#include "records.h"
+#include "space.h"
+#include "task_info.h"
+#include "task_table.h"
+#include "thread.h"
+#include "trap.h"
+#include "user.h"
+
+enum {
+    ENDED = 64, /* how many ends are remembered for SSS_TASK_STATUS */
+    HOOKS = 4,
+};
 
 static struct {
     uint16_t id;
@@ -19,96 +32,23 @@ static struct {
     char name[SSS_NAME];
 } ended[ENDED];
 static unsigned next_ended;
-static struct sss_info identity = {.version = 1, .clock = SSS_CLOCK_TSC};
-static uint32_t changes;
+static int (*open_id)(struct task *task);
+static void (*end_hooks[HOOKS])(struct task *task);
 
-uint16_t task_id(const struct task *task)
+void task_ids_from(int (*open)(struct task *task))
 {
-    return task->id;
+    open_id = open;
 }
 
-const char *task_name(const struct task *task)
+void task_on_end(void (*hook)(struct task *task))
 {
-    return task->name;
-}
+    unsigned i = 0;
 
-struct task *task_by_id(uint16_t id)
-{
-    for (unsigned i = 0; i < SSS_TASKS; i++)
-        if (tasks[i] != NULL && tasks[i]->id == id)
-            return tasks[i];
-    return NULL;
-}
-
-struct task *task_owned(uint16_t id)
-{
-    struct task *caller = task_current();
-    struct task *task = id == 0 ? caller : task_by_id(id);
-
-    return task != NULL && (task == caller || task->creator == caller->id) ? task : NULL;
-}
-
-/* ---- information pages ---- */
-
-void tasks_changed(void)
-{
-    changes++;
-    for (unsigned i = 0; i < SSS_TASKS; i++)
-        if (tasks[i] != NULL && tasks[i]->info != NULL) {
-            tasks[i]->info->tasks = changes;
-            task_memory_changed(tasks[i]);
-        }
-}
-
-void task_operation_failed(struct task *task)
-{
-    task->info->errors++;
-    task_memory_changed(task);
-}
-
-static void copy_identity(struct sss_info *info)
-{
-    info->version = identity.version;
-    info->clock = identity.clock;
-    info->node = identity.node;
-    info->address = identity.address;
-    memcpy(info->machine, identity.machine, sizeof info->machine);
-}
-
-void task_identity(uint16_t node, uint32_t address, const char *machine)
-{
-    identity.node = node;
-    identity.address = address;
-    strncpy(identity.machine, machine, sizeof identity.machine - 1);
-    for (unsigned i = 0; i < SSS_TASKS; i++)
-        if (tasks[i] != NULL)
-            copy_identity(tasks[i]->info);
-}
-
-void task_clock(uint32_t clock)
-{
-    identity.clock = clock;
-    for (unsigned i = 0; i < SSS_TASKS; i++)
-        if (tasks[i] != NULL)
-            copy_identity(tasks[i]->info);
-}
-
-static int map_info(struct task *task)
-{
-    struct sss_info *info = page_alloc();
-    int error = info == NULL ? -SSS_ENOMEM
-                             : space_map_page(task, (uint64_t)SSS_INFO, info, SSS_READ);
-
-    if (error != 0) {
-        if (info != NULL)
-            page_free(info);
-        return error;
-    }
-    copy_identity(info);
-    info->task = task->id;
-    info->tasks = changes;
-    task->info = info;
-    return 0;
+    while (i < HOOKS - 1 && end_hooks[i] != NULL)
+        i++;
+    if (end_hooks[i] != NULL)
+        panic("more than %d functions want to know of the end of tasks", HOOKS);
+    end_hooks[i] = hook;
 }
 
 /* ---- creation ---- */
@@ -121,7 +61,7 @@ static int free_place(void)
     return -SSS_EAGAIN;
 }
 
-/* Names go into records as they are. */
+/* Names are written to records without escapes. */
 static bool name_valid(const char *name)
 {
     size_t length = strlen(name);
@@ -148,19 +88,18 @@ static void poke(struct task *task, uint64_t address, const void *bytes, size_t 
     }
 }
 
-/* Puts name and options on top of the stack, and argv below them -> argv, which is 16-byte aligned.
- */
+/* Name and options at the top of the stack, argv below them. -> argv, 16-byte aligned. */
 static uint64_t put_arguments(struct task *task, const char *options)
 {
     size_t options_bytes = strlen(options) + 1, name_bytes = strlen(task->name) + 1;
     uint64_t at_options = SSS_STACK_TOP - options_bytes;
     uint64_t at_name = at_options - name_bytes;
     uint64_t argv[4] = {at_name, at_options, 0, 0};
-    uint64_t at_argv = (at_name - sizeof argv) & ~15ull;
+    uint64_t at_argv = (at_name - sizeof(argv)) & ~15ull;
 
     poke(task, at_options, options, options_bytes);
     poke(task, at_name, task->name, name_bytes);
-    poke(task, at_argv, argv, sizeof argv);
+    poke(task, at_argv, argv, sizeof(argv));
     return at_argv;
 }
 
@@ -196,22 +135,22 @@ static void free_task(struct task *task)
 {
     while (task->threads != NULL)
         thread_end(task->threads);
-    csm_task_gone(task);
+    csm_task_ended(task);
     if (task->pml4 != NULL)
         space_destroy(task->pml4);
     for (unsigned i = 0; i < SSS_TASKS; i++)
         if (tasks[i] == task)
             tasks[i] = NULL;
-    kfree(task);
+    page_free(task);
 }
 
 static struct task *new_task(const char *name, uint16_t creator, bool empty)
 {
-    struct task *task = kmalloc(sizeof *task);
+    struct task *task = page_alloc();
 
+    _Static_assert(sizeof(*task) <= PAGE, "a task is one page");
     if (task == NULL)
         return NULL;
-    memset(task, 0, sizeof *task);
     task->creator = creator;
     task->empty = empty;
     task->state = SSS_RUNNING;
@@ -221,14 +160,19 @@ static struct task *new_task(const char *name, uint16_t creator, bool empty)
         task->translations[i].page[false] = task->translations[i].page[true] = TRANSLATION_NONE;
     task->pml4 = space_create();
     if (task->pml4 == NULL) {
-        kfree(task);
+        page_free(task);
         return NULL;
     }
     return task;
 }
 
-static int create(uint16_t wanted, const char *name, const char *options, unsigned flags,
-                  uint16_t creator)
+static void call_end_hooks(struct task *task)
+{
+    for (unsigned i = 0; i < HOOKS && end_hooks[i] != NULL; i++)
+        end_hooks[i](task);
+}
+
+int task_create(const char *name, const char *options, unsigned flags, struct task *creator)
 {
     int place = free_place();
     struct task *task;
@@ -242,36 +186,26 @@ static int create(uint16_t wanted, const char *name, const char *options, unsign
         return -SSS_EMSGSIZE;
     if (place < 0)
         return place;
-    task = new_task(name, creator, (flags & SSS_EMPTY) != 0);
+    task = new_task(name, creator == NULL ? 0 : creator->id, (flags & SSS_EMPTY) != 0);
     if (task == NULL)
         return -SSS_ENOMEM;
     tasks[place] = task;
-    result = node_task_open(task, wanted);
+    result = open_id(task);
     if (result < 0) {
         free_task(task);
         return result;
     }
     task->id = (uint16_t)result;
-    result = map_info(task);
+    result = task_info_map(task);
     if (result == 0 && !task->empty)
         result = load(task, options);
     if (result != 0) {
-        node_task_gone(task);
+        call_end_hooks(task);
         free_task(task);
         return result;
     }
     tasks_changed();
     return task->id;
-}
-
-int task_create(const char *name, const char *options, unsigned flags, struct task *creator)
-{
-    return create(0, name, options, flags, creator == NULL ? 0 : creator->id);
-}
-
-int task_create_as(uint16_t id, const char *name, const char *options)
-{
-    return create(id, name, options, 0, 0);
 }
 
 /* ---- the end ---- */
@@ -284,7 +218,7 @@ static void remember_end(const struct task *task, int status)
     next_ended = (next_ended + 1) % ENDED;
 }
 
-static void part_from_children(const struct task *parent)
+static void leave_children(const struct task *parent)
 {
     for (unsigned i = 0; i < SSS_TASKS; i++) {
         struct task *child = tasks[i];
@@ -292,22 +226,29 @@ static void part_from_children(const struct task *parent)
         if (child == NULL || child == parent || child->creator != parent->id)
             continue;
         if (child->empty)
-            task_kill(child, SSS_KILLED);
+            task_end(child, SSS_KILLED);
         else
             child->creator = parent->creator;
     }
 }
 
-void task_kill(struct task *task, int status)
+void task_end(struct task *task, int status)
 {
-    part_from_children(task);
+    leave_children(task);
     remember_end(task, status);
     while (task->threads != NULL)
         thread_end(task->threads);
-    node_task_gone(task);
-    sockets_task_gone(task);
+    call_end_hooks(task);
     free_task(task);
     tasks_changed();
+}
+
+void task_fault(struct task *task, const struct trap_frame *frame, const char *what)
+{
+    kprintf("task %s (%u) ended: %s, rip 0x%lx rsp 0x%lx\n", task->name, task->id, what, frame->rip,
+            frame->rsp);
+    records_task_fault(task->name, task->id, what, frame->rip);
+    task_end(task, -(int)frame->vector);
 }
 
 void tasks_forget(void)
@@ -315,16 +256,16 @@ void tasks_forget(void)
     for (unsigned i = 0; i < SSS_TASKS; i++)
         if (tasks[i] != NULL)
             free_task(tasks[i]);
-    memset(ended, 0, sizeof ended);
+    memset(ended, 0, sizeof(ended));
 }
 
-/* ---- what is told of them ---- */
+/* ---- state ---- */
 
 long task_status(uint16_t id, struct sss_task_status *status)
 {
     const struct task *task = task_by_id(id);
 
-    memset(status, 0, sizeof *status);
+    memset(status, 0, sizeof(*status));
     if (task != NULL) {
         status->state = task->state;
         memcpy(status->name, task->name, SSS_NAME);
@@ -364,9 +305,4 @@ bool task_at(unsigned index, struct task_row *row)
         return true;
     }
     return false;
-}
-
-void task_init(void)
-{
-    memset(tasks, 0, sizeof tasks);
 }

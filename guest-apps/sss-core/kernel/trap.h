@@ -3,8 +3,8 @@
 
 /*
  * The registers of a thread that is not running, in the order in which entry.S pushes them. The
- * arguments of a system call lie one behind the other, so that &frame->rdi is its argument vector
- * and frame->rax its number.
+ * arguments of a system call are in sequence: &frame->rdi is the argument vector, which the call's
+ * number, frame->rax, follows.
  */
 #include <stdint.h>
 
@@ -29,21 +29,7 @@ enum {
     VECTOR_PAGE_FAULT = 14,
     VECTOR_MACHINE_CHECK = 18,
     VECTOR_TIMER = 32,
-    VECTOR_FIRST = 33, /* what interrupt_allocate gives out */
+    VECTOR_FIRST = 33, /* of interrupt_allocate */
     VECTOR_SPURIOUS = 63,
     VECTORS = 64,
 };
-
-extern const uint8_t trap_stubs[VECTORS][16];
-
-/* entry.S reads it: where the CPU and the system call entry save the registers of the running
- * thread. */
-extern struct trap_frame *frame_end;
-/* Interrupts from user level use the same place. */
-void trap_frame_at(struct trap_frame *frame);
-
-/* Of the local APIC, whose timer time.c uses. */
-void lapic_timer_start(uint32_t ticks); /* 1 ns each; 0 stops it */
-
-/* ---- time.c ---- */
-void timer_interrupt(void);

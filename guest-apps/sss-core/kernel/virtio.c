@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "virtio.h"
 
-#include "kernel.h"
+#include "memory.h"
+#include "paging.h"
 
 enum { CAPABILITY_VENDOR = 9 };
-/* Kinds of vendor capabilities (4.1.4), and where their fields lie. */
+/* Kinds of vendor capabilities (4.1.4), and offsets of their fields. */
 enum { COMMON = 1, NOTIFY = 2, DEVICE = 4 };
 enum { CAP_BAR = 4, CAP_OFFSET = 8, CAP_LENGTH = 12, CAP_MULTIPLIER = 16 };
 /* Device status (2.1). */
@@ -31,8 +32,7 @@ struct virtio_common { /* 4.1.4.3 */
 };
 _Static_assert(sizeof(struct virtio_common) == 56, "layout");
 
-/* A device on a root bus also speaks the old interface, and has its id; what matters is that it has
- * the new one, too. */
+/* A device on a root bus also has the old interface, and its id; only the new one matters. */
 static bool is_kind(const struct pci_function *pci, enum virtio_kind kind)
 {
     /* 4.1.2 */
@@ -92,7 +92,7 @@ static const char *find_structures(struct virtio_device *device)
                : NULL;
 }
 
-static const char *agree(struct virtio_device *device, uint64_t wanted, uint64_t *agreed)
+static const char *agree(struct virtio_device *device, uint64_t features, uint64_t *agreed)
 {
     volatile struct virtio_common *common = device->common;
     uint64_t offered;
@@ -101,9 +101,9 @@ static const char *agree(struct virtio_device *device, uint64_t wanted, uint64_t
     offered = common->device_feature;
     common->device_feature_select = 1;
     offered |= (uint64_t)common->device_feature << 32;
-    *agreed = offered & (wanted | VIRTIO_F_VERSION_1);
+    *agreed = offered & (features | VIRTIO_F_VERSION_1);
     if ((*agreed & VIRTIO_F_VERSION_1) == 0)
-        return "does not know virtio 1";
+        return "does not support virtio 1";
     common->driver_feature_select = 0;
     common->driver_feature = (uint32_t)*agreed;
     common->driver_feature_select = 1;
@@ -112,7 +112,7 @@ static const char *agree(struct virtio_device *device, uint64_t wanted, uint64_t
     return (common->device_status & FEATURES_OK) == 0 ? "refuses these features" : NULL;
 }
 
-const char *virtio_start(struct virtio_device *device, struct pci_function *pci, uint64_t wanted,
+const char *virtio_start(struct virtio_device *device, struct pci_function *pci, uint64_t features,
                          uint64_t *agreed)
 {
     const char *wrong;
@@ -131,10 +131,10 @@ const char *virtio_start(struct virtio_device *device, struct pci_function *pci,
     device->common->device_status = ACKNOWLEDGE;
     device->common->device_status = ACKNOWLEDGE | DRIVER;
     device->common->msix_config = NO_VECTOR;
-    return agree(device, wanted, agreed);
+    return agree(device, features, agreed);
 }
 
-static void tell_address(volatile uint32_t field[2], const volatile void *address)
+static void set_address(volatile uint32_t field[2], const volatile void *address)
 {
     uint64_t at = physical((const void *)(uintptr_t)address);
 
@@ -183,9 +183,9 @@ const char *virtio_queue(struct virtio_device *device, struct virtq *queue, unsi
                              (uint64_t)common->queue_notify_off * device->notify_multiplier);
     queue->available->flags = vector == 0;
     common->queue_size = (uint16_t)size;
-    tell_address(common->queue_desc, queue->descriptors);
-    tell_address(common->queue_driver, queue->available);
-    tell_address(common->queue_device, queue->used);
+    set_address(common->queue_desc, queue->descriptors);
+    set_address(common->queue_driver, queue->available);
+    set_address(common->queue_device, queue->used);
     if (vector != 0)
         pci_msix_set(device->pci, entry, vector);
     common->queue_msix_vector = vector == 0 ? NO_VECTOR : (uint16_t)entry;

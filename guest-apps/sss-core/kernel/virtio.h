@@ -22,12 +22,12 @@ struct virtq_descriptor { /* 2.6.5 */
     uint16_t next;
 };
 struct virtq_available { /* 2.6.6 */
-    uint16_t flags;      /* 1: no interrupt is wanted */
+    uint16_t flags;      /* 1: no interrupts */
     uint16_t index;
     uint16_t ring[];
 };
 struct virtq_used { /* 2.6.8 */
-    uint16_t flags; /* 1: no notification is wanted */
+    uint16_t flags; /* 1: no notifications */
     uint16_t index;
     struct {
         uint32_t id;
@@ -56,16 +56,14 @@ struct virtio_device {
 
 /* The index-th device of this kind, or NULL. */
 struct pci_function *virtio_find(enum virtio_kind kind, unsigned index);
-/*
- * Resets the device and agrees on features: `wanted` and VERSION_1. NULL where all went well, else
- * why not; `agreed` gets the features both know.
- */
-const char *virtio_start(struct virtio_device *device, struct pci_function *pci, uint64_t wanted,
+/* Resets the device and negotiates `features` and VERSION_1 -> NULL, or what is wrong; `agreed`
+ * gets those that both support. */
+const char *virtio_start(struct virtio_device *device, struct pci_function *pci, uint64_t features,
                          uint64_t *agreed);
 /*
- * Sets up queue `number` of at most `size` (a power of two) entries; `vector` 0: it interrupts
- * nobody. Queues beyond the device's interrupts share the last of these, and so must have one
- * vector.
+ * Sets up queue `number` of at most `size` (a power of two) entries; `vector` 0: no interrupts.
+ * Queues beyond the device's interrupts share the last of these, and so must have one vector. ->
+ * NULL, or what is wrong.
  */
 const char *virtio_queue(struct virtio_device *device, struct virtq *queue, unsigned number,
                          unsigned size, int vector);
@@ -81,7 +79,7 @@ static inline void virtq_publish(struct virtq *queue)
 {
     compiler_barrier();
     queue->available->index = queue->offered;
-    full_barrier(); /* the index must be out before the device's wish is read (2.6.13.4.1) */
+    full_barrier(); /* the device sees the index before we read its flags (2.6.13.4.1) */
     if ((queue->used->flags & 1) == 0)
         *queue->notify = queue->number;
 }

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "virtio_console.h"
 
-#include "kernel.h"
+#include "console.h"
+#include "interrupt.h"
+#include "memory.h"
+#include "timer.h"
 #include "virtio.h"
 
 #define VIRTIO_CONSOLE_F_MULTIPORT (1ull << 1)
@@ -73,8 +76,8 @@ static bool send_control(uint32_t id, uint16_t event, uint16_t value)
     return wait_taken(&control_out);
 }
 
-static unsigned
-queue_of(uint32_t port) /* 5.3.2: port 0 has queues 0 and 1, the control messages 2 and 3 */
+/* 5.3.2: port 0 has queues 0 and 1, the control messages 2 and 3. */
+static unsigned queue_of(uint32_t port)
 {
     return port == 0 ? 0 : 2 * (port + 1);
 }
@@ -172,8 +175,9 @@ static void drain_port(struct console_port *port)
     }
 }
 
-static void interrupted(void)
+static void interrupted(void *argument)
 {
+    (void)argument;
     drain_control();
     for (unsigned i = 0; i < port_count; i++)
         drain_port(&ports[i]);
@@ -209,15 +213,14 @@ void virtio_console_init(void)
 
     if (pci == NULL)
         return;
-    vector = interrupt_allocate(interrupted);
+    vector = interrupt_allocate(interrupted, NULL);
     wrong = start(pci);
     if (wrong != NULL) {
         kprintf("console: device %u:%u.%u %s\n", pci->bus, pci->device, pci->function, wrong);
         port_count = 0;
         return;
     }
-    /* QEMU answers a message before the access that sent it returns, so names are known when this
-     * is through. */
+    /* QEMU answers a message before the access that sends it returns, so this learns the names. */
     drain_control();
 }
 
@@ -250,7 +253,7 @@ void virtio_console_flush(struct console_port *port)
         port->stuck = true;
 }
 
-/* A buffer that the device has done with: they are used in turn. */
+/* For the next buffer, in turn, that the device has finished with. */
 static bool wait_for_buffer(struct console_port *port)
 {
     uint64_t end = now_ns() + GIVE_UP_NS;

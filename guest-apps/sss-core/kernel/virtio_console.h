@@ -11,12 +11,12 @@ void virtio_console_init(void);
 /* The port of this name, or NULL. */
 struct console_port *virtio_console_port(const char *name);
 /*
- * Writes all of it in order. Waits while the device takes nothing, but not for ever: false where a
- * part could not be written; the port is not used any more then.
+ * Writes all of it, in order, and waits a limited time while the device accepts nothing. False if a
+ * part could not be written; then the port is no longer used.
  */
 bool virtio_console_write(struct console_port *port, const char *text, size_t length);
-/* From now on what arrives is handed to `received`, in the interrupt. */
+/* Input is passed to `received`, in the interrupt. */
 void virtio_console_listen(struct console_port *port,
                            void (*received)(const char *text, size_t length));
-/* Until the device has taken everything, at most a while. */
+/* Waits until the device has read everything, a limited time. */
 void virtio_console_flush(struct console_port *port);

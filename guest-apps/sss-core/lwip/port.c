@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "hooks.h"
-#include "kernel/kernel.h"
+#include "kernel/net.h"
+#include "kernel/panic.h"
+#include "kernel/timer.h"
 #include "lwip/etharp.h"
 #include "lwip/init.h"
 #include "lwip/ip4_frag.h"

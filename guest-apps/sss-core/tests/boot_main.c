@@ -1,25 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The kernel's core alone, for tests: no device but the serial port, no network, no MBCF. The
- * command line names the first task, and its options behind a space; when no task is left, the
+ * command line names the first task and, after a space, its options; when no task is left, the
  * machine is switched off.
  */
+#include <stdarg.h>
 #include <string.h>
 
-#include "kernel/boot.h"
+#include "kernel/boot_info.h"
+#include "kernel/console.h"
 #include "kernel/cpu.h"
-#include "kernel/kernel.h"
+#include "kernel/format.h"
+#include "kernel/gates.h"
+#include "kernel/interrupt.h"
+#include "kernel/jobfile.h"
+#include "kernel/memory.h"
+#include "kernel/node.h"
+#include "kernel/paging.h"
+#include "kernel/panic.h"
+#include "kernel/records.h"
+#include "kernel/runqueue.h"
+#include "kernel/schedule.h"
+#include "kernel/signal.h"
+#include "kernel/sockets.h"
+#include "kernel/system.h"
+#include "kernel/task.h"
+#include "kernel/task_table.h"
+#include "kernel/timer.h"
+#include "kernel/virtio_console.h"
+#include "sss/mbcf.h"
 
 extern char kernel_begin[], kernel_data[];
 
 static unsigned living;
 static uint16_t last_id = 16;
 
-int node_task_open(struct task *task, uint16_t wanted)
+static int open_id(struct task *task)
 {
     (void)task;
     living++;
-    return wanted != 0 ? wanted : ++last_id;
+    return ++last_id;
 }
 
 static void switch_off(struct timer *timer)
@@ -29,22 +49,13 @@ static void switch_off(struct timer *timer)
     outw(0x604, 0x2000);
 }
 
-void node_task_gone(struct task *task)
+static void count_end(struct task *task)
 {
     static struct timer end = {.expired = switch_off};
 
     (void)task;
     if (--living == 0)
         timer_set(&end, now_ns());
-}
-
-void sockets_task_gone(struct task *task)
-{
-    (void)task;
-}
-
-void node_idle(void)
-{
 }
 
 long node_operate(uint64_t operation)
@@ -57,7 +68,7 @@ long node_operate(uint64_t operation)
 long node_call(unsigned call, const uint64_t arguments[6])
 {
     if (call == SSS_MB_KEY)
-        return thread_signal_setup(arguments[0], arguments[1]);
+        return signal_setup(arguments[0], arguments[1]);
     if (call == SSS_MB_TASKQUE) {
         if (arguments[0] != 0)
             return -SSS_ENOENT;
@@ -74,14 +85,22 @@ long sockets_call(unsigned call, const uint64_t arguments[6])
     return -SSS_ENOSYS;
 }
 
-void records_write(const char *text, size_t length)
+struct console_port *virtio_console_port(const char *name)
 {
-    console_write("record ", 7);
-    console_write(text, length);
+    return (struct console_port *)name;
 }
 
-void console_init(void)
+bool virtio_console_write(struct console_port *port, const char *text, size_t length)
 {
+    (void)port;
+    console_write("record ", 7);
+    console_write(text, length);
+    return true;
+}
+
+void virtio_console_flush(struct console_port *port)
+{
+    (void)port;
 }
 
 void console_write(const char *text, size_t length)
@@ -96,7 +115,7 @@ void kprintf(const char *format, ...)
     va_list arguments;
 
     va_start(arguments, format);
-    kvsnprintf(text, sizeof text, format, arguments);
+    kvsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);
     console_write(text, strlen(text));
 }
@@ -126,7 +145,7 @@ static int overflow_stack(volatile char *below)
     return (frame[0] != 1 ? overflow_stack(frame) : 0) + frame[0];
 }
 
-/* What the command line may ask for in place of a task: that the kernel does what it must not. */
+/* Instead of a task the command line may ask for a fault in the kernel. */
 static __attribute__((noinline)) void go_wrong(const char *how)
 {
     char start = 0;
@@ -141,21 +160,28 @@ static __attribute__((noinline)) void go_wrong(const char *how)
         kprintf("%d\n", overflow_stack(&start));
 }
 
+_Noreturn void kernel_main(uint64_t start_info_physical); /* kernel/boot.S */
+
 void kernel_main(uint64_t start_info_physical)
 {
     char name[64];
     const char *line, *options;
     int result;
 
-    console_init();
-    memory_init(start_info_physical);
-    trap_init();
-    time_init();
-    task_init();
+    panic_who(task_print_current);
+    boot_info_init(start_info_physical);
+    memory_init();
+    paging_init();
+    gates_init();
+    interrupt_init();
+    timer_init();
+    records_init();
+    task_ids_from(open_id);
+    task_on_end(count_end);
     line = boot_command_line();
     go_wrong(line);
     options = strchr(line, ' ');
-    memset(name, 0, sizeof name);
+    memset(name, 0, sizeof(name));
     memcpy(name, line, options == NULL ? strlen(line) : (size_t)(options - line));
     kprintf("pages %lu of %lu\nboot %lu ns\n", pages_free(), pages_total(), now_ns());
     result = task_create(name, options == NULL ? NULL : options + 1, 0, NULL);

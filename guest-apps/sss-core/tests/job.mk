@@ -5,7 +5,7 @@
 JOB_CHECK = $(OUT)/check/job
 JOB_GOLDEN = $(HERE)../../harness/tests/seams/golden/jobs
 JOB_CFLAGS = -std=c11 -D_GNU_SOURCE -g -O1 -fsanitize=address,undefined -fno-sanitize-recover $(WARNINGS) -I. -Iinclude \
-	-Ikernel -iquote .. -DGOLDEN='"$(JOB_GOLDEN)"'
+	-iquote kernel -iquote .. -DGOLDEN='"$(JOB_GOLDEN)"'
 JOB_SOURCES = tests/job_test.c kernel/job.c $(wildcard ../job/*.c) lib/json.c
 JOB_FUZZ ?= 30000
 

@@ -6,7 +6,7 @@ import struct
 import subprocess
 from pathlib import Path
 
-SECONDS = 30.0  # of a loaded host, for what takes a tenth of one
+SECONDS = 30.0  # wall time on a loaded host; a boot takes 0.1 s
 
 
 def command(
@@ -24,7 +24,7 @@ def command(
 def boot(
     built: Path, line: str, *, archive: Path | None = None, memory_mib: int = 64, shift: int = 3, cpu: str = "qemu64"
 ) -> str:
-    """What the console says until the machine has switched itself off."""
+    """The console output until the machine has switched itself off."""
     archive = archive or built / "tasks.cpio"
     argv = command(built / "core", archive, line, memory_mib=memory_mib, shift=shift, cpu=cpu)
     done = subprocess.run([*argv, "-serial", "stdio"], capture_output=True, check=False, timeout=SECONDS, input=b"")
@@ -33,7 +33,7 @@ def boot(
 
 
 def monitor(built: Path, line: str, question: str) -> str:
-    """What QEMU's monitor answers about a machine that has had a second of the host's time to boot."""
+    """The answer of QEMU's monitor, after the machine has had a second of wall time to boot."""
     argv = command(built / "core", built / "tasks.cpio", line)
     with subprocess.Popen(
         [*argv, "-monitor", "stdio"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -64,7 +64,7 @@ def elf(
     machine: int = 62,
     memory: int | None = None,
 ) -> bytes:
-    """An executable of (flags, address, data); its data lie one behind the other behind the headers."""
+    """An executable of (flags, address, data); the data follow the headers in order."""
     at = 64 + 56 * len(segments)
     headers, data = b"", b""
     for flags, address, content in segments:

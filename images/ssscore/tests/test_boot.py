@@ -211,7 +211,7 @@ def test_a_panic_says_where_and_ends_the_machine(bootable: Path, tmp_path: Path)
     with contextlib.ExitStack() as stack:
         machine.start(tmp_path, stack)
         heard = machine.type("panic\r", "backtrace:")
-        assert "PANIC: the monitor was told to" in heard
+        assert "PANIC: on request of the monitor" in heard
         machine.guest.wait_until_ended(10)
 
 

@@ -31,16 +31,16 @@ static void test_move(void)
     for (unsigned from = 0; from < 24; from++)
         for (unsigned to = 0; to < 24; to++)
             for (unsigned length = 0; length < 40; length++) {
-                uint8_t bytes[BYTES], wanted[BYTES], part[40];
+                uint8_t bytes[BYTES], expected[BYTES], part[40];
 
                 fill(bytes);
-                fill(wanted);
+                fill(expected);
                 for (unsigned i = 0; i < length; i++)
                     part[i] = bytes[from + i];
                 for (unsigned i = 0; i < length; i++)
-                    wanted[to + i] = part[i];
+                    expected[to + i] = part[i];
                 memmove(bytes + to, bytes + from, length);
-                if (memcmp(bytes, wanted, BYTES) != 0) {
+                if (memcmp(bytes, expected, BYTES) != 0) {
                     expect(0, "memmove");
                     return;
                 }
@@ -84,7 +84,7 @@ static void test_memory(void)
         size_t bytes = (random >> 16) % (i % 50 == 0 ? 300000 : 3000);
 
         if (*block != NULL)
-            expect((*block)[0] == (uint8_t)(uint64_t)block, "a block that nobody else has");
+            expect((*block)[0] == (uint8_t)(uint64_t)block, "a block of its own");
         *block = i % 3 == 0 ? realloc(*block, bytes + 1) : (free(*block), malloc(bytes + 1));
         expect(*block != NULL && (uint64_t)*block % 16 == 0, "malloc");
         memset(*block, (int)(uint64_t)block & 0xff, bytes + 1);

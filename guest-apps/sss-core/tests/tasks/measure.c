@@ -49,7 +49,7 @@ int main(void)
 
     printf("null_call %lu\n", repeat(15)); /* not given out: the table, and back */
     printf("yield_alone %lu\n", repeat(SSS_YIELD));
-    sss_wait(&wait, 1, 0); /* where its pages lie is known from now on */
+    sss_wait(&wait, 1, 0); /* from now on its pages are in the translations */
     before = count();
     sss_wait(&wait, 1, 0);
     printf("wait_poll %lu\n", count() - before);

@@ -38,7 +38,7 @@ static void test_kill(void)
     int dummy = sss_task("a-dummy", NULL, SSS_EMPTY);
 
     child_of("stranger");
-    printf("kill nobody %d\n", sss_kill(60000));
+    printf("kill an unknown task %d\n", sss_kill(60000));
     printf("kill %d\n", sss_kill(task));
     wait_for_end(task, &status);
     printf("killed status %d\n", status.status);
@@ -61,7 +61,7 @@ static void test_csm(void)
     while (shared[1] != 7 && sss_wait_word(&shared[1], 0, 1000000000) == 0)
         ;
     printf("csm %u\n", shared[1]);
-    shared[2] = 1; /* the child waits for it, and nobody calls the kernel for that but by waiting */
+    shared[2] = 1; /* the child waits for it; only its waiting calls the kernel */
     sss_wait_word(&SSS_INFO->tasks, SSS_INFO->tasks, 1000000000);
     printf("csm child %d gone %u\n", task > 0, shared[3]);
     dummy = sss_task("dummy", NULL, SSS_EMPTY);

@@ -58,7 +58,7 @@ int main(void)
     printf("handled %u nested %u\n", handled, nested);
     sss_thread(sender, (void *)2, 8192);
     before = sss_now_ns();
-    printf("wait goes on to its time %d", sss_wait_word(&word, 0, 10000000));
+    printf("wait continues to its time %d", sss_wait_word(&word, 0, 10000000));
     printf(", %lu ms, handled %u\n", (sss_now_ns() - before) / 1000000, handled);
     sss_thread(sender, (void *)5, 8192);
     printf("wait sees what the handler wrote %d\n", sss_wait_word(&word, 0, SSS_FOREVER));

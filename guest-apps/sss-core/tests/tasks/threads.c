@@ -22,7 +22,7 @@ static void spinner(void *argument)
 
     while (spinning < 20)
         if (spinning % 2 == mine)
-            spinning++; /* the other one must get the CPU before this goes on */
+            spinning++; /* the other one must get the CPU before this continues */
     finished++;
 }
 

@@ -28,7 +28,7 @@ static void waiter(void *argument)
             if (took_ns > wait_ns && took_ns - wait_ns > latest_ns)
                 latest_ns = took_ns - wait_ns;
         }
-        words[(number + i) % THREADS]++; /* ends somebody's wait */
+        words[(number + i) % THREADS]++; /* ends the wait of one thread */
     }
     finished++;
 }

@@ -1,23 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The node's clock and its timers. There is no periodic tick: the local APIC's timer runs only
- * towards the next deadline. Under QEMU it counts nanoseconds of virtual time (divided by 1), and
- * so does the TSC of a machine in Sundial's virtual time.
+ * There is no periodic tick: the local APIC's timer runs only towards the next deadline. Under QEMU
+ * it counts nanoseconds of virtual time (divided by 1), and so does the TSC of a machine in
+ * Sundial's virtual time.
  */
+#include "timer.h"
+
+#include <stddef.h>
+
 #include "cpu.h"
-#include "task.h"
+#include "interrupt.h"
+#include "memory.h"
+#include "paging.h"
+#include "panic.h"
 
 #define HPET_ADDRESS 0xfed00000ull
 /* words */
 enum { HPET_PERIOD = 0x04 / 4, HPET_ENABLE = 0x10 / 4, HPET_LOW = 0xf0 / 4, HPET_HIGH = 0xf4 / 4 };
 enum {
     FS_PER_NS = 1000000,
-    LONGEST_NS = 0x7fffffff /* what one start of the timer is asked for */
+    LONGEST_NS = 0x7fffffff /* of one start of the hardware */
 };
 
 static volatile uint32_t *hpet; /* NULL: the TSC is the clock */
 static uint32_t hpet_tick_ns;
-static struct timer *timers;              /* by deadline, then in the order they were set */
+static struct timer *timers;              /* by deadline, then by order of timer_set */
 static uint64_t started_for = UINT64_MAX; /* when the hardware will interrupt */
 
 static uint64_t hpet_ns(void)
@@ -74,8 +81,8 @@ void timer_set(struct timer *timer, uint64_t due_ns)
 }
 
 /*
- * The hardware goes on, and interrupts once for nothing: that is cheaper than programming it for
- * each wait that ends before its time. Of a node without timers it is not started again.
+ * The hardware keeps running and interrupts once for nothing: cheaper than reprogramming it for
+ * each wait that ends early. It is not restarted when no timer is left.
  */
 void timer_cancel(struct timer *timer)
 {
@@ -83,10 +90,11 @@ void timer_cancel(struct timer *timer)
         unlink_timer(timer);
 }
 
-void timer_interrupt(void)
+static void expire(void *argument)
 {
     uint64_t now = now_ns();
 
+    (void)argument;
     started_for = UINT64_MAX;
     while (timers != NULL && timers->due_ns <= now) {
         struct timer *timer = timers;
@@ -98,18 +106,17 @@ void timer_interrupt(void)
         start_hardware(timers->due_ns);
 }
 
-void time_init(void)
+void timer_init(void)
 {
-    hpet = NULL;
+    lapic_timer_init(expire);
 }
 
-/* The HPET counts QEMU's virtual clock whatever the host's TSC does (IA-PC HPET
+/* The HPET counts QEMU's virtual clock, whatever the host's TSC does (IA-PC HPET
  * specification 1.0a, 2.3). */
-void time_select(bool tsc)
+void clock_select(bool tsc)
 {
     uint32_t period_fs;
 
-    task_clock(tsc ? SSS_CLOCK_TSC : SSS_CLOCK_CALL);
     if (tsc)
         return;
     hpet = map_device(HPET_ADDRESS, PAGE);

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Physical memory in pages. All RAM below 4 GiB is mapped at DIRECT_MAP; the kernel itself is
+ * linked at KERNEL_BASE + 1 MiB.
+ */
+#include <stddef.h>
+#include <stdint.h>
+
+#define DIRECT_MAP  0xffff800000000000ull
+#define KERNEL_BASE 0xffffffff80000000ull
+#define PAGE        4096ull
+
+void memory_init(void); /* the free pages, from the memory map */
+
+/* Of an address in the direct map or the kernel image. */
+static inline uint64_t physical(const void *address)
+{
+    uint64_t value = (uint64_t)address;
+
+    return value >= KERNEL_BASE ? value - KERNEL_BASE : value - DIRECT_MAP;
+}
+
+static inline void *direct(uint64_t physical_address)
+{
+    return (void *)(DIRECT_MAP + physical_address);
+}
+
+uint64_t memory_end(void); /* of the physical addresses that are RAM */
+
+/* One zeroed page in the direct map, or NULL. */
+void *page_alloc(void);
+/* For tasks: leaves some pages to the kernel. */
+void *page_alloc_user(void);
+void page_share(void *page); /* one more page_free is needed */
+void page_free(void *page);
+void *pages_alloc(size_t count); /* contiguous; more than one only while booting */
+size_t pages_free(void);
+size_t pages_total(void);
