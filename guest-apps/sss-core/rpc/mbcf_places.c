@@ -30,7 +30,7 @@ static bool dummy_lives(const struct mbm_place *place)
 {
     struct sss_task_status status;
 
-    return place->type == MBCF_3 ||
+    return place->type == MBCF3 ||
            (sss_task_status(place->dummy, &status) == 0 && status.state != SSS_GONE);
 }
 
@@ -143,9 +143,9 @@ static bool make_3b(struct mbm_place *place)
 static bool make(struct mbm_place *place)
 {
     switch (place->type) {
-    case MBCF_3:
+    case MBCF3:
         return make_3(place);
-    case MBCF_3A:
+    case MBCF3A:
         return make_3a(place);
     default:
         return make_3b(place);
@@ -156,7 +156,7 @@ static bool make(struct mbm_place *place)
 static void forget(struct mbm_place *place)
 {
     if (place->fifo != NULL) {
-        if (place->type == MBCF_3)
+        if (place->type == MBCF3)
             mb_fifo_remove(place->fifo);
         svc_remove_word(&place->fifo->events);
         sss_unmap(place->fifo, pages(MB_FIFO_HEADER + (size_t)ring_bytes(place->server)));
@@ -174,9 +174,9 @@ static void free_place(struct mbm_place *place)
     mb_close(place->origin.ltn);
     place->used = false;
     place->server->service.counters.clients_gone++;
-    if (place->type == MBCF_3A)
+    if (place->type == MBCF3A)
         mb_key_of((uint16_t)place->dummy, 0, 0, 0);
-    if (place->type == MBCF_3B && dummy_lives(place) && !order(place, MBM_RELEASE))
+    if (place->type == MBCF3B && dummy_lives(place) && !order(place, MBM_RELEASE))
         sss_kill(place->dummy);
 }
 
@@ -199,9 +199,9 @@ void mbm_places_look_after(struct mbm_server *server)
 /* Nobody uses it, and another type wants its place. */
 static void give_up(struct mbm_place *place)
 {
-    if (place->type == MBCF_3B)
+    if (place->type == MBCF3B)
         order(place, MBM_END);
-    if (place->type != MBCF_3)
+    if (place->type != MBCF3)
         sss_kill(place->dummy);
     forget(place);
 }
@@ -237,7 +237,7 @@ static bool assign_fifo(struct mbm_place *place, struct mbm_bound *bound)
     uint16_t node, task;
 
     bound->ring = place->fifo->size;
-    if (place->type == MBCF_3) {
+    if (place->type == MBCF3) {
         mb_self(&node, &task);
         bound->task = task;
         bound->key = mbm_key(MBM_KEY_SERVER);
@@ -271,7 +271,7 @@ static bool assign_dummy(struct mbm_place *place, const struct mbm_bind *bind,
 
 static bool assign(struct mbm_place *place, const struct mbm_bind *bind, struct mbm_bound *bound)
 {
-    if (place->type == MBCF_3B)
+    if (place->type == MBCF3B)
         return assign_dummy(place, bind, bound);
     serve_fifo(place); /* what the client before has left */
     return assign_fifo(place, bound);
@@ -286,7 +286,7 @@ static enum mbm_refusal refusal(const struct mbm_server *server, const struct mb
                   server->programs[i].version == bind->version;
     if (!served)
         return MBM_NO_PROGRAM;
-    if (bind->type < MBCF_3 || bind->type > MBCF_3B || !mbm_serves(server, bind->type))
+    if (bind->type < MBCF3 || bind->type > MBCF3B || !mbm_serves(server, bind->type))
         return MBM_NO_TYPE;
     if (bind->request_most > server->options.message_most || bind->depth == 0 ||
         bind->depth > MBCF_DEPTH_MOST)

@@ -117,13 +117,13 @@ static bool take_request(struct mbm_server *server, const struct mb_record *reco
     origin.caller = (struct mbm_caller){writer->key, record->node, record->task, 0};
     origin.replies = head->replies;
     origin.reply_most = head->reply_most;
-    if (head->kind == MBM_CALL && (mbm_serves(server, MBCF_1) || mbm_serves(server, MBCF_12))) {
+    if (head->kind == MBM_CALL && (mbm_serves(server, MBCF1) || mbm_serves(server, MBCF12))) {
         if (has_earlier(server, &origin.caller, server->readings_begun))
             return false;
         mbm_service_call(&server->service, &origin, body, length);
         mb_close(record->ltn);
     } else if (head->kind == MBM_CALL_AT &&
-               (mbm_serves(server, MBCF_2) || mbm_serves(server, MBCF_12)) &&
+               (mbm_serves(server, MBCF2) || mbm_serves(server, MBCF12)) &&
                length == sizeof(*source) && source->length >= MBM_CALL_HEADER &&
                source->length <= server->options.message_most) {
         return read_request(server, &origin, source);
@@ -153,7 +153,7 @@ static void look_after_clients(void *context)
 
 static bool prepare_readings(struct mbm_server *server)
 {
-    if (!mbm_serves(server, MBCF_2) && !mbm_serves(server, MBCF_12))
+    if (!mbm_serves(server, MBCF2) && !mbm_serves(server, MBCF12))
         return true;
     for (unsigned i = 0; i < MBM_READINGS; i++) {
         struct mbm_reading *reading = &server->readings[i];

@@ -138,7 +138,7 @@ static void read_sizes(void)
     for (size_t i = 0; i < settings.size_count; i++)
         if ((size_t)settings.sizes[i] > largest)
             largest = (size_t)settings.sizes[i];
-    if (settings.transport == TRANSPORT_MBCF + MBCF_1 &&
+    if (settings.transport == TRANSPORT_MBCF + MBCF1 &&
         largest > MBCF_1_MESSAGE_MOST - HEADER_AND_LENGTH)
         options_fail("option sizes: mbcf1 carries at most %d bytes",
                      MBCF_1_MESSAGE_MOST - HEADER_AND_LENGTH);
@@ -315,7 +315,7 @@ static CLIENT *open_mbcf(void)
         .connect_ns = settings.total_ns,
     };
 
-    if (options.type != MBCF_1)
+    if (options.type != MBCF1)
         options.message_most = HEADER_AND_LENGTH + CREDENTIAL_MOST + ((largest + 3) & ~(size_t)3);
     if (options.message_most > MBCF_MESSAGE_MOST)
         options.message_most = MBCF_MESSAGE_MOST;

@@ -58,7 +58,7 @@ static void read_settings(int argc, char **argv)
 #ifdef SSS_LINUX
     if ((settings.transports & (UDP | TCP)) != 0)
         options_fail("option transports: must be mbcf's; echo-server serves udp and tcp");
-    if ((settings.transports >> MBCF_SHIFT & 1 << MBCF_3B) != 0)
+    if ((settings.transports >> MBCF_SHIFT & 1 << MBCF3B) != 0)
         options_fail("option transports: mbcf3b needs tasks with address spaces of their own, "
                      "which only SSS-CORE has");
 #endif
