@@ -149,18 +149,15 @@ static long unmap(uint64_t address, uint64_t bytes)
     return 0;
 }
 
-static long map_share(uint64_t to, uint64_t id, uint64_t address, uint64_t protection)
+long node_memory_map_share(struct node_task *task, uint64_t id, uint64_t address,
+                           uint64_t protection)
 {
-    struct node_task *self = node_current();
-    struct node_task *task = to == 0 ? self : node_task_find(self->node, (uint16_t)to);
     uint8_t *memory;
 
     if (id == 0 || id > SHARES || shares[id - 1].bytes == 0 || address % PAGE_BYTES != 0 ||
         address == 0)
         return -SSS_EINVAL;
     memory = shares[id - 1].memory;
-    if (task == NULL || (to != 0 && task->creator != self->id))
-        return -SSS_ENOENT;
     if (!task->empty) {
         /* An old size of 0 makes a second mapping of the same memory. */
         void *at = mremap(memory, 0, shares[id - 1].bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
@@ -189,9 +186,7 @@ long node_memory_call(long number, const uint64_t arguments[6])
                         protection_of(arguments[2])) == 0
                    ? 0
                    : -SSS_EINVAL;
-    case SSS_CSM_SHARE:
-        return share(arguments[0], arguments[1]);
     default:
-        return map_share(arguments[0], arguments[1], arguments[2], arguments[3]);
+        return share(arguments[0], arguments[1]);
     }
 }

@@ -58,9 +58,6 @@ void node_close(struct node *node);
  */
 int node_task(struct node *node, uint16_t id);
 
-/* Makes the calling thread act for a task that another one has opened. */
-int node_task_enter(struct node *node, uint16_t id);
-
 /* Receives what is there, lets timers expire, runs handlers of signals. */
 void node_poll(void);
 

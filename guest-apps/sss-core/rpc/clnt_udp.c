@@ -208,8 +208,8 @@ static u_int message_size(u_int wanted)
     return wanted > MESSAGE_MOST ? MESSAGE_MOST : RNDUP(wanted);
 }
 
-CLIENT *clntudp_bufcreate(struct sockaddr_in *server, rpcprog_t program, rpcvers_t version,
-                          struct timeval retry_time, int *sockp, u_int sendsize, u_int recvsize)
+CLIENT *client_udp(const struct sockaddr_in *server, rpcprog_t program, rpcvers_t version,
+                   struct timeval retry_time, int *sockp, u_int sendsize, u_int recvsize)
 {
     static const struct clnt_ops ops = {client_call,    client_abort, client_geterr,
                                         client_freeres, destroy,      control};
@@ -236,10 +236,4 @@ CLIENT *clntudp_bufcreate(struct sockaddr_in *server, rpcprog_t program, rpcvers
     client->cl_ops = &ops;
     client->cl_async = &async;
     return client;
-}
-
-CLIENT *clntudp_create(struct sockaddr_in *server, rpcprog_t program, rpcvers_t version,
-                       struct timeval retry_time, int *sockp)
-{
-    return clntudp_bufcreate(server, program, version, retry_time, sockp, UDPMSGSIZE, UDPMSGSIZE);
 }

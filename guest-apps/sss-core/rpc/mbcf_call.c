@@ -6,7 +6,6 @@
 #include "sss/system.h"
 
 enum {
-    FULL_PAUSE_NS = 200 * 1000, /* after a FULL queue, doubling */
     FULL_PAUSE_MOST_NS = 50 * 1000 * 1000,
 };
 
@@ -15,10 +14,15 @@ static struct clntmb *of(const CLIENT *client)
     return client->cl_private;
 }
 
+static bool is_watched(const struct clntmb *client, enum mbm_state state)
+{
+    return state >= client->first_watched;
+}
+
 static void enter(struct clntmb *client, struct mbm_call *slot, enum mbm_state state)
 {
-    client->watched += (client->watched_states >> state & 1) -
-                       (client->watched_states >> slot->state & 1);
+    client->watched -= is_watched(client, slot->state);
+    client->watched += is_watched(client, state);
     slot->state = state;
 }
 
@@ -35,8 +39,10 @@ static bool is_discarded(int ltn)
 
 static bool is_free(struct mbm_call *slot)
 {
+    if (slot->state == MBM_FREE)
+        return true;
     if (slot->state != MBM_PARKED || slot->ack.state == MB_ACK_PENDING)
-        return slot->state == MBM_FREE;
+        return false;
     if (slot->ltn != 0) {
         if (!is_discarded(slot->ltn))
             return false;
@@ -111,9 +117,10 @@ static struct mbm_call *find_xid(struct clntmb *client, uint32_t xid)
 
 void mbm_call_release(struct clntmb *client, struct mbm_call *slot)
 {
-    if (slot->area_slot >= 0)
+    if (slot->area_slot >= 0) {
         client->area_used[slot->area_slot] = 0;
-    slot->area_slot = -1;
+        slot->area_slot = -1;
+    }
     slot->call = NULL;
     client->busy--;
     enter(client, slot,
@@ -206,8 +213,20 @@ void mbm_call_failed(struct clntmb *client, struct mbm_call *slot, unsigned stat
 
 /* ---- sending ---- */
 
-int mbm_request(struct clntmb *client, struct mbm_call *slot, struct mb_operation *operation,
-                bool ack)
+/*
+ * While the server certainly has room, no answer is needed to know that a request will not be
+ * refused. Where it may have none, the ACK is asked for, and a request that was refused (MB_FULL)
+ * goes again.
+ */
+static bool has_room(const struct clntmb *client, uint32_t need)
+{
+    uint32_t largest = client->ring_largest > need ? client->ring_largest : need;
+
+    return client->ring_sent - client->ring_taken + need + largest <= client->bound.ring;
+}
+
+static int operate(struct clntmb *client, struct mbm_call *slot, struct mb_operation *operation,
+                   bool ack)
 {
     bool one_way = slot->call->decode == NULL;
     int error;
@@ -224,19 +243,41 @@ int mbm_request(struct clntmb *client, struct mbm_call *slot, struct mb_operatio
     return error;
 }
 
-static void transmit(struct clntmb *client, struct mbm_call *slot)
+/* -> 0 or a negative error, as of mb_operate. */
+static int transmit(struct clntmb *client, struct mbm_call *slot)
 {
-    int status;
+    struct mb_operation operation = {.ltn = client->ltn};
+    uint32_t need = 0;
+    int error = client->way->prepare(client, slot, &operation, &need);
 
-    enter(client, slot, MBM_SENDING);
+    if (error != 0)
+        return error;
+    slot->ring_start = client->ring_sent;
+    error = operate(client, slot, &operation,
+                    client->options.ack || (need != 0 && !has_room(client, need)));
+    if (error != 0)
+        return error;
+    if (need == 0) {
+        slot->ltn = operation.ltn;
+        return 0;
+    }
+    client->ring_sent += need;
+    if (need > client->ring_largest)
+        client->ring_largest = need;
+    return 0;
+}
+
+static void send_call(struct clntmb *client, struct mbm_call *slot)
+{
+    int error;
+
     slot->execution = RPC_MAYBE_EXECUTED;
-    status = client->way->send(client, slot, client->options.ack);
+    error = transmit(client, slot);
     rpc_copied(RPC_COPY_SEND, slot->length);
     slot->due_ns = MBM_NEVER;
-    if (status != 0)
+    if (error != 0)
         mbm_call_failed(client, slot,
-                        status <= -MB_STATUS_BASE ? (unsigned)(-status - MB_STATUS_BASE)
-                                                  : MB_NO_LTN);
+                        error <= -MB_STATUS_BASE ? (unsigned)(-error - MB_STATUS_BASE) : MB_NO_LTN);
     else if (client->options.semantics != RPC_EXACTLY_ONCE)
         slot->due_ns = sss_now_ns() + slot->interval_ns;
 }
@@ -247,20 +288,22 @@ static void send_again(struct clntmb *client, struct mbm_call *slot)
     slot->call->retransmits++;
     client->retransmits++;
     close_connection(slot);
-    if (!client->connected && !mbm_connect(client))
+    if (!client->connected && !mbm_connect(client)) {
         send_later(client, slot, slot->interval_ns);
-    else
-        transmit(client, slot);
+        return;
+    }
+    enter(client, slot, MBM_SENDING);
+    send_call(client, slot);
 }
 
 void mbm_call_start(struct clntmb *client, struct mbm_call *slot)
 {
     client->busy++;
-    slot->interval_ns = client->options.semantics == RPC_EXACTLY_ONCE ? FULL_PAUSE_NS
-                                                                      : client->options.retry_ns;
+    slot->interval_ns = client->first_interval_ns;
     client->latest = slot;
     if (client->connected) {
-        transmit(client, slot);
+        slot->state = MBM_SENDING;
+        send_call(client, slot);
         return;
     }
     slot->execution = RPC_NOT_EXECUTED;
@@ -309,7 +352,8 @@ static void take_replies(struct clntmb *client)
 
 static bool has_ack(const struct mbm_call *slot)
 {
-    return slot->state >= MBM_SENT_ACK && slot->ack.state == MB_ACK_DONE;
+    return slot->state >= MBM_SENT_ACK && slot->state != MBM_TO_SEND &&
+           slot->ack.state == MB_ACK_DONE;
 }
 
 static void take_ack(struct clntmb *client, struct mbm_call *slot)
@@ -334,7 +378,7 @@ void mbm_take_all(struct clntmb *client)
 
 static bool has_deadline(const struct mbm_call *slot)
 {
-    return slot->state == MBM_TO_SEND || slot->state == MBM_SENT || slot->state == MBM_SENT_ACK;
+    return slot->state >= MBM_SENT && slot->state <= MBM_TO_SEND;
 }
 
 /*
@@ -343,7 +387,7 @@ static bool has_deadline(const struct mbm_call *slot)
  */
 static bool waits_for_ack(const struct mbm_call *slot)
 {
-    return slot->state == MBM_ANSWERED || slot->state == MBM_ONE_WAY;
+    return slot->state >= MBM_ANSWERED;
 }
 
 unsigned mbm_progress(CLIENT *handle, struct sss_wait words[SSS_WAITS], uint64_t *due_ns)
@@ -364,7 +408,7 @@ unsigned mbm_progress(CLIENT *handle, struct sss_wait words[SSS_WAITS], uint64_t
     for (unsigned i = 0; client->watched > 0 && i < client->slots; i++) {
         struct mbm_call *slot = &client->calls[i];
 
-        if (!(client->watched_states >> slot->state & 1))
+        if (!is_watched(client, slot->state))
             continue;
         if (has_ack(slot))
             take_ack(client, slot);

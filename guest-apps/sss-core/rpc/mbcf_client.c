@@ -6,7 +6,10 @@
 #include "mbcf_client.h"
 #include "sss/system.h"
 
-enum { SPARE_SLOTS = 2 };
+enum {
+    SPARE_SLOTS = 2,
+    FULL_PAUSE_NS = 200 * 1000, /* after a FULL queue, doubling */
+};
 
 static const char *create_error = "";
 
@@ -23,7 +26,7 @@ static uint32_t encode_message(struct clntmb *client, struct mbm_call *slot, str
 {
     XDR xdrs;
 
-    xdrmem_create(&xdrs, slot->message, (u_int)client->options.message_most, XDR_ENCODE);
+    xdrmem_create(&xdrs, slot->message, client->call_most, XDR_ENCODE);
     if (!rpc_call_encode(&client->client, &xdrs, call->xid, client->program, client->version,
                          call->procedure, encode, arguments))
         return 0;
@@ -74,7 +77,7 @@ static void start(CLIENT *handle, struct rpc_call *call, xdrproc_t encode, void 
         return;
     }
     slot->length = encode_message(client, slot, call, encode, arguments);
-    if (slot->length == 0 || slot->length > client->way->call_most) {
+    if (slot->length == 0) {
         rpc_call_fail(call, RPC_CANTENCODEARGS, SSS_EMSGSIZE);
         return;
     }
@@ -133,6 +136,13 @@ static bool_t free_result(CLIENT *handle, xdrproc_t decode, void *result)
     return decode(&xdrs, result);
 }
 
+static void set_first_interval(struct clntmb *client)
+{
+    client->first_interval_ns = client->options.semantics == RPC_EXACTLY_ONCE
+                                    ? FULL_PAUSE_NS
+                                    : client->options.retry_ns;
+}
+
 static bool_t control(CLIENT *handle, u_int request, void *info)
 {
     struct clntmb *client = of(handle);
@@ -149,6 +159,7 @@ static bool_t control(CLIENT *handle, u_int request, void *info)
         return TRUE;
     case CLSET_RETRY_TIMEOUT:
         client->options.retry_ns = rpc_timeval_ns(*(struct timeval *)info);
+        set_first_interval(client);
         return client->options.retry_ns > 0;
     default:
         return FALSE;
@@ -227,9 +238,8 @@ CLIENT *clntmb_create(uint16_t node, rpcprog_t program, rpcvers_t version,
     client->options = *options;
     client->way = ways[options->type];
     set_defaults(&client->options, client->way);
-    client->watched_states = 1u << MBM_TO_SEND | 1u << MBM_ANSWERED | 1u << MBM_ONE_WAY;
-    if (options->semantics != RPC_EXACTLY_ONCE)
-        client->watched_states |= 1u << MBM_SENT | 1u << MBM_SENT_ACK;
+    set_first_interval(client);
+    client->first_watched = options->semantics == RPC_EXACTLY_ONCE ? MBM_TO_SEND : MBM_SENT;
     client->client = (CLIENT){.cl_auth = authnone_create(),
                               .cl_ops = &operations,
                               .cl_private = client,
@@ -241,6 +251,9 @@ CLIENT *clntmb_create(uint16_t node, rpcprog_t program, rpcvers_t version,
     client->next_xid = rpc_next_xid();
     if (client->options.message_most > MBCF_MESSAGE_MOST || client->options.depth > MBCF_DEPTH_MOST)
         return give_up(client, RPC_SYSTEMERROR, SSS_EINVAL, "message or depth above the limit");
+    client->call_most = (uint32_t)client->options.message_most;
+    if (client->call_most > client->way->call_most)
+        client->call_most = client->way->call_most;
     client->key = mbm_key(client->way->key);
     if (!make_slots(client))
         return give_up(client, RPC_SYSTEMERROR, SSS_ENOMEM, "out of memory");

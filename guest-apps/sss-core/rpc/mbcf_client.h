@@ -46,11 +46,11 @@
 enum mbm_state {
     MBM_FREE,
     MBM_PARKED,
-    MBM_SENDING, /* and all that follow: a call is under way */
+    MBM_SENDING, /* this and all that follow: a call is under way */
+    MBM_SENT,    /* to TO_SEND: may have a time at which it is sent again */
+    MBM_SENT_ACK,
     MBM_TO_SEND,
-    MBM_SENT,
-    MBM_SENT_ACK, /* and all that follow: an ACK is to come */
-    MBM_ANSWERED,
+    MBM_ANSWERED, /* this and ONE_WAY: nothing but the ACK is waited for */
     MBM_ONE_WAY,
 };
 
@@ -70,6 +70,7 @@ struct mbm_call {
     uint64_t interval_ns;
     struct mbm_head *head;
     char *message;
+    struct mbm_place_message place; /* type 2: where the message is */
 };
 
 struct clntmb {
@@ -77,6 +78,7 @@ struct clntmb {
     const struct mbm_way *way;
     struct rpc_call *waiting;
     struct clntmb_options options;
+    uint32_t call_most; /* bytes of the longest call message */
     rpcprog_t program;
     rpcvers_t version;
     uint16_t node;
@@ -87,7 +89,7 @@ struct clntmb {
     uint32_t errors_seen;
     bool connected;
 
-    /* of a connection that stays */
+    /* of a connection that stays; else 0 */
     int taskque_ltn;
     int ltn;
     struct mbm_bound bound;
@@ -98,9 +100,10 @@ struct clntmb {
     uint64_t area_used[MBCF_DEPTH_MOST];
 
     unsigned slots;
-    unsigned busy;           /* of them, have a call under way */
-    unsigned watched;        /* of them, are in a state that progress has to look at */
-    unsigned watched_states; /* bits 1 << enum mbm_state */
+    unsigned busy;    /* of them, have a call under way */
+    unsigned watched; /* of them, are in a state that mbm_progress has to look at */
+    enum mbm_state first_watched;
+    uint64_t first_interval_ns; /* until a call is sent again, doubling */
     struct mbm_call *calls;
     struct mbm_call *latest;
 
@@ -118,9 +121,11 @@ struct mbm_way {
     uint32_t message_default;
     /* Binds to the server that has been found; NULL: nothing is needed. */
     bool (*bind)(struct clntmb *client);
-    /* Sends the slot's message by mbm_request, with an ACK where `ack` or where the server may
-     * have no room. -> 0 or a negative error, as of mb_operate. */
-    int (*send)(struct clntmb *client, struct mbm_call *slot, bool ack);
+    /* Fills in the operation that sends the slot's message, and the bytes that it takes of the ring
+     * that the server has for this client (0: the operation makes a connection for the call).
+     * -> 0 or a negative error, as of mb_operate. */
+    int (*prepare)(struct clntmb *client, struct mbm_call *slot, struct mb_operation *operation,
+                   uint32_t *ring_bytes);
     /* Something of this task has failed: calls mbm_call_failed for the calls concerned. */
     void (*find_failures)(struct clntmb *client);
 };
@@ -154,9 +159,6 @@ struct mbm_call *mbm_call_slot(struct clntmb *client);
 struct mbm_call *mbm_call_find(struct clntmb *client, const struct rpc_call *call);
 /* Sends the encoded call in a slot for the first time. */
 void mbm_call_start(struct clntmb *client, struct mbm_call *slot);
-/* For `send` of a way: the operation itself, after which the slot is in its new state. */
-int mbm_request(struct clntmb *client, struct mbm_call *slot, struct mb_operation *operation,
-                bool ack);
 /* For `find_failures`: everything that came before a connection broke counts first; then a status
  * of MBCF, MB_MAYBE included, for one call. */
 void mbm_take_all(struct clntmb *client);
@@ -175,22 +177,5 @@ unsigned mbm_progress(CLIENT *handle, struct sss_wait words[SSS_WAITS], uint64_t
 
 /* ---- mbcf_ring.c ---- */
 
-/*
- * The ring that the server has given to this client. While there is certainly a place in it, no
- * answer is needed to know that a request will not be refused. Where there may be none, the ACK is
- * asked for, and a request that was refused (MB_FULL) goes again.
- */
-static inline bool mbm_ring_has_room(const struct clntmb *client, uint32_t need)
-{
-    uint32_t largest = client->ring_largest > need ? client->ring_largest : need;
-
-    return client->ring_sent - client->ring_taken + need + largest <= client->bound.ring;
-}
-static inline void mbm_ring_add(struct clntmb *client, uint32_t bytes)
-{
-    client->ring_sent += bytes;
-    if (bytes > client->ring_largest)
-        client->ring_largest = bytes;
-}
 /* The `find_failures` of types whose connection stays. */
 void mbm_ring_find_failures(struct clntmb *client);

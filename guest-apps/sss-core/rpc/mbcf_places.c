@@ -277,7 +277,8 @@ static bool assign(struct mbm_place *place, const struct mbm_bind *bind, struct 
     return assign_fifo(place, bound);
 }
 
-static enum mbm_refusal refusal(const struct mbm_server *server, const struct mbm_bind *bind)
+static enum mbm_refusal refusal(const struct mbm_server *server, const struct mbm_bind *bind,
+                                bool serves_type)
 {
     bool served = false;
 
@@ -286,7 +287,7 @@ static enum mbm_refusal refusal(const struct mbm_server *server, const struct mb
                   server->programs[i].version == bind->version;
     if (!served)
         return MBM_NO_PROGRAM;
-    if (bind->type < MBCF3 || bind->type > MBCF3B || !mbm_serves(server, bind->type))
+    if (bind->type < MBCF3 || bind->type > MBCF3B || !serves_type)
         return MBM_NO_TYPE;
     if (bind->request_most > server->options.message_most || bind->depth == 0 ||
         bind->depth > MBCF_DEPTH_MOST)
@@ -295,10 +296,10 @@ static enum mbm_refusal refusal(const struct mbm_server *server, const struct mb
 }
 
 void mbm_places_bind(struct mbm_server *server, const struct mbm_origin *origin,
-                     const struct mbm_bind *bind)
+                     const struct mbm_bind *bind, bool serves_type)
 {
     struct mbm_bound bound = {.magic = MBM_BOUND};
-    enum mbm_refusal why = refusal(server, bind);
+    enum mbm_refusal why = refusal(server, bind, serves_type);
     struct mbm_place *place = NULL;
 
     if (why == MBM_ACCEPTED) {

@@ -30,7 +30,9 @@ static int take_place(struct clntmb *client)
     return place;
 }
 
-static int write_area(struct clntmb *client, struct mbm_call *slot, struct mb_operation *operation)
+/* Apart, so that a short request does not save registers for it. */
+__attribute__((noinline)) static int write_area(struct clntmb *client, struct mbm_call *slot,
+                                                struct mb_operation *operation)
 {
     uint64_t offset;
 
@@ -38,7 +40,7 @@ static int write_area(struct clntmb *client, struct mbm_call *slot, struct mb_op
         slot->area_slot = take_place(client);
     if (slot->area_slot < 0)
         return -(MB_STATUS_BASE + MB_FULL);
-    client->area_used[slot->area_slot] = slot->ring_start + 1;
+    client->area_used[slot->area_slot] = client->ring_sent + 1;
     offset = (uint64_t)slot->area_slot * client->bound.slot;
     operation->arguments = 2;
     operation->argument[0] = offset;
@@ -46,33 +48,23 @@ static int write_area(struct clntmb *client, struct mbm_call *slot, struct mb_op
     return mb_write(client->ltn, client->bound.area + offset, slot->message, slot->length, NULL);
 }
 
-static int send_by_signal(struct clntmb *client, struct mbm_call *slot, bool ack)
+static int prepare(struct clntmb *client, struct mbm_call *slot, struct mb_operation *operation,
+                   uint32_t *ring_bytes)
 {
-    struct mb_operation operation = {
-        .op = MB_OP_SIGNAL, .ltn = client->ltn, .remote = client->bound.handler};
-    bool is_short = slot->length <= MBM_SIGNAL_MOST;
-    uint32_t need =
-        mbm_record_bytes((uint32_t)sizeof(struct mb_signal_head) + (is_short ? slot->length : 0));
-    int status = 0;
-
-    ack |= !mbm_ring_has_room(client, need);
-    slot->ring_start = client->ring_sent;
-    if (is_short) {
-        operation.data = slot->message;
-        operation.length = slot->length;
-    } else {
-        status = write_area(client, slot, &operation);
-    }
-    if (status == 0)
-        status = mbm_request(client, slot, &operation, ack);
-    if (status == 0)
-        mbm_ring_add(client, need);
-    return status;
+    operation->op = MB_OP_SIGNAL;
+    operation->remote = client->bound.handler;
+    *ring_bytes = mbm_record_bytes((uint32_t)sizeof(struct mb_signal_head));
+    if (slot->length > MBM_SIGNAL_MOST)
+        return write_area(client, slot, operation);
+    operation->data = slot->message;
+    operation->length = slot->length;
+    *ring_bytes = mbm_record_bytes((uint32_t)sizeof(struct mb_signal_head) + slot->length);
+    return 0;
 }
 
 const struct mbm_way mbm_way_signal = {.key = MBM_KEY_WRITE,
                                        .call_most = MBCF_MESSAGE_MOST,
                                        .message_default = MBCF_MESSAGE_DEFAULT,
                                        .bind = mbm_bind,
-                                       .send = send_by_signal,
+                                       .prepare = prepare,
                                        .find_failures = mbm_ring_find_failures};

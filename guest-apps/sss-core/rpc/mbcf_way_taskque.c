@@ -6,48 +6,47 @@
  */
 #include "mbcf_client.h"
 
-static int write_taskque(struct clntmb *client, struct mbm_call *slot, void *data, size_t length,
-                         unsigned permission, bool ack)
+static void write_taskque(const struct clntmb *client, struct mb_operation *operation, void *data,
+                          size_t length, unsigned permission)
 {
-    struct mb_operation operation = {.op = MB_OP_TASKQUE,
-                                     .node = client->node,
-                                     .task = client->server_task,
-                                     .data = data,
-                                     .length = length,
-                                     .argument = {client->key, permission}};
-    int error = mbm_request(client, slot, &operation, ack);
-
-    if (error == 0)
-        slot->ltn = operation.ltn;
-    return error;
+    operation->op = MB_OP_TASKQUE;
+    operation->node = client->node;
+    operation->task = client->server_task;
+    operation->data = data;
+    operation->length = length;
+    operation->argument[0] = client->key;
+    operation->argument[1] = permission;
 }
 
-static int send_request(struct clntmb *client, struct mbm_call *slot, bool ack)
+static int prepare_request(struct clntmb *client, struct mbm_call *slot,
+                           struct mb_operation *operation, uint32_t *ring_bytes)
 {
+    (void)ring_bytes;
     *slot->head = (struct mbm_head){(uintptr_t)client->replies,
                                     (uint32_t)client->options.message_most, MBM_CALL};
-    return write_taskque(client, slot, slot->head, sizeof(*slot->head) + slot->length,
-                         MB_WRITE_ALLOWED, ack);
+    write_taskque(client, operation, slot->head, sizeof(*slot->head) + slot->length,
+                  MB_WRITE_ALLOWED);
+    return 0;
 }
 
-static int send_place(struct clntmb *client, struct mbm_call *slot, bool ack)
+static int prepare_place(struct clntmb *client, struct mbm_call *slot,
+                         struct mb_operation *operation, uint32_t *ring_bytes)
 {
-    struct {
-        struct mbm_head head;
-        struct mbm_source source;
-    } place = {
+    (void)ring_bytes;
+    slot->place = (struct mbm_place_message){
         {(uintptr_t)client->replies, (uint32_t)client->options.message_most, MBM_CALL_AT},
         {(uintptr_t)slot->message, slot->length, mbm_word(slot->message, 0)},
     };
-
-    return write_taskque(client, slot, &place, sizeof(place), MB_READ_ALLOWED | MB_WRITE_ALLOWED,
-                         ack);
+    write_taskque(client, operation, &slot->place, sizeof(slot->place),
+                  MB_READ_ALLOWED | MB_WRITE_ALLOWED);
+    return 0;
 }
 
-static int send_request_or_place(struct clntmb *client, struct mbm_call *slot, bool ack)
+static int prepare_either(struct clntmb *client, struct mbm_call *slot,
+                          struct mb_operation *operation, uint32_t *ring_bytes)
 {
-    return slot->length <= MBM_CALL_MOST ? send_request(client, slot, ack)
-                                         : send_place(client, slot, ack);
+    return slot->length <= MBM_CALL_MOST ? prepare_request(client, slot, operation, ring_bytes)
+                                         : prepare_place(client, slot, operation, ring_bytes);
 }
 
 static void find_failures(struct clntmb *client)
@@ -70,17 +69,17 @@ const struct mbm_way mbm_way_taskque = {.connects_per_call = true,
                                         .key = MBM_KEY_WRITE,
                                         .call_most = MBM_CALL_MOST,
                                         .message_default = MBM_CALL_MOST,
-                                        .send = send_request,
+                                        .prepare = prepare_request,
                                         .find_failures = find_failures};
 const struct mbm_way mbm_way_read = {.connects_per_call = true,
                                      .key = MBM_KEY_READ,
                                      .call_most = MBCF_MESSAGE_MOST,
                                      .message_default = MBCF_MESSAGE_DEFAULT,
-                                     .send = send_place,
+                                     .prepare = prepare_place,
                                      .find_failures = find_failures};
 const struct mbm_way mbm_way_taskque_or_read = {.connects_per_call = true,
                                                 .key = MBM_KEY_READ,
                                                 .call_most = MBCF_MESSAGE_MOST,
                                                 .message_default = MBCF_MESSAGE_DEFAULT,
-                                                .send = send_request_or_place,
+                                                .prepare = prepare_either,
                                                 .find_failures = find_failures};
