@@ -9,23 +9,6 @@ enum {
     FULL_PAUSE_MOST_NS = 50 * 1000 * 1000,
 };
 
-static struct clntmb *of(const CLIENT *client)
-{
-    return client->cl_private;
-}
-
-static bool is_watched(const struct clntmb *client, enum mbm_state state)
-{
-    return state >= client->first_watched;
-}
-
-static void enter(struct clntmb *client, struct mbm_call *slot, enum mbm_state state)
-{
-    client->watched -= is_watched(client, slot->state);
-    client->watched += is_watched(client, state);
-    slot->state = state;
-}
-
 /* ---- slots ---- */
 
 /* A finished call's connection is the server's to discard; until then its request may still be
@@ -103,16 +86,6 @@ struct mbm_call *mbm_call_find(struct clntmb *client, const struct rpc_call *cal
     return NULL;
 }
 
-static struct mbm_call *find_xid(struct clntmb *client, uint32_t xid)
-{
-    if (client->latest->call != NULL && client->latest->call->xid == xid)
-        return client->latest;
-    for (unsigned i = 0; i < client->slots; i++)
-        if (client->calls[i].call != NULL && client->calls[i].call->xid == xid)
-            return &client->calls[i];
-    return NULL;
-}
-
 /* ---- the end of a call ---- */
 
 void mbm_call_release(struct clntmb *client, struct mbm_call *slot)
@@ -123,8 +96,8 @@ void mbm_call_release(struct clntmb *client, struct mbm_call *slot)
     }
     slot->call = NULL;
     client->busy--;
-    enter(client, slot,
-          slot->ltn != 0 || slot->ack.state == MB_ACK_PENDING ? MBM_PARKED : MBM_FREE);
+    mbm_enter(client, slot,
+              slot->ltn != 0 || slot->ack.state == MB_ACK_PENDING ? MBM_PARKED : MBM_FREE);
 }
 
 void mbm_call_decide(struct clntmb *client, struct mbm_call *slot, enum clnt_stat status, int error,
@@ -140,8 +113,7 @@ void mbm_call_decide(struct clntmb *client, struct mbm_call *slot, enum clnt_sta
         rpc_call_fail(call, status, error);
 }
 
-/* The outcome that the reply brought holds, whatever the ACK says. */
-static void end_answered(struct clntmb *client, struct mbm_call *slot)
+void mbm_call_end_answered(struct clntmb *client, struct mbm_call *slot)
 {
     slot->call->status = slot->outcome;
     mbm_call_release(client, slot);
@@ -179,7 +151,7 @@ static void close_connection(struct mbm_call *slot)
 static void send_later(struct clntmb *client, struct mbm_call *slot, uint64_t pause_ns)
 {
     slot->due_ns = sss_now_ns() + pause_ns;
-    enter(client, slot, MBM_TO_SEND);
+    mbm_enter(client, slot, MBM_TO_SEND);
 }
 
 void mbm_call_failed(struct clntmb *client, struct mbm_call *slot, unsigned status)
@@ -191,7 +163,7 @@ void mbm_call_failed(struct clntmb *client, struct mbm_call *slot, unsigned stat
                   (plain <= MB_LAST_REMOTE || plain == MB_NO_NODE || plain == MB_NO_LTN);
 
     if (slot->state == MBM_ANSWERED) {
-        end_answered(client, slot);
+        mbm_call_end_answered(client, slot);
         return;
     }
     close_connection(slot);
@@ -239,7 +211,7 @@ static int operate(struct clntmb *client, struct mbm_call *slot, struct mb_opera
     }
     error = mb_operate(operation);
     if (error == 0)
-        enter(client, slot, !ack ? MBM_SENT : one_way ? MBM_ONE_WAY : MBM_SENT_ACK);
+        mbm_enter(client, slot, !ack ? MBM_SENT : one_way ? MBM_ONE_WAY : MBM_SENT_ACK);
     return error;
 }
 
@@ -282,7 +254,7 @@ static void send_call(struct clntmb *client, struct mbm_call *slot)
         slot->due_ns = sss_now_ns() + slot->interval_ns;
 }
 
-static void send_again(struct clntmb *client, struct mbm_call *slot)
+void mbm_call_send_again(struct clntmb *client, struct mbm_call *slot)
 {
     slot->interval_ns *= 2;
     slot->call->retransmits++;
@@ -292,7 +264,7 @@ static void send_again(struct clntmb *client, struct mbm_call *slot)
         send_later(client, slot, slot->interval_ns);
         return;
     }
-    enter(client, slot, MBM_SENDING);
+    mbm_enter(client, slot, MBM_SENDING);
     send_call(client, slot);
 }
 
@@ -308,116 +280,4 @@ void mbm_call_start(struct clntmb *client, struct mbm_call *slot)
     }
     slot->execution = RPC_NOT_EXECUTED;
     send_later(client, slot, 0); /* at least once: mbm_progress connects */
-}
-
-/* ---- what arrives ---- */
-
-static void take_reply(struct clntmb *client, char *reply, uint32_t length)
-{
-    struct mbm_call *slot = length >= MBM_REPLY_HEADER ? find_xid(client, mbm_word(reply, 0))
-                                                       : NULL;
-    struct rpc_call *call;
-    XDR xdrs;
-
-    if (slot == NULL || slot->state == MBM_ANSWERED)
-        return; /* nothing waits for it any longer */
-    call = slot->call;
-    if (call->decode == NULL)
-        return;
-    client->execution = RPC_EXECUTED;
-    if (slot->ring_start > client->ring_taken)
-        /* requests are taken out in order: all before this one are out */
-        client->ring_taken = slot->ring_start;
-    xdrmem_create(&xdrs, reply, length, XDR_DECODE);
-    rpc_call_reply(call, &xdrs);
-    if (slot->state == MBM_SENT_ACK && slot->ack.state != MB_ACK_DONE) {
-        slot->outcome = call->status;
-        call->status = RPC_INPROGRESS;
-        enter(client, slot, MBM_ANSWERED);
-        return;
-    }
-    mbm_call_release(client, slot);
-}
-
-static void take_replies(struct clntmb *client)
-{
-    struct mb_record *record;
-
-    while ((record = mb_fifo_peek(client->replies)) != NULL) {
-        if (record->node == client->node)
-            take_reply(client, mb_record_data(record), record->length);
-        mb_fifo_pop(client->replies);
-    }
-}
-
-static bool has_ack(const struct mbm_call *slot)
-{
-    return slot->state >= MBM_SENT_ACK && slot->state != MBM_TO_SEND &&
-           slot->ack.state == MB_ACK_DONE;
-}
-
-static void take_ack(struct clntmb *client, struct mbm_call *slot)
-{
-    if (slot->state == MBM_ANSWERED)
-        end_answered(client, slot);
-    else if (slot->ack.status != MB_OK)
-        mbm_call_failed(client, slot, slot->ack.status);
-    else if (slot->state == MBM_ONE_WAY)
-        mbm_call_decide(client, slot, RPC_SUCCESS, 0, RPC_MAYBE_EXECUTED);
-    else
-        enter(client, slot, MBM_SENT);
-}
-
-void mbm_take_all(struct clntmb *client)
-{
-    take_replies(client);
-    for (unsigned i = 0; i < client->slots; i++)
-        if (has_ack(&client->calls[i]))
-            take_ack(client, &client->calls[i]);
-}
-
-static bool has_deadline(const struct mbm_call *slot)
-{
-    return slot->state >= MBM_SENT && slot->state <= MBM_TO_SEND;
-}
-
-/*
- * The ACK of a call whose reply is still to come is no reason to wake up: the reply comes behind
- * it, and an ACK that tells of a failure is counted among the errors.
- */
-static bool waits_for_ack(const struct mbm_call *slot)
-{
-    return slot->state >= MBM_ANSWERED;
-}
-
-unsigned mbm_progress(CLIENT *handle, struct sss_wait words[SSS_WAITS], uint64_t *due_ns)
-{
-    struct clntmb *client = of(handle);
-    uint32_t errors = *mbm_errors();
-    unsigned count = 2;
-
-    words[0] = (struct sss_wait){&client->replies->events, client->replies->events, 0};
-    words[1] = (struct sss_wait){mbm_errors(), errors, 0};
-    *due_ns = MBM_NEVER;
-    take_replies(client);
-    if (errors != client->errors_seen) {
-        client->errors_seen = errors;
-        mbm_take_all(client);
-        client->way->find_failures(client);
-    }
-    for (unsigned i = 0; client->watched > 0 && i < client->slots; i++) {
-        struct mbm_call *slot = &client->calls[i];
-
-        if (!is_watched(client, slot->state))
-            continue;
-        if (has_ack(slot))
-            take_ack(client, slot);
-        if (has_deadline(slot) && slot->due_ns != MBM_NEVER && slot->due_ns <= sss_now_ns())
-            send_again(client, slot);
-        if (waits_for_ack(slot) && count < SSS_WAITS)
-            words[count++] = (struct sss_wait){&slot->ack.state, MB_ACK_PENDING, 0};
-        if (has_deadline(slot) && slot->due_ns < *due_ns)
-            *due_ns = slot->due_ns;
-    }
-    return count;
 }

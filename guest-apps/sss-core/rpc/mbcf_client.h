@@ -6,6 +6,7 @@
  *
  *   mbcf_connect.c          finds the server and binds to it
  *   mbcf_call.c             the states of a call
+ *   mbcf_progress.c         what arrives and what is due
  *   mbcf_ring.c             what the types share whose connection stays (3, 3a, 3b)
  *   mbcf_way_taskque.c, mbcf_way_fifo.c, mbcf_way_signal.c   how requests of each type go out
  *   mbcf_client.c           the functions of CLIENT
@@ -143,6 +144,18 @@ static inline bool mbm_may_fail(const struct mbm_call *slot)
     return slot->state > MBM_SENDING;
 }
 
+static inline bool mbm_is_watched(const struct clntmb *client, enum mbm_state state)
+{
+    return state >= client->first_watched;
+}
+
+static inline void mbm_enter(struct clntmb *client, struct mbm_call *slot, enum mbm_state state)
+{
+    client->watched -= mbm_is_watched(client, slot->state);
+    client->watched += mbm_is_watched(client, state);
+    slot->state = state;
+}
+
 /* ---- mbcf_connect.c ---- */
 
 /* Connects again or for the first time. False, with the reason in the handle. */
@@ -159,9 +172,7 @@ struct mbm_call *mbm_call_slot(struct clntmb *client);
 struct mbm_call *mbm_call_find(struct clntmb *client, const struct rpc_call *call);
 /* Sends the encoded call in a slot for the first time. */
 void mbm_call_start(struct clntmb *client, struct mbm_call *slot);
-/* For `find_failures`: everything that came before a connection broke counts first; then a status
- * of MBCF, MB_MAYBE included, for one call. */
-void mbm_take_all(struct clntmb *client);
+/* A status of MBCF, MB_MAYBE included, for one call. */
 void mbm_call_failed(struct clntmb *client, struct mbm_call *slot, unsigned status);
 /* The first failure without an ACK of a connection, or that it is broken; 0: neither. */
 unsigned mbm_connection_failure(int ltn, bool *broken);
@@ -172,6 +183,14 @@ unsigned mbm_failure_of_call(const struct mbm_call *slot, unsigned status);
 void mbm_call_release(struct clntmb *client, struct mbm_call *slot);
 void mbm_call_decide(struct clntmb *client, struct mbm_call *slot, enum clnt_stat status, int error,
                      enum rpc_execution execution);
+/* The outcome that the reply brought holds, whatever the ACK says. */
+void mbm_call_end_answered(struct clntmb *client, struct mbm_call *slot);
+void mbm_call_send_again(struct clntmb *client, struct mbm_call *slot);
+
+/* ---- mbcf_progress.c ---- */
+
+/* For `find_failures`: everything that came before a connection broke counts first. */
+void mbm_take_all(struct clntmb *client);
 /* `progress` of struct clnt_async_ops. */
 unsigned mbm_progress(CLIENT *handle, struct sss_wait words[SSS_WAITS], uint64_t *due_ns);
 
