@@ -2,7 +2,7 @@
 
 /*
  * Which memory a peer may reach. The kernel is asked for each page, just before it is touched: it
- * alone knows what the process has mapped, and nobody else unmaps it while the lock is held but
+ * alone knows what the process has mapped, and nothing else unmaps it while the lock is held but
  * threads of the task itself.
  */
 #include <errno.h>
@@ -112,7 +112,7 @@ static int protection_of(uint64_t protection)
     return (protection & SSS_READ ? PROT_READ : 0) | (protection & SSS_WRITE ? PROT_WRITE : 0);
 }
 
-/* Shared with nobody yet, but of the kind that can be mapped twice. */
+/* Not shared yet, but of the kind that can be mapped twice. */
 static long map(uint64_t address, uint64_t bytes, uint64_t protection)
 {
     int flags = MAP_SHARED | MAP_ANONYMOUS | (address != 0 ? MAP_FIXED_NOREPLACE : 0);

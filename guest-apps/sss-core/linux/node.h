@@ -37,7 +37,7 @@ struct node_config {
 struct node *node_open_raw(const char *interface, const struct node_config *config);
 
 /* `count` nodes (ids 1..) in this process that see each other over a wire which loses nothing,
- * unless it is told to. */
+ * unless faults are asked for. */
 int node_open_group(struct node **nodes, unsigned count);
 
 /* What that wire does from now on to frames, of 1000; drawn from `seed`. NULL: nothing any more. */

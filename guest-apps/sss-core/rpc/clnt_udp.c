@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls over UDP: sent again, with the same transaction number, until a reply comes or nobody waits
- * any longer. */
+/* Calls over UDP: sent again, with the same transaction number, until a reply comes or nothing
+ * waits any longer. */
 #include <rpc/async.h>
 #include <rpc/copies.h>
 #include <rpc/rpc.h>
@@ -201,11 +201,11 @@ static void destroy(CLIENT *client)
 }
 
 /* A whole number of words that a datagram can be. */
-static u_int message_size(u_int wanted)
+static u_int message_size(u_int bytes)
 {
-    if (wanted < MESSAGE_LEAST)
-        wanted = MESSAGE_LEAST;
-    return wanted > MESSAGE_MOST ? MESSAGE_MOST : RNDUP(wanted);
+    if (bytes < MESSAGE_LEAST)
+        bytes = MESSAGE_LEAST;
+    return bytes > MESSAGE_MOST ? MESSAGE_MOST : RNDUP(bytes);
 }
 
 CLIENT *client_udp(const struct sockaddr_in *server, rpcprog_t program, rpcvers_t version,

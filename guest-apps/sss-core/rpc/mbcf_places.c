@@ -12,7 +12,7 @@ enum {
     OPTIONS_BYTES = SSS_OPTIONS,
 };
 #define ORDER_NS 1000000000ull /* what a dummy has for an order */
-/* Where the FIFO lies in a dummy's address space: away from everything that a program could have.
+/* Where the FIFO is in a dummy's address space: away from everything that a program could have.
  */
 #define DUMMY_FIFO 0x100000000ull
 
@@ -60,7 +60,7 @@ static bool make_3(struct mbm_place *place)
     return place->fifo != NULL && svc_add_word(&place->fifo->events, serve_fifo, place);
 }
 
-/* The dummy is an address space that holds nothing but the FIFO: a client can harm nobody but
+/* The dummy is an address space that holds nothing but the FIFO: a client can harm only
  * itself. */
 static bool make_3a(struct mbm_place *place)
 {
@@ -196,7 +196,7 @@ void mbm_places_look_after(struct mbm_server *server)
     }
 }
 
-/* Nobody uses it, and another type wants its place. */
+/* It is not in use, and another type wants its place. */
 static void give_up(struct mbm_place *place)
 {
     if (place->type == MBCF3B)
@@ -206,8 +206,8 @@ static void give_up(struct mbm_place *place)
     forget(place);
 }
 
-/* One of the type that nobody uses, else a new one; where there is no room for it, in the place of
- * another type's. */
+/* One of the type that is not in use, else a new one; where there is no room for it, in the place
+ * of another type's. */
 static struct mbm_place *find_place(struct mbm_server *server, enum mbcf_type type)
 {
     struct mbm_place *empty = NULL, *idle = NULL;

@@ -67,7 +67,7 @@ static void serve_readings(void *context)
     serve_taskque(server); /* a request may have waited for a place, or for one before it */
 }
 
-/* Its word is watched anew each time: the state that the one before has ended with must not be
+/* Its word is watched again each time: the state that the one before has ended with must not be
  * taken for this one's. */
 static bool read_request(struct mbm_server *server, const struct mbm_origin *origin,
                          const struct mbm_source *source)

@@ -124,7 +124,7 @@ static void test_a_server_that_is_not_there(void)
     EXPECT(clntmb_create(SERVER_NODE, ECHO_PROGRAM, ECHO_VERSION, &options) == NULL);
 }
 
-/* Places are the server's: a client too many is told so, and one that goes makes room. */
+/* Places are the server's: one client too many is refused, and one that goes makes room. */
 static void test_places_are_given_back(void)
 {
     struct clntmb_options options = {.type = MBCF3A, .connect_ns = SECOND};
@@ -226,9 +226,8 @@ static void test_all_of_each_type(void)
 
 static void test_start(void)
 {
-    const struct svcmb_options options = {.types = 1 << MBCF1 | 1 << MBCF2 | 1 << MBCF12 |
-                                                   1 << MBCF3 | 1 << MBCF3A,
-                                          .clients = 4};
+    const struct svcmb_options options = {
+        .types = 1 << MBCF1 | 1 << MBCF2 | 1 << MBCF12 | 1 << MBCF3 | 1 << MBCF3A, .clients = 4};
 
     rig.precious = 7;
     rig_start(&options);

@@ -40,7 +40,7 @@ enum rpc_semantics {
     RPC_EXACTLY_ONCE, /* as MBCF delivers; a failure tells whether the procedure may have run */
     /* the client asks again, the server answers repetitions from its reply cache */
     RPC_AT_MOST_ONCE,
-    /* the client asks again, also a server that has come back; nobody remembers */
+    /* the client asks again, also a server that has restarted; no replies are kept */
     RPC_AT_LEAST_ONCE,
 };
 extern const char *const rpc_semantics_names[]; /* ended by NULL */
