@@ -31,7 +31,7 @@ static void say_ready_when_serving(pid_t service, bool (*is_serving)(void))
 void foreign_become(char *const argv[], bool (*is_serving)(void))
 {
     pid_t service = getpid();
-    /* Twice removed, the prober belongs to process 1, who reaps it; the service reaps nobody. */
+    /* Twice removed, the prober belongs to process 1, which reaps it; the service reaps none. */
     pid_t between = fork();
     int nowhere;
 

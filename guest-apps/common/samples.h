@@ -22,7 +22,7 @@ struct call_record {
     bool ok;
     bool has_xid;
     /*
-     * What went wrong, as the application numbers it; 0 is nothing. Turned into text when written.
+     * The failure, as the application numbers it; 0: none. Turned into text when written.
      */
     uint16_t failure;
     int16_t failure_errno;
@@ -42,7 +42,7 @@ void samples_put_batch(json_t *header, const struct call_record *records, size_t
                        failure_text_fn failure_text);
 
 /*
- * {"type":"error","step":S,"app":A,"message":...}; step and app as the runner told in the
+ * {"type":"error","step":S,"app":A,"message":...}; step and app as the runner put them into the
  * environment.
  */
 void samples_put_error(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -36,7 +36,7 @@ static unsigned short ask(const struct settings *settings, enum clnt_stat *statu
     struct sockaddr_in any = {.sin_family = AF_INET};
     struct timeval retry = {.tv_sec = RETRY_S};
     struct timeval total = {.tv_sec = ATTEMPT_S};
-    struct pmap wanted = {
+    struct pmap question = {
         .pm_prog = ECHO_PROGRAM,
         .pm_vers = ECHO_VERSION,
         .pm_prot = settings->transport == TRANSPORT_UDP ? IPPROTO_UDP : IPPROTO_TCP,
@@ -51,7 +51,7 @@ static unsigned short ask(const struct settings *settings, enum clnt_stat *statu
     if (handle >= 0 && bind(handle, (struct sockaddr *)&any, sizeof(any)) == 0)
         client = clntudp_create(&portmapper, PMAPPROG, PMAPVERS, retry, &handle);
     if (client != NULL) {
-        *status = clnt_call(client, PMAPPROC_GETPORT, (xdrproc_t)xdr_pmap, (char *)&wanted,
+        *status = clnt_call(client, PMAPPROC_GETPORT, (xdrproc_t)xdr_pmap, (char *)&question,
                             (xdrproc_t)xdr_u_short, (char *)&port, total);
         clnt_destroy(client);
     }

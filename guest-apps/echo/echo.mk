@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-ECHO = echo/client.c echo/settings.c echo/caller.c echo/binding.c echo/sends.c echo/server.c \
-	echo/duplicates.c echo/gss.c echo/rpcbind.c
+ECHO = $(wildcard echo/*.c echo/tirpc/*.c)
 ECHO_GENERATED_OBJECT = $(OUT)/objects/echo_xdr.o
 APPLETS += echo-client echo-server rpcbind
 SOURCES += $(ECHO)
@@ -9,10 +8,10 @@ OBJECTS += $(ECHO_GENERATED_OBJECT)
 LIBRARIES += -ltirpc
 
 # The library's own type for XDR filters does not fit its own xdr_void.
-TIRPC_CFLAGS = -I/usr/include/tirpc -Wno-cast-function-type
+TIRPC_CFLAGS = -Iecho -Iecho/tirpc -I/usr/include/tirpc -Wno-cast-function-type
 
 $(ECHO:%.c=$(OUT)/objects/%.o): CFLAGS += $(TIRPC_CFLAGS)
-$(ECHO:%.c=$(OUT)/objects/%.o): $(OUT)/echo.h
+$(ECHO:%.c=$(OUT)/objects/%.o): $(OUT)/echo.h $(wildcard echo/tirpc/*.h)
 
 $(OUT)/echo.h: echo/echo.x
 	@mkdir -p $(@D)

@@ -6,7 +6,7 @@
 
 /*
  * What this thread's calls have really put on the wire. The library retransmits a call inside of
- * clnt_call and tells nobody, and on a stream it changes the transaction number that it was given
+ * clnt_call without saying so, and on a stream it changes the transaction number that it was given
  * (clnt_vc counts it down in network order). Its sends go through these functions of the program
  * instead of the C library's, which look.
  */

@@ -13,21 +13,18 @@
 #include "apps.h"
 #include "duplicates.h"
 #include "echo.h"
+#include "exchange.h"
 #include "options.h"
-#include "pattern.h"
 #include "samples.h"
 #include "server.h"
+#include "service_port.h"
 
 enum {
-    PROCEDURES = 6,
     DEFAULT_PORT = 1025,
     BUFFER_LIMIT = 1 << 24,
     UDP_MESSAGE_DEFAULT = 8800,
     UDP_MESSAGE_LIMIT = 65507,
 };
-
-static const char *const procedure_names[PROCEDURES] = {"null", "echo",   "echo_string",
-                                                        "sink", "source", "sink_one_way"};
 
 struct settings {
     struct server_settings server;
@@ -37,22 +34,10 @@ struct settings {
     bool registered;
 };
 
-struct counters {
-    long long calls[PROCEDURES];
-    long long bad_payload;
-    long long undecodable;
-    long long bytes_in;
-    long long bytes_out;
-    long long duplicates;
-    long long connections;
-};
-
 static struct settings settings;
-static struct counters counters;
+static long long connections;
+long long service_counts[ECHO_COUNTS];
 static SVCXPRT *udp_transport;
-
-/* Arguments are decoded into this, and replies made in it: no call pays for memory. */
-static char *buffer;
 
 static void read_settings(int argc, char **argv)
 {
@@ -73,89 +58,20 @@ static void note_call(const struct svc_req *request, SVCXPRT *transport)
     const struct svc_dg_data *datagram = transport->xp_p2;
     const struct sockaddr_in *caller = (const void *)svc_getcaller(transport);
 
-    counters.calls[request->rq_proc]++;
+    service_count(ECHO_COUNT_CALLS + request->rq_proc, 1);
     /* Only datagrams are ever sent twice by a caller. */
     if (transport == udp_transport && duplicates_note(datagram->su_xid, caller))
-        counters.duplicates++;
-}
-
-/* Replies come first and checks after: what is checked is not part of the time that is measured. */
-static void serve_data(const struct svc_req *request, SVCXPRT *transport)
-{
-    echo_data data = {.echo_data_val = buffer};
-
-    if (!svc_getargs(transport, (xdrproc_t)xdr_echo_data, (caddr_t)&data)) {
-        counters.undecodable++;
-        svcerr_decode(transport);
-        return;
-    }
-    counters.bytes_in += data.echo_data_len;
-    if (request->rq_proc == ECHO_OPAQUE) {
-        svc_sendreply(transport, (xdrproc_t)xdr_echo_data, (caddr_t)&data);
-        counters.bytes_out += data.echo_data_len;
-    } else if (request->rq_proc == ECHO_SINK) {
-        svc_sendreply(transport, (xdrproc_t)xdr_void, NULL);
-    }
-    if (!pattern_matches_any(PATTERN_OPAQUE, data.echo_data_val, data.echo_data_len))
-        counters.bad_payload++;
-}
-
-static void serve_text(SVCXPRT *transport)
-{
-    echo_text text = buffer;
-    size_t length;
-
-    if (!svc_getargs(transport, (xdrproc_t)xdr_echo_text, (caddr_t)&text)) {
-        counters.undecodable++;
-        svcerr_decode(transport);
-        return;
-    }
-    svc_sendreply(transport, (xdrproc_t)xdr_echo_text, (caddr_t)&text);
-    length = strlen(text);
-    counters.bytes_in += (long long)length;
-    counters.bytes_out += (long long)length;
-    if (!pattern_matches_any(PATTERN_TEXT, text, length))
-        counters.bad_payload++;
-}
-
-static void serve_source(SVCXPRT *transport)
-{
-    echo_source_request wanted = {0};
-    echo_data data = {.echo_data_val = buffer};
-
-    if (!svc_getargs(transport, (xdrproc_t)xdr_echo_source_request, (caddr_t)&wanted) ||
-        wanted.size > ECHO_LIMIT) {
-        counters.undecodable++;
-        svcerr_decode(transport);
-        return;
-    }
-    data.echo_data_len = wanted.size;
-    pattern_fill(PATTERN_OPAQUE, wanted.sequence, 0, buffer, wanted.size);
-    svc_sendreply(transport, (xdrproc_t)xdr_echo_data, (caddr_t)&data);
-    counters.bytes_out += wanted.size;
+        service_count(ECHO_COUNT_DUPLICATES, 1);
 }
 
 static void serve(struct svc_req *request, SVCXPRT *transport)
 {
-    if (request->rq_proc >= PROCEDURES) {
+    if (request->rq_proc >= ECHO_PROCEDURES) {
         svcerr_noproc(transport);
         return;
     }
     note_call(request, transport);
-    switch (request->rq_proc) {
-    case ECHO_NULL:
-        svc_sendreply(transport, (xdrproc_t)xdr_void, NULL);
-        break;
-    case ECHO_STRING:
-        serve_text(transport);
-        break;
-    case ECHO_SOURCE:
-        serve_source(transport);
-        break;
-    default:
-        serve_data(request, transport);
-        break;
-    }
+    service_serve(request, transport);
 }
 
 static void report_counters(void)
@@ -164,17 +80,20 @@ static void report_counters(void)
     json_t *by_procedure = json_object();
     long long calls = 0;
 
-    for (size_t i = 0; i < PROCEDURES; i++) {
-        calls += counters.calls[i];
-        json_object_set_new(by_procedure, procedure_names[i], json_integer(counters.calls[i]));
+    for (size_t i = 0; i < ECHO_PROCEDURES; i++) {
+        calls += service_counts[ECHO_COUNT_CALLS + i];
+        json_object_set_new(by_procedure, echo_procedure_names[i],
+                            json_integer(service_counts[ECHO_COUNT_CALLS + i]));
     }
     json_object_update_new(
-        line, json_pack("{sI so sI sI sI sI sI sI}", "calls", (json_int_t)calls, "by_procedure",
-                        by_procedure, "bad_payload", (json_int_t)counters.bad_payload,
-                        "undecodable", (json_int_t)counters.undecodable, "bytes_in",
-                        (json_int_t)counters.bytes_in, "bytes_out", (json_int_t)counters.bytes_out,
-                        "duplicates", (json_int_t)counters.duplicates, "connections",
-                        (json_int_t)counters.connections));
+        line,
+        json_pack("{sI so sI sI sI sI sI sI}", "calls", (json_int_t)calls, "by_procedure",
+                  by_procedure, "bad_payload", (json_int_t)service_counts[ECHO_COUNT_BAD_PAYLOAD],
+                  "undecodable", (json_int_t)service_counts[ECHO_COUNT_UNDECODABLE], "bytes_in",
+                  (json_int_t)service_counts[ECHO_COUNT_BYTES_IN], "bytes_out",
+                  (json_int_t)service_counts[ECHO_COUNT_BYTES_OUT], "duplicates",
+                  (json_int_t)service_counts[ECHO_COUNT_DUPLICATES], "connections",
+                  (json_int_t)connections));
     samples_put(line);
 }
 
@@ -227,7 +146,7 @@ static void adopt_connections(const struct pollfd *before, nfds_t before_count)
             known = before[j].fd == handle;
         if (known)
             continue;
-        counters.connections++;
+        connections++;
         server_set_option(handle, IPPROTO_TCP, TCP_NODELAY, settings.server.tcp_nodelay);
     }
 }
@@ -245,8 +164,7 @@ int echo_server_main(int argc, char **argv)
     server_hold_end();
     signal(SIGPIPE, SIG_IGN);
     read_settings(argc, argv);
-    buffer = malloc(ECHO_LIMIT + 1);
-    if (buffer == NULL)
+    if (!service_prepare(ECHO_LIMIT))
         samples_fail("out of memory");
     start_services();
     server_run(&server);

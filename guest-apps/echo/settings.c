@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "echo.h"
 #include "options.h"
 #include "samples.h"
 
@@ -65,13 +64,13 @@ static void read_target(struct settings *settings, struct options *options)
 
 void settings_read(struct settings *settings, int argc, char **argv)
 {
-    static const char *const procedures[] = {"null", "echo", "echo_string", "sink", "source", NULL};
     struct options *options = options_open(argc, argv);
 
     memset(settings, 0, sizeof(*settings));
     read_target(settings, options);
-    settings->procedure = (enum procedure)options_word(options, "procedure", procedures);
-    settings->procedure_text = procedures[settings->procedure];
+    settings->procedure = (enum procedure)options_word(options, "procedure",
+                                                       echo_client_procedures);
+    settings->procedure_text = echo_client_procedures[settings->procedure];
     settings->one_way = options_boolean(options, "one_way", false);
     if (settings->one_way && settings->procedure != PROCEDURE_SINK)
         samples_fail("option one_way: only with the procedure \"sink\"");

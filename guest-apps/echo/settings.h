@@ -7,17 +7,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "exchange.h"
 #include "workload.h"
 
 enum transport { TRANSPORT_UDP, TRANSPORT_TCP };
-
-enum procedure {
-    PROCEDURE_NULL,
-    PROCEDURE_ECHO,
-    PROCEDURE_STRING,
-    PROCEDURE_SINK,
-    PROCEDURE_SOURCE,
-};
 
 enum { GROUPS_LIMIT = 16 /* RFC 5531 appendix A */ };
 

@@ -44,7 +44,7 @@ static unsigned size_index(size_t bytes)
     return index;
 }
 
-/* What is left of an arena is given up: smaller than the block that is wanted. */
+/* What is left of an arena is given up: smaller than the block that is asked for. */
 static struct block *cut(size_t bytes)
 {
     struct block *block;
@@ -70,12 +70,12 @@ static struct block *take(unsigned index)
     return block;
 }
 
-void *malloc(size_t wanted)
+void *malloc(size_t size)
 {
-    size_t bytes = wanted + HEADER;
+    size_t bytes = size + HEADER;
     struct block *block;
 
-    if (bytes < wanted)
+    if (bytes < size)
         return NULL;
     if (bytes > LARGEST) {
         bytes = (bytes + PAGE - 1) & ~(size_t)(PAGE - 1);

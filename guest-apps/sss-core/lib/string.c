@@ -170,11 +170,11 @@ char *strrchr(const char *text, int character)
     }
 }
 
-char *strstr(const char *text, const char *wanted)
+char *strstr(const char *text, const char *part)
 {
-    size_t length = strlen(wanted);
+    size_t length = strlen(part);
 
-    for (; strncmp(text, wanted, length) != 0; text++)
+    for (; strncmp(text, part, length) != 0; text++)
         if (*text == '\0')
             return NULL;
     return (char *)(uintptr_t)text;

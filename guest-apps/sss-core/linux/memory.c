@@ -2,7 +2,7 @@
 
 /*
  * Which memory a peer may reach. The kernel is asked for each page, just before it is touched: it
- * alone knows what the process has mapped, and nobody else unmaps it while the lock is held but
+ * alone knows what the process has mapped, and nothing else unmaps it while the lock is held but
  * threads of the task itself.
  */
 #include <errno.h>
@@ -112,7 +112,7 @@ static int protection_of(uint64_t protection)
     return (protection & SSS_READ ? PROT_READ : 0) | (protection & SSS_WRITE ? PROT_WRITE : 0);
 }
 
-/* Shared with nobody yet, but of the kind that can be mapped twice. */
+/* Not shared yet, but of the kind that can be mapped twice. */
 static long map(uint64_t address, uint64_t bytes, uint64_t protection)
 {
     int flags = MAP_SHARED | MAP_ANONYMOUS | (address != 0 ? MAP_FIXED_NOREPLACE : 0);
@@ -149,18 +149,15 @@ static long unmap(uint64_t address, uint64_t bytes)
     return 0;
 }
 
-static long map_share(uint64_t to, uint64_t id, uint64_t address, uint64_t protection)
+long node_memory_map_share(struct node_task *task, uint64_t id, uint64_t address,
+                           uint64_t protection)
 {
-    struct node_task *self = node_current();
-    struct node_task *task = to == 0 ? self : node_task_find(self->node, (uint16_t)to);
     uint8_t *memory;
 
     if (id == 0 || id > SHARES || shares[id - 1].bytes == 0 || address % PAGE_BYTES != 0 ||
         address == 0)
         return -SSS_EINVAL;
     memory = shares[id - 1].memory;
-    if (task == NULL || (to != 0 && task->creator != self->id))
-        return -SSS_ENOENT;
     if (!task->empty) {
         /* An old size of 0 makes a second mapping of the same memory. */
         void *at = mremap(memory, 0, shares[id - 1].bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
@@ -189,9 +186,7 @@ long node_memory_call(long number, const uint64_t arguments[6])
                         protection_of(arguments[2])) == 0
                    ? 0
                    : -SSS_EINVAL;
-    case SSS_CSM_SHARE:
-        return share(arguments[0], arguments[1]);
     default:
-        return map_share(arguments[0], arguments[1], arguments[2], arguments[3]);
+        return share(arguments[0], arguments[1]);
     }
 }

@@ -23,7 +23,7 @@ static pthread_cond_t moved; /* on CLOCK_MONOTONIC */
 static bool polling;         /* one thread sleeps in poll() for all */
 static uint64_t polling_until_ns;
 static const struct node_task *polling_task; /* its; NULL: none */
-/* an eventfd that ends its sleep: whoever takes the frame that it waits for must tell it */
+/* an eventfd that ends its sleep: who takes the frame that it waits for must wake it */
 static int kick = -1;
 static bool kicked;
 static struct node *nodes[NODES_MOST];
@@ -53,9 +53,9 @@ struct mbcf *node_core(struct node *node)
 
 const volatile struct sss_info *sss_info(void)
 {
-    static const struct sss_info nobody = {.version = 1, .clock = SSS_CLOCK_CALL};
+    static const struct sss_info no_task = {.version = 1, .clock = SSS_CLOCK_CALL};
 
-    return current != NULL ? &current->info : &nobody;
+    return current != NULL ? &current->info : &no_task;
 }
 
 /*
@@ -178,18 +178,18 @@ static struct node *node_new(void)
     return node;
 }
 
-static int node_start(struct node *node, const struct node_config *wanted)
+static int node_start(struct node *node, const struct node_config *settings)
 {
     struct mbcf_config config = {
-        .node = wanted->node, .epoch = wanted->epoch, .rto_least_ns = wanted->rto_least_ns};
+        .node = settings->node, .epoch = settings->epoch, .rto_least_ns = settings->rto_least_ns};
     struct mbcf_surroundings surroundings = {node,    frame_get, frame_put,   transmit, node_page,
                                              changed, signalled, window_open, failed};
 
     memcpy(config.mac, node->mac, 6);
     mbcf_init(node->core, &config, &surroundings);
-    for (unsigned i = 0; i < wanted->peer_count; i++)
-        if (wanted->peers[i].node != wanted->node &&
-            mbcf_add_node(node->core, wanted->peers[i].node, wanted->peers[i].mac) != 0) {
+    for (unsigned i = 0; i < settings->peer_count; i++)
+        if (settings->peers[i].node != settings->node &&
+            mbcf_add_node(node->core, settings->peers[i].node, settings->peers[i].mac) != 0) {
             errno = EINVAL;
             return -1;
         }
@@ -252,6 +252,13 @@ int node_open_group(struct node **made, unsigned count)
         node_unlock();
     }
     return 0;
+}
+
+void node_group_faults(const struct node_faults *faults)
+{
+    node_lock();
+    node_wire_faults(faults);
+    node_unlock();
 }
 
 static bool is_quiet(struct node *node)
@@ -345,18 +352,6 @@ int node_task(struct node *node, uint16_t id)
     }
     node_unlock();
     return (int)given;
-}
-
-int node_task_enter(struct node *node, uint16_t id)
-{
-    struct node_task *task;
-
-    node_lock();
-    task = node_task_find(node, id);
-    if (task != NULL)
-        current = task;
-    node_unlock();
-    return task != NULL ? 0 : -SSS_ENOENT;
 }
 
 static void task_close(struct node_task *task)
@@ -647,7 +642,9 @@ static long call_mbcf(struct node_task *self, long number, const uint64_t a[6])
 
 static long call(long number, const uint64_t a[6])
 {
-    if (number >= SSS_MEMORY_MAP && number <= SSS_CSM_MAP)
+    struct node_task *task;
+
+    if (number >= SSS_MEMORY_MAP && number <= SSS_CSM_SHARE)
         return node_memory_call(number, a);
     if (number == SSS_RECORD)
         return node_record((const char *)(uintptr_t)a[0], a[1]);
@@ -657,6 +654,10 @@ static long call(long number, const uint64_t a[6])
         return -SSS_ENOENT;
     if (number >= SSS_MB_KEY && number <= SSS_MB_CONNECTION)
         return call_mbcf(current, number, a);
+    if (number == SSS_CSM_MAP) {
+        task = task_owned(current, a[0]);
+        return task != NULL ? node_memory_map_share(task, a[1], a[2], a[3]) : -SSS_ENOENT;
+    }
     if (number == SSS_TASK_CREATE)
         return call_task_create(current, a[2]);
     if (number == SSS_TASK_KILL)

@@ -37,7 +37,7 @@ struct node_config {
 struct node *node_open_raw(const char *interface, const struct node_config *config);
 
 /* `count` nodes (ids 1..) in this process that see each other over a wire which loses nothing,
- * unless it is told to. */
+ * unless faults are asked for. */
 int node_open_group(struct node **nodes, unsigned count);
 
 /* What that wire does from now on to frames, of 1000; drawn from `seed`. NULL: nothing any more. */
@@ -57,9 +57,6 @@ void node_close(struct node *node);
  * Threads made by sss_thread act for their creator's task.
  */
 int node_task(struct node *node, uint16_t id);
-
-/* Makes the calling thread act for a task that another one has opened. */
-int node_task_enter(struct node *node, uint16_t id);
 
 /* Receives what is there, lets timers expire, runs handlers of signals. */
 void node_poll(void);

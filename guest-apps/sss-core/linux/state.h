@@ -2,7 +2,8 @@
 #pragma once
 
 /*
- * What the files of this folder share. One lock guards all nodes of the process; `moved` is
+ * What the files of this folder share, those first that use none of the others; node.c uses them,
+ * and system.c uses node.c. One lock guards all nodes of the process; `moved` is
  * signalled when something may have changed for a thread that waits.
  */
 #include <pthread.h>
@@ -45,6 +46,34 @@ struct node {
     uint8_t *buffers;
 };
 
+/* ---- memory.c ---- */
+void *node_page(void *context, void *space, uint64_t address, bool write, int *why);
+/* Memory of nodes, which no peer may reach. */
+void *node_memory_alloc(size_t bytes);
+void node_memory_free(void *memory, size_t bytes);
+/* SSS_MEMORY_MAP to SSS_CSM_SHARE. */
+long node_memory_call(long number, const uint64_t arguments[6]);
+long node_memory_map_share(struct node_task *task, uint64_t id, uint64_t address,
+                           uint64_t protection);
+
+/* ---- records.c ---- */
+
+/* Whole lines in one write, so that those of several processes never mix. */
+int node_write(int fd, const char *text, size_t length);
+int node_record(const char *text, size_t length);
+
+/* ---- raw.c ---- */
+int node_socket_open(const char *interface, uint8_t mac[6]);
+bool node_socket_send(int socket, const struct sss_frame *frame);
+/* -> length, 0 where nothing is there. */
+size_t node_socket_receive(int socket, uint8_t *frame, size_t size);
+
+/* ---- wire.c: the wire of a group ---- */
+void node_wire_send(const struct sss_frame *frame);
+/* The oldest frame on it; false: none. */
+bool node_wire_receive(uint8_t *frame, size_t *length);
+void node_wire_faults(const struct node_faults *faults);
+
 /* ---- node.c ---- */
 void node_lock(void);
 void node_unlock(void);
@@ -57,24 +86,3 @@ void node_sleep(uint64_t deadline_ns);
 /* With the lock, which it releases meanwhile: handlers of the calling thread. */
 void node_deliver_signals(void);
 void node_become(struct node_task *task);
-
-/* ---- memory.c ---- */
-void *node_page(void *context, void *space, uint64_t address, bool write, int *why);
-/* Memory of nodes, which no peer may reach. */
-void *node_memory_alloc(size_t bytes);
-void node_memory_free(void *memory, size_t bytes);
-long node_memory_call(long number, const uint64_t arguments[6]);
-
-/* ---- system.c ---- */
-int node_record(const char *text, size_t length); /* whole lines to the records */
-
-/* ---- raw.c ---- */
-int node_socket_open(const char *interface, uint8_t mac[6]);
-bool node_socket_send(int socket, const struct sss_frame *frame);
-/* -> length, 0 where nothing is there. */
-size_t node_socket_receive(int socket, uint8_t *frame, size_t size);
-
-/* ---- wire.c: the wire of a group ---- */
-void node_wire_send(const struct sss_frame *frame);
-/* The oldest frame on it; false: none. */
-bool node_wire_receive(uint8_t *frame, size_t *length);

@@ -14,7 +14,7 @@
 #include "clock.h"
 #include "state.h"
 
-enum { SAMPLES_FD = 3, LINE_BYTES = 4096 };
+enum { LINE_BYTES = 4096 };
 
 /* ---- tasks, threads, time ---- */
 
@@ -94,54 +94,38 @@ int sss_task_status(int task, struct sss_task_status *status)
     return (int)sss_call(SSS_TASK_STATUS, (uint64_t)task, (uintptr_t)status, 0, 0, 0, 0);
 }
 
-/* ---- lines: in one write each, so that those of several processes never mix ---- */
+/* ---- lines ---- */
 
-static int write_all(int fd, const char *text, size_t length)
+/* -> bytes, with the end of the line. */
+static size_t make_line(char line[LINE_BYTES], const char *format, va_list arguments)
 {
-    while (length > 0) {
-        ssize_t written = write(fd, text, length);
-
-        if (written <= 0)
-            return -SSS_EIO;
-        text += written;
-        length -= (size_t)written;
-    }
-    return 0;
-}
-
-int node_record(const char *text, size_t length)
-{
-    return write_all(SAMPLES_FD, text, length);
-}
-
-static void write_line(int fd, const char *format, va_list arguments)
-{
-    char line[LINE_BYTES];
-    int length = vsnprintf(line, sizeof(line) - 1, format, arguments);
+    int length = vsnprintf(line, LINE_BYTES - 1, format, arguments);
 
     if (length < 0)
-        return;
+        return 0;
     if (length > LINE_BYTES - 2)
         length = LINE_BYTES - 2;
     line[length++] = '\n';
-    write_all(fd, line, (size_t)length);
+    return (size_t)length;
 }
 
 void sss_record(const char *format, ...)
 {
+    char line[LINE_BYTES];
     va_list arguments;
 
     va_start(arguments, format);
-    write_line(SAMPLES_FD, format, arguments);
+    node_record(line, make_line(line, format, arguments));
     va_end(arguments);
 }
 
 void sss_log(const char *format, ...)
 {
+    char line[LINE_BYTES];
     va_list arguments;
 
     va_start(arguments, format);
-    write_line(STDERR_FILENO, format, arguments);
+    node_write(STDERR_FILENO, line, make_line(line, format, arguments));
     va_end(arguments);
 }
 

@@ -24,12 +24,10 @@ static struct {
     uint8_t bytes[SSS_FRAME_BYTES];
 } held;
 
-void node_group_faults(const struct node_faults *wanted)
+void node_wire_faults(const struct node_faults *new_faults)
 {
-    node_lock();
-    faults = wanted != NULL ? *wanted : (struct node_faults){0};
+    faults = new_faults != NULL ? *new_faults : (struct node_faults){0};
     draws = faults.seed;
-    node_unlock();
 }
 
 /* SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, figure 17). */

@@ -36,7 +36,7 @@
 #define LWIP_NETIF_LOOPBACK     1
 #define LWIP_LOOPBACK_MAX_PBUFS 0
 
-/* The IP header of a received frame lies 8-byte aligned, and so does what the kernel keeps of lwIP.
+/* The IP header of a received frame is 8-byte aligned, and so does what the kernel keeps of lwIP.
  */
 #define MEM_ALIGNMENT 8
 #define ETH_PAD_SIZE  2

@@ -29,21 +29,12 @@ struct timeval client_timeval(uint64_t ns)
                             .tv_usec = (suseconds_t)(us % US_PER_S)};
 }
 
-static bool find_port(struct sockaddr_in *server, rpcprog_t program, rpcvers_t version,
-                      int protocol)
-{
-    if (server->sin_port == 0)
-        server->sin_port = htons(pmap_getport(server, program, version, (u_int)protocol));
-    return server->sin_port != 0;
-}
-
 CLIENT *client_create(struct client_base *base, const char *netid, int protocol,
-                      struct sockaddr_in *server, rpcprog_t program, rpcvers_t version, int *sockp)
+                      const struct sockaddr_in *server, rpcprog_t program, rpcvers_t version,
+                      int *sockp)
 {
     CLIENT *client;
 
-    if (!find_port(server, program, version, protocol))
-        return NULL; /* pmap_getport has said why */
     *base = (struct client_base){
         .socket = *sockp,
         .server = {.address = ntohl(server->sin_addr.s_addr), .port = ntohs(server->sin_port)},
@@ -82,8 +73,8 @@ void client_fail_all(CLIENT *client, enum clnt_stat status, int error)
             rpc_call_fail(call, status, error);
 }
 
-/* As ever, a call that is given no time and yet a result filter is sent, and "times out" at once.
- */
+/* As in Sun's library, a call that is given no time and yet a result filter is sent, and "times
+ * out" at once. */
 enum clnt_stat client_call(CLIENT *client, rpcproc_t procedure, xdrproc_t encode, void *arguments,
                            xdrproc_t decode, void *result, struct timeval timeout)
 {
@@ -116,7 +107,7 @@ struct rpc_call **client_calls(CLIENT *client)
     return &base_of(client)->calls;
 }
 
-static void tell_server(const struct client_base *base, struct sockaddr_in *address)
+static void get_server(const struct client_base *base, struct sockaddr_in *address)
 {
     *address = (struct sockaddr_in){.sin_family = AF_INET,
                                     .sin_port = htons(base->server.port),
@@ -136,7 +127,7 @@ bool_t client_control(CLIENT *client, u_int request, void *info)
         *(struct timeval *)info = client_timeval(base->timeout_ns);
         return TRUE;
     case CLGET_SERVER_ADDR:
-        tell_server(base, info);
+        get_server(base, info);
         return TRUE;
     case CLGET_FD:
         *(int *)info = base->socket;

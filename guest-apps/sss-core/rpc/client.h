@@ -19,12 +19,16 @@ struct client_base { /* the first member of a transport's own; freed with the ha
     unsigned retransmits;
 };
 
-/*
- * Opens or takes the socket, asks the portmapper where the server's port is 0. NULL with
- * rpc_createerr, and then `base` is still the caller's.
- */
+/* Opens or takes the socket. NULL with rpc_createerr, and then `base` is still the caller's. */
 CLIENT *client_create(struct client_base *base, const char *netid, int protocol,
-                      struct sockaddr_in *server, rpcprog_t program, rpcvers_t version, int *sockp);
+                      const struct sockaddr_in *server, rpcprog_t program, rpcvers_t version,
+                      int *sockp);
+/* Handles of a server whose port is known: the portmapper's, and what clnt_create.c makes of them
+ * when it has asked the portmapper. */
+CLIENT *client_udp(const struct sockaddr_in *server, rpcprog_t program, rpcvers_t version,
+                   struct timeval retry_time, int *sockp, u_int sendsize, u_int recvsize);
+CLIENT *client_tcp(const struct sockaddr_in *server, rpcprog_t program, rpcvers_t version,
+                   int *sockp, u_int sendsize, u_int recvsize);
 CLIENT *client_refused(enum clnt_stat status, int error); /* sets rpc_createerr -> NULL */
 uint32_t client_take_xid(struct client_base *base);
 void client_fail_all(CLIENT *client, enum clnt_stat status, int error);

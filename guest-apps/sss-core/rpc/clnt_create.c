@@ -25,6 +25,37 @@ static bool parse_address(const char *text, struct in_addr *address)
     return true;
 }
 
+/* Asks the server's portmapper where the port is 0. False with rpc_createerr. */
+static bool bind_port(struct sockaddr_in *server, rpcprog_t program, rpcvers_t version,
+                      int protocol)
+{
+    if (server->sin_port == 0)
+        server->sin_port = htons(pmap_getport(server, program, version, (u_int)protocol));
+    return server->sin_port != 0;
+}
+
+CLIENT *clntudp_bufcreate(struct sockaddr_in *server, rpcprog_t program, rpcvers_t version,
+                          struct timeval retry_time, int *sockp, u_int sendsize, u_int recvsize)
+{
+    if (!bind_port(server, program, version, IPPROTO_UDP))
+        return NULL;
+    return client_udp(server, program, version, retry_time, sockp, sendsize, recvsize);
+}
+
+CLIENT *clntudp_create(struct sockaddr_in *server, rpcprog_t program, rpcvers_t version,
+                       struct timeval retry_time, int *sockp)
+{
+    return clntudp_bufcreate(server, program, version, retry_time, sockp, UDPMSGSIZE, UDPMSGSIZE);
+}
+
+CLIENT *clnttcp_create(struct sockaddr_in *server, rpcprog_t program, rpcvers_t version, int *sockp,
+                       u_int sendsize, u_int recvsize)
+{
+    if (!bind_port(server, program, version, IPPROTO_TCP))
+        return NULL;
+    return client_tcp(server, program, version, sockp, sendsize, recvsize);
+}
+
 CLIENT *clnt_create(const char *host, rpcprog_t program, rpcvers_t version, const char *protocol)
 {
     struct sockaddr_in server = {.sin_family = AF_INET};

@@ -166,8 +166,8 @@ static CLIENT *give_up(struct tcp_client *tcp, CLIENT *client, enum clnt_stat st
     return client_refused(status, error);
 }
 
-CLIENT *clnttcp_create(struct sockaddr_in *server, rpcprog_t program, rpcvers_t version, int *sockp,
-                       u_int sendsize, u_int recvsize)
+CLIENT *client_tcp(const struct sockaddr_in *server, rpcprog_t program, rpcvers_t version,
+                   int *sockp, u_int sendsize, u_int recvsize)
 {
     static const struct clnt_ops ops = {client_call,    client_abort, client_geterr,
                                         client_freeres, destroy,      control};

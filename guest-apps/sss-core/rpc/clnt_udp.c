@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls over UDP: sent again, with the same transaction number, until a reply comes or nobody waits
- * any longer. */
+/* Calls over UDP: sent again, with the same transaction number, until a reply comes or nothing
+ * waits any longer. */
 #include <rpc/async.h>
 #include <rpc/copies.h>
 #include <rpc/rpc.h>
@@ -201,15 +201,15 @@ static void destroy(CLIENT *client)
 }
 
 /* A whole number of words that a datagram can be. */
-static u_int message_size(u_int wanted)
+static u_int message_size(u_int bytes)
 {
-    if (wanted < MESSAGE_LEAST)
-        wanted = MESSAGE_LEAST;
-    return wanted > MESSAGE_MOST ? MESSAGE_MOST : RNDUP(wanted);
+    if (bytes < MESSAGE_LEAST)
+        bytes = MESSAGE_LEAST;
+    return bytes > MESSAGE_MOST ? MESSAGE_MOST : RNDUP(bytes);
 }
 
-CLIENT *clntudp_bufcreate(struct sockaddr_in *server, rpcprog_t program, rpcvers_t version,
-                          struct timeval retry_time, int *sockp, u_int sendsize, u_int recvsize)
+CLIENT *client_udp(const struct sockaddr_in *server, rpcprog_t program, rpcvers_t version,
+                   struct timeval retry_time, int *sockp, u_int sendsize, u_int recvsize)
 {
     static const struct clnt_ops ops = {client_call,    client_abort, client_geterr,
                                         client_freeres, destroy,      control};
@@ -236,10 +236,4 @@ CLIENT *clntudp_bufcreate(struct sockaddr_in *server, rpcprog_t program, rpcvers
     client->cl_ops = &ops;
     client->cl_async = &async;
     return client;
-}
-
-CLIENT *clntudp_create(struct sockaddr_in *server, rpcprog_t program, rpcvers_t version,
-                       struct timeval retry_time, int *sockp)
-{
-    return clntudp_bufcreate(server, program, version, retry_time, sockp, UDPMSGSIZE, UDPMSGSIZE);
 }

@@ -5,8 +5,11 @@
 #include "mix.h"
 #include "sss/system.h"
 
-const char *const mbcf_type_names[MBCF_TYPES + 1] = {"mbcf1",  "mbcf2",  "mbcf12", "mbcf3",
-                                                     "mbcf3a", "mbcf3b", NULL};
+const char *const mbcf_type_names[MBCF_TYPES + 1] = {
+#define TRANSPORT(type, name) name,
+#include <rpc/transports.def>
+#undef TRANSPORT
+};
 const char *const rpc_semantics_names[] = {"exactly_once", "at_most_once", "at_least_once", NULL};
 
 enum { PAGE_BYTES = 4096, OWNERS = 64 };

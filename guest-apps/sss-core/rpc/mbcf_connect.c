@@ -10,7 +10,7 @@ static bool refuse(struct clntmb *client, enum clnt_stat status, int error, cons
 {
     client->error = (struct rpc_err){.re_status = status};
     client->error.re_errno = error;
-    client->reason = reason;
+    client->refusal = reason;
     client->execution = RPC_NOT_EXECUTED;
     return false;
 }
@@ -21,8 +21,7 @@ static bool refuse_operation(struct clntmb *client, int result)
     if (result <= -MB_STATUS_BASE)
         return refuse(client, RPC_FAILED, -result, mb_status_text(-result - MB_STATUS_BASE));
     return refuse(client, RPC_FAILED, -result,
-                  result == -SSS_ETIMEDOUT ? "nobody has answered"
-                                           : "the operation is refused on this node");
+                  result == -SSS_ETIMEDOUT ? "no answer" : "the operation is refused on this node");
 }
 
 static bool find_server(struct clntmb *client)
@@ -82,8 +81,7 @@ static bool await_bound(struct clntmb *client)
     }
 }
 
-/* Types 3, 3a, 3b: the server is asked over its TASKQUE once, and tells where requests go. */
-static bool bind_to_server(struct clntmb *client)
+bool mbm_bind(struct clntmb *client)
 {
     static const char *const refusals[] = {"", "the server does not serve this program and version",
                                            "the server does not serve this type",
@@ -129,7 +127,7 @@ bool mbm_connect(struct clntmb *client)
     client->ring_sent = client->ring_taken = 0;
     client->ring_largest = 0;
     memset(client->area_used, 0, sizeof(client->area_used));
-    if (client->options.type >= MBCF_3 && !bind_to_server(client))
+    if (client->way->bind != NULL && !client->way->bind(client))
         return false;
     client->errors_seen = *mbm_errors();
     client->connected = true;
@@ -138,7 +136,7 @@ bool mbm_connect(struct clntmb *client)
 
 void mbm_disconnect(struct clntmb *client)
 {
-    if (client->connected && client->options.type >= MBCF_3) {
+    if (client->connected && client->way->bind != NULL) {
         mb_close(client->ltn);
         mb_close(client->taskque_ltn);
     }

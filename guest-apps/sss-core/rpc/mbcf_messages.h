@@ -35,6 +35,12 @@ struct mbm_source {
     uint32_t xid; /* of the call there: a late READ may find another one */
 };
 
+/* All of a CALL_AT. */
+struct mbm_place_message {
+    struct mbm_head head;
+    struct mbm_source source;
+};
+
 struct mbm_bind {
     uint32_t program;
     uint32_t version;

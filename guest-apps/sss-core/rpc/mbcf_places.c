@@ -12,7 +12,7 @@ enum {
     OPTIONS_BYTES = SSS_OPTIONS,
 };
 #define ORDER_NS 1000000000ull /* what a dummy has for an order */
-/* Where the FIFO lies in a dummy's address space: away from everything that a program could have.
+/* Where the FIFO is in a dummy's address space: away from everything that a program could have.
  */
 #define DUMMY_FIFO 0x100000000ull
 
@@ -30,7 +30,7 @@ static bool dummy_lives(const struct mbm_place *place)
 {
     struct sss_task_status status;
 
-    return place->type == MBCF_3 ||
+    return place->type == MBCF3 ||
            (sss_task_status(place->dummy, &status) == 0 && status.state != SSS_GONE);
 }
 
@@ -60,7 +60,7 @@ static bool make_3(struct mbm_place *place)
     return place->fifo != NULL && svc_add_word(&place->fifo->events, serve_fifo, place);
 }
 
-/* The dummy is an address space that holds nothing but the FIFO: a client can harm nobody but
+/* The dummy is an address space that holds nothing but the FIFO: a client can harm only
  * itself. */
 static bool make_3a(struct mbm_place *place)
 {
@@ -143,9 +143,9 @@ static bool make_3b(struct mbm_place *place)
 static bool make(struct mbm_place *place)
 {
     switch (place->type) {
-    case MBCF_3:
+    case MBCF3:
         return make_3(place);
-    case MBCF_3A:
+    case MBCF3A:
         return make_3a(place);
     default:
         return make_3b(place);
@@ -156,7 +156,7 @@ static bool make(struct mbm_place *place)
 static void forget(struct mbm_place *place)
 {
     if (place->fifo != NULL) {
-        if (place->type == MBCF_3)
+        if (place->type == MBCF3)
             mb_fifo_remove(place->fifo);
         svc_remove_word(&place->fifo->events);
         sss_unmap(place->fifo, pages(MB_FIFO_HEADER + (size_t)ring_bytes(place->server)));
@@ -174,9 +174,9 @@ static void free_place(struct mbm_place *place)
     mb_close(place->origin.ltn);
     place->used = false;
     place->server->service.counters.clients_gone++;
-    if (place->type == MBCF_3A)
+    if (place->type == MBCF3A)
         mb_key_of((uint16_t)place->dummy, 0, 0, 0);
-    if (place->type == MBCF_3B && dummy_lives(place) && !order(place, MBM_RELEASE))
+    if (place->type == MBCF3B && dummy_lives(place) && !order(place, MBM_RELEASE))
         sss_kill(place->dummy);
 }
 
@@ -196,18 +196,18 @@ void mbm_places_look_after(struct mbm_server *server)
     }
 }
 
-/* Nobody uses it, and another type wants its place. */
+/* It is not in use, and another type wants its place. */
 static void give_up(struct mbm_place *place)
 {
-    if (place->type == MBCF_3B)
+    if (place->type == MBCF3B)
         order(place, MBM_END);
-    if (place->type != MBCF_3)
+    if (place->type != MBCF3)
         sss_kill(place->dummy);
     forget(place);
 }
 
-/* One of the type that nobody uses, else a new one; where there is no room for it, in the place of
- * another type's. */
+/* One of the type that is not in use, else a new one; where there is no room for it, in the place
+ * of another type's. */
 static struct mbm_place *find_place(struct mbm_server *server, enum mbcf_type type)
 {
     struct mbm_place *empty = NULL, *idle = NULL;
@@ -237,7 +237,7 @@ static bool assign_fifo(struct mbm_place *place, struct mbm_bound *bound)
     uint16_t node, task;
 
     bound->ring = place->fifo->size;
-    if (place->type == MBCF_3) {
+    if (place->type == MBCF3) {
         mb_self(&node, &task);
         bound->task = task;
         bound->key = mbm_key(MBM_KEY_SERVER);
@@ -271,13 +271,14 @@ static bool assign_dummy(struct mbm_place *place, const struct mbm_bind *bind,
 
 static bool assign(struct mbm_place *place, const struct mbm_bind *bind, struct mbm_bound *bound)
 {
-    if (place->type == MBCF_3B)
+    if (place->type == MBCF3B)
         return assign_dummy(place, bind, bound);
     serve_fifo(place); /* what the client before has left */
     return assign_fifo(place, bound);
 }
 
-static enum mbm_refusal refusal(const struct mbm_server *server, const struct mbm_bind *bind)
+static enum mbm_refusal refusal(const struct mbm_server *server, const struct mbm_bind *bind,
+                                bool serves_type)
 {
     bool served = false;
 
@@ -286,7 +287,7 @@ static enum mbm_refusal refusal(const struct mbm_server *server, const struct mb
                   server->programs[i].version == bind->version;
     if (!served)
         return MBM_NO_PROGRAM;
-    if (bind->type < MBCF_3 || bind->type > MBCF_3B || !mbm_serves(server, bind->type))
+    if (bind->type < MBCF3 || bind->type > MBCF3B || !serves_type)
         return MBM_NO_TYPE;
     if (bind->request_most > server->options.message_most || bind->depth == 0 ||
         bind->depth > MBCF_DEPTH_MOST)
@@ -295,10 +296,10 @@ static enum mbm_refusal refusal(const struct mbm_server *server, const struct mb
 }
 
 void mbm_places_bind(struct mbm_server *server, const struct mbm_origin *origin,
-                     const struct mbm_bind *bind)
+                     const struct mbm_bind *bind, bool serves_type)
 {
     struct mbm_bound bound = {.magic = MBM_BOUND};
-    enum mbm_refusal why = refusal(server, bind);
+    enum mbm_refusal why = refusal(server, bind, serves_type);
     struct mbm_place *place = NULL;
 
     if (why == MBM_ACCEPTED) {

@@ -13,7 +13,7 @@ enum {
 };
 #define NS_PER_S 1000000000ull
 
-bool mbm_serves(const struct mbm_server *server, enum mbcf_type type)
+static bool serves(const struct mbm_server *server, enum mbcf_type type)
 {
     return (server->options.types >> type & 1) != 0;
 }
@@ -67,7 +67,7 @@ static void serve_readings(void *context)
     serve_taskque(server); /* a request may have waited for a place, or for one before it */
 }
 
-/* Its word is watched anew each time: the state that the one before has ended with must not be
+/* Its word is watched again each time: the state that the one before has ended with must not be
  * taken for this one's. */
 static bool read_request(struct mbm_server *server, const struct mbm_origin *origin,
                          const struct mbm_source *source)
@@ -117,18 +117,20 @@ static bool take_request(struct mbm_server *server, const struct mb_record *reco
     origin.caller = (struct mbm_caller){writer->key, record->node, record->task, 0};
     origin.replies = head->replies;
     origin.reply_most = head->reply_most;
-    if (head->kind == MBM_CALL && (mbm_serves(server, MBCF_1) || mbm_serves(server, MBCF_12))) {
+    if (head->kind == MBM_CALL && (serves(server, MBCF1) || serves(server, MBCF12))) {
         if (has_earlier(server, &origin.caller, server->readings_begun))
             return false;
         mbm_service_call(&server->service, &origin, body, length);
         mb_close(record->ltn);
-    } else if (head->kind == MBM_CALL_AT &&
-               (mbm_serves(server, MBCF_2) || mbm_serves(server, MBCF_12)) &&
+    } else if (head->kind == MBM_CALL_AT && (serves(server, MBCF2) || serves(server, MBCF12)) &&
                length == sizeof(*source) && source->length >= MBM_CALL_HEADER &&
                source->length <= server->options.message_most) {
         return read_request(server, &origin, source);
     } else if (head->kind == MBM_BIND && length == sizeof(struct mbm_bind)) {
-        mbm_places_bind(server, &origin, (const struct mbm_bind *)(const void *)body);
+        const struct mbm_bind *bind = (const void *)body;
+
+        mbm_places_bind(server, &origin, bind,
+                        bind->type < MBCF_TYPES && serves(server, (enum mbcf_type)bind->type));
     } else {
         malformed(server, record->ltn);
     }
@@ -153,7 +155,7 @@ static void look_after_clients(void *context)
 
 static bool prepare_readings(struct mbm_server *server)
 {
-    if (!mbm_serves(server, MBCF_2) && !mbm_serves(server, MBCF_12))
+    if (!serves(server, MBCF2) && !serves(server, MBCF12))
         return true;
     for (unsigned i = 0; i < MBM_READINGS; i++) {
         struct mbm_reading *reading = &server->readings[i];
@@ -224,9 +226,8 @@ bool_t svcmb_register(SVCXPRT *transport, rpcprog_t program, rpcvers_t version,
     server->programs[server->program_count++].version = version;
     mb_self(&node, &task);
     for (enum mbcf_type type = 0; type < MBCF_TYPES; type++)
-        if (mbm_serves(server, type) &&
-            mb_binder_ask(node, MB_BINDER_SET, program, version, type, BINDER_S * NS_PER_S,
-                          &answer) != MB_BINDER_FOUND)
+        if (serves(server, type) && mb_binder_ask(node, MB_BINDER_SET, program, version, type,
+                                                  BINDER_S * NS_PER_S, &answer) != MB_BINDER_FOUND)
             return FALSE;
     return TRUE;
 }

@@ -48,10 +48,8 @@ struct mbm_server {
     volatile uint64_t ended_words[SVCMB_DUMMY_WORDS];
 };
 
-bool mbm_serves(const struct mbm_server *server, enum mbcf_type type);
-
-/* Answers a wish to be bound: a place, or why there is none. */
+/* Answers a request to be bound: a place, or why there is none. */
 void mbm_places_bind(struct mbm_server *server, const struct mbm_origin *origin,
-                     const struct mbm_bind *bind);
+                     const struct mbm_bind *bind, bool serves_type);
 /* Frees the places of clients that have gone. */
 void mbm_places_look_after(struct mbm_server *server);

@@ -50,7 +50,8 @@ static bool_t ask(struct in_addr host, rpcproc_t procedure, struct pmap *questio
     struct timeval retry = {.tv_sec = RETRY_S};
     struct timeval total = {.tv_sec = TOTAL_S};
     int socket = RPC_ANYSOCK;
-    CLIENT *client = clntudp_create(&portmapper, PMAPPROG, PMAPVERS, retry, &socket);
+    CLIENT *client = client_udp(&portmapper, PMAPPROG, PMAPVERS, retry, &socket, UDPMSGSIZE,
+                                UDPMSGSIZE);
     enum clnt_stat status;
 
     if (client == NULL)
@@ -105,7 +106,7 @@ struct pmaplist *pmap_getmaps(struct sockaddr_in *server)
         .sin_family = AF_INET, .sin_port = htons(PMAPPORT), .sin_addr = server->sin_addr};
     struct timeval total = {.tv_sec = TOTAL_S};
     int socket = RPC_ANYSOCK;
-    CLIENT *client = clnttcp_create(&portmapper, PMAPPROG, PMAPVERS, &socket, 0, 0);
+    CLIENT *client = client_tcp(&portmapper, PMAPPROG, PMAPVERS, &socket, 0, 0);
 
     if (client == NULL)
         return NULL;

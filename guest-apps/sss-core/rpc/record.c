@@ -14,11 +14,11 @@ enum {
 #define LAST_FRAGMENT 0x80000000u
 #define NS_PER_S      1000000000u
 
-unsigned record_buffer_bytes(unsigned wanted)
+unsigned record_buffer_bytes(unsigned bytes)
 {
-    if (wanted == 0)
+    if (bytes == 0)
         return BUFFER_DEFAULT;
-    return wanted < BUFFER_MOST ? wanted : BUFFER_MOST;
+    return bytes < BUFFER_MOST ? bytes : BUFFER_MOST;
 }
 
 bool record_reader_init(struct record_reader *reader, int socket, size_t size)

@@ -3,7 +3,7 @@
 
 /*
  * Records as they come in on a TCP socket, without waiting: a whole record is collected in one
- * piece of memory, so that one slow peer delays nobody else and the decoder knows where the message
+ * piece of memory, so that one slow peer delays no other and the decoder knows where the message
  * ends.
  */
 #include <sss/abi.h>
@@ -45,6 +45,6 @@ int record_read(struct record_reader *reader, char **record, size_t *length);
  */
 int record_send(int socket, const char *bytes, size_t length, void (*meanwhile)(void *),
                 void *context);
-/* The size that libtirpc uses for a stream's buffer where `wanted` is asked for (0: its default).
+/* The size that libtirpc uses for a stream's buffer where `bytes` are asked for (0: its default).
  */
-unsigned record_buffer_bytes(unsigned wanted);
+unsigned record_buffer_bytes(unsigned bytes);

@@ -44,7 +44,7 @@ static bool_t connection_recv(SVCXPRT *transport, struct rpc_msg *message)
         return FALSE;
     xdrmem_create(&connection->arguments, record, (u_int)length, XDR_DECODE);
     if (!xdr_callmsg(&connection->arguments, message)) {
-        connection->state = XPRT_DIED; /* whoever sends this does not speak RPC */
+        connection->state = XPRT_DIED; /* the peer does not speak RPC */
         return FALSE;
     }
     connection->xid = message->rm_xid;

@@ -60,14 +60,14 @@ static u_int position(XDR *xdrs)
     return (u_int)((char *)xdrs->x_private - xdrs->x_base);
 }
 
-static bool_t set_position(XDR *xdrs, u_int wanted)
+static bool_t set_position(XDR *xdrs, u_int to)
 {
     u_int size = position(xdrs) + xdrs->x_handy;
 
-    if (wanted > size)
+    if (to > size)
         return FALSE;
-    xdrs->x_private = xdrs->x_base + wanted;
-    xdrs->x_handy = size - wanted;
+    xdrs->x_private = xdrs->x_base + to;
+    xdrs->x_handy = size - to;
     return TRUE;
 }
 

@@ -13,7 +13,7 @@
 enum {
     MARK = 4,
     BUFFER_LEAST = 100,
-    BUFFER_DEFAULT = 4000, /* for what is less, as ever */
+    BUFFER_DEFAULT = 4000, /* where less is asked for, as in libtirpc */
 };
 #define LAST_FRAGMENT 0x80000000u
 
@@ -24,7 +24,7 @@ struct record_stream {
     char *out;
     u_int out_size;
     u_int out_end;           /* bytes filled */
-    u_int mark;              /* where the mark of the fragment in work lies */
+    u_int mark;              /* where the mark of the fragment in work is */
     bool_t fragment_written; /* of the present record */
     char *in;
     u_int in_size;
@@ -221,10 +221,10 @@ static u_int position(XDR *xdrs)
     return stream->out_end - stream->mark - MARK;
 }
 
-static bool_t set_position(XDR *xdrs, u_int wanted)
+static bool_t set_position(XDR *xdrs, u_int to)
 {
     (void)xdrs;
-    (void)wanted;
+    (void)to;
     return FALSE;
 }
 
@@ -259,9 +259,9 @@ static u_int left(XDR *xdrs)
     return XDR_ALLOCATION;
 }
 
-static u_int buffer_size(u_int wanted)
+static u_int buffer_size(u_int asked)
 {
-    return wanted < BUFFER_LEAST ? BUFFER_DEFAULT : RNDUP(wanted);
+    return asked < BUFFER_LEAST ? BUFFER_DEFAULT : RNDUP(asked);
 }
 
 void xdrrec_create(XDR *xdrs, u_int sendsize, u_int recvsize, void *handle,

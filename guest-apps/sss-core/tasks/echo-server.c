@@ -13,8 +13,10 @@
 
 #include "echo.h"
 #include "echo_service.h"
+#include "exchange.h"
 #include "options.h"
 #include "sss/system.h"
+#include "transport_names.h"
 
 enum {
     UDP = 1 << 0,
@@ -28,9 +30,6 @@ enum {
     OPTIONS_TEXT = 96,
 };
 #define IDLE_NS (200 * 1000000ull)
-
-static const char *const transport_names[] = {"udp",   "tcp",    "mbcf1",  "mbcf2", "mbcf12",
-                                              "mbcf3", "mbcf3a", "mbcf3b", NULL};
 
 static struct {
     unsigned transports;
@@ -58,7 +57,7 @@ static void read_settings(int argc, char **argv)
 #ifdef SSS_LINUX
     if ((settings.transports & (UDP | TCP)) != 0)
         options_fail("option transports: must be mbcf's; echo-server serves udp and tcp");
-    if ((settings.transports >> MBCF_SHIFT & 1 << MBCF_3B) != 0)
+    if ((settings.transports >> MBCF_SHIFT & 1 << MBCF3B) != 0)
         options_fail("option transports: mbcf3b needs tasks with address spaces of their own, "
                      "which only SSS-CORE has");
 #endif
@@ -84,7 +83,7 @@ static void read_settings(int argc, char **argv)
 
 /* ---- counters ---- */
 
-static uint64_t total(enum echo_counter counter)
+static uint64_t total(unsigned counter)
 {
     uint64_t sum = own_counters[counter];
     const volatile uint64_t *dummy;
@@ -96,13 +95,12 @@ static uint64_t total(enum echo_counter counter)
 
 static int put_by_procedure(char *text, size_t size)
 {
-    static const char *const names[] = {"null", "echo",   "echo_string",
-                                        "sink", "source", "sink_one_way"};
     int length = 0;
 
-    for (unsigned i = 0; i < sizeof(names) / sizeof(*names); i++)
+    for (unsigned i = 0; i < ECHO_PROCEDURES; i++)
         length += snprintf(text + length, size - (size_t)length, "%s\"%s\":%llu", i == 0 ? "" : ",",
-                           names[i], (unsigned long long)total(ECHO_COUNT_CALLS + i));
+                           echo_procedure_names[i],
+                           (unsigned long long)total(ECHO_COUNT_CALLS + i));
     return length;
 }
 

@@ -5,10 +5,10 @@
  *
  *   {"app":"sleep","options":{"ns":N}}
  *   {"app":"kill","options":{"task":NAME}}   ends a service, which is no error then
- *   {"app":"restart"}                        the node crashes and starts anew; services too; the
+ *   {"app":"restart"}                        the node crashes and restarts; services too; the
  * next step follows
  *
- * A service with "restart":true is created anew whenever it ends, however that was.
+ * A service with "restart":true is created again whenever it ends, however that was.
  */
 #include <stdio.h>
 #include <string.h>
@@ -52,7 +52,7 @@ static void tell_error(const char *app, long step, const char *message)
     well = false;
 }
 
-/* Tells of a task that has ended otherwise than by itself and well. Of a fault the kernel has told
+/* Reports a task that has ended otherwise than by itself and well. A fault the kernel has reported
  * already, with its registers. */
 static void tell_end(const char *app, long step, int status)
 {
@@ -104,7 +104,7 @@ static const char *options_for(const struct json_value *entry, long step)
     return text;
 }
 
-/* -> its id, or a negative error that has been told. */
+/* -> its id, or a negative error that has been reported. */
 static int start(const char *app, const struct json_value *entry, long step)
 {
     const char *options = options_for(entry, step);
@@ -137,7 +137,7 @@ static void start_anew(struct service *service)
     service->task = task > 0 ? task : 0;
 }
 
-/* Services that have ended are told of once. */
+/* Services that have ended are reported once. */
 static void look_at_services(void)
 {
     for (unsigned i = 0; i < service_count; i++) {
@@ -157,7 +157,7 @@ static void look_at_services(void)
 
 /* Until the task is in this state or gone; services are looked after meanwhile. -> its last state
  */
-static struct sss_task_status wait_for(int task, enum sss_task_state wanted)
+static struct sss_task_status wait_for(int task, enum sss_task_state expected)
 {
     for (;;) {
         uint32_t seen = SSS_INFO->tasks;
@@ -165,7 +165,7 @@ static struct sss_task_status wait_for(int task, enum sss_task_state wanted)
 
         look_at_services();
         if (sss_task_status(task, &status) < 0 || status.state == SSS_GONE ||
-            status.state == wanted)
+            status.state == expected)
             return status;
         sss_wait_word(&SSS_INFO->tasks, seen, SSS_FOREVER);
     }
@@ -199,7 +199,7 @@ static bool start_service(const struct json_value *entry)
     task = start(service->name, entry, NO_STEP);
     if (task < 0)
         return false;
-    /* Not yet among those that look_at_services tells of: this one's end is told here. */
+    /* Not yet among those that look_at_services reports: this one's end is reported here. */
     status = wait_for(task, SSS_SERVING);
     if (status.state != SSS_SERVING) {
         tell_end(service->name, NO_STEP, status.status);
@@ -340,7 +340,7 @@ static void finish(void)
     sss_call(SSS_DONE, well ? 0 : 1, 0, 0, 0, 0, 0);
 }
 
-/* Services go on serving. One that ends now is told of, by one more frame too. */
+/* Services go on serving. One that ends now is reported, by one more frame too. */
 static _Noreturn void supervise(void)
 {
     for (;;) {

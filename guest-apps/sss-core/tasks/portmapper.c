@@ -36,15 +36,15 @@ static struct mapping *find(u_long program, u_long version, u_long protocol)
 }
 
 /* Where the version is not there, any other: the server itself then tells which ones it has. */
-static u_long port_of(const struct pmap *wanted)
+static u_long port_of(const struct pmap *query)
 {
-    const struct mapping *exact = find(wanted->pm_prog, wanted->pm_vers, wanted->pm_prot);
+    const struct mapping *exact = find(query->pm_prog, query->pm_vers, query->pm_prot);
 
     if (exact != NULL)
         return exact->map.pm_port;
     for (const struct mapping *mapping = mappings; mapping < mappings + MAPPINGS; mapping++)
-        if (mapping->map.pm_port != 0 && mapping->map.pm_prog == wanted->pm_prog &&
-            mapping->map.pm_prot == wanted->pm_prot)
+        if (mapping->map.pm_port != 0 && mapping->map.pm_prog == query->pm_prog &&
+            mapping->map.pm_prot == query->pm_prot)
             return mapping->map.pm_port;
     return 0;
 }
@@ -191,17 +191,17 @@ static struct indirect_call *indirect_place(void)
     return place;
 }
 
-static void pass_on(const struct pmap *wanted, u_long procedure, struct bytes arguments,
+static void pass_on(const struct pmap *query, u_long procedure, struct bytes arguments,
                     struct svc_req *request)
 {
     const struct sockaddr_in *caller = svc_getcaller(request->rq_xprt);
     struct sockaddr_in server = {.sin_family = AF_INET,
-                                 .sin_port = htons((uint16_t)wanted->pm_port),
+                                 .sin_port = htons((uint16_t)query->pm_port),
                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     struct timeval retry = {.tv_sec = 60}; /* nothing is lost inside a node */
     struct indirect_call *indirect = indirect_place();
     int socket = RPC_ANYSOCK;
-    CLIENT *client = clntudp_create(&server, (rpcprog_t)wanted->pm_prog, (rpcvers_t)wanted->pm_vers,
+    CLIENT *client = clntudp_create(&server, (rpcprog_t)query->pm_prog, (rpcvers_t)query->pm_vers,
                                     retry, &socket);
 
     if (client == NULL)
@@ -210,7 +210,7 @@ static void pass_on(const struct pmap *wanted, u_long procedure, struct bytes ar
         .client = client,
         .xid = request->rq_xid,
         .caller = {.address = ntohl(caller->sin_addr.s_addr), .port = ntohs(caller->sin_port)},
-        .port = wanted->pm_port,
+        .port = query->pm_port,
         .word = rpc_socket_counter(socket),
     };
     indirect->call = rpc_async(client, (rpcproc_t)procedure, (xdrproc_t)put_encoded, &arguments,
@@ -233,19 +233,19 @@ static bool_t take_indirect(XDR *xdrs, struct indirect_arguments *arguments)
            xdr_bytes(xdrs, &arguments->bytes.start, &arguments->bytes.length, UDPMSGSIZE);
 }
 
-/* Not to the portmapper itself: nobody registers, or makes big answers, through this. */
+/* Not to the portmapper itself: no one registers, or makes big answers, through this. */
 static void serve_indirect(struct svc_req *request, SVCXPRT *transport)
 {
     struct indirect_arguments arguments = {0};
-    struct pmap wanted;
+    struct pmap query;
 
     if (transport->xp_fd == udp_socket &&
         svc_getargs(transport, (xdrproc_t)take_indirect, &arguments) &&
         arguments.program != PMAPPROG) {
-        wanted = (struct pmap){arguments.program, arguments.version, IPPROTO_UDP, 0};
-        wanted.pm_port = port_of(&wanted);
-        if (wanted.pm_port != 0)
-            pass_on(&wanted, arguments.procedure, arguments.bytes, request);
+        query = (struct pmap){arguments.program, arguments.version, IPPROTO_UDP, 0};
+        query.pm_port = port_of(&query);
+        if (query.pm_port != 0)
+            pass_on(&query, arguments.procedure, arguments.bytes, request);
     }
     free(arguments.bytes.start);
 }

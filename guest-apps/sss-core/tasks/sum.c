@@ -3,7 +3,7 @@
  * The example of README.md: one program, started twice. With "server": 0 it adds up the numbers
  * that come into its FIFO; with "server": N it sends numbers to the one on node N, adds another one
  * itself by a remote fetch-and-add, and reads the sum back. Both instances are the same program, so
- * what is static lies at the same address in both.
+ * what is static is at the same address in both.
  */
 #include <rpc/mbcf_binder.h>
 #include <stdio.h>
@@ -97,7 +97,7 @@ static void use(uint16_t node, const long long *numbers, size_t count)
     }
     wait_for(&ack, mb_fetch_add(ltn, (uintptr_t)&sum, 1000, MB_WIDE, &ack), "fetch and add");
     printf("fetch and add found %lu\n", ack.value);
-    do /* the ack of a FIFO says that the number lies there, not that it has been added */
+    do /* the ack of a FIFO says that the number is there, not that it has been added */
         wait_for(&ack, mb_read(ltn, (uintptr_t)&added, &seen, sizeof seen, &ack), "read");
     while (seen < count);
     wait_for(&ack, mb_read(ltn, (uintptr_t)&sum, &total, sizeof total, &ack), "read");

@@ -9,7 +9,7 @@ check: check-linux
 check-linux: $(LINUX_CHECK)/threads
 	timeout 300 $< > $(LINUX_CHECK)/log || { cat $(LINUX_CHECK)/log; exit 1; }
 
-$(LINUX_CHECK)/threads: tests/linux_threads_test.c $(addprefix linux/,node.c memory.c wire.c system.c signal.c) lib/mbcf.c \
+$(LINUX_CHECK)/threads: tests/linux_threads_test.c $(filter-out linux/raw.c,$(wildcard linux/*.c)) lib/mbcf.c \
 		../common/clock.c ../common/mix.c $(wildcard mbcf/*.c mbcf/*.h include/sss/*.h linux/*.h)
 	@mkdir -p $(@D)
 	$(CC) -std=c11 -D_GNU_SOURCE -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all $(WARNINGS) -DSSS_LINUX \

@@ -41,7 +41,7 @@ static void each_size_is_executed_once(enum mbcf_type type, const struct node_fa
     for (unsigned i = 0; i < CALLS; i++) {
         u_int size = sizes[i % (sizeof(sizes) / sizeof(*sizes))];
 
-        if (type == MBCF_1 && size + 44 > MBCF_1_MESSAGE_MOST)
+        if (type == MBCF1 && size + 44 > MBCF_1_MESSAGE_MOST)
             continue;
         EXPECT(rig_echo(client, i, size) == RPC_SUCCESS);
         calls++;
@@ -57,7 +57,7 @@ static void many_under_way_are_executed_once(enum mbcf_type type, const struct n
                                      .depth = DEPTH,
                                      .ack = ack,
                                      .connect_ns = PATIENCE,
-                                     .message_most = type == MBCF_1 ? 0 : MESSAGE};
+                                     .message_most = type == MBCF1 ? 0 : MESSAGE};
     static char sent[DEPTH][1200], received[DEPTH][1200];
     echo_data data[DEPTH], back[DEPTH];
     struct rpc_call *calls[DEPTH];
@@ -107,7 +107,7 @@ static void test_exactly_once(void)
 {
     static const struct node_faults *const all[] = {NULL, &some, &many};
 
-    for (enum mbcf_type type = MBCF_1; type <= MBCF_3A; type++)
+    for (enum mbcf_type type = MBCF1; type <= MBCF3A; type++)
         for (unsigned i = 0; i < 3; i++) {
             each_size_is_executed_once(type, all[i]);
             many_under_way_are_executed_once(type, all[i], i % 2 != 0);
@@ -120,7 +120,7 @@ static void test_exactly_once(void)
  * twice. */
 static void test_who_gives_up_says_maybe(void)
 {
-    for (enum mbcf_type type = MBCF_1; type <= MBCF_3A; type++) {
+    for (enum mbcf_type type = MBCF1; type <= MBCF3A; type++) {
         struct clntmb_options options = {.type = type};
         const struct timeval little = {.tv_usec = 20000};
         CLIENT *client = rig_client(&options);
@@ -172,7 +172,7 @@ enum { SLOW_CALLS = 2 * TRIES + 1 };
 
 static void test_at_most_once(void)
 {
-    for (enum mbcf_type type = MBCF_1; type <= MBCF_3A; type++) {
+    for (enum mbcf_type type = MBCF1; type <= MBCF3A; type++) {
         call_a_slow_server(type, RPC_AT_MOST_ONCE);
         EXPECT(executed() == SLOW_CALLS);
     }
@@ -182,13 +182,13 @@ static void test_at_most_once(void)
  * second's. */
 static void test_at_most_once_is_as_good_as_its_cache(void)
 {
-    call_a_slow_server(MBCF_3, RPC_AT_MOST_ONCE);
+    call_a_slow_server(MBCF3, RPC_AT_MOST_ONCE);
     EXPECT(executed() > SLOW_CALLS);
 }
 
 static void test_at_least_once(void)
 {
-    for (enum mbcf_type type = MBCF_1; type <= MBCF_3A; type++) {
+    for (enum mbcf_type type = MBCF1; type <= MBCF3A; type++) {
         call_a_slow_server(type, RPC_AT_LEAST_ONCE);
         EXPECT(executed() > SLOW_CALLS);
     }
@@ -196,7 +196,7 @@ static void test_at_least_once(void)
 
 static void test_each_succeeds_under_faults(void)
 {
-    for (enum mbcf_type type = MBCF_1; type <= MBCF_3A; type++)
+    for (enum mbcf_type type = MBCF1; type <= MBCF3A; type++)
         each_size_is_executed_once(type, &some);
     node_group_faults(NULL);
 }
@@ -230,8 +230,8 @@ static const struct {
 
 int main(int argc, char **argv)
 {
-    struct svcmb_options options = {.types = 1 << MBCF_1 | 1 << MBCF_2 | 1 << MBCF_12 |
-                                             1 << MBCF_3 | 1 << MBCF_3A};
+    struct svcmb_options options = {.types = 1 << MBCF1 | 1 << MBCF2 | 1 << MBCF12 |
+                                             1 << MBCF3 | 1 << MBCF3A};
 
     for (unsigned i = 0; argc == 2 && i < sizeof(modes) / sizeof(*modes); i++)
         if (strcmp(argv[1], modes[i].name) == 0) {

@@ -22,7 +22,7 @@ static void test_every_size_comes_back(enum mbcf_type type, bool ack)
     CLIENT *client = rig_client(&options);
 
     for (uint32_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++)
-        if (type != MBCF_1 || sizes[i] + 44 <= MBCF_1_MESSAGE_MOST)
+        if (type != MBCF1 || sizes[i] + 44 <= MBCF_1_MESSAGE_MOST)
             EXPECT(rig_echo(client, i, sizes[i]) == RPC_SUCCESS);
     rig_end_client(client);
 }
@@ -31,7 +31,7 @@ static void test_every_size_comes_back(enum mbcf_type type, bool ack)
 static void test_many_calls_under_way(enum mbcf_type type)
 {
     struct clntmb_options options = {
-        .type = type, .depth = DEPTH, .message_most = type == MBCF_1 ? 0 : 4096};
+        .type = type, .depth = DEPTH, .message_most = type == MBCF1 ? 0 : 4096};
     CLIENT *client = rig_client(&options);
     static char sent[DEPTH][1200], received[DEPTH][1200];
     echo_data data[DEPTH], back[DEPTH];
@@ -60,7 +60,7 @@ static void test_many_calls_under_way(enum mbcf_type type)
 /* More at once than the handle's depth is refused; the others are not harmed. */
 static void test_depth_is_a_limit(void)
 {
-    struct clntmb_options options = {.type = MBCF_3, .depth = 2};
+    struct clntmb_options options = {.type = MBCF3, .depth = 2};
     CLIENT *client = rig_client(&options);
     struct rpc_call *calls[8];
     unsigned refused = 0;
@@ -98,7 +98,7 @@ static void test_one_way_calls_then_one_with_a_reply(enum mbcf_type type, bool a
 
 static void test_what_cannot_be_sent_is_not_executed(void)
 {
-    struct clntmb_options options = {.type = MBCF_1};
+    struct clntmb_options options = {.type = MBCF1};
     CLIENT *client = rig_client(&options);
     static char large[RIG_PAYLOAD_MOST];
     echo_data data = {MBCF_1_MESSAGE_MOST, large}, back = {0};
@@ -114,20 +114,20 @@ static void test_what_cannot_be_sent_is_not_executed(void)
 
 static void test_a_server_that_is_not_there(void)
 {
-    struct clntmb_options options = {.type = MBCF_3, .connect_ns = SECOND};
+    struct clntmb_options options = {.type = MBCF3, .connect_ns = SECOND};
 
     EXPECT(clntmb_create(SERVER_NODE, ECHO_PROGRAM, 99, &options) == NULL);
     EXPECT(rpc_createerr.cf_stat == RPC_PROGNOTREGISTERED);
     EXPECT(clntmb_create(SSS_NODES, ECHO_PROGRAM, ECHO_VERSION, &options) == NULL);
     EXPECT(rpc_createerr.cf_error.re_errno == MB_STATUS_BASE + MB_NO_NODE);
-    options.type = MBCF_3B;
+    options.type = MBCF3B;
     EXPECT(clntmb_create(SERVER_NODE, ECHO_PROGRAM, ECHO_VERSION, &options) == NULL);
 }
 
-/* Places are the server's: a client too many is told so, and one that goes makes room. */
+/* Places are the server's: one client too many is refused, and one that goes makes room. */
 static void test_places_are_given_back(void)
 {
-    struct clntmb_options options = {.type = MBCF_3A, .connect_ns = SECOND};
+    struct clntmb_options options = {.type = MBCF3A, .connect_ns = SECOND};
     CLIENT *clients[4];
     CLIENT *late = NULL;
 
@@ -148,7 +148,7 @@ static void test_places_are_given_back(void)
 static void test_types_take_one_anothers_places(void)
 {
     for (unsigned round = 0; round < 100; round++) {
-        struct clntmb_options options = {.type = round % 2 == 0 ? MBCF_3 : MBCF_3A,
+        struct clntmb_options options = {.type = round % 2 == 0 ? MBCF3 : MBCF3A,
                                          .connect_ns = 5 * SECOND};
         CLIENT *clients[4];
 
@@ -175,14 +175,14 @@ static int write_there(const CLIENT *client, uint64_t address)
 /* Why kamesawa98 wants type 3a: who may write into the server's task may write everywhere in it. */
 static void test_a_client_of_type_3_can_harm_the_server_and_one_of_3a_cannot(void)
 {
-    struct clntmb_options options = {.type = MBCF_3A};
+    struct clntmb_options options = {.type = MBCF3A};
     CLIENT *client = rig_client(&options);
 
     EXPECT(write_there(client, (uintptr_t)&rig.precious) == MB_FAULT);
     EXPECT(rig.precious == 7);
     EXPECT(rig_echo(client, 1, 100) == RPC_SUCCESS);
     rig_end_client(client);
-    options.type = MBCF_3;
+    options.type = MBCF3;
     client = rig_client(&options);
     EXPECT(write_there(client, (uintptr_t)&rig.precious) == MB_OK);
     EXPECT(rig.precious == 666);
@@ -215,7 +215,7 @@ static void test_a_reply_that_has_given_way_is_not_found(void)
 
 static void test_all_of_each_type(void)
 {
-    for (enum mbcf_type type = MBCF_1; type <= MBCF_3A; type++) {
+    for (enum mbcf_type type = MBCF1; type <= MBCF3A; type++) {
         test_every_size_comes_back(type, false);
         test_every_size_comes_back(type, true);
         test_many_calls_under_way(type);
@@ -226,9 +226,8 @@ static void test_all_of_each_type(void)
 
 static void test_start(void)
 {
-    const struct svcmb_options options = {.types = 1 << MBCF_1 | 1 << MBCF_2 | 1 << MBCF_12 |
-                                                   1 << MBCF_3 | 1 << MBCF_3A,
-                                          .clients = 4};
+    const struct svcmb_options options = {
+        .types = 1 << MBCF1 | 1 << MBCF2 | 1 << MBCF12 | 1 << MBCF3 | 1 << MBCF3A, .clients = 4};
 
     rig.precious = 7;
     rig_start(&options);

@@ -11,7 +11,7 @@
  *   enum clnt_stat status = rpc_wait(call, 25 * 1000000000ull);
  *
  * A call with a NULL result filter is one-way (the server must not answer it). The argument may be
- * used anew as soon as rpc_async has returned; the result must stay until rpc_wait has.
+ * used again as soon as rpc_async has returned; the result must stay until rpc_wait has.
  */
 #include <rpc/clnt.h>
 #include <sss/abi.h>
@@ -54,7 +54,7 @@ enum clnt_stat rpc_one_way(CLIENT *client, rpcproc_t procedure, xdrproc_t encode
  * all that has arrived, decides the calls that it answers (rpc_call_find, rpc_call_reply), sends
  * again what is due, fills in the words whose change may bring more, each with the value it had
  * before looking, and in *due_ns when to be called at the latest (UINT64_MAX: never). It never
- * sleeps. `abandon` is told that nobody waits for the call any longer. `calls` gives the head of
+ * sleeps. `abandon` ends a call that nothing waits for any longer. `calls` gives the head of
  * the list of waiting calls.
  */
 struct clnt_async_ops {

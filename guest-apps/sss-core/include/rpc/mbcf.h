@@ -15,29 +15,32 @@
 
 #include "sss/mbcf.h"
 
-/* How a request reaches the server. The reply always comes by a FIFO write into the client's FIFO.
+/*
+ * How a request reaches the server. The reply always comes by a FIFO write into the client's FIFO.
+ *
+ *   MBCF1   single transaction: in the TASKQUE write that makes the connection, which is discarded
+ *           after the reply
+ *   MBCF2   READ-driven: the TASKQUE write names the request, which the server READs
+ *   MBCF12  as 1 where it fits, else as 2
+ *   MBCF3   WRITE-driven: the server hands out its key and the address of a FIFO
+ *   MBCF3A  the same, but the FIFO is all that a dummy task shares with the server (CSM)
+ *   MBCF3B  a dummy task of the client's own runs the procedure in its handler for memory-based
+ *           signals
  */
 enum mbcf_type {
-    /* single transaction: in the TASKQUE write that makes the connection; discarded after the reply
-     */
-    MBCF_1,
-    MBCF_2,  /* READ-driven: the TASKQUE write names the request, which the server READs */
-    MBCF_12, /* as 1 where it fits, else as 2 */
-    MBCF_3,  /* WRITE-driven: the server hands out its key and the address of a FIFO */
-    MBCF_3A, /* the same, but the FIFO is all that a dummy task shares with the server (CSM) */
-    /* a dummy task of the client's own runs the procedure in its handler for memory-based signals
-     */
-    MBCF_3B,
+#define TRANSPORT(type, name) type,
+#include <rpc/transports.def>
+#undef TRANSPORT
     MBCF_TYPES
 };
-/* "mbcf1", "mbcf2", "mbcf12", "mbcf3", "mbcf3a", "mbcf3b", NULL: in the order of enum mbcf_type. */
+/* Ended by NULL. */
 extern const char *const mbcf_type_names[MBCF_TYPES + 1];
 
 enum rpc_semantics {
     RPC_EXACTLY_ONCE, /* as MBCF delivers; a failure tells whether the procedure may have run */
     /* the client asks again, the server answers repetitions from its reply cache */
     RPC_AT_MOST_ONCE,
-    /* the client asks again, also a server that has come back; nobody remembers */
+    /* the client asks again, also a server that has restarted; no replies are kept */
     RPC_AT_LEAST_ONCE,
 };
 extern const char *const rpc_semantics_names[]; /* ended by NULL */
@@ -81,9 +84,8 @@ CLIENT *clntmb_create(uint16_t node, rpcprog_t program, rpcvers_t version,
                       const struct clntmb_options *options);
 const char *clntmb_create_error(void);
 
-/* Of the latest call that failed: what is known, and why in words. */
+/* What is known of the latest call that failed. */
 enum rpc_execution clntmb_execution(const CLIENT *client);
-const char *clntmb_reason(const CLIENT *client);
 /* The task that requests go to: the server's, or its dummy. */
 void clntmb_server(const CLIENT *client, uint16_t *node, uint16_t *task);
 

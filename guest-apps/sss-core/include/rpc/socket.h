@@ -9,7 +9,7 @@
 /* A socket bound to `port` (0: one that the kernel chooses) of any address -> socket, or a negative
  * enum sss_error. */
 int rpc_socket(int protocol, uint16_t port);
-/* likewise; -SSS_EAGAIN where nobody waits */
+/* likewise; -SSS_EAGAIN where no connection waits */
 int rpc_socket_accept(int listener, struct sss_peer *peer);
 const volatile uint32_t *rpc_socket_counter(int socket);
 uint16_t rpc_socket_port(int socket); /* its own, host byte order */

@@ -17,5 +17,5 @@ char *strncpy(char *restrict to, const char *restrict from, size_t size);
 char *strcat(char *restrict to, const char *restrict from);
 char *strchr(const char *text, int character);
 char *strrchr(const char *text, int character);
-char *strstr(const char *text, const char *wanted);
+char *strstr(const char *text, const char *part);
 char *strdup(const char *text); /* stdlib.c; tasks only */

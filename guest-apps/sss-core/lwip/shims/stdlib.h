@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* For lwIP's netif_find, which nobody here calls. */
+/* For lwIP's netif_find, which nothing here calls. */
 static inline int atoi(const char *text)
 {
     int value = 0;

@@ -6,16 +6,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What is counted. A dummy's counters are words that its dispatcher shares. */
+#include "service.h"
+
+/* What is counted beside enum echo_count. A dummy's counters are words that its dispatcher shares.
+ */
 enum echo_counter {
-    ECHO_COUNT_CALLS, /* one for each procedure, six */
-    ECHO_COUNT_EXECUTED = 6,
-    ECHO_COUNT_BAD_PAYLOAD,
-    ECHO_COUNT_UNDECODABLE,
-    ECHO_COUNT_BYTES_IN,
-    ECHO_COUNT_BYTES_OUT,
-    ECHO_COUNT_DUPLICATES,
-    ECHO_COUNT_CALLS_SEEN,
+    ECHO_COUNT_CALLS_SEEN = ECHO_COUNTS,
     ECHO_COUNT_COPIES,      /* times, by enum rpc_copy */
     ECHO_COUNT_COPIED = 18, /* bytes */
     ECHO_COUNTERS = 23,
@@ -39,5 +35,7 @@ void echo_service_read_options(void);
 /* Memory for arguments and replies; ends the task where there is none. */
 void echo_service_prepare(bool over_sockets);
 void echo_service_dispatch(struct svc_req *request, SVCXPRT *transport);
+/* Ends the task if the option "die" says so. */
+void echo_service_die_if(enum echo_death moment);
 /* Puts the copies of this task's runtime among the counters. */
 void echo_service_note_copies(void);

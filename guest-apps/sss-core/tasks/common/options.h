@@ -30,7 +30,7 @@ unsigned options_words(const char *name, const char *const *words, unsigned abse
 /* Goes into the object `name`, until options_leave; false where it is absent. */
 bool options_enter(const char *name);
 void options_leave(void);
-/* Refuses what nobody has taken. */
+/* Refuses what has not been taken. */
 void options_check_all_taken(void);
 
 long options_step(void); /* -1: a service */

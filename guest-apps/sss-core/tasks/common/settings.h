@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What one step of echo-client is asked to do. */
+#include <rpc/mbcf.h>
+#include <rpc/rpc.h>
+
+#include "caller.h"
+#include "transport_names.h"
+
+/* The types of MBCF follow in the order of enum mbcf_type. */
+enum transport { TRANSPORT_UDP, TRANSPORT_TCP, TRANSPORT_MBCF };
+
+enum {
+    SIZES_MOST = 64,
+    SERVER_TEXT_BYTES = 64,
+    HEADER_AND_LENGTH = 44, /* of a call with AUTH_NONE; a reply's is shorter */
+    CREDENTIAL_MOST = 2 * (8 + MAX_AUTH_BYTES),
+    UDP_MESSAGE_LIMIT = 65507,
+};
+#define NS_PER_MS 1000000ull
+
+struct settings {
+    unsigned transport;
+    char server_text[SERVER_TEXT_BYTES]; /* as in the samples */
+    struct sockaddr_in server;           /* UDP, TCP; its port is 0 until it is bound */
+    uint16_t node;                       /* MBCF */
+    enum procedure procedure;
+    bool one_way;
+    long long series;
+    long long sizes[SIZES_MOST];
+    size_t size_count;
+    size_t largest; /* of them */
+    size_t calls, warmup;
+    bool connection_per_size;
+    unsigned client_port;
+    unsigned send_buffer, recv_buffer, udp_message_size;
+    uint64_t retry_ns, total_ns, binding_ns;
+    enum rpc_semantics semantics;
+    unsigned depth;
+    bool ack;
+    bool auth_sys;
+    char auth_machine[MAX_MACHINE_NAME + 1];
+    long long auth_uid, auth_gid, auth_gids[NGRPS];
+    size_t auth_gid_count;
+};
+
+void settings_read(struct settings *settings, int argc, char **argv);
+/* Whether `transport` is one of MBCF's types. */
+bool settings_over_mbcf(const struct settings *settings);
