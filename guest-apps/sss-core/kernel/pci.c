@@ -55,7 +55,7 @@ uint32_t pci_read32(const struct pci_function *function, unsigned offset)
     return inl(CONFIG_DATA);
 }
 
-void pci_write32(const struct pci_function *function, unsigned offset, uint32_t value)
+static void write32(const struct pci_function *function, unsigned offset, uint32_t value)
 {
     select(function, offset);
     outl(CONFIG_DATA, value);
@@ -151,7 +151,7 @@ void pci_enable(const struct pci_function *function)
     /* The status half is written as zeros, which clears nothing. */
     uint32_t command = pci_read32(function, COMMAND) & 0xffff;
 
-    pci_write32(function, COMMAND, command | MEMORY_ACCESS | BUS_MASTER | NO_PIN_INTERRUPT);
+    write32(function, COMMAND, command | MEMORY_ACCESS | BUS_MASTER | NO_PIN_INTERRUPT);
 }
 
 bool pci_msix_enable(struct pci_function *function)
@@ -174,7 +174,7 @@ bool pci_msix_enable(struct pci_function *function)
         return false;
     for (unsigned i = 0; i < function->msix_entries; i++)
         function->msix_table[i * MSIX_ENTRY_WORDS + 3] = MSIX_MASKED;
-    pci_write32(function, capability, (head | MSIX_ENABLE) & ~MSIX_MASK_ALL);
+    write32(function, capability, (head | MSIX_ENABLE) & ~MSIX_MASK_ALL);
     return true;
 }
 

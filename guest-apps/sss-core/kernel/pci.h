@@ -19,7 +19,6 @@ void pci_scan(void);
 struct pci_function *pci_at(unsigned index);
 
 uint32_t pci_read32(const struct pci_function *function, unsigned offset);
-void pci_write32(const struct pci_function *function, unsigned offset, uint32_t value);
 /* The next capability of this id after `from` (0: the first) -> its offset, or 0. */
 unsigned pci_capability(const struct pci_function *function, uint8_t id, unsigned from);
 /* The address in a base address register, 64 bits; 0 if it is not for memory or not assigned. */

@@ -38,7 +38,10 @@ $(CHECK)/tasks.cpio: $(TEST_TASKS:%=$(CHECK)/bin/%)
 # No files of kernel/ name each other in a circle. Those that need lwIP's headers are left out where there are none.
 KERNEL_CIRCLE = $(filter-out $(if $(LWIP),,$(LWIP_USERS)),$(patsubst %.c,$(OUT)/kernel/%.o,$(wildcard kernel/*.c)))
 
-check: check-kernel-circles
-.PHONY: check-kernel-circles
+check: check-circles check-kernel-circles
+.PHONY: check-circles check-kernel-circles
+check-circles:
+	$(PYTHON) -m pytest -q -m 'not vm' tests/test_circles.py
+
 check-kernel-circles: $(KERNEL_CIRCLE)
 	python3 tests/circles.py $^
