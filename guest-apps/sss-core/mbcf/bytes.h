@@ -9,48 +9,6 @@
 
 enum { PAGE_BYTES = 4096 };
 
-static inline uint16_t get_be16(const uint8_t *at)
-{
-    uint16_t value;
-
-    memcpy(&value, at, sizeof(value));
-    return __builtin_bswap16(value);
-}
-
-static inline uint32_t get_be32(const uint8_t *at)
-{
-    uint32_t value;
-
-    memcpy(&value, at, sizeof(value));
-    return __builtin_bswap32(value);
-}
-
-static inline uint64_t get_be64(const uint8_t *at)
-{
-    uint64_t value;
-
-    memcpy(&value, at, sizeof(value));
-    return __builtin_bswap64(value);
-}
-
-static inline void put_be16(uint8_t *at, uint16_t value)
-{
-    value = __builtin_bswap16(value);
-    memcpy(at, &value, sizeof(value));
-}
-
-static inline void put_be32(uint8_t *at, uint32_t value)
-{
-    value = __builtin_bswap32(value);
-    memcpy(at, &value, sizeof(value));
-}
-
-static inline void put_be64(uint8_t *at, uint64_t value)
-{
-    value = __builtin_bswap64(value);
-    memcpy(at, &value, sizeof(value));
-}
-
 /* memcpy, without the call where one or two words are copied. */
 static inline void copy(void *to, const void *from, size_t length)
 {
@@ -169,7 +127,12 @@ static inline void span_read(const struct span *span, void *to)
         memcpy((uint8_t *)to + span->length[0], span->part[1], span->length[1]);
 }
 
+static inline uint8_t *frame_header(struct sss_frame *frame)
+{
+    return frame->bytes + MBW_ETHERNET;
+}
+
 static inline uint8_t *frame_payload(struct sss_frame *frame)
 {
-    return frame->bytes + MBW_ETHERNET + MBW_HEADER;
+    return frame_header(frame) + MBW_HEADER;
 }

@@ -6,14 +6,13 @@
  */
 #include "bytes.h"
 
-/* The first four bytes of frames that are taken on the shortest way, ACK_NOW apart. */
-/* The first four bytes of a header without flags; of a SIGNAL also without the number of its
- * arguments. */
+/* The first words of frames that are taken on the shortest way, without flags; of a SIGNAL also
+ * without the number of its arguments. */
 enum {
-    QUICK_ACK = MBW_VERSION << 24 | MBW_ACK << 16,
-    QUICK_WRITE = MBW_VERSION << 24 | MBW_WRITE << 16,
-    QUICK_FIFO = MBW_VERSION << 24 | MBW_FIFO << 16,
-    QUICK_SIGNAL = MBW_VERSION << 24 | MBW_SIGNAL << 16,
+    QUICK_ACK = MBW_FIRST_WORD(MBW_ACK, 0, 0),
+    QUICK_WRITE = MBW_FIRST_WORD(MBW_WRITE, 0, 0),
+    QUICK_FIFO = MBW_FIRST_WORD(MBW_FIFO, 0, 0),
+    QUICK_SIGNAL = MBW_FIRST_WORD(MBW_SIGNAL, 0, 0),
     QUICK_ARGUMENTS = 7,
 };
 
@@ -33,10 +32,10 @@ static bool is_unsure(const struct channel *channel, uint32_t from)
 static void stamp(const struct mbcf *mbcf, const struct channel *channel, uint8_t *header,
                   bool unsure)
 {
-    header[2] = (uint8_t)((header[2] & ~MBW_UNSURE) | (unsure ? MBW_UNSURE : 0));
-    put_be32(header + 12, mbcf->config.epoch);
-    put_be32(header + 20, channel->received);
-    put_be16(header + 46, channel->peer_epoch != 0 ? epoch_half(channel->peer_epoch) : 0);
+    mbw_set_flags(header, (uint8_t)((mbw_flags(header) & ~MBW_UNSURE) | (unsure ? MBW_UNSURE : 0)));
+    mbw_set_epoch(header, mbcf->config.epoch);
+    mbw_set_ack(header, channel->received);
+    mbw_set_ack_epoch(header, channel->peer_epoch != 0 ? epoch_half(channel->peer_epoch) : 0);
 }
 
 static void hand_over(struct mbcf *mbcf, const struct channel *channel, struct sss_frame *frame)
@@ -67,17 +66,17 @@ static void send_control(struct mbcf *mbcf, struct channel *channel, uint8_t op,
     if (frame == NULL)
         return;
     memcpy(frame->bytes, channel->ethernet, MBW_ETHERNET);
-    header = frame->bytes + MBW_ETHERNET;
+    header = frame_header(frame);
     memset(header, 0, MBW_HEADER);
-    header[0] = MBW_VERSION;
-    header[1] = op;
-    header[2] = flags;
-    put_be16(header + 4, mbcf->config.node);
-    put_be16(header + 8, channel->node);
-    put_be32(header + 12, mbcf->config.epoch);
-    put_be32(header + 16, seq);
-    put_be32(header + 20, ack);
-    put_be16(header + 46, ack_epoch);
+    mbw_set_version(header, MBW_VERSION);
+    mbw_set_op(header, op);
+    mbw_set_flags(header, flags);
+    mbw_set_source_node(header, mbcf->config.node);
+    mbw_set_target_node(header, channel->node);
+    mbw_set_epoch(header, mbcf->config.epoch);
+    mbw_set_seq(header, seq);
+    mbw_set_ack(header, ack);
+    mbw_set_ack_epoch(header, ack_epoch);
     frame->length = MBW_ETHERNET + MBW_HEADER;
     hand_over(mbcf, channel, frame);
     TO(mbcf, frame_put)(mbcf->to.context, frame);
@@ -95,12 +94,12 @@ static void make_ack_head(const struct mbcf *mbcf, struct channel *channel)
 
     memset(channel->ack_head, 0, sizeof(channel->ack_head));
     memcpy(channel->ack_head, channel->ethernet, MBW_ETHERNET);
-    header[0] = MBW_VERSION;
-    header[1] = MBW_ACK;
-    put_be16(header + 4, mbcf->config.node);
-    put_be16(header + 8, channel->node);
-    put_be32(header + 12, mbcf->config.epoch);
-    put_be16(header + 46, epoch_half(channel->peer_epoch));
+    mbw_set_version(header, MBW_VERSION);
+    mbw_set_op(header, MBW_ACK);
+    mbw_set_source_node(header, mbcf->config.node);
+    mbw_set_target_node(header, channel->node);
+    mbw_set_epoch(header, mbcf->config.epoch);
+    mbw_set_ack_epoch(header, epoch_half(channel->peer_epoch));
 }
 
 static void send_ack(struct mbcf *mbcf, struct channel *channel)
@@ -113,8 +112,8 @@ static void send_ack(struct mbcf *mbcf, struct channel *channel)
     if (frame == NULL)
         return; /* lost, as on the wire */
     put_head(frame->bytes, channel->ack_head);
-    frame->bytes[MBW_ETHERNET + 2] = unsure ? MBW_UNSURE : 0;
-    put_be32(frame->bytes + MBW_ETHERNET + 20, channel->received);
+    mbw_set_flags(frame_header(frame), unsure ? MBW_UNSURE : 0);
+    mbw_set_ack(frame_header(frame), channel->received);
     frame->length = MBW_ETHERNET + MBW_HEADER;
     hand_over(mbcf, channel, frame);
     TO(mbcf, frame_put)(mbcf->to.context, frame);
@@ -133,17 +132,17 @@ static void time_it(struct channel *channel, uint32_t seq, uint64_t now_ns)
 static void send_place(struct mbcf *mbcf, struct channel *channel, uint64_t now_ns)
 {
     struct place *place = &channel->places[channel->cursor % WINDOW];
-    uint8_t *header = place->frame->bytes + MBW_ETHERNET;
+    uint8_t *header = frame_header(place->frame);
     bool unsure = is_unsure(channel, channel->cursor + 1);
 
     if (place->sent) {
         /* Still waiting in the adapter: it is under way, and its bytes must not change. */
         if (place->frame->users > 1)
             return;
-        header[2] |= MBW_RETX;
+        mbw_set_flags(header, mbw_flags(header) | MBW_RETX);
         /* Whoever has it already says so at once, but only for the first of a row. */
         if (channel->cursor == channel->first)
-            header[2] |= MBW_ACK_NOW;
+            mbw_set_flags(header, mbw_flags(header) | MBW_ACK_NOW);
         mbcf->counters.retransmitted++;
     } else {
         place->sent = true;
@@ -209,22 +208,22 @@ void mbcf_channel_queue(struct mbcf *mbcf, struct channel *channel, struct sss_f
                         const struct header *header, uint64_t now_ns)
 {
     struct place *place = &channel->places[channel->end % WINDOW];
-    uint8_t *at = frame->bytes + MBW_ETHERNET;
+    uint8_t *at = frame_header(frame);
 
     memcpy(frame->bytes, channel->ethernet, sizeof(channel->ethernet));
-    at[0] = MBW_VERSION;
-    at[1] = header->op;
-    at[2] = header->flags;
-    at[3] = header->status;
-    put_be16(at + 4, mbcf->config.node);
-    put_be16(at + 6, header->source);
-    put_be16(at + 8, channel->node);
-    put_be16(at + 10, header->destination);
-    put_be32(at + 16, channel->next_seq);
-    put_be64(at + 24, header->key);
-    put_be64(at + 32, header->address);
-    put_be32(at + 40, header->op_id);
-    put_be16(at + 44, header->length);
+    mbw_set_version(at, MBW_VERSION);
+    mbw_set_op(at, header->op);
+    mbw_set_flags(at, header->flags);
+    mbw_set_status(at, header->status);
+    mbw_set_source_node(at, mbcf->config.node);
+    mbw_set_source_task(at, header->source);
+    mbw_set_target_node(at, channel->node);
+    mbw_set_target_task(at, header->destination);
+    mbw_set_seq(at, channel->next_seq);
+    mbw_set_key(at, header->key);
+    mbw_set_address(at, header->address);
+    mbw_set_op_id(at, header->op_id);
+    mbw_set_length(at, header->length);
     frame->length = (uint16_t)(MBW_ETHERNET + MBW_HEADER + header->length);
     place->frame = frame;
     place->seq = channel->next_seq;
@@ -252,7 +251,7 @@ void mbcf_channel_send_quick(struct mbcf *mbcf, struct channel *channel, struct 
     struct place *place = &channel->places[channel->end % WINDOW];
     uint32_t seq = channel->next_seq;
 
-    put_be64(frame->bytes + MBW_ETHERNET + 16, (uint64_t)seq << 32 | channel->received);
+    mbw_set_seq_and_ack(frame_header(frame), seq, channel->received);
     *place = (struct place){.frame = frame,
                             .seq = seq,
                             .name = name,
@@ -768,23 +767,23 @@ bool mbcf_channel_receive_quick(struct mbcf *mbcf, const uint8_t *frame, size_t 
     uint32_t kind, seq, ack;
 
     if (length < MBW_ETHERNET + MBW_HEADER || length > MBW_FRAME_MOST ||
-        get_be16(header + 4) > SSS_NODES)
+        mbw_source_node(header) > SSS_NODES)
         return false;
-    channel = &mbcf->channels[get_be16(header + 4)];
+    channel = &mbcf->channels[mbw_source_node(header)];
     if (channel->state != MBCF_OPEN ||
-        memcmp(frame + 6, channel->from, sizeof(channel->from)) != 0 ||
-        get_be16(header + 8) != mbcf->config.node || get_be32(header + 12) != channel->peer_epoch ||
-        get_be16(header + 46) != mbcf->own_half ||
-        get_be16(header + 44) != length - MBW_ETHERNET - MBW_HEADER)
+        memcmp(frame + MBW_SOURCE_MAC_AT, channel->from, sizeof(channel->from)) != 0 ||
+        mbw_target_node(header) != mbcf->config.node || mbw_epoch(header) != channel->peer_epoch ||
+        mbw_ack_epoch(header) != mbcf->own_half ||
+        mbw_length(header) != length - MBW_ETHERNET - MBW_HEADER)
         return false;
-    kind = get_be32(header) & ~(uint32_t)(MBW_ACK_NOW << 8);
-    seq = get_be32(header + 16);
-    ack = get_be32(header + 20);
+    kind = mbw_first_word(header) & ~(uint32_t)(MBW_ACK_NOW << 8);
+    seq = mbw_seq(header);
+    ack = mbw_ack(header);
     if (channel->undecided != 0)
         return false;
     if (kind == QUICK_ACK) {
         mbcf_channel_take_noted(mbcf, channel);
-        if (seq != 0 || header[2] != 0 || length != MBW_ETHERNET + MBW_HEADER ||
+        if (seq != 0 || mbw_flags(header) != 0 || length != MBW_ETHERNET + MBW_HEADER ||
             !seq_after(ack, channel->acked))
             return false;
         take_new_ack(mbcf, channel, ack, true, now_ns);
@@ -803,7 +802,7 @@ bool mbcf_channel_receive_quick(struct mbcf *mbcf, const uint8_t *frame, size_t 
     count_received(mbcf, length);
     channel->received = seq;
     channel->gap_acks = 0;
-    if ((header[2] & MBW_ACK_NOW) || channel->ack_now)
+    if ((mbw_flags(header) & MBW_ACK_NOW) || channel->ack_now)
         send_ack(mbcf, channel);
     else
         owe_ack(mbcf, channel, now_ns);

@@ -35,7 +35,7 @@ static int execute_read(struct mbcf *mbcf, const struct task *task, const struct
                         uint8_t *to, uint16_t *length)
 {
     struct span span;
-    uint32_t wanted = get_be32(packet->payload);
+    uint32_t wanted = mbw_read_length(packet->payload);
     int status = check_key(task, packet->key, MB_READ_ALLOWED);
 
     if (status == MB_OK && wanted > MBW_PAYLOAD)
@@ -53,7 +53,7 @@ static int execute_read(struct mbcf *mbcf, const struct task *task, const struct
  * operations. */
 static uint64_t change_word(const struct packet *packet, void *at)
 {
-    uint64_t operand = get_be64(packet->payload);
+    uint64_t operand = mbw_operand(packet->payload);
     bool wide = packet->flags & MBW_WIDE;
     uint32_t narrow;
 
@@ -63,14 +63,16 @@ static uint64_t change_word(const struct packet *packet, void *at)
     if (packet->op == MBW_FETCH_ADD)
         return wide ? __atomic_fetch_add((uint64_t *)at, operand, __ATOMIC_SEQ_CST)
                     : __atomic_fetch_add((uint32_t *)at, (uint32_t)operand, __ATOMIC_SEQ_CST);
-    /* Compare and swap leaves the old value in the expected one. */
+    /* Compare and swap leaves the old value in the expected one, which is where others have their
+     * operand. */
+    _Static_assert(MBW_AT(cas_expected) == MBW_AT(operand), "one place");
     if (wide) {
-        __atomic_compare_exchange_n((uint64_t *)at, &operand, get_be64(packet->payload + 8), false,
+        __atomic_compare_exchange_n((uint64_t *)at, &operand, mbw_cas_new(packet->payload), false,
                                     __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
         return operand;
     }
     narrow = (uint32_t)operand;
-    __atomic_compare_exchange_n((uint32_t *)at, &narrow, (uint32_t)get_be64(packet->payload + 8),
+    __atomic_compare_exchange_n((uint32_t *)at, &narrow, (uint32_t)mbw_cas_new(packet->payload),
                                 false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
     return narrow;
 }
@@ -89,8 +91,8 @@ static int execute_atomic(struct mbcf *mbcf, const struct task *task, const stru
     if (status != MB_OK)
         return status;
     if (to != NULL) {
-        put_be64(to, change_word(packet, span.part[0]));
-        *length = 8;
+        mbw_set_result_old(to, change_word(packet, span.part[0]));
+        *length = MBW_WORD_PAYLOAD;
     } else {
         change_word(packet, span.part[0]);
     }
@@ -145,7 +147,7 @@ static int execute_signal(struct mbcf *mbcf, struct task *task, const struct pac
         task->handler_hint = (uint8_t)handler;
     }
     for (unsigned i = 0; i < packet->status; i++)
-        head.argument[i] = get_be64(packet->payload + (size_t)MBW_SIGNAL_ARGUMENT * i);
+        head.argument[i] = mbw_signal_argument(packet->payload, i);
     status = mbcf_ring_put(mbcf, task, &task->signal_queue, &record, &head, sizeof(head),
                            packet->payload + bytes, packet->length - bytes);
     if (status == MB_OK)
@@ -155,8 +157,8 @@ static int execute_signal(struct mbcf *mbcf, struct task *task, const struct pac
 
 static int execute_taskque(struct mbcf *mbcf, struct task *task, const struct packet *packet)
 {
-    struct mb_taskque_head head = {.key = get_be64(packet->payload),
-                                   .permission = get_be32(packet->payload + 8)};
+    struct mb_taskque_head head = {.key = mbw_taskque_key(packet->payload),
+                                   .permission = mbw_taskque_permission(packet->payload)};
     struct mb_record record = record_of(packet);
     struct connection *connection;
     int status;
@@ -167,7 +169,7 @@ static int execute_taskque(struct mbcf *mbcf, struct task *task, const struct pa
     if (connection == NULL)
         return MB_BUSY;
     connection->key = head.key;
-    connection->peer_name = get_be32(packet->payload + 12);
+    connection->peer_name = mbw_taskque_connection(packet->payload);
     record.ltn = mbcf_connection_ltn(mbcf, connection);
     status = mbcf_ring_put(mbcf, task, &task->taskque, &record, &head, sizeof(head),
                            packet->payload + MBW_TASKQUE_HEAD, packet->length - MBW_TASKQUE_HEAD);
@@ -262,8 +264,7 @@ static bool execute_request(struct mbcf *mbcf, struct channel *channel, const st
 static bool write_quick(struct mbcf *mbcf, const struct task *task, const uint8_t *header,
                         uint16_t length)
 {
-    uint8_t *to = length != 0 ? bytes_in_page(mbcf, task, get_be64(header + 32), length, true)
-                              : NULL;
+    uint8_t *to = length != 0 ? bytes_in_page(mbcf, task, mbw_address(header), length, true) : NULL;
 
     if (to == NULL)
         return false;
@@ -280,23 +281,23 @@ static bool fifo_quick(struct mbcf *mbcf, struct task *task, const struct channe
                                .kind = MB_DATA,
                                .state = MB_COMPLETE,
                                .node = channel->node,
-                               .task = get_be16(header + 6)};
+                               .task = mbw_source_task(header)};
 
-    return ring->address != 0 && ring->address == get_be64(header + 32) &&
+    return ring->address != 0 && ring->address == mbw_address(header) &&
            mbcf_ring_put_quick(mbcf, task, ring, &record, header + MBW_HEADER);
 }
 
 static bool signal_quick(struct mbcf *mbcf, struct task *task, const struct channel *channel,
                          const uint8_t *header, uint16_t length)
 {
-    uint64_t handler = get_be64(header + 32);
-    unsigned arguments = header[3];
+    uint64_t handler = mbw_address(header);
+    unsigned arguments = mbw_status(header);
     uint32_t data = length - arguments * MBW_SIGNAL_ARGUMENT;
     struct mb_record record = {.length = (uint32_t)sizeof(struct mb_signal_head) + data,
                                .kind = MB_DATA,
                                .state = MB_COMPLETE,
                                .node = channel->node,
-                               .task = get_be16(header + 6)};
+                               .task = mbw_source_task(header)};
 
     if (arguments > MBW_SIGNAL_ARGUMENTS || data > length ||
         task->handler_hint >= task->handler_count ||
@@ -310,7 +311,7 @@ static bool signal_quick(struct mbcf *mbcf, struct task *task, const struct chan
 static bool perform_quick(struct mbcf *mbcf, struct task *task, const struct channel *channel,
                           const uint8_t *header, uint16_t length)
 {
-    switch (header[1]) {
+    switch (mbw_op(header)) {
     case MBW_WRITE:
         return write_quick(mbcf, task, header, length);
     case MBW_FIFO:
@@ -323,9 +324,9 @@ static bool perform_quick(struct mbcf *mbcf, struct task *task, const struct cha
 bool mbcf_execute_quick(struct mbcf *mbcf, const struct channel *channel, const uint8_t *header,
                         uint16_t length)
 {
-    struct task *task = task_of(mbcf, get_be16(header + 10));
+    struct task *task = task_of(mbcf, mbw_target_task(header));
 
-    if (task == NULL || check_key(task, get_be64(header + 24), MB_WRITE_ALLOWED) != MB_OK)
+    if (task == NULL || check_key(task, mbw_key(header), MB_WRITE_ALLOWED) != MB_OK)
         return false;
     if (!perform_quick(mbcf, task, channel, header, length))
         return false;

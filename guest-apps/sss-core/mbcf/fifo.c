@@ -222,7 +222,7 @@ bool mbcf_ring_put_signal(struct mbcf *mbcf, struct task *task, const struct mb_
     head = (struct mb_signal_head *)(void *)(to + UNIT);
     *head = (struct mb_signal_head){.handler = handler};
     for (unsigned i = 0; i < arguments; i++)
-        head->argument[i] = get_be64(payload + (size_t)MBW_SIGNAL_ARGUMENT * i);
+        head->argument[i] = mbw_signal_argument(payload, i);
     copy(head + 1, payload + arguments * MBW_SIGNAL_ARGUMENT, record->length - sizeof(*head));
     publish_quick(mbcf, task, ring, length, header);
     return true;
@@ -304,7 +304,8 @@ static int begin_segment(struct mbcf *mbcf, struct task *task, unsigned fifo,
 
 int mbcf_ring_part(struct mbcf *mbcf, struct task *task, unsigned fifo, const struct packet *packet)
 {
-    uint32_t total = get_be32(packet->payload), offset = get_be32(packet->payload + 4);
+    uint32_t total = mbw_part_total(packet->payload);
+    uint32_t offset = mbw_part_offset(packet->payload);
     uint32_t length = packet->length - MBW_PART_HEAD;
     struct segment *segment = segment_of(mbcf, packet);
     struct span span;

@@ -68,12 +68,12 @@ int mbcf_add_node(struct mbcf *mbcf, uint16_t node, const uint8_t mac[6])
     channel->node = node;
     channel->bit = 1ull << (node - 1);
     if (!channel->own) {
-        memcpy(channel->from, mac, 6);
-        put_be16(channel->from + 6, MBW_ETHERTYPE);
+        memcpy(channel->from, mac, MBW_MAC);
+        put_be16(channel->from + MBW_MAC, MBW_ETHERTYPE);
     }
-    memcpy(channel->ethernet, mac, 6);
-    memcpy(channel->ethernet + 6, mbcf->config.mac, 6);
-    put_be16(channel->ethernet + 12, MBW_ETHERTYPE);
+    memcpy(channel->ethernet, mac, MBW_MAC);
+    memcpy(channel->ethernet + MBW_SOURCE_MAC_AT, mbcf->config.mac, MBW_MAC);
+    put_be16(channel->ethernet + MBW_ETHERTYPE_AT, MBW_ETHERTYPE);
     channel->allowed = WINDOW;
     channel->ack_due_ns = NEVER;
     channel->rto_ns = RTO_FIRST_NS > mbcf->config.rto_least_ns ? RTO_FIRST_NS
@@ -107,9 +107,9 @@ static const struct form *form_of(uint8_t op)
         [MBW_READ] = {MBW_READ_PAYLOAD, MBW_READ_PAYLOAD, ANY | MBW_MORE, true, true},
         [MBW_FIFO] = {0, MBW_PAYLOAD, ANY | MBW_MORE | MBW_PART, true, true},
         [MBW_SIGNAL] = {0, MBW_PAYLOAD, ANY, true, true},
-        [MBW_SWAP] = {8, 8, ANY | MBW_WIDE, true, true},
-        [MBW_CAS] = {16, 16, ANY | MBW_WIDE, true, true},
-        [MBW_FETCH_ADD] = {8, 8, ANY | MBW_WIDE, true, true},
+        [MBW_SWAP] = {MBW_WORD_PAYLOAD, MBW_WORD_PAYLOAD, ANY | MBW_WIDE, true, true},
+        [MBW_CAS] = {MBW_CAS_PAYLOAD, MBW_CAS_PAYLOAD, ANY | MBW_WIDE, true, true},
+        [MBW_FETCH_ADD] = {MBW_WORD_PAYLOAD, MBW_WORD_PAYLOAD, ANY | MBW_WIDE, true, true},
         [MBW_CLOSE] = {0, 0, ANY, true, true},
         [MBW_RESULT] = {0, MBW_PAYLOAD, ANY, true, true},
     };
@@ -156,23 +156,23 @@ static bool parse(struct packet *packet, const uint8_t *frame, size_t length)
     const uint8_t *header = frame + MBW_ETHERNET;
 
     if (length < MBW_ETHERNET + MBW_HEADER || length > MBW_FRAME_MOST ||
-        get_be16(frame + 12) != MBW_ETHERTYPE || header[0] != MBW_VERSION)
+        get_be16(frame + MBW_ETHERTYPE_AT) != MBW_ETHERTYPE || mbw_version(header) != MBW_VERSION)
         return false;
     *packet = (struct packet){
-        .op = header[1],
-        .flags = header[2],
-        .status = header[3],
-        .length = get_be16(header + 44),
-        .node = get_be16(header + 4),
-        .source = get_be16(header + 6),
-        .destination = get_be16(header + 10),
-        .ack_epoch = get_be16(header + 46),
-        .epoch = get_be32(header + 12),
-        .seq = get_be32(header + 16),
-        .ack = get_be32(header + 20),
-        .op_id = get_be32(header + 40),
-        .key = get_be64(header + 24),
-        .address = get_be64(header + 32),
+        .op = mbw_op(header),
+        .flags = mbw_flags(header),
+        .status = mbw_status(header),
+        .length = mbw_length(header),
+        .node = mbw_source_node(header),
+        .source = mbw_source_task(header),
+        .destination = mbw_target_task(header),
+        .ack_epoch = mbw_ack_epoch(header),
+        .epoch = mbw_epoch(header),
+        .seq = mbw_seq(header),
+        .ack = mbw_ack(header),
+        .op_id = mbw_op_id(header),
+        .key = mbw_key(header),
+        .address = mbw_address(header),
         .payload = header + MBW_HEADER,
     };
     return packet->length == length - MBW_ETHERNET - MBW_HEADER && has_form(packet);
@@ -192,8 +192,8 @@ static __attribute__((noinline)) void receive(struct mbcf *mbcf, uint64_t now_ns
         return;
     }
     channel = packet.node <= SSS_NODES ? &mbcf->channels[packet.node] : &mbcf->channels[0];
-    if (!channel->known || memcmp(channel->ethernet, frame + 6, 6) != 0 ||
-        get_be16(frame + MBW_ETHERNET + 8) != mbcf->config.node) {
+    if (!channel->known || memcmp(channel->ethernet, frame + MBW_SOURCE_MAC_AT, MBW_MAC) != 0 ||
+        mbw_target_node(frame + MBW_ETHERNET) != mbcf->config.node) {
         mbcf->counters.foreign++;
         return;
     }
@@ -231,7 +231,8 @@ void mbcf_receive(struct mbcf *mbcf, uint64_t now_ns, const uint8_t *frame, size
         return;
     }
     /* A frame from the own node on the wire is somebody else's. */
-    if (length >= MBW_ETHERNET && memcmp(frame + 6, mbcf->config.mac, 6) == 0) {
+    if (length >= MBW_ETHERNET &&
+        memcmp(frame + MBW_SOURCE_MAC_AT, mbcf->config.mac, MBW_MAC) == 0) {
         mbcf->counters.frames_received++;
         mbcf->counters.bytes_received += length;
         mbcf->counters.foreign++;

@@ -244,8 +244,8 @@ void mbcf_result(struct mbcf *mbcf, const struct packet *packet)
         if (status == MB_OK && (operation->arrived < operation->length || operation->is.sending))
             return;
     } else if (status == MB_OK && operation->op >= MBW_SWAP) {
-        if (packet->length == 8)
-            value = get_be64(packet->payload);
+        if (packet->length == MBW_WORD_PAYLOAD)
+            value = mbw_result_old(packet->payload);
         else
             status = MB_BADOP | MB_MAYBE;
     } else if (status != MB_OK && operation->is.several && operation->op == MBW_WRITE) {
@@ -284,9 +284,9 @@ static const struct kind *kind_of(unsigned op)
         [MBW_FIFO - MBW_TASKQUE] = {MBW_PAYLOAD, 0, true, true, false, false},
         [MBW_SIGNAL -
             MBW_TASKQUE] = {MBW_PAYLOAD, 0 /* its arguments */, true, false, false, false},
-        [MBW_SWAP - MBW_TASKQUE] = {0, 8, false, false, false, true},
-        [MBW_CAS - MBW_TASKQUE] = {0, 16, false, false, false, true},
-        [MBW_FETCH_ADD - MBW_TASKQUE] = {0, 8, false, false, false, true},
+        [MBW_SWAP - MBW_TASKQUE] = {0, MBW_WORD_PAYLOAD, false, false, false, true},
+        [MBW_CAS - MBW_TASKQUE] = {0, MBW_CAS_PAYLOAD, false, false, false, true},
+        [MBW_FETCH_ADD - MBW_TASKQUE] = {0, MBW_WORD_PAYLOAD, false, false, false, true},
     };
 
     return op >= MBW_TASKQUE && op <= MBW_FETCH_ADD ? &kinds[op - MBW_TASKQUE] : NULL;
@@ -307,7 +307,7 @@ static unsigned arguments_of(const struct mb_operation *request)
 static void put_arguments(uint8_t *to, const struct mb_operation *request)
 {
     for (unsigned i = 0; i < request->arguments; i++)
-        put_be64(to + (size_t)MBW_SIGNAL_ARGUMENT * i, request->argument[i]);
+        mbw_set_signal_argument(to, i, request->argument[i]);
 }
 
 static void write_head(const struct mb_operation *request, const struct part *part, bool in_parts,
@@ -315,30 +315,30 @@ static void write_head(const struct mb_operation *request, const struct part *pa
 {
     switch (request->op) {
     case MBW_TASKQUE:
-        put_be64(to, request->argument[0]);
-        put_be32(to + 8, (uint32_t)request->argument[1]);
-        put_be32(to + 12, connection);
+        mbw_set_taskque_key(to, request->argument[0]);
+        mbw_set_taskque_permission(to, (uint32_t)request->argument[1]);
+        mbw_set_taskque_connection(to, connection);
         break;
     case MBW_READ:
-        put_be32(to, part->length);
-        put_be32(to + 4, 0);
+        mbw_set_read_length(to, part->length);
+        mbw_set_read_reserved(to, 0);
         break;
     case MBW_FIFO:
         if (in_parts) {
-            put_be32(to, (uint32_t)request->length);
-            put_be32(to + 4, part->offset);
+            mbw_set_part_total(to, (uint32_t)request->length);
+            mbw_set_part_offset(to, part->offset);
         }
         break;
     case MBW_SIGNAL:
         put_arguments(to, request);
         break;
     case MBW_CAS:
-        put_be64(to + 8, request->argument[1]);
-        put_be64(to, request->argument[0]);
+        mbw_set_cas_expected(to, request->argument[0]);
+        mbw_set_cas_new(to, request->argument[1]);
         break;
     case MBW_SWAP:
     case MBW_FETCH_ADD:
-        put_be64(to, request->argument[0]);
+        mbw_set_operand(to, request->argument[0]);
         break;
     default:
         break;
@@ -683,12 +683,12 @@ make_head(const struct mbcf *mbcf, const struct channel *channel, struct connect
 
     memset(connection->head, 0, sizeof(connection->head));
     memcpy(connection->head, channel->ethernet, MBW_ETHERNET);
-    put_be16(header + 4, mbcf->config.node);
-    put_be16(header + 6, connection->task);
-    put_be16(header + 8, channel->node);
-    put_be16(header + 10, connection->peer);
-    put_be32(header + 12, mbcf->config.epoch);
-    put_be64(header + 24, connection->key);
+    mbw_set_source_node(header, mbcf->config.node);
+    mbw_set_source_task(header, connection->task);
+    mbw_set_target_node(header, channel->node);
+    mbw_set_target_task(header, connection->peer);
+    mbw_set_epoch(header, mbcf->config.epoch);
+    mbw_set_key(header, connection->key);
     connection->head_epoch = channel->peer_epoch;
 }
 
@@ -747,12 +747,10 @@ static bool operate_quick(struct mbcf *mbcf, uint16_t id, const struct mb_operat
     if (connection->head_epoch != channel->peer_epoch)
         make_head(mbcf, channel, connection);
     put_head(frame->bytes, connection->head);
-    header = frame->bytes + MBW_ETHERNET;
-    put_be32(header, (uint32_t)MBW_VERSION << 24 | (uint32_t)request->op << 16 |
-                         (uint32_t)flags << 8 | arguments);
-    put_be64(header + 32, request->remote);
-    put_be64(header + 40,
-             (uint64_t)name << 32 | (head + length) << 16 | epoch_half(channel->peer_epoch));
+    header = frame_header(frame);
+    mbw_set_first_word(header, MBW_FIRST_WORD(request->op, flags, arguments));
+    mbw_set_address(header, request->remote);
+    mbw_set_op_id_to_end(header, name, head + length, epoch_half(channel->peer_epoch));
     if (arguments != 0)
         put_arguments(header + MBW_HEADER, request);
     copy(header + MBW_HEADER + head, data, length);

@@ -15,40 +15,20 @@
 #include "core.h"
 
 enum {
-    WINDOW = 128,        /* frames of a channel that are not acknowledged */
-    REQUEST_PLACES = 64, /* a request is queued only where fewer are in use: the last places are for
-                            RESULTs (README, "Window") */
-    TASK_SLOTS = 80,     /* the well-known ones, then SSS_TASKS */
-    WELL_KNOWN = 16,     /* task indices below this are given by mbcf_task_open_as only */
-    SEGMENTS = 64,       /* FIFO segments of several packets that are arriving */
-    PAST_EPOCHS = 4,     /* dead incarnations of a peer that are remembered */
-    QUICK_ACKS = 2,      /* equal ACKs that start quick retransmission */
-    GAP_ACKS = 4,        /* ACKs sent at once for frames behind a gap, until the gap is closed */
-    DEAD_FAILURES = 12,  /* timeouts in a row after which a node counts as dead */
-    LOOP = 256,          /* frames to the own node that have not been taken */
-    LEAST_ALLOWED = 4,   /* frames under way after a timeout */
-    TIMED_EVERY = 16,    /* frames of which one is timed */
+#define MBCF_COUNT(name, value) name = (value),
+#include "limits.def"
+    TASK_SLOTS = 80,  /* the well-known ones, then SSS_TASKS */
+    WELL_KNOWN = 16,  /* task indices below this are given by mbcf_task_open_as only */
+    SEGMENTS = 64,    /* FIFO segments of several packets that are arriving */
+    LOOP = 256,       /* frames to the own node that have not been taken */
+    TIMED_EVERY = 16, /* frames of which one is timed */
 };
 
-#define MILLISECOND  1000000ull
-#define RTO_LEAST_NS (10 * MILLISECOND)
-#define RTO_MOST_NS  (640 * MILLISECOND)
-#define RTO_FIRST_NS (100 * MILLISECOND) /* before the first measurement */
-/* What each frame under way adds to a timeout: its time on the slowest wire there is, 10 Mb/s. */
-#define FRAME_NS (5 * MILLISECOND / 4)
-/*
- * An ACK waits for a reverse frame until nothing has come for this long: more than a full frame
- * takes on 10BASE-T (1.2 ms), or a stream there would be acknowledged frame by frame. Not longer
- * than ACK_PATIENCE times it and FRAME_NS for each frame in all, which stays below the sender's
- * timeout, for each frame has lengthened that by FRAME_NS, too.
- */
-#define ACK_DELAY_NS (2 * MILLISECOND)
-enum { ACK_PATIENCE = 4, ACK_EVERY = 64 };
-/* How often a peer that owes results is asked whether it lives. */
-#define PROBE_NS (100 * MILLISECOND)
+#define MBCF_TIME_NS(name, ns) static const uint64_t name = (ns);
+#include "limits.def"
 /* How long to wait for frame buffers that others hold. */
-#define SCARCE_NS MILLISECOND
-#define NEVER     UINT64_MAX
+static const uint64_t SCARCE_NS = 1000000;
+#define NEVER UINT64_MAX
 
 /* ---- names in op_id: bit 31 tells a connection from an operation ---- */
 enum { NAME_SLOT_BITS = 10, NAME_SLOT = (1 << NAME_SLOT_BITS) - 1 };

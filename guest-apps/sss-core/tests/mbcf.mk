@@ -2,14 +2,16 @@
 #
 # The protocol of MBCF on a fake wire, the node in a Linux process, and frames that nobody should send.
 #
-#   make golden          writes the captures of tests/golden anew
+#   make golden          rewrites the captures of tests/golden
+#   make wire-tables     rewrites what mbcf/generate.py makes of the tables of bytes and numbers
 #   make fuzz            libFuzzer, for FUZZ_SECONDS (wants clang and its runtime)
 #   MBCF_FUZZ=N          frames of the built-in fuzzer in `make check`
 
 MBCF_CHECK = $(OUT)/check/mbcf
 MBCF_FUZZ ?= 200000
 MBCF_TESTS = wire rules faults
-MBCF_HEADERS = $(wildcard mbcf/*.h include/sss/*.h linux/*.h tests/mbcf_*.h) $(lastword $(MAKEFILE_LIST))
+MBCF_TABLES = $(wildcard mbcf/*.def include/sss/*.def include/rpc/*.def)
+MBCF_HEADERS = $(wildcard mbcf/*.h include/sss/*.h linux/*.h tests/mbcf_*.h) $(MBCF_TABLES) $(lastword $(MAKEFILE_LIST))
 MBCF_INCLUDES = -Iinclude -Imbcf -Itests -I../common -I../common/tests
 MBCF_CFLAGS = -std=c11 -D_GNU_SOURCE -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all $(WARNINGS) $(MBCF_INCLUDES)
 MBCF_CORE = $(wildcard mbcf/*.c)
@@ -18,8 +20,9 @@ MBCF_RIG = tests/mbcf_rig.c $(MBCF_CORE)
 MBCF_STEPS_MOST ?= 1120
 
 check: check-mbcf
-.PHONY: check-mbcf golden fuzz
-check-mbcf: $(MBCF_TESTS:%=$(MBCF_CHECK)/%) $(MBCF_CHECK)/linux $(MBCF_CHECK)/fuzz $(MBCF_CHECK)/golden $(MBCF_CHECK)/steps
+.PHONY: check-mbcf golden wire-tables fuzz
+check-mbcf: $(MBCF_CHECK)/table $(MBCF_TESTS:%=$(MBCF_CHECK)/%) $(MBCF_CHECK)/linux $(MBCF_CHECK)/fuzz $(MBCF_CHECK)/golden $(MBCF_CHECK)/steps
+	$(MBCF_CHECK)/table > $(MBCF_CHECK)/table.txt && python3 mbcf/generate.py --against $(MBCF_CHECK)/table.txt
 	for test in $(MBCF_TESTS) linux; do $(MBCF_CHECK)/$$test || exit 1; done
 	$(MBCF_CHECK)/fuzz --frames $(MBCF_FUZZ)
 	mkdir -p $(MBCF_CHECK)/captures && $(MBCF_CHECK)/golden $(MBCF_CHECK)/captures
@@ -28,6 +31,13 @@ check-mbcf: $(MBCF_TESTS:%=$(MBCF_CHECK)/%) $(MBCF_CHECK)/linux $(MBCF_CHECK)/fu
 
 golden: $(MBCF_CHECK)/golden
 	$< tests/golden
+
+wire-tables:
+	python3 mbcf/generate.py
+
+$(MBCF_CHECK)/table: tests/mbcf_table.c $(MBCF_HEADERS)
+	@mkdir -p $(@D)
+	$(CC) $(MBCF_CFLAGS) -o $@ $<
 
 $(MBCF_TESTS:%=$(MBCF_CHECK)/%): $(MBCF_CHECK)/%: tests/mbcf_%_test.c $(MBCF_RIG) $(MBCF_HEADERS)
 	@mkdir -p $(@D)
