@@ -6,67 +6,75 @@
 #include "kernel.h"
 #include "mbcf/core.h"
 #include "net.h"
-#include "surroundings.h"
 
 enum { NODE_ADAPTER = 0, PORTMAPPER_TASK = 1 };
 static const char PORTMAPPER[] = "portmapper";
 
 static struct mbcf *mbcf;
 static struct mbcf_config config;
-/* All of it is known when mbcf/ is compiled: surroundings.h. */
-static const struct mbcf_surroundings surroundings;
 static struct wait_queue window_waiters;
 static struct timer protocol_timer;
 
 /* ---- what the protocol asks of the kernel ---- */
-struct sss_frame *surroundings_frame_get(void *context)
+static struct sss_frame *protocol_frame(void *context)
 {
     (void)context;
     return frame_get();
 }
 
-void surroundings_frame_put(void *context, struct sss_frame *frame)
+static void protocol_frame_put(void *context, struct sss_frame *frame)
 {
     (void)context;
     frame_put(frame);
 }
 
-bool surroundings_transmit(void *context, struct sss_frame *frame)
+static bool transmit(void *context, struct sss_frame *frame)
 {
     (void)context;
     return net_transmit(NODE_ADAPTER, frame);
 }
 
-void *surroundings_page(void *context, void *space, uint64_t address, bool write, int *why)
+static void *page_of(void *context, void *space, uint64_t address, bool write, int *why)
 {
     (void)context;
     return task_page(space, address, write, why);
 }
 
-void surroundings_changed(void *context, void *space)
+static void changed(void *context, void *space)
 {
     (void)context;
     task_memory_changed(space);
 }
 
-void surroundings_signalled(void *context, void *space, uint64_t handler)
+static void signalled(void *context, void *space, uint64_t handler)
 {
     (void)context;
     task_signalled(space, handler);
 }
 
-void surroundings_window_open(void *context)
+static void window_open(void *context)
 {
     (void)context;
     if (window_waiters.first != NULL)
         thread_wake_all(&window_waiters);
 }
 
-void surroundings_failed(void *context, void *space)
+static void operation_failed(void *context, void *space)
 {
     (void)context;
     task_operation_failed(space);
 }
+
+const struct mbcf_surroundings mbcf_surroundings = {
+    .frame_get = protocol_frame,
+    .frame_put = protocol_frame_put,
+    .transmit = transmit,
+    .page = page_of,
+    .changed = changed,
+    .signalled = signalled,
+    .window_open = window_open,
+    .failed = operation_failed,
+};
 
 /* ---- time ----
  * A timer that is due too early costs one look at the protocol; setting one for each frame would
@@ -113,7 +121,7 @@ void node_init(uint16_t node, uint32_t epoch, const uint8_t mac[6])
         mbcf = pages_alloc(pages);
     if (mbcf == NULL)
         panic("no memory for MBCF: %zu pages", pages);
-    mbcf_init(mbcf, &config, &surroundings);
+    mbcf_init(mbcf, &config, NULL);
 }
 
 void node_restart(void)
@@ -124,7 +132,7 @@ void node_restart(void)
     /* Jobs give epochs that differ by more than a run restarts. 0 names no epoch. */
     if (++config.epoch == 0)
         config.epoch = 1;
-    mbcf_init(mbcf, &config, &surroundings);
+    mbcf_init(mbcf, &config, NULL);
 }
 
 struct mbcf *node_mbcf(void)

@@ -178,15 +178,24 @@ static struct node *node_new(void)
     return node;
 }
 
+const struct mbcf_surroundings mbcf_surroundings = {
+    .frame_get = frame_get,
+    .frame_put = frame_put,
+    .transmit = transmit,
+    .page = node_page,
+    .changed = changed,
+    .signalled = signalled,
+    .window_open = window_open,
+    .failed = failed,
+};
+
 static int node_start(struct node *node, const struct node_config *wanted)
 {
     struct mbcf_config config = {
         .node = wanted->node, .epoch = wanted->epoch, .rto_least_ns = wanted->rto_least_ns};
-    struct mbcf_surroundings surroundings = {node,    frame_get, frame_put,   transmit, node_page,
-                                             changed, signalled, window_open, failed};
 
     memcpy(config.mac, node->mac, 6);
-    mbcf_init(node->core, &config, &surroundings);
+    mbcf_init(node->core, &config, node);
     for (unsigned i = 0; i < wanted->peer_count; i++)
         if (wanted->peers[i].node != wanted->node &&
             mbcf_add_node(node->core, wanted->peers[i].node, wanted->peers[i].mac) != 0) {

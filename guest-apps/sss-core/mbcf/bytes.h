@@ -44,7 +44,7 @@ struct span {
 };
 
 /* All of it is looked at before anything is touched -> MB_OK, MB_FAULT or MB_READONLY. */
-static inline int span_of(const struct mbcf *mbcf, const struct task *task, uint64_t address,
+static inline int span_of(const struct mbcf *mbcf, const struct mbcf_task *task, uint64_t address,
                           size_t length, bool write, struct span *span)
 {
     size_t here = PAGE_BYTES - (address & (PAGE_BYTES - 1));
@@ -60,30 +60,31 @@ static inline int span_of(const struct mbcf *mbcf, const struct task *task, uint
             return MB_FAULT;
         span->length[0] = here;
         span->length[1] = length - here;
-        span->part[1] = TO(mbcf, page)(mbcf->to.context, task->space, address + here, write, &why);
+        span->part[1] = mbcf_surroundings.page(mbcf->context, task->space, address + here, write,
+                                               &why);
         if (span->part[1] == NULL)
             return why;
     }
-    span->part[0] = TO(mbcf, page)(mbcf->to.context, task->space, address, write, &why);
+    span->part[0] = mbcf_surroundings.page(mbcf->context, task->space, address, write, &why);
     return span->part[0] != NULL ? MB_OK : why;
 }
 
 /* The same where all lies in one page; NULL: it does not, or is not there. */
-static inline uint8_t *bytes_in_page(const struct mbcf *mbcf, const struct task *task,
+static inline uint8_t *bytes_in_page(const struct mbcf *mbcf, const struct mbcf_task *task,
                                      uint64_t address, size_t length, bool write)
 {
     int why;
 
     if ((address & (PAGE_BYTES - 1)) + length > PAGE_BYTES)
         return NULL;
-    return TO(mbcf, page)(mbcf->to.context, task->space, address, write, &why);
+    return mbcf_surroundings.page(mbcf->context, task->space, address, write, &why);
 }
 
 /* Threads of the task shall look again, once what is being done has been done: mbcf_settle. */
-static inline void touch(struct mbcf *mbcf, const struct task *task)
+static inline void touch(struct mbcf *mbcf, const struct mbcf_task *task)
 {
     if (mbcf->touched != NULL && mbcf->touched != task->space)
-        TO(mbcf, changed)(mbcf->to.context, mbcf->touched);
+        mbcf_surroundings.changed(mbcf->context, mbcf->touched);
     mbcf->touched = task->space;
 }
 
@@ -91,7 +92,7 @@ static inline void tell_touched(struct mbcf *mbcf)
 {
     if (mbcf->touched == NULL)
         return;
-    TO(mbcf, changed)(mbcf->to.context, mbcf->touched);
+    mbcf_surroundings.changed(mbcf->context, mbcf->touched);
     mbcf->touched = NULL;
 }
 

@@ -19,8 +19,12 @@
 
 struct mbcf;
 
+/*
+ * What the protocol asks of the world around it. A program has one, which the linker finds: where
+ * all is compiled as one (the kernel), what it names becomes part of the protocol's own functions.
+ * `context` is what mbcf_init was given.
+ */
 struct mbcf_surroundings {
-    void *context;
     /* A buffer with users == 1 (the core's), or NULL. */
     struct sss_frame *(*frame_get)(void *context);
     /* The core's reference ends. */
@@ -43,6 +47,7 @@ struct mbcf_surroundings {
      * of the task broke. */
     void (*failed)(void *context, void *space);
 };
+extern const struct mbcf_surroundings mbcf_surroundings;
 
 struct mbcf_config {
     uint16_t node;  /* own id, 1..SSS_NODES */
@@ -56,8 +61,7 @@ struct mbcf_config {
 };
 
 size_t mbcf_size(void);
-void mbcf_init(struct mbcf *mbcf, const struct mbcf_config *config,
-               const struct mbcf_surroundings *surroundings);
+void mbcf_init(struct mbcf *mbcf, const struct mbcf_config *config, void *context);
 uint16_t mbcf_node(const struct mbcf *mbcf);
 /* Another node of the cluster. Frames whose source node and source MAC do not belong together are
  * counted and dropped. */

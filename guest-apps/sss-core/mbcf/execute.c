@@ -2,9 +2,15 @@
 
 /* Requests of peers: checked against task, key, permission and pages, in this order, then done in
  * one step. */
-#include "bytes.h"
+#include "execute.h"
 
-static int check_key(const struct task *task, uint64_t key, unsigned wanted)
+#include "bytes.h"
+#include "channel.h"
+#include "connection.h"
+#include "fifo.h"
+#include "pool.h"
+
+static int check_key(const struct mbcf_task *task, uint64_t key, unsigned wanted)
 {
     int status = MB_KEY;
 
@@ -17,7 +23,8 @@ static int check_key(const struct task *task, uint64_t key, unsigned wanted)
     return status;
 }
 
-static int execute_write(struct mbcf *mbcf, const struct task *task, const struct packet *packet)
+static int execute_write(struct mbcf *mbcf, const struct mbcf_task *task,
+                         const struct packet *packet)
 {
     struct span span;
     int status = check_key(task, packet->key, MB_WRITE_ALLOWED);
@@ -31,8 +38,8 @@ static int execute_write(struct mbcf *mbcf, const struct task *task, const struc
     return MB_OK;
 }
 
-static int execute_read(struct mbcf *mbcf, const struct task *task, const struct packet *packet,
-                        uint8_t *to, uint16_t *length)
+static int execute_read(struct mbcf *mbcf, const struct mbcf_task *task,
+                        const struct packet *packet, uint8_t *to, uint16_t *length)
 {
     struct span span;
     uint32_t wanted = mbw_read_length(packet->payload);
@@ -77,8 +84,8 @@ static uint64_t change_word(const struct packet *packet, void *at)
     return narrow;
 }
 
-static int execute_atomic(struct mbcf *mbcf, const struct task *task, const struct packet *packet,
-                          uint8_t *to, uint16_t *length)
+static int execute_atomic(struct mbcf *mbcf, const struct mbcf_task *task,
+                          const struct packet *packet, uint8_t *to, uint16_t *length)
 {
     struct span span;
     size_t size = packet->flags & MBW_WIDE ? 8 : 4;
@@ -105,7 +112,7 @@ static struct mb_record record_of(const struct packet *packet)
     return (struct mb_record){.kind = MB_DATA, .node = packet->node, .task = packet->source};
 }
 
-static int execute_fifo(struct mbcf *mbcf, struct task *task, const struct packet *packet)
+static int execute_fifo(struct mbcf *mbcf, struct mbcf_task *task, const struct packet *packet)
 {
     struct mb_record record = record_of(packet);
     int status = check_key(task, packet->key, MB_WRITE_ALLOWED);
@@ -128,7 +135,7 @@ static int execute_fifo(struct mbcf *mbcf, struct task *task, const struct packe
                          packet->length);
 }
 
-static int execute_signal(struct mbcf *mbcf, struct task *task, const struct packet *packet)
+static int execute_signal(struct mbcf *mbcf, struct mbcf_task *task, const struct packet *packet)
 {
     struct mb_signal_head head = {.handler = packet->address};
     struct mb_record record = record_of(packet);
@@ -151,11 +158,11 @@ static int execute_signal(struct mbcf *mbcf, struct task *task, const struct pac
     status = mbcf_ring_put(mbcf, task, &task->signal_queue, &record, &head, sizeof(head),
                            packet->payload + bytes, packet->length - bytes);
     if (status == MB_OK)
-        TO(mbcf, signalled)(mbcf->to.context, task->space, packet->address);
+        mbcf_surroundings.signalled(mbcf->context, task->space, packet->address);
     return status;
 }
 
-static int execute_taskque(struct mbcf *mbcf, struct task *task, const struct packet *packet)
+static int execute_taskque(struct mbcf *mbcf, struct mbcf_task *task, const struct packet *packet)
 {
     struct mb_taskque_head head = {.key = mbw_taskque_key(packet->payload),
                                    .permission = mbw_taskque_permission(packet->payload)};
@@ -178,8 +185,8 @@ static int execute_taskque(struct mbcf *mbcf, struct task *task, const struct pa
     return status;
 }
 
-static int perform(struct mbcf *mbcf, struct task *task, const struct packet *packet, uint8_t *to,
-                   uint16_t *length)
+static int perform(struct mbcf *mbcf, struct mbcf_task *task, const struct packet *packet,
+                   uint8_t *to, uint16_t *length)
 {
     switch (packet->op) {
     case MBW_WRITE:
@@ -228,10 +235,10 @@ static bool is_answered(const struct packet *packet)
                                       !(packet->op_id & NAME_CONNECTION));
 }
 
-static bool execute_request(struct mbcf *mbcf, struct channel *channel, const struct packet *packet,
-                            uint64_t now_ns)
+bool mbcf_execute(struct mbcf *mbcf, struct channel *channel, const struct packet *packet,
+                  uint64_t now_ns)
 {
-    struct task *task = task_of(mbcf, packet->destination);
+    struct mbcf_task *task = task_of(mbcf, packet->destination);
     struct sss_frame *frame = NULL;
     uint16_t length = 0;
     int status = MB_NOTASK;
@@ -261,7 +268,7 @@ static bool execute_request(struct mbcf *mbcf, struct channel *channel, const st
     return true;
 }
 
-static bool write_quick(struct mbcf *mbcf, const struct task *task, const uint8_t *header,
+static bool write_quick(struct mbcf *mbcf, const struct mbcf_task *task, const uint8_t *header,
                         uint16_t length)
 {
     uint8_t *to = length != 0 ? bytes_in_page(mbcf, task, mbw_address(header), length, true) : NULL;
@@ -273,7 +280,7 @@ static bool write_quick(struct mbcf *mbcf, const struct task *task, const uint8_
     return true;
 }
 
-static bool fifo_quick(struct mbcf *mbcf, struct task *task, const struct channel *channel,
+static bool fifo_quick(struct mbcf *mbcf, struct mbcf_task *task, const struct channel *channel,
                        const uint8_t *header, uint16_t length)
 {
     struct ring *ring = &task->fifos[task->fifo_hint];
@@ -287,7 +294,7 @@ static bool fifo_quick(struct mbcf *mbcf, struct task *task, const struct channe
            mbcf_ring_put_quick(mbcf, task, ring, &record, header + MBW_HEADER);
 }
 
-static bool signal_quick(struct mbcf *mbcf, struct task *task, const struct channel *channel,
+static bool signal_quick(struct mbcf *mbcf, struct mbcf_task *task, const struct channel *channel,
                          const uint8_t *header, uint16_t length)
 {
     uint64_t handler = mbw_address(header);
@@ -304,11 +311,11 @@ static bool signal_quick(struct mbcf *mbcf, struct task *task, const struct chan
         task->handlers[task->handler_hint] != handler ||
         !mbcf_ring_put_signal(mbcf, task, &record, handler, arguments, header + MBW_HEADER))
         return false;
-    TO(mbcf, signalled)(mbcf->to.context, task->space, handler);
+    mbcf_surroundings.signalled(mbcf->context, task->space, handler);
     return true;
 }
 
-static bool perform_quick(struct mbcf *mbcf, struct task *task, const struct channel *channel,
+static bool perform_quick(struct mbcf *mbcf, struct mbcf_task *task, const struct channel *channel,
                           const uint8_t *header, uint16_t length)
 {
     switch (mbw_op(header)) {
@@ -324,7 +331,7 @@ static bool perform_quick(struct mbcf *mbcf, struct task *task, const struct cha
 bool mbcf_execute_quick(struct mbcf *mbcf, const struct channel *channel, const uint8_t *header,
                         uint16_t length)
 {
-    struct task *task = task_of(mbcf, mbw_target_task(header));
+    struct mbcf_task *task = task_of(mbcf, mbw_target_task(header));
 
     if (task == NULL || check_key(task, mbw_key(header), MB_WRITE_ALLOWED) != MB_OK)
         return false;
@@ -332,17 +339,5 @@ bool mbcf_execute_quick(struct mbcf *mbcf, const struct channel *channel, const 
         return false;
     task->peers |= channel->bit;
     mbcf->counters.operations_executed++;
-    return true;
-}
-
-bool mbcf_execute(struct mbcf *mbcf, struct channel *channel, const struct packet *packet,
-                  uint64_t now_ns)
-{
-    if (packet->op == MBW_RESULT)
-        mbcf_result(mbcf, packet);
-    else if (packet->op == MBW_CLOSE)
-        mbcf_connection_closed(mbcf, packet);
-    else
-        return execute_request(mbcf, channel, packet, now_ns);
     return true;
 }

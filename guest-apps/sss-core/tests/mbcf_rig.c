@@ -152,6 +152,17 @@ static void failed(void *context, void *space)
     ((struct rig_space *)space)->failed++;
 }
 
+const struct mbcf_surroundings mbcf_surroundings = {
+    .frame_get = frame_get,
+    .frame_put = frame_put,
+    .transmit = transmit,
+    .page = page,
+    .changed = changed,
+    .signalled = signalled,
+    .window_open = window_open,
+    .failed = failed,
+};
+
 /* ---- nodes ---- */
 
 static void start_node(struct rig *rig, unsigned index, const struct mbcf_config *wanted,
@@ -159,13 +170,11 @@ static void start_node(struct rig *rig, unsigned index, const struct mbcf_config
 {
     struct rig_node *node = &rig->nodes[index];
     struct mbcf_config config = wanted != NULL ? *wanted : (struct mbcf_config){0};
-    struct mbcf_surroundings surroundings = {node,    frame_get, frame_put,   transmit, page,
-                                             changed, signalled, window_open, failed};
 
     config.node = node->id;
     config.epoch = epoch;
     memcpy(config.mac, node->mac, 6);
-    mbcf_init(node->mbcf, &config, &surroundings);
+    mbcf_init(node->mbcf, &config, node);
     for (uint16_t other = 1; other <= rig->count; other++)
         if (other != node->id)
             mbcf_add_node(node->mbcf, other, rig->nodes[other].mac);

@@ -78,6 +78,17 @@ static void note_window(void *context)
     note(context, NULL);
 }
 
+const struct mbcf_surroundings mbcf_surroundings = {
+    .frame_get = frame_get,
+    .frame_put = frame_put,
+    .transmit = transmit,
+    .page = page,
+    .changed = note,
+    .signalled = note_signal,
+    .window_open = note_window,
+    .failed = note,
+};
+
 static uint64_t now_ns = 1000;
 
 /* Takes the frames of `from` to the other node; the first one between marks, if it is asked for. */
@@ -103,8 +114,6 @@ static void carry(unsigned from, bool marked)
 static void make_nodes(void)
 {
     for (uint16_t i = 1; i <= NODES; i++) {
-        struct mbcf_surroundings to = {&nodes[i], frame_get,   frame_put,   transmit, page,
-                                       note,      note_signal, note_window, note};
         struct mbcf_config config = {
             .node = i, .epoch = 100u + i, .mac = {2, 0, 0, 0, 0, (uint8_t)i}};
         uint8_t mac[6] = {2, 0, 0, 0, 0, (uint8_t)(3 - i)};
@@ -115,7 +124,7 @@ static void make_nodes(void)
             nodes[i].frames[f].next = nodes[i].free;
             nodes[i].free = &nodes[i].frames[f];
         }
-        mbcf_init(nodes[i].core, &config, &to);
+        mbcf_init(nodes[i].core, &config, &nodes[i]);
         mbcf_add_node(nodes[i].core, (uint16_t)(3 - i), mac);
     }
 }
