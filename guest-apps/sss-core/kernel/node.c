@@ -16,65 +16,54 @@ static struct wait_queue window_waiters;
 static struct timer protocol_timer;
 
 /* ---- what the protocol asks of the kernel ---- */
-static struct sss_frame *protocol_frame(void *context)
+struct sss_frame *surroundings_frame_get(void *context)
 {
     (void)context;
     return frame_get();
 }
 
-static void protocol_frame_put(void *context, struct sss_frame *frame)
+void surroundings_frame_put(void *context, struct sss_frame *frame)
 {
     (void)context;
     frame_put(frame);
 }
 
-static bool transmit(void *context, struct sss_frame *frame)
+bool surroundings_transmit(void *context, struct sss_frame *frame)
 {
     (void)context;
     return net_transmit(NODE_ADAPTER, frame);
 }
 
-static void *page_of(void *context, void *space, uint64_t address, bool write, int *why)
+void *surroundings_page(void *context, void *space, uint64_t address, bool write, int *why)
 {
     (void)context;
     return task_page(space, address, write, why);
 }
 
-static void changed(void *context, void *space)
+void surroundings_changed(void *context, void *space)
 {
     (void)context;
     task_memory_changed(space);
 }
 
-static void signalled(void *context, void *space, uint64_t handler)
+void surroundings_signalled(void *context, void *space, uint64_t handler)
 {
     (void)context;
     task_signalled(space, handler);
 }
 
-static void window_open(void *context)
+void surroundings_window_open(void *context)
 {
     (void)context;
     if (window_waiters.first != NULL)
         thread_wake_all(&window_waiters);
 }
 
-static void operation_failed(void *context, void *space)
+void surroundings_failed(void *context, void *space)
 {
     (void)context;
     task_operation_failed(space);
 }
-
-const struct mbcf_surroundings mbcf_surroundings = {
-    .frame_get = protocol_frame,
-    .frame_put = protocol_frame_put,
-    .transmit = transmit,
-    .page = page_of,
-    .changed = changed,
-    .signalled = signalled,
-    .window_open = window_open,
-    .failed = operation_failed,
-};
 
 /* ---- time ----
  * A timer that is due too early costs one look at the protocol; setting one for each frame would

@@ -73,21 +73,21 @@ static void wake(const struct node_task *task)
 
 /* ---- surroundings of the core; all with the lock ---- */
 
-static struct sss_frame *frame_get(void *context)
+struct sss_frame *surroundings_frame_get(void *context)
 {
     struct node *node = context;
 
     return sss_frame_take(&node->free);
 }
 
-static void frame_put(void *context, struct sss_frame *frame)
+void surroundings_frame_put(void *context, struct sss_frame *frame)
 {
     struct node *node = context;
 
     sss_frame_release(&node->free, frame);
 }
 
-static bool transmit(void *context, struct sss_frame *frame)
+bool surroundings_transmit(void *context, struct sss_frame *frame)
 {
     struct node *node = context;
 
@@ -97,13 +97,13 @@ static bool transmit(void *context, struct sss_frame *frame)
     return true;
 }
 
-static void changed(void *context, void *space)
+void surroundings_changed(void *context, void *space)
 {
     (void)context;
     wake(space);
 }
 
-static void signalled(void *context, void *space, uint64_t handler)
+void surroundings_signalled(void *context, void *space, uint64_t handler)
 {
     (void)context;
     (void)handler;
@@ -111,14 +111,14 @@ static void signalled(void *context, void *space, uint64_t handler)
     wake(space);
 }
 
-static void window_open(void *context)
+void surroundings_window_open(void *context)
 {
     (void)context;
     windows_opened++;
     wake(NULL);
 }
 
-static void failed(void *context, void *space)
+void surroundings_failed(void *context, void *space)
 {
     struct node_task *task = space;
 
@@ -177,17 +177,6 @@ static struct node *node_new(void)
     }
     return node;
 }
-
-const struct mbcf_surroundings mbcf_surroundings = {
-    .frame_get = frame_get,
-    .frame_put = frame_put,
-    .transmit = transmit,
-    .page = node_page,
-    .changed = changed,
-    .signalled = signalled,
-    .window_open = window_open,
-    .failed = failed,
-};
 
 static int node_start(struct node *node, const struct node_config *wanted)
 {

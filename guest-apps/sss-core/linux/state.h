@@ -59,7 +59,6 @@ void node_deliver_signals(void);
 void node_become(struct node_task *task);
 
 /* ---- memory.c ---- */
-void *node_page(void *context, void *space, uint64_t address, bool write, int *why);
 /* Memory of nodes, which no peer may reach. */
 void *node_memory_alloc(size_t bytes);
 void node_memory_free(void *memory, size_t bytes);

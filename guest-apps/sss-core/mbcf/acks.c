@@ -52,10 +52,12 @@ static void retire(struct mbcf *mbcf, struct channel *channel, const struct plac
 {
     if (!(place->name & NAME_CONNECTION) && !place->completes)
         return;
-    if (!sure)
+    if (sure) {
+        mbcf_channel_event(mbcf, channel, CHANNEL_DONE, place->name, MB_OK, now_ns);
+    } else {
         channel->undecided++;
-    mbcf_channel_event(mbcf, channel, sure ? CHANNEL_DONE : CHANNEL_UNDECIDED, place->name, MB_OK,
-                       now_ns);
+        mbcf_channel_event(mbcf, channel, CHANNEL_UNDECIDED, place->name, MB_OK, now_ns);
+    }
 }
 
 /* All errors have come: what has been acknowledged without one has succeeded. */
@@ -107,7 +109,7 @@ void mbcf_acks_take_new(struct mbcf *mbcf, struct channel *channel, uint32_t ack
         mbcf_channel_pump(mbcf, channel, now_ns);
 }
 
-void mbcf_acks_take_noted(struct mbcf *mbcf, struct channel *channel)
+inline void mbcf_acks_take_noted(struct mbcf *mbcf, struct channel *channel)
 {
     uint32_t ack = channel->noted_ack;
 
@@ -118,7 +120,8 @@ void mbcf_acks_take_noted(struct mbcf *mbcf, struct channel *channel)
 }
 
 /* Of a frame in its turn. */
-void mbcf_acks_note(struct mbcf *mbcf, struct channel *channel, uint32_t ack, uint64_t now_ns)
+inline void mbcf_acks_note(struct mbcf *mbcf, struct channel *channel, uint32_t ack,
+                           uint64_t now_ns)
 {
     if (!seq_after(ack, channel->noted_ack != 0 ? channel->noted_ack : channel->acked))
         return;

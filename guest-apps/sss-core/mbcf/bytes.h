@@ -60,12 +60,11 @@ static inline int span_of(const struct mbcf *mbcf, const struct mbcf_task *task,
             return MB_FAULT;
         span->length[0] = here;
         span->length[1] = length - here;
-        span->part[1] = mbcf_surroundings.page(mbcf->context, task->space, address + here, write,
-                                               &why);
+        span->part[1] = surroundings_page(mbcf->context, task->space, address + here, write, &why);
         if (span->part[1] == NULL)
             return why;
     }
-    span->part[0] = mbcf_surroundings.page(mbcf->context, task->space, address, write, &why);
+    span->part[0] = surroundings_page(mbcf->context, task->space, address, write, &why);
     return span->part[0] != NULL ? MB_OK : why;
 }
 
@@ -77,14 +76,14 @@ static inline uint8_t *bytes_in_page(const struct mbcf *mbcf, const struct mbcf_
 
     if ((address & (PAGE_BYTES - 1)) + length > PAGE_BYTES)
         return NULL;
-    return mbcf_surroundings.page(mbcf->context, task->space, address, write, &why);
+    return surroundings_page(mbcf->context, task->space, address, write, &why);
 }
 
 /* Threads of the task shall look again, once what is being done has been done: mbcf_settle. */
 static inline void touch(struct mbcf *mbcf, const struct mbcf_task *task)
 {
     if (mbcf->touched != NULL && mbcf->touched != task->space)
-        mbcf_surroundings.changed(mbcf->context, mbcf->touched);
+        surroundings_changed(mbcf->context, mbcf->touched);
     mbcf->touched = task->space;
 }
 
@@ -92,7 +91,7 @@ static inline void tell_touched(struct mbcf *mbcf)
 {
     if (mbcf->touched == NULL)
         return;
-    mbcf_surroundings.changed(mbcf->context, mbcf->touched);
+    surroundings_changed(mbcf->context, mbcf->touched);
     mbcf->touched = NULL;
 }
 

@@ -36,7 +36,7 @@ static void hand_over(struct mbcf *mbcf, const struct channel *channel, struct s
     if (channel->own)
         mbcf_loop_put(mbcf, frame);
     else
-        mbcf_surroundings.transmit(mbcf->context, frame);
+        surroundings_transmit(mbcf->context, frame);
 }
 
 /* A frame outside the sequence. Where there is no buffer it is lost, as on the wire. */
@@ -254,7 +254,7 @@ void mbcf_channel_send_quick(struct mbcf *mbcf, struct channel *channel, struct 
     hand_over(mbcf, channel, frame);
 }
 
-void mbcf_channel_release(struct mbcf *mbcf, struct channel *channel)
+inline void mbcf_channel_release(struct mbcf *mbcf, struct channel *channel)
 {
     struct place *place = &channel->places[channel->first % WINDOW];
 

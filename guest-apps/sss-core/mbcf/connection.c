@@ -93,7 +93,7 @@ static void tell_owner(struct mbcf *mbcf, const struct connection *connection)
     struct mbcf_task *task = task_of(mbcf, connection->task);
 
     if (task != NULL)
-        mbcf_surroundings.failed(mbcf->context, task->space);
+        surroundings_failed(mbcf->context, task->space);
 }
 
 void mbcf_connection_error(struct mbcf *mbcf, struct connection *connection, int status)

@@ -158,7 +158,7 @@ static int execute_signal(struct mbcf *mbcf, struct mbcf_task *task, const struc
     status = mbcf_ring_put(mbcf, task, &task->signal_queue, &record, &head, sizeof(head),
                            packet->payload + bytes, packet->length - bytes);
     if (status == MB_OK)
-        mbcf_surroundings.signalled(mbcf->context, task->space, packet->address);
+        surroundings_signalled(mbcf->context, task->space, packet->address);
     return status;
 }
 
@@ -311,7 +311,7 @@ static bool signal_quick(struct mbcf *mbcf, struct mbcf_task *task, const struct
         task->handlers[task->handler_hint] != handler ||
         !mbcf_ring_put_signal(mbcf, task, &record, handler, arguments, header + MBW_HEADER))
         return false;
-    mbcf_surroundings.signalled(mbcf->context, task->space, handler);
+    surroundings_signalled(mbcf->context, task->space, handler);
     return true;
 }
 

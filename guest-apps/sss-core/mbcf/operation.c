@@ -42,9 +42,9 @@ struct operation *mbcf_operation_named(struct mbcf *mbcf, uint32_t name)
                                                                          : NULL;
 }
 
-struct operation *mbcf_operation_new(struct mbcf *mbcf, const struct mbcf_task *task,
-                                     const struct connection *connection,
-                                     const struct mb_operation *request, bool answered)
+inline struct operation *mbcf_operation_new(struct mbcf *mbcf, const struct mbcf_task *task,
+                                            const struct connection *connection,
+                                            const struct mb_operation *request, bool answered)
 {
     unsigned index = mbcf_slot_take(&mbcf->free_operations);
     struct operation *operation = &mbcf->operations[index];
@@ -108,7 +108,7 @@ void mbcf_operation_complete(struct mbcf *mbcf, struct operation *operation, int
     if (task != NULL && operation->ack != 0) {
         complete_ack(mbcf, task, operation->ack, status, value);
         if (status != MB_OK)
-            mbcf_surroundings.failed(mbcf->context, task->space);
+            surroundings_failed(mbcf->context, task->space);
     }
     /* A task that is still sending parts of it learns that it is over; success while sending is the
      * peer's mistake. */
@@ -147,7 +147,7 @@ void mbcf_operations_doubt(struct mbcf *mbcf, uint16_t node, int status)
     }
 }
 
-void mbcf_operation_done(struct mbcf *mbcf, uint32_t name)
+inline void mbcf_operation_done(struct mbcf *mbcf, uint32_t name)
 {
     struct operation *operation = mbcf_operation_named(mbcf, name);
 

@@ -11,7 +11,7 @@ void mbcf_slots_init(struct free_slots *free, uint16_t *slots, unsigned size)
 
 struct sss_frame *mbcf_frame_get(struct mbcf *mbcf)
 {
-    struct sss_frame *frame = mbcf_surroundings.frame_get(mbcf->context);
+    struct sss_frame *frame = surroundings_frame_get(mbcf->context);
 
     if (frame == NULL)
         mbcf->scarce = true;
@@ -35,5 +35,5 @@ struct sss_frame *mbcf_loop_take(struct mbcf *mbcf)
 void mbcf_wake(struct mbcf *mbcf)
 {
     mbcf->starved = false;
-    mbcf_surroundings.window_open(mbcf->context);
+    surroundings_window_open(mbcf->context);
 }

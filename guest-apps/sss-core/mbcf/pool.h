@@ -20,7 +20,7 @@ static inline void mbcf_slot_give(struct free_slots *free, uint16_t slot)
 struct sss_frame *mbcf_frame_get(struct mbcf *mbcf);
 static inline void mbcf_frame_put(struct mbcf *mbcf, struct sss_frame *frame)
 {
-    mbcf_surroundings.frame_put(mbcf->context, frame);
+    surroundings_frame_put(mbcf->context, frame);
 }
 
 /* A frame to the own node, and the oldest of them, or NULL. */

@@ -164,8 +164,8 @@ enum turn mbcf_channel_receive_quick(struct mbcf *mbcf, const uint8_t *frame, si
     return TURN_TO_EXECUTE;
 }
 
-void mbcf_channel_executed_quick(struct mbcf *mbcf, struct channel *channel, const uint8_t *frame,
-                                 size_t length, uint64_t now_ns)
+inline void mbcf_channel_executed_quick(struct mbcf *mbcf, struct channel *channel,
+                                        const uint8_t *frame, size_t length, uint64_t now_ns)
 {
     const uint8_t *header = frame + MBW_ETHERNET;
 

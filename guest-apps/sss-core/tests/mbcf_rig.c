@@ -53,7 +53,7 @@ static void deliver_later(struct rig *rig, uint16_t to, const uint8_t *frame, si
     memcpy(rig->events[rig->pending++].bytes, frame, length);
 }
 
-static bool transmit(void *context, struct sss_frame *frame)
+bool surroundings_transmit(void *context, struct sss_frame *frame)
 {
     struct rig_node *node = context;
     struct rig *rig = node->rig;
@@ -88,7 +88,7 @@ void rig_inject(struct rig *rig, unsigned node, const uint8_t *frame, size_t len
 
 /* ---- surroundings ---- */
 
-static struct sss_frame *frame_get(void *context)
+struct sss_frame *surroundings_frame_get(void *context)
 {
     struct rig_node *node = context;
     struct sss_frame *frame = node->frames_out < node->frame_limit ? sss_frame_take(&node->free)
@@ -101,7 +101,7 @@ static struct sss_frame *frame_get(void *context)
     return frame;
 }
 
-static void frame_put(void *context, struct sss_frame *frame)
+void surroundings_frame_put(void *context, struct sss_frame *frame)
 {
     struct rig_node *node = context;
 
@@ -111,7 +111,7 @@ static void frame_put(void *context, struct sss_frame *frame)
         node->frames_out--;
 }
 
-static void *page(void *context, void *space_of_task, uint64_t address, bool write, int *why)
+void *surroundings_page(void *context, void *space_of_task, uint64_t address, bool write, int *why)
 {
     const struct rig_space *space = space_of_task;
     uint64_t index = (address - RIG_BASE) / 4096;
@@ -127,13 +127,13 @@ static void *page(void *context, void *space_of_task, uint64_t address, bool wri
     return space->pages[index] + address % 4096;
 }
 
-static void changed(void *context, void *space)
+void surroundings_changed(void *context, void *space)
 {
     (void)context;
     ((struct rig_space *)space)->changed++;
 }
 
-static void signalled(void *context, void *space_of_task, uint64_t handler)
+void surroundings_signalled(void *context, void *space_of_task, uint64_t handler)
 {
     struct rig_space *space = space_of_task;
 
@@ -141,27 +141,16 @@ static void signalled(void *context, void *space_of_task, uint64_t handler)
     space->signalled[space->signals++ % RIG_SIGNALS] = handler;
 }
 
-static void window_open(void *context)
+void surroundings_window_open(void *context)
 {
     ((struct rig_node *)context)->window_opens++;
 }
 
-static void failed(void *context, void *space)
+void surroundings_failed(void *context, void *space)
 {
     (void)context;
     ((struct rig_space *)space)->failed++;
 }
-
-const struct mbcf_surroundings mbcf_surroundings = {
-    .frame_get = frame_get,
-    .frame_put = frame_put,
-    .transmit = transmit,
-    .page = page,
-    .changed = changed,
-    .signalled = signalled,
-    .window_open = window_open,
-    .failed = failed,
-};
 
 /* ---- nodes ---- */
 

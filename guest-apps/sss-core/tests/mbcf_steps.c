@@ -30,21 +30,21 @@ static struct node {
     uint8_t memory[1 << 16];
 } nodes[NODES + 1];
 
-static struct sss_frame *frame_get(void *context)
+struct sss_frame *surroundings_frame_get(void *context)
 {
     struct node *node = context;
 
     return sss_frame_take(&node->free);
 }
 
-static void frame_put(void *context, struct sss_frame *frame)
+void surroundings_frame_put(void *context, struct sss_frame *frame)
 {
     struct node *node = context;
 
     sss_frame_release(&node->free, frame);
 }
 
-static bool transmit(void *context, struct sss_frame *frame)
+bool surroundings_transmit(void *context, struct sss_frame *frame)
 {
     struct node *node = context;
 
@@ -53,7 +53,7 @@ static bool transmit(void *context, struct sss_frame *frame)
     return true;
 }
 
-static void *page(void *context, void *space, uint64_t address, bool write, int *why)
+void *surroundings_page(void *context, void *space, uint64_t address, bool write, int *why)
 {
     (void)context;
     (void)write;
@@ -61,33 +61,29 @@ static void *page(void *context, void *space, uint64_t address, bool write, int 
     return (uint8_t *)space + (address - BASE);
 }
 
-static void note(void *context, void *space)
+void surroundings_changed(void *context, void *space)
 {
     (void)context;
     (void)space;
 }
 
-static void note_signal(void *context, void *space, uint64_t handler)
+void surroundings_signalled(void *context, void *space, uint64_t handler)
 {
     (void)handler;
-    note(context, space);
+    (void)context;
+    (void)space;
 }
 
-static void note_window(void *context)
+void surroundings_window_open(void *context)
 {
-    note(context, NULL);
+    (void)context;
 }
 
-const struct mbcf_surroundings mbcf_surroundings = {
-    .frame_get = frame_get,
-    .frame_put = frame_put,
-    .transmit = transmit,
-    .page = page,
-    .changed = note,
-    .signalled = note_signal,
-    .window_open = note_window,
-    .failed = note,
-};
+void surroundings_failed(void *context, void *space)
+{
+    (void)context;
+    (void)space;
+}
 
 static uint64_t now_ns = 1000;
 
