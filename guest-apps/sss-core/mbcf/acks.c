@@ -109,7 +109,7 @@ void mbcf_acks_take_new(struct mbcf *mbcf, struct channel *channel, uint32_t ack
         mbcf_channel_pump(mbcf, channel, now_ns);
 }
 
-inline void mbcf_acks_take_noted(struct mbcf *mbcf, struct channel *channel)
+void mbcf_acks_take_noted(struct mbcf *mbcf, struct channel *channel)
 {
     uint32_t ack = channel->noted_ack;
 
@@ -136,8 +136,8 @@ inline void mbcf_acks_note(struct mbcf *mbcf, struct channel *channel, uint32_t 
     }
 }
 
-void mbcf_acks_take(struct mbcf *mbcf, struct channel *channel, const struct packet *packet,
-                    bool sure, uint64_t now_ns)
+inline void mbcf_acks_take(struct mbcf *mbcf, struct channel *channel, const struct packet *packet,
+                           bool sure, uint64_t now_ns)
 {
     if (sure && channel->undecided != 0 && !seq_after(channel->acked, packet->ack))
         decide(mbcf, channel, now_ns);
@@ -150,7 +150,7 @@ void mbcf_acks_take(struct mbcf *mbcf, struct channel *channel, const struct pac
 
 /* ---- owed to it ---- */
 
-void mbcf_acks_owe(struct mbcf *mbcf, struct channel *channel, uint64_t now_ns)
+inline void mbcf_acks_owe(struct mbcf *mbcf, struct channel *channel, uint64_t now_ns)
 {
     uint64_t latest;
 

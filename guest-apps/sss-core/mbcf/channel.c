@@ -149,7 +149,7 @@ static uint64_t timeout_of(const struct mbcf *mbcf, const struct channel *channe
     return timeout + FRAME_NS * (channel->end - channel->first);
 }
 
-uint64_t mbcf_channel_timer_due(const struct mbcf *mbcf, const struct channel *channel)
+inline uint64_t mbcf_channel_timer_due(const struct mbcf *mbcf, const struct channel *channel)
 {
     if (channel->state == MBCF_OPENING ||
         (channel->state == MBCF_OPEN && channel->first != channel->end))
@@ -159,7 +159,7 @@ uint64_t mbcf_channel_timer_due(const struct mbcf *mbcf, const struct channel *c
     return NEVER;
 }
 
-void mbcf_channel_restart_timer(struct mbcf *mbcf, struct channel *channel, uint64_t now_ns)
+inline void mbcf_channel_restart_timer(struct mbcf *mbcf, struct channel *channel, uint64_t now_ns)
 {
     channel->timer_from_ns = now_ns;
     /* No timeout is shorter than the least; something that is due by then is enough to look again.
@@ -229,8 +229,9 @@ void mbcf_channel_queue(struct mbcf *mbcf, struct channel *channel, struct sss_f
         mbcf_channel_begin_opening(mbcf, channel, now_ns);
 }
 
-void mbcf_channel_send_quick(struct mbcf *mbcf, struct channel *channel, struct sss_frame *frame,
-                             uint32_t name, bool awaited, uint64_t now_ns)
+inline void mbcf_channel_send_quick(struct mbcf *mbcf, struct channel *channel,
+                                    struct sss_frame *frame, uint32_t name, bool awaited,
+                                    uint64_t now_ns)
 {
     struct place *place = &channel->places[channel->end % WINDOW];
     uint32_t seq = channel->next_seq;
@@ -254,7 +255,7 @@ void mbcf_channel_send_quick(struct mbcf *mbcf, struct channel *channel, struct 
     hand_over(mbcf, channel, frame);
 }
 
-inline void mbcf_channel_release(struct mbcf *mbcf, struct channel *channel)
+void mbcf_channel_release(struct mbcf *mbcf, struct channel *channel)
 {
     struct place *place = &channel->places[channel->first % WINDOW];
 

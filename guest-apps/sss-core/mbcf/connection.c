@@ -35,7 +35,7 @@ struct connection *mbcf_connection_named(struct mbcf *mbcf, uint32_t name)
 }
 
 /* The connection of a task, or NULL and why in *status. */
-struct connection *mbcf_connection_of(struct mbcf *mbcf, uint16_t task, int ltn, int *status)
+inline struct connection *mbcf_connection_of(struct mbcf *mbcf, uint16_t task, int ltn, int *status)
 {
     unsigned index = ((unsigned)ltn & NAME_SLOT) - 1;
     struct connection *connection;

@@ -155,8 +155,8 @@ static void send_reset(struct mbcf *mbcf, struct channel *channel, const struct 
 }
 
 /* Whether a frame belongs to this incarnation of both nodes. */
-bool mbcf_epoch_is_current(struct mbcf *mbcf, struct channel *channel, const struct packet *packet,
-                           uint64_t now_ns)
+inline bool mbcf_epoch_is_current(struct mbcf *mbcf, struct channel *channel,
+                                  const struct packet *packet, uint64_t now_ns)
 {
     bool knows_us = packet->ack_epoch == epoch_half(mbcf->config.epoch);
 

@@ -91,8 +91,8 @@ static void window_open(struct mbcf *mbcf, struct channel *channel, uint64_t now
         mbcf_wake(mbcf);
 }
 
-inline void mbcf_channel_event(struct mbcf *mbcf, struct channel *channel, enum channel_event event,
-                               uint32_t name, int status, uint64_t now_ns)
+void mbcf_channel_event(struct mbcf *mbcf, struct channel *channel, enum channel_event event,
+                        uint32_t name, int status, uint64_t now_ns)
 {
     const bool of_connection = name & NAME_CONNECTION;
 

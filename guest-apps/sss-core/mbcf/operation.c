@@ -147,7 +147,7 @@ void mbcf_operations_doubt(struct mbcf *mbcf, uint16_t node, int status)
     }
 }
 
-inline void mbcf_operation_done(struct mbcf *mbcf, uint32_t name)
+void mbcf_operation_done(struct mbcf *mbcf, uint32_t name)
 {
     struct operation *operation = mbcf_operation_named(mbcf, name);
 

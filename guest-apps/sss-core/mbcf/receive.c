@@ -81,8 +81,8 @@ static void take_executed(struct mbcf *mbcf, struct channel *channel, const stru
     mbcf_acks_owe_for(mbcf, channel, packet, now_ns);
 }
 
-void mbcf_channel_executed(struct mbcf *mbcf, struct channel *channel, const struct packet *packet,
-                           uint64_t now_ns)
+inline void mbcf_channel_executed(struct mbcf *mbcf, struct channel *channel,
+                                  const struct packet *packet, uint64_t now_ns)
 {
     take_executed(mbcf, channel, packet, now_ns);
     if (channel->ack_now)
@@ -164,8 +164,8 @@ enum turn mbcf_channel_receive_quick(struct mbcf *mbcf, const uint8_t *frame, si
     return TURN_TO_EXECUTE;
 }
 
-inline void mbcf_channel_executed_quick(struct mbcf *mbcf, struct channel *channel,
-                                        const uint8_t *frame, size_t length, uint64_t now_ns)
+void mbcf_channel_executed_quick(struct mbcf *mbcf, struct channel *channel, const uint8_t *frame,
+                                 size_t length, uint64_t now_ns)
 {
     const uint8_t *header = frame + MBW_ETHERNET;
 
