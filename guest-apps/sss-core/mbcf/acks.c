@@ -119,6 +119,15 @@ void mbcf_acks_take_noted(struct mbcf *mbcf, struct channel *channel)
     mbcf_acks_take_new(mbcf, channel, ack, true, channel->noted_at_ns);
 }
 
+void mbcf_acks_take_noted_behind(struct mbcf *mbcf, struct channel *channel, uint64_t now_ns)
+{
+    if (channel->noted_ack == 0)
+        return;
+    mbcf_acks_take_noted(mbcf, channel);
+    if (channel->end - channel->first == 1)
+        channel->timer_from_ns = now_ns;
+}
+
 /* Of a frame in its turn. */
 inline void mbcf_acks_note(struct mbcf *mbcf, struct channel *channel, uint32_t ack,
                            uint64_t now_ns)

@@ -17,6 +17,9 @@ void mbcf_acks_take_new(struct mbcf *mbcf, struct channel *channel, uint32_t ack
  */
 void mbcf_acks_note(struct mbcf *mbcf, struct channel *channel, uint32_t ack, uint64_t now_ns);
 void mbcf_acks_take_noted(struct mbcf *mbcf, struct channel *channel);
+/* The same just behind a frame that has been sent at `now_ns`: where it is the first one again, its
+ * timer runs from then. */
+void mbcf_acks_take_noted_behind(struct mbcf *mbcf, struct channel *channel, uint64_t now_ns);
 
 /* An acknowledgement is owed: at once, or delayed. */
 void mbcf_acks_owe(struct mbcf *mbcf, struct channel *channel, uint64_t now_ns);

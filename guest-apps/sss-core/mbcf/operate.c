@@ -502,6 +502,6 @@ bool mbcf_operate_quick(struct mbcf *mbcf, uint16_t id, const struct mb_operatio
     copy(header + MBW_HEADER + head, data, length);
     frame->length = (uint16_t)(MBW_ETHERNET + MBW_HEADER + head + length);
     mbcf_channel_send_quick(mbcf, channel, frame, name, ack != NULL, now_ns);
-    mbcf_acks_take_noted(mbcf, channel);
+    mbcf_acks_take_noted_behind(mbcf, channel, now_ns);
     return true;
 }

@@ -21,8 +21,10 @@ MBCF_STEPS_MOST ?= 1000
 
 check: check-mbcf
 .PHONY: check-mbcf golden wire-tables fuzz
-check-mbcf: $(MBCF_CHECK)/table $(MBCF_TESTS:%=$(MBCF_CHECK)/%) $(MBCF_CHECK)/linux $(MBCF_CHECK)/fuzz $(MBCF_CHECK)/golden $(MBCF_CHECK)/steps
+check-mbcf: $(MBCF_CHECK)/table $(MBCF_CHECK)/ways-short $(MBCF_CHECK)/ways-long $(MBCF_TESTS:%=$(MBCF_CHECK)/%) $(MBCF_CHECK)/linux $(MBCF_CHECK)/fuzz $(MBCF_CHECK)/golden $(MBCF_CHECK)/steps
 	$(MBCF_CHECK)/table > $(MBCF_CHECK)/table.txt && python3 mbcf/generate.py --against $(MBCF_CHECK)/table.txt
+	for ways in short long; do $(MBCF_CHECK)/ways-$$ways $(MBCF_CHECK)/ways-$$ways.pcap > $(MBCF_CHECK)/ways-$$ways.txt || exit 1; done
+	cmp $(MBCF_CHECK)/ways-short.pcap $(MBCF_CHECK)/ways-long.pcap && diff $(MBCF_CHECK)/ways-short.txt $(MBCF_CHECK)/ways-long.txt
 	for test in $(MBCF_TESTS) linux; do $(MBCF_CHECK)/$$test || exit 1; done
 	$(MBCF_CHECK)/fuzz --frames $(MBCF_FUZZ)
 	mkdir -p $(MBCF_CHECK)/captures && $(MBCF_CHECK)/golden $(MBCF_CHECK)/captures
@@ -47,6 +49,12 @@ $(MBCF_CHECK)/fuzz $(MBCF_CHECK)/golden: $(MBCF_CHECK)/%: tests/mbcf_%.c $(MBCF_
 	@mkdir -p $(@D)
 	$(CC) $(MBCF_CFLAGS) -O2 -o $@ $< $(MBCF_RIG)
 
+$(MBCF_CHECK)/ways-short: MBCF_WAYS = 1
+$(MBCF_CHECK)/ways-long: MBCF_WAYS = 0
+$(MBCF_CHECK)/ways-short $(MBCF_CHECK)/ways-long: tests/mbcf_ways.c $(MBCF_RIG) $(MBCF_HEADERS)
+	@mkdir -p $(@D)
+	$(CC) $(MBCF_CFLAGS) -O2 -DMBCF_SHORT_WAYS=$(MBCF_WAYS) -o $@ $< $(MBCF_RIG)
+
 $(MBCF_CHECK)/linux: tests/mbcf_linux_test.c $(wildcard linux/*.c) lib/mbcf.c $(MBCF_CORE) ../common/clock.c $(MBCF_HEADERS)
 	@mkdir -p $(@D)
 	$(CC) $(MBCF_CFLAGS) -DSSS_LINUX -Ilinux -o $@ $(filter %.c,$^) -lpthread
@@ -54,9 +62,15 @@ $(MBCF_CHECK)/linux: tests/mbcf_linux_test.c $(wildcard linux/*.c) lib/mbcf.c $(
 # As the kernel compiles the core: as one, in a relocatable object, with the kernel's own memcpy.
 MBCF_STEPS_CFLAGS = -std=c11 -D_GNU_SOURCE -O2 -fno-pie -mgeneral-regs-only -fno-stack-protector -fcf-protection=none \
 	$(WARNINGS) $(MBCF_INCLUDES)
-$(MBCF_CHECK)/steps: tests/mbcf_steps.c $(MBCF_CORE) lib/string.c $(MBCF_HEADERS)
+MBCF_STEPS_OBJECTS = $(patsubst %.c,$(MBCF_CHECK)/steps-%.o,$(notdir tests/mbcf_steps.c $(MBCF_CORE)))
+$(MBCF_CHECK)/steps-%.o: mbcf/%.c $(MBCF_HEADERS)
 	@mkdir -p $(@D)
-	$(CC) $(MBCF_STEPS_CFLAGS) $(WHOLE) -r -flinker-output=nolto-rel -nostdlib -o $@.o tests/mbcf_steps.c $(MBCF_CORE)
+	$(CC) $(MBCF_STEPS_CFLAGS) $(WHOLE) -c -o $@ $<
+$(MBCF_CHECK)/steps-%.o: tests/%.c $(MBCF_HEADERS)
+	@mkdir -p $(@D)
+	$(CC) $(MBCF_STEPS_CFLAGS) $(WHOLE) -c -o $@ $<
+$(MBCF_CHECK)/steps: $(MBCF_STEPS_OBJECTS) lib/string.c
+	$(CC) $(filter-out $(WARNINGS),$(MBCF_STEPS_CFLAGS)) $(WHOLE) -w -r -flinker-output=nolto-rel -nostdlib -o $@.o $(MBCF_STEPS_OBJECTS)
 	$(CC) $(MBCF_STEPS_CFLAGS) -fno-builtin -fno-tree-loop-distribute-patterns -no-pie -static -o $@ $@.o lib/string.c
 
 FUZZ_SECONDS ?= 60
