@@ -26,9 +26,11 @@ static inline bool channel_is_clear(const struct channel *channel)
 {
     uint32_t used = channel->end - channel->first;
 
+    /* Whether the last place is the last one is not known before a noted acknowledgement is taken.
+     */
     return channel->state == MBCF_OPEN && channel->cursor == channel->end &&
-           used < REQUEST_PLACES && used < channel->allowed && channel->refusals == 0 &&
-           !channel->own;
+           (used < REQUEST_PLACES - 1 || (used < REQUEST_PLACES && channel->noted_ack == 0)) &&
+           used < channel->allowed && channel->refusals == 0 && !channel->own;
 }
 static inline bool channel_has_request_place(const struct channel *channel)
 {

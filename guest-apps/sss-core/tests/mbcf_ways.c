@@ -168,6 +168,29 @@ static void show_counters(unsigned node)
     printf("\n");
 }
 
+static void write_silently(unsigned node)
+{
+    struct mb_operation operation = {.op = MB_OP_WRITE,
+                                     .ltn = ltns[node][0][4 - 2 * node],
+                                     .remote = PAGE_AT(8),
+                                     .data = (void *)(uintptr_t)PAGE_AT(1),
+                                     .length = 4};
+
+    printf("silent write %d\n", rig_operate(rig, node, tasks[node][0], &operation));
+}
+
+/* All places but the last one are in use, then reverse traffic acknowledges them. */
+static void fill_window(unsigned node)
+{
+    rig_run(rig, 500000000);
+    for (unsigned i = 0; i < 63; i++)
+        write_silently(node);
+    rig_run(rig, 200000);
+    write_silently(NODES + 1 - node);
+    rig_run(rig, 200000);
+    write_silently(node);
+}
+
 static void step(void)
 {
     unsigned node = 1 + pick(NODES), space = pick(TASKS);
@@ -191,6 +214,8 @@ static void step(void)
     }
     rig_run(rig, pick(8) == 0 ? 20000000 : pick(120000));
     take_some(1 + pick(NODES), pick(TASKS));
+    if (pick(100) == 0)
+        fill_window(1 + pick(NODES));
     if (pick(50) == 0)
         show_state(1 + pick(NODES), pick(TASKS));
 }
