@@ -9,7 +9,7 @@
 
 MBCF_CHECK = $(OUT)/check/mbcf
 MBCF_FUZZ ?= 200000
-MBCF_TESTS = wire rules faults
+MBCF_TESTS = wire rules ends faults certainty
 MBCF_TABLES = $(wildcard mbcf/*.def include/sss/*.def include/rpc/*.def)
 MBCF_HEADERS = $(wildcard mbcf/*.h include/sss/*.h linux/*.h tests/mbcf_*.h) $(MBCF_TABLES) $(lastword $(MAKEFILE_LIST))
 MBCF_INCLUDES = -Iinclude -Imbcf -Itests -I../common -I../common/tests
