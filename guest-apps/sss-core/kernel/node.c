@@ -11,7 +11,6 @@
 #include "panic.h"
 #include "runqueue.h"
 #include "signal.h"
-#include "surroundings.h"
 #include "task_info.h"
 #include "task_table.h"
 #include "user.h"
@@ -22,8 +21,6 @@ static const char PORTMAPPER[] = "portmapper";
 
 static struct mbcf *mbcf;
 static struct mbcf_config config;
-/* All of it is known when mbcf/ is compiled: surroundings.h. */
-static const struct mbcf_surroundings surroundings;
 static struct wait_queue window_waiters;
 static struct timer protocol_timer;
 
@@ -122,7 +119,7 @@ void node_init(uint16_t node, uint32_t epoch, const uint8_t mac[6])
         mbcf = pages_alloc(pages);
     if (mbcf == NULL)
         panic("no memory for MBCF: %zu pages", pages);
-    mbcf_init(mbcf, &config, &surroundings);
+    mbcf_init(mbcf, &config, NULL);
 }
 
 void node_restart(void)
@@ -133,7 +130,7 @@ void node_restart(void)
     /* Jobs give epochs that differ by more than a run restarts. 0 names no epoch. */
     if (++config.epoch == 0)
         config.epoch = 1;
-    mbcf_init(mbcf, &config, &surroundings);
+    mbcf_init(mbcf, &config, NULL);
 }
 
 struct mbcf *node_mbcf(void)

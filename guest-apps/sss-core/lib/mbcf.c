@@ -17,28 +17,11 @@
 const char *mb_status_text(int status)
 {
     static const char *const texts[] = {
-        [MB_OK] = "done",
-        [MB_NOTASK] = "no such task",
-        [MB_NOQUE] = "the task does not use its TASKQUE",
-        [MB_FULL] = "the queue is full",
-        [MB_KEY] = "not an accesskey of the task",
-        [MB_PERM] = "the accesskey does not permit this",
-        [MB_FAULT] = "an address is not mapped",
-        [MB_READONLY] = "a page is read-only",
-        [MB_NOFIFO] = "no FIFO there",
-        [MB_NOHANDLER] = "no signal handler there",
-        [MB_ALIGN] = "not aligned",
-        [MB_RANGE] = "too long",
-        [MB_BADOP] = "not understood",
-        [MB_BUSY] = "no place for another connection",
-        [MB_NODE_RESTART] = "the node has started anew",
-        [MB_NODE_DEAD] = "the node does not answer",
-        [MB_CLOSED] = "the connection was discarded",
-        [MB_NO_NODE] = "no such node",
-        [MB_NO_LTN] = "no such connection",
+#define MB_STATUS(name, number, text) [number] = (text),
+#include "sss/mbcf_status.def"
     };
     static const char *const maybe_texts[] = {
-        [MB_NODE_RESTART] = "the node has started anew; maybe executed",
+        [MB_NODE_RESTART] = "the node has restarted; maybe executed",
         [MB_NODE_DEAD] = "the node does not answer; maybe executed",
         [MB_CLOSED] = "the connection was discarded; maybe executed",
     };

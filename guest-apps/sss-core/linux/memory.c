@@ -85,7 +85,7 @@ static bool populate(uintptr_t page, bool write)
     return madvise((void *)page, PAGE_BYTES, write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) == 0;
 }
 
-void *node_page(void *context, void *space, uint64_t address, bool write, int *why)
+void *surroundings_page(void *context, void *space, uint64_t address, bool write, int *why)
 {
     const struct node_task *task = space;
     uintptr_t page = (uintptr_t)address & ~(uintptr_t)(PAGE_BYTES - 1);

@@ -73,21 +73,21 @@ static void wake(const struct node_task *task)
 
 /* ---- surroundings of the core; all with the lock ---- */
 
-static struct sss_frame *frame_get(void *context)
+struct sss_frame *surroundings_frame_get(void *context)
 {
     struct node *node = context;
 
     return sss_frame_take(&node->free);
 }
 
-static void frame_put(void *context, struct sss_frame *frame)
+void surroundings_frame_put(void *context, struct sss_frame *frame)
 {
     struct node *node = context;
 
     sss_frame_release(&node->free, frame);
 }
 
-static bool transmit(void *context, struct sss_frame *frame)
+bool surroundings_transmit(void *context, struct sss_frame *frame)
 {
     struct node *node = context;
 
@@ -97,13 +97,13 @@ static bool transmit(void *context, struct sss_frame *frame)
     return true;
 }
 
-static void changed(void *context, void *space)
+void surroundings_changed(void *context, void *space)
 {
     (void)context;
     wake(space);
 }
 
-static void signalled(void *context, void *space, uint64_t handler)
+void surroundings_signalled(void *context, void *space, uint64_t handler)
 {
     (void)context;
     (void)handler;
@@ -111,14 +111,14 @@ static void signalled(void *context, void *space, uint64_t handler)
     wake(space);
 }
 
-static void window_open(void *context)
+void surroundings_window_open(void *context)
 {
     (void)context;
     windows_opened++;
     wake(NULL);
 }
 
-static void failed(void *context, void *space)
+void surroundings_failed(void *context, void *space)
 {
     struct node_task *task = space;
 
@@ -182,11 +182,9 @@ static int node_start(struct node *node, const struct node_config *settings)
 {
     struct mbcf_config config = {
         .node = settings->node, .epoch = settings->epoch, .rto_least_ns = settings->rto_least_ns};
-    struct mbcf_surroundings surroundings = {node,    frame_get, frame_put,   transmit, node_page,
-                                             changed, signalled, window_open, failed};
 
     memcpy(config.mac, node->mac, 6);
-    mbcf_init(node->core, &config, &surroundings);
+    mbcf_init(node->core, &config, node);
     for (unsigned i = 0; i < settings->peer_count; i++)
         if (settings->peers[i].node != settings->node &&
             mbcf_add_node(node->core, settings->peers[i].node, settings->peers[i].mac) != 0) {

@@ -9,48 +9,6 @@
 
 enum { PAGE_BYTES = 4096 };
 
-static inline uint16_t get_be16(const uint8_t *at)
-{
-    uint16_t value;
-
-    memcpy(&value, at, sizeof(value));
-    return __builtin_bswap16(value);
-}
-
-static inline uint32_t get_be32(const uint8_t *at)
-{
-    uint32_t value;
-
-    memcpy(&value, at, sizeof(value));
-    return __builtin_bswap32(value);
-}
-
-static inline uint64_t get_be64(const uint8_t *at)
-{
-    uint64_t value;
-
-    memcpy(&value, at, sizeof(value));
-    return __builtin_bswap64(value);
-}
-
-static inline void put_be16(uint8_t *at, uint16_t value)
-{
-    value = __builtin_bswap16(value);
-    memcpy(at, &value, sizeof(value));
-}
-
-static inline void put_be32(uint8_t *at, uint32_t value)
-{
-    value = __builtin_bswap32(value);
-    memcpy(at, &value, sizeof(value));
-}
-
-static inline void put_be64(uint8_t *at, uint64_t value)
-{
-    value = __builtin_bswap64(value);
-    memcpy(at, &value, sizeof(value));
-}
-
 /* memcpy, without the call where one or two words are copied. */
 static inline void copy(void *to, const void *from, size_t length)
 {
@@ -86,7 +44,7 @@ struct span {
 };
 
 /* All of it is looked at before anything is touched -> MB_OK, MB_FAULT or MB_READONLY. */
-static inline int span_of(const struct mbcf *mbcf, const struct task *task, uint64_t address,
+static inline int span_of(const struct mbcf *mbcf, const struct mbcf_task *task, uint64_t address,
                           size_t length, bool write, struct span *span)
 {
     size_t here = PAGE_BYTES - (address & (PAGE_BYTES - 1));
@@ -102,30 +60,30 @@ static inline int span_of(const struct mbcf *mbcf, const struct task *task, uint
             return MB_FAULT;
         span->length[0] = here;
         span->length[1] = length - here;
-        span->part[1] = TO(mbcf, page)(mbcf->to.context, task->space, address + here, write, &why);
+        span->part[1] = surroundings_page(mbcf->context, task->space, address + here, write, &why);
         if (span->part[1] == NULL)
             return why;
     }
-    span->part[0] = TO(mbcf, page)(mbcf->to.context, task->space, address, write, &why);
+    span->part[0] = surroundings_page(mbcf->context, task->space, address, write, &why);
     return span->part[0] != NULL ? MB_OK : why;
 }
 
 /* The same where all lies in one page; NULL: it does not, or is not there. */
-static inline uint8_t *bytes_in_page(const struct mbcf *mbcf, const struct task *task,
+static inline uint8_t *bytes_in_page(const struct mbcf *mbcf, const struct mbcf_task *task,
                                      uint64_t address, size_t length, bool write)
 {
     int why;
 
     if ((address & (PAGE_BYTES - 1)) + length > PAGE_BYTES)
         return NULL;
-    return TO(mbcf, page)(mbcf->to.context, task->space, address, write, &why);
+    return surroundings_page(mbcf->context, task->space, address, write, &why);
 }
 
 /* Threads of the task shall look again, once what is being done has been done: mbcf_settle. */
-static inline void touch(struct mbcf *mbcf, const struct task *task)
+static inline void touch(struct mbcf *mbcf, const struct mbcf_task *task)
 {
     if (mbcf->touched != NULL && mbcf->touched != task->space)
-        TO(mbcf, changed)(mbcf->to.context, mbcf->touched);
+        surroundings_changed(mbcf->context, mbcf->touched);
     mbcf->touched = task->space;
 }
 
@@ -133,7 +91,7 @@ static inline void tell_touched(struct mbcf *mbcf)
 {
     if (mbcf->touched == NULL)
         return;
-    TO(mbcf, changed)(mbcf->to.context, mbcf->touched);
+    surroundings_changed(mbcf->context, mbcf->touched);
     mbcf->touched = NULL;
 }
 
@@ -169,7 +127,12 @@ static inline void span_read(const struct span *span, void *to)
         memcpy((uint8_t *)to + span->length[0], span->part[1], span->length[1]);
 }
 
+static inline uint8_t *frame_header(struct sss_frame *frame)
+{
+    return frame->bytes + MBW_ETHERNET;
+}
+
 static inline uint8_t *frame_payload(struct sss_frame *frame)
 {
-    return frame->bytes + MBW_ETHERNET + MBW_HEADER;
+    return frame_header(frame) + MBW_HEADER;
 }

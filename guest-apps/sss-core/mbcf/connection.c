@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Tasks and what they declare; logical connections, and how each side learns that they are over. */
-#include "bytes.h"
+/* Logical connections, and how each side learns that they are over. */
+#include "connection.h"
+#include "acks.h"
+#include "channel.h"
+#include "fifo.h"
+#include "pool.h"
 
 /* ---- names: generation, and index + 1 in the low bits ---- */
 
@@ -31,7 +35,7 @@ struct connection *mbcf_connection_named(struct mbcf *mbcf, uint32_t name)
 }
 
 /* The connection of a task, or NULL and why in *status. */
-struct connection *mbcf_connection_of(struct mbcf *mbcf, uint16_t task, int ltn, int *status)
+inline struct connection *mbcf_connection_of(struct mbcf *mbcf, uint16_t task, int ltn, int *status)
 {
     unsigned index = ((unsigned)ltn & NAME_SLOT) - 1;
     struct connection *connection;
@@ -86,10 +90,10 @@ void mbcf_connection_free(struct mbcf *mbcf, struct connection *connection)
 
 static void tell_owner(struct mbcf *mbcf, const struct connection *connection)
 {
-    struct task *task = task_of(mbcf, connection->task);
+    struct mbcf_task *task = task_of(mbcf, connection->task);
 
     if (task != NULL)
-        TO(mbcf, failed)(mbcf->to.context, task->space);
+        surroundings_failed(mbcf->context, task->space);
 }
 
 void mbcf_connection_error(struct mbcf *mbcf, struct connection *connection, int status)
@@ -153,6 +157,22 @@ void mbcf_connection_done(struct mbcf *mbcf, uint32_t name)
         connection->unfinished--;
 }
 
+void mbcf_connection_undecided(struct mbcf *mbcf, uint32_t name)
+{
+    struct connection *connection = mbcf_connection_named(mbcf, name);
+
+    if (connection != NULL)
+        connection->undecided++;
+}
+
+void mbcf_connection_lost(struct mbcf *mbcf, uint32_t name, int status)
+{
+    struct connection *connection = mbcf_connection_named(mbcf, name);
+
+    if (connection != NULL)
+        mbcf_connection_error(mbcf, connection, status);
+}
+
 void mbcf_connections_decide(struct mbcf *mbcf, uint16_t node, int status)
 {
     for (unsigned i = 0; i < MB_CONNECTIONS; i++) {
@@ -214,7 +234,7 @@ static void close_connection(struct mbcf *mbcf, struct channel *channel,
     mbcf_channel_queue(mbcf, channel, frame, &header, now_ns);
 }
 
-static void task_free(struct task *task)
+static void task_free(struct mbcf_task *task)
 {
     uint8_t generation = task->generation;
 
@@ -222,7 +242,7 @@ static void task_free(struct task *task)
     task->generation = generation;
 }
 
-static void drop_farewell(struct mbcf *mbcf, struct task *task, uint64_t bit)
+static void drop_farewell(struct mbcf *mbcf, struct mbcf_task *task, uint64_t bit)
 {
     mbcf->chores--;
     task->farewells &= ~bit;
@@ -230,7 +250,7 @@ static void drop_farewell(struct mbcf *mbcf, struct task *task, uint64_t bit)
         task_free(task);
 }
 
-static void say_farewell(struct mbcf *mbcf, struct channel *channel, struct task *task,
+static void say_farewell(struct mbcf *mbcf, struct channel *channel, struct mbcf_task *task,
                          uint64_t now_ns)
 {
     struct header header = {.op = MBW_CLOSE, .source = task->id};
@@ -259,7 +279,7 @@ void mbcf_farewells_forget(struct mbcf *mbcf, uint16_t node)
     uint64_t bit = 1ull << (node - 1);
 
     for (unsigned i = 0; i < TASK_SLOTS; i++) {
-        struct task *task = &mbcf->tasks[i];
+        struct mbcf_task *task = &mbcf->tasks[i];
 
         task->peers &= ~bit;
         if (task->gone && (task->farewells & bit))
@@ -267,121 +287,10 @@ void mbcf_farewells_forget(struct mbcf *mbcf, uint16_t node)
     }
 }
 
-/* ---- connections of tasks ---- */
-
-int mbcf_connect(struct mbcf *mbcf, uint16_t task_id, uint16_t node, uint16_t peer, uint64_t key)
+void mbcf_connection_task_ends(struct mbcf *mbcf, struct mbcf_task *task, uint64_t now_ns)
 {
-    struct task *task = task_of(mbcf, task_id);
-    struct connection *connection;
+    const uint16_t id = task->id;
 
-    if (task == NULL || peer == 0)
-        return -SSS_EINVAL;
-    if (node == 0 || node > SSS_NODES || !mbcf->channels[node].known)
-        return -(MB_NO_NODE + MB_STATUS_BASE);
-    connection = mbcf_connection_new(mbcf, ORIGIN_CONNECT, task_id, node, peer);
-    if (connection == NULL)
-        return -SSS_ENOMEM;
-    connection->key = key;
-    task->peers |= 1ull << (node - 1);
-    return mbcf_connection_ltn(mbcf, connection);
-}
-
-int mbcf_close(struct mbcf *mbcf, uint16_t task_id, int ltn, uint64_t now_ns)
-{
-    struct task *task = task_of(mbcf, task_id);
-    struct connection *connection;
-    int status;
-
-    if (task == NULL)
-        return -SSS_EINVAL;
-    connection = mbcf_connection_of(mbcf, task_id, ltn, &status);
-    if (connection == NULL)
-        return -(status + MB_STATUS_BASE);
-    /* Who serves (uses its TASKQUE) discards only what TASKQUE writes have made; what was set up
-     * beforehand stays. */
-    if (connection->origin == ORIGIN_CONNECT && task->taskque.address != 0)
-        return -SSS_EPERM;
-    /* Only the two ends of a TASKQUE write know each other. */
-    if (connection->phase == CONNECTION_BROKEN || connection->origin == ORIGIN_CONNECT) {
-        mbcf_connection_free(mbcf, connection);
-        return 0;
-    }
-    connection->phase = CONNECTION_CLOSING;
-    mbcf->chores++;
-    close_connection(mbcf, &mbcf->channels[connection->node], connection, now_ns);
-    mbcf_settle(mbcf, now_ns);
-    return 0;
-}
-
-int mbcf_connection(struct mbcf *mbcf, uint16_t task, int ltn, struct mb_connection *info)
-{
-    int status;
-    struct connection *connection = mbcf_connection_of(mbcf, task, ltn, &status);
-
-    if (connection == NULL)
-        return -(status + MB_STATUS_BASE);
-    mbcf_channel_take_noted(mbcf, connection->channel);
-    mbcf_connection_describe(connection, info);
-    connection->error = 0;
-    return 0;
-}
-
-void mbcf_connection_describe(const struct connection *connection, struct mb_connection *info)
-{
-    *info = (struct mb_connection){
-        .node = connection->node,
-        .task = connection->peer,
-        .state = connection->phase == CONNECTION_OPEN ? MB_CONNECTION_OPEN : MB_CONNECTION_BROKEN,
-        .taskque = connection->origin == ORIGIN_SERVER,
-        .error = connection->error,
-        .unfinished = connection->unfinished,
-    };
-}
-
-/* ---- tasks ---- */
-
-static int task_begin(struct task *task, uint16_t id, void *space)
-{
-    memset(task, 0, sizeof(*task));
-    task->id = id;
-    task->generation = (uint8_t)(id >> 8);
-    task->space = space;
-    return id;
-}
-
-int mbcf_task_open(struct mbcf *mbcf, void *space)
-{
-    for (unsigned i = WELL_KNOWN; i < TASK_SLOTS; i++) {
-        struct task *task = &mbcf->tasks[i];
-
-        if (task->id == 0) {
-            uint8_t generation = (uint8_t)(task->generation + 1);
-
-            return task_begin(task, (uint16_t)((generation == 0 ? 1 : generation) << 8 | i), space);
-        }
-    }
-    return -SSS_EAGAIN;
-}
-
-int mbcf_task_open_as(struct mbcf *mbcf, uint16_t id, void *space)
-{
-    unsigned index = id & 0xff;
-
-    if (id == 0 || index >= TASK_SLOTS)
-        return -SSS_EINVAL;
-    if (mbcf->tasks[index].id != 0)
-        return -SSS_EEXIST;
-    return task_begin(&mbcf->tasks[index], id, space);
-}
-
-void mbcf_task_close(struct mbcf *mbcf, uint16_t id, uint64_t now_ns)
-{
-    struct task *task = task_of(mbcf, id);
-
-    if (task == NULL)
-        return;
-    mbcf_operations_forget(mbcf, task);
-    mbcf_segments_forget(mbcf, task, -1);
     for (unsigned i = 0; i < MB_CONNECTIONS; i++) {
         struct connection *connection = &mbcf->connections[i];
 
@@ -402,83 +311,74 @@ void mbcf_task_close(struct mbcf *mbcf, uint16_t id, uint64_t now_ns)
         for (unsigned node = 1; node <= SSS_NODES && task->gone; node++)
             if (task->farewells >> (node - 1) & 1)
                 say_farewell(mbcf, &mbcf->channels[node], task, now_ns);
-    mbcf_settle(mbcf, now_ns);
 }
 
-int mbcf_key(struct mbcf *mbcf, uint16_t id, unsigned slot, uint64_t key, unsigned permission)
-{
-    struct task *task = task_of(mbcf, id);
+/* ---- connections of tasks ---- */
 
-    if (task == NULL || slot >= MB_KEYS ||
-        (permission & ~(unsigned)(MB_READ_ALLOWED | MB_WRITE_ALLOWED)) != 0)
+int mbcf_connect(struct mbcf *mbcf, uint16_t task_id, uint16_t node, uint16_t peer, uint64_t key)
+{
+    struct mbcf_task *task = task_of(mbcf, task_id);
+    struct connection *connection;
+
+    if (task == NULL || peer == 0)
         return -SSS_EINVAL;
-    task->keys[slot] = (struct key){.key = key, .permission = key != 0 ? permission : 0};
-    return 0;
-}
-
-int mbcf_taskque(struct mbcf *mbcf, uint16_t id, uint64_t fifo, uint64_t bytes)
-{
-    struct task *task = task_of(mbcf, id);
-
-    if (task == NULL)
-        return -SSS_EINVAL;
-    if (fifo == 0) {
-        task->taskque.address = 0;
-        return 0;
-    }
-    return mbcf_ring_init(mbcf, task, &task->taskque, fifo, bytes);
-}
-
-static int find_fifo(const struct task *task, uint64_t address)
-{
-    for (int i = 0; i < MB_FIFOS; i++)
-        if (task->fifos[i].address == address)
-            return i;
-    return -1;
-}
-
-int mbcf_fifo(struct mbcf *mbcf, uint16_t id, uint64_t address, uint64_t bytes)
-{
-    struct task *task = task_of(mbcf, id);
-    int fifo;
-
-    if (task == NULL)
-        return -SSS_EINVAL;
-    if (address != 0 && find_fifo(task, address) >= 0)
-        return -SSS_EEXIST;
-    fifo = find_fifo(task, 0);
-    if (fifo < 0)
+    if (node == 0 || node > SSS_NODES || !mbcf->channels[node].known)
+        return -(MB_NO_NODE + MB_STATUS_BASE);
+    connection = mbcf_connection_new(mbcf, ORIGIN_CONNECT, task_id, node, peer);
+    if (connection == NULL)
         return -SSS_ENOMEM;
-    return mbcf_ring_init(mbcf, task, &task->fifos[fifo], address, bytes);
+    connection->key = key;
+    task->peers |= 1ull << (node - 1);
+    return mbcf_connection_ltn(mbcf, connection);
 }
 
-int mbcf_fifo_remove(struct mbcf *mbcf, uint16_t id, uint64_t address)
+int mbcf_connection_close(struct mbcf *mbcf, uint16_t task_id, int ltn, uint64_t now_ns)
 {
-    struct task *task = task_of(mbcf, id);
-    int fifo = task != NULL && address != 0 ? find_fifo(task, address) : -1;
-
-    if (fifo < 0)
-        return task == NULL ? -SSS_EINVAL : -SSS_ENOENT;
-    mbcf_segments_forget(mbcf, task, fifo);
-    task->fifos[fifo].address = 0;
-    return 0;
-}
-
-int mbcf_signal(struct mbcf *mbcf, uint16_t id, const uint64_t *handlers, unsigned count,
-                uint64_t queue, uint64_t bytes)
-{
-    struct task *task = task_of(mbcf, id);
+    struct mbcf_task *task = task_of(mbcf, task_id);
+    struct connection *connection;
     int status;
 
-    if (task == NULL || count > MB_HANDLERS)
+    if (task == NULL)
         return -SSS_EINVAL;
-    task->handler_count = 0;
-    if (count == 0)
+    connection = mbcf_connection_of(mbcf, task_id, ltn, &status);
+    if (connection == NULL)
+        return -(status + MB_STATUS_BASE);
+    /* Who serves (uses its TASKQUE) discards only what TASKQUE writes have made; what was set up
+     * beforehand stays. */
+    if (connection->origin == ORIGIN_CONNECT && task->taskque.address != 0)
+        return -SSS_EPERM;
+    /* Only the two ends of a TASKQUE write know each other. */
+    if (connection->phase == CONNECTION_BROKEN || connection->origin == ORIGIN_CONNECT) {
+        mbcf_connection_free(mbcf, connection);
         return 0;
-    status = mbcf_ring_init(mbcf, task, &task->signal_queue, queue, bytes);
-    if (status != 0)
-        return status;
-    memcpy(task->handlers, handlers, count * sizeof(*handlers));
-    task->handler_count = (uint8_t)count;
+    }
+    connection->phase = CONNECTION_CLOSING;
+    mbcf->chores++;
+    close_connection(mbcf, &mbcf->channels[connection->node], connection, now_ns);
     return 0;
+}
+
+int mbcf_connection(struct mbcf *mbcf, uint16_t task, int ltn, struct mb_connection *info)
+{
+    int status;
+    struct connection *connection = mbcf_connection_of(mbcf, task, ltn, &status);
+
+    if (connection == NULL)
+        return -(status + MB_STATUS_BASE);
+    mbcf_acks_take_noted(mbcf, connection->channel);
+    mbcf_connection_describe(connection, info);
+    connection->error = 0;
+    return 0;
+}
+
+void mbcf_connection_describe(const struct connection *connection, struct mb_connection *info)
+{
+    *info = (struct mb_connection){
+        .node = connection->node,
+        .task = connection->peer,
+        .state = connection->phase == CONNECTION_OPEN ? MB_CONNECTION_OPEN : MB_CONNECTION_BROKEN,
+        .taskque = connection->origin == ORIGIN_SERVER,
+        .error = connection->error,
+        .unfinished = connection->unfinished,
+    };
 }

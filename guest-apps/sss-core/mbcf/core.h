@@ -3,7 +3,7 @@
 
 /*
  * The MBCF protocol of one node, pure: time and frames come as arguments, and everything it does to
- * the world goes through struct mbcf_surroundings. The kernel, the Linux endpoint and the tests on
+ * the world goes through the functions below. The kernel, the Linux endpoint and the tests on
  * the host compile the same files. No libc but memcpy, memset, memcmp; no allocation: the state is
  * one struct whose size mbcf_size tells.
  *
@@ -19,30 +19,33 @@
 
 struct mbcf;
 
-struct mbcf_surroundings {
-    void *context;
-    /* A buffer with users == 1 (the core's), or NULL. */
-    struct sss_frame *(*frame_get)(void *context);
-    /* The core's reference ends. */
-    void (*frame_put)(void *context, struct sss_frame *frame);
-    /* Hands it to the adapter, which holds a reference of its own until it has been sent. May
-     * refuse (adapter full): false; the core treats it as lost. */
-    bool (*transmit)(void *context, struct sss_frame *frame);
-    /*
-     * The byte at `address` of a task's memory, good up to the end of its 4096-byte page, or NULL
-     * with *why = MB_FAULT or MB_READONLY. `space` is what mbcf_task_open was given.
-     */
-    void *(*page)(void *context, void *space, uint64_t address, bool write, int *why);
-    /* Memory of this task was changed: threads that wait for its words look again. */
-    void (*changed)(void *context, void *space);
-    /* A signal record was put into the task's signal queue: start the handler when it may run. */
-    void (*signalled)(void *context, void *space, uint64_t handler);
-    /* Places in a send window came free: operations that got MBCF_AGAIN may be tried again. */
-    void (*window_open)(void *context);
-    /* An operation of the task failed: its ack, where it has one, says so already. Or a connection
-     * of the task broke. */
-    void (*failed)(void *context, void *space);
-};
+/* ---- surroundings ----
+ * What the protocol asks of the world around it. A program that has a node defines these, and where
+ * all is compiled as one (the kernel) they become part of the protocol's own functions; through a
+ * const table of pointers GCC calls them directly, but does not inline them, which costs 120
+ * instructions of a WRITE and its ack. `context` is what mbcf_init was given.
+ */
+/* A buffer with users == 1 (the core's), or NULL. */
+struct sss_frame *surroundings_frame_get(void *context);
+/* The core's reference ends. */
+void surroundings_frame_put(void *context, struct sss_frame *frame);
+/* Hands it to the adapter, which holds a reference of its own until it has been sent. May
+ * refuse (adapter full): false; the core treats it as lost. */
+bool surroundings_transmit(void *context, struct sss_frame *frame);
+/*
+ * The byte at `address` of a task's memory, good up to the end of its 4096-byte page, or NULL
+ * with *why = MB_FAULT or MB_READONLY. `space` is what mbcf_task_open was given.
+ */
+void *surroundings_page(void *context, void *space, uint64_t address, bool write, int *why);
+/* Memory of this task was changed: threads that wait for its words look again. */
+void surroundings_changed(void *context, void *space);
+/* A signal record was put into the task's signal queue: start the handler when it may run. */
+void surroundings_signalled(void *context, void *space, uint64_t handler);
+/* Places in a send window came free: operations that got -SSS_EAGAIN may be tried again. */
+void surroundings_window_open(void *context);
+/* An operation of the task failed: its ack, where it has one, says so already. Or a connection
+ * of the task broke. */
+void surroundings_failed(void *context, void *space);
 
 struct mbcf_config {
     uint16_t node;  /* own id, 1..SSS_NODES */
@@ -56,8 +59,7 @@ struct mbcf_config {
 };
 
 size_t mbcf_size(void);
-void mbcf_init(struct mbcf *mbcf, const struct mbcf_config *config,
-               const struct mbcf_surroundings *surroundings);
+void mbcf_init(struct mbcf *mbcf, const struct mbcf_config *config, void *context);
 uint16_t mbcf_node(const struct mbcf *mbcf);
 /* Another node of the cluster. Frames whose source node and source MAC do not belong together are
  * counted and dropped. */

@@ -2,9 +2,15 @@
 
 /* Requests of peers: checked against task, key, permission and pages, in this order, then done in
  * one step. */
-#include "bytes.h"
+#include "execute.h"
 
-static int check_key(const struct task *task, uint64_t key, unsigned wanted)
+#include "bytes.h"
+#include "channel.h"
+#include "connection.h"
+#include "fifo.h"
+#include "pool.h"
+
+static int check_key(const struct mbcf_task *task, uint64_t key, unsigned wanted)
 {
     int status = MB_KEY;
 
@@ -17,7 +23,8 @@ static int check_key(const struct task *task, uint64_t key, unsigned wanted)
     return status;
 }
 
-static int execute_write(struct mbcf *mbcf, const struct task *task, const struct packet *packet)
+static int execute_write(struct mbcf *mbcf, const struct mbcf_task *task,
+                         const struct packet *packet)
 {
     struct span span;
     int status = check_key(task, packet->key, MB_WRITE_ALLOWED);
@@ -31,11 +38,11 @@ static int execute_write(struct mbcf *mbcf, const struct task *task, const struc
     return MB_OK;
 }
 
-static int execute_read(struct mbcf *mbcf, const struct task *task, const struct packet *packet,
-                        uint8_t *to, uint16_t *length)
+static int execute_read(struct mbcf *mbcf, const struct mbcf_task *task,
+                        const struct packet *packet, uint8_t *to, uint16_t *length)
 {
     struct span span;
-    uint32_t wanted = get_be32(packet->payload);
+    uint32_t wanted = mbw_read_length(packet->payload);
     int status = check_key(task, packet->key, MB_READ_ALLOWED);
 
     if (status == MB_OK && wanted > MBW_PAYLOAD)
@@ -53,7 +60,7 @@ static int execute_read(struct mbcf *mbcf, const struct task *task, const struct
  * operations. */
 static uint64_t change_word(const struct packet *packet, void *at)
 {
-    uint64_t operand = get_be64(packet->payload);
+    uint64_t operand = mbw_operand(packet->payload);
     bool wide = packet->flags & MBW_WIDE;
     uint32_t narrow;
 
@@ -63,20 +70,22 @@ static uint64_t change_word(const struct packet *packet, void *at)
     if (packet->op == MBW_FETCH_ADD)
         return wide ? __atomic_fetch_add((uint64_t *)at, operand, __ATOMIC_SEQ_CST)
                     : __atomic_fetch_add((uint32_t *)at, (uint32_t)operand, __ATOMIC_SEQ_CST);
-    /* Compare and swap leaves the old value in the expected one. */
+    /* Compare and swap leaves the old value in the expected one, which is where others have their
+     * operand. */
+    _Static_assert(MBW_AT(cas_expected) == MBW_AT(operand), "one place");
     if (wide) {
-        __atomic_compare_exchange_n((uint64_t *)at, &operand, get_be64(packet->payload + 8), false,
+        __atomic_compare_exchange_n((uint64_t *)at, &operand, mbw_cas_new(packet->payload), false,
                                     __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
         return operand;
     }
     narrow = (uint32_t)operand;
-    __atomic_compare_exchange_n((uint32_t *)at, &narrow, (uint32_t)get_be64(packet->payload + 8),
+    __atomic_compare_exchange_n((uint32_t *)at, &narrow, (uint32_t)mbw_cas_new(packet->payload),
                                 false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
     return narrow;
 }
 
-static int execute_atomic(struct mbcf *mbcf, const struct task *task, const struct packet *packet,
-                          uint8_t *to, uint16_t *length)
+static int execute_atomic(struct mbcf *mbcf, const struct mbcf_task *task,
+                          const struct packet *packet, uint8_t *to, uint16_t *length)
 {
     struct span span;
     size_t size = packet->flags & MBW_WIDE ? 8 : 4;
@@ -89,8 +98,8 @@ static int execute_atomic(struct mbcf *mbcf, const struct task *task, const stru
     if (status != MB_OK)
         return status;
     if (to != NULL) {
-        put_be64(to, change_word(packet, span.part[0]));
-        *length = 8;
+        mbw_set_result_old(to, change_word(packet, span.part[0]));
+        *length = MBW_WORD_PAYLOAD;
     } else {
         change_word(packet, span.part[0]);
     }
@@ -103,7 +112,7 @@ static struct mb_record record_of(const struct packet *packet)
     return (struct mb_record){.kind = MB_DATA, .node = packet->node, .task = packet->source};
 }
 
-static int execute_fifo(struct mbcf *mbcf, struct task *task, const struct packet *packet)
+static int execute_fifo(struct mbcf *mbcf, struct mbcf_task *task, const struct packet *packet)
 {
     struct mb_record record = record_of(packet);
     int status = check_key(task, packet->key, MB_WRITE_ALLOWED);
@@ -126,7 +135,7 @@ static int execute_fifo(struct mbcf *mbcf, struct task *task, const struct packe
                          packet->length);
 }
 
-static int execute_signal(struct mbcf *mbcf, struct task *task, const struct packet *packet)
+static int execute_signal(struct mbcf *mbcf, struct mbcf_task *task, const struct packet *packet)
 {
     struct mb_signal_head head = {.handler = packet->address};
     struct mb_record record = record_of(packet);
@@ -145,18 +154,18 @@ static int execute_signal(struct mbcf *mbcf, struct task *task, const struct pac
         task->handler_hint = (uint8_t)handler;
     }
     for (unsigned i = 0; i < packet->status; i++)
-        head.argument[i] = get_be64(packet->payload + (size_t)MBW_SIGNAL_ARGUMENT * i);
+        head.argument[i] = mbw_signal_argument(packet->payload, i);
     status = mbcf_ring_put(mbcf, task, &task->signal_queue, &record, &head, sizeof(head),
                            packet->payload + bytes, packet->length - bytes);
     if (status == MB_OK)
-        TO(mbcf, signalled)(mbcf->to.context, task->space, packet->address);
+        surroundings_signalled(mbcf->context, task->space, packet->address);
     return status;
 }
 
-static int execute_taskque(struct mbcf *mbcf, struct task *task, const struct packet *packet)
+static int execute_taskque(struct mbcf *mbcf, struct mbcf_task *task, const struct packet *packet)
 {
-    struct mb_taskque_head head = {.key = get_be64(packet->payload),
-                                   .permission = get_be32(packet->payload + 8)};
+    struct mb_taskque_head head = {.key = mbw_taskque_key(packet->payload),
+                                   .permission = mbw_taskque_permission(packet->payload)};
     struct mb_record record = record_of(packet);
     struct connection *connection;
     int status;
@@ -167,7 +176,7 @@ static int execute_taskque(struct mbcf *mbcf, struct task *task, const struct pa
     if (connection == NULL)
         return MB_BUSY;
     connection->key = head.key;
-    connection->peer_name = get_be32(packet->payload + 12);
+    connection->peer_name = mbw_taskque_connection(packet->payload);
     record.ltn = mbcf_connection_ltn(mbcf, connection);
     status = mbcf_ring_put(mbcf, task, &task->taskque, &record, &head, sizeof(head),
                            packet->payload + MBW_TASKQUE_HEAD, packet->length - MBW_TASKQUE_HEAD);
@@ -176,8 +185,8 @@ static int execute_taskque(struct mbcf *mbcf, struct task *task, const struct pa
     return status;
 }
 
-static int perform(struct mbcf *mbcf, struct task *task, const struct packet *packet, uint8_t *to,
-                   uint16_t *length)
+static int perform(struct mbcf *mbcf, struct mbcf_task *task, const struct packet *packet,
+                   uint8_t *to, uint16_t *length)
 {
     switch (packet->op) {
     case MBW_WRITE:
@@ -226,10 +235,10 @@ static bool is_answered(const struct packet *packet)
                                       !(packet->op_id & NAME_CONNECTION));
 }
 
-static bool execute_request(struct mbcf *mbcf, struct channel *channel, const struct packet *packet,
-                            uint64_t now_ns)
+bool mbcf_execute(struct mbcf *mbcf, struct channel *channel, const struct packet *packet,
+                  uint64_t now_ns)
 {
-    struct task *task = task_of(mbcf, packet->destination);
+    struct mbcf_task *task = task_of(mbcf, packet->destination);
     struct sss_frame *frame = NULL;
     uint16_t length = 0;
     int status = MB_NOTASK;
@@ -259,11 +268,10 @@ static bool execute_request(struct mbcf *mbcf, struct channel *channel, const st
     return true;
 }
 
-static bool write_quick(struct mbcf *mbcf, const struct task *task, const uint8_t *header,
+static bool write_quick(struct mbcf *mbcf, const struct mbcf_task *task, const uint8_t *header,
                         uint16_t length)
 {
-    uint8_t *to = length != 0 ? bytes_in_page(mbcf, task, get_be64(header + 32), length, true)
-                              : NULL;
+    uint8_t *to = length != 0 ? bytes_in_page(mbcf, task, mbw_address(header), length, true) : NULL;
 
     if (to == NULL)
         return false;
@@ -272,7 +280,7 @@ static bool write_quick(struct mbcf *mbcf, const struct task *task, const uint8_
     return true;
 }
 
-static bool fifo_quick(struct mbcf *mbcf, struct task *task, const struct channel *channel,
+static bool fifo_quick(struct mbcf *mbcf, struct mbcf_task *task, const struct channel *channel,
                        const uint8_t *header, uint16_t length)
 {
     struct ring *ring = &task->fifos[task->fifo_hint];
@@ -280,37 +288,37 @@ static bool fifo_quick(struct mbcf *mbcf, struct task *task, const struct channe
                                .kind = MB_DATA,
                                .state = MB_COMPLETE,
                                .node = channel->node,
-                               .task = get_be16(header + 6)};
+                               .task = mbw_source_task(header)};
 
-    return ring->address != 0 && ring->address == get_be64(header + 32) &&
+    return ring->address != 0 && ring->address == mbw_address(header) &&
            mbcf_ring_put_quick(mbcf, task, ring, &record, header + MBW_HEADER);
 }
 
-static bool signal_quick(struct mbcf *mbcf, struct task *task, const struct channel *channel,
+static bool signal_quick(struct mbcf *mbcf, struct mbcf_task *task, const struct channel *channel,
                          const uint8_t *header, uint16_t length)
 {
-    uint64_t handler = get_be64(header + 32);
-    unsigned arguments = header[3];
+    uint64_t handler = mbw_address(header);
+    unsigned arguments = mbw_status(header);
     uint32_t data = length - arguments * MBW_SIGNAL_ARGUMENT;
     struct mb_record record = {.length = (uint32_t)sizeof(struct mb_signal_head) + data,
                                .kind = MB_DATA,
                                .state = MB_COMPLETE,
                                .node = channel->node,
-                               .task = get_be16(header + 6)};
+                               .task = mbw_source_task(header)};
 
     if (arguments > MBW_SIGNAL_ARGUMENTS || data > length ||
         task->handler_hint >= task->handler_count ||
         task->handlers[task->handler_hint] != handler ||
         !mbcf_ring_put_signal(mbcf, task, &record, handler, arguments, header + MBW_HEADER))
         return false;
-    TO(mbcf, signalled)(mbcf->to.context, task->space, handler);
+    surroundings_signalled(mbcf->context, task->space, handler);
     return true;
 }
 
-static bool perform_quick(struct mbcf *mbcf, struct task *task, const struct channel *channel,
+static bool perform_quick(struct mbcf *mbcf, struct mbcf_task *task, const struct channel *channel,
                           const uint8_t *header, uint16_t length)
 {
-    switch (header[1]) {
+    switch (mbw_op(header)) {
     case MBW_WRITE:
         return write_quick(mbcf, task, header, length);
     case MBW_FIFO:
@@ -323,25 +331,13 @@ static bool perform_quick(struct mbcf *mbcf, struct task *task, const struct cha
 bool mbcf_execute_quick(struct mbcf *mbcf, const struct channel *channel, const uint8_t *header,
                         uint16_t length)
 {
-    struct task *task = task_of(mbcf, get_be16(header + 10));
+    struct mbcf_task *task = task_of(mbcf, mbw_target_task(header));
 
-    if (task == NULL || check_key(task, get_be64(header + 24), MB_WRITE_ALLOWED) != MB_OK)
+    if (task == NULL || check_key(task, mbw_key(header), MB_WRITE_ALLOWED) != MB_OK)
         return false;
     if (!perform_quick(mbcf, task, channel, header, length))
         return false;
     task->peers |= channel->bit;
     mbcf->counters.operations_executed++;
-    return true;
-}
-
-bool mbcf_execute(struct mbcf *mbcf, struct channel *channel, const struct packet *packet,
-                  uint64_t now_ns)
-{
-    if (packet->op == MBW_RESULT)
-        mbcf_result(mbcf, packet);
-    else if (packet->op == MBW_CLOSE)
-        mbcf_connection_closed(mbcf, packet);
-    else
-        return execute_request(mbcf, channel, packet, now_ns);
     return true;
 }

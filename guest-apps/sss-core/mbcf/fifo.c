@@ -5,6 +5,8 @@
  * them at any time, so the kernel keeps address, size and head itself and reads `tail` only, which
  * counts when it lies between the last one that was good and the head.
  */
+#include "fifo.h"
+
 #include "bytes.h"
 
 enum {
@@ -17,7 +19,7 @@ enum {
 };
 
 /* The header of a ring is 64-byte aligned: never across pages. */
-static uint8_t *fifo_header(const struct mbcf *mbcf, const struct task *task,
+static uint8_t *fifo_header(const struct mbcf *mbcf, const struct mbcf_task *task,
                             const struct ring *ring, int *status)
 {
     struct span span;
@@ -45,7 +47,7 @@ static void take_tail(struct ring *ring, const uint8_t *header)
         ring->tail = tail;
 }
 
-int mbcf_ring_init(struct mbcf *mbcf, struct task *task, struct ring *ring, uint64_t address,
+int mbcf_ring_init(struct mbcf *mbcf, struct mbcf_task *task, struct ring *ring, uint64_t address,
                    uint64_t bytes)
 {
     struct ring fresh = {.address = address, .size = (uint32_t)(bytes - MB_FIFO_HEADER)};
@@ -66,7 +68,8 @@ int mbcf_ring_init(struct mbcf *mbcf, struct task *task, struct ring *ring, uint
     return 0;
 }
 
-uint32_t mbcf_ring_used(const struct mbcf *mbcf, const struct task *task, const struct ring *ring)
+uint32_t mbcf_ring_used(const struct mbcf *mbcf, const struct mbcf_task *task,
+                        const struct ring *ring)
 {
     struct ring look = *ring;
     int status;
@@ -97,7 +100,7 @@ struct reservation {
 };
 
 /* Finds room for `length` bytes, touching nothing but the count of refused segments. */
-static int reserve(struct mbcf *mbcf, struct task *task, struct ring *ring, uint32_t length,
+static int reserve(struct mbcf *mbcf, struct mbcf_task *task, struct ring *ring, uint32_t length,
                    struct reservation *found)
 {
     struct span span;
@@ -138,14 +141,15 @@ static void publish(struct ring *ring, const struct reservation *at)
     put_word(at->header, AT_HEAD, ring->head);
 }
 
-static void tell_reader(struct mbcf *mbcf, const struct task *task, uint8_t *header)
+static void tell_reader(struct mbcf *mbcf, const struct mbcf_task *task, uint8_t *header)
 {
     add_word(header, AT_EVENTS);
     touch(mbcf, task);
 }
 
-int mbcf_ring_put(struct mbcf *mbcf, struct task *task, struct ring *ring, struct mb_record *record,
-                  const void *head, uint32_t head_length, const void *data, uint32_t length)
+int mbcf_ring_put(struct mbcf *mbcf, struct mbcf_task *task, struct ring *ring,
+                  struct mb_record *record, const void *head, uint32_t head_length,
+                  const void *data, uint32_t length)
 {
     struct reservation at;
     struct span span;
@@ -169,8 +173,8 @@ int mbcf_ring_put(struct mbcf *mbcf, struct task *task, struct ring *ring, struc
 
 /* Where a record of `length` bytes, its head included, goes without skipping and crossing no page;
  * NULL: there is no such place. */
-static inline uint8_t *place_quick(struct mbcf *mbcf, const struct task *task, struct ring *ring,
-                                   uint32_t length, uint8_t **header)
+static inline uint8_t *place_quick(struct mbcf *mbcf, const struct mbcf_task *task,
+                                   struct ring *ring, uint32_t length, uint8_t **header)
 {
     uint32_t bytes = record_bytes(length - UNIT);
     uint32_t at = ring->head & (ring->size - 1);
@@ -186,7 +190,7 @@ static inline uint8_t *place_quick(struct mbcf *mbcf, const struct task *task, s
     return ring->head + bytes - ring->tail <= ring->size ? to : NULL;
 }
 
-static inline void publish_quick(struct mbcf *mbcf, const struct task *task, struct ring *ring,
+static inline void publish_quick(struct mbcf *mbcf, const struct mbcf_task *task, struct ring *ring,
                                  uint32_t length, uint8_t *header)
 {
     ring->head += record_bytes(length - UNIT);
@@ -194,7 +198,7 @@ static inline void publish_quick(struct mbcf *mbcf, const struct task *task, str
     tell_reader(mbcf, task, header);
 }
 
-bool mbcf_ring_put_quick(struct mbcf *mbcf, const struct task *task, struct ring *ring,
+bool mbcf_ring_put_quick(struct mbcf *mbcf, const struct mbcf_task *task, struct ring *ring,
                          const struct mb_record *record, const uint8_t *data)
 {
     uint32_t length = UNIT + record->length;
@@ -208,7 +212,7 @@ bool mbcf_ring_put_quick(struct mbcf *mbcf, const struct task *task, struct ring
     return true;
 }
 
-bool mbcf_ring_put_signal(struct mbcf *mbcf, struct task *task, const struct mb_record *record,
+bool mbcf_ring_put_signal(struct mbcf *mbcf, struct mbcf_task *task, const struct mb_record *record,
                           uint64_t handler, unsigned arguments, const uint8_t *payload)
 {
     struct ring *ring = &task->signal_queue;
@@ -222,7 +226,7 @@ bool mbcf_ring_put_signal(struct mbcf *mbcf, struct task *task, const struct mb_
     head = (struct mb_signal_head *)(void *)(to + UNIT);
     *head = (struct mb_signal_head){.handler = handler};
     for (unsigned i = 0; i < arguments; i++)
-        head->argument[i] = get_be64(payload + (size_t)MBW_SIGNAL_ARGUMENT * i);
+        head->argument[i] = mbw_signal_argument(payload, i);
     copy(head + 1, payload + arguments * MBW_SIGNAL_ARGUMENT, record->length - sizeof(*head));
     publish_quick(mbcf, task, ring, length, header);
     return true;
@@ -244,7 +248,7 @@ static struct segment *segment_of(struct mbcf *mbcf, const struct packet *packet
 
 /* Completes or voids the record that was reserved. Where its page has gone meanwhile there is
  * nobody to tell. */
-static int finish(struct mbcf *mbcf, struct task *task, struct segment *segment,
+static int finish(struct mbcf *mbcf, struct mbcf_task *task, struct segment *segment,
                   enum mb_record_state state)
 {
     struct ring *ring = &task->fifos[segment->fifo];
@@ -263,7 +267,7 @@ static int finish(struct mbcf *mbcf, struct task *task, struct segment *segment,
     return MB_OK;
 }
 
-static int begin_segment(struct mbcf *mbcf, struct task *task, unsigned fifo,
+static int begin_segment(struct mbcf *mbcf, struct mbcf_task *task, unsigned fifo,
                          const struct packet *packet, uint32_t total, struct segment **made)
 {
     struct ring *ring = &task->fifos[fifo];
@@ -302,9 +306,11 @@ static int begin_segment(struct mbcf *mbcf, struct task *task, unsigned fifo,
     return MB_OK;
 }
 
-int mbcf_ring_part(struct mbcf *mbcf, struct task *task, unsigned fifo, const struct packet *packet)
+int mbcf_ring_part(struct mbcf *mbcf, struct mbcf_task *task, unsigned fifo,
+                   const struct packet *packet)
 {
-    uint32_t total = get_be32(packet->payload), offset = get_be32(packet->payload + 4);
+    uint32_t total = mbw_part_total(packet->payload);
+    uint32_t offset = mbw_part_offset(packet->payload);
     uint32_t length = packet->length - MBW_PART_HEAD;
     struct segment *segment = segment_of(mbcf, packet);
     struct span span;
@@ -353,7 +359,7 @@ void mbcf_segments_void(struct mbcf *mbcf, uint16_t node, uint16_t source)
     }
 }
 
-void mbcf_segments_forget(struct mbcf *mbcf, const struct task *task, int fifo)
+void mbcf_segments_forget(struct mbcf *mbcf, const struct mbcf_task *task, int fifo)
 {
     for (unsigned i = 0; i < SEGMENTS; i++)
         if (mbcf->segments[i].task == task->id && (fifo < 0 || mbcf->segments[i].fifo == fifo))

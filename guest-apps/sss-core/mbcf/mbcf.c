@@ -1,38 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The node: its start, what comes in, what time does to it, and what can be seen of it. */
+/* The node: its start, what comes in, what time does to it, and who is told what by whom. */
+#include "acks.h"
 #include "bytes.h"
+#include "connection.h"
+#include "event.h"
+#include "execute.h"
+#include "fifo.h"
+#include "operate.h"
+#include "operation.h"
+#include "pool.h"
+#include "receive.h"
+
+/* MBCF_SHORT_WAYS=0: the test that the short ways (README) do what the long ones do. */
+#ifndef MBCF_SHORT_WAYS
+#define MBCF_SHORT_WAYS 1
+#endif
+enum { SHORT_WAYS = MBCF_SHORT_WAYS };
+
+/* ---- start ---- */
 
 size_t mbcf_size(void)
 {
     return sizeof(struct mbcf);
 }
 
-/* ---- pools ---- */
-
-static void slots_init(struct free_slots *free, uint16_t *slots, unsigned size)
-{
-    *free = (struct free_slots){.slots = slots, .size = size};
-    for (unsigned i = 0; i < size; i++)
-        mbcf_slot_give(free, (uint16_t)i);
-}
-
-struct sss_frame *mbcf_frame_get(struct mbcf *mbcf)
-{
-    struct sss_frame *frame = TO(mbcf, frame_get)(mbcf->to.context);
-
-    if (frame == NULL)
-        mbcf->scarce = true;
-    return frame;
-}
-
-/* ---- start ---- */
-
-void mbcf_init(struct mbcf *mbcf, const struct mbcf_config *config,
-               const struct mbcf_surroundings *surroundings)
+void mbcf_init(struct mbcf *mbcf, const struct mbcf_config *config, void *context)
 {
     memset(mbcf, 0, sizeof(*mbcf));
-    mbcf->to = *surroundings;
+    mbcf->context = context;
     mbcf->config = *config;
     if (mbcf->config.rto_least_ns == 0)
         mbcf->config.rto_least_ns = RTO_LEAST_NS;
@@ -44,8 +40,8 @@ void mbcf_init(struct mbcf *mbcf, const struct mbcf_config *config,
         mbcf->config.ack_every = ACK_EVERY;
     mbcf->due_ns = NEVER;
     mbcf->own_half = epoch_half(config->epoch);
-    slots_init(&mbcf->free_connections, mbcf->free_connection_slots, MB_CONNECTIONS);
-    slots_init(&mbcf->free_operations, mbcf->free_operation_slots, MB_OPERATIONS);
+    mbcf_slots_init(&mbcf->free_connections, mbcf->free_connection_slots, MB_CONNECTIONS);
+    mbcf_slots_init(&mbcf->free_operations, mbcf->free_operation_slots, MB_OPERATIONS);
     mbcf_add_node(mbcf, config->node, config->mac);
 }
 
@@ -68,12 +64,12 @@ int mbcf_add_node(struct mbcf *mbcf, uint16_t node, const uint8_t mac[6])
     channel->node = node;
     channel->bit = 1ull << (node - 1);
     if (!channel->own) {
-        memcpy(channel->from, mac, 6);
-        put_be16(channel->from + 6, MBW_ETHERTYPE);
+        memcpy(channel->from, mac, MBW_MAC);
+        put_be16(channel->from + MBW_MAC, MBW_ETHERTYPE);
     }
-    memcpy(channel->ethernet, mac, 6);
-    memcpy(channel->ethernet + 6, mbcf->config.mac, 6);
-    put_be16(channel->ethernet + 12, MBW_ETHERTYPE);
+    memcpy(channel->ethernet, mac, MBW_MAC);
+    memcpy(channel->ethernet + MBW_SOURCE_MAC_AT, mbcf->config.mac, MBW_MAC);
+    put_be16(channel->ethernet + MBW_ETHERTYPE_AT, MBW_ETHERTYPE);
     channel->allowed = WINDOW;
     channel->ack_due_ns = NEVER;
     channel->rto_ns = RTO_FIRST_NS > mbcf->config.rto_least_ns ? RTO_FIRST_NS
@@ -81,6 +77,63 @@ int mbcf_add_node(struct mbcf *mbcf, uint16_t node, const uint8_t mac[6])
     channel->base = channel->acked = mbcf->config.first_seq;
     channel->next_seq = seq_next(mbcf->config.first_seq);
     return 0;
+}
+
+/* ---- what channels report ---- */
+
+static void window_open(struct mbcf *mbcf, struct channel *channel, uint64_t now_ns)
+{
+    if (mbcf->chores != 0) {
+        mbcf_operation_chores(mbcf, channel, now_ns);
+        mbcf_connection_chores(mbcf, channel, now_ns);
+    }
+    if (mbcf->starved)
+        mbcf_wake(mbcf);
+}
+
+void mbcf_channel_event(struct mbcf *mbcf, struct channel *channel, enum channel_event event,
+                        uint32_t name, int status, uint64_t now_ns)
+{
+    const bool of_connection = name & NAME_CONNECTION;
+
+    switch (event) {
+    case CHANNEL_SENT:
+        mbcf_operation_sent(mbcf, name);
+        break;
+    case CHANNEL_DONE:
+        if (of_connection)
+            mbcf_connection_done(mbcf, name);
+        else
+            mbcf_operation_done(mbcf, name);
+        break;
+    case CHANNEL_UNDECIDED:
+        if (of_connection)
+            mbcf_connection_undecided(mbcf, name);
+        else
+            mbcf_operation_undecided(mbcf, name);
+        break;
+    case CHANNEL_DECIDED:
+        mbcf_operations_decide(mbcf, channel->node);
+        mbcf_connections_decide(mbcf, channel->node, MB_OK);
+        break;
+    case CHANNEL_LOST:
+        mbcf_connection_lost(mbcf, name, status);
+        break;
+    case CHANNEL_FAILED:
+        mbcf_connections_decide(mbcf, channel->node, status | MB_MAYBE);
+        mbcf_operations_fail(mbcf, channel->node, status);
+        mbcf_connections_break(mbcf, channel->node, 0, status);
+        mbcf_segments_void(mbcf, channel->node, 0);
+        mbcf_farewells_forget(mbcf, channel->node);
+        break;
+    case CHANNEL_DOUBTED:
+        mbcf_operations_doubt(mbcf, channel->node, status);
+        mbcf_connections_decide(mbcf, channel->node, status | MB_MAYBE);
+        break;
+    case CHANNEL_FREED:
+        window_open(mbcf, channel, now_ns);
+        break;
+    }
 }
 
 /* ---- receiving ---- */
@@ -107,9 +160,9 @@ static const struct form *form_of(uint8_t op)
         [MBW_READ] = {MBW_READ_PAYLOAD, MBW_READ_PAYLOAD, ANY | MBW_MORE, true, true},
         [MBW_FIFO] = {0, MBW_PAYLOAD, ANY | MBW_MORE | MBW_PART, true, true},
         [MBW_SIGNAL] = {0, MBW_PAYLOAD, ANY, true, true},
-        [MBW_SWAP] = {8, 8, ANY | MBW_WIDE, true, true},
-        [MBW_CAS] = {16, 16, ANY | MBW_WIDE, true, true},
-        [MBW_FETCH_ADD] = {8, 8, ANY | MBW_WIDE, true, true},
+        [MBW_SWAP] = {MBW_WORD_PAYLOAD, MBW_WORD_PAYLOAD, ANY | MBW_WIDE, true, true},
+        [MBW_CAS] = {MBW_CAS_PAYLOAD, MBW_CAS_PAYLOAD, ANY | MBW_WIDE, true, true},
+        [MBW_FETCH_ADD] = {MBW_WORD_PAYLOAD, MBW_WORD_PAYLOAD, ANY | MBW_WIDE, true, true},
         [MBW_CLOSE] = {0, 0, ANY, true, true},
         [MBW_RESULT] = {0, MBW_PAYLOAD, ANY, true, true},
     };
@@ -156,34 +209,47 @@ static bool parse(struct packet *packet, const uint8_t *frame, size_t length)
     const uint8_t *header = frame + MBW_ETHERNET;
 
     if (length < MBW_ETHERNET + MBW_HEADER || length > MBW_FRAME_MOST ||
-        get_be16(frame + 12) != MBW_ETHERTYPE || header[0] != MBW_VERSION)
+        get_be16(frame + MBW_ETHERTYPE_AT) != MBW_ETHERTYPE || mbw_version(header) != MBW_VERSION)
         return false;
     *packet = (struct packet){
-        .op = header[1],
-        .flags = header[2],
-        .status = header[3],
-        .length = get_be16(header + 44),
-        .node = get_be16(header + 4),
-        .source = get_be16(header + 6),
-        .destination = get_be16(header + 10),
-        .ack_epoch = get_be16(header + 46),
-        .epoch = get_be32(header + 12),
-        .seq = get_be32(header + 16),
-        .ack = get_be32(header + 20),
-        .op_id = get_be32(header + 40),
-        .key = get_be64(header + 24),
-        .address = get_be64(header + 32),
+        .op = mbw_op(header),
+        .flags = mbw_flags(header),
+        .status = mbw_status(header),
+        .length = mbw_length(header),
+        .node = mbw_source_node(header),
+        .source = mbw_source_task(header),
+        .destination = mbw_target_task(header),
+        .ack_epoch = mbw_ack_epoch(header),
+        .epoch = mbw_epoch(header),
+        .seq = mbw_seq(header),
+        .ack = mbw_ack(header),
+        .op_id = mbw_op_id(header),
+        .key = mbw_key(header),
+        .address = mbw_address(header),
         .payload = header + MBW_HEADER,
     };
     return packet->length == length - MBW_ETHERNET - MBW_HEADER && has_form(packet);
 }
 
-/* Not inline: what comes the short way shall not pay for it. */
+static bool execute(struct mbcf *mbcf, struct channel *channel, const struct packet *packet,
+                    uint64_t now_ns)
+{
+    if (packet->op == MBW_RESULT)
+        mbcf_operation_result(mbcf, packet);
+    else if (packet->op == MBW_CLOSE)
+        mbcf_connection_closed(mbcf, packet);
+    else
+        return mbcf_execute(mbcf, channel, packet, now_ns);
+    return true;
+}
+
+/* Not inline: what comes the short way must not pay for it. */
 static __attribute__((noinline)) void receive(struct mbcf *mbcf, uint64_t now_ns,
                                               const uint8_t *frame, size_t length)
 {
     struct packet packet;
     struct channel *channel;
+    uint32_t before;
 
     mbcf->counters.frames_received++;
     mbcf->counters.bytes_received += length;
@@ -192,32 +258,41 @@ static __attribute__((noinline)) void receive(struct mbcf *mbcf, uint64_t now_ns
         return;
     }
     channel = packet.node <= SSS_NODES ? &mbcf->channels[packet.node] : &mbcf->channels[0];
-    if (!channel->known || memcmp(channel->ethernet, frame + 6, 6) != 0 ||
-        get_be16(frame + MBW_ETHERNET + 8) != mbcf->config.node) {
+    if (!channel->known || memcmp(channel->ethernet, frame + MBW_SOURCE_MAC_AT, MBW_MAC) != 0 ||
+        mbw_target_node(frame + MBW_ETHERNET) != mbcf->config.node) {
         mbcf->counters.foreign++;
         return;
     }
-    mbcf_channel_receive(mbcf, channel, &packet, now_ns);
+    if (!mbcf_channel_receive(mbcf, channel, &packet, &before, now_ns))
+        return;
+    if (execute(mbcf, channel, &packet, now_ns))
+        mbcf_channel_executed(mbcf, channel, &packet, now_ns);
+    else
+        mbcf_channel_not_executed(mbcf, channel, before, now_ns);
 }
 
-/* ---- the own node: frames to it never see a wire ---- */
-
-void mbcf_loop(struct mbcf *mbcf, struct sss_frame *frame)
+static bool receive_quick(struct mbcf *mbcf, uint64_t now_ns, const uint8_t *frame, size_t length)
 {
-    /* What finds no place is lost, as on a wire. */
-    if (mbcf->loop_end - mbcf->loop_first < LOOP) {
-        frame->users++;
-        mbcf->loop[mbcf->loop_end++ % LOOP] = frame;
-    }
+    struct channel *channel;
+    enum turn turn = mbcf_channel_receive_quick(mbcf, frame, length, &channel, now_ns);
+
+    if (turn != TURN_TO_EXECUTE)
+        return turn == TURN_OVER;
+    if (!mbcf_execute_quick(mbcf, channel, frame + MBW_ETHERNET,
+                            (uint16_t)(length - MBW_ETHERNET - MBW_HEADER)))
+        return false;
+    mbcf_channel_executed_quick(mbcf, channel, frame, length, now_ns);
+    return true;
 }
 
-void mbcf_settle(struct mbcf *mbcf, uint64_t now_ns)
+/* To be called last by everything that may send: frames to the own node never see a wire. */
+static void settle(struct mbcf *mbcf, uint64_t now_ns)
 {
-    while (mbcf->loop_first != mbcf->loop_end) {
-        struct sss_frame *frame = mbcf->loop[mbcf->loop_first++ % LOOP];
+    struct sss_frame *frame;
 
+    while ((frame = mbcf_loop_take(mbcf)) != NULL) {
         receive(mbcf, now_ns, frame->bytes, frame->length);
-        TO(mbcf, frame_put)(mbcf->to.context, frame);
+        mbcf_frame_put(mbcf, frame);
     }
     if (mbcf->scarce)
         due_by(mbcf, now_ns + SCARCE_NS);
@@ -226,37 +301,54 @@ void mbcf_settle(struct mbcf *mbcf, uint64_t now_ns)
 
 void mbcf_receive(struct mbcf *mbcf, uint64_t now_ns, const uint8_t *frame, size_t length)
 {
-    if (mbcf_channel_receive_quick(mbcf, frame, length, now_ns)) {
+    if (SHORT_WAYS && receive_quick(mbcf, now_ns, frame, length)) {
         tell_touched(mbcf);
         return;
     }
-    /* A frame from the own node on the wire is somebody else's. */
-    if (length >= MBW_ETHERNET && memcmp(frame + 6, mbcf->config.mac, 6) == 0) {
+    /* A frame from the own node on the wire is not ours. */
+    if (length >= MBW_ETHERNET &&
+        memcmp(frame + MBW_SOURCE_MAC_AT, mbcf->config.mac, MBW_MAC) == 0) {
         mbcf->counters.frames_received++;
         mbcf->counters.bytes_received += length;
         mbcf->counters.foreign++;
         return;
     }
     receive(mbcf, now_ns, frame, length);
-    mbcf_settle(mbcf, now_ns);
+    settle(mbcf, now_ns);
 }
 
-/* ---- places and operations that fell free ---- */
+/* ---- what tasks do, beside what only declares ---- */
 
-void mbcf_wake(struct mbcf *mbcf)
+int mbcf_operate(struct mbcf *mbcf, uint16_t task, struct mb_operation *operation,
+                 uint64_t *progress, uint64_t now_ns)
 {
-    mbcf->starved = false;
-    TO(mbcf, window_open)(mbcf->to.context);
+    int error;
+
+    if (SHORT_WAYS && *progress == 0 && mbcf_operate_quick(mbcf, task, operation, now_ns))
+        return 0;
+    error = mbcf_operate_any(mbcf, task, operation, progress, now_ns);
+    settle(mbcf, now_ns);
+    return error;
 }
 
-void mbcf_window_open(struct mbcf *mbcf, struct channel *channel, uint64_t now_ns)
+int mbcf_close(struct mbcf *mbcf, uint16_t task, int ltn, uint64_t now_ns)
 {
-    if (mbcf->chores != 0) {
-        mbcf_operation_chores(mbcf, channel, now_ns);
-        mbcf_connection_chores(mbcf, channel, now_ns);
-    }
-    if (mbcf->starved)
-        mbcf_wake(mbcf);
+    int error = mbcf_connection_close(mbcf, task, ltn, now_ns);
+
+    settle(mbcf, now_ns);
+    return error;
+}
+
+void mbcf_task_close(struct mbcf *mbcf, uint16_t id, uint64_t now_ns)
+{
+    struct mbcf_task *task = task_of(mbcf, id);
+
+    if (task == NULL)
+        return;
+    mbcf_operations_forget(mbcf, task);
+    mbcf_segments_forget(mbcf, task, -1);
+    mbcf_connection_task_ends(mbcf, task, now_ns);
+    settle(mbcf, now_ns);
 }
 
 /* ---- time ---- */
@@ -272,8 +364,8 @@ static void try_again(struct mbcf *mbcf, uint64_t now_ns)
     mbcf->scarce = false;
     for (unsigned node = 1; node <= SSS_NODES; node++)
         if (mbcf->channels[node].known) {
-            mbcf_channel_take_noted(mbcf, &mbcf->channels[node]);
-            mbcf_window_open(mbcf, &mbcf->channels[node], now_ns);
+            mbcf_acks_take_noted(mbcf, &mbcf->channels[node]);
+            window_open(mbcf, &mbcf->channels[node], now_ns);
         }
 }
 
@@ -287,79 +379,8 @@ void mbcf_timeout(struct mbcf *mbcf, uint64_t now_ns)
     if (mbcf->scarce)
         try_again(mbcf, now_ns);
     mbcf->due_ns = NEVER;
-    mbcf_settle(mbcf, now_ns);
+    settle(mbcf, now_ns);
     for (unsigned node = 1; node <= SSS_NODES; node++)
         if (mbcf->channels[node].known)
             due_by(mbcf, mbcf_channel_due(mbcf, &mbcf->channels[node]));
-}
-
-/* ---- looking at it ---- */
-
-const struct mbcf_counters *mbcf_counters(const struct mbcf *mbcf)
-{
-    return &mbcf->counters;
-}
-
-bool mbcf_channel_at(const struct mbcf *mbcf, unsigned index, struct mbcf_channel_info *info)
-{
-    for (unsigned node = 1; node <= SSS_NODES; node++) {
-        const struct channel *channel = &mbcf->channels[node];
-
-        if (!channel->known || index-- != 0)
-            continue;
-        *info = (struct mbcf_channel_info){
-            .node = channel->node,
-            .state = channel->state,
-            .epoch = mbcf->config.epoch,
-            .peer_epoch = channel->peer_epoch,
-            .next_seq = channel->next_seq,
-            .acked = channel->acked,
-            .received = channel->received,
-            .in_flight = channel->end - channel->first,
-            .rto_ns = channel->rto_ns,
-            .srtt_ns = channel->srtt_ns,
-        };
-        return true;
-    }
-    return false;
-}
-
-bool mbcf_connection_at(const struct mbcf *mbcf, unsigned index, struct mbcf_connection_at *info)
-{
-    for (unsigned i = 0; i < MB_CONNECTIONS; i++) {
-        const struct connection *connection = &mbcf->connections[i];
-
-        if (connection->phase == CONNECTION_FREE || index-- != 0)
-            continue;
-        info->task = connection->task;
-        info->ltn = mbcf_connection_ltn(mbcf, connection);
-        mbcf_connection_describe(connection, &info->connection);
-        return true;
-    }
-    return false;
-}
-
-bool mbcf_fifo_at(const struct mbcf *mbcf, unsigned index, struct mbcf_fifo_at *info)
-{
-    for (unsigned i = 0; i < TASK_SLOTS; i++) {
-        const struct task *task = &mbcf->tasks[i];
-        const struct ring *ring;
-
-        if (task->id == 0 || task->gone)
-            continue;
-        for (unsigned at = 0; at < MB_FIFOS + 2; at++) {
-            ring = at == 0 ? &task->taskque : at == 1 ? &task->signal_queue : &task->fifos[at - 2];
-            if (ring->address == 0 || index-- != 0)
-                continue;
-            *info = (struct mbcf_fifo_at){.task = task->id,
-                                          .kind = (uint16_t)(at == 0   ? 1
-                                                             : at == 1 ? 2
-                                                                       : 0),
-                                          .address = ring->address,
-                                          .size = ring->size,
-                                          .used = mbcf_ring_used(mbcf, task, ring)};
-            return true;
-        }
-    }
-    return false;
 }

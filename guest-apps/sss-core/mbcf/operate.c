@@ -1,268 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Operations of own tasks: cut into packets, sent, and completed by the acknowledgement of the
- * peer, or its RESULT. */
+/* Requests of own tasks, cut into packets and sent. */
+#include "operate.h"
+#include "acks.h"
 #include "bytes.h"
-
-/* ---- the user-visible acknowledgement ---- */
-
-/* Two pieces where it lies across pages: `state` and `status`, then `value`. */
-static bool ack_words(struct mbcf *mbcf, const struct task *task, uint64_t address,
-                      uint8_t *words[2])
-{
-    struct span span;
-
-    if (span_of(mbcf, task, address, sizeof(struct mb_ack), true, &span) != MB_OK)
-        return false;
-    words[0] = span.part[0];
-    words[1] = span.part[1] != NULL ? span.part[1] : span.part[0] + offsetof(struct mb_ack, value);
-    return true;
-}
-
-static void store_state(uint8_t *words, uint32_t state)
-{
-    __atomic_store_n((uint32_t *)(void *)words, state, __ATOMIC_RELEASE);
-}
-
-static void complete_ack(struct mbcf *mbcf, const struct task *task, uint64_t address, int status,
-                         uint64_t value)
-{
-    uint32_t status_word = (uint32_t)status;
-    uint8_t *words[2];
-
-    if (!ack_words(mbcf, task, address, words))
-        return; /* the task has unmapped it: nobody waits */
-    memcpy(words[1], &value, sizeof(value));
-    memcpy(words[0] + offsetof(struct mb_ack, status), &status_word, sizeof(status_word));
-    store_state(words[0], MB_ACK_DONE);
-    touch(mbcf, task);
-}
-
-/* ---- operations that wait for their end ---- */
-
-static struct operation *operation_named(struct mbcf *mbcf, uint32_t name)
-{
-    unsigned index = (name & NAME_SLOT) - 1;
-
-    return index < MB_OPERATIONS && mbcf->operations[index].name == name ? &mbcf->operations[index]
-                                                                         : NULL;
-}
-
-static struct operation *operation_new(struct mbcf *mbcf, const struct task *task,
-                                       const struct connection *connection,
-                                       const struct mb_operation *request, bool answered)
-{
-    unsigned index = mbcf_slot_take(&mbcf->free_operations);
-    struct operation *operation = &mbcf->operations[index];
-    uint32_t generation = (operation->generation + 1) & (NAME_CONNECTION - 1) >> NAME_SLOT_BITS;
-
-    operation->generation = generation;
-    operation->name = generation << NAME_SLOT_BITS | (index + 1);
-    operation->connection = connection->name;
-    operation->task = task->id;
-    operation->node = connection->node;
-    operation->peer = connection->peer;
-    operation->op = (uint8_t)request->op;
-    operation->is = (struct progress){.answered = answered, .sending = true};
-    operation->length = (uint32_t)request->length;
-    operation->arrived = 0;
-    operation->data = (uintptr_t)request->data;
-    operation->ack = (uintptr_t)request->ack;
-    mbcf->channels[connection->node].pending += answered;
-    return operation;
-}
-
-static void operation_free(struct mbcf *mbcf, struct operation *operation)
-{
-    operation->name = 0;
-    mbcf_slot_give(&mbcf->free_operations, (uint16_t)(operation - mbcf->operations));
-}
-
-/* A frame that may execute it goes out. */
-void mbcf_operation_sent(struct mbcf *mbcf, uint32_t name)
-{
-    struct operation *operation = operation_named(mbcf, name);
-
-    if (operation != NULL)
-        operation->is.maybe = true;
-}
-
-static struct connection *connection_of_operation(struct mbcf *mbcf,
-                                                  const struct operation *operation)
-{
-    struct connection *connection = &mbcf->connections[(operation->connection & NAME_SLOT) - 1];
-
-    return connection->name == operation->connection && connection->phase != CONNECTION_FREE
-               ? connection
-               : NULL;
-}
-
-static void complete(struct mbcf *mbcf, struct operation *operation, int status, uint64_t value)
-{
-    struct task *task = task_of(mbcf, operation->task);
-    struct connection *connection = connection_of_operation(mbcf, operation);
-
-    if (operation->is.answered)
-        mbcf->channels[operation->node].pending--;
-    if (connection != NULL) {
-        if (connection->unfinished != 0)
-            connection->unfinished--;
-        if (operation->ack == 0 && status != MB_OK)
-            mbcf_connection_error(mbcf, connection, status);
-    }
-    if (task != NULL && operation->ack != 0) {
-        complete_ack(mbcf, task, operation->ack, status, value);
-        if (status != MB_OK)
-            TO(mbcf, failed)(mbcf->to.context, task->space);
-    }
-    /* Who is still sending parts of it learns that it is over; success while sending is the peer's
-     * mistake. */
-    if (operation->is.sending)
-        operation->is.failed = (uint8_t)(status != MB_OK ? status : MB_BADOP);
-    else
-        operation_free(mbcf, operation);
-}
-
-/* Everything that waits for a result of the node. */
-void mbcf_operations_fail(struct mbcf *mbcf, uint16_t node, int status)
-{
-    for (unsigned i = 0; i < MB_OPERATIONS; i++) {
-        struct operation *operation = &mbcf->operations[i];
-
-        if (operation->name == 0 || operation->node != node)
-            continue;
-        if (operation->is.give_up) {
-            mbcf->chores--;
-            operation_free(mbcf, operation);
-        } else if (operation->is.failed == 0) {
-            complete(mbcf, operation, operation->is.maybe ? status | MB_MAYBE : status, 0);
-        }
-    }
-}
-
-void mbcf_operations_doubt(struct mbcf *mbcf, uint16_t node, int status)
-{
-    for (unsigned i = 0; i < MB_OPERATIONS; i++) {
-        struct operation *operation = &mbcf->operations[i];
-
-        if (operation->name != 0 && operation->node == node && operation->is.maybe &&
-            !operation->is.give_up && operation->is.failed == 0)
-            complete(mbcf, operation, status | MB_MAYBE, 0);
-    }
-}
-
-void mbcf_operation_done(struct mbcf *mbcf, uint32_t name)
-{
-    struct operation *operation = operation_named(mbcf, name);
-
-    if (operation == NULL)
-        return; /* an error has ended it, or its task */
-    complete(mbcf, operation, MB_OK, 0);
-}
-
-void mbcf_undecided(struct mbcf *mbcf, uint32_t name)
-{
-    struct operation *operation = operation_named(mbcf, name);
-    struct connection *connection = mbcf_connection_named(mbcf, name);
-
-    if (operation != NULL)
-        operation->is.undecided = true;
-    if (connection != NULL)
-        connection->undecided++;
-}
-
-void mbcf_operations_decide(struct mbcf *mbcf, uint16_t node)
-{
-    for (unsigned i = 0; i < MB_OPERATIONS; i++)
-        if (mbcf->operations[i].name != 0 && mbcf->operations[i].node == node &&
-            mbcf->operations[i].is.undecided)
-            complete(mbcf, &mbcf->operations[i], MB_OK, 0);
-}
-
-/* The task ends: nobody is left to be told. */
-void mbcf_operations_forget(struct mbcf *mbcf, struct task *task)
-{
-    for (unsigned i = 0; i < MB_OPERATIONS; i++) {
-        struct operation *operation = &mbcf->operations[i];
-
-        if (operation->name == 0 || operation->task != task->id || operation->is.give_up)
-            continue;
-        if (operation->is.failed == 0)
-            mbcf->channels[operation->node].pending -= operation->is.answered;
-        operation_free(mbcf, operation);
-    }
-}
-
-static int take_read(struct mbcf *mbcf, const struct task *task, struct operation *operation,
-                     const struct packet *packet)
-{
-    uint32_t wanted = operation->length - operation->arrived;
-    struct span span;
-    int status;
-
-    if (packet->length != (wanted < MBW_PAYLOAD ? wanted : MBW_PAYLOAD))
-        return MB_BADOP;
-    status = span_of(mbcf, task, operation->data + operation->arrived, packet->length, true, &span);
-    if (status != MB_OK)
-        return status;
-    span_fill(&span, packet->payload);
-    operation->arrived += packet->length;
-    return MB_OK;
-}
-
-/* An operation without a result of its own has failed. */
-static void raise_error(struct mbcf *mbcf, const struct packet *packet)
-{
-    struct connection *connection = mbcf_connection_named(mbcf, packet->op_id);
-
-    if (connection == NULL || connection->node != packet->node ||
-        connection->peer != packet->source || packet->status == MB_OK)
-        return;
-    mbcf_connection_refused(mbcf, connection, packet->status);
-    mbcf_connection_error(mbcf, connection, packet->status);
-}
-
-void mbcf_result(struct mbcf *mbcf, const struct packet *packet)
-{
-    struct operation *operation;
-    struct connection *connection;
-    struct task *task = task_of(mbcf, packet->destination);
-    uint64_t value = 0;
-    int status = packet->status;
-
-    if (packet->op_id & NAME_CONNECTION) {
-        raise_error(mbcf, packet);
-        return;
-    }
-    operation = operation_named(mbcf, packet->op_id);
-    if (operation == NULL || operation->node != packet->node || operation->peer != packet->source ||
-        operation->task != packet->destination || operation->is.failed != 0 || task == NULL ||
-        (status == MB_OK && !operation->is.answered))
-        return;
-    if (status == MB_OK && operation->op == MBW_READ) {
-        status = take_read(mbcf, task, operation, packet);
-        if (status == MB_OK && (operation->arrived < operation->length || operation->is.sending))
-            return;
-    } else if (status == MB_OK && operation->op >= MBW_SWAP) {
-        if (packet->length == 8)
-            value = get_be64(packet->payload);
-        else
-            status = MB_BADOP | MB_MAYBE;
-    } else if (status != MB_OK && operation->is.several && operation->op == MBW_WRITE) {
-        /* Other parts of it may have been written. */
-        status |= MB_MAYBE;
-    }
-    if (status != MB_OK) {
-        connection = mbcf_connection_named(mbcf, operation->connection);
-        if (connection != NULL)
-            mbcf_connection_refused(mbcf, connection, packet->status);
-    }
-    complete(mbcf, operation, status, value);
-    if (mbcf->starved)
-        mbcf_wake(mbcf);
-}
-
-/* ---- sending ---- */
+#include "channel.h"
+#include "connection.h"
+#include "operation.h"
+#include "pool.h"
 
 /* What an operation needs to know of its kind. */
 struct kind {
@@ -284,9 +29,9 @@ static const struct kind *kind_of(unsigned op)
         [MBW_FIFO - MBW_TASKQUE] = {MBW_PAYLOAD, 0, true, true, false, false},
         [MBW_SIGNAL -
             MBW_TASKQUE] = {MBW_PAYLOAD, 0 /* its arguments */, true, false, false, false},
-        [MBW_SWAP - MBW_TASKQUE] = {0, 8, false, false, false, true},
-        [MBW_CAS - MBW_TASKQUE] = {0, 16, false, false, false, true},
-        [MBW_FETCH_ADD - MBW_TASKQUE] = {0, 8, false, false, false, true},
+        [MBW_SWAP - MBW_TASKQUE] = {0, MBW_WORD_PAYLOAD, false, false, false, true},
+        [MBW_CAS - MBW_TASKQUE] = {0, MBW_CAS_PAYLOAD, false, false, false, true},
+        [MBW_FETCH_ADD - MBW_TASKQUE] = {0, MBW_WORD_PAYLOAD, false, false, false, true},
     };
 
     return op >= MBW_TASKQUE && op <= MBW_FETCH_ADD ? &kinds[op - MBW_TASKQUE] : NULL;
@@ -307,7 +52,7 @@ static unsigned arguments_of(const struct mb_operation *request)
 static void put_arguments(uint8_t *to, const struct mb_operation *request)
 {
     for (unsigned i = 0; i < request->arguments; i++)
-        put_be64(to + (size_t)MBW_SIGNAL_ARGUMENT * i, request->argument[i]);
+        mbw_set_signal_argument(to, i, request->argument[i]);
 }
 
 static void write_head(const struct mb_operation *request, const struct part *part, bool in_parts,
@@ -315,30 +60,30 @@ static void write_head(const struct mb_operation *request, const struct part *pa
 {
     switch (request->op) {
     case MBW_TASKQUE:
-        put_be64(to, request->argument[0]);
-        put_be32(to + 8, (uint32_t)request->argument[1]);
-        put_be32(to + 12, connection);
+        mbw_set_taskque_key(to, request->argument[0]);
+        mbw_set_taskque_permission(to, (uint32_t)request->argument[1]);
+        mbw_set_taskque_connection(to, connection);
         break;
     case MBW_READ:
-        put_be32(to, part->length);
-        put_be32(to + 4, 0);
+        mbw_set_read_length(to, part->length);
+        mbw_set_read_reserved(to, 0);
         break;
     case MBW_FIFO:
         if (in_parts) {
-            put_be32(to, (uint32_t)request->length);
-            put_be32(to + 4, part->offset);
+            mbw_set_part_total(to, (uint32_t)request->length);
+            mbw_set_part_offset(to, part->offset);
         }
         break;
     case MBW_SIGNAL:
         put_arguments(to, request);
         break;
     case MBW_CAS:
-        put_be64(to + 8, request->argument[1]);
-        put_be64(to, request->argument[0]);
+        mbw_set_cas_expected(to, request->argument[0]);
+        mbw_set_cas_new(to, request->argument[1]);
         break;
     case MBW_SWAP:
     case MBW_FETCH_ADD:
-        put_be64(to, request->argument[0]);
+        mbw_set_operand(to, request->argument[0]);
         break;
     default:
         break;
@@ -347,7 +92,7 @@ static void write_head(const struct mb_operation *request, const struct part *pa
 
 /* One operation while mbcf_operate works on it. */
 struct sending {
-    struct task *task;
+    struct mbcf_task *task;
     struct connection *connection;
     struct channel *channel;
     struct operation *operation; /* NULL: nothing waits for its end */
@@ -402,7 +147,7 @@ static int send_part(struct mbcf *mbcf, const struct sending *sending, const str
     if (sending->kind->sends) {
         if (span_of(mbcf, sending->task, (uintptr_t)request->data + part->offset, part->length,
                     false, &span) != MB_OK) {
-            TO(mbcf, frame_put)(mbcf->to.context, frame);
+            mbcf_frame_put(mbcf, frame);
             return -SSS_EFAULT;
         }
         span_read(&span, frame_payload(frame) + head);
@@ -446,7 +191,7 @@ static void give_up_segment(struct mbcf *mbcf, struct channel *channel, struct o
         return;
     memset(frame_payload(frame), 0, MBW_PART_HEAD);
     mbcf->chores--;
-    operation_free(mbcf, operation);
+    mbcf_operation_free(mbcf, operation);
     mbcf_channel_queue(mbcf, channel, frame, &header, now_ns);
 }
 
@@ -466,13 +211,14 @@ static void abandon(struct mbcf *mbcf, struct operation *operation, int status, 
     bool half_sent = operation->op == MBW_FIFO && operation->is.begun;
 
     if (operation->is.failed == 0)
-        complete(mbcf, operation, operation->is.maybe ? status | MB_MAYBE : status, 0);
+        mbcf_operation_complete(mbcf, operation, operation->is.maybe ? status | MB_MAYBE : status,
+                                0);
     if (half_sent) {
         operation->is.give_up = true;
         mbcf->chores++;
         give_up_segment(mbcf, &mbcf->channels[operation->node], operation, now_ns);
     } else {
-        operation_free(mbcf, operation);
+        mbcf_operation_free(mbcf, operation);
     }
 }
 
@@ -515,7 +261,7 @@ static int check(const struct mb_operation *request, const struct kind *kind)
 }
 
 /* Memory of the task that results will be written to. */
-static int check_memory(struct mbcf *mbcf, const struct task *task,
+static int check_memory(struct mbcf *mbcf, const struct mbcf_task *task,
                         const struct mb_operation *request)
 {
     uint64_t data = (uintptr_t)request->data;
@@ -537,13 +283,13 @@ static int begin(struct mbcf *mbcf, struct sending *sending)
     if (!channel_has_request_place(sending->channel) || mbcf->free_operations.count == 0)
         return starve(mbcf);
     if (request->ack != NULL) {
-        if (!ack_words(mbcf, sending->task, (uintptr_t)request->ack, words))
+        if (!mbcf_ack_words(mbcf, sending->task, (uintptr_t)request->ack, words))
             return -SSS_EFAULT;
-        store_state(words[0], MB_ACK_PENDING);
+        ack_store_state(words[0], MB_ACK_PENDING);
     }
     if (request->ack != NULL || sending->in_parts) {
-        sending->operation = operation_new(mbcf, sending->task, sending->connection, request,
-                                           sending->kind->answered);
+        sending->operation = mbcf_operation_new(mbcf, sending->task, sending->connection, request,
+                                                sending->kind->answered);
         sending->operation->is.several = sending->in_parts;
         sending->operation->remote = request->remote;
         sending->operation->key = sending->connection->key;
@@ -560,11 +306,11 @@ static void unbegin(struct mbcf *mbcf, struct sending *sending)
     sending->connection->unfinished--;
     if (sending->operation != NULL) {
         mbcf->channels[sending->operation->node].pending -= sending->operation->is.answered;
-        operation_free(mbcf, sending->operation);
+        mbcf_operation_free(mbcf, sending->operation);
     }
     if (sending->request->ack != NULL &&
-        ack_words(mbcf, sending->task, (uintptr_t)sending->request->ack, words))
-        store_state(words[0], MB_ACK_IDLE);
+        mbcf_ack_words(mbcf, sending->task, (uintptr_t)sending->request->ack, words))
+        ack_store_state(words[0], MB_ACK_IDLE);
 }
 
 static int begin_and_send(struct mbcf *mbcf, struct sending *sending, uint64_t *progress,
@@ -620,7 +366,7 @@ static int go_on(struct mbcf *mbcf, struct sending *sending, uint64_t *progress,
     uint32_t offset = (uint32_t)*progress;
     int error;
 
-    sending->operation = operation_named(mbcf, (uint32_t)(*progress >> 32));
+    sending->operation = mbcf_operation_named(mbcf, (uint32_t)(*progress >> 32));
     if (sending->operation == NULL || sending->operation->task != sending->task->id ||
         !sending->operation->is.sending)
         return -SSS_EINVAL;
@@ -645,10 +391,8 @@ static int go_on(struct mbcf *mbcf, struct sending *sending, uint64_t *progress,
     return error;
 }
 
-/* Not inline: what goes the short way shall not pay for it. */
-static __attribute__((noinline)) int operate(struct mbcf *mbcf, uint16_t task,
-                                             struct mb_operation *request, uint64_t *progress,
-                                             uint64_t now_ns)
+int mbcf_operate_any(struct mbcf *mbcf, uint16_t task, struct mb_operation *request,
+                     uint64_t *progress, uint64_t now_ns)
 {
     struct sending sending = {
         .task = task_of(mbcf, task), .request = request, .kind = kind_of(request->op)};
@@ -664,7 +408,7 @@ static __attribute__((noinline)) int operate(struct mbcf *mbcf, uint16_t task,
     if (sending.connection != NULL)
         sending.channel = &mbcf->channels[sending.connection->node];
     if (sending.channel != NULL)
-        mbcf_channel_take_noted(mbcf, sending.channel);
+        mbcf_acks_take_noted(mbcf, sending.channel);
     if (*progress != 0)
         return go_on(mbcf, &sending, progress, status, now_ns);
     if (sending.connection == NULL)
@@ -675,6 +419,8 @@ static __attribute__((noinline)) int operate(struct mbcf *mbcf, uint16_t task,
     return error != 0 ? error : begin_and_send(mbcf, &sending, progress, now_ns);
 }
 
+/* ---- the short way ---- */
+
 /* The headers of a request on this connection, as far as they are the same for all. */
 static __attribute__((noinline)) void
 make_head(const struct mbcf *mbcf, const struct channel *channel, struct connection *connection)
@@ -683,12 +429,12 @@ make_head(const struct mbcf *mbcf, const struct channel *channel, struct connect
 
     memset(connection->head, 0, sizeof(connection->head));
     memcpy(connection->head, channel->ethernet, MBW_ETHERNET);
-    put_be16(header + 4, mbcf->config.node);
-    put_be16(header + 6, connection->task);
-    put_be16(header + 8, channel->node);
-    put_be16(header + 10, connection->peer);
-    put_be32(header + 12, mbcf->config.epoch);
-    put_be64(header + 24, connection->key);
+    mbw_set_source_node(header, mbcf->config.node);
+    mbw_set_source_task(header, connection->task);
+    mbw_set_target_node(header, channel->node);
+    mbw_set_target_task(header, connection->peer);
+    mbw_set_epoch(header, mbcf->config.epoch);
+    mbw_set_key(header, connection->key);
     connection->head_epoch = channel->peer_epoch;
 }
 
@@ -697,11 +443,11 @@ make_head(const struct mbcf *mbcf, const struct channel *channel, struct connect
  * and its ack each in a page, on an open connection whose channel can send at once. false: it is
  * not that, and nothing has been done.
  */
-static bool operate_quick(struct mbcf *mbcf, uint16_t id, const struct mb_operation *request,
-                          uint64_t now_ns)
+bool mbcf_operate_quick(struct mbcf *mbcf, uint16_t id, const struct mb_operation *request,
+                        uint64_t now_ns)
 {
     const uint32_t length = (uint32_t)request->length;
-    const struct task *task = task_of(mbcf, id);
+    const struct mbcf_task *task = task_of(mbcf, id);
     const unsigned arguments = arguments_of(request);
     const uint32_t head = arguments * MBW_SIGNAL_ARGUMENT;
     uint64_t ack_at = (uintptr_t)request->ack;
@@ -734,9 +480,9 @@ static bool operate_quick(struct mbcf *mbcf, uint16_t id, const struct mb_operat
         return false;
     name = connection->name;
     if (ack != NULL) {
-        struct operation *operation = operation_new(mbcf, task, connection, request, false);
+        struct operation *operation = mbcf_operation_new(mbcf, task, connection, request, false);
 
-        store_state(ack, MB_ACK_PENDING);
+        ack_store_state(ack, MB_ACK_PENDING);
         operation->is = (struct progress){.maybe = true};
         name = operation->name;
     }
@@ -747,29 +493,15 @@ static bool operate_quick(struct mbcf *mbcf, uint16_t id, const struct mb_operat
     if (connection->head_epoch != channel->peer_epoch)
         make_head(mbcf, channel, connection);
     put_head(frame->bytes, connection->head);
-    header = frame->bytes + MBW_ETHERNET;
-    put_be32(header, (uint32_t)MBW_VERSION << 24 | (uint32_t)request->op << 16 |
-                         (uint32_t)flags << 8 | arguments);
-    put_be64(header + 32, request->remote);
-    put_be64(header + 40,
-             (uint64_t)name << 32 | (head + length) << 16 | epoch_half(channel->peer_epoch));
+    header = frame_header(frame);
+    mbw_set_first_word(header, MBW_FIRST_WORD(request->op, flags, arguments));
+    mbw_set_address(header, request->remote);
+    mbw_set_op_id_to_end(header, name, head + length, epoch_half(channel->peer_epoch));
     if (arguments != 0)
         put_arguments(header + MBW_HEADER, request);
     copy(header + MBW_HEADER + head, data, length);
     frame->length = (uint16_t)(MBW_ETHERNET + MBW_HEADER + head + length);
     mbcf_channel_send_quick(mbcf, channel, frame, name, ack != NULL, now_ns);
-    mbcf_channel_take_noted(mbcf, channel);
+    mbcf_acks_take_noted_behind(mbcf, channel, now_ns);
     return true;
-}
-
-int mbcf_operate(struct mbcf *mbcf, uint16_t task, struct mb_operation *request, uint64_t *progress,
-                 uint64_t now_ns)
-{
-    int error;
-
-    if (*progress == 0 && operate_quick(mbcf, task, request, now_ns))
-        return 0;
-    error = operate(mbcf, task, request, progress, now_ns);
-    mbcf_settle(mbcf, now_ns);
-    return error;
 }

@@ -2,53 +2,26 @@
 #pragma once
 
 /*
- * The state of one node's MBCF and what the files of this folder know of each other. Nothing
- * outside includes this.
- *
- *   channel.c     sequence, acknowledgement, retransmission, epochs
- *   execute.c     requests of peers, on memory of tasks
- *   fifo.c        the rings of FIFOs, TASKQUEs and signal queues
- *   connection.c  tasks, keys, connections and how they end
- *   operate.c     requests of own tasks, and their results
- *   mbcf.c        the node: start, receiving, time, looking at it
+ * The state of one node's MBCF. Nothing outside this folder includes it. Each file knows only those
+ * below it (README, "Files"); what a channel reports to those above goes through event.h.
  */
 #include "core.h"
 
 enum {
-    WINDOW = 128,        /* frames of a channel that are not acknowledged */
-    REQUEST_PLACES = 64, /* a request is queued only where fewer are in use: the last places are for
-                            RESULTs (README, "Window") */
-    TASK_SLOTS = 80,     /* the well-known ones, then SSS_TASKS */
-    WELL_KNOWN = 16,     /* task indices below this are given by mbcf_task_open_as only */
-    SEGMENTS = 64,       /* FIFO segments of several packets that are arriving */
-    PAST_EPOCHS = 4,     /* dead incarnations of a peer that are remembered */
-    QUICK_ACKS = 2,      /* equal ACKs that start quick retransmission */
-    GAP_ACKS = 4,        /* ACKs sent at once for frames behind a gap, until the gap is closed */
-    DEAD_FAILURES = 12,  /* timeouts in a row after which a node counts as dead */
-    LOOP = 256,          /* frames to the own node that have not been taken */
-    LEAST_ALLOWED = 4,   /* frames under way after a timeout */
-    TIMED_EVERY = 16,    /* frames of which one is timed */
+#define MBCF_COUNT(name, value) name = (value),
+#include "limits.def"
+    TASK_SLOTS = 80,  /* the well-known ones, then SSS_TASKS */
+    WELL_KNOWN = 16,  /* task indices below this are given by mbcf_task_open_as only */
+    SEGMENTS = 64,    /* FIFO segments of several packets that are arriving */
+    LOOP = 256,       /* frames to the own node that have not been taken */
+    TIMED_EVERY = 16, /* frames of which one is timed */
 };
 
-#define MILLISECOND  1000000ull
-#define RTO_LEAST_NS (10 * MILLISECOND)
-#define RTO_MOST_NS  (640 * MILLISECOND)
-#define RTO_FIRST_NS (100 * MILLISECOND) /* before the first measurement */
-/* What each frame under way adds to a timeout: its time on the slowest wire there is, 10 Mb/s. */
-#define FRAME_NS (5 * MILLISECOND / 4)
-/*
- * An ACK waits for a reverse frame until nothing has come for this long: more than a full frame
- * takes on 10BASE-T (1.2 ms), or a stream there would be acknowledged frame by frame. Not longer
- * than ACK_PATIENCE times it and FRAME_NS for each frame in all, which stays below the sender's
- * timeout, for each frame has lengthened that by FRAME_NS, too.
- */
-#define ACK_DELAY_NS (2 * MILLISECOND)
-enum { ACK_PATIENCE = 4, ACK_EVERY = 64 };
-/* How often a peer that owes results is asked whether it lives. */
-#define PROBE_NS (100 * MILLISECOND)
+#define MBCF_TIME_NS(name, ns) static const uint64_t name = (ns);
+#include "limits.def"
 /* How long to wait for frame buffers that others hold. */
-#define SCARCE_NS MILLISECOND
-#define NEVER     UINT64_MAX
+static const uint64_t SCARCE_NS = 1000000;
+#define NEVER UINT64_MAX
 
 /* ---- names in op_id: bit 31 tells a connection from an operation ---- */
 enum { NAME_SLOT_BITS = 10, NAME_SLOT = (1 << NAME_SLOT_BITS) - 1 };
@@ -67,7 +40,7 @@ struct ring {
     uint32_t tail; /* the last one that was in range */
 };
 
-struct task {
+struct mbcf_task {
     uint16_t id; /* 0: free */
     uint8_t generation;
     bool gone;         /* only waits until `farewells` have been queued */
@@ -228,7 +201,7 @@ struct free_slots {
 };
 
 struct mbcf {
-    struct mbcf_surroundings to;
+    void *context; /* of mbcf_surroundings */
     struct mbcf_config config;
     struct mbcf_counters counters;
     uint64_t due_ns; /* never later than the first thing that is due */
@@ -242,7 +215,7 @@ struct mbcf {
     uint32_t loop_first, loop_end;
     unsigned chores; /* farewells, CLOSEs and given-up segments that wait for a place */
     struct channel channels[SSS_NODES + 1];
-    struct task tasks[TASK_SLOTS];
+    struct mbcf_task tasks[TASK_SLOTS];
     struct connection connections[MB_CONNECTIONS];
     struct operation operations[MB_OPERATIONS];
     struct segment segments[SEGMENTS];
@@ -251,15 +224,6 @@ struct mbcf {
     struct free_slots free_connections;
     struct free_slots free_operations;
 };
-
-/* What the world around does: a function that is known when this is compiled (in the kernel), else
- * that of a pointer. */
-#ifdef MBCF_SURROUNDINGS
-#include MBCF_SURROUNDINGS
-#define TO(mbcf, function) surroundings_##function
-#else
-#define TO(mbcf, function) (mbcf)->to.function
-#endif
 
 /* A received packet whose form is right. */
 struct packet {
@@ -272,181 +236,15 @@ struct packet {
     const uint8_t *payload;
 };
 
-/* ---- channel.c ---- */
-/* What nearly all frames are, on the shortest way. false: it is none of them, and the long way is
- * open. */
-bool mbcf_channel_receive_quick(struct mbcf *mbcf, const uint8_t *frame, size_t length,
-                                uint64_t now_ns);
-void mbcf_channel_receive(struct mbcf *mbcf, struct channel *channel, const struct packet *packet,
-                          uint64_t now_ns);
-void mbcf_channel_timeout(struct mbcf *mbcf, struct channel *channel, uint64_t now_ns);
-/*
- * An acknowledgement that nobody waits for is only noted when it comes with a frame that brings
- * something else, and taken when the next request has gone out, so that neither is late. Whatever
- * looks at what is unfinished takes it first. Taking it may queue what waits for a place: not to be
- * called in the middle of that.
- */
-void mbcf_channel_take_noted(struct mbcf *mbcf, struct channel *channel);
-uint64_t mbcf_channel_due(const struct mbcf *mbcf, const struct channel *channel);
-/* What a place is to carry. */
-struct header {
-    uint8_t op, flags, status;
-    uint16_t source, destination;
-    uint16_t length;
-    uint32_t op_id;
-    uint64_t key, address;
-    bool decisive;
-    bool completes;
-};
-/* Takes `frame`, whose payload is there, into the window and sends it as soon as that is possible.
- */
-void mbcf_channel_queue(struct mbcf *mbcf, struct channel *channel, struct sss_frame *frame,
-                        const struct header *header, uint64_t now_ns);
-/* The same for a frame that can go at once and is complete but for seq and ack: `channel_is_clear`.
- */
-void mbcf_channel_send_quick(struct mbcf *mbcf, struct channel *channel, struct sss_frame *frame,
-                             uint32_t name, bool awaited, uint64_t now_ns);
-/* Nothing waits in front of a new request, and nothing about it is special. */
-static inline bool channel_is_clear(const struct channel *channel)
-{
-    uint32_t used = channel->end - channel->first;
-
-    return channel->state == MBCF_OPEN && channel->cursor == channel->end &&
-           used < REQUEST_PLACES && used < channel->allowed && channel->refusals == 0 &&
-           !channel->own;
-}
-static inline bool channel_has_request_place(const struct channel *channel)
-{
-    return channel->end - channel->first < REQUEST_PLACES;
-}
-/* Nothing more will be sent before the acknowledgement has come, which then has a half-duplex wire
- * to itself. */
-static inline bool is_last_place(const struct channel *channel)
-{
-    return channel->end - channel->first == REQUEST_PLACES - 1;
-}
-static inline bool channel_has_result_place(const struct channel *channel)
-{
-    return channel->end - channel->first < WINDOW;
-}
-
-/* ---- execute.c ---- */
-/* false: there is no place for the result that it needs; nothing was done. */
-bool mbcf_execute(struct mbcf *mbcf, struct channel *channel, const struct packet *packet,
-                  uint64_t now_ns);
-
-/* WRITE, FIFO or SIGNAL of one packet whose frame is in its turn. false: nothing was done,
- * something is special about it. */
-bool mbcf_execute_quick(struct mbcf *mbcf, const struct channel *channel, const uint8_t *header,
-                        uint16_t length);
-
-/* ---- fifo.c; all but init return enum mb_status ---- */
-int mbcf_ring_init(struct mbcf *mbcf, struct task *task, struct ring *ring, uint64_t address,
-                   uint64_t bytes);
-/* A whole record: `head`, then `data`. */
-int mbcf_ring_put(struct mbcf *mbcf, struct task *task, struct ring *ring, struct mb_record *record,
-                  const void *head, uint32_t head_length, const void *data, uint32_t length);
-/* The same, complete, where it needs no skipping and crosses no page. false: nothing was done. */
-bool mbcf_ring_put_quick(struct mbcf *mbcf, const struct task *task, struct ring *ring,
-                         const struct mb_record *record, const uint8_t *data);
-/* The same for the signal queue, whose records have a head. */
-bool mbcf_ring_put_signal(struct mbcf *mbcf, struct task *task, const struct mb_record *record,
-                          uint64_t handler, unsigned arguments, const uint8_t *payload);
-int mbcf_ring_part(struct mbcf *mbcf, struct task *task, unsigned fifo,
-                   const struct packet *packet);
-/* Voids what has come of segments: of one source task (0: any) of a node. */
-void mbcf_segments_void(struct mbcf *mbcf, uint16_t node, uint16_t source);
-void mbcf_segments_forget(struct mbcf *mbcf, const struct task *task, int fifo);
-uint32_t mbcf_ring_used(const struct mbcf *mbcf, const struct task *task, const struct ring *ring);
-
-/* ---- connection.c ---- */
-struct connection *mbcf_connection_new(struct mbcf *mbcf, enum connection_origin origin,
-                                       uint16_t task, uint16_t node, uint16_t peer);
-void mbcf_connection_free(struct mbcf *mbcf, struct connection *connection);
-/* Ends it, keeping the reason for its owner; one made by a peer's TASKQUE write is discarded at
- * once. */
-void mbcf_connection_break(struct mbcf *mbcf, struct connection *connection, int status);
-void mbcf_connection_error(struct mbcf *mbcf, struct connection *connection, int status);
-void mbcf_connections_break(struct mbcf *mbcf, uint16_t node, uint16_t peer, int status);
-void mbcf_connection_closed(struct mbcf *mbcf, const struct packet *packet);
-/* An operation without a result of its own has been acknowledged. */
-void mbcf_connection_done(struct mbcf *mbcf, uint32_t name);
-/* What was undecided on the connections to a node was executed (MB_OK), or nobody knows. */
-void mbcf_connections_decide(struct mbcf *mbcf, uint16_t node, int status);
-uint16_t mbcf_connection_ltn(const struct mbcf *mbcf, const struct connection *connection);
-struct connection *mbcf_connection_named(struct mbcf *mbcf, uint32_t name);
-/* Queues what waited for a place: farewells, CLOSEs. */
-void mbcf_connection_chores(struct mbcf *mbcf, struct channel *channel, uint64_t now_ns);
-void mbcf_farewells_forget(struct mbcf *mbcf, uint16_t node);
-
-static inline struct task *task_of(struct mbcf *mbcf, uint16_t id)
+static inline struct mbcf_task *task_of(struct mbcf *mbcf, uint16_t id)
 {
     unsigned index = id & 0xff;
-    struct task *task;
+    struct mbcf_task *task;
 
     if (index >= TASK_SLOTS || id == 0)
         return NULL;
     task = &mbcf->tasks[index];
     return task->id == id && !task->gone ? task : NULL;
-}
-
-/* The open connection of a task, or NULL. */
-static inline struct connection *open_connection(struct mbcf *mbcf, uint16_t task, int ltn)
-{
-    unsigned index = ((unsigned)ltn & NAME_SLOT) - 1;
-    struct connection *connection = &mbcf->connections[index % MB_CONNECTIONS];
-
-    return connection->ltn == ltn && connection->task == task &&
-                   connection->phase == CONNECTION_OPEN && ltn != 0
-               ? connection
-               : NULL;
-}
-
-/* The same for one that need not be open, and why not in *status. */
-struct connection *mbcf_connection_of(struct mbcf *mbcf, uint16_t task, int ltn, int *status);
-void mbcf_connection_describe(const struct connection *connection, struct mb_connection *info);
-/* The peer has refused an operation of it: after some refusals there is no connection. */
-void mbcf_connection_refused(struct mbcf *mbcf, struct connection *connection, int status);
-
-/* ---- operate.c ---- */
-void mbcf_result(struct mbcf *mbcf, const struct packet *packet);
-void mbcf_operations_fail(struct mbcf *mbcf, uint16_t node, int status);
-/* What may have failed without its error ever coming. */
-void mbcf_operations_doubt(struct mbcf *mbcf, uint16_t node, int status);
-void mbcf_operations_forget(struct mbcf *mbcf, struct task *task);
-/* Its last frame has been acknowledged. */
-void mbcf_operation_done(struct mbcf *mbcf, uint32_t name);
-/* It has, by an ack that was UNSURE: of an operation, or (bit 31) of a connection. */
-void mbcf_undecided(struct mbcf *mbcf, uint32_t name);
-/* Those of a node have succeeded. */
-void mbcf_operations_decide(struct mbcf *mbcf, uint16_t node);
-void mbcf_operation_sent(struct mbcf *mbcf, uint32_t name);
-void mbcf_operation_chores(struct mbcf *mbcf, struct channel *channel, uint64_t now_ns);
-
-/* ---- mbcf.c ---- */
-/* To be called last by everything that may send: frames to the own node are executed then. */
-void mbcf_settle(struct mbcf *mbcf, uint64_t now_ns);
-void mbcf_wake(struct mbcf *mbcf);
-/* A frame to the own node. */
-void mbcf_loop(struct mbcf *mbcf, struct sss_frame *frame);
-/* Places of the channel, or operations, fell free. */
-void mbcf_window_open(struct mbcf *mbcf, struct channel *channel, uint64_t now_ns);
-struct sss_frame *mbcf_frame_get(struct mbcf *mbcf);
-static inline uint16_t mbcf_slot_take(struct free_slots *free) /* there must be one */
-{
-    free->count--;
-    return free->slots[free->first++ & (free->size - 1)];
-}
-
-static inline void mbcf_slot_give(struct free_slots *free, uint16_t slot)
-{
-    free->slots[(free->first + free->count++) & (free->size - 1)] = slot;
-}
-
-static inline void due_by(struct mbcf *mbcf, uint64_t at_ns)
-{
-    if (at_ns < mbcf->due_ns)
-        mbcf->due_ns = at_ns;
 }
 
 /* ---- sequence numbers: 32 bits, never 0, so the one behind 0xffffffff is 1 ---- */

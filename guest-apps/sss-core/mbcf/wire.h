@@ -3,27 +3,11 @@
 
 /*
  * MBCF packets. The format is Sundial's own: the papers describe the operations, not the bytes.
- * EtherType 0x88B6 (IEEE 802 local experimental 2; 0x88B5 carries Sundial's control frames). The
- * header follows the 14 bytes of Ethernet; all fields are big endian.
- *
- *  off size field
- *    0  1   version      1
- *    1  1   op           enum mbw_op
- *    2  1   flags        enum mbw_flag
- *    3  1   status       RESULT: enum mb_status; SIGNAL: number of arguments; else 0
- *    4  2+2 source       node, task
- *    8  2+2 destination  node, task
- *   12  4   epoch        the sender's incarnation, never 0
- *   16  4   seq          0: outside the sequence (ACK, RST, PROBE); SYN, SYNACK: nothing up to it
- * will be sent again 20  4   ack          the highest seq of the peer executed, all before it too
- *   24  8   key          accesskey of the destination task
- *   32  8   address      in the destination task: data, FIFO, handler entry
- *   40  4   op_id        echoed in the RESULT: names the operation, or (bit 31) the connection of
- * one that nobody waits for 44  2   length       bytes of payload 46  2   ack_epoch    low half of
- * the epoch that `ack` belongs to, 0xffff where that is 0; 0: `ack` means nothing
+ * wire.def has the fields, operations and flags; here they become constants of C, and of each field
+ * a pair of accessors, of a header or a payload: mbw_seq(header), mbw_set_seq(header, value).
  *
  * An operation has succeeded when all its frames have been acknowledged: by a frame that is not
- * UNSURE and comes in its turn, again, or outside the sequence. A RESULT tells of an error, or has
+ * UNSURE and comes in its turn, again, or outside the sequence. A RESULT reports an error, or has
  * the data of READ, or the old value of an atomic operation whose op_id names it (not its
  * connection).
  *
@@ -31,62 +15,150 @@
  * exactly.
  */
 #include <stdint.h>
+#include <string.h>
+
+#include "sss/mbcf.h"
 
 enum {
-    MBW_ETHERTYPE = 0x88b6,
-    MBW_VERSION = 1,
-    MBW_ETHERNET = 14,
-    MBW_HEADER = 48,
-    MBW_PAYLOAD = 1408, /* the largest data size of kamesawa98 table 2 */
-    MBW_FRAME_LEAST = 60,
-    MBW_FRAME_MOST = MBW_ETHERNET + MBW_HEADER + MBW_PAYLOAD,
+#define MBW_NUMBER(name, value) MBW_##name = (value),
+#include "wire.def"
 };
 
+/* In front of the header. */
+enum { MBW_MAC = 6, MBW_SOURCE_MAC_AT = 6, MBW_ETHERTYPE_AT = 12 };
+
 enum mbw_op {
-    MBW_ACK = 0x00,
-    MBW_SYN = 0x01,
-    MBW_SYNACK = 0x02,
-    MBW_RST = 0x03,
-    MBW_PROBE = 0x04, /* asks for an ACK */
-    MBW_TASKQUE = 0x10,
-    MBW_WRITE = 0x11,
-    MBW_READ = 0x12,
-    MBW_FIFO = 0x13,
-    MBW_SIGNAL = 0x14,
-    MBW_SWAP = 0x15,
-    MBW_CAS = 0x16,
-    MBW_FETCH_ADD = 0x17,
-    MBW_CLOSE = 0x18,
-    MBW_RESULT = 0x20,
+#define MBW_CONTROL(name, code) MBW_##name = (code),
+#define MBW_REQUEST(name, code) MBW_##name = (code),
+#define MBW_NOTICE(name, code)  MBW_##name = (code),
+#include "wire.def"
 };
 
 enum mbw_flag {
-    /* an error RESULT of the sender that the receiver may not have yet is on its way */
-    MBW_UNSURE = 1,
-    /* acknowledge this frame at once: somebody waits for it, or the window is full, or it goes
-       again */
-    MBW_ACK_NOW = 2,
-    MBW_MORE = 4,  /* further parts of this segment follow */
-    MBW_RETX = 8,  /* sent before; for statistics and dissectors only */
-    MBW_WIDE = 16, /* an atomic operation on 8 bytes */
-    MBW_PART = 32, /* FIFO: payload begins with struct mbw_part */
+#define MBW_FLAG(name, bit) MBW_##name = (bit),
+#include "wire.def"
 };
 
-/*
- * Payloads. WRITE: data. FIFO: data, behind total u32 and offset u32 with PART; total 0: the
- * segment is given up. TASKQUE: key u64, permission u32, the writer's name of the connection u32,
- * data. READ: length u32, 0 u32. SIGNAL: its arguments u64 (four at most), data. SWAP, FETCH_ADD:
- * operand u64. CAS: expected u64, new u64. RESULT: what was read, or the old value u64 of an atomic
- * operation, or nothing. CLOSE: nothing; op_id is the sender's name of the connection, address the
- * receiver's (0: not known); to task 0: the source task has ended.
- */
-enum {
-    MBW_PART_HEAD = 8,
-    MBW_TASKQUE_HEAD = 16,
-    MBW_SIGNAL_ARGUMENT = 8,
-    MBW_SIGNAL_ARGUMENTS = 4, /* at most */
-    MBW_READ_PAYLOAD = 8,
-    MBW_TASKQUE_MOST = MBW_PAYLOAD - MBW_TASKQUE_HEAD, /* 1392 */
-    /* 1376: data that go with any arguments */
-    MBW_SIGNAL_MOST = MBW_PAYLOAD - MBW_SIGNAL_ARGUMENTS * MBW_SIGNAL_ARGUMENT,
+/* Where a field is, for those that write several at once: MBW_AT(seq). */
+#define MBW_AT(field) ((int)mbw_offset_##field)
+enum mbw_offset {
+#define MBW_FIELD(name, offset, bits)         mbw_offset_##name = (offset),
+#define MBW_PAYLOAD_FIELD(name, offset, bits) mbw_offset_##name = (offset),
+#include "wire.def"
 };
+
+_Static_assert(MBW_FRAME_MOST == MBW_ETHERNET + MBW_HEADER + MBW_PAYLOAD, "sizes");
+_Static_assert(MBW_TASKQUE_MOST == MBW_PAYLOAD - MBW_TASKQUE_HEAD, "sizes");
+_Static_assert(MBW_SIGNAL_MOST == MBW_PAYLOAD - MBW_SIGNAL_ARGUMENTS * MBW_SIGNAL_ARGUMENT,
+               "sizes");
+#define MBW_REQUEST(name, code)                                                                    \
+    _Static_assert((int)MB_OP_##name == (code), "as the interface says");
+#include "wire.def"
+
+static inline uint8_t get_be8(const uint8_t *at)
+{
+    return *at;
+}
+
+static inline uint16_t get_be16(const uint8_t *at)
+{
+    uint16_t value;
+
+    memcpy(&value, at, sizeof(value));
+    return __builtin_bswap16(value);
+}
+
+static inline uint32_t get_be32(const uint8_t *at)
+{
+    uint32_t value;
+
+    memcpy(&value, at, sizeof(value));
+    return __builtin_bswap32(value);
+}
+
+static inline uint64_t get_be64(const uint8_t *at)
+{
+    uint64_t value;
+
+    memcpy(&value, at, sizeof(value));
+    return __builtin_bswap64(value);
+}
+
+static inline void put_be8(uint8_t *at, uint8_t value)
+{
+    *at = value;
+}
+
+static inline void put_be16(uint8_t *at, uint16_t value)
+{
+    value = __builtin_bswap16(value);
+    memcpy(at, &value, sizeof(value));
+}
+
+static inline void put_be32(uint8_t *at, uint32_t value)
+{
+    value = __builtin_bswap32(value);
+    memcpy(at, &value, sizeof(value));
+}
+
+static inline void put_be64(uint8_t *at, uint64_t value)
+{
+    value = __builtin_bswap64(value);
+    memcpy(at, &value, sizeof(value));
+}
+
+#define MBW_ACCESSORS(name, bits)                                                                  \
+    static inline uint##bits##_t mbw_##name(const uint8_t *from)                                   \
+    {                                                                                              \
+        return get_be##bits(from + mbw_offset_##name);                                             \
+    }                                                                                              \
+    static inline void mbw_set_##name(uint8_t *to, uint##bits##_t value)                           \
+    {                                                                                              \
+        put_be##bits(to + mbw_offset_##name, value);                                               \
+    }
+#define MBW_FIELD(name, offset, bits)         MBW_ACCESSORS(name, bits)
+#define MBW_PAYLOAD_FIELD(name, offset, bits) MBW_ACCESSORS(name, bits)
+#include "wire.def"
+#undef MBW_ACCESSORS
+
+/* Neighbours in one step: the compiler does not join them by itself. */
+_Static_assert(MBW_AT(version) == 0 && MBW_AT(op) == 1 && MBW_AT(flags) == 2 && MBW_AT(status) == 3,
+               "neighbours");
+_Static_assert(MBW_AT(ack) == MBW_AT(seq) + 4, "neighbours");
+_Static_assert(MBW_AT(length) == MBW_AT(op_id) + 4 && MBW_AT(ack_epoch) == MBW_AT(length) + 2,
+               "neighbours");
+
+#define MBW_FIRST_WORD(op, flags, status)                                                          \
+    ((uint32_t)MBW_VERSION << 24 | (uint32_t)(op) << 16 | (uint32_t)(flags) << 8 | (status))
+
+static inline uint32_t mbw_first_word(const uint8_t *header)
+{
+    return get_be32(header);
+}
+
+static inline void mbw_set_first_word(uint8_t *header, uint32_t word)
+{
+    put_be32(header, word);
+}
+
+static inline void mbw_set_seq_and_ack(uint8_t *header, uint32_t seq, uint32_t ack)
+{
+    put_be64(header + MBW_AT(seq), (uint64_t)seq << 32 | ack);
+}
+
+static inline void mbw_set_op_id_to_end(uint8_t *header, uint32_t op_id, uint32_t length,
+                                        uint16_t ack_epoch)
+{
+    put_be64(header + MBW_AT(op_id), (uint64_t)op_id << 32 | (length << 16 | ack_epoch));
+}
+
+/* The payload of a SIGNAL begins with its arguments. */
+static inline uint64_t mbw_signal_argument(const uint8_t *payload, unsigned number)
+{
+    return get_be64(payload + (size_t)MBW_SIGNAL_ARGUMENT * number);
+}
+
+static inline void mbw_set_signal_argument(uint8_t *payload, unsigned number, uint64_t value)
+{
+    put_be64(payload + (size_t)MBW_SIGNAL_ARGUMENT * number, value);
+}

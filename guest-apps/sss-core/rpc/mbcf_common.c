@@ -8,7 +8,6 @@
 const char *const mbcf_type_names[MBCF_TYPES + 1] = {
 #define TRANSPORT(type, name) name,
 #include <rpc/transports.def>
-#undef TRANSPORT
 };
 const char *const rpc_semantics_names[] = {"exactly_once", "at_most_once", "at_least_once", NULL};
 

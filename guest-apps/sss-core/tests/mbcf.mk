@@ -2,24 +2,29 @@
 #
 # The protocol of MBCF on a fake wire, the node in a Linux process, and frames that nobody should send.
 #
-#   make golden          writes the captures of tests/golden anew
+#   make golden          rewrites the captures of tests/golden
+#   make wire-tables     rewrites what mbcf/generate.py makes of the tables of bytes and numbers
 #   make fuzz            libFuzzer, for FUZZ_SECONDS (wants clang and its runtime)
 #   MBCF_FUZZ=N          frames of the built-in fuzzer in `make check`
 
 MBCF_CHECK = $(OUT)/check/mbcf
 MBCF_FUZZ ?= 200000
-MBCF_TESTS = wire rules faults
-MBCF_HEADERS = $(wildcard mbcf/*.h include/sss/*.h linux/*.h tests/mbcf_*.h) $(lastword $(MAKEFILE_LIST))
+MBCF_TESTS = wire rules ends faults certainty
+MBCF_TABLES = $(wildcard mbcf/*.def include/sss/*.def include/rpc/*.def)
+MBCF_HEADERS = $(wildcard mbcf/*.h include/sss/*.h linux/*.h tests/mbcf_*.h) $(MBCF_TABLES) $(lastword $(MAKEFILE_LIST))
 MBCF_INCLUDES = -Iinclude -Imbcf -Itests -I../common -I../common/tests
 MBCF_CFLAGS = -std=c11 -D_GNU_SOURCE -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all $(WARNINGS) $(MBCF_INCLUDES)
 MBCF_CORE = $(wildcard mbcf/*.c)
 MBCF_RIG = tests/mbcf_rig.c $(MBCF_CORE)
 # What a WRITE of 4 bytes with its ack may cost in the core, both nodes together.
-MBCF_STEPS_MOST ?= 1120
+MBCF_STEPS_MOST ?= 1000
 
 check: check-mbcf
-.PHONY: check-mbcf golden fuzz
-check-mbcf: $(MBCF_TESTS:%=$(MBCF_CHECK)/%) $(MBCF_CHECK)/linux $(MBCF_CHECK)/fuzz $(MBCF_CHECK)/golden $(MBCF_CHECK)/steps
+.PHONY: check-mbcf golden wire-tables fuzz
+check-mbcf: $(MBCF_CHECK)/table $(MBCF_CHECK)/ways-short $(MBCF_CHECK)/ways-long $(MBCF_TESTS:%=$(MBCF_CHECK)/%) $(MBCF_CHECK)/linux $(MBCF_CHECK)/fuzz $(MBCF_CHECK)/golden $(MBCF_CHECK)/steps
+	$(MBCF_CHECK)/table > $(MBCF_CHECK)/table.txt && python3 mbcf/generate.py --against $(MBCF_CHECK)/table.txt
+	for ways in short long; do $(MBCF_CHECK)/ways-$$ways $(MBCF_CHECK)/ways-$$ways.pcap > $(MBCF_CHECK)/ways-$$ways.txt || exit 1; done
+	cmp $(MBCF_CHECK)/ways-short.pcap $(MBCF_CHECK)/ways-long.pcap && diff $(MBCF_CHECK)/ways-short.txt $(MBCF_CHECK)/ways-long.txt
 	for test in $(MBCF_TESTS) linux; do $(MBCF_CHECK)/$$test || exit 1; done
 	$(MBCF_CHECK)/fuzz --frames $(MBCF_FUZZ)
 	mkdir -p $(MBCF_CHECK)/captures && $(MBCF_CHECK)/golden $(MBCF_CHECK)/captures
@@ -29,6 +34,13 @@ check-mbcf: $(MBCF_TESTS:%=$(MBCF_CHECK)/%) $(MBCF_CHECK)/linux $(MBCF_CHECK)/fu
 golden: $(MBCF_CHECK)/golden
 	$< tests/golden
 
+wire-tables:
+	python3 mbcf/generate.py
+
+$(MBCF_CHECK)/table: tests/mbcf_table.c $(MBCF_HEADERS)
+	@mkdir -p $(@D)
+	$(CC) $(MBCF_CFLAGS) -o $@ $<
+
 $(MBCF_TESTS:%=$(MBCF_CHECK)/%): $(MBCF_CHECK)/%: tests/mbcf_%_test.c $(MBCF_RIG) $(MBCF_HEADERS)
 	@mkdir -p $(@D)
 	$(CC) $(MBCF_CFLAGS) -o $@ $< $(MBCF_RIG)
@@ -37,15 +49,29 @@ $(MBCF_CHECK)/fuzz $(MBCF_CHECK)/golden: $(MBCF_CHECK)/%: tests/mbcf_%.c $(MBCF_
 	@mkdir -p $(@D)
 	$(CC) $(MBCF_CFLAGS) -O2 -o $@ $< $(MBCF_RIG)
 
+$(MBCF_CHECK)/ways-short: MBCF_WAYS = 1
+$(MBCF_CHECK)/ways-long: MBCF_WAYS = 0
+$(MBCF_CHECK)/ways-short $(MBCF_CHECK)/ways-long: tests/mbcf_ways.c $(MBCF_RIG) $(MBCF_HEADERS)
+	@mkdir -p $(@D)
+	$(CC) $(MBCF_CFLAGS) -O2 -DMBCF_SHORT_WAYS=$(MBCF_WAYS) -o $@ $< $(MBCF_RIG)
+
 $(MBCF_CHECK)/linux: tests/mbcf_linux_test.c $(wildcard linux/*.c) lib/mbcf.c $(MBCF_CORE) ../common/clock.c $(MBCF_HEADERS)
 	@mkdir -p $(@D)
 	$(CC) $(MBCF_CFLAGS) -DSSS_LINUX -Ilinux -o $@ $(filter %.c,$^) -lpthread
 
-# As the kernel compiles the core, with the kernel's own memcpy.
-$(MBCF_CHECK)/steps: tests/mbcf_steps.c $(MBCF_CORE) lib/string.c $(MBCF_HEADERS)
+# As the kernel compiles the core: as one, in a relocatable object, with the kernel's own memcpy.
+MBCF_STEPS_CFLAGS = -std=c11 -D_GNU_SOURCE -O2 -fno-pie -mgeneral-regs-only -fno-stack-protector -fcf-protection=none \
+	$(WARNINGS) $(MBCF_INCLUDES)
+MBCF_STEPS_OBJECTS = $(patsubst %.c,$(MBCF_CHECK)/steps-%.o,$(notdir tests/mbcf_steps.c $(MBCF_CORE)))
+$(MBCF_CHECK)/steps-%.o: mbcf/%.c $(MBCF_HEADERS)
 	@mkdir -p $(@D)
-	$(CC) -std=c11 -D_GNU_SOURCE -O2 -fno-pie -no-pie -static -mgeneral-regs-only -fno-stack-protector -fcf-protection=none \
-		$(WARNINGS) $(MBCF_INCLUDES) -o $@ $(filter %.c,$^)
+	$(CC) $(MBCF_STEPS_CFLAGS) $(WHOLE) -c -o $@ $<
+$(MBCF_CHECK)/steps-%.o: tests/%.c $(MBCF_HEADERS)
+	@mkdir -p $(@D)
+	$(CC) $(MBCF_STEPS_CFLAGS) $(WHOLE) -c -o $@ $<
+$(MBCF_CHECK)/steps: $(MBCF_STEPS_OBJECTS) lib/string.c
+	$(CC) $(filter-out $(WARNINGS),$(MBCF_STEPS_CFLAGS)) $(WHOLE) -w -r -flinker-output=nolto-rel -nostdlib -o $@.o $(MBCF_STEPS_OBJECTS)
+	$(CC) $(MBCF_STEPS_CFLAGS) -fno-builtin -fno-tree-loop-distribute-patterns -no-pie -static -o $@ $@.o lib/string.c
 
 FUZZ_SECONDS ?= 60
 fuzz: tests/mbcf_fuzz.c $(MBCF_RIG) $(MBCF_HEADERS)

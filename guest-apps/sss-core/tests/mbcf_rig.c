@@ -53,7 +53,7 @@ static void deliver_later(struct rig *rig, uint16_t to, const uint8_t *frame, si
     memcpy(rig->events[rig->pending++].bytes, frame, length);
 }
 
-static bool transmit(void *context, struct sss_frame *frame)
+bool surroundings_transmit(void *context, struct sss_frame *frame)
 {
     struct rig_node *node = context;
     struct rig *rig = node->rig;
@@ -88,7 +88,7 @@ void rig_inject(struct rig *rig, unsigned node, const uint8_t *frame, size_t len
 
 /* ---- surroundings ---- */
 
-static struct sss_frame *frame_get(void *context)
+struct sss_frame *surroundings_frame_get(void *context)
 {
     struct rig_node *node = context;
     struct sss_frame *frame = node->frames_out < node->frame_limit ? sss_frame_take(&node->free)
@@ -101,7 +101,7 @@ static struct sss_frame *frame_get(void *context)
     return frame;
 }
 
-static void frame_put(void *context, struct sss_frame *frame)
+void surroundings_frame_put(void *context, struct sss_frame *frame)
 {
     struct rig_node *node = context;
 
@@ -111,7 +111,7 @@ static void frame_put(void *context, struct sss_frame *frame)
         node->frames_out--;
 }
 
-static void *page(void *context, void *space_of_task, uint64_t address, bool write, int *why)
+void *surroundings_page(void *context, void *space_of_task, uint64_t address, bool write, int *why)
 {
     const struct rig_space *space = space_of_task;
     uint64_t index = (address - RIG_BASE) / 4096;
@@ -127,13 +127,13 @@ static void *page(void *context, void *space_of_task, uint64_t address, bool wri
     return space->pages[index] + address % 4096;
 }
 
-static void changed(void *context, void *space)
+void surroundings_changed(void *context, void *space)
 {
     (void)context;
     ((struct rig_space *)space)->changed++;
 }
 
-static void signalled(void *context, void *space_of_task, uint64_t handler)
+void surroundings_signalled(void *context, void *space_of_task, uint64_t handler)
 {
     struct rig_space *space = space_of_task;
 
@@ -141,12 +141,12 @@ static void signalled(void *context, void *space_of_task, uint64_t handler)
     space->signalled[space->signals++ % RIG_SIGNALS] = handler;
 }
 
-static void window_open(void *context)
+void surroundings_window_open(void *context)
 {
     ((struct rig_node *)context)->window_opens++;
 }
 
-static void failed(void *context, void *space)
+void surroundings_failed(void *context, void *space)
 {
     (void)context;
     ((struct rig_space *)space)->failed++;
@@ -159,13 +159,11 @@ static void start_node(struct rig *rig, unsigned index, const struct mbcf_config
 {
     struct rig_node *node = &rig->nodes[index];
     struct mbcf_config config = wanted != NULL ? *wanted : (struct mbcf_config){0};
-    struct mbcf_surroundings surroundings = {node,    frame_get, frame_put,   transmit, page,
-                                             changed, signalled, window_open, failed};
 
     config.node = node->id;
     config.epoch = epoch;
     memcpy(config.mac, node->mac, 6);
-    mbcf_init(node->mbcf, &config, &surroundings);
+    mbcf_init(node->mbcf, &config, node);
     for (uint16_t other = 1; other <= rig->count; other++)
         if (other != node->id)
             mbcf_add_node(node->mbcf, other, rig->nodes[other].mac);

@@ -30,21 +30,21 @@ static struct node {
     uint8_t memory[1 << 16];
 } nodes[NODES + 1];
 
-static struct sss_frame *frame_get(void *context)
+struct sss_frame *surroundings_frame_get(void *context)
 {
     struct node *node = context;
 
     return sss_frame_take(&node->free);
 }
 
-static void frame_put(void *context, struct sss_frame *frame)
+void surroundings_frame_put(void *context, struct sss_frame *frame)
 {
     struct node *node = context;
 
     sss_frame_release(&node->free, frame);
 }
 
-static bool transmit(void *context, struct sss_frame *frame)
+bool surroundings_transmit(void *context, struct sss_frame *frame)
 {
     struct node *node = context;
 
@@ -53,7 +53,7 @@ static bool transmit(void *context, struct sss_frame *frame)
     return true;
 }
 
-static void *page(void *context, void *space, uint64_t address, bool write, int *why)
+void *surroundings_page(void *context, void *space, uint64_t address, bool write, int *why)
 {
     (void)context;
     (void)write;
@@ -61,21 +61,28 @@ static void *page(void *context, void *space, uint64_t address, bool write, int 
     return (uint8_t *)space + (address - BASE);
 }
 
-static void note(void *context, void *space)
+void surroundings_changed(void *context, void *space)
 {
     (void)context;
     (void)space;
 }
 
-static void note_signal(void *context, void *space, uint64_t handler)
+void surroundings_signalled(void *context, void *space, uint64_t handler)
 {
     (void)handler;
-    note(context, space);
+    (void)context;
+    (void)space;
 }
 
-static void note_window(void *context)
+void surroundings_window_open(void *context)
 {
-    note(context, NULL);
+    (void)context;
+}
+
+void surroundings_failed(void *context, void *space)
+{
+    (void)context;
+    (void)space;
 }
 
 static uint64_t now_ns = 1000;
@@ -103,8 +110,6 @@ static void carry(unsigned from, bool marked)
 static void make_nodes(void)
 {
     for (uint16_t i = 1; i <= NODES; i++) {
-        struct mbcf_surroundings to = {&nodes[i], frame_get,   frame_put,   transmit, page,
-                                       note,      note_signal, note_window, note};
         struct mbcf_config config = {
             .node = i, .epoch = 100u + i, .mac = {2, 0, 0, 0, 0, (uint8_t)i}};
         uint8_t mac[6] = {2, 0, 0, 0, 0, (uint8_t)(3 - i)};
@@ -115,7 +120,7 @@ static void make_nodes(void)
             nodes[i].frames[f].next = nodes[i].free;
             nodes[i].free = &nodes[i].frames[f];
         }
-        mbcf_init(nodes[i].core, &config, &to);
+        mbcf_init(nodes[i].core, &config, &nodes[i]);
         mbcf_add_node(nodes[i].core, (uint16_t)(3 - i), mac);
     }
 }

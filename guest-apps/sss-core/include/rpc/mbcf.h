@@ -30,7 +30,6 @@
 enum mbcf_type {
 #define TRANSPORT(type, name) type,
 #include <rpc/transports.def>
-#undef TRANSPORT
     MBCF_TYPES
 };
 /* Ended by NULL. */

@@ -19,28 +19,10 @@
 
 /* ---- status of an operation; also on the wire (RESULT), up to MB_LAST_REMOTE ---- */
 enum mb_status {
-    MB_OK = 0,
-    MB_NOTASK = 1,    /* no such task on that node */
-    MB_NOQUE = 2,     /* the owner does not use its TASKQUE */
-    MB_FULL = 3,      /* TASKQUE, FIFO or signal queue has no room for the segment */
-    MB_KEY = 4,       /* not an accesskey of the task */
-    MB_PERM = 5,      /* the accesskey does not permit this */
-    MB_FAULT = 6,     /* an address is not mapped */
-    MB_READONLY = 7,  /* a page is mapped, but not for writing */
-    MB_NOFIFO = 8,    /* no FIFO registered there */
-    MB_NOHANDLER = 9, /* no signal handler registered there */
-    MB_ALIGN = 10,    /* an atomic operation on an address that is not aligned */
-    MB_RANGE = 11,    /* longer than the segment limit, or than the queue could ever hold */
-    MB_BADOP = 12,    /* an operation that this node does not know */
-    MB_BUSY = 13,     /* the peer has no place for another connection */
-    MB_LAST_REMOTE = 13,
-    MB_NODE_RESTART = 32, /* the peer node has started anew */
-    MB_NODE_DEAD = 33,    /* the peer node does not answer */
-    /* the connection was discarded, by either side or because a task has ended */
-    MB_CLOSED = 34,
-    MB_NO_NODE = 35, /* no such node is known here */
-    MB_NO_LTN = 36,  /* no such logical task number */
-    MB_MAYBE = 128,  /* added to a status: the operation may have been executed */
+#define MB_STATUS(name, number, text) MB_##name = (number),
+#include "mbcf_status.def"
+    MB_LAST_REMOTE = MB_BUSY,
+    MB_MAYBE = 128, /* added to a status: the operation may have been executed */
 };
 const char *mb_status_text(int status);
 

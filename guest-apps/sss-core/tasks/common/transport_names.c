@@ -6,5 +6,4 @@
 const char *const transport_names[] = {"udp", "tcp",
 #define TRANSPORT(type, name) name,
 #include <rpc/transports.def>
-#undef TRANSPORT
                                        NULL};

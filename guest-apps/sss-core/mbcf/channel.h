@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "state.h"
+
+/* What a place is to carry. */
+struct header {
+    uint8_t op, flags, status;
+    uint16_t source, destination;
+    uint16_t length;
+    uint32_t op_id;
+    uint64_t key, address;
+    bool decisive;
+    bool completes;
+};
+/* Takes `frame`, whose payload is there, into the window and sends it as soon as that is possible.
+ */
+void mbcf_channel_queue(struct mbcf *mbcf, struct channel *channel, struct sss_frame *frame,
+                        const struct header *header, uint64_t now_ns);
+/* The same for a frame that can go at once and is complete but for seq and ack: `channel_is_clear`.
+ */
+void mbcf_channel_send_quick(struct mbcf *mbcf, struct channel *channel, struct sss_frame *frame,
+                             uint32_t name, bool awaited, uint64_t now_ns);
+/* Nothing waits in front of a new request, and nothing about it is special. */
+static inline bool channel_is_clear(const struct channel *channel)
+{
+    uint32_t used = channel->end - channel->first;
+
+    /* Whether the last place is the last one is not known before a noted acknowledgement is taken.
+     */
+    return channel->state == MBCF_OPEN && channel->cursor == channel->end &&
+           (used < REQUEST_PLACES - 1 || (used < REQUEST_PLACES && channel->noted_ack == 0)) &&
+           used < channel->allowed && channel->refusals == 0 && !channel->own;
+}
+static inline bool channel_has_request_place(const struct channel *channel)
+{
+    return channel->end - channel->first < REQUEST_PLACES;
+}
+/* Nothing more will be sent before the acknowledgement has come, which then has a half-duplex wire
+ * to itself. */
+static inline bool is_last_place(const struct channel *channel)
+{
+    return channel->end - channel->first == REQUEST_PLACES - 1;
+}
+static inline bool channel_has_result_place(const struct channel *channel)
+{
+    return channel->end - channel->first < WINDOW;
+}
+
+/* Whatever carries an acknowledgement has been sent. */
+static inline void channel_ack_is_sent(struct channel *channel, bool unsure)
+{
+    channel->owed = 0;
+    channel->ack_now = false;
+    channel->unsure_sent = unsure;
+    channel->ack_due_ns = NEVER;
+}
+
+/* A frame outside the sequence. Where there is no buffer it is lost, as on the wire. */
+void mbcf_channel_send_control(struct mbcf *mbcf, struct channel *channel, uint8_t op,
+                               uint8_t flags, uint32_t seq, uint32_t ack, uint16_t ack_epoch);
+void mbcf_channel_send_probe(struct mbcf *mbcf, struct channel *channel);
+void mbcf_channel_send_ack(struct mbcf *mbcf, struct channel *channel);
+/* To be called when the peer's epoch changes. */
+void mbcf_channel_make_ack_head(const struct mbcf *mbcf, struct channel *channel);
+/* Sends what the window lets out. */
+void mbcf_channel_pump(struct mbcf *mbcf, struct channel *channel, uint64_t now_ns);
+void mbcf_channel_begin_opening(struct mbcf *mbcf, struct channel *channel, uint64_t now_ns);
+void mbcf_channel_release(struct mbcf *mbcf, struct channel *channel);
+void mbcf_channel_release_all(struct mbcf *mbcf, struct channel *channel);
+void mbcf_channel_go_back(struct channel *channel, uint32_t allowed);
+uint64_t mbcf_channel_timer_due(const struct mbcf *mbcf, const struct channel *channel);
+void mbcf_channel_restart_timer(struct mbcf *mbcf, struct channel *channel, uint64_t now_ns);

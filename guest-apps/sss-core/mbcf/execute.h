@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "state.h"
+
+/* A request of a peer. false: there is no place for the result that it needs; nothing was done. */
+bool mbcf_execute(struct mbcf *mbcf, struct channel *channel, const struct packet *packet,
+                  uint64_t now_ns);
+
+/* WRITE, FIFO or SIGNAL of one packet whose frame is in its turn. false: nothing was done,
+ * something is special about it. */
+bool mbcf_execute_quick(struct mbcf *mbcf, const struct channel *channel, const uint8_t *header,
+                        uint16_t length);

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "state.h"
+
+/*
+ * The acknowledgement that a task sees, at `address`: -> false where it is not mapped. Two pieces
+ * where it crosses a page: `state` and `status`, then `value`.
+ */
+bool mbcf_ack_words(struct mbcf *mbcf, const struct mbcf_task *task, uint64_t address,
+                    uint8_t *words[2]);
+static inline void ack_store_state(uint8_t *words, uint32_t state)
+{
+    __atomic_store_n((uint32_t *)(void *)words, state, __ATOMIC_RELEASE);
+}
+
+/* By name as in op_id, or NULL. */
+struct operation *mbcf_operation_named(struct mbcf *mbcf, uint32_t name);
+/* There must be a free slot. */
+struct operation *mbcf_operation_new(struct mbcf *mbcf, const struct mbcf_task *task,
+                                     const struct connection *connection,
+                                     const struct mb_operation *request, bool answered);
+void mbcf_operation_free(struct mbcf *mbcf, struct operation *operation);
+/* Ends it, with its acknowledgement, but not the slot of one that is still being sent. */
+void mbcf_operation_complete(struct mbcf *mbcf, struct operation *operation, int status,
+                             uint64_t value);
+
+/* A frame that may execute it goes out. */
+void mbcf_operation_sent(struct mbcf *mbcf, uint32_t name);
+/* Its last frame has been acknowledged. */
+void mbcf_operation_done(struct mbcf *mbcf, uint32_t name);
+/* It has, by an ack that was UNSURE. */
+void mbcf_operation_undecided(struct mbcf *mbcf, uint32_t name);
+void mbcf_operation_result(struct mbcf *mbcf, const struct packet *packet);
+
+/* Everything that is undecided, or waits for a node: has succeeded, failed, or may have failed. */
+void mbcf_operations_decide(struct mbcf *mbcf, uint16_t node);
+void mbcf_operations_fail(struct mbcf *mbcf, uint16_t node, int status);
+void mbcf_operations_doubt(struct mbcf *mbcf, uint16_t node, int status);
+void mbcf_operations_forget(struct mbcf *mbcf, struct mbcf_task *task);
