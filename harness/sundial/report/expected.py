@@ -8,18 +8,19 @@ changes, so that its steps stand where the protocol has them and not where the r
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import get_args
+from dataclasses import dataclass
+from typing import Any, cast, get_args
 
-from sundial.expect import Leg, Options, Shape, Transport, expect_call
-from sundial.expect.calls import Procedure, Protocol
-from sundial.expect.mbcf import Server, expect_rpc, mbcf_leg
+from sundial.expect import Leg, Shape, Transport
 from sundial.report import wire_time
 from sundial.report.figures import Curve, PacketLine, WireMinimum
 from sundial.report.palette import layer
 from sundial.report.wire_time import Hop
+from sundial.verify.workload import socket_protocols
+from sundial.workloads.mbcf.expect import mbcf_leg
+from sundial.workloads.sunrpc.expect_mbcf import Server, expect_rpc
 
-PROTOCOLS: dict[str, Protocol] = {"rpc": "sunrpc", "raw": "raw"}
+PROTOCOLS = {"rpc": "sunrpc", "raw": "raw"}
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,8 @@ class Setting:
     curve: Curve
     mtu: int = 1500
     reply_mtu: int = 1500
-    options: Options = field(default_factory=Options)
+    options: Any = None
+    """Of the protocol that is spoken over UDP or TCP; None: its defaults."""
 
 
 def legs(setting: Setting, size: int) -> tuple[Leg, Leg] | None:
@@ -37,14 +39,13 @@ def legs(setting: Setting, size: int) -> tuple[Leg, Leg] | None:
     app, transport, procedure = setting.curve
     if transport in get_args(Server):
         return _mbcf_legs(transport, procedure, size, setting)
-    protocol = PROTOCOLS.get(layer(app))
-    if protocol is None or transport not in get_args(Transport) or procedure not in get_args(Procedure):
+    protocol = socket_protocols().get(PROTOCOLS.get(layer(app), ""))
+    if protocol is None or transport not in get_args(Transport):
         return None
     calls = []
     for mtu in (setting.mtu, setting.reply_mtu):
-        shape = Shape(protocol, transport, procedure, size, mtu, setting.options)  # type: ignore[arg-type]
         try:
-            calls.append(expect_call(shape))
+            calls.append(protocol.expect(Shape(transport, procedure, size, mtu), setting.options))
         except ValueError:
             return None
     if calls[0].fails:
@@ -54,10 +55,8 @@ def legs(setting: Setting, size: int) -> tuple[Leg, Leg] | None:
 
 def _mbcf_legs(transport: str, procedure: str, size: int, setting: Setting) -> tuple[Leg, Leg] | None:
     """All sequenced frames of a call by sender, whatever brings its bytes."""
-    if procedure not in get_args(Procedure):
-        return None
     try:
-        call = expect_rpc(transport, procedure, size)
+        call = expect_rpc(cast(Server, transport), procedure, size)
     except ValueError:
         return None
     return None if call.fails else (mbcf_leg(call.client), mbcf_leg(call.server))
