@@ -54,7 +54,7 @@ def check_balance(frames: pl.DataFrame, key: list[str], what: pl.Expr, transit: 
         rows=pl.col("row"), **({} if "call" in key else {"call": pl.col("call").max()}), what=what.first()
     )
     return findings(
-        wrong.join(rows, on=key, how="inner", nulls_equal=True),
+        wrong.join(rows, on=key, how="inner", nulls_equal=True).sort(pl.col("rows").list.min()),
         pl.lit(True),
         "received",
         pl.format("{} times {}", most, "what"),

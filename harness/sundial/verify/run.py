@@ -76,7 +76,7 @@ def verify_run(run_dir: Path) -> Verification:
             analysis.findings,
             *(each.findings for each in settled),
             *(each.findings for each in background),
-            truncation.check_whole(frames, whole_capture=True),
+            truncation.check_whole(analysis.frames, whole_capture=True),
             scenario_expectations.check_sockets(scenario, analysis),
             *(scenario_expectations.check_settled(scenario, each) for each in settled),
             classification.check_unexplained(classified, [each.describe() for each in transports.values()]),

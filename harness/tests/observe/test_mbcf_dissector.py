@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from sundial.observe.mbcf import DISSECTOR
+from sundial.workloads.mbcf.observe import DISSECTOR
 from tests.growth import NEAR_LINEAR, growth
 from tests.observe.mbcf_wire import (
     ACK,

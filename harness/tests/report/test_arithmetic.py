@@ -6,12 +6,12 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from sundial.expect import Options
 from sundial.report import expected, headline, plotting, settings, stages, wire_time
 from sundial.report.expected import Setting
 from sundial.report.figures import PacketLine
 from sundial.report.tables import Curve
 from sundial.report.wire_time import Hop
+from sundial.workloads.sunrpc.expect import Options
 
 UDP = ("echo-client", "udp", "echo")
 RAW_TCP = ("raw-client", "tcp", "echo")

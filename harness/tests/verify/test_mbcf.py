@@ -9,8 +9,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from sundial.expect.mbcf_acks import REQUEST_PLACES
 from sundial.verify import Verification, verify_run
+from sundial.workloads.mbcf.wire import REQUEST_PLACES
 from tests.observe.mbcf_wire import (
     ACK,
     ACK_NOW,
