@@ -102,5 +102,5 @@ def datagrams(frames: pl.DataFrame) -> pl.DataFrame:
             last_ns=pl.col("time_ns").max(),
             rows=pl.col("row").sort_by("fragment_offset"),
         )
-        .sort("call", "reply", "first_ns")
+        .sort("call", "reply", "first_ns", "copy", "datagram")
     )
