@@ -5,7 +5,7 @@ Why tshark is called as it is:
 
 * `ip.defragment:FALSE`: every fragment keeps its own row; the first still shows UDP and the RPC header.
 * each interface of a capture is dissected alone: the same frame at two ports is no retransmission.
-* kinds of workloads say which fields of theirs are shown, on which ports they are, and what else tshark is told
+* kinds of workloads say which fields of theirs are shown, on which ports they are, and how tshark is to treat them
   (`workload.Dissection`).
 * frames that carry no TCP are cut to their headers before tshark sees them; lengths are those of the original.
 """

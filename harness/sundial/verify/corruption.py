@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Frames that the wire corrupted: they arrive, but perhaps as something that belongs to nobody.
+"""Frames that the wire corrupted: they arrive, but perhaps as something that belongs to no call.
 
 A corrupted frame differs in one bit (tc-netem(8)) from what is recorded on the fate interface, or is recorded there as
 it arrived. That is compared in the captured bytes.
@@ -31,20 +31,20 @@ def corrupted_rows(frames: pl.DataFrame, candidates: pl.Series, files: Sequence[
 
 
 def _bytes(frames: pl.DataFrame, files: Sequence[tuple[Path, str]]) -> dict[int, bytes]:
-    found: dict[int, bytes] = {}
+    data: dict[int, bytes] = {}
     for path, name in files:
-        wanted = dict(frames.filter(pl.col("capture") == name).select("frame", "row").iter_rows())
-        if not wanted:
+        rows = dict(frames.filter(pl.col("capture") == name).select("frame", "row").iter_rows())
+        if not rows:
             continue
         capture = open_capture(path)
         try:
             for interface in capture.interfaces:
                 for block in interface.blocks:
-                    if block[-1] in wanted:
-                        found[wanted[block[-1]]] = capture.packet(block)
+                    if block[-1] in rows:
+                        data[rows[block[-1]]] = capture.packet(block)
         finally:
             capture.close()
-    return found
+    return data
 
 
 def _nearly(one: bytes, other: bytes) -> bool:

@@ -31,7 +31,9 @@ def check_sockets(scenario: dict[str, Any], analysis: Analysis) -> pl.DataFrame:
             findings(over_udp, pl.col("again") > 0, "retransmissions", pl.lit("none"), pl.col("again"), rows=None)
         )
     if expect.get("retransmissions") == "explained":
-        events = pl.format("{} whole requests, {} replies, {} of them whole at the client", "asked", "answered", "told")
+        events = pl.format(
+            "{} whole requests, {} replies, {} of them whole at the client", "asked", "answered", "received"
+        )
         cause = pl.lit("a request or reply that did not arrive before")
         parts.append(findings(analysis.uncaused, pl.lit(True), "retransmissions", cause, events))
     if expect.get("failures") == "none":

@@ -29,9 +29,9 @@ def dropped_frames(frames: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def check_datagrams(sent: pl.DataFrame, wanted: pl.DataFrame, dropped: pl.DataFrame) -> pl.DataFrame:
+def check_datagrams(sent: pl.DataFrame, expected: pl.DataFrame, dropped: pl.DataFrame) -> pl.DataFrame:
     """Findings about the fragments of each datagram sent."""
-    table = sent.join(wanted.rename({"layout": "expected_layout"}), on=["call", "reply"], how="inner").join(
+    table = sent.join(expected.rename({"layout": "expected_layout"}), on=["call", "reply"], how="inner").join(
         dropped, on=["call", "reply"], how="left"
     )
     missing = pl.col("packets").cast(pl.Int64) - pl.col("count").cast(pl.Int64)
@@ -43,7 +43,7 @@ def check_datagrams(sent: pl.DataFrame, wanted: pl.DataFrame, dropped: pl.DataFr
 
 
 def check_attempts(
-    sent: pl.DataFrame, received: pl.DataFrame, wanted: pl.DataFrame, dropped: pl.DataFrame
+    sent: pl.DataFrame, received: pl.DataFrame, expected: pl.DataFrame, dropped: pl.DataFrame
 ) -> pl.DataFrame:
     """Findings about how often requests and replies went over UDP.
 
@@ -52,39 +52,39 @@ def check_attempts(
     """
     side = ["call", "reply"]
     attempts = sent.group_by(side).agg(attempts=pl.len().cast(pl.Int64), rows=pl.col("rows").explode())
-    # What was sent in other fragments than expected is told by check_datagrams, and may well arrive whole.
-    whole = pl.concat([part.select(*side, "layout") for part in (wanted, sent)]).unique()
+    # What was sent in other fragments than expected is a finding of check_datagrams, and may well arrive whole.
+    whole = pl.concat([part.select(*side, "layout") for part in (expected, sent)]).unique()
     complete = (
         received.join(whole, on=[*side, "layout"], how="semi").group_by(side).agg(complete=pl.len().cast(pl.Int64))
     )
     table = (
-        wanted.filter(pl.col("transport") == "udp")
+        expected.filter(pl.col("transport") == "udp")
         .join(attempts, on=side, how="left")
         .join(complete, on=side, how="left")
         .join(dropped, on=side, how="left")
         .with_columns(pl.col("attempts", "complete", "dropped").fill_null(0))
     )
     requests = table.filter(~pl.col("reply"))
-    want = pl.when("sent").then(pl.col("retransmits").cast(pl.Int64) + 1).otherwise(0)
-    right = (pl.col("attempts") <= want) & (pl.col("attempts") >= want - pl.col("dropped"))
-    right = pl.when(want.is_null()).then(pl.col("attempts") > 0).otherwise(right)
+    requested = pl.when("sent").then(pl.col("retransmits").cast(pl.Int64) + 1).otherwise(0)
+    right = (pl.col("attempts") <= requested) & (pl.col("attempts") >= requested - pl.col("dropped"))
+    right = pl.when(requested.is_null()).then(pl.col("attempts") > 0).otherwise(right)
     answered = requests.select("call", pl.col("complete").alias("asked"))
     replies = table.filter("reply").join(answered, on="call", how="left")
     incomplete = pl.col("ok") & pl.col("sent") & (pl.col("complete") == 0)
     return pl.concat(
         [
-            findings(requests, ~right, "count", want.fill_null(1), pl.col("attempts")),
+            findings(requests, ~right, "count", requested.fill_null(1), pl.col("attempts")),
             findings(replies, pl.col("attempts") > pl.col("asked"), "count", pl.col("asked"), pl.col("attempts")),
             findings(table, incomplete, "received", pl.lit("1 complete"), pl.lit("none")),
         ]
     )
 
 
-def check_messages(sent: pl.DataFrame, wanted: pl.DataFrame, given: pl.DataFrame) -> pl.DataFrame:
+def check_messages(sent: pl.DataFrame, expected: pl.DataFrame, given: pl.DataFrame) -> pl.DataFrame:
     """Findings about the segments of each request and reply over TCP. `given`: call, xid of the samples."""
     side = ["call", "reply"]
     table = (
-        wanted.filter(pl.col("transport") == "tcp")
+        expected.filter(pl.col("transport") == "tcp")
         .rename({"layout": "expected_layout", "records": "expected_records"})
         .join(sent, on=side, how="left")
         .join(given.rename({"xid": "given_xid"}), on="call", how="left")
@@ -100,12 +100,12 @@ def check_messages(sent: pl.DataFrame, wanted: pl.DataFrame, given: pl.DataFrame
     )
     fits = pl.when(pl.col("exact") & (pl.col("again") == 0)).then(same).otherwise(bounded)
     bounds = pl.format("{} to {} segments of at most {} bytes", "fewest", "most", "largest")
-    expected = pl.when("exact").then("expected_layout").otherwise(bounds)
+    layout = pl.when("exact").then("expected_layout").otherwise(bounds)
     renamed = pl.col("xid").is_not_null() & (pl.col("xid").cast(pl.Int64) != pl.col("given_xid"))
     return pl.concat(
         [
             findings(table, ~whole & ~short, "bytes", pl.col("payload"), pl.col("bytes")),
-            findings(table, whole & ~fits, "segments", expected, pl.col("layout")),
+            findings(table, whole & ~fits, "segments", layout, pl.col("layout")),
             findings(table, renamed.fill_null(False), "xid", pl.col("given_xid"), pl.col("xid")),
         ]
     )

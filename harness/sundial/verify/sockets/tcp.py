@@ -21,7 +21,7 @@ _HALF = 1 << 31
 def connections(frames: pl.DataFrame) -> pl.DataFrame:
     """One row a connection: conn, flow, since_ns, client_isn, server_isn, client_mss, server_mss, timestamps.
 
-    A flow without a SYN has one connection from ever, whose sequence numbers begin at its first frame.
+    A flow without a SYN has one connection from the beginning, whose sequence numbers begin at its first frame.
     """
     tcp = frames.filter(pl.col("protocol") == TCP, pl.col("flow").is_not_null(), pl.col("fate").is_null())
     syn = pl.col("tcp_flags") & SYN != 0

@@ -45,7 +45,7 @@ class Frame:
 
     @property
     def text(self) -> str:
-        """For comparison: kind, bytes of payload, `+` where parts follow, `!` where the ACK is wanted at once."""
+        """For comparison: kind, bytes of payload, `+` where parts follow, `!` where the ACK is due at once."""
         return f"{self.kind}:{self.payload}{'+' if self.more else ''}{'!' if self.now else ''}"
 
 

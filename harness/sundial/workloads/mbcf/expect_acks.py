@@ -19,7 +19,7 @@ from sundial.workloads.mbcf.wire import ACK_DELAY_NS, ACK_EVERY, ACK_PATIENCE, F
 _WRAP = 1 << 32
 _HALF = 1 << 31
 Idle = Callable[[int, int], int]
-"""ns between two instants in which a node could have sent, had it wanted to."""
+"""ns between two instants in which a node could have sent."""
 
 
 def after(one: int, other: int) -> bool:

@@ -121,7 +121,7 @@ def _expected_json(client: tuple[Frame, ...], server: tuple[Frame, ...]) -> dict
 
 
 def _farewells(transactions: Transactions) -> Iterator[Finding]:
-    """A task's end is told once to each node."""
+    """A task announces its end once to each node."""
     for rows in (rows for epochs in transactions.farewells.values() for rows in epochs.values()):
         if len(rows) > 1:
             yield None, "mbcf.close", "one CLOSE at the end of a task", str(len(rows)), rows

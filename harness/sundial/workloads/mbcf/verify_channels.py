@@ -86,7 +86,7 @@ class Sent:
     succeeded: bool = False
     """The receiver has sent an acknowledgement that completes operations."""
     refused: bool = False
-    """An error RESULT has told of it."""
+    """An error RESULT refuses it."""
 
 
 @dataclass
@@ -141,7 +141,7 @@ def half(epoch: int) -> int:
 def check_channels(
     frames: pl.DataFrame, *, exact_time: bool, contentions: Mapping[int, Contention], own_ns: Mapping[int, int]
 ) -> Channels:
-    """`frames`: MBCF with row, time_ns, view (sent, received). `exact_time`: waits can be told from the capture;
+    """`frames`: MBCF with row, time_ns, view (sent, received). `exact_time`: the capture shows how long frames wait;
     by node, `contentions` say when it could send, and `own_ns` how long it may take by itself to send an ACK."""
     walk = _Walk(exact_time, contentions, own_ns)
     # A frame that arrives at the very moment another one leaves had not been seen when that was made.

@@ -120,7 +120,7 @@ def _check_frames(evidence: Evidence, call: int, transaction: Transaction, expec
         ("mbcf.operation", expected.there, transaction.frames[False]),
         ("mbcf.result", expected.back, transaction.frames[True]),
     ):  # fmt: skip
-        # An error is told by its status.
+        # An error is reported by its status.
         left = [one for one in part if one[0] not in evidence.channels.refused]
         if not same(evidence.channels, left, frames):
             rows = [row for row, _ in part]

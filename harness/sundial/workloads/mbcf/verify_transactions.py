@@ -106,7 +106,7 @@ class Transactions:
     transactions: list[Transaction]
     closing: list[int]
     farewells: dict[tuple[int, int, int], dict[int, list[int]]]
-    """By node, task, and who is told; and by the node's epoch."""
+    """By node, task, and the node that hears of it; and by the node's epoch."""
     unclaimed: list[int]
 
 
