@@ -53,9 +53,14 @@ def verify_run(path: Path) -> dict[str, Any]:
     return cast("dict[str, Any]", _room("sundial.verify").verify_run(path).to_json())
 
 
+def verifiable() -> list[str]:
+    """What a capture from elsewhere may hold, as `sundial verify --protocol` says it."""
+    return cast("list[str]", _room("sundial.verify").offered())
+
+
 def verify_pcap(path: Path, protocol: str, mtu: int, port: int | None) -> dict[str, Any]:
     """Verify a foreign capture; answers a document like verify.json. Raises BadInput."""
-    found = _room("sundial.verify.foreign").verify_pcap(path, protocol=protocol, mtu=mtu, port=port)
+    found = _room("sundial.verify").verify_pcap(path, protocol=protocol, mtu=mtu, port=port)
     return cast("dict[str, Any]", found.to_json())
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from sundial.cli import rooms
 from sundial.cli.runs import find_run
@@ -14,14 +15,28 @@ from sundial.cli.talk import Verb, as_json, print_json
 from sundial.errors import VerificationFailed
 from sundial.model.segment import MTU_LEAST, MTU_MOST
 
-PROTOCOLS = ("sunrpc-udp", "sunrpc-tcp", "raw-udp", "raw-tcp")
 SHOWN = 10
+
+
+class _Protocol(click.ParamType[str]):
+    """What a capture may hold. Kinds of workloads say so, and they are asked only when it is needed."""
+
+    name = "protocol"
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        return f"[{'|'.join(rooms.verifiable())}]"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return click.Choice(rooms.verifiable()).convert(value, param, ctx)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        return [CompletionItem(name) for name in rooms.verifiable() if name.startswith(incomplete)]
 
 
 @click.command(cls=Verb, short_help="Compare a capture with what the protocol says.")
 @click.argument("run", required=False)
 @click.option("--pcap", type=click.Path(path_type=Path), metavar="FILE", help="A capture from elsewhere.")
-@click.option("--protocol", type=click.Choice(PROTOCOLS), help="What the capture holds.")
+@click.option("--protocol", type=_Protocol(), help="What the capture holds.")
 @click.option("--mtu", type=click.IntRange(MTU_LEAST, MTU_MOST), default=1500, help="Of the wire it was taken on.")
 @click.option("--port", type=click.IntRange(1, 65535), help="The server's port, where it is not found by itself.")
 @as_json
@@ -31,7 +46,7 @@ def verify(run: str | None, pcap: Path | None, protocol: str | None, mtu: int, p
         raise click.UsageError("give either RUN or --pcap FILE")
     if pcap is not None:
         if protocol is None:
-            raise click.UsageError(f"--pcap needs --protocol: one of {', '.join(PROTOCOLS)}")
+            raise click.UsageError(f"--pcap needs --protocol: one of {', '.join(rooms.verifiable())}")
         name, document = str(pcap), rooms.verify_pcap(pcap, protocol, mtu, port)
     else:
         folder = find_run(run or "")
@@ -45,8 +60,8 @@ def verify(run: str | None, pcap: Path | None, protocol: str | None, mtu: int, p
 
 
 def _print(name: str, document: dict[str, Any]) -> None:
-    counted = ("calls", "packets", "fragments", "retransmissions", "mismatches")
-    counts = ", ".join(f"{document[what]} {what}" for what in counted if isinstance(document.get(what), int))
+    names = ("calls", "packets", "fragments", "retransmissions", "mismatches")
+    counts = ", ".join(f"{document[what]} {what}" for what in names if isinstance(document.get(what), int))
     click.echo(f"{name}: {document['verdict']}: {counts}")
     problems = document.get("problems") or []
     for problem in problems[:SHOWN]:

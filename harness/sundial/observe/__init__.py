@@ -1,21 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Captures and guest samples to tables; tshark is the only dissector of packets."""
 
-from sundial.observe.frames import FRAME_COLUMNS, Decode, read_frames
+from sundial.observe.frames import frame_columns, read_frames
 from sundial.observe.pcap import Capture, Interface, open_capture
 from sundial.observe.rundir import Node, NodeInterface, RunDirectory, open_run
 from sundial.observe.samples import SAMPLE_COLUMNS, Samples, read_samples
 
 __all__ = [
-    "FRAME_COLUMNS",
     "SAMPLE_COLUMNS",
     "Capture",
-    "Decode",
     "Interface",
     "Node",
     "NodeInterface",
     "RunDirectory",
     "Samples",
+    "frame_columns",
     "open_capture",
     "open_run",
     "read_frames",

@@ -5,9 +5,8 @@ Why tshark is called as it is:
 
 * `ip.defragment:FALSE`: every fragment keeps its own row; the first still shows UDP and the RPC header.
 * each interface of a capture is dissected alone: the same frame at two ports is no retransmission.
-* ports known from the samples are decoded as RPC, since a client may be bound to a reserved port that another dissector
-  claims (853: DTLS), and programs that tshark does not know are dissected too.
-* MBCF is dissected by our own script, which is loaded where there is any.
+* kinds of workloads say which fields of theirs are shown, on which ports they are, and how tshark is to treat them
+  (`workload.Dissection`).
 * frames that carry no TCP are cut to their headers before tshark sees them; lengths are those of the original.
 """
 
@@ -15,58 +14,48 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
 from sundial.errors import BadInput
-from sundial.observe import mbcf
 from sundial.observe.pcap import Capture, Interface, open_capture
 from sundial.observe.tshark import AGGREGATOR, dissect
+from sundial.observe.workload import Field, ServerPorts, dissections
 
 SNAP = 160
 """Ethernet, IP with options, UDP and the fixed part of an RPC call or the header of a raw payload."""
 
-RPC_PORTMAP = 111
-
-_UNSIGNED = (
-    ("packet_flags", "frame.packet_flags_direction"),
-    ("ip_id", "ip.id"),
-    ("fragment_units", "ip.frag_offset"),
-    ("ip_length", "ip.len"),
-    ("ip_header", "ip.hdr_len"),
-    ("protocol", "ip.proto"),
-    ("udp_source", "udp.srcport"),
-    ("udp_target", "udp.dstport"),
-    ("udp_length", "udp.length"),
-    ("tcp_source", "tcp.srcport"),
-    ("tcp_target", "tcp.dstport"),
-    ("tcp_seq", "tcp.seq_raw"),
-    ("tcp_length", "tcp.len"),
-    ("tcp_flags", "tcp.flags"),
-    ("tcp_mss", "tcp.options.mss_val"),
-    ("tcp_timestamp", "tcp.options.timestamp.tsval"),
-    ("icmp_type", "icmp.type"),
-)
-_TEXT = (
-    ("ethertype", "eth.type"),
-    ("source", "ip.src"),
-    ("target", "ip.dst"),
-    ("more_text", "ip.flags.mf"),
-    ("rpc_xids", "rpc.xid"),
-    ("rpc_types", "rpc.msgtyp"),
-    ("rpc_program", "rpc.program"),
-    ("rpc_procedure", "rpc.procedure"),
-    ("record_lengths", "rpc.fraglen"),
-    ("record_lasts", "rpc.lastfrag"),
-    ("comment", "frame.comment"),
-    ("udp_head", "udp.payload"),
+_FIELDS = (
+    Field("packet_flags", "frame.packet_flags_direction", "number"),
+    Field("ip_id", "ip.id", "number"),
+    Field("fragment_units", "ip.frag_offset", "number"),
+    Field("ip_length", "ip.len", "number"),
+    Field("ip_header", "ip.hdr_len", "number"),
+    Field("protocol", "ip.proto", "number"),
+    Field("udp_source", "udp.srcport", "number"),
+    Field("udp_target", "udp.dstport", "number"),
+    Field("udp_length", "udp.length", "number"),
+    Field("tcp_source", "tcp.srcport", "number"),
+    Field("tcp_target", "tcp.dstport", "number"),
+    Field("tcp_seq", "tcp.seq_raw", "number"),
+    Field("tcp_length", "tcp.len", "number"),
+    Field("tcp_flags", "tcp.flags", "number"),
+    Field("tcp_mss", "tcp.options.mss_val", "number"),
+    Field("tcp_timestamp", "tcp.options.timestamp.tsval", "number"),
+    Field("icmp_type", "icmp.type", "number"),
+    Field("ethertype", "eth.type", "all"),
+    Field("source", "ip.src", "first"),
+    Field("target", "ip.dst", "first"),
+    Field("more_text", "ip.flags.mf", "first"),
+    Field("comment", "frame.comment", "all"),
+    Field("udp_head", "udp.payload", "all"),
 )
 _EPOCH = "frame.time_epoch"
+_OPTIONS = ("-o ip.defragment:FALSE", "-o tcp.relative_sequence_numbers:FALSE")
 
 FRAME_COLUMNS: dict[str, type[pl.DataType]] = {
     "capture": pl.String,
@@ -95,108 +84,97 @@ FRAME_COLUMNS: dict[str, type[pl.DataType]] = {
     "tcp_mss": pl.UInt32,
     "tcp_timestamp": pl.UInt32,
     "icmp_type": pl.UInt32,
-    "rpc_xid": pl.UInt32,
-    "rpc_type": pl.UInt32,
-    "rpc_program": pl.String,
-    "rpc_procedure": pl.String,
-    "rpc_xids": pl.String,
-    "record_lengths": pl.String,
-    "record_lasts": pl.String,
     "comment": pl.String,
-    **mbcf.COLUMNS,
 }
-"""Lengths and offsets in bytes, `time_ns` since zero of the run, `direction` 0 unknown, 1 inbound, 2 outbound.
+"""Of every frame; `frame_columns` has those of kinds as well.
 
-`source_port` and `target_port` are null in fragments after the first. `rpc_xid` and `rpc_type` (0 call, 1 reply) are
-those of the first message in a frame; `rpc_xids`, `record_lengths` and `record_lasts` list all, with commas between.
-`udp_head` is the beginning of the UDP payload in hexadecimal (tshark does not dissect an RPC reply whose call it has
-not seen).
+Lengths and offsets in bytes, `time_ns` since zero of the run, `direction` 0 unknown, 1 inbound, 2 outbound.
+
+`source_port` and `target_port` are null in fragments after the first. `udp_head` is the beginning of the UDP payload in
+hexadecimal (tshark does not dissect an RPC reply whose call it has not seen).
 """
 
 
-@dataclass(frozen=True)
-class Decode:
-    """Ports (of servers) that carry Sun RPC."""
-
-    rpc_udp: tuple[int, ...] = ()
-    rpc_tcp: tuple[int, ...] = ()
-
-    def options(self) -> list[str]:
-        """tshark's options, each `-x value`."""
-        preferences = [
-            "ip.defragment:FALSE",
-            "tcp.relative_sequence_numbers:FALSE",
-            "rpc.dissect_unknown_programs:TRUE",
-            "rpc.desegment_rpc_over_tcp:TRUE",
-            "rpc.defragment_rpc_over_tcp:TRUE",
-        ]
-        decode = [f"udp.port=={port},rpc" for port in self.rpc_udp] + [f"tcp.port=={port},rpc" for port in self.rpc_tcp]
-        return [f"-o {preference}" for preference in preferences] + [f"-d {rule}" for rule in decode]
+def frame_columns() -> dict[str, type[pl.DataType]]:
+    """Columns of the table of frames."""
+    columns = dict(FRAME_COLUMNS)
+    for kind in dissections().values():
+        columns |= {field.column: field.dtype for field in kind.fields}
+        columns |= kind.computed
+    return columns
 
 
-def read_frames(files: Iterable[tuple[Path, str]], decode: Decode, epoch_ns: int) -> pl.DataFrame:
-    """All frames of some captures, each given with the name to show for it: a table with FRAME_COLUMNS.
+def read_frames(
+    files: Iterable[tuple[Path, str]], epoch_ns: int, servers: Mapping[str, ServerPorts] | None = None
+) -> pl.DataFrame:
+    """All frames of some captures, each given with the name to show for it: a table with `frame_columns`.
 
-    Sorted by capture, interface and frame. Raises BadInput for a capture that cannot be read.
+    `servers`: known ports by kind of workload. Sorted by capture, interface and frame. Raises BadInput for a capture
+    that cannot be read.
     """
     opened: list[tuple[Capture, str]] = []
+    known = servers or {}
     try:
         for path, name in files:
             opened.append((open_capture(path), name))
         jobs = [(capture, name, item) for capture, name in opened for item in capture.interfaces if item.blocks]
         with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
-            parts = list(pool.map(lambda job: _interface(job[0], job[1], job[2], decode, epoch_ns), jobs))
+            parts = list(pool.map(lambda job: _interface(job[0], job[1], job[2], known, epoch_ns), jobs))
     finally:
         for capture, _ in opened:
             capture.close()
-    return pl.concat(parts) if parts else pl.DataFrame(schema=FRAME_COLUMNS)
+    return pl.concat(parts) if parts else pl.DataFrame(schema=frame_columns())
 
 
-def _interface(capture: Capture, name: str, interface: Interface, decode: Decode, epoch_ns: int) -> pl.DataFrame:
-    has_mbcf = mbcf.carries(capture, interface)
-    unsigned = (*_UNSIGNED, *(mbcf.UNSIGNED if has_mbcf else ()))
-    named = (*unsigned, *_TEXT, *(mbcf.TEXT if has_mbcf else ()))
-    fields = [_EPOCH, *(field for _, field in named)]
-    options = [*(mbcf.OPTIONS if has_mbcf else ()), *decode.options()]
+def _interface(
+    capture: Capture, name: str, interface: Interface, servers: Mapping[str, ServerPorts], epoch_ns: int
+) -> pl.DataFrame:
+    carried = {kind: each for kind, each in dissections().items() if each.carried_by(capture, interface)}
+    fields = [*_FIELDS, *(field for each in carried.values() for field in each.fields)]
+    options = [*_OPTIONS, *(option for kind, each in carried.items() for option in each.options(servers.get(kind, {})))]
+    asked = list(dict.fromkeys([_EPOCH, *(field.tshark for field in fields)]))
     with tempfile.TemporaryDirectory(prefix="sundial-frames-") as directory:
         split = Path(directory) / "interface"
         capture.write(interface, split, SNAP)
-        text = dissect(split, fields, options=options, name=capture.path)
+        text = dissect(split, asked, options=options, name=capture.path)
     blocks = np.array([block[2:] for block in interface.blocks], dtype=np.uint32)
     if text.height != len(blocks):
         what = f"tshark read {text.height} of {len(blocks)} frames"
         raise BadInput(what, file=str(capture.path), allowed="a capture that tshark can read")
-    table = text.lazy().rename({_EPOCH: "epoch", **{f: c for c, f in named}})
-    numbers = {column: _first(column).pipe(_number) for column, _ in unsigned}
-    absent = {} if has_mbcf else {column: pl.lit(None, kind) for column, kind in mbcf.COLUMNS.items()}
+    columns = frame_columns()
+    shown = {field.column: _value(field) for field in fields}
+    computed = [series for each in carried.values() for series in each.compute(capture, interface)]
+    absent = columns.keys() - FRAME_COLUMNS.keys() - shown.keys() - {series.name for series in computed}
     return (
-        table.with_columns(
+        text.lazy()
+        .with_columns(
             pl.Series("captured_length", blocks[:, 0]),
             pl.Series("frame_length", blocks[:, 1]),
             pl.Series("frame", blocks[:, 2]),
+            *computed,
             capture=pl.lit(name),
             interface=pl.lit(interface.name or Path(name).stem),
-            time_ns=_nanoseconds("epoch") - epoch_ns,
-            source=_first("source"),
-            target=_first("target"),
-            more=_first("more_text").is_in(["1", "True"]),
-            rpc_xid=_first("rpc_xids").pipe(_number),
-            rpc_type=_first("rpc_types").pipe(_number),
-            rpc_program=_first("rpc_program"),
-            rpc_procedure=_first("rpc_procedure"),
-            **numbers,
-            **absent,
-            **({"mbcf_digest": mbcf.digests(capture, interface)} if has_mbcf else {}),
+            time_ns=_nanoseconds(_EPOCH) - epoch_ns,
+            **shown,
+            **{column: pl.lit(None, columns[column]) for column in absent},
         )
         .with_columns(
             direction=pl.col("packet_flags").fill_null(0).cast(pl.UInt8),
+            more=pl.col("more_text").is_in(["1", "True"]),
             fragment_offset=pl.col("fragment_units") * 8,
             source_port=pl.coalesce("udp_source", "tcp_source"),
             target_port=pl.coalesce("udp_target", "tcp_target"),
         )
-        .select([pl.col(column).cast(kind) for column, kind in FRAME_COLUMNS.items()])
+        .select([pl.col(column).cast(kind) for column, kind in columns.items()])
         .collect()
     )
+
+
+def _value(field: Field) -> pl.Expr:
+    if field.values == "all":
+        return pl.col(field.tshark)
+    first = _first(field.tshark)
+    return _number(first) if field.values == "number" else first
 
 
 def _first(column: str) -> pl.Expr:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Capture files as blocks: which frame was seen at which interface, and where it lies in the file.
+"""Capture files as blocks: which frame was seen at which interface, and where it is in the file.
 
 Reads pcapng (draft-ietf-opsawg-pcapng: sections of blocks, each with its length in front and behind) and classic pcap
 (us and ns, both byte orders). Nothing here looks into a packet; that is tshark's work. What it is needed for: a capture

@@ -120,6 +120,40 @@ def _json(path: Path, number: int, line: bytes) -> Any:
         raise BadInput(f"is not JSON: {error}", file=str(path), line=number, allowed=ALLOWED) from None
 
 
+@dataclass(frozen=True)
+class _Head:
+    """What the line above a batch says, as far as the table has it."""
+
+    columns: tuple[str, ...]
+    server: str
+    """Its address, or the number of its node."""
+    by_address: bool
+    client_port: int
+    server_port: int
+    """Or their tasks."""
+    warmup: int
+    constants: dict[str, Any]
+
+
+def _head(batch: dict[str, Any]) -> _Head:
+    """Raises KeyError, TypeError and ValueError for what is missing or of another form."""
+    columns = tuple(batch.get("columns", ROW))
+    if not set(ROW) <= set(columns):
+        raise ValueError(f"columns {list(columns)} lack some of {list(ROW)}")
+    by_address = "server_node" not in batch
+    server, ends = ("server", "port") if by_address else ("server_node", "task")
+    names = ("series", "transport", "app", "procedure", "size", "thread")
+    return _Head(
+        columns,
+        str(batch[server]),
+        by_address,
+        batch[f"client_{ends}"],
+        batch[f"server_{ends}"],
+        int(batch.get("warmup", 0)),
+        {name: batch[name] for name in names} | {"node_step": batch["step"]},
+    )
+
+
 def _batch(
     path: Path,
     batch: dict[str, Any],
@@ -132,58 +166,56 @@ def _batch(
     """One batch as a table with SAMPLE_COLUMNS."""
     values = _rows(path, rows)
     try:
-        columns = list(batch.get("columns", ROW))
-        if not set(ROW) <= set(columns):
-            raise ValueError(f"columns {columns} lack some of {list(ROW)}")
-        for (number, _), value in zip(rows, values, strict=True):
-            if not isinstance(value, list) or len(value) != len(columns):
-                raise BadInput(f"a row of {len(columns)} values", file=str(path), line=number, allowed=ALLOWED)
-        given = {name: [value[place] for value in values] for place, name in enumerate(columns)}
-        over_mbcf = "server_node" in batch
-        server = str(batch["server_node"] if over_mbcf else batch["server"])
-        here = client.towards(None if over_mbcf else server)
-        client_port, server_port = ("client_task", "server_task") if over_mbcf else ("client_port", "server_port")
-        constants: dict[str, Any] = {
+        head = _head(batch)
+    except KeyError as error:
+        raise BadInput(f"the batch has no {error}", file=str(path), line=batch["line"], allowed=ALLOWED) from None
+    except (TypeError, ValueError) as error:
+        raise _no_batch(path, batch, error) from None
+    for (number, _), value in zip(rows, values, strict=True):
+        if not isinstance(value, list) or len(value) != len(head.columns):
+            raise BadInput(f"a row of {len(head.columns)} values", file=str(path), line=number, allowed=ALLOWED)
+    try:
+        table = _table(head, values)
+        here = client.towards(head.server if head.by_address else None)
+        constants = head.constants | {
             "scenario": scenario,
-            "series": batch["series"],
             "client": client.name,
-            "server": names.get(server, server),
-            "transport": batch["transport"],
-            "app": batch["app"],
-            "procedure": batch["procedure"],
-            "size": batch["size"],
-            "thread": batch["thread"],
+            "server": names.get(head.server, head.server),
             "client_address": here.address if here else "",
-            "server_address": server,
-            "client_port": batch[client_port],
-            "server_port": batch[server_port],
+            "server_address": head.server,
+            "client_port": head.client_port,
+            "server_port": head.server_port,
             "batch": index,
-            "node_step": batch["step"],
         }
-        frame = pl.DataFrame(
-            {
-                "call": pl.Series(given["call"], dtype=pl.Int64),
-                "start_ns": pl.Series(given["start"], dtype=pl.Int64),
-                "end_ns": pl.Series(given["end"], dtype=pl.Int64),
-                "xid": pl.Series(given["xid"], dtype=pl.Int64),
-                "ok": pl.Series([bool(value) for value in given["ok"]], dtype=pl.Boolean),
-                "retransmits": pl.Series(given["retransmits"], dtype=pl.Int32),
-                "error": pl.Series(given["error"], dtype=pl.String),
-            }
-        )
-        return frame.with_columns(
+        return table.with_columns(
             pl.col("start_ns") - client.zero_ns,
             pl.col("end_ns") - client.zero_ns,
             (pl.col("end_ns") - pl.col("start_ns")).alias("rtt_ns"),
-            (pl.col("call") < int(batch.get("warmup", 0))).alias("warmup"),
+            (pl.col("call") < head.warmup).alias("warmup"),
             *(pl.lit(value, dtype=SAMPLE_COLUMNS[name]).alias(name) for name, value in constants.items()),
         ).select(list(SAMPLE_COLUMNS))
-    except BadInput:
-        raise
-    except KeyError as error:
-        raise BadInput(f"the batch has no {error}", file=str(path), line=batch["line"], allowed=ALLOWED) from None
     except (TypeError, ValueError, pl.exceptions.PolarsError) as error:
-        raise BadInput(f"not a batch: {error}", file=str(path), line=batch["line"], allowed=ALLOWED) from None
+        raise _no_batch(path, batch, error) from None
+
+
+def _no_batch(path: Path, batch: dict[str, Any], error: Exception) -> BadInput:
+    return BadInput(f"not a batch: {error}", file=str(path), line=batch["line"], allowed=ALLOWED)
+
+
+def _table(head: _Head, values: list[Any]) -> pl.DataFrame:
+    """The rows as columns. Raises TypeError and polars' errors for values of another type."""
+    given = {name: [value[place] for value in values] for place, name in enumerate(head.columns)}
+    return pl.DataFrame(
+        {
+            "call": pl.Series(given["call"], dtype=pl.Int64),
+            "start_ns": pl.Series(given["start"], dtype=pl.Int64),
+            "end_ns": pl.Series(given["end"], dtype=pl.Int64),
+            "xid": pl.Series(given["xid"], dtype=pl.Int64),
+            "ok": pl.Series([bool(value) for value in given["ok"]], dtype=pl.Boolean),
+            "retransmits": pl.Series(given["retransmits"], dtype=pl.Int32),
+            "error": pl.Series(given["error"], dtype=pl.String),
+        }
+    )
 
 
 def _rows(path: Path, rows: list[tuple[int, bytes]]) -> list[Any]:

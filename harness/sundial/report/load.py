@@ -16,7 +16,7 @@ from polars.exceptions import PolarsError
 
 from sundial.errors import BadInput, SundialError
 from sundial.observe import open_run
-from sundial.verify.calls import load_calls
+from sundial.verify.samples import load_samples
 
 SAMPLES: dict[str, type[pl.DataType]] = {
     "series": pl.Int32, "client": pl.String, "server": pl.String, "transport": pl.String,
@@ -141,7 +141,7 @@ def _samples(directory: Path, remarks: list[str]) -> pl.DataFrame:
 
 def _streams(directory: Path) -> pl.DataFrame | None:
     try:
-        return load_calls(open_run(directory)).samples
+        return load_samples(open_run(directory)).table
     except SundialError:
         return None
 

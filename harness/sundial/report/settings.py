@@ -10,13 +10,13 @@ from typing import Any
 import polars as pl
 
 from sundial.errors import SundialError
-from sundial.expect import Options
 from sundial.observe import Node, RunDirectory, open_run
 from sundial.report import registry
 from sundial.report.figures import PacketLine, of_curve
 from sundial.report.tables import packets_in
 from sundial.report.workload import Curve, Setting
-from sundial.verify.calls import setting_of
+from sundial.verify.sockets.calls import setting_of
+from sundial.verify.workload import socket_protocols
 
 DEFAULT_MTU = 1500
 
@@ -31,15 +31,18 @@ def settings(directory: Path, batches: pl.DataFrame, curves: list[Curve]) -> dic
     for curve in curves:
         client, server, step = of_curve(batches, curve).select("client", "server", "node_step").row(0)
         near, far = run.nodes.get(client), run.nodes.get(server)
-        found[curve] = Setting(curve, _mtu(near, far), _mtu(far, near), _options(run, client, server, step))
+        found[curve] = Setting(curve, _mtu(near, far), _mtu(far, near), _options(run, curve[0], client, server, step))
     return found
 
 
-def _options(run: RunDirectory, client: str, server: str, step: int | None) -> Options:
+def _options(run: RunDirectory, app: str, client: str, server: str, step: int | None) -> Any:
+    protocol = next((each for each in socket_protocols().values() if each.client_app == app), None)
+    if protocol is None:
+        return None
     try:
-        return setting_of(run, client, server, -1 if step is None else step).options
+        return setting_of(run, protocol, client, server, -1 if step is None else step).options
     except (KeyError, TypeError, ValueError):
-        return Options()
+        return None
 
 
 def _mtu(node: Node | None, peer: Node | None) -> int:

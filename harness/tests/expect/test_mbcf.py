@@ -7,16 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sundial.expect.mbcf import (
-    Exchange,
-    Frame,
-    expect_binding,
-    expect_lookup,
-    expect_operation,
-    expect_rpc,
-    frame_bytes,
-    wire_bytes,
-)
+from sundial.workloads.mbcf.expect import Exchange, Frame, expect_operation, frame_bytes, wire_bytes
+from sundial.workloads.sunrpc.expect_mbcf import expect_binding, expect_lookup, expect_rpc
 
 
 def texts(frames: tuple[Frame, ...]) -> str:

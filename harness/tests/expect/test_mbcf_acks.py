@@ -6,7 +6,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sundial.expect.mbcf_acks import Receiver, after, following
+from sundial.workloads.mbcf.expect_acks import Receiver, after, following
 
 US = 1000
 MOST = 2**32 - 1

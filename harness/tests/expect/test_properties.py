@@ -4,13 +4,16 @@
 from __future__ import annotations
 
 import itertools
+from types import ModuleType
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sundial.expect import Options, Shape, edge_sizes, expect_call, udp_leg
+from sundial.expect import Connection, Shape, udp_leg
 from sundial.expect.ip import udp_packet_count
-from sundial.expect.sunrpc import record_fragments, shipped_records
+from sundial.workloads.raw import expect as raw
+from sundial.workloads.sunrpc import expect as sunrpc
+from sundial.workloads.sunrpc.expect import Options, record_fragments, shipped_records
 
 sizes = st.integers(0, 65507)
 mtus = st.integers(68, 9198)
@@ -22,8 +25,8 @@ options = st.builds(
     request_buffer=st.integers(0, 70000),
     reply_buffer=st.integers(0, 70000),
     library=st.sampled_from(["libtirpc", "glibc"]),
-    timestamps=st.booleans(),
 )
+connections = st.builds(Connection, timestamps=st.booleans())
 
 
 @settings(deadline=None)
@@ -50,9 +53,9 @@ def test_no_fewer_fragments_would_do(payload: int, mtu: int) -> None:
 
 
 @settings(deadline=None)
-@given(size=sizes, mtu=mtus, transport=transports, chosen=options)
-def test_sun_rpc_legs_add_up(size: int, mtu: int, transport: str, chosen: Options) -> None:
-    call = expect_call(Shape("sunrpc", transport, "echo", size, mtu, chosen))
+@given(size=sizes, mtu=mtus, transport=transports, chosen=options, connection=connections)
+def test_sun_rpc_legs_add_up(size: int, mtu: int, transport: str, chosen: Options, connection: Connection) -> None:
+    call = sunrpc.expect_call(Shape(transport, "echo", size, mtu, connection), chosen)
     if call.fails:
         assert not call.request.packets or call.reply.message == 24
         return
@@ -70,10 +73,10 @@ def test_sun_rpc_legs_add_up(size: int, mtu: int, transport: str, chosen: Option
 
 
 @settings(deadline=None)
-@given(size=st.integers(16, 65507), mtu=mtus, timestamps=st.booleans())
-def test_raw_tcp_segments_add_up(size: int, mtu: int, timestamps: bool) -> None:
-    leg = expect_call(Shape("raw", "tcp", "echo", size, mtu, Options(timestamps=timestamps))).request
-    full = mtu - 40 - (12 if timestamps else 0)
+@given(size=st.integers(16, 65507), mtu=mtus, connection=connections)
+def test_raw_tcp_segments_add_up(size: int, mtu: int, connection: Connection) -> None:
+    leg = raw.expect_call(Shape("tcp", "echo", size, mtu, connection)).request
+    full = mtu - 40 - (12 if connection.timestamps else 0)
     assert sum(leg.lengths) == size
     assert set(leg.lengths[:-1]) <= {full}
     assert all(packet.ip_length <= mtu for packet in leg.packets)
@@ -91,20 +94,22 @@ def test_records_fill_the_buffer(message: int, buffer: int) -> None:
 
 @settings(deadline=None)
 @given(
-    kind=st.sampled_from(["sunrpc-udp", "sunrpc-tcp", "raw-udp", "raw-tcp"]),
+    kind=st.sampled_from([raw, sunrpc]),
+    transport=transports,
     mtu=st.integers(576, 9198),
     smallest=st.integers(0, 9000),
     span=st.integers(0, 3000),
 )
-def test_every_change_of_the_packet_count_is_an_edge(kind: str, mtu: int, smallest: int, span: int) -> None:
+def test_every_change_of_the_packet_count_is_an_edge(
+    kind: ModuleType, transport: str, mtu: int, smallest: int, span: int
+) -> None:
     largest = smallest + span
-    protocol, transport = kind.split("-")
-    found = set(edge_sizes(kind, mtu, smallest, largest))
+    found = set(kind.edge_sizes(transport, mtu, smallest, largest))
     assert all(smallest <= size <= largest for size in found)
-    limit = Options(udp_message=65507)
+    options = (Options(udp_message=65507),) if kind is sunrpc else ()
     first = max(smallest, 16)
-    shapes = [Shape(protocol, transport, "echo", size, mtu, limit) for size in range(first, largest + 1)]
-    counts = [(len(call.request.packets), len(call.reply.packets)) for call in map(expect_call, shapes)]
+    calls = [kind.expect_call(Shape(transport, "echo", size, mtu), *options) for size in range(first, largest + 1)]
+    counts = [(len(call.request.packets), len(call.reply.packets)) for call in calls]
     for size, (before, now) in enumerate(itertools.pairwise(counts), start=first + 1):
         if before != now:
             assert {size - 1, size} <= found

@@ -3,17 +3,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from types import ModuleType
+
 import pytest
 
-from sundial.expect import Call, Options, Packet, Shape, auth_sys_bytes, edge_sizes, expect_call, udp_leg
-from sundial.expect.sunrpc import record_buffer, record_fragments, shipped_records
+from sundial.expect import Call, Connection, Packet, Shape, udp_leg
+from sundial.workloads.raw import expect as raw_expect
+from sundial.workloads.sunrpc import expect as sunrpc_expect
+from sundial.workloads.sunrpc.expect import (
+    Options,
+    auth_sys_bytes,
+    expect_getport,
+    record_buffer,
+    record_fragments,
+    shipped_records,
+)
 
 DEFAULT = Options()
-NO_TIMESTAMPS = Options(timestamps=False)
+NEGOTIATED, NO_TIMESTAMPS = Connection(), Connection(timestamps=False)
 
 
-def sunrpc(transport: str, size: int, mtu: int = 1500, options: Options = DEFAULT, procedure: str = "echo") -> Call:
-    return expect_call(Shape("sunrpc", transport, procedure, size, mtu, options))
+def sunrpc(
+    transport: str,
+    size: int,
+    mtu: int = 1500,
+    options: Options = DEFAULT,
+    procedure: str = "echo",
+    connection: Connection = NEGOTIATED,
+) -> Call:
+    return sunrpc_expect.expect_call(Shape(transport, procedure, size, mtu, connection), options)
+
+
+def raw(transport: str, size: int, mtu: int = 1500, procedure: str = "echo") -> Call:
+    return raw_expect.expect_call(Shape(transport, procedure, size, mtu))
 
 
 def packets(call: Call) -> tuple[int, int]:
@@ -68,11 +91,11 @@ FIRST_SIZES = [
 @pytest.mark.parametrize("row", FIRST_SIZES)
 def test_first_size_of_each_packet_count_at_mtu_1500(row: tuple[int, ...]) -> None:
     count, *firsts = row
-    cases = [("udp", Options()), ("tcp", Options()), ("tcp", NO_TIMESTAMPS)]
-    for (transport, options), request, reply in zip(cases, firsts[::2], firsts[1::2], strict=True):
+    cases = [("udp", NEGOTIATED), ("tcp", NEGOTIATED), ("tcp", NO_TIMESTAMPS)]
+    for (transport, connection), request, reply in zip(cases, firsts[::2], firsts[1::2], strict=True):
         for leg, first in ((0, request), (1, reply)):
-            assert packets(sunrpc(transport, first - 1, options=options))[leg] == count - 1
-            assert packets(sunrpc(transport, first, options=options))[leg] == count
+            assert packets(sunrpc(transport, first - 1, connection=connection))[leg] == count - 1
+            assert packets(sunrpc(transport, first, connection=connection))[leg] == count
 
 
 def test_largest_default_udp_message_takes_six_packets_each_way() -> None:
@@ -162,33 +185,33 @@ def test_a_small_request_buffer_splits_the_call_and_not_the_reply() -> None:
 
 
 def test_port_mapper_getport() -> None:
-    call = expect_call(Shape("portmap", "udp", "getport", 0, 1500))
+    call = expect_getport(Shape("udp", "getport", 0, 1500))
     assert (call.request.packets[0].data, call.reply.packets[0].data) == (64, 36)
 
 
 def test_raw_echo() -> None:
-    one = expect_call(Shape("raw", "udp", "echo", 1472, 1500))
-    two = expect_call(Shape("raw", "udp", "echo", 1473, 1500))
+    one = raw("udp", 1472)
+    two = raw("udp", 1473)
     assert (packets(one), packets(two)) == ((1, 1), (2, 2))
     assert two.request.lengths == (1480, 1)
     # 14 + 20 + 1 = 35 bytes are padded to 60; the other frame is 1514. Preamble, FCS and gap add 24 each.
     assert two.request.frame_bytes == 1514 + 35
     assert two.request.padded_frame_bytes == 1514 + 60
     assert two.request.wire_bytes == 1538 + 84
-    assert expect_call(Shape("raw", "tcp", "echo", 1449, 1500)).request.lengths == (1448, 1)
+    assert raw("tcp", 1449).request.lengths == (1448, 1)
 
 
 def test_beyond_the_initial_window_only_bounds_hold() -> None:
-    ten = expect_call(Shape("raw", "tcp", "echo", 14480, 1500)).request
-    eleven = expect_call(Shape("raw", "tcp", "echo", 14481, 1500)).request
+    ten = raw("tcp", 14480).request
+    eleven = raw("tcp", 14481).request
     assert (ten.exact, ten.fewest, ten.most) == (True, 10, 10)
     assert (eleven.exact, eleven.fewest, eleven.most) == (False, 11, 22)
-    window = expect_call(Shape("raw", "tcp", "echo", 65500, 9198)).request  # eight segments, but 7 * 9146 = 64022
+    window = raw("tcp", 65500, 9198).request  # eight segments, but 7 * 9146 = 64022
     assert (window.exact, len(window.packets)) == (False, 8)
 
 
 def test_edges_of_sun_rpc_over_udp_at_mtu_1500() -> None:
-    sizes = edge_sizes("sunrpc-udp", 1500, 16, 3000)
+    sizes = sunrpc_expect.edge_sizes("udp", 1500, 16, 3000)
     assert sizes == [
         1425, 1428, 1429, 1430, 1433, 1441, 1444, 1445, 1446, 1449,
         2905, 2908, 2909, 2910, 2913, 2921, 2924, 2925, 2926, 2929,
@@ -196,36 +219,39 @@ def test_edges_of_sun_rpc_over_udp_at_mtu_1500() -> None:
 
 
 def test_edges_of_raw_sockets() -> None:
-    assert edge_sizes("raw-udp", 1500, 0, 3000) == [1472, 1473, 1474, 2952, 2953, 2954]
-    assert edge_sizes("raw-tcp", 1500, 0, 3000) == [1448, 1449, 1450, 2896, 2897, 2898]
-    assert edge_sizes("raw-tcp", 1500, 0, 1448) == [1448], "the edge itself is out of range, its neighbour is not"
+    assert raw_expect.edge_sizes("udp", 1500, 0, 3000) == [1472, 1473, 1474, 2952, 2953, 2954]
+    assert raw_expect.edge_sizes("tcp", 1500, 0, 3000) == [1448, 1449, 1450, 2896, 2897, 2898]
+    assert raw_expect.edge_sizes("tcp", 1500, 0, 1448) == [1448], (
+        "the edge itself is out of range, its neighbour is not"
+    )
 
 
 def test_edge_sizes_include_the_empty_last_record() -> None:
     # 65485: the message fills the record buffer, a segment of four bytes follows.
-    assert 65485 in edge_sizes("sunrpc-tcp", 1500, 65400, 65500)
+    assert 65485 in sunrpc_expect.edge_sizes("tcp", 1500, 65400, 65500)
 
 
 @pytest.mark.parametrize(
-    "shape",
+    "impossible",
     [
-        Shape("raw", "tcp", "echo", 15, 1500),
-        Shape("raw", "udp", "echo", 65508, 1500),
-        Shape("raw", "udp", "null", 16, 1500),
-        Shape("sunrpc", "udp", "getport", 0, 1500),
-        Shape("portmap", "udp", "echo", 0, 1500),
-        Shape("sunrpc", "udp", "echo", -1, 1500),
-        Shape("sunrpc", "udp", "echo", 16, 67),
+        lambda: raw("tcp", 15),
+        lambda: raw("udp", 65508),
+        lambda: raw("udp", 16, procedure="null"),
+        lambda: sunrpc("udp", 0, procedure="getport"),
+        lambda: sunrpc("udp", -1),
+        lambda: sunrpc("udp", 16, 67),
+        lambda: sunrpc("sctp", 16),
     ],
 )
-def test_what_cannot_be_is_refused(shape: Shape) -> None:
+def test_what_cannot_be_is_refused(impossible: Callable[[], Call]) -> None:
     with pytest.raises(ValueError, match=r"\d|'"):
-        expect_call(shape)
+        impossible()
 
 
-def test_unknown_transport_is_named() -> None:
-    with pytest.raises(ValueError, match="sunrpc-sctp"):
-        edge_sizes("sunrpc-sctp", 1500, 0, 100)
+@pytest.mark.parametrize("kind", [raw_expect, sunrpc_expect])
+def test_unknown_transport_is_named(kind: ModuleType) -> None:
+    with pytest.raises(ValueError, match="sctp"):
+        kind.edge_sizes("sctp", 1500, 0, 100)
 
 
 def test_records_that_are_collected() -> None:

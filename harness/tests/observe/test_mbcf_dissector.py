@@ -6,15 +6,14 @@ from __future__ import annotations
 import json
 import struct
 import subprocess
-import sys
-import tempfile
-import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sundial.observe.mbcf import DISSECTOR
+from sundial.workloads.mbcf.observe import DISSECTOR
+from tests.growth import NEAR_LINEAR, growth
 from tests.observe.mbcf_wire import (
     ACK,
     ACK_NOW,
@@ -361,25 +360,23 @@ def test_frames_of_the_protocol_itself(name: str) -> None:
             assert any(part.startswith(word) for word in (*allowed, "Dup ACK")), said
 
 
-def measure(directory: Path, frames: int = 100_000) -> float:
-    """Processor seconds that tshark takes for frames of RPC over MBCF, everything dissected."""
-    file = directory / "many.pcapng"
+def many(directory: Path, frames: int) -> Path:
+    """A capture of so many frames of RPC over MBCF."""
     records = []
     for n in range(frames // 2):
         at = 40_000 * n
         records.append(Record(at, 0, OUT, frame(FIFO, A, B, seq=n + 1, ack=n, payload=rpc_call(n, 16))))
         records.append(Record(at + 20_000, 0, IN, frame(FIFO, B, A, seq=n + 1, ack=n + 1, payload=rpc_reply(n, 16))))
+    file = directory / f"many-{frames}.pcapng"
     file.write_bytes(capture(["n1:eth0"], records))
-    begun = time.monotonic()
-    tshark(file, "-T", "fields", "-e", "mbcf.op", "-e", "rpc.xid")
-    return time.monotonic() - begun
+    return file
 
 
-@pytest.mark.slow
-def test_speed(tmp_path: Path) -> None:
-    assert measure(tmp_path) < 20
+def test_time_grows_with_the_number_of_frames(tmp_path: Path) -> None:
+    """Everything dissected; what is kept of each channel must not slow down later frames."""
 
+    def work(frames: int) -> Callable[[], object]:
+        file = many(tmp_path, frames)
+        return lambda: tshark(file, "-T", "fields", "-e", "mbcf.op", "-e", "rpc.xid")
 
-if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as scratch:
-        sys.stdout.write(f"100000 frames: {measure(Path(scratch)):.1f} s\n")
+    assert growth(work, small=2000) < NEAR_LINEAR

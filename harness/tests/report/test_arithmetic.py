@@ -6,7 +6,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from sundial.expect import Options
+from sundial.workloads.sunrpc.expect import Options
 from sundial.report import expected, headline, plotting, registry, settings, stages, wire_time
 from sundial.report.figures import PacketLine
 from sundial.report.wire_time import Hop

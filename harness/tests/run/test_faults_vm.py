@@ -7,7 +7,6 @@ import os
 import signal
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -157,13 +156,11 @@ def test_libvirt_that_does_not_answer(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as mute:
         mute.bind(str(path))
         mute.listen(5)
-        before = time.monotonic()
         uri = f"qemu+unix:///session?socket={path}"
         run = LiveRun(write_scenario(tmp_path), tmp_path / "run", "--connect", uri)
         status, output = run.end()
     assert status == 4, output
     assert "libvirt does not answer" in output
-    assert time.monotonic() - before < END_S
     assert not (tmp_path / "run").exists()
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from sundial.errors import BadInput
-from sundial.expect import Options
 from sundial.verify import verify_pcap, verify_run
+from sundial.workloads.sunrpc.expect import Options
 from tests.verify.real import GOLDEN, write_run
 
 PORT = 20049

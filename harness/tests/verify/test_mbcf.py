@@ -3,15 +3,14 @@
 
 from __future__ import annotations
 
-import os
 import struct
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from sundial.expect.mbcf_acks import REQUEST_PLACES
 from sundial.verify import Verification, verify_run
+from sundial.workloads.mbcf.wire import REQUEST_PLACES
 from tests.observe.mbcf_wire import (
     ACK,
     ACK_NOW,
@@ -647,15 +646,3 @@ def test_a_frame_nobody_sent_is_found(tmp_path: Path) -> None:
     made.put(frame(ACK, (2, 0), (1, 0), ack=2))
     fields = {problem["field"] for problem in verify(made).problems}
     assert {"mbcf.received", "mbcf.sequence"} <= fields
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(600)
-def test_a_hundred_thousand_sightings_in_fifteen_seconds(tmp_path: Path) -> None:
-    made = bed(tmp_path)
-    for xid in range(1, 16_667):  # a request, its reply and an ACK, each at two ports
-        made.call("mbcf3", xid, 16)
-    path = made.write()
-    before = sum(os.times()[:4])
-    assert verify_run(path).verdict == "pass"
-    assert sum(os.times()[:4]) - before < 15

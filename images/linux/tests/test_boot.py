@@ -128,10 +128,7 @@ def test_a_waiting_machine_says_ready_once(image: Path, tmp_path: Path) -> None:
     with Guest(tmp_path / "g", image, waiting, ICOUNT) as guest:
         guest.start((tmp_path / "a", tmp_path / "b"))
         capture = tmp_path / "g" / "wire.pcap"
-        deadline = time.monotonic() + 60
-        while not capture.exists() or capture.stat().st_size <= 24:
-            assert time.monotonic() < deadline, guest.describe()
-            time.sleep(0.05)
+        guest.wait_until(lambda: capture.exists() and capture.stat().st_size > 24, "no frame")
         time.sleep(1)
         assert capture.read_bytes()[24:].count(b"\x88\xb5sundial-ready") == 1
         assert capture.stat().st_size == 24 + 16 + 27
@@ -301,7 +298,7 @@ def test_a_bridge_with_netem_delays_what_passes(image: Path, tmp_path: Path) -> 
         sent = time.monotonic()
         hosts[0].sendto(frame, str(tmp_path / "a"))
         assert hosts[1].recv(2000) == frame  # and nothing of the bridge's own before it
-        assert 0.3 <= time.monotonic() - sent < 5
+        assert time.monotonic() - sent >= 0.3
 
 
 def test_a_kernel_panic_ends_the_machine(image: Path, tmp_path: Path) -> None:

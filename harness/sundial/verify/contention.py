@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""When the wire in front of a port was free, as the capture shows it: what a frame may have waited for. Pure.
+
+What takes it, the kind of segment knows (`segment.SegmentVerifier`).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import accumulate
+
+import polars as pl
+
+from sundial.expect.ip import ETHERNET_FCS, ETHERNET_GAP, ETHERNET_MIN, ETHERNET_PREAMBLE
+from sundial.verify.frames import OUTBOUND
+
+BACKOFF_LIMIT = 10
+"""IEEE 802.3, 4.2.3.2.5: the range of slots doubles with each of so many collisions."""
+_FRAMING = ETHERNET_PREAMBLE + ETHERNET_FCS + ETHERNET_GAP
+
+
+@dataclass(frozen=True)
+class Contention:
+    """Stretches in which the wire was taken, in order and apart; `passed`: their sum up to each; collisions of one
+    port."""
+
+    begins: list[int] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)
+    passed: list[int] = field(default_factory=list)
+    collisions: list[int] = field(default_factory=list)
+    slot_ns: int = 0
+
+    def busy_ns(self, low: int, high: int) -> int:
+        """How long the wire was taken between two instants."""
+        return self._until(high) - self._until(low)
+
+    def idle_ns(self, low: int, high: int) -> int:
+        """How long it was certainly free for the port: not taken, and not perhaps backing off."""
+        count = bisect_left(self.collisions, high) - bisect_right(self.collisions, low)
+        slots = sum((1 << min(attempt, BACKOFF_LIMIT)) - 1 for attempt in range(1, count + 1))
+        return high - low - self.busy_ns(low, high) - slots * self.slot_ns
+
+    def _until(self, at: int) -> int:
+        place = bisect_right(self.begins, at)
+        if place == 0:
+            return 0
+        return self.passed[place - 1] - max(0, self.ends[place - 1] - at)
+
+
+NEVER_BUSY = Contention()
+
+
+def contention_of(taken: Iterable[tuple[int, int]], collisions: Iterable[int] = (), slot_ns: int = 0) -> Contention:
+    """From (begin, end) of what took the wire, in any order."""
+    begins: list[int] = []
+    ends: list[int] = []
+    for begin, end in sorted(taken):
+        if ends and begin <= ends[-1]:
+            ends[-1] = max(ends[-1], end)
+        else:
+            begins.append(begin)
+            ends.append(end)
+    passed = list(accumulate(end - begin for begin, end in zip(begins, ends, strict=True)))
+    return Contention(begins, ends, passed, sorted(collisions), slot_ns)
+
+
+def serialisations(frames: pl.DataFrame, rate_bps: int) -> list[tuple[int, int]]:
+    """When frames that were sent were on a wire of `rate_bps`, with preamble, FCS and gap. `frames` with fate."""
+    sent = frames.filter(pl.col("fate").is_null(), pl.col("direction") == OUTBOUND)
+    return [
+        (at, at + duration_ns(max(length, ETHERNET_MIN) + _FRAMING, rate_bps))
+        for at, length in sent.select("time_ns", "frame_length").iter_rows()
+    ]
+
+
+def of_own_frames(port: str, rate_bps: int | Mapping[str, int] | None, frames: pl.DataFrame) -> Contention | None:
+    """Where nothing but what the port itself sends takes the wire. `rate_bps`: of all ports, or by port."""
+    rate_bps = rate_bps.get(port) if isinstance(rate_bps, Mapping) else rate_bps
+    if not rate_bps:
+        return None
+    return contention_of(serialisations(frames.filter(pl.col("interface") == port), rate_bps))
+
+
+def duration_ns(count: int, rate_bps: int) -> int:
+    """Of so many bytes."""
+    return -(-count * 8 * 1_000_000_000 // rate_bps)

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where each frame was seen, and what a segment's own interface says became of some."""
+
+from __future__ import annotations
+
+import polars as pl
+
+FATE_SUFFIX = ":fate"
+INBOUND, OUTBOUND = 1, 2
+
+LOST, DROPPED, DUPLICATED, CORRUPTED, COLLISION = "lost", "dropped", "duplicated", "corrupted", "collision"
+"""Reasons on a fate interface: the word before the colon of the packet comment.
+
+A `collision` says nothing about what arrives: the frame is sent again, or `dropped`."""
+
+
+def with_places(frames: pl.DataFrame) -> pl.DataFrame:
+    """Adds `row`, `end` (one text for capture and interface) and `fate`, the reason on a fate interface."""
+    return frames.with_row_index("row").with_columns(
+        end=pl.concat_str("capture", pl.lit("|"), "interface"),
+        fate=pl.when(pl.col("interface").str.ends_with(FATE_SUFFIX)).then(
+            pl.col("comment").fill_null("").str.extract(r"^\s*([a-z]+)").fill_null("unnamed")
+        ),
+    )
+
+
+def end_name(capture: str, interface: str) -> str:
+    """`end` of a capture's interface."""
+    return f"{capture}|{interface}"
+
+
+def machine() -> pl.Expr:
+    """The machine of a frame's interface."""
+    return pl.col("interface").str.extract(r"^([^:]*)")

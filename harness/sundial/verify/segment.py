@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What verification asks of a kind of segment: when the wire in front of a port was taken."""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+import polars as pl
+
+from sundial import kinds
+from sundial.model.network import Network
+from sundial.model.topology import Segment
+from sundial.verify.contention import Contention
+
+
+@runtime_checkable
+class SegmentVerifier(Protocol):
+    """`KIND` of `sundial.segments.NAME.verify`."""
+
+    def contention(self, segment: Segment, port: str, frames: pl.DataFrame) -> Contention | None:
+        """What took the wire in front of `port`; None where its rate is unknown. `frames` of the segment's capture,
+        with fate."""
+
+
+def contentions(network: Network, frames: pl.DataFrame) -> dict[str, Contention]:
+    """Of each port by its name, as `n1:eth0`, where it is known. `frames` with fate."""
+    verifiers = kinds.load("segments", "verify", SegmentVerifier)
+    by_port: dict[str, Contention] = {}
+    for name, segment in network.segments.items():
+        captured = frames.filter(pl.col("capture") == f"wire/{name}.pcapng")
+        for port in segment.ports:
+            contention = verifiers[segment.kind].contention(segment, port, captured)
+            if contention is not None:
+                by_port[port] = contention
+    return by_port

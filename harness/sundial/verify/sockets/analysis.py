@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls and frames in, findings and observed calls out. Everything a run and any other capture have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from sundial.expect import Call
+from sundial.verify import conservation
+from sundial.verify.sockets import flows, messages, retransmission_causes, tcp, udp
+from sundial.verify.sockets.protocol import Files, Setting, SocketProtocol, Streams
+
+Build = Callable[[pl.DataFrame], tuple[pl.DataFrame, pl.DataFrame, list[Call]]]
+"""Calls to calls with `kind`, the table of legs (`legs.LEG_SCHEMA`) and the expected call of each kind."""
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """`frames` with `call` set; `findings` (`findings.FINDING`); `calls` with `kind`; one row a call in `observed`."""
+
+    frames: pl.DataFrame
+    segments: pl.DataFrame
+    """TCP frames of the calls' connections: row, conn, reply, pos, data, end."""
+    calls: pl.DataFrame
+    legs: pl.DataFrame
+    expected: list[Call]
+    """Expected calls by kind."""
+    findings: pl.DataFrame
+    observed: pl.DataFrame
+    uncaused: pl.DataFrame
+    """Requests over UDP that were sent again for no reason of the wire (`retransmission_causes.uncaused`)."""
+    packets: int
+    fragments: int
+    retransmissions: dict[str, int]
+
+
+def analyse(
+    frames: pl.DataFrame,
+    calls: pl.DataFrame,
+    flow_table: pl.DataFrame,
+    protocols: Mapping[str, SocketProtocol],
+    build: Build,
+    files: Files,
+    *,
+    exact_time: bool,
+    settings: Sequence[Setting] = (),
+    places: pl.DataFrame | None = None,
+    one_view: bool = False,
+) -> Analysis:
+    """Match frames to calls and compare. `frames` with row, end and fate.
+
+    `build` adds `kind` to the calls and makes the expectations. `places` (conn, reply, call, begin, finish) says where
+    messages are in TCP streams; without it that follows from their expected lengths.
+    `exact_time`: samples and capture share one clock. `one_view`: the capture was made at one place, so that nothing
+    can be said about what arrived at the other end.
+    """
+    frames = flows.add_flows(frames, flow_table)
+    conns = tcp.connections(frames)
+    calls = _with_connections(calls, conns)
+    calls, legs, expected = build(calls)
+    udp_frames = udp.attribute_udp(frames, calls, flow_table, protocols, exact_time)
+    of_protocol = {name: calls.filter(pl.col("protocol") == name) for name in protocols}
+    collected = {
+        name: protocols[name].collected(part, expected, settings) for name, part in of_protocol.items() if settings
+    }
+    together = pl.concat([_NOTHING_COLLECTED, *(part.select("call", "payload") for part in collected.values())])
+    if places is None:
+        places = tcp.starts(calls.filter(pl.col("transport") == "tcp"), legs, together)
+    tcp_frames = tcp.attribute_tcp(tcp.positions(frames, conns), places)
+    frames = _with_calls(frames, udp_frames, tcp_frames)
+
+    sent_udp, sent_tcp = udp_frames.filter(pl.col("view") == "sent"), tcp.sent_segments(tcp_frames)
+    datagrams, streamed = udp.datagrams(sent_udp), tcp.messages(sent_tcp)
+    arrived = datagrams if one_view else udp.datagrams(udp_frames.filter(pl.col("view") == "received"))
+    call_legs, dropped = messages.with_legs(calls, legs), messages.dropped_frames(frames)
+    alone = call_legs.join(together.select("call", reply=pl.lit(False)), on=["call", "reply"], how="anti")
+    findings = [
+        messages.check_datagrams(datagrams, call_legs, dropped),
+        messages.check_attempts(datagrams, arrived, call_legs, dropped),
+        messages.check_messages(streamed, alone, calls.select(pl.col("id").alias("call"), "xid")),
+    ]
+    for name, protocol in protocols.items():
+        own = alone.filter(pl.col("protocol") == name)
+        shared = collected.get(name, _NOTHING_COLLECTED)
+        findings.append(protocol.check_streams(Streams(streamed, own, shared, sent_tcp, places, files)))
+    if not one_view:
+        findings += _balances(udp_frames, tcp_frames, conservation.transit_ends(frames))
+    split = pl.col("more") | (pl.col("fragment_offset") > 0)
+    of_calls = sent_udp.filter(pl.col("call").is_not_null())
+    observed = _observed(datagrams, arrived, streamed, tcp_frames, call_legs)
+    over_udp = observed.filter(pl.col("transport") == "udp")
+    return Analysis(
+        frames,
+        tcp_frames.select("row", "conn", "reply", "pos", "data", "end"),
+        calls,
+        legs,
+        expected,
+        pl.concat(findings),
+        observed,
+        retransmission_causes.uncaused(udp_frames, datagrams, arrived, call_legs),
+        of_calls.height + sent_tcp.filter(pl.col("call").is_not_null()).height,
+        of_calls.filter(split).height,
+        {
+            "calls": int(over_udp["request_retransmissions"].sum()),
+            "replies": int(over_udp["reply_retransmissions"].sum()),
+            "tcp": int(sent_tcp.filter(pl.col("call").is_not_null(), pl.col("fresh") == 0).height),
+        },
+    )
+
+
+_NOTHING_COLLECTED = pl.DataFrame(schema={"call": pl.UInt32, "payload": pl.Int64})
+
+
+def _with_connections(calls: pl.DataFrame, conns: pl.DataFrame) -> pl.DataFrame:
+    """Adds the connection of calls over TCP, and what it negotiated; null for others."""
+    over_udp = calls.filter(pl.col("transport") == "udp").with_columns(
+        conn=pl.lit(None, pl.UInt32),
+        timestamps=pl.lit(False),
+        client_mss=pl.lit(None, pl.UInt32),
+        server_mss=pl.lit(None, pl.UInt32),
+    )
+    over_tcp = tcp.assign_calls(calls.filter(pl.col("transport") == "tcp"), conns)
+    return pl.concat([over_udp, over_tcp]).sort("id")
+
+
+_COUNTED = pl.col("packets", "retransmissions").cast(pl.Int32)
+
+
+def _with_calls(frames: pl.DataFrame, *parts: pl.DataFrame) -> pl.DataFrame:
+    """Frames with the call, flow, direction and view that attribution found."""
+    names = ["call", "flow", "reply", "view"]
+    known = pl.concat([part.select("row", *names) for part in parts])
+    return frames.drop("flow", "reply", "view").join(known, on="row", how="left", maintain_order="left")
+
+
+def _balances(udp_frames: pl.DataFrame, tcp_frames: pl.DataFrame, transit: pl.Series) -> list[pl.DataFrame]:
+    more = pl.when("more").then(pl.lit("+")).otherwise(pl.lit(""))
+    fragment = pl.concat_str("fragment_offset", pl.lit(":"), "data", more)
+    segment = pl.format("{} bytes at {}", "data", "pos")
+    of_calls = udp_frames.filter(pl.col("call").is_not_null())
+    return [
+        conservation.check_balance(of_calls, ["call", "reply", "fragment_offset", "data", "more"], fragment, transit),
+        conservation.check_balance(tcp_frames, ["conn", "reply", "pos", "data", "tcp_flags"], segment, transit),
+    ]
+
+
+def _observed(
+    datagrams: pl.DataFrame,
+    arrived: pl.DataFrame,
+    streamed: pl.DataFrame,
+    tcp_frames: pl.DataFrame,
+    call_legs: pl.DataFrame,
+) -> pl.DataFrame:
+    """One row a call: stamps, packets and fragments of the first transmission, how often more was sent."""
+    side = ["call", "reply"]
+    sent_udp = datagrams.group_by(side).agg(
+        first_ns=pl.col("first_ns").min(),
+        packets=pl.col("count").first(),
+        retransmissions=pl.len() - 1,
+    )
+    sent_tcp = streamed.select(*side, "first_ns", packets="count", retransmissions="again")
+    sent = pl.concat([part.with_columns(_COUNTED) for part in (sent_udp, sent_tcp)])
+    whole = arrived.join(call_legs.select(*side, "layout"), on=[*side, "layout"], how="semi")
+    last_udp = whole.group_by(side).agg(last_ns=pl.col("last_ns").min())
+    pieces = tcp_frames.filter(pl.col("view") == "received", pl.col("data") > 0, pl.col("call").is_not_null())
+    last_tcp = (
+        pieces.group_by(*side, "pos").agg(pl.col("time_ns").min()).group_by(side).agg(last_ns=pl.col("time_ns").max())
+    )
+    table = (
+        call_legs.select(*side, "transport", "packets")
+        .rename({"packets": "packets_expected"})
+        .join(sent, on=side, how="left")
+        .join(pl.concat([last_udp, last_tcp]), on=side, how="left")
+        .with_columns(pl.col("packets", "retransmissions").fill_null(0).cast(pl.Int32))
+        .with_columns(
+            fragments=_fragments("packets"),
+            fragments_expected=_fragments("packets_expected"),
+            packets_expected=pl.col("packets_expected").cast(pl.Int32),
+        )
+    )
+    names = ["packets", "packets_expected", "fragments", "fragments_expected", "retransmissions"]
+    halves = []
+    for reply, word, stamp in ((False, "request", "call"), (True, "reply", "reply")):
+        renamed = {name: f"{word}_{name}" for name in names}
+        renamed |= {"first_ns": f"{stamp}_first_tx_ns", "last_ns": f"{stamp}_last_rx_ns"}
+        half = table.filter(pl.col("reply") if reply else ~pl.col("reply")).rename(renamed)
+        halves.append(half.select("call", *([] if reply else ["transport"]), *renamed.values()))
+    return halves[0].join(halves[1], on="call", how="left").sort("call")
+
+
+def _fragments(packets: str) -> pl.Expr:
+    """IP fragments: none where a datagram went in one packet, or over TCP."""
+    split = (pl.col("transport") == "udp") & (pl.col(packets) > 1)
+    return pl.when(split).then(packets).otherwise(0).cast(pl.Int32)

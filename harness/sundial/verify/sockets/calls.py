@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls of a run over UDP and TCP, each with its flow: the addresses and ports that its packets travel between."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import polars as pl
+
+from sundial.observe import RunDirectory
+from sundial.verify.frames import end_name
+from sundial.verify.samples import RunSamples
+from sundial.verify.sockets.protocol import IP_PROTOCOL, Setting, SocketProtocol
+
+FLOW = ("client_address", "client_port", "server_address", "server_port", "transport")
+_STEP = ("protocol", "client", "server", "node_step")
+
+
+@dataclass(frozen=True)
+class SocketCalls:
+    """`table`: one row a call, and one for each that has no sample, with `id` (samples: their row), `flow`, `protocol`,
+    `setting`, `key`, MTUs; `flows`: one row a flow with `flow` and where its ends are captured."""
+
+    table: pl.DataFrame
+    flows: pl.DataFrame
+    settings: tuple[Setting, ...]
+
+    def ports(self) -> dict[str, dict[str, tuple[int, ...]]]:
+        """Ports of servers by protocol and transport."""
+        ports: dict[str, dict[str, tuple[int, ...]]] = {}
+        for (protocol, transport), part in self.flows.group_by("protocol", "transport", maintain_order=True):
+            numbers = tuple(part["server_port"].unique().sort())
+            ports.setdefault(str(protocol), {})[str(transport)] = numbers
+        return ports
+
+
+def socket_calls(run: RunDirectory, samples: RunSamples, protocols: Mapping[str, SocketProtocol]) -> SocketCalls:
+    """The samples of all `protocols`, by name."""
+    names = {protocol.client_app: name for name, protocol in protocols.items()}
+    table = samples.table.filter(
+        pl.col("app").is_in(list(names)), pl.col("transport").is_in(list(IP_PROTOCOL))
+    ).with_columns(protocol=pl.col("app").replace_strict(names, default=None, return_dtype=pl.String))
+    settings, rows = _settings(run, table, protocols)
+    table = table.join(rows, on=list(_STEP), how="left", maintain_order="left")
+    table = pl.concat([table, _unsampled(table, settings, protocols, samples.table.height)])
+    flows = _flows(run, table)
+    table = table.join(flows.select(*FLOW, "flow", "request_mtu", "reply_mtu"), on=list(FLOW), how="left").with_columns(
+        key=_of_protocol({name: protocol.key() for name, protocol in protocols.items()})
+    )
+    return SocketCalls(table, flows, settings)
+
+
+def setting_of(run: RunDirectory, protocol: SocketProtocol, client: str, server: str, step: int) -> Setting:
+    """How `client`'s step and `server`'s services were configured."""
+    steps = run.jobs.get(client, {}).get("steps", [])
+    options: dict[str, Any] = steps[step].get("options", {}) if 0 <= step < len(steps) else {}
+    return protocol.setting(options, run.jobs.get(server, {}).get("services", []))
+
+
+def _settings(
+    run: RunDirectory, table: pl.DataFrame, protocols: Mapping[str, SocketProtocol]
+) -> tuple[tuple[Setting, ...], pl.DataFrame]:
+    """Distinct settings, and a table of steps (_STEP) with the index of their setting."""
+    numbers: dict[Setting, int] = {}
+    rows = []
+    for name, client, server, step in table.select(_STEP).unique().sort(pl.all()).iter_rows():
+        setting = setting_of(run, protocols[name], client, server, step)
+        rows.append((name, client, server, step, numbers.setdefault(setting, len(numbers))))
+    schema = {name: table.schema[name] for name in _STEP} | {"setting": pl.UInt32}
+    return tuple(numbers), pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def _unsampled(
+    table: pl.DataFrame, settings: tuple[Setting, ...], protocols: Mapping[str, SocketProtocol], first: int
+) -> pl.DataFrame:
+    """Calls without a sample, with ids from `first`."""
+    parts = [
+        protocol.unsampled(table.filter(pl.col("protocol") == name), settings) for name, protocol in protocols.items()
+    ]
+    ids = (pl.int_range(pl.len()) + first).cast(pl.UInt32)
+    return pl.concat([table.clear(), *parts]).with_columns(id=ids).select(table.columns)
+
+
+def _of_protocol(choices: Mapping[str, pl.Expr]) -> pl.Expr:
+    """By the column `protocol`."""
+    return reduce(
+        lambda other, name: pl.when(pl.col("protocol") == name).then(choices[name]).otherwise(other),
+        choices,
+        pl.lit(None, pl.Int64),
+    )
+
+
+def _flows(run: RunDirectory, table: pl.DataFrame) -> pl.DataFrame:
+    """One row a flow: where its ends are captured, and the MTU each end sends with."""
+    flows = table.select(*FLOW, "protocol").unique().sort(pl.all()).with_row_index("flow")
+    ends = {address: _end(run, address) for name in ("client", "server") for address in flows[f"{name}_address"]}
+    return flows.with_columns(
+        pl.Series("client_end", [ends[address][0] for address in flows["client_address"]], dtype=pl.String),
+        pl.Series("server_end", [ends[address][0] for address in flows["server_address"]], dtype=pl.String),
+        pl.Series("request_mtu", [ends[address][1] for address in flows["client_address"]], dtype=pl.UInt32),
+        pl.Series("reply_mtu", [ends[address][1] for address in flows["server_address"]], dtype=pl.UInt32),
+        pl.col("transport").replace_strict(IP_PROTOCOL, return_dtype=pl.UInt32).alias("ip_protocol"),
+    )
+
+
+def _end(run: RunDirectory, address: str) -> tuple[str, int]:
+    """`capture|interface` where a station is seen, and its MTU."""
+    owner = run.owner(address)
+    if owner is None:
+        return "", 1500
+    node, interface = owner
+    return end_name(f"wire/{interface.segment}.pcapng", f"{node.name}:{interface.device}"), interface.mtu
+
+
+def display_filter(call: Mapping[str, Any], protocol: SocketProtocol) -> str:
+    """A Wireshark display filter for the packets of a call."""
+    way = f"ip.addr == {call['client_address']} && {call['transport']}.port == {call['client_port']}"
+    return " && ".join(filter(None, (way, protocol.display_filter(call))))

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Frames to flows: whose packet a frame is, in which direction, and from where it was seen.
+
+`view` of a frame: `sent` at the port of the machine that sends this direction, `received` at that of the other end,
+`fate` on a segment's interface for what became of frames, `passing` elsewhere (other stations of a hub, the two ports
+of a guest that joins segments).
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from sundial.verify.sockets.protocol import IP_PROTOCOL
+
+ICMP, TCP, UDP = 1, IP_PROTOCOL["tcp"], IP_PROTOCOL["udp"]
+
+
+def add_flows(frames: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
+    """Adds `flow`, `reply` and `view`, null for frames of no flow. `frames` with end and fate.
+
+    Fragments after the first have no ports and get theirs in `udp`.
+    """
+    ports = flows.select("client_address", "client_port", "server_address", "server_port", "ip_protocol", "flow").cast(
+        {"client_port": pl.UInt32, "server_port": pl.UInt32}
+    )
+    here = ["source", "source_port", "target", "target_port", "protocol"]
+    there = ["client_address", "client_port", "server_address", "server_port", "ip_protocol"]
+    swapped = ["server_address", "server_port", "client_address", "client_port", "ip_protocol"]
+    frames = frames.join(ports.rename({"flow": "out"}), left_on=here, right_on=there, how="left", maintain_order="left")
+    frames = frames.join(
+        ports.rename({"flow": "back"}), left_on=here, right_on=swapped, how="left", maintain_order="left"
+    )
+    frames = frames.with_columns(
+        flow=pl.coalesce("out", "back"),
+        reply=pl.when(pl.col("out").is_not_null()).then(False).when(pl.col("back").is_not_null()).then(True),
+    ).drop("out", "back")
+    return add_view(frames, flows)
+
+
+def add_view(frames: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
+    """Sets `view` from `flow`, `reply`, `fate` and the ends of the flow."""
+    ends = flows.select("flow", "client_end", "server_end")
+    sender = pl.when("reply").then("server_end").otherwise("client_end")
+    receiver = pl.when("reply").then("client_end").otherwise("server_end")
+    return (
+        frames.drop("view", strict=False)
+        .join(ends, on="flow", how="left", maintain_order="left")
+        .with_columns(
+            view=pl.when(pl.col("flow").is_null())
+            .then(None)
+            .when(pl.col("fate").is_not_null())
+            .then(pl.lit("fate"))
+            .when(pl.col("end") == sender)
+            .then(pl.lit("sent"))
+            .when(pl.col("end") == receiver)
+            .then(pl.lit("received"))
+            .otherwise(pl.lit("passing"))
+        )
+        .drop("client_end", "server_end")
+    )
+
+
+def nearest_call(
+    left: pl.DataFrame, calls: pl.DataFrame, on: tuple[str, str], by: list[str], exact_time: bool
+) -> pl.DataFrame:
+    """Joins each row of `left` with the call of the same `by` that had begun (`exact_time`), or began nearest to it.
+
+    `on`: the time columns of the two. Adds `call`.
+    """
+    return left.sort(on[0]).join_asof(
+        calls.sort(on[1]).select(*by, on[1], pl.col("id").alias("call")),
+        left_on=on[0],
+        right_on=on[1],
+        by=by,
+        strategy="backward" if exact_time else "nearest",
+        check_sortedness=False,
+    )

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The capture against what a client's kernel counted by itself: the segments that TCP repeated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from sundial.verify.findings import findings
+from sundial.verify.frames import DROPPED
+from sundial.verify.sockets.analysis import Analysis
+
+_COUNTED: dict[str, type[pl.DataType]] = {"client": pl.String, "batch": pl.Int64, "tcp_retransmits": pl.Int64}
+
+
+def check_kernel_counters(analysis: Analysis, batches: Mapping[tuple[str, int], Mapping[str, Any]]) -> pl.DataFrame:
+    """A finding for each batch whose requests TCP repeated another number of times than the client's kernel says.
+
+    `batches`: the lines above them, by client and batch. The kernel counts for one connection, so a batch that took
+    several (calls that failed) is left out, and the segments that it made and the adapter dropped are not captured.
+    """
+    counts = [(*batch, line.get("tcp_retransmits")) for batch, line in batches.items()]
+    counted = pl.DataFrame(counts, schema=_COUNTED, orient="row")
+    again = analysis.observed.filter(pl.col("transport") == "tcp").select("call", again="request_retransmissions")
+    dropped = (
+        analysis.frames.filter(pl.col("fate") == DROPPED, ~pl.col("reply"), pl.col("call").is_not_null())
+        .group_by("call")
+        .agg(dropped=pl.len())
+    )
+    table = (
+        analysis.calls.rename({"id": "call", "call": "number"})
+        .join(again, on="call", how="inner")
+        .join(dropped, on="call", how="left")
+        .group_by("client", "batch")
+        .agg(
+            pl.col("call").first(),
+            pl.col("again").sum().cast(pl.Int64),
+            pl.col("dropped").sum().cast(pl.Int64),
+            one=(pl.col("conn").n_unique() == 1) & pl.col("ok").all(),
+        )
+        .filter("one")
+        .join(counted.drop_nulls(), on=["client", "batch"], how="inner")
+        .sort("call")
+    )
+    kernel = pl.col("tcp_retransmits")
+    wrong = (pl.col("again") > kernel) | (pl.col("again") < kernel - pl.col("dropped"))
+    return findings(
+        table,
+        wrong,
+        pl.lit("batch.tcp_retransmits"),
+        pl.format("{} by the client's kernel", kernel),
+        pl.format("{} in the capture", "again"),
+        rows=None,
+    )

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was sent against what was to be sent, call by call.
+
+UDP: every datagram must consist of exactly the expected fragments, and there must be as many requests as the client
+says it made. TCP: the segments must be the expected ones where those are determined (`sundial.expect.tcp`); where
+something was sent again the congestion window has changed, and only sum, largest segment and bounds bind.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from sundial.verify.findings import findings
+from sundial.verify.frames import DROPPED
+
+
+def with_legs(calls: pl.DataFrame, legs: pl.DataFrame) -> pl.DataFrame:
+    """One row for each call and direction with what is expected of it."""
+    columns = ["id", "transport", "protocol", "kind", "ok", "retransmits", "error"]
+    return calls.select(columns).rename({"id": "call"}).join(legs, on="kind", how="inner")
+
+
+def dropped_frames(frames: pl.DataFrame) -> pl.DataFrame:
+    """Frames of each call and direction that were dropped, perhaps before they were seen at the sender's port."""
+    return (
+        frames.filter(pl.col("fate") == DROPPED, pl.col("call").is_not_null())
+        .group_by("call", "reply")
+        .agg(dropped=pl.len().cast(pl.Int64))
+    )
+
+
+def check_datagrams(sent: pl.DataFrame, expected: pl.DataFrame, dropped: pl.DataFrame) -> pl.DataFrame:
+    """Findings about the fragments of each datagram sent."""
+    table = sent.join(expected.rename({"layout": "expected_layout"}), on=["call", "reply"], how="inner").join(
+        dropped, on=["call", "reply"], how="left"
+    )
+    missing = pl.col("packets").cast(pl.Int64) - pl.col("count").cast(pl.Int64)
+    partly = (
+        pl.col("layout").str.split(",").list.set_difference(pl.col("expected_layout").str.split(",")).list.len() == 0
+    ) & (missing <= pl.col("dropped").fill_null(0))
+    wrong = (pl.col("layout") != pl.col("expected_layout")) & ~(partly & (missing > 0))
+    return findings(table, wrong, "fragments", pl.col("expected_layout"), pl.col("layout"))
+
+
+def check_attempts(
+    sent: pl.DataFrame, received: pl.DataFrame, expected: pl.DataFrame, dropped: pl.DataFrame
+) -> pl.DataFrame:
+    """Findings about how often requests and replies went over UDP.
+
+    A request goes once and once more for each retransmission that the client counted (`retransmits` null: unknown, at
+    least once). A server answers at most each complete request. A call that succeeded has a complete one of both.
+    """
+    side = ["call", "reply"]
+    attempts = sent.group_by(side).agg(attempts=pl.len().cast(pl.Int64), rows=pl.col("rows").explode())
+    # What was sent in other fragments than expected is a finding of check_datagrams, and may well arrive whole.
+    whole = pl.concat([part.select(*side, "layout") for part in (expected, sent)]).unique()
+    complete = (
+        received.join(whole, on=[*side, "layout"], how="semi").group_by(side).agg(complete=pl.len().cast(pl.Int64))
+    )
+    table = (
+        expected.filter(pl.col("transport") == "udp")
+        .join(attempts, on=side, how="left")
+        .join(complete, on=side, how="left")
+        .join(dropped, on=side, how="left")
+        .with_columns(pl.col("attempts", "complete", "dropped").fill_null(0))
+    )
+    requests = table.filter(~pl.col("reply"))
+    requested = pl.when("sent").then(pl.col("retransmits").cast(pl.Int64) + 1).otherwise(0)
+    right = (pl.col("attempts") <= requested) & (pl.col("attempts") >= requested - pl.col("dropped"))
+    right = pl.when(requested.is_null()).then(pl.col("attempts") > 0).otherwise(right)
+    answered = requests.select("call", pl.col("complete").alias("asked"))
+    replies = table.filter("reply").join(answered, on="call", how="left")
+    incomplete = pl.col("ok") & pl.col("sent") & (pl.col("complete") == 0)
+    return pl.concat(
+        [
+            findings(requests, ~right, "count", requested.fill_null(1), pl.col("attempts")),
+            findings(replies, pl.col("attempts") > pl.col("asked"), "count", pl.col("asked"), pl.col("attempts")),
+            findings(table, incomplete, "received", pl.lit("1 complete"), pl.lit("none")),
+        ]
+    )
+
+
+def check_messages(sent: pl.DataFrame, expected: pl.DataFrame, given: pl.DataFrame) -> pl.DataFrame:
+    """Findings about the segments of each request and reply over TCP. `given`: call, xid of the samples."""
+    side = ["call", "reply"]
+    table = (
+        expected.filter(pl.col("transport") == "tcp")
+        .rename({"layout": "expected_layout", "records": "expected_records"})
+        .join(sent, on=side, how="left")
+        .join(given.rename({"xid": "given_xid"}), on="call", how="left")
+        .with_columns(pl.col("bytes", "count", "again", "longest").fill_null(0), pl.col("layout").fill_null(""))
+    )
+    whole = pl.col("bytes") == pl.col("payload")
+    short = (pl.col("bytes") < pl.col("payload")) & ~pl.col("ok")
+    same = pl.col("layout") == pl.col("expected_layout")
+    bounded = (
+        (pl.col("count") >= pl.col("fewest"))
+        & (pl.col("count") <= pl.col("most"))
+        & (pl.col("longest") <= pl.col("largest"))
+    )
+    fits = pl.when(pl.col("exact") & (pl.col("again") == 0)).then(same).otherwise(bounded)
+    bounds = pl.format("{} to {} segments of at most {} bytes", "fewest", "most", "largest")
+    layout = pl.when("exact").then("expected_layout").otherwise(bounds)
+    renamed = pl.col("xid").is_not_null() & (pl.col("xid").cast(pl.Int64) != pl.col("given_xid"))
+    return pl.concat(
+        [
+            findings(table, ~whole & ~short, "bytes", pl.col("payload"), pl.col("bytes")),
+            findings(table, whole & ~fits, "segments", layout, pl.col("layout")),
+            findings(table, renamed.fill_null(False), "xid", pl.col("given_xid"), pl.col("xid")),
+        ]
+    )

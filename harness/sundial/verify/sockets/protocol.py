@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What verification of calls over UDP and TCP asks of the protocol that they speak."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import polars as pl
+
+from sundial.expect import Call, Leg, Shape, tcp_leg
+from sundial.verify.findings import none
+from sundial.verify.sockets.stream import Stream
+
+IP_PROTOCOL = {"tcp": 6, "udp": 17}
+"""Transports that are verified here, to their number in IP."""
+
+Files = Sequence[tuple[Path, str]]
+"""Captures: where they are, and how they are called in the result."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How the two ends of calls were configured. `options` are the protocol's own."""
+
+    options: Hashable = None
+    bounded: bool = False
+    """Socket buffers were set: where TCP segments end is then not determined."""
+
+
+class Message(NamedTuple):
+    """One message of a TCP stream: its place, bytes without record marks, and the fragments of its record."""
+
+    key: int
+    begin: int
+    finish: int
+    length: int
+    fragments: tuple[int, ...]
+
+
+class CapturedMessage(NamedTuple):
+    """What a capture shows of a message, and of the connection that carries it."""
+
+    length: int
+    fragments: tuple[int, ...]
+    mtu: int
+    timestamps: bool
+    peer_mss: int | None
+
+
+@dataclass(frozen=True)
+class Streams:
+    """What was sent over TCP of the calls of one protocol."""
+
+    messages: pl.DataFrame
+    """From `tcp.messages`."""
+    expected: pl.DataFrame
+    """Legs of calls that are sent one by one."""
+    collected: pl.DataFrame
+    """As the protocol gave them."""
+    segments: pl.DataFrame
+    """From `tcp.sent_segments`."""
+    places: pl.DataFrame
+    """From `tcp.starts`."""
+    files: Files
+
+
+@runtime_checkable
+class SocketProtocol(Protocol):
+    """A protocol of calls and replies; `SocketDefaults` has what simple ones share."""
+
+    @property
+    def client_app(self) -> str:
+        """`app` of its samples and of the steps that call."""
+
+    @property
+    def transports(self) -> Sequence[str]:
+        """Of udp and tcp."""
+
+    @property
+    def least_reply(self) -> int:
+        """Bytes of the shortest reply."""
+
+    def expect(self, shape: Shape, options: Any) -> Call:
+        """The packets of a call. Raises ValueError for what the protocol does not know."""
+
+    def setting(self, step: Mapping[str, Any], services: Sequence[Mapping[str, Any]]) -> Setting:
+        """From the options of a client's step and the services of its server."""
+
+    def key(self) -> pl.Expr:
+        """What names a call inside its flow, from the samples; null where only the order does."""
+
+    def datagram_key(self) -> pl.Expr:
+        """The same from the first frame of a datagram."""
+
+    def unsampled(self, calls: pl.DataFrame, settings: Sequence[Setting]) -> pl.DataFrame:
+        """Calls that clients make without a sample, with the columns of `calls`; their `id` is set by the caller."""
+
+    def collected(self, calls: pl.DataFrame, expected: Sequence[Call], settings: Sequence[Setting]) -> pl.DataFrame:
+        """Requests over TCP that share segments with others: `call`, `payload` (its bytes of the stream), and what
+        `check_streams` wants to know of them."""
+
+    def check_streams(self, streams: Streams) -> pl.DataFrame:
+        """Findings about what only the protocol knows of its streams."""
+
+    @property
+    def by_order(self) -> bool:
+        """A datagram without a key is a message all the same."""
+
+    def called(self, frames: pl.DataFrame, transport: str) -> pl.DataFrame | None:
+        """Of frames over `transport` those that go to a server; None where only connections tell."""
+
+    def captured_procedure(self) -> pl.Expr:
+        """What a captured request calls, as text."""
+
+    def parse(self, stream: Stream) -> Iterator[Message]:
+        """Messages of a stream from its beginning."""
+
+    def captured_leg(self, message: CapturedMessage, reply: bool, options: Any) -> Leg:
+        """The segments that a captured message is expected in; `options` where they are known."""
+
+    def display_filter(self, call: Mapping[str, Any]) -> str:
+        """What a Wireshark display filter adds to addresses and ports, empty for nothing."""
+
+
+class SocketDefaults:
+    """A protocol without options whose calls are each a message of its own."""
+
+    transports: Sequence[str] = tuple(sorted(IP_PROTOCOL, reverse=True))
+    least_reply = 0
+    by_order = False
+
+    def setting(self, step: Mapping[str, Any], services: Sequence[Mapping[str, Any]]) -> Setting:
+        options = [step, *(service.get("options") or {} for service in services)]
+        return Setting(bounded=any(each.get("socket_buffer") for each in options))
+
+    def key(self) -> pl.Expr:
+        return pl.col("xid")
+
+    def unsampled(self, calls: pl.DataFrame, settings: Sequence[Setting]) -> pl.DataFrame:
+        return calls.clear()
+
+    def collected(self, calls: pl.DataFrame, expected: Sequence[Call], settings: Sequence[Setting]) -> pl.DataFrame:
+        return pl.DataFrame(schema={"call": pl.UInt32, "payload": pl.Int64})
+
+    def check_streams(self, streams: Streams) -> pl.DataFrame:
+        return none()
+
+    def called(self, frames: pl.DataFrame, transport: str) -> pl.DataFrame | None:
+        return None
+
+    def captured_procedure(self) -> pl.Expr:
+        return pl.lit("echo")
+
+    def captured_leg(self, message: CapturedMessage, reply: bool, options: Any) -> Leg:
+        whole = (message.length,)
+        return tcp_leg(message.length, whole, message.mtu, message.timestamps, message.peer_mss)
+
+    def display_filter(self, call: Mapping[str, Any]) -> str:
+        return ""

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TCP: connections, positions in their streams, and which call each segment belongs to.
+
+A stream has no message ends, but on one connection calls follow one another, so that the n-th request begins where the
+expected lengths of those before it end (and so for replies). A segment whose range was seen already is a retransmission
+(RFC 9293 section 3.8.1), wherever its ends lie.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from sundial.verify.sockets.flows import TCP
+
+FIN, SYN, RST, ACK = 0x01, 0x02, 0x04, 0x10
+_LONG_AGO = -(1 << 62)
+_WRAP = 1 << 32
+_HALF = 1 << 31
+
+
+def connections(frames: pl.DataFrame) -> pl.DataFrame:
+    """One row a connection: conn, flow, since_ns, client_isn, server_isn, client_mss, server_mss, timestamps.
+
+    A flow without a SYN has one connection from the beginning, whose sequence numbers begin at its first frame.
+    """
+    tcp = frames.filter(pl.col("protocol") == TCP, pl.col("flow").is_not_null(), pl.col("fate").is_null())
+    syn = pl.col("tcp_flags") & SYN != 0
+    openings = (
+        tcp.filter(syn, ~pl.col("reply"))
+        .group_by("flow", "tcp_seq")
+        .agg(
+            since_ns=pl.col("time_ns").min(),
+            client_mss=pl.col("tcp_mss").first(),
+            offers=pl.col("tcp_timestamp").first().is_not_null(),
+        )
+        .rename({"tcp_seq": "client_isn"})
+    )
+    silent = (
+        tcp.join(openings, on="flow", how="anti")
+        .sort("time_ns")
+        .group_by("flow")
+        .agg(
+            client_isn=(pl.col("tcp_seq").filter(~pl.col("reply")).first() - 1).cast(pl.UInt32),
+            offers=pl.col("tcp_timestamp").first().is_not_null(),
+        )
+        .with_columns(since_ns=pl.lit(_LONG_AGO, pl.Int64), client_mss=pl.lit(None, pl.UInt32))
+    )
+    conns = pl.concat([openings, silent.select(openings.columns)]).sort("flow", "since_ns").with_row_index("conn")
+    answers = assign(tcp.filter("reply").sort("time_ns"), conns)
+    synack = answers.filter(syn).group_by("conn").agg(
+        server_isn=pl.col("tcp_seq").first(),
+        server_mss=pl.col("tcp_mss").first(),
+        accepts=pl.col("tcp_timestamp").first().is_not_null(),
+    )  # fmt: skip
+    first = answers.group_by("conn").agg(guess=(pl.col("tcp_seq").first().cast(pl.Int64) - 1) % _WRAP)
+    return (
+        conns.join(synack, on="conn", how="left")
+        .join(first, on="conn", how="left")
+        .with_columns(
+            server_isn=pl.coalesce(pl.col("server_isn").cast(pl.Int64), "guess"),
+            client_isn=pl.col("client_isn").cast(pl.Int64),
+            timestamps=pl.col("offers") & pl.col("accepts").fill_null(pl.col("offers")),
+        )
+        .drop("guess", "offers", "accepts")
+        .sort("conn")
+    )
+
+
+def assign(table: pl.DataFrame, conns: pl.DataFrame, time: str = "time_ns") -> pl.DataFrame:
+    """Adds `conn`: the last connection of the row's flow that had begun at `time`."""
+    return (
+        table.sort(time)
+        .join_asof(
+            conns.select("flow", "since_ns", "conn").sort("since_ns"),
+            left_on=time,
+            right_on="since_ns",
+            by="flow",
+            strategy="backward",
+            check_sortedness=False,
+        )
+        .drop("since_ns", strict=False)
+    )
+
+
+def assign_calls(calls: pl.DataFrame, conns: pl.DataFrame) -> pl.DataFrame:
+    """TCP calls with `conn` and what it negotiated; a call before any connection of its flow is given the first."""
+    first = conns.group_by("flow").agg(first=pl.col("conn").min())
+    return (
+        assign(calls, conns, "start_ns")
+        .join(first, on="flow", how="left")
+        .with_columns(conn=pl.coalesce("conn", "first"))
+        .drop("first")
+        .join(conns.select("conn", "timestamps", "client_mss", "server_mss"), on="conn", how="left")
+    )
+
+
+def positions(frames: pl.DataFrame, conns: pl.DataFrame) -> pl.DataFrame:
+    """TCP frames of flows with `conn` and `pos`: bytes of the stream before the segment's first (SYN: -1)."""
+    tcp = frames.filter(pl.col("protocol") == TCP, pl.col("flow").is_not_null())
+    tcp = assign(tcp, conns).join(conns.select("conn", "client_isn", "server_isn"), on="conn", how="left")
+    begin = pl.when("reply").then("server_isn").otherwise("client_isn")
+    side = ["conn", "reply", "end"]
+    step = pl.coalesce(
+        pl.col("tcp_seq").cast(pl.Int64).diff().over(side, order_by="row"), pl.col("tcp_seq") - begin - 1
+    )
+    return (
+        tcp.with_columns(step=(step + _HALF) % _WRAP - _HALF)
+        .sort("row")
+        .with_columns(pos=pl.col("step").cum_sum().over(side))
+        .drop("client_isn", "server_isn", "step")
+    )
+
+
+def starts(calls: pl.DataFrame, legs: pl.DataFrame, collected: pl.DataFrame) -> pl.DataFrame:
+    """Where each TCP call's request and reply lie in their streams: conn, reply, call, begin, finish.
+
+    `collected`: call and payload of requests that are cut by what is before them (`SocketProtocol.collected`).
+    """
+    own = collected.select("payload", pl.lit(False).alias("reply"), id="call").rename({"payload": "own"})
+    payloads = legs.select("kind", "reply", "payload")
+    return (
+        calls.filter(pl.col("conn").is_not_null())
+        .join(payloads, on="kind", how="inner")
+        .join(own, on=["id", "reply"], how="left")
+        .with_columns(payload=pl.coalesce("own", "payload"))
+        .sort("conn", "reply", "start_ns", "id")
+        .with_columns(finish=pl.col("payload").cum_sum().over("conn", "reply"))
+        .select(
+            "conn", "reply", pl.col("id").alias("call"), (pl.col("finish") - pl.col("payload")).alias("begin"), "finish"
+        )
+    )
+
+
+def attribute_tcp(frames: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
+    """Adds `call` and `data` (payload bytes) to frames with `pos`; `call` is null for segments beyond every call."""
+    frames = frames.with_columns(data=pl.col("tcp_length").cast(pl.Int64))
+    joined = frames.sort("pos").join_asof(
+        places.sort("begin"), left_on="pos", right_on="begin", by=["conn", "reply"], check_sortedness=False
+    )
+    inside = (pl.col("data") > 0) & (pl.col("pos") < pl.col("finish"))
+    return joined.with_columns(call=pl.when(inside).then("call")).sort("row")
+
+
+def sent_segments(frames: pl.DataFrame) -> pl.DataFrame:
+    """Data segments at the sending port with `fresh`: bytes not sent before (0: a retransmission)."""
+    return (
+        frames.filter(pl.col("view") == "sent", pl.col("data") > 0)
+        .sort("conn", "reply", "pos", "time_ns", "row")
+        .with_columns(stop=pl.col("pos") + pl.col("data"))
+        .with_columns(
+            before=pl.col("stop").cum_max().over("conn", "reply").shift(1).over("conn", "reply"),
+        )
+        .with_columns(
+            fresh=(pl.col("stop") - pl.max_horizontal("pos", pl.col("before").fill_null(_LONG_AGO))).clip(0),
+        )
+    )
+
+
+def messages(segments: pl.DataFrame) -> pl.DataFrame:
+    """One row for each call and direction sent over TCP: layout, count, bytes, longest, again, first_ns, rows, xid and
+    records as tshark gives them."""
+    fresh = pl.col("fresh") > 0
+    return (
+        segments.filter(pl.col("call").is_not_null())
+        .group_by("call", "reply")
+        .agg(
+            layout=pl.col("fresh").filter(fresh).cast(pl.String).str.join(","),
+            count=fresh.sum(),
+            bytes=pl.col("fresh").sum(),
+            longest=pl.col("data").max(),
+            again=(~fresh).sum(),
+            first_ns=pl.col("time_ns").min(),
+            rows=pl.col("row"),
+            records=_pairs("record_lengths").str.join(","),
+            lasts=_pairs("record_lasts").str.join(","),
+            xid=pl.col("rpc_xid").filter(pl.col("rpc_xid").is_not_null()).first(),
+        )
+    )
+
+
+def _pairs(column: str) -> pl.Expr:
+    return pl.col(column).filter(pl.col(column).is_not_null())

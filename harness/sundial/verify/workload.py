@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What verification asks of a kind of workload.
+
+A kind speaks a protocol over UDP and TCP (`sockets`), has a transport of its own that calls go over (`transport`),
+makes traffic that is no call (`background`), or several of these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+import polars as pl
+
+from sundial import kinds
+from sundial.observe import RunDirectory
+from sundial.verify.findings import none
+from sundial.verify.samples import RunSamples
+from sundial.verify.sockets.protocol import SocketProtocol
+
+CLASSES: dict[str, type[pl.DataType]] = {"row": pl.UInt32, "class": pl.String, "call": pl.UInt32}
+"""What a row of the table of frames is, and the call that it belongs to, if any."""
+
+OBSERVED: dict[str, type[pl.DataType]] = {
+    "call": pl.UInt32,
+    "transport": pl.String,
+    "call_first_tx_ns": pl.Int64,
+    "call_last_rx_ns": pl.Int64,
+    "reply_first_tx_ns": pl.Int64,
+    "reply_last_rx_ns": pl.Int64,
+    **{
+        f"{way}_{name}": pl.Int32
+        for way in ("request", "reply")
+        for name in ("packets", "packets_expected", "fragments", "fragments_expected", "retransmissions")
+    },
+}
+"""What was observed of a call."""
+
+
+def _no_classes() -> pl.DataFrame:
+    return pl.DataFrame(schema=CLASSES)
+
+
+@dataclass(frozen=True)
+class Background:
+    """Traffic of a workload that belongs to no call: `classes` are CLASSES without `call`."""
+
+    findings: pl.DataFrame = field(default_factory=none)
+    classes: pl.DataFrame = field(default_factory=lambda: _no_classes().drop("call"))
+
+
+@dataclass(frozen=True)
+class Settled:
+    """Calls over a kind's own transport, compared with their frames."""
+
+    calls: pl.DataFrame
+    """Samples with `id` and `protocol`."""
+    findings: pl.DataFrame = field(default_factory=none)
+    classes: pl.DataFrame = field(default_factory=_no_classes)
+    observed: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=OBSERVED))
+    packets: int = 0
+    retransmissions: Mapping[str, int] = field(default_factory=dict)
+    """By their name in the result."""
+    impossible: Sequence[int] = ()
+    """Calls that their transport cannot carry."""
+    expected: Mapping[tuple[str, str, int], dict[str, Any]] = field(default_factory=dict)
+    """Expected request and reply as in verify.json, by transport, procedure and size."""
+    unsent: Mapping[str, Any] = field(default_factory=dict)
+    """The same of calls of which nothing is expected."""
+
+
+@runtime_checkable
+class OwnTransport(Protocol):
+    """Calls that go neither over UDP nor over TCP."""
+
+    def settle(self, run: RunDirectory, frames: pl.DataFrame, samples: RunSamples) -> Settled:
+        """Compare all its calls with all its frames. `frames` with row, end and fate."""
+
+    def describe(self) -> pl.Expr:
+        """One of its frames in words; null for others."""
+
+    def display_filter(self, call: Mapping[str, Any]) -> str | None:
+        """A Wireshark display filter for the frames of a call."""
+
+
+@runtime_checkable
+class WorkloadVerifier(Protocol):
+    """`KIND` of `sundial.workloads.NAME.verify`; `Verifier` has what most kinds need."""
+
+    @property
+    def sockets(self) -> SocketProtocol | None:
+        """What its clients speak over UDP and TCP."""
+
+    @property
+    def transport(self) -> OwnTransport | None:
+        """Its own transport."""
+
+    def background(
+        self, run: RunDirectory, frames: pl.DataFrame, samples: RunSamples, ahead_ns: Mapping[str, int]
+    ) -> Background:
+        """Its traffic beside calls. `frames` with row, end and fate; `ahead_ns`: how much later than a client's clock
+        the captures' shows the same moment; 0 for those not named."""
+
+
+@dataclass(frozen=True)
+class Verifier:
+    """A kind without traffic beside its calls."""
+
+    sockets: SocketProtocol | None = None
+    transport: OwnTransport | None = None
+
+    def background(
+        self, run: RunDirectory, frames: pl.DataFrame, samples: RunSamples, ahead_ns: Mapping[str, int]
+    ) -> Background:
+        """None."""
+        return Background()
+
+
+def verifiers() -> Mapping[str, WorkloadVerifier]:
+    """Of all kinds that have one, by the kind's name."""
+    return kinds.load("workloads", "verify", WorkloadVerifier)
+
+
+def socket_protocols() -> dict[str, SocketProtocol]:
+    """By the kind's name, which is the protocol's in a result."""
+    return {name: kind.sockets for name, kind in verifiers().items() if kind.sockets is not None}
+
+
+def own_transports() -> dict[str, OwnTransport]:
+    """By the kind's name."""
+    return {name: kind.transport for name, kind in verifiers().items() if kind.transport is not None}

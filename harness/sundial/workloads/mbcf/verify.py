@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Verification of memory-based communication: calls and operations against their frames, no frame without a reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import polars as pl
+
+from sundial.errors import SundialError
+from sundial.model.images import IMAGES
+from sundial.model.network import Network, build_network
+from sundial.model.topology import Topology
+from sundial.observe import RunDirectory
+from sundial.verify.conservation import check_balance, transit_ends
+from sundial.verify.contention import Contention
+from sundial.verify.findings import FINDING
+from sundial.verify.frames import machine
+from sundial.verify.result import leg_json
+from sundial.verify.samples import RunSamples
+from sundial.verify.segment import contentions
+from sundial.verify.workload import CLASSES, OBSERVED, Settled, Verifier, WorkloadVerifier
+from sundial.workloads.mbcf.expect import Frame, mbcf_leg
+from sundial.workloads.mbcf.verify_channels import FIRST_SEQUENCED, Channels, check_channels
+from sundial.workloads.mbcf.verify_evidence import (
+    Evidence,
+    Finding,
+    judged,
+    protocols,
+    samples_over_mbcf,
+)
+from sundial.workloads.mbcf.verify_transactions import COLUMNS, Meaning, Transactions, find_transactions
+from sundial.workloads.mbcf.wire import ACK, OPERATIONS, PROBE, RST, SYN, SYNACK
+
+NAME = "mbcf"
+_CONTROL = {ACK: "mbcf_ack", SYN: "mbcf_handshake", SYNACK: "mbcf_handshake", RST: "mbcf_reset", PROBE: "mbcf_probe"}
+_SEQUENCED = {number: name for number, name in OPERATIONS.items() if number >= FIRST_SEQUENCED}
+CALL, UNEXPLAINED, PASSING = "call", "unexplained", "passing"
+OWN_INSTRUCTIONS = 256_000
+"""An SSS-CORE node's own work from the moment at which an ACK is due, while it may not be interrupted: the making of a
+dummy task, or a mapping, is one system call that zeroes each page (under 1,000 instructions). Measured: 150,000 where
+clients of type 3b bind at once, 101,000 of type 3, 15,000 in transfers."""
+
+
+class _Mbcf:
+    def settle(self, run: RunDirectory, frames: pl.DataFrame, samples: RunSamples) -> Settled:
+        calls = samples_over_mbcf(samples).with_columns(protocol=pl.lit(NAME))
+        over_mbcf = _with_view(frames.filter(pl.col("mbcf_op").is_not_null()), run.node_ids)
+        if over_mbcf.is_empty():
+            return _no_frames(calls)
+        exact = run.clock == "virtual"
+        waits, own_ns = _waits(run, frames) if exact else ({}, {})
+        channels = check_channels(over_mbcf, exact_time=exact, contentions=waits, own_ns=own_ns)
+        first = over_mbcf.filter(pl.col("row").is_in(channels.first)).sort("time_ns", "row")
+        transactions = find_transactions(first.select(_filled()).iter_rows(), channels.refused, _meaning)
+        ordered = calls.sort("start_ns", "id")
+        evidence = Evidence(run, run.node_ids, samples.records, ordered, samples.batches, channels, transactions)
+        judgement = judged(protocol.judge(evidence) for protocol in protocols().values())
+        judgement.findings += _farewells(transactions)
+        findings = [
+            channels.findings,
+            pl.DataFrame(judgement.findings, schema=FINDING, orient="row"),
+            _balance(over_mbcf, frames),
+        ]
+        return Settled(
+            calls,
+            pl.concat(findings),
+            _classes(over_mbcf, channels, transactions, judgement.owner),
+            pl.DataFrame(judgement.observed, schema=OBSERVED, orient="row").sort("call"),
+            len(channels.first) + len(channels.again),
+            _counts(calls, len(channels.again)),
+            judgement.impossible,
+            {group: _expected_json(*legs) for group, legs in judgement.expected.items()},
+            _expected_json((), ()),
+        )
+
+    def describe(self) -> pl.Expr:
+        return pl.format(
+            "MBCF {}.{} > {}.{} {}, {} bytes",
+            "mbcf_source",
+            "mbcf_source_task",
+            "mbcf_target",
+            "mbcf_target_task",
+            pl.col("mbcf_op").replace_strict(_SEQUENCED, default="frame", return_dtype=pl.String),
+            "frame_length",
+        )
+
+    def display_filter(self, call: Mapping[str, Any]) -> str | None:
+        if call["xid"] is None:
+            return None
+        speakers = (protocol for protocol in protocols().values() if protocol.speaks(call["transport"]))
+        return next((protocol.display_filter(call["xid"]) for protocol in speakers), None)
+
+
+KIND: WorkloadVerifier = Verifier(transport=_Mbcf())
+
+
+def _meaning(operation: int, data: str) -> Meaning | None:
+    meanings = (protocol.meaning(operation, data) for protocol in protocols().values())
+    return next((meaning for meaning in meanings if meaning is not None), None)
+
+
+def _no_frames(calls: pl.DataFrame) -> Settled:
+    """Each call that succeeded lacks all of its frames."""
+    missing: list[Finding] = [(call, "mbcf.request", "its frames", "none", []) for call in calls.filter("ok")["id"]]
+    return Settled(
+        calls,
+        pl.DataFrame(missing, schema=FINDING, orient="row"),
+        retransmissions=_counts(calls, 0),
+        unsent=_expected_json((), ()),
+    )
+
+
+def _counts(calls: pl.DataFrame, retransmissions: int) -> dict[str, int]:
+    return {NAME: retransmissions} if calls.height else {}
+
+
+def _expected_json(client: tuple[Frame, ...], server: tuple[Frame, ...]) -> dict[str, Any]:
+    return {"request": leg_json(mbcf_leg(client)), "reply": leg_json(mbcf_leg(server))}
+
+
+def _farewells(transactions: Transactions) -> Iterator[Finding]:
+    """A task announces its end once to each node."""
+    for rows in (rows for epochs in transactions.farewells.values() for rows in epochs.values()):
+        if len(rows) > 1:
+            yield None, "mbcf.close", "one CLOSE at the end of a task", str(len(rows)), rows
+
+
+def _waits(run: RunDirectory, frames: pl.DataFrame) -> tuple[dict[int, Contention], dict[int, int]]:
+    """By node: when the wire in front of its first port was free, and how long it may take by itself to send an ACK.
+
+    Only of nodes that are a kernel: one that is a process waits for others besides.
+    """
+    network = _network(run)
+    if network is None:
+        return {}, {}
+    ports = contentions(network, frames)
+    waits: dict[int, Contention] = {}
+    own: dict[int, int] = {}
+    for node in network.nodes:
+        number, image = run.node_ids.get(node.name), IMAGES.get(node.image)
+        contention = ports.get(f"{node.name}:{node.nics[0].device}") if node.nics else None
+        if number is not None and contention is not None and image is not None and not image.node_is_process:
+            waits[number] = contention
+            own[number] = int(OWN_INSTRUCTIONS * 1000 / node.mips)
+    return waits, own
+
+
+def _network(run: RunDirectory) -> Network | None:
+    """The topology of the run; None where this version cannot read it."""
+    try:
+        return build_network(Topology.model_validate(run.document.get("topology")))
+    except (SundialError, ValueError, TypeError, KeyError):
+        return None
+
+
+def _filled() -> list[pl.Expr]:
+    return [pl.col(name).fill_null("" if name in ("mbcf_address", "mbcf_data") else 0) for name in COLUMNS]
+
+
+def _with_view(frames: pl.DataFrame, ids: Mapping[str, int]) -> pl.DataFrame:
+    """Sets `view` by the machine at whose port a frame was seen, and what conservation asks for."""
+    here = machine().replace_strict(dict(ids), default=None, return_dtype=pl.UInt32)
+    return (
+        frames.with_columns(here=here)
+        .with_columns(
+            view=pl.when(pl.col("fate").is_not_null())
+            .then(pl.lit("fate"))
+            .when(pl.col("here") == pl.col("mbcf_source"))
+            .then(pl.lit("sent"))
+            .when(pl.col("here") == pl.col("mbcf_target"))
+            .then(pl.lit("received"))
+            .otherwise(pl.lit(PASSING)),
+            call=pl.lit(None, pl.UInt32),
+            reply=pl.lit(False),
+        )
+        .drop("here")
+    )
+
+
+def _balance(over_mbcf: pl.DataFrame, frames: pl.DataFrame) -> pl.DataFrame:
+    names = pl.col("mbcf_op").replace_strict(dict(OPERATIONS), default="frame", return_dtype=pl.String)
+    what = pl.format("{} with sequence number {}", names, "mbcf_seq")
+    key = [
+        "mbcf_source", "mbcf_target", "mbcf_epoch", "mbcf_op", "mbcf_seq", "mbcf_flags", "mbcf_ack", "mbcf_digest",
+        "reply",
+    ]  # fmt: skip
+    found = check_balance(over_mbcf, key, what, transit_ends(frames))
+    return found.with_columns(field=pl.lit("mbcf.received"))
+
+
+def _classes(
+    over_mbcf: pl.DataFrame, channels: Channels, transactions: Transactions, owner: Mapping[int, int | None]
+) -> pl.DataFrame:
+    """What each frame is (workload.CLASSES). Sightings elsewhere than at the sender are judged there."""
+    kinds = dict.fromkeys(channels.again, "mbcf_retransmission")
+    kinds |= dict.fromkeys(transactions.closing, "mbcf_close")
+    kinds |= dict.fromkeys(transactions.unclaimed, UNEXPLAINED)
+    for transaction in transactions.transactions:
+        name = {"setup": "mbcf_setup", "operation": "mbcf_operation"}.get(transaction.kind, CALL)
+        for part in transaction.frames.values():
+            kinds |= {row: name if row in owner else UNEXPLAINED for row, _ in part}
+    lines = [(row, name, owner.get(row)) for row, name in kinds.items()]
+    known = pl.DataFrame(lines, schema=CLASSES, orient="row").rename({"class": "known"}).sort("row")
+    control = pl.col("mbcf_op").replace_strict(_CONTROL, default=None, return_dtype=pl.String)
+    received = pl.when(pl.col("view") == PASSING).then(pl.lit(PASSING)).otherwise(pl.lit(CALL))
+    of_node = (pl.col("mbcf_op") >= FIRST_SEQUENCED) & (pl.col("view") == "sent")
+    return (
+        over_mbcf.drop("call")
+        .join(known, on="row", how="left")
+        .select(
+            "row",
+            pl.coalesce("known", pl.when(of_node).then(pl.lit(UNEXPLAINED)), control, received).alias("class"),
+            "call",
+        )
+    )

@@ -1,0 +1,388 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Channels of MBCF: the sequence of each pair of nodes, who accepted what, and the reasons of acknowledgements and of
+what was sent again.
+
+Times are those of the capture at the ports of the two nodes; what a node knows follows from what passed its own port.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import polars as pl
+
+from sundial.verify.contention import NEVER_BUSY, Contention
+from sundial.verify.findings import FINDING
+from sundial.workloads.mbcf.expect_acks import Receiver, after, following
+from sundial.workloads.mbcf.wire import (
+    ACK,
+    ACK_NOW,
+    CLOSE,
+    PROBE,
+    REQUEST_PLACES,
+    RESULT,
+    RETX,
+    RST,
+    SYN,
+    SYNACK,
+    TASKQUE,
+    UNSURE,
+)
+
+FIRST_SEQUENCED = TASKQUE
+_MOST = (1 << 32) - 1
+SLACK_NS = 10_000_000
+"""A full frame takes 1.2 ms on 10BASE-T, and others may be in front; the machine's own time is small beside that."""
+CROSSING_NS = 5_000_000
+"""How long a frame may have waited in its adapter while what made it needless arrived."""
+
+REACH = 256
+"""How far back frames are looked for: more than a channel ever has under way (wire.WINDOW)."""
+
+Fault = tuple[str, str, str, list[int]]
+"""field, expected, seen, rows."""
+
+_COLUMNS = (
+    "row", "time_ns", "view", "mbcf_op", "mbcf_flags", "mbcf_source", "mbcf_target", "mbcf_epoch", "mbcf_seq",
+    "mbcf_ack", "mbcf_ack_epoch", "mbcf_digest", "mbcf_op_id", "mbcf_status",
+)  # fmt: skip
+
+
+class _Sighting(NamedTuple):
+    """A frame at the port of its sender or of its receiver: _COLUMNS."""
+
+    row: int
+    time: int
+    view: str
+    op: int
+    flags: int
+    source: int
+    target: int
+    epoch: int
+    seq: int
+    ack: int
+    ack_epoch: int
+    digest: int
+    op_id: int
+    status: int
+
+
+@dataclass
+class Sent:
+    """One sequence number of a channel, as its sender made it."""
+
+    row: int
+    digest: int
+    arrived_ns: int | None = None
+    acked_ns: int | None = None
+    """When the receiver first sent an acknowledgement of it."""
+    known_ns: int | None = None
+    """When the sender first took one."""
+    sure_ns: int | None = None
+    """When it first took one that completes operations."""
+    op_id: int = 0
+    succeeded: bool = False
+    """The receiver has sent an acknowledgement that completes operations."""
+    refused: bool = False
+    """An error RESULT refuses it."""
+
+
+@dataclass
+class Channel:
+    """One direction between two nodes, for one incarnation of both."""
+
+    receiver: Receiver
+    target: int
+    """The node that receives."""
+    sent: dict[int, Sent] = field(default_factory=dict)
+    top: int | None = None
+    acked: int | None = None
+    succeeded: int | None = None
+    """Up to where the receiver has sent acknowledgements, and some that complete operations."""
+    known: int | None = None
+    sure: int | None = None
+    """Up to where the sender has taken the same."""
+    errors: list[int] = field(default_factory=list)
+    """Sequence numbers of error RESULTs that have been sent and are not known to be acknowledged."""
+    unsure: list[int] = field(default_factory=list)
+    """Rows of frames that are UNSURE for no reason that was seen; an error RESULT that still waits may be one."""
+    errors_known_ns: int | None = None
+    resent: int | None = None
+    """The highest number that was sent again. Behind it, frames wait in their places until more are allowed."""
+
+
+@dataclass(frozen=True)
+class Channels:
+    """`findings`; rows of frames that were sent for the first time, sent again, and of those that a node executed."""
+
+    findings: pl.DataFrame
+    first: list[int]
+    again: list[int]
+    accepted: list[int]
+    received: dict[int, int]
+    """Row of a first frame -> when it was accepted."""
+    sent_ns: dict[int, int]
+    """Row of a first frame -> when it was sent."""
+    sure_ns: dict[int, int]
+    """Row of a first frame -> when its sender took an acknowledgement of it that completes operations."""
+    refused: dict[int, int]
+    """Row of an error RESULT -> that of the frame which it refuses."""
+    filling: set[int]
+    """Rows of first frames that took, or may have taken, the last place for requests: they ask for an ACK at once."""
+
+
+def half(epoch: int) -> int:
+    """What `ack_epoch` says of an epoch: its low half, where 0 has another meaning."""
+    return epoch & 0xFFFF or 0xFFFF
+
+
+def check_channels(
+    frames: pl.DataFrame, *, exact_time: bool, contentions: Mapping[int, Contention], own_ns: Mapping[int, int]
+) -> Channels:
+    """`frames`: MBCF with row, time_ns, view (sent, received). `exact_time`: the capture shows how long frames wait;
+    by node, `contentions` say when it could send, and `own_ns` how long it may take by itself to send an ACK."""
+    walk = _Walk(exact_time, contentions, own_ns)
+    # A frame that arrives at the very moment another one leaves had not been seen when that was made.
+    ordered = frames.filter(pl.col("view").is_in(["sent", "received"])).sort(
+        "time_ns", "view", "row", descending=[False, True, False]
+    )
+    for line in ordered.select(pl.col(_COLUMNS).fill_null(0)).iter_rows():
+        walk.frame(_Sighting._make(line))
+    return walk.result()
+
+
+class _Walk:
+    """Goes through the frames of all channels in the order of time."""
+
+    def __init__(self, exact_time: bool, contentions: Mapping[int, Contention], own_ns: Mapping[int, int]) -> None:
+        self.exact, self.contentions, self.own_ns = exact_time, contentions, own_ns
+        self.channels: dict[tuple[int, int, int], Channel] = {}
+        self.epochs: dict[int, int] = {}
+        self.faults: list[Fault] = []
+        self.first: list[int] = []
+        self.again: list[int] = []
+        self.accepted: list[int] = []
+        self.received: dict[int, int] = {}
+        self.sent_ns: dict[int, int] = {}
+        self.sure_ns: dict[int, int] = {}
+        self.refused: dict[int, int] = {}
+        self.filling: set[int] = set()
+
+    def channel(self, source: int, target: int, epoch: int) -> Channel:
+        key = (source, target, epoch)
+        found = self.channels.get(key)
+        if found is None:
+            found = self.channels[key] = Channel(Receiver(SLACK_NS, self.own_ns.get(target, SLACK_NS)), target)
+        return found
+
+    def frame(self, frame: _Sighting) -> None:
+        forth = self.channel(frame.source, frame.target, frame.epoch)
+        peer = self.epochs.get(frame.target, 0)
+        known = peer and half(peer) == frame.ack_epoch
+        back = self.channel(frame.target, frame.source, peer) if known else None
+        if frame.view == "sent":
+            self.sends(frame, forth, back)
+        else:
+            self.receives(frame, forth, back)
+
+    def sends(self, frame: _Sighting, forth: Channel, back: Channel | None) -> None:
+        row, time, op, seq = frame.row, frame.time, frame.op, frame.seq
+        self.epochs[frame.source] = frame.epoch
+        if op >= FIRST_SEQUENCED:
+            fresh = self.leaves(forth, row, time, frame.flags, seq, frame.digest)
+            if fresh is not None:
+                fresh.op_id = frame.op_id
+                if op not in (CLOSE, RESULT):
+                    self.fills(forth, row, time, frame.source, seq, frame.flags)
+                if op == RESULT and frame.status > 0 and back is not None:
+                    self.refuses(forth, back, row, seq, frame.ack, frame.op_id)
+        elif op == SYN:
+            self.opens(forth, seq)
+        if op not in (SYN, SYNACK, RST):
+            self.certainty(forth, row, time, seq, frame.flags)
+            if back is not None:
+                self.acknowledges(back, row, time, op, frame.ack, bool(frame.flags & UNSURE))
+
+    def receives(self, frame: _Sighting, forth: Channel, back: Channel | None) -> None:
+        op, time = frame.op, frame.time
+        how = ""
+        if op in (SYN, SYNACK):
+            forth.receiver.begin(frame.seq)
+        elif op == PROBE:
+            forth.receiver.asked(time)
+        elif op >= FIRST_SEQUENCED and back is not None:
+            how = self.arrives(forth, frame.row, time, frame.flags, frame.seq)
+        # From a frame behind a gap nothing is taken; what came in that gap may be an error.
+        if back is not None and op != SYN and how != "gap":
+            self.takes(back, forth, time, frame.ack, sure=not frame.flags & UNSURE and op != SYNACK)
+
+    def opens(self, channel: Channel, base: int) -> None:
+        """A SYN: what was given up behind `base` will be used again, for other frames."""
+        for seq in [seq for seq in channel.sent if after(seq, base)]:
+            del channel.sent[seq]
+        channel.errors = [seq for seq in channel.errors if not after(seq, base)]
+        channel.top = base if channel.top is None or after(channel.top, base) else channel.top
+
+    def leaves(self, channel: Channel, row: int, time: int, flags: int, seq: int, digest: int) -> Sent | None:
+        """A sequenced frame is sent; returns it where that is for the first time."""
+        known = channel.sent.get(seq)
+        if known is None:
+            if channel.top is not None and seq != following(channel.top):
+                self.fault("mbcf.sequence", f"sequence number {following(channel.top)}", str(seq), row)
+            if flags & RETX:
+                self.fault("mbcf.retx", "RETX only on what was sent before", f"RETX on the first {seq}", row)
+            known = channel.sent[seq] = Sent(row, digest)
+            channel.top = seq
+            self.first.append(row)
+            self.sent_ns[row] = time
+            return known
+        self.again.append(row)
+        channel.resent = _later(channel.resent, seq)
+        if not flags & RETX:
+            self.fault("mbcf.retx", "RETX on what was sent before", f"{seq} again without it", row, known.row)
+        if digest != known.digest:
+            self.fault("mbcf.content", "the same again", f"{seq} with another content", row, known.row)
+        self.cause(known, seq, row, time)
+        return None
+
+    def fills(self, channel: Channel, row: int, time: int, node: int, seq: int, flags: int) -> None:
+        """Whether a request took the last place: one after another all before it are not acknowledged."""
+        first = channel.sent.get((seq - REQUEST_PLACES) % _MOST + 1)
+        if first is None:
+            if channel.resent is not None:
+                self.filling.add(row)
+            return
+        wire, own = self.contentions.get(node, NEVER_BUSY), self.own_ns.get(node, SLACK_NS)
+        if first.known_ns is None:
+            self.filling.add(row)
+            if not flags & ACK_NOW:
+                text = f"without, {REQUEST_PLACES} frames are not acknowledged"
+                self.fault("mbcf.ack_now", "ACK_NOW on the last request of a window", text, row)
+        elif channel.resent is not None and not after(seq, channel.resent + 2 * REQUEST_PLACES):
+            self.filling.add(row)
+        elif wire.idle_ns(first.known_ns, time) <= own:
+            self.filling.add(row)  # it may have waited for the wire since before that acknowledgement
+
+    def cause(self, known: Sent, seq: int, row: int, time: int) -> None:
+        """Why a frame was sent again: the wire, or a mistake of one of the two nodes."""
+        if known.known_ns is not None and known.known_ns + CROSSING_NS < time:
+            self.fault(
+                "mbcf.retransmission",
+                "a frame or ACK that did not arrive",
+                f"{seq} was acknowledged before",
+                row,
+                known.row,
+            )
+        elif known.arrived_ns is not None and known.arrived_ns + CROSSING_NS < time and known.acked_ns is None:
+            text = f"{seq} had arrived {time - known.arrived_ns} ns before and was not acknowledged"
+            self.fault("mbcf.retransmission", "a frame or ACK that did not arrive", text, row, known.row)
+
+    def refuses(self, channel: Channel, back: Channel, row: int, seq: int, ack: int, op_id: int) -> None:
+        """An error RESULT is sent: of the latest frame that may be meant."""
+        channel.errors.append(seq)
+        channel.unsure.clear()
+        for named in self._backwards(ack, None, back):
+            if named.op_id == op_id and not named.refused:
+                named.refused = True
+                self.refused[row] = named.row
+                if named.succeeded:
+                    text = "acknowledged without UNSURE before its error was sent"
+                    self.fault("mbcf.unsure", "no success of what is refused", text, row, named.row)
+                return
+        self.fault("mbcf.result", "an error of a frame that came", f"op_id {op_id} names none", row)
+
+    def certainty(self, channel: Channel, row: int, time: int, seq: int, flags: int) -> None:
+        """UNSURE is on what may arrive before an error RESULT, and on nothing else."""
+        due = any(seq == 0 or after(error, seq) for error in channel.errors)
+        if due and not flags & UNSURE:
+            text = f"none, while the error {channel.errors[0]} is not acknowledged"
+            self.fault("mbcf.unsure", "UNSURE", text, row)
+        elif flags & UNSURE and not due:
+            known = channel.errors_known_ns
+            if known is None or known + CROSSING_NS < time:
+                channel.unsure.append(row)
+
+    def arrives(self, channel: Channel, row: int, time: int, flags: int, seq: int) -> str:
+        """A sequenced frame reaches its node: what becomes of it."""
+        self.overdue(channel, row, time)
+        how = channel.receiver.arrive(time, seq, bool(flags & ACK_NOW))
+        if how != "accepted":
+            return how
+        self.accepted.append(row)
+        known = channel.sent.get(seq)
+        if known is None:
+            self.fault("mbcf.sequence", "only what was sent", f"{seq} arrived, nobody had sent it", row)
+        elif known.arrived_ns is None:
+            known.arrived_ns = time
+            self.received[known.row] = time
+        return how
+
+    def takes(self, channel: Channel, reverse: Channel, time: int, ack: int, sure: bool) -> None:
+        """The sender of `channel` takes an acknowledgement; `reverse`: where the frame came that brought it."""
+        for passed in self._backwards(ack, channel.known, channel):
+            passed.known_ns = time
+        channel.known = _later(channel.known, ack)
+        if sure:
+            for passed in self._backwards(ack, channel.sure, channel):
+                passed.sure_ns = self.sure_ns[passed.row] = time
+            channel.sure = _later(channel.sure, ack)
+        if channel.errors:
+            channel.errors = [seq for seq in channel.errors if after(seq, ack)]
+            if not channel.errors:
+                channel.errors_known_ns = time
+                reverse.receiver.errors_known(time)
+
+    def acknowledges(self, channel: Channel, row: int, time: int, op: int, ack: int, unsure: bool) -> None:
+        self.overdue(channel, row, time)
+        for passed in self._backwards(ack, channel.acked, channel):
+            passed.acked_ns = time
+        channel.acked = _later(channel.acked, ack)
+        if not unsure:
+            for passed in self._backwards(ack, channel.succeeded, channel):
+                passed.succeeded = True
+            channel.succeeded = _later(channel.succeeded, ack)
+        wrong = channel.receiver.sent(time, ack, op == ACK, unsure)
+        if wrong and (self.exact or "acknowledges" in wrong):
+            self.fault("mbcf.ack", "an acknowledgement that is due", wrong, row)
+
+    def overdue(self, channel: Channel, row: int, time: int) -> None:
+        if not self.exact:
+            return
+        due = channel.receiver.late(time, self.contentions.get(channel.target, NEVER_BUSY).idle_ns)
+        if due is not None:
+            text = f"none, {time - due} ns after it was due"
+            self.fault("mbcf.ack", "an acknowledgement that is due", text, row)
+
+    def _backwards(self, high: int, low: int | None, channel: Channel) -> Iterator[Sent]:
+        """What was sent up to `high` and behind `low`, the latest first."""
+        seq = high
+        for _ in range(REACH):
+            if seq == low or (low is not None and not after(seq, low)):
+                return
+            found = channel.sent.get(seq)
+            if found is None:
+                return
+            yield found
+            seq = _MOST if seq == 1 else seq - 1
+
+    def fault(self, name: str, expected: str, seen: str, *rows: int) -> None:
+        self.faults.append((name, expected, seen, list(rows)))
+
+    def result(self) -> Channels:
+        for channel in self.channels.values():
+            for row in channel.unsure:
+                self.fault(
+                    "mbcf.unsure", "UNSURE only where an error may be on its way", "UNSURE without an error", row
+                )
+        lines = [(None, *fault) for fault in self.faults]
+        table = pl.DataFrame(lines, schema=FINDING, orient="row")
+        return Channels(
+            table, self.first, self.again, self.accepted, self.received, self.sent_ns, self.sure_ns, self.refused,
+            self.filling,
+        )  # fmt: skip
+
+
+def _later(one: int | None, other: int) -> int:
+    return other if one is None or after(other, one) else one

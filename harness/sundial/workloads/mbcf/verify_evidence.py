@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What calls and operations over MBCF are judged by, and what is asked of whoever speaks over it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+import polars as pl
+
+from sundial import kinds
+from sundial.observe import RunDirectory
+from sundial.verify.samples import RunSamples
+from sundial.workloads.mbcf.expect import Frame
+from sundial.workloads.mbcf.verify_channels import Channels
+from sundial.workloads.mbcf.verify_transactions import Meaning, Transaction, Transactions
+from sundial.workloads.mbcf.wire import STATUSES
+
+Finding = tuple[int | None, str, str, str, list[int]]
+"""call, field, expected, seen, rows."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Calls, and the frames that passed."""
+
+    run: RunDirectory
+    nodes: Mapping[str, int]
+    """Numbers of machines."""
+    records: Mapping[str, Sequence[Mapping[str, Any]]]
+    """What nodes wrote besides samples."""
+    samples: pl.DataFrame
+    """Calls and operations over MBCF, with `id`, in the order of time."""
+    batches: Mapping[tuple[str, int], Mapping[str, Any]]
+    """The lines above them, by client and batch."""
+    channels: Channels
+    transactions: Transactions
+
+    @property
+    def exact(self) -> bool:
+        """Clocks and captures have one time."""
+        return self.run.clock == "virtual"
+
+    def of_kind(self, kind: str) -> list[Transaction]:
+        """Transactions that are a call, setup, or operation."""
+        return [transaction for transaction in self.transactions.transactions if transaction.kind == kind]
+
+
+@dataclass
+class Judgement:
+    """What came of judging: written by the functions that judge."""
+
+    findings: list[Finding] = field(default_factory=list)
+    owner: dict[int, int | None] = field(default_factory=dict)
+    """Rows of frames that are explained -> the call, where there is one."""
+    observed: list[tuple[Any, ...]] = field(default_factory=list)
+    """Rows of `workload.OBSERVED`."""
+    impossible: list[int] = field(default_factory=list)
+    """Calls that their type cannot carry."""
+    expected: dict[tuple[str, str, int], tuple[tuple[Frame, ...], tuple[Frame, ...]]] = field(default_factory=dict)
+    """Frames of client and server, by transport, procedure and size."""
+
+    def claim(self, transaction: Transaction, call: int | None) -> None:
+        """The frames of a transaction are explained."""
+        for part in transaction.frames.values():
+            self.owner.update((row, call) for row, _ in part)
+
+
+@runtime_checkable
+class MbcfProtocol(Protocol):
+    """What a kind speaks over MBCF: `KIND` of `sundial.workloads.NAME.verify_mbcf`."""
+
+    def speaks(self, transport: str) -> bool:
+        """Whether samples of `transport` are of this kind."""
+
+    def meaning(self, operation: int, data: str) -> Meaning | None:
+        """What the data of an operation (in hexadecimal, the first 36 bytes) is."""
+
+    def judge(self, evidence: Evidence) -> Judgement:
+        """Its calls, and what belongs to them."""
+
+    def display_filter(self, xid: int) -> str:
+        """A Wireshark display filter for a call."""
+
+
+def protocols() -> Mapping[str, MbcfProtocol]:
+    """Of all kinds that speak over MBCF."""
+    return kinds.load("workloads", "verify_mbcf", MbcfProtocol)
+
+
+def judged(parts: Iterable[Judgement]) -> Judgement:
+    """All together."""
+    whole = Judgement()
+    for part in parts:
+        whole.findings += part.findings
+        whole.owner |= part.owner
+        whole.observed += part.observed
+        whole.impossible += part.impossible
+        whole.expected |= part.expected
+    return whole
+
+
+def samples_over_mbcf(samples: RunSamples) -> pl.DataFrame:
+    """Calls and operations over MBCF."""
+    speakers = list(protocols().values())
+    transports = [name for name in samples.table["transport"].unique() if any(each.speaks(name) for each in speakers)]
+    return samples.table.filter(pl.col("transport").is_in(transports))
+
+
+def frames_text(frames: Iterable[Frame]) -> str:
+    """Expected frames as findings show them."""
+    return " ".join(frame.text for frame in frames)
+
+
+def part_text(part: Iterable[tuple[int, str]]) -> str:
+    """The same of frames of a transaction."""
+    return " ".join(text for _, text in part)
+
+
+def same(channels: Channels, part: Sequence[tuple[int, str]], expected: Sequence[Frame]) -> bool:
+    """Whether frames are those expected; one that fills the window may ask for an ACK beside what it is."""
+    texts = [text.removesuffix("!") if row in channels.filling else text for row, text in part]
+    return len(texts) == len(expected) and all(
+        text == frame.text or (row in channels.filling and text == frame.text.removesuffix("!"))
+        for (row, _), text, frame in zip(part, texts, expected, strict=True)
+    )
+
+
+def check_executed(channels: Channels, sample: Mapping[str, Any], transaction: Transaction) -> Iterator[Finding]:
+    """A call that succeeded at the first attempt had each of its frames executed, and none of them failed."""
+    if not sample["ok"] or transaction.attempts > 1:
+        return
+    frames = [row for part in transaction.frames.values() for row, _ in part]
+    # What came after the answer may still be on its way when the run ends.
+    needed = {*transaction.request, *transaction.reply}
+    missing = [row for row in frames if row not in channels.received and row in needed]
+    if missing:
+        yield sample["id"], "mbcf.executed", "every frame of it once", f"{len(missing)} not", missing
+    for row, status in transaction.failed:
+        yield sample["id"], "mbcf.status", "OK", STATUSES.get(status, str(status)), [row]
+
+
+def check_in_time(
+    evidence: Evidence, sample: Mapping[str, Any], transaction: Transaction, acked: bool
+) -> Iterator[Finding]:
+    """What a call or operation has ended with had come by then: its answer, and its ACK where it waits for that."""
+    if not (evidence.exact and sample["ok"]):
+        return
+    received, end_ns = evidence.channels.received, sample["end_ns"]
+    sent, back = transaction.frames[False], transaction.frames[True]
+    answer = transaction.reply or [row for row, _ in back if transaction.kind == "operation"]
+    came = [received[row] for row in answer if row in received]
+    if came and min(came) > end_ns:
+        yield sample["id"], "mbcf.answered", "before its end", f"{min(came) - end_ns} ns after its end", answer
+    if acked and sent:
+        # Each attempt has its own; the first that comes does.
+        results = {row for row, text in sent if text.startswith("RESULT")}
+        tries = [[row for row in rows if row not in results] for rows in transaction.tries]
+        lasts = [rows[-1] for rows in tries if rows] or [sent[-1][0]]
+        sure_ns = evidence.channels.sure_ns
+        sure = min((sure_ns[last] for last in lasts if last in sure_ns), default=None)
+        if sure is None or sure > end_ns:
+            text = "none" if sure is None else f"{sure - end_ns} ns after its end"
+            yield sample["id"], "mbcf.acked", "an acknowledgement of it before its end", text, lasts
+
+
+def observed_row(
+    channels: Channels,
+    sample: Mapping[str, Any],
+    transaction: Transaction | None,
+    expected: tuple[Sequence[Frame], Sequence[Frame]],
+) -> tuple[Any, ...]:
+    """One row of `workload.OBSERVED`. `expected`: frames of client and server."""
+    received = channels.received
+    request = transaction.frames[False] if transaction else []
+    reply = transaction.frames[True] if transaction else []
+    arrived = [received[row] for row in (transaction.request if transaction else []) if row in received]
+    answered = [received[row] for row, _ in reply if row in received]
+    return (
+        sample["id"], sample["transport"], transaction.began_ns if transaction else None, max(arrived, default=None),
+        channels.sent_ns.get(reply[0][0]) if reply else None, max(answered, default=None), len(request),
+        len(expected[0]), 0, 0, max(0, (transaction.attempts if transaction else 0) - 1), len(reply), len(expected[1]),
+        0, 0, 0,
+    )  # fmt: skip

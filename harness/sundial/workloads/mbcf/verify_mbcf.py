@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operations against samples, by order: those of a stream have no names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from sundial.workloads.mbcf.expect import Exchange, Operation, expect_operation
+from sundial.workloads.mbcf.verify_evidence import (
+    Evidence,
+    Finding,
+    Judgement,
+    MbcfProtocol,
+    check_executed,
+    check_in_time,
+    frames_text,
+    observed_row,
+    part_text,
+    same,
+)
+from sundial.workloads.mbcf.verify_transactions import Meaning, Transaction
+from sundial.workloads.mbcf.wire import OPERATIONS, STATUS_BUSY, STATUS_FULL
+
+TRANSPORT = "mbcf"
+"""Of samples that are operations."""
+STREAM_UNACKED = 524288 // 4
+"""Bytes of records after which mbcf-client asks in a stream whether all was taken (tasks/mbcf-client.c)."""
+_RECORD_HEADS = 16 + 40
+_ARGUMENTS = 1
+"""Of mbcf-client's SIGNALs: the number of the call."""
+
+Queues = Mapping[tuple[int, int, int, int], Sequence[Transaction]]
+"""Operations in order, by node, task, the other task, and what they are."""
+
+
+class _Operations:
+    def speaks(self, transport: str) -> bool:
+        return transport == TRANSPORT
+
+    def meaning(self, operation: int, data: str) -> Meaning | None:
+        return None
+
+    def judge(self, evidence: Evidence) -> Judgement:
+        judgement = Judgement()
+        queues: dict[tuple[int, int, int, int], list[Transaction]] = {}
+        operations = evidence.of_kind("operation")
+        for transaction in operations:
+            key = (transaction.node, transaction.task, transaction.peer_task, transaction.op or 0)
+            queues.setdefault(key, []).append(transaction)
+        clients = set()
+        samples = evidence.samples.filter(pl.col("transport") == TRANSPORT)
+        for (client, batch), part in samples.group_by("client", "batch", maintain_order=True):
+            line = evidence.batches.get((str(client), batch), {})
+            node, task = evidence.nodes.get(str(client), 0), int(line.get("client_task") or 0)
+            clients.add((node, task))
+            _judge_batch(evidence, judgement, part.sort("call"), line, (node, task), queues)
+        for transaction in operations:
+            # What the measuring tasks do around a batch: preparing memory, asking the server, reading back.
+            ends = {(transaction.node, transaction.task), (transaction.peer, transaction.peer_task)}
+            if ends & clients:
+                for row, _ in (*transaction.frames[False], *transaction.frames[True]):
+                    judgement.owner.setdefault(row, None)
+        return judgement
+
+    def display_filter(self, xid: int) -> str:
+        return f"mbcf.op_id == {xid}"
+
+
+KIND: MbcfProtocol = _Operations()
+
+
+def _judge_batch(
+    evidence: Evidence,
+    judgement: Judgement,
+    samples: pl.DataFrame,
+    line: Mapping[str, Any],
+    client: tuple[int, int],
+    queues: Queues,
+) -> None:
+    """One batch of samples against the operations of its task since it began."""
+    server, procedure = int(line.get("server_task") or 0), str(samples["procedure"][0]).upper()
+    operation = next((number for number, name in OPERATIONS.items() if name == procedure), 0)
+    start = int(samples["start_ns"].min())  # type: ignore[arg-type]
+    # One that was refused for want of a place is made again, as another operation of the same call.
+    queue = iter(
+        transaction
+        for transaction in queues.get((*client, server, operation), [])
+        if transaction.began_ns >= start and not _refused(transaction)
+    )
+    for sample, asks in zip(samples.iter_rows(named=True), _asked(samples, line), strict=True):
+        judgement.findings += _judge(evidence, judgement, sample, next(queue, None), asks)
+
+
+def _judge(
+    evidence: Evidence, judgement: Judgement, sample: Mapping[str, Any], transaction: Transaction | None, asks: bool
+) -> Iterator[Finding]:
+    call, expected = sample["id"], expect_operation(_operation(sample["procedure"]), sample["size"], asks, _ARGUMENTS)
+    frames = (expected.there, expected.back)
+    judgement.expected.setdefault((TRANSPORT, sample["procedure"], sample["size"]), frames)
+    judgement.observed.append(observed_row(evidence.channels, sample, transaction, frames))
+    if transaction is None:
+        if sample["ok"]:
+            yield call, "mbcf.request", frames_text(expected.there), "none", []
+        return
+    judgement.claim(transaction, call)
+    if sample["ok"]:
+        yield from _check_frames(evidence, call, transaction, expected)
+    if sample["xid"] is not None and transaction.op_id not in (None, sample["xid"]):
+        rows = [row for row, _ in transaction.frames[False]]
+        yield call, "mbcf.op_id", str(sample["xid"]), str(transaction.op_id), rows
+    yield from check_executed(evidence.channels, sample, transaction)
+    yield from check_in_time(evidence, sample, transaction, asks and not expected.back)
+
+
+def _check_frames(evidence: Evidence, call: int, transaction: Transaction, expected: Exchange) -> Iterator[Finding]:
+    for name, frames, part in (
+        ("mbcf.operation", expected.there, transaction.frames[False]),
+        ("mbcf.result", expected.back, transaction.frames[True]),
+    ):  # fmt: skip
+        # An error is reported by its status.
+        left = [one for one in part if one[0] not in evidence.channels.refused]
+        if not same(evidence.channels, left, frames):
+            rows = [row for row, _ in part]
+            yield call, name, frames_text(frames) or "none", part_text(left) or "none", rows
+
+
+def _refused(transaction: Transaction) -> bool:
+    return any(status in (STATUS_FULL, STATUS_BUSY) for _, status in transaction.failed)
+
+
+def _asked(samples: pl.DataFrame, line: Mapping[str, Any]) -> list[bool]:
+    """Which operations of a batch wait for their ACK: all, or of a stream the last, and before a queue may be full."""
+    if line.get("ack"):
+        return [True] * samples.height
+    asks, unacked = [], 0
+    for procedure, size in samples.select("procedure", "size").iter_rows():
+        unacked += 2 * (_RECORD_HEADS + size)
+        asks.append(procedure != "write" and unacked >= STREAM_UNACKED)
+        unacked = 0 if asks[-1] else unacked
+    return [*asks[:-1], True]
+
+
+def _operation(procedure: str) -> Operation:
+    return procedure  # type: ignore[return-value]  # checked by expect_operation

@@ -1,0 +1,288 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which transaction each MBCF frame belongs to, from what the frames say.
+
+A request names its call by what is spoken over MBCF (`Meaning`), an xid for one. What carries no such name follows from
+those on the wire: parts and results share an op_id; a READ asks for the address that a TASKQUE write named; a signal
+without data belongs to what its sender WROTE before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from sundial.workloads.mbcf.wire import (
+    ACK_NOW,
+    CLOSE,
+    FIFO,
+    MORE,
+    OPERATIONS,
+    READ,
+    RESULT,
+    SIGNAL,
+    TASKQUE,
+    WRITE,
+)
+
+
+@dataclass(frozen=True)
+class Request:
+    """The data of an operation is a call, or says from where its server is to READ it."""
+
+    xid: int
+    source: str | None = None
+
+
+@dataclass(frozen=True)
+class Reply:
+    """It is the reply to a call."""
+
+    xid: int
+
+
+@dataclass(frozen=True)
+class Question:
+    """It asks, before any call, for something that is written to an address."""
+
+    answer_to: str
+
+
+@dataclass(frozen=True)
+class Answer:
+    """It is written to the address of a question."""
+
+
+Meaning = Request | Reply | Question | Answer
+Meanings = Callable[[int, str], Meaning | None]
+"""What an operation (of wire.OPERATIONS) with this data is, None for nothing but itself."""
+
+COLUMNS = (
+    "row", "time_ns", "mbcf_op", "mbcf_flags", "mbcf_status", "mbcf_source", "mbcf_source_task", "mbcf_target",
+    "mbcf_target_task", "mbcf_op_id", "mbcf_length", "mbcf_connection", "mbcf_epoch", "mbcf_address",
+    "mbcf_data",
+)  # fmt: skip
+
+
+@dataclass
+class Transaction:
+    """One exchange of frames: frames (row, text) by sender, in order. `kind`: call, setup, or operation."""
+
+    kind: str
+    node: int
+    """Of whoever began it."""
+    task: int
+    peer: int
+    peer_task: int
+    began_ns: int
+    xid: int | None = None
+    op: int | None = None
+    op_id: int | None = None
+    frames: dict[bool, list[tuple[int, str]]] = field(default_factory=lambda: {False: [], True: []})
+    """By whether the other side sent them."""
+    tries: list[list[int]] = field(default_factory=list)
+    """Rows of the frames that carry the request, for each time that it was made."""
+    reply: list[int] = field(default_factory=list)
+    closed: dict[bool, list[int]] = field(default_factory=lambda: {False: [], True: []})
+    """Rows of the ends of its connections, by whether the other side said so."""
+    connections: int = 0
+    failed: list[tuple[int, int]] = field(default_factory=list)
+    """(row, status) of RESULTs that tell of a failure."""
+
+    @property
+    def attempts(self) -> int:
+        """How often the request was made."""
+        return len(self.tries)
+
+    @property
+    def request(self) -> list[int]:
+        """Rows of the frames that carry the request, of all attempts."""
+        return [row for rows in self.tries for row in rows]
+
+
+@dataclass
+class Transactions:
+    """All exchanges, and the rows of frames that end connections, end a task, or belong to none."""
+
+    transactions: list[Transaction]
+    closing: list[int]
+    farewells: dict[tuple[int, int, int], dict[int, list[int]]]
+    """By node, task, and the node that hears of it; and by the node's epoch."""
+    unclaimed: list[int]
+
+
+@dataclass(frozen=True)
+class _Frame:
+    row: int
+    time: int
+    op: int
+    flags: int
+    status: int
+    node: int
+    task: int
+    peer: int
+    peer_task: int
+    op_id: int
+    length: int
+    connection: int
+    epoch: int
+    address: str
+    data: str
+
+    @property
+    def tasks(self) -> tuple[int, int, int, int]:
+        """Whose it is, and for whom."""
+        return self.node, self.task, self.peer, self.peer_task
+
+    @property
+    def text(self) -> str:
+        """As `expect.Frame.text`."""
+        more, now = "+" if self.flags & MORE else "", "!" if self.flags & ACK_NOW else ""
+        return f"{OPERATIONS.get(self.op, self.op)}:{self.length}{more}{now}"
+
+
+def find_transactions(
+    lines: Iterable[tuple[object, ...]], refused: Mapping[int, int], meanings: Meanings
+) -> Transactions:
+    """`lines`: COLUMNS of frames as they were sent for the first time, in the order of time. `refused`: rows of error
+    RESULTs -> of what they refuse."""
+    finder = _Finder(refused, meanings)
+    for line in lines:
+        finder.take(_Frame(*line))  # type: ignore[arg-type]
+    return Transactions(finder.transactions, finder.closing, finder.farewells, finder.unclaimed)
+
+
+class _Finder:
+    def __init__(self, refused: Mapping[int, int], meanings: Meanings) -> None:
+        self.meanings = meanings
+        self.refused, self.meant = refused, set(refused.values())
+        self.of_row: dict[int, Transaction] = {}
+        """Exchanges of frames that are refused."""
+        self.transactions: list[Transaction] = []
+        self.closing: list[int] = []
+        self.farewells: dict[tuple[int, int, int], dict[int, list[int]]] = {}
+        self.connections: dict[tuple[int, int], Transaction] = {}
+        """Exchanges that make a connection, by the node that begins and its name of it."""
+        self.asked: dict[tuple[int, str], Transaction] = {}
+        """Exchanges of setting up that wait for an answer, by the asker's node and the address for it."""
+        self.unclaimed: list[int] = []
+        self.calls: dict[tuple[int, int], Transaction] = {}
+        """By client's node and xid."""
+        self.named: dict[tuple[int, int, int], Transaction] = {}
+        """By the node that began an operation, its peer and op_id."""
+        self.open: set[tuple[int, int, int]] = set()
+        """Operations of which parts are to come."""
+        self.sources: dict[tuple[int, str], Transaction] = {}
+        """Calls that wait to be read, by client's node and address."""
+        self.written: dict[tuple[int, int, int, int], Transaction] = {}
+        """The latest call written into another task's memory, by the tasks."""
+
+    def take(self, frame: _Frame) -> None:
+        if frame.op == CLOSE:
+            self.close(frame)
+            return
+        transaction = self.result(frame) if frame.op == RESULT else self.request(frame)
+        if transaction is None:
+            self.unclaimed.append(frame.row)
+            return
+        transaction.frames[frame.node != transaction.node].append((frame.row, frame.text))
+        if frame.row in self.meant:
+            self.of_row[frame.row] = transaction
+
+    def close(self, frame: _Frame) -> None:
+        """The end of a connection, or of a task."""
+        self.closing.append(frame.row)
+        if frame.peer_task == 0:
+            ends = self.farewells.setdefault((frame.node, frame.task, frame.peer), {})
+            ends.setdefault(frame.epoch, []).append(frame.row)
+            return
+        theirs = self.connections.get((frame.peer, int(frame.address or "0", 16)))
+        transaction = theirs or self.connections.get((frame.node, frame.op_id))
+        if transaction is None:
+            self.closing.pop()
+            self.unclaimed.append(frame.row)
+        else:
+            transaction.closed[theirs is not None].append(frame.row)
+
+    def result(self, frame: _Frame) -> Transaction | None:
+        refused = self.of_row.get(self.refused.get(frame.row, -1))
+        transaction = refused or self.named.get((frame.peer, frame.node, frame.op_id))
+        if transaction is None:
+            return None
+        if frame.status:
+            transaction.failed.append((frame.row, frame.status))
+        if transaction.kind == "call" and frame.node == transaction.node and frame.length:
+            transaction.tries[-1].append(frame.row)  # what the server reads
+        return transaction
+
+    def request(self, frame: _Frame) -> Transaction | None:
+        name = (frame.node, frame.peer, frame.op_id)
+        goes_on = name in self.open
+        transaction = self.named[name] if goes_on else self.begun(frame)
+        self.named[name] = transaction
+        if frame.flags & MORE:
+            self.open.add(name)
+        else:
+            self.open.discard(name)
+        if transaction.kind == "call":
+            if frame.node == transaction.node:
+                transaction.tries[-1].append(frame.row)
+            elif frame.op == FIFO:
+                transaction.reply.append(frame.row)
+        return transaction
+
+    def begun(self, frame: _Frame) -> Transaction:
+        """The transaction that a new operation belongs to, or begins."""
+        meaning = self.meanings(frame.op, frame.data)
+        if frame.op == TASKQUE:
+            return self.taskque(frame, meaning)
+        known: Transaction | None = None
+        if isinstance(meaning, Request):
+            transaction = self.call(frame, meaning.xid)
+            if frame.op == WRITE:
+                self.written[frame.tasks] = transaction
+            return transaction
+        if isinstance(meaning, Reply):
+            known = self.calls.get((frame.peer, meaning.xid))
+        elif frame.op == SIGNAL and not frame.data:
+            known = self.written.get(frame.tasks)
+        elif frame.op == READ:
+            known = self.sources.pop((frame.peer, frame.address), None)
+        elif frame.op == WRITE or isinstance(meaning, Answer):
+            known = self.asked.pop((frame.peer, frame.address), None)
+        return known or self.new(frame, "operation")
+
+    def taskque(self, frame: _Frame, meaning: Meaning | None) -> Transaction:
+        """A TASKQUE write makes a connection."""
+        if isinstance(meaning, Request):
+            transaction = self.call(frame, meaning.xid)
+            if meaning.source is not None:
+                self.sources[(frame.node, meaning.source)] = transaction
+        elif isinstance(meaning, Question):
+            transaction = self.new(frame, "setup")
+            self.asked[(frame.node, meaning.answer_to)] = transaction
+        else:
+            transaction = self.new(frame, "operation")
+        self.connections[(frame.node, frame.connection)] = transaction
+        transaction.connections += 1
+        return transaction
+
+    def call(self, frame: _Frame, xid: int) -> Transaction:
+        transaction = self.calls.get((frame.node, xid))
+        if transaction is None:
+            transaction = self.new(frame, "call")
+            transaction.xid = xid
+            self.calls[(frame.node, xid)] = transaction
+        transaction.tries.append([])
+        return transaction
+
+    def new(self, frame: _Frame, kind: str) -> Transaction:
+        transaction = Transaction(
+            kind, frame.node, frame.task, frame.peer, frame.peer_task, frame.time, op=frame.op, op_id=frame.op_id
+        )
+        self.transactions.append(transaction)
+        return transaction
+
+
+def address(data: str) -> str:
+    """Eight bytes of a machine's memory, little endian, as the dissector shows addresses."""
+    return f"0x{int.from_bytes(bytes.fromhex(data), 'little'):016x}"

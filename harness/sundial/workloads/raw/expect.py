@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lengths of raw echoes: a header of magic, sequence number, length and attempt, then a pattern; as much comes back."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from sundial.expect.call import Call, Shape, tcp_leg, udp_leg
+from sundial.expect.edges import Count, edges
+from sundial.expect.ip import MAX_UDP_PAYLOAD, check_mtu, udp_packet_count
+from sundial.expect.tcp import segment_size, tcp_segment_count
+
+HEADER = 16
+MAGIC = b"SDL1"
+TCP_LEAST = HEADER
+"""TCP messages need their whole header, since a stream has no message ends."""
+KEYED = 8
+"""Shorter payloads over UDP lack the sequence number, and are matched by order."""
+
+
+@lru_cache(maxsize=16384)
+def expect_call(shape: Shape) -> Call:
+    """The packets of one echo. Raises ValueError for what the protocol does not know or cannot carry."""
+    if shape.procedure != "echo":
+        raise ValueError(f"procedure {shape.procedure!r}: raw sockets have echo")
+    size, mtu, connection = shape.size, shape.mtu, shape.connection
+    if shape.transport == "udp":
+        return Call(udp_leg(size, mtu), udp_leg(size, mtu))
+    if size < TCP_LEAST:
+        raise ValueError(f"size {size}: raw TCP needs at least {TCP_LEAST} bytes")
+    return Call(
+        tcp_leg(size, (size,), mtu, connection.timestamps, connection.request_mss),
+        tcp_leg(size, (size,), mtu, connection.timestamps, connection.reply_mss),
+    )
+
+
+def edge_sizes(transport: str, mtu: int, smallest: int, largest: int, *, timestamps: bool = True) -> list[int]:
+    """Sizes at and one byte beside each at which an echo takes another number of packets, within smallest..largest."""
+    check_mtu(mtu)
+    if transport == "udp":
+        return edges(lambda size: (udp_packet_count(size, mtu),) * 2, smallest, largest, 0, MAX_UDP_PAYLOAD, _STEPS)
+    if transport != "tcp":
+        raise ValueError(f"transport {transport!r}: known are udp, tcp")
+    return edges(_tcp(mtu, timestamps), smallest, largest, TCP_LEAST, largest + 1, _STEPS)
+
+
+_STEPS = (-1, 0, 1)
+
+
+def _tcp(mtu: int, timestamps: bool) -> Count:
+    segment = segment_size(mtu, timestamps)
+    return lambda size: (tcp_segment_count((size,), segment),) * 2

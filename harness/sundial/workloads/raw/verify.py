@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Verification of raw echoes: named by the sequence number in their header, where they are long enough for one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import polars as pl
+
+from sundial.expect import Call, Shape
+from sundial.verify.sockets.protocol import Message, SocketDefaults, SocketProtocol
+from sundial.verify.sockets.stream import Stream
+from sundial.verify.workload import Verifier, WorkloadVerifier
+from sundial.workloads.raw.expect import HEADER, KEYED, MAGIC, expect_call
+
+
+class _Raw(SocketDefaults):
+    client_app = "raw-client"
+    by_order = True
+
+    def expect(self, shape: Shape, options: Any) -> Call:
+        return expect_call(shape)
+
+    def key(self) -> pl.Expr:
+        return pl.when(pl.col("size") >= KEYED).then(pl.col("xid"))
+
+    def datagram_key(self) -> pl.Expr:
+        head = pl.col("udp_head")
+        numbered = head.str.starts_with(MAGIC.hex()) & (head.str.len_chars() >= 2 * KEYED)
+        return pl.when(numbered).then(head.str.slice(8, 8)).str.to_integer(base=16, strict=False)
+
+    def called(self, frames: pl.DataFrame, transport: str) -> pl.DataFrame | None:
+        return frames.filter(pl.col("udp_head").str.starts_with(MAGIC.hex())).head(1) if transport == "udp" else None
+
+    def parse(self, stream: Stream) -> Iterator[Message]:
+        begin = 0
+        while True:
+            header = stream.read(begin, HEADER)
+            if len(header) < HEADER or not header.startswith(MAGIC):
+                return
+            length = int.from_bytes(header[8:12], "big")
+            if length < HEADER:
+                return
+            yield Message(int.from_bytes(header[4:8], "big"), begin, begin + length, length, ())
+            begin += length
+
+
+SOCKETS: SocketProtocol = _Raw()
+KIND: WorkloadVerifier = Verifier(sockets=SOCKETS)

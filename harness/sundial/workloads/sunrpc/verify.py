@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Verification of Sun RPC: calls over UDP and TCP by their xid, record marks, one-way calls, and the port mapper."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from sundial.expect import Call, Leg, Shape, tcp_leg
+from sundial.observe import RunDirectory
+from sundial.verify.samples import RunSamples
+from sundial.verify.sockets.protocol import (
+    CapturedMessage,
+    Message,
+    Setting,
+    SocketDefaults,
+    SocketProtocol,
+    Streams,
+)
+from sundial.verify.sockets.stream import Stream
+from sundial.verify.workload import Background, Verifier, WorkloadVerifier
+from sundial.workloads.sunrpc.expect import (
+    DEFAULTS,
+    RECORD_MARK,
+    REPLY,
+    Options,
+    auth_sys_bytes,
+    expect_call,
+    record_buffer,
+    record_fragments,
+)
+from sundial.workloads.sunrpc.verify_bindings import PORT_MAPPER, check_bindings
+from sundial.workloads.sunrpc.verify_records import check_records, walk
+from sundial.workloads.sunrpc.verify_shipments import check_shipments, one_way, shipments
+
+AUTH_MACHINE = "sundial"
+"""Machine name of AUTH_SYS credentials where the job names none (guest-apps/echo/settings.c)."""
+_SERVER_APP = "echo-server"
+
+
+class _SunRpc(SocketDefaults):
+    client_app = "echo-client"
+    least_reply = REPLY
+
+    def expect(self, shape: Shape, options: Options | None) -> Call:
+        return expect_call(shape, options or DEFAULTS)
+
+    def setting(self, step: Mapping[str, Any], services: Sequence[Mapping[str, Any]]) -> Setting:
+        serving: Mapping[str, Any] = next((item["options"] for item in services if item["app"] == _SERVER_APP), {})
+        credential = 0
+        if step.get("auth") == "sys":
+            machine = str(step.get("auth_machine", AUTH_MACHINE))
+            credential = auth_sys_bytes(len(machine.encode()), len(step.get("auth_gids", [])))
+        options = Options(
+            credential=credential,
+            one_way=bool(step.get("one_way")),
+            udp_message=int(step.get("udp_message_size") or Options().udp_message),
+            request_buffer=int(step.get("send_buffer") or 0),
+            reply_buffer=int(serving.get("send_buffer") or 0),
+        )
+        return Setting(options, bool(step.get("socket_buffer") or serving.get("socket_buffer")))
+
+    def datagram_key(self) -> pl.Expr:
+        """tshark does not dissect a reply whose call it has not seen, as on a fate interface; the xid is the first word
+        of the message, the type (0 call, 1 reply) the second (RFC 5531 section 9)."""
+        head = pl.col("udp_head")
+        message = head.str.contains(r"^.{8}0000000[01]")
+        xid = pl.when(message).then(head.str.slice(0, 8)).str.to_integer(base=16, strict=False)
+        return pl.coalesce(pl.col("rpc_xid").cast(pl.Int64), xid)
+
+    def unsampled(self, calls: pl.DataFrame, settings: Sequence[Setting]) -> pl.DataFrame:
+        """The call with a reply that ends each batch of one-way calls; a caller numbers its calls without a gap."""
+        batches = calls.filter(pl.col("setting").is_in(one_way(settings))).sort("id")
+        return (
+            batches.group_by("client", "batch", maintain_order=True)
+            .last()
+            .with_columns(
+                procedure=pl.lit("null"),
+                size=pl.lit(0, pl.Int64),
+                call=pl.col("call") + 1,
+                xid=(pl.col("xid") + 1) % (1 << 32),
+                start_ns=pl.col("end_ns"),
+                ok=pl.lit(True),
+                retransmits=pl.lit(None, pl.Int32),
+                error=pl.lit(None, pl.String),
+            )
+            .select(calls.columns)
+        )
+
+    def collected(self, calls: pl.DataFrame, expected: Sequence[Call], settings: Sequence[Setting]) -> pl.DataFrame:
+        return shipments(calls, expected, settings)
+
+    def check_streams(self, streams: Streams) -> pl.DataFrame:
+        return pl.concat([check_records(streams), check_shipments(streams)])
+
+    def called(self, frames: pl.DataFrame, transport: str) -> pl.DataFrame | None:
+        return frames.filter(pl.col("rpc_type") == 0, pl.col("target_port") != PORT_MAPPER)
+
+    def captured_procedure(self) -> pl.Expr:
+        return pl.col("rpc_procedure")
+
+    def parse(self, stream: Stream) -> Iterator[Message]:
+        begin = 0
+        while True:
+            record = walk(stream, begin)
+            key = stream.read(begin + RECORD_MARK, 4)
+            if record is None or len(key) < 4:
+                return
+            fragments, finish = record
+            yield Message(int.from_bytes(key, "big"), begin, finish, sum(fragments), fragments)
+            begin = finish
+
+    def captured_leg(self, message: CapturedMessage, reply: bool, options: Options | None) -> Leg:
+        """Without options any division of a record into fragments is right, as RFC 5531 section 11 has it."""
+        fragments = message.fragments
+        if options is not None:
+            asked = options.reply_buffer if reply else options.request_buffer
+            fragments = record_fragments(message.length, record_buffer(asked, options.library), options.library)
+        writes = tuple(RECORD_MARK + length for length in fragments) or (message.length,)
+        return tcp_leg(message.length, writes, message.mtu, message.timestamps, message.peer_mss, fragments)
+
+    def display_filter(self, call: Mapping[str, Any]) -> str:
+        return f"rpc.xid == 0x{call['xid']:08x}" if call["xid"] is not None else ""
+
+
+class _Verifier(Verifier):
+    def background(
+        self, run: RunDirectory, frames: pl.DataFrame, samples: RunSamples, ahead_ns: Mapping[str, int]
+    ) -> Background:
+        return check_bindings(frames, run, samples.records, ahead_ns)
+
+
+SOCKETS: SocketProtocol = _SunRpc()
+KIND: WorkloadVerifier = _Verifier(sockets=SOCKETS)

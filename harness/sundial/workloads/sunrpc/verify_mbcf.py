@@ -1,0 +1,328 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sun RPC over MBCF against samples: every call has the frames that it must have, and no other."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, get_args
+
+import polars as pl
+
+from sundial.observe import RunDirectory
+from sundial.workloads.mbcf.expect import Frame
+from sundial.workloads.mbcf.verify_channels import Channels
+from sundial.workloads.mbcf.verify_evidence import (
+    Evidence,
+    Finding,
+    Judgement,
+    MbcfProtocol,
+    check_executed,
+    check_in_time,
+    frames_text,
+    observed_row,
+    part_text,
+    same,
+)
+from sundial.workloads.mbcf.verify_transactions import (
+    Answer,
+    Meaning,
+    Question,
+    Reply,
+    Request,
+    Transaction,
+    address,
+)
+from sundial.workloads.mbcf.wire import FIFO, SIGNAL, TASKQUE, WRITE
+from sundial.workloads.sunrpc.expect_mbcf import (
+    RpcCall,
+    Server,
+    expect_binding,
+    expect_lookup,
+    expect_rpc,
+)
+
+BINDER = 1
+"""The task that is asked where a program is."""
+BOUND, QUERY = "4d424e44", "4d424244"
+"""First bytes of the binder's and the server's own messages, little endian (MBND, MBBD)."""
+KIND_CALL, KIND_CALL_AT, KIND_BIND = "01000000", "02000000", "03000000"
+"""What a TASKQUE write is (guest-apps/sss-core/rpc/mbcf_messages.h)."""
+_CALL, _REPLY = "0000000000000002", ("0000000100000000", "0000000100000001")
+"""Second and third word of messages (RFC 5531 section 9): CALL and version 2; REPLY, accepted or denied."""
+_SERVER_APP = "echo-server"
+
+
+class _SunRpc:
+    def speaks(self, transport: str) -> bool:
+        return transport in get_args(Server)
+
+    def meaning(self, operation: int, data: str) -> Meaning | None:
+        if operation == TASKQUE:
+            return _meaning_of_taskque(data)
+        if operation in (FIFO, SIGNAL, WRITE) and data[8:24] == _CALL:
+            return Request(int(data[:8], 16))
+        if operation == FIFO and data[8:24] in _REPLY:
+            return Reply(int(data[:8], 16))
+        if operation == FIFO and data.startswith(BOUND):
+            return Answer()
+        return None
+
+    def judge(self, evidence: Evidence) -> Judgement:
+        judgement = Judgement()
+        calls = {(call.node, call.xid): call for call in evidence.of_kind("call")}
+        sampled: set[tuple[int, int | None]] = set()
+        rpc = evidence.samples.filter(pl.col("transport").is_in(get_args(Server)))
+        for sample in rpc.iter_rows(named=True):
+            key = (evidence.nodes.get(sample["client"], 0), sample["xid"])
+            sampled.add(key)
+            judgement.findings += _judge(evidence, judgement, sample, calls.get(key))
+        judgement.findings += _setting_up(evidence, judgement)
+        judgement.findings += _one_way(evidence, judgement, rpc, calls, sampled)
+        judgement.findings += _counted(evidence, list(calls.values()))
+        return judgement
+
+    def display_filter(self, xid: int) -> str:
+        return f"mbcf.rpc.xid == 0x{xid:08x}"
+
+
+KIND: MbcfProtocol = _SunRpc()
+
+
+def _meaning_of_taskque(data: str) -> Meaning | None:
+    kind = data[24:32]
+    if kind == KIND_CALL and data[40:56] == _CALL:
+        return Request(int(data[32:40], 16))
+    if kind == KIND_CALL_AT:
+        return Request(int.from_bytes(bytes.fromhex(data[56:64]), "little"), source=address(data[32:48]))
+    if data.startswith(QUERY):
+        return Question(address(data[48:64]))
+    return Question(address(data[:16])) if kind == KIND_BIND else None
+
+
+# ---- calls ----
+
+
+def _judge(
+    evidence: Evidence, judgement: Judgement, sample: Mapping[str, Any], transaction: Transaction | None
+) -> Iterator[Finding]:
+    call, line = sample["id"], evidence.batches.get((sample["client"], sample["batch"]), {})
+    ack, one_way = bool(line.get("ack")), bool(line.get("one_way"))
+    expected = expect_rpc(_server(sample["transport"]), sample["procedure"], sample["size"], ack=ack, one_way=one_way)
+    frames = (expected.client, expected.server)
+    judgement.expected.setdefault((sample["transport"], sample["procedure"], sample["size"]), frames)
+    judgement.observed.append(observed_row(evidence.channels, sample, transaction, frames))
+    if expected.fails:
+        judgement.impossible.append(call)
+    if transaction is None:
+        if not expected.fails and sample["ok"]:
+            yield call, "mbcf.request", frames_text(expected.client), "none", []
+        return
+    judgement.claim(transaction, call)
+    if expected.fails:
+        rows = [row for row, _ in transaction.frames[False]]
+        yield call, "mbcf.request", "none: it does not fit", f"{len(rows)} frames", rows
+        return
+    yield from _check_frames(evidence.channels, sample, transaction, expected)
+    yield from check_executed(evidence.channels, sample, transaction)
+    yield from check_in_time(evidence, sample, transaction, ack)
+
+
+def _check_frames(
+    channels: Channels, sample: Mapping[str, Any], transaction: Transaction, expected: RpcCall
+) -> Iterator[Finding]:
+    """The frames of a call: exactly those of each attempt, and of one reply to each at most."""
+    call, asked = sample["id"], (sample["retransmits"] or 0) + 1
+    if transaction.attempts != asked and sample["ok"]:
+        rows = [row for row, _ in transaction.frames[False]]
+        yield call, "mbcf.request.count", str(asked), str(transaction.attempts), rows
+    elif sample["ok"] and asked == 1:
+        yield from _check_single(channels, call, transaction, expected)
+    else:
+        yield from _check_attempts(call, transaction, expected)
+
+
+def _check_single(channels: Channels, call: int, transaction: Transaction, expected: RpcCall) -> Iterator[Finding]:
+    """A call that succeeded at the first attempt."""
+    for name, frames, part in (
+        ("mbcf.request", expected.client, transaction.frames[False]),
+        ("mbcf.reply", expected.server, transaction.frames[True]),
+    ):  # fmt: skip
+        # Where places ran short, a one-way call asks for its ACK although it was not configured to.
+        hurried = not expected.server and same(channels, part, _hurried(frames))
+        if not same(channels, part, frames) and not hurried:
+            yield call, name, frames_text(frames) or "none", part_text(part) or "none", [row for row, _ in part]
+    by_client, by_server = transaction.closed[False], transaction.closed[True]
+    if len(by_server) != len(expected.close) or (by_client and not _crossed(channels, by_client, by_server)):
+        text = f"{len(by_server)}, and {len(by_client)} by the client"
+        yield call, "mbcf.close", f"{len(expected.close)} CLOSE by the server", text, [*by_server, *by_client]
+
+
+def _crossed(channels: Channels, by_client: list[int], by_server: list[int]) -> bool:
+    """Whether a client which discards its handle ended the connection before it knew that the server had."""
+    sent, came = channels.sent_ns, channels.received
+    return len(by_client) == 1 and all(row not in came or came[row] >= sent[by_client[0]] for row in by_server)
+
+
+def _check_attempts(call: int, transaction: Transaction, expected: RpcCall) -> Iterator[Finding]:
+    """Each request is whole and alike, but for the last of a call that failed; no more replies than requests."""
+    sent = dict(transaction.frames[False])
+    texts = [sent.get(row, "").removesuffix("!") for row in transaction.request]
+    whole = [frame.text.removesuffix("!") for frame in expected.client] * transaction.attempts
+    if Counter(texts) - Counter(whole):
+        yield call, "mbcf.request", " ".join(whole), " ".join(texts), transaction.request
+    back = transaction.frames[True]
+    replies = Counter(text.removesuffix("!") for _, text in back if not text.startswith("RESULT"))
+    if replies - Counter([frame.text for frame in expected.server] * transaction.attempts):
+        text = f"at most {transaction.attempts} times {frames_text(expected.server) or 'nothing'}"
+        yield call, "mbcf.reply", text, part_text(back), [row for row, _ in back]
+    by_client, by_server = transaction.closed[False], transaction.closed[True]
+    if max(len(by_client), len(by_server)) > transaction.connections:
+        text = f"{len(by_server)}, and {len(by_client)} by the client"
+        most = f"one for each of {transaction.connections} connections"
+        yield call, "mbcf.close", most, text, [*by_server, *by_client]
+
+
+# ---- batches of one-way calls ----
+
+
+def _one_way(
+    evidence: Evidence,
+    judgement: Judgement,
+    samples: pl.DataFrame,
+    calls: Mapping[tuple[int, int | None], Transaction],
+    sampled: set[tuple[int, int | None]],
+) -> Iterator[Finding]:
+    """Their requests go in order, and after them comes a call with a reply that has no sample."""
+    explained = set(sampled)
+    for (client, batch), part in samples.group_by("client", "batch", maintain_order=True):
+        if not evidence.batches.get((str(client), batch), {}).get("one_way"):
+            continue
+        node, part = evidence.nodes.get(str(client), 0), part.sort("call")
+        sent = [calls.get((node, xid)) for xid in part["xid"]]
+        began = [transaction.began_ns for transaction in sent if transaction is not None]
+        if began != sorted(began):
+            yield part["id"][0], "batch.order", "requests in the order of the calls", "another", []
+        last = (part["xid"][-1] + 1) % (1 << 32)
+        yield from _check_flush(evidence.channels, judgement, part.row(-1, named=True), calls.get((node, last)))
+        explained.add((node, last))
+    one_way = {(node, each.peer) for (node, _), each in calls.items() if (node, each.xid) in explained}
+    for key, transaction in calls.items():
+        # A large request for which there is no place waits for a call without data (rpc/mbcf_client.c, area_take).
+        if key not in explained and (key[0], transaction.peer) in one_way and _is_null(transaction):
+            judgement.claim(transaction, None)
+
+
+def _is_null(transaction: Transaction) -> bool:
+    return part_text(transaction.frames[False]) == frames_text(expect_rpc("mbcf3b", "null", 0).client)
+
+
+def _check_flush(
+    channels: Channels, judgement: Judgement, sample: Mapping[str, Any], transaction: Transaction | None
+) -> Iterator[Finding]:
+    expected = expect_rpc(_server(sample["transport"]), "null", 0)
+    if transaction is None:
+        if sample["ok"]:
+            yield sample["id"], "batch.reply", "a call with a reply behind them", "none", []
+        return
+    judgement.claim(transaction, None)
+    for frames, part in ((expected.client, transaction.frames[False]), (expected.server, transaction.frames[True])):
+        if not same(channels, part, frames) and transaction.attempts == 1:
+            rows = [row for row, _ in part]
+            yield sample["id"], "batch.reply", frames_text(frames), part_text(part) or "none", rows
+
+
+# ---- setting up ----
+
+
+def _setting_up(evidence: Evidence, judgement: Judgement) -> Iterator[Finding]:
+    """Questions to binders, and bindings: each with its answer, where it was taken."""
+    for transaction in evidence.of_kind("setup"):
+        judgement.claim(transaction, None)
+        expected = expect_lookup() if transaction.peer_task == BINDER else expect_binding("mbcf3")
+        asked, answer = (part_text(transaction.frames[side]).removesuffix("!") for side in (False, True))
+        rows = [row for part in transaction.frames.values() for row, _ in part]
+        if asked != frames_text(expected.client):
+            yield None, "mbcf.setup", frames_text(expected.client), asked, rows
+        excused = transaction.failed or (answer == "" and _unanswered(evidence, transaction))
+        if answer != frames_text(expected.server) and not excused:
+            yield None, "mbcf.setup.answer", frames_text(expected.server), answer or "none", rows
+        for closing in transaction.closed.values():
+            if len(closing) > transaction.connections:
+                yield None, "mbcf.close", "one CLOSE of each side", str(len(closing)), closing
+
+
+def _unanswered(evidence: Evidence, transaction: Transaction) -> bool:
+    """Whether there is a reason for it: the question was not taken, or its task has ended."""
+    row = transaction.frames[False][0][0]
+    ended = (transaction.peer, transaction.peer_task, transaction.node) in evidence.transactions.farewells
+    return row not in evidence.channels.received or ended
+
+
+# ---- what servers count ----
+
+
+@dataclass(frozen=True)
+class _Executed:
+    """What a server counted last: calls that it has executed. `last`: the call at which its job ends it, if any."""
+
+    count: int
+    last: int | None = None
+
+
+def _counted(evidence: Evidence, calls: Sequence[Transaction]) -> Iterator[Finding]:
+    """A server's own count of executions, where every call went to it over MBCF."""
+    lines = evidence.batches.values()
+    semantics = {line.get("semantics", "exactly_once") for line in lines}
+    other = any(not str(line.get("transport", "")).startswith("mbcf") for line in lines)
+    if other or len(semantics) != 1:
+        return
+    again = semantics == {"at_least_once"}
+    for node, executed in _executions(evidence).items():
+        own = [call for call in calls if call.peer == evidence.nodes.get(node)]
+        taken = [_taken(evidence.channels, call) for call in own]
+        done = sum(taken) if again else sum(min(1, times) for times in taken)
+        done = done if executed.last is None else min(done, executed.last)
+        if own and executed.count != done:
+            text = f"{done} requests that {node} took"
+            yield None, "mbcf.executed", text, f"{executed.count} executed by its own count", []
+
+
+def _executions(evidence: Evidence) -> dict[str, _Executed]:
+    """By machine. Not of one that restarts: what waits for it when it ends has been taken by its node and is lost."""
+    return {
+        name: _Executed(int(line["executed"]), _last_call(evidence.run, name))
+        for name, lines in evidence.records.items()
+        if not _restarts(evidence.run, name)
+        for line in lines
+        if line["type"] == "counters" and line.get("app") == _SERVER_APP and "executed" in line
+    }
+
+
+def _restarts(run: RunDirectory, name: str) -> bool:
+    return any(service.get("restart", False) for service in run.jobs.get(name, {}).get("services", []))
+
+
+def _last_call(run: RunDirectory, name: str) -> int | None:
+    """The last call that a server executes which its job ends by itself."""
+    for service in run.jobs.get(name, {}).get("services", []):
+        die = (service.get("options") or {}).get("die")
+        if die:
+            return int(die["call"]) - int(die.get("when") == "before")
+    return None
+
+
+def _taken(channels: Channels, call: Transaction) -> int:
+    """How many times the server's node has taken the request of a call."""
+    refused = set(channels.refused.values())
+    return sum(1 for rows in call.tries if rows and rows[-1] in channels.received and not refused & set(rows))
+
+
+def _hurried(frames: tuple[Frame, ...]) -> tuple[Frame, ...]:
+    """The same with an ACK at once for the last."""
+    return (*frames[:-1], Frame(frames[-1].kind, frames[-1].payload, frames[-1].more, True)) if frames else ()
+
+
+def _server(transport: str) -> Server:
+    return transport  # type: ignore[return-value]  # checked by expect_rpc

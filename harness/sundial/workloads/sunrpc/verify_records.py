@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Record marks in TCP streams (RFC 5531 section 11).
+
+tshark reports the fragments of a record with the frame in which they end. It does not report a record whose last
+fragment is empty as a message, nor the reply to it, so that what it leaves out is read from the marks themselves: four
+bytes at positions that follow from one another, in the payloads that tshark extracts.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from sundial.verify.findings import findings
+from sundial.verify.sockets.protocol import Streams
+from sundial.verify.sockets.stream import Stream, payloads
+
+MARK = 4
+LAST = 1 << 31
+
+
+def walk(stream: Stream, begin: int) -> tuple[tuple[int, ...], int] | None:
+    """Fragment lengths of the record at `begin` and where it ends; None where a mark is not in the stream."""
+    fragments: list[int] = []
+    while True:
+        mark = stream.read(begin, MARK)
+        if len(mark) < MARK:
+            return None
+        value = int.from_bytes(mark, "big")
+        fragments.append(value & ~LAST)
+        begin += MARK + fragments[-1]
+        if value & LAST:
+            return tuple(fragments), begin
+
+
+def check_records(streams: Streams) -> pl.DataFrame:
+    """Findings about the record marks of messages over TCP."""
+    side = ["call", "reply"]
+    table = (
+        streams.messages.join(
+            streams.expected.select(*side, "payload", expected_records="records"), on=side, how="inner"
+        )
+        .filter(pl.col("bytes") == pl.col("payload"))
+        .with_columns(fragments=_dissected())
+    )
+    read = _read(table.filter(pl.col("fragments").is_null()), streams)
+    table = table.join(read, on=side, how="left").with_columns(fragments=pl.coalesce("fragments", "read"))
+    wrong = pl.col("fragments").is_null() | (pl.col("fragments") != pl.col("expected_records"))
+    seen = pl.col("fragments").fill_null("no record mark")
+    return findings(table, wrong, "records", pl.col("expected_records"), seen)
+
+
+def _dissected() -> pl.Expr:
+    """Fragment lengths as tshark gave them, null where it did not give a whole record."""
+    whole = pl.col("lasts").str.ends_with("1") & (pl.col("lasts").str.count_matches("1") == 1)
+    return pl.when(whole).then("records")
+
+
+def _read(unsaid: pl.DataFrame, streams: Streams) -> pl.DataFrame:
+    """The same from the marks, for the messages in `unsaid`: call, reply, read."""
+    side = ["call", "reply"]
+    schema = {"call": pl.UInt32, "reply": pl.Boolean, "read": pl.String}
+    if unsaid.is_empty():
+        return pl.DataFrame(schema=schema)
+    known = streams.places.select(*side, "begin").join(unsaid.select(*side, "expected_records"), on=side, how="inner")
+    marks = known.select(*side, mark=_marks()).explode("mark", empty_as_null=True)
+    pieces = streams.segments.filter(pl.col("fresh") > 0).select(*side, "row", "capture", "frame", "pos", "stop")
+    near = pieces.join(marks, on=side, how="inner").filter(
+        pl.col("pos") < pl.col("mark") + MARK, pl.col("stop") > pl.col("mark")
+    )
+    data = payloads(streams.files, near.select("row", "capture", "frame").unique())
+    pieces_of: dict[tuple[int, bool], set[tuple[int, bytes]]] = {}
+    for call, reply, row, pos in near.select(*side, "row", "pos").iter_rows():
+        pieces_of.setdefault((call, reply), set()).add((pos, data.get(row, b"")))
+    rows = []
+    for call, reply, begin in known.select(*side, "begin").iter_rows():
+        record = walk(Stream(pieces_of.get((call, reply), ())), begin)
+        rows.append((call, reply, ",".join(map(str, record[0])) if record else None))
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def _marks() -> pl.Expr:
+    """Stream positions of the marks of a record that begins at `begin`."""
+    lengths = pl.col("expected_records").str.split(",").cast(pl.List(pl.Int64))
+    steps = lengths.list.eval(pl.element().cum_sum().shift(1).fill_null(0) + pl.int_range(pl.len()) * MARK)
+    return steps + pl.col("begin")
