@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from sundial.expect import Leg, Options
+from sundial.expect import Leg
 
 if TYPE_CHECKING:
     from sundial.report.tables import Table
@@ -29,7 +29,8 @@ class Setting:
     curve: Curve
     mtu: int = 1500
     reply_mtu: int = 1500
-    options: Options = field(default_factory=Options)
+    options: Any = None
+    """Of the protocol that is spoken over sockets; None: its defaults."""
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,11 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from sundial.workloads.sunrpc.expect import Options
 from sundial.report import expected, headline, plotting, registry, settings, stages, wire_time
 from sundial.report.figures import PacketLine
 from sundial.report.wire_time import Hop
 from sundial.report.workload import Curve, Setting
+from sundial.workloads.sunrpc.expect import Options
 
 UDP = ("echo-client", "udp", "echo")
 RAW_TCP = ("raw-client", "tcp", "echo")

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal
 
-from sundial.expect.mbcf import SIGNAL_MOST
 from sundial.model.fields import written
 from sundial.model.finding import Finding, Path
 from sundial.model.images import ImageKind
@@ -15,6 +14,7 @@ from sundial.model.lists import Words
 from sundial.model.network import Network
 from sundial.model.workload import Ends, Millis, Sized, WorkloadBase, WorkloadKind
 from sundial.workloads.mbcf import transports as over_mbcf
+from sundial.workloads.mbcf.wire import SIGNAL_MOST
 
 SEGMENT_MOST = 131072
 """The largest segment of one operation."""

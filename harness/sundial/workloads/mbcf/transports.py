@@ -5,20 +5,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from sundial.expect.mbcf import HEADER, PAYLOAD
 from sundial.model.finding import Finding, Path
 from sundial.model.images import IMAGES
 from sundial.model.network import Network
 from sundial.model.workload import Ends, Semantics, Transport, WorkloadBase
+from sundial.workloads.mbcf import wire
 
 SEMANTICS: tuple[Semantics, ...] = ("exactly_once", "at_most_once", "at_least_once")
 """It gives exactly once by itself; its library gives the others too, for comparison (kamesawa98 section 3.2)."""
 OPERATIONS = Transport("mbcf", SEMANTICS[:1], between_nodes=True)
 """Of operations without RPC."""
-NAMES = ("mbcf1", "mbcf2", "mbcf12", "mbcf3", "mbcf3a", "mbcf3b")
-"""Of Sun RPC, by the type of server (kamesawa98 section 4.1)."""
+NAMES = wire.TRANSPORTS
 TRANSPORTS = tuple(Transport(name, SEMANTICS, between_nodes=True) for name in NAMES)
-MTU_LEAST = HEADER + PAYLOAD
+"""Of Sun RPC, by the type of server (kamesawa98 section 4.1)."""
+MTU_LEAST = wire.HEADER + wire.PAYLOAD
 """There is no fragmentation below MBCF."""
 SSS_CORE = "sss-core"
 """The platform on which it is the kernel's."""

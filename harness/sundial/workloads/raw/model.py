@@ -6,8 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal
 
-from sundial.expect.calls import RAW_TCP_LEAST
-from sundial.expect.edges import edge_sizes
 from sundial.expect.ip import MAX_UDP_PAYLOAD
 from sundial.model.finding import Finding, Path
 from sundial.model.images import ImageKind
@@ -17,6 +15,7 @@ from sundial.model.network import Network
 from sundial.model.sizes import SIZE_MOST
 from sundial.model.workload import Calling, Ends, WorkloadBase, WorkloadKind
 from sundial.workloads import sockets
+from sundial.workloads.raw.expect import TCP_LEAST, edge_sizes
 
 PROCEDURE = "echo"
 
@@ -34,7 +33,7 @@ def size_limit(transport: str) -> Limit:
     """Argument sizes that a transport can carry."""
     if transport == "udp":
         return Limit(0, MAX_UDP_PAYLOAD, "one UDP datagram")
-    return Limit(RAW_TCP_LEAST, SIZE_MOST, "the payload's header at least")
+    return Limit(TCP_LEAST, SIZE_MOST, "the payload's header at least")
 
 
 class RawKind:
@@ -55,7 +54,7 @@ class RawKind:
 
     def resolve(self, workload: Raw, ends: Ends, path: Path) -> tuple[Raw, list[Finding]]:
         def edges(transport: str, client: str, mtu: int, smallest: int, largest: int) -> list[int]:
-            return edge_sizes(f"raw-{transport}", mtu, smallest, largest)
+            return edge_sizes(transport, mtu, smallest, largest)
 
         return resolve_sizes(
             workload,
@@ -64,7 +63,7 @@ class RawKind:
             procedures=(PROCEDURE,),
             limit=lambda transport, procedure, client: size_limit(transport),
             edges=edges,
-            least=RAW_TCP_LEAST if "tcp" in workload.transports else 0,
+            least=TCP_LEAST if "tcp" in workload.transports else 0,
         )
 
     def check_all(self, workloads: Sequence[WorkloadBase], network: Network) -> Iterator[Finding]:

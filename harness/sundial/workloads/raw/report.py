@@ -19,6 +19,7 @@ from sundial.report.workload import (
     Setting,
     WorkloadReport,
 )
+from sundial.workloads.raw.expect import expect_call
 from sundial.workloads.raw.plan import CLIENT
 
 LINES = {
@@ -34,7 +35,7 @@ class RawReport:
     clients: Mapping[str, Client] = {CLIENT: Client("raw", LINES)}
 
     def legs(self, setting: Setting, size: int) -> tuple[Leg, Leg] | None:
-        return socket_legs("raw", setting, size)
+        return socket_legs(expect_call, setting, size)
 
     def moves(self, procedure: str) -> int:
         return BOTH_DIRECTIONS

@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-from sundial.expect.mbcf import SINGLE_MOST, TASKQUE_MOST
-from sundial.expect.sunrpc import CALL, REPLY, UDP_MESSAGE_DEFAULT, WORD, auth_sys_bytes
 from sundial.model.limits import Limit
 from sundial.model.sizes import SIZE_MOST
+from sundial.workloads.mbcf.wire import TASKQUE_MOST
+from sundial.workloads.sunrpc.expect import CALL, REPLY, UDP_MESSAGE_DEFAULT, WORD, auth_sys_bytes
+from sundial.workloads.sunrpc.expect_mbcf import SINGLE_MOST
 from sundial.workloads.sunrpc.scenario import TRANSPORTS, SunRpc
 
 WRAPSTRING_MOST = 9000

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from sundial.expect.edges import edge_sizes
 from sundial.model.finding import Finding, Path
 from sundial.model.images import IMAGES, ImageKind
 from sundial.model.limits import check_edges_known, check_timeouts, resolve_sizes
@@ -13,6 +12,7 @@ from sundial.model.network import Network
 from sundial.model.workload import Ends, Semantics, Transport, WorkloadBase, WorkloadKind
 from sundial.workloads import sockets
 from sundial.workloads.mbcf import transports as over_mbcf
+from sundial.workloads.sunrpc.expect import edge_sizes
 from sundial.workloads.sunrpc.limits import credentials, size_limit
 from sundial.workloads.sunrpc.scenario import TRANSPORTS, SunRpc
 
@@ -49,7 +49,7 @@ class SunRpcKind:
     def resolve(self, workload: SunRpc, ends: Ends, path: Path) -> tuple[SunRpc, list[Finding]]:
         def edges(transport: str, client: str, mtu: int, smallest: int, largest: int) -> list[int]:
             credential, buffer = credentials(workload, client), workload.send_buffer or 0
-            return edge_sizes(f"sunrpc-{transport}", mtu, smallest, largest, credential=credential, buffer=buffer)
+            return edge_sizes(transport, mtu, smallest, largest, credential=credential, buffer=buffer)
 
         return resolve_sizes(
             workload,

@@ -4,11 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import get_args
 
 from sundial.expect import Leg
-from sundial.expect.calls import Procedure
-from sundial.expect.mbcf import expect_rpc, mbcf_leg
 from sundial.report.calls import socket_legs
 from sundial.report.tables import Table
 from sundial.report.workload import (
@@ -22,6 +19,9 @@ from sundial.report.workload import (
     Setting,
     WorkloadReport,
 )
+from sundial.workloads.mbcf.expect import mbcf_leg
+from sundial.workloads.sunrpc.expect import DEFAULTS, expect_call
+from sundial.workloads.sunrpc.expect_mbcf import expect_rpc
 from sundial.workloads.sunrpc.plan import CLIENT, NODE_CLIENT
 from sundial.workloads.sunrpc.scenario import TRANSPORTS
 
@@ -43,7 +43,8 @@ class SunRpcReport:
     def legs(self, setting: Setting, size: int) -> tuple[Leg, Leg] | None:
         transport = TRANSPORTS.get(setting.curve[1])
         if transport is None or not transport.between_nodes:
-            return socket_legs("sunrpc", setting, size)
+            options = DEFAULTS if setting.options is None else setting.options
+            return socket_legs(lambda shape: expect_call(shape, options), setting, size)
         return _node_legs(transport.name, setting.curve[2], size)
 
     def moves(self, procedure: str) -> int:
@@ -62,8 +63,6 @@ class SunRpcReport:
 
 def _node_legs(transport: str, procedure: str, size: int) -> tuple[Leg, Leg] | None:
     """All sequenced frames of a call by sender, whatever brings its bytes."""
-    if procedure not in get_args(Procedure):
-        return None
     try:
         call = expect_rpc(transport, procedure, size)
     except ValueError:
