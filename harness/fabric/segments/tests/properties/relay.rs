@@ -2,11 +2,9 @@
 //! Nothing gets from one machine to another sooner than the distance between them says, even if the
 //! machines between pass it on at once.
 
-mod common;
-
 use std::collections::BTreeMap;
 
-use common::{Model, frame, hub, link, number_of, switch};
+use crate::common::{Model, frame, hub, link, number_of, switch};
 use proptest::prelude::*;
 use sundial_core::{Distances, Hop, Output, Scheduler, Segment, Step, Time};
 
