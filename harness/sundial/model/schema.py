@@ -36,8 +36,8 @@ def _plain(node: Any) -> Any:
     rest = {key: _plain(value) for key, value in node.items() if key != "x-allowed"}
     if allowed is None:
         return rest
-    own = node.get("description")
-    return {**rest, "description": f"{own} Allowed: {allowed}." if own else f"Allowed: {allowed}."}
+    text = node.get("description")
+    return {**rest, "description": f"{text} Allowed: {allowed}." if text else f"Allowed: {allowed}."}
 
 
 if __name__ == "__main__":
