@@ -75,12 +75,17 @@ static void take_ack(struct clntmb *client, struct mbm_call *slot)
         mbm_enter(client, slot, MBM_SENT);
 }
 
-void mbm_take_all(struct clntmb *client)
+static void take_acks(struct clntmb *client)
 {
-    take_replies(client);
     for (unsigned i = 0; i < client->slots; i++)
         if (has_ack(&client->calls[i]))
             take_ack(client, &client->calls[i]);
+}
+
+void mbm_take_all(struct clntmb *client)
+{
+    take_replies(client);
+    take_acks(client);
 }
 
 static bool has_deadline(const struct mbm_call *slot)
@@ -123,7 +128,7 @@ __attribute__((noinline)) static unsigned look_at_watched(struct clntmb *client,
 __attribute__((noinline)) static void find_failures(struct clntmb *client, uint32_t errors)
 {
     client->errors_seen = errors;
-    mbm_take_all(client);
+    take_acks(client); /* an ACK that tells of a failure is counted among the errors */
     client->way->find_failures(client);
 }
 
