@@ -105,7 +105,7 @@ def test_iperf3(image: Path, tmp_path: Path) -> None:
         tmp_path,
         image,
         [{"app": "iperf3-server", "options": {}}],
-        [{"app": "iperf3-client", "options": {"server": "10.0.0.2", "seconds": 1}}],
+        [{"app": "iperf3-client", "options": {"server": "10.0.0.2", "duration_ms": 1000}}],
     )
     assert_all_ok(client)
     result = client.lines("iperf3")[0]["result"]
