@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The files of mbcf/ use only those below them (mbcf/README.md, "Files"): measured from their object files.
-
-    mbcf_order.py OBJECT...        named ...-NAME.o
-"""
+"""The files of mbcf/ use only those below them (mbcf/README.md, "Files"): measured from their objects, ...-NAME.o."""
 
 from __future__ import annotations
 
