@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Each kind of frame, byte for byte, written by hand from mbcf/wire.h. */
+/* Each kind of frame, byte for byte, written by hand from mbcf/wire.def. */
 #include "expect.h"
 #include "mbcf_rig.h"
 

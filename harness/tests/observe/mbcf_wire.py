@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MBCF frames packed by hand from guest-apps/sss-core/mbcf/wire.h; nothing here imports `sundial`."""
+"""MBCF frames packed by hand from guest-apps/sss-core/mbcf/wire.def; nothing here imports `sundial`."""
 
 from __future__ import annotations
 
