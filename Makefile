@@ -43,7 +43,7 @@ PYTEST := $(PYTHON) -m pytest -q --durations=10 --durations-min=1
 C_SOURCES = git ls-files '*.c' '*.h'
 SHELL_SCRIPTS = git grep -lE '^\#!/bin/(ba)?sh' -- ':!*.py' ':!*.md'
 CHECKS := check-fabric check-python check-style check-types check-clock check-sss-core check-guest-apps check-images
-VM_TESTS := vm-harness vm-linux vm-sss-core vm-ssscore
+VM_TESTS := vm-harness vm-images vm-sss-core
 
 .PHONY: check
 check: setup-tests ## Format, lint, types and every test that boots no machine
@@ -75,11 +75,10 @@ check-sss-core: ## SSS-CORE's parts, on the host
 	@$(MAKE) --no-print-directory -s -C guest-apps/sss-core check
 
 check-python: ## The harness without machines
-	@cd harness && ../$(PYTEST) -n 2 -m "not vm and not slow" tests
+	@cd harness && ../$(PYTEST) -n 2 -m "not vm" tests
 
 check-images: ## The images' recipes
-	@$(PYTEST) -m "not vm" images/linux/tests
-	@$(PYTEST) -m "not vm" images/ssscore/tests
+	@$(PYTEST) -m "not vm" images
 
 .PHONY: test
 test: check ## Pass every test, those with booted guests included
@@ -87,13 +86,11 @@ test: check ## Pass every test, those with booted guests included
 
 .PHONY: $(VM_TESTS)
 vm-harness:
-	@cd harness && ../$(PYTEST) -m "vm or slow" tests
-vm-linux:
-	@$(PYTEST) -m vm images/linux/tests
+	@cd harness && ../$(PYTEST) -m vm tests
+vm-images:
+	@$(PYTEST) -m vm images
 vm-sss-core:
 	@$(PYTEST) -m vm guest-apps/sss-core/tests
-vm-ssscore:
-	@$(PYTEST) -m vm images/ssscore/tests
 
 .PHONY: format
 format: ## Format all sources

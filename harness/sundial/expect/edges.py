@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from importlib import import_module
-from typing import cast
 
 Count = Callable[[int], tuple[int, int]]
 """Packets of request and reply at a size."""
@@ -27,10 +25,3 @@ def edges(count: Count, smallest: int, largest: int, least: int, most: int, step
             sizes.update(size + step for step in steps)
         before = now
     return sorted(size for size in sizes if low <= size <= high)
-
-
-def edge_sizes(transport: str, mtu: int, smallest: int, largest: int, **options: object) -> list[int]:
-    """`edge_sizes` of the kind that `transport` (as `sunrpc-udp`) names. For the model, until it asks kinds itself."""
-    kind, _, rest = transport.partition("-")
-    module = import_module(f"sundial.workloads.{kind}.expect")
-    return cast("list[int]", module.edge_sizes(rest, mtu, smallest, largest, **options))
