@@ -1,15 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""After the machines are gone: what the guests wrote as one table, and the fingerprints of the captures.
-
-The observing room is further down the chain than this one, so it is asked for by name at the moment it is needed; a
-run can be made, and its tests run, without it.
-"""
+"""After the machines are gone: what the guests wrote as one table, and the fingerprints of the captures."""
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 from sundial.errors import BadInput
 from sundial.machines.snapshots import sha256_of
@@ -22,16 +16,19 @@ def collect_samples(folder: Path) -> int:
 
     Raises BadInput for a file that holds something else than samples.
     """
-    observe: Any = import_module("sundial.observe")
-    polars: Any = import_module("polars")
-    run = observe.open_run(folder)
+    # Imported here, since loading polars would delay the start of the machines.
+    import polars as pl
+
+    from sundial.observe import SAMPLE_COLUMNS, open_run, read_samples
+
+    run = open_run(folder)
     tables = []
     for name, node in run.nodes.items():
         file = folder / "nodes" / name / "samples.jsonl"
         if file.is_file():
-            tables.append(observe.read_samples(file, scenario=run.scenario, client=node, names=run.names).table)
-    empty = polars.DataFrame(schema=observe.SAMPLE_COLUMNS)
-    table = polars.concat([empty, *tables])
+            tables.append(read_samples(file, scenario=run.scenario, client=node, names=run.names).table)
+    empty = pl.DataFrame(schema=SAMPLE_COLUMNS)
+    table = pl.concat([empty, *tables])
     table.write_parquet(folder / SAMPLES)
     return int(table.height)
 
