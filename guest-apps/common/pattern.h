@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 /*
- * The payload pattern of ARCHITECTURE.md: byte i of the payload of call s is
+ * The payload pattern of harness/schemas/README.md: byte i of the payload of call s is
  *
  *     v(s, i) = (s * 131 + i * 7 + (i >> 8)) & 0xff          in opaque data
  *     33 + v(s, i) % 94                                      in strings
@@ -25,5 +25,6 @@ void pattern_fill(enum pattern_kind kind, uint32_t sequence, size_t from, void *
 bool pattern_matches(enum pattern_kind kind, uint32_t sequence, size_t from, const void *bytes,
                      size_t length);
 
-/* Whether `bytes` are the payload of some call: what a server can check, which does not know which. */
+/* Whether `bytes` are the payload of some call: what a server can check, which does not know which.
+ */
 bool pattern_matches_any(enum pattern_kind kind, const void *bytes, size_t length);

@@ -7,9 +7,9 @@
 #include <stdint.h>
 
 /*
- * The record stream of ARCHITECTURE.md ("Samples"): one JSON value a line on file descriptor 3.
- * Several processes share the stream, so each write holds whole lines only and is short enough for
- * the virtio port to take it at once; lines of two processes never mix.
+ * The record stream of harness/schemas/README.md ("Samples"): one JSON value a line on file
+ * descriptor 3. Several processes share the stream, so each write holds whole lines only and is
+ * short enough for the virtio port to take it at once; lines of two processes never mix.
  */
 enum { SAMPLES_FD = 3 };
 

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 /*
- * The payload of the raw workloads (ARCHITECTURE.md, "Samples"), big endian:
+ * The payload of the raw workloads (harness/schemas/README.md, "Samples"), big endian:
  *
  *      0        4          8         12        16
  *      | "SDL1" | sequence | length | attempt | pattern from byte 16 on |

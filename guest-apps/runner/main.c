@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Process 1 of a guest: reads the job, gives the machine its identity, starts the services, runs
- * the steps, and says ready and done. What it writes is specified in ARCHITECTURE.md ("Job",
- * "Samples").
+ * the steps, and says ready and done. What it writes is specified in harness/schemas/README.md
+ * ("Job", "Samples").
  */
 #include <errno.h>
 #include <fcntl.h>

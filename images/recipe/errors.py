@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Failures outside of this code, each with its exit status (ARCHITECTURE.md)."""
+"""Failures outside of this code, each with its exit status (README.md)."""
 
 
 class RecipeError(Exception):

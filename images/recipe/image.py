@@ -127,7 +127,7 @@ def _compiler_version() -> str:
 
 
 def main() -> int:
-    """The command line of every image's `build`; exit status as in ARCHITECTURE.md."""
+    """The command line of every image's `build`; exit status as in README.md."""
     name = sys.argv[1]
     parser = argparse.ArgumentParser(
         prog=f"images/{name}/build", description=f"Builds the image {name}: kernel, initrd and manifest.json."

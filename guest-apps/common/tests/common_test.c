@@ -22,7 +22,7 @@ const char *__asan_default_options(void)
 
 enum { SIZE = 3000, DIRTY = 0xa5, LINES = 65536 };
 
-/* ARCHITECTURE.md, word for word. */
+/* harness/schemas/README.md, word for word. */
 static uint8_t specified(enum pattern_kind kind, uint32_t s, size_t i)
 {
     uint8_t value = (uint8_t)((s * 131 + i * 7 + (i >> 8)) & 0xff);

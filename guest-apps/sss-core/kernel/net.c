@@ -65,7 +65,7 @@ void net_init(interrupt_function received)
         net_set_mac(i, net_mac(i));
 }
 
-/* ARCHITECTURE.md, "Fabric configuration" */
+/* harness/schemas/README.md, "Fabric configuration" */
 bool net_send_control(const void *payload, size_t length)
 {
     struct sss_frame *frame = adapter_count > 0 ? frame_get() : NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The record stream, one JSON value a line (ARCHITECTURE.md, "Samples"), on the port
+/* The record stream, one JSON value a line (harness/schemas/README.md, "Samples"), on the port
  * sundial.samples. */
 #include <stddef.h>
 #include <stdint.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The first task: starts the services of the job, then runs its steps one after another, and tells
- * how each of them ended (ARCHITECTURE.md, "Job" and "Samples"). Steps that it does itself:
+ * how each of them ended (harness/schemas/README.md, "Job" and "Samples"). Steps that it does
+ * itself:
  *
  *   {"app":"sleep","options":{"ns":N}}
  *   {"app":"kill","options":{"task":NAME}}   ends a service, which is no error then

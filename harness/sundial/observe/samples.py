@@ -44,7 +44,7 @@ SAMPLE_COLUMNS: dict[str, type[pl.DataType]] = {
 Over MBCF `server_address` is the server's node, and the ports are the tasks."""
 
 ROW = ("call", "start", "end", "ok", "retransmits", "xid", "error")
-ALLOWED = "lines as in ARCHITECTURE.md, Samples"
+ALLOWED = "lines as in harness/schemas/README.md, Samples"
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fabric's configuration (`fabric.json`): integer base units, everything resolved. See ARCHITECTURE.md."""
+"""The fabric's configuration (`fabric.json`): integer base units, everything resolved. See harness/schemas/README.md."""
 
 from __future__ import annotations
 

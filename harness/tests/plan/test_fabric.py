@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""fabric.json: the contract of ARCHITECTURE.md, in integer base units."""
+"""fabric.json: the contract of harness/schemas/README.md, in integer base units."""
 
 import json
 from typing import Any

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run directory made by hand: frames packed with struct, files laid out as ARCHITECTURE.md says.
+"""A run directory made by hand: frames packed with struct, files laid out as harness/schemas/README.md says.
 
 Its arithmetic is its own: nothing here imports `sundial`.
 """

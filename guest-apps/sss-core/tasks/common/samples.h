@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What a client has measured, in the format of ARCHITECTURE.md ("Samples"). Nothing is written
- * while anything is measured. */
+/* What a client has measured, in the format of harness/schemas/README.md ("Samples"). Nothing is
+ * written while anything is measured. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Frames of each operation of memory-based communication.
 
-Formats: guest-apps/sss-core/mbcf/wire.h. When acknowledgements are due: `expect_acks`.
+Formats: guest-apps/sss-core/mbcf/wire.def. When acknowledgements are due: `expect_acks`.
 """
 
 from __future__ import annotations

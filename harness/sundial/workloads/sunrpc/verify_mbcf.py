@@ -209,7 +209,7 @@ def _one_way(
         explained.add((node, last))
     one_way = {(node, each.peer) for (node, _), each in calls.items() if (node, each.xid) in explained}
     for key, transaction in calls.items():
-        # A large request for which there is no place waits for a call without data (rpc/mbcf_client.c, area_take).
+        # A large request for which there is no place waits for a call without data (rpc/mbcf_way_signal.c, take_place).
         if key not in explained and (key[0], transaction.peer) in one_way and _is_null(transaction):
             judgement.claim(transaction, None)
 
