@@ -152,11 +152,12 @@ static void *fabric(void *argument)
                 CHECK(used < sizeof flights / sizeof *flights);
                 flights[used++] = (struct in_flight){.decide_ns = s->time_ns,
                                                      .due_ns = s->time_ns + wire,
-                                                     .order = order++,
+                                                     .order = order,
                                                      .from = m,
                                                      .to = s->nic,
                                                      .byte = s->data[0],
                                                      .known = false};
+                order++;
             }
         }
         uint64_t next = SYNC_NEVER;
