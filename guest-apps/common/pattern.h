@@ -25,5 +25,6 @@ void pattern_fill(enum pattern_kind kind, uint32_t sequence, size_t from, void *
 bool pattern_matches(enum pattern_kind kind, uint32_t sequence, size_t from, const void *bytes,
                      size_t length);
 
-/* Whether `bytes` are the payload of some call: what a server can check, which does not know which. */
+/* Whether `bytes` are the payload of some call: what a server can check, which does not know which.
+ */
 bool pattern_matches_any(enum pattern_kind kind, const void *bytes, size_t length);

@@ -7,8 +7,8 @@
 #include "options.h"
 
 /*
- * What the echo servers have in common: their sockets, the wait for work, the counters reported when
- * idle, and the orderly end. A failure ends the program with an error line.
+ * What the echo servers have in common: their sockets, the wait for work, the counters reported
+ * when idle, and the orderly end. A failure ends the program with an error line.
  */
 struct server_settings {
     bool udp;
