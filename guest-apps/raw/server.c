@@ -94,6 +94,7 @@ static void serve_datagram(int handle)
 
 static void accept_connection(int listener)
 {
+    /* cppcheck-suppress nullPointer; the peer's address may be left out */
     int handle = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
 
     if (handle < 0)

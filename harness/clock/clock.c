@@ -128,7 +128,7 @@ static void lock(void)
 // Lets go whoever can go on with what I have just published.
 static void release_and_unlock(void)
 {
-    uint32_t wake = sync_release(run.shared);
+    struct sync_wake_set wake = sync_release(run.shared);
     sync_unlock(run.shared);
     sync_wake(run.shared, wake);
 }
@@ -290,7 +290,7 @@ static struct sync_slot *free_slot(struct sync_ring *ring, uint64_t now)
         drain(); // the fabric may be waiting for room in mine
         atomic_store(&run.shared->fabric.go, 1);
         sync_unlock(run.shared);
-        sync_wake(run.shared, UINT32_C(1) << SYNC_FABRIC);
+        sync_wake_member(run.shared, SYNC_FABRIC);
         if (atomic_load(&run.shared->abort))
             leave("aborted", EXIT_ABORTED);
         sched_yield();

@@ -213,36 +213,47 @@ bool sync_all_finished(const struct sync_shared *s)
     return true;
 }
 
-static uint32_t let_go(struct sync_member *m, unsigned index)
+static struct sync_member *member(struct sync_shared *s, unsigned index)
 {
-    atomic_store(&m->go, 1);
-    return atomic_load(&m->asleep) ? UINT32_C(1) << index : 0;
+    return index == SYNC_FABRIC ? &s->fabric : &s->machine[index];
 }
 
-uint32_t sync_release(struct sync_shared *s)
+// Adds the member to `set` where it sleeps.
+static void let_go(struct sync_shared *s, unsigned index, struct sync_wake_set *set)
 {
-    uint32_t mask = 0;
+    struct sync_member *m = member(s, index);
+    atomic_store(&m->go, 1);
+    if (atomic_load(&m->asleep))
+        set->words[index / 64] |= UINT64_C(1) << index % 64;
+}
+
+struct sync_wake_set sync_release(struct sync_shared *s)
+{
+    struct sync_wake_set set = {0};
     for (unsigned m = 0; m < s->machine_count; m++) {
         struct sync_member *k = &s->machine[m];
         if (k->waiting != SYNC_AT_HORIZON || atomic_load_explicit(&k->go, memory_order_relaxed))
             continue;
         if (sync_horizon(s, m) > k->own_ns || k->rx_due_ns < k->own_ns || s->end_ns < k->own_ns)
-            mask |= let_go(k, m);
+            let_go(s, m, &set);
     }
     struct sync_member *f = &s->fabric;
     if (f->waiting && !atomic_load_explicit(&f->go, memory_order_relaxed) &&
         (sync_fabric_work(s) < sync_safe(s) || sync_all_finished(s)))
-        mask |= let_go(f, SYNC_FABRIC);
-    return mask;
+        let_go(s, SYNC_FABRIC, &set);
+    return set;
 }
 
-void sync_wake(struct sync_shared *s, uint32_t mask)
+void sync_wake_member(struct sync_shared *s, unsigned index)
 {
-    for (; mask; mask &= mask - 1) {
-        unsigned index = (unsigned)__builtin_ctz(mask);
-        struct sync_member *m = index == SYNC_FABRIC ? &s->fabric : &s->machine[index];
-        syscall(SYS_futex, &m->go, FUTEX_WAKE, 1, NULL, NULL, 0);
-    }
+    syscall(SYS_futex, &member(s, index)->go, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+void sync_wake(struct sync_shared *s, struct sync_wake_set set)
+{
+    for (unsigned w = 0; w < sizeof set.words / sizeof set.words[0]; w++)
+        for (uint64_t word = set.words[w]; word; word &= word - 1)
+            sync_wake_member(s, 64 * w + (unsigned)__builtin_ctzll(word));
 }
 
 enum sync_nap sync_nap(const struct sync *y, struct sync_member *me)
@@ -274,8 +285,9 @@ void sync_abort(struct sync_shared *s)
 {
     atomic_store(&s->abort, 1);
     for (unsigned m = 0; m < s->machine_count; m++)
-        let_go(&s->machine[m], m);
-    let_go(&s->fabric, SYNC_FABRIC);
-    sync_wake(s, (UINT32_C(1) << s->machine_count) - 1);
-    sync_wake(s, UINT32_C(1) << SYNC_FABRIC);
+        atomic_store(&s->machine[m].go, 1);
+    atomic_store(&s->fabric.go, 1);
+    for (unsigned m = 0; m < s->machine_count; m++)
+        sync_wake_member(s, m);
+    sync_wake_member(s, SYNC_FABRIC);
 }

@@ -15,10 +15,13 @@
 
 #define SYNC_MAGIC      UINT64_C(0x3130004c41494453) // "SDIAL\0" "01", little-endian
 #define SYNC_VERSION    1u
-#define SYNC_MACHINES   16u
 #define SYNC_NICS       8u
 #define SYNC_RING_SLOTS 256u
 #define SYNC_NEVER      (UINT64_MAX / 4) // "no such event"; sums of two stay far from overflow
+
+#ifndef SYNC_MACHINES // tests build with more, too
+#define SYNC_MACHINES 16u
+#endif
 
 // What a ring slot holds.
 enum sync_kind {
@@ -93,7 +96,12 @@ struct sync_shared {
     struct sync_member fabric;
 };
 
-#define SYNC_FABRIC SYNC_MACHINES // bit of the fabric in a wake mask
+#define SYNC_FABRIC SYNC_MACHINES // index of the fabric among the members
+
+// Members that sleep and are to be woken: bit m % 64 of word m / 64 is member m.
+struct sync_wake_set {
+    uint64_t words[(SYNC_MACHINES + 1 + 63) / 64];
+};
 
 // A process's view of the shared memory.
 struct sync {
@@ -120,7 +128,7 @@ void sync_ring_push(struct sync_ring *r);
 struct sync_slot *sync_ring_first(const struct sync_shared *s, struct sync_ring *r);
 void sync_ring_pop(struct sync_ring *r);
 
-// All below up to sync_wake are called with the lock held.
+// All below up to sync_release are called with the lock held.
 // Returns false when the run was aborted while waiting for the lock.
 bool sync_lock(struct sync_shared *s);
 void sync_unlock(struct sync_shared *s);
@@ -134,10 +142,11 @@ uint64_t sync_safe(const struct sync_shared *s);
 uint64_t sync_fabric_work(const struct sync_shared *s);
 // Every machine has reached the end and left.
 bool sync_all_finished(const struct sync_shared *s);
-// Lets go whoever can go on; the mask says whom sync_wake must wake.
-uint32_t sync_release(struct sync_shared *s);
+// Lets go whoever can go on; the set says whom sync_wake must wake.
+struct sync_wake_set sync_release(struct sync_shared *s);
 // Outside the lock.
-void sync_wake(struct sync_shared *s, uint32_t mask);
+void sync_wake(struct sync_shared *s, struct sync_wake_set set);
+void sync_wake_member(struct sync_shared *s, unsigned index);
 
 enum sync_nap {
     SYNC_STILL_WAITING, // nobody let me go for a while: time to look at other things

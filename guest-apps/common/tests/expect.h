@@ -6,15 +6,20 @@
 
 /*
  * The smallest test harness: a table of named functions, one line for each, a final line and an
- * exit status. A failed expectation prints where it stands and lets the test go on.
+ * exit status. A failed expectation prints where it is and lets the test continue.
  */
 static unsigned expect_failures;
 
-#define EXPECT(condition)                                                                          \
+#define EXPECT(condition) EXPECT_OF(condition, "%s", "")
+
+/* The same, and says of which input: a format of printf with its arguments. */
+#define EXPECT_OF(condition, ...)                                                                  \
     do {                                                                                           \
         if (!(condition)) {                                                                        \
             expect_failures++;                                                                     \
-            printf("%s:%d: expected %s\n", __FILE__, __LINE__, #condition);                        \
+            printf("%s:%d: expected %s ", __FILE__, __LINE__, #condition);                         \
+            printf(__VA_ARGS__);                                                                   \
+            printf("\n");                                                                          \
         }                                                                                          \
     } while (0)
 

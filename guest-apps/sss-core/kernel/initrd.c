@@ -36,10 +36,12 @@ static bool read_entry(size_t *offset, struct entry *entry)
 {
     size_t bytes, name_size, data_at;
     const char *archive = boot_initrd(&bytes);
-    const char *header = archive + *offset;
-    const char *slash;
+    const char *header, *slash;
 
-    if (archive == NULL || bytes - *offset < HEADER || memcmp(header, "070701", 6) != 0)
+    if (archive == NULL || bytes - *offset < HEADER)
+        return false;
+    header = archive + *offset;
+    if (memcmp(header, "070701", 6) != 0)
         return false;
     if (!read_field(header + FIELD_SIZE, &entry->length) ||
         !read_field(header + FIELD_NAME_SIZE, &name_size))

@@ -8,9 +8,9 @@
 
 enum {
     KEY_DIGITS = 16,
-    MOST_DATAGRAM = 65507,
-    LEAST_MTU = 576, /* every host must take datagrams of this (RFC 791) */
-    MOST_MTU = 1500,
+    DATAGRAM_MOST = 65507,
+    MTU_LEAST = 576, /* every host must accept datagrams of this size (RFC 791) */
+    MTU_MOST = 1500,
 };
 
 _Static_assert((int)JOB_NODES == (int)SSS_NODES, "as many nodes as the kernel knows");
@@ -31,7 +31,7 @@ static bool is_mbcf(const char *app, const struct json_value *options)
 
 static void check_sizes(struct decoder *decoder, const char *app, const struct json_value *options)
 {
-    uint64_t most = is_mbcf(app, options) ? MB_SEGMENT : MOST_DATAGRAM;
+    uint64_t most = is_mbcf(app, options) ? MB_SEGMENT : DATAGRAM_MOST;
     struct json_walk walk;
     struct json_value sizes = {0}, size, transport;
     uint64_t bytes;
@@ -71,10 +71,10 @@ static void check_pools(struct decoder *decoder, const char *app, const struct j
         const char *name;
         uint64_t most;
     } pools[] = {
-        {"threads", SSS_THREADS / 2}, /* each may have a helper; others need some, too */
+        {"threads", SSS_THREADS / 2}, /* each may have a helper, and other tasks need some, too */
         {"tasks", SSS_TASKS - 2},     /* init and the task itself */
         {"connections", MB_CONNECTIONS},
-        {"depth", MB_OPERATIONS / 2}, /* a call is a request and its acknowledgement */
+        {"depth", MB_OPERATIONS / 2}, /* a call takes two: the request and its acknowledgement */
     };
 
     for (size_t i = 0; i < sizeof(pools) / sizeof(pools[0]); i++) {
@@ -128,9 +128,9 @@ bool job_parse(const char *text, size_t length, bool (*task_exists)(const char *
                struct job *job, char error[JOB_ERROR])
 {
     static const struct job_image image = {
-        .least_mtu = LEAST_MTU,
-        .most_mtu = MOST_MTU,
-        .absent_mtu = MOST_MTU,
+        .least_mtu = MTU_LEAST,
+        .most_mtu = MTU_MOST,
+        .absent_mtu = MTU_MOST,
         .is_node = true,
         .has_restarts = true,
         .most_services = SSS_TASKS - 2, /* init, and a step */

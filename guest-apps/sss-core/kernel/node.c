@@ -76,7 +76,8 @@ void surroundings_failed(void *context, void *space)
 
 /* ---- time ----
  * A timer that is due too early costs one look at the protocol; setting one for each frame would
- * cost more. So it is only ever moved forward, and asks for the next time when it fires.
+ * cost more. So it is only ever moved to an earlier time, and asks for the next one when it
+ * expires.
  */
 static void arm_timer(void)
 {
@@ -86,10 +87,10 @@ static void arm_timer(void)
         timer_set(&protocol_timer, due);
 }
 
-static void time_is_up(struct timer *timer)
+static void timer_expired(struct timer *timer)
 {
     (void)timer;
-    net_collect(NODE_ADAPTER); /* what is still in the adapter is not sent again */
+    net_collect(NODE_ADAPTER); /* what the adapter still holds is not sent again */
     mbcf_timeout(mbcf, now_ns());
     arm_timer();
 }
@@ -100,7 +101,8 @@ void node_received(const uint8_t *frame, size_t length)
     arm_timer();
 }
 
-/* Sent frames go back to the protocol, which sends none again that the adapter still holds. */
+/* Frames that the adapter has sent return to the protocol, which retransmits none that it still
+ * holds. */
 void node_idle(void)
 {
     net_collect(NODE_ADAPTER);
@@ -114,7 +116,7 @@ void node_init(uint16_t node, uint32_t epoch, const uint8_t mac[6])
     config = (struct mbcf_config){.node = node, .epoch = epoch};
     for (unsigned i = 0; i < sizeof(config.mac); i++)
         config.mac[i] = mac[i];
-    protocol_timer.expired = time_is_up;
+    protocol_timer.expired = timer_expired;
     if (mbcf == NULL)
         mbcf = pages_alloc(pages);
     if (mbcf == NULL)
@@ -125,9 +127,9 @@ void node_init(uint16_t node, uint32_t epoch, const uint8_t mac[6])
 void node_restart(void)
 {
     timer_cancel(&protocol_timer);
-    window_waiters.first = NULL; /* its threads are gone */
+    window_waiters.first = NULL; /* its threads have ended */
     net_reclaim_frames();
-    /* Jobs give epochs that differ by more than a run restarts. 0 names no epoch. */
+    /* Epochs of jobs are further apart than the restarts of a run reach. 0 is not an epoch. */
     if (++config.epoch == 0)
         config.epoch = 1;
     mbcf_init(mbcf, &config, NULL);
@@ -153,7 +155,7 @@ void node_task_ended(struct task *task)
 
 /* ---- system calls ---- */
 
-/* Declarations of a task about itself, or about one that it has created: [0] names it. */
+/* Declarations of a task for itself, or for one that it has created: arguments[0] is its number. */
 static long declare(unsigned call, const uint64_t arguments[6])
 {
     struct task *task = arguments[0] > UINT16_MAX ? NULL : task_owned((uint16_t)arguments[0]);

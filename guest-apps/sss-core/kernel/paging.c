@@ -77,6 +77,7 @@ static void map_image(void)
 {
     uint64_t *pml4 = new_table();
 
+    /* cppcheck-suppress comparePointers; the linker puts both around one image */
     for (const char *page = kernel_begin; page < kernel_end; page += PAGE) {
         uint64_t *entry = paging_entry(pml4, (uint64_t)page, true);
 

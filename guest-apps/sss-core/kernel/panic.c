@@ -143,6 +143,7 @@ void panic(const char *format, ...)
     __asm__ volatile("cli");
     va_start(arguments, format);
     end(NULL, format, arguments);
+    /* cppcheck-suppress va_end_missing; end() does not return */
 }
 
 void panic_at(const struct trap_frame *frame, const char *format, ...)
@@ -151,4 +152,5 @@ void panic_at(const struct trap_frame *frame, const char *format, ...)
 
     va_start(arguments, format);
     end(frame, format, arguments);
+    /* cppcheck-suppress va_end_missing; end() does not return */
 }

@@ -63,6 +63,7 @@ static void put_number(struct output *output, const struct conversion *how, uint
     size_t least = how->precision < 0 ? 1 : how->precision > 64 ? 64 : (size_t)how->precision;
 
     while (number != 0 || sizeof(text) - at < least) {
+        /* cppcheck-suppress zerodivcond; it takes the base for the number */
         text[--at] = digits[number % base];
         number /= base;
     }

@@ -96,11 +96,12 @@ void *malloc(size_t size)
 
 void free(void *memory)
 {
-    struct block *block = (struct block *)memory - 1;
+    struct block *block;
     unsigned index;
 
     if (memory == NULL)
         return;
+    block = (struct block *)memory - 1;
     if (block->bytes > LARGEST) {
         sss_unmap(block, block->bytes);
         return;

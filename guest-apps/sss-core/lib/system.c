@@ -51,11 +51,12 @@ int sss_thread(void (*entry)(void *), void *argument, size_t stack_bytes)
 {
     size_t bytes = (stack_bytes + sizeof(struct thread_start) + PAGE - 1) & ~(size_t)(PAGE - 1);
     char *stack = sss_map(NULL, bytes, SSS_READ | SSS_WRITE); /* the page below is never mapped */
-    struct thread_start *start = (struct thread_start *)(stack + bytes) - 1;
+    struct thread_start *start;
     long id;
 
     if (stack == NULL)
         return -SSS_ENOMEM;
+    start = (struct thread_start *)(stack + bytes) - 1;
     *start = (struct thread_start){entry, argument};
     id = CALL(SSS_THREAD_CREATE, run_thread, start, start);
     if (id < 0)

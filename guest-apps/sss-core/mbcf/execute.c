@@ -122,6 +122,7 @@ static int execute_fifo(struct mbcf *mbcf, struct mbcf_task *task, const struct 
         return status;
     if (packet->address == 0)
         return MB_NOFIFO;
+    /* cppcheck-suppress arrayIndexOutOfBoundsCond; what is compared below, the loop has set */
     if (task->fifos[fifo].address != packet->address) {
         for (fifo = 0; fifo < MB_FIFOS && task->fifos[fifo].address != packet->address; fifo++)
             ;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <rpc/mbcf.h>
 
+#include "mbcf/wire.h"
 #include "mbcf_messages.h"
 #include "mix.h"
 #include "sss/system.h"
@@ -12,6 +13,9 @@ const char *const mbcf_type_names[MBCF_TYPES + 1] = {
 const char *const rpc_semantics_names[] = {"exactly_once", "at_most_once", "at_least_once", NULL};
 
 enum { PAGE_BYTES = 4096, OWNERS = 64 };
+
+_Static_assert((int)MBM_TASKQUE_MOST == (int)MBW_TASKQUE_MOST, "as MBCF carries");
+_Static_assert((int)MBM_SIGNAL_MOST == (int)MBW_SIGNAL_MOST, "as MBCF carries");
 
 uint64_t mbm_key_new(uint64_t salt)
 {

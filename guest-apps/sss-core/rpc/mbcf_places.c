@@ -26,12 +26,34 @@ static uint32_t ring_bytes(const struct mbm_server *server)
     return mbm_ring_bytes((uint32_t)server->options.message_most, RING_RECORDS);
 }
 
+/* How the places of one type are made, handed out and taken back. */
+struct mbm_place_way {
+    bool (*make)(struct mbm_place *place);
+    /* Makes it the client's, and says in `bound` where its requests go. */
+    bool (*assign)(struct mbm_place *place, const struct mbm_bind *bind, struct mbm_bound *bound);
+    /* The client has gone. NULL: nothing of it is left. */
+    void (*release)(struct mbm_place *place);
+    /* Ends the dummy. NULL: there is none. */
+    void (*end)(struct mbm_place *place);
+    /* Frees what was made, once there is no dummy. */
+    void (*free)(struct mbm_place *place);
+};
+
 static bool dummy_lives(const struct mbm_place *place)
 {
     struct sss_task_status status;
 
-    return place->type == MBCF3 ||
-           (sss_task_status(place->dummy, &status) == 0 && status.state != SSS_GONE);
+    return sss_task_status(place->dummy, &status) == 0 && status.state != SSS_GONE;
+}
+
+static bool can_serve(const struct mbm_place *place)
+{
+    return place->way->end == NULL || dummy_lives(place);
+}
+
+static void end_dummy(struct mbm_place *place)
+{
+    sss_kill(place->dummy);
 }
 
 /* ---- requests in a FIFO: types 3 and 3a ---- */
@@ -60,6 +82,32 @@ static bool make_3(struct mbm_place *place)
     return place->fifo != NULL && svc_add_word(&place->fifo->events, serve_fifo, place);
 }
 
+static bool assign_3(struct mbm_place *place, const struct mbm_bind *bind, struct mbm_bound *bound)
+{
+    uint16_t node, task;
+
+    (void)bind;
+    serve_fifo(place); /* what the client before has left */
+    mb_self(&node, &task);
+    bound->ring = place->fifo->size;
+    bound->task = task;
+    bound->key = mbm_key(MBM_KEY_SERVER);
+    bound->fifo = (uintptr_t)place->fifo;
+    return bound->key != 0;
+}
+
+static void free_3a(struct mbm_place *place)
+{
+    svc_remove_word(&place->fifo->events);
+    sss_unmap(place->fifo, pages(MB_FIFO_HEADER + (size_t)ring_bytes(place->server)));
+}
+
+static void free_3(struct mbm_place *place)
+{
+    mb_fifo_remove(place->fifo);
+    free_3a(place);
+}
+
 /* The dummy is an address space that holds nothing but the FIFO: a client can harm only
  * itself. */
 static bool make_3a(struct mbm_place *place)
@@ -82,6 +130,22 @@ static bool make_3a(struct mbm_place *place)
         sss_kill(place->dummy);
     sss_unmap(place->fifo, bytes);
     return false;
+}
+
+static bool assign_3a(struct mbm_place *place, const struct mbm_bind *bind, struct mbm_bound *bound)
+{
+    (void)bind;
+    serve_fifo(place); /* what the client before has left */
+    bound->ring = place->fifo->size;
+    bound->task = (uint16_t)place->dummy;
+    bound->key = mbm_key_new(place->origin.caller.key);
+    bound->fifo = DUMMY_FIFO;
+    return mb_key_of(bound->task, 0, bound->key, MB_WRITE_ALLOWED) == 0;
+}
+
+static void release_3a(struct mbm_place *place)
+{
+    mb_key_of((uint16_t)place->dummy, 0, 0, 0);
 }
 
 /* ---- a dummy with a thread: type 3b ---- */
@@ -138,120 +202,7 @@ static bool make_3b(struct mbm_place *place)
     return false;
 }
 
-/* ---- places ---- */
-
-static bool make(struct mbm_place *place)
-{
-    switch (place->type) {
-    case MBCF3:
-        return make_3(place);
-    case MBCF3A:
-        return make_3a(place);
-    default:
-        return make_3b(place);
-    }
-}
-
-/* Its dummy has ended. */
-static void forget(struct mbm_place *place)
-{
-    if (place->fifo != NULL) {
-        if (place->type == MBCF3)
-            mb_fifo_remove(place->fifo);
-        svc_remove_word(&place->fifo->events);
-        sss_unmap(place->fifo, pages(MB_FIFO_HEADER + (size_t)ring_bytes(place->server)));
-    }
-    if (place->share != NULL) {
-        for (unsigned i = 0; i < SVCMB_DUMMY_WORDS; i++)
-            place->server->ended_words[i] += place->share->words[i];
-        sss_unmap(place->share, MBM_SHARE_BYTES);
-    }
-    *place = (struct mbm_place){.server = place->server};
-}
-
-static void free_place(struct mbm_place *place)
-{
-    mb_close(place->origin.ltn);
-    place->used = false;
-    place->server->service.counters.clients_gone++;
-    if (place->type == MBCF3A)
-        mb_key_of((uint16_t)place->dummy, 0, 0, 0);
-    if (place->type == MBCF3B && dummy_lives(place) && !order(place, MBM_RELEASE))
-        sss_kill(place->dummy);
-}
-
-void mbm_places_look_after(struct mbm_server *server)
-{
-    for (unsigned i = 0; i < server->options.clients; i++) {
-        struct mbm_place *place = &server->places[i];
-        struct mb_connection connection;
-
-        if (!place->exists)
-            continue;
-        if (place->used && (mb_connection(place->origin.ltn, &connection) != 0 ||
-                            connection.state == MB_CONNECTION_BROKEN || !dummy_lives(place)))
-            free_place(place);
-        if (!place->used && !dummy_lives(place))
-            forget(place);
-    }
-}
-
-/* It is not in use, and another type wants its place. */
-static void give_up(struct mbm_place *place)
-{
-    if (place->type == MBCF3B)
-        order(place, MBM_END);
-    if (place->type != MBCF3)
-        sss_kill(place->dummy);
-    forget(place);
-}
-
-/* One of the type that is not in use, else a new one; where there is no room for it, in the place
- * of another type's. */
-static struct mbm_place *find_place(struct mbm_server *server, enum mbcf_type type)
-{
-    struct mbm_place *empty = NULL, *idle = NULL;
-
-    mbm_places_look_after(server);
-    for (unsigned i = 0; i < server->options.clients; i++) {
-        struct mbm_place *place = &server->places[i];
-
-        if (place->exists && !place->used && place->type == type)
-            return place;
-        if (!place->exists && empty == NULL)
-            empty = place;
-        if (place->exists && !place->used)
-            idle = place;
-    }
-    if (empty == NULL && idle != NULL)
-        give_up(empty = idle);
-    if (empty == NULL)
-        return NULL;
-    *empty = (struct mbm_place){.server = server, .type = type};
-    empty->exists = make(empty);
-    return empty->exists ? empty : NULL;
-}
-
-static bool assign_fifo(struct mbm_place *place, struct mbm_bound *bound)
-{
-    uint16_t node, task;
-
-    bound->ring = place->fifo->size;
-    if (place->type == MBCF3) {
-        mb_self(&node, &task);
-        bound->task = task;
-        bound->key = mbm_key(MBM_KEY_SERVER);
-        bound->fifo = (uintptr_t)place->fifo;
-        return bound->key != 0;
-    }
-    bound->task = (uint16_t)place->dummy;
-    bound->key = mbm_key_new(place->origin.caller.key);
-    bound->fifo = DUMMY_FIFO;
-    return mb_key_of(bound->task, 0, bound->key, MB_WRITE_ALLOWED) == 0;
-}
-
-static bool assign_dummy(struct mbm_place *place, const struct mbm_bind *bind,
-                         struct mbm_bound *bound)
+static bool assign_3b(struct mbm_place *place, const struct mbm_bind *bind, struct mbm_bound *bound)
 {
     struct mbm_share *share = place->share;
 
@@ -269,12 +220,97 @@ static bool assign_dummy(struct mbm_place *place, const struct mbm_bind *bind,
     return true;
 }
 
-static bool assign(struct mbm_place *place, const struct mbm_bind *bind, struct mbm_bound *bound)
+static void release_3b(struct mbm_place *place)
 {
-    if (place->type == MBCF3B)
-        return assign_dummy(place, bind, bound);
-    serve_fifo(place); /* what the client before has left */
-    return assign_fifo(place, bound);
+    if (dummy_lives(place) && !order(place, MBM_RELEASE))
+        sss_kill(place->dummy);
+}
+
+static void end_3b(struct mbm_place *place)
+{
+    order(place, MBM_END);
+    end_dummy(place);
+}
+
+static void free_3b(struct mbm_place *place)
+{
+    for (unsigned i = 0; i < SVCMB_DUMMY_WORDS; i++)
+        place->server->ended_words[i] += place->share->words[i];
+    sss_unmap(place->share, MBM_SHARE_BYTES);
+}
+
+/* ---- places ---- */
+
+static const struct mbm_place_way way_3 = {make_3, assign_3, NULL, NULL, free_3};
+static const struct mbm_place_way way_3a = {make_3a, assign_3a, release_3a, end_dummy, free_3a};
+static const struct mbm_place_way way_3b = {make_3b, assign_3b, release_3b, end_3b, free_3b};
+/* NULL: calls of the type need no place. */
+static const struct mbm_place_way *const ways[MBCF_TYPES] = {
+    [MBCF3] = &way_3, [MBCF3A] = &way_3a, [MBCF3B] = &way_3b};
+
+static void clear(struct mbm_place *place)
+{
+    place->way->free(place);
+    *place = (struct mbm_place){.server = place->server};
+}
+
+static void free_place(struct mbm_place *place)
+{
+    mb_close(place->origin.ltn);
+    place->used = false;
+    place->server->service.counters.clients_gone++;
+    if (place->way->release != NULL)
+        place->way->release(place);
+}
+
+void mbm_places_look_after(struct mbm_server *server)
+{
+    for (unsigned i = 0; i < server->options.clients; i++) {
+        struct mbm_place *place = &server->places[i];
+        struct mb_connection connection;
+
+        if (!place->exists)
+            continue;
+        if (place->used && (mb_connection(place->origin.ltn, &connection) != 0 ||
+                            connection.state == MB_CONNECTION_BROKEN || !can_serve(place)))
+            free_place(place);
+        if (!place->used && !can_serve(place))
+            clear(place);
+    }
+}
+
+/* It is not in use, and another type wants its place. */
+static void give_up(struct mbm_place *place)
+{
+    if (place->way->end != NULL)
+        place->way->end(place);
+    clear(place);
+}
+
+/* One of the type that is not in use, else a new one; where there is no room for it, in the place
+ * of another type's. */
+static struct mbm_place *find_place(struct mbm_server *server, const struct mbm_place_way *way)
+{
+    struct mbm_place *empty = NULL, *idle = NULL;
+
+    mbm_places_look_after(server);
+    for (unsigned i = 0; i < server->options.clients; i++) {
+        struct mbm_place *place = &server->places[i];
+
+        if (place->exists && !place->used && place->way == way)
+            return place;
+        if (!place->exists && empty == NULL)
+            empty = place;
+        if (place->exists && !place->used)
+            idle = place;
+    }
+    if (empty == NULL && idle != NULL)
+        give_up(empty = idle);
+    if (empty == NULL)
+        return NULL;
+    *empty = (struct mbm_place){.server = server, .way = way};
+    empty->exists = way->make(empty);
+    return empty->exists ? empty : NULL;
 }
 
 static enum mbm_refusal refusal(const struct mbm_server *server, const struct mbm_bind *bind,
@@ -287,7 +323,7 @@ static enum mbm_refusal refusal(const struct mbm_server *server, const struct mb
                   server->programs[i].version == bind->version;
     if (!served)
         return MBM_NO_PROGRAM;
-    if (bind->type < MBCF3 || bind->type > MBCF3B || !serves_type)
+    if (bind->type >= MBCF_TYPES || ways[bind->type] == NULL || !serves_type)
         return MBM_NO_TYPE;
     if (bind->request_most > server->options.message_most || bind->depth == 0 ||
         bind->depth > MBCF_DEPTH_MOST)
@@ -303,12 +339,12 @@ void mbm_places_bind(struct mbm_server *server, const struct mbm_origin *origin,
     struct mbm_place *place = NULL;
 
     if (why == MBM_ACCEPTED) {
-        place = find_place(server, bind->type);
+        place = find_place(server, ways[bind->type]);
         why = MBM_NO_PLACE;
     }
     if (place != NULL) {
         place->origin = *origin;
-        if (assign(place, bind, &bound)) {
+        if (place->way->assign(place, bind, &bound)) {
             place->used = true;
             why = MBM_ACCEPTED;
         }

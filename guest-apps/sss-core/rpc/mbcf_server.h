@@ -13,7 +13,7 @@ enum { MBM_READINGS = 4, MBM_PROGRAMS = 8 };
 /* A client of type 3, 3a or 3b, and what it is served by; kept for the next one. */
 struct mbm_place {
     struct mbm_server *server;
-    enum mbcf_type type;
+    const struct mbm_place_way *way; /* mbcf_places.c: how its type is served */
     bool exists;
     bool used;
     struct mbm_origin origin;

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mbcf/wire.h"
 #include "mbcf_target.h"
 #include "options.h"
 #include "pattern.h"
@@ -24,7 +25,6 @@ enum {
     TOTAL_DEFAULT_MS = 25000,
     BINDING_MS = 30000,
     PAUSE_MS = 10,
-    SIGNAL_MOST = 1376,
     WORD = 8,
     FULL_PAUSE_MS = 1,
     FIELDS_BYTES = 512,
@@ -64,7 +64,7 @@ static long long size_most(void)
     case OP_FIFO:
         return MBCF_TARGET_MEMORY;
     case OP_SIGNAL:
-        return SIGNAL_MOST;
+        return MBW_SIGNAL_MOST;
     default:
         return WORD;
     }

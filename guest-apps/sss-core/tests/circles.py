@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files of one folder that name each other in a circle, measured from their object files.
 
-    circles.py [--allow "NAME NAME ..."]... FOLDER | OBJECT...
+    circles.py [--allow "NAME NAME ..."]... [--upcall NAME]... FOLDER | OBJECT...
 
 FOLDER holds the object files (*.o) of one folder of C sources, compiled with or without -flto. An arrow goes from the
 file that uses a function or variable to the one that defines it. A circle is a largest set of files in which each leads
 to each other one. Exits with 1 unless the circles are exactly those that --allow writes down, and shows the arrows:
-cut one of them; or, where a written circle has become smaller, write down the smaller one.
+cut one of them; or, where a written circle has become smaller, write down the smaller one. An upcall is a function
+that lower files call by its name on purpose: its arrows do not count.
 """
 
 import argparse
@@ -20,9 +21,11 @@ Arrows = dict[str, dict[str, set[str]]]
 """File -> other file -> the names it uses of it."""
 
 
-def arrows_between(defined: Mapping[str, set[str]], used: Mapping[str, set[str]]) -> Arrows:
-    """Arrows among files that define and use these names; names from elsewhere are left out."""
-    home = {name: file for file, names in defined.items() for name in names}
+def arrows_between(
+    defined: Mapping[str, set[str]], used: Mapping[str, set[str]], upcalls: Iterable[str] = ()
+) -> Arrows:
+    """Arrows among files that define and use these names; upcalls and names from elsewhere are left out."""
+    home = {name: file for file, names in defined.items() for name in names - set(upcalls)}
     arrows: Arrows = {file: {} for file in defined}
     for file, names in used.items():
         for name in names:
@@ -87,16 +90,17 @@ def objects_of(paths: list[Path]) -> list[Path]:
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="circles.py", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--allow", action="append", default=[], metavar="NAMES", help="files that may be one circle")
+    parser.add_argument("--upcall", action="append", default=[], metavar="NAME", help="a function called upwards")
     parser.add_argument("objects", nargs="+", type=Path, metavar="FOLDER | OBJECT")
     options = parser.parse_args(arguments)
     objects = objects_of(options.objects)
     if not objects:
         parser.error("no object files there")
     names = {path.stem: symbols(path) for path in objects}
-    arrows = arrows_between(
-        {file: defined for file, (defined, _) in names.items()}, {file: used for file, (_, used) in names.items()}
-    )
+    defined = {file: own for file, (own, _) in names.items()}
+    arrows = arrows_between(defined, {file: used for file, (_, used) in names.items()}, options.upcall)
     lines = complaints(arrows, [circle.split() for circle in options.allow])
+    lines += [f"upcall, but not defined: {name}" for name in options.upcall if name not in set().union(*defined.values())]
     if lines:
         print(*lines, sep="\n")
     return 1 if lines else 0

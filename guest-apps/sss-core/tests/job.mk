@@ -14,6 +14,6 @@ check: check-job
 check-job: $(JOB_CHECK)
 	$(JOB_CHECK) $(JOB_FUZZ)
 
-$(JOB_CHECK): $(JOB_SOURCES) kernel/job.h $(wildcard ../job/*.h ../job/tests/*.h) lib/json.h include/sss/abi.h
+$(JOB_CHECK): $(JOB_SOURCES) kernel/job.h $(wildcard ../job/*.h ../job/tests/*.h ../common/tests/*.h) lib/json.h include/sss/abi.h
 	@mkdir -p $(@D)
 	$(CC) $(JOB_CFLAGS) -o $@ $(JOB_SOURCES)

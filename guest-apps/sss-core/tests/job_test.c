@@ -7,21 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/tests/expect.h"
 #include "job/tests/golden.h"
 #include "lib/json.h"
 #include "sss/abi.h"
-
-static unsigned failures;
-
-#define EXPECT(condition, ...)                                                                     \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            failures++;                                                                            \
-            printf("%s:%d: %s: ", __FILE__, __LINE__, #condition);                                 \
-            printf(__VA_ARGS__);                                                                   \
-            printf("\n");                                                                          \
-        }                                                                                          \
-    } while (0)
 
 /* ---- JSON ---- */
 static void test_texts(void)
@@ -58,8 +47,8 @@ static void test_texts(void)
         struct json_value value;
         const char *wrong = json_check(texts[i].text, strlen(texts[i].text), &value);
 
-        EXPECT((wrong == NULL) == texts[i].good, "%s: %s", texts[i].text,
-               wrong == NULL ? "taken" : wrong);
+        EXPECT_OF((wrong == NULL) == texts[i].good, "%s: %s", texts[i].text,
+                  wrong == NULL ? "taken" : wrong);
     }
 }
 
@@ -71,8 +60,8 @@ static void test_depth(void)
     for (size_t depth = JSON_DEPTH; depth <= JSON_DEPTH + 1; depth++) {
         memset(text, '[', depth);
         memset(text + depth, ']', depth);
-        EXPECT((json_check(text, 2 * depth, &value) == NULL) == (depth == JSON_DEPTH), "depth %zu",
-               depth);
+        EXPECT_OF((json_check(text, 2 * depth, &value) == NULL) == (depth == JSON_DEPTH),
+                  "depth %zu", depth);
     }
 }
 
@@ -80,8 +69,8 @@ static struct json_value field_of(const char *text, const char *name)
 {
     struct json_value whole, value = {0};
 
-    EXPECT(json_check(text, strlen(text), &whole) == NULL, "%s", text);
-    EXPECT(json_field(&whole, name, &value), "%s has no %s", text, name);
+    EXPECT_OF(json_check(text, strlen(text), &whole) == NULL, "%s", text);
+    EXPECT_OF(json_field(&whole, name, &value), "%s has no %s", text, name);
     return value;
 }
 
@@ -97,33 +86,33 @@ static void test_values(void)
     uint64_t number = 0;
     bool flag = false;
 
-    EXPECT(json_uint(&value, &number) && number == UINT64_MAX, "%lu", (unsigned long)number);
+    EXPECT_OF(json_uint(&value, &number) && number == UINT64_MAX, "%lu", (unsigned long)number);
     for (const char *const *name = (const char *const[]){"over", "minus", "half", "s", NULL};
          *name != NULL; name++) {
         value = field_of(text, *name);
-        EXPECT(!json_uint(&value, &number), "%s", *name);
+        EXPECT_OF(!json_uint(&value, &number), "%s", *name);
     }
     value = field_of(text, "s");
-    EXPECT(json_text(&value, decoded, sizeof(decoded)) &&
-               strcmp(decoded, "a\"\xc3\xa9\xf0\x9f\x98\x80") == 0,
-           "%s", decoded);
-    EXPECT(!json_text(&value, decoded, 8), "does not fit");
-    EXPECT(json_text(&value, decoded, 9), "just fits");
+    EXPECT_OF(json_text(&value, decoded, sizeof(decoded)) &&
+                  strcmp(decoded, "a\"\xc3\xa9\xf0\x9f\x98\x80") == 0,
+              "%s", decoded);
+    EXPECT_OF(!json_text(&value, decoded, 8), "does not fit");
+    EXPECT_OF(json_text(&value, decoded, 9), "just fits");
     value = field_of(text, "nul");
-    EXPECT(!json_text(&value, decoded, sizeof(decoded)), "a NUL inside");
+    EXPECT_OF(!json_text(&value, decoded, sizeof(decoded)), "a NUL inside");
     value = field_of(text, "t");
-    EXPECT(json_bool(&value, &flag) && flag, "true");
+    EXPECT_OF(json_bool(&value, &flag) && flag, "true");
     value = field_of(text, "list");
-    EXPECT(json_count(&value) == 4, "%zu", json_count(&value));
+    EXPECT_OF(json_count(&value) == 4, "%zu", json_count(&value));
     json_walk_start(&walk, &value);
     json_walk_next(&walk, NULL, &value);
-    EXPECT(json_walk_next(&walk, NULL, &value) && json_is(&value, "]"), "%.*s", (int)value.length,
-           value.text);
-    EXPECT(json_walk_next(&walk, NULL, &value) && json_kind(&value) == JSON_IS_OBJECT, "%.*s",
-           (int)value.length, value.text);
-    EXPECT(json_walk_next(&walk, NULL, &value) && value.length == 1, "%.*s", (int)value.length,
-           value.text);
-    EXPECT(!json_walk_next(&walk, NULL, &value), "the end");
+    EXPECT_OF(json_walk_next(&walk, NULL, &value) && json_is(&value, "]"), "%.*s",
+              (int)value.length, value.text);
+    EXPECT_OF(json_walk_next(&walk, NULL, &value) && json_kind(&value) == JSON_IS_OBJECT, "%.*s",
+              (int)value.length, value.text);
+    EXPECT_OF(json_walk_next(&walk, NULL, &value) && value.length == 1, "%.*s", (int)value.length,
+              value.text);
+    EXPECT_OF(!json_walk_next(&walk, NULL, &value), "the end");
 }
 
 /* ---- the job ---- */
@@ -143,7 +132,7 @@ static void expect_taken(const char *name, const char *text)
     static struct job job;
     char error[JOB_ERROR] = "";
 
-    EXPECT(job_parse(text, strlen(text), task_exists, &job, error), "%s: %s", name, error);
+    EXPECT_OF(job_parse(text, strlen(text), task_exists, &job, error), "%s: %s", name, error);
 }
 
 static void expect_refused(const char *edit, const char *text, const char *word)
@@ -151,9 +140,9 @@ static void expect_refused(const char *edit, const char *text, const char *word)
     static struct job job;
     char error[JOB_ERROR] = "";
 
-    EXPECT(!job_parse(text, strlen(text), task_exists, &job, error), "%s", edit);
-    EXPECT(strstr(error, word) != NULL, "%s: %s", edit, error);
-    EXPECT(strchr(error, '\n') == NULL, "%s", error);
+    EXPECT_OF(!job_parse(text, strlen(text), task_exists, &job, error), "%s", edit);
+    EXPECT_OF(strstr(error, word) != NULL, "%s: %s", edit, error);
+    EXPECT_OF(strchr(error, '\n') == NULL, "%s", error);
 }
 
 static void test_golden(void)
@@ -161,7 +150,7 @@ static void test_golden(void)
     unsigned taken = golden_each("sss-core", expect_taken);
     unsigned refused = golden_each_malformed("sss-core", expect_refused);
 
-    EXPECT(taken == 6 && refused > 60, "%u taken, %u refused", taken, refused);
+    EXPECT_OF(taken == 6 && refused > 60, "%u taken, %u refused", taken, refused);
 }
 
 static void test_fields(void)
@@ -171,21 +160,22 @@ static void test_fields(void)
     char *text = golden_job("sss-core/restart-client");
     const struct job_interface *interface = &job.interfaces[0];
 
-    EXPECT(job_parse(text, strlen(text), task_exists, &job, error), "%s", error);
-    EXPECT(job.tsc && !job.wait && !job.interactive && strcmp(job.machine, "client") == 0, "%s",
-           job.machine);
-    EXPECT(job.seed == 2979770962045355843 && job.zero_ns == 3494200000 && job.start_ns == 20000000,
-           "numbers");
-    EXPECT(job.interface_count == 1 && interface->adapter == 0 && interface->mtu == 1500,
-           "interface");
-    EXPECT(interface->address == 0x0a000001 && interface->netmask == 0xffffff00, "%x %x",
-           interface->address, interface->netmask);
-    EXPECT(interface->mac[1] == 0x53 && job.nodes[0].mac[5] == 2, "macs");
-    EXPECT(job.node == 1 && job.epoch == 3032508452 && job.node_count == 1 &&
-               job.nodes[0].node == 2 && strcmp(job.nodes[0].machine, "server") == 0,
-           "nodes");
-    EXPECT(job.service_count == 2 && job.step_count == 1, "%u %u", job.service_count,
-           job.step_count);
+    EXPECT_OF(job_parse(text, strlen(text), task_exists, &job, error), "%s", error);
+    EXPECT_OF(job.tsc && !job.wait && !job.interactive && strcmp(job.machine, "client") == 0, "%s",
+              job.machine);
+    EXPECT_OF(job.seed == 2979770962045355843 && job.zero_ns == 3494200000 &&
+                  job.start_ns == 20000000,
+              "numbers");
+    EXPECT_OF(job.interface_count == 1 && interface->adapter == 0 && interface->mtu == 1500,
+              "interface");
+    EXPECT_OF(interface->address == 0x0a000001 && interface->netmask == 0xffffff00, "%x %x",
+              interface->address, interface->netmask);
+    EXPECT_OF(interface->mac[1] == 0x53 && job.nodes[0].mac[5] == 2, "macs");
+    EXPECT_OF(job.node == 1 && job.epoch == 3032508452 && job.node_count == 1 &&
+                  job.nodes[0].node == 2 && strcmp(job.nodes[0].machine, "server") == 0,
+              "nodes");
+    EXPECT_OF(job.service_count == 2 && job.step_count == 1, "%u %u", job.service_count,
+              job.step_count);
     free(text);
 }
 
@@ -207,14 +197,14 @@ static void test_restart(void)
     struct json_value die;
     struct job_task task;
 
-    EXPECT(job_parse(text, strlen(text), task_exists, &job, error), "%s", error);
+    EXPECT_OF(job_parse(text, strlen(text), task_exists, &job, error), "%s", error);
     json_walk_start(&walk, &job.services);
-    EXPECT(job_next_task(&walk, &task) && strcmp(task.app, "portmapper") == 0 && !task.restart,
-           "%s", task.app);
-    EXPECT(job_next_task(&walk, &task) && strcmp(task.app, "echo-server") == 0 && task.restart,
-           "%s", task.app);
-    EXPECT(json_field(&task.options, "die", &die) && json_count(&die) == 2, "die");
-    EXPECT(!job_next_task(&walk, &task), "%s", task.app);
+    EXPECT_OF(job_next_task(&walk, &task) && strcmp(task.app, "portmapper") == 0 && !task.restart,
+              "%s", task.app);
+    EXPECT_OF(job_next_task(&walk, &task) && strcmp(task.app, "echo-server") == 0 && task.restart,
+              "%s", task.app);
+    EXPECT_OF(json_field(&task.options, "die", &die) && json_count(&die) == 2, "die");
+    EXPECT_OF(!job_next_task(&walk, &task), "%s", task.app);
     free(text);
 }
 
@@ -313,12 +303,12 @@ static void fuzz(unsigned long rounds)
         if (job_parse(exact, length, task_exists, &job, error))
             taken++;
         else
-            EXPECT(error[0] != '\0', "%.*s", (int)length, exact);
+            EXPECT_OF(error[0] != '\0', "%.*s", (int)length, exact);
         free(exact);
         free(text);
     }
     free(good);
-    EXPECT(rounds < 1000 || (taken > 0 && taken < rounds), "%lu of %lu taken", taken, rounds);
+    EXPECT_OF(rounds < 1000 || (taken > 0 && taken < rounds), "%lu of %lu taken", taken, rounds);
 }
 
 int main(int argc, char **argv)
@@ -335,6 +325,6 @@ int main(int argc, char **argv)
     expect_too_many("services", "{\"app\":\"echo-server\"}", SSS_TASKS, "services");
     expect_too_many("nodes", "{\"node\":9,\"mac\":\"02:00:00:00:00:09\"}", 2, "twice");
     fuzz(rounds);
-    printf("job: %s, %lu mutated jobs\n", failures == 0 ? "ok" : "FAILED", rounds);
-    return failures != 0;
+    printf("job: %s, %lu mutated jobs\n", expect_failures == 0 ? "ok" : "FAILED", rounds);
+    return expect_failures != 0;
 }

@@ -24,6 +24,7 @@ check: check-mbcf
 check-mbcf: $(MBCF_CHECK)/table $(MBCF_CHECK)/ways-short $(MBCF_CHECK)/ways-long $(MBCF_TESTS:%=$(MBCF_CHECK)/%) $(MBCF_CHECK)/linux $(MBCF_CHECK)/fuzz $(MBCF_CHECK)/golden $(MBCF_CHECK)/steps
 	$(MBCF_CHECK)/table > $(MBCF_CHECK)/table.txt && python3 mbcf/generate.py --against $(MBCF_CHECK)/table.txt
 	python3 tests/mbcf_order.py $(MBCF_CORE:mbcf/%.c=$(MBCF_CHECK)/steps-%.o)
+	python3 tests/circles.py --upcall mbcf_channel_event $(MBCF_CORE:mbcf/%.c=$(MBCF_CHECK)/steps-%.o)
 	for ways in short long; do $(MBCF_CHECK)/ways-$$ways $(MBCF_CHECK)/ways-$$ways.pcap > $(MBCF_CHECK)/ways-$$ways.txt || exit 1; done
 	cmp $(MBCF_CHECK)/ways-short.pcap $(MBCF_CHECK)/ways-long.pcap && diff $(MBCF_CHECK)/ways-short.txt $(MBCF_CHECK)/ways-long.txt
 	for test in $(MBCF_TESTS) linux; do $(MBCF_CHECK)/$$test || exit 1; done

@@ -7,8 +7,11 @@ RPCMBCF_MODES = exactly_once at_most_once small_cache at_least_once
 RPCMBCF_SOURCES = tests/rpcmbcf_rig.c $(wildcard linux/*.c) lib/mbcf.c \
 	tasks/linux/no_sockets.c ../common/clock.c ../common/pattern.c ../common/mix.c $(wildcard mbcf/*.c rpc/*.c)
 
-check: check-rpcmbcf
-.PHONY: check-rpcmbcf
+check: check-rpcmbcf check-rpc-circles
+.PHONY: check-rpcmbcf check-rpc-circles
+check-rpc-circles: $(patsubst %.c,$(OUT)/tasks/%.o,$(wildcard rpc/*.c))
+	python3 tests/circles.py $^
+
 check-rpcmbcf: $(RPCMBCF_CHECK)/test $(RPCMBCF_CHECK)/faults_test
 	timeout 300 $(RPCMBCF_CHECK)/test > $(RPCMBCF_CHECK)/log || { cat $(RPCMBCF_CHECK)/log; exit 1; }
 	for mode in $(RPCMBCF_MODES); do \

@@ -230,8 +230,8 @@ static const struct {
 
 int main(int argc, char **argv)
 {
-    struct svcmb_options options = {.types = 1 << MBCF1 | 1 << MBCF2 | 1 << MBCF12 |
-                                             1 << MBCF3 | 1 << MBCF3A};
+    struct svcmb_options options = {.types = 1 << MBCF1 | 1 << MBCF2 | 1 << MBCF12 | 1 << MBCF3 |
+                                             1 << MBCF3A};
 
     for (unsigned i = 0; argc == 2 && i < sizeof(modes) / sizeof(*modes); i++)
         if (strcmp(argv[1], modes[i].name) == 0) {

@@ -18,6 +18,14 @@ def test_arrows_go_from_the_user_of_a_name_to_its_home() -> None:
     }
 
 
+def test_an_upcall_draws_no_arrow() -> None:
+    defined = {"low": {"read"}, "high": {"notice", "start"}}
+    used = {"low": {"notice"}, "high": {"read"}}
+    assert circles.arrows_between(defined, used, ["notice"]) == {"low": {}, "high": {"low": {"read"}}}
+    used["low"].add("start")
+    assert circles.circles_in(circles.arrows_between(defined, used, ["notice"])) == [["high", "low"]]
+
+
 def test_a_chain_has_no_circle_and_a_ring_is_one() -> None:
     assert circles.circles_in({"a": ["b"], "b": ["c"], "c": []}) == []
     assert circles.circles_in({"a": ["b"], "b": ["c"], "c": ["a"], "d": ["a"]}) == [["a", "b", "c"]]

@@ -19,9 +19,11 @@ static void test_options(void)
           o.instruction_ns == 8 && o.spins == 0);
     CHECK(strcmp(o.shm, "/dev/shm/x") == 0 && o.supervisor_fd == -1 && o.jitter_ns == 500);
 
+    char no_machine[32]; // one more than there are
+    snprintf(no_machine, sizeof no_machine, "machine=%u", SYNC_MACHINES);
     char *bad[][2] = {
         {"mode=fast", "shm=/x"},
-        {"machine=16", "shm=/x"},
+        {no_machine, "shm=/x"},
         {"machine=-1", "shm=/x"},
         {"zero=", "shm=/x"},
         {"zero=12ns", "shm=/x"},
@@ -116,7 +118,7 @@ static void test_horizons(void)
     // The fabric has worked it in: it is due at 1 at 3150, so 1 may send from then on.
     m[0].tx_floor_ns = SYNC_NEVER, m[1].bound_ns = 3150;
     CHECK(sync_horizon(s, 1) == 3150 && sync_horizon(s, 0) == 3250 && sync_horizon(s, 2) == 3180);
-    // It lies in the ring of 1: 1 may go on (it will drain it), the others are still limited by it.
+    // It is in the ring of 1: 1 may go on (it will drain it), the others are still limited by it.
     m[1].bound_ns = SYNC_NEVER, m[1].rx_due_ns = 3150;
     CHECK(sync_horizon(s, 1) == 4100 && sync_horizon(s, 0) == 3250 && sync_safe(s) == 3150);
 
@@ -239,6 +241,43 @@ static void test_release(void)
     free(s);
 }
 
+static bool has(struct sync_wake_set set, unsigned index)
+{
+    return set.words[index / 64] >> index % 64 & 1;
+}
+
+// As many machines as there may be, on wires of 100 ns.
+static void test_wake_set_has_room_for_every_member(void)
+{
+    struct sync_shared *s = calloc(1, sync_bytes(SYNC_MACHINES, 64));
+    CHECK(s);
+    sync_format(s, SYNC_MACHINES, 64);
+    for (unsigned m = 0; m < SYNC_MACHINES; m++) {
+        for (unsigned j = 0; j < SYNC_MACHINES; j++)
+            s->distance_ns[m][j] = 100;
+        s->machine[m].own_ns = 50;
+        s->machine[m].waiting = SYNC_AT_HORIZON;
+        atomic_store(&s->machine[m].asleep, m % 3 == 0); // the others are about to sleep
+    }
+    s->fabric.waiting = 1, s->fabric_next_ns = 10;
+    atomic_store(&s->fabric.asleep, 1);
+    struct sync_wake_set set = sync_release(s);
+    for (unsigned m = 0; m < SYNC_MACHINES; m++)
+        CHECK(s->machine[m].go == 1 && has(set, m) == (m % 3 == 0));
+    CHECK(s->fabric.go == 1 && has(set, SYNC_FABRIC));
+    sync_wake(s, set); // reaches no member past the last: the sanitizer sees it
+    CHECK(!has(sync_release(s), SYNC_FABRIC)); // all have been let go
+
+    for (unsigned m = 0; m < SYNC_MACHINES; m++)
+        atomic_store(&s->machine[m].go, 0);
+    atomic_store(&s->fabric.go, 0);
+    sync_abort(s);
+    for (unsigned m = 0; m < SYNC_MACHINES; m++)
+        CHECK(s->machine[m].go == 1);
+    CHECK(s->fabric.go == 1 && s->abort);
+    free(s);
+}
+
 int main(void)
 {
     RUN(test_options);
@@ -249,6 +288,7 @@ int main(void)
     RUN(test_what_a_gate_sees_of_the_others);
     RUN(test_when_to_look_again);
     RUN(test_release);
+    RUN(test_wake_set_has_room_for_every_member);
     printf("%u passed, 0 failed\n", tests_passed);
     return 0;
 }

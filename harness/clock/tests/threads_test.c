@@ -61,7 +61,7 @@ static void send_frame(struct machine *m, uint64_t now)
     me->own_ns = now;
     if (now < me->tx_floor_ns)
         me->tx_floor_ns = now;
-    uint32_t wake = sync_release(run.shared);
+    struct sync_wake_set wake = sync_release(run.shared);
     sync_unlock(run.shared);
     sync_wake(run.shared, wake);
 }
@@ -84,7 +84,7 @@ static uint64_t go_to(struct machine *m, uint64_t now, uint64_t wish)
         me->waiting = may ? SYNC_RUNNING : SYNC_AT_HORIZON;
         if (!may)
             atomic_store(&me->go, 0);
-        uint32_t wake = sync_release(run.shared);
+        struct sync_wake_set wake = sync_release(run.shared);
         sync_unlock(run.shared);
         sync_wake(run.shared, wake);
         maybe_yield(&m->noise);
@@ -118,7 +118,7 @@ static void *machine(void *argument)
     CHECK(sync_lock(run.shared));
     run.shared->machine[m->index].own_ns = SYNC_NEVER;
     run.shared->machine[m->index].finished = 1;
-    uint32_t wake = sync_release(run.shared);
+    struct sync_wake_set wake = sync_release(run.shared);
     sync_unlock(run.shared);
     sync_wake(run.shared, wake);
     return NULL;
@@ -152,11 +152,12 @@ static void *fabric(void *argument)
                 CHECK(used < sizeof flights / sizeof *flights);
                 flights[used++] = (struct in_flight){.decide_ns = s->time_ns,
                                                      .due_ns = s->time_ns + wire,
-                                                     .order = order++,
+                                                     .order = order,
                                                      .from = m,
                                                      .to = s->nic,
                                                      .byte = s->data[0],
                                                      .known = false};
+                order++;
             }
         }
         uint64_t next = SYNC_NEVER;
@@ -182,7 +183,7 @@ static void *fabric(void *argument)
         run.shared->fabric.waiting = !(work < safe) && !over;
         if (run.shared->fabric.waiting)
             atomic_store(&run.shared->fabric.go, 0);
-        uint32_t wake = sync_release(run.shared);
+        struct sync_wake_set wake = sync_release(run.shared);
         sync_unlock(run.shared);
         sync_wake(run.shared, wake);
         maybe_yield(&noise);

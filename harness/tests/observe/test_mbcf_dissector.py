@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import struct
 import subprocess
 from collections.abc import Callable
@@ -42,9 +43,9 @@ A, B = (1, 272), (2, 288)
 GOLDEN = Path(__file__).resolve().parents[3] / "guest-apps" / "sss-core" / "tests" / "golden"
 
 
-def tshark(file: Path, *options: str) -> str:
+def tshark(file: Path, *options: str, dissector: Path = DISSECTOR) -> str:
     unknown = ("-o", "rpc.dissect_unknown_programs:TRUE")
-    command = ["tshark", "-X", f"lua_script:{DISSECTOR}", "-n", "-r", str(file), *unknown, *options]
+    command = ["tshark", "-X", f"lua_script:{dissector}", "-n", "-r", str(file), *unknown, *options]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "Lua:" not in done.stderr, done.stderr
     return done.stdout
@@ -75,6 +76,13 @@ def experts(file: Path) -> list[str]:
 
 HEAD = ("op", "flags", "status", "src.node", "src.task", "dst.node", "dst.task", "epoch", "seq", "ack", "key",
         "address", "op_id", "length", "ack_epoch")  # fmt: skip
+
+
+def test_its_parts_are_found_in_a_folder_with_a_space(tmp_path: Path) -> None:
+    copy = shutil.copytree(DISSECTOR.parent, tmp_path / "a folder") / DISSECTOR.name
+    file = at_one_port(tmp_path, [frame(WRITE, A, B, seq=1)])
+    assert tshark(file, dissector=copy) == tshark(file)
+    assert "MBCF" in tshark(file)
 
 
 def test_every_field_of_the_header(tmp_path: Path) -> None:

@@ -31,10 +31,9 @@ static struct {
 
 __attribute__((constructor)) static void map_info(void)
 {
-    void *page = mmap((void *)0x3ff000, 4096, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-
-    if (page == MAP_FAILED)
+    /* cppcheck-suppress leakReturnValNotUsed; SSS_INFO is there to the end */
+    if (mmap((void *)0x3ff000, 4096, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) == MAP_FAILED)
         perror("the page of SSS_INFO");
 }
 

@@ -6,7 +6,8 @@
 
 #include "sss/system.h"
 
-enum { SHARES = 200, SHARED = 0x200000000ull, PAGE = 4096, TASKS = 1000 };
+#define SHARED 0x200000000ull /* an enumerator is an int */
+enum { SHARES = 200, PAGE = 4096, TASKS = 1000 };
 
 static int wait_for_end(int task, struct sss_task_status *status)
 {

@@ -73,6 +73,12 @@ struct Shared {
     fabric: Member,
 }
 
+/// Members to wake: the machines and the fabric.
+#[repr(C)]
+struct WakeSet {
+    words: [u64; (MACHINES + 1).div_ceil(64)],
+}
+
 #[repr(C)]
 struct Sync {
     shared: *mut Shared,
@@ -94,8 +100,9 @@ unsafe extern "C" {
     fn sync_safe(s: *const Shared) -> u64;
     fn sync_fabric_work(s: *const Shared) -> u64;
     fn sync_all_finished(s: *const Shared) -> bool;
-    fn sync_release(s: *mut Shared) -> u32;
-    fn sync_wake(s: *mut Shared, mask: u32);
+    fn sync_release(s: *mut Shared) -> WakeSet;
+    fn sync_wake(s: *mut Shared, set: WakeSet);
+    fn sync_wake_member(s: *mut Shared, index: u32);
     fn sync_nap(y: *const Sync, me: *mut Member) -> u32;
     fn sync_abort(s: *mut Shared);
 }
@@ -266,9 +273,9 @@ impl SharedRun {
                 return Err(Aborted);
             }
             let result = work(&mut Locked { run: self });
-            let mask = sync_release(self.shared());
+            let wake = sync_release(self.shared());
             sync_unlock(self.shared());
-            sync_wake(self.shared(), mask);
+            sync_wake(self.shared(), wake);
             Ok(result)
         }
     }
@@ -340,7 +347,7 @@ impl Locked<'_> {
             member.atomics.go.store(1, Ordering::SeqCst);
             if member.atomics.asleep.load(Ordering::SeqCst) != 0 {
                 // SAFETY: a futex wake of one word.
-                unsafe { sync_wake(self.run.shared(), 1 << m) };
+                unsafe { sync_wake_member(self.run.shared(), m as u32) };
             }
         }
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// server PORT UDP_MESSAGE RECORD_BUFFER [register]: echo, sink and source over UDP and TCP, on libtirpc.
+// server PORT UDP_MESSAGE RECORD_BUFFER [register]: echo, sink and source over UDP and TCP, on
+// libtirpc.
 #include <netinet/in.h>
 #include <rpc/rpc.h>
 #include <rpc/svc_soc.h>
@@ -9,21 +10,32 @@
 
 enum { PROGRAM = 0x20001234, VERSION = 1, MOST = 1 << 20 };
 
-struct data { u_int length; char *bytes; };
-struct source { u_int sequence, size; };
+struct data {
+    u_int length;
+    char *bytes;
+};
+struct source {
+    u_int sequence, size;
+};
 
-static bool_t xdr_data(XDR *xdr, struct data *d) { return xdr_bytes(xdr, &d->bytes, &d->length, MOST); }
+static bool_t xdr_data(XDR *xdr, struct data *d)
+{
+    return xdr_bytes(xdr, &d->bytes, &d->length, MOST);
+}
 
-static bool_t xdr_source(XDR *xdr, struct source *s) {
+static bool_t xdr_source(XDR *xdr, struct source *s)
+{
     return xdr_u_int(xdr, &s->sequence) && xdr_u_int(xdr, &s->size);
 }
 
-static void answer(SVCXPRT *transport, xdrproc_t xdr, void *result) {
+static void answer(SVCXPRT *transport, xdrproc_t xdr, void *result)
+{
     if (!svc_sendreply(transport, xdr, result))
         svcerr_systemerr(transport);
 }
 
-static void dispatch(struct svc_req *request, SVCXPRT *transport) {
+static void dispatch(struct svc_req *request, SVCXPRT *transport)
+{
     struct data data = {0, NULL};
     struct source source;
     switch (request->rq_proc) {
@@ -50,7 +62,8 @@ static void dispatch(struct svc_req *request, SVCXPRT *transport) {
     free(data.bytes);
 }
 
-static int bound(int type, int port) {
+static int bound(int type, int port)
+{
     int one = 1, fd = socket(AF_INET, type, 0);
     struct sockaddr_in here = {.sin_family = AF_INET, .sin_port = htons(port)};
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
@@ -61,7 +74,8 @@ static int bound(int type, int port) {
     return fd;
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char **argv)
+{
     int port = atoi(argv[1]), message = atoi(argv[2]), buffer = atoi(argv[3]);
     SVCXPRT *udp = svcudp_bufcreate(bound(SOCK_DGRAM, port), message, message);
     int fd = bound(SOCK_STREAM, port);
