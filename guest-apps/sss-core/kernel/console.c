@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 #include "cpu.h"
-#include "format.h"
+#include "kformat.h"
 #include "serial.h"
 
 enum { LOG_BYTES = 8192 /* a power of two */ };

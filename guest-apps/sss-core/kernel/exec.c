@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "exec.h"
 
-#include "format.h"
+#include "kformat.h"
 #include "lib/json.h"
 #include "monitor.h"
 #include "virtio_console.h"

@@ -2,7 +2,7 @@
 #pragma once
 
 /* The job's text, from fw_cfg. */
-#include "job.h"
+#include "job_image.h"
 
 #define JOB_FILE "opt/sundial/job"
 

@@ -15,7 +15,7 @@
 #include "records.h"
 #include "schedule.h"
 #include "sockets.h"
-#include "system.h"
+#include "services.h"
 #include "task.h"
 #include "task_table.h"
 #include "timer.h"

@@ -9,7 +9,7 @@
 
 #include "console.h"
 #include "cpu.h"
-#include "format.h"
+#include "kformat.h"
 #include "initrd.h"
 #include "mbcf/core.h"
 #include "memory.h"

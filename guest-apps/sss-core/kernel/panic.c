@@ -13,7 +13,7 @@
 
 #include "console.h"
 #include "cpu.h"
-#include "format.h"
+#include "kformat.h"
 #include "memory.h"
 #include "symbols.h"
 #include "trap.h"

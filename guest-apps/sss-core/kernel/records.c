@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 #include "console.h"
-#include "format.h"
+#include "kformat.h"
 #include "lib/json.h"
 #include "virtio_console.h"
 

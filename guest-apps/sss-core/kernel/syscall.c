@@ -12,7 +12,7 @@
 #include "signal.h"
 #include "sockets.h"
 #include "space.h"
-#include "system.h"
+#include "services.h"
 #include "task.h"
 #include "task_info.h"
 #include "task_table.h"

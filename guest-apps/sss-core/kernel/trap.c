@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 #include "cpu.h"
-#include "format.h"
+#include "kformat.h"
 #include "fpu.h"
 #include "interrupt.h"
 #include "panic.h"

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "state.h"
+#include "node_state.h"
 
 enum { OWN_AREAS = NODES_MOST * 2 + 1, SHARES = 64 };
 

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "clock.h"
-#include "state.h"
+#include "node_state.h"
 
 #define LINGER_NS 100000000ull
 #define NEVER     UINT64_MAX

@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "state.h"
+#include "node_state.h"
 
 enum { RECEIVE_BUFFER = 1 << 20 };
 

@@ -2,7 +2,7 @@
 /* Lines to the record stream and to the log. */
 #include <unistd.h>
 
-#include "state.h"
+#include "node_state.h"
 
 enum { SAMPLES_FD = 3 };
 

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "clock.h"
-#include "state.h"
+#include "node_state.h"
 
 enum { LINE_BYTES = 4096 };
 

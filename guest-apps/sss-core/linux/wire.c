@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "state.h"
+#include "node_state.h"
 
 enum { WIRE_FRAMES = 1024, PER_MILLE = 1000 };
 

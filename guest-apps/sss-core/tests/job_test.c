@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lib/json.c and kernel/job.c: good and bad texts, the golden jobs, then N mutated ones (argv[1]).
+/* lib/json.c and kernel/job_image.c: good and bad texts, the golden jobs, then N mutated ones (argv[1]).
  */
-#include "kernel/job.h"
+#include "kernel/job_image.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 CHECK = $(OUT)/check
 CORE = boot.S entry.S boot_info.c memory.c paging.c kmalloc.c gates.c interrupt.c timer.c runqueue.c space.c user.c csm.c \
 	wait.c signal.c fpu.c thread.c schedule.c task_table.c task_info.c initrd.c elf.c task.c trap.c syscall.c records.c \
-	panic.c symbols.c format.c
+	panic.c symbols.c kformat.c
 CORE_OBJECTS = $(patsubst %,$(OUT)/kernel/kernel/%.o,$(basename $(CORE))) $(OUT)/kernel/lib/string.o \
 	$(OUT)/kernel/lib/format.o $(OUT)/kernel/lib/json.o $(OUT)/kernel/tests/boot_main.o
 TEST_TASKS = $(patsubst tests/tasks/%.c,%,$(wildcard tests/tasks/*.c)) hello

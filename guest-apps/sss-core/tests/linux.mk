@@ -12,7 +12,7 @@ check-linux: $(LINUX_CHECK)/threads
 check-linux-circles: $(patsubst linux/%.c,$(LINUX_CHECK)/%.o,$(wildcard linux/*.c))
 	python3 tests/circles.py $^
 
-$(LINUX_CHECK)/threads: tests/linux_threads_test.c $(filter-out linux/raw.c,$(wildcard linux/*.c)) lib/mbcf.c \
+$(LINUX_CHECK)/threads: tests/linux_threads_test.c $(filter-out linux/raw.c,$(wildcard linux/*.c)) lib/mbcf_calls.c \
 		../common/clock.c ../common/mix.c $(wildcard mbcf/*.c mbcf/*.h include/sss/*.h linux/*.h)
 	@mkdir -p $(@D)
 	$(CC) -std=c11 -D_GNU_SOURCE -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all $(WARNINGS) -DSSS_LINUX \

@@ -57,7 +57,7 @@ $(MBCF_CHECK)/ways-short $(MBCF_CHECK)/ways-long: tests/mbcf_ways.c $(MBCF_RIG) 
 	@mkdir -p $(@D)
 	$(CC) $(MBCF_CFLAGS) -O2 -DMBCF_SHORT_WAYS=$(MBCF_WAYS) -o $@ $< $(MBCF_RIG)
 
-$(MBCF_CHECK)/linux: tests/mbcf_linux_test.c $(wildcard linux/*.c) lib/mbcf.c $(MBCF_CORE) ../common/clock.c $(MBCF_HEADERS)
+$(MBCF_CHECK)/linux: tests/mbcf_linux_test.c $(wildcard linux/*.c) lib/mbcf_calls.c $(MBCF_CORE) ../common/clock.c $(MBCF_HEADERS)
 	@mkdir -p $(@D)
 	$(CC) $(MBCF_CFLAGS) -DSSS_LINUX -Ilinux -o $@ $(filter %.c,$^) -lpthread
 

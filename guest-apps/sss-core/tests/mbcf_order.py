@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 ORDER = (
-    ("pool",), ("fifo",), ("channel",), ("acks",), ("epochs",), ("receive",), ("connection", "task"), ("operation",),
+    ("pool",), ("fifo",), ("channel",), ("acks",), ("epochs",), ("receive",), ("connection", "tasks"), ("operation",),
     ("execute", "operate", "inspect"), ("mbcf",),
 )  # fmt: skip
 UPWARDS = {"mbcf_channel_event"}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "job.h"
+#include "job_image.h"
 
 #include <string.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "system.h"
+#include "services.h"
 
 #include "console.h"
 #include "exec.h"
-#include "format.h"
+#include "kformat.h"
 #include "jobfile.h"
 #include "mbcf/core.h"
 #include "net.h"

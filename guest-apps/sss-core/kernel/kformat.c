@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Over the formatting that the tasks link, too. */
-#include "format.h"
+#include "kformat.h"
 
 #include <stdio.h>
 
