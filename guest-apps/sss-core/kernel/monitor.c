@@ -9,8 +9,8 @@
 
 #include "console.h"
 #include "cpu.h"
-#include "kformat.h"
 #include "initrd.h"
+#include "kformat.h"
 #include "mbcf/core.h"
 #include "memory.h"
 #include "net.h"

@@ -3,8 +3,8 @@
 
 #include "console.h"
 #include "exec.h"
-#include "kformat.h"
 #include "jobfile.h"
+#include "kformat.h"
 #include "mbcf/core.h"
 #include "net.h"
 #include "node.h"

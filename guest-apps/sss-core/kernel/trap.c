@@ -9,9 +9,9 @@
 #include <stddef.h>
 
 #include "cpu.h"
-#include "kformat.h"
 #include "fpu.h"
 #include "interrupt.h"
+#include "kformat.h"
 #include "panic.h"
 #include "runqueue.h"
 #include "schedule.h"

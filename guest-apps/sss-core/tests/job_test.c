@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lib/json.c and kernel/job_image.c: good and bad texts, the golden jobs, then N mutated ones (argv[1]).
+/* lib/json.c and kernel/job_image.c: good and bad texts, the golden jobs, then N mutated ones
+ * (argv[1]).
  */
 #include "kernel/job_image.h"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fabric's configuration (`fabric.json`): integer base units, everything resolved. See harness/schemas/README.md."""
+"""fabric.json, the configuration of the fabric: integer base units, everything resolved. See harness/schemas."""
 
 from __future__ import annotations
 

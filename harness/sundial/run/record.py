@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""run.json: everything that is needed to repeat a run, and what became of it. See harness/schemas/README.md ("Run directory")."""
+"""run.json: everything that is needed to repeat a run, and what became of it. See harness/schemas."""
 
 from __future__ import annotations
 
