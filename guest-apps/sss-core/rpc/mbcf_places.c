@@ -7,7 +7,6 @@
 #include "sss/system.h"
 
 enum {
-    PAGE_BYTES = 4096,
     RING_RECORDS = 2, /* of the longest, that always fit: shorter ones are many more */
     OPTIONS_BYTES = SSS_OPTIONS,
 };
@@ -15,11 +14,6 @@ enum {
 /* Where the FIFO is in a dummy's address space: away from everything that a program could have.
  */
 #define DUMMY_FIFO 0x100000000ull
-
-static size_t pages(size_t bytes)
-{
-    return (bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
-}
 
 static uint32_t ring_bytes(const struct mbm_server *server)
 {
@@ -65,7 +59,7 @@ static bool make_3(struct mbm_place *place)
 static bool make_3a(struct mbm_place *place)
 {
     uint32_t ring = ring_bytes(place->server);
-    size_t bytes = pages(MB_FIFO_HEADER + (size_t)ring);
+    size_t bytes = mbm_whole_pages(MB_FIFO_HEADER + (size_t)ring);
     int csm;
 
     place->fifo = sss_map(NULL, bytes, SSS_READ | SSS_WRITE);
@@ -159,7 +153,7 @@ static void forget(struct mbm_place *place)
         if (place->type == MBCF3)
             mb_fifo_remove(place->fifo);
         svc_remove_word(&place->fifo->events);
-        sss_unmap(place->fifo, pages(MB_FIFO_HEADER + (size_t)ring_bytes(place->server)));
+        sss_unmap(place->fifo, mbm_whole_pages(MB_FIFO_HEADER + (size_t)ring_bytes(place->server)));
     }
     if (place->share != NULL) {
         for (unsigned i = 0; i < SVCMB_DUMMY_WORDS; i++)
