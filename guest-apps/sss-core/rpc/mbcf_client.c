@@ -166,6 +166,12 @@ static bool_t control(CLIENT *handle, u_int request, void *info)
     }
 }
 
+/* Pages of its own, so that a message that fits in one is never in two, each to be looked up. */
+static size_t slot_memory(const struct clntmb *client)
+{
+    return mbm_whole_pages(sizeof(struct mbm_head) + client->options.message_most);
+}
+
 static void destroy(CLIENT *handle)
 {
     struct clntmb *client = of(handle);
@@ -173,7 +179,8 @@ static void destroy(CLIENT *handle)
     for (unsigned i = 0; client->calls != NULL && i < client->slots; i++) {
         if (client->calls[i].ltn != 0)
             mb_close(client->calls[i].ltn);
-        free(client->calls[i].head);
+        if (client->calls[i].head != NULL)
+            sss_unmap(client->calls[i].head, slot_memory(client));
     }
     mbm_disconnect(client);
     if (client->replies != NULL)
@@ -189,7 +196,7 @@ static bool make_slots(struct clntmb *client)
     for (unsigned i = 0; client->calls != NULL && i < client->slots; i++) {
         struct mbm_call *slot = &client->calls[i];
 
-        slot->head = malloc(sizeof(*slot->head) + client->options.message_most);
+        slot->head = sss_map(NULL, slot_memory(client), SSS_READ | SSS_WRITE);
         if (slot->head == NULL)
             return false;
         slot->message = (char *)(slot->head + 1);

@@ -70,7 +70,7 @@ uint32_t mbm_ring_bytes(uint32_t most, uint32_t count)
     return ring;
 }
 
-static size_t pages(size_t bytes)
+size_t mbm_whole_pages(size_t bytes)
 {
     return (bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
 }
@@ -78,12 +78,12 @@ static size_t pages(size_t bytes)
 struct mb_fifo *mbm_fifo_open(uint32_t ring)
 {
     size_t bytes = MB_FIFO_HEADER + (size_t)ring;
-    struct mb_fifo *fifo = sss_map(NULL, pages(bytes), SSS_READ | SSS_WRITE);
+    struct mb_fifo *fifo = sss_map(NULL, mbm_whole_pages(bytes), SSS_READ | SSS_WRITE);
 
     if (fifo == NULL)
         return NULL;
     if (mb_fifo(fifo, bytes) != 0) {
-        sss_unmap(fifo, pages(bytes));
+        sss_unmap(fifo, mbm_whole_pages(bytes));
         return NULL;
     }
     return fifo;
@@ -94,5 +94,5 @@ void mbm_fifo_close(struct mb_fifo *fifo)
     size_t bytes = MB_FIFO_HEADER + (size_t)fifo->size;
 
     mb_fifo_remove(fifo);
-    sss_unmap(fifo, pages(bytes));
+    sss_unmap(fifo, mbm_whole_pages(bytes));
 }

@@ -112,6 +112,8 @@ uint64_t mbm_key_new(uint64_t salt); /* a key that nothing else has */
  * broken. */
 const volatile uint32_t *mbm_errors(void);
 
+/* `bytes`, rounded up to whole pages. */
+size_t mbm_whole_pages(size_t bytes);
 /* Memory for a FIFO with a ring of `ring` bytes, on pages of its own, declared; NULL. */
 struct mb_fifo *mbm_fifo_open(uint32_t ring);
 void mbm_fifo_close(struct mb_fifo *fifo);

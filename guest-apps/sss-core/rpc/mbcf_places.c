@@ -16,11 +16,6 @@ enum {
  */
 #define DUMMY_FIFO 0x100000000ull
 
-static size_t pages(size_t bytes)
-{
-    return (bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
-}
-
 static uint32_t ring_bytes(const struct mbm_server *server)
 {
     return mbm_ring_bytes((uint32_t)server->options.message_most, RING_RECORDS);
@@ -99,7 +94,7 @@ static bool assign_3(struct mbm_place *place, const struct mbm_bind *bind, struc
 static void free_3a(struct mbm_place *place)
 {
     svc_remove_word(&place->fifo->events);
-    sss_unmap(place->fifo, pages(MB_FIFO_HEADER + (size_t)ring_bytes(place->server)));
+    sss_unmap(place->fifo, mbm_whole_pages(MB_FIFO_HEADER + (size_t)ring_bytes(place->server)));
 }
 
 static void free_3(struct mbm_place *place)
@@ -113,7 +108,7 @@ static void free_3(struct mbm_place *place)
 static bool make_3a(struct mbm_place *place)
 {
     uint32_t ring = ring_bytes(place->server);
-    size_t bytes = pages(MB_FIFO_HEADER + (size_t)ring);
+    size_t bytes = mbm_whole_pages(MB_FIFO_HEADER + (size_t)ring);
     int csm;
 
     place->fifo = sss_map(NULL, bytes, SSS_READ | SSS_WRITE);
