@@ -80,7 +80,7 @@ check-sss-core: ## SSS-CORE's parts, on the host
 	@$(MAKE) --no-print-directory -s -C guest-apps/sss-core check
 
 check-python: ## The harness without machines
-	@cd harness && ../$(PYTEST) -n 2 -m "not vm" tests
+	@cd harness && ../$(PYTEST) -n 2 -m "not vm and not slow" tests
 
 check-images: ## The images' recipes
 	@$(PYTEST) -m "not vm" images
@@ -91,7 +91,7 @@ test: check ## Pass every test, those with booted guests included
 
 .PHONY: $(VM_TESTS)
 vm-harness:
-	@cd harness && ../$(PYTEST) -m vm tests
+	@cd harness && ../$(PYTEST) -m "vm or slow" tests
 vm-images:
 	@$(PYTEST) -m vm images
 vm-sss-core:
