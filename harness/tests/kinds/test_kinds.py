@@ -107,6 +107,22 @@ def test_they_are_planned(tree: Tree) -> None:
     assert server["services"] == [{"app": "toy-server", "options": {}}]
 
 
+IDLE = """
+from pathlib import Path
+from sundial.model.load import load_topology
+from sundial.model.network import build_network
+from sundial.plan.build import plan_topology
+from sundial.plan.paths import RunPaths
+paths = RunPaths(capture=Path("/run/wire"), sockets=Path("/run/s"), shm=Path("/dev/shm/x"))
+plan = plan_topology(build_network(load_topology("two-toys")), paths, clock="real", seed=1)
+print(*(service["app"] for service in plan.jobs["server"].document()["services"]))
+"""
+
+
+def test_a_host_that_is_only_brought_up_serves_them(tree: Tree) -> None:
+    assert "toy-server" in tree.python("-c", IDLE).stdout.split()
+
+
 def fake(tree: Tree, *words: str) -> dict[str, Any]:
     """What a command answers whose machines are fakes."""
     done = tree.python("-m", "tests.kinds.fakes", *words, "--json")

@@ -29,7 +29,7 @@ def copy_fabric(tree: Tree) -> None:
     shutil.copytree(CHECKOUT / FABRIC, tree.root / FABRIC, ignore=ignored, dirs_exist_ok=True, symlinks=True)
     library = tree.root / FABRIC / "segments" / "src" / "lib.rs"
     text = library.read_text()
-    for before, after in REGISTRATION:
+    for before, after in REGISTRATION.items():
         assert text.count(before) == 1
         text = text.replace(before, after)
     library.write_text(text)
