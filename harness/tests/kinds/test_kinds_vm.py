@@ -16,10 +16,10 @@ from tests.kinds.tree import CHECKOUT, Tree, copy_checkout
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(900)]
 
 FABRIC = Path("harness/fabric")
-REGISTRATION = (
-    ("pub mod switch;\n", "pub mod switch;\npub mod tube;\n"),
-    ("link, hub, switch]", "link, hub, switch, tube]"),
-)
+REGISTRATION = {
+    "pub mod switch;\n": "pub mod switch;\npub mod tube;\n",
+    "kinds![link, hub, switch]": "kinds![link, hub, switch, tube]",
+}
 """Rust cannot find folders: the lines of segments/src/lib.rs that CONTRIBUTING.md names."""
 
 
