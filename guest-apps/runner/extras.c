@@ -16,14 +16,18 @@ static const char ARCHIVE[] = "/lib/extras.cpio.lz4";
 
 static bool needs(const struct json_value *tasks)
 {
-    static const char *const prefixes[] = {"iperf3-", "mbcf-"};
+    static const char *const names[] = {
+#define EXTRA(name) name,
+#include "extras_apps.h"
+#undef EXTRA
+    };
     struct json_walk walk;
     struct job_task task;
 
     json_walk_start(&walk, tasks);
     while (job_next_task(&walk, &task))
-        for (size_t i = 0; i < sizeof(prefixes) / sizeof(*prefixes); i++)
-            if (strncmp(task.app, prefixes[i], strlen(prefixes[i])) == 0)
+        for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+            if (strcmp(task.app, names[i]) == 0)
                 return true;
     return false;
 }

@@ -11,7 +11,7 @@
  * boot and a cold boot does not pay for it.
  */
 
-/* Whether the job needs that part. */
+/* Whether the job needs that part, for itself or for one of the EXTRAS that the .mk files name. */
 bool extras_are_needed(const struct job *job);
 
 /* Unpacks them, once; 0 also where that has been done before. */

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from benchmarks import carriers, guests
 from benchmarks.context import Cannot, Context
-from benchmarks.experiments import Kind, echo
+from benchmarks.experiments import echo
 from benchmarks.figure import Figure, Outcome, Unmeasured, below
 from benchmarks.generator import fly
 from sundial.errors import SundialError
@@ -24,7 +24,7 @@ from sundial.observe.pcap import open_capture
 
 VIRTUAL, REAL = "shaping in virtual time", "shaping in real time"
 RATES = {"10 Mbit/s": 10_000_000, "100 Mbit/s": 100_000_000}
-KINDS: tuple[Kind, ...] = ("hub", "link", "switch")
+KINDS: tuple[str, ...] = ("hub", "link", "switch")
 DATAGRAM_BYTES = 58_000
 TRAIN_LEAST = 30
 """Fragments of one datagram that must be found in the capture."""
@@ -50,7 +50,7 @@ def measure(context: Context) -> Iterator[Outcome]:
     yield from turns.unmeasured(REAL)
 
 
-def _virtual(context: Context, kind: Kind, rate: str) -> Outcome:
+def _virtual(context: Context, kind: str, rate: str) -> Outcome:
     """The largest error of any frame in any train. Once: every repeat would give the same bytes."""
     context.say(f"shaping in virtual time, {kind}, {rate}")
     with tempfile.TemporaryDirectory(dir=context.folder) as name:

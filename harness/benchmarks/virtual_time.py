@@ -15,7 +15,7 @@ from pathlib import Path
 
 from benchmarks import free, guests
 from benchmarks.context import Context
-from benchmarks.experiments import CALL_BYTES, MIPS, Kind, echo
+from benchmarks.experiments import CALL_BYTES, MIPS, echo
 from benchmarks.figure import Figure, Outcome, Peer, Target, below
 
 ECHO_TARGETS = {"10 Mbit/s": below(1.0), "100 Mbit/s": below(2.5)}
@@ -118,14 +118,14 @@ def _loads(context: Context) -> list[Load]:
     ]
 
 
-def _slope(context: Context, load: Load, pairs: int, kind: Kind, rate: str) -> Slope:
+def _slope(context: Context, load: Load, pairs: int, kind: str, rate: str) -> Slope:
     short, long = (_run(context, load, amount, pairs, kind, rate) for amount in (load.short, load.long))
     per_virtual = (long.run_s - short.run_s) / (long.virtual_s - short.virtual_s)
     cpu = (long.cpu_s - short.cpu_s) / (long.virtual_s - short.virtual_s)
     return Slope(per_virtual, short.started_s, (long.run_s - short.run_s) / (load.long - load.short), cpu)
 
 
-def _run(context: Context, load: Load, amount: float, pairs: int, kind: Kind, rate: str) -> guests.Times:
+def _run(context: Context, load: Load, amount: float, pairs: int, kind: str, rate: str) -> guests.Times:
     calling = load.change is guests.as_it_is
     with tempfile.TemporaryDirectory(dir=context.folder) as folder:
         experiment = echo(Path(folder), pairs=pairs, kind=kind, rate=rate, calls=round(amount) if calling else 1)

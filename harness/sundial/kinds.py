@@ -27,6 +27,11 @@ def names(family: Family) -> tuple[str, ...]:
     return tuple(sorted(found.name for found in pkgutil.iter_modules(package.__path__) if found.ispkg))
 
 
+def having(family: Family, stage: str) -> tuple[str, ...]:
+    """Names of the kinds of a family that have a module for a stage, which is not imported."""
+    return tuple(name for name in names(family) if find_spec(f"sundial.{family}.{name}.{stage}") is not None)
+
+
 _loaded: dict[tuple[Family, str], Mapping[str, Any]] = {}
 
 
@@ -41,10 +46,8 @@ def load(family: Family, stage: str, interface: type[InterfaceT]) -> Mapping[str
 
 
 def _answers(family: Family, stage: str, interface: type[InterfaceT]) -> Iterator[tuple[str, InterfaceT]]:
-    for name in names(family):
+    for name in having(family, stage):
         path = f"sundial.{family}.{name}.{stage}"
-        if find_spec(path) is None:
-            continue
         kind = getattr(import_module(path), "KIND", None)
         if not isinstance(kind, interface):
             raise TypeError(f"{path}.KIND is no {interface.__name__}")

@@ -17,10 +17,9 @@ from pathlib import Path
 
 from sundial.cli import rooms
 from sundial.errors import SundialError
-from sundial.machines.accelerator import PROBE_S, Chosen, boot_command
+from sundial.machines.accelerator import PROBE_S, Chosen, boot_command, probe_kernels
 from sundial.machines.connection import EMULATOR
 from sundial.model.catalog import ROOT
-from sundial.model.images import IMAGES
 
 TESTED_QEMU = ("7.2", "10.0")
 """As in harness/clock/qemu.c: the plugin relies on internals that were read in these versions."""
@@ -227,18 +226,12 @@ def check_kvm(host: Host) -> Check:
     mend = "only --clock real would use it; TCG serves"
     if not host.exists(Path("/dev/kvm")):
         return Check("kvm", State.OPTIONAL, "no /dev/kvm", mend)
-    kernel = probe_kernel()
-    if kernel is None or not host.exists(kernel):
+    kernel = next(filter(host.exists, probe_kernels(ROOT)), None)
+    if kernel is None:
         return Check("kvm", State.OPTIONAL, "not tried before the image is built", "./sundial images build --if-needed")
     if boots_kernel(host, "kvm", kernel):
         return Check("kvm", State.GOOD, "runs a guest")
     return Check("kvm", State.OPTIONAL, f"/dev/kvm is present, but no guest boots within {PROBE_S:g} s", mend)
-
-
-def probe_kernel() -> Path | None:
-    """The kernel to boot in a probe: Linux, which ends the machine by itself where it finds no root."""
-    names = (kind.name for kind in IMAGES.values() if kind.platform == "linux")
-    return next((ROOT / "images" / "out" / name / "kernel" for name in names), None)
 
 
 def boots_kernel(host: Host, accelerator: Chosen, kernel: Path) -> bool:

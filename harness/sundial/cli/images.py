@@ -7,23 +7,31 @@ from dataclasses import asdict
 
 import click
 
-from sundial.cli import rooms
+from sundial.cli import completion, rooms
 from sundial.cli.talk import Verb, as_json, print_json, print_table, progress
+from sundial.errors import BadInput
 from sundial.model.images import IMAGES
 
 
-def _known(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Names of images for the shell's completion."""
-    return [name for name in IMAGES if name.startswith(incomplete)]
+class _Images(click.Group):
+    """Lists the images below its help. They are read only then: a wrong declaration must not break other commands."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        try:
+            lines = [f"  {name}: {kind.description}" for name, kind in IMAGES.items()]
+        except BadInput as error:
+            lines = [f"  {error.message}"]
+        self.epilog = "\n".join(["\b", "Images:", *lines])
+        super().format_epilog(ctx, formatter)
 
 
-@click.group()
+@click.group(cls=_Images)
 def images() -> None:
     """Guest images: build, list."""
 
 
 @images.command(cls=Verb)
-@click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=_known)
+@click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=completion.of(lambda: IMAGES))
 @click.option("--if-needed", is_flag=True, help="Build only what is missing or stale.")
 @as_json
 def build(names: tuple[str, ...], if_needed: bool, as_json: bool) -> None:

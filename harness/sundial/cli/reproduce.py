@@ -9,15 +9,22 @@ from typing import Any
 
 import click
 
-from sundial.cli import rooms
+from sundial import kinds
+from sundial.cli import completion, rooms
 from sundial.cli.talk import Verb, as_json, print_json, print_table, progress
 from sundial.errors import RunFailed, VerificationFailed
 from sundial.model.scenario import SEED_MOST
 from sundial.plan.request import EMBEDDED
 
+_PAPERS = kinds.having("papers", "reproduce")
 
-@click.command(cls=Verb, short_help="Run a paper's experiments again, beside what it printed.")
-@click.argument("paper", required=False)
+
+@click.command(
+    cls=Verb,
+    short_help="Run a paper's experiments again, beside what it printed.",
+    epilog=f"Papers: {', '.join(_PAPERS)}.",
+)
+@click.argument("paper", required=False, shell_complete=completion.of(lambda: _PAPERS))
 @click.option("--quick", is_flag=True, help="Fewer calls, fewer points: two minutes instead of ten.")
 @click.option("--seed", type=click.IntRange(0, SEED_MOST), default=1, metavar="N", help="Of everything random.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="The folder to write.")

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from sundial.cli import rooms
+from sundial.cli import completion, rooms
 from sundial.cli.talk import Verb, as_json, print_json, progress, say
 from sundial.errors import BadInput, VerificationFailed
 from sundial.model.experiment import Experiment
@@ -33,8 +33,13 @@ def _workloads() -> str:
 
 
 @click.command(cls=Verb, short_help="Run a scenario, verify it, write its report.", epilog=_workloads())
-@click.argument("scenario")
-@click.option("--topology", metavar="T", help="Name or file; otherwise the scenario's own.")
+@click.argument("scenario", shell_complete=completion.SCENARIOS)
+@click.option(
+    "--topology",
+    metavar="T",
+    shell_complete=completion.TOPOLOGIES,
+    help="Name or file; otherwise the scenario's own.",
+)
 @click.option("--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Change a field; may be repeated.")
 @click.option("--scale", metavar="S", help="smoke, quick or paper, where the scenario has them.")
 @click.option("--seed", type=int, metavar="N", help="Of everything random.")

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from sundial.cli import completion
 from sundial.cli.talk import Verb, as_json, print_json, print_table
 from sundial.errors import BadInput
 from sundial.model.catalog import find, names
@@ -43,7 +44,7 @@ def list_(as_json: bool) -> None:
 
 
 @topology.command(cls=Verb)
-@click.argument("name")
+@click.argument("name", shell_complete=completion.TOPOLOGIES)
 @_set
 @as_json
 def show(name: str, overrides: tuple[str, ...], as_json: bool) -> None:
@@ -68,7 +69,7 @@ def show(name: str, overrides: tuple[str, ...], as_json: bool) -> None:
 
 
 @topology.command(cls=Verb)
-@click.argument("file")
+@click.argument("file", shell_complete=completion.TOPOLOGIES)
 @_set
 @as_json
 def check(file: str, overrides: tuple[str, ...], as_json: bool) -> None:
@@ -84,7 +85,7 @@ def check(file: str, overrides: tuple[str, ...], as_json: bool) -> None:
 
 
 @topology.command(cls=Verb)
-@click.argument("name")
+@click.argument("name", shell_complete=completion.TOPOLOGIES)
 @_set
 def graph(name: str, overrides: tuple[str, ...]) -> None:
     """Print a topology as a Graphviz graph, for `dot -Tsvg`."""

@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 import click
 
-from sundial.cli import rooms
+from sundial.cli import completion, rooms
 from sundial.cli.talk import Verb, as_json, print_json, print_table, progress, say
 from sundial.model.load import load_topology
 from sundial.model.network import build_network
@@ -17,7 +17,7 @@ from sundial.plan.request import EMBEDDED, UpRequest
 
 
 @click.command(cls=Verb, short_help="Boot a topology and leave it up.")
-@click.argument("topology")
+@click.argument("topology", shell_complete=completion.TOPOLOGIES)
 @click.option("--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Change a field; may be repeated.")
 @click.option("--seed", type=click.IntRange(0, SEED_MOST), default=1, metavar="N", help="Of everything random.")
 @click.option("--clock", type=click.Choice(["virtual", "real"]), default="real", help="The clock of the machines.")

@@ -12,6 +12,7 @@ from typing import Literal
 
 from sundial.errors import HostLacks
 from sundial.machines.connection import EMULATOR
+from sundial.model.images import ImageKinds
 from sundial.model.topology import Accelerator, Clock
 
 Chosen = Literal["tcg", "kvm"]
@@ -20,6 +21,12 @@ KVM = Path("/dev/kvm")
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 PROBE_S = 10.0
 END_S = 2.0
+
+
+def probe_kernels(checkout: Path) -> list[Path]:
+    """Where kernels are, once built, that a probe may boot: Linux, which ends the machine where it finds no root."""
+    linux = [name for name, kind in ImageKinds(checkout / "images").items() if kind.platform == "linux"]
+    return [checkout / "images" / "out" / name / "kernel" for name in linux]
 
 
 def boot_command(accelerator: Chosen, kernel: Path) -> list[str]:

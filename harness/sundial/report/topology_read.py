@@ -51,7 +51,9 @@ def _from_network(network: Network, roles: Mapping[str, str]) -> Topology:
 
 
 def _segment(name: str, written: SegmentBase) -> Segment:
-    kind = _kinds()[written.kind]
+    kind = _kinds().get(written.kind)
+    if kind is None:
+        return Segment(name, (written.kind,))
     return Segment(
         name=name,
         lines=tuple(kind.lines(written)),

@@ -77,7 +77,7 @@ class BringUp:
         known = Images(session.places.checkout)
         names = dict.fromkeys(node.image for node in order.network.nodes)
         images = {name: known.ensure(name, say) for name in names}
-        accelerator = session.accelerator(order.clock, order.accelerator, images)
+        accelerator = session.accelerator(order.clock, order.accelerator)
         sockets = session.folder()
         _check_sockets(order.plan(RunPaths(Path("/"), sockets, session.shm_folder / "x")))
         say("preparing the guests")

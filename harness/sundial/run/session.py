@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import atexit
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sundial.machines.accelerator import Chosen, choose, runs_kvm
+from sundial.machines.accelerator import Chosen, choose, probe_kernels, runs_kvm
 from sundial.machines.connection import open_hypervisor
 from sundial.machines.guard import Guard
 from sundial.machines.hypervisor import Hypervisor
-from sundial.machines.images import Image
 from sundial.machines.runtime import RuntimeFolder
 from sundial.model.topology import Accelerator
 from sundial.model.topology import Clock as RunClock
@@ -50,12 +49,15 @@ class Session:
         self.guard.remove_on_death(path)
         return path
 
-    def accelerator(self, clock: RunClock, asked: Accelerator, images: Mapping[str, Image]) -> Chosen:
+    def accelerator(self, clock: RunClock, asked: Accelerator) -> Chosen:
         """What is to run machines; only for this host can KVM be tried. Raises HostLacks."""
         if self.connect != EMBEDDED:
             return "kvm" if asked == "kvm" else "tcg"
-        kernel = next(iter(images.values())).kernel
-        return choose(clock, asked, lambda: self.runs_kvm(kernel, self.places.kvm))
+        return choose(clock, asked, self._kvm_works)
+
+    def _kvm_works(self) -> bool:
+        kernel = next(filter(Path.is_file, probe_kernels(self.places.checkout)), None)
+        return kernel is not None and self.runs_kvm(kernel, self.places.kvm)
 
     def domain_name(self, machine: str) -> str:
         """What libvirt calls a machine: the token keeps it apart from those of other sessions."""

@@ -15,7 +15,7 @@ from sundial.verify.contention import Contention
 
 @runtime_checkable
 class SegmentVerifier(Protocol):
-    """`KIND` of `sundial.segments.NAME.verify`."""
+    """`KIND` of `sundial.segments.NAME.verify`; what takes the wire of a kind without one is unknown."""
 
     def contention(self, segment: Segment, port: str, frames: pl.DataFrame) -> Contention | None:
         """What took the wire in front of `port`; None where its rate is unknown. `frames` of the segment's capture,
@@ -29,7 +29,8 @@ def contentions(network: Network, frames: pl.DataFrame) -> dict[str, Contention]
     for name, segment in network.segments.items():
         captured = frames.filter(pl.col("capture") == f"wire/{name}.pcapng")
         for port in segment.ports:
-            contention = verifiers[segment.kind].contention(segment, port, captured)
+            verifier = verifiers.get(segment.kind)
+            contention = None if verifier is None else verifier.contention(segment, port, captured)
             if contention is not None:
                 by_port[port] = contention
     return by_port

@@ -4,6 +4,7 @@
 # SSS-CORE's own Sun RPC runtime and libtirpc have the same names. The rules are relative to guest-apps.
 
 MBCF_APPS = mbcf-echo-server mbcf-echo-client mbcf-server mbcf-client
+EXTRAS += $(MBCF_APPS)
 MBCF_TASKS = echo-server echo-client mbcf-server mbcf-client
 MBCF_SOURCES = $(patsubst %,sss-core/%,lib/mbcf_calls.c lib/json.c tasks/linux/applets.c tasks/linux/no_sockets.c) \
 	$(wildcard sss-core/linux/*.c sss-core/mbcf/*.c sss-core/rpc/*.c sss-core/tasks/common/*.c) common/clock.c common/pattern.c common/mix.c \

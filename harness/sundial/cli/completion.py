@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the shell completes: names that are looked up only when it asks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import click
+
+from sundial.model import catalog
+
+Complete = Callable[[click.Context, click.Parameter, str], list[str]]
+
+
+def of(names: Callable[[], Iterable[str]]) -> Complete:
+    """Completes any of these names."""
+
+    def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+        return [name for name in names() if name.startswith(incomplete)]
+
+    return complete
+
+
+SCENARIOS = of(lambda: catalog.names("scenario"))
+TOPOLOGIES = of(lambda: catalog.names("topology"))

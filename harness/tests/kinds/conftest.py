@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The copies of this folder's tests, one for all of a session."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.kinds.tree import Tree, copy_checkout
+
+PRETENDED_RECIPE = """#!/bin/sh
+mkdir -p ../out/toy && cd ../out/toy && echo kernel > kernel && echo initrd > initrd
+echo '{"version": 1, "name": "toy", "kernel_release": "6.1-toy", "cmdline": "quiet"}' > manifest.json
+"""
+"""Instead of the Python that images/toy/build starts: an image without the minute that compiling takes."""
+
+
+@pytest.fixture(scope="session")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Tree:
+    """For tests without machines: the image is built of a few words, plugin and fabric are only there."""
+    made = copy_checkout(tmp_path_factory.mktemp("tree") / "sundial")
+    recipe = made.root / "bin" / "python3"
+    recipe.parent.mkdir()
+    recipe.write_text(PRETENDED_RECIPE)
+    recipe.chmod(0o755)
+    fabric = made.root / "harness" / "fabric" / "target" / "release" / "sundial-fabric"
+    fabric.parent.mkdir(parents=True)
+    fabric.write_text("fabric\n")
+    assert made.sundial("images", "build", "toy").stdout.startswith("toy  kernel ")
+    return made
+
+
+@pytest.fixture
+def out(tree: Tree, request: pytest.FixtureRequest) -> Path:
+    """A run directory that does not exist yet."""
+    folder: Path = tree.root / "captures" / request.node.name
+    folder.parent.mkdir(exist_ok=True)
+    return folder

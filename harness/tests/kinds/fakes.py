@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`python -m tests.kinds.fakes WORDS`: the command line on machines and a fabric that are fakes.
+
+The run of fakes has frames all the same: toys are packed by hand here, from the words of its jobs.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from sundial.cli import rooms
+from sundial.cli.main import main
+from sundial.machines.fake import FakeHypervisor
+from sundial.machines.guard import Guard
+from sundial.machines.hypervisor import Happening, LifecycleEvent
+from sundial.machines.runtime import RuntimeFolder
+from sundial.model.load import load_experiments
+from sundial.plan.request import Progress, RunRequest, RunResult
+from sundial.reproduce import runs
+from sundial.run import runner
+from sundial.run.fabric import FakeFabric, OnHeard
+from sundial.run.places import Places
+from sundial.run.session import Session
+from tests.verify.bed import CLIENT, SERVER, Bed, capture, counters
+
+PORTS = ["client:eth0", "server:eth0"]
+TOY_PORT, CLIENT_PORT = 4242, 40_000
+END_NS = 1_000_000_000
+
+
+def make_toys(bed: Bed, options: dict[str, Any]) -> None:
+    """What one step of toy-client does."""
+    for size in options["sizes"]:
+        bed.batch("toy-client", "udp", size, TOY_PORT, CLIENT_PORT)
+        for call in range(options["warmup"] + options["calls"]):
+            number, start = len(bed.records) + call, bed.now - 1
+            toy = (struct.pack(">4sI", b"TOY1", number) + bytes(size))[:size]
+            bed.send(CLIENT, bed.datagram(CLIENT, (CLIENT_PORT, TOY_PORT), toy))
+            bed.send(SERVER, bed.datagram(SERVER, (TOY_PORT, CLIENT_PORT), toy))
+            bed.sample(start, number)
+
+
+def act(fabric: FakeFabric) -> None:
+    """All machines run: everything that a run writes, and its end."""
+    wire = Path(fabric.config["capture_dir"])
+    nodes = wire.parent / "nodes"
+    bed = Bed(wire.parent)
+    for number, step in enumerate(json.loads((nodes / "client" / "job.json").read_text())["steps"]):
+        assert step["app"] == "toy-client"
+        first = len(bed.lines)
+        make_toys(bed, step["options"])
+        bed.lines[first:] = [line.replace('"step": 0', f'"step": {number}') for line in bed.lines[first:]]
+    (wire / "lan.pcapng").write_bytes(capture([*PORTS, "lan:fate"], bed.records))
+    (wire / "counters.json").write_text(counters({"lan": (PORTS, bed.records)}))
+    lines = ['{"type":"hello","zero":0}', *bed.lines, '{"type":"done","status":0}']
+    for name, written in (("client", lines), ("server", lines[:1])):
+        (nodes / name / "samples.jsonl").write_text("".join(f"{line}\n" for line in written))
+    fabric.finish(END_NS)
+
+
+def run(request: RunRequest, progress: Progress) -> RunResult:
+    """One run of fakes."""
+    places = Places()
+    runtime = RuntimeFolder()
+    guard = Guard(runtime.token)
+    guard.remove_on_death(runtime.path)
+    hypervisor = FakeHypervisor()
+    fabrics: list[FakeFabric] = []
+    running: list[str] = []
+
+    def start_fabric(program: Path, config: Path, on_heard: OnHeard) -> FakeFabric:
+        fabrics.append(FakeFabric(program, config, on_heard))
+        return fabrics[-1]
+
+    def watch(event: LifecycleEvent) -> None:
+        if event.happening is Happening.RESUMED:
+            running.append(event.machine)
+            if len(running) == len(hypervisor.machines):
+                act(fabrics[-1])
+
+    hypervisor.listen(watch)
+    session = Session(places, runtime, guard, hypervisor, start_fabric=start_fabric, shm_folder=runtime.path)
+    try:
+        return runner.run(request, progress, session=session)
+    finally:
+        session.close()
+
+
+if __name__ == "__main__":
+    rooms.run = run
+    # Under virtual time a run begins with a snapshot, and fakes have no state to keep.
+    runs.load_experiments = partial(load_experiments, clock="real")
+    main()
