@@ -66,9 +66,10 @@ audit: setup-tests ## Known vulnerabilities of the fabric's dependencies (needs 
 check-types: ## Python's types
 	@cd harness && ../$(PYTHON) -m mypy --no-error-summary sundial benchmarks
 
+# With + cargo shares make's jobs.
 check-fabric: ## The fabric: clippy and its tests
-	@$(CARGO) clippy $(FABRIC) --release --all-targets --locked -- -D warnings
-	@$(CARGO) test $(FABRIC) --release --locked
+	+@$(CARGO) clippy $(FABRIC) --release --all-targets --locked -- -D warnings
+	+@$(CARGO) test $(FABRIC) --release --locked
 
 check-clock: ## The plugin's parts without QEMU
 	@$(MAKE) --no-print-directory -s -C harness/clock test
@@ -83,7 +84,7 @@ check-python: ## The harness without machines
 	@cd harness && ../$(PYTEST) -n 2 -m "not vm and not slow" tests
 
 check-images: ## The images' recipes
-	@$(PYTEST) -m "not vm" images
+	@$(PYTEST) -m "not vm and not slow" images
 
 .PHONY: test
 test: check ## Pass every test, those with booted guests included
@@ -93,7 +94,7 @@ test: check ## Pass every test, those with booted guests included
 vm-harness:
 	@cd harness && ../$(PYTEST) -m "vm or slow" tests
 vm-images:
-	@$(PYTEST) -m vm images
+	@$(PYTEST) -m "vm or slow" images
 vm-sss-core:
 	@$(PYTEST) -m vm guest-apps/sss-core/tests
 

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "expect.h"
-#include "linux/state.h"
+#include "linux/node_state.h"
 #include "node.h"
 
 enum { ROUNDS = 200, TASK = 2, KEY = 0x5a5a, RING = 4096, CLIENT = 1, SERVER = 2 };

@@ -3,7 +3,7 @@
 /* Prints MBCF's bytes and numbers as the compiler knows them, for mbcf/generate.py --against. */
 #include <stdio.h>
 
-#include "node_state.h"
+#include "state.h"
 
 #define SHOW(name, value) printf("%s %lld\n", name, (long long)(value))
 

@@ -19,6 +19,7 @@ def digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
+@pytest.mark.slow
 def test_building_twice_gives_the_same_bytes(image: Path, tmp_path: Path) -> None:
     again = tmp_path / "somewhere" / "else"
     build("linux", again, env={**os.environ, "TZ": "Asia/Tokyo", "LC_ALL": "C"})
@@ -27,6 +28,7 @@ def test_building_twice_gives_the_same_bytes(image: Path, tmp_path: Path) -> Non
     assert sorted(path.name for path in again.iterdir()) == ["initrd", "kernel", "manifest.json"]
 
 
+@pytest.mark.slow
 def test_the_manifest_describes_the_files(image: Path) -> None:
     manifest = json.loads((image / "manifest.json").read_text())
     for name in ("kernel", "initrd"):
@@ -39,11 +41,13 @@ def test_the_manifest_describes_the_files(image: Path) -> None:
     assert str(CHECKOUT) not in (image / "manifest.json").read_text()
 
 
+@pytest.mark.slow
 def test_no_path_of_the_host_is_in_the_image(image: Path) -> None:
     root = str(CHECKOUT).encode()
     assert root not in (image / "initrd").read_bytes()
 
 
+@pytest.mark.slow
 def test_all_that_is_compiled_is_an_input_and_tasks_of_the_other_guest_are_not(tmp_path: Path) -> None:
     sources = compiled_sources(CHECKOUT / "guest-apps", tmp_path / "made")
     inputs = set(Images(CHECKOUT).input_files("linux"))
@@ -52,6 +56,7 @@ def test_all_that_is_compiled_is_an_input_and_tasks_of_the_other_guest_are_not(t
     assert tasks == {path for path in sources if path.parent == CHECKOUT / "guest-apps/sss-core/tasks"}
 
 
+@pytest.mark.slow
 def test_every_application_that_make_leaves_is_in_the_image(tmp_path: Path) -> None:
     for program in ("apps", "more-apps"):
         (tmp_path / program).write_bytes(program.encode())

@@ -5,12 +5,15 @@ import hashlib
 import json
 from pathlib import Path
 
+import pytest
+
 from sundial.machines.images import Images
 
 from recipe import sources
 from testing.built import CHECKOUT, build, compiled_sources
 
 
+@pytest.mark.slow
 def test_the_manifest_describes_the_files(image: Path) -> None:
     manifest = json.loads((image / "manifest.json").read_text())
     for name in ("kernel", "initrd"):
@@ -22,16 +25,19 @@ def test_the_manifest_describes_the_files(image: Path) -> None:
     assert manifest["packages"], "where lwIP comes from"
 
 
+@pytest.mark.slow
 def test_the_kernel_is_small(image: Path) -> None:
     assert (image / "kernel").stat().st_size < 256 * 1024
 
 
+@pytest.mark.slow
 def test_another_build_gives_the_same_bytes(image: Path, tmp_path: Path) -> None:
     build("ssscore", tmp_path / "a-folder-with-another-name", umask=0o077)
     for name in ("kernel", "initrd", "manifest.json"):
         assert (tmp_path / "a-folder-with-another-name" / name).read_bytes() == (image / name).read_bytes(), name
 
 
+@pytest.mark.slow
 def test_all_that_is_compiled_is_an_input_and_programs_of_the_other_guest_are_not(tmp_path: Path) -> None:
     lwip = tmp_path / "lwip"
     sources.unpack(sources.download("lwip", CHECKOUT / "images/out/cache"), lwip)
