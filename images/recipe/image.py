@@ -9,6 +9,7 @@ import fcntl
 import hashlib
 import importlib.util
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -76,7 +77,9 @@ def run_make(folder: Path, **variables: Path) -> None:
     """`make all` in a folder of the checkout. Raises RecipeError with the end of what the compiler said."""
     settings = [f"{name}={value}" for name, value in variables.items()]
     command = ["make", "-s", "-C", str(folder), *settings, "all"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    # Under `make`, its own jobs and options are not meant for this one.
+    environment = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     if done.returncode != 0:
         lines = (done.stderr.strip() or done.stdout.strip()).splitlines()
         what = folder.relative_to(CHECKOUT)
