@@ -43,7 +43,7 @@ PYTEST := $(PYTHON) -m pytest -q --durations=10 --durations-min=1
 C_SOURCES = git ls-files '*.c' '*.h'
 SHELL_SCRIPTS = git grep -lE '^\#!/bin/(ba)?sh' -- ':!*.py' ':!*.md'
 CHECKS := check-fabric check-python check-style check-types check-clock check-sss-core check-guest-apps check-images
-VM_TESTS := vm-harness vm-images vm-sss-core
+VM_TESTS := vm-harness vm-guests
 
 .PHONY: check
 check: setup-tests ## Format, lint, types and every test that boots no machine
@@ -88,14 +88,13 @@ check-images: ## The images' recipes
 
 .PHONY: test
 test: check ## Pass every test, those with booted guests included
-	@for suite in $(VM_TESTS); do $(MAKE) --no-print-directory $$suite || exit 1; done
+	@$(MAKE) --no-print-directory -j$(JOBS) --output-sync=target $(VM_TESTS)
 
 .PHONY: $(VM_TESTS)
 vm-harness:
 	@cd harness && ../$(PYTEST) -m "vm or slow" tests
-vm-images:
+vm-guests:
 	@$(PYTEST) -m "vm or slow" images
-vm-sss-core:
 	@$(PYTEST) -m vm guest-apps/sss-core/tests
 
 .PHONY: format
