@@ -6,13 +6,16 @@
     |-- BadInput             2    a file, option or value is wrong; nothing was started
     |-- HostLacks            3    the host misses something; the hint mends it
     |-- RunFailed            4    a guest, the fabric or a deadline ended the run
+    |-- InternalError       70    a fault of Sundial itself; its traceback is in a log
     `-- Interrupted        130    the user stopped it
 
-Anything else that reaches the top is a bug in Sundial and shows its traceback.
+`from_host` makes one of these of what the operating system refused. Anything else that reaches the top is a bug, and
+the command line turns it into an InternalError.
 """
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -142,6 +145,19 @@ class RunFailed(SundialError):
         return {**super().to_json(), "machine": self.machine, "console_tail": list(self.console_tail)}
 
 
+class InternalError(SundialError):
+    """A fault of Sundial itself (EX_SOFTWARE of sysexits.h); `log` holds the traceback."""
+
+    exit_code = 70
+
+    def __init__(self, message: str, *, log: str | None = None) -> None:
+        super().__init__(message, hint=None if log is None else f"please report it with {log}")
+        self.log = log
+
+    def to_json(self) -> dict[str, object]:
+        return {**super().to_json(), "log": self.log}
+
+
 class Interrupted(SundialError):
     """The user stopped the run (Ctrl-C, SIGTERM)."""
 
@@ -149,3 +165,29 @@ class Interrupted(SundialError):
 
     def __init__(self, message: str = "interrupted", *, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
+
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_REFUSED = {
+    errno.EACCES: "make it accessible to you",
+    errno.EPERM: "make it accessible to you",
+    errno.EROFS: "choose a place that can be written, with --out",
+    errno.EMFILE: "allow more open files: ulimit -n 1024",
+    errno.ENFILE: "close other programs: the host has no open files left",
+    errno.ENOMEM: "close other programs: the host has no memory left",
+    errno.EAGAIN: "close other programs: the host starts no more processes",
+    errno.EIO: "look at the host's kernel log: the disk reports errors",
+}
+
+
+def from_host(error: OSError | MemoryError) -> SundialError | None:
+    """What the operating system refused, as the user's error; None where it says nothing about the host."""
+    if isinstance(error, MemoryError):
+        return HostLacks("the host has no memory left", hint=_REFUSED[errno.ENOMEM])
+    where = f"{error.filename}: " if error.filename else ""
+    if error.errno in _FULL:
+        return RunFailed(f"{where}the disk is full", hint="free some space, or choose another place with --out")
+    if error.errno == errno.ENAMETOOLONG:
+        return BadInput("the name is too long", file=str(error.filename)[:80] + "...", allowed="255 bytes a name")
+    hint = _REFUSED.get(error.errno or 0)
+    return None if hint is None else HostLacks(f"{where}{error.strerror}", hint=hint)

@@ -18,6 +18,7 @@ PACKAGE = ROOT / "sundial"
 ROOMS: dict[str, set[str]] = {
     "": set(),
     "errors": set(),
+    "faults": {"errors"},
     "kinds": set(),
     "units": {"errors"},
     "seams": set(),
@@ -26,13 +27,14 @@ ROOMS: dict[str, set[str]] = {
     "plan": {"", "errors", "kinds", "units", "seams", "model"},
     "observe": {"", "errors", "kinds", "expect"},
     "machines": {"", "errors", "model", "plan"},
-    "run": {"", "errors", "model", "plan", "seams", "machines", "observe"},
+    "run": {"", "errors", "faults", "model", "plan", "seams", "machines", "observe"},
     "verify": {"", "errors", "kinds", "units", "expect", "model", "observe"},
     "report": {"", "errors", "kinds", "units", "expect", "model", "plan", "observe", "verify"},
     "reproduce": {"", "errors", "kinds", "units", "model", "plan", "run", "observe", "report"},
     "cli": {
         "",
         "errors",
+        "faults",
         "kinds",
         "units",
         "model",

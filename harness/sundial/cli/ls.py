@@ -39,6 +39,9 @@ def ls(up: bool, as_json: bool) -> None:
                 "virtual_s": virtual_ns / 10**9 if isinstance(virtual_ns, int) else None,
             }
         )
+    for folder in rooms.in_the_making():
+        name = folder.name.removeprefix(".").removesuffix(".partial")
+        rows.append({"run": name, **dict.fromkeys(("verdict", "seed", "clock", "virtual_s")), "status": "running"})
     if as_json:
         print_json(rows)
         return
@@ -48,7 +51,7 @@ def ls(up: bool, as_json: bool) -> None:
     shown = [["RUN", "STATUS", "VERDICT", "CLOCK", "VIRTUAL"]]
     for row in rows:
         time = "-" if row["virtual_s"] is None else f"{row['virtual_s']:.3f} s"
-        shown.append([row["run"], str(row["status"]), row["verdict"], str(row["clock"]), time])
+        shown.append([row["run"], str(row["status"]), row["verdict"] or "-", row["clock"] or "-", time])
     print_table(shown)
 
 

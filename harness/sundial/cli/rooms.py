@@ -16,6 +16,8 @@ from sundial.model.catalog import ROOT
 from sundial.plan.request import Kept, Progress, RunRequest, RunResult, UpRequest
 
 CAPTURES = ROOT / "captures"
+LOGS = ROOT / ".sundial" / "log"
+"""Tracebacks of faults of Sundial itself."""
 
 
 def run(request: RunRequest, progress: Progress) -> RunResult:
@@ -46,6 +48,17 @@ def exec_(machine: str, argv: Sequence[str], topology: str | None) -> Any:
 def console(machine: str, topology: str | None) -> None:
     """Join the terminal with a machine's console until the user leaves it. Raises BadInput, RunFailed."""
     _room("sundial.run.keeper").console(machine, topology)
+
+
+def take_up_abandoned() -> None:
+    """Give run directories their names whose harness was killed together with its guard."""
+    if CAPTURES.is_dir():
+        _room("sundial.run.directory").take_up_abandoned(CAPTURES)
+
+
+def in_the_making() -> list[Path]:
+    """Directories of runs that are being made, or of what is up."""
+    return cast("list[Path]", _room("sundial.run.directory").in_the_making(CAPTURES)) if CAPTURES.is_dir() else []
 
 
 def verify_run(path: Path) -> dict[str, Any]:
@@ -83,13 +96,18 @@ def reproduce(
     Raises BadInput, HostLacks, RunFailed, Interrupted.
     """
     room = _room("sundial.reproduce.perform")
-    doors = room.Doors(run=run, verify=verify_run, report=build_report)
+    doors = room.Doors(run=run, verify=verify_run, report=build_report, pin_images=pin_images)
     return room.perform(room.Request(name, quick, seed, CAPTURES, out, connect, command), doors, progress)
 
 
 def images() -> Any:
     """The images of this checkout: `.names()`, `.list()`, `.build(name, say)`, `.ensure(name, say)`."""
     return _room("sundial.machines.images").Images(ROOT)
+
+
+def pin_images(folder: Path, progress: Progress) -> dict[str, dict[str, str]]:
+    """Copy every image into a folder, built first where it is not current. Raises HostLacks."""
+    return cast("dict[str, dict[str, str]]", _room("sundial.machines.images").pin(images(), folder, progress.say))
 
 
 def open_embedded_libvirt(root: Path, cache: Path) -> str:

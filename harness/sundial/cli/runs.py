@@ -40,8 +40,12 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def list_runs() -> list[tuple[Path, dict[str, Any]]]:
-    """The runs below captures/ with their run.json, the oldest first; unreadable ones are left out."""
+    """The runs below captures/ with their run.json, the oldest first; unreadable ones are left out.
+
+    What a killed harness left under a hidden name gets its own first.
+    """
     found = []
+    rooms.take_up_abandoned()
     for path in rooms.CAPTURES.glob("*/run.json"):
         if path.parent.name.startswith("."):
             continue

@@ -17,6 +17,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.status import Status
 
+from sundial import faults
+from sundial.cli import rooms
 from sundial.errors import Interrupted, RunFailed, SundialError, VerificationFailed
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
@@ -30,7 +32,7 @@ PLAIN_PAUSE_S = 5.0
 
 
 class Verb(click.Command):
-    """A command whose known errors become one clear line and their own exit status."""
+    """A command whose errors become one clear line and their own exit status, faults of Sundial itself too."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -39,6 +41,10 @@ class Verb(click.Command):
             known = error
         except KeyboardInterrupt:
             known = Interrupted()
+        except (click.ClickException, click.exceptions.Exit, BrokenPipeError):
+            raise
+        except Exception as error:
+            known = faults.known(error, rooms.LOGS)
         show_error(known, as_json=bool(ctx.params.get("as_json")))
         ctx.exit(known.exit_code)
 

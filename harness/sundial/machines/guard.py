@@ -7,6 +7,7 @@ started before any machine, in a session of its own, and holds one end of a pipe
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import sys
@@ -28,7 +29,12 @@ class Guard:
         if not token:
             raise ValueError("an empty token would match every process")
         self.token = token
-        self._process = subprocess.Popen(
+        self._removals: list[str] = []
+        self._renames: dict[str, str] = {}
+        self._process = self._start()
+
+    def _start(self) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
             [sys.executable, "-I", "-S", str(Path(reaper.__file__))],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -37,16 +43,17 @@ class Guard:
             start_new_session=True,
             cwd="/",
         )
-        output = self._process.stdout
+        output = process.stdout
         assert output is not None
         try:
             ready = call_within(START_S, "the guard process", output.readline)
         except DeadlineMissed as error:
-            self._process.kill()
+            process.kill()
             raise RunFailed(str(error)) from error
         if ready.strip() != "ready":
             raise RunFailed("the guard process did not start")
-        self._tell(token=token)
+        _write(process, token=self.token)
+        return process
 
     @property
     def pid(self) -> int:
@@ -54,14 +61,18 @@ class Guard:
 
     def remove_on_death(self, path: Path) -> None:
         """Should the harness die, take `path` (file or folder) away."""
+        self._removals.append(str(path))
         self._tell(remove=str(path))
 
     def rename_on_death(self, source: Path, target: Path) -> None:
         """Should the harness die, rename `source`, so that what was finished is kept under its own name."""
+        self._renames[str(source)] = str(target)
         self._tell(rename=[str(source), str(target)])
 
     def forget(self, path: Path) -> None:
         """`path` needs no care any more."""
+        self._renames.pop(str(path), None)
+        self._removals = [each for each in self._removals if each != str(path)]
         self._tell(forget=str(path))
 
     def end_processes(self) -> list[int]:
@@ -70,8 +81,8 @@ class Guard:
 
     def stop(self) -> None:
         """Normal end: nothing is cleaned."""
-        if self._process.poll() is None:
-            self._tell(stop=True)
+        with contextlib.suppress(BrokenPipeError):
+            _write(self._process, stop=True)
         try:
             self._process.wait(STOP_S)
         except subprocess.TimeoutExpired:
@@ -79,7 +90,8 @@ class Guard:
             self._process.wait()
         for stream in (self._process.stdin, self._process.stdout):
             if stream is not None:
-                stream.close()
+                with contextlib.suppress(BrokenPipeError):
+                    stream.close()
 
     def __enter__(self) -> Guard:
         return self
@@ -90,10 +102,23 @@ class Guard:
         self.stop()
 
     def _tell(self, **command: object) -> None:
-        channel = self._process.stdin
-        assert channel is not None
         try:
-            channel.write(json.dumps(command) + "\n")
-            channel.flush()
-        except BrokenPipeError as error:
-            raise RunFailed("the guard process died; nothing would clean up after a killed harness") from error
+            _write(self._process, **command)
+        except BrokenPipeError:
+            self._replace()
+
+    def _replace(self) -> None:
+        """Somebody killed the guard: another one takes its place, and is told everything again."""
+        self.stop()
+        self._process = self._start()
+        for path in self._removals:
+            _write(self._process, remove=path)
+        for source, target in self._renames.items():
+            _write(self._process, rename=[source, target])
+
+
+def _write(process: subprocess.Popen[str], **command: object) -> None:
+    channel = process.stdin
+    assert channel is not None
+    channel.write(json.dumps(command) + "\n")
+    channel.flush()

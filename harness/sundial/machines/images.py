@@ -3,8 +3,8 @@
 
 An image is current when the digest of everything that its build reads is the one it was built from; that digest is
 kept beside it. The declaration (`image.toml`) names the inputs outside of the image's folder: an edit of one guest's
-sources must not rebuild every image. What is in an image (versions, package names) is in the build's manifest and taken
-as it is.
+sources must not rebuild every image. What is in an image (versions, package names) is in the build's manifest, with the
+sha256 of its parts, which are compared whenever the image is used: one that was changed or cut is built again.
 """
 
 from __future__ import annotations
@@ -12,17 +12,20 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sundial.errors import BadInput, HostLacks
+from sundial.errors import BadInput, HostLacks, RunFailed
 from sundial.model.images import DECLARATION, ImageKinds
 
 Say = Callable[[str], None]
 DIGEST = "inputs.sha256"
+MANIFEST = "manifest.json"
+PARTS = ("kernel", "initrd")
 LEAVINGS = {"build", "tests", "out", "__pycache__", ".cache"}
 """Folders that are no input of any build."""
 
@@ -45,9 +48,13 @@ class ImageStatus:
 
     name: str
     state: str
-    """built, stale or missing."""
+    """built, stale, damaged or missing."""
     manifest: dict[str, Any] | None
     description: str
+
+
+class Damaged(Exception):
+    """What a build left is not what it made; the message says how."""
 
 
 class Images:
@@ -82,41 +89,41 @@ class Images:
                 hint=f"run images/{name}/build to see all of its output",
             )
         (self._out(name) / DIGEST).write_text(digest + "\n")
-        return self._load(name)
+        try:
+            return _load(name, self._out(name))
+        except Damaged as damage:
+            hint = f"run images/{name}/build to see all of its output"
+            raise HostLacks(f"image {name} was just built and cannot be used: {damage}", hint=hint) from damage
 
     def ensure(self, name: str, say: Say) -> Image:
-        """The image, built first where it is missing or what it is made from has changed."""
-        if self._status(name).state != "built":
-            return self.build(name, say)
-        return self._load(name)
+        """The image, built first where it is missing, damaged, or what it is made from has changed."""
+        try:
+            if self._is_current(name):
+                return _load(name, self._out(name))
+        except Damaged as damage:
+            say(f"image {name} is damaged: {damage}")
+        return self.build(name, say)
 
     def _status(self, name: str) -> ImageStatus:
         self._check_known(name)
         about = self._kinds[name].description
+        if not self._is_whole(name):
+            return ImageStatus(name, "missing", None, about)
         try:
-            manifest = json.loads((self._out(name) / "manifest.json").read_text())
-            built_from = (self._out(name) / DIGEST).read_text().strip()
-            whole = all((self._out(name) / part).is_file() for part in ("kernel", "initrd"))
-        except (OSError, ValueError):
-            return ImageStatus(name, "missing", None, about)
-        if not whole:
-            return ImageStatus(name, "missing", None, about)
-        return ImageStatus(name, "built" if built_from == self._inputs(name) else "stale", manifest, about)
+            image = _load(name, self._out(name))
+        except Damaged:
+            return ImageStatus(name, "damaged", None, about)
+        return ImageStatus(name, "built" if self._is_current(name) else "stale", image.manifest, about)
 
-    def _load(self, name: str) -> Image:
-        out = self._out(name)
+    def _is_whole(self, name: str) -> bool:
+        return all((self._out(name) / part).is_file() for part in (*PARTS, MANIFEST, DIGEST))
+
+    def _is_current(self, name: str) -> bool:
+        self._check_known(name)
         try:
-            manifest = json.loads((out / "manifest.json").read_text())
-            return Image(
-                name,
-                out / "kernel",
-                out / "initrd",
-                _file_sha256(out / "kernel"),
-                _file_sha256(out / "initrd"),
-                manifest,
-            )
-        except (OSError, ValueError) as error:
-            raise HostLacks(f"image {name} is not whole: {error}", hint=f"./sundial images build {name}") from error
+            return self._is_whole(name) and (self._out(name) / DIGEST).read_text().strip() == self._inputs(name)
+        except (OSError, ValueError):
+            return False
 
     def _check_known(self, name: str) -> None:
         if name not in self._kinds:
@@ -146,6 +153,46 @@ class Images:
             digest.update(f"{path.relative_to(self._checkout)}\0{path.stat().st_mode & 0o111}\0".encode())
             digest.update(hashlib.sha256(path.read_bytes()).digest())
         return digest.hexdigest()
+
+
+class PinnedImages:
+    """Copies of images as they were at one moment."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def ensure(self, name: str, say: Say) -> Image:
+        """The image. Raises RunFailed for one that is not as it was."""
+        try:
+            return _load(name, self._folder / name)
+        except Damaged as damage:
+            raise RunFailed(f"the copy of image {name} in {self._folder} was changed: {damage}") from damage
+
+
+def pin(images: Images, folder: Path, say: Say) -> dict[str, dict[str, str]]:
+    """Copy all images into `folder`, for PinnedImages; the sha256 of each one's parts. Raises HostLacks."""
+    pinned = {}
+    for name in images.names():
+        image = images.ensure(name, say)
+        shutil.copytree(image.kernel.parent, folder / name)
+        pinned[name] = {"kernel": image.kernel_sha256, "initrd": image.initrd_sha256}
+    return pinned
+
+
+def _load(name: str, out: Path) -> Image:
+    """Raises Damaged."""
+    try:
+        manifest = json.loads((out / MANIFEST).read_text())
+        kernel, initrd = (_file_sha256(out / part) for part in PARTS)
+    except (OSError, ValueError, RecursionError) as error:
+        raise Damaged(f"cannot be read: {error}") from error
+    named = manifest.get("sha256") if isinstance(manifest, dict) else None
+    if not isinstance(named, dict) or not isinstance(manifest.get("cmdline"), str):
+        raise Damaged(f"its {MANIFEST} is not what the build wrote")
+    for part, found in zip(PARTS, (kernel, initrd), strict=True):
+        if named.get(part) != found:
+            raise Damaged(f"its {part} has another sha256 than {MANIFEST} says")
+    return Image(name, out / "kernel", out / "initrd", kernel, initrd, manifest)
 
 
 def _files(place: Path) -> Iterator[Path]:

@@ -2,9 +2,9 @@
 """Booted guests kept as files: `FOLDER/KEY/{state,meta.json}`, KEY over everything that the state depends on.
 
 A snapshot is written beside its place and renamed when whole. A seal in its meta data (size, inode, change times)
-shows whether the state can have been touched since its sha256 was checked; only then is it read again. What is damaged
-is made again. Every user holds a shared lock, a maker an exclusive one, so that two harnesses never make the same one
-at once and none is removed under a reader.
+shows whether the state can have been touched since its sha256 was checked; only then is it read again. The meta data
+have a sha256 of their own. What is damaged is made again. Every user holds a shared lock, a maker an exclusive one, so
+that two harnesses never make the same one at once and none is removed under a reader.
 """
 
 from __future__ import annotations
@@ -24,9 +24,11 @@ from typing import Any
 from sundial.errors import RunFailed
 from sundial.machines.waiting import WALL, Clock, DeadlineMissed, wait_until
 
-FORMAT = 1
+FORMAT = 2
 """Change when the meaning of what is stored changes."""
 
+META_SHA256 = "meta_sha256"
+"""The field of the meta data that holds the sha256 of all others."""
 LOCK_S = 300.0
 KEPT = 8
 
@@ -144,11 +146,8 @@ class SnapshotStore:
             status = state.stat()
         except OSError as error:
             raise Damaged("its state file is missing") from error
-        try:
-            snapshot = Snapshot(digest, state, meta["size"], meta["sha256"], meta["zero_ns"])
-            named, sealed = meta["digest"], meta["seal"]
-        except KeyError as error:
-            raise Damaged(f"its meta data lack {error}") from error
+        snapshot = Snapshot(digest, state, meta["size"], meta["sha256"], meta["zero_ns"])
+        named, sealed = meta["digest"], meta["seal"]
         if named != digest:
             raise Damaged("its meta data are those of another snapshot")
         if status.st_size != snapshot.size:
@@ -225,17 +224,23 @@ def _read_meta(path: Path) -> dict[str, Any]:
         raise Damaged("its meta data cannot be read") from error
     if not isinstance(meta, dict) or meta.get("version") != FORMAT:
         raise Damaged("its meta data are of another version")
+    if meta.pop(META_SHA256, None) != _meta_sha256(meta):
+        raise Damaged("its meta data have another sha256")
     return meta
 
 
 def _write_meta(path: Path, meta: dict[str, Any]) -> None:
     beside = path.with_suffix(f".{secrets.token_hex(3)}")
     with beside.open("w") as file:
-        json.dump(meta, file, indent=1, sort_keys=True)
+        json.dump({**meta, META_SHA256: _meta_sha256(meta)}, file, indent=1, sort_keys=True)
         file.write("\n")
         file.flush()
         os.fsync(file.fileno())
     beside.rename(path)
+
+
+def _meta_sha256(meta: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(meta, sort_keys=True).encode()).hexdigest()
 
 
 def _sync_folder(path: Path) -> None:

@@ -26,7 +26,7 @@ def find(kind: Kind, reference: str) -> Source:
     if "/" in reference or reference.endswith((".yaml", ".yml")):
         return read(Path(reference), reference)
     path = FOLDERS[kind] / f"{reference}.yaml"
-    if not path.is_file():
+    if reference not in names(kind):
         raise BadInput(f"there is no {kind} {reference!r}", allowed=", ".join([*names(kind), "or a path to a file"]))
     return read(path, shown(path))
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from math import isfinite
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,8 +19,17 @@ from pydantic_core import ErrorDetails
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.events import AliasEvent, CollectionEndEvent, CollectionStartEvent, NodeEvent
 
 from sundial.errors import BadInput, Problem
+
+SIZE_MOST = 256 * 1024
+NODES_MOST = 10_000
+DEPTH_MOST = 32
+"""Of a file in bytes, its values and keys with aliases written out, and how deep they are in one another. A reader that
+first builds what a file describes can be made to take all memory by a few lines."""
+
+INTEGER_MOST = 2**63 - 1
 
 FieldPath = tuple[str | int, ...]
 ModelT = TypeVar("ModelT", bound=BaseModel)
@@ -83,13 +93,19 @@ def dotted(path: Sequence[str | int]) -> str:
 def read(path: Path, shown: str) -> Source:
     """The YAML file at `path`, called `shown` in messages. Raises BadInput."""
     try:
-        text = path.read_text(encoding="utf-8")
+        with path.open("rb") as file:
+            content = file.read(SIZE_MOST + 1)
+        text = content.decode("utf-8")
     except FileNotFoundError as error:
         raise BadInput("no such file", file=shown) from error
     except UnicodeDecodeError as error:
         raise BadInput("is not text in UTF-8", file=shown) from error
     except OSError as error:
         raise BadInput(f"cannot be read: {error.strerror}", file=shown) from error
+    except ValueError as error:  # a NUL in the name
+        raise BadInput(f"cannot be read: {error}", file=shown) from error
+    if len(content) > SIZE_MOST:
+        raise BadInput("is too large", file=shown, allowed=f"{SIZE_MOST // 1024} KiB")
     return parse(text, path.stem, shown)
 
 
@@ -107,13 +123,43 @@ def parse(text: str, name: str, shown: str) -> Source:
 def load_yaml(text: str, shown: str) -> Any:
     """What ruamel.yaml makes of `text` (YAML 1.2, duplicate keys refused). Raises BadInput."""
     try:
+        _check_extent(text, shown)
         return YAML(typ="rt", pure=True).load(text)
+    except BadInput:
+        raise
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         what = (error.problem or error.context or "").splitlines()[0]
         raise BadInput(f"is not YAML: {what}", file=shown, line=mark.line + 1 if mark else None) from error
     except (YAMLError, ValueError) as error:
         raise BadInput(f"is not YAML: {str(error).splitlines()[0]}", file=shown) from error
+
+
+def _check_extent(text: str, shown: str) -> None:
+    """Refuse what is too much before it is built; reads only as far as that takes. Raises BadInput."""
+    nodes = 0
+    begun: list[tuple[str | None, int]] = []
+    anchored: dict[str, int] = {}
+    for event in YAML(typ="rt", pure=True).parse(text):
+        line = event.start_mark.line + 1
+        if isinstance(event, AliasEvent):
+            if any(event.anchor == anchor for anchor, _ in begun):
+                raise BadInput(f"*{event.anchor} is a part of itself", file=shown, line=line)
+            nodes += anchored.get(event.anchor, 1)
+        elif isinstance(event, NodeEvent):
+            nodes += 1
+            if isinstance(event, CollectionStartEvent):
+                begun.append((event.anchor, nodes))
+            elif event.anchor is not None:
+                anchored[event.anchor] = 1
+        elif isinstance(event, CollectionEndEvent):
+            anchor, before = begun.pop()
+            if anchor is not None:
+                anchored[anchor] = nodes - before + 1
+        if nodes > NODES_MOST:
+            raise BadInput("describes too much, aliases counted", file=shown, line=line, allowed=f"{NODES_MOST} values")
+        if len(begun) > DEPTH_MOST:
+            raise BadInput("is nested too deeply", file=shown, line=line, allowed=f"{DEPTH_MOST} levels")
 
 
 def validate(source: Source, model: type[ModelT]) -> ModelT:
@@ -130,21 +176,27 @@ def _plain(node: Any, path: FieldPath, source: Source) -> Any:
     if isinstance(node, CommentedMap):
         result: dict[Any, Any] = {}
         for key, value in node.items():
-            if not isinstance(key, str | int):
-                raise BadInput(f"{key!r} cannot be a field's name", file=source.file, line=node.lc.line + 1)
+            if not isinstance(key, str | int) or isinstance(key, bool):
+                raise BadInput(f"{str(key)!r} cannot be a field's name", file=source.file, line=node.lc.line + 1)
             name: str | int = int(key) if isinstance(key, int) else str(key)
-            line = node.lc.data[key][0] if key in node.lc.data else node.lc.line
+            line = _line(node, key)
             source.origins[(*path, name)] = Origin(source.file, line + 1)
             result[name] = _plain(value, (*path, name), source)
         return result
     if isinstance(node, CommentedSeq):
         items = []
         for number, value in enumerate(node):
-            line = node.lc.data[number][0] if number in node.lc.data else node.lc.line
+            line = _line(node, number)
             source.origins[(*path, number)] = Origin(source.file, line + 1)
             items.append(_plain(value, (*path, number), source))
         return items
     return plain_scalar(node, source.origin(path))
+
+
+def _line(node: CommentedMap | CommentedSeq, key: Any) -> int:
+    """Where an entry is written, from 0; of the whole where ruamel does not know, as for what a merge key brings in."""
+    places = node.lc.data or {}
+    return int(places[key][0] if key in places else node.lc.line)
 
 
 def plain_scalar(node: Any, origin: Origin) -> Any:
@@ -152,11 +204,17 @@ def plain_scalar(node: Any, origin: Origin) -> Any:
     if node is None or isinstance(node, bool):
         return node
     if isinstance(node, int):
-        return bool(node) if type(node).__name__ == "ScalarBoolean" else int(node)
-    if isinstance(node, float):
+        if type(node).__name__ == "ScalarBoolean":
+            return bool(node)
+        if abs(node) <= INTEGER_MOST:
+            return int(node)
+    elif isinstance(node, float) and isfinite(node):
         return Decimal(repr(float(node)))
     if isinstance(node, str):
         return str(node)
+    if isinstance(node, int | float):
+        what = f"is not a number between {-INTEGER_MOST} and {INTEGER_MOST}"
+        raise BadInput(what, file=origin.file, line=origin.line, field=origin.label)
     raise BadInput(
         f"{str(node)!r} is not a plain value",
         file=origin.file,

@@ -39,6 +39,8 @@ class RunRequest:
     """Boot the guests instead of restoring them."""
     command: tuple[str, ...]
     """The arguments as typed, for run.json."""
+    images: Path | None = None
+    """A folder of images that `pin` made, instead of those of the checkout."""
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from sundial.plan.request import Progress
 from sundial.reproduce.page import write_page
 from sundial.reproduce.paper import Outcome, reproduction
 from sundial.reproduce.runs import Bench, Doors, Made
-from sundial.run.directory import run_names
+from sundial.run.directory import own, run_names, take_up_abandoned
 
 VERSION = 1
 
@@ -59,16 +60,21 @@ def perform(request: Request, doors: Doors, progress: Progress) -> Reproduced:
     """
     paper = reproduction(request.name)
     partial, final = _claim(request)
+    lock = own(partial)
+    _index(partial, [], {}, request.command, "interrupted", {})
     bench = Bench(partial, request.seed, request.connect, doors, progress)
     try:
+        bench.pin_images()
         outcome = paper.perform(bench, quick=request.quick)
         progress.say("writing the report")
         _write(partial, outcome, bench, request.command)
     except BaseException:
-        _index(partial, bench.made, request.command, "failed", {})
+        _index(partial, bench.made, bench.images, request.command, "failed", {})
         raise
     finally:
+        bench.drop_images()
         partial.rename(final)
+        os.close(lock)
     return Reproduced(final, outcome, tuple(bench.made))
 
 
@@ -85,6 +91,7 @@ def _claim(request: Request) -> tuple[Path, Path]:
             raise BadInput(f"{request.out} cannot be made: {error.strerror}", file="--out") from error
         return partial, final
     request.captures.mkdir(parents=True, exist_ok=True)
+    take_up_abandoned(request.captures)
     for name in run_names(f"reproduce-{request.name}-{request.seed}"):
         final = request.captures / name
         partial = final.with_name(f".{name}.partial")
@@ -100,17 +107,23 @@ def _write(folder: Path, outcome: Outcome, bench: Bench, command: Sequence[str])
     figures = folder / "figures"
     figures.mkdir()
     write_page(folder, outcome.page(figures), bench, command)
-    _index(folder, bench.made, command, "complete", outcome.index())
+    _index(folder, bench.made, bench.images, command, "complete", outcome.index())
 
 
 def _index(
-    folder: Path, made: Sequence[Made], command: Sequence[str], status: str, particular: Mapping[str, Any]
+    folder: Path,
+    made: Sequence[Made],
+    images: Mapping[str, Mapping[str, str]],
+    command: Sequence[str],
+    status: str,
+    particular: Mapping[str, Any],
 ) -> None:
     """reproduce.json: the runs and what became of each."""
     document = {
         "version": VERSION,
         "status": status,
         "command": list(command),
+        "images": {name: dict(sha256) for name, sha256 in images.items()},
         **particular,
         "runs": [asdict(each) for each in made],
     }

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -16,6 +17,8 @@ from sundial.plan.request import Progress, RunRequest, RunResult
 from sundial.reproduce.measure import Measured
 
 SCENARIOS, RUNS = "scenarios", "runs"
+IMAGES = ".images"
+"""Copies of the images, while the runs are made."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,8 @@ class Doors:
     run: Callable[[RunRequest, Progress], RunResult]
     verify: Callable[[Path], Mapping[str, Any]]
     report: Callable[[Path], object]
+    pin_images: Callable[[Path, Progress], dict[str, dict[str, str]]]
+    """Copies every image into a folder, built first where it is not current; the sha256 of its parts, by its name."""
 
 
 class Bench:
@@ -63,11 +68,21 @@ class Bench:
         self.folder = folder
         self.seed = seed
         self.made: list[Made] = []
+        self.images: dict[str, dict[str, str]] = {}
+        """sha256 of kernel and initrd of each image, the same for all runs."""
         self._connect = connect
         self._doors = doors
         self._progress = progress
         self._begun = 0
         self._expected = 0
+
+    def pin_images(self) -> None:
+        """Copy the images, so that all runs boot the same whatever is built meanwhile. Raises HostLacks."""
+        self.images = self._doors.pin_images(self.folder / IMAGES, self._progress)
+
+    def drop_images(self) -> None:
+        """Remove the copies."""
+        shutil.rmtree(self.folder / IMAGES, ignore_errors=True)
 
     def expect(self, more: int) -> None:
         """So many runs are still to come, as far as is known."""
@@ -88,7 +103,8 @@ class Bench:
         (experiment,) = load_experiments(str(scenario), topology=spec.topology, overrides=settings, seed=self.seed)
         sets = [word for setting in settings for word in ("--set", setting)]
         command = ("sundial", "run", str(scenario), "--topology", spec.topology, *sets, "--seed", str(self.seed))
-        request = RunRequest(experiment, out.parent, out, self._connect, False, command)
+        pinned = self.folder / IMAGES if self.images else None
+        request = RunRequest(experiment, out.parent, out, self._connect, False, command, images=pinned)
         try:
             self._doors.run(request, talk)
         except RunFailed as error:

@@ -21,8 +21,9 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-from sundial.errors import BadInput, Interrupted, SundialError
-from sundial.machines.images import Images
+from sundial import faults
+from sundial.errors import BadInput, InternalError, Interrupted, SundialError
+from sundial.machines.images import Images, PinnedImages
 from sundial.model.network import Network
 from sundial.model.topology import Accelerator, Clock
 from sundial.plan.build import Plan
@@ -66,6 +67,8 @@ class Order:
     cold: bool = False
     interactive: bool = False
     start_order: Sequence[str] = ()
+    images: Path | None = None
+    """A folder of pinned images instead of the checkout's own."""
 
 
 class BringUp:
@@ -74,7 +77,7 @@ class BringUp:
     def __init__(self, order: Order, session: Session, interrupts: Interrupts, say: Say) -> None:
         """Claim the run directory. Raises BadInput, HostLacks, RunFailed; nothing has been started then."""
         self.began = time.monotonic()
-        known = Images(session.places.checkout)
+        known = Images(session.places.checkout) if order.images is None else PinnedImages(order.images)
         names = dict.fromkeys(node.image for node in order.network.nodes)
         images = {name: known.ensure(name, say) for name in names}
         accelerator = session.accelerator(order.clock, order.accelerator)
@@ -144,17 +147,32 @@ class BringUp:
                     if collect:
                         self._say("collecting samples")
                         collect_samples(self.folder.path)
-            except SundialError as happened:
-                error = happened
+            except Exception as happened:
+                error = self.known(happened)
         if error is not None:
             status: record.Status = "interrupted" if isinstance(error, Interrupted) else "failed"
-            with contextlib.suppress(OSError):
+            # The reader must find the first error, and the directory its name, whatever else cannot be written.
+            with contextlib.suppress(Exception):
                 self._write(status, error, virtual_ns, wall_s, counters)
                 if collect:
                     collect_what_is_there(self.folder.path)
         final = self.folder.finish()
         self._session.guard.forget(self.folder.path)
+        if isinstance(error, InternalError) and error.log == str(self.folder.path / faults.LOG):
+            error = InternalError(error.message, log=str(final / faults.LOG))
         return final, error, wall_s
+
+    def end(self, error: SundialError | None) -> SundialError | None:
+        """Go to done after `error`, or none; the error there is then, of which the first is the one to tell."""
+        try:
+            self.transition(State.DONE)
+        except Exception as happened:
+            return error or self.known(happened)
+        return error
+
+    def known(self, error: Exception) -> SundialError:
+        """As the user meets it; the traceback of a fault of Sundial goes into the run directory."""
+        return faults.known(error, self.folder.path, faults.LOG)
 
     def _start_paused(self) -> None:
         self.folder.write_json("run.json", self.document.to_json())

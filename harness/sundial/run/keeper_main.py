@@ -88,10 +88,10 @@ class Keeper:
                 self._hold()
         except DownRequested:
             pass
-        except SundialError as happened:
-            error = happened
+        except Exception as happened:
+            error = self._bring_up.known(happened)
         finally:
-            self._bring_up.transition(State.DONE)
+            error = self._bring_up.end(error)
             final, error, _ = self._bring_up.conclude(error, None, collect=False)
             control.answer_down(final)
         if error is not None:

@@ -82,6 +82,7 @@ def order_of(request: RunRequest, start_order: Sequence[str]) -> Order:
         command=request.command,
         cold=request.cold,
         start_order=start_order,
+        images=request.images,
     )
 
 
@@ -101,21 +102,15 @@ class Run:
     def make(self) -> RunResult:
         """The run from its first write to its last rename."""
         error: SundialError | None = None
-        bug: Exception | None = None
         virtual_ns: int | None = None
         try:
             with disk_full_is_a_failure():
                 virtual_ns = self._live()
-        except SundialError as happened:
-            error = happened
         except Exception as happened:
-            bug = happened
-            error = RunFailed(f"an internal error of sundial: {type(happened).__name__}: {happened}")
+            error = self._bring_up.known(happened)
         finally:
-            self._bring_up.transition(State.DONE)
+            error = self._bring_up.end(error)
         final, error, wall_s = self._bring_up.conclude(error, virtual_ns, collect=True)
-        if bug is not None:
-            raise bug
         if error is not None:
             error.hint = error.hint or f"what there is of the run is in {_shown(final)}"
             raise error

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The other verbs: what they ask, print and answer."""
 
+import fcntl
 import json
+import os
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -58,12 +60,15 @@ def test_runs_are_listed(call: Call, make_run: MakeRun) -> None:
     assert call("ls").stderr == "there is no run yet; make one with: ./sundial run quickstart\n"
     folder = make_run("quickstart-1")
     (folder / "verify.json").write_text('{"verdict": "pass"}')
-    make_run(".half.partial")
+    held = os.open(make_run(".half-1.partial"), os.O_RDONLY)
+    fcntl.flock(held, fcntl.LOCK_EX)
     assert call("ls").stdout.splitlines() == [
         "RUN           STATUS    VERDICT  CLOCK    VIRTUAL",
         "quickstart-1  complete  pass     virtual  1.500 s",
+        "half-1        running   -        -        -",
     ]
-    assert json.loads(call("ls", "--json").stdout)[0]["run"] == "quickstart-1"
+    os.close(held)
+    assert [row["run"] for row in json.loads(call("ls", "--json").stdout)] == ["quickstart-1", "half-1"]
 
 
 def test_verify_says_what_is_wrong(call: Call, make_run: MakeRun, fake: Any) -> None:

@@ -123,3 +123,38 @@ def test_the_guard_is_deaf_to_what_a_terminal_sends(token: str) -> None:
 def test_an_empty_token_is_refused() -> None:
     with pytest.raises(ValueError, match="every process"):
         Guard("")
+
+
+def test_a_guard_that_was_killed_is_replaced_and_knows_everything(token: str, tmp_path: Path) -> None:
+    program = (
+        "import os, signal, sys\n"
+        "from pathlib import Path\n"
+        "from sundial.machines.guard import Guard\n"
+        f"guard = Guard({token!r})\n"
+        f"folder = Path({str(tmp_path)!r})\n"
+        "for name in ('socket', 'forgotten', 'partial'):\n"
+        "    (folder / name).mkdir()\n"
+        "guard.remove_on_death(folder / 'socket')\n"
+        "guard.rename_on_death(folder / 'partial', folder / 'run')\n"
+        "guard.remove_on_death(folder / 'forgotten')\n"
+        "os.kill(guard.pid, signal.SIGKILL)\n"
+        "os.waitid(os.P_PID, guard.pid, os.WEXITED | os.WNOWAIT)\n"
+        "guard.forget(folder / 'forgotten')\n"
+        "print(guard.pid, flush=True)\n"
+        "signal.pause()\n"
+    )
+    harness = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, cwd=HARNESS)
+    assert harness.stdout is not None
+    second = int(harness.stdout.readline())
+    harness.kill()
+    harness.wait()
+    harness.stdout.close()
+    wait_until(lambda: reaper.start_time(second) is None, seconds=20, what="the second guard's end")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["forgotten", "run"]
+
+
+def test_a_killed_guard_does_not_spoil_the_end(token: str) -> None:
+    guard = Guard(token)
+    os.kill(guard.pid, signal.SIGKILL)
+    os.waitid(os.P_PID, guard.pid, os.WEXITED | os.WNOWAIT)
+    guard.stop()

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from sundial.errors import BadInput, HostLacks
-from sundial.machines.images import Images
+from sundial.errors import BadInput, HostLacks, RunFailed
+from sundial.machines.images import Images, PinnedImages, pin
 
 RECIPE = """#!/bin/sh
 set -eu
@@ -12,7 +13,9 @@ out=../out/tiny
 mkdir -p $out
 printf kernel > $out/kernel
 cat recipe-input ../../guest-apps/app.c > $out/initrd
-printf '{"version": 1, "packages": {"linux": "6.1"}}' > $out/manifest.json
+sum() { sha256sum $out/$1 | cut -d' ' -f1; }
+printf '{"version": 1, "cmdline": "quiet", "packages": {"linux": "6.1"}, "sha256": {"kernel": "%s", "initrd": "%s"}}' \\
+    "$(sum kernel)" "$(sum initrd)" > $out/manifest.json
 echo run >> ../runs
 """
 
@@ -126,3 +129,43 @@ def test_a_recipe_that_fails_says_its_last_line(checkout: Path) -> None:
     (checkout / "images" / "tiny" / "build").write_text("#!/bin/sh\necho no compiler here >&2\nexit 1\n")
     with pytest.raises(HostLacks, match="no compiler here"):
         Images(checkout).ensure("tiny", lambda line: None)
+
+
+def flip(out: Path) -> None:
+    content = bytearray((out / "initrd").read_bytes())
+    content[0] ^= 1
+    (out / "initrd").write_bytes(content)
+
+
+def cut(out: Path) -> None:
+    (out / "kernel").write_bytes(b"")
+
+
+def foreign(out: Path) -> None:
+    (out / "manifest.json").write_text("[]")
+
+
+def deep(out: Path) -> None:
+    (out / "manifest.json").write_text("[" * 100_000)
+
+
+@pytest.mark.parametrize("harm", [flip, cut, foreign, deep])
+def test_what_is_damaged_is_noticed_and_built_again(checkout: Path, harm: Callable[[Path], None]) -> None:
+    images, said = Images(checkout), list[str]()
+    first = images.ensure("tiny", said.append)
+    harm(checkout / "images" / "out" / "tiny")
+    assert images.list()[0].state == "damaged"
+    assert images.ensure("tiny", said.append) == first
+    assert said[1].startswith("image tiny is damaged: ")
+    assert runs(checkout) == 2
+
+
+def test_a_pinned_image_stays_as_it_was(checkout: Path, tmp_path: Path) -> None:
+    images, folder = Images(checkout), tmp_path / "pinned"
+    pinned = pin(images, folder, lambda line: None)
+    (checkout / "guest-apps" / "app.c").write_text("int main(void) { return 0; }\n")
+    assert images.ensure("tiny", lambda line: None).initrd_sha256 != pinned["tiny"]["initrd"]
+    assert PinnedImages(folder).ensure("tiny", lambda line: None).initrd_sha256 == pinned["tiny"]["initrd"]
+    flip(folder / "tiny")
+    with pytest.raises(RunFailed, match="was changed: its initrd has another sha256"):
+        PinnedImages(folder).ensure("tiny", lambda line: None)

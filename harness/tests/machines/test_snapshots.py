@@ -113,7 +113,12 @@ def foreign_meta(state: Path) -> None:
     meta.write_text(json.dumps({**json.loads(meta.read_text()), "digest": "0" * 64}))
 
 
-@pytest.mark.parametrize("harm", [flip, truncate, lose, lose_meta, cut_meta, old_meta, foreign_meta])
+def moved_zero(state: Path) -> None:
+    meta = state.with_name("meta.json")
+    meta.write_text(json.dumps({**json.loads(meta.read_text()), "zero_ns": -5}))
+
+
+@pytest.mark.parametrize("harm", [flip, truncate, lose, lose_meta, cut_meta, old_meta, foreign_meta, moved_zero])
 def test_a_damaged_one_is_noticed_and_made_anew(tmp_path: Path, harm) -> None:  # type: ignore[no-untyped-def]
     store, kitchen = SnapshotStore(tmp_path / "s"), Kitchen()
     harm(kitchen.use(store).state)

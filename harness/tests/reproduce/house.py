@@ -39,10 +39,16 @@ class House:
     reported: list[str] = field(default_factory=list)
 
     def doors(self) -> Doors:
-        return Doors(self.run, self.verify, self.report)
+        return Doors(self.run, self.verify, self.report, self.pin_images)
+
+    def pin_images(self, folder: Path, progress: Progress) -> dict[str, dict[str, str]]:
+        folder.mkdir()
+        return {name: {"kernel": "1" * 64, "initrd": "2" * 64} for name in INSTRUCTIONS}
 
     def run(self, request: RunRequest, progress: Progress) -> RunResult:
         assert request.out is not None
+        assert request.images is not None
+        assert request.images.is_dir()
         self.asked.append(request.out.name)
         if request.out.name in self.broken:
             raise RunFailed("its kernel panicked: PANIC: no memory", machine="server")

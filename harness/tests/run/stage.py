@@ -18,7 +18,9 @@ set -eu
 mkdir -p ../out/linux
 echo kernel > ../out/linux/kernel
 echo initrd > ../out/linux/initrd
-echo '{"version": 1, "kernel_release": "6.1", "cmdline": "console=ttyS0"}' > ../out/linux/manifest.json
+sum() { sha256sum "../out/linux/$1" | cut -d' ' -f1; }
+echo '{"version": 1, "kernel_release": "6.1", "cmdline": "console=ttyS0", "sha256": {"kernel": "'"$(sum kernel)"'",
+ "initrd": "'"$(sum initrd)"'"}}' > ../out/linux/manifest.json
 """
 
 

@@ -1,13 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 import errno
 import json
+import os
+import subprocess
+import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
 from sundial.errors import BadInput, RunFailed
-from sundial.run.directory import RESERVE, RunFolder, claim_exactly, claim_in, disk_full_is_a_failure
+from sundial.run.directory import (
+    RESERVE,
+    YOUNG_S,
+    RunFolder,
+    claim_exactly,
+    claim_in,
+    disk_full_is_a_failure,
+    in_the_making,
+    take_up_abandoned,
+)
 
 
 def test_the_first_free_number_is_taken(tmp_path: Path) -> None:
@@ -73,3 +86,44 @@ def test_a_full_disk_is_a_failed_run_and_other_errors_stay_what_they_are() -> No
         raise OSError(errno.ENOSPC, "No space left on device")
     with pytest.raises(PermissionError), disk_full_is_a_failure():
         raise PermissionError(errno.EACCES, "no")
+
+
+def abandoned(captures: Path, stem: str, *, record: bool) -> None:
+    """A run whose process was killed, without a guard."""
+    program = (
+        "import os, signal, sys\n"
+        "from pathlib import Path\n"
+        "from sundial.run.directory import claim_in\n"
+        f"folder = claim_in(Path({str(captures)!r}), {stem!r}, ['client'])\n"
+        f"if {record}: folder.write_json('run.json', {{'status': 'interrupted'}})\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    subprocess.run([sys.executable, "-c", program], cwd=Path(__file__).parents[2], check=False)
+
+
+def test_what_a_killed_process_left_gets_its_name(tmp_path: Path) -> None:
+    living = claim_in(tmp_path, "living", ["client"])
+    abandoned(tmp_path, "quick", record=True)
+    assert [path.name for path in in_the_making(tmp_path)] == [".living-001.partial"]
+    assert take_up_abandoned(tmp_path) == [tmp_path / "quick-001"]
+    assert not (tmp_path / "quick-001" / RESERVE).exists()
+    assert living.finish() == tmp_path / "living-001"
+
+
+def test_the_next_run_takes_up_what_was_abandoned(tmp_path: Path) -> None:
+    abandoned(tmp_path, "quick", record=True)
+    assert claim_in(tmp_path, "quick", ["client"]).final == tmp_path / "quick-002"
+    abandoned(tmp_path, "named", record=True)
+    with pytest.raises(BadInput, match="exists already"):
+        claim_exactly(tmp_path / "named-001", [])
+
+
+def test_a_directory_without_a_record_is_removed_once_it_is_old(tmp_path: Path) -> None:
+    abandoned(tmp_path, "quick", record=False)
+    (left,) = tmp_path.iterdir()
+    assert take_up_abandoned(tmp_path) == []
+    assert left.is_dir()
+    long_ago = time.time() - YOUNG_S - 1
+    os.utime(left, (long_ago, long_ago))
+    take_up_abandoned(tmp_path)
+    assert not left.exists()

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from sundial.errors import BadInput, Interrupted, RunFailed
+from sundial.errors import BadInput, InternalError, Interrupted, RunFailed
 from sundial.machines.hypervisor import MachineState
 from sundial.run import bringup, runner
 from sundial.run.supervisor import JobDone
@@ -211,15 +211,17 @@ def test_machines_start_in_the_order_asked_for(stage: Stage) -> None:
     assert stage.hypervisor.resumed == ["server", "client"]
 
 
-def test_a_bug_of_ours_shows_itself_and_leaves_nothing(stage: Stage) -> None:
+def test_a_fault_of_sundial_is_logged_in_the_run_and_leaves_nothing(stage: Stage) -> None:
     def stumble(stage: Stage) -> None:
-        raise ZeroDivisionError
+        raise ZeroDivisionError("a bug")
 
     stage.act = stumble
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(InternalError, match="ZeroDivisionError: a bug") as raised:
         runner.run(stage.request(), stage.words, session=stage.session)
     (folder,) = stage.captures.iterdir()
     assert read(folder)["status"] == "failed"
+    assert raised.value.log == str(folder / "error.log")
+    assert "in stumble" in (folder / "error.log").read_text()
     assert stage.leftovers() == []
 
 
