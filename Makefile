@@ -71,8 +71,9 @@ check-fabric: ## The fabric: clippy and its tests
 	+@$(CARGO) clippy $(FABRIC) --release --all-targets --locked -- -D warnings
 	+@$(CARGO) test $(FABRIC) --release --locked
 
-check-clock: ## The plugin's parts without QEMU
+check-clock: ## The plugin's parts without QEMU, and what confines QEMU
 	@$(MAKE) --no-print-directory -s -C harness/clock test
+	@$(MAKE) --no-print-directory -s -C harness/confine test
 
 check-guest-apps: ## What runs in Linux guests, on the host
 	@$(MAKE) --no-print-directory -s -C guest-apps check
@@ -109,4 +110,4 @@ bench: setup-bench ## Measure the figures that README.md promises, side by side 
 
 .PHONY: clean
 clean: ## Remove what was built (captures stay)
-	rm -rf .venv .sundial images/out harness/fabric/target harness/clock/build guest-apps/sss-core/build
+	rm -rf .venv .sundial images/out harness/fabric/target harness/clock/build harness/confine/build guest-apps/sss-core/build

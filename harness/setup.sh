@@ -8,6 +8,16 @@ cd "$(dirname "$0")/.."
 stamps=.sundial/setup
 mkdir -p "$stamps"
 
+# One set-up of a checkout at a time: a second one would remove what the first is filling.
+if [ -z "${SUNDIAL_SETUP_LOCKED:-}" ]; then
+    export SUNDIAL_SETUP_LOCKED=1
+    status=0
+    flock --exclusive --nonblock --close --conflict-exit-code 75 "$stamps/lock" harness/setup.sh || status=$?
+    [ "$status" = 75 ] || exit "$status"
+    printf 'setup: waiting for another set-up of this checkout\n' >&2
+    exec flock --exclusive --close "$stamps/lock" harness/setup.sh
+fi
+
 say() { printf 'setup: %s\n' "$1" >&2; }
 fail() {
     printf 'setup: %s\n' "$1" >&2
@@ -72,5 +82,6 @@ command -v cargo >/dev/null || fail "cargo is missing: install Rust 1.95 or newe
 
 once python "$(sha256sum harness/requirements.lock | cut -d' ' -f1) $PWD $(/usr/bin/python3 --version)" python_environment
 make --no-print-directory -s -C harness/clock >&2
+make --no-print-directory -s -C harness/confine >&2
 cargo build --quiet --release --locked --manifest-path harness/fabric/Cargo.toml >&2 || fail "cargo could not build harness/fabric"
 ./sundial images build --if-needed >&2

@@ -18,6 +18,7 @@ from pathlib import Path
 from sundial.cli import rooms
 from sundial.errors import SundialError
 from sundial.machines.accelerator import PROBE_S, Chosen, boot_command, probe_kernels
+from sundial.machines.confinement import Holds, holds
 from sundial.machines.connection import EMULATOR
 from sundial.model.catalog import ROOT
 
@@ -28,6 +29,7 @@ LEAST_SHM = 256 << 20
 LEAST_MEMORY = 1 << 30
 SETUP = "make setup"
 PLUGIN = ROOT / "harness" / "clock" / "build" / "sundial-clock.so"
+CONFINE = ROOT / "harness" / "confine" / "build" / "sundial-confine"
 FABRIC = ROOT / "harness" / "fabric" / "target" / "release" / "sundial-fabric"
 MODULES = ("click", "jinja2", "matplotlib", "networkx", "numpy", "polars", "pydantic", "rich", "ruamel.yaml")
 
@@ -66,7 +68,7 @@ class Host:
                 timeout=PROBE_S,
                 check=False,
             )
-        except FileNotFoundError:
+        except OSError:  # not there, or in a folder of PATH that may not be entered
             return 127, ""
         except subprocess.TimeoutExpired:
             return 124, ""
@@ -87,6 +89,9 @@ class Host:
     def free_bytes(self, folder: Path) -> int:
         """Free space of a file system; 0 if it is not writable."""
         return shutil.disk_usage(folder).free if os.access(folder, os.W_OK) else 0
+
+    def confinement(self) -> Holds:
+        return holds(CONFINE)
 
     def memory(self) -> int:
         """Bytes of memory that are available."""
@@ -125,6 +130,7 @@ def check_all(host: Host) -> list[Check]:
         check_cores,
         check_memory,
         check_kvm,
+        check_confinement,
         check_netem,
         check_wireshark,
     )
@@ -184,10 +190,10 @@ def check_tshark(host: Host) -> Check:
 
 
 def check_built(host: Host) -> Check:
-    missing = [path.name for path in (PLUGIN, FABRIC) if not host.exists(path)]
+    missing = [path.name for path in (PLUGIN, CONFINE, FABRIC) if not host.exists(path)]
     if missing:
         return Check("programs", State.LACKING, f"{' and '.join(missing)} not built", SETUP)
-    return Check("programs", State.GOOD, "clock plugin and fabric are built")
+    return Check("programs", State.GOOD, "clock plugin, confinement and fabric are built")
 
 
 def check_images(host: Host) -> Check:
@@ -238,6 +244,22 @@ def boots_kernel(host: Host, accelerator: Chosen, kernel: Path) -> bool:
     """Whether a kernel boots under an accelerator."""
     status, _ = host.run(boot_command(accelerator, kernel))
     return status == 0
+
+
+def check_confinement(host: Host) -> Check:
+    """What keeps a QEMU that a guest has taken over from the rest of the host."""
+    found = host.confinement()
+    held = {
+        "Landlock": found.landlock > 0,
+        "a network namespace": found.network,
+        "a user of its own": found.user,
+    }
+    has = ", ".join(name for name, there in held.items() if there) or "QEMU's own sandbox alone"
+    lacking = " and ".join(name for name, there in held.items() if not there)
+    if not lacking:
+        return Check("confinement", State.GOOD, has)
+    mend = f"the host does not give QEMU {lacking}; run only guests that you trust"
+    return Check("confinement", State.OPTIONAL, has, mend)
 
 
 def check_netem(host: Host) -> Check:

@@ -167,9 +167,11 @@ class LibvirtHypervisor:
 
 
 def open_hypervisor(
-    connect: str, root: Path, cache: Path, token: str, *, open_s: float | None = None
+    connect: str, root: Path, cache: Path, token: str, *, emulator: Path | None = None, open_s: float | None = None
 ) -> LibvirtHypervisor:
     """Connect to libvirt: `connect` is EMBEDDED or a URI, `root` the embedded driver's folder, `cache` the shared one.
+
+    `emulator` is what domains of the embedded driver will name; None: libvirt's own choice.
 
     Raises HostLacks when there is no such libvirt, RunFailed when it does not answer within `open_s` seconds.
     """
@@ -178,7 +180,7 @@ def open_hypervisor(
     where = "the embedded driver" if embedded else connect
     try:
         if embedded:
-            handle = call_within(open_s or OPEN_S, where, lambda: _open_embedded(libvirt, root, cache))
+            handle = call_within(open_s or OPEN_S, where, lambda: _open_embedded(libvirt, root, cache, emulator))
         else:
             handle = call_within(open_s or DAEMON_S, where, lambda: _open_daemon(libvirt, connect))
     except libvirt.libvirtError as error:
@@ -214,7 +216,7 @@ def _open_daemon(libvirt: Any, uri: str) -> Any:
     return handle
 
 
-def _open_embedded(libvirt: Any, root: Path, cache: Path) -> Any:
+def _open_embedded(libvirt: Any, root: Path, cache: Path, emulator: Path | None) -> Any:
     settings = root / "etc"
     settings.mkdir(exist_ok=True)
     (settings / "qemu.conf").write_text(QEMU_CONF)
@@ -222,7 +224,7 @@ def _open_embedded(libvirt: Any, root: Path, cache: Path) -> Any:
         handle = libvirt.open(f"qemu:///embed?root={root}")
     _share_cache(root / "cache" / "qemu" / "capabilities", cache)
     # Fill the cache first: it runs QEMUs of libvirt's own, of which no listener here would take notice.
-    handle.getDomainCapabilities(None, "x86_64", None, "qemu")
+    handle.getDomainCapabilities(None if emulator is None else str(emulator), "x86_64", None, "qemu")
     adopt_orphans()
     return handle
 

@@ -35,6 +35,9 @@ def save_state(machine: Machine, path: Path, sockets: Path, clock: Clock = WALL)
     """
     with _socket_path(sockets) as address, socket.socket(socket.AF_UNIX) as server:
         server.bind(str(address))
+        # QEMU dials it, and may be the user whom the folder was made for.
+        owner = sockets.stat()
+        os.chown(address, owner.st_uid, owner.st_gid)
         server.listen(1)
         server.settimeout(STREAM_S)
         try:

@@ -52,12 +52,13 @@ class RuntimeFolder:
         self.token = f"sundial-{secrets.token_hex(6)}"
         started = reaper.start_time(os.getpid())
         record = {"pid": os.getpid(), "started": started, "token": self.token}
+        (path / OWNER).touch(mode=0o600)
         (path / OWNER).write_text(json.dumps(record) + "\n")
 
     def folder(self, name: str) -> Path:
-        """A new folder inside, for one run."""
+        """A new folder inside, for one run; no other user may look into it."""
         path = self.path / name
-        path.mkdir(mode=0o711 if os.geteuid() == 0 else 0o700)
+        path.mkdir(mode=0o700)
         return path
 
     def remove(self) -> None:

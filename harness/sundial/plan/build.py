@@ -91,6 +91,7 @@ def domain_spec(
     plugin: Plugin | None = None,
     incoming: bool = False,
     kvm: bool = False,
+    policy: Path | None = None,
     run_as: tuple[int, int] | None = None,
 ) -> DomainSpec:
     """The domain of `node`, called `name` by libvirt."""
@@ -113,6 +114,7 @@ def domain_spec(
         exec_socket=files.exec_socket,
         incoming=incoming,
         kvm=kvm,
+        policy=policy,
         run_as=run_as,
     )
 

@@ -81,6 +81,8 @@ class DomainSpec:
     """Wait for a saved state instead of booting."""
     kvm: bool = False
     """Hardware acceleration; real clock only."""
+    policy: Path | None = None
+    """What harness/confine, which is the emulator then, allows QEMU."""
     run_as: tuple[int, int] | None = None
     """User and group of QEMU under a system libvirtd; None: libvirt's choice."""
 
@@ -112,6 +114,8 @@ def domain_xml(spec: DomainSpec) -> str:
     commandline = ET.SubElement(domain, f"{{{QEMU_NAMESPACE}}}commandline")
     for value in (*_netdevs(spec), *_machine_arguments(spec), *_run_arguments(spec)):
         ET.SubElement(commandline, f"{{{QEMU_NAMESPACE}}}arg", value=value)
+    if spec.policy is not None:
+        ET.SubElement(commandline, f"{{{QEMU_NAMESPACE}}}env", name="SUNDIAL_CONFINE", value=str(spec.policy))
     ET.indent(domain)
     return ET.tostring(domain, encoding="unicode") + "\n"
 

@@ -54,9 +54,15 @@ class Places:
     def fabric(self) -> Path:
         return self.checkout / "harness" / "fabric" / "target" / "release" / "sundial-fabric"
 
+    @property
+    def confine(self) -> Path:
+        """What starts QEMU with the rights of one machine."""
+        return self.checkout / "harness" / "confine" / "build" / "sundial-confine"
+
     def check(self) -> None:
         """Raises HostLacks for what was not built."""
-        for path, hint in ((self.plugin, "make -C harness/clock"), (self.fabric, "make setup")):
+        programs = (self.plugin, "make -C harness/clock"), (self.confine, "make setup"), (self.fabric, "make setup")
+        for path, hint in programs:
             if not path.is_file():
                 raise HostLacks(f"{path.relative_to(self.checkout)} is not built", hint=hint)
 

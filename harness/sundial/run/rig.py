@@ -19,6 +19,7 @@ from typing import Any
 
 from sundial.errors import BadInput, RunFailed
 from sundial.machines import cores
+from sundial.machines.confinement import hand_over, take_back
 from sundial.machines.console import last_words, tail
 from sundial.machines.hypervisor import Happening, LifecycleEvent, Machine, MonitorError
 from sundial.machines.images import Image
@@ -30,7 +31,6 @@ from sundial.plan.build import Boot, MachineFiles, Plan, domain_spec, run_plugin
 from sundial.plan.domain import DomainSpec, Plugin, domain_xml
 from sundial.plan.jobs import encode_job
 from sundial.run.fabric import Fabric
-from sundial.run.places import emulator
 from sundial.run.session import Session
 from sundial.run.snapshotting import SnapshotMaker, snapshot_key
 from sundial.run.supervisor import Event, MachineEnded
@@ -103,6 +103,7 @@ class Rig:
         config.write_text(json.dumps(self.plan.fabric, indent=1) + "\n")
         self.fabric = self._session.start_fabric(self._session.places.fabric, config, self.queue.put)
         self.fabric.wait_listening()
+        hand_over(self.folder.glob("f-*.sock"), self._session.qemu_user)
         return self.fabric
 
     def start_machines(self, snapshots: dict[str, Snapshot], start_order: Sequence[str]) -> None:
@@ -154,6 +155,8 @@ class Rig:
         if self.fabric is not None and (hurry or not self.fabric.stop(STOP_S)):
             self.fabric.kill()
         in_parallel([machine.destroy for machine in self.machines.values()])
+        for name in self.machines:
+            take_back(self._node_folder(name), self._session.qemu_user)
         self._deafen()
         self._snapshots.close()
         for path in (self.plan.paths.shm, self.folder):
@@ -188,17 +191,29 @@ class Rig:
             console_socket=self.console_socket(node.name) if self._interactive else None,
             exec_socket=self.exec_socket(node.name) if self._interactive else None,
         )
+        boot = self._boot(node)
+        policy = self._session.confine(
+            self.folder / f"policy-{node.name}",
+            read=[boot.kernel, boot.initrd],
+            write=[folder, self.folder, *self._shared_memory()],
+            kvm=self._kvm,
+        )
         return domain_spec(
             self.plan,
             node,
             self._session.domain_name(node.name),
-            self._boot(node),
+            boot,
             files,
+            policy=policy,
             plugin=self._plugin(node, zero_ns),
             incoming=zero_ns is not None,
             kvm=self._kvm,
             run_as=(os.getuid(), os.getgid()) if self._session.connect.endswith("/system") else None,
         )
+
+    def _shared_memory(self) -> list[Path]:
+        shm = self.plan.paths.shm
+        return sorted(shm.parent.glob(f"{shm.name}*"))
 
     def console_socket(self, machine: str) -> Path:
         return self.folder / f"c-{machine}.sock"
@@ -217,7 +232,7 @@ class Rig:
 
     def _boot(self, node: Node) -> Boot:
         image = self._images[node.image]
-        return Boot(emulator(), image.kernel, image.initrd, str(image.manifest["cmdline"]))
+        return Boot(self._session.emulator(), image.kernel, image.initrd, str(image.manifest["cmdline"]))
 
     def _last_words(self, machine: str) -> str:
         """The last thing its QEMU said, where libvirt runs in this process and keeps it."""

@@ -9,20 +9,22 @@ from __future__ import annotations
 
 import atexit
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from sundial.machines.accelerator import Chosen, choose, probe_kernels, runs_kvm
+from sundial.machines.confinement import hand_over, qemu_user
 from sundial.machines.connection import open_hypervisor
 from sundial.machines.guard import Guard
 from sundial.machines.hypervisor import Hypervisor
 from sundial.machines.runtime import RuntimeFolder
 from sundial.model.topology import Accelerator
 from sundial.model.topology import Clock as RunClock
+from sundial.plan.confinement import Allowed, policy_text
 from sundial.plan.request import EMBEDDED
 from sundial.run.fabric import FabricProcess, StartFabric
-from sundial.run.places import Places
+from sundial.run.places import Places, emulator
 
 
 @dataclass
@@ -37,11 +39,15 @@ class Session:
     start_fabric: StartFabric = FabricProcess
     shm_folder: Path = Path("/dev/shm")
     runs_kvm: Callable[[Path, Path], bool] = runs_kvm
+    qemu_user: int | None = None
+    """Whom QEMU is made where root starts it."""
     _numbers: itertools.count[int] = field(default_factory=itertools.count)
 
     def folder(self) -> Path:
         """A new folder for sockets and jobs, with a short name."""
-        return self.runtime.folder(f"{next(self._numbers)}")
+        path = self.runtime.folder(f"{next(self._numbers)}")
+        hand_over([path], self.qemu_user)
+        return path
 
     def shm(self) -> Path:
         """A new name for shared memory; the fabric makes the file, the guard takes it away should we die."""
@@ -58,6 +64,25 @@ class Session:
     def _kvm_works(self) -> bool:
         kernel = next(filter(Path.is_file, probe_kernels(self.places.checkout)), None)
         return kernel is not None and self.runs_kvm(kernel, self.places.kvm)
+
+    def emulator(self) -> Path:
+        """What libvirt starts: harness/confine before QEMU, or QEMU alone where a daemon has its own means.
+
+        Raises HostLacks.
+        """
+        return self.places.confine if self.connect == EMBEDDED else emulator()
+
+    def confine(self, policy: Path, *, read: Sequence[Path], write: Sequence[Path], kvm: bool = False) -> Path | None:
+        """Write what one machine's QEMU is allowed into `policy`, and make the files that it writes its own.
+
+        None where nothing of ours confines it. Raises HostLacks.
+        """
+        if self.connect != EMBEDDED:
+            return None
+        own = [self.places.plugin, self.runtime.path / "lib", *read]
+        policy.write_text(policy_text(Allowed(emulator(), own, write, kvm, self.qemu_user)))
+        hand_over(write, self.qemu_user)
+        return policy
 
     def domain_name(self, machine: str) -> str:
         """What libvirt calls a machine: the token keeps it apart from those of other sessions."""
@@ -84,12 +109,13 @@ def open_session(connect: str, places: Places | None = None) -> Session:
     guard = Guard(runtime.token)
     guard.remove_on_death(runtime.path)
     try:
-        hypervisor = open_hypervisor(connect, runtime.path, where.libvirt_cache, runtime.token)
+        hypervisor = open_hypervisor(connect, runtime.path, where.libvirt_cache, runtime.token, emulator=where.confine)
     except BaseException:
         runtime.remove()
         guard.stop()
         raise
-    session = Session(where, runtime, guard, hypervisor, connect)
+    user = qemu_user(where.confine) if connect == EMBEDDED else None
+    session = Session(where, runtime, guard, hypervisor, connect, qemu_user=user)
     _open[connect] = session
     atexit.register(_close, connect)
     return session

@@ -41,6 +41,7 @@ def snapshot_key(spec: DomainSpec, mips: Decimal, image: Image, plugin: Path, qe
     shape = replace(
         spec,
         name="-",
+        emulator=_NOWHERE,
         kernel=_NOWHERE,
         initrd=_NOWHERE,
         console=_NOWHERE,
@@ -51,6 +52,7 @@ def snapshot_key(spec: DomainSpec, mips: Decimal, image: Image, plugin: Path, qe
         incoming=False,
         console_socket=None if spec.console_socket is None else _NOWHERE,
         exec_socket=None if spec.exec_socket is None else _NOWHERE,
+        policy=None,
         run_as=None,
     )
     return SnapshotKey(
@@ -95,7 +97,9 @@ class SnapshotMaker:
         """Boot, wait for the guest to wait, save to `path`. Raises RunFailed."""
         with self._own_folder() as folder:
             (folder / "job").write_bytes(encode_job(WAITING))
-            spec = self.spec(folder)
+            read = [self._boot.kernel, self._boot.initrd]
+            policy = self._session.confine(folder / "policy", read=read, write=[folder])
+            spec = replace(self.spec(folder), policy=policy)
             name = spec.name.removeprefix(f"{self._session.runtime.token}-")
             machine = self._session.hypervisor.start(name, domain_xml(spec))
             try:

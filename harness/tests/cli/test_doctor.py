@@ -12,6 +12,7 @@ from click.testing import Result
 from sundial.cli import checks, doctor
 from sundial.cli.checks import Check, Host, State, check_all, check_plugins, check_qemu, check_tshark
 from sundial.errors import HostLacks
+from sundial.machines.confinement import Holds
 
 Call = Callable[..., Result]
 
@@ -48,6 +49,10 @@ class FakeHost(Host):
 
     def free_bytes(self, folder: Path) -> int:
         return int(self.changes.get("shm", 1 << 30))
+
+    def confinement(self) -> Holds:
+        found: Holds = self.changes.get("confinement", Holds(7, True, True))
+        return found
 
     def memory(self) -> int:
         return int(self.changes.get("memory", 8 << 30))
@@ -107,7 +112,14 @@ def test_a_lack_is_named_and_mended(changes: dict[str, Any], found: tuple[str, s
 
 
 @pytest.mark.parametrize(
-    "changes", [{"outputs": {"kvm": (124, "")}}, {"missing": (Path("/dev/kvm"),)}, {"outputs": {"modprobe": (1, "")}}]
+    "changes",
+    [
+        {"outputs": {"kvm": (124, "")}},
+        {"missing": (Path("/dev/kvm"),)},
+        {"outputs": {"modprobe": (1, "")}},
+        {"confinement": Holds(0, True, True)},
+        {"confinement": Holds(7, False, False)},
+    ],
 )
 def test_what_is_optional_lacks_nothing(changes: dict[str, Any]) -> None:
     host = FakeHost(**changes)

@@ -28,7 +28,7 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
     declaration = (FOLDER / "linux" / DECLARATION).read_text()
     (recipe.parent / DECLARATION).write_text(declaration.partition("inputs =")[0])
     places = Places(tmp_path)
-    for program in (places.plugin, places.fabric):
+    for program in (places.plugin, places.confine, places.fabric):
         program.parent.mkdir(parents=True)
         program.write_text("program\n")
     shm = tmp_path / "shm"
