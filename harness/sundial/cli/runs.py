@@ -32,7 +32,7 @@ def read_json(path: Path) -> dict[str, Any]:
     """A JSON object from a file. Raises BadInput."""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise BadInput(f"is not readable JSON: {error}", file=str(path)) from error
     if not isinstance(value, dict):
         raise BadInput("is not a JSON object", file=str(path))

@@ -51,7 +51,7 @@ class RuntimeFolder:
         self.path = path
         self.token = f"sundial-{secrets.token_hex(6)}"
         started = reaper.start_time(os.getpid())
-        record = {"pid": os.getpid(), "started": started, "token": self.token}
+        record = {"pid": os.getpid(), "started": started, "token": self.token, **_here()}
         (path / OWNER).touch(mode=0o600)
         (path / OWNER).write_text(json.dumps(record) + "\n")
 
@@ -71,12 +71,20 @@ def stale_folders(parent: Path) -> list[Path]:
     for path in sorted(parent.iterdir()):
         try:
             owner = json.loads((path / OWNER).read_text())
-            pid, started = int(owner["pid"]), owner["started"]
+            pid, started, boot, pids = int(owner["pid"]), owner["started"], owner["boot"], owner["pids"]
         except (OSError, ValueError, KeyError, TypeError):
             continue
-        if reaper.start_time(pid) != started:
+        here = _here()
+        # Of another container that shares this folder but not its processes nothing is known.
+        if boot != here["boot"] or (pids == here["pids"] and reaper.start_time(pid) != started):
             stale.append(path)
     return stale
+
+
+def _here() -> dict[str, str | int]:
+    """Where process numbers have a meaning: the host's boot and the namespace that counts them."""
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return {"boot": boot, "pids": Path("/proc/self/ns/pid").stat().st_ino}
 
 
 def clear(path: Path) -> None:

@@ -151,12 +151,13 @@ class FakeFabric:
         self.heard = on_heard
         self.ended = False
         self.stopped = False
+        self.silent = False
 
     def wait_listening(self) -> None:
         return
 
     def counters(self) -> dict[str, Any]:
-        return {}
+        return {} if self.silent else {"segments": {}}
 
     def stop(self, seconds: float) -> bool:
         self.stopped = True

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 import json
-import os
 import stat
 from pathlib import Path
 
@@ -40,13 +39,18 @@ def test_two_folders_at_once_have_nothing_in_common(tmp_path: Path) -> None:
 def test_what_a_dead_harness_left_is_taken_away_by_the_next(tmp_path: Path) -> None:
     base = tmp_path / "b"
     living = RuntimeFolder(base)
-    dead = base / "00dead"
-    dead.mkdir()
-    (dead / OWNER).write_text(json.dumps({"pid": os.getpid(), "started": 1, "token": "sundial-0123456789ab"}))
+    dead, before_boot, elsewhere = base / "00dead", base / "0boot", base / "0pids"
+    owner = {**json.loads((living.path / OWNER).read_text()), "started": 1, "token": "sundial-0123456789ab"}
+    for path, changes in ((dead, {}), (before_boot, {"boot": "another", "pids": 1}), (elsewhere, {"pids": 1})):
+        path.mkdir()
+        (path / OWNER).write_text(json.dumps({**owner, **changes}))
     unknown = base / "unknown"
     unknown.mkdir()
     RuntimeFolder(base)
     assert not dead.exists()
+    assert not before_boot.exists()
+    assert elsewhere.is_dir()
+    assert stat.S_IMODE((living.path / OWNER).stat().st_mode) == 0o600
     assert living.path.is_dir()
     assert unknown.is_dir()
 

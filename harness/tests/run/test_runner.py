@@ -176,6 +176,17 @@ def test_nothing_that_moves_is_a_hang(stage: Stage) -> None:
     assert stage.leftovers() == []
 
 
+def test_a_fabric_that_does_not_answer_is_blamed_itself(stage: Stage) -> None:
+    def hello(stage: Stage) -> None:
+        stage.fabric.silent = True
+        for machine in ("client", "server"):
+            (stage.partial() / "nodes" / machine / "samples.jsonl").write_text('{"type":"hello"}\n')
+
+    stage.act = hello
+    with pytest.raises(RunFailed, match=r"fabric: hung: nothing has moved for \d s"):
+        runner.run(stage.request(), stage.words, session=stage.session, watchdog=Watchdog(2.5))
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_interrupts_and_says_so(stage: Stage, number: signal.Signals) -> None:
     stage.act = lambda stage: os.kill(os.getpid(), number)
