@@ -133,6 +133,13 @@ class LiveRun:
     def kill(self, part: str, number: signal.Signals = signal.SIGKILL) -> None:
         os.kill(self.pid_of(part), number)
 
+    def guard(self) -> int:
+        """The guard's process, a child of the harness's."""
+        harness = self.process.pid
+        children = map(int, Path(f"/proc/{harness}/task/{harness}/children").read_text().split())
+        (pid,) = [pid for pid in children if b"reaper.py" in reaper.command_line(pid)]
+        return pid
+
     def said(self) -> str:
         assert self.process.stdout is not None
         return self.process.stdout.read()

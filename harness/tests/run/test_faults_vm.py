@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -12,7 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from sundial.machines import reaper
+from sundial.machines.confinement import holds
 from sundial.machines.waiting import wait_until
+from sundial.plan.confinement import FILE_BYTES_MOST
+from sundial.run.places import Places
 from tests.run.live import END_S, LiveRun, require_guests, write_scenario
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(400)]
@@ -101,6 +106,61 @@ def test_the_harness_killed(tmp_path: Path, clock: str) -> None:
     wait_until(lambda: (tmp_path / "run").is_dir() and not run.leftovers(), seconds=END_S, what="the guard's work")
     assert run.record()["status"] == "interrupted"
     assert run.kept_batches() >= 2
+
+
+def test_the_guard_killed(tmp_path: Path) -> None:
+    run = LiveRun(write_scenario(tmp_path, sizes="0:256:32", calls=10), tmp_path / "run")
+    run.wait_batches(2)
+    os.kill(run.guard(), signal.SIGKILL)
+    status, output = run.end()
+    assert status == 0, output
+    assert "Traceback" not in output
+    assert run.leftovers() == []
+    assert run.record()["status"] == "complete"
+
+
+def test_the_guard_and_the_harness_killed(tmp_path: Path) -> None:
+    run = LiveRun(write_scenario(tmp_path), tmp_path / "run")
+    run.wait_batches(2)
+    os.kill(run.guard(), signal.SIGKILL)
+    run.process.kill()
+    run.end()
+    gone = lambda: not [pid for pid in reaper.processes_of(run.token) if reaper.command_line(pid)]  # noqa: E731
+    wait_until(gone, seconds=END_S, what="the machines and the fabric, which notice by themselves,")
+    assert run.partial.is_dir()
+    again = LiveRun(tmp_path / "hurt.yaml", tmp_path / "run")
+    status, output = again.end()
+    assert (status, run.record()["status"]) == (2, "interrupted"), output
+    assert run.kept_batches() >= 2
+    assert run.leftovers() == []
+
+
+def test_a_fabric_that_is_stopped_is_the_one_that_is_named(tmp_path: Path, clock: str) -> None:
+    run = LiveRun(write_scenario(tmp_path), tmp_path / "run", "--clock", clock)
+    run.wait_batches(2)
+    run.kill("sundial-fabric", signal.SIGSTOP)
+    assert_failed(run, "fabric: hung: nothing has moved", batches=2)
+
+
+def test_qemu_has_the_rights_of_one_machine(tmp_path: Path, clock: str) -> None:
+    run = LiveRun(write_scenario(tmp_path), tmp_path / "run", "--clock", clock)
+    run.wait_batches(1)
+    pid = run.pid_of(f"guest={run.token}-client,")
+    status = dict(
+        line.split(":\t", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines() if ":\t" in line
+    )
+    network = Path(f"/proc/{pid}/ns/net").readlink()
+    limits = Path(f"/proc/{pid}/limits").read_text()
+    run.process.send_signal(signal.SIGINT)
+    run.end()
+    host = holds(Places().confine)
+    assert (status["NoNewPrivs"], status["Seccomp"]) == ("1", "2")
+    assert re.search(rf"^Max file size +{FILE_BYTES_MOST} ", limits, re.MULTILINE)
+    if host.user:
+        assert "0" not in status["Uid"].split()
+        assert int(status["CapEff"], 16) in (0, 1 << 2)  # CAP_DAC_READ_SEARCH
+    if host.network:
+        assert network != Path("/proc/self/ns/net").readlink()
 
 
 def test_interrupted_once(tmp_path: Path, clock: str) -> None:
