@@ -33,7 +33,7 @@ class Hop:
     ethernet: bool = True
     overhead_bytes: int = 0
     cell_bytes: int = 0
-    """The line carries whole cells of so many bytes of a frame and `cell_overhead_bytes` each; 0: frames as they are."""
+    """Of a frame's bytes in each of the cells that the line carries; 0: it carries frames."""
     cell_overhead_bytes: int = 0
 
     def busy_ns(self, frame_bytes: int) -> float:
