@@ -65,11 +65,11 @@ static struct {
     NetClientState *client;
     uint32_t capacity;        // places in the adapter; 0: never full
     uint64_t handed_in;       // frames
-    struct done_queue done;   // when the adapter finished them
     uint64_t finished_before; // finished frames that left `done`
     bool stopped;             // the guest's queue waits for a place
 } nics[SYNC_NICS];
 static struct inbox inbox;
+static struct done_queue done[SYNC_NICS]; // when the adapters finished their frames
 
 static struct {
     uint64_t gates, waits, room_waits, sent, delivered, overruns, stops, overshoot_ns;
@@ -198,16 +198,7 @@ static void arm_run(uint64_t at_ns)
 // without it.
 static void drain(void)
 {
-    const struct sync_expect expect = {.nics = options.nics, .last_kind = SYNC_TX_DONE};
-    struct sync_entry entry;
-    enum sync_look look;
-    for (; (look = sync_first(&from_fabric, &expect, &entry)) == SYNC_THERE;
-         sync_pop(&from_fabric)) {
-        if (entry.kind == SYNC_TX_DONE)
-            done_push(&nics[entry.nic].done, entry.time_ns);
-        else
-            inbox_add(&inbox, entry.time_ns, entry.nic, entry.data, entry.length);
-    }
+    enum sync_look look = inbox_drain(&inbox, done, &from_fabric, options.nics);
     if (look != SYNC_NOTHING)
         broken(sync_fault(look));
     me->rx_due_ns = SYNC_NEVER;
@@ -217,7 +208,7 @@ static void drain(void)
 // end, so that the answer does not depend on who looks first at that instant.
 static uint64_t in_adapter(unsigned nic, uint64_t now)
 {
-    nics[nic].finished_before += done_pop_before(&nics[nic].done, now);
+    nics[nic].finished_before += done_pop_before(&done[nic], now);
     return nics[nic].handed_in - nics[nic].finished_before;
 }
 
@@ -226,9 +217,9 @@ static uint64_t first_place_ns(void)
 {
     uint64_t first = SYNC_NEVER;
     for (unsigned n = 0; n < options.nics; n++) {
-        uint64_t done = nics[n].stopped ? done_first(&nics[n].done) : SYNC_NEVER;
-        if (done != SYNC_NEVER && done + 1 < first)
-            first = done + 1;
+        uint64_t end = nics[n].stopped ? done_first(&done[n]) : SYNC_NEVER;
+        if (end != SYNC_NEVER && end + 1 < first)
+            first = end + 1;
     }
     return first;
 }
