@@ -593,3 +593,6 @@ impl Locked<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
