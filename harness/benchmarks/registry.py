@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks import boot, fabric, forwarding, quickstart, shaping, sss, verification, virtual_time
+from benchmarks import boot, fabric, forwarding, hub, quickstart, shaping, sss, verification, virtual_time
 from benchmarks.context import Cannot, Context
 from benchmarks.figure import Outcome, Unmeasured
 from sundial.errors import SundialError
@@ -26,6 +26,7 @@ class Benchmark:
 
 BENCHMARKS = (
     Benchmark("fabric", "frames a second through the models, with capture", fabric.measure),
+    Benchmark("hub", "a saturated hub, beside Metcalfe and Boggs 1976", hub.measure),
     Benchmark("forwarding", "real time, beside vde_switch and wirefilter", forwarding.measure),
     Benchmark("shaping", "rates kept, in virtual and in real time", shaping.measure),
     Benchmark("boot", "from the command to the first call", boot.measure),

@@ -46,6 +46,7 @@ static const char READY[] = "sundial-ready";
 
 static struct options options;
 static struct sync run;
+static struct sync_end to_fabric, from_fabric;
 static struct sync_member *me;
 static uint64_t timer[64]; // QEMUTimer, opaque and smaller than this
 
@@ -64,11 +65,11 @@ static struct {
     NetClientState *client;
     uint32_t capacity;        // places in the adapter; 0: never full
     uint64_t handed_in;       // frames
-    struct done_queue done;   // when the adapter finished them
     uint64_t finished_before; // finished frames that left `done`
     bool stopped;             // the guest's queue waits for a place
 } nics[SYNC_NICS];
 static struct inbox inbox;
+static struct done_queue done[SYNC_NICS]; // when the adapters finished their frames
 
 static struct {
     uint64_t gates, waits, room_waits, sent, delivered, overruns, stops, overshoot_ns;
@@ -115,22 +116,29 @@ static _Noreturn void broken(const char *invariant)
 {
     fprintf(stderr, "sundial-clock: invariant broken: %s\n", invariant);
     if (run.shared)
-        sync_abort(run.shared);
+        sync_abort(&run);
     leave("invariant broken", EXIT_INVARIANT);
 }
 
 static void lock(void)
 {
-    if (!sync_lock(run.shared))
+    if (!sync_lock(&run))
         leave("aborted", EXIT_ABORTED);
 }
 
 // Lets go whoever can go on with what I have just published.
 static void release_and_unlock(void)
 {
-    struct sync_wake_set wake = sync_release(run.shared);
-    sync_unlock(run.shared);
-    sync_wake(run.shared, wake);
+    struct sync_wake_set wake = sync_release(&run);
+    sync_unlock(&run);
+    sync_wake(&run, wake);
+}
+
+// Sleeps until somebody lets me go, or for so long that it is worth a look whether I may.
+static void nap(void)
+{
+    if (sync_nap(&run) == SYNC_ABORTED)
+        leave("aborted", EXIT_ABORTED);
 }
 
 // Ends the machine as soon as its supervisor is gone, whatever the machine is doing.
@@ -190,13 +198,9 @@ static void arm_run(uint64_t at_ns)
 // without it.
 static void drain(void)
 {
-    struct sync_ring *ring = sync_rx_ring(run.shared, options.machine);
-    for (struct sync_slot *s; (s = sync_ring_first(run.shared, ring)); sync_ring_pop(ring)) {
-        if (s->kind == SYNC_TX_DONE)
-            done_push(&nics[s->nic].done, s->time_ns);
-        else
-            inbox_add(&inbox, s->time_ns, s->nic, s->data, s->length);
-    }
+    enum sync_look look = inbox_drain(&inbox, done, &from_fabric, options.nics);
+    if (look != SYNC_NOTHING)
+        broken(sync_fault(look));
     me->rx_due_ns = SYNC_NEVER;
 }
 
@@ -204,7 +208,7 @@ static void drain(void)
 // end, so that the answer does not depend on who looks first at that instant.
 static uint64_t in_adapter(unsigned nic, uint64_t now)
 {
-    nics[nic].finished_before += done_pop_before(&nics[nic].done, now);
+    nics[nic].finished_before += done_pop_before(&done[nic], now);
     return nics[nic].handed_in - nics[nic].finished_before;
 }
 
@@ -213,9 +217,9 @@ static uint64_t first_place_ns(void)
 {
     uint64_t first = SYNC_NEVER;
     for (unsigned n = 0; n < options.nics; n++) {
-        uint64_t done = nics[n].stopped ? done_first(&nics[n].done) : SYNC_NEVER;
-        if (done != SYNC_NEVER && done + 1 < first)
-            first = done + 1;
+        uint64_t end = nics[n].stopped ? done_first(&done[n]) : SYNC_NEVER;
+        if (end != SYNC_NEVER && end + 1 < first)
+            first = end + 1;
     }
     return first;
 }
@@ -266,32 +270,33 @@ static bool has_place(unsigned nic, uint64_t now)
             me->waiting = SYNC_RUNNING;
         else {
             me->waiting = SYNC_FOR_ROOM;
-            atomic_store(&me->go, 0);
+            sync_quiet(&run);
         }
         release_and_unlock();
         if (certain)
             return place;
         count.room_waits++;
-        if (!sync_wait(&run, me))
-            leave("aborted", EXIT_ABORTED);
+        nap();
     }
 }
 
 // The slot for one more frame; waits for the fabric where the ring is full (a burst at one
 // instant).
-static struct sync_slot *free_slot(struct sync_ring *ring, uint64_t now)
+static struct sync_slot *free_slot(uint64_t now)
 {
     for (;;) {
-        struct sync_slot *s = sync_ring_free(run.shared, ring);
-        if (s)
+        struct sync_slot *s;
+        enum sync_look look = sync_room(&to_fabric, &s);
+        if (look == SYNC_THERE)
             return s;
+        if (look != SYNC_NOTHING)
+            broken(sync_fault(look));
         lock();
         me->own_ns = now;
         drain(); // the fabric may be waiting for room in mine
-        atomic_store(&run.shared->fabric.go, 1);
-        sync_unlock(run.shared);
-        sync_wake_member(run.shared, SYNC_FABRIC);
-        if (atomic_load(&run.shared->abort))
+        sync_unlock(&run);
+        sync_ring_bell(&run, SYNC_FABRIC);
+        if (sync_aborted_by(&run) >= 0)
             leave("aborted", EXIT_ABORTED);
         sched_yield();
     }
@@ -333,7 +338,7 @@ static ssize_t transmit(NetClientState *client, const uint8_t *frame, size_t len
         ready();
         return (ssize_t)length;
     }
-    if (!keeping_time || length > run.shared->slot_bytes - sizeof(struct sync_slot))
+    if (!keeping_time || length > to_fabric.slot_bytes - sizeof(struct sync_slot))
         // before the run nothing is wired; nothing is longer than the longest frame of the segments
         return (ssize_t)length;
     unsigned nic = 0;
@@ -346,13 +351,12 @@ static ssize_t transmit(NetClientState *client, const uint8_t *frame, size_t len
         gate_after(now); // there the next place becomes an event
         return 0;
     }
-    struct sync_ring *ring = sync_tx_ring(run.shared, options.machine);
-    struct sync_slot *slot = free_slot(ring, now);
+    struct sync_slot *slot = free_slot(now);
     *slot = (struct sync_slot){
         .time_ns = now, .length = (uint32_t)length, .nic = (uint16_t)nic, .kind = SYNC_FRAME};
     memcpy(slot->data, frame, length);
     lock();
-    sync_ring_push(ring);
+    sync_push(&to_fabric);
     me->own_ns = now;
     if (now < me->tx_floor_ns)
         me->tx_floor_ns = now;
@@ -452,19 +456,18 @@ static uint64_t wait_for_horizon(struct gate_view *view)
         me->stopped = stopped;
         view->due = inbox_first(&inbox);
         view->place = first_place_ns();
-        view->end = run.shared->end_ns;
+        view->end = run.shared->fixed.end_ns;
         uint64_t event = gate_event(view);
         me->own_ns = event;
         me->waiting = SYNC_RUNNING;
-        view->horizon = sync_horizon(run.shared, options.machine);
+        view->horizon = sync_horizon(&run, options.machine);
         if (gate_may_pass(view, event))
             return event;
         me->waiting = SYNC_AT_HORIZON;
-        atomic_store(&me->go, 0);
+        sync_quiet(&run);
         release_and_unlock();
         count.waits++;
-        if (!sync_wait(&run, me))
-            leave("aborted", EXIT_ABORTED);
+        nap();
         lock();
     }
 }
@@ -482,7 +485,7 @@ static void keep_time(int64_t clock)
         release_and_unlock();
         leave("finished", EXIT_END);
     }
-    struct gate_others others = gate_observe(run.shared, options.machine, view.now);
+    struct gate_others others = gate_observe(&run, view.now);
     release_and_unlock();
 
     if (view.idle && event > view.now) {
@@ -588,15 +591,13 @@ static const char *install(qemu_plugin_id_t id, int argc, char **argv)
     if (wrong)
         return wrong;
     if (options.mode == MODE_RUN) {
-        wrong = sync_map(&run, options.shm);
+        wrong = sync_map(&run, options.shm, options.machine, &to_fabric, &from_fabric);
         if (wrong)
             return wrong;
-        if (options.machine >= run.shared->machine_count)
-            return "machine= is not among the machines of the run";
         run.spins = options.spins;
         me = &run.shared->machine[options.machine];
         for (unsigned n = 0; n < options.nics; n++)
-            nics[n].capacity = run.shared->adapter_frames[options.machine][n];
+            nics[n].capacity = run.shared->fixed.adapter_frames[options.machine][n];
         zero_ns = options.zero_ns;
         keeping_time = true;
     }

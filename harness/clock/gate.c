@@ -23,15 +23,16 @@ bool gate_may_pass(const struct gate_view *view, uint64_t event)
     return event == view->end && view->horizon >= view->end;
 }
 
-struct gate_others gate_observe(const struct sync_shared *s, unsigned m, uint64_t now)
+struct gate_others gate_observe(const struct sync *y, uint64_t now)
 {
-    const uint64_t *distance_to = s->distance_ns[m];
+    const struct sync_shared *s = y->shared;
+    const uint64_t *distance_to = s->fixed.distance_ns[y->index];
     struct gate_others others = {.help = SYNC_NEVER, .grid = GATE_PUBLISH_NS};
     bool others_run = false;
 
-    for (unsigned i = 0; i < s->machine_count; i++) {
+    for (unsigned i = 0; i < y->machines; i++) {
         const struct sync_member *other = &s->machine[i];
-        if (i == m || other->finished || distance_to[i] >= SYNC_NEVER)
+        if (i == y->index || other->finished || distance_to[i] >= SYNC_NEVER)
             continue;
         if (other->waiting == SYNC_RUNNING) {
             others_run = true;
@@ -42,15 +43,15 @@ struct gate_others gate_observe(const struct sync_shared *s, unsigned m, uint64_
             others.help = earlier(others.help, at);
     }
     if (s->fabric.waiting) {
-        uint64_t at = sync_fabric_work(s) + 1;
+        uint64_t at = sync_fabric_work(y) + 1;
         if (at > now)
             others.help = earlier(others.help, at);
     }
     // While others run, publish at least once in each of my lookaheads, or they and I would take
     // turns.
     if (others_run)
-        for (unsigned i = 0; i < s->machine_count; i++)
-            if (i != m)
+        for (unsigned i = 0; i < y->machines; i++)
+            if (i != y->index)
                 others.grid = earlier(others.grid, distance_to[i]);
     return others;
 }

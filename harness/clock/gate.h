@@ -34,8 +34,8 @@ struct gate_others {
 uint64_t gate_event(const struct gate_view *view);
 // Whether the machine may go on to its event, or has to wait for the others.
 bool gate_may_pass(const struct gate_view *view, uint64_t event);
-// What machine `m` needs to know of the others once it may pass.
-struct gate_others gate_observe(const struct sync_shared *s, unsigned m, uint64_t now);
+// What a machine needs to know of the others once it may pass.
+struct gate_others gate_observe(const struct sync *y, uint64_t now);
 // When to look again, after what was due has been delivered. `due` and `place` are those left then;
 // `sent`: the guest handed in a frame at this instant.
 uint64_t gate_next(const struct gate_view *view, const struct gate_others *others, bool sent);

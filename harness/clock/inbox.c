@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "inbox.h"
 
-#include "sync.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -88,4 +86,19 @@ uint64_t done_pop_before(struct done_queue *queue, uint64_t now)
     for (; done_first(queue) < now; count++)
         queue->popped++;
     return count;
+}
+
+enum sync_look inbox_drain(struct inbox *inbox, struct done_queue done[], struct sync_end *from,
+                           unsigned nics)
+{
+    const struct sync_expect expect = {.nics = nics, .last_kind = SYNC_TX_DONE};
+    struct sync_entry entry;
+    enum sync_look look;
+    for (; (look = sync_first(from, &expect, &entry)) == SYNC_THERE; sync_pop(from)) {
+        if (entry.kind == SYNC_TX_DONE)
+            done_push(&done[entry.nic], entry.time_ns);
+        else
+            inbox_add(inbox, entry.time_ns, entry.nic, entry.data, entry.length);
+    }
+    return look;
 }

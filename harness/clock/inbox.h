@@ -4,6 +4,8 @@
 // finished.
 #pragma once
 
+#include "sync.h"
+
 #include <stdint.h>
 
 struct letter {
@@ -39,3 +41,7 @@ void done_push(struct done_queue *queue, uint64_t time_ns);
 uint64_t done_first(const struct done_queue *queue);
 // Drops the times before `now` and returns how many they were.
 uint64_t done_pop_before(struct done_queue *queue, uint64_t now);
+
+// Takes all that is in the ring. SYNC_NOTHING: it is empty now; else the fault of who fills it.
+enum sync_look inbox_drain(struct inbox *inbox, struct done_queue done[], struct sync_end *from,
+                           unsigned nics);

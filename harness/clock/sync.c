@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <sched.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -29,140 +30,275 @@ static uint64_t ring_bytes(uint32_t slot)
     return sizeof(struct sync_ring) + (uint64_t)SYNC_RING_SLOTS * slot;
 }
 
-static uint64_t rings_offset(void)
-{
-    return (sizeof(struct sync_shared) + 4095) & ~(uint64_t)4095;
-}
-
 uint64_t sync_size(void)
 {
     return sizeof(struct sync_shared);
 }
 
-uint64_t sync_bytes(unsigned machines, unsigned frame_bytes)
+uint64_t sync_rings_bytes(unsigned frame_bytes)
 {
-    return rings_offset() + 2 * machines * ring_bytes(slot_bytes(frame_bytes));
+    return 2 * ring_bytes(slot_bytes(frame_bytes));
 }
 
 void sync_format(struct sync_shared *s, unsigned machines, unsigned frame_bytes)
 {
-    s->version = SYNC_VERSION;
-    s->machine_count = machines;
-    s->ring_slots = SYNC_RING_SLOTS;
-    s->slot_bytes = slot_bytes(frame_bytes);
-    s->bytes = sync_bytes(machines, frame_bytes);
-    s->end_ns = SYNC_NEVER;
-    s->fabric_next_ns = SYNC_NEVER;
+    struct sync_fixed *fixed = &s->fixed;
+    fixed->version = SYNC_VERSION;
+    fixed->machine_count = machines;
+    fixed->ring_slots = SYNC_RING_SLOTS;
+    fixed->slot_bytes = slot_bytes(frame_bytes);
+    fixed->end_ns = SYNC_NEVER;
+    fixed->fabric_next_ns = SYNC_NEVER;
     for (unsigned m = 0; m < SYNC_MACHINES; m++) {
         struct sync_member *k = &s->machine[m];
         k->own_ns = m < machines ? 0 : SYNC_NEVER;
         k->bound_ns = k->tx_done_bound_ns = k->rx_due_ns = k->tx_floor_ns = SYNC_NEVER;
         for (unsigned j = 0; j < SYNC_MACHINES; j++)
-            s->distance_ns[m][j] = SYNC_NEVER;
+            fixed->distance_ns[m][j] = SYNC_NEVER;
     }
-    s->magic = SYNC_MAGIC;
+    fixed->magic = SYNC_MAGIC;
 }
 
-const char *sync_map(struct sync *y, const char *path)
+void sync_ends(void *rings, unsigned slot, bool fabric, struct sync_end *sends,
+               struct sync_end *receives)
 {
-    int fd = open(path, O_RDWR | O_CLOEXEC);
-    if (fd < 0)
-        return "cannot open the shared memory of the run";
+    struct sync_end to_fabric = {.ring = rings, .slot_bytes = slot};
+    struct sync_end from_fabric = {
+        .ring = (struct sync_ring *)((uint8_t *)rings + ring_bytes(slot)), .slot_bytes = slot};
+    *sends = fabric ? from_fabric : to_fabric;
+    *receives = fabric ? to_fabric : from_fabric;
+}
+
+// ---- Mapping ----------------------------------------------------------------------------------
+
+// Opens FOLDER/NAME, which has to be so long. Negative: no.
+static int open_part(const char *folder, const char *name, uint64_t bytes)
+{
+    char path[4096];
+    if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path)
+        return -1;
+    int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     struct stat st;
-    if (fstat(fd, &st) != 0 || (uint64_t)st.st_size < sizeof(struct sync_shared)) {
+    if (fd >= 0 && (fstat(fd, &st) != 0 || (uint64_t)st.st_size != bytes)) {
         close(fd);
-        return "the shared memory of the run is too short";
+        return -1;
     }
-    void *memory = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    return fd;
+}
+
+// Makes `bytes` of the mapped file at `part` writable.
+static bool map_writable(int fd, const struct sync_shared *s, void *part, size_t bytes)
+{
+    off_t offset = (uint8_t *)part - (const uint8_t *)s;
+    return mmap(part, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, offset) == part;
+}
+
+static const char *map_times(struct sync *y, const char *folder, unsigned machine)
+{
+    int fd = open_part(folder, "times", sizeof(struct sync_shared));
+    if (fd < 0)
+        return "cannot open the shared memory of the run, or it has the wrong size";
+    struct sync_shared *s = mmap(NULL, sizeof(struct sync_shared), PROT_READ, MAP_SHARED, fd, 0);
+    bool mapped = s != MAP_FAILED && map_writable(fd, s, &s->bell, sizeof s->bell) &&
+                  map_writable(fd, s, &s->machine[machine], sizeof s->machine[machine]);
     close(fd);
-    if (memory == MAP_FAILED)
+    if (!mapped)
         return "cannot map the shared memory of the run";
-    y->shared = memory;
-    if (y->shared->magic != SYNC_MAGIC || y->shared->version != SYNC_VERSION)
+    if (s->fixed.magic != SYNC_MAGIC || s->fixed.version != SYNC_VERSION)
         return "the shared memory of the run has another layout (plugin and fabric of different "
                "versions)";
-    if (y->shared->bytes != (uint64_t)st.st_size)
-        return "the shared memory of the run has the wrong size";
+    *y = (struct sync){.shared = s, .index = machine, .machines = s->fixed.machine_count};
+    if (y->machines > SYNC_MACHINES || machine >= y->machines)
+        return "machine= is not among the machines of the run";
     return NULL;
 }
 
-static struct sync_ring *ring(struct sync_shared *s, unsigned index)
+const char *sync_map(struct sync *y, const char *folder, unsigned machine, struct sync_end *sends,
+                     struct sync_end *receives)
 {
-    return (struct sync_ring *)((uint8_t *)s + rings_offset() + index * ring_bytes(s->slot_bytes));
+    if (machine >= SYNC_MACHINES)
+        return "machine= is not among the machines of the run";
+    const char *wrong = map_times(y, folder, machine);
+    if (wrong)
+        return wrong;
+    uint32_t slot = y->shared->fixed.slot_bytes;
+    if (slot <= sizeof(struct sync_slot) || slot > SYNC_SLOT_MOST || slot % 64)
+        return "the slots of the shared memory have an impossible size";
+    char name[32];
+    snprintf(name, sizeof name, "rings-%u", machine);
+    int fd = open_part(folder, name, 2 * ring_bytes(slot));
+    if (fd < 0)
+        return "cannot open the machine's rings, or they have the wrong size";
+    void *rings = mmap(NULL, 2 * ring_bytes(slot), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    if (rings == MAP_FAILED)
+        return "cannot map the machine's rings";
+    sync_ends(rings, slot, false, sends, receives);
+    return NULL;
 }
 
-struct sync_ring *sync_tx_ring(struct sync_shared *s, unsigned machine)
+// ---- Rings ------------------------------------------------------------------------------------
+
+static struct sync_slot *slot(const struct sync_end *e)
 {
-    return ring(s, 2 * machine);
+    return (struct sync_slot *)(e->ring->slots + (e->count % SYNC_RING_SLOTS) * e->slot_bytes);
 }
 
-struct sync_ring *sync_rx_ring(struct sync_shared *s, unsigned machine)
+enum sync_look sync_room(const struct sync_end *e, struct sync_slot **found)
 {
-    return ring(s, 2 * machine + 1);
+    uint64_t used = e->count - atomic_load_explicit(&e->ring->read, memory_order_acquire);
+    if (used > SYNC_RING_SLOTS)
+        return SYNC_BAD_COUNTER;
+    if (used == SYNC_RING_SLOTS)
+        return SYNC_NOTHING;
+    *found = slot(e);
+    return SYNC_THERE;
 }
 
-static struct sync_slot *slot(const struct sync_shared *s, struct sync_ring *r, uint64_t sequence)
+void sync_push(struct sync_end *e)
 {
-    return (struct sync_slot *)(r->slots + (sequence % SYNC_RING_SLOTS) * s->slot_bytes);
+    atomic_store_explicit(&e->ring->written, ++e->count, memory_order_release);
 }
 
-struct sync_slot *sync_ring_free(const struct sync_shared *s, struct sync_ring *r)
+enum sync_look sync_first(const struct sync_end *e, const struct sync_expect *expect,
+                          struct sync_entry *entry)
 {
-    uint64_t written = atomic_load_explicit(&r->written, memory_order_relaxed);
-    if (written - atomic_load_explicit(&r->read, memory_order_acquire) >= SYNC_RING_SLOTS)
-        return NULL;
-    return slot(s, r, written);
+    uint64_t used = atomic_load_explicit(&e->ring->written, memory_order_acquire) - e->count;
+    if (used == 0)
+        return SYNC_NOTHING;
+    if (used > SYNC_RING_SLOTS)
+        return SYNC_BAD_COUNTER;
+    struct sync_slot *s = slot(e);
+    // Each field is read once: what is checked is what is used.
+    *entry = (struct sync_entry){
+        .time_ns = __atomic_load_n(&s->time_ns, __ATOMIC_RELAXED),
+        .length = __atomic_load_n(&s->length, __ATOMIC_RELAXED),
+        .nic = __atomic_load_n(&s->nic, __ATOMIC_RELAXED),
+        .kind = __atomic_load_n(&s->kind, __ATOMIC_RELAXED),
+        .data = s->data,
+    };
+    if (entry->length > e->slot_bytes - sizeof(struct sync_slot))
+        return SYNC_BAD_LENGTH;
+    if (entry->nic >= expect->nics)
+        return SYNC_BAD_NIC;
+    if (entry->kind > expect->last_kind)
+        return SYNC_BAD_KIND;
+    if (entry->time_ns < expect->earliest_ns || entry->time_ns >= SYNC_NEVER)
+        return SYNC_BAD_TIME;
+    return SYNC_THERE;
 }
 
-void sync_ring_push(struct sync_ring *r)
+void sync_pop(struct sync_end *e)
 {
-    uint64_t written = atomic_load_explicit(&r->written, memory_order_relaxed);
-    atomic_store_explicit(&r->written, written + 1, memory_order_release);
+    atomic_store_explicit(&e->ring->read, ++e->count, memory_order_release);
 }
 
-struct sync_slot *sync_ring_first(const struct sync_shared *s, struct sync_ring *r)
+const char *sync_fault(enum sync_look look)
 {
-    uint64_t read = atomic_load_explicit(&r->read, memory_order_relaxed);
-    if (read == atomic_load_explicit(&r->written, memory_order_acquire))
-        return NULL;
-    return slot(s, r, read);
+    static const char *const WORDS[] = {
+        [SYNC_NOTHING] = "nothing",
+        [SYNC_THERE] = "an entry",
+        [SYNC_BAD_COUNTER] = "a ring's counter that cannot be",
+        [SYNC_BAD_LENGTH] = "an entry longer than its slot",
+        [SYNC_BAD_NIC] = "an entry of an interface that is not there",
+        [SYNC_BAD_KIND] = "an entry of no known kind",
+        [SYNC_BAD_TIME] = "an entry with a time that cannot be",
+    };
+    return WORDS[look];
 }
 
-void sync_ring_pop(struct sync_ring *r)
+// ---- The lock ---------------------------------------------------------------------------------
+
+static struct sync_member *member(const struct sync *y, unsigned index)
 {
-    uint64_t read = atomic_load_explicit(&r->read, memory_order_relaxed);
-    atomic_store_explicit(&r->read, read + 1, memory_order_release);
+    return index == SYNC_FABRIC ? &y->shared->fabric : &y->shared->machine[index];
 }
 
-// A spin lock: it is held for well under a microsecond, and a sleeper's wake-up costs fifty.
-bool sync_lock(struct sync_shared *s)
+static void set_lock_state(const struct sync *y, enum sync_lock_state state)
 {
-    while (atomic_exchange_explicit(&s->lock, 1, memory_order_acquire)) {
-        unsigned pauses = 0;
-        while (atomic_load_explicit(&s->lock, memory_order_relaxed)) {
-            __builtin_ia32_pause();
-            if (++pauses < 200)
-                continue;
-            pauses = 0;
-            // The holder may have been killed; then only the abort flag ends this.
-            if (atomic_load_explicit(&s->abort, memory_order_relaxed))
-                return false;
-            sched_yield();
-        }
-    }
+    atomic_store_explicit(&member(y, y->index)->lock_state, state, memory_order_relaxed);
+}
+
+static bool try_lock(const struct sync *y)
+{
+    uint32_t nobody = 0;
+    if (!atomic_compare_exchange_strong_explicit(&y->shared->bell.lock.value, &nobody, y->index + 1,
+                                                 memory_order_acquire, memory_order_relaxed))
+        return false;
+    set_lock_state(y, SYNC_HAS_LOCK);
     return true;
 }
 
-void sync_unlock(struct sync_shared *s)
+// A spin lock: it is held for well under a microsecond, and a sleeper's wake-up costs fifty.
+bool sync_lock(const struct sync *y)
 {
-    atomic_store_explicit(&s->lock, 0, memory_order_release);
+    static const unsigned YIELDS = 1000; // then the holder has been killed, or stopped
+    static const struct timespec PAUSE = {0, 1000 * 1000};
+    if (try_lock(y))
+        return true;
+    set_lock_state(y, SYNC_WANTS_LOCK);
+    for (unsigned looks = 0;;) {
+        unsigned pauses = 0;
+        while (pauses < 200 &&
+               atomic_load_explicit(&y->shared->bell.lock.value, memory_order_relaxed)) {
+            __builtin_ia32_pause();
+            pauses++;
+        }
+        if (try_lock(y))
+            return true;
+        if (pauses < 200)
+            continue;
+        if (sync_aborted_by(y) >= 0)
+            return false;
+        if (looks++ < YIELDS) {
+            sched_yield();
+            continue;
+        }
+        // Counted in pauses that this process lived through, not by a clock: all may have been
+        // stopped.
+        nanosleep(&PAUSE, NULL);
+        if (y->lock_patience && looks > YIELDS + y->lock_patience)
+            return false;
+    }
 }
+
+void sync_unlock(const struct sync *y)
+{
+    set_lock_state(y, SYNC_NO_LOCK);
+    atomic_store_explicit(&y->shared->bell.lock.value, 0, memory_order_release);
+}
+
+static uint32_t lock_state(const struct sync *y, unsigned index)
+{
+    return atomic_load_explicit(&member(y, index)->lock_state, memory_order_relaxed);
+}
+
+int sync_lock_holder(const struct sync *y)
+{
+    uint32_t word = atomic_load_explicit(&y->shared->bell.lock.value, memory_order_relaxed);
+    if (!word || lock_state(y, SYNC_FABRIC) == SYNC_HAS_LOCK)
+        return -1;
+    // Each says for itself that it has the lock, or waits for it; the word may be anybody's.
+    for (unsigned m = 0; m < y->machines; m++)
+        if (lock_state(y, m) == SYNC_HAS_LOCK)
+            return (int)m;
+    for (unsigned m = 0; m < y->machines; m++)
+        if (lock_state(y, m) != SYNC_WANTS_LOCK && !y->shared->machine[m].finished &&
+            y->shared->machine[m].waiting == SYNC_RUNNING)
+            return (int)m;
+    return word - 1 < y->machines ? (int)(word - 1) : -1;
+}
+
+// ---- Times ------------------------------------------------------------------------------------
+
+// A machine may write anything into its page: no time is taken to be later than SYNC_NEVER, so that
+// no sum overflows.
 
 // The earliest thing on its way to m: inside the fabric, in its ring, or a place in its full
 // adapter.
 static uint64_t inbound(const struct sync_member *m)
 {
-    uint64_t t = earlier(m->bound_ns, m->rx_due_ns);
+    uint64_t t = earlier(earlier(m->bound_ns, m->rx_due_ns), SYNC_NEVER);
     return m->stopped ? earlier(t, m->tx_done_bound_ns) : t;
 }
 
@@ -173,121 +309,142 @@ static uint64_t source(const struct sync_member *m)
     return earlier(earlier(m->own_ns, m->tx_floor_ns), inbound(m));
 }
 
-uint64_t sync_horizon(const struct sync_shared *s, unsigned m)
+uint64_t sync_horizon(const struct sync *y, unsigned m)
 {
+    const struct sync_shared *s = y->shared;
     const struct sync_member *me = &s->machine[m];
-    uint64_t horizon = me->bound_ns;
+    uint64_t horizon = earlier(me->bound_ns, SYNC_NEVER);
     if (me->stopped)
         horizon = earlier(horizon, me->tx_done_bound_ns);
-    for (unsigned j = 0; j < s->machine_count; j++)
+    for (unsigned j = 0; j < y->machines; j++)
         if (j != m)
-            horizon = earlier(horizon, source(&s->machine[j]) + s->distance_ns[j][m]);
+            horizon = earlier(horizon, source(&s->machine[j]) + s->fixed.distance_ns[j][m]);
     // What I sent and nobody has seen yet may be answered.
-    return earlier(horizon, me->tx_floor_ns + s->distance_ns[m][m]);
+    return earlier(horizon, earlier(me->tx_floor_ns, SYNC_NEVER) + s->fixed.distance_ns[m][m]);
 }
 
-uint64_t sync_safe(const struct sync_shared *s)
+uint64_t sync_safe(const struct sync *y)
 {
     uint64_t safe = SYNC_NEVER;
-    for (unsigned m = 0; m < s->machine_count; m++) {
-        const struct sync_member *k = &s->machine[m];
+    for (unsigned m = 0; m < y->machines; m++) {
+        const struct sync_member *k = &y->shared->machine[m];
         if (!k->finished)
-            safe = earlier(safe, earlier(k->own_ns, earlier(inbound(k), sync_horizon(s, m))));
+            safe = earlier(safe, earlier(k->own_ns, earlier(inbound(k), sync_horizon(y, m))));
     }
     return safe;
 }
 
-uint64_t sync_fabric_work(const struct sync_shared *s)
+uint64_t sync_fabric_work(const struct sync *y)
 {
-    uint64_t work = s->fabric_next_ns;
-    for (unsigned m = 0; m < s->machine_count; m++)
-        work = earlier(work, s->machine[m].tx_floor_ns);
+    uint64_t work = y->shared->fixed.fabric_next_ns;
+    for (unsigned m = 0; m < y->machines; m++)
+        work = earlier(work, y->shared->machine[m].tx_floor_ns);
     return work;
 }
 
-bool sync_all_finished(const struct sync_shared *s)
+bool sync_all_finished(const struct sync *y)
 {
-    for (unsigned m = 0; m < s->machine_count; m++)
-        if (!s->machine[m].finished)
+    for (unsigned m = 0; m < y->machines; m++)
+        if (!y->shared->machine[m].finished)
             return false;
     return true;
 }
 
-static struct sync_member *member(struct sync_shared *s, unsigned index)
+// ---- Waiting ----------------------------------------------------------------------------------
+
+static _Atomic uint32_t *go(const struct sync *y, unsigned index)
 {
-    return index == SYNC_FABRIC ? &s->fabric : &s->machine[index];
+    return &y->shared->bell.go[index].value;
+}
+
+static void wake_member(const struct sync *y, unsigned index)
+{
+    syscall(SYS_futex, go(y, index), FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
 // Adds the member to `set` where it sleeps.
-static void let_go(struct sync_shared *s, unsigned index, struct sync_wake_set *set)
+static void let_go(const struct sync *y, unsigned index, struct sync_wake_set *set)
 {
-    struct sync_member *m = member(s, index);
-    atomic_store(&m->go, 1);
-    if (atomic_load(&m->asleep))
+    atomic_store(go(y, index), 1);
+    if (atomic_load(&member(y, index)->asleep))
         set->words[index / 64] |= UINT64_C(1) << index % 64;
 }
 
-struct sync_wake_set sync_release(struct sync_shared *s)
+struct sync_wake_set sync_release(const struct sync *y)
 {
+    const struct sync_shared *s = y->shared;
     struct sync_wake_set set = {0};
-    for (unsigned m = 0; m < s->machine_count; m++) {
-        struct sync_member *k = &s->machine[m];
-        if (k->waiting != SYNC_AT_HORIZON || atomic_load_explicit(&k->go, memory_order_relaxed))
+    for (unsigned m = 0; m < y->machines; m++) {
+        const struct sync_member *k = &s->machine[m];
+        if (k->waiting != SYNC_AT_HORIZON || atomic_load_explicit(go(y, m), memory_order_relaxed))
             continue;
-        if (sync_horizon(s, m) > k->own_ns || k->rx_due_ns < k->own_ns || s->end_ns < k->own_ns)
-            let_go(s, m, &set);
+        if (sync_horizon(y, m) > k->own_ns || k->rx_due_ns < k->own_ns ||
+            s->fixed.end_ns < k->own_ns)
+            let_go(y, m, &set);
     }
-    struct sync_member *f = &s->fabric;
-    if (f->waiting && !atomic_load_explicit(&f->go, memory_order_relaxed) &&
-        (sync_fabric_work(s) < sync_safe(s) || sync_all_finished(s)))
-        let_go(s, SYNC_FABRIC, &set);
+    if (s->fabric.waiting && !atomic_load_explicit(go(y, SYNC_FABRIC), memory_order_relaxed) &&
+        (sync_fabric_work(y) < sync_safe(y) || sync_all_finished(y)))
+        let_go(y, SYNC_FABRIC, &set);
     return set;
 }
 
-void sync_wake_member(struct sync_shared *s, unsigned index)
-{
-    syscall(SYS_futex, &member(s, index)->go, FUTEX_WAKE, 1, NULL, NULL, 0);
-}
-
-void sync_wake(struct sync_shared *s, struct sync_wake_set set)
+void sync_wake(const struct sync *y, struct sync_wake_set set)
 {
     for (unsigned w = 0; w < sizeof set.words / sizeof set.words[0]; w++)
         for (uint64_t word = set.words[w]; word; word &= word - 1)
-            sync_wake_member(s, 64 * w + (unsigned)__builtin_ctzll(word));
+            wake_member(y, 64 * w + (unsigned)__builtin_ctzll(word));
 }
 
-enum sync_nap sync_nap(const struct sync *y, struct sync_member *me)
+void sync_ring_bell(const struct sync *y, unsigned index)
 {
-    for (unsigned i = 0; i < y->spins && !atomic_load_explicit(&me->go, memory_order_acquire); i++)
+    atomic_store(go(y, index), 1);
+    if (atomic_load(&member(y, index)->asleep))
+        wake_member(y, index);
+}
+
+void sync_quiet(const struct sync *y)
+{
+    atomic_store(go(y, y->index), 0);
+}
+
+enum sync_nap sync_nap(const struct sync *y)
+{
+    _Atomic uint32_t *let = go(y, y->index);
+    for (unsigned i = 0; i < y->spins && !atomic_load_explicit(let, memory_order_acquire); i++)
         __builtin_ia32_pause();
-    if (!atomic_load(&me->go)) {
+    if (!atomic_load(let)) {
         struct timespec patience = {0, ABORT_CHECK_NS};
+        struct sync_member *me = member(y, y->index);
         atomic_store(&me->asleep, 1);
-        if (!atomic_load(&me->go))
-            syscall(SYS_futex, &me->go, FUTEX_WAIT, 0, &patience, NULL, 0);
+        if (!atomic_load(let))
+            syscall(SYS_futex, let, FUTEX_WAIT, 0, &patience, NULL, 0);
         atomic_store(&me->asleep, 0);
     }
-    if (atomic_load(&y->shared->abort))
+    if (sync_aborted_by(y) >= 0)
         return SYNC_ABORTED;
-    return atomic_load(&me->go) ? SYNC_WOKEN : SYNC_STILL_WAITING;
+    return atomic_load(let) ? SYNC_WOKEN : SYNC_STILL_WAITING;
 }
 
-bool sync_wait(const struct sync *y, struct sync_member *me)
+// ---- The end for everybody --------------------------------------------------------------------
+
+void sync_abort(const struct sync *y)
 {
-    enum sync_nap nap;
-    do
-        nap = sync_nap(y, me);
-    while (nap == SYNC_STILL_WAITING);
-    return nap == SYNC_WOKEN;
+    atomic_store(&member(y, y->index)->aborted, 1);
+    atomic_store(&y->shared->bell.abort.value, 1);
+    for (unsigned m = 0; m <= y->machines; m++) {
+        unsigned index = m < y->machines ? m : SYNC_FABRIC;
+        atomic_store(go(y, index), 1);
+        wake_member(y, index);
+    }
 }
 
-void sync_abort(struct sync_shared *s)
+int sync_aborted_by(const struct sync *y)
 {
-    atomic_store(&s->abort, 1);
-    for (unsigned m = 0; m < s->machine_count; m++)
-        atomic_store(&s->machine[m].go, 1);
-    atomic_store(&s->fabric.go, 1);
-    for (unsigned m = 0; m < s->machine_count; m++)
-        sync_wake_member(s, m);
-    sync_wake_member(s, SYNC_FABRIC);
+    if (!atomic_load(&y->shared->bell.abort.value))
+        return -1;
+    // Everybody may write the word, each its own page only.
+    for (unsigned m = 0; m < y->machines; m++)
+        if (atomic_load(&y->shared->machine[m].aborted))
+            return (int)m;
+    return atomic_load(&y->shared->fabric.aborted) ? (int)SYNC_FABRIC : -1;
 }

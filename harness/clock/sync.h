@@ -14,14 +14,99 @@
 #include <stdint.h>
 
 #define SYNC_MAGIC      UINT64_C(0x3130004c41494453) // "SDIAL\0" "01", little-endian
-#define SYNC_VERSION    1u
+#define SYNC_VERSION    2u
 #define SYNC_NICS       8u
 #define SYNC_RING_SLOTS 256u
+#define SYNC_SLOT_MOST  65536u           // no file has larger slots
 #define SYNC_NEVER      (UINT64_MAX / 4) // "no such event"; sums of two stay far from overflow
+#define SYNC_PAGE       4096             // what can be mapped in its own way
 
 #ifndef SYNC_MACHINES // tests build with more, too
 #define SYNC_MACHINES 16u
 #endif
+
+#define SYNC_FABRIC SYNC_MACHINES // index of the fabric among the members
+
+// ---- Layout: FOLDER/times -----------------------------------------------------------------------
+//
+// Every member maps all of it. A machine may write the bell and its own page, the fabric
+// everything.
+
+enum sync_waiting {
+    SYNC_RUNNING = 0,
+    // goes on when its horizon passes own_ns or something new is due before own_ns
+    SYNC_AT_HORIZON = 1,
+    SYNC_FOR_ROOM = 2, // inside a transmission, goes on when the fabric has caught up with own_ns
+};
+
+enum sync_lock_state {
+    SYNC_NO_LOCK = 0,
+    SYNC_WANTS_LOCK = 1,
+    SYNC_HAS_LOCK = 2,
+};
+
+// One page: what its member says. Guarded by the lock but for the second half.
+struct sync_member {
+    // no frame will be handed in before this, unless one that is due earlier arrives
+    _Alignas(SYNC_PAGE) uint64_t own_ns;
+    // written by the fabric: nothing inside it is due here before this
+    uint64_t bound_ns;
+    // written by the fabric: no adapter here finishes a frame before this
+    uint64_t tx_done_bound_ns;
+    uint64_t rx_due_ns; // earliest entry in the receive ring that is not drained yet
+    // earliest frame from here that the fabric has not worked into its state
+    uint64_t tx_floor_ns;
+    uint32_t waiting;  // enum sync_waiting
+    uint32_t stopped;  // a full adapter has stopped a queue: its next place is an event
+    uint32_t finished; // reached end_ns and left
+    uint32_t joined;   // has begun to keep time
+    // Atomic.
+    _Alignas(128) _Atomic uint32_t asleep; // in the futex
+    _Atomic uint32_t lock_state;           // enum sync_lock_state: who holds up the others
+    _Atomic uint32_t aborted;              // this member has ended the run
+    _Atomic uint64_t gates;                // how often it has looked; a watchdog's sign of life
+};
+
+struct sync_word {
+    _Alignas(128) _Atomic uint32_t value;
+};
+
+// What members write for one another. Nothing here is believed: a word that is wrong makes somebody
+// look once more, or once too late.
+struct sync_bell {
+    _Alignas(SYNC_PAGE) struct sync_word lock; // 0, or 1 + the index of the member that has it
+    struct sync_word abort;                    // nonzero: look whether a member has `aborted`
+    struct sync_word go[SYNC_MACHINES + 1];    // futex words: 1 = look again
+};
+
+// Written by the fabric only.
+struct sync_fixed {
+    _Alignas(SYNC_PAGE) uint64_t magic;
+    uint32_t version;
+    uint32_t machine_count;
+    uint32_t slot_bytes;
+    uint32_t ring_slots;
+    uint64_t end_ns;         // guarded by the lock; SYNC_NEVER until the last machine is done
+    uint64_t fabric_next_ns; // guarded by the lock: the next thing the fabric has to do by itself
+    uint64_t frames;         // guarded by the lock: frames taken so far
+    // Constant after creation: shortest lookahead path from one machine to another, at least one
+    // wire long
+    // ([a][a]: the shortest way out and back), and places in each adapter (0: never stops the
+    // queue).
+    uint64_t distance_ns[SYNC_MACHINES][SYNC_MACHINES];
+    uint32_t adapter_frames[SYNC_MACHINES][SYNC_NICS];
+};
+
+struct sync_shared {
+    struct sync_bell bell;
+    struct sync_fixed fixed;
+    struct sync_member fabric;
+    struct sync_member machine[SYNC_MACHINES];
+};
+
+// ---- Layout: FOLDER/rings-M ---------------------------------------------------------------------
+//
+// Two rings, mapped by machine M and the fabric only: to the fabric, and from it.
 
 // What a ring slot holds.
 enum sync_kind {
@@ -45,108 +130,103 @@ struct sync_ring {
     _Alignas(64) uint8_t slots[];
 };
 
-enum sync_waiting {
-    SYNC_RUNNING = 0,
-    // goes on when its horizon passes own_ns or something new is due before own_ns
-    SYNC_AT_HORIZON = 1,
-    SYNC_FOR_ROOM = 2, // inside a transmission, goes on when the fabric has caught up with own_ns
-};
-
-struct sync_member {
-    // Guarded by the lock.
-    // no frame will be handed in before this, unless one that is due earlier arrives
-    _Alignas(128) uint64_t own_ns;
-    // written by the fabric: nothing inside it is due here before this
-    uint64_t bound_ns;
-    // written by the fabric: no adapter here finishes a frame before this
-    uint64_t tx_done_bound_ns;
-    uint64_t rx_due_ns; // earliest entry in the receive ring that is not drained yet
-    // earliest frame from here that the fabric has not worked into its state
-    uint64_t tx_floor_ns;
-    uint32_t waiting;  // enum sync_waiting
-    uint32_t stopped;  // a full adapter has stopped a queue: its next place is an event
-    uint32_t finished; // reached end_ns and left
-    uint32_t joined;   // has begun to keep time
-    // Atomic.
-    _Alignas(128) _Atomic uint32_t go; // futex word: 1 = look again
-    _Atomic uint32_t asleep;           // in the futex
-    _Atomic uint64_t gates;            // how often it has looked; a watchdog's sign of life
-};
-
-struct sync_shared {
-    uint64_t magic;
-    uint32_t version;
-    uint32_t machine_count;
-    uint32_t ring_slots;
-    uint32_t slot_bytes;
-    uint64_t bytes;         // of the whole file
-    _Atomic uint32_t abort; // nonzero: everybody leaves at once
-    _Atomic uint32_t lock;
-    uint64_t end_ns;         // guarded by the lock; SYNC_NEVER until the last machine is done
-    uint64_t fabric_next_ns; // guarded by the lock: the next thing the fabric has to do by itself
-    uint64_t frames;         // guarded by the lock: frames taken so far
-    uint64_t reserved[8];
-    // Constant after creation: shortest lookahead path from one machine to another, at least one
-    // wire long
-    // ([a][a]: the shortest way out and back), and places in each adapter (0: never stops the
-    // queue).
-    uint64_t distance_ns[SYNC_MACHINES][SYNC_MACHINES];
-    uint32_t adapter_frames[SYNC_MACHINES][SYNC_NICS];
-    struct sync_member machine[SYNC_MACHINES];
-    struct sync_member fabric;
-};
-
-#define SYNC_FABRIC SYNC_MACHINES // index of the fabric among the members
+// ---- A process's view ---------------------------------------------------------------------------
 
 // Members that sleep and are to be woken: bit m % 64 of word m / 64 is member m.
 struct sync_wake_set {
     uint64_t words[(SYNC_MACHINES + 1 + 63) / 64];
 };
 
-// A process's view of the shared memory.
+// Who looks, and what was checked when the files were mapped and is not read from them again.
 struct sync {
     struct sync_shared *shared;
-    unsigned spins; // pauses before a wait goes to sleep
+    unsigned index;    // machine, or SYNC_FABRIC
+    unsigned machines; // of the run
+    unsigned spins;    // pauses before a wait goes to sleep
+    // Waits for the lock of 1 ms each until its holder is given up; 0: only an abort ends it.
+    unsigned lock_patience;
 };
 
-// sizeof(struct sync_shared), by which another language checks its mirror.
-uint64_t sync_size(void);
-// Bytes of a shared file for so many machines and frames of at most frame_bytes.
-uint64_t sync_bytes(unsigned machines, unsigned frame_bytes);
-// Lays out zeroed memory of sync_bytes(). Distances and adapters are to be filled in by the caller.
-void sync_format(struct sync_shared *s, unsigned machines, unsigned frame_bytes);
-// Maps PATH and checks that it is what this build expects. Returns NULL or a sentence saying what
-// is wrong.
-const char *sync_map(struct sync *y, const char *path);
+// One process's end of a ring. The counter of its own side is kept here: the one in the ring only
+// tells the other side.
+struct sync_end {
+    struct sync_ring *ring;
+    uint64_t count;
+    uint32_t slot_bytes;
+};
 
-struct sync_ring *sync_tx_ring(struct sync_shared *s, unsigned machine); // machine -> fabric
-struct sync_ring *sync_rx_ring(struct sync_shared *s, unsigned machine); // fabric -> machine
-// The slot that a push would fill, or NULL when the ring is full.
-struct sync_slot *sync_ring_free(const struct sync_shared *s, struct sync_ring *r);
-void sync_ring_push(struct sync_ring *r);
-// The oldest slot, or NULL when the ring is empty.
-struct sync_slot *sync_ring_first(const struct sync_shared *s, struct sync_ring *r);
-void sync_ring_pop(struct sync_ring *r);
+// An entry as it was read, once; `data` is still in the ring, and the other side may change it.
+struct sync_entry {
+    uint64_t time_ns;
+    const uint8_t *data;
+    uint32_t length;
+    uint16_t nic;
+    uint16_t kind;
+};
+
+// What a consumer takes.
+struct sync_expect {
+    uint64_t earliest_ns;
+    uint32_t nics;
+    uint32_t last_kind; // of enum sync_kind
+};
+
+// What is at an end of a ring. All from SYNC_BAD_COUNTER on are faults of the other side.
+enum sync_look {
+    SYNC_NOTHING, // no entry, or no room for one
+    SYNC_THERE,
+    SYNC_BAD_COUNTER,
+    SYNC_BAD_LENGTH,
+    SYNC_BAD_NIC,
+    SYNC_BAD_KIND,
+    SYNC_BAD_TIME,
+};
+
+// Sizes of the files; sync_size is that of FOLDER/times, by which another language checks its
+// mirror.
+uint64_t sync_size(void);
+uint64_t sync_rings_bytes(unsigned frame_bytes);
+// Lays out zeroed memory of sync_size(). Distances and adapters are to be filled in by the caller.
+void sync_format(struct sync_shared *s, unsigned machines, unsigned frame_bytes);
+// The ends of one machine's rings in memory of sync_rings_bytes(), for the fabric or for the
+// machine.
+void sync_ends(void *rings, unsigned slot_bytes, bool fabric, struct sync_end *sends,
+               struct sync_end *receives);
+// Maps what machine `machine` may of the files in FOLDER, and checks that they are what this build
+// expects. Returns NULL or a sentence saying what is wrong.
+const char *sync_map(struct sync *y, const char *folder, unsigned machine, struct sync_end *sends,
+                     struct sync_end *receives);
+
+// The slot that a push would fill.
+enum sync_look sync_room(const struct sync_end *e, struct sync_slot **slot);
+void sync_push(struct sync_end *e);
+// The oldest entry.
+enum sync_look sync_first(const struct sync_end *e, const struct sync_expect *expect,
+                          struct sync_entry *entry);
+void sync_pop(struct sync_end *e);
+// A fault in words.
+const char *sync_fault(enum sync_look look);
 
 // All below up to sync_release are called with the lock held.
-// Returns false when the run was aborted while waiting for the lock.
-bool sync_lock(struct sync_shared *s);
-void sync_unlock(struct sync_shared *s);
+// Returns false when the run was aborted while waiting for the lock, or patience came to its end.
+bool sync_lock(const struct sync *y);
+void sync_unlock(const struct sync *y);
 // Machine m may run up to, not including, this time: everything due before it is in its receive
 // ring.
-uint64_t sync_horizon(const struct sync_shared *s, unsigned m);
+uint64_t sync_horizon(const struct sync *y, unsigned m);
 // The fabric may work on everything before this time: no frame with an earlier stamp can still
 // come.
-uint64_t sync_safe(const struct sync_shared *s);
+uint64_t sync_safe(const struct sync *y);
 // The fabric's next piece of work, its own or a frame to take.
-uint64_t sync_fabric_work(const struct sync_shared *s);
+uint64_t sync_fabric_work(const struct sync *y);
 // Every machine has reached the end and left.
-bool sync_all_finished(const struct sync_shared *s);
+bool sync_all_finished(const struct sync *y);
 // Lets go whoever can go on; the set says whom sync_wake must wake.
-struct sync_wake_set sync_release(struct sync_shared *s);
+struct sync_wake_set sync_release(const struct sync *y);
 // Outside the lock.
-void sync_wake(struct sync_shared *s, struct sync_wake_set set);
-void sync_wake_member(struct sync_shared *s, unsigned index);
+void sync_wake(const struct sync *y, struct sync_wake_set set);
+// Has one member look again, whatever it waits for.
+void sync_ring_bell(const struct sync *y, unsigned index);
 
 enum sync_nap {
     SYNC_STILL_WAITING, // nobody let me go for a while: time to look at other things
@@ -154,9 +234,13 @@ enum sync_nap {
     SYNC_ABORTED,
 };
 
-// Sleeps until somebody sets me->go, or for 50 ms. `waiting` and go = 0 were set under the lock.
-enum sync_nap sync_nap(const struct sync *y, struct sync_member *me);
-// Sleeps until somebody sets me->go. False: aborted.
-bool sync_wait(const struct sync *y, struct sync_member *me);
+// Says that I am going to wait. Under the lock, with `waiting`.
+void sync_quiet(const struct sync *y);
+// Sleeps until somebody lets me go, or for 50 ms.
+enum sync_nap sync_nap(const struct sync *y);
 // Ends the run for everybody.
-void sync_abort(struct sync_shared *s);
+void sync_abort(const struct sync *y);
+// The member that has ended the run, or -1.
+int sync_aborted_by(const struct sync *y);
+// The machine that keeps the lock, as far as can be told where one may lie; -1: none.
+int sync_lock_holder(const struct sync *y);

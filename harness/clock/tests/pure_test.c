@@ -85,53 +85,63 @@ static void test_done_queue_counts_strictly_before(void)
     CHECK(done_pop_before(&queue, UINT64_MAX / 8) == 250 && done_first(&queue) == SYNC_NEVER);
 }
 
-// Three machines in a row, 0 - 1 - 2, wires of 100 and 30 ns.
-static struct sync_shared *three(void)
+// The fabric's view of new memory for so many machines.
+static struct sync view_of(unsigned machines)
 {
-    struct sync_shared *s = calloc(1, sync_bytes(3, 1514));
+    struct sync_shared *s = aligned_alloc(SYNC_PAGE, sync_size());
     CHECK(s);
-    sync_format(s, 3, 1514);
+    memset(s, 0, sync_size());
+    sync_format(s, machines, 1514);
+    return (struct sync){.shared = s, .index = SYNC_FABRIC, .machines = machines};
+}
+
+// Three machines in a row, 0 - 1 - 2, wires of 100 and 30 ns.
+static struct sync three(void)
+{
+    struct sync y = view_of(3);
     const uint64_t distance[3][3] = {{200, 100, 130}, {100, 60, 30}, {130, 30, 60}};
     for (unsigned a = 0; a < 3; a++)
         for (unsigned b = 0; b < 3; b++)
-            s->distance_ns[a][b] = distance[a][b];
-    return s;
+            y.shared->fixed.distance_ns[a][b] = distance[a][b];
+    return y;
 }
 
 static void test_horizons(void)
 {
-    struct sync_shared *s = three();
+    struct sync y = three();
+    struct sync_shared *s = y.shared;
     struct sync_member *m = s->machine;
     m[0].own_ns = 1000, m[1].own_ns = 5000, m[2].own_ns = 900;
-    CHECK(sync_horizon(s, 0) == 1030); // 2 may send at 900, 130 away
-    CHECK(sync_horizon(s, 1) == 930);
-    CHECK(sync_horizon(s, 2) == 1130);
-    CHECK(sync_safe(s) == 900);
+    CHECK(sync_horizon(&y, 0) == 1030); // 2 may send at 900, 130 away
+    CHECK(sync_horizon(&y, 1) == 930);
+    CHECK(sync_horizon(&y, 2) == 1130);
+    CHECK(sync_safe(&y) == 900);
 
     // A frame of 0 that nobody has seen: its answer limits 0 itself, its arrival the others.
     m[0].own_ns = 4000, m[2].own_ns = 6000, m[0].tx_floor_ns = 3000;
-    CHECK(sync_horizon(s, 0) == 3200);
-    CHECK(sync_horizon(s, 1) == 3100);
-    CHECK(sync_horizon(s, 2) == 3130);
-    CHECK(sync_fabric_work(s) == 3000 && sync_safe(s) == 3100);
+    CHECK(sync_horizon(&y, 0) == 3200);
+    CHECK(sync_horizon(&y, 1) == 3100);
+    CHECK(sync_horizon(&y, 2) == 3130);
+    CHECK(sync_fabric_work(&y) == 3000 && sync_safe(&y) == 3100);
 
     // The fabric has worked it in: it is due at 1 at 3150, so 1 may send from then on.
     m[0].tx_floor_ns = SYNC_NEVER, m[1].bound_ns = 3150;
-    CHECK(sync_horizon(s, 1) == 3150 && sync_horizon(s, 0) == 3250 && sync_horizon(s, 2) == 3180);
+    CHECK(sync_horizon(&y, 1) == 3150 && sync_horizon(&y, 0) == 3250 &&
+          sync_horizon(&y, 2) == 3180);
     // It is in the ring of 1: 1 may go on (it will drain it), the others are still limited by it.
     m[1].bound_ns = SYNC_NEVER, m[1].rx_due_ns = 3150;
-    CHECK(sync_horizon(s, 1) == 4100 && sync_horizon(s, 0) == 3250 && sync_safe(s) == 3150);
+    CHECK(sync_horizon(&y, 1) == 4100 && sync_horizon(&y, 0) == 3250 && sync_safe(&y) == 3150);
 
     // A stopped queue goes on when a frame is finished, and may then send.
     m[1].rx_due_ns = SYNC_NEVER, m[2].tx_done_bound_ns = 3500;
-    CHECK(sync_horizon(s, 1) == 4100);
+    CHECK(sync_horizon(&y, 1) == 4100);
     m[2].stopped = 1;
-    CHECK(sync_horizon(s, 1) == 3530 && sync_horizon(s, 2) == 3500);
+    CHECK(sync_horizon(&y, 1) == 3530 && sync_horizon(&y, 2) == 3500);
 
     // Machines that have left limit nobody; the end is near when all have.
     for (unsigned k = 0; k < 3; k++)
         m[k].own_ns = m[k].tx_done_bound_ns = SYNC_NEVER, m[k].finished = 1, m[k].stopped = 0;
-    CHECK(sync_safe(s) >= SYNC_NEVER && sync_all_finished(s));
+    CHECK(sync_safe(&y) >= SYNC_NEVER && sync_all_finished(&y));
     free(s);
 }
 
@@ -166,21 +176,23 @@ static void test_what_a_gate_promises(void)
 
 static void test_what_a_gate_sees_of_the_others(void)
 {
-    struct sync_shared *s = three();
+    struct sync y = three();
+    struct sync_shared *s = y.shared;
     struct sync_member *m = s->machine;
     m[0].own_ns = 1000, m[1].own_ns = 5000, m[2].own_ns = 900;
-    struct gate_others others = gate_observe(s, 0, 1000);
+    y.index = 0;
+    struct gate_others others = gate_observe(&y, 1000);
     CHECK(others.help == SYNC_NEVER &&
           others.grid == 100); // they run: 100 ns is my least lookahead
     m[1].waiting = m[2].waiting = SYNC_AT_HORIZON;
-    others = gate_observe(s, 0, 1000);
+    others = gate_observe(&y, 1000);
     CHECK(others.help == 4901 && others.grid == GATE_PUBLISH_NS); // 2 is behind me already
-    others = gate_observe(s, 0, 700);
+    others = gate_observe(&y, 700);
     CHECK(others.help == 771); // 2 goes on when I am at 900 - 130 + 1
     m[2].finished = 1;
-    CHECK(gate_observe(s, 0, 700).help == 4901);
-    s->fabric.waiting = 1, s->fabric_next_ns = 2000;
-    CHECK(gate_observe(s, 0, 700).help == 2001);
+    CHECK(gate_observe(&y, 700).help == 4901);
+    s->fabric.waiting = 1, s->fixed.fabric_next_ns = 2000;
+    CHECK(gate_observe(&y, 700).help == 2001);
     free(s);
 }
 
@@ -216,28 +228,29 @@ static void test_when_to_look_again(void)
 
 static void test_release(void)
 {
-    struct sync_shared *s = three();
+    struct sync y = three();
+    struct sync_shared *s = y.shared;
     struct sync_member *m = s->machine;
     m[0].own_ns = 100, m[1].own_ns = 150, m[2].own_ns = 500;
     m[1].waiting = SYNC_AT_HORIZON; // horizon 200 > 150
     m[2].waiting = SYNC_AT_HORIZON; // horizon 180 < 500
-    sync_release(s);
-    CHECK(m[1].go == 1 && m[2].go == 0 && m[0].go == 0);
+    sync_release(&y);
+    CHECK(s->bell.go[1].value == 1 && s->bell.go[2].value == 0 && s->bell.go[0].value == 0);
     m[2].rx_due_ns = 180; // something arrived before what it waits for
-    sync_release(s);
-    CHECK(m[2].go == 1);
-    atomic_store(&m[2].go, 0);
+    sync_release(&y);
+    CHECK(s->bell.go[2].value == 1);
+    atomic_store(&s->bell.go[2].value, 0);
     m[2].rx_due_ns = SYNC_NEVER;
-    s->end_ns = 400;
-    sync_release(s);
-    CHECK(m[2].go == 1);
+    s->fixed.end_ns = 400;
+    sync_release(&y);
+    CHECK(s->bell.go[2].value == 1);
 
-    s->fabric.waiting = 1, s->fabric_next_ns = 100;
-    sync_release(s);
-    CHECK(s->fabric.go == 0); // work only strictly before the safe time: 100
+    s->fabric.waiting = 1, s->fixed.fabric_next_ns = 100;
+    sync_release(&y);
+    CHECK(s->bell.go[SYNC_FABRIC].value == 0); // work only strictly before the safe time: 100
     m[0].own_ns = 101;
-    sync_release(s);
-    CHECK(s->fabric.go == 1);
+    sync_release(&y);
+    CHECK(s->bell.go[SYNC_FABRIC].value == 1);
     free(s);
 }
 
@@ -249,32 +262,78 @@ static bool has(struct sync_wake_set set, unsigned index)
 // As many machines as there may be, on wires of 100 ns.
 static void test_wake_set_has_room_for_every_member(void)
 {
-    struct sync_shared *s = calloc(1, sync_bytes(SYNC_MACHINES, 64));
-    CHECK(s);
-    sync_format(s, SYNC_MACHINES, 64);
+    struct sync y = view_of(SYNC_MACHINES);
+    struct sync_shared *s = y.shared;
     for (unsigned m = 0; m < SYNC_MACHINES; m++) {
         for (unsigned j = 0; j < SYNC_MACHINES; j++)
-            s->distance_ns[m][j] = 100;
+            s->fixed.distance_ns[m][j] = 100;
         s->machine[m].own_ns = 50;
         s->machine[m].waiting = SYNC_AT_HORIZON;
         atomic_store(&s->machine[m].asleep, m % 3 == 0); // the others are about to sleep
     }
-    s->fabric.waiting = 1, s->fabric_next_ns = 10;
+    s->fabric.waiting = 1, s->fixed.fabric_next_ns = 10;
     atomic_store(&s->fabric.asleep, 1);
-    struct sync_wake_set set = sync_release(s);
+    struct sync_wake_set set = sync_release(&y);
     for (unsigned m = 0; m < SYNC_MACHINES; m++)
-        CHECK(s->machine[m].go == 1 && has(set, m) == (m % 3 == 0));
-    CHECK(s->fabric.go == 1 && has(set, SYNC_FABRIC));
-    sync_wake(s, set); // reaches no member past the last: the sanitizer sees it
-    CHECK(!has(sync_release(s), SYNC_FABRIC)); // all have been let go
+        CHECK(s->bell.go[m].value == 1 && has(set, m) == (m % 3 == 0));
+    CHECK(s->bell.go[SYNC_FABRIC].value == 1 && has(set, SYNC_FABRIC));
+    sync_wake(&y, set); // reaches no member past the last: the sanitizer sees it
+    CHECK(!has(sync_release(&y), SYNC_FABRIC)); // all have been let go
 
     for (unsigned m = 0; m < SYNC_MACHINES; m++)
-        atomic_store(&s->machine[m].go, 0);
-    atomic_store(&s->fabric.go, 0);
-    sync_abort(s);
+        atomic_store(&s->bell.go[m].value, 0);
+    atomic_store(&s->bell.go[SYNC_FABRIC].value, 0);
+    CHECK(sync_aborted_by(&y) == -1);
+    sync_abort(&y);
     for (unsigned m = 0; m < SYNC_MACHINES; m++)
-        CHECK(s->machine[m].go == 1);
-    CHECK(s->fabric.go == 1 && s->abort);
+        CHECK(s->bell.go[m].value == 1);
+    CHECK(s->bell.go[SYNC_FABRIC].value == 1 && sync_aborted_by(&y) == (int)SYNC_FABRIC);
+    free(s);
+}
+
+// What one machine writes into its own page must not carry the others beyond what is right for
+// them, nor make a sum overflow.
+static void test_times_that_cannot_be_are_never(void)
+{
+    struct sync y = three();
+    struct sync_member *m = y.shared->machine;
+    m[0].own_ns = m[0].tx_floor_ns = m[0].rx_due_ns = m[0].bound_ns = UINT64_MAX;
+    m[0].stopped = 1, m[0].tx_done_bound_ns = UINT64_MAX - 5;
+    m[1].own_ns = 5000, m[2].own_ns = 900;
+    CHECK(sync_horizon(&y, 0) == 1030 && sync_horizon(&y, 1) == 930);
+    CHECK(sync_horizon(&y, 2) == 5030 && sync_safe(&y) == 900);
+    free(y.shared);
+}
+
+static void test_only_a_page_tells_who_ended_the_run(void)
+{
+    struct sync y = three();
+    atomic_store(&y.shared->bell.abort.value, 1); // anybody may write this
+    CHECK(sync_aborted_by(&y) == -1 && sync_lock(&y));
+    sync_unlock(&y);
+    y.index = 2;
+    sync_abort(&y);
+    CHECK(sync_aborted_by(&y) == 2);
+    free(y.shared);
+}
+
+static void test_who_keeps_the_lock_is_named(void)
+{
+    struct sync y = three(), other = y;
+    struct sync_shared *s = y.shared;
+    other.index = 1, y.lock_patience = 3;
+    CHECK(sync_lock_holder(&y) == -1 && sync_lock(&other) && sync_lock_holder(&y) == 1);
+    CHECK(!sync_lock(&y) && sync_lock_holder(&y) == 1);
+    s->bell.lock.value = 3; // it says that it is machine 2
+    CHECK(sync_lock_holder(&y) == 1);
+    // It says in its page, too, that it has not got it: the others wait for it.
+    atomic_store(&s->machine[1].lock_state, SYNC_NO_LOCK);
+    atomic_store(&s->machine[0].lock_state, SYNC_WANTS_LOCK);
+    atomic_store(&s->machine[2].lock_state, SYNC_WANTS_LOCK);
+    CHECK(sync_lock_holder(&y) == 1);
+    sync_unlock(&other);
+    CHECK(sync_lock(&y) && sync_lock_holder(&y) == -1);
+    sync_unlock(&y);
     free(s);
 }
 
@@ -289,6 +348,9 @@ int main(void)
     RUN(test_when_to_look_again);
     RUN(test_release);
     RUN(test_wake_set_has_room_for_every_member);
+    RUN(test_times_that_cannot_be_are_never);
+    RUN(test_only_a_page_tells_who_ended_the_run);
+    RUN(test_who_keeps_the_lock_is_named);
     printf("%u passed, 0 failed\n", tests_passed);
     return 0;
 }

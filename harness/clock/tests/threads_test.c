@@ -23,7 +23,8 @@ static const uint64_t WIRE_NS[MACHINES][MACHINES] = {
     {700, 0, 260, 0},
 };
 
-static struct sync run;
+static struct sync run[MACHINES + 1]; // as each member sees it, the fabric last
+static struct sync_end sends[2][MACHINES], receives[2][MACHINES]; // of the fabric, of the machines
 static unsigned disturbance; // how often threads yield at bad moments
 
 struct machine {
@@ -46,51 +47,58 @@ static void mix(uint64_t *hash, uint64_t value)
     *hash = (*hash ^ value) * 0x100000001b3ULL;
 }
 
+static void release(const struct sync *y)
+{
+    struct sync_wake_set wake = sync_release(y);
+    sync_unlock(y);
+    sync_wake(y, wake);
+}
+
 static void send_frame(struct machine *m, uint64_t now)
 {
     unsigned to = (m->index + (next_random(&m->random) % 2 ? 1 : MACHINES - 1)) % MACHINES;
-    struct sync_ring *ring = sync_tx_ring(run.shared, m->index);
+    struct sync *y = &run[m->index];
     struct sync_slot *slot;
-    while (!(slot = sync_ring_free(run.shared, ring)))
+    while (sync_room(&sends[1][m->index], &slot) != SYNC_THERE)
         sched_yield();
     *slot = (struct sync_slot){.time_ns = now, .length = FRAME_BYTES, .nic = (uint16_t)to};
     memset(slot->data, (int)(m->sent++ & 0xff), FRAME_BYTES);
-    CHECK(sync_lock(run.shared));
-    sync_ring_push(ring);
-    struct sync_member *me = &run.shared->machine[m->index];
+    CHECK(sync_lock(y));
+    sync_push(&sends[1][m->index]);
+    struct sync_member *me = &y->shared->machine[m->index];
     me->own_ns = now;
     if (now < me->tx_floor_ns)
         me->tx_floor_ns = now;
-    struct sync_wake_set wake = sync_release(run.shared);
-    sync_unlock(run.shared);
-    sync_wake(run.shared, wake);
+    release(y);
 }
 
 // Runs to `event`, or to something that is due before; returns the time reached.
 static uint64_t go_to(struct machine *m, uint64_t now, uint64_t wish)
 {
-    struct sync_member *me = &run.shared->machine[m->index];
+    struct sync *y = &run[m->index];
+    struct sync_member *me = &y->shared->machine[m->index];
+    // never late
+    const struct sync_expect expect = {.earliest_ns = now, .nics = MACHINES};
     for (;;) {
-        CHECK(sync_lock(run.shared));
-        struct sync_ring *ring = sync_rx_ring(run.shared, m->index);
-        for (struct sync_slot *s; (s = sync_ring_first(run.shared, ring)); sync_ring_pop(ring)) {
-            CHECK(s->time_ns >= now); // never late
-            inbox_add(&m->inbox, s->time_ns, s->nic, s->data, s->length);
-        }
+        CHECK(sync_lock(y));
+        struct sync_entry e;
+        enum sync_look look;
+        struct sync_end *end = &receives[1][m->index];
+        for (; (look = sync_first(end, &expect, &e)) == SYNC_THERE; sync_pop(end))
+            inbox_add(&m->inbox, e.time_ns, e.nic, e.data, e.length);
+        CHECK(look == SYNC_NOTHING);
         me->rx_due_ns = SYNC_NEVER;
         uint64_t event = inbox_first(&m->inbox) < wish ? inbox_first(&m->inbox) : wish;
         me->own_ns = event;
-        bool may = sync_horizon(run.shared, m->index) > event;
+        bool may = sync_horizon(y, m->index) > event;
         me->waiting = may ? SYNC_RUNNING : SYNC_AT_HORIZON;
         if (!may)
-            atomic_store(&me->go, 0);
-        struct sync_wake_set wake = sync_release(run.shared);
-        sync_unlock(run.shared);
-        sync_wake(run.shared, wake);
+            sync_quiet(y);
+        release(y);
         maybe_yield(&m->noise);
         if (may)
             return event;
-        CHECK(sync_wait(&run, me));
+        CHECK(sync_nap(y) != SYNC_ABORTED);
     }
 }
 
@@ -115,12 +123,11 @@ static void *machine(void *argument)
                        next_random(&m->random) % (next_random(&m->random) % 8 ? 300 : 20000);
         }
     }
-    CHECK(sync_lock(run.shared));
-    run.shared->machine[m->index].own_ns = SYNC_NEVER;
-    run.shared->machine[m->index].finished = 1;
-    struct sync_wake_set wake = sync_release(run.shared);
-    sync_unlock(run.shared);
-    sync_wake(run.shared, wake);
+    struct sync *y = &run[m->index];
+    CHECK(sync_lock(y));
+    y->shared->machine[m->index].own_ns = SYNC_NEVER;
+    y->shared->machine[m->index].finished = 1;
+    release(y);
     return NULL;
 }
 
@@ -139,23 +146,25 @@ static void *fabric(void *argument)
     static struct in_flight flights[1 << 16];
     unsigned used = 0;
     uint64_t order = 0, pushed[MACHINES], work = 0;
-    struct sync_member *machines = run.shared->machine;
+    struct sync *y = &run[MACHINES];
+    struct sync_shared *shared = y->shared;
+    struct sync_member *machines = shared->machine;
+    const struct sync_expect expect = {.nics = MACHINES};
     for (unsigned m = 0; m < MACHINES; m++)
         pushed[m] = SYNC_NEVER;
     for (;;) {
-        CHECK(sync_lock(run.shared));
+        CHECK(sync_lock(y));
         for (unsigned m = 0; m < MACHINES; m++) {
-            struct sync_ring *ring = sync_tx_ring(run.shared, m);
-            for (struct sync_slot *s; (s = sync_ring_first(run.shared, ring));
-                 sync_ring_pop(ring)) {
-                uint64_t wire = WIRE_NS[m][s->nic];
+            struct sync_end *end = &receives[0][m];
+            for (struct sync_entry e; sync_first(end, &expect, &e) == SYNC_THERE; sync_pop(end)) {
+                uint64_t wire = WIRE_NS[m][e.nic];
                 CHECK(used < sizeof flights / sizeof *flights);
-                flights[used++] = (struct in_flight){.decide_ns = s->time_ns,
-                                                     .due_ns = s->time_ns + wire,
+                flights[used++] = (struct in_flight){.decide_ns = e.time_ns,
+                                                     .due_ns = e.time_ns + wire,
                                                      .order = order,
                                                      .from = m,
-                                                     .to = s->nic,
-                                                     .byte = s->data[0],
+                                                     .to = e.nic,
+                                                     .byte = e.data[0],
                                                      .known = false};
                 order++;
             }
@@ -176,21 +185,19 @@ static void *fabric(void *argument)
             if (f->known && f->decide_ns < next)
                 next = f->decide_ns;
         }
-        run.shared->fabric_next_ns = next;
-        uint64_t safe = sync_safe(run.shared);
-        bool over = sync_all_finished(run.shared);
-        work = sync_fabric_work(run.shared);
-        run.shared->fabric.waiting = !(work < safe) && !over;
-        if (run.shared->fabric.waiting)
-            atomic_store(&run.shared->fabric.go, 0);
-        struct sync_wake_set wake = sync_release(run.shared);
-        sync_unlock(run.shared);
-        sync_wake(run.shared, wake);
+        shared->fixed.fabric_next_ns = next;
+        uint64_t safe = sync_safe(y);
+        bool over = sync_all_finished(y);
+        work = sync_fabric_work(y);
+        shared->fabric.waiting = !(work < safe) && !over;
+        if (shared->fabric.waiting)
+            sync_quiet(y);
+        release(y);
         maybe_yield(&noise);
         if (over)
             return NULL;
         if (!(work < safe)) {
-            CHECK(sync_wait(&run, &run.shared->fabric));
+            CHECK(sync_nap(y) != SYNC_ABORTED);
             continue;
         }
         // All that happens before `safe`, in order of (time, machine, order of sending).
@@ -214,14 +221,13 @@ static void *fabric(void *argument)
                 first->decide_ns += WIRE_NS[first->from][first->to] / 2;
                 continue;
             }
-            struct sync_ring *ring = sync_rx_ring(run.shared, first->to);
             struct sync_slot *slot;
-            while (!(slot = sync_ring_free(run.shared, ring)))
+            while (sync_room(&sends[0][first->to], &slot) != SYNC_THERE)
                 sched_yield();
             *slot = (struct sync_slot){
                 .time_ns = first->due_ns, .length = FRAME_BYTES, .nic = (uint16_t)first->from};
             memset(slot->data, first->byte, FRAME_BYTES);
-            sync_ring_push(ring);
+            sync_push(&sends[0][first->to]);
             if (first->due_ns < pushed[first->to])
                 pushed[first->to] = first->due_ns;
             *first = flights[--used];
@@ -234,20 +240,35 @@ static uint64_t simulate(unsigned spins, unsigned yields, unsigned long long noi
                          uint64_t *received)
 {
     static struct machine machines[MACHINES];
-    run.spins = spins;
+    struct sync_shared *shared = aligned_alloc(SYNC_PAGE, sync_size());
+    CHECK(shared);
+    memset(shared, 0, sync_size());
+    sync_format(shared, MACHINES, FRAME_BYTES);
+    void *rings[MACHINES];
+    for (unsigned m = 0; m <= MACHINES; m++)
+        run[m] = (struct sync){.shared = shared,
+                               .index = m < MACHINES ? m : SYNC_FABRIC,
+                               .machines = MACHINES,
+                               .spins = spins};
+    for (unsigned m = 0; m < MACHINES; m++) {
+        uint64_t bytes = sync_rings_bytes(FRAME_BYTES);
+        CHECK(rings[m] = aligned_alloc(64, bytes));
+        memset(rings[m], 0, bytes);
+        for (unsigned side = 0; side < 2; side++)
+            sync_ends(rings[m], shared->fixed.slot_bytes, side == 0, &sends[side][m],
+                      &receives[side][m]);
+    }
     disturbance = yields;
-    run.shared = calloc(1, sync_bytes(MACHINES, FRAME_BYTES));
-    CHECK(run.shared);
-    sync_format(run.shared, MACHINES, FRAME_BYTES);
     for (unsigned a = 0; a < MACHINES; a++)
         for (unsigned b = 0; b < MACHINES; b++)
-            run.shared->distance_ns[a][b] = WIRE_NS[a][b] ? WIRE_NS[a][b] : SYNC_NEVER;
+            shared->fixed.distance_ns[a][b] = WIRE_NS[a][b] ? WIRE_NS[a][b] : SYNC_NEVER;
     for (unsigned via = 0; via < MACHINES; via++)
         for (unsigned a = 0; a < MACHINES; a++)
             for (unsigned b = 0; b < MACHINES; b++) {
-                uint64_t sum = run.shared->distance_ns[a][via] + run.shared->distance_ns[via][b];
-                if (sum < run.shared->distance_ns[a][b])
-                    run.shared->distance_ns[a][b] = sum;
+                uint64_t sum = shared->fixed.distance_ns[a][via] +
+                               shared->fixed.distance_ns[via][b];
+                if (sum < shared->fixed.distance_ns[a][b])
+                    shared->fixed.distance_ns[a][b] = sum;
             }
     pthread_t threads[MACHINES + 1];
     CHECK(pthread_create(&threads[MACHINES], NULL, fabric, &noise) == 0);
@@ -266,8 +287,9 @@ static uint64_t simulate(unsigned spins, unsigned yields, unsigned long long noi
         for (struct letter *l; (l = inbox_take(&machines[m].inbox, UINT64_MAX)); free(l))
             continue;
         free(machines[m].inbox.heap);
+        free(rings[m]);
     }
-    free(run.shared);
+    free(shared);
     return hash;
 }
 

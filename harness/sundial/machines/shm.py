@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A look at the shared memory of a virtual run from outside: where everybody is. Layout: harness/clock/sync.h.
 
-Read without the lock: a value may be a moment old, which is good enough for progress and for noticing a hang.
+The run's folder in /dev/shm has `times`, which is read here, and a file of rings for each machine. Read without the lock: a value may be a moment old, which is good enough for progress and for noticing a hang.
 """
 
 from __future__ import annotations
@@ -12,10 +12,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 MAGIC = 0x3130004C41494453
-VERSION = 1
+VERSION = 2
 MACHINES = 16
 NICS = 8
 NEVER = (2**64 - 1) // 4
+TIMES = "times"
+PAGE = 4096
+WANTS_LOCK = 1
+
+
+def _pages(size: int) -> int:
+    return -(-size // PAGE) * PAGE
 
 
 class _Member(ctypes.Structure):
@@ -30,31 +37,53 @@ class _Member(ctypes.Structure):
         ("finished", ctypes.c_uint32),
         ("joined", ctypes.c_uint32),
         ("_pad", ctypes.c_uint8 * 72),
-        ("go", ctypes.c_uint32),
         ("asleep", ctypes.c_uint32),
+        ("lock_state", ctypes.c_uint32),
+        ("aborted", ctypes.c_uint32),
         ("gates", ctypes.c_uint64),
-        ("_tail", ctypes.c_uint8 * 112),
+        ("_tail", ctypes.c_uint8 * (PAGE - 152)),
+    )
+
+
+class _Word(ctypes.Structure):
+    _fields_ = (("value", ctypes.c_uint32), ("_pad", ctypes.c_uint8 * 124))
+
+
+class _Bell(ctypes.Structure):
+    _fields_ = (
+        ("lock", _Word),
+        ("abort", _Word),
+        ("go", _Word * (MACHINES + 1)),
+        ("_tail", ctypes.c_uint8 * (_pages(128 * (MACHINES + 3)) - 128 * (MACHINES + 3))),
+    )
+
+
+class _Fixed(ctypes.Structure):
+    _fields_ = (
+        ("magic", ctypes.c_uint64),
+        ("version", ctypes.c_uint32),
+        ("machine_count", ctypes.c_uint32),
+        ("slot_bytes", ctypes.c_uint32),
+        ("ring_slots", ctypes.c_uint32),
+        ("end_ns", ctypes.c_uint64),
+        ("fabric_next_ns", ctypes.c_uint64),
+        ("frames", ctypes.c_uint64),
+        ("distance_ns", ctypes.c_uint64 * (MACHINES * MACHINES)),
+        ("adapter_frames", ctypes.c_uint32 * (MACHINES * NICS)),
+        (
+            "_tail",
+            ctypes.c_uint8
+            * (_pages(48 + 8 * MACHINES**2 + 4 * MACHINES * NICS) - 48 - 8 * MACHINES**2 - 4 * MACHINES * NICS),
+        ),
     )
 
 
 class _Shared(ctypes.Structure):
     _fields_ = (
-        ("magic", ctypes.c_uint64),
-        ("version", ctypes.c_uint32),
-        ("machine_count", ctypes.c_uint32),
-        ("ring_slots", ctypes.c_uint32),
-        ("slot_bytes", ctypes.c_uint32),
-        ("bytes", ctypes.c_uint64),
-        ("abort", ctypes.c_uint32),
-        ("lock", ctypes.c_uint32),
-        ("end_ns", ctypes.c_uint64),
-        ("fabric_next_ns", ctypes.c_uint64),
-        ("frames", ctypes.c_uint64),
-        ("reserved", ctypes.c_uint64 * 8),
-        ("distance_ns", ctypes.c_uint64 * (MACHINES * MACHINES)),
-        ("adapter_frames", ctypes.c_uint32 * (MACHINES * NICS)),
-        ("machine", _Member * MACHINES),
+        ("bell", _Bell),
+        ("fixed", _Fixed),
         ("fabric", _Member),
+        ("machine", _Member * MACHINES),
     )
 
 
@@ -62,7 +91,7 @@ class _Shared(ctypes.Structure):
 class MemberProgress:
     """One member: a machine, which has handed in everything before `own_ns`, or the fabric.
 
-    `waits`: for another member; a member that has been let go and does not move does not wait.
+    `waits`: for another member, or for the lock; a member that has been let go and does not move does not wait.
     """
 
     own_ns: int
@@ -84,28 +113,33 @@ class SharedProgress:
     fabric: MemberProgress
 
 
-def read_progress(path: Path) -> SharedProgress | None:
-    """A look at the file; None where there is none, or one of another make."""
+def read_progress(folder: Path) -> SharedProgress | None:
+    """A look at the run's folder; None where there is none, or one of another make."""
     try:
-        with path.open("rb") as file, mmap.mmap(file.fileno(), ctypes.sizeof(_Shared), prot=mmap.PROT_READ) as view:
+        with (
+            (folder / TIMES).open("rb") as file,
+            mmap.mmap(file.fileno(), ctypes.sizeof(_Shared), prot=mmap.PROT_READ) as view,
+        ):
             shared = _Shared.from_buffer_copy(view)
     except (OSError, ValueError):
         return None
-    if shared.magic != MAGIC or shared.version != VERSION or shared.machine_count > MACHINES:
+    fixed, go = shared.fixed, [bool(word.value) for word in shared.bell.go]
+    if fixed.magic != MAGIC or fixed.version != VERSION or fixed.machine_count > MACHINES:
         return None
-    machines = tuple(_member(member) for member in shared.machine[: shared.machine_count])
+    members = shared.machine[: fixed.machine_count]
+    machines = tuple(_member(member, go[index]) for index, member in enumerate(members))
+    fabric = _member(shared.fabric, go[MACHINES])
+    aborted = any(member.aborted for member in (*members, shared.fabric))
     times = [machine.own_ns for machine in machines if not machine.finished and machine.own_ns < NEVER]
     joined = all(machine.joined for machine in machines)
-    return SharedProgress(
-        min(times, default=0) if joined else 0, shared.frames, bool(shared.abort), machines, _member(shared.fabric)
-    )
+    return SharedProgress(min(times, default=0) if joined else 0, fixed.frames, aborted, machines, fabric)
 
 
-def _member(member: _Member) -> MemberProgress:
+def _member(member: _Member, let_go: bool) -> MemberProgress:
     return MemberProgress(
         member.own_ns,
         member.gates,
-        bool(member.waiting) and not member.go,
+        (bool(member.waiting) and not let_go) or member.lock_state == WANTS_LOCK,
         bool(member.finished),
         bool(member.joined),
     )

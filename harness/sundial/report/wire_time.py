@@ -32,13 +32,18 @@ class Hop:
     delay_ns: float = 0.0
     ethernet: bool = True
     overhead_bytes: int = 0
+    cell_bytes: int = 0
+    """Of a frame's bytes in each of the cells that the line carries; 0: it carries frames."""
+    cell_overhead_bytes: int = 0
 
     def busy_ns(self, frame_bytes: int) -> float:
         """How long one frame occupies the line, without the gap after it. `frame_bytes`: MAC to payload, no FCS."""
         if self.ethernet:
             total = PREAMBLE_BYTES + max(MIN_FRAME_BYTES, frame_bytes) + FCS_BYTES
         else:
-            total = frame_bytes + self.overhead_bytes
+            total = max(0, frame_bytes + self.overhead_bytes)
+            if self.cell_bytes:
+                total = -(-total // self.cell_bytes) * max(0, self.cell_bytes + self.cell_overhead_bytes)
         return total * 8e9 / self.rate_bps
 
     def gap_ns(self) -> float:

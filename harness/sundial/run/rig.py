@@ -161,8 +161,8 @@ class Rig:
         self._snapshots.close()
         for path in (self.plan.paths.shm, self.folder):
             self._session.guard.forget(path)
-        self.plan.paths.shm.unlink(missing_ok=True)
-        shutil.rmtree(self.folder, ignore_errors=True)
+        for path in (self.plan.paths.shm, self.folder):
+            shutil.rmtree(path, ignore_errors=True)
 
     def _start(self, node: Node, snapshot: Snapshot | None) -> None:
         folder = self._node_folder(node.name)

@@ -50,7 +50,7 @@ class Session:
         return path
 
     def shm(self) -> Path:
-        """A new name for shared memory; the fabric makes the file, the guard takes it away should we die."""
+        """A new name for shared memory; the fabric makes the folder, the guard takes it away should we die."""
         path = self.shm_folder / f"{self.runtime.token}-{next(self._numbers)}"
         self.guard.remove_on_death(path)
         return path

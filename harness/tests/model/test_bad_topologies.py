@@ -83,8 +83,8 @@ CASES = [
     (GOOD, "25 ns", '{"client:eth0": 1 ns}',
      ["13: segments.lan.cable_delay: port 'server:eth0' is missing; allowed: one value for all ports, or one for each"]),
     (GOOD, "25 ns", "20 us",
-     ["13: segments.lan.cable_delay: a round trip over the two longest cables and the jam do not fit into the slot time: late collisions; "
-      "allowed: a round trip of at most 48 us, the repeater included"]),
+     ["13: segments.lan.cable_delay: a round trip over the two longest cables, carrier sense at both ends and the jam do not fit "
+      "into the slot time: late collisions; allowed: a round trip of at most 46 us, the repeater included"]),
     (GOOD, "kind: hub", "kind: ring", ["11: segments.lan.kind: 'ring' is not known; allowed: hub, link, switch"]),
     (GOOD, "    kind: hub\n", "", ["10: segments.lan: kind is missing; allowed: hub, link, switch"]),
     (GOOD, "kind: hub", "kind: hub\n    kind: hub",

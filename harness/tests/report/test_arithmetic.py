@@ -22,6 +22,17 @@ def test_one_frame_takes_its_bits() -> None:
     assert wire_time.transit_ns([1514], [TEN]) == pytest.approx(1_220_800)
 
 
+def test_cells_are_counted_whole() -> None:
+    # AAL5 on an STM-1 (149.76 Mb/s): 1514 bytes and 8 + 2 of overhead are 31.75 cells of 48, so 32 of 53 bytes.
+    atm = Hop(149_760_000, 0.0, False, 10, 48, 5)
+    assert wire_time.transit_ns([1514], [atm]) == pytest.approx(32 * 53 * 8e9 / 149_760_000)
+    assert wire_time.transit_ns([1514], [atm]) == pytest.approx(90_598, abs=1)
+    # 48 bytes fill one cell, 49 want two.
+    assert [wire_time.transit_ns([size], [Hop(8 * 10**9, 0.0, False, 0, 48, 5)]) for size in (48, 49)] == [53, 106]
+    # An overhead that takes all of the frame leaves nothing to send.
+    assert wire_time.transit_ns([40], [Hop(8 * 10**9, 0.0, False, -50)]) == 0
+
+
 def test_small_frames_are_padded_and_gaps_lie_between_frames() -> None:
     assert wire_time.transit_ns([42], [TEN]) == pytest.approx(72 * 800)
     assert wire_time.transit_ns([42, 42], [TEN]) == pytest.approx((72 + 12 + 72) * 800)

@@ -9,6 +9,7 @@ from pathlib import Path
 from sundial.machines import shm
 from sundial.model.segment import MTU_MOST
 from sundial.model.topology import MACHINES_MOST
+from sundial.segments.hub.model import CARRIER_SENSE_NS
 
 HARNESS = Path(__file__).parents[2]
 ETHERNET_HEADER_BYTES = 14
@@ -38,3 +39,9 @@ def test_a_topology_has_as_many_machines_as_the_shared_memory() -> None:
 def test_the_largest_mtu_makes_the_longest_frame() -> None:
     longest = constant("fabric/core/src/frame.rs", r"MAX_FRAME_BYTES: usize =")
     assert longest == MTU_MOST + ETHERNET_HEADER_BYTES
+
+
+def test_a_hub_that_the_harness_accepts_is_one_that_the_fabric_accepts() -> None:
+    hub = "fabric/segments/src/hub/mod.rs"
+    sense = {10_000_000: "CARRIER_SENSE_10_NS", 100_000_000: "CARRIER_SENSE_100_NS"}
+    assert {rate: constant(hub, rf"{name}: u64 =") for rate, name in sense.items()} == CARRIER_SENSE_NS

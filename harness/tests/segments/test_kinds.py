@@ -80,6 +80,12 @@ def test_a_link_shapes_and_delays_what_a_port_sends() -> None:
     assert not report.delays_vary(of("link", rate="10 Mbit/s"))
 
 
+def test_a_link_that_counts_cells_says_so_to_the_wire_minimum() -> None:
+    cells = {"rate": "149760 kbit/s", "packet_overhead": 10, "cell_size": 48, "cell_overhead": 5}
+    link = of("link", rate="1 Gbit/s", impairments={"both": cells})
+    assert hops(link)[0] == Hop(149_760_000, 0, False, 10, 48, 5)
+
+
 def test_a_link_that_impairs_both_ways_alike_says_so_once() -> None:
     link = of("link", rate="10 Mbit/s", impairments={"both": {"gemodel": {"p": "1 %", "r": "10 %"}, "limit": 9}})
     assert lines(link)[3:] == ["both ways:", "loss in bursts (Gilbert-Elliott)", "queue of 9 frames"]

@@ -7,13 +7,14 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod saturation;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::{Parser, Subcommand};
-use sundial_core::Kinds;
+use sundial_core::{Kinds, Span};
 use sundial_io::{Config, ConfigError, RunError, die_with_parent, run};
 
 #[derive(Parser)]
@@ -49,6 +50,12 @@ enum Command {
         /// Where captures are written; removed afterwards
         #[arg(long, default_value_os_t = std::env::temp_dir())]
         directory: PathBuf,
+    },
+    /// How much of its time a saturated hub carries frames, by stations and length; prints JSON
+    Saturation {
+        /// Milliseconds of the model's time for each run
+        #[arg(long, default_value_t = 4000)]
+        span_ms: u64,
     },
 }
 
@@ -86,6 +93,9 @@ fn execute(kinds: &Kinds, command: Command) -> anyhow::Result<()> {
             Config::load(&config, kinds)?;
         }
         Command::Bench { frames, directory } => println!("{:#}", bench::all(frames, &directory)?),
+        Command::Saturation { span_ms } => {
+            println!("{:#}", saturation::all(Span::from_ns(span_ms.saturating_mul(1_000_000))));
+        }
     }
     Ok(())
 }

@@ -81,7 +81,7 @@ fn run_virtual(config: &Config, spins: u32) -> Result<Time, RunError> {
     let end = run.finish()?;
     match outcome {
         Ok(end) => Ok(end),
-        Err(VirtualError::Aborted(_)) if attendant.stopped => Ok(end),
+        Err(VirtualError::Aborted { .. }) if attendant.stopped => Ok(end),
         Err(error) => Err(error.into()),
     }
 }

@@ -2,14 +2,22 @@
 //! The shared memory of one run in virtual time: a safe face over `harness/clock/sync.c`.
 //!
 //! The layout and the arithmetic of horizons exist once, in C, because the QEMU plugin needs them, too. Here are only the
-//! operations that the fabric uses; the struct below mirrors `sync.h` and is checked against it when a file is made.
+//! operations that the fabric uses; the structs below mirror `sync.h` and are checked against it when a folder is made.
+//!
+//! The other side of each ring and the page of each machine belong to a QEMU that its guest may have taken
+//! over. So every counter, length and time from there is read once and checked, what a machine says of
+//! itself is used as a number only, and the fabric's own counters and constants are kept out of its reach.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::fd::AsFd;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU32, AtomicU64};
 
+use rustix::fs::{FallocateFlags, fallocate, statvfs};
+use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 /// "No such event" in the shared memory: far from overflow when two are added.
@@ -18,6 +26,9 @@ include!(concat!(env!("OUT_DIR"), "/limits.rs"));
 
 const FRAME: u16 = 0;
 const TX_DONE: u16 = 1;
+
+/// Waits of a millisecond for the lock until its holder is given up.
+const LOCK_PATIENCE: u32 = 10_000;
 
 #[repr(C)]
 struct Slot {
@@ -33,44 +44,57 @@ struct Ring {
 }
 
 #[repr(C, align(128))]
+struct Word(AtomicU32);
+
+#[repr(C, align(4096))]
+struct Bell {
+    lock: Word,
+    abort: Word,
+    go: [Word; MACHINES + 1],
+}
+
+#[repr(C, align(4096))]
+struct Fixed {
+    magic: u64,
+    version: u32,
+    machine_count: u32,
+    slot_bytes: u32,
+    ring_slots: u32,
+    end_ns: AtomicU64,
+    fabric_next_ns: AtomicU64,
+    frames: AtomicU64,
+    distance_ns: [[u64; MACHINES]; MACHINES],
+    adapter_frames: [[u32; NICS]; MACHINES],
+}
+
+#[repr(C, align(4096))]
 struct Member {
-    own_ns: u64,
-    bound_ns: u64,
-    tx_done_bound_ns: u64,
-    rx_due_ns: u64,
-    tx_floor_ns: u64,
-    waiting: u32,
-    stopped: u32,
-    finished: u32,
-    joined: u32,
-    atomics: MemberAtomics,
+    own_ns: AtomicU64,
+    bound_ns: AtomicU64,
+    tx_done_bound_ns: AtomicU64,
+    rx_due_ns: AtomicU64,
+    tx_floor_ns: AtomicU64,
+    waiting: AtomicU32,
+    stopped: AtomicU32,
+    finished: AtomicU32,
+    joined: AtomicU32,
+    signs: Signs,
 }
 
 #[repr(C, align(128))]
-struct MemberAtomics {
-    go: AtomicU32,
+struct Signs {
     asleep: AtomicU32,
+    lock_state: AtomicU32,
+    aborted: AtomicU32,
     gates: AtomicU64,
 }
 
 #[repr(C)]
 struct Shared {
-    magic: u64,
-    version: u32,
-    machine_count: u32,
-    ring_slots: u32,
-    slot_bytes: u32,
-    bytes: u64,
-    abort: AtomicU32,
-    lock: AtomicU32,
-    end_ns: u64,
-    fabric_next_ns: u64,
-    frames: u64,
-    reserved: [u64; 8],
-    distance_ns: [[u64; MACHINES]; MACHINES],
-    adapter_frames: [[u32; NICS]; MACHINES],
-    machine: [Member; MACHINES],
+    bell: Bell,
+    fixed: Fixed,
     fabric: Member,
+    machine: [Member; MACHINES],
 }
 
 /// Members to wake: the machines and the fabric.
@@ -82,35 +106,95 @@ struct WakeSet {
 #[repr(C)]
 struct Sync {
     shared: *mut Shared,
+    index: u32,
+    machines: u32,
     spins: u32,
+    lock_patience: u32,
 }
+
+/// The fabric's end of one ring.
+#[repr(C)]
+struct End {
+    ring: *mut Ring,
+    count: u64,
+    slot_bytes: u32,
+}
+
+#[repr(C)]
+struct Entry {
+    time_ns: u64,
+    data: *const u8,
+    length: u32,
+    nic: u16,
+    kind: u16,
+}
+
+#[repr(C)]
+struct Expect {
+    earliest_ns: u64,
+    nics: u32,
+    last_kind: u32,
+}
+
+/// `enum sync_look`; what is above these is a fault of the other side.
+const NOTHING: u32 = 0;
+const THERE: u32 = 1;
 
 unsafe extern "C" {
-    fn sync_bytes(machines: u32, frame_bytes: u32) -> u64;
     fn sync_size() -> u64;
+    fn sync_rings_bytes(frame_bytes: u32) -> u64;
     fn sync_format(s: *mut Shared, machines: u32, frame_bytes: u32);
-    fn sync_tx_ring(s: *mut Shared, machine: u32) -> *mut Ring;
-    fn sync_rx_ring(s: *mut Shared, machine: u32) -> *mut Ring;
-    fn sync_ring_free(s: *const Shared, r: *mut Ring) -> *mut Slot;
-    fn sync_ring_push(r: *mut Ring);
-    fn sync_ring_first(s: *const Shared, r: *mut Ring) -> *mut Slot;
-    fn sync_ring_pop(r: *mut Ring);
-    fn sync_lock(s: *mut Shared) -> bool;
-    fn sync_unlock(s: *mut Shared);
-    fn sync_safe(s: *const Shared) -> u64;
-    fn sync_fabric_work(s: *const Shared) -> u64;
-    fn sync_all_finished(s: *const Shared) -> bool;
-    fn sync_release(s: *mut Shared) -> WakeSet;
-    fn sync_wake(s: *mut Shared, set: WakeSet);
-    fn sync_wake_member(s: *mut Shared, index: u32);
-    fn sync_nap(y: *const Sync, me: *mut Member) -> u32;
-    fn sync_abort(s: *mut Shared);
+    fn sync_ends(
+        rings: *mut std::ffi::c_void,
+        slot_bytes: u32,
+        fabric: bool,
+        sends: *mut End,
+        receives: *mut End,
+    );
+    fn sync_room(e: *const End, slot: *mut *mut Slot) -> u32;
+    fn sync_push(e: *mut End);
+    fn sync_first(e: *const End, expect: *const Expect, entry: *mut Entry) -> u32;
+    fn sync_pop(e: *mut End);
+    fn sync_fault(look: u32) -> *const std::ffi::c_char;
+    fn sync_lock(y: *const Sync) -> bool;
+    fn sync_unlock(y: *const Sync);
+    fn sync_safe(y: *const Sync) -> u64;
+    fn sync_fabric_work(y: *const Sync) -> u64;
+    fn sync_all_finished(y: *const Sync) -> bool;
+    fn sync_release(y: *const Sync) -> WakeSet;
+    fn sync_wake(y: *const Sync, set: WakeSet);
+    fn sync_ring_bell(y: *const Sync, index: u32);
+    fn sync_quiet(y: *const Sync);
+    fn sync_nap(y: *const Sync) -> u32;
+    fn sync_abort(y: *const Sync);
+    fn sync_aborted_by(y: *const Sync) -> i32;
+    fn sync_lock_holder(y: *const Sync) -> i32;
 }
 
-/// A machine has died or the supervisor is gone: the run has ended for every process.
-#[derive(Debug, thiserror::Error)]
-#[error("the run was aborted")]
-pub struct Aborted;
+/// Why the shared memory is of no more use.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Broken {
+    /// A member has ended the run for all.
+    #[error("the run was aborted")]
+    Aborted {
+        /// The machine that did; `None`: this process.
+        by: Option<usize>,
+    },
+    /// A machine has put in what no machine puts in.
+    #[error("QEMU put {what} into the shared memory")]
+    Offence {
+        /// Its number.
+        machine: usize,
+        /// What, in words.
+        what: &'static str,
+    },
+    /// A machine keeps the lock.
+    #[error("QEMU does not give back the lock of the shared memory")]
+    Locked {
+        /// Its number; `None`: it cannot be told.
+        machine: Option<usize>,
+    },
+}
 
 /// What a machine has put into its ring.
 pub struct Sent<'a> {
@@ -137,58 +221,20 @@ pub struct Promise {
     pub tx_floor_ns: u64,
 }
 
-/// The fabric's mapping; the file is removed when this is dropped.
-pub struct SharedRun {
-    sync: Sync,
+/// One mapped file.
+struct Mapping {
+    memory: *mut std::ffi::c_void,
     bytes: usize,
-    path: PathBuf,
-    machines: usize,
 }
 
-// SAFETY: the memory is shared between processes anyway; every access goes through atomics or the lock.
-unsafe impl Send for SharedRun {}
-
-impl SharedRun {
-    /// Makes the file at `path`, which must not exist, for `machines` machines and frames of at most
-    /// `frame_bytes`.
-    pub fn create(
-        path: &Path,
-        machines: usize,
-        frame_bytes: usize,
-        spins: u32,
-    ) -> io::Result<Self> {
-        assert!(machines <= MACHINES, "checked by the configuration");
-        // SAFETY: both only compute.
-        let (bytes, header) =
-            unsafe { (sync_bytes(machines as u32, frame_bytes as u32), sync_size()) };
-        assert_eq!(header, size_of::<Shared>() as u64, "sync.h and shm.rs differ");
-        let temporary = path.with_extension("partial");
-        let made = Self::map_new(&temporary, bytes);
-        let pointer = match made {
-            Ok(pointer) => pointer,
-            Err(error) => {
-                let _ = fs::remove_file(&temporary);
-                return Err(error);
-            }
-        };
-        // SAFETY: a fresh mapping of `bytes` zero bytes.
-        unsafe { sync_format(pointer.cast(), machines as u32, frame_bytes as u32) };
-        let run = Self {
-            sync: Sync { shared: pointer.cast(), spins },
-            bytes: bytes as usize,
-            path: path.to_owned(),
-            machines,
-        };
-        // A process that finds the name finds a finished layout.
-        fs::rename(&temporary, path)?;
-        Ok(run)
-    }
-
-    fn map_new(path: &Path, bytes: u64) -> io::Result<*mut std::ffi::c_void> {
-        let file: File = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
-        file.set_len(bytes)?;
-        // SAFETY: a new private name, mapped once here.
-        let pointer = unsafe {
+impl Mapping {
+    /// A new file of zeros. Its memory is taken now, so that none can be lacking later.
+    fn create(path: &Path, bytes: u64) -> io::Result<Self> {
+        let file: File =
+            OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)?;
+        fallocate(&file, FallocateFlags::empty(), 0, bytes)?;
+        // SAFETY: a new mapping, of no address in particular.
+        let memory = unsafe {
             mmap(
                 std::ptr::null_mut(),
                 bytes as usize,
@@ -198,120 +244,278 @@ impl SharedRun {
                 0,
             )
         }?;
-        Ok(pointer)
+        Ok(Self { memory, bytes: bytes as usize })
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: mapped once in `create`; who points into it is dropped with it.
+        let _ = unsafe { munmap(self.memory, self.bytes) };
+    }
+}
+
+/// What the fabric has of one machine's rings.
+struct Rings {
+    sends: End,
+    receives: End,
+    nics: u32,
+    /// Of the latest frame that was taken.
+    latest_ns: u64,
+    _memory: Mapping,
+}
+
+/// The fabric's mappings; the folder is removed when this is dropped.
+pub struct SharedRun {
+    sync: Sync,
+    rings: Vec<Rings>,
+    /// A frame on its way out of a ring, where its machine cannot change it any more.
+    buffer: Vec<u8>,
+    folder: PathBuf,
+    _memory: Mapping,
+}
+
+// SAFETY: the memory is shared between processes anyway; every access goes through atomics, the lock, or a ring's protocol.
+unsafe impl Send for SharedRun {}
+
+impl SharedRun {
+    /// Makes the folder `folder`, which must not exist, for machines with so many interfaces each and
+    /// frames of at most `frame_bytes`.
+    ///
+    /// `times` appears in it last, under this name when it is finished. Whoever takes the folder away takes all
+    /// that was made, also where the fabric died on the way.
+    pub fn create(
+        folder: &Path,
+        nics: &[usize],
+        frame_bytes: usize,
+        spins: u32,
+    ) -> io::Result<Self> {
+        assert!(nics.len() <= MACHINES, "checked by the configuration");
+        // SAFETY: both only compute.
+        let (times_bytes, rings_bytes) =
+            unsafe { (sync_size(), sync_rings_bytes(frame_bytes as u32)) };
+        assert_eq!(times_bytes, size_of::<Shared>() as u64, "sync.h and shm.rs differ");
+        DirBuilder::new().mode(0o700).create(folder)?;
+        let made = Self::fill(folder, nics, frame_bytes, times_bytes, rings_bytes, spins);
+        made.map_err(|error| {
+            let needed = times_bytes + nics.len() as u64 * rings_bytes;
+            let error = explain(error, folder, needed);
+            let _ = fs::remove_dir_all(folder);
+            error
+        })
     }
 
-    fn shared(&self) -> *mut Shared {
-        self.sync.shared
+    fn fill(
+        folder: &Path,
+        nics: &[usize],
+        frame_bytes: usize,
+        times_bytes: u64,
+        rings_bytes: u64,
+        spins: u32,
+    ) -> io::Result<Self> {
+        let unfinished = folder.join("times.partial");
+        let memory = Mapping::create(&unfinished, times_bytes)?;
+        let shared: *mut Shared = memory.memory.cast();
+        // SAFETY: fresh mappings of zero bytes that no other process knows.
+        let slot_bytes = unsafe {
+            sync_format(shared, nics.len() as u32, frame_bytes as u32);
+            (*shared).fixed.slot_bytes
+        };
+        let mut rings = Vec::new();
+        for (machine, &nics) in nics.iter().enumerate() {
+            let memory = Mapping::create(&folder.join(format!("rings-{machine}")), rings_bytes)?;
+            let mut ends =
+                [const { End { ring: std::ptr::null_mut(), count: 0, slot_bytes: 0 } }; 2];
+            let [sends, receives] = &mut ends;
+            // SAFETY: as above.
+            unsafe { sync_ends(memory.memory, slot_bytes, true, sends, receives) };
+            let [sends, receives] = ends;
+            rings.push(Rings { sends, receives, nics: nics as u32, latest_ns: 0, _memory: memory });
+        }
+        fs::rename(&unfinished, folder.join("times"))?;
+        Ok(Self {
+            sync: Sync {
+                shared,
+                index: MACHINES as u32,
+                machines: nics.len() as u32,
+                spins,
+                lock_patience: LOCK_PATIENCE,
+            },
+            rings,
+            buffer: vec![0; slot_bytes as usize],
+            folder: folder.to_owned(),
+            _memory: memory,
+        })
+    }
+
+    fn shared(&self) -> &Shared {
+        // SAFETY: mapped for as long as `self` lives; what others change is atomic in the mirror.
+        unsafe { &*self.sync.shared }
     }
 
     /// Sets the constants of the run, before any machine has it mapped.
     pub fn set_constants(&mut self, distance_ns: &[Vec<u64>], adapter_frames: &[Vec<u32>]) {
-        // SAFETY: no other process has the mapping yet.
-        let shared = unsafe { &mut *self.shared() };
-        for (row, distances) in shared.distance_ns.iter_mut().zip(distance_ns) {
+        // SAFETY: nobody reads these before the machines start, and nobody else writes them ever.
+        let fixed = unsafe { &mut (*self.sync.shared).fixed };
+        for (row, distances) in fixed.distance_ns.iter_mut().zip(distance_ns) {
             row[..distances.len()].copy_from_slice(distances);
         }
-        for (row, frames) in shared.adapter_frames.iter_mut().zip(adapter_frames) {
+        for (row, frames) in fixed.adapter_frames.iter_mut().zip(adapter_frames) {
             row[..frames.len()].copy_from_slice(frames);
         }
     }
 
-    /// Takes all frames that machine `m` has handed in, in order.
-    pub fn take(&mut self, m: usize, mut each: impl FnMut(Sent<'_>)) {
-        // SAFETY: the fabric is the only consumer of this ring; a slot stays the fabric's until it is popped.
-        unsafe {
-            let ring = sync_tx_ring(self.shared(), m as u32);
-            loop {
-                let slot = sync_ring_first(self.shared(), ring);
-                if slot.is_null() {
-                    return;
+    /// Takes all frames that machine `m` has handed in, in order; none can be from before `reached_ns`, up to
+    /// which all is worked in.
+    pub fn take(
+        &mut self,
+        m: usize,
+        reached_ns: u64,
+        mut each: impl FnMut(Sent<'_>),
+    ) -> Result<(), Broken> {
+        let rings = &mut self.rings[m];
+        loop {
+            let earliest_ns = rings.latest_ns.max(reached_ns);
+            let expect = Expect { earliest_ns, nics: rings.nics, last_kind: u32::from(FRAME) };
+            let mut entry =
+                Entry { time_ns: 0, data: std::ptr::null(), length: 0, nic: 0, kind: 0 };
+            // SAFETY: the fabric is the only consumer of this ring; the entry was checked to be within its slot,
+            // which stays mapped, and its bytes are copied before they are looked at.
+            let frame = unsafe {
+                match sync_first(&rings.receives, &expect, &mut entry) {
+                    NOTHING => return Ok(()),
+                    THERE => {}
+                    fault => return Err(offence(m, fault)),
                 }
-                let data = slot.add(1).cast::<u8>();
-                each(Sent {
-                    time_ns: (*slot).time_ns,
-                    nic: usize::from((*slot).nic),
-                    frame: std::slice::from_raw_parts(data, (*slot).length as usize),
-                });
-                sync_ring_pop(ring);
-            }
+                let frame = &mut self.buffer[..entry.length as usize];
+                std::ptr::copy_nonoverlapping(entry.data, frame.as_mut_ptr(), frame.len());
+                sync_pop(&mut rings.receives);
+                frame
+            };
+            rings.latest_ns = entry.time_ns;
+            each(Sent { time_ns: entry.time_ns, nic: usize::from(entry.nic), frame });
         }
     }
 
     /// Puts a frame due at `due_ns` into the ring of machine `m`; false: the ring is full.
-    pub fn deliver(&mut self, m: usize, nic: usize, due_ns: u64, frame: &[u8]) -> bool {
+    pub fn deliver(
+        &mut self,
+        m: usize,
+        nic: usize,
+        due_ns: u64,
+        frame: &[u8],
+    ) -> Result<bool, Broken> {
         self.push(m, nic, due_ns, FRAME, frame)
     }
 
     /// Tells machine `m` that the adapter of `nic` finished a frame at `due_ns`; false: the ring is full.
-    pub fn tx_done(&mut self, m: usize, nic: usize, due_ns: u64) -> bool {
+    pub fn tx_done(&mut self, m: usize, nic: usize, due_ns: u64) -> Result<bool, Broken> {
         self.push(m, nic, due_ns, TX_DONE, &[])
     }
 
-    fn push(&mut self, m: usize, nic: usize, time_ns: u64, kind: u16, frame: &[u8]) -> bool {
-        // SAFETY: the fabric is the only producer of this ring; frames fit, for segments refuse longer ones than the
-        // longest that the file was made for.
+    fn push(
+        &mut self,
+        m: usize,
+        nic: usize,
+        time_ns: u64,
+        kind: u16,
+        frame: &[u8],
+    ) -> Result<bool, Broken> {
+        let end = &mut self.rings[m].sends;
+        // Segments refuse frames longer than the longest that the rings were made for.
+        assert!(size_of::<Slot>() + frame.len() <= end.slot_bytes as usize);
+        let mut slot: *mut Slot = std::ptr::null_mut();
+        // SAFETY: the fabric is the only producer of this ring, and the frame fits into the slot.
         unsafe {
-            let ring = sync_rx_ring(self.shared(), m as u32);
-            let slot = sync_ring_free(self.shared(), ring);
-            if slot.is_null() {
-                return false;
+            match sync_room(end, &mut slot) {
+                NOTHING => return Ok(false),
+                THERE => {}
+                fault => return Err(offence(m, fault)),
             }
-            assert!(size_of::<Slot>() + frame.len() <= (*self.shared()).slot_bytes as usize);
             slot.write(Slot { time_ns, length: frame.len() as u32, nic: nic as u16, kind });
             std::ptr::copy_nonoverlapping(frame.as_ptr(), slot.add(1).cast::<u8>(), frame.len());
-            sync_ring_push(ring);
+            sync_push(end);
         }
-        true
+        Ok(true)
     }
 
     /// Runs `work` with the lock held, then releases and wakes the processes that can go on.
-    pub fn locked<T>(&mut self, work: impl FnOnce(&mut Locked<'_>) -> T) -> Result<T, Aborted> {
-        // SAFETY: the lock serialises every access to the guarded fields.
+    pub fn locked<T>(
+        &mut self,
+        work: impl FnOnce(&mut Locked<'_>) -> Result<T, Broken>,
+    ) -> Result<T, Broken> {
+        // SAFETY: only atomics are touched, and the guarded fields while the lock is held.
         unsafe {
-            if !sync_lock(self.shared()) {
-                return Err(Aborted);
+            if !sync_lock(&self.sync) {
+                return Err(self.aborted().unwrap_or_else(|| {
+                    let holder = sync_lock_holder(&self.sync);
+                    Broken::Locked { machine: usize::try_from(holder).ok() }
+                }));
             }
             let result = work(&mut Locked { run: self });
-            let wake = sync_release(self.shared());
-            sync_unlock(self.shared());
-            sync_wake(self.shared(), wake);
-            Ok(result)
+            let wake = sync_release(&self.sync);
+            sync_unlock(&self.sync);
+            sync_wake(&self.sync, wake);
+            result
         }
     }
 
     /// Sleeps until a machine lets the fabric go on, or for 50 ms; [`Locked::wait`] was called in the last
     /// [`Self::locked`]. False: none did.
-    pub fn nap(&self) -> Result<bool, Aborted> {
+    pub fn nap(&self) -> Result<bool, Broken> {
         const STILL_WAITING: u32 = 0;
         const WOKEN: u32 = 1;
-        // SAFETY: only atomics of the fabric's own member are touched.
-        match unsafe { sync_nap(&self.sync, &raw mut (*self.shared()).fabric) } {
+        // SAFETY: only atomics are touched.
+        match unsafe { sync_nap(&self.sync) } {
             STILL_WAITING => Ok(false),
             WOKEN => Ok(true),
-            _ => Err(Aborted),
+            _ => Err(self.aborted().unwrap_or(Broken::Aborted { by: None })),
         }
+    }
+
+    /// That a member has ended the run, and which.
+    fn aborted(&self) -> Option<Broken> {
+        // SAFETY: only atomics are touched.
+        let by = usize::try_from(unsafe { sync_aborted_by(&self.sync) }).ok()?;
+        Some(Broken::Aborted { by: (by < MACHINES).then_some(by) })
     }
 
     /// Ends the run for every process.
     pub fn abort(&self) {
         // SAFETY: only atomics are touched.
-        unsafe { sync_abort(self.shared()) }
+        unsafe { sync_abort(&self.sync) }
     }
+}
 
-    /// Number of machines.
-    pub fn machines(&self) -> usize {
-        self.machines
+fn offence(machine: usize, fault: u32) -> Broken {
+    // SAFETY: `fault` came from sync.c, which has a constant text for each.
+    let what = unsafe { std::ffi::CStr::from_ptr(sync_fault(fault)) };
+    Broken::Offence { machine, what: what.to_str().expect("ASCII") }
+}
+
+/// Says how much room is needed and how much there is, where there is too little.
+fn explain(error: io::Error, folder: &Path, needed: u64) -> io::Error {
+    if error.raw_os_error() != Some(Errno::NOSPC.raw_os_error()) {
+        return error;
     }
+    let parent = folder.parent().unwrap_or(folder);
+    let mb = |bytes: u64| bytes as f64 / 1e6;
+    let Ok(room) = statvfs(parent) else { return error };
+    let free = room.f_bavail * room.f_frsize;
+    let whole = room.f_blocks * room.f_frsize;
+    let text = format!(
+        "{:.1} MB are needed, {} has {:.1} MB and {:.1} MB of them were free",
+        mb(needed),
+        parent.display(),
+        mb(whole),
+        mb(free)
+    );
+    io::Error::new(io::ErrorKind::StorageFull, text)
 }
 
 impl Drop for SharedRun {
     fn drop(&mut self) {
-        // SAFETY: mapped once in `create`, and nothing borrows it.
-        unsafe {
-            let _ = munmap(self.sync.shared.cast(), self.bytes);
-        }
-        let _ = fs::remove_file(&self.path);
+        let _ = fs::remove_dir_all(&self.folder);
     }
 }
 
@@ -321,72 +525,74 @@ pub struct Locked<'a> {
 }
 
 impl Locked<'_> {
-    fn shared(&mut self) -> &mut Shared {
-        // SAFETY: the lock is held, so no other process touches the guarded fields; atomics are atomics.
-        unsafe { &mut *self.run.shared() }
-    }
-
     /// Takes frames as [`SharedRun::take`] does, while no machine can hand in one more.
-    pub fn take(&mut self, m: usize, each: impl FnMut(Sent<'_>)) {
-        self.run.take(m, each);
+    pub fn take(
+        &mut self,
+        m: usize,
+        reached_ns: u64,
+        each: impl FnMut(Sent<'_>),
+    ) -> Result<(), Broken> {
+        self.run.take(m, reached_ns, each)
     }
 
     /// Publishes what the fabric now knows of machine `m`.
     pub fn promise(&mut self, m: usize, promise: Promise) {
-        let member = &mut self.shared().machine[m];
-        member.bound_ns = promise.bound_ns;
-        member.tx_done_bound_ns = promise.tx_done_bound_ns;
-        member.tx_floor_ns = promise.tx_floor_ns;
-        member.rx_due_ns = member.rx_due_ns.min(promise.pushed_ns);
-        if member.stopped != 0 {
+        let member = &self.run.shared().machine[m];
+        member.bound_ns.store(promise.bound_ns, Relaxed);
+        member.tx_done_bound_ns.store(promise.tx_done_bound_ns, Relaxed);
+        member.tx_floor_ns.store(promise.tx_floor_ns, Relaxed);
+        let mut due_ns = member.rx_due_ns.load(Relaxed).min(promise.pushed_ns);
+        if member.stopped.load(Relaxed) != 0 {
             // The place falls free strictly after the end of the frame.
-            member.rx_due_ns = member.rx_due_ns.min(promise.pushed_done_ns.saturating_add(1));
+            due_ns = due_ns.min(promise.pushed_done_ns.saturating_add(1));
         }
+        member.rx_due_ns.store(due_ns, Relaxed);
         const FOR_ROOM: u32 = 2;
-        if member.waiting == FOR_ROOM {
-            member.atomics.go.store(1, Ordering::SeqCst);
-            if member.atomics.asleep.load(Ordering::SeqCst) != 0 {
-                // SAFETY: a futex wake of one word.
-                unsafe { sync_wake_member(self.run.shared(), m as u32) };
-            }
+        if member.waiting.load(Relaxed) == FOR_ROOM {
+            // SAFETY: atomics, and a futex wake of one word.
+            unsafe { sync_ring_bell(&self.run.sync, m as u32) };
         }
     }
 
     /// When the fabric has something to do by itself.
     pub fn set_next(&mut self, next_ns: u64, frames: u64) {
-        self.shared().fabric_next_ns = next_ns;
-        self.shared().frames = frames;
+        let fixed = &self.run.shared().fixed;
+        fixed.fabric_next_ns.store(next_ns, Relaxed);
+        fixed.frames.store(frames, Relaxed);
     }
 
     /// The run ends at this time.
     pub fn set_end(&mut self, end_ns: u64) {
-        self.shared().end_ns = end_ns;
+        self.run.shared().fixed.end_ns.store(end_ns, Relaxed);
     }
 
     /// Everything before this time is known; [`NEVER`] when all machines have left.
     pub fn safe_ns(&mut self) -> u64 {
         // SAFETY: the lock is held.
-        unsafe { sync_safe(self.run.shared()) }
+        unsafe { sync_safe(&self.run.sync) }
     }
 
     /// The fabric's next piece of work.
     pub fn work_ns(&mut self) -> u64 {
         // SAFETY: the lock is held.
-        unsafe { sync_fabric_work(self.run.shared()) }
+        unsafe { sync_fabric_work(&self.run.sync) }
     }
 
     /// Whether every machine has reached the end and left.
     pub fn all_finished(&mut self) -> bool {
         // SAFETY: the lock is held.
-        unsafe { sync_all_finished(self.run.shared()) }
+        unsafe { sync_all_finished(&self.run.sync) }
     }
 
     /// Declares that the fabric waits (or, with `false`, that it works).
     pub fn wait(&mut self, waiting: bool) {
-        let fabric = &mut self.shared().fabric;
-        fabric.waiting = u32::from(waiting);
+        self.run.shared().fabric.waiting.store(u32::from(waiting), Relaxed);
         if waiting {
-            fabric.atomics.go.store(0, Ordering::SeqCst);
+            // SAFETY: only an atomic is touched.
+            unsafe { sync_quiet(&self.run.sync) };
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

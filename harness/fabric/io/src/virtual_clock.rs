@@ -10,15 +10,26 @@ use std::path::PathBuf;
 use sundial_core::{Distances, Frame, Output, RunEnd, Scheduler, Step, Time};
 use sundial_wire::control::ControlFrame;
 
-use crate::shm::{Aborted, NEVER, NICS, Promise, SharedRun};
+use crate::shm::{Broken, NEVER, NICS, Promise, SharedRun};
 use crate::{CaptureError, Config, FRAME_BUFFER_BYTES, Network, WhenFull};
 
 /// Why a virtual run could not go on.
 #[derive(Debug, thiserror::Error)]
 pub enum VirtualError {
-    /// Another process ended the run.
-    #[error(transparent)]
-    Aborted(#[from] Aborted),
+    /// The run was ended for all.
+    #[error("{}", whose(by.as_ref(), "QEMU ended the run"))]
+    Aborted {
+        /// The machine that did; `None`: this process.
+        by: Option<String>,
+    },
+    /// A machine broke the rules of the shared memory, or keeps all others from it.
+    #[error("{}", whose(machine.as_ref(), what))]
+    Offence {
+        /// Its name; `None`: it cannot be told.
+        machine: Option<String>,
+        /// What it did.
+        what: String,
+    },
     /// A capture could not be written.
     #[error(transparent)]
     Capture(#[from] CaptureError),
@@ -30,6 +41,10 @@ pub enum VirtualError {
         /// Why.
         source: std::io::Error,
     },
+}
+
+fn whose(machine: Option<&String>, what: &str) -> String {
+    machine.map_or_else(|| what.to_owned(), |name| format!("{name}: {what}"))
 }
 
 /// What a driver reports to, and asks, between two rounds of work.
@@ -53,6 +68,7 @@ struct Machine {
 pub struct VirtualRun {
     shm: SharedRun,
     network: Network,
+    names: Vec<String>,
     machines: Vec<Machine>,
     scheduler: Scheduler,
     /// Taken so far.
@@ -80,7 +96,8 @@ impl VirtualRun {
             }
         }
         let distances = Distances::new(config.machines.len(), network.hops());
-        let mut shm = SharedRun::create(&path, config.machines.len(), FRAME_BUFFER_BYTES, spins)
+        let nics: Vec<usize> = config.machines.iter().map(|machine| machine.nics).collect();
+        let mut shm = SharedRun::create(&path, &nics, FRAME_BUFFER_BYTES, spins)
             .map_err(|source| VirtualError::Shm { path, source })?;
         shm.set_constants(&distances.as_ns(), &adapters);
         let machines = config
@@ -92,6 +109,7 @@ impl VirtualRun {
         Ok(Self {
             shm,
             network,
+            names: config.machines.iter().map(|machine| machine.name.clone()).collect(),
             machines,
             scheduler: Scheduler::new(),
             frames: 0,
@@ -101,25 +119,48 @@ impl VirtualRun {
         })
     }
 
-    /// Runs until every machine has reached the end; returns the end.
+    /// Runs until every machine has reached the end; returns the end. After an error the run has ended for every
+    /// machine, too.
     pub fn run(&mut self, observer: &mut impl Observer) -> Result<Time, VirtualError> {
+        let outcome = self.rounds(observer);
+        if outcome.is_err() {
+            self.shm.abort();
+        }
+        outcome
+    }
+
+    fn rounds(&mut self, observer: &mut impl Observer) -> Result<Time, VirtualError> {
         let mut asleep = false;
         loop {
             if observer.look(&self.network, Time::from_ns(self.reached_ns)) {
-                self.shm.abort();
-                return Err(Aborted.into());
+                return Err(VirtualError::Aborted { by: None });
             }
-            if asleep && !self.shm.nap()? {
+            if asleep && !self.shm.nap().map_err(|broken| self.named(broken))? {
                 continue;
             }
             asleep = false;
-            match self.publish()? {
+            match self.publish().map_err(|broken| self.named(broken))? {
                 Round::Work(safe_ns) => self.work(safe_ns, observer)?,
                 Round::Sleep => asleep = true,
                 Round::Finished => {
                     self.work(NEVER, observer)?;
                     return Ok(Time::from_ns(self.end_ns));
                 }
+            }
+        }
+    }
+
+    /// The same with names instead of numbers.
+    fn named(&self, broken: Broken) -> VirtualError {
+        let name = |machine: usize| self.names[machine].clone();
+        let what = broken.to_string();
+        match broken {
+            Broken::Aborted { by } => VirtualError::Aborted { by: by.map(name) },
+            Broken::Offence { machine, .. } => {
+                VirtualError::Offence { machine: Some(name(machine)), what }
+            }
+            Broken::Locked { machine } => {
+                VirtualError::Offence { machine: machine.map(name), what }
             }
         }
     }
@@ -132,7 +173,7 @@ impl VirtualRun {
     }
 
     /// Takes and publishes under the lock, and says what to do next.
-    fn publish(&mut self) -> Result<Round, VirtualError> {
+    fn publish(&mut self) -> Result<Round, Broken> {
         let promises: Vec<Promise> = (0..self.machines.len()).map(|m| self.promise(m)).collect();
         let models_ns = self.network.timeouts().flatten().min().map_or(NEVER, Time::as_ns_floor);
         let overflowing = self.machines.iter().any(|machine| !machine.overflow.is_empty());
@@ -140,14 +181,14 @@ impl VirtualRun {
             machine.pushed_ns = NEVER;
             machine.pushed_done_ns = NEVER;
         }
-        let Self { shm, scheduler, machines, frames, end_ns, .. } = self;
-        let round = shm.locked(|shared| {
+        let Self { shm, scheduler, machines, frames, end_ns, reached_ns, .. } = self;
+        shm.locked(|shared| {
             for m in 0..machines.len() {
-                shared.take(m, |sent| {
+                shared.take(m, *reached_ns, |sent| {
                     let at = Time::from_ns(sent.time_ns);
                     scheduler.hand_in(at, m, sent.nic, Frame::new(sent.frame));
                     *frames += 1;
-                });
+                })?;
             }
             let floors = scheduler.earliest_by_machine(machines.len());
             for (m, (mut promise, floor)) in promises.into_iter().zip(floors).enumerate() {
@@ -158,14 +199,13 @@ impl VirtualRun {
             shared.set_next(if models_ns < *end_ns { models_ns } else { NEVER }, *frames);
             shared.set_end(*end_ns);
             if shared.all_finished() {
-                return Round::Finished;
+                return Ok(Round::Finished);
             }
             let safe_ns = shared.safe_ns();
             let work = shared.work_ns() < safe_ns || overflowing;
             shared.wait(!work);
-            if work { Round::Work(safe_ns) } else { Round::Sleep }
-        })?;
-        Ok(round)
+            Ok(if work { Round::Work(safe_ns) } else { Round::Sleep })
+        })
     }
 
     fn promise(&self, m: usize) -> Promise {
@@ -193,8 +233,16 @@ impl VirtualRun {
 
     /// Works on everything before `safe_ns`.
     fn work(&mut self, safe_ns: u64, observer: &mut impl Observer) -> Result<(), VirtualError> {
+        self.work_until(safe_ns, observer).map_err(|broken| self.named(broken))?;
+        for segment in &mut self.network.segments {
+            segment.advance(Time::from_ns(self.reached_ns))?;
+        }
+        Ok(())
+    }
+
+    fn work_until(&mut self, safe_ns: u64, observer: &mut impl Observer) -> Result<(), Broken> {
         for m in 0..self.machines.len() {
-            self.push_overflow(m);
+            self.push_overflow(m)?;
         }
         loop {
             // A frame may bring the end forward.
@@ -202,10 +250,10 @@ impl VirtualRun {
             match self.scheduler.pop(self.network.timeouts(), limit) {
                 Some((at, Step::Timeout { segment })) => {
                     self.network.segments[segment].model.handle_timeout(at);
-                    self.collect(segment);
+                    self.collect(segment)?;
                 }
                 Some((at, Step::Frame { machine, nic, frame })) => {
-                    self.hand_in(at, machine, nic, frame, observer);
+                    self.hand_in(at, machine, nic, frame, observer)?;
                 }
                 None => break,
             }
@@ -215,9 +263,6 @@ impl VirtualRun {
             self.scheduler.clear();
         }
         self.reached_ns = safe_ns.min(self.end_ns);
-        for segment in &mut self.network.segments {
-            segment.advance(Time::from_ns(self.reached_ns))?;
-        }
         Ok(())
     }
 
@@ -228,17 +273,17 @@ impl VirtualRun {
         nic: usize,
         frame: Frame,
         observer: &mut impl Observer,
-    ) {
+    ) -> Result<(), Broken> {
         match (ControlFrame::parse(&frame), self.network.plug(m, nic)) {
             (None, Some((segment, port))) => {
                 self.network.segments[segment].model.handle_frame(time, port, frame);
-                self.collect(segment);
+                self.collect(segment)
             }
             (Some(ControlFrame::Done { status }), _) => {
                 observer.done(m, status, time);
                 self.run_end.done(m, time);
                 self.end_ns = self.run_end.at().map_or(NEVER, Time::as_ns_floor);
-                self.finished_at_once(m, nic, time);
+                self.finished_at_once(m, nic, time)
             }
             // Control frames for others, and an interface that is plugged in nowhere.
             _ => self.finished_at_once(m, nic, time),
@@ -246,12 +291,12 @@ impl VirtualRun {
     }
 
     /// The adapter is through with a frame that goes to no model.
-    fn finished_at_once(&mut self, m: usize, nic: usize, time: Time) {
-        self.emit(m, time.as_ns_ceil(), nic, None);
+    fn finished_at_once(&mut self, m: usize, nic: usize, time: Time) -> Result<(), Broken> {
+        self.emit(m, time.as_ns_ceil(), nic, None)
     }
 
     /// Passes on what a segment has decided.
-    fn collect(&mut self, segment: usize) {
+    fn collect(&mut self, segment: usize) -> Result<(), Broken> {
         while let Some(output) = self.network.segments[segment].poll_output() {
             let (port, due, frame) = match output {
                 Output::Deliver { due, port, frame } => (port, due, Some(frame)),
@@ -259,28 +304,36 @@ impl VirtualRun {
                 Output::Record { .. } => unreachable!("records go to the capture"),
             };
             let plug = &self.network.segments[segment].config.ports[port];
-            self.emit(plug.machine, due.as_ns_ceil(), plug.nic, frame);
+            self.emit(plug.machine, due.as_ns_ceil(), plug.nic, frame)?;
         }
+        Ok(())
     }
 
-    fn emit(&mut self, m: usize, due_ns: u64, nic: usize, frame: Option<Frame>) {
+    fn emit(
+        &mut self,
+        m: usize,
+        due_ns: u64,
+        nic: usize,
+        frame: Option<Frame>,
+    ) -> Result<(), Broken> {
         self.machines[m].overflow.push_back((due_ns, nic, frame));
-        self.push_overflow(m);
+        self.push_overflow(m)
     }
 
     /// Moves what waits for machine `m` into its ring, as far as there is room.
-    fn push_overflow(&mut self, m: usize) {
+    fn push_overflow(&mut self, m: usize) -> Result<(), Broken> {
         let machine = &mut self.machines[m];
         while let Some((due_ns, nic, frame)) = machine.overflow.front() {
             let (pushed, earliest) = match frame {
-                Some(frame) => (self.shm.deliver(m, *nic, *due_ns, frame), &mut machine.pushed_ns),
-                None => (self.shm.tx_done(m, *nic, *due_ns), &mut machine.pushed_done_ns),
+                Some(frame) => (self.shm.deliver(m, *nic, *due_ns, frame)?, &mut machine.pushed_ns),
+                None => (self.shm.tx_done(m, *nic, *due_ns)?, &mut machine.pushed_done_ns),
             };
             if !pushed {
-                return;
+                return Ok(());
             }
             *earliest = (*earliest).min(*due_ns);
             machine.overflow.pop_front();
         }
+        Ok(())
     }
 }

@@ -17,6 +17,8 @@ II's round trip of 92 bit times (clause 27)."""
 
 SLOT_BITS = 512
 JAM_BITS = 32
+CARRIER_SENSE_NS = {10_000_000: 1000, 100_000_000: 175}
+"""By rate: from a signal's first bit at a station's cable until the station knows of it (see the fabric's README)."""
 
 
 class Hub(SegmentBase):
@@ -48,11 +50,12 @@ class Hub(SegmentBase):
 
     def _check_slot(self, path: Path) -> Iterator[Finding]:
         longest = sorted(self.by_port(self.cable_delay))[-2:]
-        most = (SLOT_BITS - JAM_BITS) * 10**9 // self.rate
+        most = (SLOT_BITS - JAM_BITS) * 10**9 // self.rate - 2 * CARRIER_SENSE_NS[self.rate]
         if 2 * (sum(longest) + self.through) > most:
             yield Finding(
                 (*path, "cable_delay"),
-                "a round trip over the two longest cables and the jam do not fit into the slot time: late collisions",
+                "a round trip over the two longest cables, carrier sense at both ends and the jam do not fit into the "
+                "slot time: late collisions",
                 f"a round trip of at most {TIME.show(most)}, the repeater included",
             )
 

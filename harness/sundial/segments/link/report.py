@@ -25,7 +25,8 @@ class LinkReport(SegmentReport[Link]):
         effects = segment.sending(sender)
         found = []
         if effects.rate is not None:
-            found.append(Hop(effects.rate, 0.0, False, effects.packet_overhead or 0))
+            overheads = (effects.packet_overhead or 0, effects.cell_size or 0, effects.cell_overhead or 0)
+            found.append(Hop(effects.rate, 0.0, False, *overheads))
         if effects.delay:
             found.append(Hop(INSTANT_BPS, effects.delay, False))
         return [*found, Hop(segment.rate, segment.propagation)]

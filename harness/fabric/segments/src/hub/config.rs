@@ -54,8 +54,8 @@ fn check_ways(parameters: &HubParameters, ports: usize) -> Result<(), Invalid> {
             let way = parameters.way(from, to);
             if way > limit {
                 let message = format!(
-                    "{} ns from port {to} to port {from}, longest is {} ns: the round trip and the \
-                     jam must be within the slot",
+                    "{} ns from port {to} to port {from}, longest is {} ns: the round trip, \
+                     carrier sense at both ends and the jam must be within the slot",
                     way.as_ns_floor(),
                     limit.as_ns_floor()
                 );

@@ -10,6 +10,12 @@
 //! is on its way through, which is what the sum of delayed signals says, too. Fragments are never
 //! extended (9.6.4): a station that collides has sent 64 bits of preamble and 32 of jam at least.
 //!
+//! A station's controller knows of a signal only some time after the first bit has reached its cable: see
+//! [`HubParameters::carrier_sense`]. Until then it may start, and collides. Without that time two
+//! stations that draw the same number of slots would never collide: the jams of a collision may end as far
+//! apart as the way between the two takes, so the second would defer in the very instant in which its
+//! backoff ends.
+//!
 //! Order at one instant: end of own transmission, carrier off, carrier on, end of backoff, end of the
 //! gap, then frames handed in; among equals the lower port first.
 //!
@@ -41,6 +47,10 @@ const ATTEMPT_LIMIT: u32 = 16;
 const BACKOFF_LIMIT: u32 = 10;
 /// `interFrameSpacingPart1` may be up to two thirds of the gap (4.2.3.2.2); it is.
 const GAP_PART_1_BITS: u64 = 64;
+/// From the first bit at the cable's end to carrier sense at the controller: the DP83840A, a transceiver
+/// of 1996 for both rates, states 1 us for 10BASE-T and 175 ns for 100BASE-TX (data sheet, 8.6.3 and 8.5.5).
+const CARRIER_SENSE_10_NS: u64 = 1000;
+const CARRIER_SENSE_100_NS: u64 = 175;
 
 /// What a hub is.
 #[derive(Clone, Debug)]
@@ -54,10 +64,23 @@ pub struct HubParameters {
 }
 
 impl HubParameters {
-    /// Longest way between two stations that leaves the round trip and a jam within the slot, as
-    /// 4.2.3.2.3 demands.
+    /// How long the first bit of a signal has been at a station when the station knows of it: it defers,
+    /// or finds that it has collided. The end of a signal is known at once.
+    ///
+    /// The standard leaves the time to the maker. It bounds it by the budget of the round trip (table 29-3:
+    /// 100 bits for the two stations of 100BASE-TX, sending included) and, for 100BASE-X, in table 24-2.
+    pub fn carrier_sense(rate_bps: u64) -> Span {
+        Span::from_ns(if rate_bps < 100_000_000 {
+            CARRIER_SENSE_10_NS
+        } else {
+            CARRIER_SENSE_100_NS
+        })
+    }
+
+    /// Longest way between two stations that leaves the round trip, carrier sense at both ends and a jam
+    /// within the slot, as 4.2.3.2.3 demands.
     pub fn longest_way(rate_bps: u64) -> Span {
-        Span::of_bits((SLOT_BITS - JAM_BITS) / 2, rate_bps)
+        Span::of_bits((SLOT_BITS - JAM_BITS) / 2, rate_bps) - Self::carrier_sense(rate_bps)
     }
 
     /// From the station at `from` to the station at `to`.
@@ -72,6 +95,7 @@ pub struct Hub {
     max_frame_bytes: usize,
     parameters: HubParameters,
     bit: Span,
+    carrier_sense: Span,
     stations: Vec<Station>,
     /// What is going to happen. An event that no longer will is taken out, so the first one is real.
     events: BTreeSet<(Time, Event)>,
@@ -105,6 +129,7 @@ impl Hub {
         Self {
             max_frame_bytes: common.max_frame_bytes,
             stations: (0..ports).map(|port| Station::new(common, port)).collect(),
+            carrier_sense: HubParameters::carrier_sense(parameters.rate_bps),
             parameters,
             bit,
             events: BTreeSet::new(),
@@ -170,8 +195,8 @@ impl Hub {
         self.plan(end, Event::TransmissionEnd { port });
         for other in (0..=others).filter(|&other| other != port) {
             self.stations[other].approaching += 1;
-            let arrival = self.now + self.parameters.way(port, other);
-            self.plan(arrival, Event::CarrierOn { port: other, from: port, id });
+            let sensed = self.now + self.parameters.way(port, other) + self.carrier_sense;
+            self.plan(sensed, Event::CarrierOn { port: other, from: port, id });
         }
         // A carrier that came up in the second part of the gap did not stop the station.
         if !self.stations[port].heard.is_empty() {

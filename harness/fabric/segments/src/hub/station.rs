@@ -22,9 +22,9 @@ pub(super) struct Station {
     /// The head was counted as deferred.
     pub(super) deferred: bool,
     pub(super) sending: Option<Transmission>,
-    /// Signals of others at this station now.
+    /// Signals of others that this station senses now.
     pub(super) heard: Vec<Heard>,
-    /// Signals of others on their way to this station.
+    /// Signals of others that this station does not sense yet.
     pub(super) approaching: usize,
     pub(super) deference: Deference,
     pub(super) backoff_until: Option<Time>,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Times worked out by hand from IEEE 802.3: at 10 Mb/s a bit is 100 ns, the gap 9.6 us, a slot 51.2 us,
-//! preamble and jam together 9.6 us, the smallest frame 57.6 us.
+//! preamble and jam together 9.6 us, the smallest frame 57.6 us. Carrier is sensed 1 us after it arrives.
 
 use sundial_core::{Frame, Output, Segment, SegmentParameters, Span, Time};
 
@@ -8,10 +8,14 @@ use super::*;
 
 /// A hub at 10 Mb/s with `cables` ns of cable a port and 800 ns of repeater.
 fn hub(cables: &[u64]) -> Hub {
+    seeded(cables, 1)
+}
+
+fn seeded(cables: &[u64], seed: u64) -> Hub {
     let ports = cables.len();
     let common = SegmentParameters {
         name: "lan".into(),
-        seed: 1,
+        seed,
         ports: (0..ports).map(|port| format!("m{port}:eth0")).collect(),
         max_frame_bytes: 1514,
         ring_frames: 64,
@@ -58,13 +62,13 @@ fn a_lone_frame_arrives_after_its_serialisation_and_the_way() {
 }
 
 #[test]
-fn the_outcome_is_known_when_all_others_hear_the_carrier() {
+fn the_outcome_is_known_when_all_others_sense_the_carrier() {
     let mut hub = hub(&[100, 200, 300]);
     hub.handle_frame(at(0), 0, frame(1514));
-    // The farthest station hears it 0.1 + 0.8 + 0.3 us after the start.
-    hub.handle_timeout(at(1_199));
+    // The farthest station hears it 0.1 + 0.8 + 0.3 us after the start, and knows 1 us later.
+    hub.handle_timeout(at(2_199));
     assert_eq!(deliveries(&mut hub), []);
-    hub.handle_timeout(at(1_200));
+    hub.handle_timeout(at(2_200));
     assert_eq!(deliveries(&mut hub).len(), 2);
     assert_eq!(hub.earliest_delivery(1), None);
 }
@@ -73,13 +77,74 @@ fn the_outcome_is_known_when_all_others_hear_the_carrier() {
 fn a_station_defers_to_a_carrier_and_keeps_the_gap() {
     let mut hub = hub(&[100, 100]);
     hub.handle_frame(at(0), 0, frame(60));
-    // Port 1 hears port 0 from 1.0 us until 58.6 us.
-    hub.handle_frame(at(1_000), 1, frame(60));
+    // Port 1 hears port 0 from 1.0 us until 58.6 us, and knows from 2.0 us.
+    hub.handle_frame(at(2_000), 1, frame(60));
     run(&mut hub);
     // It starts 9.6 us after the end of the carrier: 68.2 us; 57.6 us and 1 us later it has arrived.
     assert_eq!(deliveries(&mut hub), [(at(58_600), 1), (at(126_800), 0)]);
     assert_eq!(hub.counters().ports[1].deferred, 1);
     assert_eq!(hub.counters().ports[0].collisions, 0);
+}
+
+#[test]
+fn a_station_does_not_defer_to_what_it_does_not_sense_yet() {
+    let mut hub = hub(&[100, 100]);
+    hub.handle_frame(at(0), 0, frame(60));
+    hub.handle_frame(at(1_999), 1, frame(60));
+    hub.handle_timeout(at(2_000));
+    assert_eq!(hub.counters().ports[1].collisions, 1);
+    run(&mut hub);
+    assert_eq!(hub.counters().ports[1].deferred, 0);
+    assert_eq!(deliveries(&mut hub).len(), 2);
+}
+
+#[test]
+fn a_carrier_in_the_first_part_of_the_gap_restarts_it() {
+    // Port 2 hears port 0 until 58.6 us. The first part of its gap ends 6.4 us later, at 65.0 us: what it
+    // senses before that it lets pass, what it senses then it does not.
+    for (sensed, first) in [(64_999, 1), (65_000, 2)] {
+        let mut hub = hub(&[100, 100, 100]);
+        hub.handle_frame(at(0), 0, frame(60));
+        hub.handle_frame(at(2_000), 2, frame(60));
+        hub.handle_timeout(at(30_000));
+        // Port 1 is made to send too early: sensed by port 2 a way and 1 us later.
+        hub.handle_timeout(at(sensed - 2_000));
+        let station = &mut hub.stations[1];
+        assert!(station.ring.enter(at(sensed - 2_000)));
+        station.queue.push_back(frame(60));
+        hub.start(1, 576);
+        hub.handle_timeout(at(70_500));
+        let sends = |port: usize| hub.stations[port].sending.is_some_and(|it| !it.collided);
+        assert_eq!((sends(1), sends(2)), (first == 1, false), "sensed at {sensed} ns");
+        assert_eq!(hub.counters().ports[2].collisions, u64::from(first == 2));
+    }
+}
+
+#[test]
+fn equal_slots_collide_again() {
+    // Port 1 waits for the gap after port 0's first frame, port 0 for its own: both are deaf, the second
+    // collides a way after the first. So their jams end a way apart, and so would equal backoffs.
+    let mut equal = 0;
+    for seed in 0..64 {
+        let mut hub = seeded(&[100, 100], seed);
+        hub.handle_frame(at(0), 0, frame(60));
+        hub.handle_frame(at(0), 0, frame(60));
+        hub.handle_frame(at(2_000), 1, frame(60));
+        // Port 0 starts at 67.2 us, port 1 at 68.2 us; their jams end at 76.8 and 77.8 us.
+        hub.handle_timeout(at(75_000));
+        let ends = [0, 1].map(|port| hub.stations[port].sending.expect("jams").end);
+        assert_eq!(ends, [at(76_800), at(77_800)]);
+        let slots = [0, 1].map(|port| {
+            let until = hub.stations[port].backoff_until;
+            until.map_or(0, |until| until.since(ends[port]).as_ps() / 51_200_000)
+        });
+        // Past all starts and carriers of slot 1, before any frame can have ended.
+        hub.handle_timeout(at(77_800 + 51_200 + 3_000));
+        let collided = hub.counters().ports.iter().all(|port| port.collisions >= 2);
+        assert_eq!(collided, slots[0] == slots[1], "drew {slots:?}");
+        equal += u32::from(slots == [1, 1]);
+    }
+    assert!(equal >= 8, "{equal} of 64 are too few to tell");
 }
 
 #[test]
@@ -95,18 +160,18 @@ fn a_stations_own_frames_are_a_gap_apart() {
 #[test]
 fn a_late_joiner_collides_and_each_station_sees_it_at_its_own_time() {
     let mut hub = hub(&[5_000, 5_000]);
-    // The way is 10.8 us: port 1 starts 10 us later, 0.8 us before it hears port 0.
+    // The way is 10.8 us: port 1 starts 10 us later, 1.8 us before it senses port 0.
     hub.handle_frame(at(0), 0, frame(1514));
     hub.handle_frame(at(10_000), 1, frame(1514));
-    // Port 1 hears it at 10.8 us, in its preamble, which it finishes (6.4 us) and jams (3.2 us):
-    // silent at 19.6 us. Port 0 hears port 1 at 20.8 us, past the preamble, and jams until 24.0 us.
-    hub.handle_timeout(at(10_800));
+    // Port 1 senses it at 11.8 us, in its preamble, which it finishes (6.4 us) and jams (3.2 us):
+    // silent at 19.6 us. Port 0 senses port 1 at 21.8 us, past the preamble, and jams until 25.0 us.
+    hub.handle_timeout(at(11_800));
     let sending = hub.stations[1].sending.expect("jams");
     assert_eq!((sending.collided, sending.end), (true, at(19_600)));
     assert!(!hub.stations[0].sending.expect("sends").collided);
-    hub.handle_timeout(at(20_800));
+    hub.handle_timeout(at(21_800));
     let sending = hub.stations[0].sending.expect("jams");
-    assert_eq!((sending.collided, sending.end), (true, at(24_000)));
+    assert_eq!((sending.collided, sending.end), (true, at(25_000)));
     let collisions: Vec<_> = std::iter::from_fn(|| hub.poll_output())
         .map(|output| match output {
             Output::Record { at, interface: 2, comment, .. } => (at, comment.expect("a reason")),
@@ -116,8 +181,8 @@ fn a_late_joiner_collides_and_each_station_sees_it_at_its_own_time() {
     assert_eq!(
         collisions,
         [
-            (at(10_800), "collision: m1:eth0, attempt 1, 96 bits on the wire".into()),
-            (at(20_800), "collision: m0:eth0, attempt 1, 240 bits on the wire".into()),
+            (at(11_800), "collision: m1:eth0, attempt 1, 96 bits on the wire".into()),
+            (at(21_800), "collision: m0:eth0, attempt 1, 250 bits on the wire".into()),
         ]
     );
     run(&mut hub);
@@ -129,10 +194,10 @@ fn a_bit_that_has_begun_is_finished_before_the_jam() {
     let mut hub = hub(&[4_010, 4_005]);
     hub.handle_frame(at(0), 0, frame(1514));
     hub.handle_frame(at(0), 1, frame(1514));
-    // Both hear each other at 8.815 us: 88.15 bits, so 89 and 32 of jam.
-    hub.handle_timeout(at(8_815));
-    assert_eq!(hub.stations[0].sending.expect("jams").end, at(12_100));
-    assert_eq!(hub.stations[1].sending.expect("jams").end, at(12_100));
+    // Both sense each other at 9.815 us: 98.15 bits, so 99 and 32 of jam.
+    hub.handle_timeout(at(9_815));
+    assert_eq!(hub.stations[0].sending.expect("jams").end, at(13_100));
+    assert_eq!(hub.stations[1].sending.expect("jams").end, at(13_100));
 }
 
 #[test]
@@ -203,7 +268,7 @@ fn others_hear_the_fragments_of_a_collision() {
 
 #[test]
 fn a_way_beyond_the_slot_is_too_long() {
-    // (512 - 32) / 2 bits of 0.1 us.
-    assert_eq!(HubParameters::longest_way(10_000_000), Span::from_ns(24_000));
-    assert_eq!(HubParameters::longest_way(100_000_000), Span::from_ns(2_400));
+    // (512 - 32) / 2 bits of 0.1 us, less the 1 us of carrier sense; at 100 Mb/s 0.175 us.
+    assert_eq!(HubParameters::longest_way(10_000_000), Span::from_ns(23_000));
+    assert_eq!(HubParameters::longest_way(100_000_000), Span::from_ns(2_225));
 }

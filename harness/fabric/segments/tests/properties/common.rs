@@ -341,8 +341,8 @@ pub fn link() -> impl Strategy<Value = Model> {
 }
 
 pub fn hub() -> impl Strategy<Value = Model> {
-    // At 10 Mb/s a way may take 24 us, at 100 Mb/s 2.4 us.
-    (any::<bool>(), prop::collection::vec(0..8_000_u64, 2..6), 0..8_000_u64).prop_map(
+    // At 10 Mb/s a way may take 23 us, at 100 Mb/s 2.225 us.
+    (any::<bool>(), prop::collection::vec(0..7_400_u64, 2..6), 0..7_400_u64).prop_map(
         |(fast, cables, repeater)| {
             let scale = |ns: u64| Span::from_ns(if fast { ns / 10 } else { ns });
             Model::hub(HubParameters {
