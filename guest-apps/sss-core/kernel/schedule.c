@@ -49,7 +49,7 @@ bool schedule_halt_over(void)
 /* Other threads may wait for what its threads write. */
 static bool shares_memory(const struct task *task)
 {
-    return task->csm != 0 || (task->threads != NULL && task->threads->next_of_task != NULL);
+    return task->csm || (task->threads != NULL && task->threads->next_of_task != NULL);
 }
 
 static void leave_cpu(void)

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "memory.h"
 #include "sss/abi.h"
 
 struct trap_frame;
@@ -26,13 +27,14 @@ struct task {
     uint16_t id, creator; /* creator 0: the kernel */
     bool empty;           /* a dummy: memory without threads */
     enum sss_task_state state;
+    page_source new_page; /* of its memory, its page tables and its threads */
     uint64_t *pml4;
     struct translation translations[TRANSLATIONS];
     struct thread *threads;
     struct thread *signal_thread; /* runs the signal handlers, or NULL */
     struct sss_info *info;        /* its information page */
     size_t pages;                 /* mapped */
-    unsigned csm;                 /* mappings of CSM: others may change its memory */
+    bool csm;                     /* it has shared memory, or mapped CSM: others may change it */
     struct task *next_sharing;    /* in the list of those with CSM */
     uint64_t heap_next;           /* address of the next anonymous mapping */
     uint64_t run_ns;              /* of threads that have ended */

@@ -31,7 +31,7 @@ static bool thread_id_used(uint16_t id)
 struct thread *thread_create(struct task *task, uint64_t entry, uint64_t stack_top,
                              uint64_t argument)
 {
-    struct thread *thread = thread_count < SSS_THREADS ? page_alloc() : NULL;
+    struct thread *thread = thread_count < SSS_THREADS ? task->new_page() : NULL;
 
     _Static_assert(sizeof(*thread) <= PAGE, "a thread is one page");
     if (thread == NULL)

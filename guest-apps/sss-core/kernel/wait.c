@@ -66,14 +66,14 @@ static bool handler_is_due(const struct task *task)
 void task_memory_changed(struct task *task)
 {
     look_at_task(task);
-    if (task->csm != 0 && !handler_is_due(task))
+    if (task->csm && !handler_is_due(task))
         look_at_sharers(task);
 }
 
 void waits_look(struct task *task)
 {
     look_at_task(task);
-    if (task->csm != 0)
+    if (task->csm)
         look_at_sharers(task);
 }
 
