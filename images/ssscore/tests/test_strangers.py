@@ -95,7 +95,6 @@ def test_an_attack_takes_nothing_from_others(hostile: Path, tmp_path: Path, atta
         free = node.free_pages()
         number = node.run("attack", f"{attack} hold", f"attack {attack} hold is over")
         node.run("hello", "{}", "hello: task")  # while it holds whatever it has got
-        node.run("sum", '{"server":2,"numbers":[1,2,3]}', "\nsum ")
         node.ask("kill", number)
         node.check(free)
 
