@@ -8,6 +8,7 @@
 
 #include "memory.h"
 #include "sss/abi.h"
+#include "thread.h"
 
 struct trap_frame;
 
@@ -40,6 +41,12 @@ struct task {
     uint64_t run_ns;              /* of threads that have ended */
     char name[SSS_NAME];
 };
+
+/* Other threads may wait for what its threads write. */
+static inline bool task_shares_memory(const struct task *task)
+{
+    return task->csm || (task->threads != NULL && task->threads->next_of_task != NULL);
+}
 
 /* From `name` in the initrd; creator NULL: the kernel. -> id or a negative error. */
 int task_create(const char *name, const char *options, unsigned flags, struct task *creator);

@@ -92,11 +92,12 @@ bool thread_at(unsigned index, struct thread_row *row)
         for (const struct thread *thread = tasks[i] == NULL ? NULL : tasks[i]->threads;
              thread != NULL; thread = thread->next_of_task)
             if (index-- == 0) {
-                *row = (struct thread_row){.id = thread->id,
-                                           .task = thread->task->id,
-                                           .state = states[thread->state],
-                                           .run_ns = thread->run_ns,
-                                           .instruction = thread->context->frame.rip};
+                *row = (struct thread_row){
+                    .id = thread->id,
+                    .task = thread->task->id,
+                    .state = states[thread->context->waiting ? THREAD_WAITING : thread->state],
+                    .run_ns = thread->run_ns,
+                    .instruction = thread->context->frame.rip};
                 return true;
             }
     return false;
