@@ -28,8 +28,9 @@ static inline void copy(void *to, const void *from, size_t length)
 
 enum { HEAD_WORDS = 8 };
 
-/* The headers of a frame, 62 bytes, and two of what follows, which the caller writes behind this.
- */
+/* The headers of a frame, and zeros behind them as far as padding may reach: the caller writes the
+ * payload over that. */
+_Static_assert(HEAD_WORDS * 8 >= MBW_FRAME_LEAST, "padding");
 static inline void put_head(uint8_t *to, const uint64_t head[HEAD_WORDS])
 {
 #pragma GCC unroll 8
@@ -132,7 +133,44 @@ static inline uint8_t *frame_header(struct sss_frame *frame)
     return frame->bytes + MBW_ETHERNET;
 }
 
-static inline uint8_t *frame_payload(struct sss_frame *frame)
+/* `flags`: those of its header. */
+static inline uint8_t *frame_payload(struct sss_frame *frame, uint8_t flags)
 {
-    return frame_header(frame) + MBW_HEADER;
+    return frame_header(frame) + MBW_HEADER + mbw_definition_bytes(flags);
+}
+
+/* The length of a frame whose payload is there; a short one is padded. */
+static inline void frame_end(struct sss_frame *frame, uint32_t behind_header)
+{
+    uint32_t end = MBW_ETHERNET + MBW_HEADER + behind_header;
+
+    if (end < MBW_FRAME_LEAST)
+        memset(frame->bytes + end, 0, MBW_FRAME_LEAST - end);
+    frame->length = (uint16_t)mbw_frame_bytes(behind_header);
+}
+
+/* The channel that a frame of at least the header's bytes belongs to: by its addresses and its
+ * EtherType. NULL: none. */
+static inline struct channel *mbcf_channel_of(struct mbcf *mbcf, const uint8_t *frame)
+{
+    uint64_t first, last, wanted_first, wanted_last;
+    unsigned node = mbcf->by_address[frame[MBW_SOURCE_MAC_AT + MBW_MAC - 1]];
+    struct channel *channel;
+
+    memcpy(&first, frame, 8);
+    memcpy(&last, frame + MBW_ETHERNET - 8, 8);
+    for (; node != 0; node = channel->alike) {
+        channel = &mbcf->channels[node];
+        memcpy(&wanted_first, channel->from, 8);
+        memcpy(&wanted_last, channel->from + MBW_ETHERNET - 8, 8);
+        if (first == wanted_first && last == wanted_last)
+            return channel;
+    }
+    return NULL;
+}
+
+static inline void count_received(struct mbcf *mbcf, size_t length)
+{
+    mbcf->counters.frames_received++;
+    mbcf->counters.bytes_received += length;
 }

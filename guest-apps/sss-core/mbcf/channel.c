@@ -25,8 +25,8 @@ static void stamp(const struct mbcf *mbcf, const struct channel *channel, uint8_
 {
     mbw_set_flags(header, (uint8_t)((mbw_flags(header) & ~MBW_UNSURE) | (unsure ? MBW_UNSURE : 0)));
     mbw_set_epoch(header, mbcf->config.epoch);
+    mbw_set_target_epoch(header, channel->peer_epoch);
     mbw_set_ack(header, channel->received);
-    mbw_set_ack_epoch(header, channel->peer_epoch != 0 ? epoch_half(channel->peer_epoch) : 0);
 }
 
 static void hand_over(struct mbcf *mbcf, const struct channel *channel, struct sss_frame *frame)
@@ -39,11 +39,11 @@ static void hand_over(struct mbcf *mbcf, const struct channel *channel, struct s
         surroundings_transmit(mbcf->context, frame);
 }
 
-/* A frame outside the sequence. Where there is no buffer it is lost, as on the wire. */
-void mbcf_channel_send_control(struct mbcf *mbcf, struct channel *channel, uint8_t op,
-                               uint8_t flags, uint32_t seq, uint32_t ack, uint16_t ack_epoch)
+void mbcf_channel_send_control(struct mbcf *mbcf, const struct channel *channel,
+                               const struct control *control)
 {
     struct sss_frame *frame = mbcf_frame_get(mbcf);
+    bool nonces = control->op == MBW_SYN || control->op == MBW_SYNACK || control->op == MBW_OPENED;
     uint8_t *header;
 
     if (frame == NULL)
@@ -51,25 +51,29 @@ void mbcf_channel_send_control(struct mbcf *mbcf, struct channel *channel, uint8
     memcpy(frame->bytes, channel->ethernet, MBW_ETHERNET);
     header = frame_header(frame);
     memset(header, 0, MBW_HEADER);
-    mbw_set_version(header, MBW_VERSION);
-    mbw_set_op(header, op);
-    mbw_set_flags(header, flags);
-    mbw_set_source_node(header, mbcf->config.node);
-    mbw_set_target_node(header, channel->node);
+    mbw_set_first_word(header, MBW_FIRST_WORD(control->op, control->flags, 0, 0));
     mbw_set_epoch(header, mbcf->config.epoch);
-    mbw_set_seq(header, seq);
-    mbw_set_ack(header, ack);
-    mbw_set_ack_epoch(header, ack_epoch);
-    frame->length = MBW_ETHERNET + MBW_HEADER;
+    mbw_set_target_epoch(header, control->target_epoch);
+    mbw_set_seq(header, control->seq);
+    mbw_set_ack(header, control->ack);
+    if (nonces) {
+        mbw_set_length(header, MBW_NONCES);
+        mbw_set_nonce(frame_payload(frame, 0), control->nonce);
+        mbw_set_echo(frame_payload(frame, 0), control->echo);
+    }
+    frame_end(frame, nonces ? MBW_NONCES : 0);
     hand_over(mbcf, channel, frame);
     mbcf_frame_put(mbcf, frame);
 }
 
 void mbcf_channel_send_probe(struct mbcf *mbcf, struct channel *channel)
 {
-    mbcf_channel_send_control(mbcf, channel, MBW_PROBE,
-                              is_unsure(channel, channel->first) ? MBW_UNSURE : 0, 0,
-                              channel->received, epoch_half(channel->peer_epoch));
+    struct control probe = {.op = MBW_PROBE,
+                            .flags = is_unsure(channel, channel->first) ? MBW_UNSURE : 0,
+                            .target_epoch = channel->peer_epoch,
+                            .ack = channel->received};
+
+    mbcf_channel_send_control(mbcf, channel, &probe);
 }
 
 void mbcf_channel_make_ack_head(const struct mbcf *mbcf, struct channel *channel)
@@ -78,12 +82,9 @@ void mbcf_channel_make_ack_head(const struct mbcf *mbcf, struct channel *channel
 
     memset(channel->ack_head, 0, sizeof(channel->ack_head));
     memcpy(channel->ack_head, channel->ethernet, MBW_ETHERNET);
-    mbw_set_version(header, MBW_VERSION);
-    mbw_set_op(header, MBW_ACK);
-    mbw_set_source_node(header, mbcf->config.node);
-    mbw_set_target_node(header, channel->node);
+    mbw_set_first_word(header, MBW_FIRST_WORD(MBW_ACK, 0, 0, 0));
     mbw_set_epoch(header, mbcf->config.epoch);
-    mbw_set_ack_epoch(header, epoch_half(channel->peer_epoch));
+    mbw_set_target_epoch(header, channel->peer_epoch);
 }
 
 void mbcf_channel_send_ack(struct mbcf *mbcf, struct channel *channel)
@@ -98,7 +99,7 @@ void mbcf_channel_send_ack(struct mbcf *mbcf, struct channel *channel)
     put_head(frame->bytes, channel->ack_head);
     mbw_set_flags(frame_header(frame), unsure ? MBW_UNSURE : 0);
     mbw_set_ack(frame_header(frame), channel->received);
-    frame->length = MBW_ETHERNET + MBW_HEADER;
+    frame->length = MBW_FRAME_LEAST;
     hand_over(mbcf, channel, frame);
     mbcf_frame_put(mbcf, frame);
 }
@@ -178,13 +179,28 @@ void mbcf_channel_pump(struct mbcf *mbcf, struct channel *channel, uint64_t now_
     }
 }
 
+uint32_t mbcf_channel_new_nonce(struct channel *channel)
+{
+    channel->nonces = seq_next(channel->nonces);
+    return channel->nonces;
+}
+
+void mbcf_channel_send_syn(struct mbcf *mbcf, const struct channel *channel)
+{
+    struct control syn = {
+        .op = MBW_SYN, .seq = channel->base, .nonce = channel->opening_nonce};
+
+    mbcf_channel_send_control(mbcf, channel, &syn);
+}
+
 void mbcf_channel_begin_opening(struct mbcf *mbcf, struct channel *channel, uint64_t now_ns)
 {
     if (channel->candidate_epoch == 0)
         channel->base = channel->acked;
     channel->state = MBCF_OPENING;
     channel->failures = 0;
-    mbcf_channel_send_control(mbcf, channel, MBW_SYN, 0, channel->base, 0, 0);
+    channel->opening_nonce = mbcf_channel_new_nonce(channel);
+    mbcf_channel_send_syn(mbcf, channel);
     mbcf_channel_restart_timer(mbcf, channel, now_ns);
 }
 
@@ -194,24 +210,20 @@ void mbcf_channel_queue(struct mbcf *mbcf, struct channel *channel, struct sss_f
     struct place *place = &channel->places[channel->end % WINDOW];
     uint8_t *at = frame_header(frame);
 
-    memcpy(frame->bytes, channel->ethernet, sizeof(channel->ethernet));
-    mbw_set_version(at, MBW_VERSION);
-    mbw_set_op(at, header->op);
-    mbw_set_flags(at, header->flags);
-    mbw_set_status(at, header->status);
-    mbw_set_source_node(at, mbcf->config.node);
-    mbw_set_source_task(at, header->source);
-    mbw_set_target_node(at, channel->node);
-    mbw_set_target_task(at, header->destination);
+    memcpy(frame->bytes, channel->ethernet, MBW_ETHERNET);
+    mbw_set_first_word(at, MBW_FIRST_WORD(header->op, header->flags, header->status, header->tag));
     mbw_set_seq(at, channel->next_seq);
-    mbw_set_key(at, header->key);
-    mbw_set_address(at, header->address);
-    mbw_set_op_id(at, header->op_id);
-    mbw_set_length(at, header->length);
-    frame->length = (uint16_t)(MBW_ETHERNET + MBW_HEADER + header->length);
+    mbw_set_length_to_end(at, header->length, header->op_id, header->last);
+    if (header->flags & MBW_DEFINES) {
+        mbw_set_tag_source_task(at, header->defines->source);
+        mbw_set_tag_target_task(at, header->defines->target);
+        mbw_set_tag_address_high(at, header->defines->address_high);
+        mbw_set_tag_key(at, header->defines->key);
+    }
+    frame_end(frame, (uint32_t)mbw_definition_bytes(header->flags) + header->length);
     place->frame = frame;
     place->seq = channel->next_seq;
-    place->name = header->op != MBW_RESULT ? header->op_id : 0;
+    place->name = header->name;
     place->decisive = header->decisive;
     place->completes = header->completes;
     place->refuses = header->op == MBW_RESULT && header->status != MB_OK;
@@ -279,6 +291,7 @@ void mbcf_channel_release_all(struct mbcf *mbcf, struct channel *channel)
     channel->allowed = WINDOW;
     channel->ack_now = false;
     channel->noted_ack = 0;
+    memset(channel->tags, 0, sizeof(channel->tags));
 }
 
 /* From the first unacknowledged frame on everything is sent again, a few first. Nothing sent twice

@@ -5,14 +5,19 @@
 
 /* What a place is to carry. */
 struct header {
-    uint8_t op, flags, status;
-    uint16_t source, destination;
-    uint16_t length;
-    uint32_t op_id;
-    uint64_t key, address;
+    uint8_t op, flags, status, tag;
+    uint16_t length; /* of the payload */
+    uint16_t op_id;
+    uint32_t last;   /* the word behind op_id: offset, tasks or request */
+    uint32_t name;   /* of the place */
+    const struct definition *defines; /* with DEFINES */
     bool decisive;
     bool completes;
 };
+static inline uint32_t header_tasks(uint16_t source, uint16_t target)
+{
+    return (uint32_t)source << 16 | target;
+}
 /* Takes `frame`, whose payload is there, into the window and sends it as soon as that is possible.
  */
 void mbcf_channel_queue(struct mbcf *mbcf, struct channel *channel, struct sss_frame *frame,
@@ -57,16 +62,25 @@ static inline void channel_ack_is_sent(struct channel *channel, bool unsure)
 }
 
 /* A frame outside the sequence. Where there is no buffer it is lost, as on the wire. */
-void mbcf_channel_send_control(struct mbcf *mbcf, struct channel *channel, uint8_t op,
-                               uint8_t flags, uint32_t seq, uint32_t ack, uint16_t ack_epoch);
+struct control {
+    uint8_t op, flags;
+    uint32_t target_epoch, seq, ack;
+    uint32_t nonce, echo; /* SYN, SYNACK, OPENED */
+};
+void mbcf_channel_send_control(struct mbcf *mbcf, const struct channel *channel,
+                               const struct control *control);
 void mbcf_channel_send_probe(struct mbcf *mbcf, struct channel *channel);
 void mbcf_channel_send_ack(struct mbcf *mbcf, struct channel *channel);
 /* To be called when the peer's epoch changes. */
 void mbcf_channel_make_ack_head(const struct mbcf *mbcf, struct channel *channel);
 /* Sends what the window lets out. */
 void mbcf_channel_pump(struct mbcf *mbcf, struct channel *channel, uint64_t now_ns);
+/* One that this incarnation has not used, not 0. */
+uint32_t mbcf_channel_new_nonce(struct channel *channel);
+void mbcf_channel_send_syn(struct mbcf *mbcf, const struct channel *channel);
 void mbcf_channel_begin_opening(struct mbcf *mbcf, struct channel *channel, uint64_t now_ns);
 void mbcf_channel_release(struct mbcf *mbcf, struct channel *channel);
+/* All of them, and what the peer was told of tags. */
 void mbcf_channel_release_all(struct mbcf *mbcf, struct channel *channel);
 void mbcf_channel_go_back(struct channel *channel, uint32_t allowed);
 uint64_t mbcf_channel_timer_due(const struct mbcf *mbcf, const struct channel *channel);

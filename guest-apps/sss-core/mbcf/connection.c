@@ -3,6 +3,7 @@
 /* Logical connections, and how each side learns that they are over. */
 #include "connection.h"
 #include "acks.h"
+#include "bytes.h"
 #include "channel.h"
 #include "fifo.h"
 #include "pool.h"
@@ -21,6 +22,18 @@ uint16_t mbcf_connection_ltn(const struct mbcf *mbcf, const struct connection *c
 {
     return (uint16_t)((connection->generation % LTN_GENERATIONS) << NAME_SLOT_BITS |
                       (index_of(mbcf, connection) + 1));
+}
+
+struct connection *mbcf_connection_answered(struct mbcf *mbcf, const struct packet *packet)
+{
+    unsigned index = (packet->op_id & NAME_SLOT) - 1u;
+    struct connection *connection = &mbcf->connections[index % MB_CONNECTIONS];
+
+    return index < MB_CONNECTIONS && connection->phase != CONNECTION_FREE &&
+                   op_id_of(connection->name) == packet->op_id &&
+                   connection->node == packet->node && !seq_after(connection->since, packet->request)
+               ? connection
+               : NULL;
 }
 
 struct connection *mbcf_connection_named(struct mbcf *mbcf, uint32_t name)
@@ -75,6 +88,7 @@ struct connection *mbcf_connection_new(struct mbcf *mbcf, enum connection_origin
         .node = node,
         .peer = peer,
         .channel = &mbcf->channels[node],
+        .since = mbcf->channels[node].next_seq,
         .generation = generation,
         .name = NAME_CONNECTION | (generation % CONNECTION_GENERATIONS) << NAME_SLOT_BITS |
                 (index + 1)};
@@ -202,7 +216,8 @@ void mbcf_connection_closed(struct mbcf *mbcf, const struct packet *packet)
         connection = &mbcf->connections[i];
         if (connection->phase == CONNECTION_OPEN && connection->node == packet->node &&
             connection->peer == packet->source && connection->task == packet->destination &&
-            (connection->peer_name == packet->op_id || connection->name == packet->address))
+            (connection->peer_name == mbw_close_connection(packet->payload) ||
+             connection->name == mbw_close_peer(packet->payload)))
             mbcf_connection_break(mbcf, connection, MB_CLOSED);
     }
 }
@@ -220,15 +235,15 @@ static void close_connection(struct mbcf *mbcf, struct channel *channel,
                              struct connection *connection, uint64_t now_ns)
 {
     struct header header = {.op = MBW_CLOSE,
-                            .source = connection->task,
-                            .destination = connection->peer,
-                            .address = connection->peer_name,
-                            .op_id = connection->name};
+                            .length = MBW_CLOSE_PAYLOAD,
+                            .last = header_tasks(connection->task, connection->peer)};
 
     struct sss_frame *frame = close_frame(mbcf, channel);
 
     if (frame == NULL)
         return;
+    mbw_set_close_connection(frame_payload(frame, 0), connection->name);
+    mbw_set_close_peer(frame_payload(frame, 0), connection->peer_name);
     mbcf->chores--;
     mbcf_connection_free(mbcf, connection);
     mbcf_channel_queue(mbcf, channel, frame, &header, now_ns);
@@ -253,7 +268,7 @@ static void drop_farewell(struct mbcf *mbcf, struct mbcf_task *task, uint64_t bi
 static void say_farewell(struct mbcf *mbcf, struct channel *channel, struct mbcf_task *task,
                          uint64_t now_ns)
 {
-    struct header header = {.op = MBW_CLOSE, .source = task->id};
+    struct header header = {.op = MBW_CLOSE, .last = header_tasks(task->id, 0)};
     struct sss_frame *frame = close_frame(mbcf, channel);
 
     if (frame == NULL)

@@ -20,6 +20,8 @@ void mbcf_connection_lost(struct mbcf *mbcf, uint32_t name, int status);
 void mbcf_connections_decide(struct mbcf *mbcf, uint16_t node, int status);
 uint16_t mbcf_connection_ltn(const struct mbcf *mbcf, const struct connection *connection);
 struct connection *mbcf_connection_named(struct mbcf *mbcf, uint32_t name);
+/* That of the frame without an ack which a RESULT answers, or NULL. */
+struct connection *mbcf_connection_answered(struct mbcf *mbcf, const struct packet *packet);
 /* Queues what waited for a place: farewells, CLOSEs. */
 void mbcf_connection_chores(struct mbcf *mbcf, struct channel *channel, uint64_t now_ns);
 void mbcf_farewells_forget(struct mbcf *mbcf, uint16_t node);

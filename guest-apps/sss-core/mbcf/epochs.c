@@ -7,14 +7,6 @@
 #include "event.h"
 #include "fifo.h"
 
-static bool is_past(const struct channel *channel, uint32_t epoch)
-{
-    for (unsigned i = 0; i < PAST_EPOCHS; i++)
-        if (channel->past[i] == epoch)
-            return true;
-    return false;
-}
-
 /* Everything towards the peer is given up; each operation says so to its task. */
 static void give_up(struct mbcf *mbcf, struct channel *channel, int status, uint64_t now_ns)
 {
@@ -32,18 +24,20 @@ static void give_up(struct mbcf *mbcf, struct channel *channel, int status, uint
     channel->failures = 0;
 }
 
-/* The peer node has restarted. It takes our frames from behind `base` on, as SYN or SYNACK said. */
+/* The peer has shown that it lives: it is believed, and what was before it ends. It takes our
+ * frames from behind `base` on, as SYN or SYNACK said. */
 static void adopt(struct mbcf *mbcf, struct channel *channel, uint32_t epoch, uint32_t received,
                   uint64_t now_ns)
 {
     if (channel->peer_epoch != 0) {
-        channel->past[channel->past_next++ % PAST_EPOCHS] = channel->peer_epoch;
         give_up(mbcf, channel, MB_NODE_RESTART, now_ns);
         channel->acked = channel->base;
         channel->next_seq = seq_next(channel->base);
     }
     channel->peer_epoch = epoch;
+    channel->epochs = (uint64_t)epoch << 32 | mbcf->config.epoch;
     channel->candidate_epoch = 0;
+    memset(channel->definitions, 0, sizeof(channel->definitions));
     mbcf_channel_make_ack_head(mbcf, channel);
     channel->received = received;
     channel->gap_acks = 0;
@@ -64,10 +58,11 @@ static void doubt(struct mbcf *mbcf, struct channel *channel, uint64_t now_ns)
     mbcf_channel_event(mbcf, channel, CHANNEL_DOUBTED, 0, MB_NODE_DEAD, now_ns);
 }
 
-/* What the peer has given up will not come any more. */
+/* What the peer has given up will not come any more: that was a window at most, so what seems to be
+ * further ahead is old. */
 static void skip_to(struct mbcf *mbcf, struct channel *channel, uint32_t seq, uint64_t now_ns)
 {
-    if (!seq_after(seq, channel->received))
+    if (!seq_after(seq, channel->received) || seq - channel->received > WINDOW + 1)
         return;
     channel->received = seq;
     channel->gap_acks = 0;
@@ -87,59 +82,85 @@ static void become_open(struct mbcf *mbcf, struct channel *channel, uint64_t now
     mbcf_channel_event(mbcf, channel, CHANNEL_FREED, 0, MB_OK, now_ns);
 }
 
+static void send_synack(struct mbcf *mbcf, const struct channel *channel, uint32_t epoch,
+                        uint32_t nonce, uint32_t echo)
+{
+    struct control synack = {.op = MBW_SYNACK,
+                             .target_epoch = epoch,
+                             .seq = channel->base,
+                             .ack = nonce == 0 ? channel->received : 0,
+                             .nonce = nonce,
+                             .echo = echo};
+
+    mbcf_channel_send_control(mbcf, channel, &synack);
+}
+
 void mbcf_epoch_take_syn(struct mbcf *mbcf, struct channel *channel, const struct packet *packet,
                          uint64_t now_ns)
 {
-    uint32_t received = packet->seq;
+    const uint32_t theirs = mbw_nonce(packet->payload);
 
-    if (is_past(channel, packet->epoch)) {
-        mbcf->counters.stale_epoch++;
+    if (channel->candidate_epoch == 0 && channel->state == MBCF_OPEN)
+        channel->base = channel->acked;
+    if (channel->peer_epoch == packet->epoch) {
+        skip_to(mbcf, channel, packet->seq, now_ns);
+        send_synack(mbcf, channel, packet->epoch, 0, theirs);
         return;
     }
-    if (channel->peer_epoch == 0) {
-        adopt(mbcf, channel, packet->epoch, packet->seq, now_ns);
-    } else if (channel->peer_epoch == packet->epoch) {
-        skip_to(mbcf, channel, packet->seq, now_ns);
-        received = channel->received;
-        if (channel->state == MBCF_OPEN && channel->candidate_epoch == 0)
-            channel->base = channel->acked;
-    } else {
-        /* Maybe a new incarnation, maybe forged: nothing ends before it has shown that it knows our
-         * epoch. */
-        if (channel->candidate_epoch == 0 && channel->state == MBCF_OPEN)
-            channel->base = channel->acked;
+    /* A new incarnation, or an old frame: nothing ends before it has returned what it is given
+     * now. */
+    if (channel->candidate_epoch != packet->epoch) {
         channel->candidate_epoch = packet->epoch;
-        channel->candidate_received = packet->seq;
+        channel->candidate_nonce = mbcf_channel_new_nonce(channel);
     }
-    mbcf_channel_send_control(mbcf, channel, MBW_SYNACK, 0, channel->base, received,
-                              epoch_half(packet->epoch));
+    channel->candidate_echo = theirs;
+    send_synack(mbcf, channel, packet->epoch, channel->candidate_nonce, theirs);
 }
 
 void mbcf_epoch_take_synack(struct mbcf *mbcf, struct channel *channel, const struct packet *packet,
                             uint64_t now_ns)
 {
-    if (channel->state != MBCF_OPENING || packet->ack_epoch != epoch_half(mbcf->config.epoch) ||
-        is_past(channel, packet->epoch)) {
+    struct control opened = {.op = MBW_OPENED,
+                             .target_epoch = packet->epoch,
+                             .echo = mbw_nonce(packet->payload)};
+
+    if (packet->target_epoch != mbcf->config.epoch || channel->opening_nonce == 0 ||
+        mbw_echo(packet->payload) != channel->opening_nonce ||
+        (channel->state != MBCF_OPENING && packet->epoch != channel->peer_epoch)) {
         mbcf->counters.stale_epoch++;
         return;
     }
-    if (channel->peer_epoch == packet->epoch) {
+    if (channel->peer_epoch != packet->epoch) {
+        adopt(mbcf, channel, packet->epoch, packet->seq, now_ns);
+    } else if (channel->state == MBCF_OPENING && opened.echo == 0) {
         if (seq_after(channel->base, packet->ack))
-            return; /* answers an older SYN */
+            return; /* made before it had our SYN */
         skip_to(mbcf, channel, packet->seq, now_ns);
         mbcf_acks_take(mbcf, channel, packet, false, now_ns);
-    } else {
-        if (packet->ack != channel->base)
-            return;
-        adopt(mbcf, channel, packet->epoch, packet->seq, now_ns);
     }
+    opened.seq = channel->base;
+    if (opened.echo != 0)
+        mbcf_channel_send_control(mbcf, channel, &opened);
+    become_open(mbcf, channel, now_ns);
+}
+
+void mbcf_epoch_take_opened(struct mbcf *mbcf, struct channel *channel, const struct packet *packet,
+                            uint64_t now_ns)
+{
+    if (packet->target_epoch != mbcf->config.epoch || channel->candidate_epoch == 0 ||
+        packet->epoch != channel->candidate_epoch ||
+        mbw_echo(packet->payload) != channel->candidate_nonce) {
+        mbcf->counters.stale_epoch++;
+        return;
+    }
+    adopt(mbcf, channel, packet->epoch, packet->seq, now_ns);
     become_open(mbcf, channel, now_ns);
 }
 
 void mbcf_epoch_take_reset(struct mbcf *mbcf, struct channel *channel, const struct packet *packet,
                            uint64_t now_ns)
 {
-    if (packet->ack_epoch != epoch_half(mbcf->config.epoch) || is_past(channel, packet->epoch)) {
+    if (packet->target_epoch != mbcf->config.epoch) {
         mbcf->counters.stale_epoch++;
         return;
     }
@@ -148,17 +169,12 @@ void mbcf_epoch_take_reset(struct mbcf *mbcf, struct channel *channel, const str
         mbcf_channel_begin_opening(mbcf, channel, now_ns);
 }
 
-static void send_reset(struct mbcf *mbcf, struct channel *channel, const struct packet *packet)
-{
-    mbcf->counters.resets_sent++;
-    mbcf_channel_send_control(mbcf, channel, MBW_RST, 0, 0, 0, epoch_half(packet->epoch));
-}
-
 /* Whether a frame belongs to this incarnation of both nodes. */
 inline bool mbcf_epoch_is_current(struct mbcf *mbcf, struct channel *channel,
                                   const struct packet *packet, uint64_t now_ns)
 {
-    bool knows_us = packet->ack_epoch == epoch_half(mbcf->config.epoch);
+    bool knows_us = packet->target_epoch == mbcf->config.epoch;
+    struct control reset = {.op = MBW_RST, .target_epoch = packet->epoch};
 
     if (packet->epoch == channel->peer_epoch && knows_us) {
         if (channel->state == MBCF_OPEN)
@@ -172,15 +188,15 @@ inline bool mbcf_epoch_is_current(struct mbcf *mbcf, struct channel *channel,
             mbcf_channel_begin_opening(mbcf, channel, now_ns);
         return false;
     }
-    if (packet->epoch == channel->candidate_epoch && channel->candidate_epoch != 0 && knows_us &&
-        packet->ack == channel->base) {
-        adopt(mbcf, channel, packet->epoch, channel->candidate_received, now_ns);
-        become_open(mbcf, channel, now_ns);
-        return true;
-    }
     mbcf->counters.stale_epoch++;
-    if (!is_past(channel, packet->epoch))
-        send_reset(mbcf, channel, packet);
+    if (packet->epoch == channel->candidate_epoch && channel->candidate_epoch != 0 && knows_us) {
+        /* Its OPENED is lost, or late. */
+        send_synack(mbcf, channel, packet->epoch, channel->candidate_nonce,
+                    channel->candidate_echo);
+    } else {
+        mbcf->counters.resets_sent++;
+        mbcf_channel_send_control(mbcf, channel, &reset);
+    }
     return false;
 }
 

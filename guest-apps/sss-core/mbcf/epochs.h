@@ -7,6 +7,8 @@ void mbcf_epoch_take_syn(struct mbcf *mbcf, struct channel *channel, const struc
                          uint64_t now_ns);
 void mbcf_epoch_take_synack(struct mbcf *mbcf, struct channel *channel, const struct packet *packet,
                             uint64_t now_ns);
+void mbcf_epoch_take_opened(struct mbcf *mbcf, struct channel *channel, const struct packet *packet,
+                            uint64_t now_ns);
 void mbcf_epoch_take_reset(struct mbcf *mbcf, struct channel *channel, const struct packet *packet,
                            uint64_t now_ns);
 /* Whether a frame belongs to this incarnation of both nodes. */

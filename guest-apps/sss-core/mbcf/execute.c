@@ -220,10 +220,9 @@ static void send_result(struct mbcf *mbcf, struct channel *channel, const struct
     struct header header = {.op = MBW_RESULT,
                             .flags = status != MB_OK ? MBW_ACK_NOW : 0,
                             .status = (uint8_t)status,
-                            .source = packet->destination,
-                            .destination = packet->source,
                             .length = status == MB_OK ? length : 0,
-                            .op_id = packet->op_id};
+                            .op_id = packet->op_id,
+                            .last = packet->seq};
 
     mbcf->counters.results_sent++;
     mbcf_channel_queue(mbcf, channel, frame, &header, now_ns);
@@ -233,7 +232,7 @@ static void send_result(struct mbcf *mbcf, struct channel *channel, const struct
 static bool is_answered(const struct packet *packet)
 {
     return packet->op == MBW_READ || (packet->op >= MBW_SWAP && packet->op <= MBW_FETCH_ADD &&
-                                      !(packet->op_id & NAME_CONNECTION));
+                                      !(packet->op_id & MBW_OP_ID_CONNECTION));
 }
 
 bool mbcf_execute(struct mbcf *mbcf, struct channel *channel, const struct packet *packet,
@@ -252,7 +251,7 @@ bool mbcf_execute(struct mbcf *mbcf, struct channel *channel, const struct packe
     }
     if (task != NULL) {
         task->peers |= 1ull << (packet->node - 1);
-        status = perform(mbcf, task, packet, frame != NULL ? frame_payload(frame) : NULL, &length);
+        status = perform(mbcf, task, packet, frame != NULL ? frame_payload(frame, 0) : NULL, &length);
     }
     if (status != MB_OK) {
         /* Nothing was done: without a place for the error the frame may come again. */
@@ -269,74 +268,86 @@ bool mbcf_execute(struct mbcf *mbcf, struct channel *channel, const struct packe
     return true;
 }
 
-static bool write_quick(struct mbcf *mbcf, const struct mbcf_task *task, const uint8_t *header,
-                        uint16_t length)
+/* The operation of a frame without a definition of its own. */
+struct quick {
+    const struct definition *definition;
+    const uint8_t *header;
+    uint64_t address;
+    uint16_t length, node;
+};
+
+static bool write_quick(struct mbcf *mbcf, const struct mbcf_task *task, const struct quick *quick)
 {
-    uint8_t *to = length != 0 ? bytes_in_page(mbcf, task, mbw_address(header), length, true) : NULL;
+    uint16_t length = quick->length;
+    uint8_t *to = length != 0 ? bytes_in_page(mbcf, task, quick->address, length, true) : NULL;
 
     if (to == NULL)
         return false;
-    copy(to, header + MBW_HEADER, length);
+    copy(to, quick->header + MBW_HEADER, length);
     touch(mbcf, task);
     return true;
 }
 
-static bool fifo_quick(struct mbcf *mbcf, struct mbcf_task *task, const struct channel *channel,
-                       const uint8_t *header, uint16_t length)
+static bool fifo_quick(struct mbcf *mbcf, struct mbcf_task *task, const struct quick *quick)
 {
     struct ring *ring = &task->fifos[task->fifo_hint];
-    struct mb_record record = {.length = length,
+    struct mb_record record = {.length = quick->length,
                                .kind = MB_DATA,
                                .state = MB_COMPLETE,
-                               .node = channel->node,
-                               .task = mbw_source_task(header)};
+                               .node = quick->node,
+                               .task = quick->definition->source};
 
-    return ring->address != 0 && ring->address == mbw_address(header) &&
-           mbcf_ring_put_quick(mbcf, task, ring, &record, header + MBW_HEADER);
+    return ring->address != 0 && ring->address == quick->address &&
+           mbcf_ring_put_quick(mbcf, task, ring, &record, quick->header + MBW_HEADER);
 }
 
-static bool signal_quick(struct mbcf *mbcf, struct mbcf_task *task, const struct channel *channel,
-                         const uint8_t *header, uint16_t length)
+static bool signal_quick(struct mbcf *mbcf, struct mbcf_task *task, const struct quick *quick)
 {
-    uint64_t handler = mbw_address(header);
-    unsigned arguments = mbw_status(header);
-    uint32_t data = length - arguments * MBW_SIGNAL_ARGUMENT;
+    uint64_t handler = quick->address;
+    unsigned arguments = mbw_status(quick->header);
+    uint32_t data = quick->length - arguments * MBW_SIGNAL_ARGUMENT;
     struct mb_record record = {.length = (uint32_t)sizeof(struct mb_signal_head) + data,
                                .kind = MB_DATA,
                                .state = MB_COMPLETE,
-                               .node = channel->node,
-                               .task = mbw_source_task(header)};
+                               .node = quick->node,
+                               .task = quick->definition->source};
 
-    if (arguments > MBW_SIGNAL_ARGUMENTS || data > length ||
+    if (arguments > MBW_SIGNAL_ARGUMENTS || data > quick->length ||
         task->handler_hint >= task->handler_count ||
         task->handlers[task->handler_hint] != handler ||
-        !mbcf_ring_put_signal(mbcf, task, &record, handler, arguments, header + MBW_HEADER))
+        !mbcf_ring_put_signal(mbcf, task, &record, handler, arguments, quick->header + MBW_HEADER))
         return false;
     surroundings_signalled(mbcf->context, task->space, handler);
     return true;
 }
 
-static bool perform_quick(struct mbcf *mbcf, struct mbcf_task *task, const struct channel *channel,
-                          const uint8_t *header, uint16_t length)
+static bool perform_quick(struct mbcf *mbcf, struct mbcf_task *task, const struct quick *quick)
 {
-    switch (mbw_op(header)) {
+    switch (mbw_op(quick->header)) {
     case MBW_WRITE:
-        return write_quick(mbcf, task, header, length);
+        return write_quick(mbcf, task, quick);
     case MBW_FIFO:
-        return fifo_quick(mbcf, task, channel, header, length);
+        return fifo_quick(mbcf, task, quick);
     default:
-        return signal_quick(mbcf, task, channel, header, length);
+        return signal_quick(mbcf, task, quick);
     }
 }
 
 bool mbcf_execute_quick(struct mbcf *mbcf, const struct channel *channel, const uint8_t *header,
                         uint16_t length)
 {
-    struct mbcf_task *task = task_of(mbcf, mbw_target_task(header));
+    const struct definition *definition = &channel->definitions[mbw_tag(header) % TAGS];
+    struct mbcf_task *task = task_of(mbcf, definition->target);
+    struct quick quick = {.definition = definition,
+                          .header = header,
+                          .address = (uint64_t)definition->address_high << 32 | mbw_offset(header),
+                          .length = length,
+                          .node = channel->node};
 
-    if (task == NULL || check_key(task, mbw_key(header), MB_WRITE_ALLOWED) != MB_OK)
+    if (task == NULL || mbw_tag(header) >= TAGS ||
+        check_key(task, definition->key, MB_WRITE_ALLOWED) != MB_OK)
         return false;
-    if (!perform_quick(mbcf, task, channel, header, length))
+    if (!perform_quick(mbcf, task, &quick))
         return false;
     task->peers |= channel->bit;
     mbcf->counters.operations_executed++;

@@ -39,7 +39,6 @@ void mbcf_init(struct mbcf *mbcf, const struct mbcf_config *config, void *contex
     if (mbcf->config.ack_every == 0)
         mbcf->config.ack_every = ACK_EVERY;
     mbcf->due_ns = NEVER;
-    mbcf->own_half = epoch_half(config->epoch);
     mbcf_slots_init(&mbcf->free_connections, mbcf->free_connection_slots, MB_CONNECTIONS);
     mbcf_slots_init(&mbcf->free_operations, mbcf->free_operation_slots, MB_OPERATIONS);
     mbcf_add_node(mbcf, config->node, config->mac);
@@ -64,8 +63,11 @@ int mbcf_add_node(struct mbcf *mbcf, uint16_t node, const uint8_t mac[6])
     channel->node = node;
     channel->bit = 1ull << (node - 1);
     if (!channel->own) {
-        memcpy(channel->from, mac, MBW_MAC);
-        put_be16(channel->from + MBW_MAC, MBW_ETHERTYPE);
+        memcpy(channel->from, mbcf->config.mac, MBW_MAC);
+        memcpy(channel->from + MBW_SOURCE_MAC_AT, mac, MBW_MAC);
+        put_be16(channel->from + MBW_ETHERTYPE_AT, MBW_ETHERTYPE);
+        channel->alike = mbcf->by_address[mac[MBW_MAC - 1]];
+        mbcf->by_address[mac[MBW_MAC - 1]] = (uint8_t)node;
     }
     memcpy(channel->ethernet, mac, MBW_MAC);
     memcpy(channel->ethernet + MBW_SOURCE_MAC_AT, mbcf->config.mac, MBW_MAC);
@@ -148,22 +150,23 @@ struct form {
 
 static const struct form *form_of(uint8_t op)
 {
-    enum { ANY = MBW_ACK_NOW | MBW_RETX | MBW_UNSURE };
+    enum { ANY = MBW_ACK_NOW | MBW_RETX | MBW_UNSURE, KEYED = ANY | MBW_DEFINES };
     static const struct form forms[MBW_RESULT + 1] = {
         [MBW_ACK] = {0, 0, MBW_UNSURE, false, true},
-        [MBW_SYN] = {0, 0, 0, false, true},
-        [MBW_SYNACK] = {0, 0, 0, false, true},
+        [MBW_SYN] = {MBW_NONCES, MBW_NONCES, 0, false, true},
+        [MBW_SYNACK] = {MBW_NONCES, MBW_NONCES, 0, false, true},
+        [MBW_OPENED] = {MBW_NONCES, MBW_NONCES, 0, false, true},
         [MBW_RST] = {0, 0, 0, false, true},
         [MBW_PROBE] = {0, 0, MBW_UNSURE, false, true},
         [MBW_TASKQUE] = {MBW_TASKQUE_HEAD, MBW_PAYLOAD, ANY, true, true},
-        [MBW_WRITE] = {0, MBW_PAYLOAD, ANY | MBW_MORE, true, true},
-        [MBW_READ] = {MBW_READ_PAYLOAD, MBW_READ_PAYLOAD, ANY | MBW_MORE, true, true},
-        [MBW_FIFO] = {0, MBW_PAYLOAD, ANY | MBW_MORE | MBW_PART, true, true},
-        [MBW_SIGNAL] = {0, MBW_PAYLOAD, ANY, true, true},
-        [MBW_SWAP] = {MBW_WORD_PAYLOAD, MBW_WORD_PAYLOAD, ANY | MBW_WIDE, true, true},
-        [MBW_CAS] = {MBW_CAS_PAYLOAD, MBW_CAS_PAYLOAD, ANY | MBW_WIDE, true, true},
-        [MBW_FETCH_ADD] = {MBW_WORD_PAYLOAD, MBW_WORD_PAYLOAD, ANY | MBW_WIDE, true, true},
-        [MBW_CLOSE] = {0, 0, ANY, true, true},
+        [MBW_WRITE] = {0, MBW_PAYLOAD, KEYED | MBW_MORE, true, true},
+        [MBW_READ] = {MBW_READ_PAYLOAD, MBW_READ_PAYLOAD, KEYED | MBW_MORE, true, true},
+        [MBW_FIFO] = {0, MBW_PAYLOAD, KEYED | MBW_MORE | MBW_PART, true, true},
+        [MBW_SIGNAL] = {0, MBW_PAYLOAD, KEYED, true, true},
+        [MBW_SWAP] = {MBW_WORD_PAYLOAD, MBW_WORD_PAYLOAD, KEYED | MBW_WIDE, true, true},
+        [MBW_CAS] = {MBW_CAS_PAYLOAD, MBW_CAS_PAYLOAD, KEYED | MBW_WIDE, true, true},
+        [MBW_FETCH_ADD] = {MBW_WORD_PAYLOAD, MBW_WORD_PAYLOAD, KEYED | MBW_WIDE, true, true},
+        [MBW_CLOSE] = {0, MBW_CLOSE_PAYLOAD, ANY, true, true},
         [MBW_RESULT] = {0, MBW_PAYLOAD, ANY, true, true},
     };
     /* Of a later version of the protocol: refused with MB_BADOP, in its place of the sequence. */
@@ -193,42 +196,64 @@ static bool has_form(const struct packet *packet)
         return false;
     if (packet->epoch == 0 || packet->status > status_most(packet))
         return false;
-    if (form->sequenced ? packet->seq == 0
-                        : packet->seq != 0 && packet->op != MBW_SYN && packet->op != MBW_SYNACK)
+    if (form->sequenced ? packet->seq == 0 : packet->seq != 0 && packet->length != MBW_NONCES)
         return false;
+    if (mbw_is_keyed(packet->op) ? packet->tag >= TAGS : packet->tag != 0)
+        return false;
+    if (packet->op == MBW_CLOSE)
+        return packet->length == (packet->destination != 0 ? MBW_CLOSE_PAYLOAD : 0);
     /* Parts have a place in their segment; only they have. READ is nothing without its result,
      * which an operation waits for. */
     if (packet->op == MBW_FIFO)
         return packet->flags & MBW_PART ? packet->length >= MBW_PART_HEAD
                                         : !(packet->flags & MBW_MORE);
-    return packet->op != MBW_READ || !(packet->op_id & NAME_CONNECTION);
+    return packet->op != MBW_READ || !(packet->op_id & MBW_OP_ID_CONNECTION);
 }
 
 static bool parse(struct packet *packet, const uint8_t *frame, size_t length)
 {
     const uint8_t *header = frame + MBW_ETHERNET;
 
-    if (length < MBW_ETHERNET + MBW_HEADER || length > MBW_FRAME_MOST ||
-        get_be16(frame + MBW_ETHERTYPE_AT) != MBW_ETHERTYPE || mbw_version(header) != MBW_VERSION)
+    if (length < MBW_FRAME_LEAST || length > MBW_FRAME_MOST || mbw_version(header) != MBW_VERSION)
         return false;
     *packet = (struct packet){
         .op = mbw_op(header),
         .flags = mbw_flags(header),
         .status = mbw_status(header),
+        .tag = mbw_tag(header),
         .length = mbw_length(header),
-        .node = mbw_source_node(header),
-        .source = mbw_source_task(header),
-        .destination = mbw_target_task(header),
-        .ack_epoch = mbw_ack_epoch(header),
+        .op_id = mbw_op_id(header),
         .epoch = mbw_epoch(header),
+        .target_epoch = mbw_target_epoch(header),
         .seq = mbw_seq(header),
         .ack = mbw_ack(header),
-        .op_id = mbw_op_id(header),
-        .key = mbw_key(header),
-        .address = mbw_address(header),
-        .payload = header + MBW_HEADER,
     };
-    return packet->length == length - MBW_ETHERNET - MBW_HEADER && has_form(packet);
+    packet->payload = header + MBW_HEADER + mbw_definition_bytes(packet->flags);
+    if (packet->op == MBW_RESULT) {
+        packet->request = mbw_request(header);
+    } else if (!mbw_is_keyed(packet->op)) {
+        packet->source = mbw_source_task(header);
+        packet->destination = mbw_target_task(header);
+    }
+    return mbw_frame_bytes((uint32_t)mbw_definition_bytes(packet->flags) + packet->length) ==
+               length &&
+           has_form(packet);
+}
+
+/* What the tag of a frame in its turn stands for. */
+static void resolve(struct channel *channel, struct packet *packet, const uint8_t *header)
+{
+    struct definition *definition = &channel->definitions[packet->tag];
+
+    if (packet->flags & MBW_DEFINES)
+        *definition = (struct definition){.source = mbw_tag_source_task(header),
+                                          .target = mbw_tag_target_task(header),
+                                          .address_high = mbw_tag_address_high(header),
+                                          .key = mbw_tag_key(header)};
+    packet->source = definition->source;
+    packet->destination = definition->target;
+    packet->key = definition->key;
+    packet->address = (uint64_t)definition->address_high << 32 | mbw_offset(header);
 }
 
 static bool execute(struct mbcf *mbcf, struct channel *channel, const struct packet *packet,
@@ -245,26 +270,22 @@ static bool execute(struct mbcf *mbcf, struct channel *channel, const struct pac
 
 /* Not inline: what comes the short way must not pay for it. */
 static __attribute__((noinline)) void receive(struct mbcf *mbcf, uint64_t now_ns,
-                                              const uint8_t *frame, size_t length)
+                                              struct channel *channel, const uint8_t *frame,
+                                              size_t length)
 {
     struct packet packet;
-    struct channel *channel;
     uint32_t before;
 
-    mbcf->counters.frames_received++;
-    mbcf->counters.bytes_received += length;
+    count_received(mbcf, length);
     if (!parse(&packet, frame, length)) {
         mbcf->counters.malformed++;
         return;
     }
-    channel = packet.node <= SSS_NODES ? &mbcf->channels[packet.node] : &mbcf->channels[0];
-    if (!channel->known || memcmp(channel->ethernet, frame + MBW_SOURCE_MAC_AT, MBW_MAC) != 0 ||
-        mbw_target_node(frame + MBW_ETHERNET) != mbcf->config.node) {
-        mbcf->counters.foreign++;
-        return;
-    }
+    packet.node = channel->node;
     if (!mbcf_channel_receive(mbcf, channel, &packet, &before, now_ns))
         return;
+    if (mbw_is_keyed(packet.op))
+        resolve(channel, &packet, frame + MBW_ETHERNET);
     if (execute(mbcf, channel, &packet, now_ns))
         mbcf_channel_executed(mbcf, channel, &packet, now_ns);
     else
@@ -279,7 +300,7 @@ static bool receive_quick(struct mbcf *mbcf, uint64_t now_ns, const uint8_t *fra
     if (turn != TURN_TO_EXECUTE)
         return turn == TURN_OVER;
     if (!mbcf_execute_quick(mbcf, channel, frame + MBW_ETHERNET,
-                            (uint16_t)(length - MBW_ETHERNET - MBW_HEADER)))
+                            mbw_length(frame + MBW_ETHERNET)))
         return false;
     mbcf_channel_executed_quick(mbcf, channel, frame, length, now_ns);
     return true;
@@ -291,7 +312,7 @@ static void settle(struct mbcf *mbcf, uint64_t now_ns)
     struct sss_frame *frame;
 
     while ((frame = mbcf_loop_take(mbcf)) != NULL) {
-        receive(mbcf, now_ns, frame->bytes, frame->length);
+        receive(mbcf, now_ns, &mbcf->channels[mbcf->config.node], frame->bytes, frame->length);
         mbcf_frame_put(mbcf, frame);
     }
     if (mbcf->scarce)
@@ -301,20 +322,21 @@ static void settle(struct mbcf *mbcf, uint64_t now_ns)
 
 void mbcf_receive(struct mbcf *mbcf, uint64_t now_ns, const uint8_t *frame, size_t length)
 {
+    struct channel *channel;
+
     if (SHORT_WAYS && receive_quick(mbcf, now_ns, frame, length)) {
         tell_touched(mbcf);
         return;
     }
-    /* A frame from the own node on the wire is not ours. */
-    if (length >= MBW_ETHERNET &&
-        memcmp(frame + MBW_SOURCE_MAC_AT, mbcf->config.mac, MBW_MAC) == 0) {
-        mbcf->counters.frames_received++;
-        mbcf->counters.bytes_received += length;
+    channel = length >= MBW_ETHERNET ? mbcf_channel_of(mbcf, frame) : NULL;
+    if (channel != NULL) {
+        receive(mbcf, now_ns, channel, frame, length);
+        settle(mbcf, now_ns);
+    } else {
+        /* Not from a node that is known to us, or from ourselves, or not to us. */
+        count_received(mbcf, length);
         mbcf->counters.foreign++;
-        return;
     }
-    receive(mbcf, now_ns, frame, length);
-    settle(mbcf, now_ns);
 }
 
 /* ---- what tasks do, beside what only declares ---- */

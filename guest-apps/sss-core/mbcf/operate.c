@@ -125,6 +125,35 @@ static uint8_t part_flags(const struct sending *sending, const struct part *part
     return flags;
 }
 
+/* Whether the peer knows what the connection's tag means for this address. */
+static inline bool tag_is_known(const struct channel *channel, const struct connection *connection,
+                                uint64_t address)
+{
+    return channel->tags[connection->tag] == connection->name &&
+           connection->tag_high == address >> 32;
+}
+
+static uint8_t take_tag(struct channel *channel, uint32_t name)
+{
+    uint8_t tag = (uint8_t)(channel->next_tag++ % TAGS);
+
+    channel->tags[tag] = name;
+    return tag;
+}
+
+/* Its own one, or that of the connection which has gone without one for longest. */
+static void define_tag(struct channel *channel, struct connection *connection, uint64_t address,
+                       struct definition *definition)
+{
+    if (channel->tags[connection->tag] != connection->name)
+        connection->tag = take_tag(channel, connection->name);
+    connection->tag_high = (uint32_t)(address >> 32);
+    *definition = (struct definition){.source = connection->task,
+                                      .target = connection->peer,
+                                      .address_high = connection->tag_high,
+                                      .key = connection->key};
+}
+
 static int send_part(struct mbcf *mbcf, const struct sending *sending, const struct part *part,
                      uint64_t now_ns)
 {
@@ -133,38 +162,50 @@ static int send_part(struct mbcf *mbcf, const struct sending *sending, const str
                         ? MBW_PART_HEAD
                         : sending->kind->head + arguments_of(request) * MBW_SIGNAL_ARGUMENT;
     uint32_t connection = sending->connection->name;
+    uint64_t address = request->remote + (request->op == MBW_FIFO ? 0 : part->offset);
+    uint8_t flags = part_flags(sending, part);
+    struct definition definition;
     struct sss_frame *frame;
     struct header header;
     struct span span;
+    uint8_t *payload;
 
     if (!channel_has_request_place(sending->channel))
         return starve(mbcf);
     frame = mbcf_frame_get(mbcf);
     if (frame == NULL)
         return starve(mbcf);
+    if (mbw_is_keyed((uint8_t)request->op) &&
+        !tag_is_known(sending->channel, sending->connection, address))
+        flags |= MBW_DEFINES;
+    payload = frame_payload(frame, flags);
     if (head != 0)
-        write_head(request, part, sending->in_parts, connection, frame_payload(frame));
+        write_head(request, part, sending->in_parts, connection, payload);
     if (sending->kind->sends) {
         if (span_of(mbcf, sending->task, (uintptr_t)request->data + part->offset, part->length,
                     false, &span) != MB_OK) {
             mbcf_frame_put(mbcf, frame);
             return -SSS_EFAULT;
         }
-        span_read(&span, frame_payload(frame) + head);
+        span_read(&span, payload + head);
     }
+    if (flags & MBW_DEFINES)
+        define_tag(sending->channel, sending->connection, address, &definition);
     header = (struct header){
         .op = (uint8_t)request->op,
-        .flags = part_flags(sending, part),
+        .flags = flags,
         .status = (uint8_t)arguments_of(request),
-        .source = sending->task->id,
-        .destination = sending->connection->peer,
+        .tag = mbw_is_keyed((uint8_t)request->op) ? sending->connection->tag : 0,
         .length = (uint16_t)(head + (sending->kind->sends ? part->length : 0)),
-        .op_id = sending->operation != NULL ? sending->operation->name : connection,
-        .key = sending->connection->key,
-        .address = request->remote + (request->op == MBW_FIFO ? 0 : part->offset),
+        .name = sending->operation != NULL ? sending->operation->name : connection,
+        .last = mbw_is_keyed((uint8_t)request->op)
+                    ? (uint32_t)address
+                    : header_tasks(sending->task->id, sending->connection->peer),
+        .defines = &definition,
         .decisive = sending->operation != NULL && (part->last || request->op != MBW_FIFO),
         .completes = sending->operation != NULL && part->last && !sending->kind->answered,
     };
+    header.op_id = op_id_of(header.name);
     mbcf->counters.operations_sent += part->last;
     mbcf_channel_queue(mbcf, sending->channel, frame, &header, now_ns);
     return 0;
@@ -174,14 +215,17 @@ static int send_part(struct mbcf *mbcf, const struct sending *sending, const str
 static void give_up_segment(struct mbcf *mbcf, struct channel *channel, struct operation *operation,
                             uint64_t now_ns)
 {
+    struct definition definition = {.source = operation->task,
+                                    .target = operation->peer,
+                                    .address_high = (uint32_t)(operation->remote >> 32),
+                                    .key = operation->key};
     struct header header = {.op = MBW_FIFO,
-                            .flags = MBW_PART,
-                            .source = operation->task,
-                            .destination = operation->peer,
+                            .flags = MBW_PART | MBW_DEFINES,
                             .length = MBW_PART_HEAD,
-                            .op_id = operation->name,
-                            .key = operation->key,
-                            .address = operation->remote};
+                            .op_id = op_id_of(operation->name),
+                            .name = operation->name,
+                            .last = (uint32_t)operation->remote,
+                            .defines = &definition};
     struct sss_frame *frame;
 
     if (!channel_has_request_place(channel))
@@ -189,7 +233,8 @@ static void give_up_segment(struct mbcf *mbcf, struct channel *channel, struct o
     frame = mbcf_frame_get(mbcf);
     if (frame == NULL)
         return;
-    memset(frame_payload(frame), 0, MBW_PART_HEAD);
+    header.tag = take_tag(channel, 0); /* its connection may be gone */
+    memset(frame_payload(frame, header.flags), 0, MBW_PART_HEAD);
     mbcf->chores--;
     mbcf_operation_free(mbcf, operation);
     mbcf_channel_queue(mbcf, channel, frame, &header, now_ns);
@@ -429,12 +474,8 @@ make_head(const struct mbcf *mbcf, const struct channel *channel, struct connect
 
     memset(connection->head, 0, sizeof(connection->head));
     memcpy(connection->head, channel->ethernet, MBW_ETHERNET);
-    mbw_set_source_node(header, mbcf->config.node);
-    mbw_set_source_task(header, connection->task);
-    mbw_set_target_node(header, channel->node);
-    mbw_set_target_task(header, connection->peer);
     mbw_set_epoch(header, mbcf->config.epoch);
-    mbw_set_key(header, connection->key);
+    mbw_set_target_epoch(header, channel->peer_epoch);
     connection->head_epoch = channel->peer_epoch;
 }
 
@@ -468,7 +509,8 @@ bool mbcf_operate_quick(struct mbcf *mbcf, uint16_t id, const struct mb_operatio
         return false;
     channel = connection->channel;
     data = bytes_in_page(mbcf, task, (uintptr_t)request->data, length, false);
-    if (!channel_is_clear(channel) || data == NULL)
+    if (!channel_is_clear(channel) || data == NULL ||
+        !tag_is_known(channel, connection, request->remote))
         return false;
     if (ack_at != 0) {
         ack = bytes_in_page(mbcf, task, ack_at, sizeof(struct mb_ack), true);
@@ -494,13 +536,12 @@ bool mbcf_operate_quick(struct mbcf *mbcf, uint16_t id, const struct mb_operatio
         make_head(mbcf, channel, connection);
     put_head(frame->bytes, connection->head);
     header = frame_header(frame);
-    mbw_set_first_word(header, MBW_FIRST_WORD(request->op, flags, arguments));
-    mbw_set_address(header, request->remote);
-    mbw_set_op_id_to_end(header, name, head + length, epoch_half(channel->peer_epoch));
+    mbw_set_first_word(header, MBW_FIRST_WORD(request->op, flags, arguments, connection->tag));
+    mbw_set_length_to_end(header, head + length, op_id_of(name), (uint32_t)request->remote);
     if (arguments != 0)
         put_arguments(header + MBW_HEADER, request);
     copy(header + MBW_HEADER + head, data, length);
-    frame->length = (uint16_t)(MBW_ETHERNET + MBW_HEADER + head + length);
+    frame->length = (uint16_t)mbw_frame_bytes(head + length);
     mbcf_channel_send_quick(mbcf, channel, frame, name, ack != NULL, now_ns);
     mbcf_acks_take_noted_behind(mbcf, channel, now_ns);
     return true;

@@ -53,6 +53,7 @@ inline struct operation *mbcf_operation_new(struct mbcf *mbcf, const struct mbcf
     operation->generation = generation;
     operation->name = generation << NAME_SLOT_BITS | (index + 1);
     operation->connection = connection->name;
+    operation->since = connection->channel->next_seq;
     operation->task = task->id;
     operation->node = connection->node;
     operation->peer = connection->peer;
@@ -208,31 +209,42 @@ static int take_read(struct mbcf *mbcf, const struct mbcf_task *task, struct ope
 /* An operation without a result of its own has failed. */
 static void raise_error(struct mbcf *mbcf, const struct packet *packet)
 {
-    struct connection *connection = mbcf_connection_named(mbcf, packet->op_id);
+    struct connection *connection = mbcf_connection_answered(mbcf, packet);
 
-    if (connection == NULL || connection->node != packet->node ||
-        connection->peer != packet->source || packet->status == MB_OK)
+    if (connection == NULL || packet->status == MB_OK)
         return;
     mbcf_connection_refused(mbcf, connection, packet->status);
     mbcf_connection_error(mbcf, connection, packet->status);
+}
+
+/* The operation that a RESULT answers, or NULL. */
+static struct operation *answered_operation(struct mbcf *mbcf, const struct packet *packet)
+{
+    unsigned index = (packet->op_id & NAME_SLOT) - 1u;
+    struct operation *operation = &mbcf->operations[index % MB_OPERATIONS];
+
+    return index < MB_OPERATIONS && operation->name != 0 &&
+                   op_id_of(operation->name) == packet->op_id && operation->node == packet->node &&
+                   !seq_after(operation->since, packet->request)
+               ? operation
+               : NULL;
 }
 
 void mbcf_operation_result(struct mbcf *mbcf, const struct packet *packet)
 {
     struct operation *operation;
     struct connection *connection;
-    struct mbcf_task *task = task_of(mbcf, packet->destination);
+    struct mbcf_task *task;
     uint64_t value = 0;
     int status = packet->status;
 
-    if (packet->op_id & NAME_CONNECTION) {
+    if (packet->op_id & MBW_OP_ID_CONNECTION) {
         raise_error(mbcf, packet);
         return;
     }
-    operation = mbcf_operation_named(mbcf, packet->op_id);
-    if (operation == NULL || operation->node != packet->node || operation->peer != packet->source ||
-        operation->task != packet->destination || operation->is.failed != 0 || task == NULL ||
-        (status == MB_OK && !operation->is.answered))
+    operation = answered_operation(mbcf, packet);
+    task = operation != NULL ? task_of(mbcf, operation->task) : NULL;
+    if (task == NULL || operation->is.failed != 0 || (status == MB_OK && !operation->is.answered))
         return;
     if (status == MB_OK && operation->op == MBW_READ) {
         status = take_read(mbcf, task, operation, packet);

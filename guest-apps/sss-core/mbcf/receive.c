@@ -3,6 +3,7 @@
 /* The receiving side of channels, and what time does to them. */
 #include "receive.h"
 #include "acks.h"
+#include "bytes.h"
 #include "channel.h"
 #include "epochs.h"
 
@@ -45,6 +46,10 @@ bool mbcf_channel_receive(struct mbcf *mbcf, struct channel *channel, const stru
     }
     if (packet->op == MBW_SYNACK) {
         mbcf_epoch_take_synack(mbcf, channel, packet, now_ns);
+        return false;
+    }
+    if (packet->op == MBW_OPENED) {
+        mbcf_epoch_take_opened(mbcf, channel, packet, now_ns);
         return false;
     }
     if (packet->op == MBW_RST) {
@@ -101,21 +106,16 @@ void mbcf_channel_not_executed(struct mbcf *mbcf, struct channel *channel, uint3
 
 /* ---- the short way ---- */
 
-/* The first words of frames that are taken on the shortest way, without flags; of a SIGNAL also
- * without the number of its arguments. */
+/* The first words of frames that are taken on the shortest way, without ACK_NOW and tag; of a SIGNAL
+ * also without the number of its arguments. */
 enum {
-    QUICK_ACK = MBW_FIRST_WORD(MBW_ACK, 0, 0),
-    QUICK_WRITE = MBW_FIRST_WORD(MBW_WRITE, 0, 0),
-    QUICK_FIFO = MBW_FIRST_WORD(MBW_FIFO, 0, 0),
-    QUICK_SIGNAL = MBW_FIRST_WORD(MBW_SIGNAL, 0, 0),
-    QUICK_ARGUMENTS = 7,
+    QUICK_ACK = MBW_FIRST_WORD(MBW_ACK, 0, 0, 0),
+    QUICK_WRITE = MBW_FIRST_WORD(MBW_WRITE, 0, 0, 0),
+    QUICK_FIFO = MBW_FIRST_WORD(MBW_FIFO, 0, 0, 0),
+    QUICK_SIGNAL = MBW_FIRST_WORD(MBW_SIGNAL, 0, 0, 0),
+    QUICK_ARGUMENTS = 7 << 8,
+    NOT_QUICK = ~(MBW_ACK_NOW << 16 | 0xff),
 };
-
-static void count_received(struct mbcf *mbcf, size_t length)
-{
-    mbcf->counters.frames_received++;
-    mbcf->counters.bytes_received += length;
-}
 
 /*
  * The channel is open and owes nothing special, the frame is from this incarnation of the peer to
@@ -129,25 +129,21 @@ enum turn mbcf_channel_receive_quick(struct mbcf *mbcf, const uint8_t *frame, si
     struct channel *channel;
     uint32_t kind, seq, ack;
 
-    if (length < MBW_ETHERNET + MBW_HEADER || length > MBW_FRAME_MOST ||
-        mbw_source_node(header) > SSS_NODES)
+    if (length < MBW_FRAME_LEAST || length > MBW_FRAME_MOST)
         return TURN_SPECIAL;
-    channel = &mbcf->channels[mbw_source_node(header)];
-    if (channel->state != MBCF_OPEN ||
-        memcmp(frame + MBW_SOURCE_MAC_AT, channel->from, sizeof(channel->from)) != 0 ||
-        mbw_target_node(header) != mbcf->config.node || mbw_epoch(header) != channel->peer_epoch ||
-        mbw_ack_epoch(header) != mbcf->own_half ||
-        mbw_length(header) != length - MBW_ETHERNET - MBW_HEADER)
+    channel = mbcf_channel_of(mbcf, frame);
+    if (channel == NULL || channel->state != MBCF_OPEN || mbw_epochs(header) != channel->epochs ||
+        mbw_frame_bytes(mbw_length(header)) != length)
         return TURN_SPECIAL;
-    kind = mbw_first_word(header) & ~(uint32_t)(MBW_ACK_NOW << 8);
+    kind = mbw_first_word(header) & (uint32_t)NOT_QUICK;
     seq = mbw_seq(header);
     ack = mbw_ack(header);
     if (channel->undecided != 0)
         return TURN_SPECIAL;
     if (kind == QUICK_ACK) {
         mbcf_acks_take_noted(mbcf, channel);
-        if (seq != 0 || mbw_flags(header) != 0 || length != MBW_ETHERNET + MBW_HEADER ||
-            !seq_after(ack, channel->acked))
+        if (seq != 0 || (mbw_first_word(header) & 0xffffff) != (QUICK_ACK & 0xffffff) ||
+            mbw_length(header) != 0 || !seq_after(ack, channel->acked))
             return TURN_SPECIAL;
         mbcf_acks_take_new(mbcf, channel, ack, true, now_ns);
         if (channel->ack_now)
@@ -201,7 +197,7 @@ void mbcf_channel_timeout(struct mbcf *mbcf, struct channel *channel, uint64_t n
     }
     channel->timer_from_ns = now_ns;
     if (channel->state == MBCF_OPENING) {
-        mbcf_channel_send_control(mbcf, channel, MBW_SYN, 0, channel->base, 0, 0);
+        mbcf_channel_send_syn(mbcf, channel);
     } else if (channel->first == channel->end) {
         mbcf_channel_send_probe(mbcf, channel);
     } else {

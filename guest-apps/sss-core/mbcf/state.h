@@ -23,9 +23,18 @@ enum {
 static const uint64_t SCARCE_NS = 1000000;
 #define NEVER UINT64_MAX
 
-/* ---- names in op_id: bit 31 tells a connection from an operation ---- */
+/*
+ * Names: the number of a slot, and how often it has been used; bit 31 tells a connection from an
+ * operation. Frames have the end of them, which comes round: so a RESULT says which frame it
+ * answers, too, and what began behind that is not meant.
+ */
 enum { NAME_SLOT_BITS = 10, NAME_SLOT = (1 << NAME_SLOT_BITS) - 1 };
 #define NAME_CONNECTION 0x80000000u
+static inline uint16_t op_id_of(uint32_t name)
+{
+    return (uint16_t)((name & (MBW_OP_ID_CONNECTION - 1)) |
+                      (name & NAME_CONNECTION ? MBW_OP_ID_CONNECTION : 0));
+}
 
 struct key {
     uint64_t key;
@@ -82,6 +91,9 @@ struct connection {
     uint32_t unfinished;
     uint32_t undecided; /* of those: acknowledged, but an error may still come */
     uint64_t key;
+    uint32_t since;      /* seq of the channel's first frame that may be of it */
+    uint8_t tag;         /* for frames of it, where the channel still says so; with `tag_high` */
+    uint32_t tag_high;   /* high half of addresses */
     uint32_t head_epoch; /* the peer's epoch that `head` is good for; 0: it is not made */
     uint64_t head[8];    /* of every request on it, as far as it is always the same */
 };
@@ -103,6 +115,7 @@ struct operation {
     uint32_t name; /* 0: free */
     uint32_t generation;
     uint32_t connection; /* its name */
+    uint32_t since;      /* seq of the first frame that may be of it */
     uint16_t task;
     uint16_t node;
     uint16_t peer;
@@ -132,11 +145,18 @@ struct segment {
 struct place {
     struct sss_frame *frame;
     uint32_t seq;
-    uint32_t name; /* whose it is: as in op_id; 0 for RESULT and CLOSE */
+    uint32_t name; /* whose it is; 0 for RESULT and CLOSE */
     bool sent;
     bool decisive;  /* may execute its operation, not only prepare it */
     bool completes; /* its acknowledgement completes its operation */
     bool refuses;   /* a RESULT with an error */
+};
+
+/* What a tag of the peer means. */
+struct definition {
+    uint16_t source, target; /* tasks; target 0: nothing yet */
+    uint32_t address_high;
+    uint64_t key;
 };
 
 struct channel {
@@ -146,18 +166,25 @@ struct channel {
     bool own; /* the own node: no wire between */
     /* the header of every frame to it; two bytes more, to be copied as words */
     uint8_t ethernet[16];
-    /* what frames from it have in its place: its address and the EtherType; the own node: zero, for
-     * none comes */
-    uint8_t from[8];
+    /* the same of frames from it; the own node: zero, for none comes */
+    uint8_t from[16];
+    uint8_t alike; /* the next node whose address ends with the same byte; 0: none */
     uint64_t ack_head[8]; /* of an ACK to it, as far as it is always the same for its epoch */
     uint64_t bit;         /* in a task's `peers` */
 
     /* epochs */
-    uint32_t peer_epoch;      /* 0: not known */
-    uint32_t candidate_epoch; /* a new incarnation that has not yet proven to know ours */
-    uint32_t candidate_received;
-    uint32_t past[PAST_EPOCHS];
-    unsigned past_next;
+    uint32_t peer_epoch; /* 0: not known */
+    uint64_t epochs;     /* what its frames have: its epoch, and ours */
+    uint32_t nonces;     /* how many have been used */
+    uint32_t opening_nonce;   /* of the SYN that was sent last; 0: none */
+    uint32_t candidate_epoch; /* of another one that sent a SYN; 0: none */
+    uint32_t candidate_nonce; /* what it must return before it is believed */
+    uint32_t candidate_echo;  /* its own nonce */
+
+    /* tags: names of the connections that own ours, and what the peer's mean */
+    uint32_t tags[TAGS];
+    uint32_t next_tag;
+    struct definition definitions[TAGS];
 
     /* sending; first, cursor, end count places ever used */
     uint32_t next_seq;
@@ -208,7 +235,7 @@ struct mbcf {
     /* the space of a task whose memory has changed, and whose threads do not know yet; NULL: none
      */
     void *touched;
-    uint16_t own_half;            /* epoch_half of the own epoch */
+    uint8_t by_address[256]; /* node by the last byte of its address: the first of them; 0: none */
     bool starved;                 /* somebody got -SSS_EAGAIN */
     bool scarce;                  /* because of frame buffers */
     struct sss_frame *loop[LOOP]; /* frames to the own node */
@@ -227,11 +254,12 @@ struct mbcf {
 
 /* A received packet whose form is right. */
 struct packet {
-    uint8_t op, flags, status;
+    uint8_t op, flags, status, tag;
     uint16_t length;
     uint16_t node, source, destination; /* node of the source; tasks */
-    uint16_t ack_epoch;
-    uint32_t epoch, seq, ack, op_id;
+    uint16_t op_id;
+    uint32_t epoch, target_epoch, seq, ack;
+    uint32_t request; /* RESULT */
     uint64_t key, address;
     const uint8_t *payload;
 };
@@ -255,10 +283,4 @@ static inline uint32_t seq_next(uint32_t seq)
 static inline bool seq_after(uint32_t a, uint32_t b)
 {
     return (int32_t)(a - b) > 0;
-}
-
-/* The half of an epoch that fits into ack_epoch, where 0 has another meaning. */
-static inline uint16_t epoch_half(uint32_t epoch)
-{
-    return (uint16_t)epoch == 0 ? 0xffff : (uint16_t)epoch;
 }

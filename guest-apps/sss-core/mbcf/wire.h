@@ -11,9 +11,9 @@
  * the data of READ, or the old value of an atomic operation whose op_id names it (not its
  * connection).
  *
- * A frame is never padded (62 bytes at least), so its length must be that of header and payload
- * exactly.
+ * A frame has the length of its headers and payload, or FRAME_LEAST where that is more.
  */
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -47,7 +47,7 @@ enum mbw_offset {
 #include "wire.def"
 };
 
-_Static_assert(MBW_FRAME_MOST == MBW_ETHERNET + MBW_HEADER + MBW_PAYLOAD, "sizes");
+_Static_assert(MBW_FRAME_MOST == MBW_ETHERNET + MBW_HEADER + MBW_DEFINITION + MBW_PAYLOAD, "sizes");
 _Static_assert(MBW_TASKQUE_MOST == MBW_PAYLOAD - MBW_TASKQUE_HEAD, "sizes");
 _Static_assert(MBW_SIGNAL_MOST == MBW_PAYLOAD - MBW_SIGNAL_ARGUMENTS * MBW_SIGNAL_ARGUMENT,
                "sizes");
@@ -122,14 +122,17 @@ static inline void put_be64(uint8_t *at, uint64_t value)
 #undef MBW_ACCESSORS
 
 /* Neighbours in one step: the compiler does not join them by itself. */
-_Static_assert(MBW_AT(version) == 0 && MBW_AT(op) == 1 && MBW_AT(flags) == 2 && MBW_AT(status) == 3,
+_Static_assert(MBW_AT(op) == 0 && MBW_AT(flags) == 1 && MBW_AT(version_status) == 2 &&
+                   MBW_AT(tag) == 3,
                "neighbours");
-_Static_assert(MBW_AT(ack) == MBW_AT(seq) + 4, "neighbours");
-_Static_assert(MBW_AT(length) == MBW_AT(op_id) + 4 && MBW_AT(ack_epoch) == MBW_AT(length) + 2,
+_Static_assert(MBW_AT(target_epoch) == MBW_AT(epoch) + 4 && MBW_AT(ack) == MBW_AT(seq) + 4,
+               "neighbours");
+_Static_assert(MBW_AT(op_id) == MBW_AT(length) + 2 && MBW_AT(offset) == MBW_AT(op_id) + 2,
                "neighbours");
 
-#define MBW_FIRST_WORD(op, flags, status)                                                          \
-    ((uint32_t)MBW_VERSION << 24 | (uint32_t)(op) << 16 | (uint32_t)(flags) << 8 | (status))
+#define MBW_FIRST_WORD(op, flags, status, tag)                                                     \
+    ((uint32_t)(op) << 24 | (uint32_t)(flags) << 16 |                                              \
+     (uint32_t)(MBW_VERSION << MBW_VERSION_SHIFT | (status)) << 8 | (uint32_t)(tag))
 
 static inline uint32_t mbw_first_word(const uint8_t *header)
 {
@@ -141,15 +144,48 @@ static inline void mbw_set_first_word(uint8_t *header, uint32_t word)
     put_be32(header, word);
 }
 
+static inline uint64_t mbw_epochs(const uint8_t *header)
+{
+    return get_be64(header + MBW_AT(epoch));
+}
+
 static inline void mbw_set_seq_and_ack(uint8_t *header, uint32_t seq, uint32_t ack)
 {
     put_be64(header + MBW_AT(seq), (uint64_t)seq << 32 | ack);
 }
 
-static inline void mbw_set_op_id_to_end(uint8_t *header, uint32_t op_id, uint32_t length,
-                                        uint16_t ack_epoch)
+static inline void mbw_set_length_to_end(uint8_t *header, uint32_t length, uint16_t op_id,
+                                         uint32_t offset)
 {
-    put_be64(header + MBW_AT(op_id), (uint64_t)op_id << 32 | (length << 16 | ack_epoch));
+    put_be64(header + MBW_AT(length), (uint64_t)(length << 16 | op_id) << 32 | offset);
+}
+
+static inline unsigned mbw_version(const uint8_t *header)
+{
+    return mbw_version_status(header) >> MBW_VERSION_SHIFT;
+}
+
+static inline uint8_t mbw_status(const uint8_t *header)
+{
+    return mbw_version_status(header) & MBW_STATUS_MASK;
+}
+
+/* Operations on the memory of a task: a tag says whose, and with which key. */
+static inline bool mbw_is_keyed(uint8_t op)
+{
+    return op >= MBW_WRITE && op <= MBW_FETCH_ADD;
+}
+
+static inline uint16_t mbw_definition_bytes(uint8_t flags)
+{
+    return flags & MBW_DEFINES ? MBW_DEFINITION : 0;
+}
+
+static inline uint32_t mbw_frame_bytes(uint32_t behind_header)
+{
+    uint32_t length = MBW_ETHERNET + MBW_HEADER + behind_header;
+
+    return length > MBW_FRAME_LEAST ? length : MBW_FRAME_LEAST;
 }
 
 /* The payload of a SIGNAL begins with its arguments. */

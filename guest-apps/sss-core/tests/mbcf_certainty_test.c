@@ -122,14 +122,13 @@ static uint32_t most_acked[2]; /* by ACK frames of node 2: UNSURE ones, others *
 static bool lose_results(struct rig *rig, uint16_t node, const uint8_t *frame, size_t length)
 {
     const uint8_t *header = frame + MBW_ETHERNET;
-    uint32_t ack = (uint32_t)header[20] << 24 | (uint32_t)header[21] << 16 |
-                   (uint32_t)header[22] << 8 | header[23];
+    uint32_t ack = mbw_ack(header);
 
     (void)rig;
     (void)length;
-    if (node == 2 && header[1] == MBW_ACK && ack > most_acked[!(header[2] & MBW_UNSURE)])
-        most_acked[!(header[2] & MBW_UNSURE)] = ack;
-    if (node != 2 || header[1] != MBW_RESULT || results_to_lose == 0)
+    if (node == 2 && header[0] == MBW_ACK && ack > most_acked[!(header[1] & MBW_UNSURE)])
+        most_acked[!(header[1] & MBW_UNSURE)] = ack;
+    if (node != 2 || header[0] != MBW_RESULT || results_to_lose == 0)
         return true;
     results_to_lose--;
     return false;
@@ -310,7 +309,7 @@ static bool count_closes(struct rig *rig, uint16_t node, const uint8_t *frame, s
 {
     (void)rig;
     (void)length;
-    closes += node == 2 && frame[MBW_ETHERNET + 1] == MBW_CLOSE;
+    closes += node == 2 && frame[MBW_ETHERNET] == MBW_CLOSE;
     return true;
 }
 

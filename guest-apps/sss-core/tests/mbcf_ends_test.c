@@ -90,7 +90,7 @@ static bool lose_results(struct rig *of, uint16_t node, const uint8_t *frame, si
 {
     (void)of;
     (void)length;
-    return node != 2 || frame[MBW_ETHERNET + 1] != MBW_RESULT;
+    return node != 2 || frame[MBW_ETHERNET] != MBW_RESULT;
 }
 
 static void test_result_never_comes(void)
@@ -177,10 +177,12 @@ static void inject_changed(unsigned offset, uint8_t value)
 
     /* The last data frame, as a new one: in sequence, if it were right. */
     memcpy(frame, recorded[recorded_count - 1], recorded_length[recorded_count - 1]);
-    frame[MBW_ETHERNET + 19]++;
+    mbw_set_seq(frame + MBW_ETHERNET, mbw_seq(frame + MBW_ETHERNET) + 1);
     frame[offset] = value;
     rig_inject(rig, 2, frame, recorded_length[recorded_count - 1]);
 }
+
+enum { AT = MBW_ETHERNET };
 
 static void test_forged(void)
 {
@@ -196,46 +198,67 @@ static void test_forged(void)
     rig->tap = NULL;
     counters = mbcf_counters(core(2));
     executed = counters->operations_executed;
-    inject_changed(11, 3);                  /* source MAC of node 3 */
-    inject_changed(MBW_ETHERNET + 5, 3);    /* node id of node 3 */
-    inject_changed(MBW_ETHERNET + 5, 64);   /* an unknown node */
-    inject_changed(MBW_ETHERNET + 4, 0xff); /* beyond all nodes */
-    inject_changed(MBW_ETHERNET + 5, 0);
-    inject_changed(MBW_ETHERNET + 9, 3); /* to another node */
+    inject_changed(11, 2); /* the node's own address */
+    inject_changed(11, 9); /* that of nobody */
+    inject_changed(6, 4);
+    inject_changed(5, 3);     /* to another node */
+    inject_changed(0, 0xff);
+    inject_changed(13, 0xb5); /* EtherType */
     EXPECT(counters->foreign == 6);
-    inject_changed(MBW_ETHERNET + 0, 2);    /* version */
-    inject_changed(MBW_ETHERNET + 1, 5);    /* operation */
-    inject_changed(MBW_ETHERNET + 2, 0x80); /* flag */
-    inject_changed(MBW_ETHERNET + 2, MBW_PART);
-    inject_changed(MBW_ETHERNET + 3, 1);  /* status */
-    inject_changed(MBW_ETHERNET + 45, 9); /* lengths */
-    inject_changed(MBW_ETHERNET + 45, 7);
-    inject_changed(MBW_ETHERNET + 44, 0xff);
-    inject_changed(MBW_ETHERNET + 19, 0xff);
-    EXPECT(counters->malformed == 8 && counters->gaps == 1);
+    inject_changed(AT + MBW_AT(version_status), 1 << MBW_VERSION_SHIFT);
+    inject_changed(AT + MBW_AT(version_status), MBW_VERSION << MBW_VERSION_SHIFT | 1); /* status */
+    inject_changed(AT + MBW_AT(op), 6);
+    inject_changed(AT + MBW_AT(flags), 0x80);
+    inject_changed(AT + MBW_AT(flags), MBW_PART | MBW_DEFINES);
+    inject_changed(AT + MBW_AT(flags), 0); /* shorter than a definition makes it */
+    inject_changed(AT + MBW_AT(tag), 0xff);
+    inject_changed(AT + MBW_AT(length) + 1, 9);
+    inject_changed(AT + MBW_AT(length) + 1, 7);
+    inject_changed(AT + MBW_AT(length), 0xff);
+    EXPECT(counters->malformed == 10);
+    inject_changed(AT + MBW_AT(seq) + 3, 0xff);
+    EXPECT(counters->gaps == 1);
     for (size_t length = 0; length < recorded_length[recorded_count - 1]; length++)
         rig_inject(rig, 2, recorded[recorded_count - 1], length);
     EXPECT(counters->operations_executed == executed);
-    inject_changed(MBW_ETHERNET + 15, 0x55); /* epoch */
-    inject_changed(MBW_ETHERNET + 47, 0x55); /* ack_epoch */
-    EXPECT(counters->stale_epoch == 2 && counters->operations_executed == executed);
+    inject_changed(AT + MBW_AT(epoch), 0x55);
+    inject_changed(AT + MBW_AT(epoch) + 3, 0x55);
+    inject_changed(AT + MBW_AT(target_epoch), 0x55); /* also where only the upper half differs */
+    inject_changed(AT + MBW_AT(target_epoch) + 3, 0x55);
+    EXPECT(counters->stale_epoch == 4 && counters->operations_executed == executed);
     /* A forged SYN does not end the channel that there is. */
-    memcpy(frame, recorded[recorded_count - 1], MBW_ETHERNET + MBW_HEADER);
-    frame[MBW_ETHERNET + 1] = MBW_SYN;
-    frame[MBW_ETHERNET + 2] = 0;
-    frame[MBW_ETHERNET + 12] = 0x66;
-    frame[MBW_ETHERNET + 45] = 0;
-    rig_inject(rig, 2, frame, MBW_ETHERNET + MBW_HEADER);
+    memcpy(frame, recorded[0], recorded_length[0]);
+    EXPECT(mbw_op(frame + AT) == MBW_SYN);
+    frame[AT + MBW_AT(epoch)] = 0x66;
+    rig_inject(rig, 2, frame, recorded_length[0]);
     rig_run(rig, 10000000);
     EXPECT(status_of((struct mb_operation){
                .op = MB_OP_FETCH_ADD, .remote = DATA, .argument = {1}}) == MB_OK);
     EXPECT(rig_word(rig, 2, 0, DATA) == 2);
-    /* An operation of a later version: refused in its place, and the sequence goes on. */
+    /* Nor does one from the peer that has given up more than it can ever have sent. */
+    memcpy(frame, recorded[0], recorded_length[0]);
+    mbw_set_seq(frame + AT, 0x7fffffff);
+    rig_inject(rig, 2, frame, recorded_length[0]);
+    EXPECT(status_of((struct mb_operation){
+               .op = MB_OP_FETCH_ADD, .remote = DATA, .argument = {1}}) == MB_OK);
+    EXPECT(rig_word(rig, 2, 0, DATA) == 3);
+    /* An operation of a later version, and a tag that nobody has defined: refused in their place,
+     * and the sequence goes on. */
     memcpy(frame, recorded[recorded_count - 1], recorded_length[recorded_count - 1]);
-    frame[MBW_ETHERNET + 1] = 0x70;
-    frame[MBW_ETHERNET + 19] += 2;
+    mbw_set_op(frame + AT, 0x70);
+    mbw_set_tag(frame + AT, 0);
+    mbw_set_seq(frame + AT, 4);
+    mbw_set_flags(frame + AT, 0);
+    mbw_set_length(frame + AT, mbw_length(frame + AT) + MBW_DEFINITION);
+    mbw_set_target_task(frame + AT, server);
     rig_inject(rig, 2, frame, recorded_length[recorded_count - 1]);
     EXPECT(counters->refused[MB_BADOP] == 1);
+    memcpy(frame, recorded[recorded_count - 1], recorded_length[recorded_count - 1]);
+    mbw_set_tag(frame + AT, 5);
+    mbw_set_seq(frame + AT, 5);
+    mbw_set_flags(frame + AT, 0);
+    rig_inject(rig, 2, frame, MBW_FRAME_LEAST);
+    EXPECT(counters->refused[MB_NOTASK] == 1);
     end();
 }
 

@@ -19,6 +19,8 @@ enum {
     READONLY_PAGE = 12,
     CLOSED_PAGE = 13, /* mapped in the fake, but not for the task */
     SECRET = 0xa5,
+    OWN_EPOCH = 0x1007, /* the rig's */
+    PEER_EPOCH = 0x2007,
     RENEW = 5000, /* frames after which the node is made anew */
 };
 #define KEY           0x1122334455667788ull
@@ -49,27 +51,13 @@ static bool learn(struct rig *of, uint16_t node, const uint8_t *frame, size_t le
     return false; /* nobody answers but the fuzzer */
 }
 
-static void put16(uint8_t *at, uint16_t value)
+static size_t padded(uint8_t *frame, uint32_t behind_header)
 {
-    at[0] = (uint8_t)(value >> 8);
-    at[1] = (uint8_t)value;
-}
+    size_t end = MBW_ETHERNET + MBW_HEADER + (size_t)behind_header;
 
-static void put32(uint8_t *at, uint32_t value)
-{
-    put16(at, (uint16_t)(value >> 16));
-    put16(at + 2, (uint16_t)value);
-}
-
-static void put64(uint8_t *at, uint64_t value)
-{
-    put32(at, (uint32_t)(value >> 32));
-    put32(at + 4, (uint32_t)value);
-}
-
-static uint32_t get32(const uint8_t *at)
-{
-    return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+    if (end < MBW_FRAME_LEAST)
+        memset(frame + end, 0, MBW_FRAME_LEAST - end);
+    return mbw_frame_bytes(behind_header);
 }
 
 /* A right frame from node 2 to node 1, of which the caller changes what it likes. */
@@ -80,28 +68,25 @@ static size_t frame_from_peer(uint8_t *frame, uint8_t op, uint8_t flags, uint32_
     uint32_t ack = 0;
     struct mbcf_channel_info info;
 
-    memset(frame, 0, MBW_ETHERNET + MBW_HEADER);
+    memset(frame, 0, MBW_ETHERNET + MBW_HEADER + MBW_DEFINITION);
     memcpy(frame, rig->nodes[1].mac, 6);
     memcpy(frame + 6, rig->nodes[2].mac, 6);
-    put16(frame + 12, MBW_ETHERTYPE);
-    header[0] = MBW_VERSION;
-    header[1] = op;
-    header[2] = flags;
-    put16(header + 4, 2);
-    put16(header + 6, 0x120);
-    put16(header + 8, 1);
-    put16(header + 10, open_task);
-    put32(header + 12, 0x2007);
-    put32(header + 16, seq);
+    put_be16(frame + 12, MBW_ETHERTYPE);
     if (mbcf_channel_at(rig->nodes[1].mbcf, 1, &info))
         ack = info.next_seq - 1;
-    put32(header + 20, ack);
-    put64(header + 24, KEY);
-    put64(header + 32, PAGE_AT(0));
-    put32(header + 40, 7);
-    put16(header + 44, length);
-    put16(header + 46, 0x1007);
-    return (size_t)MBW_ETHERNET + MBW_HEADER + length;
+    mbw_set_first_word(header, MBW_FIRST_WORD(op, flags, 0, 0));
+    mbw_set_epoch(header, PEER_EPOCH);
+    mbw_set_target_epoch(header, OWN_EPOCH);
+    mbw_set_seq_and_ack(header, seq, ack);
+    mbw_set_length_to_end(header, length, 7, (uint32_t)PAGE_AT(0));
+    if (!mbw_is_keyed(op))
+        mbw_set_target_task(header, open_task);
+    if (flags & MBW_DEFINES) {
+        mbw_set_tag_source_task(header, 0x120);
+        mbw_set_tag_target_task(header, open_task);
+        mbw_set_tag_key(header, KEY);
+    }
+    return padded(frame, (uint32_t)mbw_definition_bytes(flags) + length);
 }
 
 static void renew(uint64_t seed)
@@ -109,6 +94,7 @@ static void renew(uint64_t seed)
     uint8_t frame[MBW_FRAME_MOST];
     uint64_t handler = HANDLER;
     struct mbcf *mbcf;
+    uint32_t nonce;
 
     if (rig != NULL && !rig_free(rig))
         die("buffers are lost");
@@ -128,8 +114,23 @@ static void renew(uint64_t seed)
         mbcf_taskque(mbcf, open_task, PAGE_AT(TASKQUE_PAGE), MB_FIFO_HEADER + 4096) != 0 ||
         mbcf_signal(mbcf, open_task, &handler, 1, PAGE_AT(QUEUE_PAGE), MB_FIFO_HEADER + 4096) != 0)
         die("the rings cannot be set up");
-    rig_inject(rig, 1, frame, frame_from_peer(frame, MBW_SYN, 0, 0, 0));
-    next_seq = 1;
+    /* The peer opens the channel, returns the nonce, and defines two tags. */
+    rig_inject(rig, 1, frame, frame_from_peer(frame, MBW_SYN, 0, 0, MBW_NONCES));
+    nonce = mbw_nonce(last + MBW_ETHERNET + MBW_HEADER);
+    frame_from_peer(frame, MBW_OPENED, 0, 0, MBW_NONCES);
+    mbw_set_echo(frame + MBW_ETHERNET + MBW_HEADER, nonce);
+    rig_inject(rig, 1, frame, MBW_FRAME_LEAST);
+    for (next_seq = 1; next_seq <= 2; next_seq++) {
+        size_t length = frame_from_peer(frame, MBW_WRITE, MBW_DEFINES, next_seq, 4);
+
+        if (next_seq == 2) {
+            mbw_set_tag(frame + MBW_ETHERNET, 1);
+            mbw_set_tag_key(frame + MBW_ETHERNET, READ_KEY);
+        }
+        rig_inject(rig, 1, frame, length);
+    }
+    if (mbcf_counters(mbcf)->operations_executed != 1)
+        die("the channel is not open");
 }
 
 /* ---- frames ---- */
@@ -137,7 +138,7 @@ static void renew(uint64_t seed)
 static const uint8_t ops[] = {MBW_ACK,     MBW_SYN,    MBW_SYNACK, MBW_RST,  MBW_PROBE,
                               MBW_TASKQUE, MBW_WRITE,  MBW_READ,   MBW_FIFO, MBW_FIFO,
                               MBW_FIFO,    MBW_SIGNAL, MBW_SWAP,   MBW_CAS,  MBW_FETCH_ADD,
-                              MBW_CLOSE,   MBW_RESULT, MBW_WRITE};
+                              MBW_CLOSE,   MBW_RESULT, MBW_WRITE,  MBW_OPENED};
 
 static uint16_t length_for(uint8_t op)
 {
@@ -157,6 +158,12 @@ static uint16_t length_for(uint8_t op)
     case MBW_RESULT:
         return (uint16_t)(rig_chance(rig, 100) ? rig_random(rig) % (MBW_PAYLOAD + 1)
                                                : rig_random(rig) % 64);
+    case MBW_SYN:
+    case MBW_SYNACK:
+    case MBW_OPENED:
+        return MBW_NONCES;
+    case MBW_CLOSE:
+        return MBW_CLOSE_PAYLOAD;
     default:
         return 0;
     }
@@ -200,12 +207,12 @@ static void fill_payload(uint8_t *payload, uint8_t op, uint8_t flags, uint16_t l
     for (uint16_t i = 0; i < length; i++)
         payload[i] = (uint8_t)(i * 31);
     if (op == MBW_READ) {
-        put32(payload, (uint32_t)(rig_random(rig) % 1500));
-        put32(payload + 4, 0);
+        put_be32(payload, (uint32_t)(rig_random(rig) % 1500));
+        put_be32(payload + 4, 0);
     } else if (op == MBW_FIFO && (flags & MBW_PART) && length >= MBW_PART_HEAD) {
-        put32(payload, (uint32_t)(rig_chance(rig, 300) ? (uint64_t)length - MBW_PART_HEAD
+        put_be32(payload, (uint32_t)(rig_chance(rig, 300) ? (uint64_t)length - MBW_PART_HEAD
                                                        : rig_random(rig) % 3000));
-        put32(payload + 4, rig_chance(rig, 600) ? 0 : (uint32_t)(rig_random(rig) % 3000));
+        put_be32(payload + 4, rig_chance(rig, 600) ? 0 : (uint32_t)(rig_random(rig) % 3000));
     }
 }
 
@@ -214,36 +221,59 @@ static size_t make_frame(uint8_t *frame)
 {
     uint8_t op = rig_chance(rig, 10) ? (uint8_t)rig_random(rig)
                                      : ops[rig_random(rig) % sizeof(ops)];
-    uint8_t flags = (uint8_t)(rig_random(rig) & (rig_chance(rig, 20) ? 0xff : flags_for(op)));
-    uint16_t length = length_for(op);
+    uint8_t flags = (uint8_t)(rig_random(rig) & (rig_chance(rig, 20)    ? 0xff
+                                               : mbw_is_keyed(op) && rig_chance(rig, 200)
+                                                   ? flags_for(op) | MBW_DEFINES
+                                                   : flags_for(op)));
+    uint16_t definition = mbw_definition_bytes(flags), length = length_for(op);
     bool sequenced = op >= MBW_TASKQUE;
     size_t bytes = frame_from_peer(frame, op, flags, sequenced ? next_seq : 0, length);
     uint8_t *header = frame + MBW_ETHERNET;
+    uint64_t address;
 
-    fill_payload(header + MBW_HEADER, op, flags, length);
+    fill_payload(header + MBW_HEADER + definition, op, flags, length);
     if (op == MBW_SIGNAL) /* one argument more than there is room for, now and then */
-        header[3] = (uint8_t)(rig_random(rig) % (length / MBW_SIGNAL_ARGUMENT < MBW_SIGNAL_ARGUMENTS
-                                                     ? length / MBW_SIGNAL_ARGUMENT + 2u
-                                                     : 6u));
-    put64(header + 32, some_address(op));
-    put32(header + 40, (uint32_t)(rig_chance(rig, 300) ? rig_random(rig) : rig_random(rig) % 4));
+        header[MBW_AT(version_status)] |=
+            (uint8_t)(rig_random(rig) % (length / MBW_SIGNAL_ARGUMENT < MBW_SIGNAL_ARGUMENTS
+                                             ? length / MBW_SIGNAL_ARGUMENT + 2u
+                                             : 6u));
+    if (mbw_is_keyed(op)) {
+        address = some_address(op);
+        mbw_set_offset(header, (uint32_t)address);
+        if (flags & MBW_DEFINES)
+            mbw_set_tag_address_high(header, (uint32_t)(address >> 32));
+        mbw_set_tag(header, (uint8_t)(rig_chance(rig, 50) ? rig_random(rig) : rig_chance(rig, 50)));
+    } else if (op == MBW_RESULT) {
+        mbw_set_request(header, (uint32_t)(rig_random(rig) % 8));
+    } else if (op < MBW_TASKQUE) {
+        mbw_set_nonce(header + MBW_HEADER, (uint32_t)(rig_random(rig) % 4));
+        mbw_set_echo(header + MBW_HEADER, (uint32_t)(rig_random(rig) % 4));
+    }
+    if (!mbw_is_keyed(op) && length == 0 && bytes == MBW_FRAME_LEAST)
+        memset(header + MBW_HEADER, 0, MBW_FRAME_LEAST - MBW_ETHERNET - MBW_HEADER);
+    mbw_set_op_id(header,
+                  (uint16_t)(rig_chance(rig, 300) ? rig_random(rig) : rig_random(rig) % 4));
+    if (!mbw_is_keyed(op) && rig_chance(rig, 30))
+        mbw_set_target_task(header,
+                            rig_chance(rig, 500) ? closed_task : (uint16_t)rig_random(rig));
+    if (flags & MBW_DEFINES && rig_chance(rig, 100))
+        mbw_set_tag_target_task(header,
+                                rig_chance(rig, 500) ? closed_task : (uint16_t)rig_random(rig));
+    if (flags & MBW_DEFINES && rig_chance(rig, 100))
+        mbw_set_tag_key(header, rig_chance(rig, 500) ? READ_KEY : rig_random(rig) % 2 * KEY + 1);
     if (rig_chance(rig, 30))
-        put16(header + 10, rig_chance(rig, 500) ? closed_task : (uint16_t)rig_random(rig));
-    if (rig_chance(rig, 50))
-        put64(header + 24, rig_chance(rig, 500) ? READ_KEY : rig_random(rig) % 2 * KEY + 1);
-    if (rig_chance(rig, 30))
-        put32(header + 16, rig_chance(rig, 500) ? next_seq + (uint32_t)(rig_random(rig) % 9) - 4
-                                                : (uint32_t)rig_random(rig));
+        mbw_set_seq(header, rig_chance(rig, 500) ? next_seq + (uint32_t)(rig_random(rig) % 9) - 4
+                                                 : (uint32_t)rig_random(rig));
     if (rig_chance(rig, 20))
-        put32(header + 12, rig_chance(rig, 500) ? 0x2008 : (uint32_t)rig_random(rig));
+        mbw_set_epoch(header, rig_chance(rig, 500) ? PEER_EPOCH + 1 : (uint32_t)rig_random(rig));
     if (rig_chance(rig, 10))
-        put16(header + 46, (uint16_t)rig_random(rig));
+        mbw_set_target_epoch(header, (uint32_t)rig_random(rig));
     if (rig_chance(rig, 50))
-        put32(header + 20, get32(header + 20) + (uint32_t)(rig_random(rig) % 64) - 40);
+        mbw_set_ack(header, mbw_ack(header) + (uint32_t)(rig_random(rig) % 64) - 40);
     if (op == MBW_RESULT && rig_chance(rig, 500))
-        header[3] = (uint8_t)(rig_random(rig) % 16);
+        header[MBW_AT(version_status)] |= (uint8_t)(rig_random(rig) % 16);
     if (rig_chance(rig, 20))
-        put16(header + 44, (uint16_t)rig_random(rig));
+        mbw_set_length(header, (uint16_t)rig_random(rig));
     if (rig_chance(rig, 20))
         bytes = rig_random(rig) % MBW_FRAME_MOST;
     for (uint64_t wrong = rig_chance(rig, 100) ? rig_random(rig) % 4 : 0; wrong != 0; wrong--)
@@ -347,21 +377,29 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     while (size >= 2) {
         uint8_t frame[MBW_FRAME_MOST];
         size_t wanted = (size_t)(data[0] << 8 | data[1]) % (MBW_PAYLOAD + 1), length;
-        uint8_t op = size > 2 ? data[2] : 0;
+        uint8_t op = size > 2 ? data[2] : 0, flags;
+        uint16_t behind;
 
         data += 2;
         size -= 2;
         if (wanted > size)
             wanted = size;
-        /* The first bytes overlay the header behind version and op; the rest is payload. */
-        length = frame_from_peer(frame, op, 0, op >= MBW_TASKQUE ? next_seq : 0,
-                                 (uint16_t)(wanted > 34 ? wanted - 34 : 0));
-        if (wanted > 0)
-            frame[MBW_ETHERNET + 2] = data[0];
-        if (wanted >= 2 && data[1] & 1)
-            memcpy(frame + MBW_ETHERNET + 24, data + 2, wanted - 2 < 20 ? wanted - 2 : 20);
-        if (wanted > 34)
-            memcpy(frame + MBW_ETHERNET + MBW_HEADER, data + 34, wanted - 34);
+        /* First flags and how the frame is overlaid, then its header from `length` on, then what is
+         * behind the header. */
+        flags = wanted > 1 ? data[0] : 0;
+        behind = wanted > 28 ? (uint16_t)(wanted - 28) : 0;
+        length = frame_from_peer(
+            frame, op, flags, op >= MBW_TASKQUE ? next_seq : 0,
+            (uint16_t)(behind > mbw_definition_bytes(flags) ? behind - mbw_definition_bytes(flags)
+                                                            : 0));
+        if (wanted >= 4 && data[1] & 1)
+            memcpy(frame + MBW_ETHERNET + MBW_AT(length), data + 4, wanted - 4 < 8 ? wanted - 4 : 8);
+        if (wanted >= 4 && data[1] & 2)
+            memcpy(frame + MBW_ETHERNET + MBW_AT(version_status), data + 2, 2);
+        if (wanted >= 28 && data[1] & 4)
+            memcpy(frame + MBW_ETHERNET + MBW_AT(epoch), data + 12, 16);
+        if (behind != 0)
+            memcpy(frame + MBW_ETHERNET + MBW_HEADER, data + 28, behind);
         feed(frame, length);
         data += wanted;
         size -= wanted;

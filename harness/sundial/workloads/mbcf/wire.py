@@ -8,12 +8,16 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 ETHERTYPE = 34_998
-VERSION = 1
+VERSION = 2
 ETHERNET = 14
-HEADER = 48
+HEADER = 28
+DEFINITION = 16
 PAYLOAD = 1_408
 FRAME_LEAST = 60
-FRAME_MOST = 1_470
+FRAME_MOST = 1_466
+VERSION_SHIFT = 5
+STATUS_MASK = 31
+OP_ID_CONNECTION = 32_768
 PART_HEAD = 8
 TASKQUE_HEAD = 16
 TASKQUE_MOST = 1_392
@@ -23,10 +27,12 @@ SIGNAL_ARGUMENTS = 4
 SIGNAL_MOST = 1_376
 WORD_PAYLOAD = 8
 CAS_PAYLOAD = 16
+CLOSE_PAYLOAD = 8
+NONCES = 8
 
 WINDOW = 128
 REQUEST_PLACES = 64
-PAST_EPOCHS = 4
+TAGS = 128
 QUICK_ACKS = 2
 GAP_ACKS = 4
 DEAD_FAILURES = 12
@@ -45,6 +51,7 @@ SYN = 0x01
 SYNACK = 0x02
 RST = 0x03
 PROBE = 0x04
+OPENED = 0x05
 TASKQUE = 0x10
 WRITE = 0x11
 READ = 0x12
@@ -63,6 +70,7 @@ OPERATIONS: Mapping[int, str] = MappingProxyType(
         0x02: "SYNACK",
         0x03: "RST",
         0x04: "PROBE",
+        0x05: "OPENED",
         0x10: "TASKQUE",
         0x11: "WRITE",
         0x12: "READ",
@@ -83,6 +91,7 @@ MORE = 4
 RETX = 8
 WIDE = 16
 PART = 32
+DEFINES = 64
 
 FLAGS: Mapping[int, str] = MappingProxyType(
     {
@@ -92,6 +101,7 @@ FLAGS: Mapping[int, str] = MappingProxyType(
         8: "RETX",
         16: "WIDE",
         32: "PART",
+        64: "DEFINES",
     }
 )
 """Names, by their bit."""
@@ -181,22 +191,24 @@ class Field(NamedTuple):
 
 FIELDS: Mapping[str, Field] = MappingProxyType(
     {
-        "version": Field(0, 1),
-        "op": Field(1, 1),
-        "flags": Field(2, 1),
-        "status": Field(3, 1),
-        "source_node": Field(4, 2),
-        "source_task": Field(6, 2),
-        "target_node": Field(8, 2),
-        "target_task": Field(10, 2),
-        "epoch": Field(12, 4),
-        "seq": Field(16, 4),
-        "ack": Field(20, 4),
-        "key": Field(24, 8),
-        "address": Field(32, 8),
-        "op_id": Field(40, 4),
-        "length": Field(44, 2),
-        "ack_epoch": Field(46, 2),
+        "op": Field(0, 1),
+        "flags": Field(1, 1),
+        "version_status": Field(2, 1),
+        "tag": Field(3, 1),
+        "epoch": Field(4, 4),
+        "target_epoch": Field(8, 4),
+        "seq": Field(12, 4),
+        "ack": Field(16, 4),
+        "length": Field(20, 2),
+        "op_id": Field(22, 2),
+        "offset": Field(24, 4),
+        "source_task": Field(24, 2),
+        "target_task": Field(26, 2),
+        "request": Field(24, 4),
+        "tag_source_task": Field(28, 2),
+        "tag_target_task": Field(30, 2),
+        "tag_address_high": Field(32, 4),
+        "tag_key": Field(36, 8),
     }
 )
 """Of the header, behind the one of Ethernet."""
@@ -214,6 +226,10 @@ PAYLOAD_FIELDS: Mapping[str, Field] = MappingProxyType(
         "cas_expected": Field(0, 8),
         "cas_new": Field(8, 8),
         "result_old": Field(0, 8),
+        "close_connection": Field(0, 4),
+        "close_peer": Field(4, 4),
+        "nonce": Field(0, 4),
+        "echo": Field(4, 4),
     }
 )
 """Of the payload, by operation."""
