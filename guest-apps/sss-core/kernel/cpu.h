@@ -4,6 +4,18 @@
 /* Instructions of the processor that C has no words for. */
 #include <stdint.h>
 
+/*
+ * Until an interrupt has been handled. STI enables interrupts only after HLT, so none is missed
+ * that comes before. The kernel is interrupted nowhere else: entry.S saves no registers for it.
+ */
+static inline void halt(void)
+{
+    __asm__ volatile("sti; hlt; cli"
+                     :
+                     :
+                     : "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "cc", "memory");
+}
+
 static inline void outb(uint16_t port, uint8_t value)
 {
     __asm__ volatile("outb %0, %1" : : "a"(value), "Nd"(port) : "memory");

@@ -27,8 +27,9 @@ struct task *csm_tasks(void)
 
 static void note_sharing(struct task *task)
 {
-    if (task->csm++ != 0)
+    if (task->csm)
         return;
+    task->csm = true;
     task->next_sharing = sharing;
     sharing = task;
 }
@@ -52,18 +53,17 @@ int csm_share(struct task *task, uint64_t address, uint64_t bytes)
         area++;
     if (area == areas + AREAS)
         return -SSS_EAGAIN;
-    area->pages = page_alloc();
+    area->pages = task->new_page();
     if (area->pages == NULL)
         return -SSS_ENOMEM;
     for (uint64_t done = 0; done < bytes; done += PAGE) {
         /* only what it may write can be shared */
         void *page = task_page(task, address + done, true, &why);
 
-        if (page == NULL) {
+        if (page == NULL || !page_share(page)) {
             release(area, done);
-            return -SSS_EFAULT;
+            return page == NULL ? -SSS_EFAULT : -SSS_EAGAIN;
         }
-        page_share(page);
         area->pages[done / PAGE] = page;
     }
     area->owner = task;
@@ -89,16 +89,17 @@ int csm_map(struct task *task, int id, uint64_t address, unsigned protection)
         return -SSS_ENOENT;
     if (!related(task, area->owner) && !related(task_current(), area->owner))
         return -SSS_EPERM;
-    if (!space_range_valid(address, area->bytes) || (protection & SSS_EXECUTE) != 0)
+    if (!space_range_valid(address, area->bytes))
         return -SSS_EINVAL;
     for (uint64_t done = 0; done < area->bytes; done += PAGE) {
-        int error;
+        void *page = area->pages[done / PAGE];
+        bool shared = page_share(page);
+        int error = shared ? space_map_shared(task, address + done, page, protection) : -SSS_EAGAIN;
 
-        page_share(area->pages[done / PAGE]);
-        error = space_map_page(task, address + done, area->pages[done / PAGE], protection);
         if (error == 0)
             continue;
-        page_free(area->pages[done / PAGE]);
+        if (shared)
+            page_free(page);
         if (done != 0)
             space_unmap(task, address, done);
         return error;

@@ -96,7 +96,16 @@ trap_stubs:
     .endr
 
 trap_entry:
-    pushq %r11
+    testb $3, 24(%rsp)
+    jnz 2f
+    cmpq $32, (%rsp)
+    jb 2f
+    /* In the kernel interrupts happen only where it halts (cpu.h), which wants no register back but those that C keeps. */
+    popq %rdi                       /* the vector; rsp is 16-byte aligned now */
+    call interrupt_handle
+    addq $8, %rsp
+    iretq
+2:  pushq %r11
     pushq %rcx
     pushq %rax
     pushq %r9
@@ -118,10 +127,7 @@ trap_entry:
     movq $kernel_stack_top, %rsp
     call trap_from_user             /* -> the frame to go on with */
     jmp resume
-    /* In the kernel interrupts happen only where it halts; everything else is the end. rsp is 16-byte aligned. */
-1:  call trap_from_kernel           /* -> whether the CPU had halted and a thread is to run */
-    testb %al, %al
-    jnz schedule_run                /* the stack of what halted is abandoned */
+1:  call trap_from_kernel           /* rsp is 16-byte aligned */
     movq %rsp, %rax
 
     .globl resume

@@ -38,13 +38,13 @@ static void deliver(struct net_adapter *adapter, const uint8_t *frame, size_t le
         adapter->counters.malformed++;
         return;
     }
-    if (is_foreign(adapter, frame)) {
-        adapter->counters.foreign++;
-        return;
-    }
     __builtin_memcpy(&type, frame + ETHERNET_TYPE_AT, sizeof(type));
-    if (type == BIG16(TYPE_MBCF) && adapter->number == NODE_ADAPTER)
+    /* MBCF looks at both addresses itself, for it knows its nodes by them. */
+    if (type == BIG16(TYPE_MBCF) && (load64(frame) & MAC_MASK) == adapter->mac_word &&
+        adapter->number == NODE_ADAPTER)
         node_received(frame, length);
+    else if (is_foreign(adapter, frame))
+        adapter->counters.foreign++;
     else if (type == BIG16(TYPE_IPV4) || type == BIG16(TYPE_ARP))
         sockets_received(adapter->number, frame, length);
     else

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jobfile.h"
 
+#include "cpu.h"
 #include "fwcfg.h"
 #include "initrd.h"
 #include "net.h"
@@ -37,7 +38,7 @@ static void sleep_ns(uint64_t ns)
     timer_set(&timer, now_ns() + ns);
     /* STI enables interrupts only after HLT, so no interrupt is lost after the look at the flag. */
     while (!expired)
-        __asm__ volatile("sti; hlt; cli" : : : "memory");
+        halt();
 }
 
 static bool task_exists(const char *name)

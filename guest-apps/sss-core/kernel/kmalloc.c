@@ -44,7 +44,7 @@ static void unlink_slab(struct slab *slab)
 
 static struct slab *new_slab(unsigned class)
 {
-    struct slab *slab = page_alloc();
+    struct slab *slab = page_alloc_user();
     size_t bytes = class_bytes[class];
 
     if (slab == NULL)
@@ -69,7 +69,7 @@ void *kmalloc(size_t bytes)
     while (class < CLASSES && class_bytes[class] < bytes)
         class ++;
     if (class == CLASSES)
-        return bytes <= PAGE ? page_alloc() : NULL;
+        return bytes <= PAGE ? page_alloc_user() : NULL;
     slab = partial[class];
     if (slab == NULL && (slab = new_slab(class)) == NULL)
         return NULL;

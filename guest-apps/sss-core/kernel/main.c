@@ -13,6 +13,7 @@
 #include "panic.h"
 #include "pci.h"
 #include "records.h"
+#include "runqueue.h"
 #include "schedule.h"
 #include "services.h"
 #include "sockets.h"
@@ -43,7 +44,7 @@ void kernel_main(uint64_t start_info_physical)
     net_init(ethernet_received); /* adapters, and whose their frames are */
     node_init(1, 1, net_mac(0)); /* MBCF; the job says later which node this is */
     sockets_init();              /* UDP and TCP */
-    schedule_on_idle(node_idle);
+    runqueue_on_idle(node_idle);
     task_ids_from(node_task_open);
     task_on_end(node_task_ended);
     task_on_end(system_task_ended); /* init must not end early */

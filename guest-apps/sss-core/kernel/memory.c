@@ -13,7 +13,7 @@
 #include "panic.h"
 
 #define MEMORY_LIMIT 0x100000000ull /* the direct map ends here */
-enum { REGIONS = 16, USER_RESERVE = 64 };
+enum { REGIONS = 16, USER_RESERVE = 128 };
 
 static struct region {
     uint64_t next, end;
@@ -113,10 +113,19 @@ void *page_alloc_user(void)
     return free_count <= USER_RESERVE ? NULL : page_alloc();
 }
 
-void page_share(void *page)
+bool page_share(void *page)
 {
-    if (++shares[physical(page) / PAGE] == 0)
-        panic("a page has too many users");
+    uint16_t *others = &shares[physical(page) / PAGE];
+
+    if (*others == UINT16_MAX)
+        return false;
+    ++*others;
+    return true;
+}
+
+bool page_is_shared(const void *page)
+{
+    return shares[physical(page) / PAGE] != 0;
 }
 
 void page_free(void *page)

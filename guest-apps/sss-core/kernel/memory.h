@@ -5,6 +5,7 @@
  * Physical memory in pages. All RAM below 4 GiB is mapped at DIRECT_MAP; the kernel itself is
  * linked at KERNEL_BASE + 1 MiB.
  */
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -31,9 +32,13 @@ uint64_t memory_end(void); /* of the physical addresses that are RAM */
 
 /* One zeroed page in the direct map, or NULL. */
 void *page_alloc(void);
-/* For tasks: leaves some pages to the kernel. */
+/* For whatever a task asks for, the kernel's own data about it included: leaves a reserve, from
+ * which the kernel starts tasks. */
 void *page_alloc_user(void);
-void page_share(void *page); /* one more page_free is needed */
+typedef void *(*page_source)(void); /* page_alloc or page_alloc_user */
+/* One more page_free is needed; false: the page has as many users as can be counted. */
+bool page_share(void *page);
+bool page_is_shared(const void *page); /* it has more than one user */
 void page_free(void *page);
 void *pages_alloc(size_t count); /* contiguous; more than one only while booting */
 size_t pages_free(void);

@@ -12,7 +12,7 @@
 
 extern char kernel_begin[], kernel_rodata[], kernel_data[], kernel_end[], kernel_stack_guard[];
 
-uint64_t *paging_entry(uint64_t *pml4, uint64_t address, bool make)
+uint64_t *paging_entry(uint64_t *pml4, uint64_t address, page_source new_table)
 {
     uint64_t *table = pml4;
 
@@ -20,7 +20,7 @@ uint64_t *paging_entry(uint64_t *pml4, uint64_t address, bool make)
         uint64_t *entry = &table[(address >> shift) % 512];
 
         if ((*entry & ENTRY_PRESENT) == 0) {
-            uint64_t *below = make ? page_alloc() : NULL;
+            uint64_t *below = new_table == NULL ? NULL : new_table();
 
             if (below == NULL)
                 return NULL;
@@ -34,9 +34,9 @@ uint64_t *paging_entry(uint64_t *pml4, uint64_t address, bool make)
 
 /* ---- the kernel's own mappings ---- */
 
-static uint64_t *new_table(void)
+static void *own_table(void)
 {
-    uint64_t *table = page_alloc();
+    void *table = page_alloc();
 
     if (table == NULL)
         panic("no memory for the kernel's page tables");
@@ -45,14 +45,14 @@ static uint64_t *new_table(void)
 
 static void map_direct(void)
 {
-    uint64_t *pdpt = new_table();
+    uint64_t *pdpt = own_table();
 
     for (uint64_t address = 0; address < memory_end(); address += LARGE_PAGE) {
         uint64_t *upper = &pdpt[address >> 30];
         uint64_t *pd;
 
         if (*upper == 0)
-            *upper = physical(new_table()) | ENTRY_PRESENT | ENTRY_WRITE;
+            *upper = physical(own_table()) | ENTRY_PRESENT | ENTRY_WRITE;
         pd = direct(*upper & ENTRY_ADDRESS);
         pd[(address >> 21) % 512] = address | ENTRY_PRESENT | ENTRY_WRITE | ENTRY_LARGE |
                                     ENTRY_GLOBAL | ENTRY_NO_EXECUTE;
@@ -75,15 +75,11 @@ static uint64_t image_flags(const char *page)
  * code runs in the image. */
 static void map_image(void)
 {
-    uint64_t *pml4 = new_table();
+    uint64_t *pml4 = own_table();
 
     /* cppcheck-suppress comparePointers; the linker puts both around one image */
     for (const char *page = kernel_begin; page < kernel_end; page += PAGE) {
-        uint64_t *entry = paging_entry(pml4, (uint64_t)page, true);
-
-        if (entry == NULL)
-            panic("no memory for the kernel's page tables");
-        *entry = physical(page) | image_flags(page);
+        *paging_entry(pml4, (uint64_t)page, own_table) = physical(page) | image_flags(page);
     }
     kernel_pml4[511] = pml4[511] & ~(uint64_t)ENTRY_USER;
     page_free(pml4);
@@ -97,7 +93,7 @@ void *map_device(uint64_t physical_address, size_t bytes)
     size_t count = (offset + bytes + PAGE - 1) / PAGE;
 
     for (size_t i = 0; i < count; i++, next += PAGE) {
-        uint64_t *entry = paging_entry(kernel_pml4, next, true);
+        uint64_t *entry = paging_entry(kernel_pml4, next, page_alloc);
 
         if (entry == NULL)
             panic("no memory to map a device");
@@ -114,7 +110,7 @@ void paging_init(void)
     map_direct();
     map_image();
     /* Made before the first task copies the kernel's half. */
-    kernel_pml4[257] = physical(new_table()) | ENTRY_PRESENT | ENTRY_WRITE;
+    kernel_pml4[257] = physical(own_table()) | ENTRY_PRESENT | ENTRY_WRITE;
     kernel_pml4[0] = 0;
     write_cr3(physical(kernel_pml4));
 }

@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "memory.h"
+
 enum {
     ENTRY_PRESENT = 1 << 0,
     ENTRY_WRITE = 1 << 1,
@@ -13,6 +15,9 @@ enum {
     ENTRY_UNCACHED = 3 << 3,
     ENTRY_LARGE = 1 << 7,
     ENTRY_GLOBAL = 1 << 8,
+    /* Not the CPU's: this mapping was made of CSM, and it may be made writable. */
+    ENTRY_SHARED = 1 << 9,
+    ENTRY_MAY_WRITE = 1 << 10,
 };
 #define ENTRY_NO_EXECUTE (1ull << 63)
 #define ENTRY_ADDRESS    0x000ffffffffff000ull
@@ -21,7 +26,7 @@ extern uint64_t kernel_pml4[512]; /* boot.S */
 
 /* The direct map, the kernel image with its protection, and no user half. */
 void paging_init(void);
-/* The entry of the page at `address`. With `make`, missing tables are allocated. NULL: no table, or
- * no memory for one. */
-uint64_t *paging_entry(uint64_t *pml4, uint64_t address, bool make);
+/* The entry of the page at `address`. Missing tables come from `new_table`; NULL makes none. NULL:
+ * no table, or no memory for one. */
+uint64_t *paging_entry(uint64_t *pml4, uint64_t address, page_source new_table);
 void *map_device(uint64_t physical_address, size_t bytes); /* uncached */

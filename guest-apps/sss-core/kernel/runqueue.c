@@ -5,6 +5,8 @@
  */
 #include "runqueue.h"
 
+#include "cpu.h"
+
 #define SLICE_NS 10000000ull
 
 struct runqueue runqueue = {.end = &runqueue.first};
@@ -69,6 +71,22 @@ void runqueue_yield(void)
 {
     runqueue.turn_over = true;
     schedule_needed = true;
+}
+
+/* ---- nothing to do ---- */
+
+static void (*on_idle)(void);
+
+void runqueue_on_idle(void (*idle)(void))
+{
+    on_idle = idle;
+}
+
+void runqueue_idle(void)
+{
+    if (on_idle != NULL)
+        on_idle();
+    halt();
 }
 
 /* ---- sleeping in a system call ---- */

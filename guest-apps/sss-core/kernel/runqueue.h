@@ -35,6 +35,9 @@ struct thread *runqueue_take(void); /* the first; there must be one */
 /* The current thread's time slice is limited from now on. */
 void runqueue_need_slice(void);
 void runqueue_yield(void);
+/* Halts until an interrupt has been handled; `idle` is called before. */
+void runqueue_idle(void);
+void runqueue_on_idle(void (*idle)(void));
 
 struct wait_queue {
     struct thread *first;

@@ -13,43 +13,15 @@
 #include "task.h"
 #include "wait.h"
 
-static bool halted; /* because no thread can run */
-static void (*on_idle)(void);
-
 struct trap_frame *syscall_finish(long result); /* for entry.S */
-
-void schedule_on_idle(void (*idle)(void))
-{
-    on_idle = idle;
-}
 
 /* Halts until an interrupt has made a thread runnable. The slice's timer keeps running: setting it
  * for each turn would cost more. */
 static struct thread *next_runnable(void)
 {
-    while (runqueue.first == NULL) {
-        if (on_idle != NULL)
-            on_idle();
-        halted = true;
-        /* STI enables interrupts only after HLT, so no wakeup is lost. */
-        __asm__ volatile("sti; hlt; cli" : : : "memory");
-        halted = false;
-    }
+    while (runqueue.first == NULL)
+        runqueue_idle();
     return runqueue_take();
-}
-
-bool schedule_halt_over(void)
-{
-    if (!halted || runqueue.first == NULL)
-        return false;
-    halted = false;
-    return true;
-}
-
-/* Other threads may wait for what its threads write. */
-static bool shares_memory(const struct task *task)
-{
-    return task->csm != 0 || (task->threads != NULL && task->threads->next_of_task != NULL);
 }
 
 static void leave_cpu(void)
@@ -62,8 +34,7 @@ static void leave_cpu(void)
     runqueue.current = NULL;
     if (thread->state == THREAD_RUNNING)
         runqueue_add(thread);
-    if (shares_memory(thread->task))
-        waits_look(thread->task);
+    waits_look(thread->task);
 }
 
 static void enter_cpu(struct thread *thread)
@@ -72,7 +43,7 @@ static void enter_cpu(struct thread *thread)
     thread->state = THREAD_RUNNING;
     runqueue.turn_began_ns = now_ns();
     space_load(thread->task->pml4);
-    if (runqueue.first != NULL || shares_memory(thread->task))
+    if (runqueue.first != NULL || task_shares_memory(thread->task))
         runqueue_need_slice();
 }
 

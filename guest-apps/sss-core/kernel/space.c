@@ -11,9 +11,9 @@
 
 static const uint64_t *loaded; /* the pml4 in CR3 */
 
-uint64_t *space_create(void)
+uint64_t *space_create(page_source new_page)
 {
-    uint64_t *pml4 = page_alloc();
+    uint64_t *pml4 = new_page();
 
     if (pml4 != NULL)
         memcpy(&pml4[256], &kernel_pml4[256], 256 * sizeof(*pml4));
@@ -72,14 +72,10 @@ static uint64_t entry_flags(unsigned protection)
     return flags;
 }
 
-int space_map_page(struct task *task, uint64_t address, void *page, unsigned protection)
+static int map_page(struct task *task, uint64_t address, void *page, uint64_t flags)
 {
-    uint64_t flags = entry_flags(protection);
-    uint64_t *entry;
+    uint64_t *entry = paging_entry(task->pml4, address, task->new_page);
 
-    if (flags == 0)
-        return -SSS_EINVAL;
-    entry = paging_entry(task->pml4, address, true);
     if (entry == NULL)
         return -SSS_ENOMEM;
     if (*entry & ENTRY_PRESENT)
@@ -89,9 +85,28 @@ int space_map_page(struct task *task, uint64_t address, void *page, unsigned pro
     return 0;
 }
 
+int space_map_page(struct task *task, uint64_t address, void *page, unsigned protection)
+{
+    uint64_t flags = entry_flags(protection);
+
+    return flags == 0 ? -SSS_EINVAL : map_page(task, address, page, flags);
+}
+
+int space_map_shared(struct task *task, uint64_t address, void *page, unsigned protection)
+{
+    uint64_t flags = entry_flags(protection);
+
+    if (flags == 0 || (protection & SSS_EXECUTE) != 0)
+        return -SSS_EINVAL;
+    flags |= ENTRY_SHARED;
+    if (protection & SSS_WRITE)
+        flags |= ENTRY_MAY_WRITE;
+    return map_page(task, address, page, flags);
+}
+
 static void unmap_page(struct task *task, uint64_t address)
 {
-    uint64_t *entry = paging_entry(task->pml4, address, false);
+    uint64_t *entry = paging_entry(task->pml4, address, NULL);
     uint64_t old;
 
     if (entry == NULL || (*entry & ENTRY_PRESENT) == 0)
@@ -109,7 +124,7 @@ int space_map(struct task *task, uint64_t address, uint64_t bytes, unsigned prot
     if (bytes / PAGE > pages_free())
         return -SSS_ENOMEM;
     for (uint64_t done = 0; done < bytes; done += PAGE) {
-        void *page = page_alloc_user();
+        void *page = task->new_page();
         int error = page == NULL ? -SSS_ENOMEM
                                  : space_map_page(task, address + done, page, protection);
 
@@ -130,7 +145,7 @@ int space_map(struct task *task, uint64_t address, uint64_t bytes, unsigned prot
 static bool all_mapped(struct task *task, uint64_t address, uint64_t bytes)
 {
     for (uint64_t done = 0; done < bytes; done += PAGE) {
-        const uint64_t *entry = paging_entry(task->pml4, address + done, false);
+        const uint64_t *entry = paging_entry(task->pml4, address + done, NULL);
 
         if (entry == NULL || (*entry & ENTRY_PRESENT) == 0)
             return false;
@@ -148,6 +163,15 @@ int space_unmap(struct task *task, uint64_t address, uint64_t bytes)
     return 0;
 }
 
+/* A page never becomes executable while somebody else could write it. */
+static bool may_become(uint64_t entry, unsigned protection)
+{
+    if ((protection & SSS_EXECUTE) != 0)
+        return (entry & ENTRY_SHARED) == 0 && !page_is_shared(direct(entry & ENTRY_ADDRESS));
+    return (protection & SSS_WRITE) == 0 || (entry & ENTRY_SHARED) == 0 ||
+           (entry & ENTRY_MAY_WRITE) != 0;
+}
+
 int space_protect(struct task *task, uint64_t address, uint64_t bytes, unsigned protection)
 {
     uint64_t flags = entry_flags(protection);
@@ -156,11 +180,14 @@ int space_protect(struct task *task, uint64_t address, uint64_t bytes, unsigned 
         return -SSS_EINVAL;
     if (!all_mapped(task, address, bytes))
         return -SSS_ENOENT;
+    for (uint64_t done = 0; done < bytes; done += PAGE)
+        if (!may_become(*paging_entry(task->pml4, address + done, NULL), protection))
+            return -SSS_EPERM;
     task_drop_translations(task, address, bytes);
     for (uint64_t done = 0; done < bytes; done += PAGE) {
-        uint64_t *entry = paging_entry(task->pml4, address + done, false);
+        uint64_t *entry = paging_entry(task->pml4, address + done, NULL);
 
-        *entry = (*entry & ENTRY_ADDRESS) | flags;
+        *entry = (*entry & (ENTRY_ADDRESS | ENTRY_SHARED | ENTRY_MAY_WRITE)) | flags;
         if (loaded == task->pml4)
             invalidate_page(address + done);
     }

@@ -144,21 +144,24 @@ static void free_task(struct task *task)
     page_free(task);
 }
 
-static struct task *new_task(const char *name, uint16_t creator, bool empty)
+static struct task *new_task(const char *name, const struct task *creator, bool empty)
 {
-    struct task *task = page_alloc();
+    /* What people start, starts even where tasks have taken all they can. */
+    page_source new_page = creator == NULL ? page_alloc : page_alloc_user;
+    struct task *task = new_page();
 
     _Static_assert(sizeof(*task) <= PAGE, "a task is one page");
     if (task == NULL)
         return NULL;
-    task->creator = creator;
+    task->creator = creator == NULL ? 0 : creator->id;
+    task->new_page = new_page;
     task->empty = empty;
     task->state = SSS_RUNNING;
     task->heap_next = SSS_HEAP;
     strncpy(task->name, name, SSS_NAME - 1);
     for (unsigned i = 0; i < TRANSLATIONS; i++)
         task->translations[i].page[false] = task->translations[i].page[true] = TRANSLATION_NONE;
-    task->pml4 = space_create();
+    task->pml4 = space_create(new_page);
     if (task->pml4 == NULL) {
         page_free(task);
         return NULL;
@@ -186,7 +189,7 @@ int task_create(const char *name, const char *options, unsigned flags, struct ta
         return -SSS_EMSGSIZE;
     if (place < 0)
         return place;
-    task = new_task(name, creator == NULL ? 0 : creator->id, (flags & SSS_EMPTY) != 0);
+    task = new_task(name, creator, (flags & SSS_EMPTY) != 0);
     if (task == NULL)
         return -SSS_ENOMEM;
     tasks[place] = task;
@@ -204,6 +207,7 @@ int task_create(const char *name, const char *options, unsigned flags, struct ta
         free_task(task);
         return result;
     }
+    task->new_page = page_alloc_user;
     tasks_changed();
     return task->id;
 }

@@ -6,7 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "memory.h"
 #include "sss/abi.h"
+#include "thread.h"
 
 struct trap_frame;
 
@@ -26,18 +28,25 @@ struct task {
     uint16_t id, creator; /* creator 0: the kernel */
     bool empty;           /* a dummy: memory without threads */
     enum sss_task_state state;
+    page_source new_page; /* of its memory, its page tables and its threads */
     uint64_t *pml4;
     struct translation translations[TRANSLATIONS];
     struct thread *threads;
     struct thread *signal_thread; /* runs the signal handlers, or NULL */
     struct sss_info *info;        /* its information page */
     size_t pages;                 /* mapped */
-    unsigned csm;                 /* mappings of CSM: others may change its memory */
+    bool csm;                     /* it has shared memory, or mapped CSM: others may change it */
     struct task *next_sharing;    /* in the list of those with CSM */
     uint64_t heap_next;           /* address of the next anonymous mapping */
     uint64_t run_ns;              /* of threads that have ended */
     char name[SSS_NAME];
 };
+
+/* Other threads may wait for what its threads write. */
+static inline bool task_shares_memory(const struct task *task)
+{
+    return task->csm || (task->threads != NULL && task->threads->next_of_task != NULL);
+}
 
 /* From `name` in the initrd; creator NULL: the kernel. -> id or a negative error. */
 int task_create(const char *name, const char *options, unsigned flags, struct task *creator);

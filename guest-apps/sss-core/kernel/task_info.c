@@ -57,7 +57,7 @@ void task_clock(uint32_t clock)
 
 int task_info_map(struct task *task)
 {
-    struct sss_info *info = page_alloc();
+    struct sss_info *info = task->new_page();
     int error = info == NULL ? -SSS_ENOMEM
                              : space_map_page(task, (uint64_t)SSS_INFO, info, SSS_READ);
 

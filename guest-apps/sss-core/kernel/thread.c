@@ -31,7 +31,7 @@ static bool thread_id_used(uint16_t id)
 struct thread *thread_create(struct task *task, uint64_t entry, uint64_t stack_top,
                              uint64_t argument)
 {
-    struct thread *thread = thread_count < SSS_THREADS ? page_alloc() : NULL;
+    struct thread *thread = thread_count < SSS_THREADS ? task->new_page() : NULL;
 
     _Static_assert(sizeof(*thread) <= PAGE, "a thread is one page");
     if (thread == NULL)
@@ -92,11 +92,12 @@ bool thread_at(unsigned index, struct thread_row *row)
         for (const struct thread *thread = tasks[i] == NULL ? NULL : tasks[i]->threads;
              thread != NULL; thread = thread->next_of_task)
             if (index-- == 0) {
-                *row = (struct thread_row){.id = thread->id,
-                                           .task = thread->task->id,
-                                           .state = states[thread->state],
-                                           .run_ns = thread->run_ns,
-                                           .instruction = thread->context->frame.rip};
+                *row = (struct thread_row){
+                    .id = thread->id,
+                    .task = thread->task->id,
+                    .state = states[thread->context->waiting ? THREAD_WAITING : thread->state],
+                    .run_ns = thread->run_ns,
+                    .instruction = thread->context->frame.rip};
                 return true;
             }
     return false;

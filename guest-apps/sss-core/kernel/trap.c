@@ -5,7 +5,6 @@
  */
 #include "trap.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "cpu.h"
@@ -24,7 +23,7 @@ enum { /* bits of a page fault's error code (SDM 3A, 4.7) */
 };
 
 struct trap_frame *trap_from_user(struct trap_frame *frame);
-bool trap_from_kernel(struct trap_frame *frame);
+void trap_from_kernel(struct trap_frame *frame);
 
 static const char *const names[] = {
     "divide error",
@@ -88,18 +87,15 @@ struct trap_frame *trap_from_user(struct trap_frame *frame)
     return schedule_needed ? schedule_next() : frame;
 }
 
-bool trap_from_kernel(struct trap_frame *frame)
+/* An exception; interrupts do not come here. */
+void trap_from_kernel(struct trap_frame *frame)
 {
     char what[96];
 
-    if (frame->vector >= VECTOR_TIMER) {
-        interrupt_handle(frame->vector);
-        return schedule_halt_over();
-    }
     /* A task that loads ss under a single-step trap gets it here, one instruction into the system
      * call (CVE-2018-8897). */
     if (frame->vector == VECTOR_DEBUG)
-        return false;
+        return;
     describe(frame, what, sizeof(what));
     panic_at(frame, "%s in the kernel", what);
 }

@@ -41,7 +41,7 @@ static __attribute__((noinline)) void *translate(struct task *task, uint64_t add
     *why = MB_FAULT;
     if (address < USER_BEGIN || address >= USER_END)
         return NULL;
-    entry = paging_entry(task->pml4, address, false);
+    entry = paging_entry(task->pml4, address, NULL);
     if (entry == NULL || (*entry & ENTRY_PRESENT) == 0)
         return NULL;
     *why = MB_READONLY;

@@ -37,21 +37,25 @@ bool virtio_net_send(struct net_adapter *adapter, struct sss_frame *frame)
     uint16_t id = queue->offered & queue->mask;
     struct virtq_descriptor *descriptor = &queue->descriptors[id];
 
-    if (virtq_has_used(queue))
-        virtio_net_reclaim(adapter);
     /* The device finishes frames in any order: this very place must be free. */
     if (adapter->sending[id] != NULL) {
-        adapter->counters.refused++;
-        return false;
+        virtio_net_reclaim(adapter);
+        if (adapter->sending[id] != NULL) {
+            adapter->counters.refused++;
+            return false;
+        }
     }
-    frame->users++;
-    adapter->sending[id] = frame;
     descriptor->address = (uint64_t)frame->bytes - FRAME_HEADER - DIRECT_MAP;
     descriptor->length = FRAME_HEADER + (uint32_t)frame->length;
-    adapter->counters.frames_sent++;
-    adapter->counters.bytes_sent += frame->length;
     queue->offered++; /* place k of the available ring always names descriptor k */
     virtq_publish(queue);
+    /* The rest while the frame is on its way. */
+    adapter->sending[id] = frame;
+    frame->users++;
+    adapter->counters.frames_sent++;
+    adapter->counters.bytes_sent += frame->length;
+    if (virtq_has_used(queue))
+        virtio_net_reclaim(adapter);
     return true;
 }
 

@@ -66,14 +66,16 @@ static bool handler_is_due(const struct task *task)
 void task_memory_changed(struct task *task)
 {
     look_at_task(task);
-    if (task->csm != 0 && !handler_is_due(task))
+    if (task->csm && !handler_is_due(task))
         look_at_sharers(task);
 }
 
 void waits_look(struct task *task)
 {
+    if (!task_shares_memory(task))
+        return;
     look_at_task(task);
-    if (task->csm != 0)
+    if (task->csm)
         look_at_sharers(task);
 }
 
@@ -126,6 +128,40 @@ static long read_words(struct context *context, uint64_t address, unsigned count
     return 0;
 }
 
+/*
+ * The thread keeps the CPU, which halts in its system call, as long as no other thread can run:
+ * what comes next is mostly what it waits for, and then nothing is in its way back. Its timer is
+ * left to expire for nothing. Otherwise it waits without the CPU, and the result is replaced when
+ * that ends.
+ */
+static long wait_in_place(struct thread *thread, struct context *context)
+{
+    int index = -1;
+
+    waits_look(thread->task);
+    thread->run_ns += now_ns() - runqueue.turn_began_ns;
+    while (runqueue.first == NULL && !schedule_needed) {
+        runqueue_idle();
+        if (runqueue.current != thread)
+            return -SSS_ETIMEDOUT; /* it has been ended */
+        index = changed_word(context);
+        if (index >= 0 || context->expired)
+            break;
+    }
+    runqueue.turn_began_ns = now_ns();
+    if (index >= 0 || context->expired) {
+        context->waiting = false;
+        if (task_shares_memory(thread->task))
+            runqueue_need_slice();
+        return index >= 0 ? index : -SSS_ETIMEDOUT;
+    }
+    schedule_needed = true;
+    /* A handler that is due runs first; waiting goes on when it returns. */
+    if (!thread->signalled || context != &thread->own)
+        thread->state = THREAD_WAITING;
+    return -SSS_ETIMEDOUT;
+}
+
 long wait_begin(uint64_t waits, uint64_t count, uint64_t timeout_ns)
 {
     struct context *context = runqueue.current->context;
@@ -147,10 +183,10 @@ long wait_begin(uint64_t waits, uint64_t count, uint64_t timeout_ns)
         context->timer.expired = wait_expired;
         context->timer.context = context;
         timer_set(&context->timer, timeout_ns < UINT64_MAX - now ? now + timeout_ns : UINT64_MAX);
+    } else if (context->timer.armed) {
+        timer_cancel(&context->timer); /* wait_in_place has left it */
     }
-    runqueue.current->state = THREAD_WAITING;
-    schedule_needed = true;
-    return -SSS_ETIMEDOUT; /* replaced when the wait ends */
+    return wait_in_place(runqueue.current, context);
 }
 
 /* The words of one wait, after pages of the task were unmapped: false if one is no longer mapped.

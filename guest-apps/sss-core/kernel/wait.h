@@ -17,7 +17,7 @@ void wait_resume(struct thread *thread);
 /* Memory of the task, or of one that shares CSM with it, has changed: waiting threads look again.
  */
 void task_memory_changed(struct task *task);
-/* The same for everything that threads of the task can have written at user level. */
+/* The same for everything that its thread, which leaves the CPU, can have written at user level. */
 void waits_look(struct task *task);
 /* Pages of the task were unmapped: a wait for a word there fails. */
 void waits_check_mapped(struct task *task);

@@ -109,6 +109,17 @@ void mbcf_acks_take_new(struct mbcf *mbcf, struct channel *channel, uint32_t ack
         mbcf_channel_pump(mbcf, channel, now_ns);
 }
 
+inline void mbcf_acks_take_quick(struct mbcf *mbcf, struct channel *channel, uint32_t ack,
+                                 bool done, uint64_t now_ns)
+{
+    if (!done) {
+        mbcf_acks_take_new(mbcf, channel, ack, true, now_ns);
+        return;
+    }
+    channel->noted_ack = ack;
+    channel->noted_at_ns = now_ns;
+}
+
 void mbcf_acks_take_noted(struct mbcf *mbcf, struct channel *channel)
 {
     uint32_t ack = channel->noted_ack;

@@ -31,12 +31,12 @@ static void stamp(const struct mbcf *mbcf, const struct channel *channel, uint8_
 
 static void hand_over(struct mbcf *mbcf, const struct channel *channel, struct sss_frame *frame)
 {
-    mbcf->counters.frames_sent++;
-    mbcf->counters.bytes_sent += frame->length;
     if (channel->own)
         mbcf_loop_put(mbcf, frame);
     else
         surroundings_transmit(mbcf->context, frame);
+    mbcf->counters.frames_sent++;
+    mbcf->counters.bytes_sent += frame->length;
 }
 
 void mbcf_channel_send_control(struct mbcf *mbcf, const struct channel *channel,
@@ -92,16 +92,17 @@ void mbcf_channel_send_ack(struct mbcf *mbcf, struct channel *channel)
     struct sss_frame *frame = mbcf_frame_get(mbcf);
     bool unsure = is_unsure(channel, channel->first);
 
+    if (frame != NULL) { /* else it is lost, as on the wire */
+        put_head(frame->bytes, channel->ack_head);
+        if (unsure)
+            mbw_set_flags(frame_header(frame), MBW_UNSURE);
+        mbw_set_ack(frame_header(frame), channel->received);
+        frame->length = MBW_FRAME_LEAST;
+        hand_over(mbcf, channel, frame);
+        mbcf_frame_put(mbcf, frame);
+    }
     mbcf->counters.acks_sent++;
     channel_ack_is_sent(channel, unsure);
-    if (frame == NULL)
-        return; /* lost, as on the wire */
-    put_head(frame->bytes, channel->ack_head);
-    mbw_set_flags(frame_header(frame), unsure ? MBW_UNSURE : 0);
-    mbw_set_ack(frame_header(frame), channel->received);
-    frame->length = MBW_FRAME_LEAST;
-    hand_over(mbcf, channel, frame);
-    mbcf_frame_put(mbcf, frame);
 }
 
 /* One round trip in a while is measured; the first ones as often as possible. */
@@ -187,8 +188,7 @@ uint32_t mbcf_channel_new_nonce(struct channel *channel)
 
 void mbcf_channel_send_syn(struct mbcf *mbcf, const struct channel *channel)
 {
-    struct control syn = {
-        .op = MBW_SYN, .seq = channel->base, .nonce = channel->opening_nonce};
+    struct control syn = {.op = MBW_SYN, .seq = channel->base, .nonce = channel->opening_nonce};
 
     mbcf_channel_send_control(mbcf, channel, &syn);
 }
@@ -249,6 +249,7 @@ inline void mbcf_channel_send_quick(struct mbcf *mbcf, struct channel *channel,
     uint32_t seq = channel->next_seq;
 
     mbw_set_seq_and_ack(frame_header(frame), seq, channel->received);
+    hand_over(mbcf, channel, frame); /* first, for the rest can be done while it is on its way */
     *place = (struct place){.frame = frame,
                             .seq = seq,
                             .name = name,
@@ -264,7 +265,6 @@ inline void mbcf_channel_send_quick(struct mbcf *mbcf, struct channel *channel,
     channel->cursor = ++channel->end;
     time_it(channel, seq, now_ns);
     channel_ack_is_sent(channel, false);
-    hand_over(mbcf, channel, frame);
 }
 
 void mbcf_channel_release(struct mbcf *mbcf, struct channel *channel)

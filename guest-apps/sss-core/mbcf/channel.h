@@ -8,8 +8,8 @@ struct header {
     uint8_t op, flags, status, tag;
     uint16_t length; /* of the payload */
     uint16_t op_id;
-    uint32_t last;   /* the word behind op_id: offset, tasks or request */
-    uint32_t name;   /* of the place */
+    uint32_t last;                    /* the word behind op_id: offset, tasks or request */
+    uint32_t name;                    /* of the place */
     const struct definition *defines; /* with DEFINES */
     bool decisive;
     bool completes;
@@ -50,6 +50,20 @@ static inline bool is_last_place(const struct channel *channel)
 static inline bool channel_has_result_place(const struct channel *channel)
 {
     return channel->end - channel->first < WINDOW;
+}
+
+static inline const struct place *channel_first_place(const struct channel *channel)
+{
+    return &channel->places[channel->first % WINDOW];
+}
+/* Of all that is under way `ack` acknowledges one frame, the only one; nothing waits for its place.
+ */
+static inline bool channel_is_answered_by(const struct channel *channel, uint32_t ack)
+{
+    const struct place *place = channel_first_place(channel);
+
+    return channel->end - channel->first == 1 && place->seq == ack && place->sent &&
+           place->completes && channel->failures == 0 && !channel->ack_now;
 }
 
 /* Whatever carries an acknowledgement has been sent. */

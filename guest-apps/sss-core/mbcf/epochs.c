@@ -120,9 +120,8 @@ void mbcf_epoch_take_syn(struct mbcf *mbcf, struct channel *channel, const struc
 void mbcf_epoch_take_synack(struct mbcf *mbcf, struct channel *channel, const struct packet *packet,
                             uint64_t now_ns)
 {
-    struct control opened = {.op = MBW_OPENED,
-                             .target_epoch = packet->epoch,
-                             .echo = mbw_nonce(packet->payload)};
+    struct control opened = {
+        .op = MBW_OPENED, .target_epoch = packet->epoch, .echo = mbw_nonce(packet->payload)};
 
     if (packet->target_epoch != mbcf->config.epoch || channel->opening_nonce == 0 ||
         mbw_echo(packet->payload) != channel->opening_nonce ||

@@ -10,21 +10,32 @@
 #include "fifo.h"
 #include "pool.h"
 
-static int check_key(const struct mbcf_task *task, uint64_t key, unsigned wanted)
+static __attribute__((noinline)) int look_for_key(struct mbcf_task *task, uint64_t key,
+                                                  unsigned wanted)
 {
     int status = MB_KEY;
 
     for (unsigned i = 0; i < MB_KEYS; i++)
         if (task->keys[i].key == key && task->keys[i].permission != 0) {
-            if ((task->keys[i].permission & wanted) == wanted)
+            if ((task->keys[i].permission & wanted) == wanted) {
+                task->key_hint = (uint8_t)i;
                 return MB_OK;
+            }
             status = MB_PERM;
         }
     return status;
 }
 
-static int execute_write(struct mbcf *mbcf, const struct mbcf_task *task,
-                         const struct packet *packet)
+static inline int check_key(struct mbcf_task *task, uint64_t key, unsigned wanted)
+{
+    const struct key *hint = &task->keys[task->key_hint];
+
+    return hint->key == key && (hint->permission & wanted) == wanted
+               ? MB_OK
+               : look_for_key(task, key, wanted);
+}
+
+static int execute_write(struct mbcf *mbcf, struct mbcf_task *task, const struct packet *packet)
 {
     struct span span;
     int status = check_key(task, packet->key, MB_WRITE_ALLOWED);
@@ -38,8 +49,8 @@ static int execute_write(struct mbcf *mbcf, const struct mbcf_task *task,
     return MB_OK;
 }
 
-static int execute_read(struct mbcf *mbcf, const struct mbcf_task *task,
-                        const struct packet *packet, uint8_t *to, uint16_t *length)
+static int execute_read(struct mbcf *mbcf, struct mbcf_task *task, const struct packet *packet,
+                        uint8_t *to, uint16_t *length)
 {
     struct span span;
     uint32_t wanted = mbw_read_length(packet->payload);
@@ -84,8 +95,8 @@ static uint64_t change_word(const struct packet *packet, void *at)
     return narrow;
 }
 
-static int execute_atomic(struct mbcf *mbcf, const struct mbcf_task *task,
-                          const struct packet *packet, uint8_t *to, uint16_t *length)
+static int execute_atomic(struct mbcf *mbcf, struct mbcf_task *task, const struct packet *packet,
+                          uint8_t *to, uint16_t *length)
 {
     struct span span;
     size_t size = packet->flags & MBW_WIDE ? 8 : 4;
@@ -251,7 +262,8 @@ bool mbcf_execute(struct mbcf *mbcf, struct channel *channel, const struct packe
     }
     if (task != NULL) {
         task->peers |= 1ull << (packet->node - 1);
-        status = perform(mbcf, task, packet, frame != NULL ? frame_payload(frame, 0) : NULL, &length);
+        status = perform(mbcf, task, packet, frame != NULL ? frame_payload(frame, 0) : NULL,
+                         &length);
     }
     if (status != MB_OK) {
         /* Nothing was done: without a place for the error the frame may come again. */

@@ -3,6 +3,7 @@
 /* The node: its start, what comes in, what time does to it, and who is told what by whom. */
 #include "acks.h"
 #include "bytes.h"
+#include "channel.h"
 #include "connection.h"
 #include "event.h"
 #include "execute.h"
@@ -297,10 +298,16 @@ static bool receive_quick(struct mbcf *mbcf, uint64_t now_ns, const uint8_t *fra
     struct channel *channel;
     enum turn turn = mbcf_channel_receive_quick(mbcf, frame, length, &channel, now_ns);
 
+    if (turn == TURN_TO_COMPLETE) {
+        mbcf_acks_take_quick(mbcf, channel, mbw_ack(frame + MBW_ETHERNET),
+                             mbcf_operation_done_quick(mbcf, channel_first_place(channel)->name),
+                             now_ns);
+        count_received(mbcf, length);
+        return true;
+    }
     if (turn != TURN_TO_EXECUTE)
         return turn == TURN_OVER;
-    if (!mbcf_execute_quick(mbcf, channel, frame + MBW_ETHERNET,
-                            mbw_length(frame + MBW_ETHERNET)))
+    if (!mbcf_execute_quick(mbcf, channel, frame + MBW_ETHERNET, mbw_length(frame + MBW_ETHERNET)))
         return false;
     mbcf_channel_executed_quick(mbcf, channel, frame, length, now_ns);
     return true;

@@ -497,7 +497,7 @@ bool mbcf_operate_quick(struct mbcf *mbcf, uint16_t id, const struct mb_operatio
     uint8_t *ack = NULL, *data, *header;
     struct channel *channel;
     struct sss_frame *frame;
-    uint32_t name;
+    uint32_t name, seq;
 
     if ((request->op != MBW_WRITE && request->op != MBW_FIFO && request->op != MBW_SIGNAL) ||
         task == NULL || arguments > MBW_SIGNAL_ARGUMENTS ||
@@ -522,16 +522,11 @@ bool mbcf_operate_quick(struct mbcf *mbcf, uint16_t id, const struct mb_operatio
         return false;
     name = connection->name;
     if (ack != NULL) {
-        struct operation *operation = mbcf_operation_new(mbcf, task, connection, request, false);
-
-        ack_store_state(ack, MB_ACK_PENDING);
-        operation->is = (struct progress){.maybe = true};
-        name = operation->name;
+        ack_store_state(ack, MB_ACK_PENDING); /* before the data are read, which may lie there */
+        name = mbcf_operation_next_name(mbcf);
     }
     if ((ack == NULL || (request->flags & MB_LAZY)) && !is_last_place(channel))
         flags = 0;
-    connection->unfinished++;
-    mbcf->counters.operations_sent++;
     if (connection->head_epoch != channel->peer_epoch)
         make_head(mbcf, channel, connection);
     put_head(frame->bytes, connection->head);
@@ -542,7 +537,16 @@ bool mbcf_operate_quick(struct mbcf *mbcf, uint16_t id, const struct mb_operatio
         put_arguments(header + MBW_HEADER, request);
     copy(header + MBW_HEADER + head, data, length);
     frame->length = (uint16_t)mbw_frame_bytes(head + length);
+    seq = channel->next_seq;
     mbcf_channel_send_quick(mbcf, channel, frame, name, ack != NULL, now_ns);
+    if (ack != NULL) {
+        struct operation *operation = mbcf_operation_new(mbcf, task, connection, request, false);
+
+        operation->is = (struct progress){.maybe = true};
+        operation->since = seq;
+    }
+    connection->unfinished++;
+    mbcf->counters.operations_sent++;
     mbcf_acks_take_noted_behind(mbcf, channel, now_ns);
     return true;
 }

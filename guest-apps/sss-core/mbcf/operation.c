@@ -48,10 +48,9 @@ inline struct operation *mbcf_operation_new(struct mbcf *mbcf, const struct mbcf
 {
     unsigned index = mbcf_slot_take(&mbcf->free_operations);
     struct operation *operation = &mbcf->operations[index];
-    uint32_t generation = (operation->generation + 1) & (NAME_CONNECTION - 1) >> NAME_SLOT_BITS;
 
-    operation->generation = generation;
-    operation->name = generation << NAME_SLOT_BITS | (index + 1);
+    operation->name = operation_name(operation, index);
+    operation->generation = operation->name >> NAME_SLOT_BITS;
     operation->connection = connection->name;
     operation->since = connection->channel->next_seq;
     operation->task = task->id;
@@ -155,6 +154,28 @@ void mbcf_operation_done(struct mbcf *mbcf, uint32_t name)
     if (operation == NULL)
         return; /* an error has ended it, or its task */
     mbcf_operation_complete(mbcf, operation, MB_OK, 0);
+}
+
+inline bool mbcf_operation_done_quick(struct mbcf *mbcf, uint32_t name)
+{
+    struct operation *operation = mbcf_operation_named(mbcf, name);
+    const struct mbcf_task *task = operation != NULL ? task_of(mbcf, operation->task) : NULL;
+    struct connection *connection;
+    struct mb_ack *ack;
+
+    if (task == NULL || operation->ack == 0 || operation->is.sending)
+        return false;
+    ack = (void *)bytes_in_page(mbcf, task, operation->ack, sizeof(*ack), true);
+    connection = connection_of_operation(mbcf, operation);
+    if (ack == NULL || connection == NULL)
+        return false;
+    ack->value = 0;
+    ack->status = MB_OK;
+    ack_store_state((uint8_t *)ack, MB_ACK_DONE);
+    touch(mbcf, task);
+    connection->unfinished--;
+    mbcf_operation_free(mbcf, operation);
+    return true;
 }
 
 void mbcf_operation_undecided(struct mbcf *mbcf, uint32_t name)

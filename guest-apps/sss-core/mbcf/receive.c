@@ -106,8 +106,8 @@ void mbcf_channel_not_executed(struct mbcf *mbcf, struct channel *channel, uint3
 
 /* ---- the short way ---- */
 
-/* The first words of frames that are taken on the shortest way, without ACK_NOW and tag; of a SIGNAL
- * also without the number of its arguments. */
+/* The first words of frames that are taken on the shortest way, without ACK_NOW and tag; of a
+ * SIGNAL also without the number of its arguments. */
 enum {
     QUICK_ACK = MBW_FIRST_WORD(MBW_ACK, 0, 0, 0),
     QUICK_WRITE = MBW_FIRST_WORD(MBW_WRITE, 0, 0, 0),
@@ -145,6 +145,10 @@ enum turn mbcf_channel_receive_quick(struct mbcf *mbcf, const uint8_t *frame, si
         if (seq != 0 || (mbw_first_word(header) & 0xffffff) != (QUICK_ACK & 0xffffff) ||
             mbw_length(header) != 0 || !seq_after(ack, channel->acked))
             return TURN_SPECIAL;
+        if (channel_is_answered_by(channel, ack) && !mbcf->starved && mbcf->chores == 0) {
+            *from = channel;
+            return TURN_TO_COMPLETE;
+        }
         mbcf_acks_take_new(mbcf, channel, ack, true, now_ns);
         if (channel->ack_now)
             mbcf_channel_send_ack(mbcf, channel);

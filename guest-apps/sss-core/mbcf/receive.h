@@ -20,6 +20,8 @@ enum turn {
     TURN_SPECIAL,    /* the long way is open */
     TURN_TO_EXECUTE, /* by mbcf_execute_quick, then mbcf_channel_executed_quick; else as above */
     TURN_OVER,       /* an ACK, which has been taken */
+    /* an ACK for the only frame under way, which completes an operation: mbcf_acks_take_quick */
+    TURN_TO_COMPLETE,
 };
 enum turn mbcf_channel_receive_quick(struct mbcf *mbcf, const uint8_t *frame, size_t length,
                                      struct channel **from, uint64_t now_ns);

@@ -52,8 +52,9 @@ struct ring {
 struct mbcf_task {
     uint16_t id; /* 0: free */
     uint8_t generation;
-    bool gone;         /* only waits until `farewells` have been queued */
-    uint8_t fifo_hint; /* the FIFO and the handler that were used last */
+    bool gone;        /* only waits until `farewells` have been queued */
+    uint8_t key_hint; /* the key, the FIFO and the handler that were used last */
+    uint8_t fifo_hint;
     uint8_t handler_hint;
     uint8_t handler_count;
     void *space;
@@ -168,14 +169,14 @@ struct channel {
     uint8_t ethernet[16];
     /* the same of frames from it; the own node: zero, for none comes */
     uint8_t from[16];
-    uint8_t alike; /* the next node whose address ends with the same byte; 0: none */
+    uint8_t alike;        /* the next node whose address ends with the same byte; 0: none */
     uint64_t ack_head[8]; /* of an ACK to it, as far as it is always the same for its epoch */
     uint64_t bit;         /* in a task's `peers` */
 
     /* epochs */
-    uint32_t peer_epoch; /* 0: not known */
-    uint64_t epochs;     /* what its frames have: its epoch, and ours */
-    uint32_t nonces;     /* how many have been used */
+    uint32_t peer_epoch;      /* 0: not known */
+    uint64_t epochs;          /* what its frames have: its epoch, and ours */
+    uint32_t nonces;          /* how many have been used */
     uint32_t opening_nonce;   /* of the SYN that was sent last; 0: none */
     uint32_t candidate_epoch; /* of another one that sent a SYN; 0: none */
     uint32_t candidate_nonce; /* what it must return before it is believed */
@@ -236,8 +237,8 @@ struct mbcf {
      */
     void *touched;
     uint8_t by_address[256]; /* node by the last byte of its address: the first of them; 0: none */
-    bool starved;                 /* somebody got -SSS_EAGAIN */
-    bool scarce;                  /* because of frame buffers */
+    bool starved;            /* somebody got -SSS_EAGAIN */
+    bool scarce;             /* because of frame buffers */
     struct sss_frame *loop[LOOP]; /* frames to the own node */
     uint32_t loop_first, loop_end;
     unsigned chores; /* farewells, CLOSEs and given-up segments that wait for a place */

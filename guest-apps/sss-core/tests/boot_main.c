@@ -49,11 +49,56 @@ static void switch_off(struct timer *timer)
     outw(0x604, 0x2000);
 }
 
+enum { AUDITED_PAGES = 1 << 18 }; /* of 1 GiB */
+static uint8_t executable[AUDITED_PAGES / 8];
+
+/* Calls `look` with each entry of the user half that maps a page. */
+static void each_entry(const uint64_t *table, unsigned level, void (*look)(uint64_t entry))
+{
+    for (unsigned i = 0; i < (level == 4 ? 256 : 512); i++) {
+        if ((table[i] & ENTRY_PRESENT) == 0)
+            continue;
+        if (level == 1)
+            look(table[i]);
+        else
+            each_entry(direct(table[i] & ENTRY_ADDRESS), level - 1, look);
+    }
+}
+
+static void note_executable(uint64_t entry)
+{
+    uint64_t page = (entry & ENTRY_ADDRESS) / PAGE;
+
+    if ((entry & ENTRY_NO_EXECUTE) == 0)
+        executable[page / 8] |= (uint8_t)(1u << page % 8);
+}
+
+static void check_writable(uint64_t entry)
+{
+    uint64_t page = (entry & ENTRY_ADDRESS) / PAGE;
+
+    if ((entry & ENTRY_WRITE) != 0 && (executable[page / 8] >> page % 8 & 1) != 0)
+        panic("page %lu is writable and executable", page);
+}
+
+/* No page is executable in one place and writable in another, whatever the tasks have done. */
+static void audit(void)
+{
+    memset(executable, 0, sizeof(executable));
+    for (unsigned i = 0; i < SSS_TASKS; i++)
+        if (tasks[i] != NULL)
+            each_entry(tasks[i]->pml4, 4, note_executable);
+    for (unsigned i = 0; i < SSS_TASKS; i++)
+        if (tasks[i] != NULL)
+            each_entry(tasks[i]->pml4, 4, check_writable);
+}
+
 static void count_end(struct task *task)
 {
     static struct timer end = {.expired = switch_off};
 
     (void)task;
+    audit();
     if (--living == 0)
         timer_set(&end, now_ns());
 }

@@ -22,12 +22,19 @@ def command(
 
 
 def boot(
-    built: Path, line: str, *, archive: Path | None = None, memory_mib: int = 64, shift: int = 3, cpu: str = "qemu64"
+    built: Path,
+    line: str,
+    *,
+    archive: Path | None = None,
+    memory_mib: int = 64,
+    shift: int = 3,
+    cpu: str = "qemu64",
+    seconds: float = SECONDS,
 ) -> str:
     """The console output until the machine has switched itself off."""
     archive = archive or built / "tasks.cpio"
     argv = command(built / "core", archive, line, memory_mib=memory_mib, shift=shift, cpu=cpu)
-    done = subprocess.run([*argv, "-serial", "stdio"], capture_output=True, check=False, timeout=SECONDS, input=b"")
+    done = subprocess.run([*argv, "-serial", "stdio"], capture_output=True, check=False, timeout=seconds, input=b"")
     assert done.returncode == 0, done.stderr
     return done.stdout.decode(errors="replace")
 

@@ -69,11 +69,14 @@ enum sss_call {
     /* memory */
     /* (address or 0, bytes, SSS_READ|SSS_WRITE|SSS_EXECUTE) -> address; never write and execute */
     SSS_MEMORY_MAP = 20,
-    SSS_MEMORY_UNMAP,   /* (address, bytes) */
-    SSS_MEMORY_PROTECT, /* (address, bytes, protection) */
+    SSS_MEMORY_UNMAP, /* (address, bytes) */
+    /* (address, bytes, protection); EPERM: memory that is shared never becomes executable, and a
+       CSM mapping never writable that was made without */
+    SSS_MEMORY_PROTECT,
     /* (address, bytes) -> CSM id, until the caller unmaps them; whole pages of the caller */
     SSS_CSM_SHARE,
-    /* (task or 0, CSM id, address, protection): into itself or a task it created */
+    /* (task or 0, CSM id, address, protection without SSS_EXECUTE): into itself or a task it
+       created; EAGAIN: a page has 65,536 users already */
     SSS_CSM_MAP,
     /* MBCF: see mbcf.h for what each does; `task` is 0 for oneself or a task one has created */
     SSS_MB_KEY = 32,      /* (task, slot, key, permission) */

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tasks that mean harm, on the whole kernel: it goes on, and so does everybody else on the node."""
+
+import base64
+import contextlib
+import json
+import re
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+from recipe.cpio import Archive
+from testing.guest import Guest
+from testing.nodes import node_job
+
+pytestmark = pytest.mark.vm
+
+GUEST_APPS = Path(__file__).resolve().parents[3] / "guest-apps/sss-core"
+TASKS = ("bin/init", "bin/portmapper", "bin/sum", "bin/hello", "check/bin/fuzz", "check/bin/attack")
+BINDER, SUM = {"app": "portmapper", "options": {}}, {"app": "sum", "options": {}}
+
+
+@pytest.fixture(scope="module")
+def hostile(bootable: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The image with tasks of its own, and two that it does not have."""
+    folder = tmp_path_factory.mktemp("hostile")
+    made = folder / "made"
+    targets = [str(made / task) for task in TASKS]
+    subprocess.run(["make", "-s", "-C", GUEST_APPS, f"OUT={made}", *targets], check=True, timeout=300)
+    archive = Archive()
+    for task in TASKS:
+        archive.add_file(Path(task).name, (made / task).read_bytes(), 0o755)
+    (folder / "initrd").write_bytes(archive.to_bytes())
+    for name in ("kernel", "manifest.json"):
+        (folder / name).write_bytes((bootable / name).read_bytes())
+    return folder
+
+
+class Node:
+    """Node 1 and its monitor; node 2 serves `sum`."""
+
+    def __init__(self, folder: Path, image: Path, stack: contextlib.ExitStack) -> None:
+        ends = folder / "a", folder / "b"
+        path = folder / "exec.sock"
+        port = ("-chardev", f"socket,id=exec,server=on,wait=off,path={path}")
+        device = ("-device", "virtserialport,chardev=exec,name=sundial.exec")
+        self.guest = Guest(folder / "1", image, node_job(1, 2, interactive=True), (*port, *device))
+        other = Guest(folder / "2", image, node_job(2, 1, services=[BINDER, SUM], interactive=True))
+        for guest, wire in ((other, ends[::-1]), (self.guest, ends)):
+            stack.enter_context(guest)
+            guest.start(wire)
+        for guest in (other, self.guest):
+            guest.wait_for("done", timeout=60)
+        self._commands = stack.enter_context(socket.socket(socket.AF_UNIX))
+        self._commands.connect(str(path))
+        self._commands.settimeout(60)
+
+    def ask(self, *argv: str) -> str:
+        self._commands.sendall(json.dumps({"argv": argv}).encode() + b"\n")
+        answer = b""
+        while not answer.endswith(b"\n"):
+            answer += self._commands.recv(65536)
+        told = json.loads(answer)
+        assert told["status"] == 0, told
+        return base64.b64decode(told["stdout"]).decode(errors="replace")
+
+    def run(self, task: str, options: str, until: str, timeout: float = 60) -> str:
+        """Starts a task and waits for what it prints -> the task's number."""
+        before = self.console().count(until)
+        number = self.ask("run", task, options).split()[1]
+        self.guest.wait_until(lambda: self.console().count(until) > before, f"no {until!r}", timeout)
+        return number
+
+    def console(self) -> str:
+        return self.guest.console_path.read_text(errors="replace")
+
+    def free_pages(self) -> int:
+        found = re.search(r"^pages free +(\d+)$", self.ask("memory"), re.MULTILINE)
+        assert found is not None
+        return int(found[1])
+
+    def check(self, free: int) -> None:
+        """All that tasks have had is back; the node starts tasks and talks to its peer."""
+        self.guest.wait_until(lambda: self.free_pages() == free, f"{self.free_pages()} pages free of {free}", 30)
+        self.run("hello", "{}", "hello: task")
+        self.run("sum", '{"server":2,"numbers":[1,2,3]}', "\nsum ")
+        assert "PANIC" not in self.console()
+
+
+@pytest.mark.parametrize("attack", [1, 2, 3, 4])
+def test_an_attack_takes_nothing_from_others(hostile: Path, tmp_path: Path, attack: int) -> None:
+    with contextlib.ExitStack() as stack:
+        node = Node(tmp_path, hostile, stack)
+        free = node.free_pages()
+        number = node.run("attack", f"{attack} hold", f"attack {attack} hold is over")
+        node.run("hello", "{}", "hello: task")  # while it holds whatever it has got
+        node.ask("kill", number)
+        node.check(free)
+
+
+def test_a_million_random_calls_leave_the_node_as_it_was(hostile: Path, tmp_path: Path) -> None:
+    with contextlib.ExitStack() as stack:
+        node = Node(tmp_path, hostile, stack)
+        free = node.free_pages()
+        node.run("fuzz", "8 1000000", " calls by ", timeout=400)
+        node.check(free)
