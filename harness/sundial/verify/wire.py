@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One segment's capture as the law of its kind reads it, and what the laws share: Ethernet's arithmetic and arrivals. Pure.
+
+Times are whole ns. A frame is stamped at its sender with the start of its preamble and at a receiver with the end of its
+last bit (harness/schemas/README.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from sundial.expect.ip import ETHERNET_FCS, ETHERNET_GAP, ETHERNET_MIN, ETHERNET_PREAMBLE
+from sundial.verify.findings import FINDING, findings
+from sundial.verify.frames import INBOUND, OUTBOUND
+
+Numbers = NDArray[np.int64]
+
+GAP_BITS = 8 * ETHERNET_GAP
+SECOND_NS = 1_000_000_000
+
+
+def bits_of(length: Numbers) -> Numbers:
+    """Preamble, frame (padded) and FCS of frames as captures hold them (IEEE 802.3, 3.1.1)."""
+    return 8 * (np.maximum(length, ETHERNET_MIN) + ETHERNET_PREAMBLE + ETHERNET_FCS)
+
+
+def time_of(bits: Numbers, rate_bps: int) -> Numbers:
+    """How long so many bits take, in whole ns, rounded up: no bit is there before its time."""
+    return -(-bits * SECOND_NS // rate_bps)
+
+
+def gap_of(rate_bps: int) -> int:
+    """The gap between two frames (IEEE 802.3, 4.4.2: interPacketGap)."""
+    return -(-GAP_BITS * SECOND_NS // rate_bps)
+
+
+@dataclass(frozen=True)
+class Passages:
+    """Frames at one place in order of time, a number of each in every array. `content`: equal for equal bytes."""
+
+    row: Numbers
+    time_ns: Numbers
+    length: Numbers
+    content: Numbers
+    source: Numbers
+    target: Numbers
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    def take(self, which: Numbers | NDArray[np.bool_]) -> Passages:
+        """Some of them, by place or by mask."""
+        return Passages(*(getattr(self, name)[which] for name in _PASSAGE))
+
+
+_PASSAGE = {
+    "row": "row",
+    "time_ns": "time_ns",
+    "length": "frame_length",
+    "content": "octets_hash",
+    "source": "eth_source",
+    "target": "eth_target",
+}
+
+
+def passages(frames: pl.DataFrame) -> Passages:
+    """Of rows of the table of frames. A frame too short for addresses has the address -1."""
+    ordered = frames.select(*_PASSAGE.values()).sort("time_ns", "row")
+    return Passages(*(ordered[name].cast(pl.Int64).fill_null(-1).to_numpy() for name in _PASSAGE.values()))
+
+
+@dataclass(frozen=True)
+class Wire:
+    """What was seen of a segment. `frames`: its capture, with `fate`; `end_ns`: where the capture stops, if known."""
+
+    name: str
+    ports: Sequence[str]
+    frames: pl.DataFrame
+    end_ns: int | None = None
+
+    @cached_property
+    def sent(self) -> list[Passages]:
+        """What each port sent, in port order."""
+        return [self._at(port, OUTBOUND) for port in self.ports]
+
+    @cached_property
+    def received(self) -> list[Passages]:
+        """What each port received, in port order."""
+        return [self._at(port, INBOUND) for port in self.ports]
+
+    @cached_property
+    def fates(self) -> pl.DataFrame:
+        """What the segment says became of frames."""
+        return self.frames.filter(pl.col("fate").is_not_null()).sort("time_ns", "row")
+
+    def _at(self, port: str, direction: int) -> Passages:
+        here = (pl.col("interface") == port) & (pl.col("direction") == direction) & pl.col("fate").is_null()
+        return passages(self.frames.filter(here))
+
+
+@dataclass(frozen=True)
+class Arrivals:
+    """When frames must arrive at a port: `cause` is the row that was sent."""
+
+    time_ns: Numbers
+    content: Numbers
+    cause: Numbers
+
+    def __len__(self) -> int:
+        return len(self.cause)
+
+    def take(self, which: Numbers | NDArray[np.bool_]) -> Arrivals:
+        """Some of them, by place or by mask."""
+        return Arrivals(self.time_ns[which], self.content[which], self.cause[which])
+
+    def ordered(self) -> Arrivals:
+        """By time, and what was sent first before what was sent later."""
+        return self.take(np.lexsort((self.cause, self.time_ns)))
+
+
+def together(parts: Iterable[Arrivals]) -> Arrivals:
+    """Arrivals from several senders."""
+    listed = list(parts)
+    empty = np.zeros(0, np.int64)
+    if not listed:
+        return Arrivals(empty, empty, empty)
+    return Arrivals(*(np.concatenate([getattr(each, name) for each in listed]) for name in _ARRIVAL))
+
+
+_ARRIVAL = ("time_ns", "content", "cause")
+
+
+def check_arrivals(port: str, expected: Arrivals, seen: Passages, end_ns: int | None) -> tuple[pl.DataFrame, int]:
+    """Findings for each frame that did not arrive exactly when it had to, and how many are due after the end."""
+    expected = expected.ordered()
+    late = 0
+    if end_ns is not None:
+        late = int((expected.time_ns > end_ns).sum())
+        expected = expected.take(expected.time_ns <= end_ns)
+    if np.array_equal(expected.time_ns, seen.time_ns) and np.array_equal(expected.content, seen.content):
+        return pl.DataFrame(schema=FINDING), late
+    return _differences(port, expected, seen), late
+
+
+def _differences(port: str, expected: Arrivals, seen: Passages) -> pl.DataFrame:
+    """What arrived otherwise: pairs of the same content in order of time, then what is left of both."""
+    due = pl.DataFrame({"due_ns": expected.time_ns, "content": expected.content, "cause": expected.cause})
+    came = pl.DataFrame({"came_ns": seen.time_ns, "content": seen.content, "row": seen.row})
+    due, came = _without_equal(due, came)
+    number = pl.int_range(pl.len()).over("content").alias("number")
+    paired = due.with_columns(number).join(
+        came.with_columns(number), on=["content", "number"], how="full", coalesce=True
+    )
+    paired = paired.sort(pl.min_horizontal("due_ns", "came_ns"), "cause", "row").with_columns(
+        call=pl.lit(None, pl.UInt32), rows=pl.concat_list("cause", "row").list.drop_nulls()
+    )
+    where = pl.lit(f"time on the wire: arrival at {port}")
+    return findings(
+        paired,
+        pl.lit(True),
+        where,
+        pl.coalesce(pl.format("at {} ns", "due_ns"), pl.lit("none")),
+        pl.coalesce(pl.format("at {} ns", "came_ns"), pl.lit("none")),
+    )
+
+
+def _without_equal(due: pl.DataFrame, came: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Without those that are there at the same time with the same content, as often as both have them."""
+    one = due.with_columns(number=pl.int_range(pl.len()).over("content", "due_ns"), at=pl.col("due_ns"))
+    other = came.with_columns(number=pl.int_range(pl.len()).over("content", "came_ns"), at=pl.col("came_ns"))
+    keys = ["content", "at", "number"]
+    return (
+        one.join(other, on=keys, how="anti", maintain_order="left").drop("number", "at"),
+        other.join(one, on=keys, how="anti", maintain_order="left").drop("number", "at"),
+    )
+
+
+def line_starts(ready_ns: Numbers, busy_ns: Numbers) -> Numbers:
+    """When each frame begins on a line that takes one at a time, in the order given: max(ready, end of the one before).
+
+    The recursion of a queue with one server (Lindley 1952), solved with a running maximum.
+    """
+    behind = np.cumsum(busy_ns) - busy_ns
+    return np.maximum.accumulate(ready_ns - behind) + behind
+
+
+def problem(what: str, wrong: NDArray[np.bool_], rows: Sequence[Numbers], expected: Iterable[str], seen: Iterable[str]) -> pl.DataFrame:
+    """A finding for each place that is `wrong`. `expected` and `seen` are of those places only."""
+    places = np.flatnonzero(wrong)
+    return pl.DataFrame(
+        {
+            "call": pl.Series([None] * len(places), dtype=pl.UInt32),
+            "field": [f"time on the wire: {what}"] * len(places),
+            "expected": list(expected),
+            "seen": list(seen),
+            "rows": [[int(column[place]) for column in rows if column[place] >= 0] for place in places],
+        },
+        schema=FINDING,
+    )
