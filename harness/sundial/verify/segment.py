@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What verification asks of a kind of segment: when the wire in front of a port was taken."""
+"""What verification asks of a kind of segment: its law of time, and when the wire in front of a port was taken."""
 
 from __future__ import annotations
 
@@ -8,18 +8,32 @@ from typing import Protocol, runtime_checkable
 import polars as pl
 
 from sundial import kinds
-from sundial.model.network import Network
+from sundial.model.network import Network, Node
 from sundial.model.topology import Segment
 from sundial.verify.contention import Contention
+from sundial.verify.law import Law
+from sundial.verify.wire import Wire
 
 
 @runtime_checkable
 class SegmentVerifier(Protocol):
     """`KIND` of `sundial.segments.NAME.verify`; what takes the wire of a kind without one is unknown."""
 
+    unproven: tuple[str, ...] = ()
+    """What of this kind's law a capture does not show."""
+
     def contention(self, segment: Segment, port: str, frames: pl.DataFrame) -> Contention | None:
         """What took the wire in front of `port`; None where its rate is unknown. `frames` of the segment's capture,
         with fate."""
+        return None
+
+    def check_times(self, segment: Segment, wire: Wire) -> Law:
+        """Each frame's times and fate, and the counters, against the standard and the topology."""
+        return Law()
+
+    def check_machine(self, node: Node, wires: dict[str, Wire]) -> Law:
+        """The same for a machine that is a segment to others; `wires` by its ports, `MACHINE:INTERFACE`."""
+        return Law()
 
 
 def contentions(network: Network, frames: pl.DataFrame) -> dict[str, Contention]:

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
+from math import gcd
 
 import numpy as np
 import polars as pl
@@ -22,22 +24,15 @@ from sundial.verify.frames import INBOUND, OUTBOUND
 Numbers = NDArray[np.int64]
 
 GAP_BITS = 8 * ETHERNET_GAP
+"""interPacketGap of IEEE 802.3, 4.4.2."""
 SECOND_NS = 1_000_000_000
+MOST = 1000
+"""Findings of one check at one place; there are as many problems in verify.json."""
 
 
 def bits_of(length: Numbers) -> Numbers:
     """Preamble, frame (padded) and FCS of frames as captures hold them (IEEE 802.3, 3.1.1)."""
     return 8 * (np.maximum(length, ETHERNET_MIN) + ETHERNET_PREAMBLE + ETHERNET_FCS)
-
-
-def time_of(bits: Numbers, rate_bps: int) -> Numbers:
-    """How long so many bits take, in whole ns, rounded up: no bit is there before its time."""
-    return -(-bits * SECOND_NS // rate_bps)
-
-
-def gap_of(rate_bps: int) -> int:
-    """The gap between two frames (IEEE 802.3, 4.4.2: interPacketGap)."""
-    return -(-GAP_BITS * SECOND_NS // rate_bps)
 
 
 @dataclass(frozen=True)
@@ -152,7 +147,7 @@ def _differences(port: str, expected: Arrivals, seen: Passages) -> pl.DataFrame:
     """What arrived otherwise: pairs of the same content in order of time, then what is left of both."""
     due = pl.DataFrame({"due_ns": expected.time_ns, "content": expected.content, "cause": expected.cause})
     came = pl.DataFrame({"came_ns": seen.time_ns, "content": seen.content, "row": seen.row})
-    due, came = _without_equal(due, came)
+    due, came = (each.head(MOST) for each in _without_equal(due, came))
     number = pl.int_range(pl.len()).over("content").alias("number")
     paired = due.with_columns(number).join(
         came.with_columns(number), on=["content", "number"], how="full", coalesce=True
@@ -181,24 +176,87 @@ def _without_equal(due: pl.DataFrame, came: pl.DataFrame) -> tuple[pl.DataFrame,
     )
 
 
-def line_starts(ready_ns: Numbers, busy_ns: Numbers) -> Numbers:
-    """When each frame begins on a line that takes one at a time, in the order given: max(ready, end of the one before).
+def queue_starts(ready: Numbers, busy: Numbers) -> Numbers:
+    """When each begins at a server that takes one at a time, in the order given: max(ready, end of the one before).
 
     The recursion of a queue with one server (Lindley 1952), solved with a running maximum.
     """
-    behind = np.cumsum(busy_ns) - busy_ns
-    return np.maximum.accumulate(ready_ns - behind) + behind
+    behind = np.cumsum(busy) - busy
+    return np.asarray(np.maximum.accumulate(ready - behind) + behind)
 
 
-def problem(what: str, wrong: NDArray[np.bool_], rows: Sequence[Numbers], expected: Iterable[str], seen: Iterable[str]) -> pl.DataFrame:
-    """A finding for each place that is `wrong`. `expected` and `seen` are of those places only."""
+@dataclass(frozen=True)
+class Line:
+    """A line of one rate, which carries fractions of a ns exactly: its times are in `parts` of a ns."""
+
+    rate_bps: int
+
+    @property
+    def parts(self) -> int:
+        """So many of them make a ns in which each bit takes a whole number of them."""
+        return self.rate_bps // gcd(SECOND_NS, self.rate_bps)
+
+    def time(self, bits: Numbers) -> Numbers:
+        """How long so many bits take, in parts."""
+        return bits * (SECOND_NS // gcd(SECOND_NS, self.rate_bps))
+
+    def fine(self, time_ns: Numbers) -> Numbers:
+        """Whole ns in parts, in Python's numbers where 64 bits do not hold them."""
+        if len(time_ns) and int(np.abs(time_ns).max()) > _INT64 // (2 * self.parts):
+            return np.asarray(time_ns.astype(object) * self.parts)
+        return time_ns * self.parts
+
+    def whole(self, time: Numbers) -> Numbers:
+        """Parts in ns, rounded up: a bit is there when all of it is."""
+        return np.asarray(-(-time // self.parts)).astype(np.int64)
+
+    def starts(self, seen_ns: Numbers, bits: Numbers) -> Numbers:
+        """When transmissions began that are stamped in whole ns, in parts: one that follows at once begins in between."""
+        seen, busy = self.fine(seen_ns), self.time(bits + GAP_BITS)
+        if self.parts == 1 or len(seen) < 2:
+            return seen
+        head = np.append(True, np.abs(np.diff(seen_ns) * float(self.parts) - busy[:-1]) > 1.5 * self.parts)
+        behind = np.cumsum(busy) - busy
+        last = np.maximum.accumulate(np.where(head, np.arange(len(head)), 0))
+        return np.asarray(seen[last] + behind - behind[last])
+
+    def ends(self, starts: Numbers, bits: Numbers) -> Numbers:
+        """When the last bits leave, in whole ns."""
+        return self.whole(starts + self.time(bits))
+
+
+_INT64 = (1 << 63) - 1
+
+
+def check_line(port: str, sent: Passages, rate_bps: int) -> pl.DataFrame:
+    """A port sends one frame at a time, with a gap between (full duplex: IEEE 802.3, 4.2.3.2.1)."""
+    line, bits = Line(rate_bps), bits_of(sent.length)
+    starts = line.starts(sent.time_ns, bits)
+    free = line.whole(starts + line.time(bits + GAP_BITS))
+    wrong = np.zeros(len(sent), np.bool_)
+    wrong[1:] = sent.time_ns[1:] < free[:-1]
+    before = np.append(-1, sent.row[:-1])[: len(sent)]
     places = np.flatnonzero(wrong)
+    return problem(
+        f"gap at {port}",
+        wrong,
+        [before, sent.row],
+        (f"no start before {free[place - 1]} ns" for place in places),
+        (f"begins at {sent.time_ns[place]} ns" for place in places),
+    )
+
+
+def problem(
+    what: str, wrong: NDArray[np.bool_], rows: Sequence[Numbers], expected: Iterable[str], seen: Iterable[str]
+) -> pl.DataFrame:
+    """A finding for each place that is `wrong`, up to MOST. `expected` and `seen` are of those places only."""
+    places = np.flatnonzero(wrong)[:MOST]
     return pl.DataFrame(
         {
             "call": pl.Series([None] * len(places), dtype=pl.UInt32),
             "field": [f"time on the wire: {what}"] * len(places),
-            "expected": list(expected),
-            "seen": list(seen),
+            "expected": list(islice(expected, len(places))),
+            "seen": list(islice(seen, len(places))),
             "rows": [[int(column[place]) for column in rows if column[place] >= 0] for place in places],
         },
         schema=FINDING,

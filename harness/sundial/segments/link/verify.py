@@ -10,7 +10,7 @@ from sundial.verify.contention import Contention, of_own_frames
 from sundial.verify.segment import SegmentVerifier
 
 
-class _Link:
+class _Link(SegmentVerifier):
     def contention(self, segment: Segment, port: str, frames: pl.DataFrame) -> Contention | None:
         return of_own_frames(port, segment.rate, frames)
 
