@@ -52,7 +52,8 @@ def check_fates(wire: Wire, segment: SegmentBase, patterns: Iterable[str]) -> pl
     length = pl.col("frame_length").cast(pl.Int64)
     long, short = (pl.col("comment").str.contains(each) for each in (TOO_LONG, TOO_SHORT))
     wrong_long = long & (
-        (length <= longest) | (pl.col("comment") != pl.format("dropped: {} bytes, longest is {}", length, pl.lit(longest)))
+        (length <= longest)
+        | (pl.col("comment") != pl.format("dropped: {} bytes, longest is {}", length, pl.lit(longest)))
     )
     wrong = ~known.fill_null(False) | wrong_long | (short & (length >= ETHERNET_HEADER))
     table = wire.fates.with_columns(call=pl.lit(None, pl.UInt32), rows=pl.concat_list("row"))
@@ -70,7 +71,9 @@ def ring_drops(wire: Wire, port: str) -> pl.DataFrame:
     return told(wire, RING_FULL, "port").filter(pl.col("port") == port)
 
 
-def check_ring(wire: Wire, segment: SegmentBase, port: str, sent: Passages, rate_bps: int) -> tuple[pl.DataFrame, Bounds]:
+def check_ring(
+    wire: Wire, segment: SegmentBase, port: str, sent: Passages, rate_bps: int
+) -> tuple[pl.DataFrame, Bounds]:
     """Frames that a full ring refused, on a line that is never taken by others; and how often a ring can have been full.
 
     A full ring holds `ring_frames` frames that have not left: they follow one another without a pause.

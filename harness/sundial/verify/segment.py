@@ -3,47 +3,56 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from collections.abc import Mapping
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import polars as pl
 
 from sundial import kinds
 from sundial.model.network import Network, Node
-from sundial.model.topology import Segment
+from sundial.model.segment import SegmentBase
 from sundial.verify.contention import Contention
 from sundial.verify.law import Law
 from sundial.verify.wire import Wire
 
 
+SegmentT = TypeVar("SegmentT", bound=SegmentBase, contravariant=True)
+
+
 @runtime_checkable
-class SegmentVerifier(Protocol):
+class SegmentVerifier(Protocol[SegmentT]):
     """`KIND` of `sundial.segments.NAME.verify`; what takes the wire of a kind without one is unknown."""
 
     unproven: tuple[str, ...] = ()
     """What of this kind's law a capture does not show."""
 
-    def contention(self, segment: Segment, port: str, frames: pl.DataFrame) -> Contention | None:
+    def contention(self, segment: SegmentT, port: str, frames: pl.DataFrame) -> Contention | None:
         """What took the wire in front of `port`; None where its rate is unknown. `frames` of the segment's capture,
         with fate."""
         return None
 
-    def check_times(self, segment: Segment, wire: Wire) -> Law:
+    def check_times(self, segment: SegmentT, wire: Wire) -> Law:
         """Each frame's times and fate, and the counters, against the standard and the topology."""
         return Law()
 
-    def check_machine(self, node: Node, wires: dict[str, Wire]) -> Law:
-        """The same for a machine that is a segment to others; `wires` by its ports, `MACHINE:INTERFACE`."""
+    def check_machine(self, node: Node, wires: Mapping[str, Wire], *, exact: bool) -> Law:
+        """The same for a machine that joins segments; `wires` by its ports, `MACHINE:INTERFACE`. `exact`: all clocks are
+        one."""
         return Law()
+
+
+def verifiers() -> Mapping[str, SegmentVerifier[Any]]:
+    """Of all kinds that have one."""
+    return kinds.load("segments", "verify", SegmentVerifier)
 
 
 def contentions(network: Network, frames: pl.DataFrame) -> dict[str, Contention]:
     """Of each port by its name, as `n1:eth0`, where it is known. `frames` with fate."""
-    verifiers = kinds.load("segments", "verify", SegmentVerifier)
     by_port: dict[str, Contention] = {}
     for name, segment in network.segments.items():
         captured = frames.filter(pl.col("capture") == f"wire/{name}.pcapng")
         for port in segment.ports:
-            verifier = verifiers.get(segment.kind)
+            verifier = verifiers().get(segment.kind)
             contention = None if verifier is None else verifier.contention(segment, port, captured)
             if contention is not None:
                 by_port[port] = contention

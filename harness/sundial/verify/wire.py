@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One segment's capture as the law of its kind reads it, and what the laws share: Ethernet's arithmetic and arrivals. Pure.
+"""One segment's capture as the law of its kind reads it, and what the laws share: Ethernet's arithmetic, and arrivals.
 
-Times are whole ns. A frame is stamped at its sender with the start of its preamble and at a receiver with the end of its
-last bit (harness/schemas/README.md).
+Times are whole ns. A frame is stamped at its sender with the start of its preamble and at a receiver with the end of
+its last bit (harness/schemas/README.md).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -18,10 +18,12 @@ import polars as pl
 from numpy.typing import NDArray
 
 from sundial.expect.ip import ETHERNET_FCS, ETHERNET_GAP, ETHERNET_MIN, ETHERNET_PREAMBLE
+from sundial.observe.octets import Octets
 from sundial.verify.findings import FINDING, findings
 from sundial.verify.frames import INBOUND, OUTBOUND
 
 Numbers = NDArray[np.int64]
+Mask = NDArray[np.bool_]
 
 GAP_BITS = 8 * ETHERNET_GAP
 """interPacketGap of IEEE 802.3, 4.4.2."""
@@ -49,7 +51,7 @@ class Passages:
     def __len__(self) -> int:
         return len(self.row)
 
-    def take(self, which: Numbers | NDArray[np.bool_]) -> Passages:
+    def take(self, which: Numbers | Mask) -> Passages:
         """Some of them, by place or by mask."""
         return Passages(*(getattr(self, name)[which] for name in _PASSAGE))
 
@@ -78,6 +80,25 @@ class Wire:
     ports: Sequence[str]
     frames: pl.DataFrame
     end_ns: int | None = None
+    octets: Callable[[pl.DataFrame], Octets] | None = None
+    """The bytes of rows of `frames`, in their order."""
+
+    def differing_bits(self, one: Numbers, other: Numbers) -> Numbers:
+        """In how many bits frames differ, by rows; of frames of different length, all of the longer one."""
+        if self.octets is None or not len(one):
+            return np.ones(len(one), np.int64)
+        pairs = [
+            self.octets(
+                pl.DataFrame({"row": rows}).join(
+                    self.frames.with_columns(pl.col("row").cast(pl.Int64)), on="row", maintain_order="left"
+                )
+            )
+            for rows in (one, other)
+        ]
+        wide = int(max(each.length.max() for each in pairs))
+        bits = [np.unpackbits(each.matrix(0, wide), axis=1) for each in pairs]
+        longest = 8 * np.maximum(pairs[0].length, pairs[1].length)
+        return np.where(pairs[0].length == pairs[1].length, (bits[0] != bits[1]).sum(axis=1), longest)
 
     @cached_property
     def sent(self) -> list[Passages]:
@@ -110,7 +131,7 @@ class Arrivals:
     def __len__(self) -> int:
         return len(self.cause)
 
-    def take(self, which: Numbers | NDArray[np.bool_]) -> Arrivals:
+    def take(self, which: Numbers | Mask) -> Arrivals:
         """Some of them, by place or by mask."""
         return Arrivals(self.time_ns[which], self.content[which], self.cause[which])
 
@@ -211,7 +232,7 @@ class Line:
         return np.asarray(-(-time // self.parts)).astype(np.int64)
 
     def starts(self, seen_ns: Numbers, bits: Numbers) -> Numbers:
-        """When transmissions began that are stamped in whole ns, in parts: one that follows at once begins in between."""
+        """When transmissions began that are stamped in whole ns: one that follows at once begins in between."""
         seen, busy = self.fine(seen_ns), self.time(bits + GAP_BITS)
         if self.parts == 1 or len(seen) < 2:
             return seen
@@ -247,7 +268,7 @@ def check_line(port: str, sent: Passages, rate_bps: int) -> pl.DataFrame:
 
 
 def problem(
-    what: str, wrong: NDArray[np.bool_], rows: Sequence[Numbers], expected: Iterable[str], seen: Iterable[str]
+    what: str, wrong: Mask, rows: Sequence[Numbers], expected: Iterable[str], seen: Iterable[str]
 ) -> pl.DataFrame:
     """A finding for each place that is `wrong`, up to MOST. `expected` and `seen` are of those places only."""
     places = np.flatnonzero(wrong)[:MOST]

@@ -8,7 +8,6 @@ import numpy as np
 import polars as pl
 
 from sundial.expect.ip import ETHERNET_GAP
-from sundial.model.topology import Segment
 from sundial.segments.hub.model import Hub
 from sundial.segments.hub.verify_csma import ATTEMPTS, JAM_BITS, SLOT_BITS, Medium, Transmissions, listen, transmissions
 from sundial.segments.hub.verify_law import UNPROVEN, check_medium
@@ -22,12 +21,10 @@ _COLLIDED = r"^collision: (\S+), attempt (\d+), (\d+) bits on the wire$"
 _EXCESSIVE = r"^dropped: excessive collisions, (\d+) attempts of (\S+)$"
 
 
-class _Hub(SegmentVerifier):
+class _Hub(SegmentVerifier[Hub]):
     unproven = UNPROVEN
 
-    def contention(self, segment: Segment, port: str, frames: pl.DataFrame) -> Contention | None:
-        if not isinstance(segment.rate, int):
-            return None
+    def contention(self, segment: Hub, port: str, frames: pl.DataFrame) -> Contention | None:
         times = frames.filter(pl.col("fate") == COLLISION)["time_ns"].to_list()
         jammed_ns = duration_ns((SLOT_BITS + JAM_BITS) // 8 + ETHERNET_GAP, segment.rate)
         taken = [*serialisations(frames, segment.rate), *((at, at + jammed_ns) for at in times)]
@@ -57,14 +54,18 @@ class _Hub(SegmentVerifier):
 def _collisions(wire: Wire) -> pl.DataFrame:
     """Row, station, time, bits, content and attempt of each collision."""
     places = {name: place for place, name in enumerate(wire.ports)}
-    return told(wire, _COLLIDED, "name", "attempt", "bits").select(
-        "row",
-        "time_ns",
-        "octets_hash",
-        # More digits than any number of attempts or bits has are as wrong as too many of them.
-        pl.col("attempt", "bits").str.slice(0, 9).cast(pl.Int64),
-        station=pl.col("name").replace_strict(places, default=None, return_dtype=pl.Int64),
-    ).drop_nulls("station")
+    return (
+        told(wire, _COLLIDED, "name", "attempt", "bits")
+        .select(
+            "row",
+            "time_ns",
+            "octets_hash",
+            # More digits than any number of attempts or bits has are as wrong as too many of them.
+            pl.col("attempt", "bits").str.slice(0, 9).cast(pl.Int64),
+            station=pl.col("name").replace_strict(places, default=None, return_dtype=pl.Int64),
+        )
+        .drop_nulls("station")
+    )
 
 
 def _due(wire: Wire, medium: Medium, receiver: int) -> Arrivals:
@@ -145,4 +146,4 @@ def _counted(
     }
 
 
-KIND: SegmentVerifier = _Hub()
+KIND: SegmentVerifier[Hub] = _Hub()

@@ -2,29 +2,26 @@
 """What was on a half-duplex Ethernet (IEEE 802.3, clause 4): transmissions, whole and broken off, and how each station
 heard them. `verify_law.py` holds them against the standard.
 
-A collision is recorded when its station notices it. When that transmission began follows from the others' records: whoever
-began first is what all others heard, and the second is what the first one heard.
+A collision is recorded when its station notices it. When that transmission began follows from the others' records:
+whoever began first is what all others heard, and the second is what the first one heard.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from sundial.verify.wire import GAP_BITS, Numbers, Wire, bits_of
-
-Mask = NDArray[np.bool_]
+from sundial.verify.wire import GAP_BITS, Mask, Numbers, Wire, bits_of
 
 SLOT_BITS = 512
 JAM_BITS = 32
 PREAMBLE_BITS = 64
 ATTEMPTS = 16
 BACKOFF_LIMIT = 10
-"""IEEE 802.3, table 4-2: slotTime, jamSize, attemptLimit, backOffLimit; a preamble is finished before the jam (4.2.8)."""
+"""IEEE 802.3, table 4-2: slotTime, jamSize, attemptLimit, backOffLimit; the preamble is finished before the jam."""
 
 NEVER = -(1 << 62)
 
@@ -90,11 +87,7 @@ class Transmissions:
 
     def take(self, which: Numbers | Mask) -> Transmissions:
         """Some of them, by place or by mask."""
-        return Transmissions(*(getattr(self, name)[which] for name in _COLUMNS), self.bit_ns)
-
-    def late(self) -> Transmissions:
-        """As if each had begun as late as it can have."""
-        return replace(self, start=self.latest)
+        return Transmissions(**{name: getattr(self, name)[which] for name in _COLUMNS}, bit_ns=self.bit_ns)
 
 
 _COLUMNS = ("row", "station", "seen", "start", "latest", "bits", "content", "attempt")
@@ -111,7 +104,7 @@ def transmissions(wire: Wire, medium: Medium, collisions: pl.DataFrame) -> Trans
         at, here = sent.time_ns, np.full(len(sent), place)
         parts.append((sent.row, here, at, at, at, bits_of(sent.length), sent.content, np.zeros_like(here)))
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
-    everything = Transmissions(*columns, medium.bit_ns)
+    everything = Transmissions(**dict(zip(_COLUMNS, columns, strict=True)), bit_ns=medium.bit_ns)
     return everything.take(np.lexsort((everything.station, everything.start)))
 
 
@@ -179,7 +172,7 @@ class Station:
         """Which began as soon as another station's frame allowed it."""
         last = np.full(len(self.own), NEVER)
         last[1:] = self.own.end[:-1]
-        return (self.own.start == self.free) & (last < self.free - GAP_BITS * self.own.bit_ns)
+        return np.asarray((self.own.start == self.free) & (last < self.free - GAP_BITS * self.own.bit_ns))
 
 
 def listen(everything: Transmissions, medium: Medium, station: int) -> Station:

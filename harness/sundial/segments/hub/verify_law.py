@@ -2,8 +2,8 @@
 """The rules of IEEE 802.3, clause 4, held against what was on the wire of a hub.
 
 When a machine wanted to send is not recorded. All else follows: a station begins on a wire that it has heard idle for a
-gap (4.2.3.2.1), two that begin before they hear each other collide and only they (4.2.3.2.3), both finish their preamble
-and jam (4.2.3.2.4), and begin again after a whole number of slots, or as soon as the wire is free then (4.2.3.2.5).
+gap (4.2.3.2.1), two that begin before they hear each other collide and only they (4.2.3.2.3), both finish their
+preamble and jam (4.2.3.2.4), and begin again after a whole number of slots, or when the wire is free then (4.2.3.2.5).
 """
 
 from __future__ import annotations
@@ -14,18 +14,16 @@ import numpy as np
 import polars as pl
 
 from sundial.segments.hub.verify_csma import (
-    ATTEMPTS,
     BACKOFF_LIMIT,
     JAM_BITS,
     NEVER,
     PREAMBLE_BITS,
-    Mask,
     Medium,
     Station,
     Transmissions,
     listen,
 )
-from sundial.verify.wire import Numbers, problem
+from sundial.verify.wire import Mask, Numbers, problem
 
 UNPROVEN = (
     "hub: when a machine handed a frame to its adapter; so a frame may begin late on an idle wire",
@@ -37,14 +35,12 @@ UNPROVEN = (
 def check_medium(everything: Transmissions, medium: Medium, ports: list[str]) -> Iterator[pl.DataFrame]:
     """Findings, check by check."""
     yield _overlapping(everything, medium)
-    late = everything.late() if bool((everything.latest > everything.start).any()) else None
     for place, port in enumerate(ports):
         station = listen(everything, medium, place)
-        latest = station if late is None else listen(late, medium, place)
         yield _deference(station, medium, port)
         yield _collisions(station, medium, port)
         yield _attempts(station, port)
-        yield _backoff(station, latest, medium, port)
+        yield _backoff(station, _doubt(station, everything, medium), medium, port)
 
 
 def _overlapping(everything: Transmissions, medium: Medium) -> pl.DataFrame:
@@ -63,7 +59,10 @@ def _overlapping(everything: Transmissions, medium: Medium) -> pl.DataFrame:
         wrong,
         [everything.row[order]],
         ("nothing else on the wire" for _ in range(int(wrong.sum()))),
-        (f"{_between(start, stop)} with another transmission" for start, stop in zip(begin[wrong], end[wrong], strict=True)),
+        (
+            f"{_between(start, stop)} with another transmission"
+            for start, stop in zip(begin[wrong], end[wrong], strict=True)
+        ),
     )
 
 
@@ -79,7 +78,7 @@ def _deference(station: Station, medium: Medium, port: str) -> pl.DataFrame:
     return problem(f"carrier at {port}", wrong, [own.row], taken, _starts(own.start[wrong]))
 
 
-def _collisions(station: Station, medium: Medium, port: str) -> Iterator[pl.DataFrame] | pl.DataFrame:
+def _collisions(station: Station, medium: Medium, port: str) -> pl.DataFrame:
     """What collided met another transmission, what arrived did not; and how long a fragment is."""
     own, bit = station.own, medium.bit_ns
     met = station.overlapped
@@ -105,13 +104,14 @@ def _collisions(station: Station, medium: Medium, port: str) -> Iterator[pl.Data
 
 
 def _noticed(station: Station, medium: Medium) -> Mask:
-    """Whether each collision was noticed when another's carrier was there: at its arrival, or at once if it was there."""
+    """Whether each collision was noticed when another's carrier arrived, or at once if it was there."""
     own = station.own
     if not len(station.heard_begin):
         return np.zeros(len(own), np.bool_)
     first = np.minimum(np.searchsorted(station.heard_end, own.start, "right"), len(station.heard_begin) - 1)
     due = np.maximum(own.start, station.heard_begin[first])
-    return (own.seen == due) | (own.latest > own.start) | (own.seen - due <= medium.sense_ns) & (own.seen >= due)
+    late = own.seen - due
+    return np.asarray((own.latest > own.start) | ((late >= 0) & (late <= medium.sense_ns)))
 
 
 def _attempts(station: Station, port: str) -> pl.DataFrame:
@@ -126,24 +126,37 @@ def _attempts(station: Station, port: str) -> pl.DataFrame:
         f"attempts of {port}",
         wrong,
         [own.row],
-        (f"attempt {each}{' with the same bytes' if more else ''}" for each, more in zip(due[wrong], again[wrong], strict=True)),
+        (
+            f"attempt {each}{' with the same bytes' if more else ''}"
+            for each, more in zip(due[wrong], again[wrong], strict=True)
+        ),
         (f"attempt {each}" if each else "a frame sent" for each in own.attempt[wrong]),
     )
 
 
-def _backoff(station: Station, latest: Station, medium: Medium, port: str) -> pl.DataFrame:
+def _doubt(station: Station, everything: Transmissions, medium: Medium) -> Numbers:
+    """By how much the wire may have been taken longer before each of a station's transmissions than is known."""
+    doubt = everything.latest - everything.start
+    unsure = everything.start[doubt > 0]
+    since = np.searchsorted(unsure, station.before - medium.longest_ns, "left")
+    until = np.searchsorted(unsure, station.own.start, "left")
+    return np.where(until > since, doubt.max(initial=0), 0)
+
+
+def _backoff(station: Station, doubt_ns: Numbers, medium: Medium, port: str) -> pl.DataFrame:
     """After n collisions a station waits for 0 to 2^min(n, 10) - 1 slots, and then for the wire."""
     own, slot = station.own, medium.slot_ns
     again = np.flatnonzero(~station.first)
     before = again - 1
-    jammed, jammed_late = own.end[before], latest.own.end[before]
+    jammed = own.end[before]
+    jammed_late = jammed + own.latest[before] - own.start[before]
     low, high = own.start[again], own.latest[again]
     most = (1 << np.minimum(own.attempt[before], BACKOFF_LIMIT)) - 1
     fewest = np.maximum(-(-(low - jammed_late) // slot), 0)
     on_grid = (fewest <= np.minimum((high - jammed) // slot, most)) & (high > station.free[again])
     # Its slots ended while it heard others, and it began at the end of the gap.
     fewest = np.maximum(-(-(station.before[again] - jammed_late) // slot), 0)
-    deferred = (high >= station.free[again]) & (low <= latest.free[again])
+    deferred = (high >= station.free[again]) & (low <= station.free[again] + doubt_ns[again])
     deferred &= fewest <= np.minimum((high - jammed) // slot, most)
     bad = ~on_grid & ~deferred
     wrong = np.zeros(len(own), np.bool_)
@@ -153,11 +166,6 @@ def _backoff(station: Station, latest: Station, medium: Medium, port: str) -> pl
         for slots, end, free in zip(most[bad], jammed[bad], station.free[again[bad]], strict=True)
     )
     return problem(f"backoff of {port}", wrong, [own.row], expected, _starts(own.start[wrong]))
-
-
-def excessive(everything: Transmissions) -> Numbers:
-    """The places of attempts after which a frame is given up."""
-    return np.flatnonzero(everything.attempt >= ATTEMPTS)
 
 
 def _starts(times: Numbers) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from sundial.model.topology import Segment
+from sundial.segments.switch.model import Switch
 from sundial.segments.switch.verify_forwarding import (
     DROPPED,
     check_drops,
@@ -20,16 +20,16 @@ from sundial.verify.segment import SegmentVerifier
 from sundial.verify.wire import Wire, check_arrivals, check_line
 
 
-class _Switch(SegmentVerifier):
+class _Switch(SegmentVerifier[Switch]):
     unproven = (
         "switch: which addresses it forgets when its table is full; such a run's forwarding is not compared",
         "switch: when a machine handed a frame to its adapter",
     )
 
-    def contention(self, segment: Segment, port: str, frames: pl.DataFrame) -> Contention | None:
+    def contention(self, segment: Switch, port: str, frames: pl.DataFrame) -> Contention | None:
         return of_own_frames(port, segment.rate, frames)
 
-    def check_times(self, segment: Segment, wire: Wire) -> Law:
+    def check_times(self, segment: Switch, wire: Wire) -> Law:
         found = [check_fates(wire, segment, [DROPPED])]
         counted: dict[tuple[str, str], Bounds] = {}
         rates = segment.by_port(segment.rate)
@@ -60,4 +60,4 @@ class _Switch(SegmentVerifier):
         return Law(merged(found), counted)
 
 
-KIND: SegmentVerifier = _Switch()
+KIND: SegmentVerifier[Switch] = _Switch()

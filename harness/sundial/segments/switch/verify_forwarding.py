@@ -12,11 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from sundial.segments.switch.model import Switch
 from sundial.verify.findings import findings
-from sundial.verify.wire import GAP_BITS, MOST, Arrivals, Line, Numbers, Wire, bits_of, queue_starts
+from sundial.verify.wire import GAP_BITS, MOST, Arrivals, Line, Mask, Numbers, Wire, bits_of, queue_starts
 
 GROUP_BIT = 1 << 40
 """Of an address as a number: multicast and broadcast (IEEE 802.3, 3.2.3)."""
@@ -92,12 +91,10 @@ def outputs(segment: Switch, frames: Received, port: Numbers) -> Iterator[Output
         line = Line(rate_bps)
         starts, kept = _through(line, ready, bits, segment.queue_frames)
         ends = line.ends(starts[kept], bits[kept]) + segment.propagation
-        yield Output(
-            Arrivals(ends, frames.content[mine][kept], frames.row[mine][kept]), mine[~kept], ready[~kept]
-        )
+        yield Output(Arrivals(ends, frames.content[mine][kept], frames.row[mine][kept]), mine[~kept], ready[~kept])
 
 
-def _through(line: Line, ready: Numbers, bits: Numbers, places: int) -> tuple[Numbers, NDArray[np.bool_]]:
+def _through(line: Line, ready: Numbers, bits: Numbers, places: int) -> tuple[Numbers, Mask]:
     """When frames begin to leave, in parts of a ns, and which are not dropped. A frame that is being sent waits no more."""
     fine, busy = line.fine(ready), line.time(bits + GAP_BITS)
     kept = np.ones(len(ready), np.bool_)
@@ -112,7 +109,7 @@ def _through(line: Line, ready: Numbers, bits: Numbers, places: int) -> tuple[Nu
 
 def _with_drops(
     ready: Sequence[int], busy: Sequence[int], places: int, dtype: np.dtype[np.int64]
-) -> tuple[Numbers, NDArray[np.bool_]]:
+) -> tuple[Numbers, Mask]:
     """Frame by frame: whether one is dropped decides what the next finds."""
     starts, kept = list(ready), np.ones(len(ready), np.bool_)
     queue: list[int] = []
