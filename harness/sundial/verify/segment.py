@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import polars as pl
@@ -15,6 +15,8 @@ from sundial.verify.contention import Contention
 from sundial.verify.law import Law
 from sundial.verify.wire import Wire
 
+Waits = Callable[[str], Contention | None]
+"""When the wire in front of a port was taken, where that is known."""
 
 SegmentT = TypeVar("SegmentT", bound=SegmentBase, contravariant=True)
 
@@ -35,9 +37,9 @@ class SegmentVerifier(Protocol[SegmentT]):
         """Each frame's times and fate, and the counters, against the standard and the topology."""
         return Law()
 
-    def check_machine(self, node: Node, wires: Mapping[str, Wire], *, exact: bool) -> Law:
-        """The same for a machine that joins segments; `wires` by its ports, `MACHINE:INTERFACE`. `exact`: all clocks are
-        one."""
+    def check_machine(self, node: Node, wires: Mapping[str, Wire], waits: Waits, *, exact: bool) -> Law:
+        """The same for a machine that joins segments; `wires` by port, `MACHINE:INTERFACE`. `exact`: all clocks
+        are one."""
         return Law()
 
 
@@ -52,8 +54,13 @@ def contentions(network: Network, frames: pl.DataFrame) -> dict[str, Contention]
     for name, segment in network.segments.items():
         captured = frames.filter(pl.col("capture") == f"wire/{name}.pcapng")
         for port in segment.ports:
-            verifier = verifiers().get(segment.kind)
-            contention = None if verifier is None else verifier.contention(segment, port, captured)
+            contention = contention_of_port(segment, port, captured)
             if contention is not None:
                 by_port[port] = contention
     return by_port
+
+
+def contention_of_port(segment: SegmentBase, port: str, frames: pl.DataFrame) -> Contention | None:
+    """Of one port. `frames` of its segment's capture, with fate."""
+    verifier = verifiers().get(segment.kind)
+    return None if verifier is None else verifier.contention(segment, port, frames)

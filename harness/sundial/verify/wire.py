@@ -72,6 +72,12 @@ def passages(frames: pl.DataFrame) -> Passages:
     return Passages(*(ordered[name].cast(pl.Int64).fill_null(-1).to_numpy() for name in _PASSAGE.values()))
 
 
+def joined(parts: Sequence[Passages]) -> Passages:
+    """Several places as one, in order of time."""
+    together = Passages(*(np.concatenate([getattr(each, name) for each in parts]) for name in _PASSAGE))
+    return together.take(np.lexsort((together.row, together.time_ns)))
+
+
 @dataclass(frozen=True)
 class Wire:
     """What was seen of a segment. `frames`: its capture, with `fate`; `end_ns`: where the capture stops, if known."""
@@ -109,6 +115,14 @@ class Wire:
     def received(self) -> list[Passages]:
         """What each port received, in port order."""
         return [self._at(port, INBOUND) for port in self.ports]
+
+    def sent_at(self, port: str) -> Passages:
+        """What one port sent."""
+        return self.sent[self.ports.index(port)]
+
+    def received_at(self, port: str) -> Passages:
+        """What one port received."""
+        return self.received[self.ports.index(port)]
 
     @cached_property
     def fates(self) -> pl.DataFrame:

@@ -110,7 +110,10 @@ def _given_up(wire: Wire, everything: Transmissions) -> pl.DataFrame:
         np.ones(len(wrong), np.bool_),
         [wrong["cause"].to_numpy(), wrong["row"].to_numpy()],
         ("no such fate" if low is None else f"after {ATTEMPTS} attempts, at {low} ns" for low in wrong["low"]),
-        ("none" if at is None else f"after {tries} attempts, at {at} ns" for at, tries in wrong.select("at", "attempts").iter_rows()),
+        (
+            "none" if at is None else f"after {tries} attempts, at {at} ns"
+            for at, tries in wrong.select("at", "attempts").iter_rows()
+        ),
     )  # fmt: skip
 
 

@@ -136,13 +136,14 @@ def check_corrupted(wire: Wire, fates: Fates, sent: Passages, seen: Passages) ->
     )
     bits = wire.differing_bits(sent.row[place], table["row"].to_numpy())
     other = bits != 1
-    return merged(
-        [
-            missing,
-            problem("corrupted frame", other, [sent.row[place], table["row"].to_numpy()],
-                    iter(["one bit of the frame differs"] * int(other.sum())), (f"{each} bits" for each in bits[other])),
-        ]
-    )  # fmt: skip
+    several = problem(
+        "corrupted frame",
+        other,
+        [sent.row[place], table["row"].to_numpy()],
+        iter(["one bit differs from what was sent"] * int(other.sum())),
+        (f"{each} bits" for each in bits[other]),
+    )
+    return merged([missing, several])
 
 
 def check_shares(written: Impairments, fates: Fates, port: str, number: int) -> pl.DataFrame:

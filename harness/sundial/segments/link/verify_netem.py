@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The law of one way of a link: a line at each end, and between them what tc-netem(8) does (net/sched/sch_netem.c).
 
-A frame enters when its last bit has left the sender. It may be lost, doubled, corrupted or find the queue full, as fates
-tell; else it is let go after its delay, or after what is before it in the shaper, and arrives when the line has carried it.
+A frame enters when its last bit has left the sender. It may be lost, doubled, corrupted or find the queue full, as
+fates tell; else it is let go after its delay, or after what is before it in the shaper, and arrives when the line has
+carried it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from sundial.segments.link.model import Link
 from sundial.segments.netem.model import Impairments
 from sundial.segments.netem.verify_tc import LIMIT, Effects
 from sundial.verify.wire import GAP_BITS, Line, Mask, Numbers, Passages, bits_of, queue_starts
+
 
 def effects(written: Impairments) -> Effects:
     """Impairments as bounds and steps of time."""

@@ -119,7 +119,7 @@ def _begins_with_a_number(words: list[str]) -> bool:
 
 def _share(words: list[str], *, most: int) -> float:
     """The first of up to `most` percentages."""
-    shares = []
+    shares: list[float] = []
     while words and len(shares) < most and _SHARE.fullmatch(words[0]):
         shares.append(float(words.pop(0).rstrip("%")))
     return shares[0] if shares else 0.0
