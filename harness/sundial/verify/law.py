@@ -35,6 +35,9 @@ class Law:
 
     findings: pl.DataFrame = field(default_factory=none)
     counted: Mapping[tuple[str, str], Bounds] = field(default_factory=dict)
+    cut: Mapping[str, Bounds] = field(default_factory=dict)
+    """By port: how many more frames may have been counted as sent and as received, since the end of the run came before
+    that of their way."""
 
 
 def told(wire: Wire, pattern: str, *names: str) -> pl.DataFrame:
@@ -112,6 +115,17 @@ def adapter(segment: SegmentBase, drops: int, sent: int, lost: int, refused: int
     """Frames offered by a machine: those sent, those given up and refused, and at the end what the ring still holds."""
     least = drops + sent + lost + refused
     return least, least + segment.adapter.ring_frames
+
+
+def cut_off(wire: Wire, segment: SegmentBase, port: str, late: int) -> Bounds:
+    """What a port may have counted and not shown, where `late` frames were still to come to it at the end."""
+    if wire.end_ns is None:
+        return 0, 0
+    rate = segment.rate[port] if isinstance(segment.rate, dict) else segment.rate
+    last = max((int(sent.time_ns[-1]) for sent in wire.sent if len(sent)), default=None)
+    longest = int(Line(rate).time(bits_of(np.array([segment.mtu + ETHERNET_HEADER])))[0]) // Line(rate).parts
+    busy = last is not None and last + 2 * longest > wire.end_ns
+    return (segment.adapter.ring_frames if busy else 0), late
 
 
 def merged(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from sundial.observe import RunDirectory
 from sundial.observe.octets import octets_of
 from sundial.verify.contention import Contention
 from sundial.verify.findings import FINDING
-from sundial.verify.law import Bounds, Law, merged
+from sundial.verify.law import Law, merged
 from sundial.verify.segment import contention_of_port, verifiers
 from sundial.verify.wire import Wire
 
@@ -25,8 +26,13 @@ UNPROVEN = (
     "model's",
 )
 
-Counted = Mapping[tuple[str, str, str], Bounds]
-"""By segment, port and counter."""
+
+@dataclass(frozen=True)
+class Counted:
+    """What the fabric must have counted by the laws of the segments."""
+
+    laws: Mapping[str, Law] = field(default_factory=dict)
+    """By segment, of those whose law is known."""
 
 
 def check_wires(
@@ -35,20 +41,20 @@ def check_wires(
     """Findings, and what the fabric must have counted. `frames` of the whole run, with fate."""
     network = network_of(run)
     if network is None:
-        return _no_topology(run), {}
+        return _no_topology(run), Counted()
     laws = verifiers()
     by_name = {name: _wire(run, network, name, frames, files) for name in network.segments}
     found: list[pl.DataFrame] = []
-    counted: dict[tuple[str, str, str], Bounds] = {}
+    known: dict[str, Law] = {}
     for name, wire in by_name.items():
         segment = network.segments[name]
         if segment.kind not in laws:
             continue
         law = laws[segment.kind].check_times(segment, wire)
         found.append(law.findings)
-        counted |= {(name, *key): bounds for key, bounds in law.counted.items()}
+        known[name] = law
     found += [law.findings for law in _machines(network, by_name, exact=run.clock == "virtual")]
-    return merged(found), counted
+    return merged(found), Counted(known)
 
 
 def network_of(run: RunDirectory) -> Network | None:

@@ -13,7 +13,7 @@ from sundial.segments.hub.verify_csma import ATTEMPTS, JAM_BITS, SLOT_BITS, Medi
 from sundial.segments.hub.verify_law import UNPROVEN, check_medium
 from sundial.verify.contention import Contention, contention_of, duration_ns, serialisations
 from sundial.verify.frames import COLLISION
-from sundial.verify.law import Bounds, Law, adapter, check_fates, merged, ring_drops, told
+from sundial.verify.law import Bounds, Law, adapter, check_fates, cut_off, merged, ring_drops, told
 from sundial.verify.segment import SegmentVerifier
 from sundial.verify.wire import SECOND_NS, Arrivals, Wire, bits_of, check_arrivals, problem, together
 
@@ -43,12 +43,14 @@ class _Hub(SegmentVerifier[Hub]):
             _given_up(wire, everything),
         ]
         counted: dict[tuple[str, str], Bounds] = {}
+        cut: dict[str, Bounds] = {}
         for place, port in enumerate(segment.ports):
             arrivals, late = check_arrivals(port, _due(wire, medium, place), wire.received[place], wire.end_ns)
             found.append(arrivals)
             counted[port, "undelivered"] = (0, late)
+            cut[port] = cut_off(wire, segment, port, late)
             counted |= _counted(segment, wire, everything, medium, place)
-        return Law(merged(found), counted)
+        return Law(merged(found), counted, cut)
 
 
 def _collisions(wire: Wire) -> pl.DataFrame:

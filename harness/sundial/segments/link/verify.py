@@ -10,7 +10,7 @@ from sundial.segments.link.model import Link
 from sundial.segments.link.verify_fates import PATTERNS, Fates, check_corrupted, check_shares, fates_of
 from sundial.segments.link.verify_netem import Copies, Way, copies_of, entries, matched, spans, way_of
 from sundial.verify.contention import Contention, of_own_frames
-from sundial.verify.law import Bounds, Law, adapter, check_fates, check_ring, merged, ring_drops
+from sundial.verify.law import Bounds, Law, adapter, check_fates, check_ring, cut_off, merged, ring_drops
 from sundial.verify.segment import SegmentVerifier
 from sundial.verify.wire import Arrivals, Mask, Numbers, Passages, Wire, check_arrivals, check_line, problem
 
@@ -28,6 +28,7 @@ class _Link(SegmentVerifier[Link]):
     def check_times(self, segment: Link, wire: Wire) -> Law:
         found = [check_fates(wire, segment, PATTERNS)]
         counted: dict[tuple[str, str], Bounds] = {}
+        cut: dict[str, Bounds] = {}
         for place in (0, 1):
             port, other = segment.ports[place], segment.ports[1 - place]
             sent, seen = wire.sent[place], wire.received[1 - place]
@@ -40,21 +41,22 @@ class _Link(SegmentVerifier[Link]):
             fates = fates_of(wire, port, other, sent, entered)
             found += [fates.findings, check_shares(segment.sending(port), fates, port, len(sent))]
             found.append(check_corrupted(wire, fates, sent, seen))
-            cut = 0 if wire.end_ns is None else int((entered > wire.end_ns).sum())
+            after = 0 if wire.end_ns is None else int((entered > wire.end_ns).sum())
             copies = copies_of(sent, entered, fates.copies, way)
             plain = fates.plain(seen)
             check = _exact if way.effects.exact else _bounded
             findings, left, reordered = check(way, copies, sent, plain, other, wire.end_ns, fates)
             found += findings
+            cut[other] = cut_off(wire, segment, other, left)
             counted |= {
                 (port, "adapter_full"): full,
                 (port, "dropped adapter full"): (refused, refused),
                 (port, "offered_frames"): adapter(segment, refused, len(sent), 0),
                 (other, "undelivered"): (0, left),
                 (port, "reordered"): reordered,
-                **{(port, name): (number, number + cut) for name, number in fates.counted.items()},
+                **{(port, name): (number, number + after + cut[other][0]) for name, number in fates.counted.items()},
             }
-        return Law(merged(found), counted)
+        return Law(merged(found), counted, cut)
 
 
 def _exact(

@@ -13,8 +13,8 @@ from sundial.verify.wire import Line, Numbers
 LIMIT = 1000
 """Frames in netem's queue where nothing is written (tc-netem(8))."""
 SIGMAS = {"uniform": (-1.0, 1.0), "normal": (-4.0, 3.53), "pareto": (-0.67, 4.0), "paretonormal": (-1.51, 3.89)}
-"""The least and the greatest of iproute2's tables of each distribution (normal.dist and so on), divided by 8192: so many
-times the jitter is the most by which a delay differs."""
+"""The least and the greatest of iproute2's tables of each distribution (normal.dist and so on), divided by 8192: so
+many times the jitter is the most by which a delay differs."""
 
 
 @dataclass(frozen=True)

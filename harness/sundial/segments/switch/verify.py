@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Full duplex: only what a port itself sends takes the wire in front of it; and what the switch does with each frame."""
+"""Full duplex: only what a port itself sends takes the wire in front of it; and where and when each frame leaves."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sundial.segments.switch.verify_forwarding import (
     table_is_enough,
 )
 from sundial.verify.contention import Contention, of_own_frames
-from sundial.verify.law import Bounds, Law, adapter, check_fates, check_ring, merged, ring_drops, told
+from sundial.verify.law import Bounds, Law, adapter, check_fates, check_ring, cut_off, merged, ring_drops, told
 from sundial.verify.segment import SegmentVerifier
 from sundial.verify.wire import Wire, check_arrivals, check_line
 
@@ -32,6 +32,7 @@ class _Switch(SegmentVerifier[Switch]):
     def check_times(self, segment: Switch, wire: Wire) -> Law:
         found = [check_fates(wire, segment, [DROPPED])]
         counted: dict[tuple[str, str], Bounds] = {}
+        cut: dict[str, Bounds] = {}
         rates = segment.by_port(segment.rate)
         for port, sent, rate_bps in zip(segment.ports, wire.sent, rates, strict=True):
             found.append(check_line(port, sent, rate_bps))
@@ -52,12 +53,13 @@ class _Switch(SegmentVerifier[Switch]):
             found.append(check_drops(port, wire, told(wire, DROPPED, "port"), frames, output))
             mine = frames.port == number
             counted[port, "undelivered"] = (0, late)
+            cut[port] = cut_off(wire, segment, port, late)
             for name, code in (("flooded", -1), ("filtered", -2)):
                 here = mine & (way == code)
                 counted[port, name] = (int((here & done).sum()), int(here.sum()))
             shown = int((told(wire, DROPPED, "port")["port"] == port).sum())
             counted[port, "dropped queue full"] = (shown, shown)
-        return Law(merged(found), counted)
+        return Law(merged(found), counted, cut)
 
 
 KIND: SegmentVerifier[Switch] = _Switch()
