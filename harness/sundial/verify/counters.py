@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import polars as pl
 
 from sundial.errors import BadInput
+from sundial.expect.ip import ETHERNET_HEADER
+from sundial.model.segment import MTU_MOST
 from sundial.observe import RunDirectory
 from sundial.verify.findings import FINDING, none
 from sundial.verify.frames import (
@@ -20,45 +23,120 @@ from sundial.verify.frames import (
     LOST,
     OUTBOUND,
 )
+from sundial.verify.law import TOO_LONG, TOO_SHORT, Bounds
+from sundial.verify.wires import Counted
+
+SENT_AND_RECEIVED = ("tx_frames", "tx_bytes", "rx_frames", "rx_bytes")
+FRAME_MOST = MTU_MOST + ETHERNET_HEADER
+BY_LAW = ("offered_frames", "adapter_full", "undelivered", "deferred", "collisions", "excessive_collisions",
+          "fragments_seen", "filtered", "flooded", "corrupted", "duplicated", "reordered")  # fmt: skip
+"""What follows from the law of a segment's kind; where the law names none, none may have been counted."""
+
+UNPROVEN = (
+    "counters: adapter_full where a full ring stops its machine, undelivered, and offered_frames, but for their bounds",
+    "counters: deferred behind a frame that was given up, and reordered where a delay may be none, but for their bounds",
+)
 
 
-def check_counters(run: RunDirectory, frames: pl.DataFrame) -> pl.DataFrame:
-    """A finding for each number in wire/counters.json that is not what the captures hold. `frames` with `fate`."""
+def check_counters(run: RunDirectory, frames: pl.DataFrame, counted: Counted) -> pl.DataFrame:
+    """A finding for each number in wire/counters.json that is not what the captures hold. `frames` with `fate`;
+    `counted`: what follows from the laws of the segments."""
     if run.counters is None:
         # A fabric that was killed wrote none; after a run that went to its end they are there.
         missing = run.document.get("status") == "complete"
         return _findings([("wire/counters.json", "the fabric's counters", "no such file")] if missing else [])
-    counted, captured = _counted(run), _captured(frames)
-    names = dict.fromkeys([*counted, *sorted(captured)])
-    pairs = [(name, counted.get(name, 0), captured.get(name, 0)) for name in names]
-    return _findings([(name, f"{a} by wire/counters.json", f"{b} in the capture") for name, a, b in pairs if a != b])
-
-
-def _counted(run: RunDirectory) -> dict[str, int]:
-    """What the fabric counted, by what it is of. Raises BadInput."""
-    counted: dict[str, int] = {}
     try:
-        segments: dict[str, Any] = (run.counters or {})["segments"]
-        for segment, counters in segments.items():
-            ports: dict[str, dict[str, Any]] = counters["ports"]
-            for port, numbers in ports.items():
-                for name in ("tx_frames", "tx_bytes", "rx_frames", "rx_bytes"):
-                    counted[f"{segment} {port} {name}"] = int(numbers[name])
-            sums = {
-                DROPPED: sum(sum(numbers["dropped"].values()) for numbers in ports.values()),
-                **{
-                    word: sum(int(numbers[name]) for numbers in ports.values())
-                    for word, name in ((CORRUPTED, CORRUPTED), (DUPLICATED, DUPLICATED), (COLLISION, "collisions"))
-                },
-            }
-            counted |= {f"{segment} {word} frames": number for word, number in sums.items()}
+        segments: dict[str, Any] = run.counters["segments"]
+        told = {name: counters["ports"] for name, counters in segments.items()}
+        known = counted.laws.keys()
+        numbers, captured = _counted(told, known), _captured(frames, known)
+        by_law = _against_laws(told, frames, counted)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         what = f"has no {error}" if isinstance(error, KeyError) else f"is not as it should be: {error}"
         raise BadInput(what, file=str(run.path / "wire" / "counters.json"), allowed="what the fabric wrote") from None
+    names = dict.fromkeys([*numbers, *sorted(captured)])
+    pairs = [(name, numbers.get(name, 0), captured.get(name, 0)) for name in names]
+    cut = _cut(counted, numbers, captured)
+    found = [
+        (name, f"{a} by wire/counters.json", f"{b} in the capture")
+        for name, a, b in pairs
+        if not b <= a <= b + cut.get(name, 0)
+    ]
+    return _findings([*found, *by_law, *_of_the_run(run, run.counters)])
+
+
+def _cut(counted: Counted, numbers: Mapping[str, int], captured: Mapping[str, int]) -> dict[str, int]:
+    """By how much a number may be larger than the capture shows, for the end of the run came first."""
+    room: dict[str, int] = {}
+    for segment, law in counted.laws.items():
+        for port, bounds in law.cut.items():
+            for way, most in zip(("tx", "rx"), bounds, strict=True):
+                name = f"{segment} {port} {way}_frames"
+                more = min(most, numbers.get(name, 0) - captured.get(name, 0))
+                room |= {name: most, f"{segment} {port} {way}_bytes": max(more, 0) * FRAME_MOST}
+    return room
+
+
+def _counted(told: Mapping[str, Mapping[str, Any]], known: Collection[str]) -> dict[str, int]:
+    """What the fabric counted, by what it is of."""
+    counted: dict[str, int] = {}
+    for segment, ports in told.items():
+        for port, numbers in ports.items():
+            for name in SENT_AND_RECEIVED:
+                counted[f"{segment} {port} {name}"] = int(numbers[name])
+        if segment in known:
+            # Its fates are compared port by port.
+            continue
+        sums = {
+            DROPPED: sum(sum(numbers["dropped"].values()) for numbers in ports.values()),
+            **{
+                word: sum(int(numbers[name]) for numbers in ports.values())
+                for word, name in ((CORRUPTED, CORRUPTED), (DUPLICATED, DUPLICATED), (COLLISION, "collisions"))
+            },
+        }
+        counted |= {f"{segment} {word} frames": number for word, number in sums.items()}
     return counted
 
 
-def _captured(frames: pl.DataFrame) -> dict[str, int]:
+def _against_laws(
+    told: Mapping[str, Mapping[str, Any]], frames: pl.DataFrame, counted: Counted
+) -> Iterator[tuple[str, str, str]]:
+    """Of segments whose law is known, each counter of each port."""
+    rows = []
+    for segment, each in counted.laws.items():
+        law = each.counted
+        others = 0
+        for port, numbers in told.get(segment, {}).items():
+            seen = {name: int(numbers[name]) for name in BY_LAW}
+            named = {f"dropped {reason}": int(number) for reason, number in numbers["dropped"].items()}
+            reasons = {name for at, name in law if at == port and name.startswith("dropped ")}
+            others += sum(number for name, number in named.items() if name not in reasons)
+            seen |= {name: named.get(name, 0) for name in reasons}
+            rows += [_row(f"{segment} {port} {name}", law.get((port, name), (0, 0)), seen[name]) for name in seen]
+        refused = pl.col("comment").str.contains(TOO_LONG) | pl.col("comment").str.contains(TOO_SHORT)
+        fates = frames.filter(pl.col("interface") == f"{segment}{FATE_SUFFIX}").select(refused.sum()).item()
+        rows.append(_row(f"{segment} dropped for other reasons", (int(fates), int(fates)), others))
+    return (row for row in rows if row is not None)
+
+
+def _row(name: str, bounds: Bounds, number: int) -> tuple[str, str, str] | None:
+    least, most = bounds
+    if least <= number <= most:
+        return None
+    expected = f"{least}" if least == most else f"{least} to {most}"
+    return name, f"{number} by wire/counters.json", f"{expected} by the capture and the law of the wire"
+
+
+def _of_the_run(run: RunDirectory, counters: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """What the file says of the run itself."""
+    time = run.document.get("time")
+    pairs = [("epoch_ns", run.document.get("epoch_ns")), ("virtual_ns", time.get("virtual_ns") if time else None)]
+    for name, known in pairs:
+        if known is not None and counters.get(name) != known:
+            yield name, f"{counters.get(name)} by wire/counters.json", f"{known} by run.json"
+
+
+def _captured(frames: pl.DataFrame, known: Collection[str]) -> dict[str, int]:
     """The same from the captures; what is nowhere in them is left out. A `lost` frame counts among the dropped."""
     segment = pl.col("capture").str.extract(r"([^/]+)\.pcapng$")
     ways = {OUTBOUND: "tx", INBOUND: "rx"}
@@ -73,6 +151,7 @@ def _captured(frames: pl.DataFrame) -> dict[str, int]:
         captured[f"{name} {interface} {ways[direction]}_bytes"] = size
     fates = (
         frames.filter(pl.col("fate").is_not_null())
+        .filter(~pl.col("interface").str.strip_suffix(FATE_SUFFIX).is_in(list(known)))
         .group_by(
             pl.col("interface").str.strip_suffix(FATE_SUFFIX).alias("segment"), pl.col("fate").replace(LOST, DROPPED)
         )

@@ -22,6 +22,7 @@ from sundial.verify.sockets.analysis import Analysis, analyse
 from sundial.verify.sockets.calls import display_filter, socket_calls
 from sundial.verify.sockets.kernel_counters import check_kernel_counters
 from sundial.verify.sockets.legs import build_legs
+from sundial.verify.wires import check_wires
 from sundial.verify.workload import Settled, own_transports, socket_protocols, verifiers
 
 _SAMPLED = ("call", "xid", "warmup", "ok", "retransmits", "start_ns", "end_ns")
@@ -67,11 +68,13 @@ def verify_run(run_dir: Path) -> Verification:
     classified = _with_settled(classified, settled)
     classified = _excuse(classified, analysis, files)
     sampled = _sampled(analysis, settled, samples)
+    wire_findings, counted = check_wires(run, frames, files)
     findings = pl.concat(
         [
             _changed(run),
             scenario_expectations.check_calls(run, sampled, (each.client_app for each in protocols.values())),
-            counters.check_counters(run, frames),
+            wire_findings,
+            counters.check_counters(run, frames, counted),
             check_kernel_counters(analysis, samples.batches),
             analysis.findings,
             *(each.findings for each in settled),

@@ -1,36 +1,66 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What verification asks of a kind of segment: when the wire in front of a port was taken."""
+"""What verification asks of a kind of segment: its law of time, and when the wire in front of a port was taken."""
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import polars as pl
 
 from sundial import kinds
-from sundial.model.network import Network
-from sundial.model.topology import Segment
+from sundial.model.network import Network, Node
+from sundial.model.segment import SegmentBase
 from sundial.verify.contention import Contention
+from sundial.verify.law import Law
+from sundial.verify.wire import Wire
+
+Waits = Callable[[str], Contention | None]
+"""When the wire in front of a port was taken, where that is known."""
+
+SegmentT = TypeVar("SegmentT", bound=SegmentBase, contravariant=True)
 
 
 @runtime_checkable
-class SegmentVerifier(Protocol):
+class SegmentVerifier(Protocol[SegmentT]):
     """`KIND` of `sundial.segments.NAME.verify`; what takes the wire of a kind without one is unknown."""
 
-    def contention(self, segment: Segment, port: str, frames: pl.DataFrame) -> Contention | None:
+    unproven: tuple[str, ...] = ()
+    """What of this kind's law a capture does not show."""
+
+    def contention(self, segment: SegmentT, port: str, frames: pl.DataFrame) -> Contention | None:
         """What took the wire in front of `port`; None where its rate is unknown. `frames` of the segment's capture,
         with fate."""
+        return None
+
+    def check_times(self, segment: SegmentT, wire: Wire) -> Law:
+        """Each frame's times and fate, and the counters, against the standard and the topology."""
+        return Law()
+
+    def check_machine(self, node: Node, wires: Mapping[str, Wire], waits: Waits, *, exact: bool) -> Law:
+        """The same for a machine that joins segments; `wires` by port, `MACHINE:INTERFACE`. `exact`: all clocks
+        are one."""
+        return Law()
+
+
+def verifiers() -> Mapping[str, SegmentVerifier[Any]]:
+    """Of all kinds that have one."""
+    return kinds.load("segments", "verify", SegmentVerifier)
 
 
 def contentions(network: Network, frames: pl.DataFrame) -> dict[str, Contention]:
     """Of each port by its name, as `n1:eth0`, where it is known. `frames` with fate."""
-    verifiers = kinds.load("segments", "verify", SegmentVerifier)
     by_port: dict[str, Contention] = {}
     for name, segment in network.segments.items():
         captured = frames.filter(pl.col("capture") == f"wire/{name}.pcapng")
         for port in segment.ports:
-            verifier = verifiers.get(segment.kind)
-            contention = None if verifier is None else verifier.contention(segment, port, captured)
+            contention = contention_of_port(segment, port, captured)
             if contention is not None:
                 by_port[port] = contention
     return by_port
+
+
+def contention_of_port(segment: SegmentBase, port: str, frames: pl.DataFrame) -> Contention | None:
+    """Of one port. `frames` of its segment's capture, with fate."""
+    verifier = verifiers().get(segment.kind)
+    return None if verifier is None else verifier.contention(segment, port, frames)

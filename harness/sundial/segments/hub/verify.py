@@ -4,26 +4,151 @@ station backs off for a random number of slots (IEEE 802.3, 4.2.3.2.5)."""
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
 
 from sundial.expect.ip import ETHERNET_GAP
-from sundial.model.topology import Segment
+from sundial.segments.hub.model import Hub
+from sundial.segments.hub.verify_csma import ATTEMPTS, JAM_BITS, SLOT_BITS, Medium, Transmissions, listen, transmissions
+from sundial.segments.hub.verify_law import UNPROVEN, check_medium
 from sundial.verify.contention import Contention, contention_of, duration_ns, serialisations
 from sundial.verify.frames import COLLISION
+from sundial.verify.law import Bounds, Law, adapter, check_fates, cut_off, merged, ring_drops, told
 from sundial.verify.segment import SegmentVerifier
+from sundial.verify.wire import SECOND_NS, Arrivals, Wire, bits_of, check_arrivals, problem, together
 
-SLOT_BYTES = 64
-JAM_BYTES = 4
+_COLLIDED = r"^collision: (\S+), attempt (\d+), (\d+) bits on the wire$"
+_EXCESSIVE = r"^dropped: excessive collisions, (\d+) attempts of (\S+)$"
 
 
-class _Hub:
-    def contention(self, segment: Segment, port: str, frames: pl.DataFrame) -> Contention | None:
-        if not isinstance(segment.rate, int):
-            return None
+class _Hub(SegmentVerifier[Hub]):
+    unproven = UNPROVEN
+
+    def contention(self, segment: Hub, port: str, frames: pl.DataFrame) -> Contention | None:
         times = frames.filter(pl.col("fate") == COLLISION)["time_ns"].to_list()
-        jammed_ns = duration_ns(SLOT_BYTES + JAM_BYTES + ETHERNET_GAP, segment.rate)
+        jammed_ns = duration_ns((SLOT_BITS + JAM_BITS) // 8 + ETHERNET_GAP, segment.rate)
         taken = [*serialisations(frames, segment.rate), *((at, at + jammed_ns) for at in times)]
-        return contention_of(taken, times, duration_ns(SLOT_BYTES, segment.rate))
+        return contention_of(taken, times, duration_ns(SLOT_BITS // 8, segment.rate))
+
+    def check_times(self, segment: Hub, wire: Wire) -> Law:
+        medium = Medium(
+            bit_ns=SECOND_NS // segment.rate,
+            cables_ns=np.array(segment.by_port(segment.cable_delay), np.int64),
+            repeater_ns=segment.through,
+        )
+        everything = transmissions(wire, medium, _collisions(wire))
+        found = [
+            check_fates(wire, segment, [_COLLIDED, _EXCESSIVE]),
+            *check_medium(everything, medium, segment.ports),
+            _given_up(wire, everything),
+        ]
+        counted: dict[tuple[str, str], Bounds] = {}
+        cut: dict[str, Bounds] = {}
+        for place, port in enumerate(segment.ports):
+            arrivals, late = check_arrivals(port, _due(wire, medium, place), wire.received[place], wire.end_ns)
+            found.append(arrivals)
+            counted[port, "undelivered"] = (0, late)
+            cut[port] = cut_off(wire, segment, port, late)
+            counted |= _counted(segment, wire, everything, medium, place)
+        return Law(merged(found), counted, cut)
 
 
-KIND: SegmentVerifier = _Hub()
+def _collisions(wire: Wire) -> pl.DataFrame:
+    """Row, station, time, bits, content and attempt of each collision."""
+    places = {name: place for place, name in enumerate(wire.ports)}
+    return (
+        told(wire, _COLLIDED, "name", "attempt", "bits")
+        .select(
+            "row",
+            "time_ns",
+            "octets_hash",
+            # More digits than any number of attempts or bits has are as wrong as too many of them.
+            pl.col("attempt", "bits").str.slice(0, 9).cast(pl.Int64),
+            station=pl.col("name").replace_strict(places, default=None, return_dtype=pl.Int64),
+        )
+        .drop_nulls("station")
+    )
+
+
+def _due(wire: Wire, medium: Medium, receiver: int) -> Arrivals:
+    """All that arrives at a station: the last bit of what others sent, when it has come through the hub."""
+    parts = []
+    for sender, sent in enumerate(wire.sent):
+        if sender != receiver:
+            way = medium.way_ns(np.full(len(sent), sender), receiver)
+            parts.append(Arrivals(sent.time_ns + bits_of(sent.length) * medium.bit_ns + way, sent.content, sent.row))
+    return together(parts)
+
+
+def _given_up(wire: Wire, everything: Transmissions) -> pl.DataFrame:
+    """After the last attempt a frame is given up when its jam has ended, and then only (4.2.3.2.5)."""
+    last = everything.take(np.flatnonzero(everything.attempt >= ATTEMPTS))
+    due = pl.DataFrame(
+        {
+            "station": last.station,
+            "content": last.content,
+            "low": last.end,
+            "high": last.latest + last.end - last.start,
+            "cause": last.row,
+        }
+    ).sort("low")
+    if wire.end_ns is not None:
+        due = due.filter(pl.col("high") <= wire.end_ns)
+    places = {name: place for place, name in enumerate(wire.ports)}
+    came = told(wire, _EXCESSIVE, "attempts", "name").select(
+        at="time_ns",
+        content=pl.col("octets_hash").cast(pl.Int64),
+        row=pl.col("row").cast(pl.Int64),
+        attempts="attempts",
+        station=pl.col("name").replace_strict(places, default=-1, return_dtype=pl.Int64),
+    )
+    keys = ["station", "content"]
+    number = pl.int_range(pl.len()).over(keys).alias("number")
+    table = due.with_columns(number).join(came.with_columns(number), on=[*keys, "number"], how="full", coalesce=True)
+    right = pl.col("at").is_between("low", "high") & (pl.col("attempts") == str(ATTEMPTS))
+    wrong = table.filter(~right.fill_null(False)).sort("number").with_columns(pl.col("row", "cause").fill_null(-1))
+    return problem(
+        f"frames given up on {wire.name}",
+        np.ones(len(wrong), np.bool_),
+        [wrong["cause"].to_numpy(), wrong["row"].to_numpy()],
+        ("no such fate" if low is None else f"after {ATTEMPTS} attempts, at {low} ns" for low in wrong["low"]),
+        (
+            "none" if at is None else f"after {tries} attempts, at {at} ns"
+            for at, tries in wrong.select("at", "attempts").iter_rows()
+        ),
+    )  # fmt: skip
+
+
+def _counted(
+    segment: Hub, wire: Wire, everything: Transmissions, medium: Medium, place: int
+) -> dict[tuple[str, str], Bounds]:
+    """What a station has counted of its own, from the events on the wire.
+
+    The frame behind one that was given up may have found the wire free by itself: so many fewer may have been deferred.
+    """
+    port = segment.ports[place]
+    station = listen(everything, medium, place)
+    own, sent = station.own, wire.sent[place]
+    refused = len(ring_drops(wire, port))
+    given_up = int((own.attempt >= ATTEMPTS).sum())
+    collided = int(own.broken.sum())
+    others = int(everything.broken.sum()) - collided
+    waited = int((station.waited & station.first).sum())
+    unknown = given_up + int((everything.latest > everything.start).sum())
+    pause = own.start > station.free
+    pause &= station.first
+    run = np.arange(len(own)) - np.maximum.accumulate(np.where(pause, np.arange(len(own)), 0)) + 1
+    full = int((run >= segment.adapter.ring_frames).sum()) if segment.adapter.when_full == "stop" else refused
+    return {
+        (port, "collisions"): (collided, collided),
+        (port, "excessive_collisions"): (given_up, given_up),
+        (port, "fragments_seen"): (others, others),
+        (port, "deferred"): (max(waited - unknown, 0), waited + unknown),
+        (port, "adapter_full"): (0 if segment.adapter.when_full == "stop" else full, full),
+        (port, "dropped adapter full"): (refused, refused),
+        (port, "dropped excessive collisions"): (given_up, given_up),
+        (port, "offered_frames"): adapter(segment, refused, len(sent), given_up),
+    }
+
+
+KIND: SegmentVerifier[Hub] = _Hub()

@@ -1,18 +1,168 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Full duplex: only what a port itself sends takes the wire in front of it."""
+"""Full duplex: only what a port itself sends takes the wire in front of it; and what the link does with each frame."""
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
 
-from sundial.model.topology import Segment
+from sundial.segments.link.model import Link
+from sundial.segments.link.verify_fates import PATTERNS, Fates, check_corrupted, check_shares, fates_of
+from sundial.segments.link.verify_netem import Copies, Way, copies_of, entries, matched, spans, way_of
 from sundial.verify.contention import Contention, of_own_frames
+from sundial.verify.law import Bounds, Law, adapter, check_fates, check_ring, cut_off, merged, ring_drops
 from sundial.verify.segment import SegmentVerifier
+from sundial.verify.wire import Arrivals, Mask, Numbers, Passages, Wire, check_arrivals, check_line, problem
 
 
-class _Link:
-    def contention(self, segment: Segment, port: str, frames: pl.DataFrame) -> Contention | None:
+class _Link(SegmentVerifier[Link]):
+    unproven = (
+        "link: the delay of a frame within the bounds of its jitter, and its distribution and correlation",
+        "link: which frames are lost, doubled, corrupted and reordered, but for their share",
+        "link: when a machine handed a frame to its adapter",
+    )
+
+    def contention(self, segment: Link, port: str, frames: pl.DataFrame) -> Contention | None:
         return of_own_frames(port, segment.rate, frames)
 
+    def check_times(self, segment: Link, wire: Wire) -> Law:
+        found = [check_fates(wire, segment, PATTERNS)]
+        counted: dict[tuple[str, str], Bounds] = {}
+        cut: dict[str, Bounds] = {}
+        for place in (0, 1):
+            port, other = segment.ports[place], segment.ports[1 - place]
+            sent, seen = wire.sent[place], wire.received[1 - place]
+            found.append(check_line(port, sent, segment.rate))
+            ring, full = check_ring(wire, segment, port, sent, segment.rate)
+            found.append(ring)
+            refused = len(ring_drops(wire, port))
+            way = way_of(segment, port)
+            entered = entries(way, sent)
+            fates = fates_of(wire, port, other, sent, entered)
+            found += [fates.findings, check_shares(segment.sending(port), fates, port, len(sent))]
+            found.append(check_corrupted(wire, fates, sent, seen))
+            after = 0 if wire.end_ns is None else int((entered > wire.end_ns).sum())
+            copies = copies_of(sent, entered, fates.copies, way)
+            plain = fates.plain(seen)
+            check = _exact if way.effects.exact else _bounded
+            findings, left, reordered = check(way, copies, sent, plain, other, wire.end_ns, fates)
+            found += findings
+            cut[other] = cut_off(wire, segment, other, left)
+            counted |= {
+                (port, "adapter_full"): full,
+                (port, "dropped adapter full"): (refused, refused),
+                (port, "offered_frames"): adapter(segment, refused, len(sent), 0),
+                (other, "undelivered"): (0, left),
+                (port, "reordered"): reordered,
+                **{(port, name): (number, number + after + cut[other][0]) for name, number in fates.counted.items()},
+            }
+        return Law(merged(found), counted, cut)
 
-KIND: SegmentVerifier = _Link()
+
+def _exact(
+    way: Way, copies: Copies, sent: Passages, seen: Passages, other: str, end_ns: int | None, fates: Fates
+) -> tuple[list[pl.DataFrame], int, Bounds]:
+    """Nothing is drawn: each arrival is known."""
+    let_go = way.let_go(copies, way.effects.shortest_ns)
+    due = way.arrive(let_go, copies.bits)
+    if way.tolerance_ns and len(seen):
+        both = min(len(due), len(seen))
+        near = np.abs(due[:both] - seen.time_ns[:both]) <= way.tolerance_ns
+        due[:both] = np.where(near, seen.time_ns[:both], due[:both])
+    arrivals = Arrivals(due, sent.content[copies.place], sent.row[copies.place])
+    found, late = check_arrivals(other, arrivals, seen, end_ns)
+    inside = -(-let_go // way.parts)
+    return [found, _limit(way, copies, inside, inside, fates, sent)], late, (0, 0)
+
+
+def _bounded(
+    way: Way, copies: Copies, sent: Passages, seen: Passages, other: str, end_ns: int | None, fates: Fates
+) -> tuple[list[pl.DataFrame], int, Bounds]:
+    """Delays are drawn: each arrival lies within bounds, and keeps its distance to the one before."""
+    copy, arrival = matched(sent.content, seen.content, seen.time_ns, copies)
+    came = seen.time_ns[arrival]
+    span = spans(way, copies, copy, came)
+    rows = [sent.row[copies.place[copy]], seen.row[arrival]]
+    wrong = ~span.right
+    found = [
+        problem(
+            f"arrival at {other}",
+            wrong,
+            rows,
+            (f"{low} to {high} ns" for low, high in zip(span.low[wrong], span.high[wrong], strict=True)),
+            (f"at {at} ns" for at in came[wrong]),
+        )
+    ]
+    strange = np.ones(len(seen), np.bool_)
+    strange[arrival] = False
+    found.append(
+        problem(f"arrival at {other}", strange, [seen.row], iter(["none"] * len(seen)),
+                (f"at {at} ns" for at in seen.time_ns[strange]))
+    )  # fmt: skip
+    missing = np.ones(len(copies.place), np.bool_)
+    missing[copy] = False
+    latest = -(-way.let_go(copies, way.effects.longest_ns) // way.parts) + way.propagation_ns
+    latest = np.maximum.accumulate(latest) if len(latest) else latest
+    due = missing & (latest <= (end_ns if end_ns is not None else 1 << 62))
+    found.append(
+        problem(f"arrival at {other}", due, [sent.row[copies.place]],
+                (f"by {at} ns" for at in latest[due]), iter(["none"] * int(due.sum())))
+    )  # fmt: skip
+    found.append(_gaps(way, copy, span.past, sent, copies))
+    let_go = came - way.propagation_ns
+    earliest = -(-way.let_go(copies, way.effects.shortest_ns) // way.parts)
+    if not way.effects.reorders:
+        found.append(_limit(way, copies, earliest, np.append(let_go, latest[missing]), fates, sent))
+    past, unseen = int(span.past.sum()), int(missing.sum())
+    if not way.effects.reorders:
+        return found, unseen, (0, 0)
+    # A delay that may be none does not tell who was let past.
+    return found, unseen, (past, past + unseen if way.effects.shortest_ns else len(copies.place))
+
+
+def _limit(way: Way, copies: Copies, earliest: Numbers, latest: Numbers, fates: Fates, sent: Passages) -> pl.DataFrame:
+    """A frame is dropped where the queue is full, and only there. A copy goes in before its original."""
+    tried = 1 + fates.doubled - fates.lost
+    before = np.cumsum(fates.copies) - fates.copies
+    fewest = before - np.searchsorted(np.sort(earliest), fates.entered, "right")
+    most = before - np.searchsorted(np.sort(latest), fates.entered, "right")
+    limit = way.effects.limit
+    least = np.maximum(tried - np.maximum(limit - fewest, 0), 0)
+    greatest = np.maximum(tried - np.maximum(limit - most, 0), 0)
+    if way.tolerance_ns:
+        near = np.searchsorted(np.sort(latest), fates.entered - way.tolerance_ns, "right")
+        greatest = np.maximum(tried - np.maximum(limit - (before - near), 0), 0)
+        near = np.searchsorted(np.sort(earliest), fates.entered + way.tolerance_ns, "right")
+        least = np.maximum(tried - np.maximum(limit - (before - near), 0), 0)
+    wrong = (fates.full < least) | (fates.full > greatest)
+    return problem(
+        "queue of the link",
+        wrong,
+        [sent.row],
+        (
+            f"{some} dropped, {inside} of {limit} places taken"
+            for some, inside in zip(least[wrong], most[wrong], strict=True)
+        ),
+        (f"{number} dropped" for number in fates.full[wrong]),
+    )
+
+
+def _gaps(way: Way, copy: Numbers, past: Mask, sent: Passages, copies: Copies) -> pl.DataFrame:
+    """Of those let past others no two are nearer than `gap` frames. Of a frame and its copy either can be the one."""
+    order = np.sort(copy[past])
+    place = copies.place[order]
+    earliest = np.searchsorted(copies.place, place, "left")
+    latest = np.searchsorted(copies.place, place, "right") - 1
+    apart = latest[1:] - earliest[:-1]
+    wrong = np.zeros(len(order), np.bool_)
+    wrong[1:] = apart < way.effects.gap
+    return problem(
+        "gap of reordering",
+        wrong,
+        [sent.row[place]],
+        (f"every {way.effects.gap}th frame at most" for _ in range(int(wrong.sum()))),
+        (f"{each} frames after the one before" for each in apart[wrong[1:]]),
+    )
+
+
+KIND: SegmentVerifier[Link] = _Link()

@@ -1,18 +1,65 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Full duplex: only what a port itself sends takes the wire in front of it."""
+"""Full duplex: only what a port itself sends takes the wire in front of it; and where and when each frame leaves."""
 
 from __future__ import annotations
 
 import polars as pl
 
-from sundial.model.topology import Segment
+from sundial.segments.switch.model import Switch
+from sundial.segments.switch.verify_forwarding import (
+    DROPPED,
+    check_drops,
+    output_ports,
+    outputs,
+    received,
+    table_is_enough,
+)
 from sundial.verify.contention import Contention, of_own_frames
+from sundial.verify.law import Bounds, Law, adapter, check_fates, check_ring, cut_off, merged, ring_drops, told
 from sundial.verify.segment import SegmentVerifier
+from sundial.verify.wire import Wire, check_arrivals, check_line
 
 
-class _Switch:
-    def contention(self, segment: Segment, port: str, frames: pl.DataFrame) -> Contention | None:
+class _Switch(SegmentVerifier[Switch]):
+    unproven = (
+        "switch: which addresses it forgets when its table is full; such a run's forwarding is not compared",
+        "switch: when a machine handed a frame to its adapter",
+    )
+
+    def contention(self, segment: Switch, port: str, frames: pl.DataFrame) -> Contention | None:
         return of_own_frames(port, segment.rate, frames)
 
+    def check_times(self, segment: Switch, wire: Wire) -> Law:
+        found = [check_fates(wire, segment, [DROPPED])]
+        counted: dict[tuple[str, str], Bounds] = {}
+        cut: dict[str, Bounds] = {}
+        rates = segment.by_port(segment.rate)
+        for port, sent, rate_bps in zip(segment.ports, wire.sent, rates, strict=True):
+            found.append(check_line(port, sent, rate_bps))
+            ring, full = check_ring(wire, segment, port, sent, rate_bps)
+            found.append(ring)
+            refused = len(ring_drops(wire, port))
+            counted[port, "adapter_full"] = full
+            counted[port, "dropped adapter full"] = (refused, refused)
+            counted[port, "offered_frames"] = adapter(segment, refused, len(sent), 0)
+        frames = received(segment, wire)
+        if not table_is_enough(segment, frames):
+            return Law(merged(found), counted)
+        way = output_ports(segment, frames)
+        done = frames.ready_ns <= (frames.ready_ns.max(initial=0) if wire.end_ns is None else wire.end_ns)
+        for number, (port, output) in enumerate(zip(segment.ports, outputs(segment, frames, way), strict=True)):
+            arrivals, late = check_arrivals(port, output.arrivals, wire.received[number], wire.end_ns)
+            found.append(arrivals)
+            found.append(check_drops(port, wire, told(wire, DROPPED, "port"), frames, output))
+            mine = frames.port == number
+            counted[port, "undelivered"] = (0, late)
+            cut[port] = cut_off(wire, segment, port, late)
+            for name, code in (("flooded", -1), ("filtered", -2)):
+                here = mine & (way == code)
+                counted[port, name] = (int((here & done).sum()), int(here.sum()))
+            shown = int((told(wire, DROPPED, "port")["port"] == port).sum())
+            counted[port, "dropped queue full"] = (shown, shown)
+        return Law(merged(found), counted, cut)
 
-KIND: SegmentVerifier = _Switch()
+
+KIND: SegmentVerifier[Switch] = _Switch()

@@ -8,10 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from sundial.errors import SundialError
 from sundial.model.images import IMAGES
-from sundial.model.network import Network, build_network
-from sundial.model.topology import Topology
 from sundial.observe import RunDirectory
 from sundial.verify.conservation import check_balance, transit_ends
 from sundial.verify.contention import Contention
@@ -20,6 +17,7 @@ from sundial.verify.frames import machine
 from sundial.verify.result import leg_json
 from sundial.verify.samples import RunSamples
 from sundial.verify.segment import contentions
+from sundial.verify.wires import network_of
 from sundial.verify.workload import CLASSES, OBSERVED, Settled, Verifier, WorkloadVerifier
 from sundial.workloads.mbcf.expect import Frame, mbcf_leg
 from sundial.workloads.mbcf.verify_channels import FIRST_SEQUENCED, Channels, check_channels
@@ -135,7 +133,7 @@ def _waits(run: RunDirectory, frames: pl.DataFrame) -> tuple[dict[int, Contentio
 
     Only of nodes that are a kernel: one that is a process waits for others besides.
     """
-    network = _network(run)
+    network = network_of(run)
     if network is None:
         return {}, {}
     ports = contentions(network, frames)
@@ -148,14 +146,6 @@ def _waits(run: RunDirectory, frames: pl.DataFrame) -> tuple[dict[int, Contentio
             waits[number] = contention
             own[number] = int(OWN_INSTRUCTIONS * 1000 / node.mips)
     return waits, own
-
-
-def _network(run: RunDirectory) -> Network | None:
-    """The topology of the run; None where this version cannot read it."""
-    try:
-        return build_network(Topology.model_validate(run.document.get("topology")))
-    except (SundialError, ValueError, TypeError, KeyError):
-        return None
 
 
 def _filled() -> list[pl.Expr]:

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a link says became of frames: each fate is that of one frame, at the instant at which netem takes it, and is one
+that the configuration allows; and as many as it makes likely."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from math import log
+
+import numpy as np
+import polars as pl
+
+from sundial.segments.netem.model import Impairments
+from sundial.verify.law import merged, told
+from sundial.verify.wire import Numbers, Passages, Wire, problem
+
+_LOST = r"^lost: (\S+) to (\S+)$"
+_FULL = r"^dropped: queue full, (\S+) to (\S+)$"
+_DOUBLED = r"^duplicated: (\S+) to (\S+)$"
+_CORRUPTED = r"^corrupted: bit [0-7] of byte \d+, (\S+) to (\S+)$"
+PATTERNS = (_LOST, _FULL, _DOUBLED, _CORRUPTED)
+
+UNLIKELY = 1e-12
+"""A share that is met less often is a mismatch: with 1,000 runs a day, once in three million years."""
+
+
+@dataclass(frozen=True)
+class Fates:
+    """Of the frames of one way, a number for each: how often it was lost and so on."""
+
+    entered: Numbers
+    lost: Numbers
+    full: Numbers
+    doubled: Numbers
+    corrupted: Numbers
+    damaged: pl.DataFrame
+    """Of each corrupted one: its fate's row, `place` among the sent, and the content with which it goes on."""
+    findings: pl.DataFrame
+
+    @property
+    def copies(self) -> Numbers:
+        """How many of each frame come out."""
+        return np.asarray(np.maximum(1 + self.doubled - self.lost - self.full, 0))
+
+    @property
+    def counted(self) -> Mapping[str, int]:
+        """By the fabric's names of them."""
+        return {
+            "dropped lost": int(self.lost.sum()),
+            "dropped queue full": int(self.full.sum()),
+            "duplicated": int(self.doubled.sum()),
+            "corrupted": int(self.corrupted.sum()),
+        }
+
+    def plain(self, seen: Passages) -> Passages:
+        """Arrivals, each with the content that it was sent with."""
+        if self.damaged.is_empty():
+            return seen
+        known = self.damaged.unique("content", keep="first", maintain_order=True)
+        content = pl.Series(seen.content).replace(known["content"], known["original"])
+        return replace(seen, content=content.to_numpy())
+
+
+def fates_of(wire: Wire, port: str, other: str, sent: Passages, entered: Numbers) -> Fates:
+    """Those of what `port` sent, tied to their frames by time and bytes."""
+    numbers, found, parts = [], [], []
+    for pattern in PATTERNS:
+        here = told(wire, pattern, "from", "to").filter(pl.col("from") == port, pl.col("to") == other)
+        at = here["time_ns"].to_numpy()
+        place = np.searchsorted(entered, at)
+        near = np.minimum(place, max(len(sent) - 1, 0))
+        right = (place < len(sent)) & (entered[near] == at) if len(sent) else np.zeros(len(at), np.bool_)
+        number = np.bincount(near[right], minlength=len(sent))[: len(sent)]
+        numbers.append(number)
+        parts.append(
+            pl.DataFrame(
+                {
+                    "row": here["row"].cast(pl.Int64),
+                    "place": near,
+                    "length": here["frame_length"].cast(pl.Int64),
+                    "content": here["octets_hash"].cast(pl.Int64),
+                    "right": right,
+                    "pattern": np.full(len(at), PATTERNS.index(pattern)),
+                }
+            )
+        )
+    every = pl.concat(parts)
+    inside = every.filter("right").with_columns(
+        original=pl.Series(sent.content[every.filter("right")["place"].to_numpy()]),
+        sent_length=pl.Series(sent.length[every.filter("right")["place"].to_numpy()]),
+    )
+    damaged = inside.filter(pl.col("pattern") == PATTERNS.index(_CORRUPTED))
+    same = pl.col("content") == pl.col("original")
+    # A frame that was damaged first is dropped as it is then.
+    late = pl.struct("place", "content").is_in(damaged.select(pl.struct("place", "content")).to_series().implode())
+    changed = inside.filter(
+        pl.when(pl.col("pattern") == PATTERNS.index(_CORRUPTED))
+        .then(same | (pl.col("length") != pl.col("sent_length")))
+        .otherwise(~same & ~late)
+    )
+    for rows, expected in (
+        (every.filter(~pl.col("right")), "a frame that comes to the link's queue then"),
+        (changed, "the bytes of the frame that came then"),
+    ):
+        found.append(
+            problem(f"fate from {port} to {other}", np.ones(len(rows), np.bool_), [rows["row"].to_numpy()],
+                    iter([expected] * len(rows)), iter(["a fate of none"] * len(rows)))
+        )  # fmt: skip
+    lost, full, doubled, corrupted = numbers
+    often = (doubled > 1) | (corrupted > 1 + doubled) | (lost > 1 + doubled) | (lost + full > 1 + doubled)
+    found.append(
+        problem(f"fates from {port} to {other}", often, [sent.row],
+                iter(["at most one copy, and each lost or dropped once"] * int(often.sum())),
+                (f"{a} lost, {b} dropped, {c} duplicated, {d} corrupted"
+                 for a, b, c, d in zip(lost[often], full[often], doubled[often], corrupted[often], strict=True)))
+    )  # fmt: skip
+    return Fates(entered, lost, full, doubled, corrupted, damaged, merged(found))
+
+
+def check_corrupted(wire: Wire, fates: Fates, sent: Passages, seen: Passages) -> pl.DataFrame:
+    """A frame that was damaged arrives as its fate shows it, and a fate shows it with one other bit."""
+    table = fates.damaged.sort("row")
+    place = table["place"].to_numpy()
+    alone = (fates.copies[place] == 1 + fates.doubled[place]) if len(place) else np.zeros(0, np.bool_)
+    due = fates.entered[place]
+    late = due > seen.time_ns.max(initial=0)
+    arrived = np.isin(table["content"].to_numpy(), seen.content)
+    wrong = alone & ~arrived & ~late
+    missing = problem(
+        "corrupted frame",
+        wrong,
+        [sent.row[place], table["row"].to_numpy()],
+        iter(["arrives as its fate shows it"] * int(wrong.sum())),
+        iter(["arrives otherwise"] * int(wrong.sum())),
+    )
+    bits = wire.differing_bits(sent.row[place], table["row"].to_numpy())
+    other = bits != 1
+    several = problem(
+        "corrupted frame",
+        other,
+        [sent.row[place], table["row"].to_numpy()],
+        iter(["one bit differs from what was sent"] * int(other.sum())),
+        (f"{each} bits" for each in bits[other]),
+    )
+    return merged([missing, several])
+
+
+def check_shares(written: Impairments, fates: Fates, port: str, number: int) -> pl.DataFrame:
+    """No fate without its impairment, and none as seldom or as often as would hardly happen.
+
+    With correlation and in bursts the shares of netem are others: there only none and all are told apart.
+    """
+    copies = int(fates.doubled.sum())
+    bursts = written.gemodel is not None
+    rows = (
+        ("lost", fates.lost, written.loss, written.loss_correlation or bursts, bursts),
+        ("duplicated", fates.doubled, written.duplicate, written.duplicate_correlation, False),
+        ("corrupted", fates.corrupted, written.corrupt, written.corrupt_correlation, False),
+    )
+    found = []
+    for name, each, share, bound_together, may in rows:
+        seen, given = int(each.sum()), float(share or 0)
+        tried = number - (int(fates.lost.sum()) if name == "corrupted" else 0)
+        if not given and not may:
+            wrong = seen > 0
+        elif bound_together:
+            wrong = False
+        else:
+            wrong = _hardly(seen, tried, given, fewer=True) or _hardly(seen, number + copies, given, fewer=False)
+        found.append(
+            problem(f"{name} frames of {port}", np.array([wrong]), (),
+                    iter([f"{100 * given:g} % of {number}"]), iter([f"{seen}"]))
+        )  # fmt: skip
+    return merged(found)
+
+
+def _hardly(seen: int, tried: int, share: float, *, fewer: bool) -> bool:
+    """Whether so few (or so many) of `tried` would happen less often than UNLIKELY, by Chernoff's bound."""
+    if not tried or seen > tried or (seen >= tried * share) == fewer:
+        return seen > tried
+    part = seen / tried
+    if share >= 1:
+        return True
+    terms = ((part, share), (1 - part, 1 - share))
+    return tried * sum(one * log(one / other) for one, other in terms if one) > -log(UNLIKELY)

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The law of one way of a link: a line at each end, and between them what tc-netem(8) does (net/sched/sch_netem.c).
+
+A frame enters when its last bit has left the sender. It may be lost, doubled, corrupted or find the queue full, as
+fates tell; else it is let go after its delay, or after what is before it in the shaper, and arrives when the line has
+carried it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import lcm
+
+import numpy as np
+import polars as pl
+
+from sundial.segments.link.model import Link
+from sundial.segments.netem.model import Impairments
+from sundial.segments.netem.verify_tc import LIMIT, Effects
+from sundial.verify.wire import GAP_BITS, Line, Mask, Numbers, Passages, bits_of, queue_starts
+
+
+def effects(written: Impairments) -> Effects:
+    """Impairments as bounds and steps of time."""
+    plain = Effects(
+        reorders=bool(written.reorder) and bool(written.delay),
+        gap=written.gap or 1,
+        shaper=Line(written.rate) if written.rate else None,
+        overhead=written.packet_overhead or 0,
+        cell=written.cell_size or 0,
+        cell_overhead=written.cell_overhead or 0,
+        limit=written.limit or LIMIT,
+    )
+    return plain.delayed(written.delay or 0, written.jitter or 0, written.distribution or "uniform")
+
+
+@dataclass(frozen=True)
+class Copies:
+    """What netem let in, in order: the place in what was sent, and when it came in."""
+
+    place: Numbers
+    entered: Numbers
+    bits: Numbers
+    shaped: Numbers
+
+
+@dataclass(frozen=True)
+class Way:
+    """The arithmetic of one way; times are in `parts` of a ns."""
+
+    effects: Effects
+    line: Line
+    propagation_ns: int
+
+    @property
+    def parts(self) -> int:
+        shaper = self.effects.shaper
+        return lcm(self.line.parts, shaper.parts if shaper else 1)
+
+    @property
+    def tolerance_ns(self) -> int:
+        """Where a bit takes no whole number of ns, the end of each step is rounded."""
+        return 0 if self.parts == 1 else 2
+
+    def on_line(self, bits: Numbers) -> Numbers:
+        """The time of so many bits on the line."""
+        return self.line.time(bits) * (self.parts // self.line.parts)
+
+    def shaping(self, bits: Numbers) -> Numbers:
+        """The time of so many bits in the shaper."""
+        shaper = self.effects.shaper
+        if shaper is None:
+            return np.zeros_like(bits)
+        return shaper.time(bits) * (self.parts // shaper.parts)
+
+    def fine(self, time_ns: Numbers | int) -> Numbers:
+        return np.asarray(time_ns) * self.parts
+
+    def let_go(self, copies: Copies, delay_ns: int) -> Numbers:
+        """When netem lets each go, if all delays are `delay_ns`: in order, since the shaper keeps it."""
+        ready, busy = self.fine(copies.entered + delay_ns), self.shaping(copies.shaped)
+        if self.effects.shaper is None:
+            return ready
+        return np.asarray(queue_starts(ready, busy) + busy)
+
+    def arrive(self, let_go: Numbers, bits: Numbers) -> Numbers:
+        """When the last bits arrive, in whole ns: the line into the receiver carries one frame at a time, too."""
+        takes = self.on_line(bits)
+        begins = let_go + self.fine(self.propagation_ns) - takes
+        ends = queue_starts(begins, takes + self.on_line(np.full_like(bits, GAP_BITS))) + takes
+        return np.asarray(-(-ends // self.parts))
+
+
+def way_of(segment: Link, sender: str) -> Way:
+    """From `sender` to the other port."""
+    return Way(effects(segment.sending(sender)), Line(segment.rate), segment.propagation)
+
+
+def entries(way: Way, sent: Passages) -> Numbers:
+    """When the last bit of each frame has left its sender."""
+    bits = bits_of(sent.length)
+    return way.line.ends(way.line.starts(sent.time_ns, bits), bits)
+
+
+def copies_of(sent: Passages, entered: Numbers, count: Numbers, way: Way) -> Copies:
+    """As many of each frame as fates leave."""
+    place = np.repeat(np.arange(len(sent)), count)
+    length = sent.length[place]
+    return Copies(place, entered[place], bits_of(length), way.effects.shaped_bits(length))
+
+
+def matched(sent_content: Numbers, came: Numbers, came_ns: Numbers, copies: Copies) -> tuple[Numbers, Numbers]:
+    """Pairs (copy, arrival) with the same content, in order of time among equals."""
+    one = pl.DataFrame({"content": sent_content[copies.place], "copy": np.arange(len(copies.place))})
+    other = pl.DataFrame({"content": came, "arrival": np.arange(len(came)), "at": came_ns}).sort("at", "arrival")
+    number = pl.int_range(pl.len()).over("content").alias("number")
+    pairs = one.with_columns(number).join(other.with_columns(number), on=["content", "number"]).sort("arrival")
+    return pairs["copy"].to_numpy(), pairs["arrival"].to_numpy()
+
+
+@dataclass(frozen=True)
+class Span:
+    """For each arrival that was matched: when it may come, and whether it must have been let past others."""
+
+    low: Numbers
+    high: Numbers
+    right: Mask
+    past: Mask
+
+
+def spans(way: Way, copies: Copies, copy: Numbers, came_ns: Numbers) -> Span:
+    """Bounds of arrivals where delays are drawn. `copy` of each arrival, in order of `came_ns`."""
+    effect, slack = way.effects, way.tolerance_ns
+    entered, bits = copies.entered[copy], copies.bits[copy]
+    spacing = _ns(way, way.on_line(bits + GAP_BITS))
+    shaping = _ns(way, way.shaping(copies.shaped[copy]))
+    before = np.append(-way.propagation_ns, came_ns[:-1])[: len(came_ns)]
+    low, high = entered + effect.shortest_ns, entered + effect.longest_ns
+    if effect.shaper is not None and not effect.reorders:
+        # The one before it left the shaper when it arrived, or earlier.
+        low = low + shaping
+        high = np.maximum(high, before - way.propagation_ns) + shaping
+    elif effect.shaper is not None:
+        late = -(-way.let_go(copies, effect.longest_ns) // way.parts)
+        low, high = low + shaping, late[copy]
+    low, high = low + way.propagation_ns - slack, high + way.propagation_ns + slack
+    past = np.zeros(len(copy), np.bool_)
+    after = before + spacing
+    held = np.abs(came_ns - after) <= slack
+    if effect.reorders:
+        past = came_ns < low
+        at_once = np.abs(came_ns - entered - way.propagation_ns) <= slack
+        right = (~past | at_once | held) & (came_ns >= entered + way.propagation_ns - slack)
+    else:
+        right = came_ns >= low
+    right &= (came_ns <= high) | held
+    first = np.arange(len(came_ns)) == 0
+    right &= first | (came_ns >= after - slack)
+    low = np.maximum(np.where(effect.reorders, entered + way.propagation_ns, low), np.where(first, low, after))
+    return Span(low, np.maximum(high, after), right, past)
+
+
+def _ns(way: Way, parts: Numbers) -> Numbers:
+    return np.asarray(-(-parts // way.parts))

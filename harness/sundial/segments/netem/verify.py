@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A bridge in a guest's kernel: what it received leaves at its other ports, no earlier than its tc-netem lets it go,
+and no later than that, the work of its CPU and the wire take (tc-netem(8), net/sched/sch_netem.c)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Never
+
+import numpy as np
+import polars as pl
+
+from sundial.model.network import Node
+from sundial.segments.netem.verify_tc import Effects, read_arguments
+from sundial.verify.findings import none
+from sundial.verify.law import Law, merged
+from sundial.verify.segment import SegmentVerifier, Waits
+from sundial.verify.wire import Mask, Numbers, Passages, Wire, joined, problem, queue_starts
+
+INSTRUCTIONS = 25_000
+"""Of the guest's kernel for a frame, from one adapter to the other, when others are to be forwarded as well; measured:
+5,500 for one alone (44 us at 125 MIPS)."""
+PAUSE_INSTRUCTIONS = 500_000
+"""Other work of the guest's kernel before it comes to its adapters: one tick of 4 ms at 125 MIPS."""
+CLOCK_ERROR = 1000
+"""Under the real clock a guest measures its delays with a clock of its own; it may be wrong by one part in so many."""
+GROUP_BIT = 1 << 40
+"""Of an address as a number: multicast and broadcast (IEEE 802.3, 3.2.3)."""
+LEARNED_NS = 100_000_000
+"""A bridge surely knows an address that it has seen so long ago."""
+
+
+class _Netem(SegmentVerifier[Never]):
+    unproven = (
+        "netem: the delay of a frame between its least, and its most and what the bridge's CPU may take",
+        "netem: which frames are lost, doubled, corrupted and reordered, but that each is configured",
+        "netem: how late a frame leaves a bridge for a hub, or under the real clock",
+        "netem: what a bridge does whose arguments verify does not know (slots, loss by states, tables of one's own)",
+    )
+
+    def check_machine(self, node: Node, wires: Mapping[str, Wire], waits: Waits, *, exact: bool) -> Law:
+        if node.role != "bridge":
+            return Law()
+        into = {nic.end: wires[nic.end].received_at(nic.end) for nic in node.nics if nic.end in wires}
+        work = joined(list(into.values()))
+        took_ns, pause_ns = (int(1000 * count / node.mips) for count in (INSTRUCTIONS, PAUSE_INSTRUCTIONS))
+        # The one CPU forwards frame by frame, whatever port they come from.
+        ready = queue_starts(work.time_ns, np.full(len(work), took_ns)) + took_ns if len(work) else work.time_ns
+        found = []
+        for nic in node.nics:
+            effects = read_arguments(nic.netem)
+            if effects is None or nic.end not in into:
+                continue
+            came = np.isin(work.row, into[nic.end].row, invert=True)
+            port = _Port(
+                nic.end, effects, work.take(came), ready[came] + pause_ns, wires[nic.end].sent_at(nic.end),
+                _homes(into, nic.end), wires[nic.end].end_ns, pause_ns, exact,
+            )  # fmt: skip
+            found += port.check(waits)
+        return Law(merged(found))
+
+
+def _homes(into: Mapping[str, Passages], end: str) -> tuple[Mapping[int, int], Mapping[int, int]]:
+    """When each address was first seen as a source: at this port, and at the others."""
+    here: dict[int, int] = {}
+    there: dict[int, int] = {}
+    for name, each in into.items():
+        known = here if name == end else there
+        addresses, first = np.unique(each.source, return_index=True)
+        for address, at in zip(addresses.tolist(), each.time_ns[first].tolist(), strict=True):
+            known[address] = min(at, known.get(address, at))
+    return here, there
+
+
+@dataclass(frozen=True)
+class _Port:
+    """What a bridge sends at one port: `came` at the others, each `ready` for netem at the latest at an instant."""
+
+    end: str
+    effects: Effects
+    came: Passages
+    ready: Numbers
+    sent: Passages
+    homes: tuple[Mapping[int, int], Mapping[int, int]]
+    end_ns: int | None
+    pause_ns: int
+    exact: bool
+
+    def check(self, waits: Waits) -> list[pl.DataFrame]:
+        one = pl.DataFrame({"content": self.came.content, "came": np.arange(len(self.came))})
+        other = pl.DataFrame({"content": self.sent.content, "sent": np.arange(len(self.sent))})
+        nth = pl.int_range(pl.len()).over("content").alias("nth")
+        twice = 2 if self.effects.doubles else 1
+        pairs = (
+            other.with_columns(nth // twice)
+            .join(one.with_columns(nth), on=["content", "nth"], how="left", maintain_order="left")
+            .sort("sent")
+        )
+        of = pairs["came"].fill_null(-1).to_numpy()
+        known = of >= 0
+        found = [self._early(of[known], np.flatnonzero(known))]
+        if not self.effects.corrupts:
+            found.append(
+                problem(f"bridge at {self.end}", ~known, [self.sent.row], iter(["a frame that it received"] * len(of)),
+                        iter(["one that it did not"] * len(of)))
+            )  # fmt: skip
+        if self.exact:
+            found.append(self._late(of[known], np.flatnonzero(known), waits))
+            found.append(self._missing(of[known]))
+        return found
+
+    def _early(self, came: Numbers, sent: Numbers) -> pl.DataFrame:
+        """None leaves before its least delay, nor faster than the shaper lets it."""
+        effects = self.effects
+        shortest = effects.shortest_ns if not effects.reorders else 0
+        if not self.exact:
+            shortest -= shortest // CLOCK_ERROR
+        due = self.came.time_ns[came] + shortest
+        if effects.shaper is not None and not effects.reorders and len(came):
+            busy = self._shaping(came)
+            if not self.exact:
+                busy = busy - busy // CLOCK_ERROR
+            # Frames that are lost or come out in another order only leave more room.
+            order = np.argsort(came, kind="stable")
+            begins = queue_starts(effects.shaper.fine(due[order]), busy[order])
+            due[order] = effects.shaper.whole(begins + busy[order])
+        wrong = self.sent.time_ns[sent] < due
+        return problem(
+            f"bridge at {self.end}",
+            wrong,
+            [self.came.row[came], self.sent.row[sent]],
+            (f"not before {at} ns" for at in due[wrong]),
+            (f"at {at} ns" for at in self.sent.time_ns[sent][wrong]),
+        )
+
+    def _latest(self) -> Numbers:
+        """When each has left netem, at the latest."""
+        effects = self.effects
+        due = self.ready + effects.longest_ns
+        if effects.shaper is None or not len(due):
+            return due
+        busy = self._shaping(np.arange(len(self.came))) * (2 if effects.doubles else 1)
+        begins = queue_starts(effects.shaper.fine(np.maximum.accumulate(due)), busy)
+        return effects.shaper.whole(begins + busy)
+
+    def _shaping(self, came: Numbers) -> Numbers:
+        shaper = self.effects.shaper
+        bits = self.effects.shaped_bits(self.came.length[came])
+        return bits if shaper is None else shaper.time(bits)
+
+    def _late(self, came: Numbers, sent: Numbers, waits: Waits) -> pl.DataFrame:
+        """None stays longer, but for the time in which the wire was taken."""
+        due, left = self._latest()[came], self.sent.time_ns[sent]
+        wrong = left > due
+        wire = waits(self.end) if bool(wrong.any()) else None
+        if wire is None or wire.slot_ns:
+            # Where others contend for the wire, their backoff and its own take time that nothing shows.
+            wrong[:] = False
+        else:
+            for place in np.flatnonzero(wrong):
+                wrong[place] = wire.idle_ns(int(due[place]), int(left[place])) > self.pause_ns
+        return problem(
+            f"bridge at {self.end}",
+            wrong,
+            [self.came.row[came], self.sent.row[sent]],
+            (f"by {at} ns, or as soon as the wire is free" for at in due[wrong]),
+            (f"at {at} ns" for at in left[wrong]),
+        )
+
+    def _missing(self, came: Numbers) -> pl.DataFrame:
+        """None is kept that is for this port, while there is room and time."""
+        if self.effects.loses or self.effects.corrupts or not len(self.came):
+            return none()
+        latest = self._latest()
+        inside = np.arange(len(self.came)) - np.searchsorted(np.sort(latest), self.came.time_ns, "right")
+        room = inside < min(self.effects.limit, 100)
+        in_time = latest + LEARNED_NS < (self.end_ns if self.end_ns is not None else latest.max())
+        missing = np.ones(len(self.came), np.bool_)
+        missing[came] = False
+        wrong = missing & room & in_time & self._for_here()
+        return problem(
+            f"bridge at {self.end}",
+            wrong,
+            [self.came.row],
+            (f"sent by {at} ns" for at in latest[wrong]),
+            iter(["not sent"] * int(wrong.sum())),
+        )
+
+    def _for_here(self) -> Mask:
+        """Whether each frame is surely for this port: for a group, or an address that lives here or nowhere."""
+        here, there = self.homes
+        first = {**there, **here}
+        known = np.array([first.get(int(address), -1) for address in self.came.target], np.int64)
+        away = np.array([int(address) in there for address in self.came.target], np.bool_)
+        group = (self.came.target & GROUP_BIT) != 0
+        return np.asarray(group | (~away & ((known < 0) | (known + LEARNED_NS < self.came.time_ns))))
+
+
+KIND: SegmentVerifier[Never] = _Netem()

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the law of a kind of segment says of one capture, and the fates that all kinds have in common.
+
+A fate is a record of the segment's own interface with its reason as a comment (harness/schemas/README.md). Each must
+belong to a frame, in time and place, and be allowed by the configuration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import polars as pl
+
+from sundial.expect.ip import ETHERNET_HEADER
+from sundial.model.segment import SegmentBase
+from sundial.verify.findings import findings, none
+from sundial.verify.wire import GAP_BITS, Line, Passages, Wire, bits_of, problem
+
+Bounds = tuple[int, int]
+"""The fewest and the most."""
+
+ANY: Bounds = (0, 1 << 62)
+
+RING_FULL = r"^dropped: transmit ring full \((\S+)\)$"
+TOO_LONG = r"^dropped: (\d+) bytes, longest is (\d+)$"
+TOO_SHORT = r"^dropped: (\d+) bytes are no Ethernet frame$"
+COMMON = (RING_FULL, TOO_LONG, TOO_SHORT)
+
+
+@dataclass(frozen=True)
+class Law:
+    """`counted`: by port and counter, what must have been counted; a dropped frame's counter is `dropped REASON`."""
+
+    findings: pl.DataFrame = field(default_factory=none)
+    counted: Mapping[tuple[str, str], Bounds] = field(default_factory=dict)
+    cut: Mapping[str, Bounds] = field(default_factory=dict)
+    """By port: how many more frames may have been counted as sent and as received, since the end of the run came before
+    that of their way."""
+
+
+def told(wire: Wire, pattern: str, *names: str) -> pl.DataFrame:
+    """The fates whose comment has a form, with the parts of the comment as columns `names`."""
+    groups = pl.col("comment").str.extract_groups(pattern)
+    return wire.fates.filter(pl.col("comment").str.contains(pattern)).with_columns(
+        groups.struct[place].alias(name) for place, name in enumerate(names)
+    )
+
+
+def check_fates(wire: Wire, segment: SegmentBase, patterns: Iterable[str]) -> pl.DataFrame:
+    """A finding for each fate that this kind of segment does not have, or whose reason its length does not show."""
+    known = pl.any_horizontal(pl.col("comment").str.contains(each) for each in (*COMMON, *patterns))
+    longest = segment.mtu + ETHERNET_HEADER
+    length = pl.col("frame_length").cast(pl.Int64)
+    long, short = (pl.col("comment").str.contains(each) for each in (TOO_LONG, TOO_SHORT))
+    wrong_long = long & (
+        (length <= longest)
+        | (pl.col("comment") != pl.format("dropped: {} bytes, longest is {}", length, pl.lit(longest)))
+    )
+    wrong = ~known.fill_null(False) | wrong_long | (short & (length >= ETHERNET_HEADER))
+    table = wire.fates.with_columns(call=pl.lit(None, pl.UInt32), rows=pl.concat_list("row"))
+    return findings(
+        table,
+        wrong.fill_null(True),
+        pl.lit(f"fate on {wire.name}"),
+        pl.lit("a fate that this segment has, and as configured"),
+        pl.coalesce("comment", pl.lit("none")),
+    )
+
+
+def ring_drops(wire: Wire, port: str) -> pl.DataFrame:
+    """Frames that a port's full ring refused."""
+    return told(wire, RING_FULL, "port").filter(pl.col("port") == port)
+
+
+def check_ring(
+    wire: Wire, segment: SegmentBase, port: str, sent: Passages, rate_bps: int
+) -> tuple[pl.DataFrame, Bounds]:
+    """Frames that a full ring refused, on a line that is never taken by others; and how often a ring can have been full.
+
+    A full ring holds `ring_frames` frames that have not left: they follow one another without a pause.
+    """
+    drops = ring_drops(wire, port)
+    line, bits = Line(rate_bps), bits_of(sent.length)
+    starts = line.starts(sent.time_ns, bits)
+    free = line.whole(starts + line.time(bits + GAP_BITS))
+    head = np.append(True, sent.time_ns[1:] > free[:-1])[: len(sent)]
+    begin = np.maximum.accumulate(np.where(head, np.arange(len(sent)), 0))
+    places = segment.adapter.ring_frames
+    full = np.arange(len(sent)) - begin + 1 >= places
+    if segment.adapter.when_full == "stop":
+        refused = problem(f"ring of {port}", np.ones(len(drops), np.bool_), [drops["row"].to_numpy().astype(np.int64)],
+                          iter(["the machine stops"] * len(drops)), iter(["a frame refused"] * len(drops)))  # fmt: skip
+        return refused, (0, int(full.sum()))
+    at = drops["time_ns"].to_numpy()
+    oldest = np.searchsorted(line.ends(starts, bits), at, "left")
+    last = oldest + places - 1
+    there = last < len(sent)
+    place = np.minimum(last, max(len(sent) - 1, 0))
+    holds = there & (begin[place] <= oldest) if len(sent) else there
+    open_end = ~there if wire.end_ns is not None else np.zeros(len(at), np.bool_)
+    wrong = ~holds & ~open_end
+    findings_ = problem(
+        f"ring of {port}",
+        wrong,
+        [drops["row"].to_numpy().astype(np.int64)],
+        (f"{places} frames that wait" for _ in range(len(at))),
+        ("a frame refused" for _ in range(len(at))),
+    )
+    return findings_, (len(at), len(at))
+
+
+def adapter(segment: SegmentBase, drops: int, sent: int, lost: int, refused: int = 0) -> Bounds:
+    """Frames offered by a machine: those sent, those given up and refused, and at the end what the ring still holds."""
+    least = drops + sent + lost + refused
+    return least, least + segment.adapter.ring_frames
+
+
+def cut_off(wire: Wire, segment: SegmentBase, port: str, late: int) -> Bounds:
+    """What a port may have counted and not shown, where `late` frames were still to come to it at the end."""
+    if wire.end_ns is None:
+        return 0, 0
+    rate = segment.rate[port] if isinstance(segment.rate, dict) else segment.rate
+    last = max((int(sent.time_ns[-1]) for sent in wire.sent if len(sent)), default=None)
+    longest = int(Line(rate).time(bits_of(np.array([segment.mtu + ETHERNET_HEADER])))[0]) // Line(rate).parts
+    busy = last is not None and last + 2 * longest > wire.end_ns
+    return (segment.adapter.ring_frames if busy else 0), late
+
+
+def merged(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """Findings of several checks."""
+    return pl.concat(parts) if parts else none()

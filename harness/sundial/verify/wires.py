@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Time on the wire: every segment and every machine that joins segments, each by the law of its kind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, partial
+from pathlib import Path
+
+import polars as pl
+
+from sundial.errors import SundialError
+from sundial.model.network import Network, build_network
+from sundial.model.topology import Topology
+from sundial.observe import RunDirectory
+from sundial.observe.octets import octets_of
+from sundial.verify.contention import Contention
+from sundial.verify.findings import FINDING
+from sundial.verify.law import Law, merged
+from sundial.verify.segment import contention_of_port, verifiers
+from sundial.verify.wire import Wire
+
+UNPROVEN = (
+    "under the real clock: that a frame reached its machine, or left it, at the instant of its stamp, which is the "
+    "model's",
+)
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What the fabric must have counted by the laws of the segments."""
+
+    laws: Mapping[str, Law] = field(default_factory=dict)
+    """By segment, of those whose law is known."""
+
+
+def check_wires(
+    run: RunDirectory, frames: pl.DataFrame, files: Sequence[tuple[Path, str]]
+) -> tuple[pl.DataFrame, Counted]:
+    """Findings, and what the fabric must have counted. `frames` of the whole run, with fate."""
+    network = network_of(run)
+    if network is None:
+        return _no_topology(run), Counted()
+    laws = verifiers()
+    by_name = {name: _wire(run, network, name, frames, files) for name in network.segments}
+    found: list[pl.DataFrame] = []
+    known: dict[str, Law] = {}
+    for name, wire in by_name.items():
+        segment = network.segments[name]
+        if segment.kind not in laws:
+            continue
+        law = laws[segment.kind].check_times(segment, wire)
+        found.append(law.findings)
+        known[name] = law
+    found += [law.findings for law in _machines(network, by_name, exact=run.clock == "virtual")]
+    return merged(found), Counted(known)
+
+
+def network_of(run: RunDirectory) -> Network | None:
+    """The topology of the run; None where this version cannot read it."""
+    try:
+        return build_network(Topology.model_validate(run.document.get("topology")))
+    except (SundialError, ValueError, TypeError, KeyError):
+        return None
+
+
+def unproven() -> list[str]:
+    """What the laws do not show, by kind."""
+    return [*UNPROVEN, *(text for law in verifiers().values() for text in law.unproven)]
+
+
+def _machines(network: Network, by_name: Mapping[str, Wire], *, exact: bool) -> list[Law]:
+    wires = {port: wire for wire in by_name.values() for port in wire.ports}
+
+    @cache
+    def waits(port: str) -> Contention | None:
+        segment = network.segments[wires[port].name]
+        return contention_of_port(segment, port, wires[port].frames)
+
+    return [
+        law.check_machine(node, wires, waits, exact=exact) for law in verifiers().values() for node in network.nodes
+    ]
+
+
+def _wire(
+    run: RunDirectory, network: Network, name: str, frames: pl.DataFrame, files: Sequence[tuple[Path, str]]
+) -> Wire:
+    end_ns = (run.counters or {}).get("virtual_ns")
+    return Wire(
+        name,
+        network.segments[name].ports,
+        frames.filter(pl.col("capture") == f"wire/{name}.pcapng"),
+        end_ns if isinstance(end_ns, int) else None,
+        partial(octets_of, files=files),
+    )
+
+
+def _no_topology(run: RunDirectory) -> pl.DataFrame:
+    """Without a topology there is no law; a run has one."""
+    if "topology" not in run.document:
+        return pl.DataFrame(schema=FINDING)
+    row: tuple[None, str, str, str, list[int]] = (
+        None,
+        "run.json: topology",
+        "the wires of the run",
+        "none that can be read",
+        [],
+    )
+    return pl.DataFrame([row], schema=FINDING, orient="row")
