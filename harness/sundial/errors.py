@@ -16,16 +16,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from sundial.printable import printable, printable_lines
+
 
 class SundialError(Exception):
-    """Root of the tree: one line for the user, an exit status and, where one is known, a hint."""
+    """Root of the tree: one line for the user, an exit status and, where one is known, a hint.
+
+    Words of guests and files, and their names, may be in it: all of it is made printable here.
+    """
 
     exit_code: int = 4
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
+        self.message = printable_lines(message)
+        super().__init__(self.message)
+        self.hint = None if hint is None else printable(hint)
 
     def to_json(self) -> dict[str, object]:
         """What goes into `run.json` and `--json` output."""
@@ -59,7 +64,11 @@ class Problem:
         text = ": ".join([*parts, self.what])
         if self.allowed:
             text += f"; allowed: {self.allowed}"
-        return " ".join(text.split())
+        return printable(" ".join(text.split()))
+
+    def to_json(self) -> dict[str, str | int | None]:
+        texts = {"file": self.file, "field": self.field, "what": self.what, "allowed": self.allowed}
+        return {**{name: text and printable(text) for name, text in texts.items()}, "line": self.line}
 
 
 class BadInput(SundialError, ValueError):
@@ -108,11 +117,7 @@ class BadInput(SundialError, ValueError):
         )
 
     def to_json(self) -> dict[str, object]:
-        listed = [
-            {"file": p.file, "line": p.line, "field": p.field, "what": p.what, "allowed": p.allowed}
-            for p in self.problems
-        ]
-        return {**super().to_json(), "problems": listed}
+        return {**super().to_json(), "problems": [problem.to_json() for problem in self.problems]}
 
 
 class HostLacks(SundialError):
@@ -136,7 +141,7 @@ class RunFailed(SundialError):
     ) -> None:
         super().__init__(message if machine is None else f"{machine}: {message}", hint=hint)
         self.machine = machine
-        self.console_tail = tuple(console_tail)
+        self.console_tail = tuple(map(printable, console_tail))
 
     def to_json(self) -> dict[str, object]:
         return {**super().to_json(), "machine": self.machine, "console_tail": list(self.console_tail)}

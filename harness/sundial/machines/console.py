@@ -6,10 +6,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from sundial.printable import printable_bytes
+
 TAIL_LINES = 12
 PANIC_LINES = 60
 _READ_MOST = 1 << 16
-_CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[()][A-Z0-9]|[\x00-\x08\x0b-\x1f\x7f]")
+_STYLING = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]|\x1b[()][A-Z0-9]|[\x07\x08\r\x7f]")
+"""What a shell and a kernel write for a terminal's sake; left out of what is quoted."""
 _PANIC = re.compile(rb"Kernel panic - not syncing[^\r\n]*|^PANIC\b[^\r\n]*", re.MULTILINE)
 """Linux's words, and SSS-CORE's."""
 _OVERLAP = 64
@@ -38,8 +41,12 @@ def _end(path: Path) -> bytes:
 
 
 def _cleaned(text: bytes) -> tuple[str, ...]:
-    lines = (_CONTROL.sub("", line).rstrip() for line in text.decode(errors="replace").split("\n"))
+    lines = (_shown(line).rstrip() for line in text.split(b"\n"))
     return tuple(line for line in lines if line)
+
+
+def _shown(line: bytes) -> str:
+    return printable_bytes(_STYLING.sub(b"", line).expandtabs())
 
 
 class GrowingFile:
@@ -84,4 +91,4 @@ class PanicWatch(GrowingFile):
         if found is None:
             return None
         # The line may still be growing; what is there says enough.
-        return _CONTROL.sub("", found.group().decode(errors="replace")).strip()
+        return _shown(found.group()).strip()

@@ -63,9 +63,10 @@ class UpRequest:
 
 @dataclass(frozen=True)
 class KeptMachine:
-    """One machine that is up: its first address and the socket of its console."""
+    """One machine that is up: its image, its first address and the socket of its console."""
 
     name: str
+    image: str
     address: str
     console: str
 

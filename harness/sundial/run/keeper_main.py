@@ -25,6 +25,7 @@ from typing import Any
 from sundial.errors import BadInput, RunFailed, SundialError
 from sundial.machines.command import run_command
 from sundial.machines.hypervisor import LifecycleEvent
+from sundial.machines.switchboard import Switchboard
 from sundial.machines.waiting import WALL, Clock, in_parallel
 from sundial.model.images import IMAGES
 from sundial.plan.build import plan_topology
@@ -74,6 +75,7 @@ class Keeper:
         self._bring_up = BringUp(_order(request, session.places), session, interrupts, reporter.say)
         self._down = threading.Event()
         self._ended: dict[str, str] = {}
+        self._switchboard = Switchboard()
 
     def keep(self, folder: UpFolder) -> None:
         """Everything. Raises SundialError when it could not be brought up, or ended by itself."""
@@ -91,6 +93,7 @@ class Keeper:
         except SundialError as happened:
             error = happened
         finally:
+            self._switchboard.close()
             self._bring_up.transition(State.DONE)
             final, error, _ = self._bring_up.conclude(error, None, collect=False)
             control.answer_down(final)
@@ -116,11 +119,15 @@ class Keeper:
         self._reporter.say("booting the guests")
         rig = self._bring_up.rig
         files = {file.machine: file for file in self._bring_up.files}
-        greetings = {node.name: IMAGES[node.image].greeting for node in rig.plan.network.nodes}
+        images = {node.name: IMAGES[node.image] for node in rig.plan.network.nodes}
 
         def answers(name: str) -> None:
+            streams = images[name].streams_commands
             try:
-                run_command(rig.exec_socket(name), name, greetings[name], BOOT_S)
+                self._switchboard.serve(rig.exec_socket(name), rig.commands_socket(name), streams=streams)
+                run_command(rig.commands_socket(name), name, images[name].greeting, BOOT_S, streams=streams)
+            except OSError as error:
+                raise RunFailed(f"it takes no commands: {error.strerror}", machine=name) from error
             finally:
                 del files[name]
 
@@ -130,7 +137,7 @@ class Keeper:
     def _announce(self, folder: UpFolder, control: Path) -> None:
         """Say that it is up: for later commands in a file, to the caller on stdout, which then is closed."""
         kept = self._kept()
-        sockets = {machine.name: str(self._bring_up.rig.exec_socket(machine.name)) for machine in kept.machines}
+        sockets = {machine.name: str(self._bring_up.rig.commands_socket(machine.name)) for machine in kept.machines}
         folder.write(KeeperRecord(os.getpid(), str(control), kept, sockets))
         self._reporter.send(up=kept_to_json(kept))
         _close_stdout()
@@ -161,6 +168,7 @@ class Keeper:
         machines = tuple(
             KeptMachine(
                 node.name,
+                node.image,
                 next((str(nic.address.ip) for nic in node.nics if nic.address is not None), ""),
                 str(self._bring_up.rig.console_socket(node.name)),
             )

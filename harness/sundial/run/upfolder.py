@@ -35,7 +35,7 @@ class KeeperRecord:
     """Its control socket."""
     kept: Kept
     exec_sockets: dict[str, str]
-    """By machine."""
+    """The switchboard's, by machine."""
 
     def to_json(self) -> dict[str, Any]:
         return {**asdict(self), "kept": kept_to_json(self.kept)}
