@@ -63,6 +63,8 @@ def exec_(
     except BrokenPipeError:
         # Whoever read our output has gone: end as the command itself would.
         ctx.exit(128 + signal.SIGPIPE)
+    if end.dropped:
+        say(f"{machine}: {end.dropped} bytes of output were dropped: more than the guest keeps")
     if end.timed_out:
         say(f"{machine}: {command[0]} did not end within {timeout}")
     ctx.exit(end.status)

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from sundial.model.experiment import Experiment
 from sundial.model.network import Network
@@ -78,4 +78,12 @@ class Kept:
     topology: str
     clock: Clock
     captures: Path
+    """The run directory while it is up; what has been captured is in it within 0.2 s."""
+    final: Path
+    """The name that it is meant to have after `down`."""
+    pid: int
+    """Of the process that keeps it."""
     machines: tuple[KeptMachine, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "captures": str(self.captures), "final": str(self.final)}

@@ -177,7 +177,7 @@ def _has_input(fd: int) -> bool:
 def _end(record: KeeperRecord, folder: UpFolder) -> None:
     """Ask the keeper to end; one that does not answer is killed, and its guard cleans up."""
     try:
-        handle = os.pidfd_open(record.pid)
+        handle = os.pidfd_open(record.kept.pid)
     except OSError:
         return
     try:

@@ -37,7 +37,7 @@ from sundial.run.interrupts import Interrupts
 from sundial.run.places import Places
 from sundial.run.session import Session, open_session
 from sundial.run.supervisor import FabricEnded, MachinePanicked, Tick
-from sundial.run.upfolder import KeeperRecord, UpFolder, kept_to_json, request_from_json
+from sundial.run.upfolder import KeeperRecord, UpFolder, request_from_json
 from sundial.run.watch import GuestWatch, Machines, guest_signs
 from sundial.run.watchdog import Watchdog
 
@@ -138,8 +138,8 @@ class Keeper:
         """Say that it is up: for later commands in a file, to the caller on stdout, which then is closed."""
         kept = self._kept()
         sockets = {machine.name: str(self._bring_up.rig.commands_socket(machine.name)) for machine in kept.machines}
-        folder.write(KeeperRecord(os.getpid(), str(control), kept, sockets))
-        self._reporter.send(up=kept_to_json(kept))
+        folder.write(KeeperRecord(str(control), kept, sockets))
+        self._reporter.send(up=kept.to_json())
         _close_stdout()
 
     def _hold(self) -> None:
@@ -174,7 +174,8 @@ class Keeper:
             )
             for node in plan.network.nodes
         )
-        return Kept(plan.network.name, plan.clock, self._bring_up.folder.final, machines)
+        folder = self._bring_up.folder
+        return Kept(plan.network.name, plan.clock, folder.path, folder.final, os.getpid(), machines)
 
 
 def _order(request: UpRequest, places: Places) -> Order:

@@ -109,6 +109,7 @@ impl VirtualRun {
                 self.shm.abort();
                 return Err(Aborted.into());
             }
+            self.network.flush_when_due()?;
             if asleep && !self.shm.nap()? {
                 continue;
             }
