@@ -6,6 +6,7 @@
     |-- BadInput             2    a file, option or value is wrong; nothing was started
     |-- HostLacks            3    the host misses something; the hint mends it
     |-- RunFailed            4    a guest, the fabric or a deadline ended the run
+    |   `-- GuestFault            what a guest wrote cannot be read
     `-- Interrupted        130    the user stopped it
 
 Anything else that reaches the top is a bug in Sundial and shows its traceback.
@@ -145,6 +146,10 @@ class RunFailed(SundialError):
 
     def to_json(self) -> dict[str, object]:
         return {**super().to_json(), "machine": self.machine, "console_tail": list(self.console_tail)}
+
+
+class GuestFault(RunFailed):
+    """A guest wrote what no guest of ours writes: not JSON, not a sample, or too much of it."""
 
 
 class Interrupted(SundialError):

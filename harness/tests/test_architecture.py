@@ -27,7 +27,7 @@ ROOMS: dict[str, set[str]] = {
     "plan": {"", "errors", "printable", "kinds", "units", "seams", "model"},
     "observe": {"", "errors", "printable", "kinds", "expect"},
     "machines": {"", "errors", "printable", "model", "plan"},
-    "run": {"", "errors", "printable", "model", "plan", "seams", "machines", "observe"},
+    "run": {"", "errors", "printable", "units", "model", "plan", "seams", "machines", "observe"},
     "verify": {"", "errors", "printable", "kinds", "units", "expect", "model", "observe"},
     "report": {"", "errors", "printable", "kinds", "units", "expect", "model", "plan", "observe", "verify"},
     "reproduce": {"", "errors", "printable", "kinds", "units", "model", "plan", "run", "observe", "report"},

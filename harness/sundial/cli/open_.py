@@ -78,27 +78,23 @@ def find_capture(folder: Path, segment: str | None) -> Path:
 def viewer_command(program: str, capture: Path, shown: str | None) -> list[str]:
     """The command line that shows `capture` with our columns, preferences and dissector; wireshark and tshark take the
     same."""
-    return [program, *_look(), "-r", str(capture), *_filter(shown)]
+    return [program, *_look(["-r", str(capture)], shown)]
 
 
 def live_command(program: str, capture: Path, shown: str | None, kept: Kept) -> list[str]:
     """The same for a capture that grows: all of it from the first frame on, until its topology is down."""
     follow = ["tail", f"--pid={kept.pid}", "-c", "+1", "-f", str(capture)]
-    starts = ["-k"] if program == "wireshark" else ["-l"]
-    view = [program, *_look(), *starts, "-i", "-", *_filter(shown)]
+    at_once = "-k" if program == "wireshark" else "-l"
+    view = [program, *_look([at_once, "-i", "-"], shown)]
     return ["sh", "-c", f"{shlex.join(follow)} | {shlex.join(view)}"]
 
 
-def _look() -> list[str]:
+def _look(source: list[str], shown: str | None) -> list[str]:
     columns = ",".join(f'"{title}","{field}"' for title, field in COLUMNS)
-    arguments = ["-X", f"lua_script:{DISSECTOR}", "-o", f"gui.column.format:{columns}"]
+    arguments = ["-X", f"lua_script:{DISSECTOR}", *source, "-o", f"gui.column.format:{columns}"]
     for preference in PREFERENCES:
         arguments += ["-o", preference]
-    return arguments
-
-
-def _filter(shown: str | None) -> list[str]:
-    return ["-Y", shown] if shown else []
+    return [*arguments, "-Y", shown] if shown else arguments
 
 
 def _lacking() -> str | None:

@@ -212,9 +212,14 @@ def watch_boot(machines: Machines, waited_for: Mapping[str, GuestFiles], clock: 
 
 
 def end_hung(machines: Machines, files: Sequence[GuestFiles], guests: GuestWatch, now: float) -> dict[str, str]:
-    """End the first that hangs, if one does: by its name, what became of it."""
+    """End those that write too much, or else the first that hangs: by its name, what became of it."""
     for file in files:
         file.look()
+    too_much = {file.machine: file.excess for file in files if file.excess is not None}
+    if too_much:
+        for name in too_much:
+            machines[name].destroy()
+        return too_much
     hung = guests.look(now)
     if hung is None:
         return {}
