@@ -5,7 +5,7 @@
 # With the harness, whose model of the records checks what the applications write.
 PYTHON ?= ../.venv/bin/python
 CHECK = $(OUT)/check
-UNIT_TESTS = common_test runner_test raw_test
+UNIT_TESTS = common_test runner_test exec_test raw_test
 # What the harness writes at its seams.
 GOLDEN = $(HERE)../harness/tests/seams/golden
 CHECK_CFLAGS = $(CFLAGS) $(SANITIZE) -I$(CHECK) -Icommon/tests
@@ -18,6 +18,9 @@ $(CHECK)/common_test: common/tests/common_test.c $(COMMON) $(HEADERS) | $(CHECK)
 
 $(CHECK)/runner_test: runner/tests/runner_test.c $(COMMON) $(RUNNER) $(JOB) $(HEADERS) | $(CHECK)
 	$(CC) $(CHECK_CFLAGS) -Irunner -DGOLDEN='"$(GOLDEN)/jobs"' -o $@ $< $(RUNNER) $(JOB) $(COMMON) -ljansson -lpthread
+
+$(CHECK)/exec_test: runner/tests/exec_test.c $(COMMON) $(RUNNER) $(JOB) $(HEADERS) | $(CHECK)
+	$(CC) $(CHECK_CFLAGS) -Irunner -o $@ $< $(RUNNER) $(JOB) $(COMMON) -ljansson -lpthread
 
 $(CHECK)/raw_test: raw/tests/raw_test.c raw/header.c $(COMMON) $(HEADERS) | $(CHECK)
 	$(CC) $(CHECK_CFLAGS) -Iraw -o $@ $< raw/header.c $(COMMON) -ljansson -lpthread

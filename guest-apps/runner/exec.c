@@ -3,274 +3,330 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <jansson.h>
+#include <inttypes.h>
 #include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base64.h"
+#include "command.h"
 #include "ports.h"
+#include "request.h"
 
 enum {
-    REQUEST_LIMIT = 1 << 20,
-    OUTPUT_LIMIT = 1 << 20, /* of each stream: an answer takes ten times as much of a small guest */
-    READ_SIZE = 64 * 1024,
-    IDLE_US = 50 * 1000,
-    SIGNALLED = 128,
-    CANNOT_START = 127,
+    COMMANDS_LIMIT = 32,
+    LINE_LIMIT = 1 << 20,
+    OUTGOING_BYTES = 256 * 1024,
+    CHUNK_BYTES = 30 * 1024, /* of output in a line: 40 KiB of base64 */
+    WORDS_BYTES = 256,       /* a line without output is shorter */
+    DISCONNECTED_MS = 50,
+    LOOK_MS = 200, /* while one is being hung up */
 };
 
-struct capture {
-    int fd;
-    char *bytes;
-    size_t length;
-    json_int_t dropped; /* bytes beyond the limit */
-};
+static struct command commands[COMMANDS_LIMIT];
+static char incoming[LINE_LIMIT];
+static size_t incoming_length;
+static bool skipping; /* the rest of a line that is too long */
+static char outgoing[OUTGOING_BYTES];
+static size_t outgoing_length;
 
-static void capture_more(struct capture *capture)
+static int64_t now_ns(void)
 {
-    static char buffer[READ_SIZE];
-    ssize_t got = read(capture->fd, buffer, sizeof(buffer));
-    size_t room = OUTPUT_LIMIT - capture->length;
-    size_t kept;
-    char *grown;
+    struct timespec now;
 
-    if (got < 0 && errno == EINTR)
-        return;
-    if (got <= 0) {
-        close(capture->fd);
-        capture->fd = -1;
-        return;
-    }
-    kept = (size_t)got < room ? (size_t)got : room;
-    grown = realloc(capture->bytes, capture->length + kept);
-    if (grown == NULL) {
-        kept = 0;
-    } else {
-        memcpy(grown + capture->length, buffer, kept);
-        capture->bytes = grown;
-    }
-    capture->length += kept;
-    capture->dropped += got - (ssize_t)kept;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-static void capture_both(struct capture captures[2])
+static bool has_room(size_t length)
 {
-    while (captures[0].fd >= 0 || captures[1].fd >= 0) {
-        struct pollfd watched[2] = {{.fd = captures[0].fd, .events = POLLIN},
-                                    {.fd = captures[1].fd, .events = POLLIN}};
+    return sizeof(outgoing) - outgoing_length >= length;
+}
 
-        if (poll(watched, 2, -1) < 0 && errno != EINTR)
+__attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
+{
+    va_list values;
+
+    va_start(values, format);
+    outgoing_length += (size_t)vsnprintf(outgoing + outgoing_length,
+                                         sizeof(outgoing) - outgoing_length, format, values);
+    va_end(values);
+}
+
+static struct command *find(int64_t id)
+{
+    for (size_t i = 0; i < COMMANDS_LIMIT; i++)
+        if (commands[i].used && !commands[i].hung_up && commands[i].id == id)
+            return &commands[i];
+    return NULL;
+}
+
+static struct command *find_free(void)
+{
+    for (size_t i = 0; i < COMMANDS_LIMIT; i++)
+        if (!commands[i].used)
+            return &commands[i];
+    return NULL;
+}
+
+/* A refused request ends the command that it was for. */
+static void refuse(const struct request *request, const char *error)
+{
+    struct command *command = request->numbered ? find(request->id) : NULL;
+
+    if (command != NULL)
+        command_hang_up(command, now_ns());
+    if (request->numbered)
+        say("{\"id\":%" PRId64 ",\"error\":\"%s\"}\n", (int64_t)request->id, error);
+    else
+        say("{\"id\":null,\"error\":\"%s\"}\n", error);
+}
+
+static void start(const struct request *request)
+{
+    struct terminal terminal = {.type = request->terminal, .window = request->window};
+    struct command *command = find_free();
+    const char *error;
+
+    if (find(request->id) != NULL) {
+        refuse(request, "id: is that of a command that runs");
+        return;
+    }
+    if (command == NULL) {
+        refuse(request, "32 commands run already");
+        return;
+    }
+    error = command_start(command, request->argv, request->wants_terminal ? &terminal : NULL);
+    if (error != NULL) {
+        refuse(request, error);
+        return;
+    }
+    command->used = true;
+    command->id = request->id;
+    command->credit = EXEC_OUTPUT_BYTES;
+}
+
+/* For a command that runs. What comes for one that has ended meanwhile is no fault. */
+static void pass_on(struct command *command, const struct request *request)
+{
+    switch (request->kind) {
+    case REQUEST_INPUT:
+        if (!command_put_input(command, request->input, request->length))
+            refuse(request, "input: more than the command has taken");
+        break;
+    case REQUEST_END_OF_INPUT:
+        command->input_ends = true;
+        command_write_input(command);
+        break;
+    case REQUEST_SIGNAL:
+        command_signal(command, request->signal);
+        break;
+    case REQUEST_WINDOW:
+        command_set_window(command, &request->window);
+        break;
+    case REQUEST_TAKEN:
+        command->credit += request->length;
+        if (command->credit > EXEC_OUTPUT_BYTES)
+            command->credit = EXEC_OUTPUT_BYTES;
+        break;
+    case REQUEST_HANG_UP:
+        command_hang_up(command, now_ns());
+        break;
+    case REQUEST_INVALID:
+    case REQUEST_START:
+        break;
+    }
+}
+
+static void handle_line(const char *line, size_t length)
+{
+    struct request request;
+    struct command *command;
+
+    request_read(&request, line, length);
+    if (request.kind == REQUEST_INVALID)
+        refuse(&request, request.error);
+    else if (request.kind == REQUEST_START)
+        start(&request);
+    else if ((command = find(request.id)) != NULL)
+        pass_on(command, &request);
+    request_release(&request);
+}
+
+/* The whole lines that have come, as long as there is room for answers. */
+static void handle_lines(void)
+{
+    size_t begin = 0;
+    const char *end;
+
+    while (has_room(WORDS_BYTES) &&
+           (end = memchr(incoming + begin, '\n', incoming_length - begin)) != NULL) {
+        if (!skipping)
+            handle_line(incoming + begin, (size_t)(end - incoming) - begin);
+        skipping = false;
+        begin = (size_t)(end - incoming) + 1;
+    }
+    incoming_length -= begin;
+    memmove(incoming, incoming + begin, incoming_length);
+    if (incoming_length < sizeof(incoming) || memchr(incoming, '\n', incoming_length) != NULL)
+        return;
+    if (!skipping)
+        say("{\"id\":null,\"error\":\"a line longer than %d bytes\"}\n", LINE_LIMIT);
+    skipping = true;
+    incoming_length = 0;
+}
+
+static void send_output(struct command *command, int stream)
+{
+    static const char *const names[] = {"stdout", "stderr"};
+    static uint8_t bytes[CHUNK_BYTES];
+
+    while (command->out[stream] >= 0 && command->credit > 0 &&
+           has_room(BASE64_LENGTH(CHUNK_BYTES) + WORDS_BYTES)) {
+        size_t room = command->credit < CHUNK_BYTES ? command->credit : CHUNK_BYTES;
+        size_t got = command_read_output(command, stream, bytes, room);
+
+        if (got == 0)
             return;
-        for (size_t i = 0; i < 2; i++)
-            if (watched[i].revents != 0)
-                capture_more(&captures[i]);
+        command->credit -= got;
+        say("{\"id\":%" PRId64 ",\"%s\":\"", command->id, names[stream]);
+        outgoing_length += base64_encode(bytes, got, outgoing + outgoing_length);
+        say("\"}\n");
     }
 }
 
-static _Noreturn void become_command(char *const argv[], int out, int err)
+static void tend(struct command *command)
 {
-    int null = open("/dev/null", O_RDONLY);
+    bool ended = command_has_ended(command);
 
-    dup2(null, STDIN_FILENO);
-    dup2(out, STDOUT_FILENO);
-    dup2(err, STDERR_FILENO);
-    closefrom(STDERR_FILENO + 1);
-    execvp(argv[0], argv);
-    fprintf(stderr, "%s: %s\n", argv[0], strerror(errno));
-    _exit(CANNOT_START);
-}
-
-static json_t *failure(const char *message)
-{
-    return json_pack("{ss}", "error", message);
-}
-
-static json_t *run(char *const argv[])
-{
-    struct capture captures[2] = {{.fd = -1}, {.fd = -1}};
-    int out[2];
-    int err[2];
-    int wait_status = 0;
-    char *texts[2];
-    json_t *answer;
-    pid_t pid;
-
-    if (pipe(out) != 0 || pipe(err) != 0)
-        return failure("cannot make a pipe");
-    pid = fork();
-    if (pid == 0)
-        become_command(argv, out[1], err[1]);
-    close(out[1]);
-    close(err[1]);
-    captures[0].fd = out[0];
-    captures[1].fd = err[0];
-    capture_both(captures);
-    if (pid < 0 || waitpid(pid, &wait_status, 0) < 0)
-        answer = failure("cannot start a process");
-    else
-        answer = json_pack("{si}", "status",
-                           WIFSIGNALED(wait_status) ? SIGNALLED + WTERMSIG(wait_status)
-                                                    : WEXITSTATUS(wait_status));
-    for (size_t i = 0; i < 2; i++) {
-        texts[i] = base64_encode(captures[i].bytes, captures[i].length);
-        json_object_set_new(answer, i == 0 ? "stdout" : "stderr", json_string(texts[i]));
-        free(texts[i]);
-        free(captures[i].bytes);
+    if (command->hung_up) {
+        if (!ended && now_ns() >= command->kill_ns)
+            command_signal(command, SIGKILL);
+        if (ended)
+            command_release(command);
+        return;
     }
-    json_object_set_new(answer, "dropped", json_integer(captures[0].dropped + captures[1].dropped));
-    return answer;
-}
-
-static json_t *run_shell(const char *command)
-{
-    /* A login shell: /etc/profile puts the real ip and tc before busybox's. */
-    char *argv[] = {(char *)"/bin/sh", (char *)"-lc", NULL, NULL};
-    char *text = strdup(command);
-    json_t *answer;
-
-    argv[2] = text;
-    answer = run(argv);
-    free(text);
-    return answer;
-}
-
-static json_t *run_list(const json_t *list)
-{
-    size_t count = json_array_size(list);
-    char **argv = calloc(count + 1, sizeof(*argv));
-    json_t *answer = NULL;
-
-    for (size_t i = 0; argv != NULL && i < count; i++) {
-        const char *word = json_string_value(json_array_get(list, i));
-
-        if (word == NULL)
-            answer = failure("argv: must hold strings");
-        else
-            argv[i] = strdup(word);
+    command_write_input(command);
+    send_output(command, 0);
+    send_output(command, 1);
+    if (!has_room(2 * WORDS_BYTES))
+        return;
+    if (command->input_taken > 0) {
+        say("{\"id\":%" PRId64 ",\"taken\":%zu}\n", command->id, command->input_taken);
+        command->input_taken = 0;
     }
-    if (argv == NULL || count == 0)
-        answer = failure("argv: must not be empty");
-    if (answer == NULL)
-        answer = run(argv);
-    for (size_t i = 0; argv != NULL && i < count; i++)
-        free(argv[i]);
-    free(argv);
-    return answer;
+    if (ended && command->out[0] < 0 && command->out[1] < 0) {
+        say("{\"id\":%" PRId64 ",\"status\":%d}\n", command->id, command->status);
+        command_release(command);
+    }
 }
 
-/* The line of `answer` (taken) to `command`. */
-static char *finish(json_t *answer, const json_t *command)
+static void watch(struct pollfd *watched, nfds_t *count, int end, short events)
 {
-    json_t *id = json_object_get(command, "id");
-    char *text;
-
-    if (id != NULL)
-        json_object_set(answer, "id", id);
-    else
-        json_object_set_new(answer, "id", json_null());
-    text = json_dumps(answer, JSON_COMPACT);
-    json_decref(answer);
-    return text;
+    if (end >= 0 && events != 0)
+        watched[(*count)++] = (struct pollfd){.fd = end, .events = events};
 }
 
-char *exec_answer(const char *request)
+/* Waits until something can be done. */
+static void wait_for_events(int port)
 {
-    json_error_t error;
-    json_t *command = json_loads(request, 0, &error);
-    const json_t *argv = json_object_get(command, "argv");
-    const json_t *shell = json_object_get(command, "shell");
-    json_t *answer;
-    char *text;
+    struct pollfd watched[1 + COMMANDS_LIMIT * 4];
+    bool room = has_room(BASE64_LENGTH(CHUNK_BYTES) + WORDS_BYTES);
+    nfds_t count = 0;
+    int timeout_ms = -1;
+    short port_events = 0;
 
-    if (command == NULL)
-        answer = failure(error.text);
-    else if (json_is_array(argv))
-        answer = run_list(argv);
-    else if (json_is_string(shell))
-        answer = run_shell(json_string_value(shell));
-    else
-        answer = failure("must have \"argv\" or \"shell\"");
-    text = finish(answer, command);
-    json_decref(command);
-    return text;
-}
+    if (incoming_length < sizeof(incoming) && has_room(WORDS_BYTES))
+        port_events |= POLLIN;
+    if (outgoing_length > 0)
+        port_events |= POLLOUT;
+    watch(watched, &count, port, port_events);
+    for (size_t i = 0; i < COMMANDS_LIMIT; i++) {
+        struct command *command = &commands[i];
+        bool heard = command->used && room && command->credit > 0;
 
-static bool write_line(int port, const char *text)
-{
-    size_t length = strlen(text);
-    size_t done = 0;
-
-    while (done <= length) {
-        bool last = done == length;
-        ssize_t written = last ? write(port, "\n", 1) : write(port, text + done, length - done);
-
-        if (written < 0 && errno == EINTR)
+        if (!command->used)
             continue;
-        if (written < 0)
-            return false;
-        done += last ? 1 : (size_t)written;
+        if (command->hung_up)
+            timeout_ms = LOOK_MS;
+        watch(watched, &count, command->ended, POLLIN);
+        watch(watched, &count, command->in, command->input_length > 0 ? POLLOUT : 0);
+        watch(watched, &count, command->out[0], heard ? POLLIN : 0);
+        watch(watched, &count, command->out[1], heard ? POLLIN : 0);
     }
-    return true;
+    poll(watched, count, timeout_ms);
 }
 
-/* An answer to whoever asked, where a process that was to give it has died. */
-static void write_refusal(int port, const char *request)
+/* Reads what has come; false when the host has disconnected. */
+static bool receive(int port)
 {
-    json_error_t error;
-    json_t *command = json_loads(request, 0, &error);
-    char *text = finish(failure("out of memory, or killed before it could answer"), command);
+    ssize_t got;
 
-    write_line(port, ""); /* ends what may have been written of an answer */
-    if (text != NULL)
-        write_line(port, text);
-    free(text);
-    json_decref(command);
+    if (incoming_length == sizeof(incoming))
+        return true;
+    got = read(port, incoming + incoming_length, sizeof(incoming) - incoming_length);
+    if (got > 0)
+        incoming_length += (size_t)got;
+    return got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
-/* In a process of its own: what kills it, such as a lack of memory, must not leave the port dead.
- */
-static void serve_request(int port, const char *request)
+static void transmit(int port)
 {
-    int wait_status = -1;
-    pid_t pid = fork();
+    ssize_t written = outgoing_length > 0 ? write(port, outgoing, outgoing_length) : 0;
 
-    if (pid == 0) {
-        const char *answer = exec_answer(request);
+    if (written <= 0)
+        return;
+    outgoing_length -= (size_t)written;
+    memmove(outgoing, outgoing + written, outgoing_length);
+}
 
-        _exit(answer != NULL && write_line(port, answer) ? 0 : 1);
+static void tend_all(void)
+{
+    for (size_t i = 0; i < COMMANDS_LIMIT; i++)
+        if (commands[i].used)
+            tend(&commands[i]);
+}
+
+void exec_serve_host(int port)
+{
+    while (receive(port)) {
+        handle_lines();
+        tend_all();
+        transmit(port);
+        wait_for_events(port);
     }
-    if (pid < 0 || waitpid(pid, &wait_status, 0) < 0 || wait_status != 0)
-        write_refusal(port, request);
+    for (size_t i = 0; i < COMMANDS_LIMIT; i++)
+        if (commands[i].used)
+            command_hang_up(&commands[i], now_ns());
+    tend_all();
+    incoming_length = 0;
+    outgoing_length = 0;
+    skipping = false;
 }
 
 void exec_serve(void)
 {
-    static char request[REQUEST_LIMIT];
-    size_t length = 0;
-    int port = ports_open("sundial.exec", O_RDWR | O_CLOEXEC);
+    int port = ports_open("sundial.exec", O_RDWR | O_CLOEXEC | O_NONBLOCK);
+    int score = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
 
+    /* Should a command use up all memory, it is the one to go. */
+    if (score >= 0 && write(score, "-1000", 5) != 5)
+        perror("runner: oom_score_adj");
+    if (score >= 0)
+        close(score);
+    mkdir("/dev/pts", 0755);
+    if (mount("devpts", "/dev/pts", "devpts", 0, "mode=620,ptmxmode=666") != 0)
+        perror("runner: /dev/pts");
+    signal(SIGPIPE, SIG_IGN);
     while (port >= 0) {
-        ssize_t got = read(port, request + length, sizeof(request) - length - 1);
-        char *end;
-
-        if (got <= 0) { /* no host is connected */
-            usleep(IDLE_US);
-            continue;
-        }
-        length += (size_t)got;
-        request[length] = '\0';
-        while ((end = strchr(request, '\n')) != NULL) {
-            *end = '\0';
-            serve_request(port, request);
-            length -= (size_t)(end + 1 - request);
-            memmove(request, end + 1, length + 1);
-        }
-        if (length == sizeof(request) - 1)
-            length = 0; /* a line longer than any command */
+        exec_serve_host(port);
+        poll(NULL, 0, DISCONNECTED_MS);
     }
 }

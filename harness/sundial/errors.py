@@ -6,6 +6,7 @@
     |-- BadInput             2    a file, option or value is wrong; nothing was started
     |-- HostLacks            3    the host misses something; the hint mends it
     |-- RunFailed            4    a guest, the fabric or a deadline ended the run
+    |   `-- GuestFault            what a guest wrote cannot be read
     |-- InternalError       70    a fault of Sundial itself; its traceback is in a log
     `-- Interrupted        130    the user stopped it
 
@@ -19,16 +20,21 @@ import errno
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from sundial.printable import printable, printable_lines
+
 
 class SundialError(Exception):
-    """Root of the tree: one line for the user, an exit status and, where one is known, a hint."""
+    """Root of the tree: one line for the user, an exit status and, where one is known, a hint.
+
+    Words of guests and files, and their names, may be in it: all of it is made printable here.
+    """
 
     exit_code: int = 4
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
+        self.message = printable_lines(message)
+        super().__init__(self.message)
+        self.hint = None if hint is None else printable(hint)
 
     def to_json(self) -> dict[str, object]:
         """What goes into `run.json` and `--json` output."""
@@ -62,7 +68,11 @@ class Problem:
         text = ": ".join([*parts, self.what])
         if self.allowed:
             text += f"; allowed: {self.allowed}"
-        return " ".join(text.split())
+        return printable(" ".join(text.split()))
+
+    def to_json(self) -> dict[str, str | int | None]:
+        texts = {"file": self.file, "field": self.field, "what": self.what, "allowed": self.allowed}
+        return {**{name: text and printable(text) for name, text in texts.items()}, "line": self.line}
 
 
 class BadInput(SundialError, ValueError):
@@ -111,11 +121,7 @@ class BadInput(SundialError, ValueError):
         )
 
     def to_json(self) -> dict[str, object]:
-        listed = [
-            {"file": p.file, "line": p.line, "field": p.field, "what": p.what, "allowed": p.allowed}
-            for p in self.problems
-        ]
-        return {**super().to_json(), "problems": listed}
+        return {**super().to_json(), "problems": [problem.to_json() for problem in self.problems]}
 
 
 class HostLacks(SundialError):
@@ -139,7 +145,7 @@ class RunFailed(SundialError):
     ) -> None:
         super().__init__(message if machine is None else f"{machine}: {message}", hint=hint)
         self.machine = machine
-        self.console_tail = tuple(console_tail)
+        self.console_tail = tuple(map(printable, console_tail))
 
     def to_json(self) -> dict[str, object]:
         return {**super().to_json(), "machine": self.machine, "console_tail": list(self.console_tail)}
@@ -156,6 +162,10 @@ class InternalError(SundialError):
 
     def to_json(self) -> dict[str, object]:
         return {**super().to_json(), "log": self.log}
+
+
+class GuestFault(RunFailed):
+    """A guest wrote what no guest of ours writes: not JSON, not a sample, or too much of it."""
 
 
 class Interrupted(SundialError):

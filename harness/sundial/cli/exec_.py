@@ -3,38 +3,87 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 
 import click
 
 from sundial.cli import rooms
-from sundial.cli.talk import Verb, as_json, print_json
+from sundial.cli.talk import Verb, as_json, print_json, say
+from sundial.errors import BadInput
+from sundial.units import NS_PER_S, TIME
+
+_TIMEOUT = TIME.between(least="1 ms", example="10 s")
 
 
 @click.command(
     name="exec",
     cls=Verb,
     short_help="Run a command in a machine that is up.",
-    context_settings={"ignore_unknown_options": True},
+    # What stands behind the machine is the command's, options too.
+    context_settings={"allow_interspersed_args": False},
 )
 @click.option("--topology", metavar="T", help="Which one, where several are up.")
+@click.option("-t", "--terminal", is_flag=True, help="Give the command a terminal, for editors and shells.")
+@click.option("--timeout", metavar="TIME", help="End it after so long, such as 10 s; the exit status is 124 then.")
 @as_json
 @click.argument("machine")
-@click.argument("argv", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- COMMAND...")
+@click.argument("argv", nargs=-1, required=True, type=click.UNPROCESSED, metavar="[--] COMMAND...")
 @click.pass_context
-def exec_(ctx: click.Context, topology: str | None, as_json: bool, machine: str, argv: tuple[str, ...]) -> None:
-    """Run COMMAND in MACHINE; its output is passed through, its exit status becomes that of this command."""
-    result = rooms.exec_(machine, argv, topology)
+def exec_(
+    ctx: click.Context,
+    topology: str | None,
+    terminal: bool,
+    timeout: str | None,
+    as_json: bool,
+    machine: str,
+    argv: tuple[str, ...],
+) -> None:
+    """Run COMMAND in MACHINE: it gets our input and signals, we get its output and its exit status.
+
+    Ctrl-C goes to the command; again, and the command is killed.
+    """
+    command = argv[1:] if argv[0] == "--" else argv
+    if not command:
+        raise BadInput("there is no command", field="COMMAND")
+    input_fd = _input()
+    if terminal and (input_fd is None or not os.isatty(input_fd)):
+        raise BadInput("the input is no terminal", field="--terminal", allowed="in a terminal only")
+    if terminal and as_json:
+        raise BadInput("a terminal's output is not for --json", field="--terminal")
+    asked = rooms.Exec(machine, command, topology, terminal, _seconds(timeout), input_fd)
     if as_json:
+        result = rooms.exec_gathered(asked)
         output = {name: getattr(result, name).decode(errors="replace") for name in ("stdout", "stderr")}
         print_json({"status": result.status, **output, "dropped": result.dropped})
-    else:
-        sys.stdout.buffer.write(result.stdout)
-        sys.stdout.buffer.flush()
-        sys.stderr.buffer.write(result.stderr)
-        sys.stderr.buffer.flush()
-        if result.dropped:
-            new_line = "" if (result.stdout + result.stderr).endswith(b"\n") else "\n"
-            dropped = f"{result.dropped} bytes of output were dropped: more than the guest keeps"
-            click.echo(f"{new_line}{machine}: {dropped}", err=True)
-    ctx.exit(result.status)
+        ctx.exit(result.status)
+    try:
+        end = rooms.exec_(asked)
+    except BrokenPipeError:
+        # Whoever read our output has gone: end as the command itself would.
+        ctx.exit(128 + signal.SIGPIPE)
+    if end.dropped:
+        say(f"{machine}: {end.dropped} bytes of output were dropped: more than the guest keeps")
+    if end.timed_out:
+        say(f"{machine}: {command[0]} did not end within {timeout}")
+    ctx.exit(end.status)
+
+
+def _seconds(timeout: str | None) -> float | None:
+    if timeout is None:
+        return None
+    try:
+        return _TIMEOUT.parse(timeout) / NS_PER_S
+    except BadInput as error:
+        raise error.within(field="--timeout") from None
+
+
+def _input() -> int | None:
+    """Our input, unless there is none, or it is a terminal in whose background we are."""
+    try:
+        fd = sys.stdin.fileno()
+        background = os.isatty(fd) and os.tcgetpgrp(fd) != os.getpgrp()
+    except (AttributeError, OSError, ValueError):
+        return None
+    return None if background else fd

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 import click
@@ -58,7 +57,7 @@ def ls(up: bool, as_json: bool) -> None:
 def _list_kept(as_json: bool) -> None:
     found = rooms.kept()
     if as_json:
-        print_json([{**asdict(kept), "captures": str(kept.captures)} for kept in found])
+        print_json([kept.to_json() for kept in found])
     elif not found:
         say("nothing is up")
     else:

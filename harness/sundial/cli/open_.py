@@ -11,10 +11,12 @@ from pathlib import Path
 
 import click
 
+from sundial.cli import rooms
 from sundial.cli.runs import find_run
 from sundial.cli.talk import Verb, say
 from sundial.errors import BadInput, HostLacks
 from sundial.model.catalog import ROOT
+from sundial.plan.request import Kept
 
 PREFERENCES = ("rpc.dissect_unknown_programs:TRUE", "tcp.relative_sequence_numbers:TRUE", "nameres.mac_name:FALSE")
 DISSECTOR = ROOT / "harness" / "wireshark" / "mbcf.lua"
@@ -37,19 +39,25 @@ whose call it is and which part of it (IP counts offsets in 8 bytes), what becam
 
 
 @click.command(name="open", cls=Verb, short_help="Look at a capture in Wireshark.")
-@click.argument("run")
+@click.argument("run", metavar="RUN|TOPOLOGY")
 @click.argument("segment", required=False)
 @click.option("--filter", "shown", metavar="FILTER", help="A display filter, such as one from `sundial verify`.")
 @click.option("--print", "only_print", is_flag=True, help="Print the command line and start nothing.")
 def open_(run: str, segment: str | None, shown: str | None, only_print: bool) -> None:
-    """Open the capture of RUN's SEGMENT in Wireshark, with columns for calls, fragments and fates."""
-    capture = find_capture(find_run(run), segment)
+    """Open the capture of RUN's SEGMENT in Wireshark, with columns for calls, fragments and fates.
+
+    With a TOPOLOGY that is up, its capture is followed while it grows.
+    """
+    kept = next((kept for kept in rooms.kept() if kept.topology == run), None)
+    capture = find_capture(kept.captures if kept is not None else find_run(run), segment)
     lacking = _lacking()
-    command = viewer_command("tshark" if lacking else "wireshark", capture, shown)
+    program = "tshark" if lacking else "wireshark"
+    command = viewer_command(program, capture, shown) if kept is None else live_command(program, capture, shown, kept)
+    line = shlex.join(command) if kept is None else command[-1]
     if only_print:
-        click.echo(shlex.join(command))
+        click.echo(line)
     elif lacking:
-        raise HostLacks(lacking, hint=f"list it with: {shlex.join(command)}")
+        raise HostLacks(lacking, hint=f"list it with: {line}")
     else:
         subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
         say(f"wireshark is opening {capture}")
@@ -70,11 +78,23 @@ def find_capture(folder: Path, segment: str | None) -> Path:
 def viewer_command(program: str, capture: Path, shown: str | None) -> list[str]:
     """The command line that shows `capture` with our columns, preferences and dissector; wireshark and tshark take the
     same."""
+    return [program, *_look(["-r", str(capture)], shown)]
+
+
+def live_command(program: str, capture: Path, shown: str | None, kept: Kept) -> list[str]:
+    """The same for a capture that grows: all of it from the first frame on, until its topology is down."""
+    follow = ["tail", f"--pid={kept.pid}", "-c", "+1", "-f", str(capture)]
+    at_once = "-k" if program == "wireshark" else "-l"
+    view = [program, *_look([at_once, "-i", "-"], shown)]
+    return ["sh", "-c", f"{shlex.join(follow)} | {shlex.join(view)}"]
+
+
+def _look(source: list[str], shown: str | None) -> list[str]:
     columns = ",".join(f'"{title}","{field}"' for title, field in COLUMNS)
-    command = [program, "-X", f"lua_script:{DISSECTOR}", "-r", str(capture), "-o", f"gui.column.format:{columns}"]
+    arguments = ["-X", f"lua_script:{DISSECTOR}", *source, "-o", f"gui.column.format:{columns}"]
     for preference in PREFERENCES:
-        command += ["-o", preference]
-    return [*command, "-Y", shown] if shown else command
+        arguments += ["-o", preference]
+    return [*arguments, "-Y", shown] if shown else arguments
 
 
 def _lacking() -> str | None:

@@ -7,7 +7,9 @@ need it.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
@@ -40,9 +42,36 @@ def kept() -> list[Kept]:
     return cast("list[Kept]", _room("sundial.run.keeper").list_())
 
 
-def exec_(machine: str, argv: Sequence[str], topology: str | None) -> Any:
-    """Run a command in a machine; answers `.status`, `.stdout`, `.stderr`. Raises BadInput, RunFailed."""
-    return _room("sundial.run.keeper").exec_(machine, argv, topology)
+@dataclass(frozen=True)
+class Exec:
+    """What `exec` was asked for."""
+
+    machine: str
+    argv: Sequence[str]
+    topology: str | None
+    terminal: bool
+    seconds: float | None
+    input_fd: int | None
+
+
+def exec_(asked: Exec) -> Any:
+    """Run a command in a machine, its output to ours; answers `.status`, `.timed_out`.
+
+    Raises BadInput, RunFailed, Interrupted.
+    """
+    foreground = _room("sundial.machines.foreground")
+    return _exec(asked, foreground.Passed(sys.stdout.fileno(), sys.stderr.fileno()))
+
+
+def exec_gathered(asked: Exec) -> Any:
+    """The same with its output kept: `.status`, `.stdout`, `.stderr`, `.dropped`."""
+    gathered = _room("sundial.machines.command").Gathered()
+    return gathered.result(_exec(asked, gathered))
+
+
+def _exec(asked: Exec, output: Any) -> Any:
+    foreground = _room("sundial.machines.foreground").Foreground(asked.input_fd, asked.terminal, asked.seconds)
+    return _room("sundial.run.keeper").exec_(asked.machine, asked.argv, foreground, output, asked.topology)
 
 
 def console(machine: str, topology: str | None) -> None:

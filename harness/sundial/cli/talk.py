@@ -20,6 +20,7 @@ from rich.status import Status
 from sundial import faults
 from sundial.cli import rooms
 from sundial.errors import Interrupted, RunFailed, SundialError, VerificationFailed
+from sundial.printable import printable
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -58,18 +59,18 @@ def show_error(error: SundialError, *, as_json: bool) -> None:
         print_json(error.to_json())
     talk = _stderr()
     for line in error.message.splitlines():
-        talk.print(f"[bold red]sundial:[/] {escape(line)}")
+        talk.print(f"[bold red]sundial:[/] {_plain(line)}")
     if isinstance(error, RunFailed) and error.console_tail:
         talk.print(f"last lines of the console of {error.machine}:" if error.machine else "last lines of the console:")
         for line in error.console_tail:
-            talk.print(f"    {escape(line)}")
+            talk.print(f"    {_plain(line)}")
     if error.hint:
-        talk.print(f"[bold]hint:[/] {escape(error.hint)}")
+        talk.print(f"[bold]hint:[/] {_plain(error.hint)}")
 
 
 def say(text: str) -> None:
     """One line of talk."""
-    _stderr().print(escape(text))
+    _stderr().print(_plain(text))
 
 
 def print_json(value: Any) -> None:
@@ -79,8 +80,9 @@ def print_json(value: Any) -> None:
 
 def print_table(rows: Sequence[Sequence[str]]) -> None:
     """Rows in columns as wide as they need, two spaces between; the last column is not padded."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
+    shown = [[printable(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
+    for row in shown:
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
         click.echo("  ".join(cells).rstrip())
 
@@ -112,15 +114,15 @@ class DrawnProgress:
     def say(self, text: str) -> None:
         self.finish()
         self._step = text
-        self._status.update(escape(text))
+        self._status.update(_plain(text))
 
     def share(self, done: float, text: str) -> None:
-        self._status.update(f"{escape(self._step)}  [bold]{done:4.0%}[/]  {escape(text)}")
+        self._status.update(f"{_plain(self._step)}  [bold]{done:4.0%}[/]  {_plain(text)}")
 
     def finish(self) -> None:
         """Leave the current step's line behind."""
         if self._step:
-            self._console.print(f"[green]-[/] {escape(self._step)}")
+            self._console.print(f"[green]-[/] {_plain(self._step)}")
         self._step = ""
 
 
@@ -135,6 +137,11 @@ def progress(*, quiet: bool = False) -> Iterator[PlainProgress | DrawnProgress]:
         drawn = DrawnProgress(console, status)
         yield drawn
         drawn.finish()
+
+
+def _plain(text: str) -> str:
+    """As it is written: neither markup of ours nor controls of the terminal."""
+    return escape(printable(text))
 
 
 def _stderr() -> Console:

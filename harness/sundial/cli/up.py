@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 import click
 
 from sundial.cli import completion, rooms
@@ -30,9 +28,10 @@ def up(topology: str, overrides: tuple[str, ...], seed: int, clock: Clock, conne
     with progress(quiet=as_json) as shown:
         kept = rooms.up(request, shown)
     if as_json:
-        print_json({**asdict(kept), "captures": str(kept.captures)})
+        print_json(kept.to_json())
         return
     print_table([["MACHINE", "ADDRESS"], *([machine.name, machine.address] for machine in kept.machines)])
     click.echo(f"captures  {kept.captures}")
+    say(f"look at them with: ./sundial open {kept.topology}; after down they are in {kept.final}")
     first = kept.machines[0].name
     say(f"use them with: ./sundial exec {first} -- COMMAND, ./sundial console {first}; end with: ./sundial down")

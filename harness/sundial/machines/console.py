@@ -4,15 +4,22 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
+
+from sundial.printable import printable_bytes
 
 TAIL_LINES = 12
 PANIC_LINES = 60
 _READ_MOST = 1 << 16
-_CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[()][A-Z0-9]|[\x00-\x08\x0b-\x1f\x7f]")
+_STYLING = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]|\x1b[()][A-Z0-9]|[\x07\x08\r\x7f]")
+"""What a shell and a kernel write for a terminal's sake; left out of what is quoted."""
 _PANIC = re.compile(rb"Kernel panic - not syncing[^\r\n]*|^PANIC\b[^\r\n]*", re.MULTILINE)
 """Linux's words, and SSS-CORE's."""
 _OVERLAP = 64
+_PIECE = 1 << 18
+_LINE_MOST = 4096
+"""Of a panic's line."""
 
 
 def tail(path: Path, lines: int = TAIL_LINES) -> tuple[str, ...]:
@@ -38,8 +45,12 @@ def _end(path: Path) -> bytes:
 
 
 def _cleaned(text: bytes) -> tuple[str, ...]:
-    lines = (_CONTROL.sub("", line).rstrip() for line in text.decode(errors="replace").split("\n"))
+    lines = (_shown(line).rstrip() for line in text.split(b"\n"))
     return tuple(line for line in lines if line)
+
+
+def _shown(line: bytes) -> str:
+    return printable_bytes(_STYLING.sub(b"", line).expandtabs())
 
 
 class GrowingFile:
@@ -54,16 +65,16 @@ class GrowingFile:
         """How much of it has been read: a sign of life."""
         return self._read
 
-    def read_new(self) -> bytes | None:
-        """What has come since the last call; None where it cannot be read (yet)."""
+    def read_new(self) -> Iterator[bytes]:
+        """What has come since the last call, in pieces; nothing where it cannot be read (yet)."""
         try:
             with self._path.open("rb") as file:
                 file.seek(self._read)
-                new = file.read()
+                while piece := file.read(_PIECE):
+                    self._read += len(piece)
+                    yield piece
         except OSError:
-            return None
-        self._read += len(new)
-        return new
+            return
 
 
 class PanicWatch(GrowingFile):
@@ -75,13 +86,14 @@ class PanicWatch(GrowingFile):
 
     def look(self) -> str | None:
         """Read what is new; the panic's line once there is one."""
-        new = self.read_new()
-        if new is None:
-            return None
-        text = self._rest + new
-        found = _PANIC.search(text)
-        self._rest = text[-_OVERLAP:] if found is None else text[found.start() :]
+        found = None
+        for piece in self.read_new():
+            text = self._rest + piece
+            found = _PANIC.search(text)
+            self._rest = text[-_OVERLAP:] if found is None else text[found.start() :][:_LINE_MOST]
+        if found is None:
+            found = _PANIC.search(self._rest)
         if found is None:
             return None
         # The line may still be growing; what is there says enough.
-        return _CONTROL.sub("", found.group().decode(errors="replace")).strip()
+        return _shown(found.group()).strip()

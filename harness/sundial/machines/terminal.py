@@ -37,7 +37,7 @@ def attach(stream: socket.socket, input_fd: int, output_fd: int) -> None:
                 data = stream.recv(4096)
                 if not data:
                     return
-                _write_all(output_fd, data)
+                write_all(output_fd, data)
             if input_fd in ready:
                 typed = os.read(input_fd, 4096)
                 before, left, _ = typed.partition(LEAVE)
@@ -61,6 +61,7 @@ def raw_terminal(fd: int) -> Iterator[None]:
         termios.tcsetattr(fd, termios.TCSADRAIN, before)
 
 
-def _write_all(fd: int, data: bytes) -> None:
+def write_all(fd: int, data: bytes) -> None:
+    """All of it, whatever the descriptor takes at a time."""
     while data:
         data = data[os.write(fd, data) :]

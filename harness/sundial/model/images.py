@@ -75,6 +75,8 @@ class ImageKind(Strict):
     """A service that has ended can be restarted."""
     one_client_thread: _Capability = False
     """Its Sun RPC client has one thread."""
+    streams_commands: _Capability = False
+    """A command of `sundial exec` gets input, signals and a terminal, and its output comes while it runs."""
 
     inputs: tuple[Annotated[str, _INPUT], ...] = ()
     """Files and folders that its `build` reads beside its own folder; the image is stale when one changes. Later lines

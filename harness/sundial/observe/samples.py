@@ -10,8 +10,10 @@ from typing import Any
 
 import polars as pl
 
-from sundial.errors import BadInput
+from sundial import SAMPLES_LINE_BYTES
+from sundial.errors import BadInput, GuestFault, Problem
 from sundial.observe.rundir import Node
+from sundial.printable import printable
 
 SAMPLE_COLUMNS: dict[str, type[pl.DataType]] = {
     "scenario": pl.String,
@@ -45,6 +47,7 @@ Over MBCF `server_address` is the server's node, and the ports are the tasks."""
 
 ROW = ("call", "start", "end", "ok", "retransmits", "xid", "error")
 ALLOWED = "lines as in harness/schemas/README.md, Samples"
+ROWS_AT_A_TIME = 100_000
 
 
 @dataclass(frozen=True)
@@ -64,46 +67,115 @@ class Samples:
 def read_samples(path: Path, *, scenario: str, client: Node, names: dict[str, str]) -> Samples:
     """Read one node's samples. `names` maps addresses to machine names.
 
-    Raises BadInput, with the line, for what is not a sample; a cut last line is tolerated.
+    Raises GuestFault, with the machine and the line, for what is not a sample, BadInput where there is no file; a cut
+    last line is tolerated.
     """
+    reader = _Reader(_Source(path, client.name), scenario, client, names)
+    truncated = False
     try:
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            for number, line in enumerate(iter(lambda: file.readline(SAMPLES_LINE_BYTES + 1), b""), start=1):
+                if len(line) > SAMPLES_LINE_BYTES:
+                    raise reader.source.fault(f"a line of more than {SAMPLES_LINE_BYTES} bytes", number)
+                truncated = not line.endswith(b"\n")
+                if not truncated:
+                    reader.take(number, line[:-1])
     except FileNotFoundError:
         raise BadInput("no such file", file=str(path), allowed=ALLOWED) from None
     except OSError as error:
         raise BadInput(str(error.strerror), file=str(path), allowed=ALLOWED) from None
-    lines = data.split(b"\n")
-    truncated = bool(lines.pop())
-    parts: list[pl.DataFrame] = []
-    batches: list[dict[str, Any]] = []
-    records: list[dict[str, Any]] = []
-    batch: dict[str, Any] | None = None
-    rows: list[tuple[int, bytes]] = []
+    return reader.samples(truncated)
 
-    def close() -> None:
-        if batch is not None:
-            parts.append(_batch(path, batch, rows, len(parts), client, names, scenario))
-            batches.append(batch)
-        rows.clear()
 
-    for number, line in enumerate(lines, start=1):
+@dataclass(frozen=True)
+class _Source:
+    """Whose samples, and where."""
+
+    path: Path
+    machine: str
+
+    def fault(self, what: str, line: int) -> GuestFault:
+        # The run directory gets another name when the run is over.
+        file = "/".join(self.path.parts[-3:])
+        return GuestFault(str(Problem(what, ALLOWED, file, line)), machine=self.machine)
+
+    def json(self, number: int, line: bytes) -> Any:
+        try:
+            return json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise self.fault(f"is not JSON: {error}", number) from None
+
+    def record(self, number: int, line: bytes) -> Any:
+        """With its words printable: they go into reports and messages."""
+        try:
+            return _shown(self.json(number, line))
+        except RecursionError:
+            raise self.fault("lists and objects in one another without end", number) from None
+
+
+class _Reader:
+    """Line by line: the batch that is open, and its rows as far as they are no table yet."""
+
+    def __init__(self, source: _Source, scenario: str, client: Node, names: dict[str, str]) -> None:
+        self.source = source
+        self._scenario = scenario
+        self._client = client
+        self._names = names
+        self._parts: list[pl.DataFrame] = []
+        self._batches: list[dict[str, Any]] = []
+        self._records: list[dict[str, Any]] = []
+        self._batch: dict[str, Any] | None = None
+        self._rows: list[tuple[int, bytes]] = []
+
+    def take(self, number: int, line: bytes) -> None:
         if line.startswith(b"["):
-            if batch is None:
-                raise BadInput("a row before any batch", file=str(path), line=number, allowed=ALLOWED)
-            rows.append((number, line))
+            if self._batch is None:
+                raise self.source.fault("a row before any batch", number)
+            self._rows.append((number, line))
+            if len(self._rows) == ROWS_AT_A_TIME:
+                self._convert(self._batch)
         elif line.strip():
-            value = _json(path, number, line)
-            if not isinstance(value, dict) or "type" not in value:
-                raise BadInput("neither a row nor a record", file=str(path), line=number, allowed=ALLOWED)
-            if value["type"] == "alive":
-                continue  # it may come between two rows
-            close()
-            batch = {**value, "line": number} if value["type"] == "batch" else None
-            if batch is None:
-                records.append(_on_axis(value, client.zero_ns))
-    close()
-    empty = pl.DataFrame(schema=SAMPLE_COLUMNS)
-    return Samples(pl.concat(parts) if parts else empty, tuple(batches), tuple(records), truncated)
+            self._take_record(number, self.source.record(number, line))
+
+    def samples(self, truncated: bool) -> Samples:
+        self._close()
+        empty = pl.DataFrame(schema=SAMPLE_COLUMNS)
+        return Samples(pl.concat([empty, *self._parts]), tuple(self._batches), tuple(self._records), truncated)
+
+    def _take_record(self, number: int, value: Any) -> None:
+        if not isinstance(value, dict) or "type" not in value:
+            raise self.source.fault("neither a row nor a record", number)
+        if value["type"] == "alive":
+            return  # it may come between two rows
+        self._close()
+        if value["type"] == "batch":
+            self._batch = {**value, "line": number}
+            return
+        try:
+            self._records.append(_on_axis(value, self._client.zero_ns))
+        except (KeyError, TypeError) as error:
+            raise self.source.fault(f"not a record: {error!r}", number) from None
+
+    def _close(self) -> None:
+        if self._batch is not None:
+            self._convert(self._batch)
+            self._batches.append(self._batch)
+        self._batch = None
+
+    def _convert(self, batch: dict[str, Any]) -> None:
+        table = _batch(self.source, batch, self._rows, len(self._batches), self._client, self._names, self._scenario)
+        self._parts.append(table)
+        self._rows.clear()
+
+
+def _shown(value: Any) -> Any:
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, list):
+        return [_shown(item) for item in value]
+    if isinstance(value, dict):
+        return {printable(name): _shown(item) for name, item in value.items()}
+    return value
 
 
 def _on_axis(record: dict[str, Any], zero_ns: int) -> dict[str, Any]:
@@ -111,13 +183,6 @@ def _on_axis(record: dict[str, Any], zero_ns: int) -> dict[str, Any]:
     if record["type"] != "binding":
         return record
     return {**record, "start": record["start"] - zero_ns, "end": record["end"] - zero_ns}
-
-
-def _json(path: Path, number: int, line: bytes) -> Any:
-    try:
-        return json.loads(line)
-    except ValueError as error:
-        raise BadInput(f"is not JSON: {error}", file=str(path), line=number, allowed=ALLOWED) from None
 
 
 @dataclass(frozen=True)
@@ -155,7 +220,7 @@ def _head(batch: dict[str, Any]) -> _Head:
 
 
 def _batch(
-    path: Path,
+    source: _Source,
     batch: dict[str, Any],
     rows: list[tuple[int, bytes]],
     index: int,
@@ -164,16 +229,16 @@ def _batch(
     scenario: str,
 ) -> pl.DataFrame:
     """One batch as a table with SAMPLE_COLUMNS."""
-    values = _rows(path, rows)
+    values = _rows(source, rows)
     try:
         head = _head(batch)
     except KeyError as error:
-        raise BadInput(f"the batch has no {error}", file=str(path), line=batch["line"], allowed=ALLOWED) from None
-    except (TypeError, ValueError) as error:
-        raise _no_batch(path, batch, error) from None
+        raise source.fault(f"the batch has no {error}", batch["line"]) from None
+    except (TypeError, ValueError, OverflowError) as error:
+        raise source.fault(f"not a batch: {error}", batch["line"]) from None
     for (number, _), value in zip(rows, values, strict=True):
         if not isinstance(value, list) or len(value) != len(head.columns):
-            raise BadInput(f"a row of {len(head.columns)} values", file=str(path), line=number, allowed=ALLOWED)
+            raise source.fault(f"a row of {len(head.columns)} values", number)
     try:
         table = _table(head, values)
         here = client.towards(head.server if head.by_address else None)
@@ -194,17 +259,14 @@ def _batch(
             (pl.col("call") < head.warmup).alias("warmup"),
             *(pl.lit(value, dtype=SAMPLE_COLUMNS[name]).alias(name) for name, value in constants.items()),
         ).select(list(SAMPLE_COLUMNS))
-    except (TypeError, ValueError, pl.exceptions.PolarsError) as error:
-        raise _no_batch(path, batch, error) from None
-
-
-def _no_batch(path: Path, batch: dict[str, Any], error: Exception) -> BadInput:
-    return BadInput(f"not a batch: {error}", file=str(path), line=batch["line"], allowed=ALLOWED)
+    except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError) as error:
+        raise source.fault(f"not a batch: {error}", batch["line"]) from None
 
 
 def _table(head: _Head, values: list[Any]) -> pl.DataFrame:
     """The rows as columns. Raises TypeError and polars' errors for values of another type."""
     given = {name: [value[place] for value in values] for place, name in enumerate(head.columns)}
+    errors = [printable(value) if isinstance(value, str) else value for value in given["error"]]
     return pl.DataFrame(
         {
             "call": pl.Series(given["call"], dtype=pl.Int64),
@@ -213,14 +275,14 @@ def _table(head: _Head, values: list[Any]) -> pl.DataFrame:
             "xid": pl.Series(given["xid"], dtype=pl.Int64),
             "ok": pl.Series([bool(value) for value in given["ok"]], dtype=pl.Boolean),
             "retransmits": pl.Series(given["retransmits"], dtype=pl.Int32),
-            "error": pl.Series(given["error"], dtype=pl.String),
+            "error": pl.Series(errors, dtype=pl.String),
         }
     )
 
 
-def _rows(path: Path, rows: list[tuple[int, bytes]]) -> list[Any]:
+def _rows(source: _Source, rows: list[tuple[int, bytes]]) -> list[Any]:
     try:
         values: list[Any] = json.loads(b"[" + b",".join(line for _, line in rows) + b"]")
-    except ValueError:
+    except (ValueError, RecursionError):
         values = []
-    return values if len(values) == len(rows) else [_json(path, number, line) for number, line in rows]
+    return values if len(values) == len(rows) else [source.json(number, line) for number, line in rows]

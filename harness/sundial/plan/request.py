@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from sundial.model.experiment import Experiment
 from sundial.model.network import Network
@@ -65,9 +65,10 @@ class UpRequest:
 
 @dataclass(frozen=True)
 class KeptMachine:
-    """One machine that is up: its first address and the socket of its console."""
+    """One machine that is up: its image, its first address and the socket of its console."""
 
     name: str
+    image: str
     address: str
     console: str
 
@@ -79,4 +80,12 @@ class Kept:
     topology: str
     clock: Clock
     captures: Path
+    """The run directory while it is up; what has been captured is in it within 0.2 s."""
+    final: Path
+    """The name that it is meant to have after `down`."""
+    pid: int
+    """Of the process that keeps it."""
     machines: tuple[KeptMachine, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "captures": str(self.captures), "final": str(self.final)}

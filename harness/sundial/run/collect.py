@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sundial.errors import BadInput
+from sundial.errors import SundialError
 from sundial.machines.snapshots import sha256_of
 
 SAMPLES = "samples.parquet"
@@ -14,7 +14,7 @@ SAMPLES = "samples.parquet"
 def collect_samples(folder: Path) -> int:
     """Write samples.parquet from the nodes' samples.jsonl; the number of calls. A cut last line is left out.
 
-    Raises BadInput for a file that holds something else than samples.
+    Raises GuestFault for a file that holds something else than samples.
     """
     # Imported here, since loading polars would delay the start of the machines.
     import polars as pl
@@ -37,7 +37,7 @@ def collect_what_is_there(folder: Path) -> None:
     """The same for a run that failed: whatever cannot be read stays where it is, in samples.jsonl."""
     try:
         collect_samples(folder)
-    except BadInput:
+    except SundialError:
         return
 
 

@@ -1,14 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What guests write while they run, looked at as it grows: error lines in samples, panics in consoles."""
+"""What guests write while they run, looked at as it grows: error lines in samples, panics in consoles, and too much.
+
+A guest must fill neither the disk nor our memory: files are read in pieces, and have limits of size, of rate and, for
+samples, of a line's length.
+"""
 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 
+from sundial import SAMPLES_LINE_BYTES
 from sundial.machines.console import GrowingFile, PanicWatch
+from sundial.machines.waiting import WALL, Clock
 from sundial.run.supervisor import GuestFailed, MachinePanicked
+from sundial.units import SIZE
 
+SAMPLES_BYTES = 2 << 30
+"""The greatest sweep that is shipped writes a quarter of it."""
+CONSOLE_BYTES = 64 << 20
+BYTES_PER_S = 64 << 20
+"""Of both; a guest at 125 mips writes samples at 2 MiB/s at most."""
+RATE_S = 1.0
+"""What a rate is measured over, at least."""
+
+WORDS_MOST = 1000
+"""Characters of an error line that are quoted."""
 _ERROR = b'{"type":"error"'
 _BATCH = b'{"type":"batch"'
 _ALIVE = b'{"type":"alive"'
@@ -22,39 +40,73 @@ class SampleWatch(GrowingFile):
         self._rest = b""
         self.batches = 0
         self.told_bytes = 0
+        self.line_is_too_long = False
+        """One of them has passed its limit."""
 
     def look(self) -> str | None:
         """Read what is new; the first error in it."""
-        new = self.read_new()
-        if new is None:
-            return None
-        *lines, self._rest = (self._rest + new).split(b"\n")
         first = None
-        for line in lines:
-            start = line[:24].replace(b" ", b"")
-            self.batches += start.startswith(_BATCH)
-            self.told_bytes += 0 if start.startswith(_ALIVE) else len(line) + 1
-            if first is None and start.startswith(_ERROR):
-                first = _words(line)
+        for piece in self.read_new():
+            *lines, rest = (self._rest + piece).split(b"\n")
+            self.line_is_too_long |= max(map(len, (*lines, rest))) > SAMPLES_LINE_BYTES
+            # The beginning of such a line says what it is.
+            self._rest = rest[: SAMPLES_LINE_BYTES + 1]
+            for line in lines:
+                error = self._take(line)
+                first = first or error
         return first
+
+    def _take(self, line: bytes) -> str | None:
+        start = line[:24].replace(b" ", b"")
+        self.batches += start.startswith(_BATCH)
+        self.told_bytes += 0 if start.startswith(_ALIVE) else len(line) + 1
+        return _words(line) if start.startswith(_ERROR) else None
 
 
 def _words(line: bytes) -> str:
     try:
         record = json.loads(line)
-        return " ".join(f"{record.get('app', 'a program')} failed: {record.get('message', '')}".split())
-    except (ValueError, AttributeError):
+        words = " ".join(f"{record.get('app', 'a program')} failed: {record.get('message', '')}".split())
+        return words if len(words) <= WORDS_MOST else f"{words[:WORDS_MOST]} ..."
+    except (ValueError, AttributeError, RecursionError):
         return "a program failed with an error line that cannot be read"
+
+
+@dataclass
+class Allowance:
+    """Limits of what a machine writes; a pure function of how much and when."""
+
+    since: float
+    bytes_then: int = 0
+
+    def excess(self, samples: int, console: int, now: float) -> str | None:
+        """What is too much, in words."""
+        for what, count, most in (("samples", samples, SAMPLES_BYTES), ("its console", console, CONSOLE_BYTES)):
+            if count > most:
+                return f"it wrote more than {SIZE.show(most)} to {what}"
+        passed = now - self.since
+        if passed < RATE_S:
+            return None
+        rate = (samples + console - self.bytes_then) / passed
+        self.since, self.bytes_then = now, samples + console
+        if rate > BYTES_PER_S:
+            return f"it writes {rate / (1 << 20):.0f} MiB a second to samples and console; allowed: {BYTES_PER_S >> 20}"
+        return None
 
 
 class GuestFiles:
     """Console and samples of one machine."""
 
-    def __init__(self, machine: str, folder: Path) -> None:
+    def __init__(self, machine: str, folder: Path, clock: Clock = WALL) -> None:
         self.machine = machine
         self.console = folder / "console.log"
+        self._samples_file = folder / "samples.jsonl"
         self._panics = PanicWatch(self.console)
-        self._samples = SampleWatch(folder / "samples.jsonl")
+        self._samples = SampleWatch(self._samples_file)
+        self._clock = clock
+        self._allowance = Allowance(clock.now())
+        self.excess: str | None = None
+        """What it has written too much of, in words."""
 
     @property
     def batches(self) -> int:
@@ -83,6 +135,19 @@ class GuestFiles:
         if line is not None:
             found.append(MachinePanicked(self.machine, line))
         error = self._samples.look()
-        if error is not None:
-            found.append(GuestFailed(self.machine, error))
+        self.excess = self.excess or self._look_for_excess()
+        if error is not None or self.excess is not None:
+            found.append(GuestFailed(self.machine, error or self.excess or ""))
         return found
+
+    def _look_for_excess(self) -> str | None:
+        if self._samples.line_is_too_long:
+            return f"it wrote a line of more than {SIZE.show(SAMPLES_LINE_BYTES)} to samples"
+        return self._allowance.excess(_size(self._samples_file), _size(self.console), self._clock.now())
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0

@@ -6,12 +6,16 @@ A keeper is a process of its own, in a session of its own, that holds fabric and
 
 from __future__ import annotations
 
+import array
+import contextlib
+import fcntl
 import json
 import os
 import signal
 import socket
 import subprocess
 import sys
+import termios
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,9 +23,11 @@ from typing import Any
 import sundial
 from sundial.errors import BadInput, HostLacks, Interrupted, RunFailed, SundialError
 from sundial.machines import reaper
-from sundial.machines.command import CommandResult, run_command
+from sundial.machines.command import Ended, Output
+from sundial.machines.foreground import Foreground, perform
 from sundial.machines.terminal import attach, connect
-from sundial.plan.request import Kept, Progress, UpRequest
+from sundial.model.images import IMAGES
+from sundial.plan.request import Kept, KeptMachine, Progress, UpRequest
 from sundial.run.places import Places
 from sundial.run.upfolder import LOG, KeeperRecord, UpFolder, all_up, kept_from_json, request_to_json
 
@@ -100,20 +106,26 @@ def status(topology: str | None = None, places: Places | None = None) -> dict[st
 
 
 def exec_(
-    machine: str, argv: Sequence[str], topology: str | None = None, places: Places | None = None
-) -> CommandResult:
-    """Run a command in a machine. Raises BadInput, RunFailed."""
+    machine: str,
+    argv: Sequence[str],
+    foreground: Foreground,
+    output: Output,
+    topology: str | None = None,
+    places: Places | None = None,
+) -> Ended:
+    """Run a command in a machine. Raises BadInput, RunFailed, Interrupted."""
     record = _find(topology, places or Places())
-    _check_machine(record, machine)
-    return run_command(Path(record.exec_sockets[machine]), machine, argv)
+    kept = _machine(record, machine)
+    streams = IMAGES[kept.image].streams_commands
+    if not streams:
+        _check_plain(kept, foreground)
+    return perform(Path(record.exec_sockets[machine]), machine, argv, foreground, output, streams=streams)
 
 
 def console(machine: str, topology: str | None = None, places: Places | None = None) -> None:
     """Join the terminal with a machine's console until Ctrl-]. Raises BadInput, RunFailed."""
     record = _find(topology, places or Places())
-    _check_machine(record, machine)
-    socket_path = next(kept.console for kept in record.kept.machines if kept.name == machine)
-    with connect(Path(socket_path), machine) as stream:
+    with connect(Path(_machine(record, machine).console), machine) as stream:
         sys.stderr.write(f"console of {machine}; leave with Ctrl-]\n")
         sys.stderr.flush()
         # Wake the shell up, so that there is a prompt to see.
@@ -134,15 +146,38 @@ def _find(topology: str | None, places: Places) -> KeeperRecord:
     raise BadInput(f"{topology} is not up", allowed=", ".join(records))
 
 
-def _check_machine(record: KeeperRecord, machine: str) -> None:
-    if machine not in record.exec_sockets:
-        raise BadInput(f"{record.kept.topology} has no machine {machine!r}", allowed=", ".join(record.exec_sockets))
+def _machine(record: KeeperRecord, name: str) -> KeptMachine:
+    for machine in record.kept.machines:
+        if machine.name == name:
+            return machine
+    raise BadInput(f"{record.kept.topology} has no machine {name!r}", allowed=", ".join(record.exec_sockets))
+
+
+def _check_plain(machine: KeptMachine, foreground: Foreground) -> None:
+    """What an image whose commands are lines of a monitor cannot do is said, not passed over."""
+    if foreground.terminal:
+        raise BadInput(
+            f"image {machine.image} gives its commands no terminal",
+            field="--terminal",
+            hint=f"talk to it with: ./sundial console {machine.name}",
+        )
+    if foreground.input_fd is not None and _has_input(foreground.input_fd):
+        raise BadInput(f"image {machine.image} gives its commands no input", hint="without input: < /dev/null")
+
+
+def _has_input(fd: int) -> bool:
+    """Whether there is something to read at once; a terminal has nothing until a key is pressed."""
+    waiting = array.array("i", [0])
+    with contextlib.suppress(OSError):
+        if not os.isatty(fd):
+            fcntl.ioctl(fd, termios.FIONREAD, waiting)
+    return waiting[0] > 0
 
 
 def _end(record: KeeperRecord, folder: UpFolder) -> None:
     """Ask the keeper to end; one that does not answer is killed, and its guard cleans up."""
     try:
-        handle = os.pidfd_open(record.pid)
+        handle = os.pidfd_open(record.kept.pid)
     except OSError:
         return
     try:

@@ -25,6 +25,7 @@ from typing import Any
 from sundial.errors import BadInput, RunFailed, SundialError
 from sundial.machines.command import run_command
 from sundial.machines.hypervisor import LifecycleEvent
+from sundial.machines.switchboard import Switchboard
 from sundial.machines.waiting import WALL, Clock, in_parallel
 from sundial.model.images import IMAGES
 from sundial.plan.build import plan_topology
@@ -36,7 +37,7 @@ from sundial.run.interrupts import Interrupts
 from sundial.run.places import Places
 from sundial.run.session import Session, open_session
 from sundial.run.supervisor import FabricEnded, MachinePanicked, Tick
-from sundial.run.upfolder import KeeperRecord, UpFolder, kept_to_json, request_from_json
+from sundial.run.upfolder import KeeperRecord, UpFolder, request_from_json
 from sundial.run.watch import GuestWatch, Machines, guest_signs
 from sundial.run.watchdog import Watchdog
 
@@ -74,6 +75,7 @@ class Keeper:
         self._bring_up = BringUp(_order(request, session.places), session, interrupts, reporter.say)
         self._down = threading.Event()
         self._ended: dict[str, str] = {}
+        self._switchboard = Switchboard()
 
     def keep(self, folder: UpFolder) -> None:
         """Everything. Raises SundialError when it could not be brought up, or ended by itself."""
@@ -91,6 +93,7 @@ class Keeper:
         except Exception as happened:
             error = self._bring_up.known(happened)
         finally:
+            self._switchboard.close()
             error = self._bring_up.end(error)
             final, error, _ = self._bring_up.conclude(error, None, collect=False)
             control.answer_down(final)
@@ -116,11 +119,15 @@ class Keeper:
         self._reporter.say("booting the guests")
         rig = self._bring_up.rig
         files = {file.machine: file for file in self._bring_up.files}
-        greetings = {node.name: IMAGES[node.image].greeting for node in rig.plan.network.nodes}
+        images = {node.name: IMAGES[node.image] for node in rig.plan.network.nodes}
 
         def answers(name: str) -> None:
+            streams = images[name].streams_commands
             try:
-                run_command(rig.exec_socket(name), name, greetings[name], BOOT_S)
+                self._switchboard.serve(rig.exec_socket(name), rig.commands_socket(name), streams=streams)
+                run_command(rig.commands_socket(name), name, images[name].greeting, BOOT_S, streams=streams)
+            except OSError as error:
+                raise RunFailed(f"it takes no commands: {error.strerror}", machine=name) from error
             finally:
                 del files[name]
 
@@ -130,9 +137,9 @@ class Keeper:
     def _announce(self, folder: UpFolder, control: Path) -> None:
         """Say that it is up: for later commands in a file, to the caller on stdout, which then is closed."""
         kept = self._kept()
-        sockets = {machine.name: str(self._bring_up.rig.exec_socket(machine.name)) for machine in kept.machines}
-        folder.write(KeeperRecord(os.getpid(), str(control), kept, sockets))
-        self._reporter.send(up=kept_to_json(kept))
+        sockets = {machine.name: str(self._bring_up.rig.commands_socket(machine.name)) for machine in kept.machines}
+        folder.write(KeeperRecord(str(control), kept, sockets))
+        self._reporter.send(up=kept.to_json())
         _close_stdout()
 
     def _hold(self) -> None:
@@ -161,12 +168,14 @@ class Keeper:
         machines = tuple(
             KeptMachine(
                 node.name,
+                node.image,
                 next((str(nic.address.ip) for nic in node.nics if nic.address is not None), ""),
                 str(self._bring_up.rig.console_socket(node.name)),
             )
             for node in plan.network.nodes
         )
-        return Kept(plan.network.name, plan.clock, self._bring_up.folder.final, machines)
+        folder = self._bring_up.folder
+        return Kept(plan.network.name, plan.clock, folder.path, folder.final, os.getpid(), machines)
 
 
 def _order(request: UpRequest, places: Places) -> Order:
@@ -203,9 +212,14 @@ def watch_boot(machines: Machines, waited_for: Mapping[str, GuestFiles], clock: 
 
 
 def end_hung(machines: Machines, files: Sequence[GuestFiles], guests: GuestWatch, now: float) -> dict[str, str]:
-    """End the first that hangs, if one does: by its name, what became of it."""
+    """End those that write too much, or else the first that hangs: by its name, what became of it."""
     for file in files:
         file.look()
+    too_much = {file.machine: file.excess for file in files if file.excess is not None}
+    if too_much:
+        for name in too_much:
+            machines[name].destroy()
+        return too_much
     hung = guests.look(now)
     if hung is None:
         return {}

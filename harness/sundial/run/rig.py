@@ -219,7 +219,12 @@ class Rig:
         return self.folder / f"c-{machine}.sock"
 
     def exec_socket(self, machine: str) -> Path:
+        """The machine's own command port: one host at a time."""
         return self.folder / f"e-{machine}.sock"
+
+    def commands_socket(self, machine: str) -> Path:
+        """Where the switchboard serves it to many."""
+        return self.folder / f"x-{machine}.sock"
 
     def _plugin(self, node: Node, zero_ns: int | None) -> Plugin | None:
         if self._kvm:  # there are no plugins without TCG; the guard ends the machine should we die

@@ -30,24 +30,20 @@ LOG = "keeper.log"
 class KeeperRecord:
     """Everything that a later command must know of a keeper."""
 
-    pid: int
     control: str
     """Its control socket."""
     kept: Kept
     exec_sockets: dict[str, str]
-    """By machine."""
+    """The switchboard's, by machine."""
 
     def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "kept": kept_to_json(self.kept)}
-
-
-def kept_to_json(kept: Kept) -> dict[str, Any]:
-    return {**asdict(kept), "captures": str(kept.captures)}
+        return {**asdict(self), "kept": self.kept.to_json()}
 
 
 def kept_from_json(document: dict[str, Any]) -> Kept:
     machines = tuple(KeptMachine(**machine) for machine in document["machines"])
-    return Kept(document["topology"], document["clock"], Path(document["captures"]), machines)
+    paths = {name: Path(document[name]) for name in ("captures", "final")}
+    return Kept(**{**document, **paths, "machines": machines})
 
 
 def request_to_json(request: UpRequest, places: Places) -> dict[str, Any]:
@@ -119,7 +115,7 @@ class UpFolder:
             return None
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
             found = json.loads((self.path / RECORD).read_text())
-            return KeeperRecord(found["pid"], found["control"], kept_from_json(found["kept"]), found["exec_sockets"])
+            return KeeperRecord(found["control"], kept_from_json(found["kept"]), found["exec_sockets"])
         return None
 
 

@@ -197,13 +197,15 @@ def test_up_exec_console_down(call: Call, monkeypatch: pytest.MonkeyPatch) -> No
         stdout: bytes = b"out\n"
         stderr: bytes = b"err\n"
         dropped: int = 7
+        timed_out: bool = True
 
     def up(request: UpRequest, progress: Any) -> Kept:
         asked.append((request.network.name, request.clock, request.seed))
-        return Kept(request.network.name, request.clock, Path("/c"), (KeptMachine("client", "10.0.0.1/24", "/s"),))
+        machines = (KeptMachine("client", "linux", "10.0.0.1/24", "/s"),)
+        return Kept(request.network.name, request.clock, Path("/.c.partial"), Path("/c"), 1, machines)
 
-    def exec_(machine: str, argv: tuple[str, ...], topology: str | None) -> Done:
-        asked.append((machine, argv, topology))
+    def exec_(what: rooms.Exec) -> Done:
+        asked.append((what.machine, what.argv, what.topology, what.terminal, what.seconds))
         return Done()
 
     def down(topology: str | None) -> list[str]:
@@ -213,14 +215,24 @@ def test_up_exec_console_down(call: Call, monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr(rooms, "up", up)
     monkeypatch.setattr(rooms, "exec_", exec_)
+    monkeypatch.setattr(rooms, "exec_gathered", exec_)
     monkeypatch.setattr(rooms, "down", down)
     result = call("up", "two-hosts-10base-t")
     assert result.exit_code == 0
-    assert result.stdout.splitlines() == ["MACHINE  ADDRESS", "client   10.0.0.1/24", "captures  /c"]
-    result = call("exec", "client", "--", "ls", "--json", "-l")
-    dropped = "client: 7 bytes of output were dropped: more than the guest keeps\n"
-    assert (result.exit_code, result.stdout, result.stderr) == (3, "out\n", f"err\n{dropped}")
-    assert asked == [("two-hosts-10base-t", "real", 1), ("client", ("ls", "--json", "-l"), None)]
+    assert result.stdout.splitlines() == ["MACHINE  ADDRESS", "client   10.0.0.1/24", "captures  /.c.partial"]
+    assert "./sundial open two-hosts-10base-t; after down they are in /c" in result.stderr
+    result = call("exec", "--timeout", "1.5 s", "client", "--", "ls", "--json", "-l")
+    assert (result.exit_code, result.stderr.splitlines()) == (
+        3,
+        ["client: 7 bytes of output were dropped: more than the guest keeps", "client: ls did not end within 1.5 s"],
+    )
+    assert asked == [("two-hosts-10base-t", "real", 1), ("client", ("ls", "--json", "-l"), None, False, 1.5)]
+    result = call("exec", "--timeout", "1", "client", "ls")
+    assert (result.exit_code, "--timeout: '1' has no unit" in result.stderr) == (2, True)
+    result = call("exec", "-t", "client", "sh")
+    assert (result.exit_code, result.stderr) == (
+        2, "sundial: --terminal: the input is no terminal; allowed: in a terminal only\n"
+    )  # fmt: skip
     assert json.loads(call("exec", "--json", "client", "true").stdout) == {
         "status": 3,
         "stdout": "out\n",
@@ -231,10 +243,32 @@ def test_up_exec_console_down(call: Call, monkeypatch: pytest.MonkeyPatch) -> No
     assert call("down", "office").exit_code == 2
 
 
+def kept_office(captures: Path) -> Kept:
+    machines = (KeptMachine("a", "linux", "", "/s"), KeptMachine("b", "linux", "", "/t"))
+    return Kept("office", "real", captures, Path("/c"), 4711, machines)
+
+
+def test_a_capture_that_grows_is_followed(call: Call, make_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = make_run("quickstart-1")
+    monkeypatch.setattr(rooms, "kept", lambda: [kept_office(folder)])
+    line = call("open", "office", "--filter", "icmp", "--print").stdout
+    assert line.startswith(f"tail --pid=4711 -c +1 -f {folder}/wire/lan.pcapng | tshark -X lua_script:")
+    assert line.endswith("-Y icmp\n")
+    assert "/harness/wireshark/mbcf.lua -l -i - -o " in line
+    # The line as it is, over a capture of ours; the keeper is a process that has ended.
+    golden = Path(__file__).parents[1] / "verify" / "golden" / "run.client.pcapng"
+    (folder / "wire" / "lan.pcapng").write_bytes(golden.read_bytes())
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    line = call("open", "office", "--filter", "rpc", "--print").stdout.replace("4711", str(gone.pid))
+    shown = subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=False, timeout=60)
+    assert "RPC" in shown.stdout.upper(), shown.stderr
+
+
 def test_what_is_up_is_listed(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rooms, "kept", list)
     assert call("ls", "--up").stderr == "nothing is up\n"
-    kept = Kept("office", "real", Path("/c"), (KeptMachine("a", "", "/s"), KeptMachine("b", "", "/t")))
+    kept = kept_office(Path("/c"))
     monkeypatch.setattr(rooms, "kept", lambda: [kept])
     assert call("ls", "--up").stdout.splitlines()[1] == "office    real   a b"
     assert json.loads(call("ls", "--up", "--json").stdout)[0]["machines"][1]["name"] == "b"

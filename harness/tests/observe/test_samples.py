@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sundial.errors import BadInput
+from sundial.errors import BadInput, GuestFault
 from sundial.observe import SAMPLE_COLUMNS, Node, NodeInterface, Samples, open_run, read_samples
 from tests.verify.mbcf_bed import MbcfBed
 
@@ -85,14 +85,41 @@ def test_a_cut_last_line_is_left_out(tmp_path: Path) -> None:
         ([*LINES[:3], "[0,1,2,1,0"], 4, "is not JSON"),
         ([*LINES[:3], "[0,1,2]"], 4, "a row of 7 values"),
         ([*LINES[:3], '[0,"x",2,1,0,1,null]'], 3, "not a batch"),
+        (["[" * 500_000], 1, "before any batch"),
+        ([*LINES[:3], "[" * 500_000], 4, "is not JSON"),
+        (['{"type":' * 50_000], 1, "is not JSON"),
+        (['{"type":' + "[" * 900 + "]" * 900 + "}"], 1, "in one another"),
+        (['{"type":"\\udead' + "x" * (1 << 20)], 1, "a line of more than 1048576 bytes"),
+        ([*LINES[:3], f"[0,{10**30},2,1,0,1,null]"], 3, "not a batch"),
+        ([*LINES[:3], f"[0,{'9' * 5000},2,1,0,1,null]"], 4, "is not JSON"),
+        ([*LINES[:3], "[{},1,2,1,0,1,[]]"], 3, "not a batch"),
+        ([json.dumps({**BATCH, "size": 10**30}), "[0,1,2,1,0,1,null]"], 1, "not a batch"),
+        (['{"type":"binding"}'], 1, "not a record"),
+        (['{"type":"binding","start":"x","end":[]}'], 1, "not a record"),
         (["{}"], 1, "neither a row nor a record"),
         ([json.dumps({"type": "batch", "columns": BATCH["columns"]})], 1, "the batch has no 'server'"),
     ],
 )
 def test_what_is_no_sample_is_named_with_its_line(tmp_path: Path, lines: list[str], line: int, said: str) -> None:
-    with pytest.raises(BadInput, match=said) as error:
+    with pytest.raises(GuestFault, match=said) as error:
         read(tmp_path, lines)
     assert f"samples.jsonl:{line}: " in str(error.value)
+
+
+def test_words_of_a_guest_are_printable(tmp_path: Path) -> None:
+    said = "\x1b[2J\x9b31m\u202egnorw\n"
+    row = json.dumps([1, 1003000, 1009000, 0, 2, 1, said])
+    samples = read(tmp_path, [json.dumps({"type": "error", "message": said, said: 1}), LINES[2], row])
+    assert samples.table["error"].to_list() == ["\\x1b[2J\\x9b31m\\u202egnorw\\n"]
+    assert "".join(f"{name}{value}" for name, value in samples.records[0].items()).isprintable()
+
+
+def test_a_batch_may_be_longer_than_what_is_read_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [f"[{call},{1_001_000 + call},{1_002_000 + call},1,0,{call},null]" for call in range(10)]
+    whole = read(tmp_path, [*LINES[:3], *rows, *LINES[5:]])
+    monkeypatch.setattr("sundial.observe.samples.ROWS_AT_A_TIME", 4)
+    assert read(tmp_path, [*LINES[:3], *rows, *LINES[5:]]).table.equals(whole.table)
+    assert whole.table["batch"].to_list() == [0] * 10 + [1]
 
 
 def test_a_file_without_batches_has_no_calls(tmp_path: Path) -> None:

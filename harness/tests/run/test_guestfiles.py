@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
+import os
 from pathlib import Path
 
-from sundial.run.guestfiles import GuestFiles
+import pytest
+
+from sundial.machines.waiting import ManualClock
+from sundial.run.guestfiles import BYTES_PER_S, CONSOLE_BYTES, SAMPLES_BYTES, WORDS_MOST, Allowance, GuestFiles
 from sundial.run.supervisor import GuestFailed, MachinePanicked
 
 
@@ -48,3 +52,51 @@ def test_that_a_guest_is_alive_is_a_sign_and_no_work(tmp_path: Path) -> None:
         assert files.look() == []
         assert files.told_bytes == told
     assert files.seen_bytes > seen
+
+
+def test_limits_are_named(tmp_path: Path) -> None:
+    allowance = Allowance(0.0)
+    assert allowance.excess(SAMPLES_BYTES, CONSOLE_BYTES, 0.5) is None
+    assert allowance.excess(SAMPLES_BYTES + 1, 0, 0.6) == "it wrote more than 2 GiB to samples"
+    assert allowance.excess(0, CONSOLE_BYTES + 1, 0.6) == "it wrote more than 64 MiB to its console"
+
+
+def test_a_rate_is_measured_over_a_second_or_more() -> None:
+    allowance = Allowance(10.0)
+    assert allowance.excess(4 * BYTES_PER_S, 0, 10.9) is None, "too early to tell"
+    assert allowance.excess(4 * BYTES_PER_S, 0, 14.0) is None, "a host that slept is no flood"
+    said = allowance.excess(7 * BYTES_PER_S, 0, 15.5)
+    assert said == "it writes 128 MiB a second to samples and console; allowed: 64"
+
+
+@pytest.mark.parametrize("file", ["samples.jsonl", "console.log"])
+def test_a_machine_that_fills_the_disk_has_failed(tmp_path: Path, file: str) -> None:
+    clock = ManualClock()
+    files = GuestFiles("client", tmp_path, clock)
+    assert files.look() == []
+    with (tmp_path / file).open("wb") as stream:
+        os.truncate(stream.fileno(), CONSOLE_BYTES * 3)
+    clock.pause(1.0)
+    (found,) = files.look()
+    assert isinstance(found, GuestFailed)
+    assert found.message == files.excess
+
+
+def test_a_line_without_end_takes_no_memory(tmp_path: Path) -> None:
+    files = GuestFiles("client", tmp_path, ManualClock())
+    with (tmp_path / "samples.jsonl").open("wb") as stream:
+        os.truncate(stream.fileno(), 32 << 20)
+    assert files.look() == [GuestFailed("client", "it wrote a line of more than 1 MiB to samples")]
+    assert len(files._samples._rest) <= (1 << 20) + 1
+
+
+def test_hostile_error_lines(tmp_path: Path) -> None:
+    samples = tmp_path / "samples.jsonl"
+    samples.write_text('{"type":"error","message":' + "[" * 100_000 + "\n")
+    files = GuestFiles("client", tmp_path)
+    assert files.look() == [GuestFailed("client", "a program failed with an error line that cannot be read")]
+    with samples.open("a") as stream:
+        stream.write('{"type":"error","app":"x","message":"' + "m" * 100_000 + '"}\n')
+    (found,) = files.look()
+    assert isinstance(found, GuestFailed)
+    assert len(found.message) < WORDS_MOST + 10

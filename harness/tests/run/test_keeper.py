@@ -3,14 +3,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from sundial.errors import BadInput
+from sundial.errors import BadInput, RunFailed
+from sundial.machines.command import Gathered
+from sundial.machines.foreground import Foreground
 from sundial.model import catalog
 from sundial.model.load import load_topology
 from sundial.model.network import build_network
@@ -22,12 +26,16 @@ from sundial.run.upfolder import (
     UpFolder,
     all_up,
     kept_from_json,
-    kept_to_json,
     request_from_json,
     request_to_json,
 )
 
-KEPT = Kept("lab", "real", Path("/captures/up-lab-1-001"), (KeptMachine("client", "10.0.0.1", "/run/c.sock"),))
+MACHINES = (
+    KeptMachine("client", "linux", "10.0.0.1", "/run/c.sock"),
+    KeptMachine("node", "ssscore", "10.0.0.2", "/run/d.sock"),
+)
+KEPT = Kept("lab", "real", Path("/captures/.up-lab-1-001.partial"), Path("/captures/up-lab-1-001"), 1, MACHINES)
+NOTHING = Foreground(None)
 HOLD = """
 import sys
 from pathlib import Path
@@ -39,7 +47,8 @@ sys.stdin.read()
 
 
 def record(pid: int = 1) -> KeeperRecord:
-    return KeeperRecord(pid, "/nonexistent/keeper.sock", KEPT, {"client": "/nonexistent/e.sock"})
+    kept = dataclasses.replace(KEPT, pid=pid)
+    return KeeperRecord("/nonexistent/keeper.sock", kept, dict.fromkeys(("client", "node"), "/nonexistent/e.sock"))
 
 
 def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
@@ -48,7 +57,7 @@ def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
     folder.write(record())
     assert UpFolder(tmp_path, "lab").read() == record()
     assert list(all_up(tmp_path)) == [record()]
-    assert kept_from_json(kept_to_json(KEPT)) == KEPT
+    assert kept_from_json(json.loads(json.dumps(KEPT.to_json()))) == KEPT
     folder.let_go()
     assert list(all_up(tmp_path)) == []
 
@@ -81,7 +90,7 @@ def test_what_a_dead_keeper_left_is_nothing(tmp_path: Path) -> None:
         assert holder.stdout is not None
         holder.stdout.readline()
         UpFolder(tmp_path, "lab").write(record(holder.pid))
-        assert [found.pid for found in all_up(tmp_path)] == [holder.pid]
+        assert [found.kept.pid for found in all_up(tmp_path)] == [holder.pid]
         holder.kill()
     assert list(all_up(tmp_path)) == []
     assert not (tmp_path / "lab").exists()
@@ -96,7 +105,7 @@ def test_with_nothing_up_there_is_nothing_to_use(places: Places) -> None:
     assert keeper.list_(places) == []
     assert keeper.down(None, places) == []
     with pytest.raises(BadInput, match="nothing is up"):
-        keeper.exec_("client", ["true"], None, places)
+        keeper.exec_("client", ["true"], NOTHING, Gathered(), None, places)
     with pytest.raises(BadInput, match="nothing is up"):
         keeper.down("lab", places)
 
@@ -105,13 +114,32 @@ def test_the_wrong_name_lists_the_right_ones(places: Places) -> None:
     folders = [UpFolder(places.up, name) for name in ("lab", "wan")]
     for folder in folders:
         assert folder.take()
-        kept = Kept(folder.topology, "real", Path("/c"), KEPT.machines)
-        folder.write(KeeperRecord(1, "/nonexistent", kept, {"client": "/nonexistent"}))
+        kept = dataclasses.replace(KEPT, topology=folder.topology, machines=MACHINES[:1])
+        folder.write(KeeperRecord("/nonexistent", kept, {"client": "/nonexistent"}))
     with pytest.raises(BadInput, match="several topologies are up; allowed: lab, wan"):
-        keeper.exec_("client", ["true"], None, places)
+        keeper.exec_("client", ["true"], NOTHING, Gathered(), None, places)
     with pytest.raises(BadInput, match="office is not up; allowed: lab, wan"):
         keeper.console("client", "office", places)
     with pytest.raises(BadInput, match="lab has no machine 'nobody'; allowed: client"):
-        keeper.exec_("nobody", ["true"], "lab", places)
+        keeper.exec_("nobody", ["true"], NOTHING, Gathered(), "lab", places)
     for folder in folders:
+        folder.let_go()
+
+
+def test_a_monitor_has_neither_a_terminal_nor_input(places: Places) -> None:
+    folder = UpFolder(places.up, "lab")
+    assert folder.take()
+    folder.write(record())
+    reading, writing = os.pipe()
+    try:
+        with pytest.raises(BadInput, match="--terminal: image ssscore gives its commands no terminal"):
+            keeper.exec_("node", ["tasks"], Foreground(reading, terminal=True), Gathered(), None, places)
+        with pytest.raises(RunFailed, match="node: it takes no commands"):
+            keeper.exec_("node", ["tasks"], Foreground(reading), Gathered(), None, places)
+        os.write(writing, b"x")
+        with pytest.raises(BadInput, match="image ssscore gives its commands no input"):
+            keeper.exec_("node", ["tasks"], Foreground(reading), Gathered(), None, places)
+    finally:
+        os.close(reading)
+        os.close(writing)
         folder.let_go()

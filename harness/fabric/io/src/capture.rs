@@ -158,7 +158,12 @@ impl Capture {
         if self.buffer.len() >= BUFFER_BYTES { self.flush() } else { Ok(()) }
     }
 
-    /// Hands what has gathered to the file.
+    /// Whether there is something that the file does not have yet.
+    pub fn is_behind(&self) -> bool {
+        !self.buffer.is_empty() || !self.heads.is_empty()
+    }
+
+    /// Hands what has gathered to the file, whole records only.
     pub fn flush(&mut self) -> Result<(), CaptureError> {
         let written = self.file.write_all(&self.buffer);
         self.buffer.clear();

@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Map, Value, json};
 use sundial_core::{Hop, Output, Segment, Time};
 
@@ -47,7 +48,12 @@ pub struct Network {
     plugs: Vec<Vec<Option<(usize, usize)>>>,
     counters: PathBuf,
     epoch_ns: u64,
+    /// On the host's monotonic clock.
+    next_flush_ns: u64,
 }
+
+/// How often the files are brought up to date, for those who look on.
+const FLUSH_NS: u64 = 80_000_000;
 
 impl Network {
     /// Builds the models and creates the captures.
@@ -65,7 +71,25 @@ impl Network {
             segments.push(RecordedSegment { config: segment.clone(), model, undelivered, capture });
         }
         let counters = config.capture_dir.join("counters.json");
-        Ok(Self { segments, plugs, counters, epoch_ns })
+        Ok(Self { segments, plugs, counters, epoch_ns, next_flush_ns: 0 })
+    }
+
+    /// Brings the capture files up to date when it is time to. Call it often; it costs a look at a clock.
+    pub fn flush_when_due(&mut self) -> Result<(), CaptureError> {
+        // Ticks of some milliseconds, and the cheapest clock there is.
+        let clock = clock_gettime(ClockId::MonotonicCoarse);
+        let now_ns = clock.tv_sec as u64 * 1_000_000_000 + clock.tv_nsec as u64;
+        if now_ns < self.next_flush_ns {
+            return Ok(());
+        }
+        self.next_flush_ns = now_ns + FLUSH_NS;
+        self.segments.iter_mut().try_for_each(|segment| segment.capture.flush())
+    }
+
+    /// When that is to be done next, on the host's monotonic clock; `None`: the files have everything.
+    pub fn next_flush_ns(&self) -> Option<u64> {
+        let behind = self.segments.iter().any(|segment| segment.capture.is_behind());
+        behind.then_some(self.next_flush_ns)
     }
 
     /// Where interface `nic` of `machine` is plugged in: segment and port.

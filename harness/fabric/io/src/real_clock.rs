@@ -33,6 +33,8 @@ const SPIN: Span = Span::from_ns(50_000);
 /// A model that is called late stamps what it records this much too late for the capture at most; later
 /// records are written out of order.
 const LATENESS: Span = Span::from_ns(1_000_000);
+/// What the clock that tells whether captures are to be flushed may be behind.
+const FLUSH_GRACE: Span = Span::from_ns(10_000_000);
 /// Frames read from one port before the others get their turn.
 const BATCH: usize = 32;
 
@@ -189,6 +191,7 @@ impl RealRun {
         for segment in &mut self.network.segments {
             segment.advance(self.now.back(LATENESS))?;
         }
+        self.network.flush_when_due()?;
         while self.due.peek().is_some_and(|Reverse(due)| due.key.0 <= self.now) {
             let Reverse(due) = self.due.pop().expect("peeked");
             match due.frame {
@@ -297,7 +300,12 @@ impl RealRun {
         let timeouts = self.network.timeouts().flatten();
         let due = self.due.peek().map(|Reverse(due)| due.key.0);
         let retry = self.ports.iter().filter_map(Port::retry_at);
-        timeouts.chain(due).chain(retry).chain(self.run_end.at()).min()
+        // The clock that says whether it is due ticks in milliseconds.
+        let flush = self
+            .network
+            .next_flush_ns()
+            .map(|ns| Time::from_ns(ns.saturating_sub(self.zero_ns)) + FLUSH_GRACE);
+        timeouts.chain(due).chain(retry).chain(self.run_end.at()).chain(flush).min()
     }
 
     /// Waits for a frame, a request or the next deadline.

@@ -135,6 +135,7 @@ impl VirtualRun {
             if observer.look(&self.network, Time::from_ns(self.reached_ns)) {
                 return Err(VirtualError::Aborted { by: None });
             }
+            self.network.flush_when_due()?;
             if asleep && !self.shm.nap().map_err(|broken| self.named(broken))? {
                 continue;
             }
