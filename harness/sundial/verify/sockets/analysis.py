@@ -10,7 +10,7 @@ import polars as pl
 
 from sundial.expect import Call
 from sundial.verify import conservation
-from sundial.verify.sockets import flows, messages, retransmission_causes, tcp, udp
+from sundial.verify.sockets import call_times, flows, messages, retransmission_causes, tcp, udp
 from sundial.verify.sockets.protocol import Files, Setting, SocketProtocol, Streams
 
 Build = Callable[[pl.DataFrame], tuple[pl.DataFrame, pl.DataFrame, list[Call]]]
@@ -90,7 +90,22 @@ def analyse(
         findings += _balances(udp_frames, tcp_frames, conservation.transit_ends(frames))
     split = pl.col("more") | (pl.col("fragment_offset") > 0)
     of_calls = sent_udp.filter(pl.col("call").is_not_null())
-    observed = _observed(datagrams, arrived, streamed, tcp_frames, call_legs)
+    whole = arrived.join(call_legs.select(*_SIDE, "layout"), on=[*_SIDE, "layout"], how="semi")
+    complete = pl.concat(
+        [
+            whole.group_by(_SIDE).agg(last_ns=pl.col("last_ns").min()),
+            tcp.completions(tcp_frames, places).select(*_SIDE, "last_ns"),
+        ]
+    )
+    observed = _observed(datagrams, streamed, complete, call_legs)
+    if not one_view:
+        sampled = calls.filter(pl.col("retransmits").is_not_null()).join(
+            together.select(id="call"), on="id", how="anti"
+        )
+        findings.append(call_times.check_call_times(sampled, observed, exact_time))
+        findings.append(call_times.check_answers(datagrams, whole, _answers(streamed, complete)))
+        if exact_time:
+            findings.append(call_times.check_late_requests(sampled, datagrams))
     over_udp = observed.filter(pl.col("transport") == "udp")
     return Analysis(
         frames,
@@ -126,6 +141,7 @@ def _with_connections(calls: pl.DataFrame, conns: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([over_udp, over_tcp]).sort("id")
 
 
+_SIDE = ("call", "reply")
 _COUNTED = pl.col("packets", "retransmissions").cast(pl.Int32)
 
 
@@ -147,15 +163,17 @@ def _balances(udp_frames: pl.DataFrame, tcp_frames: pl.DataFrame, transit: pl.Se
     ]
 
 
+def _answers(streamed: pl.DataFrame, complete: pl.DataFrame) -> pl.DataFrame:
+    """Calls over TCP whose request arrived and whose reply was sent: call, asked_ns, answered_ns, rows of the reply."""
+    asked = complete.filter(~pl.col("reply")).select("call", asked_ns="last_ns")
+    return streamed.filter("reply").select("call", "rows", answered_ns="first_ns").join(asked, on="call", how="inner")
+
+
 def _observed(
-    datagrams: pl.DataFrame,
-    arrived: pl.DataFrame,
-    streamed: pl.DataFrame,
-    tcp_frames: pl.DataFrame,
-    call_legs: pl.DataFrame,
+    datagrams: pl.DataFrame, streamed: pl.DataFrame, complete: pl.DataFrame, call_legs: pl.DataFrame
 ) -> pl.DataFrame:
     """One row a call: stamps, packets and fragments of the first transmission, how often more was sent."""
-    side = ["call", "reply"]
+    side = list(_SIDE)
     sent_udp = datagrams.group_by(side).agg(
         first_ns=pl.col("first_ns").min(),
         packets=pl.col("count").first(),
@@ -163,17 +181,11 @@ def _observed(
     )
     sent_tcp = streamed.select(*side, "first_ns", packets="count", retransmissions="again")
     sent = pl.concat([part.with_columns(_COUNTED) for part in (sent_udp, sent_tcp)])
-    whole = arrived.join(call_legs.select(*side, "layout"), on=[*side, "layout"], how="semi")
-    last_udp = whole.group_by(side).agg(last_ns=pl.col("last_ns").min())
-    pieces = tcp_frames.filter(pl.col("view") == "received", pl.col("data") > 0, pl.col("call").is_not_null())
-    last_tcp = (
-        pieces.group_by(*side, "pos").agg(pl.col("time_ns").min()).group_by(side).agg(last_ns=pl.col("time_ns").max())
-    )
     table = (
         call_legs.select(*side, "transport", "packets")
         .rename({"packets": "packets_expected"})
         .join(sent, on=side, how="left")
-        .join(pl.concat([last_udp, last_tcp]), on=side, how="left")
+        .join(complete, on=side, how="left")
         .with_columns(pl.col("packets", "retransmissions").fill_null(0).cast(pl.Int32))
         .with_columns(
             fragments=_fragments("packets"),
