@@ -11,6 +11,7 @@ import polars as pl
 from sundial.expect import Call
 from sundial.verify import conservation
 from sundial.verify.sockets import call_times, flows, messages, retransmission_causes, tcp, udp
+from sundial.verify.sockets.busy_servers import Servers, services
 from sundial.verify.sockets.protocol import Files, Setting, SocketProtocol, Streams
 
 Build = Callable[[pl.DataFrame], tuple[pl.DataFrame, pl.DataFrame, list[Call]]]
@@ -106,6 +107,9 @@ def analyse(
         findings.append(call_times.check_answers(datagrams, whole, _answers(streamed, complete)))
         if exact_time:
             findings.append(call_times.check_late_requests(sampled, datagrams))
+    servers = None
+    if exact_time and not one_view:
+        servers = Servers(services(calls, datagrams, whole, tcp_frames, complete, protocols))
     over_udp = observed.filter(pl.col("transport") == "udp")
     return Analysis(
         frames,
@@ -115,7 +119,7 @@ def analyse(
         expected,
         pl.concat(findings),
         observed,
-        retransmission_causes.uncaused(udp_frames, datagrams, arrived, call_legs),
+        retransmission_causes.uncaused(udp_frames, datagrams, arrived, call_legs, calls, servers),
         of_calls.height + sent_tcp.filter(pl.col("call").is_not_null()).height,
         of_calls.filter(split).height,
         {

@@ -109,6 +109,10 @@ class SocketProtocol(Protocol):
     def by_order(self) -> bool:
         """A datagram without a key is a message all the same."""
 
+    @property
+    def waits_for_records(self) -> bool:
+        """A server that has the beginning of a request over TCP serves nobody else until it has the rest."""
+
     def called(self, frames: pl.DataFrame, transport: str) -> pl.DataFrame | None:
         """Of frames over `transport` those that go to a server; None where only connections tell."""
 
@@ -131,6 +135,7 @@ class SocketDefaults:
     transports: Sequence[str] = tuple(sorted(IP_PROTOCOL, reverse=True))
     least_reply = 0
     by_order = False
+    waits_for_records = False
 
     def setting(self, step: Mapping[str, Any], services: Sequence[Mapping[str, Any]]) -> Setting:
         options = [step, *(service.get("options") or {} for service in services)]

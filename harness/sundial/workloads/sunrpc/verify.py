@@ -43,6 +43,7 @@ _SERVER_APP = "echo-server"
 class _SunRpc(SocketDefaults):
     client_app = "echo-client"
     least_reply = REPLY
+    waits_for_records = True  # libtirpc's read_vc: it polls the one connection until bytes come
 
     def expect(self, shape: Shape, options: Options | None) -> Call:
         return expect_call(shape, options or DEFAULTS)
