@@ -92,10 +92,13 @@ def analyse(
     split = pl.col("more") | (pl.col("fragment_offset") > 0)
     of_calls = sent_udp.filter(pl.col("call").is_not_null())
     whole = arrived.join(call_legs.select(*_SIDE, "layout"), on=[*_SIDE, "layout"], how="semi")
+    needed = places.join(call_legs.select(*_SIDE, "payload", "needed"), on=_SIDE, how="left").with_columns(
+        finish=pl.col("finish") - (pl.col("payload") - pl.col("needed")).fill_null(0)
+    )
     complete = pl.concat(
         [
             whole.group_by(_SIDE).agg(last_ns=pl.col("last_ns").min()),
-            tcp.completions(tcp_frames, places).select(*_SIDE, "last_ns"),
+            tcp.completions(tcp_frames, needed).select(*_SIDE, "last_ns"),
         ]
     )
     observed = _observed(datagrams, streamed, complete, call_legs)
@@ -145,7 +148,7 @@ def _with_connections(calls: pl.DataFrame, conns: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([over_udp, over_tcp]).sort("id")
 
 
-_SIDE = ("call", "reply")
+_SIDE = ["call", "reply"]
 _COUNTED = pl.col("packets", "retransmissions").cast(pl.Int32)
 
 
@@ -177,7 +180,7 @@ def _observed(
     datagrams: pl.DataFrame, streamed: pl.DataFrame, complete: pl.DataFrame, call_legs: pl.DataFrame
 ) -> pl.DataFrame:
     """One row a call: stamps, packets and fragments of the first transmission, how often more was sent."""
-    side = list(_SIDE)
+    side = _SIDE
     sent_udp = datagrams.group_by(side).agg(
         first_ns=pl.col("first_ns").min(),
         packets=pl.col("count").first(),

@@ -142,13 +142,14 @@ def attribute_tcp(frames: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
 
 
 def completions(frames: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
-    """When each message had arrived whole: call, reply, last_ns; without those that never did."""
+    """When each message had arrived, from `begin` to `finish`: call, reply, last_ns; without those that never did."""
     side = ["call", "reply"]
     pieces = (
         frames.filter(pl.col("view") == "received", pl.col("data") > 0, pl.col("call").is_not_null())
         .group_by(*side, "pos", "data")
         .agg(pl.col("time_ns").min())
         .join(places.select(*side, "begin", "finish"), on=side, how="inner")
+        .filter(pl.col("pos") < pl.col("finish"))
     )
     once = pl.col("data").sum().over(side) == pl.col("finish") - pl.col("begin")
     # What was sent again cut another way covers the same bytes twice: then the first time counts for each of them.
