@@ -10,7 +10,7 @@ import polars as pl
 
 from sundial.expect import Call
 from sundial.verify import conservation
-from sundial.verify.sockets import call_times, flows, messages, retransmission_causes, tcp, udp
+from sundial.verify.sockets import call_times, contents, flows, messages, retransmission_causes, tcp, udp
 from sundial.verify.sockets.busy_servers import Servers, services
 from sundial.verify.sockets.protocol import Files, Setting, SocketProtocol, Streams
 
@@ -78,6 +78,7 @@ def analyse(
     arrived = datagrams if one_view else udp.datagrams(udp_frames.filter(pl.col("view") == "received"))
     call_legs, dropped = messages.with_legs(calls, legs), messages.dropped_frames(frames)
     alone = call_legs.join(together.select("call", reply=pl.lit(False)), on=["call", "reply"], how="anti")
+    shared = [part for part in collected.values() if "records" in part.columns]
     findings = [
         messages.check_datagrams(datagrams, call_legs, dropped),
         messages.check_attempts(datagrams, arrived, call_legs, dropped),
@@ -85,8 +86,8 @@ def analyse(
     ]
     for name, protocol in protocols.items():
         own = alone.filter(pl.col("protocol") == name)
-        shared = collected.get(name, _NOTHING_COLLECTED)
-        findings.append(protocol.check_streams(Streams(streamed, own, shared, sent_tcp, places, files)))
+        theirs = collected.get(name, _NOTHING_COLLECTED)
+        findings.append(protocol.check_streams(Streams(streamed, own, theirs, sent_tcp, places, files)))
     if not one_view:
         findings += _balances(udp_frames, tcp_frames, conservation.transit_ends(frames))
     split = pl.col("more") | (pl.col("fragment_offset") > 0)
@@ -108,6 +109,11 @@ def analyse(
         )
         findings.append(call_times.check_call_times(sampled, observed, exact_time))
         findings.append(call_times.check_answers(datagrams, whole, _answers(streamed, complete)))
+        pieces = [contents.datagram_pieces(sent_udp, datagrams), contents.stream_pieces(sent_tcp, places)]
+        records = pl.concat([_NO_RECORDS, *(part.select("call", "records") for part in shared)])
+        findings.append(
+            contents.check_contents(pl.concat(pieces), calls, legs, records, expected, settings, protocols, files)
+        )
         if exact_time:
             findings.append(call_times.check_late_requests(sampled, datagrams))
     servers = None
@@ -133,6 +139,7 @@ def analyse(
     )
 
 
+_NO_RECORDS = pl.DataFrame(schema={"call": pl.UInt32, "records": pl.String})
 _NOTHING_COLLECTED = pl.DataFrame(schema={"call": pl.UInt32, "payload": pl.Int64})
 
 
