@@ -27,7 +27,7 @@ ROOMS: dict[str, set[str]] = {
     "observe": {"", "errors", "kinds", "expect"},
     "machines": {"", "errors", "model", "plan"},
     "run": {"", "errors", "model", "plan", "seams", "machines", "observe"},
-    "verify": {"", "errors", "kinds", "units", "expect", "model", "observe"},
+    "verify": {"", "errors", "kinds", "units", "expect", "model", "plan", "observe"},
     "report": {"", "errors", "kinds", "units", "expect", "model", "plan", "observe", "verify"},
     "reproduce": {"", "errors", "kinds", "units", "model", "plan", "run", "observe", "report"},
     "cli": {

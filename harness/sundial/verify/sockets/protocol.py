@@ -182,6 +182,12 @@ class SocketDefaults:
     def check_streams(self, streams: Streams) -> pl.DataFrame:
         return none()
 
+    def content(self, part: Part, seen: Bytes) -> Bytes | None:
+        return None
+
+    def content_field(self, part: Part, place: int) -> str:
+        return "content"
+
     def called(self, frames: pl.DataFrame, transport: str) -> pl.DataFrame | None:
         return None
 

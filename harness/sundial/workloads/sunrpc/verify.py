@@ -147,4 +147,4 @@ class _Verifier(Verifier):
 
 
 SOCKETS: SocketProtocol = _SunRpc()
-KIND: WorkloadVerifier = _Verifier(sockets=SOCKETS)
+KIND: WorkloadVerifier = _Verifier(sockets=SOCKETS, sampled_as={"mbcf-echo-client": "echo-client"})
