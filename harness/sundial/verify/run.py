@@ -16,6 +16,8 @@ from sundial.verify import classification, corruption, counters, scenario_expect
 from sundial.verify.conservation import transit_ends
 from sundial.verify.findings import FINDING
 from sundial.verify.frames import machine, with_places
+from sundial.verify.jobs import check_jobs
+from sundial.verify.plan import check_plan
 from sundial.verify.result import IDENTITY, Verification, groups_json, problems_json, settled_groups_json
 from sundial.verify.samples import RunSamples, load_samples
 from sundial.verify.sockets.analysis import Analysis, analyse
@@ -23,7 +25,7 @@ from sundial.verify.sockets.calls import display_filter, socket_calls
 from sundial.verify.sockets.kernel_counters import check_kernel_counters
 from sundial.verify.sockets.legs import build_legs
 from sundial.verify.wires import check_wires
-from sundial.verify.workload import Settled, own_transports, socket_protocols, verifiers
+from sundial.verify.workload import Settled, own_transports, sampled_names, socket_protocols, verifiers
 
 _SAMPLED = ("call", "xid", "warmup", "ok", "retransmits", "start_ns", "end_ns")
 _OBSERVED = (
@@ -72,6 +74,8 @@ def verify_run(run_dir: Path) -> Verification:
     findings = pl.concat(
         [
             _changed(run),
+            check_jobs(run),
+            check_plan(run, samples, sampled_names()),
             scenario_expectations.check_calls(run, sampled, (each.client_app for each in protocols.values())),
             wire_findings,
             counters.check_counters(run, frames, counted),

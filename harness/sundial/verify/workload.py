@@ -96,6 +96,10 @@ class WorkloadVerifier(Protocol):
     def transport(self) -> OwnTransport | None:
         """Its own transport."""
 
+    @property
+    def sampled_as(self) -> Mapping[str, str]:
+        """What programs of clients are called in their samples, where it is not their own name."""
+
     def background(
         self, run: RunDirectory, frames: pl.DataFrame, samples: RunSamples, ahead_ns: Mapping[str, int]
     ) -> Background:
@@ -109,6 +113,7 @@ class Verifier:
 
     sockets: SocketProtocol | None = None
     transport: OwnTransport | None = None
+    sampled_as: Mapping[str, str] = field(default_factory=dict)
 
     def background(
         self, run: RunDirectory, frames: pl.DataFrame, samples: RunSamples, ahead_ns: Mapping[str, int]
@@ -125,6 +130,11 @@ def verifiers() -> Mapping[str, WorkloadVerifier]:
 def socket_protocols() -> dict[str, SocketProtocol]:
     """By the kind's name, which is the protocol's in a result."""
     return {name: kind.sockets for name, kind in verifiers().items() if kind.sockets is not None}
+
+
+def sampled_names() -> dict[str, str]:
+    """Of all kinds, by program."""
+    return {program: name for kind in verifiers().values() for program, name in kind.sampled_as.items()}
 
 
 def own_transports() -> dict[str, OwnTransport]:

@@ -10,7 +10,8 @@ import polars as pl
 
 from sundial.expect import Call
 from sundial.verify import conservation
-from sundial.verify.sockets import flows, messages, retransmission_causes, tcp, udp
+from sundial.verify.sockets import call_times, contents, flows, messages, retransmission_causes, tcp, udp
+from sundial.verify.sockets.busy_servers import Servers, services
 from sundial.verify.sockets.protocol import Files, Setting, SocketProtocol, Streams
 
 Build = Callable[[pl.DataFrame], tuple[pl.DataFrame, pl.DataFrame, list[Call]]]
@@ -77,6 +78,7 @@ def analyse(
     arrived = datagrams if one_view else udp.datagrams(udp_frames.filter(pl.col("view") == "received"))
     call_legs, dropped = messages.with_legs(calls, legs), messages.dropped_frames(frames)
     alone = call_legs.join(together.select("call", reply=pl.lit(False)), on=["call", "reply"], how="anti")
+    shared = [part for part in collected.values() if "records" in part.columns]
     findings = [
         messages.check_datagrams(datagrams, call_legs, dropped),
         messages.check_attempts(datagrams, arrived, call_legs, dropped),
@@ -84,13 +86,39 @@ def analyse(
     ]
     for name, protocol in protocols.items():
         own = alone.filter(pl.col("protocol") == name)
-        shared = collected.get(name, _NOTHING_COLLECTED)
-        findings.append(protocol.check_streams(Streams(streamed, own, shared, sent_tcp, places, files)))
+        theirs = collected.get(name, _NOTHING_COLLECTED)
+        findings.append(protocol.check_streams(Streams(streamed, own, theirs, sent_tcp, places, files)))
     if not one_view:
         findings += _balances(udp_frames, tcp_frames, conservation.transit_ends(frames))
     split = pl.col("more") | (pl.col("fragment_offset") > 0)
     of_calls = sent_udp.filter(pl.col("call").is_not_null())
-    observed = _observed(datagrams, arrived, streamed, tcp_frames, call_legs)
+    whole = arrived.join(call_legs.select(*_SIDE, "layout"), on=[*_SIDE, "layout"], how="semi")
+    needed = places.join(call_legs.select(*_SIDE, "payload", "needed"), on=_SIDE, how="left").with_columns(
+        finish=pl.col("finish") - (pl.col("payload") - pl.col("needed")).fill_null(0)
+    )
+    complete = pl.concat(
+        [
+            whole.group_by(_SIDE).agg(last_ns=pl.col("last_ns").min()),
+            tcp.completions(tcp_frames, needed).select(*_SIDE, "last_ns"),
+        ]
+    )
+    observed = _observed(datagrams, streamed, complete, call_legs)
+    if not one_view:
+        sampled = calls.filter(pl.col("retransmits").is_not_null()).join(
+            together.select(id="call"), on="id", how="anti"
+        )
+        findings.append(call_times.check_call_times(sampled, observed, exact_time))
+        findings.append(call_times.check_answers(datagrams, whole, _answers(streamed, complete)))
+        pieces = [contents.datagram_pieces(sent_udp, datagrams), contents.stream_pieces(sent_tcp, places)]
+        records = pl.concat([_NO_RECORDS, *(part.select("call", "records") for part in shared)])
+        findings.append(
+            contents.check_contents(pl.concat(pieces), calls, legs, records, expected, settings, protocols, files)
+        )
+        if exact_time:
+            findings.append(call_times.check_late_requests(sampled, datagrams))
+    servers = None
+    if exact_time and not one_view:
+        servers = Servers(services(calls, datagrams, whole, tcp_frames, complete, protocols))
     over_udp = observed.filter(pl.col("transport") == "udp")
     return Analysis(
         frames,
@@ -100,7 +128,7 @@ def analyse(
         expected,
         pl.concat(findings),
         observed,
-        retransmission_causes.uncaused(udp_frames, datagrams, arrived, call_legs),
+        retransmission_causes.uncaused(udp_frames, datagrams, arrived, call_legs, calls, servers),
         of_calls.height + sent_tcp.filter(pl.col("call").is_not_null()).height,
         of_calls.filter(split).height,
         {
@@ -111,6 +139,7 @@ def analyse(
     )
 
 
+_NO_RECORDS = pl.DataFrame(schema={"call": pl.UInt32, "records": pl.String})
 _NOTHING_COLLECTED = pl.DataFrame(schema={"call": pl.UInt32, "payload": pl.Int64})
 
 
@@ -126,6 +155,7 @@ def _with_connections(calls: pl.DataFrame, conns: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([over_udp, over_tcp]).sort("id")
 
 
+_SIDE = ["call", "reply"]
 _COUNTED = pl.col("packets", "retransmissions").cast(pl.Int32)
 
 
@@ -147,15 +177,17 @@ def _balances(udp_frames: pl.DataFrame, tcp_frames: pl.DataFrame, transit: pl.Se
     ]
 
 
+def _answers(streamed: pl.DataFrame, complete: pl.DataFrame) -> pl.DataFrame:
+    """Calls over TCP whose request arrived and whose reply was sent: call, asked_ns, answered_ns, rows of the reply."""
+    asked = complete.filter(~pl.col("reply")).select("call", asked_ns="last_ns")
+    return streamed.filter("reply").select("call", "rows", answered_ns="first_ns").join(asked, on="call", how="inner")
+
+
 def _observed(
-    datagrams: pl.DataFrame,
-    arrived: pl.DataFrame,
-    streamed: pl.DataFrame,
-    tcp_frames: pl.DataFrame,
-    call_legs: pl.DataFrame,
+    datagrams: pl.DataFrame, streamed: pl.DataFrame, complete: pl.DataFrame, call_legs: pl.DataFrame
 ) -> pl.DataFrame:
     """One row a call: stamps, packets and fragments of the first transmission, how often more was sent."""
-    side = ["call", "reply"]
+    side = _SIDE
     sent_udp = datagrams.group_by(side).agg(
         first_ns=pl.col("first_ns").min(),
         packets=pl.col("count").first(),
@@ -163,17 +195,11 @@ def _observed(
     )
     sent_tcp = streamed.select(*side, "first_ns", packets="count", retransmissions="again")
     sent = pl.concat([part.with_columns(_COUNTED) for part in (sent_udp, sent_tcp)])
-    whole = arrived.join(call_legs.select(*side, "layout"), on=[*side, "layout"], how="semi")
-    last_udp = whole.group_by(side).agg(last_ns=pl.col("last_ns").min())
-    pieces = tcp_frames.filter(pl.col("view") == "received", pl.col("data") > 0, pl.col("call").is_not_null())
-    last_tcp = (
-        pieces.group_by(*side, "pos").agg(pl.col("time_ns").min()).group_by(side).agg(last_ns=pl.col("time_ns").max())
-    )
     table = (
         call_legs.select(*side, "transport", "packets")
         .rename({"packets": "packets_expected"})
         .join(sent, on=side, how="left")
-        .join(pl.concat([last_udp, last_tcp]), on=side, how="left")
+        .join(complete, on=side, how="left")
         .with_columns(pl.col("packets", "retransmissions").fill_null(0).cast(pl.Int32))
         .with_columns(
             fragments=_fragments("packets"),

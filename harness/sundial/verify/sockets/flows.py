@@ -60,18 +60,16 @@ def add_view(frames: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def nearest_call(
-    left: pl.DataFrame, calls: pl.DataFrame, on: tuple[str, str], by: list[str], exact_time: bool
-) -> pl.DataFrame:
-    """Joins each row of `left` with the call of the same `by` that had begun (`exact_time`), or began nearest to it.
+def last_begun(left: pl.DataFrame, calls: pl.DataFrame, on: tuple[str, str], by: list[str]) -> pl.DataFrame:
+    """Joins each row of `left` with the last call of the same `by` that had begun by then.
 
-    `on`: the time columns of the two. Adds `call`.
+    `on`: the time columns of the two. Adds `call`, and the time at which the call began.
     """
     return left.sort(on[0]).join_asof(
         calls.sort(on[1]).select(*by, on[1], pl.col("id").alias("call")),
         left_on=on[0],
         right_on=on[1],
         by=by,
-        strategy="backward" if exact_time else "nearest",
+        strategy="backward",
         check_sortedness=False,
     )

@@ -33,7 +33,9 @@ LEG_SCHEMA: dict[str, type[pl.DataType]] = {
     "most": pl.UInt32,
     "largest": pl.UInt32,
     "records": pl.String,
+    "needed": pl.Int64,
 }
+"""`needed`: bytes of the payload that its receiver waits for; behind them is at most the mark of an empty fragment."""
 
 
 def layout(leg: Leg) -> str:
@@ -83,7 +85,16 @@ def leg_row(kind: int, reply: bool, leg: Leg, bounded: bool = False) -> tuple[An
         most,
         leg.largest,
         ",".join(map(str, leg.records)),
+        _needed(leg),
     )
+
+
+def _needed(leg: Leg) -> int:
+    """A record may end with a fragment that holds nothing: its data is complete before."""
+    if not leg.records or leg.records[-1] > 0:
+        return leg.payload
+    mark = (leg.payload - sum(leg.records)) // len(leg.records)
+    return leg.payload - mark
 
 
 def _row(kind: int, reply: bool, leg: Leg, setting: Setting) -> tuple[Any, ...]:

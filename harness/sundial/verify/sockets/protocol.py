@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from sundial.expect import Call, Leg, Shape, tcp_leg
 from sundial.verify.findings import none
@@ -67,6 +69,26 @@ class Streams:
     files: Files
 
 
+Bytes = NDArray[np.uint8]
+
+
+class Part(NamedTuple):
+    """Bytes `begin` to `begin + length` of messages that are alike but for `numbers`."""
+
+    transport: str
+    procedure: str
+    size: int
+    reply: bool
+    begin: int
+    length: int
+    records: tuple[int, ...]
+    """Fragments of their records, where the protocol marks them; `begin` counts the marks."""
+    call: Call
+    options: Any
+    numbers: Mapping[str, NDArray[np.int64]]
+    """Of each message: `xid`, `number` of its call in the batch, `attempt` from 0, `retransmits` of its call."""
+
+
 @runtime_checkable
 class SocketProtocol(Protocol):
     """A protocol of calls and replies; `SocketDefaults` has what simple ones share."""
@@ -109,6 +131,17 @@ class SocketProtocol(Protocol):
     def by_order(self) -> bool:
         """A datagram without a key is a message all the same."""
 
+    @property
+    def waits_for_records(self) -> bool:
+        """A server that has the beginning of a request over TCP serves nobody else until it has the rest."""
+
+    def content(self, part: Part, seen: Bytes) -> Bytes | None:
+        """The bytes that messages must have at a part of them, a row each, or one row for all; `seen` has those that
+        they have, from which bytes are taken that the sender is free to choose. None: nothing is known of them."""
+
+    def content_field(self, part: Part, place: int) -> str:
+        """What is at a place of the message, in a word."""
+
     def called(self, frames: pl.DataFrame, transport: str) -> pl.DataFrame | None:
         """Of frames over `transport` those that go to a server; None where only connections tell."""
 
@@ -131,6 +164,7 @@ class SocketDefaults:
     transports: Sequence[str] = tuple(sorted(IP_PROTOCOL, reverse=True))
     least_reply = 0
     by_order = False
+    waits_for_records = False
 
     def setting(self, step: Mapping[str, Any], services: Sequence[Mapping[str, Any]]) -> Setting:
         options = [step, *(service.get("options") or {} for service in services)]
@@ -147,6 +181,12 @@ class SocketDefaults:
 
     def check_streams(self, streams: Streams) -> pl.DataFrame:
         return none()
+
+    def content(self, part: Part, seen: Bytes) -> Bytes | None:
+        return None
+
+    def content_field(self, part: Part, place: int) -> str:
+        return "content"
 
     def called(self, frames: pl.DataFrame, transport: str) -> pl.DataFrame | None:
         return None

@@ -3,8 +3,12 @@
 
 The wire explains it when, at the moment the request was sent again, no whole answer had reached the client although the
 server had answered every whole request that had reached it: then a request or an answer was lost, dropped, corrupted,
-or still on its way. Without that the cause is at one of the ends: a server that is too slow or silent, a client that
-has its answer and asks again. (That the wire tells of each frame which did not arrive is `conservation`'s matter.)
+or still on its way. (That the wire tells of each frame which did not arrive is `conservation`'s matter.)
+
+A request that had reached the server and was not answered yet explains it where the server had others all the while
+(`busy_servers`), but for the time of one turn: as long as this server takes at most for a request that is alone and is
+not repeated. Without that the cause is at one of the ends: a server that is too slow or silent, a client that has its
+answer and asks again. Under the real clock a machine waits for the host, too, and the time it takes is no evidence.
 """
 
 from __future__ import annotations
@@ -12,13 +16,26 @@ from __future__ import annotations
 import polars as pl
 
 from sundial.verify.frames import CORRUPTED, DROPPED
+from sundial.verify.sockets.busy_servers import Servers
 from sundial.verify.sockets.udp import datagrams
 
+UNPROVEN: tuple[str, ...] = (
+    "under the real clock: that a server which was asked again was not slow, since its machine waits for the host",
+)
 
-def uncaused(frames: pl.DataFrame, sent: pl.DataFrame, arrived: pl.DataFrame, expected: pl.DataFrame) -> pl.DataFrame:
-    """Requests sent again that the wire does not explain: call, reply, asked, answered, received, rows.
 
-    `frames`: UDP with `call`; `sent` and `arrived`: their datagrams; `expected`: the expected layout of each leg.
+def uncaused(
+    frames: pl.DataFrame,
+    sent: pl.DataFrame,
+    arrived: pl.DataFrame,
+    expected: pl.DataFrame,
+    calls: pl.DataFrame,
+    servers: Servers | None,
+) -> pl.DataFrame:
+    """Requests sent again that nothing explains: call, reply, asked, answered, received, rows.
+
+    `frames`: UDP with `call`; `sent` and `arrived`: their datagrams; `expected`: the expected layout of each leg;
+    `calls`: id, server and protocol; `servers`: what they were doing, None where their time is no evidence.
     """
     again = (
         sent.filter(~pl.col("reply"))
@@ -33,7 +50,34 @@ def uncaused(frames: pl.DataFrame, sent: pl.DataFrame, arrived: pl.DataFrame, ex
     table = again.join(counts, on=["call", "number"], how="left").with_columns(
         pl.col("asked", "answered", "received").fill_null(0)
     )
-    return table.filter((pl.col("received") > 0) | (pl.col("asked") > pl.col("answered"))).sort("call", "number")
+    greedy = table.filter(pl.col("received") > 0)
+    waiting = table.filter(pl.col("received") <= 0, pl.col("asked") > pl.col("answered"))
+    slow = waiting.clear() if servers is None else _without_cause(waiting, arrived, expected, calls, servers)
+    return pl.concat([greedy, slow]).sort("call", "number")
+
+
+def _without_cause(
+    waiting: pl.DataFrame, arrived: pl.DataFrame, expected: pl.DataFrame, calls: pl.DataFrame, servers: Servers
+) -> pl.DataFrame:
+    """Those of `waiting` whose server had time for the request that it did not answer."""
+    whole = (
+        arrived.filter(~pl.col("reply"))
+        .join(expected, on=["call", "reply", "layout"], how="semi")
+        .sort("call", "last_ns")
+        .select("call", since_ns="last_ns", answered=pl.int_range(pl.len()).over("call"))
+    )
+    table = (
+        waiting.join(whole.cast({"answered": waiting.schema["answered"]}), on=["call", "answered"], how="left")
+        .join(calls.select("server", "protocol", call="id"), on="call", how="left")
+        .with_row_index("place")
+    )
+    columns = ["place", "server", "protocol", "call", "since_ns", "first_ns"]
+    idle = [
+        place
+        for place, server, protocol, call, since, at in table.select(columns).iter_rows()
+        if since is None or servers.idle_ns(server, protocol, call, since, at) > servers.turn_ns(server, protocol)
+    ]
+    return table.filter(pl.col("place").is_in(idle)).select(waiting.columns)
 
 
 def _events(frames: pl.DataFrame, sent: pl.DataFrame, arrived: pl.DataFrame, expected: pl.DataFrame) -> pl.DataFrame:

@@ -141,6 +141,45 @@ def attribute_tcp(frames: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
     return joined.with_columns(call=pl.when(inside).then("call")).sort("row")
 
 
+def completions(frames: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
+    """When each message had arrived, from `begin` to `finish`: call, reply, last_ns; without those that never did."""
+    side = ["call", "reply"]
+    pieces = (
+        frames.filter(pl.col("view") == "received", pl.col("data") > 0, pl.col("call").is_not_null())
+        .group_by(*side, "pos", "data")
+        .agg(pl.col("time_ns").min())
+        .join(places.select(*side, "begin", "finish"), on=side, how="inner")
+        .filter(pl.col("pos") < pl.col("finish"))
+    )
+    once = pl.col("data").sum().over(side) == pl.col("finish") - pl.col("begin")
+    # What was sent again cut another way covers the same bytes twice: then the first time counts for each of them.
+    twice = pieces.filter(~once)
+    rows = [
+        (call, reply, at)
+        for (call, reply), part in twice.group_by(side, maintain_order=True)
+        if (at := _covered(part)) is not None
+    ]
+    schema = {"call": frames.schema["call"], "reply": pl.Boolean, "last_ns": pl.Int64}
+    alone = pieces.filter(once).group_by(side).agg(last_ns=pl.col("time_ns").max())
+    return pl.concat([alone, pl.DataFrame(rows, schema=schema, orient="row")])
+
+
+def _covered(pieces: pl.DataFrame) -> int | None:
+    """When the pieces of one message reached from its begin to its finish without a gap; None: never."""
+    begin, finish = pieces["begin"][0], pieces["finish"][0]
+    reach: list[tuple[int, int]] = []
+    for pos, data, at in pieces.sort("time_ns").select("pos", "data", "time_ns").iter_rows():
+        reach = sorted([*reach, (pos, pos + data)])
+        here = begin
+        for first, last in reach:
+            if first > here:
+                break
+            here = max(here, last)
+        if here >= finish:
+            return int(at)
+    return None
+
+
 def sent_segments(frames: pl.DataFrame) -> pl.DataFrame:
     """Data segments at the sending port with `fresh`: bytes not sent before (0: a retransmission)."""
     return (

@@ -4,6 +4,9 @@
 The first fragment names its call by ports and by what its protocol calls it. The others carry neither (RFC 791): they
 belong to the datagram with the same source, destination and identification that is nearest in time, since
 identifications come round again. Unfragmented packets need none, and Linux may send them with 0 (RFC 6864).
+
+Names come round as well, and short payloads have none: among calls of one name, time decides where samples and captures
+share a clock, and the order of the calls where they do not.
 """
 
 from __future__ import annotations
@@ -12,11 +15,12 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from sundial.verify.sockets.flows import UDP, add_view, nearest_call
+from sundial.verify.sockets.flows import UDP, add_view, last_begun
 from sundial.verify.sockets.protocol import SocketProtocol
 
 _WHOLE = 1 << 16
 """Added to the frame number of a datagram in one packet, above every identification."""
+_UNNAMED = -1
 
 
 def attribute_udp(
@@ -26,7 +30,10 @@ def attribute_udp(
     protocols: Mapping[str, SocketProtocol],
     exact_time: bool,
 ) -> pl.DataFrame:
-    """UDP frames of the calls' flows with `call` (null: of none) and `data` (bytes above IP)."""
+    """UDP frames of the calls' flows with `call` (null: of none) and `data` (bytes above IP).
+
+    `exact_time`: samples and captures share one clock, so that what a call's start says holds of its frames.
+    """
     calls = calls.filter(pl.col("transport") == "udp")
     udp = frames.filter(pl.col("protocol") == UDP).with_columns(
         data=(pl.col("ip_length") - pl.col("ip_header")).cast(pl.Int64)
@@ -34,21 +41,10 @@ def attribute_udp(
     heads = udp.filter(pl.col("flow").is_not_null(), pl.col("fragment_offset") == 0).with_columns(
         key=datagram_key(flows, protocols)
     )
-    keyed = nearest_call(
-        heads.filter(pl.col("key").is_not_null()),
-        calls.filter(pl.col("key").is_not_null()),
-        ("time_ns", "start_ns"),
-        ["flow", "key"],
-        exact_time,
-    )
-    ordered = nearest_call(
-        heads.filter(pl.col("key").is_null()),
-        calls.filter(pl.col("key").is_null()),
-        ("time_ns", "start_ns"),
-        ["flow"],
-        exact_time,
-    )
-    matched = pl.concat([keyed.drop("start_ns"), ordered.drop("start_ns")]).drop("key")
+    # A join by time takes no null for a key, and no key is negative.
+    heads, calls = (part.with_columns(pl.col("key").fill_null(_UNNAMED)) for part in (heads, calls))
+    begun = calls if exact_time else _begun_in_order(heads, calls)
+    matched = last_begun(heads, begun, ("time_ns", "start_ns"), ["flow", "key"]).drop("start_ns", "key")
     tails = udp.filter(pl.col("fragment_offset") > 0)
     first = matched.filter("more").select("source", "target", "ip_id", "time_ns", "flow", "reply", "call")
     tails = (
@@ -64,6 +60,28 @@ def attribute_udp(
     )
     tails = add_view(tails, flows)
     return pl.concat([matched, tails.select(matched.columns)]).sort("row")
+
+
+def _begun_in_order(heads: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
+    """Calls with `start_ns` on the captures' clock: when the first of their requests left the client's port.
+
+    What a client has sent under one key, or without one, is given to its calls in their order: to each as many as it
+    says it sent.
+    """
+    key = ["flow", "key"]
+    turns = (
+        calls.sort("start_ns", "id")
+        .select(*key, "id", turn=pl.int_ranges(1 + pl.col("retransmits").fill_null(0).cast(pl.Int64)))
+        .explode("turn")
+        .with_columns(place=pl.int_range(pl.len()).over(key))
+    )
+    sent = (
+        heads.filter(pl.col("view") == "sent", ~pl.col("reply"))
+        .sort("time_ns", "row")
+        .select(*key, "time_ns", place=pl.int_range(pl.len()).over(key))
+    )
+    begun = turns.join(sent, on=[*key, "place"], how="inner").group_by("id").agg(start_ns=pl.col("time_ns").min())
+    return calls.select(*key, "id").join(begun, on="id", how="inner")
 
 
 def datagram_key(flows: pl.DataFrame, protocols: Mapping[str, SocketProtocol]) -> pl.Expr:

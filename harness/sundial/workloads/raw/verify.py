@@ -9,10 +9,11 @@ from typing import Any
 import polars as pl
 
 from sundial.expect import Call, Shape
-from sundial.verify.sockets.protocol import Message, SocketDefaults, SocketProtocol
+from sundial.verify.sockets.protocol import Bytes, Message, Part, SocketDefaults, SocketProtocol
 from sundial.verify.sockets.stream import Stream
 from sundial.verify.workload import Verifier, WorkloadVerifier
 from sundial.workloads.raw.expect import HEADER, KEYED, MAGIC, expect_call
+from sundial.workloads.raw.verify_content import content, content_field
 
 
 class _Raw(SocketDefaults):
@@ -29,6 +30,12 @@ class _Raw(SocketDefaults):
         head = pl.col("udp_head")
         numbered = head.str.starts_with(MAGIC.hex()) & (head.str.len_chars() >= 2 * KEYED)
         return pl.when(numbered).then(head.str.slice(8, 8)).str.to_integer(base=16, strict=False)
+
+    def content(self, part: Part, seen: Bytes) -> Bytes:
+        return content(part, seen)
+
+    def content_field(self, part: Part, place: int) -> str:
+        return content_field(place)
 
     def called(self, frames: pl.DataFrame, transport: str) -> pl.DataFrame | None:
         return frames.filter(pl.col("udp_head").str.starts_with(MAGIC.hex())).head(1) if transport == "udp" else None

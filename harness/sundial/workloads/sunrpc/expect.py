@@ -45,11 +45,23 @@ PORTMAP_GETPORT_REPLY = REPLY + WORD
 
 
 @dataclass(frozen=True, slots=True)
+class Identity:
+    """Who calls, as AUTH_SYS credentials have it (RFC 5531 appendix A)."""
+
+    machine: bytes
+    uid: int = 0
+    gid: int = 0
+    groups: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Options:
     """What the two ends were configured with, as far as it changes lengths."""
 
     credential: int = 0
     """Bytes of the call's credential body: 0 for AUTH_NONE, `auth_sys_bytes(...)` for AUTH_SYS."""
+    identity: Identity | None = None
+    """What AUTH_SYS says; None for AUTH_NONE."""
     udp_message: int = UDP_MESSAGE_DEFAULT
     """Largest message over UDP, both ways."""
     request_buffer: int = 0

@@ -12,8 +12,10 @@ from sundial.expect import Call, Leg, Shape, tcp_leg
 from sundial.observe import RunDirectory
 from sundial.verify.samples import RunSamples
 from sundial.verify.sockets.protocol import (
+    Bytes,
     CapturedMessage,
     Message,
+    Part,
     Setting,
     SocketDefaults,
     SocketProtocol,
@@ -25,6 +27,7 @@ from sundial.workloads.sunrpc.expect import (
     DEFAULTS,
     RECORD_MARK,
     REPLY,
+    Identity,
     Options,
     auth_sys_bytes,
     expect_call,
@@ -32,6 +35,7 @@ from sundial.workloads.sunrpc.expect import (
     record_fragments,
 )
 from sundial.workloads.sunrpc.verify_bindings import PORT_MAPPER, check_bindings
+from sundial.workloads.sunrpc.verify_content import content, content_field
 from sundial.workloads.sunrpc.verify_records import check_records, walk
 from sundial.workloads.sunrpc.verify_shipments import check_shipments, one_way, shipments
 
@@ -43,18 +47,22 @@ _SERVER_APP = "echo-server"
 class _SunRpc(SocketDefaults):
     client_app = "echo-client"
     least_reply = REPLY
+    waits_for_records = True  # libtirpc's read_vc: it polls the one connection until bytes come
 
     def expect(self, shape: Shape, options: Options | None) -> Call:
         return expect_call(shape, options or DEFAULTS)
 
     def setting(self, step: Mapping[str, Any], services: Sequence[Mapping[str, Any]]) -> Setting:
         serving: Mapping[str, Any] = next((item["options"] for item in services if item["app"] == _SERVER_APP), {})
-        credential = 0
+        credential, identity = 0, None
         if step.get("auth") == "sys":
-            machine = str(step.get("auth_machine", AUTH_MACHINE))
-            credential = auth_sys_bytes(len(machine.encode()), len(step.get("auth_gids", [])))
+            machine = str(step.get("auth_machine", AUTH_MACHINE)).encode()
+            groups = tuple(int(group) for group in step.get("auth_gids", ()))
+            credential = auth_sys_bytes(len(machine), len(groups))
+            identity = Identity(machine, int(step.get("auth_uid", 0)), int(step.get("auth_gid", 0)), groups)
         options = Options(
             credential=credential,
+            identity=identity,
             one_way=bool(step.get("one_way")),
             udp_message=int(step.get("udp_message_size") or Options().udp_message),
             request_buffer=int(step.get("send_buffer") or 0),
@@ -95,6 +103,12 @@ class _SunRpc(SocketDefaults):
     def check_streams(self, streams: Streams) -> pl.DataFrame:
         return pl.concat([check_records(streams), check_shipments(streams)])
 
+    def content(self, part: Part, seen: Bytes) -> Bytes:
+        return content(part, seen)
+
+    def content_field(self, part: Part, place: int) -> str:
+        return content_field(part, place)
+
     def called(self, frames: pl.DataFrame, transport: str) -> pl.DataFrame | None:
         return frames.filter(pl.col("rpc_type") == 0, pl.col("target_port") != PORT_MAPPER)
 
@@ -133,4 +147,4 @@ class _Verifier(Verifier):
 
 
 SOCKETS: SocketProtocol = _SunRpc()
-KIND: WorkloadVerifier = _Verifier(sockets=SOCKETS)
+KIND: WorkloadVerifier = _Verifier(sockets=SOCKETS, sampled_as={"mbcf-echo-client": "echo-client"})

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An experiment as run.json has it, read again: what `Experiment.scenario_json` and `topology_json` wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from sundial.errors import BadInput
+from sundial.model.experiment import Experiment
+from sundial.model.network import Network, build_network
+from sundial.model.scenario import Scenario
+from sundial.model.topology import Topology
+
+_OF_THE_RUN = ("scale", "variant")
+"""What the record of a scenario says of how it came about, and no scenario has."""
+
+
+def recorded_network(document: Mapping[str, Any]) -> Network:
+    """The topology of run.json with everything derived. Raises BadInput."""
+    return _network(_topology(document))
+
+
+def recorded_experiment(document: Mapping[str, Any]) -> Experiment:
+    """The experiment of run.json, which must have a scenario. Raises BadInput."""
+    topology, written = _topology(document), document.get("scenario")
+    if not isinstance(written, Mapping):
+        raise BadInput("has no scenario", field="scenario")
+    plain = {name: value for name, value in written.items() if name not in _OF_THE_RUN}
+    workloads = plain.get("workloads")
+    if isinstance(workloads, list):
+        plain["workloads"] = [_with_numbers(each) for each in workloads]
+    try:
+        scenario = Scenario.model_validate(plain)
+    except ValidationError as error:
+        raise BadInput(_words(error), field="scenario") from None
+    seed, clock = document.get("seed"), document.get("clock")
+    if not isinstance(seed, int) or clock not in ("virtual", "real"):
+        raise BadInput("has no seed or clock", field="seed, clock")
+    scale, variant = written.get("scale"), written.get("variant")
+    return Experiment(scenario, topology, _network(topology), seed, clock, scale, str(variant or ""))
+
+
+def _topology(document: Mapping[str, Any]) -> Topology:
+    try:
+        return Topology.model_validate(document.get("topology"))
+    except ValidationError as error:
+        raise BadInput(_words(error), field="topology") from None
+
+
+def _network(topology: Topology) -> Network:
+    try:
+        return build_network(topology)
+    except KeyError as error:
+        raise BadInput(f"an interface is in no segment: {error}", field="topology") from None
+
+
+def _with_numbers(workload: Any) -> Any:
+    """JSON has no numbers for names: `calls` by size is read back."""
+    if not isinstance(workload, dict) or not isinstance(workload.get("calls"), dict):
+        return workload
+    by_size = {int(size) if size.isdecimal() else size: calls for size, calls in workload["calls"].items()}
+    return {**workload, "calls": by_size}
+
+
+def _words(error: ValidationError) -> str:
+    first = error.errors()[0]
+    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The jobs of the machines against the scenario and the topology that run.json names: they are planned again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import polars as pl
+
+from sundial.errors import BadInput
+from sundial.model.network import Network
+from sundial.model.recorded import recorded_experiment, recorded_network
+from sundial.observe import RunDirectory
+from sundial.plan.jobs import build_idle_jobs, build_jobs
+from sundial.verify.findings import FINDING
+
+_Row = tuple[None, str, str, str, list[int]]
+
+
+def check_jobs(run: RunDirectory) -> pl.DataFrame:
+    """A finding for each machine whose job.json is not, byte for byte, what the plan makes of run.json, and for each
+    part of run.json that its own topology contradicts. Raises BadInput for a topology or scenario that cannot be read."""
+    try:
+        rows = list(_rows(run))
+    except BadInput as error:
+        raise error.within(file=str(run.path / "run.json")) from None
+    return pl.DataFrame(rows, schema=FINDING, orient="row")
+
+
+def _rows(run: RunDirectory) -> Iterator[_Row]:
+    if run.document.get("scenario") is None:
+        network = recorded_network(run.document)
+        clock = "real" if run.clock == "real" else "virtual"
+        jobs = build_idle_jobs(network, clock=clock, seed=int(run.document.get("seed") or 0))
+    else:
+        experiment = recorded_experiment(run.document)
+        network, jobs = experiment.network, build_jobs(experiment)
+    yield from _machines(run, network)
+    for name, job in jobs.items():
+        zero_ns = (run.document["nodes"].get(name) or {}).get("zero_ns")
+        planned = job if zero_ns is None else job.model_copy(update={"zero_ns": zero_ns})
+        path = run.path / "nodes" / name / "job.json"
+        seen = path.read_bytes() if path.is_file() else b""
+        if seen != (json.dumps(planned.document(), indent=1) + "\n").encode():
+            yield None, f"nodes/{name}/job.json", *_difference(planned.document(), run.jobs.get(name)), []
+
+
+def _machines(run: RunDirectory, network: Network) -> Iterator[_Row]:
+    """What run.json says of the machines a second time."""
+    planned = {
+        node.name: [
+            [nic.device, nic.mac, None if nic.address is None else str(nic.address), nic.segment, nic.mtu]
+            for nic in node.nics
+        ]
+        for node in network.nodes
+    }
+    names = ("device", "mac", "address", "segment", "mtu")
+    seen = {
+        name: [[each.get(field) for field in names] for each in node.get("interfaces", ())]
+        for name, node in run.document["nodes"].items()
+    }
+    if seen != planned:
+        yield None, "run.json nodes", *_difference(planned, seen), []
+    mtu = {name: segment.mtu for name, segment in network.segments.items()}
+    if run.document.get("mtu") != mtu:
+        yield None, "run.json mtu", str(mtu), str(run.document.get("mtu")), []
+
+
+def _difference(planned: Any, seen: Any, place: str = "") -> tuple[str, str]:
+    """Where two documents differ first: what is planned there, and what is there."""
+    if isinstance(planned, dict) and isinstance(seen, dict):
+        for name in [*planned, *(set(seen) - set(planned))]:
+            if planned.get(name) != seen.get(name):
+                return _difference(planned.get(name), seen.get(name), f"{place}.{name}".lstrip("."))
+    elif isinstance(planned, list) and isinstance(seen, list) and len(planned) == len(seen):
+        for number, (mine, theirs) in enumerate(zip(planned, seen, strict=True)):
+            if mine != theirs:
+                return _difference(mine, theirs, f"{place}[{number}]")
+    if planned == seen:
+        return "what the plan writes", "the same values in another form"
+    return f"{place or 'it'} {_short(planned)}", f"{_short(seen)}"
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 80 else f"{text[:76]} ..."

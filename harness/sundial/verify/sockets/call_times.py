@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls against their frames: when each began and ended, by its client, and when its messages were on the wire.
+
+A call begins before its first frame leaves the client's port. It ends, where it succeeded, after the frame has arrived
+that completes its reply. A server answers after the request has arrived whole. So what lies after the end of a call can
+only have been sent again.
+
+Under virtual time all stamps have one axis. Under the real clock each guest's begins when it boots, and runs a little
+faster or slower than the captures' (CLOCK_MONOTONIC_RAW, as the guest calibrated it): how far they are apart is taken
+from the calls next to each. No call can begin after its first frame, which bounds the distance from above, nor end
+before its last one, which bounds it from below; a call that contradicts its neighbours' bounds is a finding.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from sundial.verify.findings import findings
+
+NEIGHBOURS = 32
+_OUTLIERS = 0.1
+"""Of the neighbours so many may be wrong themselves."""
+DRIFT = 500e-6
+"""How much a guest's clock may gain or lose under the real clock: as much as adjtimex(2) can correct."""
+
+UNPROVEN: tuple[str, ...] = (
+    "how long before its first frame a call began, and how long after its last one it ended: both are the client's own",
+    "under the real clock: an error that all of a client's stamps share, since each guest's clock has its own zero",
+    "under the real clock: starts and ends closer than what calls next to them leave open",
+)
+
+
+def check_call_times(calls: pl.DataFrame, stamps: pl.DataFrame, exact_time: bool) -> pl.DataFrame:
+    """Findings about starts and ends. `calls`: sampled ones with id, client, ok, start_ns and end_ns.
+
+    `stamps`: call, call_first_tx_ns, reply_last_rx_ns (null: never).
+    """
+    table = (
+        calls.rename({"id": "call", "call": "number"})
+        .join(stamps, on="call", how="inner")
+        .with_columns(
+            above=pl.col("call_first_tx_ns") - pl.col("start_ns"),
+            below=pl.when("ok").then(pl.col("reply_last_rx_ns") - pl.col("end_ns")),
+        )
+    )
+    apart = (pl.lit(0), pl.lit(0)) if exact_time else (pl.col("least"), pl.col("most"))
+    table = table if exact_time else _with_bounds(table)
+    return pl.concat(
+        [
+            findings(
+                table,
+                (pl.col("above") < apart[0]).fill_null(False),
+                pl.lit("start"),
+                pl.format("not after its first frame leaves, at {} ns", pl.col("call_first_tx_ns")),
+                pl.format("{} ns too late", apart[0] - pl.col("above")),
+                rows=None,
+            ),
+            findings(
+                table,
+                (pl.col("below") > apart[1]).fill_null(False),
+                pl.lit("end"),
+                pl.format("not before its reply is whole at the client, at {} ns", pl.col("reply_last_rx_ns")),
+                pl.format("{} ns too early", pl.col("below") - apart[1]),
+                rows=None,
+            ),
+        ]
+    )
+
+
+def _with_bounds(table: pl.DataFrame) -> pl.DataFrame:
+    """Adds `least` and `most`: how far the captures' clock is ahead of the client's, by the calls next to each."""
+    window = {"window_size": 2 * NEIGHBOURS, "min_samples": 1, "center": True}
+    nearby = pl.col("start_ns").rolling_max(**window) - pl.col("start_ns").rolling_min(**window)
+    slack = (nearby * DRIFT).over("client")
+    least = pl.col("below").rolling_quantile(1 - _OUTLIERS, interpolation="lower", **window).over("client")
+    most = pl.col("above").rolling_quantile(_OUTLIERS, interpolation="higher", **window).over("client")
+    return table.sort("client", "start_ns", "call").with_columns(
+        least=(least - slack).cast(pl.Int64), most=(most + slack).cast(pl.Int64)
+    )
+
+
+def check_answers(datagrams: pl.DataFrame, arrived: pl.DataFrame, streams: pl.DataFrame) -> pl.DataFrame:
+    """Findings about replies that leave before the request that they answer has arrived whole.
+
+    `datagrams`: sent; `arrived`: those that arrived whole; `streams`: call, asked_ns (the request whole at the server),
+    answered_ns (the reply's first byte leaves) and the reply's rows. The n-th reply over UDP answers a request that was
+    the n-th to arrive at the earliest.
+    """
+    asked = (
+        arrived.filter(~pl.col("reply"))
+        .sort("call", "last_ns")
+        .select("call", asked_ns="last_ns", place=pl.int_range(pl.len()).over("call"))
+    )
+    answers = (
+        datagrams.filter("reply")
+        .sort("call", "first_ns", "datagram", "copy")
+        .select("call", "rows", answered_ns="first_ns", place=pl.int_range(pl.len()).over("call"))
+    )
+    columns = ["call", "asked_ns", "answered_ns", "rows"]
+    table = pl.concat([answers.join(asked, on=["call", "place"], how="inner").select(columns), streams.select(columns)])
+    return findings(
+        table,
+        pl.col("answered_ns") < pl.col("asked_ns"),
+        pl.lit("reply.sent"),
+        pl.format("after its request has arrived, at {} ns", "asked_ns"),
+        pl.format("at {} ns", "answered_ns"),
+    )
+
+
+def check_late_requests(calls: pl.DataFrame, datagrams: pl.DataFrame) -> pl.DataFrame:
+    """Findings about calls over UDP whose first request leaves after their end; of what is sent again the causes are
+    asked for (`retransmission_causes`)."""
+    first = (
+        datagrams.filter(~pl.col("reply"))
+        .sort("call", "first_ns")
+        .group_by("call", maintain_order=True)
+        .first()
+        .join(calls.select("end_ns", call="id"), on="call", how="inner")
+    )
+    return findings(
+        first,
+        pl.col("first_ns") > pl.col("end_ns"),
+        pl.lit("request.sent"),
+        pl.format("before the end of its call, at {} ns", "end_ns"),
+        pl.format("at {} ns", "first_ns"),
+    )

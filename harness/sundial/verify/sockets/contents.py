@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What requests and replies say, byte by byte, where they are sent: every fragment, every segment, each time it is sent.
+
+Which bytes a message must have, its protocol knows (`SocketProtocol.content`). Messages that are alike but for their
+numbers are compared together. That what arrives is what was sent is `headers`' matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import polars as pl
+
+from sundial.expect import Call
+from sundial.expect.ip import ETHERNET_HEADER, UDP_HEADER
+from sundial.observe import octets_of
+from sundial.verify.findings import FINDING, none
+from sundial.verify.sockets.protocol import Bytes, Files, Part, Setting, SocketProtocol
+
+_AT_ONCE = 4_000_000
+"""Bytes that are compared at once."""
+_SHOWN = 8
+"""Bytes of a difference that a finding shows."""
+_NUMBERS = ("xid", "number", "attempt", "retransmits")
+
+UNPROVEN: tuple[str, ...] = (
+    "the content of calls in a capture from elsewhere (--pcap), beyond what names them",
+    "the stamp of AUTH_SYS credentials, which is the client's own",
+)
+
+
+def datagram_pieces(frames: pl.DataFrame, datagrams: pl.DataFrame) -> pl.DataFrame:
+    """Frames that carry pieces of datagrams: row, call, reply, attempt, begin (in the message), at (in the frame), length.
+
+    `datagrams`: theirs; `attempt` counts those of a call and direction in the order in which they were sent.
+    """
+    attempts = (
+        datagrams.sort("call", "reply", "first_ns", "copy", "datagram")
+        .with_columns(attempt=pl.int_range(pl.len()).over("call", "reply"))
+        .select("attempt", row="rows")
+        .explode("row")
+    )
+    first = pl.col("fragment_offset") == 0
+    head = pl.when(first).then(UDP_HEADER).otherwise(0)
+    return (
+        frames.join(attempts, on="row", how="inner")
+        .with_columns(
+            begin=pl.col("fragment_offset").cast(pl.Int64) - UDP_HEADER + head,
+            at=ETHERNET_HEADER + pl.col("ip_header").cast(pl.Int64) + head,
+            length=pl.col("data") - head,
+        )
+        .select(_PIECE)
+    )
+
+
+def stream_pieces(segments: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
+    """The same of segments with `pos` and `data`; one that holds bytes of several messages gives a piece of each."""
+    here = (
+        places.select("conn", "reply", "call", "begin", "finish")
+        .sort("conn", "reply", "begin")
+        .with_columns(place=pl.int_range(pl.len()).over("conn", "reply"))
+    )
+    data = segments.with_columns(stop=pl.col("pos") + pl.col("data"))
+    by = {"by": ["conn", "reply"], "check_sortedness": False}
+    numbered = here.select("conn", "reply", "begin", "place")
+    data = (
+        data.drop("call")
+        .sort("pos")
+        .join_asof(numbered.rename({"place": "low"}).sort("begin"), left_on="pos", right_on="begin", **by)
+        .drop("begin")
+        .with_columns(last=pl.col("stop") - 1)
+        .sort("last")
+        .join_asof(numbered.rename({"place": "high"}).sort("begin"), left_on="last", right_on="begin", **by)
+        .drop("begin")
+        .with_columns(place=pl.int_ranges(pl.col("low").fill_null(0), pl.col("high") + 1))
+        .filter(pl.col("high").is_not_null())
+        .explode("place")
+        .join(here, on=["conn", "reply", "place"], how="inner")
+        .with_columns(first=pl.max_horizontal("pos", "begin"), end=pl.min_horizontal("stop", "finish"))
+        .filter(pl.col("first") < pl.col("end"))
+    )
+    payload = ETHERNET_HEADER + pl.col("ip_length").cast(pl.Int64) - pl.col("data")
+    return data.select(
+        "row",
+        "capture",
+        "octets_begin",
+        "captured_length",
+        "call",
+        "reply",
+        attempt=pl.lit(0, pl.Int64),
+        begin=pl.col("first") - pl.col("begin"),
+        at=payload + pl.col("first") - pl.col("pos"),
+        length=pl.col("end") - pl.col("first"),
+    )
+
+
+_PIECE = ("row", "capture", "octets_begin", "captured_length", "call", "reply", "attempt", "begin", "at", "length")
+
+
+def check_contents(
+    pieces: pl.DataFrame,
+    calls: pl.DataFrame,
+    legs: pl.DataFrame,
+    collected: pl.DataFrame,
+    expected: Sequence[Call],
+    settings: Sequence[Setting],
+    protocols: Mapping[str, SocketProtocol],
+    files: Files,
+) -> pl.DataFrame:
+    """A finding for each piece whose bytes are not those that the call must have.
+
+    `legs`: records of each kind and direction; `collected`: call and records of requests that share segments.
+    """
+    whole = pl.col("at") + pl.col("length") <= pl.col("captured_length")
+    table = (
+        pieces.filter(pl.col("length") > 0, whole)
+        .join(
+            calls.select(
+                "protocol", "transport", "procedure", "size", "kind", "setting", "xid", "retransmits",
+                number="call", call="id",
+            ),
+            on="call",
+            how="inner",
+        )
+        .join(legs.select("kind", "reply", "records", "payload"), on=["kind", "reply"], how="left")
+        .join(collected.select("call", reply=pl.lit(False), own="records"), on=["call", "reply"], how="left")
+        .with_columns(records=pl.coalesce("own", "records"))
+    )  # fmt: skip
+    parts = [none()]
+    for (capture,), captured in table.group_by("capture", maintain_order=True):
+        data = np.asarray(octets_of(captured.head(1), [file for file in files if file[1] == capture]).data)
+        alike = ["protocol", "kind", "reply", "records", "begin", "length"]
+        for _, group in captured.group_by(alike, maintain_order=True):
+            height = max(1, _AT_ONCE // group["length"][0])
+            for piece in group.iter_slices(height):
+                parts.append(_compare(piece, data, expected, settings, protocols))
+    return pl.concat(parts)
+
+
+def _compare(
+    pieces: pl.DataFrame,
+    data: Bytes,
+    expected: Sequence[Call],
+    settings: Sequence[Setting],
+    protocols: Mapping[str, SocketProtocol],
+) -> pl.DataFrame:
+    """Pieces of messages that are alike, at one place in them."""
+    like = pieces.row(0, named=True)
+    protocol = protocols[like["protocol"]]
+    part = Part(
+        like["transport"],
+        like["procedure"],
+        like["size"],
+        like["reply"],
+        like["begin"],
+        like["length"],
+        tuple(int(each) for each in like["records"].split(",") if each),
+        expected[like["kind"]],
+        settings[like["setting"]].options,
+        {name: pieces[name].cast(pl.Int64).fill_null(0).to_numpy() for name in _NUMBERS},
+    )
+    starts = (pieces["octets_begin"] + pieces["at"]).to_numpy()
+    seen = np.lib.stride_tricks.sliding_window_view(data, part.length)[starts]
+    right = protocol.content(part, seen)
+    if right is None or np.array_equal(seen, right):
+        return none()
+    return pl.DataFrame(list(_differences(pieces, part, protocol, seen, right)), schema=FINDING, orient="row")
+
+
+def _differences(
+    pieces: pl.DataFrame, part: Part, protocol: SocketProtocol, seen: Bytes, right: Bytes
+) -> Iterator[tuple[int, str, str, str, list[int]]]:
+    wrong = seen != np.broadcast_to(right, seen.shape)
+    way = "reply" if part.reply else "request"
+    for place in np.flatnonzero(wrong.any(axis=1)):
+        first = int(np.argmax(wrong[place]))
+        at = part.begin + first
+        shown = slice(first, first + _SHOWN)
+        row, call = pieces["row"][int(place)], pieces["call"][int(place)]
+        yield (
+            call,
+            f"{way}.content.{protocol.content_field(part, at)}",
+            f"{bytes(right[place if len(right) > 1 else 0, shown]).hex(' ')} at byte {at}",
+            bytes(seen[place, shown]).hex(" "),
+            [row],
+        )

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The frames of iperf3's tests: each belongs to a connection or flow of a test that its client tells of.
+
+A test has a control connection and a data connection for each stream, which begin with the test's cookie; over UDP the
+streams are flows that client and server open with a word. The bytes of each connection follow one another without a
+gap. A client sends the same block again and again, so that the first tells all others; a datagram is a block that
+begins with its time and its number (`iperf_udp.c`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from sundial.expect.ip import ETHERNET_HEADER, UDP_HEADER
+from sundial.observe import octets_of
+from sundial.verify.sockets import tcp
+from sundial.verify.sockets.protocol import Bytes, Files
+from sundial.workloads.iperf3.verify_control import COOKIE
+
+DATAGRAM_HEAD = 12
+"""Seconds, microseconds and number, four bytes each."""
+UDP_HELLO, UDP_ANSWER = b"9876", b"6789"
+"""The words with which client and server open a flow."""
+_NUMBER_AT = 8
+_TELLS = 32
+"""So many bytes of a block that is drawn at random are nowhere else in it."""
+
+
+@dataclass(frozen=True)
+class Connections:
+    """TCP to the server's port: `segments` from `tcp.sent_segments`, `frames` with flow, conn, pos and data."""
+
+    frames: pl.DataFrame
+    segments: pl.DataFrame
+    files: Files
+
+    def length(self, conn: int, reply: bool, view: str = "sent") -> int:
+        """Bytes of one direction, from the first, as far as they were seen without a gap."""
+        table = self.frames.filter(
+            pl.col("conn") == conn, pl.col("reply") == reply, pl.col("view") == view, pl.col("data") > 0
+        )
+        spans = table.select("pos", stop=pl.col("pos") + pl.col("data")).unique().sort("pos", "stop")
+        reached = spans.with_columns(before=pl.col("stop").cum_max().shift(1).fill_null(0))
+        gap = reached.filter(pl.col("pos") > pl.col("before"))
+        return int(gap["before"][0]) if gap.height else int(spans["stop"].max() or 0)  # type: ignore[arg-type]
+
+    def read(self, conn: int, reply: bool, count: int) -> bytes:
+        """The first `count` bytes of one direction."""
+        rows = self.segments.filter(
+            pl.col("conn") == conn, pl.col("reply") == reply, pl.col("fresh") > 0, pl.col("pos") < count
+        ).sort("pos", "row")
+        out = bytearray()
+        for pos, piece in zip(rows["pos"], payloads(rows, self.files), strict=True):
+            if pos <= len(out):
+                out[pos:] = piece if pos + len(piece) > len(out) else out[pos:]
+        return bytes(out[:count])
+
+
+def check_blocks(connections: Connections, conn: int, size: int) -> Iterator[tuple[int, int]]:
+    """Row and place of each segment of a data connection that is not the block that is sent again and again.
+
+    A write that the socket takes in part only ends a block early, and the next begins from its first byte.
+    """
+    rows = connections.segments.filter(
+        pl.col("conn") == conn, ~pl.col("reply"), pl.col("pos") + pl.col("data") > COOKIE
+    ).sort("pos", "row")
+    begins = np.array(_begins(_stream(rows, connections.files)), dtype=np.int64)
+    if not len(begins):
+        return
+    ends = np.append(begins[1:], int(rows["stop"].max()))  # type: ignore[call-overload]
+    longest = int(np.argmax(np.minimum(ends - begins, size)))
+    known = min(int(ends[longest] - begins[longest]), size)
+    block = np.frombuffer(_range(_stream(rows, connections.files), int(begins[longest]), known), np.uint8)
+    for piece, row, pos in zip(payloads(rows, connections.files), rows["row"], rows["pos"], strict=True):
+        wrong = _difference(np.frombuffer(piece, np.uint8), pos, begins, block)
+        if wrong is not None:
+            yield row, wrong
+
+
+def _stream(rows: pl.DataFrame, files: Files) -> Iterator[tuple[int, bytes]]:
+    """A stream from the cookie's end on: position and bytes, none twice."""
+    here = COOKIE
+    for pos, piece in zip(rows["pos"], payloads(rows, files), strict=True):
+        if pos + len(piece) > here:
+            yield max(pos, here), piece[max(0, here - pos) :]
+            here = pos + len(piece)
+
+
+def _begins(stream: Iterator[tuple[int, bytes]]) -> list[int]:
+    """Where the first bytes of a stream come again."""
+    found: list[int] = []
+    held, mark = b"", b""
+    for pos, piece in stream:
+        at, held = pos - len(held), held + piece
+        if len(held) < _TELLS:
+            continue
+        mark = mark or held[:_TELLS]
+        place = held.find(mark)
+        while place >= 0:
+            found.append(at + place)
+            place = held.find(mark, place + 1)
+        held = held[len(held) - _TELLS + 1 :]
+    return found
+
+
+def _range(stream: Iterator[tuple[int, bytes]], begin: int, count: int) -> bytes:
+    """`count` bytes from `begin`."""
+    parts = [piece[max(0, begin - pos) : max(0, begin + count - pos)] for pos, piece in stream]
+    return b"".join(parts)
+
+
+def _difference(seen: Bytes, pos: int, begins: NDArray[np.int64], block: Bytes) -> int | None:
+    """The place of the first byte of a segment that no block has there."""
+    here = max(pos, COOKIE)
+    while here < pos + len(seen):
+        number = int(np.searchsorted(begins, here, side="right")) - 1
+        until = min(int(begins[number + 1]) if number + 1 < len(begins) else pos + len(seen), pos + len(seen))
+        at = here - int(begins[number]) if number >= 0 else len(block)
+        part, right = seen[here - pos : until - pos], block[at : at + until - here]
+        different = np.flatnonzero(part[: len(right)] != right)
+        if len(different) or len(right) < len(part):
+            return here + (int(different[0]) if len(different) else len(right))
+        here = until
+    return None
+
+
+def check_datagrams(sent: pl.DataFrame, files: Files, size: int) -> Iterator[tuple[int, str, str, str]]:
+    """Row, field, expected and seen of each datagram of a stream that is not the next one; `sent` in their order."""
+    if sent.is_empty():
+        return
+    number, first, before, head = 0, b"", b"", DATAGRAM_HEAD
+    for row, piece in zip(sent["row"], payloads(sent, files), strict=True):
+        number += 1
+        first = first or piece[head:]
+        said = int.from_bytes(piece[_NUMBER_AT:head], "big")
+        if len(piece) != size:
+            yield row, "datagram.bytes", str(size), str(len(piece))
+        elif said != number:
+            yield row, "datagram.number", str(number), str(said)
+            number = said
+        elif piece[head:] != first:
+            yield row, "datagram.payload", "that of the first", "another"
+        elif piece[:_NUMBER_AT] < before:
+            yield row, "datagram.time", f"{before.hex()} or later", piece[:_NUMBER_AT].hex()
+        before = piece[:_NUMBER_AT]
+
+
+def open_connections(frames: pl.DataFrame, files: Files) -> Connections:
+    """`frames` of TCP with flow, reply and view."""
+    conns = tcp.connections(frames)
+    placed = tcp.positions(frames, conns).with_columns(data=pl.col("tcp_length").cast(pl.Int64))
+    return Connections(placed, tcp.sent_segments(placed), files)
+
+
+def payloads(rows: pl.DataFrame, files: Files) -> Iterator[bytes]:
+    """What UDP and TCP carry in each frame, in the order of the rows."""
+    udp = pl.col("udp_length").is_not_null() & pl.col("tcp_length").is_null()
+    length = pl.when(udp).then(pl.col("udp_length").cast(pl.Int64) - UDP_HEADER).otherwise(pl.col("tcp_length"))
+    places = rows.select(
+        "capture",
+        begin=pl.col("octets_begin") + ETHERNET_HEADER + pl.col("ip_length").cast(pl.Int64) - length,
+        length=length,
+    )
+    data = {name: _bytes_of(name, rows, files) for name in places["capture"].unique()}
+    for capture, begin, count in places.iter_rows():
+        yield data[capture][begin : begin + count].tobytes()
+
+
+def _bytes_of(name: str, rows: pl.DataFrame, files: Files) -> Bytes:
+    one = rows.filter(pl.col("capture") == name).head(1)
+    return np.asarray(octets_of(one, [file for file in files if file[1] == name]).data)
+
+
+def local_ports(result: Mapping[str, Any]) -> list[int]:
+    """Of the client's streams, as its result lists them."""
+    connected: Sequence[Mapping[str, Any]] = (result.get("start") or {}).get("connected") or []
+    return [int(each.get("local_port") or 0) for each in connected]

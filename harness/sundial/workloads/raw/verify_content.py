@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What raw echoes carry: magic, sequence number, length and attempt, each in four bytes, then the pattern of payloads.
+
+A reply is its request. Where a request was sent more than once, which of them a reply returns is told by its attempt,
+which can be no other than those that were sent.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sundial.verify.sockets.pattern import pattern, words
+from sundial.verify.sockets.protocol import Bytes, Part
+from sundial.workloads.raw.expect import HEADER, MAGIC
+
+_FIELDS = ("magic", "sequence", "length", "attempt")
+_ATTEMPT = 12
+
+
+def content(part: Part, seen: Bytes) -> Bytes:
+    """The bytes of a part of some payloads."""
+    sequence = part.numbers["xid"]
+    end = part.begin + part.length
+    right = np.empty_like(seen)
+    if part.begin < HEADER:
+        attempt = _attempts(part, seen)
+        head = words(int.from_bytes(MAGIC, "big"), sequence, part.size, attempt, height=len(seen))
+        right[:, : HEADER - part.begin] = head[:, part.begin : min(end, HEADER)]
+    if end > HEADER:
+        first = max(part.begin, HEADER)
+        right[:, first - part.begin :] = pattern(sequence, first, end)
+    return right
+
+
+def _attempts(part: Part, seen: Bytes) -> np.ndarray:
+    """Which attempt each says: its own, of a request; what it says, of a reply, if that can be."""
+    attempt, most = part.numbers["attempt"], part.numbers["retransmits"]
+    if not part.reply:
+        # Requests that an adapter dropped before they were seen at its port are counted, but not here.
+        attempt, low = np.minimum(attempt, most), attempt
+    else:
+        low = np.zeros_like(attempt)
+    at = _ATTEMPT - part.begin
+    if at < 0 or at + 4 > part.length:
+        return np.clip(attempt, low, most)
+    said = seen[:, at : at + 4].astype(np.int64) @ np.array([1 << 24, 1 << 16, 1 << 8, 1])
+    return np.clip(said, low, np.maximum(low, most))
+
+
+def content_field(place: int) -> str:
+    """The part of the payload at a place."""
+    return _FIELDS[place // 4] if place < HEADER else "payload"
