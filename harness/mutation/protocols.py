@@ -36,14 +36,16 @@ class Field:
 
 
 _ARP = (("hardware", 0, 2), ("protocol", 2, 2), ("hardware_length", 4, 1), ("protocol_length", 5, 1),
-        ("operation", 6, 2), ("sender_mac", 8, 6), ("sender_ip", 14, 4), ("target_mac", 18, 6), ("target_ip", 24, 4))  # fmt: skip
+        ("operation", 6, 2), ("sender_mac", 8, 6), ("sender_ip", 14, 4), ("target_mac", 18, 6),
+        ("target_ip", 24, 4))  # fmt: skip
 _IP = (("version", 0, 1, 0xF0), ("header_length", 0, 1, 0x0F), ("tos", 1, 1), ("length", 2, 2), ("id", 4, 2),
        ("reserved", 6, 1, 0x80), ("dont_fragment", 6, 1, 0x40), ("more", 6, 1, 0x20), ("offset", 6, 2, 0x1FFF),
        ("ttl", 8, 1), ("protocol", 9, 1), ("checksum", 10, 2), ("source", 12, 4), ("target", 16, 4))  # fmt: skip
 _UDP = (("source", 0, 2), ("target", 2, 2), ("length", 4, 2), ("checksum", 6, 2))
 _TCP = (("source", 0, 2), ("target", 2, 2), ("seq", 4, 4), ("ack", 8, 4), ("header_length", 12, 1, 0xF0),
         ("reserved", 12, 1, 0x0F), ("cwr", 13, 1, 0x80), ("ece", 13, 1, 0x40), ("urg", 13, 1, 0x20),
-        ("ack_flag", 13, 1, 0x10), ("psh", 13, 1, 8), ("rst", 13, 1, 4), ("syn", 13, 1, 2), ("fin", 13, 1, 1), ("window", 14, 2),
+        ("ack_flag", 13, 1, 0x10), ("psh", 13, 1, 8), ("rst", 13, 1, 4), ("syn", 13, 1, 2), ("fin", 13, 1, 1),
+        ("window", 14, 2),
         ("checksum", 16, 2), ("urgent", 18, 2))  # fmt: skip
 _ICMP = (("type", 0, 1), ("code", 1, 1), ("checksum", 2, 2), ("rest", 4, 4))
 _TCP_OPTIONS = {1: "nop", 2: "mss", 3: "window_scale", 4: "sack_permitted", 5: "sack", 8: "timestamps"}
@@ -179,7 +181,7 @@ CHECKSUMS = ("ip.checksum", "udp.checksum", "tcp.checksum", "icmp.checksum")
 
 def checksum(data: bytes) -> int:
     """RFC 1071."""
-    total = sum(struct.unpack(f">{len(data) // 2}H", data[: len(data) // 2 * 2]))
+    total: int = sum(struct.unpack(f">{len(data) // 2}H", data[: len(data) // 2 * 2]))
     if len(data) % 2:
         total += data[-1] << 8
     while total >> 16:
