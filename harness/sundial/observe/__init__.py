@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Captures and guest samples to tables; tshark is the only dissector of packets."""
+"""Captures and guest samples to tables; tshark dissects, and headers are read from their bytes as well."""
 
 from sundial.observe.frames import frame_columns, read_frames
+from sundial.observe.octets import Octets, octets_of
 from sundial.observe.pcap import Capture, Interface, open_capture
 from sundial.observe.rundir import Node, NodeInterface, RunDirectory, open_run
 from sundial.observe.samples import SAMPLE_COLUMNS, Samples, read_samples
@@ -12,9 +13,11 @@ __all__ = [
     "Interface",
     "Node",
     "NodeInterface",
+    "Octets",
     "RunDirectory",
     "Samples",
     "frame_columns",
+    "octets_of",
     "open_capture",
     "open_run",
     "read_frames",

@@ -8,6 +8,8 @@ Why tshark is called as it is:
 * kinds of workloads say which fields of theirs are shown, on which ports they are, and how tshark is to treat them
   (`workload.Dissection`).
 * frames that carry no TCP are cut to their headers before tshark sees them; lengths are those of the original.
+
+What is beside tshark's fields is read from the bytes, and some fields are read twice (`headers.py`).
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ import numpy as np
 import polars as pl
 
 from sundial.errors import BadInput
-from sundial.observe.pcap import Capture, Interface, open_capture
+from sundial.observe.headers import HEADER_COLUMNS, header_columns, read_differently
+from sundial.observe.pcap import ETHERNET_LINK, Capture, Interface, open_capture
 from sundial.observe.tshark import AGGREGATOR, dissect
 from sundial.observe.workload import Field, ServerPorts, dissections
 
@@ -85,6 +88,10 @@ FRAME_COLUMNS: dict[str, type[pl.DataType]] = {
     "tcp_timestamp": pl.UInt32,
     "icmp_type": pl.UInt32,
     "comment": pl.String,
+    "octets_begin": pl.Int64,
+    "octets_hash": pl.Int64,
+    "read_differently": pl.String,
+    **HEADER_COLUMNS,
 }
 """Of every frame; `frame_columns` has those of kinds as well.
 
@@ -92,6 +99,9 @@ Lengths and offsets in bytes, `time_ns` since zero of the run, `direction` 0 unk
 
 `source_port` and `target_port` are null in fragments after the first. `udp_head` is the beginning of the UDP payload in
 hexadecimal (tshark does not dissect an RPC reply whose call it has not seen).
+
+The last columns come from the captured bytes themselves (`octets.py`, `headers.py`), which begin at `octets_begin` of
+the file; `octets_hash` is the same for equal frames; `read_differently` names fields that tshark shows otherwise.
 """
 
 
@@ -145,12 +155,17 @@ def _interface(
     shown = {field.column: _value(field) for field in fields}
     computed = [series for each in carried.values() for series in each.compute(capture, interface)]
     absent = columns.keys() - FRAME_COLUMNS.keys() - shown.keys() - {series.name for series in computed}
-    return (
+    octets = capture.octets(interface)
+    headers = header_columns(octets, ethernet=interface.link_type == ETHERNET_LINK)
+    table = (
         text.lazy()
         .with_columns(
             pl.Series("captured_length", blocks[:, 0]),
             pl.Series("frame_length", blocks[:, 1]),
             pl.Series("frame", blocks[:, 2]),
+            pl.Series("octets_begin", octets.begin),
+            pl.Series("octets_hash", octets.hashes()),
+            *headers.select(HEADER_COLUMNS.keys()),
             *computed,
             capture=pl.lit(name),
             interface=pl.lit(interface.name or Path(name).stem),
@@ -164,10 +179,12 @@ def _interface(
             fragment_offset=pl.col("fragment_units") * 8,
             source_port=pl.coalesce("udp_source", "tcp_source"),
             target_port=pl.coalesce("udp_target", "tcp_target"),
+            read_differently=pl.lit(None, pl.String),
         )
         .select([pl.col(column).cast(kind) for column, kind in columns.items()])
         .collect()
     )
+    return table.with_columns(read_differently(table, headers).alias("read_differently"))
 
 
 def _value(field: Field) -> pl.Expr:

@@ -15,7 +15,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+
 from sundial.errors import BadInput
+from sundial.observe.octets import Octets
 
 ALLOWED = "a complete pcapng or pcap file"
 
@@ -29,7 +32,8 @@ _FIXED = {_SECTION: 28, _INTERFACE: 20, _SIMPLE: 16, _ENHANCED: 32}
 """Least total length of a block with its fixed fields."""
 _CLASSIC = {0xA1B2C3D4: 6, 0xA1B23C4D: 9}
 """Magic of a classic file to the digits of its time stamps."""
-_ETHERNET = 1
+ETHERNET_LINK = 1
+"""LINKTYPE_ETHERNET."""
 
 _OFFSET, _TOTAL, _CAPTURED, _ORIGINAL, _NUMBER = range(5)
 
@@ -70,6 +74,16 @@ class Capture:
         start = block[_OFFSET] + (16 if self.classic else 28)
         return self.data[start : start + block[_CAPTURED]]
 
+    def octets(self, interface: Interface) -> Octets:
+        """The captured bytes of all frames of one interface."""
+        data = np.memmap(self.path, np.uint8, "r")
+        blocks = np.array(interface.blocks, dtype=np.int64).reshape(-1, 5)
+        offsets, length = blocks[:, _OFFSET], blocks[:, _CAPTURED]
+        if self.classic:
+            return Octets(data, offsets + 16, length)
+        kinds = Octets(data, offsets, blocks[:, _TOTAL]).number(0 if self.order == ">" else 3, 1)
+        return Octets(data, offsets + np.where(kinds == _SIMPLE, 12, 28), length)
+
     def write(self, interface: Interface, target: Path, snap: int | None = None) -> None:
         """Write the frames of one interface to `target`, as interface 0.
 
@@ -84,7 +98,7 @@ class Capture:
             order = self.order
             out.write(struct.pack(f"{order}IIIHHqI", _SECTION, 28, _BYTE_ORDER, 1, 0, -1, 28))
             out.write(interface.description)
-            cut = snap if interface.link_type == _ETHERNET else None
+            cut = snap if interface.link_type == ETHERNET_LINK else None
             out.writelines(self._blocks(interface, cut))
 
     def _blocks(self, interface: Interface, snap: int | None) -> Iterator[bytes]:

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fields of Ethernet, IPv4, UDP and TCP headers of many frames at once, read from their bytes.
+
+A field is null where its header is not there to its end, or says of itself that it is none.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from sundial.observe.octets import Numbers, Octets, fold
+
+ETHERNET = 14
+IPV4, ARP = 0x0800, 0x0806
+TCP, UDP = 6, 17
+_IP_MIN, _UDP, _TCP_MIN = 20, 8, 20
+
+HEADER_COLUMNS: dict[str, type[pl.DataType]] = {
+    "eth_target": pl.Int64,
+    "eth_source": pl.Int64,
+    "eth_type": pl.UInt16,
+    "ip_version": pl.UInt8,
+    "ip_tos": pl.UInt8,
+    "ip_flags": pl.UInt8,
+    "ip_ttl": pl.UInt8,
+    "ip_checksum": pl.UInt16,
+    "ip_checksum_right": pl.Boolean,
+    "ip_payload_sum": pl.UInt16,
+    "udp_checksum": pl.UInt16,
+    "tcp_ack": pl.UInt32,
+    "tcp_header": pl.UInt8,
+    "tcp_window": pl.UInt16,
+    "tcp_checksum": pl.UInt16,
+    "tcp_urgent": pl.UInt16,
+}
+"""MACs are numbers of 48 bits; `ip_flags` three bits (4 reserved, 2 DF, 1 MF); `tcp_header` bytes with options.
+
+`ip_payload_sum`: the sum of the 16-bit words behind the IP header, with carries added: 0xffff together with the
+pseudo-header where the checksum of UDP or TCP is right. Fragments' sums add up to that of the datagram.
+"""
+
+
+def header_columns(octets: Octets, *, ethernet: bool) -> pl.DataFrame:
+    """HEADER_COLUMNS, and the fields that tshark reads as well, named as in the table of frames (`_READ_TWICE`).
+
+    All are null where the capture is not of Ethernet.
+    """
+    framed = octets.has(ETHERNET) & ethernet
+    kind = octets.number(12, 2)
+    ip = framed & (kind == IPV4) & octets.has(ETHERNET + 1)
+    first = octets.number(ETHERNET, 1)
+    header = (first & 0xF) * 4
+    ip4 = ip & (first >> 4 == 4) & (header >= _IP_MIN) & octets.has(ETHERNET + header)
+    length, fragment = octets.number(16, 2), octets.number(20, 2)
+    protocol = octets.number(23, 1)
+    transport = ETHERNET + header
+    end = ETHERNET + length
+    whole = ip4 & (length >= header) & octets.has(end)
+    beginning = ip4 & (fragment & 0x1FFF == 0)
+    udp = beginning & (protocol == UDP) & octets.has(transport + _UDP)
+    tcp = beginning & (protocol == TCP) & octets.has(transport + _TCP_MIN)
+    bits = octets.number(transport + 12, 2)
+    header_sum = fold(octets.sums(ETHERNET, np.where(ip4, transport, 0)))
+    payload_sum = fold(octets.sums(transport, np.where(whole, end, 0)))
+
+    def number(at: int | Numbers, size: int, where: NDArray[np.bool_]) -> pl.Series:
+        return _column(octets.number(at, size), where)
+
+    ports = udp | tcp
+    columns = {
+        "eth_target": number(0, 6, framed),
+        "eth_source": number(6, 6, framed),
+        "eth_type": _column(kind, framed),
+        "ip_version": _column(first >> 4, ip),
+        "ip_tos": number(15, 1, ip4),
+        "ip_flags": _column(fragment >> 13, ip4),
+        "ip_ttl": number(22, 1, ip4),
+        "ip_checksum": number(24, 2, ip4),
+        "ip_checksum_right": _column(header_sum == 0xFFFF, ip4),
+        "ip_payload_sum": _column(payload_sum, whole),
+        "udp_checksum": number(transport + 6, 2, udp),
+        "tcp_ack": number(transport + 8, 4, tcp),
+        "tcp_header": _column((bits >> 12) * 4, tcp),
+        "tcp_window": number(transport + 14, 2, tcp),
+        "tcp_checksum": number(transport + 16, 2, tcp),
+        "tcp_urgent": number(transport + 18, 2, tcp),
+        "ip_header": _column(header, ip4),
+        "ip_length": _column(length, ip4),
+        "ip_id": number(18, 2, ip4),
+        "more": _column(fragment & 0x2000 != 0, ip4),
+        "fragment_offset": _column((fragment & 0x1FFF) * 8, ip4),
+        "protocol": _column(protocol, ip4),
+        "source": number(26, 4, ip4),
+        "target": number(30, 4, ip4),
+        "source_port": number(transport, 2, ports),
+        "target_port": number(transport + 2, 2, ports),
+        "udp_length": number(transport + 4, 2, udp),
+        "tcp_seq": number(transport + 4, 4, tcp),
+        "tcp_flags": _column(bits & 0xFFF, tcp),
+        "tcp_length": _column(length - header - (bits >> 12) * 4, tcp),
+    }
+    return pl.DataFrame(columns).cast(HEADER_COLUMNS)  # type: ignore[arg-type]
+
+
+_READ_TWICE = (
+    "ip_header", "ip_length", "ip_id", "more", "fragment_offset", "protocol", "source", "target", "source_port",
+    "target_port", "udp_length", "tcp_seq", "tcp_flags", "tcp_length",
+)  # fmt: skip
+
+
+def read_differently(tshark: pl.DataFrame, octets: pl.DataFrame) -> pl.Series:
+    """The names of fields that tshark and this reader read differently in a frame; null where they agree.
+
+    A field that only one of them shows is different too if the frame is IPv4 for this reader.
+    """
+    table = tshark.select(_READ_TWICE).with_columns(
+        pl.col(name).replace_strict(_addresses(tshark[name]), default=-1, return_dtype=pl.Int64)
+        for name in ("source", "target")
+    )
+    both = pl.concat([table, octets.select(pl.col(_READ_TWICE).name.prefix("octets_"))], how="horizontal")
+    different = pl.concat_str(
+        [pl.when(pl.col(name).ne_missing(pl.col(f"octets_{name}"))).then(pl.lit(f"{name} ")) for name in _READ_TWICE],
+        ignore_nulls=True,
+    )
+    ip = pl.col("octets_ip_header").is_not_null()
+    return both.select(pl.when(ip & (different != "")).then(different.str.strip_chars_end())).to_series()
+
+
+def _addresses(column: pl.Series) -> dict[str, int]:
+    return {text: int.from_bytes(bytes(map(int, text.split(".")))) for text in column.drop_nulls().unique()}
+
+
+def _column(values: Numbers | NDArray[np.bool_], where: NDArray[np.bool_]) -> pl.Series:
+    """Null where `where` is false."""
+    return pl.select(pl.when(pl.Series(where)).then(pl.Series(values))).to_series()

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The captured bytes of many frames at once: read where they are in the file, without a loop over frames.
+
+tshark and this reader know nothing of each other, so that a field which both read is read twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+Numbers = NDArray[np.int64]
+
+_SPAN = 4_000_000
+"""Bytes of a file that are summed at once; the sums of so many fit into 32 bits."""
+
+
+@dataclass(frozen=True)
+class Octets:
+    """Frames in `data`: where each begins, and how many of its bytes are there."""
+
+    data: NDArray[np.uint8]
+    begin: Numbers
+    length: Numbers
+
+    def take(self, which: Numbers | NDArray[np.bool_]) -> Octets:
+        """Those of some frames, by place or by mask."""
+        return Octets(self.data, self.begin[which], self.length[which])
+
+    def has(self, end: int | Numbers) -> NDArray[np.bool_]:
+        """Whether the bytes before `end` are all there."""
+        return self.length >= end
+
+    def matrix(self, offset: int | Numbers, width: int) -> NDArray[np.uint8]:
+        """`width` bytes from `offset` of each frame, a row a frame; bytes that are not there are 0."""
+        at = np.arange(width) + np.reshape(offset, (-1, 1))
+        inside = (at >= 0) & (at < self.length[:, None])
+        places = np.where(inside, self.begin[:, None] + at, 0)
+        return np.where(inside, self.data[places], 0).astype(np.uint8) if len(self.data) else at.astype(np.uint8)
+
+    def number(self, offset: int | Numbers, size: int) -> Numbers:
+        """The big-endian number of `size` bytes (at most 7) at `offset`; bytes that are not there are 0."""
+        value = np.zeros(len(self.begin), dtype=np.int64)
+        for place in range(size):
+            at = np.broadcast_to(np.asarray(offset, dtype=np.int64) + place, value.shape)
+            inside = (at >= 0) & (at < self.length)
+            octet = np.zeros(len(value), dtype=np.int64)
+            octet[inside] = self.data[(self.begin + at)[inside]]
+            value = value << 8 | octet
+        return value
+
+    def flat(self, offset: int | Numbers, end: int | Numbers) -> tuple[NDArray[np.uint8], Numbers]:
+        """The bytes from `offset` to `end` of all frames behind one another, and how many are each one's."""
+        low, high = (np.clip(np.broadcast_to(each, self.length.shape), 0, self.length) for each in (offset, end))
+        sizes = np.maximum(high - low, 0)
+        behind = np.cumsum(sizes) - sizes
+        places = np.arange(int(sizes.sum())) + np.repeat(self.begin + low - behind, sizes)
+        return self.data[places], sizes
+
+    def sums(self, offset: int | Numbers, end: int | Numbers) -> Numbers:
+        """The sum of the 16-bit words from `offset` to `end` of each frame, not folded; a last odd byte is a high one
+        (RFC 1071)."""
+        shape = self.length.shape
+        low, high = (np.clip(np.broadcast_to(each, shape), 0, self.length) + self.begin for each in (offset, end))
+        high = np.maximum(low, high)
+        result = np.zeros(shape, dtype=np.int64)
+        for which in self._spans(low, high):
+            first, last = int(low[which].min()), int(high[which].max())
+            piece = np.asarray(self.data[first:last])
+            total, odd = np.zeros((2, len(piece) + 1), dtype=np.uint32)
+            np.cumsum(piece, dtype=np.uint32, out=total[1:])
+            np.cumsum(np.where(np.arange(first, last) % 2, piece, 0), dtype=np.uint32, out=odd[1:])
+            begin, stop = low[which] - first, high[which] - first
+            at_odd = odd[stop].astype(np.int64) - odd[begin]
+            at_even = total[stop].astype(np.int64) - total[begin] - at_odd
+            from_odd = low[which] % 2 == 1
+            result[which] = np.where(from_odd, at_odd * 256 + at_even, at_even * 256 + at_odd)
+        return result
+
+    def hashes(self) -> Numbers:
+        """A number of each frame's bytes, the same for equal frames in one process: Python's hash of them, which nobody
+        can foresee."""
+        data = memoryview(self.data)  # type: ignore[arg-type]
+        places = zip(self.begin.tolist(), (self.begin + self.length).tolist(), strict=True)
+        return np.fromiter((hash(bytes(data[begin:end])) for begin, end in places), np.int64, len(self.begin))
+
+    def _spans(self, low: Numbers, high: Numbers) -> Iterator[Numbers]:
+        """Frames that lie near each other in the file together."""
+        order = np.argsort(low, kind="stable")
+        start = 0
+        while start < len(order):
+            near = int(np.searchsorted(low[order], low[order[start]] + _SPAN))
+            yield order[start : max(near, start + 1)]
+            start = max(near, start + 1)
+
+
+def fold(sums: Numbers) -> Numbers:
+    """Sums of 16-bit words as one such word, with the carries added (RFC 1071)."""
+    while (sums > 0xFFFF).any():
+        sums = (sums & 0xFFFF) + (sums >> 16)
+    return sums
+
+
+def octets_of(frames: pl.DataFrame, files: Sequence[tuple[Path, str]]) -> Octets:
+    """The bytes of rows of the table of frames, in their order; `files` as given to `read_frames`."""
+    begin, length = frames["octets_begin"].to_numpy(), frames["captured_length"].cast(pl.Int64).to_numpy()
+    paths = {name: path for path, name in files}
+    names = frames["capture"].unique().to_list()
+    if len(names) == 1:
+        return Octets(np.memmap(paths[names[0]], np.uint8, "r"), begin, length)
+    behind = np.cumsum(length) - length
+    data = np.zeros(int(length.sum()), dtype=np.uint8)
+    for name in names:
+        which = (frames["capture"] == name).to_numpy()
+        part = Octets(np.memmap(paths[name], np.uint8, "r"), begin[which], length[which])
+        flat, sizes = part.flat(0, part.length)
+        data[np.arange(len(flat)) + np.repeat(behind[which] - (np.cumsum(sizes) - sizes), sizes)] = flat
+    return Octets(data, behind, length)
