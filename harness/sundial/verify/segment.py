@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What verification asks of a kind of segment: when the wire in front of a port was taken."""
+"""What verification asks of a kind of segment: when the wire in front of a port was taken, and who hears what."""
 
 from __future__ import annotations
 
@@ -21,6 +21,12 @@ class SegmentVerifier(Protocol):
         """What took the wire in front of `port`; None where its rate is unknown. `frames` of the segment's capture,
         with fate."""
 
+    def hears_all(self, segment: Segment) -> bool:
+        """Whether each port hears what is for another one, too."""
+
+    def keeps_order(self, segment: Segment, port: str) -> bool:
+        """Whether what `port` sends arrives in the order in which it was sent."""
+
 
 def contentions(network: Network, frames: pl.DataFrame) -> dict[str, Contention]:
     """Of each port by its name, as `n1:eth0`, where it is known. `frames` with fate."""
@@ -34,3 +40,13 @@ def contentions(network: Network, frames: pl.DataFrame) -> dict[str, Contention]
             if contention is not None:
                 by_port[port] = contention
     return by_port
+
+
+def hearing(network: Network) -> tuple[dict[str, bool], dict[str, bool]]:
+    """`hears_all` by capture, and `keeps_order` by port, of segments whose kind can be asked."""
+    verifiers = kinds.load("segments", "verify", SegmentVerifier)
+    asked = {name: (verifiers[each.kind], each) for name, each in network.segments.items() if each.kind in verifiers}
+    return (
+        {f"wire/{name}.pcapng": kind.hears_all(segment) for name, (kind, segment) in asked.items()},
+        {port: kind.keeps_order(segment, port) for kind, segment in asked.values() for port in segment.ports},
+    )

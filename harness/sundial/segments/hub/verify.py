@@ -25,5 +25,11 @@ class _Hub:
         taken = [*serialisations(frames, segment.rate), *((at, at + jammed_ns) for at in times)]
         return contention_of(taken, times, duration_ns(SLOT_BYTES, segment.rate))
 
+    def hears_all(self, segment: Segment) -> bool:
+        return True
+
+    def keeps_order(self, segment: Segment, port: str) -> bool:
+        return True
+
 
 KIND: SegmentVerifier = _Hub()
