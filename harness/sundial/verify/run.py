@@ -23,10 +23,9 @@ from sundial.verify.sockets.analysis import Analysis, analyse
 from sundial.verify.sockets.calls import display_filter, socket_calls
 from sundial.verify.sockets.kernel_counters import check_kernel_counters
 from sundial.verify.sockets.legs import build_legs
+from sundial.verify.unproven import unproven
 from sundial.verify.wires import check_wires
 from sundial.verify.workload import Settled, own_transports, sampled_names, socket_protocols, verifiers
-from sundial.verify.unproven import unproven
-from sundial.verify.workload import Settled, own_transports, socket_protocols, verifiers
 
 _SAMPLED = ("call", "xid", "warmup", "ok", "retransmits", "start_ns", "end_ns")
 _OBSERVED = (
@@ -77,7 +76,6 @@ def verify_run(run_dir: Path) -> Verification:
     wire_findings, counted = check_wires(run, frames, files)
     findings = pl.concat(
         [
-            _changed(run),
             check_jobs(run),
             check_plan(run, samples, sampled_names()),
             directory.check_directory(run),

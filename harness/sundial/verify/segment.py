@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What verification asks of a kind of segment: its law of time, and when the wire in front of a port was taken."""
+"""What verification asks of a kind of segment: its law of time, when the wire in front of a port was taken, and who
+hears what."""
 
 from __future__ import annotations
 
@@ -42,6 +43,14 @@ class SegmentVerifier(Protocol[SegmentT]):
         are one."""
         return Law()
 
+    def hears_all(self, segment: SegmentT) -> bool:
+        """Whether each port hears what is for another one, too."""
+        return True
+
+    def keeps_order(self, segment: SegmentT, port: str) -> bool:
+        """Whether what `port` sends arrives in the order in which it was sent."""
+        return True
+
 
 def verifiers() -> Mapping[str, SegmentVerifier[Any]]:
     """Of all kinds that have one."""
@@ -64,3 +73,13 @@ def contention_of_port(segment: SegmentBase, port: str, frames: pl.DataFrame) ->
     """Of one port. `frames` of its segment's capture, with fate."""
     verifier = verifiers().get(segment.kind)
     return None if verifier is None else verifier.contention(segment, port, frames)
+
+
+def hearing(network: Network) -> tuple[dict[str, bool], dict[str, bool]]:
+    """`hears_all` by capture, and `keeps_order` by port, of segments whose kind can be asked."""
+    known = verifiers()
+    asked = {name: (known[each.kind], each) for name, each in network.segments.items() if each.kind in known}
+    return (
+        {f"wire/{name}.pcapng": kind.hears_all(segment) for name, (kind, segment) in asked.items()},
+        {port: kind.keeps_order(segment, port) for kind, segment in asked.values() for port in segment.ports},
+    )

@@ -25,6 +25,11 @@ class _Link(SegmentVerifier[Link]):
     def contention(self, segment: Link, port: str, frames: pl.DataFrame) -> Contention | None:
         return of_own_frames(port, segment.rate, frames)
 
+    def keeps_order(self, segment: Link, port: str) -> bool:
+        sending = segment.sending(port)
+        # A reordered frame overtakes those that wait; a duplicate is sent behind its original.
+        return sending.jitter is None and sending.reorder is None
+
     def check_times(self, segment: Link, wire: Wire) -> Law:
         found = [check_fates(wire, segment, PATTERNS)]
         counted: dict[tuple[str, str], Bounds] = {}

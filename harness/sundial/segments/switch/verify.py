@@ -29,6 +29,9 @@ class _Switch(SegmentVerifier[Switch]):
     def contention(self, segment: Switch, port: str, frames: pl.DataFrame) -> Contention | None:
         return of_own_frames(port, segment.rate, frames)
 
+    def hears_all(self, segment: Switch) -> bool:
+        return False
+
     def check_times(self, segment: Switch, wire: Wire) -> Law:
         found = [check_fates(wire, segment, [DROPPED])]
         counted: dict[tuple[str, str], Bounds] = {}

@@ -118,7 +118,9 @@ def _tests(run: RunDirectory, samples: RunSamples) -> tuple[list[_Test], list[_R
         seen = [each.get("step") for each in told]
         if seen != asked:
             rows.append((None, f"iperf3 {client} steps", str(asked), str(seen), []))
-        tests += [_Test(client, each["step"], steps[each["step"]]["options"], each) for each in told if each["step"] in asked]
+        tests += [
+            _Test(client, each["step"], steps[each["step"]]["options"], each) for each in told if each["step"] in asked
+        ]
     return tests, rows
 
 
@@ -130,7 +132,9 @@ def _address(run: RunDirectory, test: _Test) -> str:
 def _flows(run: RunDirectory, tests: Sequence[_Test], frames: pl.DataFrame) -> pl.DataFrame:
     """One row for each port from which a client's machine sent to iperf3's port of a server."""
     ways = pl.DataFrame(
-        sorted({(_address(run, test), str(test.options["server"]), int(test.options.get("port", PORT))) for test in tests}),
+        sorted(
+            {(_address(run, test), str(test.options["server"]), int(test.options.get("port", PORT))) for test in tests}
+        ),
         schema={"client_address": pl.String, "server_address": pl.String, "server_port": pl.UInt32},
         orient="row",
     )
@@ -247,7 +251,9 @@ def _check_stream(
     fresh = streams.segments.filter(pl.col("conn") == conn)
     total = int(fresh.filter(~pl.col("reply"))["fresh"].sum())
     if total != sent + COOKIE:
-        yield test.row(f"{where} positions", f"{total} bytes without a gap", f"{sent + COOKIE}", _rows(streams, conn)[:1])
+        yield test.row(
+            f"{where} positions", f"{total} bytes without a gap", f"{sent + COOKIE}", _rows(streams, conn)[:1]
+        )
     back = fresh.filter("reply")
     if back.height:
         yield test.row(where, "nothing from the server", f"{back['fresh'].sum()} bytes", back["row"].to_list())

@@ -156,7 +156,8 @@ def _with_view(frames: pl.DataFrame, run: RunDirectory) -> pl.DataFrame:
     """Sets `view` by the machine at whose port a frame was seen, what conservation asks for, and what frames name."""
     here = machine().replace_strict(dict(run.node_ids), default=None, return_dtype=pl.UInt32)
     return resolved(
-        with_nodes(frames, node_numbers(run)).with_columns(here=here)
+        with_nodes(frames, node_numbers(run))
+        .with_columns(here=here)
         .with_columns(
             view=pl.when(pl.col("fate").is_not_null())
             .then(pl.lit("fate"))

@@ -8,7 +8,7 @@ without data belongs to what its sender WROTE before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from sundial.workloads.mbcf.wire import (

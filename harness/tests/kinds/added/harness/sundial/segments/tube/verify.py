@@ -14,5 +14,11 @@ class _Tube:
     def contention(self, segment: Segment, port: str, frames: pl.DataFrame) -> Contention | None:
         return of_own_frames(port, segment.rate, frames)
 
+    def hears_all(self, segment: Segment) -> bool:
+        return True
+
+    def keeps_order(self, segment: Segment, port: str) -> bool:
+        return True
+
 
 KIND: SegmentVerifier = _Tube()
