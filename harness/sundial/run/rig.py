@@ -195,7 +195,7 @@ class Rig:
         policy = self._session.confine(
             self.folder / f"policy-{node.name}",
             read=[boot.kernel, boot.initrd],
-            write=[folder, self.folder, *self._shared_memory()],
+            write=[folder, self.folder, *self._shared_memory(node)],
             kvm=self._kvm,
         )
         return domain_spec(
@@ -211,9 +211,11 @@ class Rig:
             run_as=(os.getuid(), os.getgid()) if self._session.connect.endswith("/system") else None,
         )
 
-    def _shared_memory(self) -> list[Path]:
+    def _shared_memory(self, node: Node) -> list[Path]:
+        """What a machine maps of a virtual run: the times of all, and its own rings."""
         shm = self.plan.paths.shm
-        return sorted(shm.parent.glob(f"{shm.name}*"))
+        hand_over([shm], self._session.qemu_user)
+        return [shm / "times", shm / f"rings-{node.index}"]
 
     def console_socket(self, machine: str) -> Path:
         return self.folder / f"c-{machine}.sock"
