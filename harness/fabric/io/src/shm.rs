@@ -461,15 +461,13 @@ impl SharedRun {
     }
 
     /// Sleeps until a machine lets the fabric go on, or for 50 ms; [`Locked::wait`] was called in the last
-    /// [`Self::locked`]. False: none did.
-    pub fn nap(&self) -> Result<bool, Broken> {
-        const STILL_WAITING: u32 = 0;
-        const WOKEN: u32 = 1;
+    /// [`Self::locked`].
+    pub fn nap(&self) -> Result<(), Broken> {
+        const ABORTED: u32 = 2;
         // SAFETY: only atomics are touched.
         match unsafe { sync_nap(&self.sync) } {
-            STILL_WAITING => Ok(false),
-            WOKEN => Ok(true),
-            _ => Err(self.aborted().unwrap_or(Broken::Aborted { by: None })),
+            ABORTED => Err(self.aborted().unwrap_or(Broken::Aborted { by: None })),
+            _ => Ok(()),
         }
     }
 
