@@ -34,7 +34,7 @@ pub enum VirtualError {
     #[error(transparent)]
     Capture(#[from] CaptureError),
     /// The shared memory could not be made.
-    #[error("cannot make the shared memory {}: {source}", path.display())]
+    #[error("cannot make the shared memory {}", path.display())]
     Shm {
         /// Its path.
         path: PathBuf,
