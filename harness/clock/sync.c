@@ -282,11 +282,11 @@ int sync_lock_holder(const struct sync *y)
     for (unsigned m = 0; m < y->machines; m++)
         if (lock_state(y, m) == SYNC_HAS_LOCK)
             return (int)m;
+    // Who waits for something else looks again each 50 ms, and wants the lock then.
     for (unsigned m = 0; m < y->machines; m++)
-        if (lock_state(y, m) != SYNC_WANTS_LOCK && !y->shared->machine[m].finished &&
-            y->shared->machine[m].waiting == SYNC_RUNNING)
+        if (lock_state(y, m) != SYNC_WANTS_LOCK && !y->shared->machine[m].finished)
             return (int)m;
-    return word - 1 < y->machines ? (int)(word - 1) : -1;
+    return -1;
 }
 
 // ---- Times ------------------------------------------------------------------------------------

@@ -229,7 +229,7 @@ void sync_wake(const struct sync *y, struct sync_wake_set set);
 void sync_ring_bell(const struct sync *y, unsigned index);
 
 enum sync_nap {
-    SYNC_STILL_WAITING, // nobody let me go for a while: time to look at other things
+    SYNC_STILL_WAITING, // nobody let me go for a while: time to look for oneself
     SYNC_WOKEN,
     SYNC_ABORTED,
 };

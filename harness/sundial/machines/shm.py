@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A look at the shared memory of a virtual run from outside: where everybody is. Layout: harness/clock/sync.h.
 
-The run's folder in /dev/shm has `times`, which is read here, and a file of rings for each machine. Read without the lock: a value may be a moment old, which is good enough for progress and for noticing a hang.
+The run's folder in /dev/shm has `times`, which is read here, and a file of rings for each machine.
+Read without the lock: a value may be a moment old, which is good enough for progress and for noticing a hang.
 """
 
 from __future__ import annotations

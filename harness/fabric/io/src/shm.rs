@@ -299,9 +299,8 @@ impl SharedRun {
         let made = Self::fill(folder, nics, frame_bytes, times_bytes, rings_bytes, spins);
         made.map_err(|error| {
             let needed = times_bytes + nics.len() as u64 * rings_bytes;
-            let error = explain(error, folder, needed);
             let _ = fs::remove_dir_all(folder);
-            error
+            explain(error, folder, needed)
         })
     }
 
@@ -461,15 +460,13 @@ impl SharedRun {
     }
 
     /// Sleeps until a machine lets the fabric go on, or for 50 ms; [`Locked::wait`] was called in the last
-    /// [`Self::locked`]. False: none did.
-    pub fn nap(&self) -> Result<bool, Broken> {
-        const STILL_WAITING: u32 = 0;
-        const WOKEN: u32 = 1;
+    /// [`Self::locked`].
+    pub fn nap(&self) -> Result<(), Broken> {
+        const ABORTED: u32 = 2;
         // SAFETY: only atomics are touched.
         match unsafe { sync_nap(&self.sync) } {
-            STILL_WAITING => Ok(false),
-            WOKEN => Ok(true),
-            _ => Err(self.aborted().unwrap_or(Broken::Aborted { by: None })),
+            ABORTED => Err(self.aborted().unwrap_or(Broken::Aborted { by: None })),
+            _ => Ok(()),
         }
     }
 
@@ -504,7 +501,7 @@ fn explain(error: io::Error, folder: &Path, needed: u64) -> io::Error {
     let free = room.f_bavail * room.f_frsize;
     let whole = room.f_blocks * room.f_frsize;
     let text = format!(
-        "{:.1} MB are needed, {} has {:.1} MB and {:.1} MB of them were free",
+        "{:.1} MB are needed, {} has {:.1} MB of which {:.1} MB are free",
         mb(needed),
         parent.display(),
         mb(whole),

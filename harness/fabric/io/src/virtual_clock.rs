@@ -34,7 +34,7 @@ pub enum VirtualError {
     #[error(transparent)]
     Capture(#[from] CaptureError),
     /// The shared memory could not be made.
-    #[error("cannot make the shared memory {}: {source}", path.display())]
+    #[error("cannot make the shared memory {}", path.display())]
     Shm {
         /// Its path.
         path: PathBuf,
@@ -136,8 +136,10 @@ impl VirtualRun {
                 return Err(VirtualError::Aborted { by: None });
             }
             self.network.flush_when_due()?;
-            if asleep && !self.shm.nap().map_err(|broken| self.named(broken))? {
-                continue;
+            if asleep {
+                // Looks again after a while though nobody let it go: who does that, or keeps the lock, may
+                // not do what it should.
+                self.shm.nap().map_err(|broken| self.named(broken))?;
             }
             asleep = false;
             match self.publish().map_err(|broken| self.named(broken))? {
@@ -248,15 +250,22 @@ impl VirtualRun {
         loop {
             // A frame may bring the end forward.
             let limit = Time::from_ns(safe_ns.min(self.end_ns));
-            match self.scheduler.pop(self.network.timeouts(), limit) {
-                Some((at, Step::Timeout { segment })) => {
+            let Some((at, step)) = self.scheduler.pop(self.network.timeouts(), limit) else {
+                break;
+            };
+            let done = match step {
+                Step::Timeout { segment } => {
                     self.network.segments[segment].model.handle_timeout(at);
-                    self.collect(segment)?;
+                    self.collect(segment)
                 }
-                Some((at, Step::Frame { machine, nic, frame })) => {
-                    self.hand_in(at, machine, nic, frame, observer)?;
+                Step::Frame { machine, nic, frame } => {
+                    self.hand_in(at, machine, nic, frame, observer)
                 }
-                None => break,
+            };
+            if done.is_err() {
+                // The captures end here.
+                self.reached_ns = at.as_ns_ceil();
+                return done;
             }
         }
         // Frames that were handed in at or after the end are no part of the run.

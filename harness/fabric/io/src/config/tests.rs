@@ -182,10 +182,10 @@ fn a_hub_that_cannot_work_is_refused() {
         hub(10_000_000, "[1]"),
         "fabric.json: segments[0].cable_delay_ns: 1 values for 2 ports"
     );
-    // 240 bits at 100 Mb/s are 2.4 us.
+    // 240 bits at 100 Mb/s are 2.4 us, of which carrier sense takes 175 ns.
     assert_eq!(
         hub(100_000_000, "[700, 701]"),
-        "fabric.json: segments[0].cable_delay_ns: 2401 ns from port 0 to port 1, longest is 2400 ns: \
-         the round trip and the jam must be within the slot"
+        "fabric.json: segments[0].cable_delay_ns: 2401 ns from port 0 to port 1, longest is 2225 ns: \
+         the round trip, carrier sense at both ends and the jam must be within the slot"
     );
 }
