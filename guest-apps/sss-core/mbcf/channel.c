@@ -187,8 +187,7 @@ uint32_t mbcf_channel_new_nonce(struct channel *channel)
 
 void mbcf_channel_send_syn(struct mbcf *mbcf, const struct channel *channel)
 {
-    struct control syn = {
-        .op = MBW_SYN, .seq = channel->base, .nonce = channel->opening_nonce};
+    struct control syn = {.op = MBW_SYN, .seq = channel->base, .nonce = channel->opening_nonce};
 
     mbcf_channel_send_control(mbcf, channel, &syn);
 }

@@ -8,8 +8,8 @@ struct header {
     uint8_t op, flags, status, tag;
     uint16_t length; /* of the payload */
     uint16_t op_id;
-    uint32_t last;   /* the word behind op_id: offset, tasks or request */
-    uint32_t name;   /* of the place */
+    uint32_t last;                    /* the word behind op_id: offset, tasks or request */
+    uint32_t name;                    /* of the place */
     const struct definition *defines; /* with DEFINES */
     bool decisive;
     bool completes;

@@ -31,7 +31,8 @@ struct connection *mbcf_connection_answered(struct mbcf *mbcf, const struct pack
 
     return index < MB_CONNECTIONS && connection->phase != CONNECTION_FREE &&
                    op_id_of(connection->name) == packet->op_id &&
-                   connection->node == packet->node && !seq_after(connection->since, packet->request)
+                   connection->node == packet->node &&
+                   !seq_after(connection->since, packet->request)
                ? connection
                : NULL;
 }

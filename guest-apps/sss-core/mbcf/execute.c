@@ -251,7 +251,8 @@ bool mbcf_execute(struct mbcf *mbcf, struct channel *channel, const struct packe
     }
     if (task != NULL) {
         task->peers |= 1ull << (packet->node - 1);
-        status = perform(mbcf, task, packet, frame != NULL ? frame_payload(frame, 0) : NULL, &length);
+        status = perform(mbcf, task, packet, frame != NULL ? frame_payload(frame, 0) : NULL,
+                         &length);
     }
     if (status != MB_OK) {
         /* Nothing was done: without a place for the error the frame may come again. */

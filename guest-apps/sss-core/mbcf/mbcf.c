@@ -299,8 +299,7 @@ static bool receive_quick(struct mbcf *mbcf, uint64_t now_ns, const uint8_t *fra
 
     if (turn != TURN_TO_EXECUTE)
         return turn == TURN_OVER;
-    if (!mbcf_execute_quick(mbcf, channel, frame + MBW_ETHERNET,
-                            mbw_length(frame + MBW_ETHERNET)))
+    if (!mbcf_execute_quick(mbcf, channel, frame + MBW_ETHERNET, mbw_length(frame + MBW_ETHERNET)))
         return false;
     mbcf_channel_executed_quick(mbcf, channel, frame, length, now_ns);
     return true;

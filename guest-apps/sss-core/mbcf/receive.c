@@ -106,8 +106,8 @@ void mbcf_channel_not_executed(struct mbcf *mbcf, struct channel *channel, uint3
 
 /* ---- the short way ---- */
 
-/* The first words of frames that are taken on the shortest way, without ACK_NOW and tag; of a SIGNAL
- * also without the number of its arguments. */
+/* The first words of frames that are taken on the shortest way, without ACK_NOW and tag; of a
+ * SIGNAL also without the number of its arguments. */
 enum {
     QUICK_ACK = MBW_FIRST_WORD(MBW_ACK, 0, 0, 0),
     QUICK_WRITE = MBW_FIRST_WORD(MBW_WRITE, 0, 0, 0),

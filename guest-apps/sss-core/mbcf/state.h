@@ -7,14 +7,19 @@
  */
 #include "core.h"
 
+/* The search through all states (tests/mbcf_explore.c) has smaller ones. */
+#ifndef MBCF_LIMIT
+#define MBCF_LIMIT(name, value) (value)
+#endif
 enum {
-#define MBCF_COUNT(name, value) name = (value),
+#define MBCF_COUNT(name, value) name = MBCF_LIMIT(name, value),
 #include "limits.def"
-    TASK_SLOTS = 80,  /* the well-known ones, then SSS_TASKS */
-    WELL_KNOWN = 16,  /* task indices below this are given by mbcf_task_open_as only */
-    SEGMENTS = 64,    /* FIFO segments of several packets that are arriving */
-    LOOP = 256,       /* frames to the own node that have not been taken */
-    TIMED_EVERY = 16, /* frames of which one is timed */
+    TASK_SLOTS = MBCF_LIMIT(TASK_SLOTS, 80), /* the well-known ones, then SSS_TASKS */
+    /* task indices below this are given by mbcf_task_open_as only */
+    WELL_KNOWN = MBCF_LIMIT(WELL_KNOWN, 16),
+    SEGMENTS = MBCF_LIMIT(SEGMENTS, 64), /* FIFO segments of several packets that are arriving */
+    LOOP = MBCF_LIMIT(LOOP, 256),        /* frames to the own node that have not been taken */
+    TIMED_EVERY = 16,                    /* frames of which one is timed */
 };
 
 #define MBCF_TIME_NS(name, ns) static const uint64_t name = (ns);
@@ -168,14 +173,14 @@ struct channel {
     uint8_t ethernet[16];
     /* the same of frames from it; the own node: zero, for none comes */
     uint8_t from[16];
-    uint8_t alike; /* the next node whose address ends with the same byte; 0: none */
+    uint8_t alike;        /* the next node whose address ends with the same byte; 0: none */
     uint64_t ack_head[8]; /* of an ACK to it, as far as it is always the same for its epoch */
     uint64_t bit;         /* in a task's `peers` */
 
     /* epochs */
-    uint32_t peer_epoch; /* 0: not known */
-    uint64_t epochs;     /* what its frames have: its epoch, and ours */
-    uint32_t nonces;     /* how many have been used */
+    uint32_t peer_epoch;      /* 0: not known */
+    uint64_t epochs;          /* what its frames have: its epoch, and ours */
+    uint32_t nonces;          /* how many have been used */
     uint32_t opening_nonce;   /* of the SYN that was sent last; 0: none */
     uint32_t candidate_epoch; /* of another one that sent a SYN; 0: none */
     uint32_t candidate_nonce; /* what it must return before it is believed */
@@ -236,8 +241,8 @@ struct mbcf {
      */
     void *touched;
     uint8_t by_address[256]; /* node by the last byte of its address: the first of them; 0: none */
-    bool starved;                 /* somebody got -SSS_EAGAIN */
-    bool scarce;                  /* because of frame buffers */
+    bool starved;            /* somebody got -SSS_EAGAIN */
+    bool scarce;             /* because of frame buffers */
     struct sss_frame *loop[LOOP]; /* frames to the own node */
     uint32_t loop_first, loop_end;
     unsigned chores; /* farewells, CLOSEs and given-up segments that wait for a place */
