@@ -529,7 +529,7 @@ local function add_meant(tree, items, frame, request)
     local meant = frame.definition or state.resolved[frame.number]
     if meant then
         frame.source_task, frame.target_task = meant.source, meant.target
-        local item = tree:add(F.address, UInt64(frame.offset, meant.high))
+        local item = tree:add(F.address, UInt64(frame.last, meant.high))
         if not frame.definition then
             tree:add(F.src_task, meant.source):set_generated()
             tree:add(F.dst_task, meant.target):set_generated()
@@ -609,8 +609,6 @@ local function node_of(address)
     return tonumber(tostring(address):sub(-2), 16) or 0
 end
 
-local ethernet_source, ethernet_target = Field.new("eth.src"), Field.new("eth.dst")
-
 function mbcf.dissector(tvb, pinfo, root)
     local captured = tvb:len()
     if captured < HEADER then
@@ -624,9 +622,9 @@ function mbcf.dissector(tvb, pinfo, root)
     local frame = {
         number = pinfo.number, time = pinfo.rel_ts, visited = state.is_known(pinfo.number),
         op = op:uint(), flags = bits, status = status:uint() % (wire.STATUS_MASK + 1), tag = tag:uint(),
-        source = node_of(ethernet_source()), source_task = 0, target = node_of(ethernet_target()), target_task = 0,
+        source = node_of(pinfo.dl_src), source_task = 0, target = node_of(pinfo.dl_dst), target_task = 0,
         epoch = epoch:uint(), target_epoch = target_epoch:uint(), seq = seq:uint(), ack = ack:uint(),
-        op_id = op_id:uint(), length = length:uint(), offset = field(tvb, AT.offset):uint(),
+        op_id = op_id:uint(), length = length:uint(), last = field(tvb, AT.offset):uint(),
         unsure = has(bits, FLAG.UNSURE), more = has(bits, FLAG.MORE), retx = has(bits, FLAG.RETX),
         part = has(bits, FLAG.PART), keyed = is_keyed(op:uint()),
     }

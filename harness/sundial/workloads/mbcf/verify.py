@@ -28,6 +28,7 @@ from sundial.workloads.mbcf.verify_evidence import (
     protocols,
     samples_over_mbcf,
 )
+from sundial.workloads.mbcf.verify_fields import check_fields
 from sundial.workloads.mbcf.verify_tags import node_numbers, resolved, with_nodes
 from sundial.workloads.mbcf.verify_transactions import COLUMNS, Meaning, Transactions, find_transactions
 from sundial.workloads.mbcf.wire import ACK, OPENED, OPERATIONS, PROBE, RST, SYN, SYNACK
@@ -64,6 +65,7 @@ class _Mbcf:
             channels.findings,
             pl.DataFrame(judgement.findings, schema=FINDING, orient="row"),
             _balance(over_mbcf, frames),
+            check_fields(over_mbcf, transit_ends(frames), _meaning),
         ]
         return Settled(
             calls,
@@ -177,7 +179,8 @@ def _balance(over_mbcf: pl.DataFrame, frames: pl.DataFrame) -> pl.DataFrame:
     names = pl.col("mbcf_op").replace_strict(dict(OPERATIONS), default="frame", return_dtype=pl.String)
     what = pl.format("{} with sequence number {}", names, "mbcf_seq")
     key = [
-        "mbcf_source", "mbcf_target", "mbcf_epoch", "mbcf_op", "mbcf_seq", "mbcf_flags", "mbcf_ack", "mbcf_digest",
+        "mbcf_source", "mbcf_target", "mbcf_epoch", "mbcf_target_epoch",
+        "mbcf_op", "mbcf_seq", "mbcf_flags", "mbcf_ack", "mbcf_digest",
         "reply",
     ]  # fmt: skip
     found = check_balance(over_mbcf, key, what, transit_ends(frames))

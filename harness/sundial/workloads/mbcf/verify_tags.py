@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes, tasks, keys and addresses of MBCF frames, which most of them only name: by Ethernet addresses, by a tag that an
-earlier frame has defined, by the sequence number of the frame that they answer.
+"""Nodes, tasks, keys and addresses of MBCF frames, which most of them only name: by Ethernet addresses, by a tag that
+an earlier frame has defined, by the sequence number of the frame that they answer.
 
 Definitions hold in the order of the sequence, so in the order in which frames were sent for the first time. What a
 frame stands for is found there, and is the same wherever it is seen.
