@@ -15,6 +15,7 @@ local state = dofile(directory .. "mbcf_state.lua")(wire)
 local HEADER = wire.HEADER
 local ARGUMENT = wire.SIGNAL_ARGUMENT
 local ACK, SYN, SYNACK, RST, PROBE = wire.op.ACK, wire.op.SYN, wire.op.SYNACK, wire.op.RST, wire.op.PROBE
+local OPENED = wire.op.OPENED
 local TASKQUE, WRITE, READ, FIFO, SIGNAL = wire.op.TASKQUE, wire.op.WRITE, wire.op.READ, wire.op.FIFO, wire.op.SIGNAL
 local SWAP, CAS, FETCH_ADD, CLOSE, RESULT = wire.op.SWAP, wire.op.CAS, wire.op.FETCH_ADD, wire.op.CLOSE, wire.op.RESULT
 local AT, BEHIND, FLAG = wire.at, wire.payload_at, wire.flag
@@ -32,16 +33,20 @@ for _, item in pairs(E) do
 end
 mbcf.init = state.init
 
-mbcf.prefs.brief = Pref.bool("Brief", false,
-    "Only the header's fields and the data: no state, for programs that read many frames")
 mbcf.prefs.rpc = Pref.bool("Dissect Sun RPC", true, "Hand Sun RPC messages to Wireshark's own dissector")
 
 local function field(tvb, place)
     return tvb(place[1], place[2])
 end
 
-local function payload(tvb, place)
-    return tvb(HEADER + place[1], place[2])
+-- `at`: where the payload begins.
+local function payload(tvb, at, place)
+    return tvb(at + place[1], place[2])
+end
+
+-- Operations on the memory of a task.
+local function is_keyed(op)
+    return op >= WRITE and op <= FETCH_ADD
 end
 
 local function has(bits, flag)
@@ -50,8 +55,8 @@ end
 
 -- Fixed payload lengths, and least ones where data follow.
 local WORD = wire.WORD_PAYLOAD
-local EXACT = { [READ] = wire.READ_PAYLOAD, [SWAP] = WORD, [FETCH_ADD] = WORD, [CAS] = wire.CAS_PAYLOAD, [CLOSE] = 0,
-    [ACK] = 0, [PROBE] = 0, [RST] = 0, [SYN] = 0, [SYNACK] = 0 }
+local EXACT = { [READ] = wire.READ_PAYLOAD, [SWAP] = WORD, [FETCH_ADD] = WORD, [CAS] = wire.CAS_PAYLOAD, [ACK] = 0,
+    [PROBE] = 0, [RST] = 0, [SYN] = wire.NONCES, [SYNACK] = wire.NONCES, [OPENED] = wire.NONCES }
 local LEAST = { [TASKQUE] = wire.TASKQUE_HEAD }
 
 -- ---- Sun RPC ----
@@ -111,12 +116,13 @@ local function add_flags(tree, range, frame)
     item:add(F.retx, range)
     item:add(F.wide, range)
     item:add(F.part, range)
+    item:add(F.defines, range)
     item:add(F.reserved, range)
     local names = names_of(frame.flags)
     if names ~= "" then
         item:append_text(" (" .. names .. ")")
     end
-    if frame.flags >= 2 * FLAG.PART then
+    if frame.flags >= 2 * FLAG.DEFINES then
         item:add_proto_expert_info(E.flags)
     end
 end
@@ -278,47 +284,61 @@ local function reserved(tree, field, range)
     end
 end
 
-local function operand(tree, tvb)
-    tree:add(F.operand, payload(tvb, BEHIND.operand))
+local function nonces(tree, tvb, _, at)
+    tree:add(F.nonce, payload(tvb, at, BEHIND.nonce))
+    tree:add(F.echo, payload(tvb, at, BEHIND.echo))
+end
+
+local function operand(tree, tvb, _, at)
+    tree:add(F.operand, payload(tvb, at, BEHIND.operand))
 end
 
 local HEADS = {
     [WRITE] = function() return 0 end,
-    [FIFO] = function(tree, tvb, frame)
+    [FIFO] = function(tree, tvb, frame, at)
         if not frame.part then
             return 0
         end
-        tree:add(F.part_total, payload(tvb, BEHIND.part_total))
-        local offset = payload(tvb, BEHIND.part_offset)
+        tree:add(F.part_total, payload(tvb, at, BEHIND.part_total))
+        local offset = payload(tvb, at, BEHIND.part_offset)
         tree:add(F.part_offset, offset)
         frame.offset = offset:uint()
         return wire.PART_HEAD
     end,
-    [TASKQUE] = function(tree, tvb)
-        tree:add(F.taskque_key, payload(tvb, BEHIND.taskque_key))
-        tree:add(F.taskque_permission, payload(tvb, BEHIND.taskque_permission))
-        tree:add(F.taskque_connection, payload(tvb, BEHIND.taskque_connection))
+    [TASKQUE] = function(tree, tvb, _, at)
+        tree:add(F.taskque_key, payload(tvb, at, BEHIND.taskque_key))
+        tree:add(F.taskque_permission, payload(tvb, at, BEHIND.taskque_permission))
+        tree:add(F.taskque_connection, payload(tvb, at, BEHIND.taskque_connection))
         return wire.TASKQUE_HEAD
     end,
-    [READ] = function(tree, tvb)
-        tree:add(F.read_length, payload(tvb, BEHIND.read_length))
-        reserved(tree, F.read_reserved, payload(tvb, BEHIND.read_reserved))
+    [READ] = function(tree, tvb, _, at)
+        tree:add(F.read_length, payload(tvb, at, BEHIND.read_length))
+        reserved(tree, F.read_reserved, payload(tvb, at, BEHIND.read_reserved))
     end,
-    [SIGNAL] = function(tree, tvb, frame)
+    [SIGNAL] = function(tree, tvb, frame, at)
         for place = 0, frame.status - 1 do
-            tree:add(F.signal_argument, tvb(HEADER + ARGUMENT * place, ARGUMENT))
+            tree:add(F.signal_argument, tvb(at + ARGUMENT * place, ARGUMENT))
         end
         return ARGUMENT * frame.status
     end,
+    [CLOSE] = function(tree, tvb, frame, at)
+        if frame.length > 0 then
+            tree:add(F.close_connection, payload(tvb, at, BEHIND.close_connection))
+            tree:add(F.close_peer, payload(tvb, at, BEHIND.close_peer))
+        end
+    end,
+    [SYN] = nonces,
+    [SYNACK] = nonces,
+    [OPENED] = nonces,
     [SWAP] = operand,
     [FETCH_ADD] = operand,
-    [CAS] = function(tree, tvb)
-        tree:add(F.expected, payload(tvb, BEHIND.cas_expected))
-        tree:add(F.new, payload(tvb, BEHIND.cas_new))
+    [CAS] = function(tree, tvb, _, at)
+        tree:add(F.expected, payload(tvb, at, BEHIND.cas_expected))
+        tree:add(F.new, payload(tvb, at, BEHIND.cas_new))
     end,
-    [RESULT] = function(tree, tvb, frame, of)
+    [RESULT] = function(tree, tvb, _, at, of)
         if of == SWAP or of == CAS or of == FETCH_ADD then
-            tree:add(F.old, payload(tvb, BEHIND.result_old))
+            tree:add(F.old, payload(tvb, at, BEHIND.result_old))
             return nil
         end
         return 0
@@ -348,8 +368,8 @@ local function length_fault(frame, of, reported)
     local length, op = frame.length, frame.op
     if length > wire.PAYLOAD then
         return "More than " .. wire.PAYLOAD .. " bytes of payload"
-    elseif length > reported - HEADER then
-        return "The frame has room for " .. reported - HEADER .. " bytes of payload"
+    elseif length > reported - frame.at then
+        return "The frame has room for " .. reported - frame.at .. " bytes of payload"
     elseif EXACT[op] and length ~= EXACT[op] then
         return OPS[op] .. " has " .. EXACT[op] .. " bytes of payload"
     elseif length < least_length(frame) then
@@ -363,9 +383,12 @@ end
 
 local function check_header(items, frame)
     local op, status = frame.op, frame.status
+    if frame.tag ~= 0 and not frame.keyed then
+        items.tag:add_proto_expert_info(E.reserved)
+    end
     if not OPS[op] then
         items.op:add_proto_expert_info(E.op)
-    elseif op > PROBE and frame.seq == 0 then
+    elseif op >= TASKQUE and frame.seq == 0 then
         items.seq:add_proto_expert_info(E.sequence, "In the sequence, but without a number")
     elseif frame.seq ~= 0 and (op == ACK or op == PROBE or op == RST) then
         items.seq:add_proto_expert_info(E.sequence, "Outside the sequence, but with a number")
@@ -404,7 +427,7 @@ local function info(frame, words)
     if frame.seq > 0 then
         text = text .. " Seq=" .. frame.seq
     end
-    if frame.ack_epoch > 0 then
+    if frame.target_epoch > 0 and frame.op ~= RST and frame.op ~= OPENED then
         text = text .. " Ack=" .. frame.ack
     end
     if frame.op_id > 0 then
@@ -479,41 +502,67 @@ local function dissect_data(tvb, pinfo, root, tree, item, frame, at, left)
 end
 
 local function dissect_payload(tvb, pinfo, root, tree, frame, of)
-    local captured = math.min(frame.length, tvb:len() - HEADER)
+    local at = frame.at
+    local captured = math.min(frame.length, tvb:len() - at)
     if captured < 1 then
         return
     end
-    local item = tree:add(F.payload, tvb(HEADER, captured))
+    local item = tree:add(F.payload, tvb(at, captured))
     local head = HEADS[frame.op]
     if not head or least_length(frame) > captured then
         return
     end
-    local skip = head(item, tvb, frame, of)
+    local skip = head(item, tvb, frame, at, of)
     if not skip or captured <= skip then
         return
     end
-    item:add(F.data, tvb(HEADER + skip, captured - skip))
-    dissect_data(tvb, pinfo, root, tree, item, frame, HEADER + skip, frame.length - skip)
+    item:add(F.data, tvb(at + skip, captured - skip))
+    dissect_data(tvb, pinfo, root, tree, item, frame, at + skip, frame.length - skip)
     local found = state.notes[frame.number]
     if found and found.part_wrong then
         item:add_proto_expert_info(E.part, "The segment goes on at " .. found.part_wrong)
     end
 end
 
--- Fields for display filters alone, and the state of channels.
-local function add_analysis(tree, items, frame, pinfo)
-    tree:add(F.node, frame.source):set_hidden()
-    tree:add(F.node, frame.target):set_hidden()
+-- Tasks, key and address: in the frame, or what its tag or the request stands for.
+local function add_meant(tree, items, frame, request)
+    local meant = frame.definition or state.resolved[frame.number]
+    if meant then
+        frame.source_task, frame.target_task = meant.source, meant.target
+        local item = tree:add(F.address, UInt64(frame.last, meant.high))
+        if not frame.definition then
+            tree:add(F.src_task, meant.source):set_generated()
+            tree:add(F.dst_task, meant.target):set_generated()
+            tree:add(F.key, meant.key):set_generated()
+        end
+        item:set_generated()
+    elseif frame.keyed then
+        items.tag:add_proto_expert_info(E.tag)
+    elseif frame.op == RESULT and request then
+        frame.source_task, frame.target_task = request.target_task, request.source_task
+        tree:add(F.src_task, frame.source_task):set_generated()
+        tree:add(F.dst_task, frame.target_task):set_generated()
+    end
     tree:add(F.task, frame.source_task):set_hidden()
     tree:add(F.task, frame.target_task):set_hidden()
-    tree:add(F.channel, state.index(state.indices.channel, frame.source, frame.target)):set_generated()
     tree:add(F.connection, state.index(state.indices.connection, frame.source * 65536 + frame.source_task,
         frame.target * 65536 + frame.target_task)):set_generated()
+end
+
+-- Fields for display filters alone, and the state of channels.
+local function add_analysis(tree, items, frame, pinfo)
+    tree:add(F.src_node, frame.source):set_generated()
+    tree:add(F.dst_node, frame.target):set_generated()
+    tree:add(F.node, frame.source):set_hidden()
+    tree:add(F.node, frame.target):set_hidden()
+    tree:add(F.channel, state.index(state.indices.channel, frame.source, frame.target)):set_generated()
     if not frame.visited then
         state.analyse(frame, pinfo)
     end
+    local request = state.requests[frame.number]
+    add_meant(tree, items, frame, request)
     check_header(items, frame)
-    add_matches(tree, frame, state.requests[frame.number])
+    add_matches(tree, frame, request)
     local found = state.notes[frame.number]
     return found and add_notes(tree, items.seq, found) or ""
 end
@@ -531,83 +580,77 @@ local function add_padding(tree, tvb, at)
     end
 end
 
--- The header's fields and the heads of the payload, and nothing else.
-local BRIEF = {
-    { F.op, AT.op }, { F.flags, AT.flags }, { F.src_node, AT.source_node }, { F.src_task, AT.source_task },
-    { F.dst_node, AT.target_node }, { F.dst_task, AT.target_task }, { F.epoch, AT.epoch }, { F.seq, AT.seq },
-    { F.ack, AT.ack }, { F.address, AT.address }, { F.op_id, AT.op_id }, { F.length, AT.length },
-    { F.ack_epoch, AT.ack_epoch },
-}
-for _, row in ipairs(BRIEF) do
-    row[2], row[3] = row[2][1], row[2][2]
+-- What a frame with DEFINES says of its tag, and its tree.
+local function read_definition(tvb, tree)
+    local source, target, key = field(tvb, AT.tag_source_task), field(tvb, AT.tag_target_task), field(tvb, AT.tag_key)
+    local high = field(tvb, AT.tag_address_high)
+    tree:add(F.src_task, source)
+    tree:add(F.dst_task, target)
+    tree:add(F.address_high, high)
+    tree:add(F.key, key)
+    return { source = source:uint(), target = target:uint(), high = high:uint(), key = key:uint64() }
 end
 
-local function dissect_briefly(tvb, root)
-    local tree = root:add(mbcf, tvb())
-    for _, row in ipairs(BRIEF) do
-        tree:add(row[1], tvb(row[2], row[3]))
+-- The word behind op_id, which is another thing for each kind of frame.
+local function add_last(tvb, tree, frame)
+    if frame.keyed then
+        tree:add(F.offset, field(tvb, AT.offset))
+    elseif frame.op == RESULT then
+        tree:add(F.request_seq, field(tvb, AT.request))
+    else
+        tree:add(F.src_task, field(tvb, AT.source_task))
+        tree:add(F.dst_task, field(tvb, AT.target_task))
+        frame.source_task, frame.target_task = field(tvb, AT.source_task):uint(), field(tvb, AT.target_task):uint()
     end
-    local op, status = field(tvb, AT.op):uint(), field(tvb, AT.status)
-    tree:add(op == SIGNAL and F.signal_arguments or F.status, status)
-    local length = math.min(field(tvb, AT.length):uint(), tvb:len() - HEADER)
-    if length < 1 then
-        return
-    end
-    local frame = { op = op, part = has(field(tvb, AT.flags):uint(), FLAG.PART), status = status:uint() }
-    local head = HEADS[frame.op]
-    local skip = head and length >= least_length(frame) and head(tree, tvb, frame)
-    if skip and length > skip then
-        tree:add(F.data, tvb(HEADER + skip, length - skip))
-    end
+end
+
+-- The number of a node is the end of its Ethernet address, as Sundial derives these.
+local function node_of(address)
+    return tonumber(tostring(address):sub(-2), 16) or 0
 end
 
 function mbcf.dissector(tvb, pinfo, root)
     local captured = tvb:len()
     if captured < HEADER then
         return short(tvb, pinfo, root)
-    elseif mbcf.prefs.brief then
-        return dissect_briefly(tvb, root)
     end
     -- Each range is made once: in Lua, making objects is what dissection costs.
-    local op, flags, status = field(tvb, AT.op), field(tvb, AT.flags), field(tvb, AT.status)
-    local source, source_task = field(tvb, AT.source_node), field(tvb, AT.source_task)
-    local target, target_task = field(tvb, AT.target_node), field(tvb, AT.target_task)
-    local epoch, seq, ack, op_id = field(tvb, AT.epoch), field(tvb, AT.seq), field(tvb, AT.ack), field(tvb, AT.op_id)
-    local length, ack_epoch = field(tvb, AT.length), field(tvb, AT.ack_epoch)
-    local bits = flags:uint()
+    local op, flags, status = field(tvb, AT.op), field(tvb, AT.flags), field(tvb, AT.version_status)
+    local tag, epoch, target_epoch = field(tvb, AT.tag), field(tvb, AT.epoch), field(tvb, AT.target_epoch)
+    local seq, ack, op_id, length = field(tvb, AT.seq), field(tvb, AT.ack), field(tvb, AT.op_id), field(tvb, AT.length)
+    local bits, version = flags:uint(), math.floor(status:uint() / 2 ^ wire.VERSION_SHIFT)
     local frame = {
         number = pinfo.number, time = pinfo.rel_ts, visited = state.is_known(pinfo.number),
-        op = op:uint(), flags = bits, status = status:uint(),
-        source = source:uint(), source_task = source_task:uint(), target = target:uint(), target_task = target_task:uint(),
-        epoch = epoch:uint(), seq = seq:uint(), ack = ack:uint(), op_id = op_id:uint(), length = length:uint(),
-        ack_epoch = ack_epoch:uint(), unsure = has(bits, FLAG.UNSURE), more = has(bits, FLAG.MORE),
-        retx = has(bits, FLAG.RETX), part = has(bits, FLAG.PART),
+        op = op:uint(), flags = bits, status = status:uint() % (wire.STATUS_MASK + 1), tag = tag:uint(),
+        source = node_of(pinfo.dl_src), source_task = 0, target = node_of(pinfo.dl_dst), target_task = 0,
+        epoch = epoch:uint(), target_epoch = target_epoch:uint(), seq = seq:uint(), ack = ack:uint(),
+        op_id = op_id:uint(), length = length:uint(), last = field(tvb, AT.offset):uint(),
+        unsure = has(bits, FLAG.UNSURE), more = has(bits, FLAG.MORE), retx = has(bits, FLAG.RETX),
+        part = has(bits, FLAG.PART), keyed = is_keyed(op:uint()),
     }
-    local finish = math.min(HEADER + frame.length, captured)
+    local defines = has(bits, FLAG.DEFINES) and captured >= HEADER + wire.DEFINITION
+    frame.at = defines and HEADER + wire.DEFINITION or HEADER
+    local finish = math.min(frame.at + frame.length, captured)
     local tree = root:add(mbcf, tvb(0, finish))
-    local version = field(tvb, AT.version)
     pinfo.cols.protocol = "MBCF"
-    local version_item = tree:add(F.version, version)
-    if version:uint() ~= wire.VERSION then
+    local version_item = tree:add(F.version, status)
+    if version ~= wire.VERSION then
         version_item:add_proto_expert_info(E.version)
-        pinfo.cols.info = "Unknown version " .. version:uint()
+        pinfo.cols.info = "Unknown version " .. string.format("%d", version)
         return
     end
     local items = { op = tree:add(F.op, op) }
     add_flags(tree, flags, frame)
     items.status = tree:add(frame.op == SIGNAL and F.signal_arguments or F.status, status)
-    tree:add(F.src_node, source)
-    tree:add(F.src_task, source_task)
-    tree:add(F.dst_node, target)
-    tree:add(F.dst_task, target_task)
+    items.tag = tree:add(F.tag, tag)
     items.epoch = tree:add(F.epoch, epoch)
+    tree:add(F.target_epoch, target_epoch)
     items.seq = tree:add(F.seq, seq)
     tree:add(F.ack, ack)
-    tree:add(F.key, field(tvb, AT.key))
-    tree:add(F.address, field(tvb, AT.address))
-    tree:add(F.op_id, op_id)
     items.length = tree:add(F.length, length)
-    tree:add(F.ack_epoch, ack_epoch)
+    tree:add(F.op_id, op_id)
+    add_last(tvb, tree, frame)
+    frame.definition = defines and read_definition(tvb, tree) or nil
     pinfo.cols.info = info(frame, add_analysis(tree, items, frame, pinfo))
     pinfo.cols.info:fence()
     local request = state.requests[frame.number]

@@ -5,8 +5,9 @@
 return function(wire)
 
 local op = wire.op
-local ACK, SYN, SYNACK, PROBE, READ, RESULT = op.ACK, op.SYN, op.SYNACK, op.PROBE, op.READ, op.RESULT
-local CONNECTION_NAME = 2147483648 -- set in an op_id that names a connection instead of an operation
+local ACK, SYN, SYNACK, READ, RESULT = op.ACK, op.SYN, op.SYNACK, op.READ, op.RESULT
+local FIRST_SEQUENCED = op.TASKQUE
+local CONNECTION_NAME = wire.OP_ID_CONNECTION -- set in an op_id that names a connection instead of an operation
 local SEQ_MOST = 4294967295 -- 1 follows
 local SEQ_WRAP, SEQ_HALF = 4294967296, 2147483648
 local CALL = 0 -- of an RPC message
@@ -32,6 +33,7 @@ local acked_at  -- when that was seen
 local requests  -- the request that a frame is a part of, or the result of
 local calls     -- the RPC call that a frame carries, or answers
 local segments  -- the segment of several frames that a frame is a part of
+local resolved  -- what the tag of a frame stands for
 
 local function new_index()
     return { next = 0 }
@@ -41,9 +43,10 @@ function state.init()
     channels, fates, places, latest = {}, {}, {}, 0
     indices = { channel = new_index(), connection = new_index() }
     notes, acks, ack_times, acked_in, acked_at = {}, {}, {}, {}, {}
-    requests, calls, segments = {}, {}, {}
+    requests, calls, segments, resolved = {}, {}, {}, {}
     state.indices, state.places, state.notes, state.acks, state.ack_times = indices, places, notes, acks, ack_times
     state.acked_in, state.acked_at, state.requests, state.calls, state.segments = acked_in, acked_at, requests, calls, segments
+    state.resolved = resolved
 end
 
 -- A number for an unordered pair, counted from 0 as they come.
@@ -67,8 +70,9 @@ end
 local function new_channel(epoch, earlier)
     -- seen, times: first frame of each seq; top: the last of them; acked: the highest that is acknowledged; accepted: the
     -- highest that a receiver here has executed; requests: by op_id; calls: of RPC, by xid; open: segments of which parts
-    -- are to come
-    return { epoch = epoch, earlier = earlier, seen = {}, times = {}, acks = 0, requests = {}, calls = {}, open = {} }
+    -- are to come; tags: what they mean now; meant: what the tag of each seq meant
+    return { epoch = epoch, earlier = earlier, seen = {}, times = {}, acks = 0, requests = {}, calls = {}, open = {},
+        tags = {}, meant = {} }
 end
 
 local function channel_key(interface, source, target)
@@ -100,6 +104,13 @@ local function channel_of(frame)
         channel = new_channel(frame.epoch, channel.earlier)
         channels[key] = channel
         note(frame).new_epoch = true
+    elseif frame.op >= FIRST_SEQUENCED and frame.target_epoch ~= channel.target_epoch then
+        -- Another incarnation of the receiver: its sequence is another one.
+        if channel.target_epoch then
+            channel = new_channel(frame.epoch, channel.earlier)
+            channels[key] = channel
+        end
+        channel.target_epoch = frame.target_epoch
     end
     return channel
 end
@@ -156,14 +167,28 @@ local function link_acknowledged(reverse, ack, frame)
     reverse.acked = ack
 end
 
+-- What a tag stands for: kept for each sequence number, for what is sent again may come behind another definition.
+local function analyse_tag(channel, frame)
+    local meant = channel.meant[frame.seq]
+    if not meant then
+        meant = frame.definition or channel.tags[frame.tag]
+        channel.meant[frame.seq] = meant
+        channel.tags[frame.tag] = meant
+    end
+    resolved[frame.number] = meant
+    if meant then
+        frame.source_task, frame.target_task = meant.source, meant.target
+    end
+end
+
 local function analyse_ack(channel, reverse, frame)
-    local ack, ack_epoch = frame.ack, frame.ack_epoch
-    if ack_epoch == 0 then
+    local ack, target_epoch = frame.ack, frame.target_epoch
+    if target_epoch == 0 or frame.op ~= SYNACK and frame.op ~= ACK and frame.op ~= op.PROBE and frame.op < FIRST_SEQUENCED then
         return
     end
     if reverse then
         local top = reverse.top
-        if reverse.epoch % 65536 ~= ack_epoch and not (ack_epoch == 65535 and reverse.epoch % 65536 == 0) then
+        if reverse.epoch ~= target_epoch then
             note(frame).stale_ack = true
         elseif top and after(ack, top) then
             note(frame).ack_unseen = true
@@ -176,13 +201,13 @@ local function analyse_ack(channel, reverse, frame)
             end
         end
     end
-    if frame.op == ACK and channel.last_ack == ack and channel.last_ack_epoch == ack_epoch then
+    if frame.op == ACK and channel.last_ack == ack and channel.last_target_epoch == target_epoch then
         channel.acks = channel.acks + 1
         note(frame).ack_again = channel.acks
     elseif channel.last_ack ~= ack then
         channel.acks = 0
     end
-    channel.last_ack, channel.last_ack_epoch = ack, ack_epoch
+    channel.last_ack, channel.last_target_epoch = ack, target_epoch
 end
 
 local function analyse_results(channel, reverse, frame)
@@ -208,7 +233,8 @@ local function analyse_results(channel, reverse, frame)
         request = channel.requests[op_id]
         -- Parts of one segment share an op_id; behind the last one it may come round again.
         if not request or frame.accepted and (request.whole or request.op ~= frame.op) then
-            request = { number = frame.number, time = frame.time, op = frame.op, more = {} }
+            request = { number = frame.number, time = frame.time, op = frame.op, more = {}, source_task = frame.source_task,
+                target_task = frame.target_task }
             channel.requests[op_id] = request
         end
         if frame.accepted then
@@ -257,8 +283,11 @@ function state.analyse(frame, pinfo)
     frame.channel, frame.reverse = channel, reverse
     if frame.op == SYN then
         channel.opened = true
-    elseif frame.op > PROBE and frame.seq > 0 then
+    elseif frame.op >= FIRST_SEQUENCED and frame.seq > 0 then
         analyse_sequence(channel, frame)
+        if frame.keyed then
+            analyse_tag(channel, frame)
+        end
     end
     analyse_ack(channel, reverse, frame)
     analyse_results(channel, reverse, frame)

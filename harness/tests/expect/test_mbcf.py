@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MBCF frames against tables written by hand from wire.h and mbcf_messages.h; sizes are bytes behind 62 of headers."""
+"""MBCF frames against tables written by hand from wire.h and mbcf_messages.h; sizes are bytes behind 42 of headers."""
 
 from __future__ import annotations
 
@@ -16,28 +16,29 @@ def texts(frames: tuple[Frame, ...]) -> str:
 
 
 # Operation, bytes of data, whether its user waits for the ACK; frames there (+ parts follow, ! the ACK is wanted at
-# once) and back, the ACK; frames in all and their bytes without preamble, FCS and gap: 14 + 48 + payload each.
+# once) and back, the ACK; frames in all and their bytes without preamble, FCS and gap: 14 + 28 + payload each,
+# at least 60.
 OPERATIONS = [
-    ("write", 0, False, "WRITE:0", "", "", 1, 62),
-    ("write", 4, True, "WRITE:4!", "", "ACK:0", 2, 66 + 62),
-    ("write", 1408, False, "WRITE:1408", "", "", 1, 1470),
-    ("write", 1409, False, "WRITE:1408+ WRITE:1", "", "", 2, 1470 + 63),
-    ("write", 2816, True, "WRITE:1408+ WRITE:1408!", "", "ACK:0", 3, 2 * 1470 + 62),
-    ("fifo", 1408, False, "FIFO:1408", "", "", 1, 1470),
-    ("fifo", 1409, False, "FIFO:1408+ FIFO:17", "", "", 2, 1470 + 79),
-    ("fifo", 2800, True, "FIFO:1408+ FIFO:1408!", "", "ACK:0", 3, 2 * 1470 + 62),
-    ("fifo", 2801, True, "FIFO:1408+ FIFO:1408+ FIFO:9!", "", "ACK:0", 4, 2 * 1470 + 71 + 62),
-    ("read", 0, True, "READ:8", "RESULT:0", "", 2, 70 + 62),
-    ("read", 1408, True, "READ:8", "RESULT:1408", "", 2, 70 + 1470),
-    ("read", 1500, True, "READ:8+ READ:8", "RESULT:1408 RESULT:92", "", 4, 2 * 70 + 1470 + 154),
-    ("taskque", 1392, False, "TASKQUE:1408", "", "", 1, 1470),
-    ("taskque", 0, True, "TASKQUE:16!", "", "ACK:0", 2, 78 + 62),
-    ("signal", 1376, True, "SIGNAL:1408!", "", "ACK:0", 2, 1470 + 62),
-    ("signal", 0, False, "SIGNAL:32", "", "", 1, 94),  # four arguments
-    ("swap", 8, True, "SWAP:8", "RESULT:8", "", 2, 70 + 70),
-    ("cas", 4, True, "CAS:16", "RESULT:8", "", 2, 78 + 70),
-    ("fetch_add", 4, True, "FETCH_ADD:8", "RESULT:8", "", 2, 70 + 70),
-    ("fetch_add", 4, False, "FETCH_ADD:8", "", "", 1, 70),
+    ("write", 0, False, "WRITE:0", "", "", 1, 60),
+    ("write", 4, True, "WRITE:4!", "", "ACK:0", 2, 2 * 60),
+    ("write", 1408, False, "WRITE:1408", "", "", 1, 1450),
+    ("write", 1409, False, "WRITE:1408+ WRITE:1", "", "", 2, 1450 + 60),
+    ("write", 2816, True, "WRITE:1408+ WRITE:1408!", "", "ACK:0", 3, 2 * 1450 + 60),
+    ("fifo", 1408, False, "FIFO:1408", "", "", 1, 1450),
+    ("fifo", 1409, False, "FIFO:1408+ FIFO:17", "", "", 2, 1450 + 60),
+    ("fifo", 2800, True, "FIFO:1408+ FIFO:1408!", "", "ACK:0", 3, 2 * 1450 + 60),
+    ("fifo", 2801, True, "FIFO:1408+ FIFO:1408+ FIFO:9!", "", "ACK:0", 4, 2 * 1450 + 2 * 60),
+    ("read", 0, True, "READ:8", "RESULT:0", "", 2, 2 * 60),
+    ("read", 1408, True, "READ:8", "RESULT:1408", "", 2, 60 + 1450),
+    ("read", 1500, True, "READ:8+ READ:8", "RESULT:1408 RESULT:92", "", 4, 2 * 60 + 1450 + 134),
+    ("taskque", 1392, False, "TASKQUE:1408", "", "", 1, 1450),
+    ("taskque", 0, True, "TASKQUE:16!", "", "ACK:0", 2, 2 * 60),
+    ("signal", 1376, True, "SIGNAL:1408!", "", "ACK:0", 2, 1450 + 60),
+    ("signal", 0, False, "SIGNAL:32", "", "", 1, 74),  # four arguments
+    ("swap", 8, True, "SWAP:8", "RESULT:8", "", 2, 2 * 60),
+    ("cas", 4, True, "CAS:16", "RESULT:8", "", 2, 2 * 60),
+    ("fetch_add", 4, True, "FETCH_ADD:8", "RESULT:8", "", 2, 2 * 60),
+    ("fetch_add", 4, False, "FETCH_ADD:8", "", "", 1, 60),
 ]
 
 
@@ -54,30 +55,30 @@ def test_operations(
 # An echo call is 40 + 4 + size bytes, its reply 24 + 4 + size, sizes rounded up to four (RFC 5531, RFC 4506). The last
 # columns: frames of both sides with the CLOSE, and their bytes.
 RPC = [
-    ("mbcf1", 0, "TASKQUE:76", "FIFO:28", 3, 138 + 90 + 62),
-    ("mbcf1", 1332, "TASKQUE:1408", "FIFO:1360", 3, 1470 + 1422 + 62),
-    ("mbcf2", 0, "TASKQUE:48 RESULT:44", "READ:8 FIFO:28", 5, 110 + 106 + 70 + 90 + 62),
+    ("mbcf1", 0, "TASKQUE:76", "FIFO:28", 3, 118 + 86 + 60),
+    ("mbcf1", 1332, "TASKQUE:1408", "FIFO:1360", 3, 1450 + 1418 + 60),
+    ("mbcf2", 0, "TASKQUE:48 RESULT:44", "READ:8 FIFO:28", 5, 90 + 86 + 66 + 70 + 60),
     ("mbcf2", 1400, "TASKQUE:48 RESULT:1408 RESULT:36", "READ:8+ READ:8 FIFO:1408+ FIFO:36",
-     8, 110 + 1470 + 98 + 70 + 70 + 1470 + 98 + 62),
-    ("mbcf12", 1332, "TASKQUE:1408", "FIFO:1360", 3, 1470 + 1422 + 62),
-    ("mbcf12", 1333, "TASKQUE:48 RESULT:1380", "READ:8 FIFO:1364", 5, 110 + 1442 + 70 + 1426 + 62),
-    ("mbcf3", 0, "FIFO:44", "FIFO:28", 2, 106 + 90),
-    ("mbcf3", 1024, "FIFO:1068", "FIFO:1052", 2, 1130 + 1114),
-    ("mbcf3a", 1364, "FIFO:1408", "FIFO:1392", 2, 1470 + 1454),
-    ("mbcf3a", 1365, "FIFO:1408+ FIFO:20", "FIFO:1396", 3, 1470 + 82 + 1458),
-    ("mbcf3", 1384, "FIFO:1408+ FIFO:36", "FIFO:1408+ FIFO:20", 4, 1470 + 98 + 1470 + 82),
-    ("mbcf3b", 0, "SIGNAL:44", "FIFO:28", 2, 106 + 90),
-    ("mbcf3b", 1332, "SIGNAL:1376", "FIFO:1360", 2, 1438 + 1422),
-    ("mbcf3b", 1333, "WRITE:1380 SIGNAL:16", "FIFO:1364", 3, 1442 + 78 + 1426),
+     8, 90 + 1450 + 78 + 66 + 60 + 1450 + 78 + 60),
+    ("mbcf12", 1332, "TASKQUE:1408", "FIFO:1360", 3, 1450 + 1418 + 60),
+    ("mbcf12", 1333, "TASKQUE:48 RESULT:1380", "READ:8 FIFO:1364", 5, 90 + 1422 + 66 + 1406 + 60),
+    ("mbcf3", 0, "FIFO:44", "FIFO:28", 2, 86 + 70),
+    ("mbcf3", 1024, "FIFO:1068", "FIFO:1052", 2, 1110 + 1094),
+    ("mbcf3a", 1364, "FIFO:1408", "FIFO:1392", 2, 1450 + 1434),
+    ("mbcf3a", 1365, "FIFO:1408+ FIFO:20", "FIFO:1396", 3, 1450 + 62 + 1438),
+    ("mbcf3", 1384, "FIFO:1408+ FIFO:36", "FIFO:1408+ FIFO:20", 4, 1450 + 78 + 1450 + 62),
+    ("mbcf3b", 0, "SIGNAL:44", "FIFO:28", 2, 86 + 70),
+    ("mbcf3b", 1332, "SIGNAL:1376", "FIFO:1360", 2, 1418 + 1402),
+    ("mbcf3b", 1333, "WRITE:1380 SIGNAL:16", "FIFO:1364", 3, 1422 + 60 + 1406),
     ("mbcf3b", 4096, "WRITE:1408+ WRITE:1408+ WRITE:1324 SIGNAL:16", "FIFO:1408+ FIFO:1408+ FIFO:1332",
-     7, 2 * 1470 + 1386 + 78 + 2 * 1470 + 1394),
+     7, 2 * 1450 + 1366 + 60 + 2 * 1450 + 1374),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("server", "size", "client", "back", "frames", "total"), RPC)
 def test_rpc_of_each_type(server: str, size: int, client: str, back: str, frames: int, total: int) -> None:
     call = expect_rpc(server, "echo", size)
-    close = "CLOSE:0" if server in ("mbcf1", "mbcf2", "mbcf12") else ""
+    close = "CLOSE:8" if server in ("mbcf1", "mbcf2", "mbcf12") else ""
     assert (texts(call.client), texts(call.server), texts(call.close), call.fails) == (client, back, close, False)
     every = call.client + call.server + call.close
     assert (call.frames, frame_bytes(every), wire_bytes(every)) == (frames, total, total + 24 * frames)
@@ -98,22 +99,22 @@ def test_one_way_calls_have_no_reply() -> None:
 
 def test_setting_up() -> None:
     binding, lookup = expect_binding("mbcf3b"), expect_lookup()
-    assert (texts(binding.client), texts(binding.server), texts(binding.close)) == ("TASKQUE:56", "FIFO:56", "CLOSE:0")
+    assert (texts(binding.client), texts(binding.server), texts(binding.close)) == ("TASKQUE:56", "FIFO:56", "CLOSE:8")
     assert (texts(lookup.client), texts(lookup.server)) == ("TASKQUE:48", "WRITE:8")
     with pytest.raises(ValueError, match="mbcf1 makes a connection with each call"):
         expect_binding("mbcf1")
 
 
 def test_time_on_the_wire() -> None:
-    # 14 + 48 + 44 = 106 and 14 + 48 + 28 = 90; preamble 8, FCS 4, gap 12: 130 and 114 byte times of 80 ns at 100 Mb/s.
+    # 14 + 28 + 44 = 86 and 14 + 28 + 28 = 70; preamble 8, FCS 4, gap 12: 110 and 94 byte times of 80 ns at 100 Mb/s.
     call = expect_rpc("mbcf3", "echo", 0)
-    assert 80 * wire_bytes(call.client) == 10_400
-    assert 80 * wire_bytes(call.server) == 9_120
-    # A WRITE of four bytes and its ACK at 10 Mb/s: 90 and 86 byte times of 800 ns.
+    assert 80 * wire_bytes(call.client) == 8_800
+    assert 80 * wire_bytes(call.server) == 7_520
+    # A WRITE of four bytes and its ACK at 10 Mb/s: 84 byte times of 800 ns each.
     write = expect_operation("write", 4, True)
-    assert 800 * wire_bytes(write.there + write.ack) == 140_800
-    # 94 % of the wire is the most that a stream of full WRITEs can carry: 1408 of 1470 + 24.
-    assert wire_bytes(expect_operation("write", 1408).there) == 1494
+    assert 800 * wire_bytes(write.there + write.ack) == 134_400
+    # 95 % of the wire is the most that a stream of full WRITEs can carry: 1408 of 1450 + 24.
+    assert wire_bytes(expect_operation("write", 1408).there) == 1474
 
 
 @pytest.mark.parametrize(

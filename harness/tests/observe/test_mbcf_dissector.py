@@ -22,7 +22,9 @@ from tests.observe.mbcf_wire import (
     CLOSE,
     FETCH_ADD,
     FIFO,
+    EPOCH,
     MORE,
+    OPENED,
     PART,
     PROBE,
     READ,
@@ -31,11 +33,13 @@ from tests.observe.mbcf_wire import (
     SIGNAL,
     SWAP,
     SYN,
+    SYNACK,
     TASKQUE,
     UNSURE,
     WIDE,
     WRITE,
     frame,
+    nonces,
 )  # fmt: skip
 from tests.verify.bed import IN, OUT, Record, capture, rpc_call, rpc_reply
 
@@ -74,8 +78,8 @@ def experts(file: Path) -> list[str]:
     return [line[0] for line in fields(file, "_ws.expert.message")]
 
 
-HEAD = ("op", "flags", "status", "src.node", "src.task", "dst.node", "dst.task", "epoch", "seq", "ack", "key",
-        "address", "op_id", "length", "ack_epoch")  # fmt: skip
+HEAD = ("op", "flags", "version", "status", "tag", "src.node", "src.task", "dst.node", "dst.task", "epoch",
+        "target_epoch", "seq", "ack", "key", "offset", "tag.address_high", "address", "op_id", "length")  # fmt: skip
 
 
 def test_its_parts_are_found_in_a_folder_with_a_space(tmp_path: Path) -> None:
@@ -86,23 +90,54 @@ def test_its_parts_are_found_in_a_folder_with_a_space(tmp_path: Path) -> None:
 
 
 def test_every_field_of_the_header(tmp_path: Path) -> None:
-    data = frame(WRITE, A, B, seq=7, ack=5, payload=b"abc", flags=MORE | ACK_NOW, key=0x1122334455667788,
-                 address=0x7FFF12345678, op_id=1025)  # fmt: skip
-    file = at_one_port(tmp_path, [data])
-    assert fields(file, *(f"mbcf.{name}" for name in HEAD), "mbcf.data") == [
-        ["0x11", "0x06", "0", "1", "272", "2", "288", "68097", "7", "5", "0x1122334455667788", "0x00007fff12345678",
-         "1025", "3", "2818", "616263"]
+    def write(seq: int, **more: Any) -> bytes:
+        return frame(WRITE, A, B, seq=seq, ack=5, payload=b"abc" * 8, flags=MORE | ACK_NOW, tag=3, op_id=1025, **more)
+
+    defining = write(7, key=0x1122334455667788, address=0x7FFF12345678)
+    file = at_one_port(tmp_path, [defining, write(8, address=0x12345680, short=True)])
+    head = ["0x46", "2", "0", "3", "1", "272", "2", "288", "68097", "133890"]
+    assert fields(file, "mbcf.op", *(f"mbcf.{name}" for name in HEAD[1:]), "mbcf.data") == [
+        ["0x11", *head, "7", "5", "0x1122334455667788", "0x12345678", "0x00007fff", "0x00007fff12345678", "1025", "24",
+         "616263" * 8],
+        # What its tag stands for was said by the frame before.
+        ["0x11", "0x06", *head[1:], "8", "5", "0x1122334455667788", "0x12345680", "", "0x00007fff12345680", "1025",
+         "24", "616263" * 8],
     ]  # fmt: skip
-    assert tree(file)["mbcf.version"] == "1"
+
+
+def test_a_tag_that_was_not_defined(tmp_path: Path) -> None:
+    file = at_one_port(tmp_path, [frame(WRITE, A, B, seq=7, ack=5, short=True)])
+    assert experts(file) == ["Its definition was not seen"]
+    assert fields(file, "mbcf.src.task", "mbcf.key") == [["", ""]]
+
+
+def test_what_is_sent_again_means_what_it_meant(tmp_path: Path) -> None:
+    other = (1, 0x333)
+    frames = [
+        frame(WRITE, A, B, seq=1, ack=5, key=1), frame(WRITE, A, B, seq=2, ack=5, short=True),
+        frame(WRITE, other, B, seq=3, ack=5, key=2), frame(WRITE, A, B, seq=2, ack=5, short=True, flags=RETX),
+    ]  # fmt: skip
+    keys = fields(at_one_port(tmp_path, frames), "mbcf.src.task", "mbcf.key")
+    assert keys == [[task, f"0x{key:016x}"] for task, key in (("272", 1), ("272", 1), ("819", 2), ("272", 1))]
+
+
+def test_a_handshake(tmp_path: Path) -> None:
+    frames = [
+        frame(SYN, A, B, payload=nonces(7)), frame(SYNACK, B, A, target_epoch=EPOCH[1], payload=nonces(9, 7)),
+        frame(OPENED, A, B, target_epoch=EPOCH[2], payload=nonces(0, 9)),
+    ]  # fmt: skip
+    file = at_one_port(tmp_path, frames)
+    assert fields(file, "mbcf.nonce", "mbcf.echo") == [["7", "0"], ["9", "7"], ["0", "9"]]
+    assert experts(file) == [""] * 3
 
 
 @pytest.mark.parametrize(
     ("flag", "name"),
-    [(1, "unsure"), (2, "ack_now"), (4, "more"), (8, "retx"), (16, "wide"), (32, "part")],
+    [(1, "unsure"), (2, "ack_now"), (4, "more"), (8, "retx"), (16, "wide"), (32, "part"), (64, "defines")],
 )
 def test_flags_are_bits(tmp_path: Path, flag: int, name: str) -> None:
-    names = ("unsure", "ack_now", "more", "retx", "wide", "part")
-    data = frame(FIFO, A, B, seq=1, flags=flag, payload=struct.pack(">II", 8, 0))
+    names = ("unsure", "ack_now", "more", "retx", "wide", "part", "defines")
+    data = frame(FIFO, A, B, seq=1, flags=flag, payload=bytes(24), short=True)
     (line,) = fields(at_one_port(tmp_path, [data]), *(f"mbcf.flags.{one}" for one in names))
     assert [one in ("1", "True") for one in line] == [one == name for one in names]
 
@@ -115,7 +150,8 @@ PAYLOADS = [
     (SWAP, struct.pack(">Q", 9), {"operand": "0x0000000000000009", "data": ""}),
     (FETCH_ADD, struct.pack(">Q", 10), {"operand": "0x000000000000000a"}),
     (CAS, struct.pack(">QQ", 1, 2), {"cas.expected": "0x0000000000000001", "cas.new": "0x0000000000000002"}),
-    (CLOSE, b"", {"data": "", "payload": ""}),
+    (CLOSE, struct.pack(">II", 0x80000401, 5), {"close.connection": "0x80000401", "close.peer": "0x00000005",
+     "data": ""}),
 ]  # fmt: skip
 
 
@@ -161,9 +197,9 @@ def test_requests_and_results_find_each_other(tmp_path: Path) -> None:
     frames = [
         frame(SWAP, A, B, seq=1, ack=0, flags=WIDE, op_id=1025, payload=struct.pack(">Q", 5)),
         frame(WRITE, A, B, seq=2, ack=0, op_id=1026, payload=b"data"),
-        frame(RESULT, B, A, seq=1, ack=1, op_id=1025, payload=struct.pack(">Q", 4)),
-        frame(RESULT, B, A, seq=2, ack=2, op_id=1026),
-        frame(RESULT, B, A, seq=3, ack=2, op_id=1099),
+        frame(RESULT, B, A, seq=1, ack=1, op_id=1025, payload=struct.pack(">Q", 4), answers=1),
+        frame(RESULT, B, A, seq=2, ack=2, op_id=1026, answers=2),
+        frame(RESULT, B, A, seq=3, ack=2, op_id=1099, answers=7),
     ]
     names = ("response_in", "request_in", "time", "result.op", "result.old", "analysis.acks_frame")
     file = at_one_port(tmp_path, frames)
@@ -220,15 +256,15 @@ def test_heads_of_rpc_over_mbcf(tmp_path: Path) -> None:
 
 WRONG = [
     (frame(0x77, A, B, seq=1), "Unknown operation"),
-    (frame(WRITE, A, B, seq=1, version=2), "Unknown version"),
-    (frame(WRITE, A, B, seq=1, flags=0x40), "Reserved flag"),
+    (frame(WRITE, A, B, seq=1, version=1), "Unknown version"),
+    (frame(ACK, A, B, tag=4), "Reserved field is not zero"),
     (frame(WRITE, A, B, seq=1, flags=0x80), "Reserved flag"),
     (frame(WRITE, A, B, seq=1, status=4), "Status outside a RESULT"),
     (frame(RESULT, A, B, seq=1, status=4), "The operation failed: not an accesskey of the task"),
     (frame(WRITE, A, B, seq=0), "In the sequence, but without a number"),
     (frame(ACK, A, B, seq=4), "Outside the sequence, but with a number"),
     (frame(WRITE, A, B, seq=1, epoch=0), "Epoch is 0"),
-    (frame(WRITE, A, B, seq=1, length=9), "The frame has room for 0 bytes of payload"),
+    (frame(WRITE, A, B, seq=1, length=9), "The frame has room for 2 bytes of payload"),
     (frame(WRITE, A, B, seq=1, payload=bytes(1409)), "More than 1408 bytes of payload"),
     (frame(READ, A, B, seq=1, payload=bytes(7)), "READ has 8 bytes of payload"),
     (frame(CAS, A, B, seq=1, payload=bytes(8)), "CAS has 16 bytes of payload"),
@@ -237,9 +273,9 @@ WRONG = [
     (frame(SIGNAL, A, B, seq=1, payload=bytes(40), status=5), "More arguments than a SIGNAL has"),
     (frame(FIFO, A, B, seq=1, flags=PART, payload=bytes(7)), "The payload has at least 8 bytes"),
     (frame(PROBE, A, B, payload=b"x"), "PROBE has 0 bytes of payload"),
-    (frame(WRITE, A, B, seq=1, payload=b"ab") + b"\0\1", "Padding is not zero"),
+    (frame(WRITE, A, B, seq=1, payload=b"a")[:-1] + b"\1", "Padding is not zero"),
     (frame(READ, A, B, seq=1, payload=struct.pack(">II", 8, 1)), "Reserved field is not zero"),
-    (frame(WRITE, A, B, seq=1)[:50] + bytes(10), "Shorter than the header"),
+    (frame(WRITE, A, B, seq=1)[:36], "Shorter than the header"),
 ]  # fmt: skip
 
 
@@ -325,7 +361,7 @@ def test_a_second_sighting_is_no_retransmission(tmp_path: Path) -> None:
 
 def test_epochs(tmp_path: Path) -> None:
     frames = [
-        frame(WRITE, A, B, seq=1), frame(SYN, A, B, epoch=99), frame(WRITE, A, B, seq=1, epoch=99),
+        frame(WRITE, A, B, seq=1), frame(SYN, A, B, epoch=99, payload=nonces(1)), frame(WRITE, A, B, seq=1, epoch=99),
         frame(WRITE, A, B, seq=2), frame(ACK, B, A, ack=1),
     ]  # fmt: skip
     told = fields(at_one_port(tmp_path, frames), "mbcf.analysis.new_epoch", "mbcf.analysis.stale_epoch")
@@ -339,7 +375,7 @@ def test_channels_and_connections_are_numbered_both_ways(tmp_path: Path) -> None
         frame(WRITE, A, B, seq=1),
         frame(WRITE, B, A, seq=1),
         frame(WRITE, (1, 5), B, seq=2),
-        frame(SYN, (3, 0), A),
+        frame(SYN, (3, 0), A, payload=nonces(1)),
     ]
     assert fields(at_one_port(tmp_path, frames), "mbcf.channel", "mbcf.connection") == [
         ["0", "0"], ["0", "0"], ["0", "1"], ["1", "2"],
@@ -348,7 +384,7 @@ def test_channels_and_connections_are_numbered_both_ways(tmp_path: Path) -> None
 
 def test_the_line_of_a_frame(tmp_path: Path) -> None:
     data = frame(WRITE, A, B, seq=7, ack=5, payload=b"abc", flags=ACK_NOW, op_id=9)
-    assert "MBCF 65 1.272 → 2.288 WRITE [ACK_NOW] Seq=7 Ack=5 Id=9 Len=3" in tshark(at_one_port(tmp_path, [data]))
+    assert "MBCF 61 1.272 → 2.288 WRITE [ACK_NOW, DEFINES] Seq=7 Ack=5 Id=9 Len=3" in tshark(at_one_port(tmp_path, [data]))
 
 
 @pytest.mark.parametrize("name", ["operations", "statuses", "faults", "restart"])

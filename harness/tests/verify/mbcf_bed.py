@@ -14,6 +14,7 @@ from tests.observe.mbcf_wire import (
     EPOCH,
     FIFO,
     MORE,
+    OPENED,
     PART,
     READ,
     RESULT,
@@ -23,14 +24,15 @@ from tests.observe.mbcf_wire import (
     TASKQUE,
     WRITE,
     frame,
+    nonces,
 )
 from tests.verify.bed import EPOCH_NS, IN, OUT, Record, capture, counters, rpc_call, rpc_reply
 
 CLIENT, SERVER = (1, 272), (2, 288)
 FLIGHT_NS, STEP_NS = 5_000, 20_000
 REPLIES, CALLS = 0x400000, 0x500000
-CONNECTION = 0x80000401
-"""A name of a connection, as op_id of what nobody waits for."""
+CONNECTION = 0x8401
+"""The op_id of what nobody waits for, named by its connection."""
 COLUMNS = ["call", "start", "end", "ok", "retransmits", "xid", "error"]
 
 
@@ -47,6 +49,8 @@ class MbcfBed:
     """Sequence number up to which each node has accepted."""
     executed: int = 0
     calls: int = 0
+    asked: dict[tuple[int, int], list[int]] = field(default_factory=dict)
+    """By node and op_id: numbers of its frames that have not been answered."""
 
     def put(self, whole: bytes, lose: bool = False, twice: bool = False) -> None:
         """A frame on the wire, seen at both ports."""
@@ -62,8 +66,9 @@ class MbcfBed:
         self.now += STEP_NS
 
     def open(self) -> None:
-        self.put(frame(SYN, (1, 0), (2, 0)))
-        self.put(frame(SYNACK, (2, 0), (1, 0), ack=0))
+        self.put(frame(SYN, (1, 0), (2, 0), payload=nonces(1)))
+        self.put(frame(SYNACK, (2, 0), (1, 0), ack=0, payload=nonces(1, 1)))
+        self.put(frame(OPENED, (1, 0), (2, 0), ack=0, payload=nonces(0, 1)))
 
     def send(
         self, op: int, source: tuple[int, int], target: tuple[int, int], payload: bytes = b"", **more: object
@@ -71,6 +76,12 @@ class MbcfBed:
         """A sequenced frame that arrives, with the acknowledgement of everything so far."""
         lose, twice = bool(more.pop("lose", False)), bool(more.pop("twice", False))
         self.seq[source[0]] = self.seq[source[0]] % (2**32 - 1) + 1
+        op_id = int(more.get("op_id", 0))  # type: ignore[call-overload]
+        if op == RESULT:
+            waiting = self.asked.get((target[0], op_id)) or [0]
+            more.setdefault("answers", waiting.pop(0))
+        elif op != CLOSE:
+            self.asked.setdefault((source[0], op_id), []).append(self.seq[source[0]])
         whole = frame(op, source, target, seq=self.seq[source[0]], ack=self.got[source[0]], payload=payload, **more)  # type: ignore[arg-type]
         self.put(whole, lose, twice)
         if not lose:
@@ -154,7 +165,7 @@ class MbcfBed:
 
     def close(self, xid: int) -> None:
         """The server discards the connection that a call has made."""
-        self.send(CLOSE, SERVER, CLIENT, op_id=CONNECTION + 0x400 + xid, address=CONNECTION + xid)
+        self.send(CLOSE, SERVER, CLIENT, struct.pack(">II", CONNECTION + 0x400 + xid, CONNECTION + xid))
 
     def write(self, expect: dict[str, str] | None = None) -> Path:
         """Write the run directory; the server counts what it has executed."""
@@ -180,7 +191,13 @@ class MbcfBed:
             name: {
                 "zero_ns": 0,
                 "interfaces": [
-                    {"device": "eth0", "mac": "", "address": f"10.0.0.{place}/24", "segment": "lan", "mtu": 1500}
+                    {
+                        "device": "eth0",
+                        "mac": f"02:53:44:00:00:{place:02x}",
+                        "address": f"10.0.0.{place}/24",
+                        "segment": "lan",
+                        "mtu": 1500,
+                    }
                 ],
             }
             for place, name in enumerate(("client", "server"), start=1)

@@ -17,6 +17,7 @@ from tests.observe.mbcf_wire import (
     CLOSE,
     FIFO,
     MORE,
+    OPENED,
     RESULT,
     RETX,
     SWAP,
@@ -27,6 +28,7 @@ from tests.observe.mbcf_wire import (
     WIDE,
     WRITE,
     frame,
+    nonces,
 )
 from tests.verify.bed import IN, Record, rpc_call, rpc_reply
 from tests.verify.mbcf_bed import CALLS, CLIENT, CONNECTION, REPLIES, SERVER, MbcfBed
@@ -94,8 +96,8 @@ def test_another_length_is_found(tmp_path: Path) -> None:
     made.ack(1)
     (problem,) = verify(made).problems
     assert (problem["field"], problem["expected"], problem["seen"]) == ("mbcf.request", "FIFO:60", "FIFO:64")
-    assert problem["frames"] == [5]
-    assert problem["filter"] == "(mbcf.rpc.xid == 0x00000001) || frame.number in {5}"
+    assert problem["frames"] == [7]
+    assert problem["filter"] == "(mbcf.rpc.xid == 0x00000001) || frame.number in {7}"
 
 
 def test_a_missing_reply_is_found(tmp_path: Path) -> None:
@@ -113,8 +115,8 @@ def test_a_frame_that_belongs_to_nobody_is_found(tmp_path: Path) -> None:
     made.send(WRITE, (1, 300), (2, 301), b"who am I", op_id=CONNECTION)
     made.ack(2)
     (problem,) = verify(made).problems
-    assert (problem["field"], problem["frames"]) == ("frame without a call", [11])
-    assert problem["seen"] == "MBCF 1.300 > 2.301 WRITE, 70 bytes"
+    assert (problem["field"], problem["frames"]) == ("frame without a call", [13])
+    assert problem["seen"] == "MBCF WRITE number 2, 66 bytes, between stations 1 and 2"
 
 
 def test_a_frame_that_vanishes_is_found(tmp_path: Path) -> None:
@@ -297,7 +299,7 @@ def lost_error(made: MbcfBed, flags: int) -> None:
     acked_now(made, flags)
     made.now += 100_000_000
     error = {"op_id": 1025, "status": 7, "flags": ACK_NOW | RETX}
-    made.put(frame(RESULT, SERVER, CLIENT, seq=1, ack=2, **error))
+    made.put(frame(RESULT, SERVER, CLIENT, seq=1, ack=2, answers=1, **error))
     made.put(frame(ACK, (1, 0), (2, 0), ack=1))
     made.sample(start + 1, 2049)
 
@@ -459,13 +461,13 @@ def test_a_client_ends_only_what_it_does_not_know_to_be_over(tmp_path: Path, cro
         made.close(1)
         made.now -= 16_000
         made.got[1] -= 1
-        made.send(CLOSE, CLIENT, SERVER, op_id=CONNECTION + 1)
+        made.send(CLOSE, CLIENT, SERVER, struct.pack(">II", CONNECTION + 1, 0))
         made.got[1] += 1
         made.ack(2)
         made.ack(1)
     else:
         made.close(1)
-        made.send(CLOSE, CLIENT, SERVER, op_id=CONNECTION + 1)
+        made.send(CLOSE, CLIENT, SERVER, struct.pack(">II", CONNECTION + 1, 0))
         made.ack(2)
     made.executed = 1
     wrong = [("mbcf.close", "1 CLOSE by the server", "1, and 1 by the client")]
@@ -500,7 +502,7 @@ def test_a_close_of_nothing_is_found(tmp_path: Path) -> None:
     made.call("mbcf3", 1, 16)
     made.close(9)
     made.ack(1)
-    assert told(verify(made)) == [("frame without a call", "none", "MBCF 2.288 > 1.272 CLOSE, 62 bytes")]
+    assert told(verify(made)) == [("frame without a call", "none", "MBCF CLOSE number 2, 60 bytes, between stations 2 and 1")]
 
 
 def lookup(made: MbcfBed, answers: int = 1) -> None:
@@ -524,7 +526,7 @@ def test_setting_up_is_verified(tmp_path: Path) -> None:
     lookup(made)
     binding(made)
     made.call("mbcf3", 1, 16)
-    made.send(CLOSE, CLIENT, SERVER, op_id=CONNECTION + 7, address=0)
+    made.send(CLOSE, CLIENT, SERVER, struct.pack(">II", CONNECTION + 7, 0))
     made.ack(2)
     result = verify(made)
     assert (told(result), result.classified["mbcf_setup"], result.classified["mbcf_close"]) == ([], 4, 1)
@@ -621,8 +623,9 @@ def test_sequence_numbers_go_round(tmp_path: Path) -> None:
     made = MbcfBed(tmp_path / "run")
     most = 2**32 - 1
     made.seq, made.got = {1: most - 2, 2: most - 1}, {1: most - 1, 2: most - 2}
-    made.put(frame(SYN, (1, 0), (2, 0), seq=most - 2))
-    made.put(frame(SYNACK, (2, 0), (1, 0), seq=most - 1, ack=most - 2))
+    made.put(frame(SYN, (1, 0), (2, 0), seq=most - 2, payload=nonces(1)))
+    made.put(frame(SYNACK, (2, 0), (1, 0), seq=most - 1, ack=0, payload=nonces(1, 1)))
+    made.put(frame(OPENED, (1, 0), (2, 0), seq=most - 2, ack=0, payload=nonces(0, 1)))
     made.batch("mbcf3", 16)
     for xid in range(1, 6):
         made.call("mbcf3", xid, 16)

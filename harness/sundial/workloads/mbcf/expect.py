@@ -14,6 +14,7 @@ from sundial.expect.call import Leg
 from sundial.expect.ip import Packet
 from sundial.workloads.mbcf.wire import (
     CAS_PAYLOAD,
+    DEFINITION,
     HEADER,
     PART_HEAD,
     PAYLOAD,
@@ -30,18 +31,20 @@ Kind = Literal["TASKQUE", "WRITE", "READ", "FIFO", "SIGNAL", "SWAP", "CAS", "FET
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One frame: `payload` bytes behind the header; `part` of a FIFO segment; `now`: to be acknowledged at once."""
+    """One frame: `payload` bytes behind the header; `part` of a FIFO segment; `now`: to be acknowledged at once;
+    `defines`: the first one on its connection says what the tag of the others stands for."""
 
     kind: Kind
     payload: int
     more: bool = False
     now: bool = False
     part: bool = False
+    defines: bool = False
 
     @property
     def packet(self) -> Packet:
         """The frame as Ethernet arithmetic knows it: all behind its header is the packet."""
-        return Packet(HEADER + self.payload, self.payload)
+        return Packet(HEADER + (DEFINITION if self.defines else 0) + self.payload, self.payload)
 
     @property
     def text(self) -> str:

@@ -30,11 +30,15 @@ from sundial.workloads.mbcf.verify_evidence import (
     protocols,
     samples_over_mbcf,
 )
+from sundial.workloads.mbcf.verify_tags import node_numbers, resolved, with_nodes
 from sundial.workloads.mbcf.verify_transactions import COLUMNS, Meaning, Transactions, find_transactions
-from sundial.workloads.mbcf.wire import ACK, OPERATIONS, PROBE, RST, SYN, SYNACK
+from sundial.workloads.mbcf.wire import ACK, OPENED, OPERATIONS, PROBE, RST, SYN, SYNACK
 
 NAME = "mbcf"
-_CONTROL = {ACK: "mbcf_ack", SYN: "mbcf_handshake", SYNACK: "mbcf_handshake", RST: "mbcf_reset", PROBE: "mbcf_probe"}
+_CONTROL = {
+    ACK: "mbcf_ack", SYN: "mbcf_handshake", SYNACK: "mbcf_handshake", OPENED: "mbcf_handshake", RST: "mbcf_reset",
+    PROBE: "mbcf_probe",
+}  # fmt: skip
 _SEQUENCED = {number: name for number, name in OPERATIONS.items() if number >= FIRST_SEQUENCED}
 CALL, UNEXPLAINED, PASSING = "call", "unexplained", "passing"
 OWN_INSTRUCTIONS = 256_000
@@ -46,14 +50,14 @@ clients of type 3b bind at once, 101,000 of type 3, 15,000 in transfers."""
 class _Mbcf:
     def settle(self, run: RunDirectory, frames: pl.DataFrame, samples: RunSamples) -> Settled:
         calls = samples_over_mbcf(samples).with_columns(protocol=pl.lit(NAME))
-        over_mbcf = _with_view(frames.filter(pl.col("mbcf_op").is_not_null()), run.node_ids)
+        over_mbcf = _with_view(frames.filter(pl.col("mbcf_op").is_not_null()), run)
         if over_mbcf.is_empty():
             return _no_frames(calls)
         exact = run.clock == "virtual"
         waits, own_ns = _waits(run, frames) if exact else ({}, {})
         channels = check_channels(over_mbcf, exact_time=exact, contentions=waits, own_ns=own_ns)
         first = over_mbcf.filter(pl.col("row").is_in(channels.first)).sort("time_ns", "row")
-        transactions = find_transactions(first.select(_filled()).iter_rows(), channels.refused, _meaning)
+        transactions = find_transactions(first.select(_filled()).iter_rows(), _meaning)
         ordered = calls.sort("start_ns", "id")
         evidence = Evidence(run, run.node_ids, samples.records, ordered, samples.batches, channels, transactions)
         judgement = judged(protocol.judge(evidence) for protocol in protocols().values())
@@ -77,13 +81,12 @@ class _Mbcf:
 
     def describe(self) -> pl.Expr:
         return pl.format(
-            "MBCF {}.{} > {}.{} {}, {} bytes",
-            "mbcf_source",
-            "mbcf_source_task",
-            "mbcf_target",
-            "mbcf_target_task",
+            "MBCF {} number {}, {} bytes, between stations {} and {}",
             pl.col("mbcf_op").replace_strict(_SEQUENCED, default="frame", return_dtype=pl.String),
+            "mbcf_seq",
             "frame_length",
+            pl.col("mbcf_source_mac") % 256,
+            pl.col("mbcf_target_mac") % 256,
         )
 
     def display_filter(self, call: Mapping[str, Any]) -> str | None:
@@ -159,11 +162,11 @@ def _filled() -> list[pl.Expr]:
     return [pl.col(name).fill_null("" if name in ("mbcf_address", "mbcf_data") else 0) for name in COLUMNS]
 
 
-def _with_view(frames: pl.DataFrame, ids: Mapping[str, int]) -> pl.DataFrame:
-    """Sets `view` by the machine at whose port a frame was seen, and what conservation asks for."""
-    here = machine().replace_strict(dict(ids), default=None, return_dtype=pl.UInt32)
-    return (
-        frames.with_columns(here=here)
+def _with_view(frames: pl.DataFrame, run: RunDirectory) -> pl.DataFrame:
+    """Sets `view` by the machine at whose port a frame was seen, what conservation asks for, and what frames name."""
+    here = machine().replace_strict(dict(run.node_ids), default=None, return_dtype=pl.UInt32)
+    return resolved(
+        with_nodes(frames, node_numbers(run)).with_columns(here=here)
         .with_columns(
             view=pl.when(pl.col("fate").is_not_null())
             .then(pl.lit("fate"))

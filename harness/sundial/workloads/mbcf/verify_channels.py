@@ -20,6 +20,7 @@ from sundial.workloads.mbcf.wire import (
     ACK,
     ACK_NOW,
     CLOSE,
+    OPENED,
     PROBE,
     REQUEST_PLACES,
     RESULT,
@@ -41,12 +42,17 @@ CROSSING_NS = 5_000_000
 REACH = 256
 """How far back frames are looked for: more than a channel ever has under way (wire.WINDOW)."""
 
+_HANDSHAKE = (SYN, SYNACK, OPENED)
+_UNACKNOWLEDGING = (*_HANDSHAKE, RST)
+"""Frames whose acknowledgement means nothing, but for a SYNACK among nodes that know each other."""
+
 Fault = tuple[str, str, str, list[int]]
 """field, expected, seen, rows."""
 
 _COLUMNS = (
     "row", "time_ns", "view", "mbcf_op", "mbcf_flags", "mbcf_source", "mbcf_target", "mbcf_epoch", "mbcf_seq",
-    "mbcf_ack", "mbcf_ack_epoch", "mbcf_digest", "mbcf_op_id", "mbcf_status",
+    "mbcf_ack", "mbcf_target_epoch", "mbcf_digest", "mbcf_op_id", "mbcf_status", "mbcf_last", "mbcf_nonce",
+    "mbcf_echo",
 )  # fmt: skip
 
 
@@ -63,10 +69,13 @@ class _Sighting(NamedTuple):
     epoch: int
     seq: int
     ack: int
-    ack_epoch: int
+    target_epoch: int
     digest: int
     op_id: int
     status: int
+    last: int
+    nonce: int
+    echo: int
 
 
 @dataclass
@@ -133,11 +142,6 @@ class Channels:
     """Rows of first frames that took, or may have taken, the last place for requests: they ask for an ACK at once."""
 
 
-def half(epoch: int) -> int:
-    """What `ack_epoch` says of an epoch: its low half, where 0 has another meaning."""
-    return epoch & 0xFFFF or 0xFFFF
-
-
 def check_channels(
     frames: pl.DataFrame, *, exact_time: bool, contentions: Mapping[int, Contention], own_ns: Mapping[int, int]
 ) -> Channels:
@@ -158,8 +162,13 @@ class _Walk:
 
     def __init__(self, exact_time: bool, contentions: Mapping[int, Contention], own_ns: Mapping[int, int]) -> None:
         self.exact, self.contentions, self.own_ns = exact_time, contentions, own_ns
-        self.channels: dict[tuple[int, int, int], Channel] = {}
+        self.channels: dict[tuple[int, int, int, int], Channel] = {}
         self.epochs: dict[int, int] = {}
+        self.asked: dict[tuple[int, int], int] = {}
+        """Nonces of the latest SYN, and (with the epoch that is to return it) of the latest SYNACK, by both nodes."""
+        self.challenged: dict[tuple[int, int, int], int] = {}
+        self.believed: dict[tuple[int, int], int] = {}
+        """By node and peer: the peer's epoch that has returned a nonce."""
         self.faults: list[Fault] = []
         self.first: list[int] = []
         self.again: list[int] = []
@@ -170,18 +179,18 @@ class _Walk:
         self.refused: dict[int, int] = {}
         self.filling: set[int] = set()
 
-    def channel(self, source: int, target: int, epoch: int) -> Channel:
-        key = (source, target, epoch)
+    def channel(self, source: int, target: int, epoch: int, target_epoch: int) -> Channel:
+        key = (source, target, epoch, target_epoch)
         found = self.channels.get(key)
         if found is None:
             found = self.channels[key] = Channel(Receiver(SLACK_NS, self.own_ns.get(target, SLACK_NS)), target)
         return found
 
     def frame(self, frame: _Sighting) -> None:
-        forth = self.channel(frame.source, frame.target, frame.epoch)
-        peer = self.epochs.get(frame.target, 0)
-        known = peer and half(peer) == frame.ack_epoch
-        back = self.channel(frame.target, frame.source, peer) if known else None
+        # A SYN names no incarnation of the other node: it is for the one that is there.
+        target_epoch = frame.target_epoch or self.epochs.get(frame.target, 0)
+        forth = self.channel(frame.source, frame.target, frame.epoch, target_epoch)
+        back = self.channel(frame.target, frame.source, target_epoch, frame.epoch) if frame.target_epoch else None
         if frame.view == "sent":
             self.sends(frame, forth, back)
         else:
@@ -196,11 +205,14 @@ class _Walk:
                 fresh.op_id = frame.op_id
                 if op not in (CLOSE, RESULT):
                     self.fills(forth, row, time, frame.source, seq, frame.flags)
-                if op == RESULT and frame.status > 0 and back is not None:
-                    self.refuses(forth, back, row, seq, frame.ack, frame.op_id)
+                if op == RESULT:
+                    self.answers(forth, back, frame)
         elif op == SYN:
+            self.asked[frame.source, frame.target] = frame.nonce
             self.opens(forth, seq)
-        if op not in (SYN, SYNACK, RST):
+        elif op == SYNACK:
+            self.challenged[frame.source, frame.target, frame.target_epoch] = frame.nonce
+        if op not in _UNACKNOWLEDGING:
             self.certainty(forth, row, time, seq, frame.flags)
             if back is not None:
                 self.acknowledges(back, row, time, op, frame.ack, bool(frame.flags & UNSURE))
@@ -208,15 +220,34 @@ class _Walk:
     def receives(self, frame: _Sighting, forth: Channel, back: Channel | None) -> None:
         op, time = frame.op, frame.time
         how = ""
-        if op in (SYN, SYNACK):
+        if op in _HANDSHAKE:
+            self.shakes(frame)
             forth.receiver.begin(frame.seq)
+        elif not self.believes(frame):
+            return
         elif op == PROBE:
             forth.receiver.asked(time)
         elif op >= FIRST_SEQUENCED and back is not None:
             how = self.arrives(forth, frame.row, time, frame.flags, frame.seq)
         # From a frame behind a gap nothing is taken; what came in that gap may be an error.
-        if back is not None and op != SYN and how != "gap":
+        taken = op not in _UNACKNOWLEDGING or (op == SYNACK and frame.nonce == 0)
+        if back is not None and taken and how != "gap":
             self.takes(back, forth, time, frame.ack, sure=not frame.flags & UNSURE and op != SYNACK)
+
+    def shakes(self, frame: _Sighting) -> None:
+        """Whether a part of the handshake shows that its sender lives: it returns the nonce that it was given last."""
+        here, there = frame.target, frame.source
+        if frame.target_epoch != self.epochs.get(here):
+            return
+        if frame.op == OPENED and frame.echo == self.challenged.get((here, there, frame.epoch)):
+            self.believed[here, there] = frame.epoch
+        if frame.op == SYNACK and frame.nonce and frame.echo == self.asked.get((here, there)):
+            self.believed[here, there] = frame.epoch
+
+    def believes(self, frame: _Sighting) -> bool:
+        """Whether the receiver takes anything of a frame."""
+        known = self.believed.get((frame.target, frame.source))
+        return known == frame.epoch and frame.target_epoch == self.epochs.get(frame.target)
 
     def opens(self, channel: Channel, base: int) -> None:
         """A SYN: what was given up behind `base` will be used again, for other frames."""
@@ -279,19 +310,22 @@ class _Walk:
             text = f"{seq} had arrived {time - known.arrived_ns} ns before and was not acknowledged"
             self.fault("mbcf.retransmission", "a frame or ACK that did not arrive", text, row, known.row)
 
-    def refuses(self, channel: Channel, back: Channel, row: int, seq: int, ack: int, op_id: int) -> None:
-        """An error RESULT is sent: of the latest frame that may be meant."""
-        channel.errors.append(seq)
-        channel.unsure.clear()
-        for named in self._backwards(ack, None, back):
-            if named.op_id == op_id and not named.refused:
-                named.refused = True
-                self.refused[row] = named.row
-                if named.succeeded:
-                    text = "acknowledged without UNSURE before its error was sent"
-                    self.fault("mbcf.unsure", "no success of what is refused", text, row, named.row)
-                return
-        self.fault("mbcf.result", "an error of a frame that came", f"op_id {op_id} names none", row)
+    def answers(self, channel: Channel, back: Channel | None, frame: _Sighting) -> None:
+        """A RESULT is sent: of a frame that came, by its number and op_id."""
+        row = frame.row
+        named = back.sent.get(frame.last) if back is not None else None
+        if frame.status > 0:
+            channel.errors.append(frame.seq)
+            channel.unsure.clear()
+        if named is None or named.op_id != frame.op_id or named.row not in self.received:
+            text = f"frame {frame.last} with op_id {frame.op_id} names none"
+            self.fault("mbcf.result", "an answer to a frame that came", text, row)
+        elif frame.status > 0 and not named.refused:
+            named.refused = True
+            self.refused[row] = named.row
+            if named.succeeded:
+                text = "acknowledged without UNSURE before its error was sent"
+                self.fault("mbcf.unsure", "no success of what is refused", text, row, named.row)
 
     def certainty(self, channel: Channel, row: int, time: int, seq: int, flags: int) -> None:
         """UNSURE is on what may arrive before an error RESULT, and on nothing else."""

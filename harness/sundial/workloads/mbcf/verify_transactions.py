@@ -2,7 +2,7 @@
 """Which transaction each MBCF frame belongs to, from what the frames say.
 
 A request names its call by what is spoken over MBCF (`Meaning`), an xid for one. What carries no such name follows from
-those on the wire: parts and results share an op_id; a READ asks for the address that a TASKQUE write named; a signal
+those on the wire: parts share an op_id, a RESULT says which frame it answers; a READ asks for the address that a TASKQUE write named; a signal
 without data belongs to what its sender WROTE before.
 """
 
@@ -59,7 +59,7 @@ Meanings = Callable[[int, str], Meaning | None]
 COLUMNS = (
     "row", "time_ns", "mbcf_op", "mbcf_flags", "mbcf_status", "mbcf_source", "mbcf_source_task", "mbcf_target",
     "mbcf_target_task", "mbcf_op_id", "mbcf_length", "mbcf_connection", "mbcf_epoch", "mbcf_address",
-    "mbcf_data",
+    "mbcf_data", "mbcf_close_connection", "mbcf_close_peer", "mbcf_answers",
 )  # fmt: skip
 
 
@@ -127,6 +127,10 @@ class _Frame:
     epoch: int
     address: str
     data: str
+    close_connection: int
+    close_peer: int
+    answers: int
+    """The row of the frame that a RESULT answers."""
 
     @property
     def tasks(self) -> tuple[int, int, int, int]:
@@ -140,23 +144,19 @@ class _Frame:
         return f"{OPERATIONS.get(self.op, self.op)}:{self.length}{more}{now}"
 
 
-def find_transactions(
-    lines: Iterable[tuple[object, ...]], refused: Mapping[int, int], meanings: Meanings
-) -> Transactions:
-    """`lines`: COLUMNS of frames as they were sent for the first time, in the order of time. `refused`: rows of error
-    RESULTs -> of what they refuse."""
-    finder = _Finder(refused, meanings)
+def find_transactions(lines: Iterable[tuple[object, ...]], meanings: Meanings) -> Transactions:
+    """`lines`: COLUMNS of frames as they were sent for the first time, in the order of time."""
+    finder = _Finder(meanings)
     for line in lines:
         finder.take(_Frame(*line))  # type: ignore[arg-type]
     return Transactions(finder.transactions, finder.closing, finder.farewells, finder.unclaimed)
 
 
 class _Finder:
-    def __init__(self, refused: Mapping[int, int], meanings: Meanings) -> None:
+    def __init__(self, meanings: Meanings) -> None:
         self.meanings = meanings
-        self.refused, self.meant = refused, set(refused.values())
         self.of_row: dict[int, Transaction] = {}
-        """Exchanges of frames that are refused."""
+        """Exchanges of requests."""
         self.transactions: list[Transaction] = []
         self.closing: list[int] = []
         self.farewells: dict[tuple[int, int, int], dict[int, list[int]]] = {}
@@ -185,8 +185,7 @@ class _Finder:
             self.unclaimed.append(frame.row)
             return
         transaction.frames[frame.node != transaction.node].append((frame.row, frame.text))
-        if frame.row in self.meant:
-            self.of_row[frame.row] = transaction
+        self.of_row[frame.row] = transaction
 
     def close(self, frame: _Frame) -> None:
         """The end of a connection, or of a task."""
@@ -195,8 +194,8 @@ class _Finder:
             ends = self.farewells.setdefault((frame.node, frame.task, frame.peer), {})
             ends.setdefault(frame.epoch, []).append(frame.row)
             return
-        theirs = self.connections.get((frame.peer, int(frame.address or "0", 16)))
-        transaction = theirs or self.connections.get((frame.node, frame.op_id))
+        theirs = self.connections.get((frame.peer, frame.close_peer))
+        transaction = theirs or self.connections.get((frame.node, frame.close_connection))
         if transaction is None:
             self.closing.pop()
             self.unclaimed.append(frame.row)
@@ -204,8 +203,7 @@ class _Finder:
             transaction.closed[theirs is not None].append(frame.row)
 
     def result(self, frame: _Frame) -> Transaction | None:
-        refused = self.of_row.get(self.refused.get(frame.row, -1))
-        transaction = refused or self.named.get((frame.peer, frame.node, frame.op_id))
+        transaction = self.of_row.get(frame.answers)
         if transaction is None:
             return None
         if frame.status:

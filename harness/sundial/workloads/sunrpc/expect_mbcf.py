@@ -6,12 +6,12 @@ Formats: guest-apps/sss-core/rpc/mbcf_messages.h (what RPC puts into TASKQUEs an
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal, get_args
 
 from sundial.workloads.mbcf.expect import Exchange, Frame, expect_operation
-from sundial.workloads.mbcf.wire import SIGNAL_MOST, TASKQUE_MOST
+from sundial.workloads.mbcf.wire import CLOSE_PAYLOAD, SIGNAL_MOST, TASKQUE_MOST
 from sundial.workloads.sunrpc.expect import messages
 
 RPC_HEAD = 16
@@ -87,8 +87,11 @@ def expect_rpc(
         return RpcCall((), (), fails=True)
     request, reading = asked
     reply = () if one_way else expect_operation("fifo", answer).there
-    close = (Frame("CLOSE", 0),) if server in PER_CALL else ()
-    return RpcCall(request.there + reading.back, reading.there + reply, request.there, reply, close)
+    own = reading.there + reply
+    if server in PER_CALL and own:
+        own = (replace(own[0], defines=True), *own[1:])
+    close = (Frame("CLOSE", CLOSE_PAYLOAD),) if server in PER_CALL else ()
+    return RpcCall(request.there + reading.back, own, request.there, reply, close)
 
 
 def expect_binding(server: Server) -> RpcCall:
@@ -100,7 +103,7 @@ def expect_binding(server: Server) -> RpcCall:
         raise ValueError(f"{server} makes a connection with each call")
     there = expect_operation("taskque", RPC_HEAD + RPC_BIND).there
     back = expect_operation("fifo", RPC_BOUND).there
-    return RpcCall(there, back, there, back, (Frame("CLOSE", 0),))
+    return RpcCall(there, back, there, back, (Frame("CLOSE", CLOSE_PAYLOAD),))
 
 
 def expect_lookup() -> RpcCall:
