@@ -297,9 +297,9 @@ def _growth(results: Results, table: Printed) -> str:
         f"From {least} to {most} B, {column.ours or column.system}, software grows by {printed_ns / size:.0f} ns a "
         f"byte as printed and by {software_ns / size:.1f} ns as measured, which is "
         f"{(last.instructions - first.instructions) / size:.2f} instructions: 0.12 for each copy, as one of "
-        "its instructions moves 8 bytes and takes as long as any other. Caches that miss, and memory and adapters that are "
-        "slower than the processor, are not modelled: the machine model has one parameter. So ratios at large sizes "
-        "say more about the wire than about software."
+        "its instructions moves 8 bytes and takes as long as any other. Caches that miss, and memory and adapters that "
+        "are slower than the processor, are not modelled: the machine model has one parameter. So ratios at large "
+        "sizes say more about the wire than about software."
     )
 
 
