@@ -29,14 +29,19 @@ static void stamp(const struct mbcf *mbcf, const struct channel *channel, uint8_
     mbw_set_ack(header, channel->received);
 }
 
+static inline void count_sent(struct mbcf *mbcf, const struct sss_frame *frame)
+{
+    mbcf->counters.frames_sent++;
+    mbcf->counters.bytes_sent += frame->length;
+}
+
 static void hand_over(struct mbcf *mbcf, const struct channel *channel, struct sss_frame *frame)
 {
     if (channel->own)
         mbcf_loop_put(mbcf, frame);
     else
         surroundings_transmit(mbcf->context, frame);
-    mbcf->counters.frames_sent++;
-    mbcf->counters.bytes_sent += frame->length;
+    count_sent(mbcf, frame);
 }
 
 void mbcf_channel_send_control(struct mbcf *mbcf, const struct channel *channel,
@@ -242,21 +247,22 @@ void mbcf_channel_queue(struct mbcf *mbcf, struct channel *channel, struct sss_f
 }
 
 inline void mbcf_channel_send_quick(struct mbcf *mbcf, struct channel *channel,
-                                    struct sss_frame *frame, uint32_t name, bool awaited,
-                                    uint64_t now_ns)
+                                    struct sss_frame *frame, uint32_t name, bool decisive,
+                                    bool completes, uint64_t now_ns)
 {
     struct place *place = &channel->places[channel->end % WINDOW];
     uint32_t seq = channel->next_seq;
 
     mbw_set_seq_and_ack(frame_header(frame), seq, channel->received);
-    hand_over(mbcf, channel, frame); /* first, for the rest can be done while it is on its way */
+    surroundings_transmit(mbcf->context,
+                          frame); /* first, for the rest can be done while it is on its way */
     *place = (struct place){.frame = frame,
                             .seq = seq,
                             .name = name,
                             .sent = true,
-                            .decisive = awaited,
-                            .completes = awaited};
-    channel->awaited += awaited;
+                            .decisive = decisive,
+                            .completes = completes};
+    channel->awaited += completes;
     channel->next_seq = seq_next(seq);
     if (channel->first == channel->end) {
         channel->timer_from_ns = now_ns;
@@ -265,6 +271,7 @@ inline void mbcf_channel_send_quick(struct mbcf *mbcf, struct channel *channel,
     channel->cursor = ++channel->end;
     time_it(channel, seq, now_ns);
     channel_ack_is_sent(channel, false);
+    count_sent(mbcf, frame);
 }
 
 void mbcf_channel_release(struct mbcf *mbcf, struct channel *channel)

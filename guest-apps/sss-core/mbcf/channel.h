@@ -25,7 +25,7 @@ void mbcf_channel_queue(struct mbcf *mbcf, struct channel *channel, struct sss_f
 /* The same for a frame that can go at once and is complete but for seq and ack: `channel_is_clear`.
  */
 void mbcf_channel_send_quick(struct mbcf *mbcf, struct channel *channel, struct sss_frame *frame,
-                             uint32_t name, bool awaited, uint64_t now_ns);
+                             uint32_t name, bool decisive, bool completes, uint64_t now_ns);
 /* Nothing waits in front of a new request, and nothing about it is special. */
 static inline bool channel_is_clear(const struct channel *channel)
 {

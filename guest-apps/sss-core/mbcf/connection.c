@@ -88,6 +88,7 @@ struct connection *mbcf_connection_new(struct mbcf *mbcf, enum connection_origin
         .task = task,
         .node = node,
         .peer = peer,
+        .owner = task_of(mbcf, task),
         .channel = &mbcf->channels[node],
         .since = mbcf->channels[node].next_seq,
         .generation = generation,

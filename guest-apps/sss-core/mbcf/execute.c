@@ -333,6 +333,88 @@ static bool signal_quick(struct mbcf *mbcf, struct mbcf_task *task, const struct
     return true;
 }
 
+/* The RESULT of an operation that has gone well; there is a place for it. */
+static void answer_quick(struct mbcf *mbcf, struct channel *channel, const struct quick *quick,
+                         struct sss_frame *frame, uint16_t length, uint64_t now_ns)
+{
+    uint8_t *header = frame_header(frame);
+
+    mbw_set_first_word(header, MBW_FIRST_WORD(MBW_RESULT, 0, MB_OK, 0));
+    mbw_set_length_to_end(header, length, mbw_op_id(quick->header), mbw_seq(quick->header));
+    frame->length = (uint16_t)mbw_frame_bytes(length);
+    mbcf_channel_send_quick(mbcf, channel, frame, 0, false, false, now_ns);
+    mbcf->counters.results_sent++;
+}
+
+static bool read_quick(struct mbcf *mbcf, struct channel *channel, const struct mbcf_task *task,
+                       const struct quick *quick, uint64_t now_ns)
+{
+    uint32_t length = mbw_read_length(quick->header + MBW_HEADER);
+    const uint8_t *from;
+    struct sss_frame *frame;
+
+    if (length - 1 >= MBW_PAYLOAD || quick->length != MBW_READ_PAYLOAD ||
+        (mbw_op_id(quick->header) & MBW_OP_ID_CONNECTION))
+        return false;
+    from = bytes_in_page(mbcf, task, quick->address, length, false);
+    frame = from != NULL ? mbcf_frame_get(mbcf) : NULL;
+    if (frame == NULL)
+        return false;
+    put_head(frame->bytes, channel->ack_head);
+    copy(frame_payload(frame, 0), from, length);
+    channel->received = mbw_seq(quick->header); /* the result carries it */
+    answer_quick(mbcf, channel, quick, frame, (uint16_t)length, now_ns);
+    return true;
+}
+
+static bool atomic_quick(struct mbcf *mbcf, struct channel *channel, const struct mbcf_task *task,
+                         const struct quick *quick, uint64_t now_ns)
+{
+    const struct packet packet = {.op = mbw_op(quick->header),
+                                  .flags = mbw_flags(quick->header),
+                                  .payload = quick->header + MBW_HEADER};
+    size_t size = packet.flags & MBW_WIDE ? 8 : 4;
+    struct sss_frame *frame;
+    uint8_t *at;
+
+    if (quick->length != (packet.op == MBW_CAS ? MBW_CAS_PAYLOAD : MBW_WORD_PAYLOAD) ||
+        (mbw_op_id(quick->header) & MBW_OP_ID_CONNECTION) || quick->address % size != 0)
+        return false;
+    at = bytes_in_page(mbcf, task, quick->address, size, true);
+    frame = at != NULL ? mbcf_frame_get(mbcf) : NULL;
+    if (frame == NULL)
+        return false;
+    put_head(frame->bytes, channel->ack_head);
+    mbw_set_result_old(frame_payload(frame, 0), change_word(&packet, at));
+    touch(mbcf, task);
+    channel->received = mbw_seq(quick->header);
+    answer_quick(mbcf, channel, quick, frame, MBW_WORD_PAYLOAD, now_ns);
+    return true;
+}
+
+bool mbcf_answer_quick(struct mbcf *mbcf, struct channel *channel, const uint8_t *header,
+                       uint16_t length, uint64_t now_ns)
+{
+    const struct definition *definition = &channel->definitions[mbw_tag(header) % TAGS];
+    struct mbcf_task *task = task_of(mbcf, definition->target);
+    const bool reads = mbw_op(header) == MBW_READ;
+    struct quick quick = {.definition = definition,
+                          .header = header,
+                          .address = (uint64_t)definition->address_high << 32 | mbw_offset(header),
+                          .length = length,
+                          .node = channel->node};
+
+    if (task == NULL || mbw_tag(header) >= TAGS || !channel_is_clear(channel) ||
+        check_key(task, definition->key,
+                  reads ? MB_READ_ALLOWED : MB_READ_ALLOWED | MB_WRITE_ALLOWED) != MB_OK ||
+        !(reads ? read_quick(mbcf, channel, task, &quick, now_ns)
+                : atomic_quick(mbcf, channel, task, &quick, now_ns)))
+        return false;
+    task->peers |= channel->bit;
+    mbcf->counters.operations_executed++;
+    return true;
+}
+
 static bool perform_quick(struct mbcf *mbcf, struct mbcf_task *task, const struct quick *quick)
 {
     switch (mbw_op(quick->header)) {

@@ -9,5 +9,8 @@ bool mbcf_execute(struct mbcf *mbcf, struct channel *channel, const struct packe
 
 /* WRITE, FIFO or SIGNAL of one packet whose frame is in its turn. false: nothing was done,
  * something is special about it. */
+/* READ and atomic operations, their RESULT included: it carries the acknowledgement. */
+bool mbcf_answer_quick(struct mbcf *mbcf, struct channel *channel, const uint8_t *header,
+                       uint16_t length, uint64_t now_ns);
 bool mbcf_execute_quick(struct mbcf *mbcf, const struct channel *channel, const uint8_t *header,
                         uint16_t length);

@@ -305,6 +305,20 @@ static bool receive_quick(struct mbcf *mbcf, uint64_t now_ns, const uint8_t *fra
         count_received(mbcf, length);
         return true;
     }
+    if (turn == TURN_TO_ANSWER) {
+        if (!mbcf_answer_quick(mbcf, channel, frame + MBW_ETHERNET,
+                               mbw_length(frame + MBW_ETHERNET), now_ns))
+            return false;
+        mbcf_channel_answered_quick(mbcf, channel, length);
+        return true;
+    }
+    if (turn == TURN_TO_END) {
+        if (!mbcf_operation_result_quick(mbcf, channel->node, frame + MBW_ETHERNET))
+            return false;
+        mbcf_channel_executed_quick(mbcf, channel, frame, length, now_ns);
+        mbcf_acks_note(mbcf, channel, mbw_ack(frame + MBW_ETHERNET), now_ns);
+        return true;
+    }
     if (turn != TURN_TO_EXECUTE)
         return turn == TURN_OVER;
     if (!mbcf_execute_quick(mbcf, channel, frame + MBW_ETHERNET, mbw_length(frame + MBW_ETHERNET)))

@@ -479,74 +479,157 @@ make_head(const struct mbcf *mbcf, const struct channel *channel, struct connect
     connection->head_epoch = channel->peer_epoch;
 }
 
-/*
- * What most operations are, on the shortest way: a WRITE, FIFO or SIGNAL of one packet, its data
- * and its ack each in a page, on an open connection whose channel can send at once. false: it is
- * not that, and nothing has been done.
- */
-bool mbcf_operate_quick(struct mbcf *mbcf, uint16_t id, const struct mb_operation *request,
-                        uint64_t now_ns)
-{
-    const uint32_t length = (uint32_t)request->length;
-    const struct mbcf_task *task = task_of(mbcf, id);
-    const unsigned arguments = arguments_of(request);
-    const uint32_t head = arguments * MBW_SIGNAL_ARGUMENT;
-    uint64_t ack_at = (uintptr_t)request->ack;
-    uint8_t flags = MBW_ACK_NOW;
+/* One operation on the shortest way. */
+struct quick {
+    struct mbcf_task *task;
     struct connection *connection;
-    uint8_t *ack = NULL, *data, *header;
     struct channel *channel;
-    struct sss_frame *frame;
-    uint32_t name, seq;
+    uint8_t *ack; /* NULL: none is wanted */
+};
 
-    if ((request->op != MBW_WRITE && request->op != MBW_FIFO && request->op != MBW_SIGNAL) ||
-        task == NULL || arguments > MBW_SIGNAL_ARGUMENTS ||
-        request->length - 1 >= MBW_PAYLOAD - head || (ack_at & 7) != 0 ||
-        (request->flags & ~(MB_NO_WAIT | MB_LAZY)) != 0)
-        return false;
-    connection = open_connection(mbcf, id, request->ltn);
-    if (connection == NULL)
-        return false;
-    channel = connection->channel;
-    data = bytes_in_page(mbcf, task, (uintptr_t)request->data, length, false);
-    if (!channel_is_clear(channel) || data == NULL ||
-        !tag_is_known(channel, connection, request->remote))
-        return false;
-    if (ack_at != 0) {
-        ack = bytes_in_page(mbcf, task, ack_at, sizeof(struct mb_ack), true);
-        if (ack == NULL || mbcf->free_operations.count == 0)
-            return false;
-    }
-    frame = mbcf_frame_get(mbcf);
-    if (frame == NULL)
-        return false;
-    name = connection->name;
-    if (ack != NULL) {
-        ack_store_state(ack, MB_ACK_PENDING); /* before the data are read, which may lie there */
-        name = mbcf_operation_next_name(mbcf);
-    }
-    if ((ack == NULL || (request->flags & MB_LAZY)) && !is_last_place(channel))
-        flags = 0;
-    if (connection->head_epoch != channel->peer_epoch)
-        make_head(mbcf, channel, connection);
-    put_head(frame->bytes, connection->head);
-    header = frame_header(frame);
-    mbw_set_first_word(header, MBW_FIRST_WORD(request->op, flags, arguments, connection->tag));
-    mbw_set_length_to_end(header, head + length, op_id_of(name), (uint32_t)request->remote);
-    if (arguments != 0)
-        put_arguments(header + MBW_HEADER, request);
-    copy(header + MBW_HEADER + head, data, length);
-    frame->length = (uint16_t)mbw_frame_bytes(head + length);
-    seq = channel->next_seq;
-    mbcf_channel_send_quick(mbcf, channel, frame, name, ack != NULL, now_ns);
-    if (ack != NULL) {
-        struct operation *operation = mbcf_operation_new(mbcf, task, connection, request, false);
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
 
-        operation->is = (struct progress){.maybe = true};
+/* An open connection whose channel can send at once and whose tag is known, and an ack in one page.
+ */
+ALWAYS_INLINE bool is_quick(struct mbcf *mbcf, uint16_t id, const struct mb_operation *request,
+                            struct quick *quick)
+{
+    uint64_t ack = (uintptr_t)request->ack;
+
+    quick->connection = open_connection(mbcf, id, request->ltn);
+    if (quick->connection == NULL)
+        return false;
+    quick->task = quick->connection->owner;
+    quick->channel = quick->connection->channel;
+    if (!channel_is_clear(quick->channel) ||
+        !tag_is_known(quick->channel, quick->connection, request->remote))
+        return false;
+    quick->ack = NULL;
+    if (ack == 0)
+        return true;
+    if ((ack & 7) != 0 || mbcf->free_operations.count == 0)
+        return false;
+    quick->ack = bytes_in_page(mbcf, quick->task, ack, sizeof(struct mb_ack), true);
+    return quick->ack != NULL;
+}
+
+/* Its payload is there, of `length` bytes. */
+ALWAYS_INLINE void send_quick(struct mbcf *mbcf, const struct quick *quick,
+                              const struct mb_operation *request, struct sss_frame *frame,
+                              uint8_t flags, unsigned status, uint32_t length, bool answered,
+                              uint64_t now_ns)
+{
+    struct connection *connection = quick->connection;
+    struct channel *channel = quick->channel;
+    uint32_t name = quick->ack != NULL ? mbcf_operation_next_name(mbcf) : connection->name;
+    uint32_t seq = channel->next_seq;
+    uint8_t *header = frame_header(frame);
+
+    mbw_set_first_word(header, MBW_FIRST_WORD(request->op, flags, status, connection->tag));
+    mbw_set_length_to_end(header, length, op_id_of(name), (uint32_t)request->remote);
+    frame->length = (uint16_t)mbw_frame_bytes(length);
+    mbcf_channel_send_quick(mbcf, channel, frame, name, quick->ack != NULL,
+                            quick->ack != NULL && !answered, now_ns);
+    if (quick->ack != NULL) {
+        struct operation *operation = mbcf_operation_new(mbcf, quick->task, connection, request,
+                                                         answered);
+
+        operation->is = (struct progress){.answered = answered, .maybe = true};
         operation->since = seq;
     }
     connection->unfinished++;
     mbcf->counters.operations_sent++;
     mbcf_acks_take_noted_behind(mbcf, channel, now_ns);
+}
+
+/* With the headers; the payload of one that is padded is zero. */
+ALWAYS_INLINE struct sss_frame *frame_quick(struct mbcf *mbcf, const struct quick *quick)
+{
+    struct sss_frame *frame = mbcf_frame_get(mbcf);
+
+    if (frame == NULL)
+        return NULL;
+    if (quick->connection->head_epoch != quick->channel->peer_epoch)
+        make_head(mbcf, quick->channel, quick->connection);
+    put_head(frame->bytes, quick->connection->head);
+    if (quick->ack != NULL) /* before data are read, which may lie there */
+        ack_store_state(quick->ack, MB_ACK_PENDING);
+    return frame;
+}
+
+/* WRITE, FIFO and SIGNAL of one packet, its data in one page. */
+ALWAYS_INLINE bool put_quick(struct mbcf *mbcf, uint16_t id, const struct mb_operation *request,
+                             unsigned arguments, uint64_t now_ns)
+{
+    const uint32_t length = (uint32_t)request->length;
+    const uint32_t head = arguments * MBW_SIGNAL_ARGUMENT;
+    uint8_t flags = MBW_ACK_NOW;
+    struct sss_frame *frame;
+    struct quick quick;
+    uint8_t *data;
+
+    if (request->length - 1 >= MBW_PAYLOAD - head ||
+        (request->flags & ~(MB_NO_WAIT | MB_LAZY)) != 0 || !is_quick(mbcf, id, request, &quick))
+        return false;
+    data = bytes_in_page(mbcf, quick.task, (uintptr_t)request->data, length, false);
+    frame = data != NULL ? frame_quick(mbcf, &quick) : NULL;
+    if (frame == NULL)
+        return false;
+    if (arguments != 0)
+        put_arguments(frame_payload(frame, 0), request);
+    copy(frame_payload(frame, 0) + head, data, length);
+    if ((quick.ack == NULL || (request->flags & MB_LAZY)) && !is_last_place(quick.channel))
+        flags = 0;
+    send_quick(mbcf, &quick, request, frame, flags, arguments, head + length, false, now_ns);
     return true;
+}
+
+/* READ of one packet into one page, and atomic operations, with an ack. */
+static bool ask_quick(struct mbcf *mbcf, uint16_t id, const struct mb_operation *request,
+                      uint64_t now_ns)
+{
+    const bool reads = request->op == MBW_READ;
+    const uint32_t head = request->op == MBW_CAS ? MBW_CAS_PAYLOAD : MBW_WORD_PAYLOAD;
+    const struct part part = {.length = (uint32_t)request->length, .last = true};
+    struct sss_frame *frame;
+    struct quick quick;
+    uint8_t flags;
+
+    if ((request->flags & ~(MB_NO_WAIT | MB_LAZY | MB_WIDE)) != 0 || request->ack == NULL ||
+        (reads ? request->length - 1 >= MBW_PAYLOAD : request->length != 0) ||
+        !is_quick(mbcf, id, request, &quick) ||
+        (reads &&
+         bytes_in_page(mbcf, quick.task, (uintptr_t)request->data, request->length, true) == NULL))
+        return false;
+    frame = frame_quick(mbcf, &quick);
+    if (frame == NULL)
+        return false;
+    write_head(request, &part, false, 0, frame_payload(frame, 0));
+    flags = is_last_place(quick.channel) ? MBW_ACK_NOW : 0;
+    if (!reads && (request->flags & MB_WIDE) != 0)
+        flags |= MBW_WIDE;
+    send_quick(mbcf, &quick, request, frame, flags, 0, head, true, now_ns);
+    return true;
+}
+
+/* What most operations are, on the shortest way. false: it is not that, and nothing has been done.
+ */
+bool mbcf_operate_quick(struct mbcf *mbcf, uint16_t id, const struct mb_operation *request,
+                        uint64_t now_ns)
+{
+    switch (request->op) {
+    case MBW_WRITE:
+    case MBW_FIFO:
+        return put_quick(mbcf, id, request, 0, now_ns);
+    case MBW_SIGNAL:
+        return request->arguments <= MBW_SIGNAL_ARGUMENTS &&
+               put_quick(mbcf, id, request, request->arguments, now_ns);
+    case MBW_READ:
+    case MBW_SWAP:
+    case MBW_CAS:
+    case MBW_FETCH_ADD:
+        return ask_quick(mbcf, id, request, now_ns);
+    default:
+        return false;
+    }
 }

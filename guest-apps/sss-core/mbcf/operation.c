@@ -156,26 +156,32 @@ void mbcf_operation_done(struct mbcf *mbcf, uint32_t name)
     mbcf_operation_complete(mbcf, operation, MB_OK, 0);
 }
 
-inline bool mbcf_operation_done_quick(struct mbcf *mbcf, uint32_t name)
+/* With an ack in one page, and not cut off from its connection -> whether it could be ended. */
+static inline bool end_quick(struct mbcf *mbcf, struct operation *operation,
+                             const struct mbcf_task *task, uint64_t value)
 {
-    struct operation *operation = mbcf_operation_named(mbcf, name);
-    const struct mbcf_task *task = operation != NULL ? task_of(mbcf, operation->task) : NULL;
-    struct connection *connection;
-    struct mb_ack *ack;
+    struct connection *connection = connection_of_operation(mbcf, operation);
+    struct mb_ack *ack = (void *)bytes_in_page(mbcf, task, operation->ack, sizeof(struct mb_ack),
+                                               true);
 
-    if (task == NULL || operation->ack == 0 || operation->is.sending)
-        return false;
-    ack = (void *)bytes_in_page(mbcf, task, operation->ack, sizeof(*ack), true);
-    connection = connection_of_operation(mbcf, operation);
     if (ack == NULL || connection == NULL)
         return false;
-    ack->value = 0;
+    ack->value = value;
     ack->status = MB_OK;
     ack_store_state((uint8_t *)ack, MB_ACK_DONE);
     touch(mbcf, task);
     connection->unfinished--;
     mbcf_operation_free(mbcf, operation);
     return true;
+}
+
+inline bool mbcf_operation_done_quick(struct mbcf *mbcf, uint32_t name)
+{
+    struct operation *operation = mbcf_operation_named(mbcf, name);
+    const struct mbcf_task *task = operation != NULL ? task_of(mbcf, operation->task) : NULL;
+
+    return task != NULL && operation->ack != 0 && !operation->is.sending &&
+           end_quick(mbcf, operation, task, 0);
 }
 
 void mbcf_operation_undecided(struct mbcf *mbcf, uint32_t name)
@@ -288,4 +294,38 @@ void mbcf_operation_result(struct mbcf *mbcf, const struct packet *packet)
     mbcf_operation_complete(mbcf, operation, status, value);
     if (mbcf->starved)
         mbcf_wake(mbcf);
+}
+
+bool mbcf_operation_result_quick(struct mbcf *mbcf, uint16_t node, const uint8_t *header)
+{
+    struct packet packet = {
+        .op_id = mbw_op_id(header), .request = mbw_request(header), .node = node};
+    struct operation *operation = packet.op_id & MBW_OP_ID_CONNECTION
+                                      ? NULL
+                                      : answered_operation(mbcf, &packet);
+    const struct mbcf_task *task = operation != NULL ? task_of(mbcf, operation->task) : NULL;
+    const uint8_t *payload = header + MBW_HEADER;
+    uint16_t length = mbw_length(header);
+    uint64_t value = 0;
+
+    if (task == NULL || operation->is.sending || operation->is.several || !operation->is.answered ||
+        mbcf->starved || operation->ack == 0)
+        return false;
+    if (operation->op == MBW_READ) {
+        uint8_t *to = length != 0 && length == operation->length
+                          ? bytes_in_page(mbcf, task, operation->data, length, true)
+                          : NULL;
+
+        if (to == NULL)
+            return false;
+        copy(to, payload, length);
+    } else if (length == MBW_WORD_PAYLOAD) {
+        value = mbw_result_old(payload);
+    } else {
+        return false;
+    }
+    if (!end_quick(mbcf, operation, task, value))
+        return false;
+    mbcf->channels[node].pending--;
+    return true;
 }

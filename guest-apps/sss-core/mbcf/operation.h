@@ -50,6 +50,9 @@ void mbcf_operation_done(struct mbcf *mbcf, uint32_t name);
 bool mbcf_operation_done_quick(struct mbcf *mbcf, uint32_t name);
 /* It has, by an ack that was UNSURE. */
 void mbcf_operation_undecided(struct mbcf *mbcf, uint32_t name);
+/* The same for the RESULT of an atomic operation, or of a READ of one packet into one page, that
+ * has gone well. */
+bool mbcf_operation_result_quick(struct mbcf *mbcf, uint16_t node, const uint8_t *header);
 void mbcf_operation_result(struct mbcf *mbcf, const struct packet *packet);
 
 /* Everything that is undecided, or waits for a node: has succeeded, failed, or may have failed. */

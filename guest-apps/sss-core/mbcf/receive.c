@@ -113,6 +113,11 @@ enum {
     QUICK_WRITE = MBW_FIRST_WORD(MBW_WRITE, 0, 0, 0),
     QUICK_FIFO = MBW_FIRST_WORD(MBW_FIFO, 0, 0, 0),
     QUICK_SIGNAL = MBW_FIRST_WORD(MBW_SIGNAL, 0, 0, 0),
+    QUICK_READ = MBW_FIRST_WORD(MBW_READ, 0, 0, 0),
+    QUICK_SWAP = MBW_FIRST_WORD(MBW_SWAP, 0, 0, 0),
+    QUICK_CAS = MBW_FIRST_WORD(MBW_CAS, 0, 0, 0),
+    QUICK_FETCH_ADD = MBW_FIRST_WORD(MBW_FETCH_ADD, 0, 0, 0),
+    QUICK_RESULT = MBW_FIRST_WORD(MBW_RESULT, 0, MB_OK, 0),
     QUICK_ARGUMENTS = 7 << 8,
     NOT_QUICK = ~(MBW_ACK_NOW << 16 | 0xff),
 };
@@ -155,13 +160,25 @@ enum turn mbcf_channel_receive_quick(struct mbcf *mbcf, const uint8_t *frame, si
         count_received(mbcf, length);
         return TURN_OVER;
     }
-    if ((kind != QUICK_WRITE && kind != QUICK_FIFO &&
-         (kind & ~(uint32_t)QUICK_ARGUMENTS) != QUICK_SIGNAL) ||
-        seq != seq_next(channel->received))
+    if (seq != seq_next(channel->received))
         return TURN_SPECIAL;
-    mbcf_acks_note(mbcf, channel, ack, now_ns);
     *from = channel;
-    return TURN_TO_EXECUTE;
+    if (kind == QUICK_WRITE || kind == QUICK_FIFO ||
+        (kind & ~(uint32_t)QUICK_ARGUMENTS) == QUICK_SIGNAL) {
+        mbcf_acks_note(mbcf, channel, ack, now_ns);
+        return TURN_TO_EXECUTE;
+    }
+    /* Its error, had it one, would come before what it acknowledges. */
+    if (kind == QUICK_RESULT && (mbw_first_word(header) & 0xff) == 0 && channel_is_clear(channel) &&
+        !mbcf->starved && mbcf->chores == 0)
+        return TURN_TO_END;
+    kind &= ~(uint32_t)(MBW_WIDE << 16);
+    if (kind == QUICK_SWAP || kind == QUICK_CAS || kind == QUICK_FETCH_ADD ||
+        (kind == QUICK_READ && !(mbw_flags(header) & MBW_WIDE))) {
+        mbcf_acks_note(mbcf, channel, ack, now_ns);
+        return TURN_TO_ANSWER;
+    }
+    return TURN_SPECIAL;
 }
 
 void mbcf_channel_executed_quick(struct mbcf *mbcf, struct channel *channel, const uint8_t *frame,
@@ -176,6 +193,12 @@ void mbcf_channel_executed_quick(struct mbcf *mbcf, struct channel *channel, con
         mbcf_channel_send_ack(mbcf, channel);
     else
         mbcf_acks_owe(mbcf, channel, now_ns);
+}
+
+void mbcf_channel_answered_quick(struct mbcf *mbcf, struct channel *channel, size_t length)
+{
+    count_received(mbcf, length);
+    channel->gap_acks = 0;
 }
 
 /* ---- time ---- */

@@ -88,6 +88,7 @@ struct connection {
     uint16_t node;
     uint16_t peer;
     uint16_t ltn;            /* the number that its owner knows */
+    struct mbcf_task *owner; /* where `task` is alive */
     struct channel *channel; /* to `node` */
     uint32_t generation;
     uint32_t name;      /* as in op_id */

@@ -84,7 +84,13 @@ def test_a_stream_is_held_against_the_wire(done: tuple[Reproduced, House, Words]
 def test_what_is_written(done: tuple[Reproduced, House, Words]) -> None:
     folder = done[0].folder
     page = (folder / "report.html").read_text()
-    for word in ("Table 1", "Table 4", "62.5 million instructions", 'href="runs/sss-rpc-100base-tx/wire/lan.pcapng"'):
+    for word in (
+        "Table 1",
+        "Table 4",
+        "62.5 million instructions",
+        "ns a byte as printed",
+        'href="runs/sss-rpc-100base-tx/wire/lan.pcapng"',
+    ):
         assert word in page
     summary = pl.read_csv(folder / "summary.csv", schema_overrides={"of": pl.String})
     cell = summary.filter(experiment="table 4", system="SSS-CORE MBCF", of="0")

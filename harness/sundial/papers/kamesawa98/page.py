@@ -111,6 +111,7 @@ def _paper_sections(results: Results) -> Iterator[Section]:
             table=_paper_table(results, table),
             parts=_parts_table(results, table),
             reasons=_reasons(results, table),
+            remarks=_growth(results, table),
         )
 
 
@@ -269,6 +270,37 @@ def _reasons(results: Results, table: Printed) -> list[str]:
                 f"{cell.value - wire:.1f} us measured, which is {cell.instructions:,} instructions ({_halves(cell)})."
             )
     return said
+
+
+def _growth(results: Results, table: Printed) -> str:
+    """What a byte costs in software, printed and measured, and why they differ; empty for a table of rates."""
+    key = "write" if table.number not in RPC_TABLES else "sss-mbcf3"
+    column = next((column for column in table.columns if column.key == key), None)
+    if column is None or table.unit != "us":
+        return ""
+    known = [
+        (size, printed, cell)
+        for size, of, printed, cell in of_table(table, results.cells)
+        if of.key == key and printed is not None and cell is not None and cell.parts is not None
+    ]
+    if len(known) < 2:
+        return ""
+    (least, low, first), (most, high, last) = known[0], known[-1]
+    assert first.parts is not None
+    assert last.parts is not None
+    assert first.instructions is not None
+    assert last.instructions is not None
+    wire_ns = last.parts.wire_ns - first.parts.wire_ns
+    software_ns = last.parts.software_ns - first.parts.software_ns
+    printed_ns, size = (high - low) * 1e3 - wire_ns, most - least
+    return (
+        f"From {least} to {most} B, {column.ours or column.system}, software grows by {printed_ns / size:.0f} ns a "
+        f"byte as printed and by {software_ns / size:.1f} ns as measured, which is "
+        f"{(last.instructions - first.instructions) / size:.2f} instructions: 0.12 for each copy, as one of "
+        "its instructions moves 8 bytes and takes as long as any other. Caches that miss, and memory and adapters that "
+        "are slower than the processor, are not modelled: the machine model has one parameter. So ratios at large "
+        "sizes say more about the wire than about software."
+    )
 
 
 def _halves(cell: Cell) -> str:
