@@ -76,7 +76,7 @@ def write_scenario(
     return path
 
 
-def sundial(*argv: str, given: bytes = b"", seconds: float = 120.0) -> subprocess.CompletedProcess[str]:
+def sundial(*argv: str, given: bytes = b"", seconds: float = 300.0) -> subprocess.CompletedProcess[str]:
     """The command line in a process of its own, to its end; `given` is its input."""
     done = subprocess.run(
         [sys.executable, "-m", "sundial.cli", *argv],
