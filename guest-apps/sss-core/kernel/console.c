@@ -51,14 +51,20 @@ static void put(char byte)
     outb(SERIAL_DATA, (uint8_t)byte);
 }
 
-void console_write(const char *text, size_t length)
+void console_show(const char *text, size_t length)
 {
     for (size_t i = 0; i < length; i++) {
-        written.bytes[written.head++ % LOG_BYTES] = text[i];
         if (text[i] == '\n')
             put('\r');
         put(text[i]);
     }
+}
+
+void console_write(const char *text, size_t length)
+{
+    for (size_t i = 0; i < length; i++)
+        written.bytes[written.head++ % LOG_BYTES] = text[i];
+    console_show(text, length);
 }
 
 void kprintf(const char *format, ...)
@@ -75,7 +81,7 @@ void kprintf(const char *format, ...)
 
 void console_replay(void (*print)(void *context, const char *text), void *context)
 {
-    size_t end = written.head; /* `print` may write to the console itself */
+    size_t end = written.head;
     size_t at = end > LOG_BYTES ? end - LOG_BYTES : 0;
     char piece[2] = "";
 

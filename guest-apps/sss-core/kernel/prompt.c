@@ -10,10 +10,11 @@
 #include "console.h"
 #include "cpu.h"
 #include "interrupt.h"
+#include "kformat.h"
 #include "monitor.h"
 #include "serial.h"
 
-enum { INPUT_BYTES = 256 /* a power of two */, LINE_BYTES = 256 };
+enum { INPUT_BYTES = 256 /* a power of two */, LINE_BYTES = 256, PROMPT_BYTES = 64 };
 
 static struct {
     char bytes[INPUT_BYTES];
@@ -46,7 +47,7 @@ static void receive(void)
 
 static void rub_out(void)
 {
-    console_write("\b \b", 3);
+    console_show("\b \b", 3);
     line_length--;
 }
 
@@ -60,18 +61,22 @@ static void rub_out_word(void)
 
 static void show_prompt(void)
 {
-    kprintf("sss %s> ", machine_name[0] == '\0' ? "?" : machine_name);
+    char text[PROMPT_BYTES];
+    int length = ksnprintf(text, sizeof(text), "sss %s> ",
+                           machine_name[0] == '\0' ? "?" : machine_name);
+
+    console_show(text, (size_t)length < sizeof(text) ? (size_t)length : sizeof(text) - 1);
 }
 
 static void print(void *context, const char *text)
 {
     (void)context;
-    console_write(text, strlen(text));
+    console_show(text, strlen(text));
 }
 
 static void end_line(bool complete)
 {
-    console_write(complete ? "\n" : "^C\n", complete ? 1 : 3);
+    console_show(complete ? "\n" : "^C\n", complete ? 1 : 3);
     line[complete ? line_length : 0] = '\0';
     line_length = 0;
     monitor_line(line, print, NULL);
@@ -95,7 +100,7 @@ static void edit(char byte)
             rub_out();
     else if (byte >= ' ' && byte < DELETE && line_length + 1 < LINE_BYTES) {
         line[line_length++] = byte;
-        console_write(&byte, 1);
+        console_show(&byte, 1);
     }
 }
 

@@ -8,6 +8,7 @@ send so much and no more until the caller has taken it (guest-apps/runner/exec.h
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import json
 import threading
@@ -27,21 +28,30 @@ class Switchboard:
     """The command ports of all machines of a topology."""
 
     def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
         self._ports: list[_Port] = []
-        threading.Thread(target=self._loop.run_forever, name="switchboard", daemon=True).start()
+        self._runs = threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._run()), name="switchboard", daemon=True)
+        self._thread.start()
+        self._runs.wait()
 
     def serve(self, port: Path, callers: Path, *, streams: bool) -> None:
         """Serve callers on the socket `callers` from the guest behind `port`. Raises OSError."""
         served = _Port(streams)
-        self._ports.append(served)
         self._call(served.open(port, callers))
+        self._ports.append(served)
 
     def close(self) -> None:
         """No more callers; those that wait are told."""
         for port in self._ports:
             self._call(port.close())
-        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._loop.call_soon_threadsafe(self._over.set)
+        self._thread.join()
+
+    async def _run(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._over = asyncio.Event()
+        self._runs.set()
+        await self._over.wait()
 
     def _call(self, work: Coroutine[Any, Any, None]) -> None:
         asyncio.run_coroutine_threadsafe(work, self._loop).result()
@@ -65,10 +75,12 @@ class _Port:
         self._server = await asyncio.start_unix_server(self._serve, str(callers), limit=REQUEST_BYTES)
 
     async def close(self) -> None:
+        self._end("it was taken down")
         self._server.close()
         self._reading.cancel()
         self._guest.close()
-        self._end("it was taken down")
+        with contextlib.suppress(OSError):
+            await self._guest.wait_closed()
 
     async def _hear(self, reader: asyncio.StreamReader) -> None:
         """Every line of the guest to the caller that it is for."""

@@ -27,6 +27,8 @@ RATE_S = 1.0
 
 WORDS_MOST = 1000
 """Characters of an error line that are quoted."""
+_BEGINNING = 4096
+"""Of a line that is too long: it says what it is."""
 _ERROR = b'{"type":"error"'
 _BATCH = b'{"type":"batch"'
 _ALIVE = b'{"type":"alive"'
@@ -49,8 +51,7 @@ class SampleWatch(GrowingFile):
         for piece in self.read_new():
             *lines, rest = (self._rest + piece).split(b"\n")
             self.line_is_too_long |= max(map(len, (*lines, rest))) > SAMPLES_LINE_BYTES
-            # The beginning of such a line says what it is.
-            self._rest = rest[: SAMPLES_LINE_BYTES + 1]
+            self._rest = rest if len(rest) <= SAMPLES_LINE_BYTES else rest[:_BEGINNING]
             for line in lines:
                 error = self._take(line)
                 first = first or error

@@ -128,6 +128,9 @@ class Keeper:
                 run_command(rig.commands_socket(name), name, images[name].greeting, BOOT_S, streams=streams)
             except OSError as error:
                 raise RunFailed(f"it takes no commands: {error.strerror}", machine=name) from error
+            except RunFailed as error:
+                error.console_tail = rig.console_tail(name)
+                raise
             finally:
                 del files[name]
 

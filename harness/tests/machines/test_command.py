@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-import base64
+import contextlib
 import json
 import socket
 import threading
@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from sundial.errors import RunFailed
-from sundial.machines.command import run_command
+from sundial.machines.command import KEPT_BYTES, LINE_BYTES, run_command
 from sundial.machines.terminal import attach, connect
+from tests.machines.guest_port import b64
 
 Answer = Callable[[dict[str, object]], list[object]]
 
@@ -21,51 +22,70 @@ def serve(path: Path, answer: Answer) -> threading.Thread:
     server.listen(1)
 
     def work() -> None:
-        with server, server.accept()[0] as stream, stream.makefile("rw") as lines:
+        with contextlib.suppress(OSError), server, server.accept()[0] as stream, stream.makefile("rb") as lines:
             for reply in answer(json.loads(lines.readline())):
-                lines.write(json.dumps(reply) + "\n")
-            lines.flush()
+                stream.sendall(reply if isinstance(reply, bytes) else json.dumps(reply).encode() + b"\n")
+            while lines.readline():
+                pass
 
     thread = threading.Thread(target=work)
     thread.start()
     return thread
 
 
-def b64(data: bytes) -> str:
-    return base64.b64encode(data).decode()
-
-
-def test_gives_status_and_output_and_skips_answers_to_others(tmp_path: Path) -> None:
+def test_gives_status_and_output_in_whichever_pieces(tmp_path: Path) -> None:
     def answer(request: dict[str, object]) -> list[object]:
-        assert request["argv"] == ["ls", "-l"]
-        output = {"stdout": b64(b"out\xff"), "stderr": b64(b"err"), "dropped": 5}
-        return [{**output, "id": -1, "status": 9}, {**output, "id": request["id"], "status": 3}]
+        assert request == {"argv": ["ls", "-l"]}
+        return [{"stdout": b64(b"out")}, {"stderr": b64(b"err")}, {"stdout": b64(b"\xff")}, {"status": 3}]
 
     thread = serve(tmp_path / "s", answer)
     result = run_command(tmp_path / "s", "client", ["ls", "-l"])
-    assert (result.status, result.stdout, result.stderr, result.dropped) == (3, b"out\xff", b"err", 5)
+    assert (result.status, result.stdout, result.stderr, result.dropped) == (3, b"out\xff", b"err", 0)
+    thread.join()
+
+
+def test_a_guest_that_cannot_stream_says_all_at_once(tmp_path: Path) -> None:
+    line = {"status": 0, "stdout": b64(b"tasks"), "stderr": "", "dropped": 5}
+    thread = serve(tmp_path / "s", lambda request: [line])
+    result = run_command(tmp_path / "s", "client", ["tasks"], streams=False)
+    assert (result.status, result.stdout, result.dropped) == (0, b"tasks", 5)
+    thread.join()
+
+
+def test_output_beyond_what_is_kept_is_counted(tmp_path: Path) -> None:
+    piece = {"stdout": b64(bytes(100_000))}
+    thread = serve(tmp_path / "s", lambda request: [*[piece] * 12, {"status": 0}])
+    result = run_command(tmp_path / "s", "client", ["yes"])
+    assert (len(result.stdout), result.dropped) == (KEPT_BYTES, 1_200_000 - KEPT_BYTES)
     thread.join()
 
 
 @pytest.mark.parametrize(
     ("reply", "message"),
     [
-        ({"error": "argv is empty"}, "client: the guest refuses: argv is empty"),
+        ({"error": "argv is empty\x1b[2J"}, r"client: the guest refuses: argv is empty\\x1b\[2J"),
+        ({"gone": "it has ended"}, "client: it has ended"),
         ({"status": "x"}, "client: it answers what is not an answer"),
-        (None, "client: it ended while true ran"),
+        ({"status": []}, "client: it answers what is not an answer"),
+        ({"stdout": "?"}, "client: it answers what is not an answer"),
+        ({"taken": {}}, "client: it answers what is not an answer"),
+        ([], "client: it answers what is not an answer"),
+        (b"\xff\n", "client: it answers what is not an answer"),
+        (b"[" * 100_000 + b"\n", "client: it answers what is not an answer"),
+        (b"x" * (LINE_BYTES + 70_000), f"client: its guest sends a line of more than {LINE_BYTES} bytes"),
     ],
 )
-def test_what_can_go_wrong_names_the_machine(tmp_path: Path, reply: dict[str, object] | None, message: str) -> None:
-    thread = serve(tmp_path / "s", lambda request: [] if reply is None else [{"id": request["id"], **reply}])
+def test_what_can_go_wrong_names_the_machine(tmp_path: Path, reply: object, message: str) -> None:
+    thread = serve(tmp_path / "s", lambda request: [reply])
     with pytest.raises(RunFailed, match=message):
-        run_command(tmp_path / "s", "client", ["true"])
+        run_command(tmp_path / "s", "client", ["true"], 10)
     thread.join()
 
 
-def test_a_refusal_without_a_number_is_ours(tmp_path: Path) -> None:
-    thread = serve(tmp_path / "s", lambda request: [{"id": None, "error": "a line longer than 4096 bytes"}])
-    with pytest.raises(RunFailed, match="client: the guest refuses: a line longer than 4096 bytes"):
-        run_command(tmp_path / "s", "client", ["true"], 10)
+def test_an_answer_that_does_not_come(tmp_path: Path) -> None:
+    thread = serve(tmp_path / "s", lambda request: [])
+    with pytest.raises(RunFailed, match=r"client: no answer to true within 0\.2 s"):
+        run_command(tmp_path / "s", "client", ["true"], 0.2)
     thread.join()
 
 

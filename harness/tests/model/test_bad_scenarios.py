@@ -107,6 +107,12 @@ def test_tcp_has_a_least_mtu_that_udp_has_not(tmp_path: Path) -> None:
         load_experiments("iperf3", overrides=["mtu=87"])
 
 
+def test_iperf3_knows_whole_seconds() -> None:
+    assert load_experiments("iperf3", overrides=["duration=1 min"])
+    with pytest.raises(BadInput, match="duration: 1500 ms are no whole second; allowed: whole seconds"):
+        load_experiments("iperf3", overrides=["duration=1500 ms"])
+
+
 def test_an_unknown_key_lists_the_known_ones(tmp_path: Path) -> None:
     with pytest.raises(
         BadInput, match=r"^--set: sices: unknown key; allowed: accelerator, ack, auth, calls, clients, clock"

@@ -10,7 +10,8 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from sundial.machines.waiting import wait_until
 from sundial.run.places import Places
 
 HARNESS = Path(__file__).parents[2]
+VARIABLES = {**os.environ, "PYTHONPATH": str(HARNESS), "NO_COLOR": "1"}
 START_S = 120.0
 END_S = 100.0
 """When a run counts as hung. A fault ends it within 30 s where the host is not too busy."""
@@ -74,6 +76,33 @@ def write_scenario(
     return path
 
 
+def sundial(*argv: str, given: bytes = b"", seconds: float = 300.0) -> subprocess.CompletedProcess[str]:
+    """The command line in a process of its own, to its end; `given` is its input."""
+    done = subprocess.run(
+        [sys.executable, "-m", "sundial.cli", *argv],
+        cwd=HARNESS,
+        env=VARIABLES,
+        input=given,
+        capture_output=True,
+        check=False,
+        timeout=seconds,
+    )
+    return subprocess.CompletedProcess(argv, done.returncode, done.stdout.decode("latin-1"), done.stderr.decode())
+
+
+@contextmanager
+def up(topology: Path, *options: str) -> Iterator[dict[str, Any]]:
+    """What `sundial up --json` says of a topology, which is down afterwards; its captures are the caller's."""
+    done = sundial("up", str(topology), "--json", *options)
+    assert done.returncode == 0, done.stderr
+    kept = json.loads(done.stdout)
+    try:
+        yield kept
+    finally:
+        down = sundial("down", kept["topology"])
+    assert down.returncode == 0, down.stderr
+
+
 class LiveRun:
     """One `sundial run`. `files` are put into guests before anything else: by machine, path to content."""
 
@@ -93,7 +122,7 @@ class LiveRun:
         self.process = subprocess.Popen(
             argv,
             cwd=HARNESS,
-            env={**os.environ, "PYTHONPATH": str(HARNESS), "NO_COLOR": "1"},
+            env=VARIABLES,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -17,7 +17,7 @@ import pytest
 
 from sundial.machines.waiting import wait_until
 from sundial.run.places import Places
-from tests.run.live import HARNESS, LiveRun, require_guests, write_scenario
+from tests.run.live import HARNESS, LiveRun, require_guests, sundial, up, write_scenario
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(400)]
 
@@ -167,24 +167,11 @@ def test_a_libvirt_daemon_does_as_well(tmp_path: Path, daemon: str, clock: str) 
 
 
 def test_a_topology_is_up_until_it_is_down(tmp_path: Path) -> None:
-    def sundial(*argv: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "sundial.cli", *argv],
-            cwd=HARNESS,
-            env={**os.environ, "PYTHONPATH": str(HARNESS), "NO_COLOR": "1"},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-
     topology = tmp_path / "kept-pair.yaml"
     topology.write_text((Places().checkout / "topologies" / "two-hosts-switched.yaml").read_text())
-    up = sundial("up", str(topology), "--json")
-    assert up.returncode == 0, up.stderr
-    kept = json.loads(up.stdout)
-    name = kept["topology"]
-    captures = Path(kept["captures"])
-    try:
+    with up(topology) as kept:
+        name = kept["topology"]
+        assert Path(kept["captures"]).is_dir()
         again = sundial("up", str(topology))
         assert again.returncode == 2
         assert "is up already" in again.stderr
@@ -192,10 +179,8 @@ def test_a_topology_is_up_until_it_is_down(tmp_path: Path) -> None:
         assert (told.returncode, told.stdout) == (7, "client\n")
         unknown = sundial("exec", "--topology", name, "nobody", "--", "true")
         assert unknown.returncode == 2
-    finally:
-        down = sundial("down", name)
+    captures = Path(kept["final"])
     try:
-        assert down.returncode == 0, down.stderr
         assert json.loads((captures / "run.json").read_text())["status"] == "complete"
         assert list((captures / "wire").glob("*.pcapng"))
         assert sundial("down", name).returncode == 2

@@ -23,13 +23,6 @@ def guests() -> None:
         pytest.skip("images/out/ssscore is not built")
 
 
-@pytest.mark.parametrize("scenario", ["sss-rpc-sweep", "mbcf-operations", "sss-mixed"])
-def test_a_shipped_scenario_runs_and_verifies(tmp_path: Path, scenario: str) -> None:
-    status, output = LiveRun(Path(scenario), tmp_path / "run").end(RUN_S)
-    assert status == 0, output
-    assert "verdict  pass" in output
-
-
 def test_two_runs_are_equal_to_the_byte(tmp_path: Path) -> None:
     evidence = []
     for name in ("a", "b"):

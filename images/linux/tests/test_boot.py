@@ -218,9 +218,25 @@ class ExecPort:
         self._socket.settimeout(60)
         self._socket.connect(str(path))
         self._lines = self._socket.makefile("rb")
+        self._number = 0
 
-    def ask(self, **request: object) -> dict:
+    def run(self, *argv: str) -> tuple[int, bytes, bytes]:
+        """Exit status, output and error output of a command without input."""
+        self._number += 1
+        outputs = {"stdout": b"", "stderr": b""}
+        self.say(id=self._number, argv=argv)
+        self.say(id=self._number, input=None)
+        while "status" not in (answer := self.hear()):
+            assert answer.pop("id") == self._number
+            ((name, text),) = answer.items()
+            outputs[name] += base64.b64decode(text)
+            self.say(id=self._number, taken=len(text) // 4 * 3)
+        return answer["status"], outputs["stdout"], outputs["stderr"]
+
+    def say(self, **request: object) -> None:
         self._socket.sendall(json.dumps(request).encode() + b"\n")
+
+    def hear(self) -> dict:
         return json.loads(self._lines.readline())
 
     def close(self) -> None:
@@ -246,18 +262,13 @@ def test_an_interactive_machine_serves_commands_and_a_shell(image: Path, tmp_pat
         guest.start((tmp_path / "a", tmp_path / "b"))
         guest.wait_for("done")
         port = ExecPort(port_path)
-        answer = port.ask(id=7, argv=["sh", "-c", "echo out; echo err >&2; exit 3"])
-        assert (answer["id"], answer["status"]) == (7, 3)
-        assert base64.b64decode(answer["stdout"]) == b"out\n"
-        assert base64.b64decode(answer["stderr"]) == b"err\n"
-        assert port.ask(id=8, shell="kill -9 $$")["status"] == 128 + 9
-        version = port.ask(id=9, shell="tc -Version; ip -Version")["stdout"]
-        assert base64.b64decode(version).count(b"iproute2") == 2
-        for program in ("tcpdump --version", "ethtool eth0", "tc qdisc", "ip addr", "ls /"):
-            assert port.ask(id=9, shell=program)["status"] == 0, program
-        assert port.ask(id=10, argv=["modprobe", "sch_netem"])["status"] == 0
-        quiet = port.ask(id=11, shell="cd /proc; cat sys/vm/compaction_proactiveness sys/kernel/modprobe; ls pressure")
-        assert (base64.b64decode(quiet["stdout"]), quiet["status"]) == (b"0\n/sbin/modprobe\n", 1)
+        assert port.run("sh", "-c", "echo out; echo err >&2; exit 3") == (3, b"out\n", b"err\n")
+        assert port.run("sh", "-c", "kill -9 $$")[0] == 128 + 9
+        assert port.run("sh", "-lc", "tc -Version; ip -Version")[1].count(b"iproute2") == 2
+        for program in ("tcpdump --version", "ethtool eth0", "tc qdisc", "ip addr", "ls /", "modprobe sch_netem"):
+            assert port.run(*program.split())[0] == 0, program
+        quiet = port.run("sh", "-c", "cd /proc; cat sys/vm/compaction_proactiveness sys/kernel/modprobe; ls pressure")
+        assert quiet[:2] == (1, b"0\n/sbin/modprobe\n")
         port.close()
         console = socket.socket(socket.AF_UNIX)
         console.settimeout(30)
@@ -312,7 +323,7 @@ def test_a_kernel_panic_ends_the_machine(image: Path, tmp_path: Path) -> None:
         guest.wait_for("done")
         connection = socket.socket(socket.AF_UNIX)
         connection.connect(str(port_path))
-        connection.sendall(b'{"id":1,"shell":"echo c > /proc/sysrq-trigger"}\n')
+        connection.sendall(b'{"id":1,"argv":["sh","-c","echo c > /proc/sysrq-trigger"]}\n')
         guest.wait_until_ended()
         assert "panic" in guest.console_path.read_text()
         connection.close()

@@ -202,6 +202,9 @@ def test_the_monitor_answers_people_and_programs(bootable: Path, tmp_path: Path)
         assert machine.ask({"id": 2, "argv": ["run", "x" * 2000]}) == {"id": 2, "error": "argv: longer than 1023 bytes"}
         assert machine.ask({"id": 3, "argv": ["run", "x" * 9000]})["error"] == "a line longer than 4096 bytes"
         assert "portmapper" in machine.type("tasls\x7f\x7fks\r", "sss n1> ")
+        log = base64.b64decode(machine.ask({"argv": ["log"]})["stdout"]).decode()
+        assert "hello" in log
+        assert "sss n1>" not in log, "what is shown to a person at the terminal is no part of it"
         machine.type("halt\r", "off")
         machine.guest.wait_until_ended(10)
 

@@ -24,7 +24,7 @@ class Iperf3(OverSockets):
     transports: Annotated[tuple[str, ...], Words("udp", "tcp")]
     """One after the other."""
     duration: Annotated[int, In(MILLISECONDS.between("1 s", "10 min", example="2 s"))] = written("2 s")
-    """Of each test."""
+    """Of each test, in whole seconds."""
     rate: Annotated[int, In(RATE)] | None = None
     """What UDP offers; left out: iperf3's 1 Mbit/s."""
     streams: Annotated[int, Whole(1, 16)] = 1
@@ -42,7 +42,9 @@ class Iperf3Kind:
         return image.platform == sockets.LINUX
 
     def check(self, workload: Iperf3, ends: Ends, path: Path) -> Iterator[Finding]:
-        """Over UDP it has a connection over TCP, too."""
+        """Over UDP it has a connection over TCP, too; it knows whole seconds only."""
+        if workload.duration % 1000 != 0:
+            yield Finding((*path, "duration"), f"{workload.duration} ms are no whole second", "whole seconds")
         yield from sockets.check_tcp_mtu(ends, path) or sockets.check_fixed_sockets(workload, ends, path)
 
     def resolve(self, workload: Iperf3, ends: Ends, path: Path) -> tuple[Iperf3, list[Finding]]:

@@ -44,6 +44,11 @@ fn config(directory: &Path, seed: u64) -> Config {
 
 /// Runs 300 frames through every segment; the contents of all files.
 fn run(seed: u64) -> Vec<Vec<u8>> {
+    run_watched(seed, |_, _| {})
+}
+
+/// The same with somebody who looks on after each frame.
+fn run_watched(seed: u64, mut watch: impl FnMut(&mut Network, &Path)) -> Vec<Vec<u8>> {
     let directory = tempfile::tempdir().expect("a directory");
     let mut network = Network::open(&config(directory.path(), seed), EPOCH_NS).expect("room");
     let mut now = Time::ZERO;
@@ -62,6 +67,7 @@ fn run(seed: u64) -> Vec<Vec<u8>> {
             while segment.poll_output().is_some() {}
             segment.advance(now).expect("room");
         }
+        watch(&mut network, directory.path());
     }
     network.finish(now + Span::from_ns(1_000_000_000)).expect("room");
     ["lan.pcapng", "office.pcapng", "wan.pcapng", "counters.json"]
@@ -86,4 +92,31 @@ fn an_unplugged_interface_is_nowhere() {
     assert_eq!(network.plug(2, 0), Some((1, 0)));
     assert_eq!(network.plug(2, 1), None);
     assert_eq!(network.plug(6, 0), None);
+}
+
+#[test]
+fn files_can_be_read_while_they_grow_and_end_with_the_same_bytes() {
+    let mut lengths = Vec::new();
+    let watched = run_watched(7, |network, directory| {
+        network.next_flush_ns = 0;
+        network.flush_when_due().expect("room");
+        let file = std::fs::read(directory.join("lan.pcapng")).expect("written");
+        lengths.push(file.len());
+        if network.next_flush_ns().is_none() {
+            assert!(network.segments.iter().all(|segment| !segment.capture.is_behind()));
+        }
+    });
+    assert!(lengths.is_sorted() && lengths[10] < lengths[290]);
+    assert_eq!(watched, run(7));
+}
+
+#[test]
+fn files_are_not_written_before_it_is_time() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut network = Network::open(&config(directory.path(), 1), EPOCH_NS).expect("room");
+    let behind = network.next_flush_ns();
+    assert_eq!(behind, Some(0), "the files have no header yet");
+    network.flush_when_due().expect("room");
+    assert_eq!(network.next_flush_ns(), None);
+    assert!(network.next_flush_ns > 0);
 }

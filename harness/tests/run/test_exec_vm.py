@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sundial exec` in machines that are up, and their captures while they are."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sundial.machines.waiting import wait_until
+from sundial.run.places import Places
+from tests.run.live import HARNESS, VARIABLES, require_guests, sundial, up
+
+pytestmark = [pytest.mark.vm, pytest.mark.timeout(400)]
+
+PAIR = """
+description: One machine of each kernel
+machines:
+  linux:
+    interfaces:
+      eth0: {address: 10.0.0.1/24}
+  node:
+    image: ssscore
+    interfaces:
+      eth0: {address: 10.0.0.2/24}
+segments:
+  lan: {kind: switch, rate: 100 Mbit/s, ports: ["linux:eth0", "node:eth0"]}
+"""
+NAME = "exec-pair"
+SHOWN_S = 0.2
+"""A frame is on disk within so much of the host's time; a busy host may take longer, which no test asserts."""
+
+
+@pytest.fixture(scope="module", params=["real", "virtual"])
+def kept(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
+    require_guests()
+    if not (Places().checkout / "images" / "out" / "ssscore" / "manifest.json").is_file():
+        pytest.skip("images/out/ssscore is not built")
+    topology = tmp_path_factory.mktemp("up") / f"{NAME}.yaml"
+    topology.write_text(PAIR)
+    with up(topology, "--clock", request.param) as found:
+        yield found
+    shutil.rmtree(found["final"], ignore_errors=True)
+
+
+def run(*argv: str, given: bytes = b"") -> subprocess.CompletedProcess[str]:
+    return sundial("exec", "--topology", NAME, *argv, given=given)
+
+
+def start(*argv: str) -> subprocess.Popen[bytes]:
+    """A command whose first line has come."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "sundial.cli", "exec", "--topology", NAME, *argv],
+        cwd=HARNESS,
+        env=VARIABLES,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"up\n"
+    return process
+
+
+def test_status_output_and_input(kept: dict[str, Any]) -> None:
+    done = run("linux", "--", "sh", "-c", "echo out; echo err >&2; exit 3")
+    assert (done.returncode, done.stdout, done.stderr) == (3, "out\n", "err\n")
+    assert run("linux", "sh", "-c", "kill -TERM $$").returncode == 128 + signal.SIGTERM
+    data = os.urandom(1_000_000)
+    done = run("linux", "cat", given=data)
+    assert done.stdout.encode("latin-1") == data
+    done = run("linux", "sha256sum", given=data)
+    assert done.stdout.split()[0] == hashlib.sha256(data).hexdigest()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_signals_reach_the_command_and_the_machine_goes_on(kept: dict[str, Any], number: signal.Signals) -> None:
+    process = start("linux", "sh", "-c", "echo up; exec sleep 1000000")
+    process.send_signal(number)
+    process.communicate(timeout=60)
+    assert process.returncode == 128 + number
+    assert run("linux", "true").returncode == 0
+
+
+def test_a_killed_exec_leaves_nothing_behind(kept: dict[str, Any]) -> None:
+    process = start("linux", "sh", "-c", "trap '' HUP; echo up; while :; do sleep 1; done; : marked")
+    process.kill()
+    process.communicate()
+    assert run("linux", "true").returncode == 0
+
+    def gone() -> bool:
+        return run("linux", "sh", "-c", "ps | grep -c '[:] marked'").stdout == "0\n"
+
+    wait_until(gone, seconds=60, what="the end of the command in the guest")
+
+
+def test_several_at_a_time_and_a_limit_of_time(kept: dict[str, Any]) -> None:
+    sleeping = start("linux", "sh", "-c", "echo up; exec sleep 1000000")
+    done = run("--timeout", "1 s", "linux", "sleep", "1000000")
+    assert (done.returncode, done.stderr) == (124, "linux: sleep did not end within 1 s\n")
+    sleeping.send_signal(signal.SIGINT)
+    sleeping.communicate(timeout=60)
+    assert sleeping.returncode == 128 + signal.SIGINT
+
+
+def test_a_monitor_says_what_it_cannot(kept: dict[str, Any]) -> None:
+    assert run("node", "--", "tasks").stdout.split()[:2] == ["task", "name"]
+    refused = run("node", "tasks", given=b"x")
+    assert (refused.returncode, refused.stderr.splitlines()[0]) == (
+        2, "sundial: image ssscore gives its commands no input"
+    )  # fmt: skip
+
+
+def test_tcpdump_runs_as_it_is(kept: dict[str, Any]) -> None:
+    script = "tcpdump -c 2 -ni eth0 -w /tmp/x icmp & sleep 2; ping -c 4 10.0.0.2; wait; tcpdump -nr /tmp/x"
+    done = run("linux", "sh", "-c", script)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("ICMP echo request") == 1
+
+
+def test_a_frame_is_on_disk_while_the_machines_are_up(kept: dict[str, Any]) -> None:
+    capture = Path(kept["captures"]) / "wire" / "lan.pcapng"
+    before = capture.stat().st_size
+    assert run("linux", "ping", "-c", "1", "10.0.0.2").returncode == 0
+    wait_until(lambda: capture.stat().st_size > before, seconds=10, what="the frames")
+    time.sleep(SHOWN_S)
+    line = sundial("open", NAME, "--filter", "icmp", "--print").stdout
+    # What is there now, in tshark instead of Wireshark: as if the topology had just gone down.
+    line = re.sub(r"tail .* -c \+1 -f", "tail -c +1", line.replace("wireshark ", "tshark ").replace(" -k ", " -l "))
+    shown = subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=False, timeout=60)
+    assert "Echo (ping) reply" in shown.stdout, shown.stderr
