@@ -15,9 +15,10 @@ from sundial.errors import BadInput
 @click.argument("run")
 @as_json
 def report(run: str, as_json: bool) -> None:
-    """Verify RUN (a directory, a name from `sundial ls`, or latest), and write its report.html, summary.csv and figures/.
+    """Verify RUN (a directory, a name from `sundial ls`, or latest) and write its report.
 
-    A report shows no older verdict: what was written before may not be what the files say.
+    That is report.html, summary.csv and figures/. The verdict is a new one: what was written before may not be what the
+    files say.
     """
     folder = find_run(run)
     try:

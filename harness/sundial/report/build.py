@@ -11,7 +11,18 @@ import polars as pl
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from sundial.report import headline, palette, registry, stages, stats, tables, tables_run, topology_read, topology_svg
+from sundial.report import (
+    headline,
+    palette,
+    plotting,
+    registry,
+    stages,
+    stats,
+    tables,
+    tables_run,
+    topology_read,
+    topology_svg,
+)
 from sundial.report.drawings import Tables, draw_all
 from sundial.report.load import RunData, load
 from sundial.report.plotting import Drawing
@@ -88,7 +99,7 @@ def _page(data: RunData, made: Tables, drawings: Mapping[str, Drawing], topology
     environment = Environment(
         loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    inline = {stem: Markup(palette.themed(drawing.svg, stem, drawing.title)) for stem, drawing in drawings.items()}
+    inline = {stem: Markup(plotting.inline(drawing)) for stem, drawing in drawings.items()}
     style = (HERE / "style.css").read_text(encoding="utf-8")
     style = style.replace("LIGHT-COLOURS", palette.css_variables(dark=False))
     style = style.replace("DARK-COLOURS", palette.css_variables(dark=True))

@@ -39,7 +39,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Headline:
-    """`verdict` is pass, fail, checked, failed, interrupted or unverified; `badge` its word and `sentence` what it means."""
+    """`verdict` is pass, fail, checked, failed, interrupted or unverified; `badge` its word, `sentence` its meaning."""
 
     title: str
     subtitle: str
