@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from benchmarks.context import Context
-from benchmarks.figure import Figure, Outcome, Unmeasured, exactly
+from benchmarks.figure import Figure, Outcome, Target, Unmeasured
 from mutation import allowed, runs
 from mutation.gate import CRASHED, PASSED, all_damages, judge_all, sample
 
@@ -29,6 +29,6 @@ def measure(context: Context) -> Iterator[Outcome]:
         for _, damage in missed:
             context.say(f"{name}: survives: {damage}")
         note = f"of {len(outcomes)}; {len(here) - len(missed)} allowed"
-        yield Figure(SUBJECT, name, "damages", (float(len(missed)),), exactly(0), note)
+        yield Figure(SUBJECT, name, "damages", (float(len(missed)),), Target("exactly", 0), note)
     for pattern in [] if context.pick(True, False) else allowed.unused(entries, passed):
         yield Unmeasured(SUBJECT, "allow-list", f"nothing passes under {pattern!r}")
