@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 import polars as pl
 
 from sundial.observe import SAMPLE_COLUMNS, RunDirectory, is_plain, kept_files
-from sundial.verify.findings import FINDING
+from sundial.verify.findings import FINDING, findings
 
 SAMPLES = "samples.parquet"
 OF_NODE = ("console.log", "domain.xml", "job.json", "samples.jsonl")
@@ -32,6 +32,19 @@ def check_frames(frames: pl.DataFrame) -> pl.DataFrame:
     """A finding where nothing was captured, so that nothing can be said. `frames` with fate."""
     seen = frames.filter(pl.col("fate").is_null()).height
     return _findings([] if seen else [(None, "frames", "at least 1", "0", [])])
+
+
+def check_remarks(frames: pl.DataFrame) -> pl.DataFrame:
+    """A finding for each comment on a frame at a port: what became of a frame is told by fates alone. `frames` with
+    row and fate."""
+    told = frames.filter(pl.col("fate").is_null() & pl.col("comment").is_not_null())
+    return findings(
+        told.with_columns(call=pl.lit(None, pl.UInt32), rows=pl.concat_list("row")),
+        pl.lit(True),
+        pl.lit("comment"),
+        pl.lit("none at a port"),
+        pl.col("comment"),
+    )
 
 
 def check_samples(run: RunDirectory, samples: pl.DataFrame) -> pl.DataFrame:
