@@ -11,6 +11,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from mutation.runs import recorded
 from sundial.errors import BadInput
 from sundial.verify import verify_run
 from tests.verify.bed import RPC_PORT, Bed
@@ -112,6 +113,20 @@ def test_a_topology_that_was_brought_up_by_hand_is_checked(run: Path) -> None:
     assert result.unproven
     (run / "nodes" / "client" / "domain.xml").write_text("another")
     assert verify_run(run).verdict == "fail"
+
+
+def test_a_topology_and_a_scenario_are_written_with_every_default(tmp_path: Path) -> None:
+    run = recorded("sunrpc-virtual", tmp_path)
+    document = json.loads((run / "run.json").read_text())
+    for part, changed in (
+        ("scenario", {name: value for name, value in document["scenario"].items() if name != "expect"}),
+        ("topology", {**document["topology"], "clock": "never"}),
+        ("topology", {name: value for name, value in document["topology"].items() if name != "defaults"}),
+    ):
+        change(run, **{part: changed})
+        assert any(field.startswith("run.json") for field in fields(run))
+        change(run, **{part: document[part]})
+    assert fields(run) == []
 
 
 def test_a_comment_at_a_port_is_named(tmp_path: Path) -> None:
