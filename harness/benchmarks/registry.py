@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks import boot, fabric, forwarding, hub, quickstart, shaping, sss, verification, virtual_time
+from benchmarks import boot, fabric, forwarding, hub, mutation, quickstart, shaping, sss, verification, virtual_time
 from benchmarks.context import Cannot, Context
 from benchmarks.figure import Outcome, Unmeasured
 from sundial.errors import SundialError
@@ -33,6 +33,7 @@ BENCHMARKS = (
     Benchmark("virtual-time", "wall seconds for a virtual second", virtual_time.measure),
     Benchmark("growth", "the same with 4 and 8 guests", virtual_time.measure_growth),
     Benchmark("verification", "calls verified in a minute", verification.measure),
+    Benchmark("mutation", "damages to runs that verification does not notice", mutation.measure),
     Benchmark("quickstart", "the main job as a whole, and memory", quickstart.measure),
     Benchmark("sss", "SSS-CORE: MBCF beside UDP, instructions, boot, memory", sss.measure),
 )

@@ -15,13 +15,14 @@ from itertools import chain
 from pathlib import Path
 from random import Random
 from typing import Any
+from unittest import mock
 
 import polars as pl
 
 from mutation import documents, files, headers, samples, stamps, traffic
 from mutation.damage import Copy, Damage
 from sundial.errors import SundialError
-from sundial.observe import frames
+from sundial.observe.tshark import dissect
 
 PROCESSES = 2
 KNOWN = 100
@@ -91,10 +92,10 @@ _mine: dict[str, Damage] = {}
 
 def _begin(run: Path) -> None:
     _mine.update({damage.name: damage for damage in all_damages(run)})
-    frames.dissect = _remembered(frames.dissect)
+    mock.patch("sundial.observe.frames.dissect", _remembered(dissect)).start()
 
 
-def _remembered(dissect: Callable[..., Iterator[pl.DataFrame]]) -> Callable[..., Iterator[pl.DataFrame]]:
+def _remembered(ask: Callable[..., Iterator[pl.DataFrame]]) -> Callable[..., Iterator[pl.DataFrame]]:
     """tshark says the same about the same bytes, and most damages leave most of them alone."""
     known: dict[str, list[pl.DataFrame]] = {}
 
@@ -104,7 +105,7 @@ def _remembered(dissect: Callable[..., Iterator[pl.DataFrame]]) -> Callable[...,
         if key not in known:
             if len(known) > KNOWN:
                 known.clear()
-            known[key] = list(dissect([data], fields, **how))
+            known[key] = list(ask([data], fields, **how))
         return iter(known[key])
 
     return remembered

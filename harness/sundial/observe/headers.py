@@ -121,11 +121,20 @@ def read_differently(tshark: pl.DataFrame, octets: pl.DataFrame) -> pl.Series:
     )
     both = pl.concat([table, octets.select(pl.col(_READ_TWICE).name.prefix("octets_"))], how="horizontal")
     different = pl.concat_str(
-        [pl.when(pl.col(name).ne_missing(pl.col(f"octets_{name}"))).then(pl.lit(f"{name} ")) for name in _READ_TWICE],
+        [
+            pl.when(pl.col(name).ne_missing(pl.col(f"octets_{name}")) & ~_quoted(name)).then(pl.lit(f"{name} "))
+            for name in _READ_TWICE
+        ],
         ignore_nulls=True,
     )
     ip = pl.col("octets_ip_header").is_not_null()
     return both.select(pl.when(ip & (different != "")).then(different.str.strip_chars_end())).to_series()
+
+
+def _quoted(name: str) -> pl.Expr:
+    """Whether tshark shows what an ICMP message (protocol 1) quotes, since the message has no such field of its own."""
+    of_transport = name.startswith(("tcp_", "udp_")) or name.endswith("_port")
+    return pl.lit(of_transport) & (pl.col("octets_protocol") == 1)
 
 
 def _addresses(column: pl.Series) -> dict[str, int]:

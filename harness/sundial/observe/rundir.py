@@ -179,7 +179,13 @@ def _captures(path: Path, named: dict[str, str]) -> dict[str, str]:
 
 def _jobs(path: Path, nodes: dict[str, Node]) -> dict[str, dict[str, Any]]:
     files = {name: path / "nodes" / name / "job.json" for name in nodes}
-    return {name: _read(file) for name, file in files.items() if file.is_file()}
+    jobs = {name: _read(file) for name, file in files.items() if file.is_file()}
+    for name, job in jobs.items():
+        for part in ("steps", "services"):
+            tasks = job.get(part, [])
+            if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
+                raise BadInput(f"{part}: is no list of objects", file=str(files[name]), allowed=ALLOWED)
+    return jobs
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -56,9 +56,7 @@ def dissect(
         assert tshark.stderr is not None
         said: list[bytes] = []
         feeder = threading.Thread(target=_feed, args=(tshark.stdin, capture), daemon=True)
-        listener = threading.Thread(
-            target=lambda stream: said.append(stream.read()), args=(tshark.stderr,), daemon=True
-        )
+        listener = threading.Thread(target=_listen, args=(tshark.stderr, said), daemon=True)
         feeder.start()
         listener.start()
         try:
@@ -103,6 +101,10 @@ def _feed(stream: IO[bytes], capture: Iterable[bytes]) -> None:
                 stream.write(buffer)
                 buffer.clear()
         stream.write(buffer)
+
+
+def _listen(stream: IO[bytes], said: list[bytes]) -> None:
+    said.append(stream.read())
 
 
 def _tables(output: IO[bytes], fields: Sequence[str]) -> Iterator[pl.DataFrame]:

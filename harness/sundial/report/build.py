@@ -11,7 +11,18 @@ import polars as pl
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from sundial.report import headline, palette, registry, stages, stats, tables, tables_run, topology_read, topology_svg
+from sundial.report import (
+    headline,
+    palette,
+    plotting,
+    registry,
+    stages,
+    stats,
+    tables,
+    tables_run,
+    topology_read,
+    topology_svg,
+)
 from sundial.report.drawings import Tables, draw_all
 from sundial.report.load import RunData, load
 from sundial.report.plotting import Drawing
@@ -88,7 +99,7 @@ def _page(data: RunData, made: Tables, drawings: Mapping[str, Drawing], topology
     environment = Environment(
         loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    inline = {stem: Markup(palette.themed(drawing.svg, stem, drawing.title)) for stem, drawing in drawings.items()}
+    inline = {stem: Markup(plotting.inline(drawing)) for stem, drawing in drawings.items()}
     style = (HERE / "style.css").read_text(encoding="utf-8")
     style = style.replace("LIGHT-COLOURS", palette.css_variables(dark=False))
     style = style.replace("DARK-COLOURS", palette.css_variables(dark=True))
@@ -106,8 +117,10 @@ def _page(data: RunData, made: Tables, drawings: Mapping[str, Drawing], topology
         key_numbers=tables.key_numbers(made.curves, made.sizes, made.looks),
         stage_numbers=tables.stage_numbers(made.stages, made.sizes, made.looks, made.common_axis),
         verdicts=tables.verdicts(data.verify, made.looks),
-        problems=tables.problems(data.verify),
-        problem_count=len((data.verify or {}).get("problems") or []),
+        problems=tables.problems(data.verify, data.name),
+        first_problem=tables.first_problem(data.verify, data.name),
+        problem_count=(data.verify or {}).get("mismatches") or 0,
+        unproven=(data.verify or {}).get("unproven") or [],
         after=_present(
             tables_run.classified(data.verify),
             tables_run.wires(data.counters),

@@ -69,7 +69,7 @@ def latency_throughput(
 
     def paint(figure: Figure) -> None:
         place = plotting.margins(
-            figure, height, left=0.72, right=1.55 if direct else 0.2, top=0.4 if direct else 0.95, bottom=0.52
+            figure, left=0.72, right=1.55 if direct else 0.2, top=0.4 if direct else 0.95, bottom=0.52
         )
         panels = list(figure.subplots(3 if floors else 2, 1, sharex=True, gridspec_kw={"hspace": 0.2, **place}))
         labels = [
@@ -86,10 +86,22 @@ def latency_throughput(
                 plotting.end_labels(axis, words)
         else:
             handles, names = panels[0].get_legend_handles_labels()
-            figure.legend(handles, names, loc="upper left", ncols=4, bbox_to_anchor=(0.06, 1.0), fontsize=8)
+            ncols = 2 if plotting.is_narrow(figure) else 4
+            figure.legend(handles, names, loc="upper left", ncols=ncols, bbox_to_anchor=(0.06, 1.0), fontsize=8)
 
     title = "Latency and throughput over size"
-    return plotting.draw("latency-throughput", title, caption, folder, height, paint)
+    seen = "; ".join(_latency_seen(of_curve(table, curve), look) for curve, look in looks.items())
+    return plotting.draw("latency-throughput", title, caption, folder, height, paint, seen=seen)
+
+
+def _latency_seen(table: pl.DataFrame, look: Look) -> str:
+    """A curve of `latency_throughput` in words."""
+    if table.is_empty():
+        return f"{look.label}: no calls"
+    ends = [table.row(place, named=True) for place in (0, -1)]
+    times = " to ".join(f"{end['rtt_median_us']:.0f} µs at {end['size']} B" for end in ends)
+    most = plotting.greatest(table["throughput_kBps"])
+    return f"{look.label}: median round trip {times}, throughput up to {most:.0f} kB/s"
 
 
 def _latency(
@@ -240,10 +252,11 @@ def packets(
     log_x = plotting.geometric(seen["size"].to_list())
 
     def paint(figure: Figure) -> None:
-        place = plotting.margins(figure, height, left=0.5, right=0.15, top=0.32, bottom=0.52)
+        place = plotting.margins(figure, left=0.5, right=0.15, top=0.32, bottom=0.52)
+        columns = 1 if plotting.is_narrow(figure) else 2
         grid = figure.subplots(
-            len(present),
-            2,
+            2 * len(present) // columns,
+            columns,
             sharex=True,
             sharey=True,
             squeeze=False,
@@ -251,19 +264,35 @@ def packets(
         )
         for row, curve in enumerate(present):
             for column, direction in enumerate(("request", "reply")):
-                axis = grid[row][column]
+                axis = grid.flat[2 * row + column]
                 _packet_panel(axis, of_curve(seen, curve).filter(pl.col("direction") == direction),
                               lines.get((curve, direction)), looks[curve])  # fmt: skip
                 plotting.panel_title(axis, f"{looks[curve].label}: {direction}")
                 axis.set_ylim(0, max(counts, default=1) * 1.12 + 0.3)
                 axis.yaxis.set_major_locator(MaxNLocator(4, integer=True))
                 plotting.size_axis(
-                    axis, sizes, step=1480 if max(sizes) >= 2 * 1480 else None, label=row == len(present) - 1, log=log_x
+                    axis,
+                    sizes,
+                    step=1480 if max(sizes) >= 2 * 1480 else None,
+                    label=2 * row + column >= 2 * len(present) - columns,
+                    log=log_x,
                 )
-                if column == 0:
+                if column % columns == 0:
                     axis.set_ylabel("packets")
 
-    return plotting.draw("packets", "Packets per call over size", caption, folder, height, paint)
+    title, narrow = "Packets per call over size", 0.75 + 3.0 * len(present)
+    said = "; ".join(_packets_seen(of_curve(seen, curve), looks[curve]) for curve in present)
+    return plotting.draw("packets", title, caption, folder, height, paint, seen=said, narrow_height_in=narrow)
+
+
+def _packets_seen(table: pl.DataFrame, look: Look) -> str:
+    """A curve of `packets` in words."""
+    if table.is_empty():
+        return f"{look.label}: none seen"
+    wrong = table.filter(pl.col("wrong") > 0)["size"].n_unique()
+    fewest, most = plotting.least(table["packets"]), plotting.greatest(table["packets"])
+    said = f"{look.label}: {fewest:.0f} to {most:.0f} packets a direction"
+    return said + (f", not as expected at {wrong} sizes" if wrong else ", as expected at every size")
 
 
 def _packet_panel(axis: Axes, seen: pl.DataFrame, line: PacketLine | None, look: Look) -> None:
@@ -291,7 +320,7 @@ def spread(curves: pl.DataFrame, looks: Mapping[Curve, Look], caption: str, fold
     log_x = plotting.geometric(sizes)
 
     def paint(figure: Figure) -> None:
-        place = plotting.margins(figure, height, left=0.72, right=1.55, top=0.2, bottom=0.52)
+        place = plotting.margins(figure, left=0.72, right=1.55, top=0.2, bottom=0.52)
         axis = figure.subplots(1, 1, gridspec_kw=place)
         labels = []
         for curve, look in looks.items():
@@ -309,7 +338,14 @@ def spread(curves: pl.DataFrame, looks: Mapping[Curve, Look], caption: str, fold
         plotting.size_axis(axis, sizes, log=log_x)
         plotting.end_labels(axis, labels)
 
-    return plotting.draw("series-spread", "Spread of the series", caption, folder, height, paint)
+    seen = greatest_seen(table, "throughput_stddev_pct", "%", looks)
+    return plotting.draw("series-spread", "Spread of the series", caption, folder, height, paint, seen=seen)
+
+
+def greatest_seen(table: pl.DataFrame, column: str, unit: str, looks: Mapping[Curve, Look]) -> str:
+    """The greatest value of each curve in words."""
+    parts = [(look.label, of_curve(table, curve)[column]) for curve, look in looks.items()]
+    return "; ".join(f"{label}: at most {plotting.greatest(part):.3g} {unit}" for label, part in parts if len(part))
 
 
 def troubles(curves: pl.DataFrame, looks: Mapping[Curve, Look], caption: str, folder: Path) -> Drawing | None:
@@ -324,7 +360,7 @@ def troubles(curves: pl.DataFrame, looks: Mapping[Curve, Look], caption: str, fo
     log_x = plotting.geometric(sizes)
 
     def paint(figure: Figure) -> None:
-        place = plotting.margins(figure, height, left=0.72, right=1.55, top=0.35, bottom=0.52)
+        place = plotting.margins(figure, left=0.72, right=1.55, top=0.35, bottom=0.52)
         axes = figure.subplots(2, 1, sharex=True, gridspec_kw={"hspace": 0.3, **place})
         for axis, column, name in ((axes[0], "again", "Retransmissions"), (axes[1], "failed", "Failed calls")):
             labels = []
@@ -344,4 +380,8 @@ def troubles(curves: pl.DataFrame, looks: Mapping[Curve, Look], caption: str, fo
         plotting.size_axis(axes[1], sizes, log=log_x)
         axes[0].tick_params(axis="x", labelbottom=False)
 
-    return plotting.draw("retransmissions", "Retransmissions and errors", caption, folder, height, paint)
+    seen = (
+        f"Retransmissions: {greatest_seen(table, 'again', 'per 100 calls', looks)}. "
+        f"Failed calls: {greatest_seen(table, 'failed', 'per 100 calls', looks)}"
+    )
+    return plotting.draw("retransmissions", "Retransmissions and errors", caption, folder, height, paint, seen=seen)

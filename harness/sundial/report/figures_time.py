@@ -13,7 +13,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from sundial.report import palette, plotting
-from sundial.report.figures import of_curve
+from sundial.report.figures import greatest_seen, of_curve
 from sundial.report.plotting import Drawing
 from sundial.report.stats import ecdf
 from sundial.report.workload import Curve, Look
@@ -38,14 +38,15 @@ def stages(
     if not present:
         return None
     names = FIVE_STAGES if common_axis else FOUR_STAGES
-    rows, columns = plotting.grid_shape(len(present), 2)
-    height = 0.95 + 2.35 * rows
+    height = 0.95 + 2.35 * plotting.grid_shape(len(present), 2)[0]
     unit, scale = plotting.time_unit(plotting.greatest(table["rtt"]))
     sizes = table["size"].unique().sort().to_list()
     log_x = plotting.geometric(sizes)
 
     def paint(figure: Figure) -> None:
-        place = plotting.margins(figure, height, left=0.6, right=0.25, top=0.72, bottom=0.52)
+        rows, columns = plotting.grid_shape(len(present), 1 if plotting.is_narrow(figure) else 2)
+        ncols, more = plotting.legend_rows(figure, len(names))
+        place = plotting.margins(figure, left=0.6, right=0.25, top=0.72 + more, bottom=0.52)
         grid = figure.subplots(
             rows,
             columns,
@@ -78,11 +79,24 @@ def stages(
                 axis.set_ylabel(f"time of a call ({unit})")
         handles = [Patch(facecolor=colour, label=name) for _, name, colour in names]
         figure.legend(
-            handles=handles, loc="upper left", bbox_to_anchor=(0.055, 1.0), ncols=len(handles), handlelength=1.1,
+            handles=handles, loc="upper left", bbox_to_anchor=(0.055, 1.0), ncols=ncols, handlelength=1.1,
             handleheight=1.1, columnspacing=1.8, handletextpad=0.5, fontsize=8.5,
         )  # fmt: skip
 
-    return plotting.draw("stages", "Where the time goes", caption, folder, height, paint)
+    seen = "; ".join(_stages_seen(of_curve(table, curve), looks[curve]) for curve in present)
+    narrow = 1.4 + 2.35 * len(present)
+    return plotting.draw(
+        "stages", "Where the time goes", caption, folder, height, paint, seen=seen, narrow_height_in=narrow
+    )
+
+
+def _stages_seen(table: pl.DataFrame, look: Look) -> str:
+    """A panel of `stages` in words."""
+    said = []
+    for row in (table.row(0, named=True), table.row(-1, named=True)):
+        wire = 100 * (row["wire_out"] + row["wire_back"]) / row["rtt"]
+        said.append(f"{wire:.0f} % at {row['size']} B")
+    return f"{look.label}: of a call the wire takes {' and '.join(said)}"
 
 
 def _bars(axis: Axes, sizes: Sequence[int], x: Sequence[int], layers: list[list[float]], colours: list[str]) -> None:
@@ -109,11 +123,12 @@ def distributions(
     chosen = [size for size in sizes if not calls.filter(pl.col("size") == size).is_empty()]
     if not chosen:
         return None
-    rows, columns = plotting.grid_shape(len(chosen), 2)
-    height = 1.0 + 2.1 * rows
+    height = 1.0 + 2.1 * plotting.grid_shape(len(chosen), 2)[0]
 
     def paint(figure: Figure) -> None:
-        place = plotting.margins(figure, height, left=0.75, right=0.2, top=0.75, bottom=0.52)
+        rows, columns = plotting.grid_shape(len(chosen), 1 if plotting.is_narrow(figure) else 2)
+        ncols, more = plotting.legend_rows(figure, len(looks))
+        place = plotting.margins(figure, left=0.75, right=0.2, top=0.75 + more, bottom=0.52)
         grid = figure.subplots(
             rows, columns, sharey=True, squeeze=False, gridspec_kw={"hspace": 0.5, "wspace": 0.09, **place}
         )
@@ -142,11 +157,21 @@ def distributions(
             if index % columns == 0:
                 axis.set_ylabel("calls at or below")
         figure.legend(
-            handles=list(handles.values()), loc="upper left", bbox_to_anchor=(0.07, 1.0), ncols=min(5, len(handles)),
+            handles=list(handles.values()), loc="upper left", bbox_to_anchor=(0.07, 1.0), ncols=ncols,
             handlelength=1.6, columnspacing=1.8, fontsize=8.5,
         )  # fmt: skip
 
-    return plotting.draw("distributions", "Distribution of the round trip", caption, folder, height, paint)
+    seen = "; ".join(f"{size} B: {_times_seen(calls.filter(pl.col('size') == size), looks)}" for size in chosen)
+    title, narrow = "Distribution of the round trip", 1.4 + 2.1 * len(chosen)
+    return plotting.draw("distributions", title, caption, folder, height, paint, seen=seen, narrow_height_in=narrow)
+
+
+def _times_seen(calls: pl.DataFrame, looks: Mapping[Curve, Look]) -> str:
+    """A panel of `distributions` in words."""
+    parts = [(look.label, of_curve(calls, curve)["rtt_us"]) for curve, look in looks.items()]
+    return ", ".join(
+        f"{label} {plotting.least(part):.0f} to {plotting.greatest(part):.0f} µs" for label, part in parts if len(part)
+    )
 
 
 def _time_axis(axis: Axes, low: float, high: float) -> None:
@@ -175,7 +200,8 @@ def clients(
     unit, scale = plotting.time_unit(plotting.greatest(summary["rtt_median_us"]))
 
     def paint(figure: Figure) -> None:
-        place = plotting.margins(figure, height, left=1.35, right=0.2, top=0.6, bottom=0.52)
+        ncols, more = plotting.legend_rows(figure, len(looks))
+        place = plotting.margins(figure, left=1.35, right=0.2, top=0.6 + more, bottom=0.52)
         axes = figure.subplots(1, 2, sharey=True, gridspec_kw={"wspace": 0.06, **place})
         ticks, labels, handles = [], [], {}
         position = 0.0
@@ -200,13 +226,15 @@ def clients(
             axis.set_xlim(left=0)
             axis.grid(True, axis="both")
             axis.set_xlabel(label)
-            axis.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
+            most = 3 if plotting.is_narrow(figure) else 6
+            axis.xaxis.set_major_locator(MaxNLocator(most, steps=[1, 2, 2.5, 5, 10]))
         axes[0].set_ylim(position - 1.1, -0.7)
         axes[0].yaxis.set_major_locator(FixedLocator(ticks))
         axes[0].set_yticklabels(labels)
         figure.legend(
-            handles=list(handles.values()), loc="upper left", bbox_to_anchor=(0.13, 1.0), ncols=min(5, len(handles)),
+            handles=list(handles.values()), loc="upper left", bbox_to_anchor=(0.13, 1.0), ncols=ncols,
             fontsize=8.5,
         )  # fmt: skip
 
-    return plotting.draw("clients", "Clients compared", caption, folder, height, paint)
+    seen = greatest_seen(summary, "rtt_median_us", "µs median round trip", looks)
+    return plotting.draw("clients", "Clients compared", caption, folder, height, paint, seen=seen)

@@ -102,11 +102,15 @@ def css_variables(dark: bool) -> str:
 _HEX = re.compile("|".join(NAMES), re.IGNORECASE)
 
 
+LEAST_SCALE = 0.6
+"""Of a drawing on a screen that is narrower than it; then it scrolls."""
+
+
 def themed(svg: str, prefix: str, title: str, widest_px: int | None = None) -> str:
     """An SVG document made ready to stand inside the page.
 
     Prolog, fixed size and fixed font go, colours become roles, and every id gets the prefix so that two drawings in one
-    page cannot meet. `widest_px` keeps a small drawing from being blown up.
+    page cannot meet. `widest_px` keeps a small drawing from being blown up, and its letters legible on a small screen.
     """
     body = svg[svg.index("<svg") :]
     head, rest = body.split(">", 1)
@@ -121,5 +125,5 @@ def themed(svg: str, prefix: str, title: str, widest_px: int | None = None) -> s
     view = box.group(1) if box else "0 0 100 100"
     # HTML implies the namespaces; without them the page holds nothing that looks like an address.
     rest = rest.replace("xlink:href", "href")
-    limit = f' style="max-width:{widest_px}px"' if widest_px else ""
+    limit = f' style="max-width:{widest_px}px;min-width:{LEAST_SCALE * widest_px:.0f}px"' if widest_px else ""
     return f'<svg viewBox="{view}" role="img" aria-label="{label}"{limit}>{rest}'

@@ -21,6 +21,8 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocat
 from sundial.report import palette
 
 WIDTH_IN = 9.6
+NARROW_IN = 4.4
+"""Of the same figure for screens on which the other's letters would be too small to read."""
 PNG_DPI = 150
 GEOMETRIC_RATIO = 1.4
 """Sizes that grow by this factor or more from one to the next are drawn on a logarithmic axis."""
@@ -68,28 +70,57 @@ STYLE: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Drawing:
-    """One finished figure: its file stem, heading, caption, and SVG text in paper colours."""
+    """One finished figure: its file stem, heading, caption, and SVG text in paper colours, wide and narrow."""
 
     stem: str
     title: str
     caption: str
+    seen: str
+    """What is to be seen in it, for those who do not see it."""
     svg: str
+    narrow: str
 
 
 def draw(
-    stem: str, title: str, caption: str, folder: Path, height_in: float, paint: Callable[[Figure], None]
+    stem: str,
+    title: str,
+    caption: str,
+    folder: Path,
+    height_in: float,
+    paint: Callable[[Figure], None],
+    *,
+    seen: str = "",
+    narrow_height_in: float | None = None,
 ) -> Drawing:
-    """Paints a figure in the house style and writes STEM.svg and STEM.png into the folder."""
+    """Paints a figure in the house style, wide and narrow, and writes STEM.svg and STEM.png of the wide one."""
     with mpl.rc_context(STYLE):  # type: ignore[arg-type]
-        figure = Figure(figsize=(WIDTH_IN, height_in))
-        FigureCanvasAgg(figure)
-        paint(figure)
-        text = io.StringIO()
-        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+        figure, svg = _painted(WIDTH_IN, height_in, paint)
         figure.savefig(folder / f"{stem}.png", dpi=PNG_DPI, metadata={"Software": None})
-    svg = text.getvalue()
+        _, narrow = _painted(NARROW_IN, narrow_height_in or height_in, paint)
     (folder / f"{stem}.svg").write_text(svg, encoding="utf-8")
-    return Drawing(stem, title, caption, svg)
+    return Drawing(stem, title, caption, seen or caption, svg, narrow)
+
+
+def _painted(width_in: float, height_in: float, paint: Callable[[Figure], None]) -> tuple[Figure, str]:
+    figure = Figure(figsize=(width_in, height_in))
+    FigureCanvasAgg(figure)
+    paint(figure)
+    text = io.StringIO()
+    figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+    return figure, text.getvalue()
+
+
+def inline(drawing: Drawing) -> str:
+    """A figure for the page: wide, and narrow for small screens."""
+    label = f"{drawing.title}. {drawing.seen}"
+    wide = palette.themed(drawing.svg, drawing.stem, label)
+    narrow = palette.themed(drawing.narrow, f"narrow-{drawing.stem}", label)
+    return f'<div class="canvas wide">{wide}</div><div class="canvas narrow">{narrow}</div>'
+
+
+def is_narrow(figure: Any) -> bool:
+    """Whether a figure is the narrow one of the two."""
+    return bool(figure.get_figwidth() < WIDTH_IN)
 
 
 def geometric(sizes: Sequence[int]) -> bool:
@@ -114,6 +145,7 @@ def size_axis(
 ) -> None:
     """Sets up x as the argument size in bytes."""
     low, high = min(sizes), max(sizes)
+    most = min(most, 5) if is_narrow(axis.get_figure()) else most
     if log:
         axis.set_xscale("symlog", base=2, linthresh=max(1, min([size for size in sizes if size > 0], default=1)))
         ticks = [0] if low == 0 else []
@@ -243,13 +275,17 @@ def grid_shape(panels: int, most_columns: int) -> tuple[int, int]:
     return math.ceil(panels / columns), columns
 
 
-def margins(
-    figure: Figure, height_in: float, *, left: float, right: float, top: float, bottom: float
-) -> dict[str, float]:
+def legend_rows(figure: Figure, entries: int) -> tuple[int, float]:
+    """Columns of a legend, and by how many inches it is higher than one row."""
+    columns = min(entries, 2 if is_narrow(figure) else 5) or 1
+    return columns, 0.2 * (math.ceil(entries / columns) - 1)
+
+
+def margins(figure: Figure, *, left: float, right: float, top: float, bottom: float) -> dict[str, float]:
     """Fractions for a grid of axes from margins in inches."""
     return {
-        "left": left / WIDTH_IN,
-        "right": 1 - right / WIDTH_IN,
-        "top": 1 - top / height_in,
-        "bottom": bottom / height_in,
+        "left": left / figure.get_figwidth(),
+        "right": 1 - right / figure.get_figwidth(),
+        "top": 1 - top / figure.get_figheight(),
+        "bottom": bottom / figure.get_figheight(),
     }

@@ -29,7 +29,7 @@ def draw_table(table: Table, cells: Cells, colours: Mapping[str, str], folder: P
         return None
 
     def paint(figure: Figure) -> None:
-        place = plotting.margins(figure, HEIGHT_IN, left=0.72, right=1.9, top=0.3, bottom=0.52)
+        place = plotting.margins(figure, left=0.72, right=1.9, top=0.3, bottom=0.52)
         axis = figure.subplots(1, 1, gridspec_kw=place)
         labels = []
         for name, colour, points in lines:
@@ -81,7 +81,7 @@ def draw_rows(
     unit = rows[0].cell.unit
 
     def paint(figure: Figure) -> None:
-        place = plotting.margins(figure, HEIGHT_IN, left=0.82, right=1.1, top=0.3, bottom=0.52)
+        place = plotting.margins(figure, left=0.82, right=1.1, top=0.3, bottom=0.52)
         axis = figure.subplots(1, 1, gridspec_kw=place)
         labels = []
         for name, points in by_name.items():

@@ -11,7 +11,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from sundial.report import palette
+from sundial.report import palette, plotting
 from sundial.report.plotting import Drawing
 from sundial.report.tables import DASH, Column, Table, decimal, numbers, whole, words
 from sundial.reproduce.cells import Cell, Row
@@ -86,7 +86,7 @@ def _html(folder: Path, page: Page, bench: Bench, command: Sequence[str]) -> str
         good=not bad,
         bad=bad,
         calls=whole(sum(made.calls for made in bench.made)),
-        inline={stem: Markup(palette.themed(made.svg, stem, made.title)) for stem, made in page.drawings.items()},
+        inline={stem: Markup(plotting.inline(made)) for stem, made in page.drawings.items()},
         runs=_runs(bench.made),
         command=" ".join(shlex.quote(word) for word in command),
     )

@@ -5,13 +5,20 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import polars as pl
+from pydantic import BaseModel
 
+from sundial.errors import SundialError
+from sundial.model.scenario import Scenario
+from sundial.model.topology import Topology
 from sundial.observe import SAMPLE_COLUMNS, RunDirectory, is_plain, kept_files
-from sundial.verify.findings import FINDING
+from sundial.verify.findings import FINDING, findings
 
 SAMPLES = "samples.parquet"
+NOT_RESOLVED = {"seed", "scale", "vary", "default_scale"}
+"""Of a scenario: what a run does not take from it as it is."""
 OF_NODE = ("console.log", "domain.xml", "job.json", "samples.jsonl")
 
 UNPROVEN = (
@@ -25,13 +32,26 @@ _Row = tuple[None, str, str, str, list[int]]
 
 def check_directory(run: RunDirectory) -> pl.DataFrame:
     """A finding for each way in which the directory is not what a whole run leaves."""
-    return _findings([*_status(run), *_files(run)])
+    return _findings([*_status(run), *_resolved(run), *_files(run)])
 
 
 def check_frames(frames: pl.DataFrame) -> pl.DataFrame:
     """A finding where nothing was captured, so that nothing can be said. `frames` with fate."""
     seen = frames.filter(pl.col("fate").is_null()).height
     return _findings([] if seen else [(None, "frames", "at least 1", "0", [])])
+
+
+def check_remarks(frames: pl.DataFrame) -> pl.DataFrame:
+    """A finding for each comment on a frame at a port: what became of a frame is told by fates alone. `frames` with
+    row and fate."""
+    told = frames.filter(pl.col("fate").is_null() & pl.col("comment").is_not_null())
+    return findings(
+        told.with_columns(call=pl.lit(None, pl.UInt32), rows=pl.concat_list("row")),
+        pl.lit(True),
+        pl.lit("comment"),
+        pl.lit("none at a port"),
+        pl.col("comment"),
+    )
 
 
 def check_samples(run: RunDirectory, samples: pl.DataFrame) -> pl.DataFrame:
@@ -69,6 +89,28 @@ def _status(run: RunDirectory) -> Iterator[_Row]:
         error = run.document.get("error")
         words = error.get("message") if isinstance(error, dict) else error
         yield None, "run", "complete", f"the run is {status}: {words}", []
+
+
+def _resolved(run: RunDirectory) -> Iterator[_Row]:
+    """Scenario and topology are written with every default: one that is missing could be any."""
+    topology, scenario = run.document.get("topology"), run.document.get("scenario")
+    if topology is None:
+        return
+    try:
+        yield from _differing("topology", topology, Topology.model_validate(topology))
+        if scenario is not None:
+            # What the run chose goes beside what the scenario says.
+            own = {name: value for name, value in scenario.items() if name not in ("seed", "scale", "variant")}
+            yield from _differing("scenario", own, Scenario.model_validate(own))
+    except (SundialError, ValueError, TypeError, KeyError, AttributeError) as error:
+        yield None, "run.json", "a scenario and a topology", str(error).splitlines()[0], []
+
+
+def _differing(what: str, written: dict[str, Any], read: BaseModel) -> Iterator[_Row]:
+    resolved = read.model_dump(mode="json", exclude_none=True, exclude=NOT_RESOLVED)
+    for name in sorted({*written, *resolved} - NOT_RESOLVED):
+        if written.get(name) != resolved.get(name):
+            yield None, f"run.json {what}.{name}", str(resolved.get(name)), str(written.get(name)), []
 
 
 def _files(run: RunDirectory) -> Iterator[_Row]:

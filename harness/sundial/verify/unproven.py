@@ -2,7 +2,8 @@
 """What a verdict does not rest on, by name: the constants `UNPROVEN` of the modules that check.
 
 A module of this room, or one named `verify*` of a kind of segment or workload, has one line for each thing that it does
-not check; `UNPROVEN_REAL_CLOCK` has those that only hold under the virtual clock.
+not check; a kind may say it as `KIND.unproven` as well. `UNPROVEN_REAL_CLOCK` has what is checked under the virtual
+clock alone.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ def unproven(run: RunDirectory) -> list[str]:
     found: dict[str, None] = {}
     for module in _checking(run):
         found.update(dict.fromkeys(getattr(module, "UNPROVEN", ())))
+        found.update(dict.fromkeys(getattr(getattr(module, "KIND", None), "unproven", ())))
         if run.clock == "real":
             found.update(dict.fromkeys(getattr(module, "UNPROVEN_REAL_CLOCK", ())))
     return list(found)

@@ -11,6 +11,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from mutation.runs import recorded
 from sundial.errors import BadInput
 from sundial.verify import verify_run
 from tests.verify.bed import RPC_PORT, Bed
@@ -97,6 +98,43 @@ def test_a_run_that_did_not_end_well_does_not_pass(run: Path, status: str) -> No
     change(run, status=status, error={"message": "client: its job failed"})
     (problem,) = verify_run(run).problems
     assert (problem["field"], problem["seen"]) == ("run", f"the run is {status}: client: its job failed")
+
+
+def test_a_topology_that_was_brought_up_by_hand_is_checked(run: Path) -> None:
+    (run / "nodes" / "client" / "samples.jsonl").write_text("")
+    (run / "nodes" / "client" / "job.json").write_text("{}")
+    change(run, scenario=None)
+    seal(run)
+    (run / "samples.parquet").unlink()
+    document = json.loads((run / "run.json").read_text())
+    change(run, files={name: value for name, value in document["files"].items() if name != "samples.parquet"})
+    result = verify_run(run)
+    assert (result.verdict, result.problems) == ("checked", [])
+    assert result.unproven
+    (run / "nodes" / "client" / "domain.xml").write_text("another")
+    assert verify_run(run).verdict == "fail"
+
+
+def test_a_topology_and_a_scenario_are_written_with_every_default(tmp_path: Path) -> None:
+    run = recorded("sunrpc-virtual", tmp_path)
+    document = json.loads((run / "run.json").read_text())
+    for part, changed in (
+        ("scenario", {name: value for name, value in document["scenario"].items() if name != "expect"}),
+        ("topology", {**document["topology"], "clock": "never"}),
+        ("topology", {name: value for name, value in document["topology"].items() if name != "defaults"}),
+    ):
+        change(run, **{part: changed})
+        assert any(field.startswith("run.json") for field in fields(run))
+        change(run, **{part: document[part]})
+    assert fields(run) == []
+
+
+def test_a_comment_at_a_port_is_named(tmp_path: Path) -> None:
+    bed = Bed(tmp_path / "run")
+    bed.batch("echo-client", "udp", 16, RPC_PORT, 700)
+    bed.udp_call(16, 1)
+    bed.records[0].comment = "lost: client to server"
+    assert "comment" in fields(bed.write())
 
 
 @pytest.mark.parametrize(

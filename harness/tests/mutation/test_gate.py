@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The mutation gate: stored runs pass as they are, and a seeded sample of damages to each is noticed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mutation import allowed, runs
+from mutation.gate import CRASHED, PASSED, all_damages, judge, sample
+from sundial.verify import verify_run
+
+DAMAGES = 12
+SEED = 1
+
+
+@pytest.mark.parametrize("name", runs.stored())
+def test_a_sample_of_damages_is_noticed(name: str, tmp_path: Path) -> None:
+    run = runs.recorded(name, tmp_path)
+    assert verify_run(run).problems == []
+    outcomes = [judge(run, damage, SEED, tmp_path / "work") for damage in sample(all_damages(run), DAMAGES, SEED)]
+    entries = allowed.load()
+    missed = [
+        outcome
+        for outcome in outcomes
+        if outcome.result == CRASHED
+        or (outcome.result == PASSED and not allowed.is_allowed(entries, name, outcome.damage))
+    ]
+    assert missed == []
+
+
+def test_each_workload_has_a_run_of_each_clock() -> None:
+    names = set(runs.NAMES)
+    for name in names:
+        workload, _, clock = name.rpartition("-")
+        if workload not in ("link", "switch", "netem"):
+            assert f"{workload}-{'real' if clock == 'virtual' else 'virtual'}" in names
+
+
+def test_each_entry_of_the_allow_list_says_why_and_names_runs_that_there_are() -> None:
+    for entry in allowed.load():
+        assert len(entry.reason.split()) > 3, entry
+        assert entry.damages
+        assert any(allowed.Allowed(("*",), entry.runs, "").covers(name, "x") for name in runs.NAMES), entry
+
+
+@pytest.mark.vm
+@pytest.mark.timeout(600)
+def test_a_new_run_is_judged_as_the_stored_one(tmp_path: Path) -> None:
+    run = runs.make("sunrpc-virtual", tmp_path)
+    entries = allowed.load()
+    for damage in sample(all_damages(run), DAMAGES, SEED + 1):
+        outcome = judge(run, damage, SEED + 1, tmp_path / "work")
+        assert outcome.result != CRASHED, outcome
+        assert outcome.result != PASSED or allowed.is_allowed(entries, run.name, damage.name), outcome
