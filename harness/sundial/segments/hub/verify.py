@@ -13,7 +13,7 @@ from sundial.segments.hub.verify_csma import ATTEMPTS, JAM_BITS, SLOT_BITS, Medi
 from sundial.segments.hub.verify_law import UNPROVEN, check_medium
 from sundial.verify.contention import Contention, contention_of, duration_ns, serialisations
 from sundial.verify.frames import COLLISION
-from sundial.verify.law import Bounds, Law, adapter, check_fates, cut_off, merged, ring_drops, told
+from sundial.verify.law import Bounds, Law, check_fates, cut_off, merged, offered, ring_drops, told
 from sundial.verify.segment import SegmentVerifier
 from sundial.verify.wire import SECOND_NS, Arrivals, Wire, bits_of, check_arrivals, problem, together
 
@@ -147,7 +147,7 @@ def _counted(
         (port, "adapter_full"): (0 if segment.adapter.when_full == "stop" else full, full),
         (port, "dropped adapter full"): (refused, refused),
         (port, "dropped excessive collisions"): (given_up, given_up),
-        (port, "offered_frames"): adapter(segment, refused, len(sent), given_up),
+        (port, "offered_frames"): offered(wire, segment, port, refused + len(sent) + given_up),
     }
 
 

@@ -10,7 +10,7 @@ from sundial.segments.link.model import Link
 from sundial.segments.link.verify_fates import PATTERNS, Fates, check_corrupted, check_shares, fates_of
 from sundial.segments.link.verify_netem import Copies, Way, copies_of, entries, matched, spans, way_of
 from sundial.verify.contention import Contention, of_own_frames
-from sundial.verify.law import Bounds, Law, adapter, check_fates, check_ring, cut_off, merged, ring_drops
+from sundial.verify.law import Bounds, Law, check_fates, check_ring, cut_off, merged, offered, ring_drops
 from sundial.verify.segment import SegmentVerifier
 from sundial.verify.wire import Arrivals, Mask, Numbers, Passages, Wire, check_arrivals, check_line, problem
 
@@ -51,7 +51,7 @@ class _Link(SegmentVerifier[Link]):
             counted |= {
                 (port, "adapter_full"): full,
                 (port, "dropped adapter full"): (refused, refused),
-                (port, "offered_frames"): adapter(segment, refused, len(sent), 0),
+                (port, "offered_frames"): offered(wire, segment, port, refused + len(sent)),
                 (other, "undelivered"): (0, left),
                 (port, "reordered"): reordered,
                 **{(port, name): (number, number + after + cut[other][0]) for name, number in fates.counted.items()},
