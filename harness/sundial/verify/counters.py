@@ -34,7 +34,7 @@ BY_LAW = ("offered_frames", "adapter_full", "undelivered", "deferred", "collisio
 
 UNPROVEN = (
     "counters: adapter_full where a full ring stops its machine, undelivered, and offered_frames, but for their bounds",
-    "counters: deferred behind a frame that was given up, and reordered where a delay may be none, but for their bounds",
+    "counters: deferred behind a frame that was given up, reordered where a delay may be none, but for their bounds",
 )
 
 

@@ -77,7 +77,7 @@ def ring_drops(wire: Wire, port: str) -> pl.DataFrame:
 def check_ring(
     wire: Wire, segment: SegmentBase, port: str, sent: Passages, rate_bps: int
 ) -> tuple[pl.DataFrame, Bounds]:
-    """Frames that a full ring refused, on a line that is never taken by others; and how often a ring can have been full.
+    """Frames that a full ring refused, on a line that no other takes; and how often a ring can have been full.
 
     A full ring holds `ring_frames` frames that have not left: they follow one another without a pause.
     """
