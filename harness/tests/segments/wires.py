@@ -66,9 +66,7 @@ def instant(wire: Wire) -> Wire:
     sent = dict(wire.frames.filter(pl.col("direction") == OUT).select("octets_hash", "time_ns").iter_rows())
     came = pl.col("octets_hash").replace_strict(sent, default=0, return_dtype=pl.Int64) + 1
     arrived = pl.col("direction") == IN
-    return replace(
-        wire, frames=wire.frames.with_columns(time_ns=pl.when(arrived).then(came).otherwise("time_ns"))
-    )
+    return replace(wire, frames=wire.frames.with_columns(time_ns=pl.when(arrived).then(came).otherwise("time_ns")))
 
 
 def every_second_early(wire: Wire) -> Wire:
