@@ -29,7 +29,7 @@ def check(segment: Any, wire: Any) -> pl.DataFrame:
 
 
 def simulate(segment: Any, frames: list[Frame], seed: int) -> Tape:
-    """Each station sends its frames in turn; whoever could begin first does, and so do those that do not hear it yet."""
+    """Each station sends its frames in turn; whoever could begin first does, and those that do not hear it yet."""
     bit, way = 10**9 // segment.rate, 50 + segment.through
     gap, slot = 96 * bit, 512 * bit
     rng, tape = random.Random(seed), Tape(segment.ports)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Captures of wires for tests of laws: rows of the table of frames, made by generators that are independent of the laws."""
+"""Captures for tests of laws: rows of the table of frames, made by generators that are independent of the laws."""
 
 from __future__ import annotations
 

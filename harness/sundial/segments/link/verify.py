@@ -71,7 +71,7 @@ def _exact(
         due[:both] = np.where(near, seen.time_ns[:both], due[:both])
     arrivals = Arrivals(due, sent.content[copies.place], sent.row[copies.place])
     found, late = check_arrivals(other, arrivals, seen, end_ns)
-    inside = -(-let_go // way.parts)
+    inside = way.whole(let_go)
     return [found, _limit(way, copies, inside, inside, fates, sent)], late, (0, 0)
 
 
@@ -101,7 +101,7 @@ def _bounded(
     )  # fmt: skip
     missing = np.ones(len(copies.place), np.bool_)
     missing[copy] = False
-    latest = -(-way.let_go(copies, way.effects.longest_ns) // way.parts) + way.propagation_ns
+    latest = way.whole(way.let_go(copies, way.effects.longest_ns)) + way.propagation_ns
     latest = np.maximum.accumulate(latest) if len(latest) else latest
     due = missing & (latest <= (end_ns if end_ns is not None else 1 << 62))
     found.append(
@@ -110,7 +110,7 @@ def _bounded(
     )  # fmt: skip
     found.append(_gaps(way, copy, span.past, sent, copies))
     let_go = came - way.propagation_ns
-    earliest = -(-way.let_go(copies, way.effects.shortest_ns) // way.parts)
+    earliest = way.whole(way.let_go(copies, way.effects.shortest_ns))
     if not way.effects.reorders:
         found.append(_limit(way, copies, earliest, np.append(let_go, latest[missing]), fates, sent))
     past, unseen = int(span.past.sum()), int(missing.sum())
