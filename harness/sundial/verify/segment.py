@@ -8,8 +8,10 @@ from typing import Protocol, runtime_checkable
 import polars as pl
 
 from sundial import kinds
-from sundial.model.network import Network
-from sundial.model.topology import Segment
+from sundial.errors import SundialError
+from sundial.model.network import Network, build_network
+from sundial.model.topology import Segment, Topology
+from sundial.observe import RunDirectory
 from sundial.verify.contention import Contention
 
 
@@ -26,6 +28,14 @@ class SegmentVerifier(Protocol):
 
     def keeps_order(self, segment: Segment, port: str) -> bool:
         """Whether what `port` sends arrives in the order in which it was sent."""
+
+
+def network_of(run: RunDirectory) -> Network | None:
+    """The topology of a run; None where this version cannot read it."""
+    try:
+        return build_network(Topology.model_validate(run.document.get("topology")))
+    except (SundialError, ValueError, TypeError, KeyError):
+        return None
 
 
 def contentions(network: Network, frames: pl.DataFrame) -> dict[str, Contention]:

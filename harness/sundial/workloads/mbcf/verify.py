@@ -8,10 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from sundial.errors import SundialError
 from sundial.model.images import IMAGES
-from sundial.model.network import Network, build_network
-from sundial.model.topology import Topology
 from sundial.observe import RunDirectory
 from sundial.verify.conservation import check_balance, transit_ends
 from sundial.verify.contention import Contention
@@ -19,7 +16,7 @@ from sundial.verify.findings import FINDING
 from sundial.verify.frames import machine
 from sundial.verify.result import leg_json
 from sundial.verify.samples import RunSamples
-from sundial.verify.segment import contentions
+from sundial.verify.segment import contentions, network_of
 from sundial.verify.workload import CLASSES, OBSERVED, Settled, Verifier, WorkloadVerifier
 from sundial.workloads.mbcf.expect import Frame, mbcf_leg
 from sundial.workloads.mbcf.verify_channels import FIRST_SEQUENCED, Channels, check_channels
@@ -31,7 +28,7 @@ from sundial.workloads.mbcf.verify_evidence import (
     samples_over_mbcf,
 )
 from sundial.workloads.mbcf.verify_transactions import COLUMNS, Meaning, Transactions, find_transactions
-from sundial.workloads.mbcf.wire import ACK, OPERATIONS, PROBE, RST, SYN, SYNACK
+from sundial.workloads.mbcf.wire import ACK, ETHERTYPE, OPERATIONS, PROBE, RST, SYN, SYNACK
 
 NAME = "mbcf"
 _CONTROL = {ACK: "mbcf_ack", SYN: "mbcf_handshake", SYNACK: "mbcf_handshake", RST: "mbcf_reset", PROBE: "mbcf_probe"}
@@ -44,6 +41,8 @@ clients of type 3b bind at once, 101,000 of type 3, 15,000 in transfers."""
 
 
 class _Mbcf:
+    ethertype = ETHERTYPE
+
     def settle(self, run: RunDirectory, frames: pl.DataFrame, samples: RunSamples) -> Settled:
         calls = samples_over_mbcf(samples).with_columns(protocol=pl.lit(NAME))
         over_mbcf = _with_view(frames.filter(pl.col("mbcf_op").is_not_null()), run.node_ids)
@@ -132,7 +131,7 @@ def _waits(run: RunDirectory, frames: pl.DataFrame) -> tuple[dict[int, Contentio
 
     Only of nodes that are a kernel: one that is a process waits for others besides.
     """
-    network = _network(run)
+    network = network_of(run)
     if network is None:
         return {}, {}
     ports = contentions(network, frames)
@@ -145,14 +144,6 @@ def _waits(run: RunDirectory, frames: pl.DataFrame) -> tuple[dict[int, Contentio
             waits[number] = contention
             own[number] = int(OWN_INSTRUCTIONS * 1000 / node.mips)
     return waits, own
-
-
-def _network(run: RunDirectory) -> Network | None:
-    """The topology of the run; None where this version cannot read it."""
-    try:
-        return build_network(Topology.model_validate(run.document.get("topology")))
-    except (SundialError, ValueError, TypeError, KeyError):
-        return None
 
 
 def _filled() -> list[pl.Expr]:
