@@ -32,6 +32,10 @@ class Octets:
         """Those of some frames, by place or by mask."""
         return Octets(self.data, self.begin[which], self.length[which])
 
+    def frame(self, place: int) -> bytes:
+        """All bytes of one."""
+        return bytes(self.data[self.begin[place] : self.begin[place] + self.length[place]])
+
     def has(self, end: int | Numbers) -> NDArray[np.bool_]:
         """Whether the bytes before `end` are all there."""
         return self.length >= end

@@ -10,7 +10,7 @@ import polars as pl
 from sundial.expect.ip import ETHERNET_GAP
 from sundial.segments.hub.model import Hub
 from sundial.segments.hub.verify_csma import ATTEMPTS, JAM_BITS, SLOT_BITS, Medium, Transmissions, listen, transmissions
-from sundial.segments.hub.verify_law import UNPROVEN, check_medium
+from sundial.segments.hub.verify_law import check_medium
 from sundial.verify.contention import Contention, contention_of, duration_ns, serialisations
 from sundial.verify.frames import COLLISION
 from sundial.verify.law import Bounds, Law, check_fates, cut_off, merged, offered, ring_drops, told
@@ -22,8 +22,6 @@ _EXCESSIVE = r"^dropped: excessive collisions, (\d+) attempts of (\S+)$"
 
 
 class _Hub(SegmentVerifier[Hub]):
-    unproven = UNPROVEN
-
     def contention(self, segment: Hub, port: str, frames: pl.DataFrame) -> Contention | None:
         times = frames.filter(pl.col("fate") == COLLISION)["time_ns"].to_list()
         jammed_ns = duration_ns((SLOT_BITS + JAM_BITS) // 8 + ETHERNET_GAP, segment.rate)
@@ -51,6 +49,12 @@ class _Hub(SegmentVerifier[Hub]):
             cut[port] = cut_off(wire, segment, port, late)
             counted |= _counted(segment, wire, everything, medium, place)
         return Law(merged(found), counted, cut)
+
+    def hears_all(self, segment: Hub) -> bool:
+        return True
+
+    def keeps_order(self, segment: Hub, port: str) -> bool:
+        return True
 
 
 def _collisions(wire: Wire) -> pl.DataFrame:

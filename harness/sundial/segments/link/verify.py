@@ -14,16 +14,24 @@ from sundial.verify.law import Bounds, Law, check_fates, check_ring, cut_off, me
 from sundial.verify.segment import SegmentVerifier
 from sundial.verify.wire import Arrivals, Mask, Numbers, Passages, Wire, check_arrivals, check_line, problem
 
+UNPROVEN = (
+    "link: the delay of a frame within the bounds of its jitter, and its distribution and correlation",
+    "link: which frames are lost, doubled, corrupted and reordered, but for their share",
+    "link: when a machine handed a frame to its adapter",
+)
+
 
 class _Link(SegmentVerifier[Link]):
-    unproven = (
-        "link: the delay of a frame within the bounds of its jitter, and its distribution and correlation",
-        "link: which frames are lost, doubled, corrupted and reordered, but for their share",
-        "link: when a machine handed a frame to its adapter",
-    )
-
     def contention(self, segment: Link, port: str, frames: pl.DataFrame) -> Contention | None:
         return of_own_frames(port, segment.rate, frames)
+
+    def hears_all(self, segment: Link) -> bool:
+        return True
+
+    def keeps_order(self, segment: Link, port: str) -> bool:
+        sending = segment.sending(port)
+        # A reordered frame overtakes those that wait; a duplicate is sent behind its original.
+        return sending.jitter is None and sending.reorder is None
 
     def check_times(self, segment: Link, wire: Wire) -> Law:
         found = [check_fates(wire, segment, PATTERNS)]

@@ -19,15 +19,21 @@ from sundial.verify.law import Bounds, Law, check_fates, check_ring, cut_off, me
 from sundial.verify.segment import SegmentVerifier
 from sundial.verify.wire import Wire, check_arrivals, check_line
 
+UNPROVEN = (
+    "switch: which addresses it forgets when its table is full; such a run's forwarding is not compared",
+    "switch: when a machine handed a frame to its adapter",
+)
+
 
 class _Switch(SegmentVerifier[Switch]):
-    unproven = (
-        "switch: which addresses it forgets when its table is full; such a run's forwarding is not compared",
-        "switch: when a machine handed a frame to its adapter",
-    )
-
     def contention(self, segment: Switch, port: str, frames: pl.DataFrame) -> Contention | None:
         return of_own_frames(port, segment.rate, frames)
+
+    def hears_all(self, segment: Switch) -> bool:
+        return False
+
+    def keeps_order(self, segment: Switch, port: str) -> bool:
+        return True
 
     def check_times(self, segment: Switch, wire: Wire) -> Law:
         found = [check_fates(wire, segment, [DROPPED])]

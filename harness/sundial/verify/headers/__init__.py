@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every field of Ethernet, ARP, IPv4, ICMP, UDP and TCP of what machines sent, and that it arrives byte for byte."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from functools import partial
+from pathlib import Path
+
+import polars as pl
+
+from sundial.observe import RunDirectory, octets_of
+from sundial.verify.headers import arp, carriage, ethernet, icmp, ip, tcp
+from sundial.verify.headers.ports import ports_of, sent_frames
+from sundial.verify.segment import hearing, network_of
+
+
+def check_headers(
+    run: RunDirectory,
+    frames: pl.DataFrame,
+    files: Sequence[tuple[Path, str]],
+    own_types: Collection[int],
+) -> pl.DataFrame:
+    """Findings of all of them; where a user worked by hand only what becomes of frames, for what he sends is his own.
+
+    `frames` with row, end and fate; `own_types`: EtherTypes of workloads.
+    """
+    ports = ports_of(run)
+    read = partial(octets_of, files=files)
+    network = network_of(run)
+    hears_all, keeps_order = hearing(network) if network is not None else ({}, {})
+    carried = [
+        ethernet.check_places(frames, ports),
+        carriage.check_carriage(frames, ports, read, hears_all, _undelivered(run)),
+        carriage.check_order(frames, keeps_order),
+    ]
+    if run.by_hand:
+        return pl.concat(carried)
+    sent = sent_frames(frames, ports)
+    return pl.concat(
+        [
+            *carried,
+            ethernet.check_ethernet(sent, ports, own_types),
+            ethernet.check_padding(sent, read(sent)),
+            arp.check_arp(frames, sent, ports, read),
+            ip.check_ip(sent, ports),
+            icmp.check_icmp(frames, sent, read),
+            tcp.check_tcp(frames, sent, ports, read),
+        ]
+    )
+
+
+def _undelivered(run: RunDirectory) -> dict[str, int]:
+    """Frames that were on their way when the run ended, by capture, as the fabric counts them."""
+    segments = (run.counters or {}).get("segments", {})
+    return {
+        f"wire/{name}.pcapng": sum(int(port.get("undelivered", 0)) for port in counted["ports"].values())
+        for name, counted in segments.items()
+    }

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ARP (RFC 826) by content: who asks whom for what, and which question an answer answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import polars as pl
+
+from sundial.observe import Octets
+from sundial.observe.headers import ARP, ETHERNET
+from sundial.verify.findings import findings
+from sundial.verify.frames import INBOUND
+from sundial.verify.headers.ethernet import mac_text
+from sundial.verify.headers.ports import stations
+
+UNPROVEN = ("that a machine asks by ARP only when it needs an address",)
+
+REQUEST, REPLY = 1, 2
+BROADCAST = (1 << 48) - 1
+_FIXED = 1 << 48 | 0x0800 << 32 | 6 << 24 | 4 << 16
+"""Ethernet, IPv4, and the lengths of their addresses, in front of the operation."""
+_PAUSE_NS = 900_000_000
+"""Both stacks ask again after a second (Linux: retrans_time; lwIP: ARP_TMR_INTERVAL, whose phase is its own, so that
+two questions may be nearer)."""
+
+
+def arp_fields(frames: pl.DataFrame, octets: Octets) -> pl.DataFrame:
+    """ARP frames among `frames` with fixed (before the operation), operation, addresses as numbers and `tpa_text`."""
+    which = (frames["eth_type"] == ARP).fill_null(False).to_numpy()
+    part = octets.take(which)
+    places = {"arp_op": (6, 2), "arp_sha": (8, 6), "arp_spa": (14, 4), "arp_tha": (18, 6), "arp_tpa": (24, 4)}
+    fixed = part.number(ETHERNET, 6) << 16
+    return frames.filter(pl.Series(which)).with_columns(
+        pl.Series("arp_fixed", fixed),
+        *(pl.Series(name, part.number(ETHERNET + at, size)) for name, (at, size) in places.items()),
+    )
+
+
+def check_arp(
+    frames: pl.DataFrame, sent: pl.DataFrame, ports: pl.DataFrame, read: Callable[[pl.DataFrame], Octets]
+) -> pl.DataFrame:
+    """`sent` as of `ports.sent_frames`, of `frames`."""
+    mine = sent.filter(pl.col("eth_type") == ARP)
+    heard = frames.filter(pl.col("eth_type") == ARP, pl.col("fate").is_null(), pl.col("direction") == INBOUND)
+    own = arp_fields(mine, read(mine)).with_columns(call=pl.lit(None, pl.UInt32), rows=pl.concat_list("row"))
+    got = arp_fields(heard, read(heard)).sort("time_ns", "row")
+    known = stations(ports).drop_nulls("address").select(
+        "domain", arp_tpa=address_number("address"), owner="mac"
+    )  # fmt: skip
+    addresses = ports.drop_nulls("address").select("machine", arp_spa=address_number("address"), mine=True)
+    table = (
+        own.join(known, on=["domain", "arp_tpa"], how="left", maintain_order="left")
+        .join(addresses.unique(), on=["machine", "arp_spa"], how="left", maintain_order="left")
+        .with_columns(
+            again_ns=pl.col("time_ns") - pl.col("time_ns").shift(2).over("end", "arp_op", "arp_tpa", order_by="time_ns")
+        )
+    )
+    asks, answers = pl.col("arp_op") == REQUEST, pl.col("arp_op") == REPLY
+    gratuitous = asks & (pl.col("arp_tpa") == pl.col("arp_spa"))
+    checks = [
+        ("arp", pl.col("captured_length") < ETHERNET + 28, pl.lit("42 bytes"), pl.col("captured_length")),
+        ("arp.hw.type", pl.col("arp_fixed") != _FIXED, pl.lit("Ethernet and IPv4"), pl.lit("something else")),
+        ("arp.opcode", ~(asks | answers), pl.lit("request or reply"), pl.col("arp_op")),
+        ("arp.src.hw_mac", pl.col("arp_sha") != pl.col("mac"), mac_text("mac"), mac_text("arp_sha")),
+        ("arp.src.proto_ipv4", pl.col("mine").is_null(), pl.lit("its own address"), address_text("arp_spa")),
+        ("arp.dst.hw_mac", asks & (pl.col("arp_tha") != 0), pl.lit("0 in a request"), mac_text("arp_tha")),
+        (
+            "arp.dst.proto_ipv4",
+            asks & pl.col("owner").is_null(),
+            pl.lit("an address of its network"),
+            address_text("arp_tpa"),
+        ),
+        (
+            "eth.dst",
+            asks & ~pl.col("eth_target").is_in([BROADCAST]) & (gratuitous | (pl.col("eth_target") != pl.col("owner"))),
+            pl.lit("broadcast, or the owner of the address"),
+            mac_text("eth_target"),
+        ),
+        ("arp", asks & pl.col("static_arp"), pl.lit("no request with static addresses"), pl.lit("a request")),
+        (
+            "arp",
+            asks & (pl.col("again_ns") < _PAUSE_NS),
+            pl.lit("two requests a second"),
+            pl.format("a third after {} ns", "again_ns"),
+        ),
+    ]
+    return pl.concat(
+        [
+            *(
+                findings(table, where.fill_null(False), pl.lit(name), pl.format("{}", expected), pl.format("{}", seen))
+                for name, where, expected, seen in checks
+            ),
+            _check_replies(own.filter(answers), got.filter(asks)),
+        ]
+    )
+
+
+def _check_replies(replies: pl.DataFrame, requests: pl.DataFrame) -> pl.DataFrame:
+    """Each answers a request of its own, to whom asked."""
+    key = ["end", "spa", "tha", "tpa"]
+    asked = requests.select("time_ns", "end", spa="arp_tpa", tha="arp_sha", tpa="arp_spa").with_columns(
+        number=pl.int_range(pl.len()).over(key), asked_ns="time_ns"
+    )
+    table = replies.with_columns(spa="arp_spa", tha="arp_tha", tpa="arp_tpa").sort("time_ns", "row")
+    table = table.with_columns(number=pl.int_range(pl.len()).over(key)).join(
+        asked.select(*key, "number", "asked_ns"), on=[*key, "number"], how="left", maintain_order="left"
+    )
+    answered = (pl.col("asked_ns") <= pl.col("time_ns")).fill_null(False)
+    return pl.concat(
+        [
+            findings(
+                table,
+                ~answered,
+                pl.lit("arp.opcode"),
+                pl.lit("a reply to a request received before"),
+                pl.format("{} is at {}, for {}", address_text("arp_spa"), mac_text("arp_sha"), address_text("arp_tpa")),
+            ),
+            findings(
+                table,
+                pl.col("eth_target") != pl.col("arp_tha"),
+                pl.lit("eth.dst"),
+                mac_text("arp_tha"),
+                mac_text("eth_target"),
+            ),
+        ]
+    )
+
+
+def address_number(name: str) -> pl.Expr:
+    """IPv4 addresses as numbers."""
+    parts = pl.col(name).str.split_exact(".", 3).struct
+    octets = [parts.field(f"field_{place}").cast(pl.Int64, strict=False) for place in range(4)]
+    return (octets[0] * 256 + octets[1]) * 65536 + octets[2] * 256 + octets[3]
+
+
+def address_text(name: str) -> pl.Expr:
+    """Numbers as IPv4 addresses."""
+    return pl.concat_str([(pl.col(name) // 256**place % 256).cast(pl.String) for place in (3, 2, 1, 0)], separator=".")

@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What arrives is what was sent, byte for byte, unless the capture says otherwise; and frames do not overtake each
+other where the wire keeps their order.
+
+Of frames with the same bytes, for each port that hears them:
+
+    received = sent by others - lost + duplicated - corrupted into others + corrupted into these
+
+What a guest that joins segments sends is what it has received before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import polars as pl
+
+from sundial.observe import Octets
+from sundial.verify.findings import findings, none
+from sundial.verify.frames import COLLISION, CORRUPTED, DROPPED, DUPLICATED, INBOUND, LOST, OUTBOUND
+from sundial.verify.headers.ports import collided, dropped_by, way_from, way_to
+
+UNPROVEN = (
+    "that a guest which joins segments passes on every frame: tc-netem there reports no losses",
+    "that a frame which collided is tried again, if the run ends before it is sent",
+)
+
+Read = Callable[[pl.DataFrame], Octets]
+"""The bytes of rows of the table of frames."""
+
+_KEY = ["capture", "port", "octets_hash"]
+
+
+def check_carriage(
+    frames: pl.DataFrame,
+    ports: pl.DataFrame,
+    read: Read,
+    hears_all: Mapping[str, bool],
+    undelivered: Mapping[str, int],
+) -> pl.DataFrame:
+    """`hears_all`: of each capture, whether every port hears what is for another one; `undelivered`: how many frames
+    were on their way when the run ended."""
+    table = frames.select(
+        "row", "capture", "interface", "end", "time_ns", "direction", "fate", "comment", "octets_hash", "eth_target",
+        "frame_length", "captured_length", "octets_begin",
+    )  # fmt: skip
+    return pl.concat(
+        [
+            _balance(table, ports, read, hears_all, undelivered),
+            _fates(table),
+            _collisions(table),
+            _passed_on(table, ports, read),
+        ]
+    )
+
+
+def check_order(frames: pl.DataFrame, keeps_order: Mapping[str, bool]) -> pl.DataFrame:
+    """A finding for each frame that overtook another one on its way between the same two ports. Frames with equal bytes
+    are left out. `keeps_order`: by sending port."""
+    once = pl.len().over("end", "octets_hash") == 1
+    table = frames.filter(pl.col("fate").is_null()).select(
+        "row", "capture", "interface", "end", "time_ns", "direction", "octets_hash"
+    )
+    sent = table.filter(pl.col("direction") == OUTBOUND).filter(
+        pl.len().over("capture", "octets_hash") == 1,
+        pl.col("interface").is_in([port for port, keeps in keeps_order.items() if keeps]),
+    )
+    got = table.filter(pl.col("direction") == INBOUND).filter(once).sort("time_ns", "row")
+    pairs = got.join(
+        sent.select("capture", "octets_hash", sender="interface", sent_row="row", sent_ns="time_ns"),
+        on=["capture", "octets_hash"],
+        how="inner",
+        maintain_order="left",
+    ).with_columns(latest=pl.col("sent_row").cum_max().over("sender", "end"))
+    late = pairs.filter(pl.col("latest") > pl.col("sent_row")).with_columns(
+        call=pl.lit(None, pl.UInt32), rows=pl.concat_list("latest", "sent_row", "row")
+    )
+    return findings(
+        late,
+        pl.lit(True),
+        pl.lit("order of arrival"),
+        pl.format("as {} sent it, before the frame of {} ns", "sender", "sent_ns"),
+        pl.format("at {} ns, after a later frame", "time_ns"),
+    )
+
+
+def _balance(
+    table: pl.DataFrame, ports: pl.DataFrame, read: Read, hears_all: Mapping[str, bool], undelivered: Mapping[str, int]
+) -> pl.DataFrame:
+    sent = table.filter(pl.col("fate").is_null(), pl.col("direction") == OUTBOUND)
+    got = table.filter(pl.col("fate").is_null(), pl.col("direction") == INBOUND)
+    of_capture = table.filter(pl.col("fate").is_null()).select("capture", port="interface").unique()
+    known = ports.select(pl.col("end").str.extract(r"^([^|]*)").alias("capture"), "port", "mac", "joins")
+    of_capture = known.select("capture", "port").vstack(of_capture).unique()
+    # What each port should hear of each sender's frames.
+    expected = (
+        sent.select("capture", "octets_hash", "eth_target", "row", "time_ns", sender="interface")
+        .join(of_capture, on="capture", how="left")
+        .filter(pl.col("port") != pl.col("sender"))
+        .group_by(*_KEY)
+        .agg(
+            sent=pl.len(), sent_ns=pl.col("time_ns").max(), rows=pl.col("row"), eth_target=pl.col("eth_target").first()
+        )
+    )
+    arrived = got.group_by("capture", "octets_hash", port="interface").agg(received=pl.len(), got_rows=pl.col("row"))
+    fates = table.filter(pl.col("fate").is_in([LOST, DROPPED, DUPLICATED, CORRUPTED])).with_columns(port=way_to())
+    step = pl.col("fate").replace_strict({LOST: -1, DROPPED: -1, DUPLICATED: 1, CORRUPTED: 1}, return_dtype=pl.Int64)
+    changed = fates.filter(pl.col("port").is_not_null()).with_columns(step=step)
+    changes = pl.concat([changed.select(*_KEY, "step"), _uncorrupted(changed, read)])
+    changes = changes.group_by(_KEY).agg(change=pl.col("step").sum())
+    balance = (
+        expected.join(arrived, on=_KEY, how="full", coalesce=True)
+        .join(changes, on=_KEY, how="full", coalesce=True)
+        .join(known, on=["capture", "port"], how="left")
+        .with_columns(pl.col("sent", "received").fill_null(0).cast(pl.Int64), pl.col("change").fill_null(0))
+        .with_columns(
+            most=pl.col("sent") + pl.col("change"),
+            hears=pl.col("capture").replace_strict(dict(hears_all), default=False, return_dtype=pl.Boolean)
+            | (pl.col("eth_target") == pl.col("mac"))
+            | (pl.col("eth_target") // (1 << 40) % 2 == 1),
+            rows=pl.concat_list(pl.col("rows").fill_null([]), pl.col("got_rows").fill_null([])),
+        )
+    )
+    missing = pl.col("hears") & (pl.col("received") < pl.col("most"))
+    # The frames that the fabric counts as undelivered are the last ones.
+    latest = balance.filter(missing).sort("sent_ns", descending=True)
+    place = pl.int_range(pl.len()).over("capture")
+    under_way = latest.filter(place < pl.col("capture").replace_strict(dict(undelivered), default=0)).select(_KEY)
+    missed = balance.filter(missing).join(under_way, on=_KEY, how="anti")
+    wrong = pl.concat([balance.filter((pl.col("received") > pl.col("most")) & ~missing), missed]).sort(
+        pl.col("rows").list.min(), "port"
+    )
+    return findings(
+        wrong.with_columns(call=pl.lit(None, pl.UInt32)),
+        pl.lit(True),
+        pl.format("frames received by {}", "port"),
+        pl.format("{} with these bytes", "most"),
+        pl.format("{}", "received"),
+    )
+
+
+def _uncorrupted(changes: pl.DataFrame, read: Read) -> pl.DataFrame:
+    """The frames that corrupted ones were before, each one less: the comment says which bit was flipped."""
+    reports = changes.filter(pl.col("fate") == CORRUPTED).with_columns(
+        bit=pl.col("comment").str.extract(r"bit (\d+) of byte").cast(pl.Int64),
+        byte=pl.col("comment").str.extract(r"of byte (\d+)").cast(pl.Int64),
+    )
+    octets, before = read(reports), []
+    for place, (bit, byte) in enumerate(reports.select("bit", "byte").iter_rows()):
+        frame = bytearray(octets.frame(place))
+        if bit is not None and bit < 8 and byte < len(frame):
+            frame[byte] ^= 1 << bit
+        before.append(hash(bytes(frame)))
+    return reports.select(
+        "capture", "port", pl.Series("octets_hash", before, pl.Int64), pl.lit(-1, pl.Int64).alias("step")
+    )
+
+
+def _fates(table: pl.DataFrame) -> pl.DataFrame:
+    """Fates that name no port of their segment."""
+    reports = table.filter(pl.col("fate").is_not_null()).with_columns(
+        where=pl.coalesce(way_from(), collided(), dropped_by(), way_to())
+    )
+    known = table.filter(pl.col("fate").is_null()).select("capture", where="interface", named=True).unique()
+    reports = reports.join(known, on=["capture", "where"], how="left").with_columns(
+        call=pl.lit(None, pl.UInt32), rows=pl.concat_list("row")
+    )
+    return findings(
+        reports,
+        pl.col("named").is_null(),
+        pl.lit("fate"),
+        pl.lit("of a port of the segment"),
+        pl.col("comment").fill_null("no comment"),
+    )
+
+
+def _collisions(table: pl.DataFrame) -> pl.DataFrame:
+    """A frame that collided is sent, or given up, before its station sends another one."""
+    reports = table.filter(pl.col("fate") == COLLISION).with_columns(port=collided())
+    if reports.is_empty():
+        return none()
+    sent = table.filter(pl.col("fate").is_null(), pl.col("direction") == OUTBOUND).with_columns(port="interface")
+    given_up = table.filter(pl.col("fate") == DROPPED).with_columns(port=dropped_by())
+    names = ["capture", "port", "time_ns", "octets_hash", "row"]
+    ends = pl.concat([sent.select(names), given_up.drop_nulls("port").select(names)]).sort("time_ns", "row")
+    # Reports come before what is sent at the same instant: a frame collides while it is being sent.
+    following = reports.sort("time_ns").join_asof(
+        ends.rename({"octets_hash": "next_hash", "row": "next_row"}),
+        on="time_ns",
+        by=["capture", "port"],
+        strategy="forward",
+        check_sortedness=False,
+    )
+    wrong = following.filter(pl.col("next_hash") != pl.col("octets_hash")).with_columns(
+        call=pl.lit(None, pl.UInt32), rows=pl.concat_list("row", "next_row")
+    )
+    return findings(
+        wrong, pl.lit(True), pl.lit("collision"), pl.format("of the next frame of {}", "port"), pl.lit("of another one")
+    )
+
+
+def _passed_on(table: pl.DataFrame, ports: pl.DataFrame, read: Read) -> pl.DataFrame:
+    """Frames that a guest which joins segments sent without having received them."""
+    joining = ports.filter("joins").select("end", "machine", "netem")
+    if joining.is_empty():
+        return none()
+    seen = table.filter(pl.col("fate").is_null()).join(joining, on="end", how="inner").sort("time_ns", "row")
+    out = pl.col("direction") == OUTBOUND
+    twice = pl.col("netem").str.contains("duplicate").any().over("machine")
+    key = ["machine", "octets_hash"]
+    counted = seen.with_columns(
+        # A frame from one port may leave at all others.
+        came=(~out).cum_sum().over(key, order_by=["time_ns", "row"]),
+        left=out.cum_sum().over([*key, "end"], order_by=["time_ns", "row"]),
+        twice=twice,
+    )
+    wrong = counted.filter(out, (pl.col("left") > pl.col("came")) & ~(pl.col("twice") & (pl.col("came") > 0)))
+    changes = wrong.filter(pl.col("netem").str.contains("corrupt"))
+    if not changes.is_empty():
+        wrong = wrong.filter(~pl.col("row").is_in(_nearly_received(changes, seen.filter(~out), read)))
+    return findings(
+        wrong.with_columns(call=pl.lit(None, pl.UInt32), rows=pl.concat_list("row")),
+        pl.lit(True),
+        pl.format("frame sent by {}", "machine"),
+        pl.lit("one that it received before"),
+        pl.format("{} bytes that it did not", "frame_length"),
+    )
+
+
+def _nearly_received(sent: pl.DataFrame, received: pl.DataFrame, read: Read) -> list[int]:
+    """Rows that differ in one bit from a frame of the same length which the machine received before (tc-netem(8))."""
+    rows = []
+    for row in sent.iter_rows(named=True):
+        candidates = received.filter(
+            pl.col("machine") == row["machine"],
+            pl.col("frame_length") == row["frame_length"],
+            pl.col("time_ns") < row["time_ns"],
+        )
+        number = int.from_bytes(read(sent.filter(pl.col("row") == row["row"])).frame(0))
+        octets = read(candidates)
+        others = (int.from_bytes(octets.frame(place)) for place in range(candidates.height))
+        if any((number ^ other).bit_count() == 1 for other in others):
+            rows.append(row["row"])
+    return rows

@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: Apache-2.0
+"""IPv4 (RFC 791) of packets that machines sent, as their stacks make it, and the checksum of UDP (RFC 768)."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from sundial.observe.headers import ETHERNET, IPV4, TCP, UDP
+from sundial.verify.findings import findings
+from sundial.verify.headers.ports import stations
+
+UNPROVEN = (
+    "the identification of the first packet of a socket on Linux, which is random",
+    "the steps of identifications on SSS-CORE, where packets that a node sends to itself are numbered too",
+    "by how much Linux moves the identification of datagrams of sockets without a peer on, but for an upper bound",
+    "checksums that a guest leaves to its adapter (`offloads: true`)",
+)
+
+ICMP = 1
+DONT_FRAGMENT, MORE_FRAGMENTS, RESERVED = 2, 1, 4
+LINUX_TTL, LWIP_TTL = 64, 255
+"""IPDEFTTL of Linux (net/ip.h); IP_DEFAULT_TTL of lwIP (opt.h). They tell which of the two stacks a machine has."""
+ICMP_ERROR_TOS = 0xC0
+"""Linux: IPTOS_PREC_INTERNETCONTROL (net/ipv4/icmp.c)."""
+_TICK_NS = 4_000_000
+"""Linux's CONFIG_HZ of 250: the generator moves on by up to one a tick between uses (net/ipv4/route.c,
+ip_idents_reserve)."""
+_LATE_TICKS = 800
+"""Packets may wait for so long after they were numbered: for an answer of ARP, or for the wire."""
+_SOCKET_NS = 50_000_000
+_WRAP = 1 << 16
+
+
+def check_ip(sent: pl.DataFrame, ports: pl.DataFrame) -> pl.DataFrame:
+    """`sent` as of `ports.sent_frames`: what they sent as IPv4."""
+    others = stations(ports).drop_nulls("address").select("domain", target="address", known=True)
+    table = (
+        sent.filter(pl.col("eth_type") == IPV4)
+        .join(others, on=["domain", "target"], how="left", maintain_order="left")
+        .with_columns(call=pl.lit(None, pl.UInt32), rows=pl.concat_list("row"), linux=_is_linux())
+    )
+    flags, protocol = pl.col("ip_flags"), pl.col("protocol")
+    ttl = pl.when("linux").then(LINUX_TTL).otherwise(LWIP_TTL)
+    tos = pl.when(pl.col("linux") & (protocol == ICMP) & pl.col("icmp_type").is_in([3, 11])).then(ICMP_ERROR_TOS)
+    whole = (pl.col("fragment_offset") == 0) & (flags & MORE_FRAGMENTS == 0)
+    # Linux sets DF where a packet fits (path MTU discovery), but for its answers to echo requests; lwIP never does.
+    fixed = pl.when("linux").then(pl.when(whole & (protocol != ICMP)).then(DONT_FRAGMENT)).otherwise(0)
+    room = pl.col("ip_length").cast(pl.Int64) - pl.col("ip_header")
+    least = pl.col("captured_length").cast(pl.Int64) - ETHERNET
+    checks = [
+        ("ip.version", pl.col("ip_version") != 4, pl.lit("4"), pl.col("ip_version")),
+        ("ip.hdr_len", pl.col("ip_header") != 20, pl.lit("20"), pl.col("ip_header")),
+        ("ip.dsfield", pl.col("ip_tos") != tos.fill_null(0), tos.fill_null(0), pl.col("ip_tos")),
+        ("ip.len", pl.col("ip_length") > least, pl.format("at most {}", least), pl.col("ip_length")),
+        ("ip.len", pl.col("ip_length") < pl.col("ip_header"), pl.lit("the header at least"), pl.col("ip_length")),
+        ("ip.flags", flags >= RESERVED, pl.lit("the reserved bit clear"), flags),
+        ("ip.flags.df", flags & DONT_FRAGMENT != fixed, fixed, flags & DONT_FRAGMENT),
+        ("ip.ttl", pl.col("ip_ttl") != ttl, ttl, pl.col("ip_ttl")),
+        ("ip.checksum", ~pl.col("ip_checksum_right"), pl.lit("right"), pl.col("ip_checksum")),
+        ("ip.proto", ~protocol.is_in([ICMP, TCP, UDP]), pl.lit("ICMP, TCP or UDP"), protocol),
+        ("ip.src", pl.col("source").ne_missing(pl.col("address")), pl.col("address"), pl.col("source")),
+        (
+            "ip.dst",
+            pl.col("known").is_null() | (pl.col("target") == pl.col("address")),
+            pl.lit("another machine's"),
+            pl.col("target"),
+        ),
+        (
+            "ip.frag_offset",
+            (flags & MORE_FRAGMENTS != 0) & (room % 8 != 0),
+            pl.lit("8 bytes, or a multiple, in each fragment but the last"),
+            room,
+        ),
+    ]
+    unreadable = findings(
+        table, pl.col("ip_header").is_null(), pl.lit("ip"), pl.lit("an IPv4 header"), pl.lit("something else")
+    )
+    return pl.concat(
+        [
+            unreadable,
+            *(
+                findings(table, where.fill_null(False), pl.lit(name), pl.format("{}", expected), pl.format("{}", seen))
+                for name, where, expected, seen in checks
+            ),
+            _check_identifications(table),
+            _check_datagrams(table),
+        ]
+    )
+
+
+def _is_linux() -> pl.Expr:
+    """By the TTL of most of a machine's packets."""
+    near = (pl.col("ip_ttl") == LINUX_TTL).sum().over("machine")
+    far = (pl.col("ip_ttl") == LWIP_TTL).sum().over("machine")
+    return near >= far
+
+
+_DATAGRAM = ["end", "source", "target", "protocol", "ip_id", "turn"]
+
+
+def _check_identifications(table: pl.DataFrame) -> pl.DataFrame:
+    """Linux (net/ip.h, ip_select_ident_segs; net/ipv4/route.c): a connected socket counts its packets from any number,
+    and others get the next number of a generator of their addresses; but what TCP sends without a connection's socket
+    has 0. lwIP (ip4.c) counts the packets of a machine."""
+    beginning = table.filter(pl.col("fragment_offset") == 0).select(
+        "row", "time_ns", "end", "machine", "linux", "protocol", "source", "target", "source_port", "target_port",
+        "ip_id", "ip_flags", "tcp_flags", "icmp_type", "call", "rows",
+    )  # fmt: skip
+    atomic = pl.col("ip_flags") & DONT_FRAGMENT != 0
+    unnumbered = atomic & (pl.col("ip_id") == 0)
+    linux = beginning.filter("linux")
+    tcp = linux.filter(pl.col("protocol") == TCP)
+    opening = pl.col("tcp_flags") & 0x12 == 0x12
+    stands_alone = (opening | (pl.col("tcp_flags") & 0x04 != 0)) & unnumbered
+    counted = tcp.filter(~stands_alone & ~unnumbered).with_columns(
+        # A SYN begins a socket and its numbers.
+        socket=(pl.col("tcp_flags") & 0x12 == 0x02).cum_sum().over("end", "target", "source_port", "target_port"),
+    )
+    lwip = beginning.filter(~pl.col("linux")).with_columns(least=pl.lit(1), most=pl.lit(1 << 15))
+    flow = ["end", "target", "source_port", "target_port"]
+    return pl.concat(
+        [
+            _steps(counted.with_columns(least=pl.lit(1), most=pl.lit(1)), [*flow, "socket"]),
+            _steps(_linux_udp(linux.filter(pl.col("protocol") == UDP), flow), flow),
+            _steps(lwip, ["machine"]),
+        ]
+    )
+
+
+def _linux_udp(table: pl.DataFrame, flow: list[str]) -> pl.DataFrame:
+    """Adds least and most: the steps that a connected socket's own count and the generator of its addresses leave open.
+
+    Where a port is used again, by another socket, its numbers begin anew; so they may where the next packet goes on
+    from there, or after a pause.
+    """
+    order = ["time_ns", "row"]
+    number = pl.col("ip_id").cast(pl.Int64)
+    pause = pl.col("time_ns") - pl.col("time_ns").shift(1).over(flow, order_by=order)
+    numbered = table.with_columns(place=pl.int_range(pl.len()).over("end", "target", order_by=order))
+    between = pl.col("place") - pl.col("place").shift(1).over(flow, order_by=order)
+    goes_on = (number.shift(-1).over(flow, order_by=order) - number) % _WRAP == 1
+    anew = (goes_on & ((number - number.shift(1).over(flow, order_by=order)) % _WRAP != 0)) | (pause > _SOCKET_NS)
+    most = between + pause // _TICK_NS + _LATE_TICKS
+    return numbered.with_columns(
+        least=pl.when(anew).then(0).otherwise(1), most=pl.when(anew).then(_WRAP).otherwise(most)
+    )
+
+
+def _steps(table: pl.DataFrame, key: list[str]) -> pl.DataFrame:
+    """A finding where identifications of the same `key` step by less than `least` or more than `most`."""
+    number = pl.col("ip_id").cast(pl.Int64)
+    before = number.shift(1).over(key, order_by=["time_ns", "row"])
+    steps = table.with_columns(before=before, step=(number - before) % _WRAP)
+    return findings(
+        steps,
+        ((pl.col("step") < pl.col("least")) | (pl.col("step") > pl.col("most"))).fill_null(False),
+        pl.lit("ip.id"),
+        pl.format("{} to {} more than {}", "least", "most", "before"),
+        pl.col("ip_id"),
+    )
+
+
+def _check_datagrams(table: pl.DataFrame) -> pl.DataFrame:
+    """UDP's length and checksum, of the whole datagram where it was fragmented; its fragments all there, in order."""
+    udp = table.filter(pl.col("protocol") == UDP, pl.col("ip_header").is_not_null()).with_columns(
+        data=pl.col("ip_length").cast(pl.Int64) - pl.col("ip_header")
+    )
+    first = pl.col("fragment_offset") == 0
+    # The same identification comes again after 65,536 datagrams, and begins with a fragment at 0.
+    udp = udp.with_columns(turn=first.cum_sum().over("end", "target", "ip_id", order_by=["time_ns", "row"]))
+    datagrams = udp.group_by(_DATAGRAM, maintain_order=True).agg(
+        rows=pl.col("row"),
+        contiguous=(pl.col("fragment_offset") == pl.col("data").cum_sum().shift(1, fill_value=0)).all(),
+        ended=~pl.col("more").last(),
+        length=pl.col("data").sum(),
+        udp_length=pl.col("udp_length").first(),
+        udp_checksum=pl.col("udp_checksum").first(),
+        sum=pl.col("ip_payload_sum").cast(pl.Int64).sum(),
+        unsummed=pl.col("ip_payload_sum").is_null().any(),
+        offloads=pl.col("offloads").first(),
+    )
+    datagrams = datagrams.with_columns(call=pl.lit(None, pl.UInt32))
+    whole = pl.col("contiguous") & pl.col("ended")
+    wrong = fold(pl.col("sum") + pseudo_header(UDP, pl.col("length"))) != 0xFFFF
+    zero = pl.col("udp_checksum") == 0
+    return pl.concat(
+        [
+            findings(
+                datagrams,
+                ~whole,
+                pl.lit("ip.fragments"),
+                pl.lit("all of a datagram, in order"),
+                pl.col("rows").list.len(),
+            ),
+            findings(
+                datagrams,
+                whole & pl.col("udp_length").ne_missing(pl.col("length")),
+                pl.lit("udp.length"),
+                pl.col("length"),
+                pl.format("{}", pl.col("udp_length").cast(pl.String).fill_null("none")),
+            ),
+            findings(
+                datagrams,
+                whole & (wrong | zero) & ~pl.col("unsummed") & ~pl.col("offloads"),
+                pl.lit("udp.checksum"),
+                pl.lit("right"),
+                pl.col("udp_checksum"),
+            ),
+        ]
+    )
+
+
+def pseudo_header(protocol: int, length: pl.Expr) -> pl.Expr:
+    """The sum of the pseudo-header's words, to be added to that of the packet; `source` and `target` in text."""
+    return _address_words("source") + _address_words("target") + protocol + length
+
+
+def _address_words(name: str) -> pl.Expr:
+    parts = pl.col(name).str.split_exact(".", 3).struct
+    octets = [parts.field(f"field_{place}").cast(pl.Int64) for place in range(4)]
+    return (octets[0] + octets[2]) * 256 + octets[1] + octets[3]
+
+
+def fold(value: pl.Expr) -> pl.Expr:
+    """A sum of 16-bit words as one, with the carries added (RFC 1071)."""
+    for _ in range(3):
+        value = value % _WRAP + value // _WRAP
+    return value

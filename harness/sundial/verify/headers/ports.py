@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the run says of each port: whose it is, its addresses, and whom it can reach."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from sundial.observe import RunDirectory
+from sundial.verify.frames import COLLISION, DROPPED, FATE_SUFFIX, OUTBOUND, end_name
+
+PORT: dict[str, pl.DataType] = {
+    "end": pl.String(),
+    "port": pl.String(),
+    "machine": pl.String(),
+    "mac": pl.Int64(),
+    "address": pl.String(),
+    "mtu": pl.Int64(),
+    "joins": pl.Boolean(),
+    "offloads": pl.Boolean(),
+    "static_arp": pl.Boolean(),
+    "netem": pl.String(),
+    "domain": pl.Int64(),
+}
+"""`joins`: of a machine that joins segments, which sends nothing of its own. Ports of one `domain` reach each other.
+`offloads`: the guest leaves checksums and segmentation to its adapter."""
+
+
+def ports_of(run: RunDirectory) -> pl.DataFrame:
+    """One row a port: PORT."""
+    topology: dict[str, Any] = run.document.get("topology") or {}
+    defaults = topology.get("defaults") or {}
+    machines = topology.get("machines") or {}
+    joins = {name: machines.get(name, {}).get("role") == "bridge" for name in run.nodes}
+    domains = _domains([[item.segment for item in run.nodes[name].interfaces] for name in run.nodes if joins[name]])
+    rows = []
+    for node in run.nodes.values():
+        for item in node.interfaces:
+            written = machines.get(node.name, {}).get("interfaces", {}).get(item.device) or {}
+            port = f"{node.name}:{item.device}"
+            rows.append(
+                {
+                    "end": end_name(f"wire/{item.segment}.pcapng", port),
+                    "port": port,
+                    "machine": node.name,
+                    "mac": int(item.mac.replace(":", ""), 16),
+                    "address": item.address or None,
+                    "mtu": item.mtu,
+                    "joins": joins[node.name],
+                    **{name: bool(written.get(name, defaults.get(name))) for name in ("offloads", "static_arp")},
+                    "netem": written.get("netem") or "",
+                    "domain": domains.setdefault(item.segment, len(domains)),
+                }
+            )
+    return pl.DataFrame(rows, schema=PORT)
+
+
+def _domains(joined: list[list[str]]) -> dict[str, int]:
+    """Segments that guests join, by the number of their domain."""
+    groups: list[set[str]] = []
+    for segments in joined:
+        apart = [group for group in groups if group.isdisjoint(segments)]
+        groups = [*apart, set(segments).union(*(group for group in groups if group not in apart))]
+    return {segment: number for number, group in enumerate(groups) for segment in group}
+
+
+def stations(ports: pl.DataFrame) -> pl.DataFrame:
+    """mac, address and domain of machines that send and take packets."""
+    return ports.filter(~pl.col("joins")).select("domain", "mac", "address")
+
+
+def sent_frames(frames: pl.DataFrame, ports: pl.DataFrame) -> pl.DataFrame:
+    """What machines have sent of their own, in order, with PORT: at their ports, and what the wire never took: the
+    frames that an adapter refused or gave up. `frames` with row, end and fate."""
+    segment = pl.col("interface").str.strip_suffix(FATE_SUFFIX)
+    refused = frames.filter(pl.col("fate") == DROPPED, way_from().is_null(), way_to().is_null()).with_columns(
+        end=pl.concat_str(pl.format("wire/{}.pcapng|", segment), dropped_by())
+    )
+    own = frames.filter(pl.col("fate").is_null(), pl.col("direction") == OUTBOUND)
+    return (
+        pl.concat([own, refused])
+        .join(ports.filter(~pl.col("joins")), on="end", how="inner", maintain_order="left")
+        .sort("time_ns", "row")
+    )
+
+
+def way_from() -> pl.Expr:
+    """The sending port of a fate that befell a frame on its way: `lost: A to B`."""
+    return pl.col("comment").str.extract(r"(\S+:\S+) to \S+:\S+$")
+
+
+def way_to() -> pl.Expr:
+    """The receiving port of such a fate."""
+    return pl.col("comment").str.extract(r"(?: to|towards) (\S+:\S+)$")
+
+
+def dropped_by() -> pl.Expr:
+    """The port whose adapter did not send a frame: `dropped: transmit ring full (A)`, `... 16 attempts of A`."""
+    return pl.coalesce(
+        pl.col("comment").str.extract(r"\((\S+:\S+)\)$"), pl.col("comment").str.extract(r"attempts of (\S+:\S+)$")
+    )
+
+
+def collided() -> pl.Expr:
+    """The port of a collision: `collision: A, attempt 1, ...`."""
+    return pl.when(pl.col("fate") == COLLISION).then(pl.col("comment").str.extract(r"^collision: (\S+:\S+),"))
