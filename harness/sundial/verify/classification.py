@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 import polars as pl
 
 from sundial.verify.findings import findings
+from sundial.verify.frames import INBOUND
 from sundial.verify.sockets.flows import ICMP, TCP, UDP
 from sundial.verify.sockets.tcp import FIN, RST, SYN
 
@@ -42,7 +43,9 @@ def classify(
         .join(addresses, on="end", how="left", maintain_order="left")
     )
     own = pl.col("own").list.contains(pl.col("source")) | pl.col("own").list.contains(pl.col("target"))
-    other = (pl.col("ethertype") == IPV4) & pl.col("own").is_not_null() & ~own.fill_null(False)
+    # Packets of others: heard on a shared wire, or passed on by a guest that joins segments and has no address.
+    passes = (pl.col("direction") == INBOUND) | (pl.col("own").list.len() == 0)
+    other = (pl.col("ethertype") == IPV4) & pl.col("source").is_not_null() & passes & ~own
     # Reassembly that times out (RFC 792, code 1) follows from lost fragments; it is explained where some were lost.
     lossy = frames["fate"].drop_nulls().len() > 0
     expired = (pl.col("protocol") == ICMP) & (pl.col("icmp_type") == ICMP_TIME_EXCEEDED) & pl.lit(lossy)

@@ -34,7 +34,7 @@ BY_LAW = ("offered_frames", "adapter_full", "undelivered", "deferred", "collisio
 
 UNPROVEN = (
     "counters: adapter_full where a full ring stops its machine, undelivered, and offered_frames, but for their bounds",
-    "counters: deferred behind a frame that was given up, and reordered where a delay may be none, but for their bounds",
+    "counters: deferred behind a frame that was given up, reordered where a delay may be none, but for their bounds",
 )
 
 
@@ -50,7 +50,7 @@ def check_counters(run: RunDirectory, frames: pl.DataFrame, counted: Counted) ->
         told = {name: counters["ports"] for name, counters in segments.items()}
         known = counted.laws.keys()
         numbers, captured = _counted(told, known), _captured(frames, known)
-        by_law = _against_laws(told, frames, counted)
+        by_law = [*_against_laws(told, frames, counted), *_of_the_run(run, run.counters)]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         what = f"has no {error}" if isinstance(error, KeyError) else f"is not as it should be: {error}"
         raise BadInput(what, file=str(run.path / "wire" / "counters.json"), allowed="what the fabric wrote") from None
@@ -62,7 +62,7 @@ def check_counters(run: RunDirectory, frames: pl.DataFrame, counted: Counted) ->
         for name, a, b in pairs
         if not b <= a <= b + cut.get(name, 0)
     ]
-    return _findings([*found, *by_law, *_of_the_run(run, run.counters)])
+    return _findings([*found, *by_law])
 
 
 def _cut(counted: Counted, numbers: Mapping[str, int], captured: Mapping[str, int]) -> dict[str, int]:
@@ -130,10 +130,20 @@ def _row(name: str, bounds: Bounds, number: int) -> tuple[str, str, str] | None:
 def _of_the_run(run: RunDirectory, counters: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     """What the file says of the run itself."""
     time = run.document.get("time")
-    pairs = [("epoch_ns", run.document.get("epoch_ns")), ("virtual_ns", time.get("virtual_ns") if time else None)]
+    pairs = [
+        ("version", 1),
+        ("epoch_ns", run.document.get("epoch_ns")),
+        ("virtual_ns", time.get("virtual_ns") if time else None),
+    ]
     for name, known in pairs:
         if known is not None and counters.get(name) != known:
             yield name, f"{counters.get(name)} by wire/counters.json", f"{known} by run.json"
+    topology = run.document.get("topology") or {}
+    for segment, written in topology.get("segments", {}).items():
+        told = counters["segments"].get(segment, {})
+        if told.get("kind") != written["kind"] or sorted(told.get("ports", {})) != sorted(written["ports"]):
+            seen = f"{told.get('kind')} with {', '.join(told.get('ports', {}))} by wire/counters.json"
+            yield segment, seen, f"{written['kind']} with {', '.join(written['ports'])} by run.json"
 
 
 def _captured(frames: pl.DataFrame, known: Collection[str]) -> dict[str, int]:

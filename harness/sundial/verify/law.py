@@ -77,7 +77,7 @@ def ring_drops(wire: Wire, port: str) -> pl.DataFrame:
 def check_ring(
     wire: Wire, segment: SegmentBase, port: str, sent: Passages, rate_bps: int
 ) -> tuple[pl.DataFrame, Bounds]:
-    """Frames that a full ring refused, on a line that is never taken by others; and how often a ring can have been full.
+    """Frames that a full ring refused, on a line that no other takes; and how often a ring can have been full.
 
     A full ring holds `ring_frames` frames that have not left: they follow one another without a pause.
     """
@@ -111,10 +111,9 @@ def check_ring(
     return findings_, (len(at), len(at))
 
 
-def adapter(segment: SegmentBase, drops: int, sent: int, lost: int, refused: int = 0) -> Bounds:
-    """Frames offered by a machine: those sent, those given up and refused, and at the end what the ring still holds."""
-    least = drops + sent + lost + refused
-    return least, least + segment.adapter.ring_frames
+def offered(wire: Wire, segment: SegmentBase, port: str, done: int) -> Bounds:
+    """Frames offered by a machine: `done` are those sent, given up and refused; at the end its ring may hold more."""
+    return done, done + cut_off(wire, segment, port, 0)[0]
 
 
 def cut_off(wire: Wire, segment: SegmentBase, port: str, late: int) -> Bounds:

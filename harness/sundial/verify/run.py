@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from sundial.observe import RunDirectory, open_run, read_frames
-from sundial.verify import classification, corruption, counters, directory, scenario_expectations, truncation
+from sundial.verify import classification, corruption, counters, directory, headers, scenario_expectations, truncation
 from sundial.verify.conservation import transit_ends
 from sundial.verify.findings import none
 from sundial.verify.frames import machine, with_places
@@ -90,6 +90,7 @@ def verify_run(run_dir: Path) -> Verification:
             *(each.findings for each in settled),
             *(each.findings for each in background),
             truncation.check_whole(analysis.frames, whole_capture=True),
+            headers.check_headers(run, frames, files, [each.ethertype for each in transports.values()]),
             scenario_expectations.check_sockets(scenario, analysis),
             *(scenario_expectations.check_settled(scenario, each) for each in settled),
             none()

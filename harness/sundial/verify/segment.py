@@ -10,8 +10,11 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 import polars as pl
 
 from sundial import kinds
-from sundial.model.network import Network, Node
+from sundial.errors import SundialError
+from sundial.model.network import Network, Node, build_network
 from sundial.model.segment import SegmentBase
+from sundial.model.topology import Topology
+from sundial.observe import RunDirectory
 from sundial.verify.contention import Contention
 from sundial.verify.law import Law
 from sundial.verify.wire import Wire
@@ -26,13 +29,18 @@ SegmentT = TypeVar("SegmentT", bound=SegmentBase, contravariant=True)
 class SegmentVerifier(Protocol[SegmentT]):
     """`KIND` of `sundial.segments.NAME.verify`; what takes the wire of a kind without one is unknown."""
 
-    unproven: tuple[str, ...] = ()
-    """What of this kind's law a capture does not show."""
-
     def contention(self, segment: SegmentT, port: str, frames: pl.DataFrame) -> Contention | None:
         """What took the wire in front of `port`; None where its rate is unknown. `frames` of the segment's capture,
         with fate."""
         return None
+
+    def hears_all(self, segment: SegmentT) -> bool:
+        """Whether each port hears what is for another one, too."""
+        return True
+
+    def keeps_order(self, segment: SegmentT, port: str) -> bool:
+        """Whether what `port` sends arrives in the order in which it was sent."""
+        return True
 
     def check_times(self, segment: SegmentT, wire: Wire) -> Law:
         """Each frame's times and fate, and the counters, against the standard and the topology."""
@@ -55,6 +63,14 @@ class SegmentVerifier(Protocol[SegmentT]):
 def verifiers() -> Mapping[str, SegmentVerifier[Any]]:
     """Of all kinds that have one."""
     return kinds.load("segments", "verify", SegmentVerifier)
+
+
+def network_of(run: RunDirectory) -> Network | None:
+    """The topology of a run; None where this version cannot read it."""
+    try:
+        return build_network(Topology.model_validate(run.document.get("topology")))
+    except (SundialError, ValueError, TypeError, KeyError):
+        return None
 
 
 def contentions(network: Network, frames: pl.DataFrame) -> dict[str, Contention]:

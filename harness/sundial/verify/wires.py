@@ -10,21 +10,23 @@ from pathlib import Path
 
 import polars as pl
 
-from sundial.errors import SundialError
-from sundial.model.network import Network, build_network
-from sundial.model.topology import Topology
+from sundial.model.network import Network
 from sundial.observe import RunDirectory
 from sundial.observe.octets import octets_of
 from sundial.verify.contention import Contention
 from sundial.verify.findings import FINDING
 from sundial.verify.law import Law, merged
-from sundial.verify.segment import contention_of_port, verifiers
+from sundial.verify.segment import contention_of_port, network_of, verifiers
 from sundial.verify.wire import Wire
 
-UNPROVEN = (
-    "under the real clock: that a frame reached its machine, or left it, at the instant of its stamp, which is the "
-    "model's",
+UNPROVEN = ("wires: the origin of time; all stamps may be moved alike as far as calls leave room around their frames",)
+UNPROVEN_REAL_CLOCK = (
+    "wires under the real clock: that a frame left or reached its machine at the instant of its stamp, the model's",
 )
+
+
+_COLUMNS = ("row", "capture", "interface", "time_ns", "direction", "frame_length", "captured_length", "octets_begin",
+            "octets_hash", "eth_source", "eth_target", "fate", "comment")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -57,19 +59,6 @@ def check_wires(
     return merged(found), Counted(known)
 
 
-def network_of(run: RunDirectory) -> Network | None:
-    """The topology of the run; None where this version cannot read it."""
-    try:
-        return build_network(Topology.model_validate(run.document.get("topology")))
-    except (SundialError, ValueError, TypeError, KeyError):
-        return None
-
-
-def unproven() -> list[str]:
-    """What the laws do not show, by kind."""
-    return [*UNPROVEN, *(text for law in verifiers().values() for text in law.unproven)]
-
-
 def _machines(network: Network, by_name: Mapping[str, Wire], *, exact: bool) -> list[Law]:
     wires = {port: wire for wire in by_name.values() for port in wire.ports}
 
@@ -90,7 +79,7 @@ def _wire(
     return Wire(
         name,
         network.segments[name].ports,
-        frames.filter(pl.col("capture") == f"wire/{name}.pcapng"),
+        frames.select(_COLUMNS).filter(pl.col("capture") == f"wire/{name}.pcapng"),
         end_ns if isinstance(end_ns, int) else None,
         partial(octets_of, files=files),
     )

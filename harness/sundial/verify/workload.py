@@ -74,6 +74,10 @@ class Settled:
 class OwnTransport(Protocol):
     """Calls that go neither over UDP nor over TCP."""
 
+    @property
+    def ethertype(self) -> int:
+        """Of its frames."""
+
     def settle(self, run: RunDirectory, frames: pl.DataFrame, samples: RunSamples) -> Settled:
         """Compare all its calls with all its frames. `frames` with row, end and fate."""
 

@@ -94,7 +94,9 @@ def capture(names: list[str], records: list[Record]) -> bytes:
 
 def counters(segments: dict[str, tuple[list[str], list[Record]]]) -> str:
     """What the fabric would have counted: of each segment its ports' names, and the records as they are."""
-    return json.dumps({"version": 1, "segments": {name: _segment(*given) for name, given in segments.items()}})
+    return json.dumps(
+        {"version": 1, "epoch_ns": EPOCH_NS, "segments": {name: _segment(*given) for name, given in segments.items()}}
+    )
 
 
 def _segment(names: list[str], records: list[Record]) -> dict[str, object]:

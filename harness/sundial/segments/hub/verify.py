@@ -10,10 +10,10 @@ import polars as pl
 from sundial.expect.ip import ETHERNET_GAP
 from sundial.segments.hub.model import Hub
 from sundial.segments.hub.verify_csma import ATTEMPTS, JAM_BITS, SLOT_BITS, Medium, Transmissions, listen, transmissions
-from sundial.segments.hub.verify_law import UNPROVEN, check_medium
+from sundial.segments.hub.verify_law import check_medium
 from sundial.verify.contention import Contention, contention_of, duration_ns, serialisations
 from sundial.verify.frames import COLLISION
-from sundial.verify.law import Bounds, Law, adapter, check_fates, cut_off, merged, ring_drops, told
+from sundial.verify.law import Bounds, Law, check_fates, cut_off, merged, offered, ring_drops, told
 from sundial.verify.segment import SegmentVerifier
 from sundial.verify.wire import SECOND_NS, Arrivals, Wire, bits_of, check_arrivals, problem, together
 
@@ -22,8 +22,6 @@ _EXCESSIVE = r"^dropped: excessive collisions, (\d+) attempts of (\S+)$"
 
 
 class _Hub(SegmentVerifier[Hub]):
-    unproven = UNPROVEN
-
     def contention(self, segment: Hub, port: str, frames: pl.DataFrame) -> Contention | None:
         times = frames.filter(pl.col("fate") == COLLISION)["time_ns"].to_list()
         jammed_ns = duration_ns((SLOT_BITS + JAM_BITS) // 8 + ETHERNET_GAP, segment.rate)
@@ -147,7 +145,7 @@ def _counted(
         (port, "adapter_full"): (0 if segment.adapter.when_full == "stop" else full, full),
         (port, "dropped adapter full"): (refused, refused),
         (port, "dropped excessive collisions"): (given_up, given_up),
-        (port, "offered_frames"): adapter(segment, refused, len(sent), given_up),
+        (port, "offered_frames"): offered(wire, segment, port, refused + len(sent) + given_up),
     }
 
 

@@ -71,6 +71,8 @@ class Transmissions:
     content: Numbers
     attempt: Numbers
     """Of what collided; else 0."""
+    alone: Mask
+    """Whether no other station noticed what this one did, or more than one did not hear the first."""
     bit_ns: int
 
     def __len__(self) -> int:
@@ -90,7 +92,7 @@ class Transmissions:
         return Transmissions(**{name: getattr(self, name)[which] for name in _COLUMNS}, bit_ns=self.bit_ns)
 
 
-_COLUMNS = ("row", "station", "seen", "start", "latest", "bits", "content", "attempt")
+_COLUMNS = ("row", "station", "seen", "start", "latest", "bits", "content", "attempt", "alone")
 
 
 def transmissions(wire: Wire, medium: Medium, collisions: pl.DataFrame) -> Transmissions:
@@ -99,22 +101,23 @@ def transmissions(wire: Wire, medium: Medium, collisions: pl.DataFrame) -> Trans
         collisions[name].cast(pl.Int64).to_numpy()
         for name in ("row", "station", "time_ns", "bits", "octets_hash", "attempt")
     )
-    parts = [(row, station, time, *_starts(time, station, bits, medium), bits, content, attempt)]
+    low, high, alone = _starts(time, station, bits, medium)
+    parts = [(row, station, time, low, high, bits, content, attempt, alone)]
     for place, sent in enumerate(wire.sent):
         at, here = sent.time_ns, np.full(len(sent), place)
-        parts.append((sent.row, here, at, at, at, bits_of(sent.length), sent.content, np.zeros_like(here)))
+        parts.append((sent.row, here, at, at, at, bits_of(sent.length), sent.content, 0 * here, here < 0))
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
     everything = Transmissions(**dict(zip(_COLUMNS, columns, strict=True)), bit_ns=medium.bit_ns)
     return everything.take(np.lexsort((everything.station, everything.start)))
 
 
-def _starts(seen: Numbers, station: Numbers, bits: Numbers, medium: Medium) -> tuple[Numbers, Numbers]:
-    """The earliest and the latest start of transmissions whose stations noticed a collision at `seen`.
+def _starts(seen: Numbers, station: Numbers, bits: Numbers, medium: Medium) -> tuple[Numbers, Numbers, Mask]:
+    """The earliest and the latest start of transmissions whose stations noticed a collision at `seen`, and `alone`.
 
     Times are counted at the hub: a station that began first is heard by all others at once.
     """
     if not len(seen):
-        return seen, seen
+        return seen, seen, seen < 0
     order = np.argsort(seen, kind="stable")
     seen, station, bits = seen[order], station[order], bits[order]
     cable, bit = medium.cables_ns[station], medium.bit_ns
@@ -122,7 +125,10 @@ def _starts(seen: Numbers, station: Numbers, bits: Numbers, medium: Medium) -> t
     fresh = np.append(True, np.diff(seen) > medium.longest_ns + medium.sense_ns)
     first, event = np.flatnonzero(fresh), np.cumsum(fresh) - 1
     earliest, second = np.minimum.reduceat(at_hub, first)[event], np.maximum.reduceat(at_hub, first)[event]
-    many = np.bincount(event)[event] > 2
+    number = np.bincount(event)[event]
+    many = number > 2
+    deaf = np.bincount(event, at_hub > earliest + medium.sense_ns)[event]
+    alone = (number < 2) | (deaf > 1)
     began_first = (at_hub == second) & (second > earliest)
     low = np.where(began_first, earliest, second) - cable
     high = np.where(began_first | ~many, low, seen)
@@ -134,7 +140,7 @@ def _starts(seen: Numbers, station: Numbers, bits: Numbers, medium: Medium) -> t
     high = np.where(told, np.minimum(high, began + bit - 1), high)
     back = np.empty_like(order)
     back[order] = np.arange(len(order))
-    return low[back], np.maximum(low, high)[back]
+    return low[back], np.maximum(low, high)[back], alone[back]
 
 
 @dataclass(frozen=True)

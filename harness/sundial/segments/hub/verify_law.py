@@ -85,7 +85,7 @@ def _collisions(station: Station, medium: Medium, port: str) -> pl.DataFrame:
     least = np.maximum(PREAMBLE_BITS, -(-(own.seen - own.latest) // bit)) + JAM_BITS
     most = np.maximum(PREAMBLE_BITS, -(-(own.seen - own.start) // bit)) + JAM_BITS
     length = own.broken & ((own.bits < least) | (own.bits > most))
-    alone = own.broken & ~met
+    alone = own.alone | (own.broken & ~met)
     through = ~own.broken & met
     noticed = own.broken & met & ~_noticed(station, medium)
     wrong = length | alone | through | noticed

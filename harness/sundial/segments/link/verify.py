@@ -10,18 +10,18 @@ from sundial.segments.link.model import Link
 from sundial.segments.link.verify_fates import PATTERNS, Fates, check_corrupted, check_shares, fates_of
 from sundial.segments.link.verify_netem import Copies, Way, copies_of, entries, matched, spans, way_of
 from sundial.verify.contention import Contention, of_own_frames
-from sundial.verify.law import Bounds, Law, adapter, check_fates, check_ring, cut_off, merged, ring_drops
+from sundial.verify.law import Bounds, Law, check_fates, check_ring, cut_off, merged, offered, ring_drops
 from sundial.verify.segment import SegmentVerifier
 from sundial.verify.wire import Arrivals, Mask, Numbers, Passages, Wire, check_arrivals, check_line, problem
 
+UNPROVEN = (
+    "link: the delay of a frame within the bounds of its jitter, and its distribution and correlation",
+    "link: which frames are lost, doubled, corrupted and reordered, but for their share",
+    "link: when a machine handed a frame to its adapter",
+)
+
 
 class _Link(SegmentVerifier[Link]):
-    unproven = (
-        "link: the delay of a frame within the bounds of its jitter, and its distribution and correlation",
-        "link: which frames are lost, doubled, corrupted and reordered, but for their share",
-        "link: when a machine handed a frame to its adapter",
-    )
-
     def contention(self, segment: Link, port: str, frames: pl.DataFrame) -> Contention | None:
         return of_own_frames(port, segment.rate, frames)
 
@@ -56,7 +56,7 @@ class _Link(SegmentVerifier[Link]):
             counted |= {
                 (port, "adapter_full"): full,
                 (port, "dropped adapter full"): (refused, refused),
-                (port, "offered_frames"): adapter(segment, refused, len(sent), 0),
+                (port, "offered_frames"): offered(wire, segment, port, refused + len(sent)),
                 (other, "undelivered"): (0, left),
                 (port, "reordered"): reordered,
                 **{(port, name): (number, number + after + cut[other][0]) for name, number in fates.counted.items()},
@@ -76,7 +76,7 @@ def _exact(
         due[:both] = np.where(near, seen.time_ns[:both], due[:both])
     arrivals = Arrivals(due, sent.content[copies.place], sent.row[copies.place])
     found, late = check_arrivals(other, arrivals, seen, end_ns)
-    inside = -(-let_go // way.parts)
+    inside = way.whole(let_go)
     return [found, _limit(way, copies, inside, inside, fates, sent)], late, (0, 0)
 
 
@@ -106,7 +106,7 @@ def _bounded(
     )  # fmt: skip
     missing = np.ones(len(copies.place), np.bool_)
     missing[copy] = False
-    latest = -(-way.let_go(copies, way.effects.longest_ns) // way.parts) + way.propagation_ns
+    latest = way.whole(way.let_go(copies, way.effects.longest_ns)) + way.propagation_ns
     latest = np.maximum.accumulate(latest) if len(latest) else latest
     due = missing & (latest <= (end_ns if end_ns is not None else 1 << 62))
     found.append(
@@ -115,7 +115,7 @@ def _bounded(
     )  # fmt: skip
     found.append(_gaps(way, copy, span.past, sent, copies))
     let_go = came - way.propagation_ns
-    earliest = -(-way.let_go(copies, way.effects.shortest_ns) // way.parts)
+    earliest = way.whole(way.let_go(copies, way.effects.shortest_ns))
     if not way.effects.reorders:
         found.append(_limit(way, copies, earliest, np.append(let_go, latest[missing]), fates, sent))
     past, unseen = int(span.past.sum()), int(missing.sum())

@@ -34,6 +34,9 @@ def effects(written: Impairments) -> Effects:
     return plain.delayed(written.delay or 0, written.jitter or 0, written.distribution or "uniform")
 
 
+_MOST_PARTS = (1 << 62) // (86_400 * 10**9)
+
+
 @dataclass(frozen=True)
 class Copies:
     """What netem let in, in order: the place in what was sent, and when it came in."""
@@ -64,17 +67,26 @@ class Way:
 
     def on_line(self, bits: Numbers) -> Numbers:
         """The time of so many bits on the line."""
-        return self.line.time(bits) * (self.parts // self.line.parts)
+        return self._exact(self.line.time(bits)) * (self.parts // self.line.parts)
 
     def shaping(self, bits: Numbers) -> Numbers:
         """The time of so many bits in the shaper."""
         shaper = self.effects.shaper
         if shaper is None:
             return np.zeros_like(bits)
-        return shaper.time(bits) * (self.parts // shaper.parts)
+        return self._exact(shaper.time(bits)) * (self.parts // shaper.parts)
 
     def fine(self, time_ns: Numbers | int) -> Numbers:
-        return np.asarray(time_ns) * self.parts
+        """Whole ns in parts."""
+        return self._exact(np.asarray(time_ns)) * self.parts
+
+    def whole(self, parts: Numbers) -> Numbers:
+        """Parts in ns, rounded up."""
+        return np.asarray(-(-parts // self.parts)).astype(np.int64)
+
+    def _exact(self, numbers: Numbers) -> Numbers:
+        """In Python's numbers, where rates have so little in common that 64 bits do not hold a day of their parts."""
+        return numbers.astype(object) if self.parts > _MOST_PARTS else numbers
 
     def let_go(self, copies: Copies, delay_ns: int) -> Numbers:
         """When netem lets each go, if all delays are `delay_ns`: in order, since the shaper keeps it."""
@@ -88,7 +100,7 @@ class Way:
         takes = self.on_line(bits)
         begins = let_go + self.fine(self.propagation_ns) - takes
         ends = queue_starts(begins, takes + self.on_line(np.full_like(bits, GAP_BITS))) + takes
-        return np.asarray(-(-ends // self.parts))
+        return self.whole(ends)
 
 
 def way_of(segment: Link, sender: str) -> Way:
@@ -132,8 +144,8 @@ def spans(way: Way, copies: Copies, copy: Numbers, came_ns: Numbers) -> Span:
     """Bounds of arrivals where delays are drawn. `copy` of each arrival, in order of `came_ns`."""
     effect, slack = way.effects, way.tolerance_ns
     entered, bits = copies.entered[copy], copies.bits[copy]
-    spacing = _ns(way, way.on_line(bits + GAP_BITS))
-    shaping = _ns(way, way.shaping(copies.shaped[copy]))
+    spacing = way.whole(way.on_line(bits + GAP_BITS))
+    shaping = way.whole(way.shaping(copies.shaped[copy]))
     before = np.append(-way.propagation_ns, came_ns[:-1])[: len(came_ns)]
     low, high = entered + effect.shortest_ns, entered + effect.longest_ns
     if effect.shaper is not None and not effect.reorders:
@@ -141,7 +153,7 @@ def spans(way: Way, copies: Copies, copy: Numbers, came_ns: Numbers) -> Span:
         low = low + shaping
         high = np.maximum(high, before - way.propagation_ns) + shaping
     elif effect.shaper is not None:
-        late = -(-way.let_go(copies, effect.longest_ns) // way.parts)
+        late = way.whole(way.let_go(copies, effect.longest_ns))
         low, high = low + shaping, late[copy]
     low, high = low + way.propagation_ns - slack, high + way.propagation_ns + slack
     past = np.zeros(len(copy), np.bool_)
@@ -158,7 +170,3 @@ def spans(way: Way, copies: Copies, copy: Numbers, came_ns: Numbers) -> Span:
     right &= first | (came_ns >= after - slack)
     low = np.maximum(np.where(effect.reorders, entered + way.propagation_ns, low), np.where(first, low, after))
     return Span(low, np.maximum(high, after), right, past)
-
-
-def _ns(way: Way, parts: Numbers) -> Numbers:
-    return np.asarray(-(-parts // way.parts))

@@ -31,14 +31,15 @@ LEARNED_NS = 100_000_000
 """A bridge surely knows an address that it has seen so long ago."""
 
 
-class _Netem(SegmentVerifier[Never]):
-    unproven = (
-        "netem: the delay of a frame between its least, and its most and what the bridge's CPU may take",
-        "netem: which frames are lost, doubled, corrupted and reordered, but that each is configured",
-        "netem: how late a frame leaves a bridge for a hub, or under the real clock",
-        "netem: what a bridge does whose arguments verify does not know (slots, loss by states, tables of one's own)",
-    )
+UNPROVEN = (
+    "netem: the delay of a frame between its least, and its most and what the bridge's CPU may take",
+    "netem: which frames are lost, doubled, corrupted and reordered, but that each is configured",
+    "netem: how late a frame leaves a bridge for a hub, or under the real clock",
+    "netem: what a bridge does whose arguments verify does not know (slots, loss by states, tables of one's own)",
+)
 
+
+class _Netem(SegmentVerifier[Never]):
     def check_machine(self, node: Node, wires: Mapping[str, Wire], waits: Waits, *, exact: bool) -> Law:
         if node.role != "bridge":
             return Law()

@@ -72,7 +72,7 @@ def read_arguments(text: str) -> Effects | None:
     words = text.lower().split()
     try:
         return _effects(words)
-    except (_NotKnownError, KeyError, ValueError):
+    except (_NotKnownError, LookupError, ValueError):
         return None
 
 

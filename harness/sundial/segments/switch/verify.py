@@ -15,17 +15,17 @@ from sundial.segments.switch.verify_forwarding import (
     table_is_enough,
 )
 from sundial.verify.contention import Contention, of_own_frames
-from sundial.verify.law import Bounds, Law, adapter, check_fates, check_ring, cut_off, merged, ring_drops, told
+from sundial.verify.law import Bounds, Law, check_fates, check_ring, cut_off, merged, offered, ring_drops, told
 from sundial.verify.segment import SegmentVerifier
 from sundial.verify.wire import Wire, check_arrivals, check_line
 
+UNPROVEN = (
+    "switch: which addresses it forgets when its table is full; such a run's forwarding is not compared",
+    "switch: when a machine handed a frame to its adapter",
+)
+
 
 class _Switch(SegmentVerifier[Switch]):
-    unproven = (
-        "switch: which addresses it forgets when its table is full; such a run's forwarding is not compared",
-        "switch: when a machine handed a frame to its adapter",
-    )
-
     def contention(self, segment: Switch, port: str, frames: pl.DataFrame) -> Contention | None:
         return of_own_frames(port, segment.rate, frames)
 
@@ -44,7 +44,7 @@ class _Switch(SegmentVerifier[Switch]):
             refused = len(ring_drops(wire, port))
             counted[port, "adapter_full"] = full
             counted[port, "dropped adapter full"] = (refused, refused)
-            counted[port, "offered_frames"] = adapter(segment, refused, len(sent), 0)
+            counted[port, "offered_frames"] = offered(wire, segment, port, refused + len(sent))
         frames = received(segment, wire)
         if not table_is_enough(segment, frames):
             return Law(merged(found), counted)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The law of a learning switch (IEEE 802.1D, 7.7 to 7.9): which ports a frame leaves at, and when.
 
-A frame is received whole, waits for the forwarding latency, and leaves at the port at which its destination was last seen
-as a source, or at all others: first come, first served. An output queue that is full when a frame comes drops it.
+A frame is received whole, waits for the forwarding latency, and leaves at the port at which its destination was last
+seen as a source, or at all others: first come, first served. An output queue that is full drops what comes.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def received(segment: Switch, wire: Wire) -> Received:
 
 
 def output_ports(segment: Switch, frames: Received) -> Numbers:
-    """The port at which each destination was learned; -1: unknown, so all others; -2: none, for it is where it came from.
+    """The port at which each destination was learned; -1: unknown, so all others; -2: none, it is where it came from.
 
     A switch whose table cannot hold all addresses of the run is not told apart from one that does (`table_is_enough`).
     """
@@ -95,7 +95,7 @@ def outputs(segment: Switch, frames: Received, port: Numbers) -> Iterator[Output
 
 
 def _through(line: Line, ready: Numbers, bits: Numbers, places: int) -> tuple[Numbers, Mask]:
-    """When frames begin to leave, in parts of a ns, and which are not dropped. A frame that is being sent waits no more."""
+    """When frames begin to leave, in parts of a ns, and which are not dropped. One that is being sent waits no more."""
     fine, busy = line.fine(ready), line.time(bits + GAP_BITS)
     kept = np.ones(len(ready), np.bool_)
     if not len(ready):

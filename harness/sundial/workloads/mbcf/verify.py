@@ -16,8 +16,7 @@ from sundial.verify.findings import FINDING
 from sundial.verify.frames import machine
 from sundial.verify.result import leg_json
 from sundial.verify.samples import RunSamples
-from sundial.verify.segment import contentions
-from sundial.verify.wires import network_of
+from sundial.verify.segment import contentions, network_of
 from sundial.verify.workload import CLASSES, OBSERVED, Settled, Verifier, WorkloadVerifier
 from sundial.workloads.mbcf.expect import Frame, mbcf_leg
 from sundial.workloads.mbcf.verify_channels import FIRST_SEQUENCED, Channels, check_channels
@@ -31,7 +30,7 @@ from sundial.workloads.mbcf.verify_evidence import (
 from sundial.workloads.mbcf.verify_fields import check_fields
 from sundial.workloads.mbcf.verify_tags import node_numbers, resolved, with_nodes
 from sundial.workloads.mbcf.verify_transactions import COLUMNS, Meaning, Transactions, find_transactions
-from sundial.workloads.mbcf.wire import ACK, OPENED, OPERATIONS, PROBE, RST, SYN, SYNACK
+from sundial.workloads.mbcf.wire import ACK, ETHERTYPE, OPENED, OPERATIONS, PROBE, RST, SYN, SYNACK
 
 NAME = "mbcf"
 _CONTROL = {
@@ -47,6 +46,8 @@ clients of type 3b bind at once, 101,000 of type 3, 15,000 in transfers."""
 
 
 class _Mbcf:
+    ethertype = ETHERTYPE
+
     def settle(self, run: RunDirectory, frames: pl.DataFrame, samples: RunSamples) -> Settled:
         calls = samples_over_mbcf(samples).with_columns(protocol=pl.lit(NAME))
         over_mbcf = _with_view(frames.filter(pl.col("mbcf_op").is_not_null()), run)

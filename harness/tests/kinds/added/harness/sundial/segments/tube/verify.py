@@ -4,21 +4,21 @@
 from __future__ import annotations
 
 import polars as pl
+from sundial.segments.tube.model import Tube
 
-from sundial.model.topology import Segment
 from sundial.verify.contention import Contention, of_own_frames
 from sundial.verify.segment import SegmentVerifier
 
 
-class _Tube:
-    def contention(self, segment: Segment, port: str, frames: pl.DataFrame) -> Contention | None:
+class _Tube(SegmentVerifier[Tube]):
+    def contention(self, segment: Tube, port: str, frames: pl.DataFrame) -> Contention | None:
         return of_own_frames(port, segment.rate, frames)
 
-    def hears_all(self, segment: Segment) -> bool:
+    def hears_all(self, segment: Tube) -> bool:
         return True
 
-    def keeps_order(self, segment: Segment, port: str) -> bool:
+    def keeps_order(self, segment: Tube, port: str) -> bool:
         return True
 
 
-KIND: SegmentVerifier = _Tube()
+KIND: SegmentVerifier[Tube] = _Tube()

@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The laws of a link, a switch and a bridge against simulations frame by frame, and to the ns by hand."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+from math import ceil
+from types import SimpleNamespace
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sundial.model.topology import SEGMENT_KINDS
+from sundial.segments.netem.verify_tc import read_arguments
+from sundial.verify.contention import NEVER_BUSY
+from sundial.verify.segment import verifiers
+from tests.segments.wires import BROADCAST, IN, OUT, Frame, Tape, every_second_early, instant, late, moved
+
+PORTS = ["a:eth0", "b:eth0", "c:eth0"]
+
+
+def segment(kind: str, ports: list[str], **fields: Any) -> Any:
+    model = SEGMENT_KINDS[kind].model
+    assert model is not None
+    return model.model_validate({"kind": kind, "ports": ports, **fields})
+
+
+def check(written: Any, wire: Any) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = verifiers()[written.kind].check_times(written, wire).findings.to_dicts()
+    return found
+
+
+def bits(frame: Frame) -> int:
+    return 8 * (max(frame.length, 60) + 12)
+
+
+def sending(frames: list[Frame], rate: int) -> list[Frame]:
+    """The frames of one port, one after the other."""
+    free, found = Fraction(0), []
+    for frame in sorted(frames, key=lambda one: (one.at, one.name)):
+        at = max(Fraction(frame.at), free)
+        found.append(Frame(ceil(at), frame.port, frame.length, frame.name, frame.target))
+        free = at + Fraction((bits(frame) + 96) * 10**9, rate)
+    return found
+
+
+def switched(written: Any, frames: list[Frame]) -> Tape:
+    """Store, look up, queue, send: one frame at a time."""
+    tape, come = Tape(written.ports), []
+    for port, rate in enumerate(written.by_port(written.rate)):
+        for frame in sending([one for one in frames if one.port == port], rate):
+            tape.add(frame.at, port, OUT, frame)
+            come.append((frame.at + bits(frame) * 10**9 // rate + written.propagation, port, frame))
+    homes: dict[int, tuple[int, int]] = {}
+    starts: dict[int, list[int]] = {port: [] for port in range(len(written.ports))}
+    free = dict.fromkeys(starts, 0)
+    for at, port, frame in sorted(come, key=lambda one: one[:2]):
+        homes[port + 1] = (port, at)
+        home, seen = homes.get(frame.target, (None, 0))
+        known = home is not None and frame.target != BROADCAST and at - seen <= written.ageing
+        for out in [home] if known else [other for other in starts if other != port]:
+            if out is None or out == port:
+                continue
+            ready = at + written.forwarding_latency
+            if sum(start > ready for start in starts[out]) >= written.queue_frames:
+                tape.fate(ready, f"dropped: output queue full towards {written.ports[out]}", frame)
+                continue
+            start, rate = max(ready, free[out]), written.by_port(written.rate)[out]
+            starts[out].append(start)
+            free[out] = start + (bits(frame) + 96) * 10**9 // rate
+            tape.add(start + bits(frame) * 10**9 // rate + written.propagation, out, IN, frame)
+    return tape
+
+
+def traffic(ports: int, apart: int = 3_000_000) -> st.SearchStrategy[list[Frame]]:
+    one = st.tuples(st.integers(0, apart), st.integers(0, ports - 1), st.sampled_from([42, 60, 61, 590, 1514]),
+                    st.sampled_from([*range(1, ports + 1), BROADCAST]))  # fmt: skip
+    return st.lists(one, min_size=1, max_size=30).map(
+        lambda rows: [Frame(at, port, size, name, to) for name, (at, port, size, to) in enumerate(rows, start=1)]
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(traffic(3), st.sampled_from([1, 2, 128]), st.sampled_from(["1 ms", "300 s"]))
+def test_a_switch_that_keeps_the_rules_passes(frames: list[Frame], queue: int, ageing: str) -> None:
+    rate = {"a:eth0": "100 Mbit/s", "b:eth0": "10 Mbit/s", "c:eth0": "20 Mbit/s"}
+    written = segment("switch", PORTS, rate=rate, queue_frames=queue, ageing=ageing)
+    assert check(written, switched(written, frames).wire()) == []
+
+
+@settings(max_examples=40, deadline=None)
+@given(traffic(3), st.sampled_from([1, -1, 1000]), st.data())
+def test_an_arrival_from_a_switch_at_another_instant_is_found(
+    frames: list[Frame], by_ns: int, data: st.DataObject
+) -> None:
+    written = segment("switch", PORTS, rate="100 Mbit/s")
+    wire = switched(written, [Frame(0, 0, 60, 1000), *frames]).wire()
+    rows = wire.frames.filter(pl.col("direction") == IN)["row"].to_list()
+    assert check(written, moved(wire, data.draw(st.sampled_from(rows)), by_ns))
+
+
+def test_a_frame_at_the_wrong_port_of_a_switch_and_a_drop_without_need_are_found() -> None:
+    written = segment("switch", PORTS, rate="100 Mbit/s")
+    tape = switched(written, [Frame(0, 1, 60, 1), Frame(100_000, 0, 60, 2, target=2)])
+    assert check(written, tape.wire()) == []
+    wrong = next(row for row in tape.rows if row["octets_hash"] == 2 and row["direction"] == IN)
+    kept = dict(wrong)
+    wrong["interface"] = "c:eth0"
+    assert len(check(written, tape.wire())) == 2
+    tape.rows.remove(wrong)
+    tape.fate(100_000 + 5_785, "dropped: output queue full towards b:eth0", Frame(0, 0, 60, 2))
+    assert kept["interface"] == "b:eth0"
+    assert [found["field"] for found in check(written, tape.wire())] == [
+        "time on the wire: arrival at b:eth0", "queue towards b:eth0"
+    ]  # fmt: skip
+
+
+def linked(written: Any, frames: list[Frame], fates: dict[int, str] | None = None) -> Tape:
+    """A link without chance: delay, shaper and queue, frame by frame and in fractions."""
+    tape = Tape(written.ports)
+    for port in (0, 1):
+        effects, here, there = written.sending(written.ports[port]), written.ports[port], written.ports[1 - port]
+        inside: list[Fraction] = []
+        arrived = Fraction(-(10**9))
+        free = Fraction(0)
+        for frame in sending([one for one in frames if one.port == port], written.rate):
+            tape.add(frame.at, port, OUT, frame)
+            takes = Fraction(bits(frame) * 10**9, written.rate)
+            begun = free if ceil(free) == frame.at else Fraction(frame.at)
+            free = begun + takes + Fraction(96 * 10**9, written.rate)
+            enters = ceil(begun + takes)
+            fate = (fates or {}).get(frame.name, "")
+            if fate == "lost":
+                tape.fate(enters, f"lost: {here} to {there}", frame)
+                continue
+            if fate == "duplicated":
+                tape.fate(enters, f"duplicated: {here} to {there}", frame)
+            for _ in range(2 if fate == "duplicated" else 1):
+                if sum(leaves > enters for leaves in inside) >= (effects.limit or 1000):
+                    tape.fate(enters, f"dropped: queue full, {here} to {there}", frame)
+                    continue
+                leaves = Fraction(enters + (effects.delay or 0))
+                if effects.rate:
+                    size = frame.length + (effects.packet_overhead or 0)
+                    if effects.cell_size:
+                        size = ceil(Fraction(size, effects.cell_size)) * (
+                            effects.cell_size + (effects.cell_overhead or 0)
+                        )
+                    leaves = max(leaves, *inside, Fraction(0)) + Fraction(size * 8 * 10**9, effects.rate)
+                inside.append(leaves)
+                gap = Fraction(96 * 10**9, written.rate)
+                arrived = max(leaves + written.propagation, arrived + gap + takes)
+                tape.add(ceil(arrived), 1 - port, IN, frame)
+    return tape
+
+
+SHAPED = {"delay": "2 ms", "rate": "3 Mbit/s", "packet_overhead": 20, "cell_size": 48, "cell_overhead": 5, "limit": 4}
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    traffic(2),
+    st.sampled_from([{}, {"delay": "1 ms"}, {"rate": "3333333 bit/s"}, SHAPED]),
+    st.sets(st.integers(1, 30)),
+    st.sampled_from(["10 Mbit/s", "7 Mbit/s", "9999991 bit/s"]),
+)
+def test_a_link_that_keeps_the_rules_passes(frames: list[Frame], effects: Any, lost: set[int], rate: str) -> None:
+    own = {**effects, "loss": "30 %", "duplicate": "10 %"}
+    written = segment("link", PORTS[:2], rate=rate, impairments={"both": own})
+    fates = {name: "lost" if name % 2 else "duplicated" for name in lost}
+    assert check(written, linked(written, frames, fates).wire()) == []
+
+
+@settings(max_examples=40, deadline=None)
+@given(traffic(2), st.sampled_from([1, -1, 1000, -1000]), st.data())
+def test_an_arrival_over_a_link_at_another_instant_is_found(
+    frames: list[Frame], by_ns: int, data: st.DataObject
+) -> None:
+    written = segment("link", PORTS[:2], rate="10 Mbit/s", impairments={"both": {"delay": "1 ms"}})
+    wire = linked(written, frames).wire()
+    rows = wire.frames.filter(pl.col("direction") == IN)["row"].to_list()
+    assert check(written, moved(wire, data.draw(st.sampled_from(rows)), by_ns))
+
+
+STEADY = [Frame(90_000 * name, name % 2, 60 + 40 * (name % 7), name, 1 + (name + 1) % 2) for name in range(1, 100)]
+
+
+@pytest.mark.parametrize("damage", [instant, every_second_early, late])
+@pytest.mark.parametrize("kind", ["link", "switch"])
+def test_a_wire_that_takes_another_time_is_found(kind: str, damage: Any) -> None:
+    written = segment(kind, PORTS[:2], rate="100 Mbit/s")
+    tape = (linked if kind == "link" else switched)(written, STEADY)
+    assert check(written, tape.wire()) == []
+    assert check(written, damage(tape.wire()))
+    assert check(segment(kind, PORTS[:2], rate="1 Gbit/s"), tape.wire())
+
+
+@pytest.mark.parametrize(
+    ("comment", "at"),
+    [
+        ("lost: a:eth0 to b:eth0", 57_600),
+        ("dropped: queue full, a:eth0 to b:eth0", 57_600),
+        ("duplicated: a:eth0 to b:eth0", 57_600),
+        ("lost: a:eth0 to b:eth0", 57_601),
+        ("vanished: a:eth0 to b:eth0", 57_600),
+        ("dropped: 60 bytes, longest is 1514", 57_600),
+    ],
+)
+def test_a_fate_that_nothing_allows_is_found(comment: str, at: int) -> None:
+    written = segment("link", PORTS[:2], rate="10 Mbit/s")
+    tape = linked(written, [Frame(0, 0, 60, 1)])
+    assert check(written, tape.wire()) == []
+    tape.rows = [row for row in tape.rows if row["direction"] == OUT or comment.startswith(("dup", "van"))]
+    tape.fate(at, comment, Frame(0, 0, 60, 1))
+    assert check(written, tape.wire())
+
+
+def jittered(after: int, **effects: Any) -> list[dict[str, Any]]:
+    """One frame of 60 bytes that arrives so long after it came to the link's queue; propagation 25 ns."""
+    own = {"delay": "1 ms", **effects}
+    written = segment("link", PORTS[:2], rate="10 Mbit/s", impairments={"both": own})
+    tape = Tape(PORTS[:2])
+    tape.add(0, 0, OUT, Frame(0, 0, 60, 1))
+    tape.add(57_600 + 25 + after, 1, IN, Frame(0, 0, 60, 1))
+    return check(written, tape.wire())
+
+
+@pytest.mark.parametrize(
+    ("effects", "least", "most"),
+    [
+        ({"jitter": "100 us"}, 900_000, 1_100_000),
+        ({"jitter": "100 us", "distribution": "normal"}, 600_000, 1_353_000),
+        ({"jitter": "100 us", "distribution": "pareto"}, 933_000, 1_400_000),
+        ({"jitter": "2 ms"}, 0, 3_000_000),
+        ({"jitter": "100 us", "rate": "1 Mbit/s"}, 1_380_000, 1_580_000),
+    ],
+)
+def test_bounds_of_jitter(effects: dict[str, str], least: int, most: int) -> None:
+    assert jittered(least, **effects) == jittered(most, **effects) == []
+    assert jittered(least - 1, **effects)
+    assert jittered(most + 1, **effects)
+
+
+def test_a_frame_is_reordered_at_once_or_delayed() -> None:
+    effects = {"reorder": "50 %", "gap": 1}
+    assert jittered(0, **effects) == jittered(1_000_000, **effects) == []
+    assert jittered(1, **effects)
+    assert jittered(999_999, **effects)
+
+
+def test_a_share_that_hardly_happens_is_found() -> None:
+    written = segment("link", PORTS[:2], rate="10 Mbit/s", impairments={"both": {"loss": "20 %"}})
+    frames = [Frame(100_000 * name, 0, 60, name) for name in range(1, 501)]
+    lost = dict.fromkeys(range(1, 500, 5), "lost")
+    assert check(written, linked(written, frames, lost).wire()) == []
+    assert [each["seen"] for each in check(written, linked(written, frames).wire())] == ["0"]
+
+
+def test_arguments_of_tc() -> None:
+    read = read_arguments("delay 10ms 1ms 25% distribution normal loss 5% rate 20mbit 4 48 5 limit 50")
+    assert read is not None
+    assert (read.shortest_ns, read.longest_ns, read.loses, read.limit) == (6_000_000, 13_530_000, True, 50)
+    assert read.shaper is not None
+    assert (read.shaper.rate_bps, read.overhead, read.cell, read.cell_overhead) == (20_000_000, 4, 48, 5)
+    assert read_arguments("") is not None
+    assert [read_arguments(text) for text in ("slot 1ms", "loss state 1%", "delay", "delay x", "rate")] == [None] * 5
+
+
+@pytest.mark.parametrize(
+    ("netem", "after", "found"),
+    [
+        ("delay 10ms", 10_044_000, 0),
+        ("delay 10ms", 9_999_999, 1),
+        ("delay 10ms", 20_000_000, 1),
+        ("delay 10ms 1ms", 9_044_000, 0),
+        ("rate 1mbit", 480_000, 0),
+        ("rate 1mbit", 479_999, 1),
+    ],
+)
+def test_a_bridge_sends_no_earlier_than_its_netem_and_no_later_than_its_work(
+    netem: str, after: int, found: int
+) -> None:
+    near, far = Tape(["a:eth0", "x:eth0"]), Tape(["x:eth1", "b:eth0"])
+    near.add(1_000, 1, IN, Frame(0, 0, 60, 1))
+    far.add(1_000 + after, 0, OUT, Frame(0, 0, 60, 1))
+    far_wire = far.wire()
+    wires = {"x:eth0": near.wire(), "x:eth1": far_wire}
+    nics = [SimpleNamespace(end="x:eth0", netem=""), SimpleNamespace(end="x:eth1", netem=netem)]
+    node: Any = SimpleNamespace(role="bridge", mips=Decimal(125), nics=nics)
+    law = verifiers()["netem"].check_machine(node, wires, lambda port: NEVER_BUSY, exact=True)
+    assert len(law.findings) == found
