@@ -7,15 +7,25 @@ import click
 
 from sundial.cli import rooms
 from sundial.cli.runs import find_run
-from sundial.cli.talk import Verb, as_json, print_json
+from sundial.cli.talk import Verb, as_json, print_json, say
+from sundial.errors import BadInput
 
 
 @click.command(cls=Verb, short_help="Write the report of a run again.")
 @click.argument("run")
 @as_json
 def report(run: str, as_json: bool) -> None:
-    """Write report.html, summary.csv and figures/ of RUN (a directory, a name from `sundial ls`, or latest)."""
-    written = rooms.build_report(find_run(run))
+    """Verify RUN (a directory, a name from `sundial ls`, or latest), and write its report.html, summary.csv and figures/.
+
+    A report shows no older verdict: what was written before may not be what the files say.
+    """
+    folder = find_run(run)
+    try:
+        rooms.verify_run(folder)
+    except BadInput as error:
+        rooms.forget_verdict(folder)
+        say(f"not verified: {error.message}")
+    written = rooms.build_report(folder)
     if as_json:
         print_json({"report": str(written)})
     else:

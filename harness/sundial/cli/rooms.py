@@ -53,6 +53,26 @@ def verify_run(path: Path) -> dict[str, Any]:
     return cast("dict[str, Any]", _room("sundial.verify").verify_run(path).to_json())
 
 
+def mismatches(run: str, document: dict[str, Any], most: int) -> list[tuple[str, str | None]]:
+    """The first mismatches of a document like verify.json: each in words, and the command that shows its frames."""
+    words = _room("sundial.verify.words")
+    problems = document.get("problems") or []
+    return [(words.in_words(problem), words.open_command(run, problem)) for problem in problems[:most]]
+
+
+def first_mismatch(run: str, document: dict[str, Any]) -> tuple[str, str | None] | None:
+    """The one to begin with, in the same form."""
+    words = _room("sundial.verify.words")
+    problem = words.to_show(document.get("problems") or [])
+    return None if problem is None else (words.in_words(problem), words.open_command(run, problem))
+
+
+def forget_verdict(path: Path) -> None:
+    """Remove what an earlier verification wrote into a run directory."""
+    for name in ("verify.json", "observed.parquet"):
+        (path / name).unlink(missing_ok=True)
+
+
 def verifiable() -> list[str]:
     """What a capture from elsewhere may hold, as `sundial verify --protocol` says it."""
     return cast("list[str]", _room("sundial.verify").offered())
@@ -65,7 +85,7 @@ def verify_pcap(path: Path, protocol: str, mtu: int, port: int | None) -> dict[s
 
 
 def build_report(path: Path) -> Path:
-    """Write the report of a run directory; answers its HTML file. Raises BadInput."""
+    """Write the report of a run directory from verify.json as it is; answers its HTML file. Raises BadInput."""
     return cast(Path, _room("sundial.report.build").build_report(path).html)
 
 

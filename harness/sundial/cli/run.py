@@ -131,6 +131,8 @@ def _one(experiment: Experiment, folder: Path | None, connect: str, cold: bool, 
         "verdict": verdict["verdict"],
         "calls": verdict.get("calls"),
         "mismatches": verdict.get("mismatches"),
+        "unproven": len(verdict.get("unproven") or []),
+        "first_mismatch": _first_mismatch(made.path.name, verdict),
         "virtual_s": made.virtual_ns / 10**9,
         "wall_s": round(made.wall_s, 3),
         "report": str(report),
@@ -138,10 +140,23 @@ def _one(experiment: Experiment, folder: Path | None, connect: str, cold: bool, 
     }
 
 
+def _first_mismatch(name: str, verdict: dict[str, Any]) -> dict[str, str | None] | None:
+    found = rooms.first_mismatch(name, verdict)
+    return None if found is None else {"words": found[0], "open": found[1]}
+
+
 def _print_result(result: dict[str, Any]) -> None:
     name = Path(result["path"]).name
     click.echo(f"run      {result['path']}")
     click.echo(f"verdict  {result['verdict']}: {result['calls']} calls, {result['mismatches']} mismatches")
+    first = result["first_mismatch"]
+    if first is not None:
+        click.echo(f"first    {first['words']}")
+        if first["open"] is not None:
+            click.echo(f"         {first['open']}")
+        if result["mismatches"] > 1:
+            click.echo(f"         all of them: ./sundial verify {name}")
+    click.echo(f"unproven {result['unproven']} things: ./sundial verify --unproven {name}")
     click.echo(f"time     {result['virtual_s']:.3f} s simulated, {result['wall_s']:.1f} s wall")
     click.echo(f"report   {result['report']}")
     for capture in result["captures"]:

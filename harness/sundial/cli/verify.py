@@ -12,7 +12,7 @@ from click.shell_completion import CompletionItem
 from sundial.cli import rooms
 from sundial.cli.runs import find_run
 from sundial.cli.talk import Verb, as_json, print_json
-from sundial.errors import VerificationFailed
+from sundial.errors import BadInput, VerificationFailed
 from sundial.model.segment import MTU_LEAST, MTU_MOST
 
 SHOWN = 10
@@ -39,14 +39,24 @@ class _Protocol(click.ParamType[str]):
 @click.option("--protocol", type=_Protocol(), help="What the capture holds.")
 @click.option("--mtu", type=click.IntRange(MTU_LEAST, MTU_MOST), default=1500, help="Of the wire it was taken on.")
 @click.option("--port", type=click.IntRange(1, 65535), help="The server's port, where it is not found by itself.")
+@click.option("--unproven", is_flag=True, help="List what the verdict does not rest on.")
 @as_json
-def verify(run: str | None, pcap: Path | None, protocol: str | None, mtu: int, port: int | None, as_json: bool) -> None:
+def verify(
+    run: str | None,
+    pcap: Path | None,
+    protocol: str | None,
+    mtu: int,
+    port: int | None,
+    unproven: bool,
+    as_json: bool,
+) -> None:
     """Verify RUN (a directory, a name from `sundial ls`, or latest), or a capture with --pcap and --protocol."""
     if (run is None) == (pcap is None):
         raise click.UsageError("give either RUN or --pcap FILE")
     if pcap is not None:
         if protocol is None:
             raise click.UsageError(f"--pcap needs --protocol: one of {', '.join(rooms.verifiable())}")
+        _check_plain(pcap)
         name, document = str(pcap), rooms.verify_pcap(pcap, protocol, mtu, port)
     else:
         folder = find_run(run or "")
@@ -54,20 +64,33 @@ def verify(run: str | None, pcap: Path | None, protocol: str | None, mtu: int, p
     if as_json:
         print_json(document)
     else:
-        _print(name, document)
-    if document["verdict"] != "pass":
+        _print(name, document, unproven, None if pcap else run)
+    if document["verdict"] == "fail":
         raise VerificationFailed(f"{name}: the capture is not what the protocol says")
 
 
-def _print(name: str, document: dict[str, Any]) -> None:
+def _check_plain(pcap: Path) -> None:
+    """A pipe would be waited for, and a device read without end."""
+    if pcap.exists() and not pcap.is_file():
+        raise BadInput("is a folder, a pipe or a device", file=str(pcap), allowed="a pcapng or pcap file")
+
+
+def _print(name: str, document: dict[str, Any], unproven: bool, run: str | None) -> None:
     names = ("calls", "packets", "fragments", "retransmissions", "mismatches")
     counts = ", ".join(f"{document[what]} {what}" for what in names if isinstance(document.get(what), int))
     click.echo(f"{name}: {document['verdict']}: {counts}")
-    problems = document.get("problems") or []
-    for problem in problems[:SHOWN]:
-        frames = " ".join(str(frame) for frame in problem.get("frames") or [])
-        click.echo(f"  {problem.get('capture')} frames {frames or '-'}: {problem.get('field')}")
-        click.echo(f"    expected {problem.get('expected')}, seen {problem.get('seen')}")
-        click.echo(f"    filter   {problem.get('filter')}")
-    if len(problems) > SHOWN:
-        click.echo(f"  and {len(problems) - SHOWN} more in verify.json")
+    if document["verdict"] == "checked":
+        click.echo("  brought up by hand, so there is nothing to hold it against; headers, wires and files are right")
+    for words, command in rooms.mismatches(run or "", document, SHOWN):
+        click.echo(f"  {words}")
+        if run is not None and command is not None:
+            click.echo(f"    {command}")
+    rest = document["mismatches"] - SHOWN
+    if rest > 0:
+        click.echo(f"  and {rest} more{' in verify.json' if run else ''}")
+    open_points = document.get("unproven") or []
+    if unproven:
+        for line in open_points:
+            click.echo(f"  unproven: {line}")
+    else:
+        click.echo(f"  {len(open_points)} things are not proven; --unproven lists them")

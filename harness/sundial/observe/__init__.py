@@ -4,10 +4,20 @@
 from sundial.observe.frames import frame_columns, read_frames
 from sundial.observe.octets import Octets, octets_of
 from sundial.observe.pcap import Capture, Interface, open_capture
-from sundial.observe.rundir import Node, NodeInterface, RunDirectory, open_run
+from sundial.observe.rundir import (
+    PRODUCTS,
+    Node,
+    NodeInterface,
+    RunDirectory,
+    is_capture,
+    is_plain,
+    kept_files,
+    open_run,
+)
 from sundial.observe.samples import SAMPLE_COLUMNS, Samples, read_samples
 
 __all__ = [
+    "PRODUCTS",
     "SAMPLE_COLUMNS",
     "Capture",
     "Interface",
@@ -17,6 +27,9 @@ __all__ = [
     "RunDirectory",
     "Samples",
     "frame_columns",
+    "is_capture",
+    "is_plain",
+    "kept_files",
     "octets_of",
     "open_capture",
     "open_run",

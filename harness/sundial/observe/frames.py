@@ -15,7 +15,6 @@ What is beside tshark's fields is read from the bytes, and some fields are read 
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -143,22 +142,24 @@ def _interface(
     fields = [*_FIELDS, *(field for each in carried.values() for field in each.fields)]
     options = [*_OPTIONS, *(option for kind, each in carried.items() for option in each.options(servers.get(kind, {})))]
     asked = list(dict.fromkeys([_EPOCH, *(field.tshark for field in fields)]))
-    with tempfile.TemporaryDirectory(prefix="sundial-frames-") as directory:
-        split = Path(directory) / "interface"
-        capture.write(interface, split, SNAP)
-        text = dissect(split, asked, options=options, name=capture.path)
+    shown = {field.column: _value(field) for field in fields}
+    pieces = [
+        piece.select(_nanoseconds(_EPOCH).alias("epoch_ns"), **shown)
+        for piece in dissect(capture.parts(interface, SNAP), asked, options=options, name=capture.path)
+    ]
     blocks = np.array([block[2:] for block in interface.blocks], dtype=np.uint32)
-    if text.height != len(blocks):
-        what = f"tshark read {text.height} of {len(blocks)} frames"
+    read = sum(piece.height for piece in pieces)
+    if read != len(blocks):
+        what = f"tshark read {read} of {len(blocks)} frames"
         raise BadInput(what, file=str(capture.path), allowed="a capture that tshark can read")
     columns = frame_columns()
-    shown = {field.column: _value(field) for field in fields}
     computed = [series for each in carried.values() for series in each.compute(capture, interface)]
     absent = columns.keys() - FRAME_COLUMNS.keys() - shown.keys() - {series.name for series in computed}
     octets = capture.octets(interface)
     headers = header_columns(octets, ethernet=interface.link_type == ETHERNET_LINK)
     table = (
-        text.lazy()
+        pl.concat(pieces)
+        .lazy()
         .with_columns(
             pl.Series("captured_length", blocks[:, 0]),
             pl.Series("frame_length", blocks[:, 1]),
@@ -169,8 +170,7 @@ def _interface(
             *computed,
             capture=pl.lit(name),
             interface=pl.lit(interface.name or Path(name).stem),
-            time_ns=_nanoseconds(_EPOCH) - epoch_ns,
-            **shown,
+            time_ns=pl.col("epoch_ns") - epoch_ns,
             **{column: pl.lit(None, columns[column]) for column in absent},
         )
         .with_columns(

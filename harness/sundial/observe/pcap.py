@@ -4,7 +4,7 @@
 Reads pcapng (draft-ietf-opsawg-pcapng: sections of blocks, each with its length in front and behind) and classic pcap
 (us and ns, both byte orders). Nothing here looks into a packet; that is tshark's work. What it is needed for: a capture
 of a segment holds one frame once for each port, and a dissector that saw them all would take them for retransmissions.
-So each interface is written to a file of its own, with the numbers that its frames have in the original.
+So each interface is given to it as a capture of its own; frames keep the numbers that they have in the original.
 """
 
 from __future__ import annotations
@@ -84,22 +84,19 @@ class Capture:
         kinds = Octets(data, offsets, blocks[:, _TOTAL]).number(0 if self.order == ">" else 3, 1)
         return Octets(data, offsets + np.where(kinds == _SIMPLE, 12, 28), length)
 
-    def write(self, interface: Interface, target: Path, snap: int | None = None) -> None:
-        """Write the frames of one interface to `target`, as interface 0.
+    def parts(self, interface: Interface, snap: int | None = None) -> Iterator[bytes]:
+        """The frames of one interface as a capture of their own, piece by piece, as interface 0.
 
         With `snap`, frames on Ethernet that carry no TCP are cut to so many bytes (their original length stays in the
         record): a dissector that only needs headers has less to read.
         """
-        with target.open("wb") as out:
-            if self.classic:
-                out.write(self.data[:24])
-                out.writelines(self.data[b[_OFFSET] : b[_OFFSET] + b[_TOTAL]] for b in interface.blocks)
-                return
-            order = self.order
-            out.write(struct.pack(f"{order}IIIHHqI", _SECTION, 28, _BYTE_ORDER, 1, 0, -1, 28))
-            out.write(interface.description)
-            cut = snap if interface.link_type == ETHERNET_LINK else None
-            out.writelines(self._blocks(interface, cut))
+        if self.classic:
+            yield self.data[:24]
+            yield from (self.data[b[_OFFSET] : b[_OFFSET] + b[_TOTAL]] for b in interface.blocks)
+            return
+        yield struct.pack(f"{self.order}IIIHHqI", _SECTION, 28, _BYTE_ORDER, 1, 0, -1, 28)
+        yield interface.description
+        yield from self._blocks(interface, snap if interface.link_type == ETHERNET_LINK else None)
 
     def _blocks(self, interface: Interface, snap: int | None) -> Iterator[bytes]:
         data = self.data

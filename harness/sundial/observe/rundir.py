@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import os
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,31 @@ from sundial import EPOCH_NS
 from sundial.errors import BadInput
 
 ALLOWED = "what 'sundial run' wrote"
+
+PRODUCTS = ("verify.json", "observed.parquet", "summary.csv", "report.html", "figures")
+"""What is made of a run directory afterwards, and written into it."""
+
+
+def kept_files(path: Path) -> list[str]:
+    """Names of everything in a run directory but folders, run.json and PRODUCTS; links are not followed."""
+    found = []
+    for folder, folders, names in os.walk(path):
+        links = [name for name in folders if Path(folder, name).is_symlink()]
+        found += [Path(folder, name).relative_to(path).as_posix() for name in (*names, *links)]
+    return sorted(name for name in found if name != "run.json" and name.partition("/")[0] not in PRODUCTS)
+
+
+def is_capture(name: str) -> bool:
+    """Whether a file of a run directory is one, by its name."""
+    return name.startswith("wire/") and name.endswith(".pcapng") and "/" not in name.removeprefix("wire/")
+
+
+def is_plain(path: Path) -> bool:
+    """Whether there is a file, and neither a link nor a pipe nor a device."""
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except OSError:
+        return False
 
 
 @dataclass(frozen=True)
@@ -62,9 +89,16 @@ class RunDirectory:
     epoch_ns: int
     nodes: dict[str, Node]
     captures: dict[str, str]
+    files: dict[str, str]
+    """The same of all other files; empty for runs of before they were recorded."""
     jobs: dict[str, dict[str, Any]]
     counters: dict[str, Any] | None
     """What the fabric counted; None where it wrote nothing."""
+
+    @property
+    def by_hand(self) -> bool:
+        """Whether the topology was only brought up: there is no scenario to hold it against."""
+        return self.document.get("scenario") is None
 
     @property
     def node_ids(self) -> dict[str, int]:
@@ -112,6 +146,7 @@ def open_run(path: Path) -> RunDirectory:
             for name, node in document["nodes"].items()
         }
         captures = {str(name): str(value) for name, value in document.get("captures", {}).items()}
+        files = {str(name): str(value) for name, value in document.get("files", {}).items()}
         scenario = document.get("scenario") or {}
         return RunDirectory(
             path,
@@ -120,13 +155,26 @@ def open_run(path: Path) -> RunDirectory:
             str(document.get("clock", "virtual")),
             int(document.get("epoch_ns") or EPOCH_NS),
             nodes,
-            captures or {f"wire/{file.name}": "" for file in sorted((path / "wire").glob("*.pcapng"))},
+            _captures(path, captures),
+            files,
             _jobs(path, nodes),
             _read(counters) if (counters := path / "wire" / "counters.json").is_file() else None,
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         what = f"has no {error}" if isinstance(error, KeyError) else f"is not as it should be: {error}"
         raise BadInput(what, file=str(path / "run.json"), allowed=ALLOWED) from None
+
+
+def _captures(path: Path, named: dict[str, str]) -> dict[str, str]:
+    """Those that are named, or without any those that are there."""
+    for name in named:
+        if not is_capture(name):
+            raise BadInput(f"captures: {name!r} is no capture of a run", file=str(path / "run.json"), allowed=ALLOWED)
+    captures = named or {name: "" for name in kept_files(path) if is_capture(name)}
+    for name in captures:
+        if (path / name).is_symlink() or ((path / name).exists() and not is_plain(path / name)):
+            raise BadInput("is not a plain file", file=str(path / name), allowed=ALLOWED)
+    return captures
 
 
 def _jobs(path: Path, nodes: dict[str, Node]) -> dict[str, dict[str, Any]]:

@@ -1,15 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tshark as a function from a capture file and a list of fields to a table of text."""
+"""tshark as a function from the bytes of a capture and a list of fields to a table of text.
+
+The capture goes to tshark's standard input as it is made, and what tshark prints is read as it comes: neither is ever
+in a file or in memory as a whole, and nothing is left behind when this process is killed.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import shutil
 import subprocess
-import tempfile
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import IO
 
 import polars as pl
 
@@ -18,26 +24,60 @@ from sundial.errors import BadInput, HostLacks
 AGGREGATOR = ","
 """Between the values of a field that occurs more than once in a frame, in either form of output."""
 
+ROWS_BYTES = 16 << 20
+"""So much of the output becomes a piece of the table at once."""
+PIPE_BYTES = 1 << 20
+NO_PREFERENCES = "/nonexistent"
+"""For WIRESHARK_CONFIG_DIR: a user's own preferences must not change what is found."""
+
 
 def dissect(
-    path: Path,
+    capture: Iterable[bytes],
     fields: Sequence[str],
     *,
+    name: Path,
     options: Sequence[str] = (),
     display_filter: str | None = None,
     whole: bool = False,
-    name: Path | None = None,
-) -> pl.DataFrame:
-    """One row a frame, one text column a field; a field that a frame does not have is null.
+) -> Iterator[pl.DataFrame]:
+    """Tables with one row a frame and one text column a field, in order; a field that a frame does not have is null.
 
     Fields are asked for as columns of the packet list, since tshark then builds only the part of its tree that they
     need and is twice as fast as with `-T fields`; bytes longer than 36 are abbreviated there. `whole` asks for all.
-    `name` is the file to name in errors, if it is not `path`.
+    `name` is the file to name in errors.
     """
+    command = _command(fields, options, display_filter, whole)
+    environment = {**os.environ, "WIRESHARK_CONFIG_DIR": NO_PREFERENCES, "LC_ALL": "C.UTF-8"}
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
+    ) as tshark:
+        assert tshark.stdin is not None
+        assert tshark.stdout is not None
+        assert tshark.stderr is not None
+        said: list[bytes] = []
+        feeder = threading.Thread(target=_feed, args=(tshark.stdin, capture), daemon=True)
+        listener = threading.Thread(target=_listen, args=(tshark.stderr, said), daemon=True)
+        feeder.start()
+        listener.start()
+        try:
+            yield from _tables(tshark.stdout, fields)
+        except BaseException:
+            tshark.kill()
+            raise
+        finally:
+            feeder.join()
+            listener.join()
+    if tshark.returncode != 0:
+        lines = b"".join(said).decode(errors="replace").splitlines()
+        reason = [line for line in lines if line.startswith("tshark:")] or ["tshark: failed"]
+        raise BadInput(reason[-1], file=str(name), allowed="a capture that tshark can read")
+
+
+def _command(fields: Sequence[str], options: Sequence[str], display_filter: str | None, whole: bool) -> list[str]:
     program = shutil.which("tshark")
     if program is None:
         raise HostLacks("tshark is not installed", hint="apt-get install tshark")
-    command = [program, "-n", "-r", str(path)]
+    command = [program, "-n", "-r", "-"]
     if whole:
         command += ["-T", "fields", "-E", "separator=/t", "-E", f"aggregator={AGGREGATOR}"]
         command += [word for field in fields for word in ("-e", field)]
@@ -48,19 +88,38 @@ def dissect(
         command += option.split(" ", 1)
     if display_filter is not None:
         command += ["-Y", display_filter]
-    with tempfile.TemporaryDirectory(prefix="sundial-tshark-") as empty:
-        # A user's own preferences must not change what is found.
-        environment = {**os.environ, "WIRESHARK_CONFIG_DIR": empty, "LC_ALL": "C.UTF-8"}
-        done = subprocess.run(command, capture_output=True, env=environment, check=False)
-    if done.returncode != 0:
-        reason = [line for line in done.stderr.decode(errors="replace").splitlines() if line.startswith("tshark:")]
-        raise BadInput(
-            (reason or ["tshark: failed"])[-1], file=str(name or path), allowed="a capture that tshark can read"
-        )
-    if not done.stdout:
-        return pl.DataFrame(schema=dict.fromkeys(fields, pl.String))
+    return command
+
+
+def _feed(stream: IO[bytes], capture: Iterable[bytes]) -> None:
+    """Everything to tshark; it may end before, which its exit status tells."""
+    with contextlib.suppress(BrokenPipeError), stream:
+        buffer = bytearray()
+        for part in capture:
+            buffer += part
+            if len(buffer) >= PIPE_BYTES:
+                stream.write(buffer)
+                buffer.clear()
+        stream.write(buffer)
+
+
+def _listen(stream: IO[bytes], said: list[bytes]) -> None:
+    said.append(stream.read())
+
+
+def _tables(output: IO[bytes], fields: Sequence[str]) -> Iterator[pl.DataFrame]:
+    rest = b""
+    while data := output.read(ROWS_BYTES):
+        whole, newline, rest = (rest + data).rpartition(b"\n")
+        if newline:
+            yield _table(whole + newline, fields)
+    if rest:
+        yield _table(rest, fields)
+
+
+def _table(text: bytes, fields: Sequence[str]) -> pl.DataFrame:
     return pl.read_csv(
-        io.BytesIO(done.stdout),
+        io.BytesIO(text),
         separator="\t",
         has_header=False,
         new_columns=list(fields),

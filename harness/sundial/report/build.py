@@ -106,8 +106,10 @@ def _page(data: RunData, made: Tables, drawings: Mapping[str, Drawing], topology
         key_numbers=tables.key_numbers(made.curves, made.sizes, made.looks),
         stage_numbers=tables.stage_numbers(made.stages, made.sizes, made.looks, made.common_axis),
         verdicts=tables.verdicts(data.verify, made.looks),
-        problems=tables.problems(data.verify),
-        problem_count=len((data.verify or {}).get("problems") or []),
+        problems=tables.problems(data.verify, data.name),
+        first_problem=tables.first_problem(data.verify, data.name),
+        problem_count=(data.verify or {}).get("mismatches") or 0,
+        unproven=(data.verify or {}).get("unproven") or [],
         after=_present(
             tables_run.classified(data.verify),
             tables_run.wires(data.counters),

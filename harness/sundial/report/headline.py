@@ -39,7 +39,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Headline:
-    """`verdict` is pass, fail, failed, interrupted or unverified; `badge` its word and `sentence` what it means."""
+    """`verdict` is pass, fail, checked, failed, interrupted or unverified; `badge` its word and `sentence` what it means."""
 
     title: str
     subtitle: str
@@ -113,7 +113,7 @@ def _verdict(run: Mapping[str, Any], verify: Mapping[str, Any]) -> str:
     if failed(run):
         return str(run["status"])
     verdict = verify.get("verdict")
-    return str(verdict) if verdict in ("pass", "fail") else "unverified"
+    return str(verdict) if verdict in ("pass", "fail", "checked") else "unverified"
 
 
 def _sentence(verdict: str, calls: object, mismatches: object) -> str:
@@ -122,6 +122,8 @@ def _sentence(verdict: str, calls: object, mismatches: object) -> str:
     if verdict == "fail":
         one = mismatches == 1
         return f"{whole(mismatches)} {'mismatch' if one else 'mismatches'} between capture and protocol."
+    if verdict == "checked":
+        return "Brought up by hand: there is nothing to hold it against. Headers, wires, counters and files are right."
     if verdict == "interrupted":
         return "The run was interrupted. What follows is what was finished until then."
     if verdict == "unverified":

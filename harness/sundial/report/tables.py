@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from sundial.report.workload import Curve, Look
+from sundial.verify.words import in_words, open_command, to_show
 
 THIN = "\u202f"
 DASH = "\u2013"
@@ -236,35 +237,23 @@ def _seen_text(want: tuple[int | None, int | None], got: Sequence[tuple[int | No
 class ProblemText:
     """One mismatch, ready to read and to paste."""
 
-    call: str
-    where: str
-    field: str
-    expected: str
-    seen: str
-    filter: str
+    words: str
+    command: str
+    """That opens the capture at its frames; empty where it has none."""
 
 
-def problems(verify: Mapping[str, Any] | None) -> list[ProblemText]:
+def problems(verify: Mapping[str, Any] | None, run: str) -> list[ProblemText]:
     """The first mismatches of verify.json."""
-    found = []
-    for item in ((verify or {}).get("problems") or [])[:MOST_PROBLEMS]:
-        call = item.get("call") or {}
-        names = ("client", "app", "transport", "procedure", "size", "series", "thread", "call", "xid")
-        said = call if isinstance(call, str) else ", ".join(f"{k} {call[k]}" for k in names if call.get(k) is not None)
-        frames = ", ".join(str(frame) for frame in (item.get("frames") or [])[:12])
-        found.append(
-            ProblemText(
-                said or "no call",
-                f"{item.get('capture') or 'no capture'}{', frames ' + frames if frames else ''}",
-                str(item.get("field", "")),
-                _short(item.get("expected")),
-                _short(item.get("seen")),
-                str(item.get("filter") or ""),
-            )
-        )
-    return found
+    found = ((verify or {}).get("problems") or [])[:MOST_PROBLEMS]
+    return [problem(item, run) for item in found if isinstance(item, Mapping)]
 
 
-def _short(value: object) -> str:
-    text = ", ".join(str(item) for item in value) if isinstance(value, list) else str(value)
-    return text if len(text) <= 120 else text[:117] + "..."
+def first_problem(verify: Mapping[str, Any] | None, run: str) -> ProblemText | None:
+    """The one to begin with."""
+    item = to_show((verify or {}).get("problems") or [])
+    return None if item is None else problem(item, run)
+
+
+def problem(item: Mapping[str, Any], run: str) -> ProblemText:
+    """One mismatch of verify.json."""
+    return ProblemText(in_words(item), open_command(run, item) or "")

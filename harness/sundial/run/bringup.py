@@ -28,7 +28,7 @@ from sundial.model.topology import Accelerator, Clock
 from sundial.plan.build import Plan
 from sundial.plan.paths import RunPaths
 from sundial.run import record
-from sundial.run.collect import capture_hashes, collect_samples, collect_what_is_there
+from sundial.run.collect import Digests, collect_samples, collect_what_is_there, digests
 from sundial.run.directory import RunFolder, disk_full_is_a_failure
 from sundial.run.guestfiles import GuestFiles
 from sundial.run.interrupts import Interrupts
@@ -140,18 +140,22 @@ class BringUp:
         if error is None:
             try:
                 with disk_full_is_a_failure():
-                    self._write("complete", None, virtual_ns, wall_s, counters)
+                    # Samples are read with what run.json says about clocks, and then have a digest there.
+                    self.folder.write_json("run.json", self.document.to_json())
                     if collect:
                         self._say("collecting samples")
                         collect_samples(self.folder.path)
+                    self._write("complete", None, virtual_ns, wall_s, counters)
             except SundialError as happened:
                 error = happened
         if error is not None:
             status: record.Status = "interrupted" if isinstance(error, Interrupted) else "failed"
             with contextlib.suppress(OSError):
-                self._write(status, error, virtual_ns, wall_s, counters)
+                # First of all what happened; the rest may fail on a full disk.
+                self._write(status, error, virtual_ns, wall_s, counters, digested=False)
                 if collect:
                     collect_what_is_there(self.folder.path)
+                self._write(status, error, virtual_ns, wall_s, counters)
         final = self.folder.finish()
         self._session.guard.forget(self.folder.path)
         return final, error, wall_s
@@ -177,6 +181,8 @@ class BringUp:
         virtual_ns: int | None,
         wall_s: float,
         counters: dict[str, Any],
+        *,
+        digested: bool = True,
     ) -> None:
         epoch_ns = counters.get("epoch_ns")
         self.document.over(
@@ -184,7 +190,7 @@ class BringUp:
             error=error,
             virtual_ns=counters.get("virtual_ns") if virtual_ns is None else virtual_ns,
             wall_s=wall_s,
-            captures=capture_hashes(self.folder.path),
+            digests=digests(self.folder.path) if digested else Digests({}, {}),
             epoch_ns=epoch_ns if isinstance(epoch_ns, int) else None,
         )
         self.folder.write_json("run.json", self.document.to_json())

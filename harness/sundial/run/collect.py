@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""After the machines are gone: what the guests wrote as one table, and the fingerprints of the captures."""
+"""After the machines are gone: what the guests wrote as one table, and the digests of all files."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from sundial.errors import BadInput
@@ -41,6 +42,21 @@ def collect_what_is_there(folder: Path) -> None:
         return
 
 
-def capture_hashes(folder: Path) -> dict[str, str]:
-    """sha256 of every capture, by its name in the run directory."""
-    return {f"wire/{path.name}": sha256_of(path) for path in sorted((folder / "wire").glob("*.pcapng"))}
+@dataclass(frozen=True)
+class Digests:
+    """sha256 by name in the run directory, as run.json has them."""
+
+    captures: dict[str, str]
+    files: dict[str, str]
+    """All other files."""
+
+
+def digests(folder: Path) -> Digests:
+    """Of all that the run has left; run.json holds them."""
+    from sundial.observe import is_capture, kept_files
+
+    names = kept_files(folder)
+    return Digests(
+        {name: sha256_of(folder / name) for name in names if is_capture(name)},
+        {name: sha256_of(folder / name) for name in names if not is_capture(name)},
+    )

@@ -19,6 +19,7 @@ from sundial.errors import SundialError
 from sundial.machines.images import Image
 from sundial.machines.snapshots import sha256_of
 from sundial.model.network import Network
+from sundial.run.collect import Digests
 from sundial.run.places import Places
 
 Status = Literal["complete", "failed", "interrupted"]
@@ -61,6 +62,7 @@ class RunRecord:
             },
             "time": {"virtual_ns": None, "wall_s": None},
             "captures": {},
+            "files": {},
             "command": list(command),
             "host": host(),
             "mtu": {name: segment.mtu for name, segment in network.segments.items()},
@@ -81,7 +83,7 @@ class RunRecord:
         error: SundialError | None,
         virtual_ns: int | None,
         wall_s: float,
-        captures: Mapping[str, str],
+        digests: Digests,
         epoch_ns: int | None,
     ) -> None:
         """What became of the run."""
@@ -89,7 +91,8 @@ class RunRecord:
         self._document["status"] = status
         self._document["error"] = None if error is None else error.to_json()
         self._document["time"] = {"virtual_ns": virtual_ns, "wall_s": round(wall_s, 3)}
-        self._document["captures"] = dict(captures)
+        self._document["captures"] = digests.captures
+        self._document["files"] = digests.files
         if epoch_ns is not None:
             self._document["epoch_ns"] = epoch_ns
 

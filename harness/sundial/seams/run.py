@@ -91,6 +91,8 @@ class Run(Form):
     time: Time
     captures: dict[str, Sha256]
     """File in the run directory to its digest."""
+    files: dict[str, Sha256]
+    """The same of all other files that a verdict or a report rests on."""
     command: Items[str]
     """The command line."""
     host: Host

@@ -101,7 +101,8 @@ class Verification(Form):
     """The verdict."""
 
     version: Literal[1]
-    verdict: Literal["pass", "fail"]
+    verdict: Literal["pass", "fail", "checked"]
+    """`checked`: a topology that was only brought up, of which all is right that can be checked without a scenario."""
     calls: Natural
     frames: Natural
     packets: Natural
@@ -112,6 +113,8 @@ class Verification(Form):
     groups: Items[Group]
     classified: dict[str, Natural]
     """Every frame by the reason for which it was there."""
+    unproven: Items[str]
+    """What the verdict does not rest on, a line each."""
     problems: Items[Problem]
     """The first 1000 of `mismatches`."""
 

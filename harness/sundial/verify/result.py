@@ -23,6 +23,9 @@ IDENTITY = ("client", "server", "app", "transport", "procedure", "size", "series
 GROUP = ("client", "server", "app", "transport", "procedure", "size")
 
 
+Verdict = Literal["pass", "fail", "checked"]
+"""`checked`: there is no scenario to hold the capture against; what can be checked without one was right."""
+
 DisplayFilter = Callable[[dict[str, Any]], str | None]
 """A Wireshark display filter for the packets of a call, from its row."""
 
@@ -31,7 +34,7 @@ DisplayFilter = Callable[[dict[str, Any]], str | None]
 class Verification:
     """What verify.json holds; see `to_json`. `problems` lists the first LISTED of `mismatches`."""
 
-    verdict: Literal["pass", "fail"]
+    verdict: Verdict
     calls: int
     frames: int
     packets: int
@@ -40,6 +43,7 @@ class Verification:
     mismatches: int
     groups: list[dict[str, Any]]
     classified: dict[str, int]
+    unproven: list[str]
     problems: list[dict[str, Any]]
 
     def to_json(self) -> dict[str, Any]:

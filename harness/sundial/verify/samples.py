@@ -9,7 +9,6 @@ from typing import Any
 import polars as pl
 
 from sundial.observe import SAMPLE_COLUMNS, RunDirectory, read_samples
-from sundial.verify.parquet import readable_parquet
 
 
 @dataclass(frozen=True)
@@ -24,7 +23,7 @@ class RunSamples:
 
 
 def load_samples(run: RunDirectory) -> RunSamples:
-    """Read samples.parquet, or where there is none the nodes' samples.jsonl."""
+    """Read the nodes' samples.jsonl; whether samples.parquet says the same is asked elsewhere (`directory`)."""
     parts, records = [], {}
     batches: dict[tuple[str, int], dict[str, Any]] = {}
     for name, node in run.nodes.items():
@@ -34,9 +33,5 @@ def load_samples(run: RunDirectory) -> RunSamples:
             parts.append(read.table)
             records[name] = read.records
             batches |= {(name, place): line for place, line in enumerate(read.batches)}
-    stored = run.path / "samples.parquet"
-    if stored.is_file():
-        table = readable_parquet(stored, SAMPLE_COLUMNS)
-    else:
-        table = pl.concat(parts) if parts else pl.DataFrame(schema=SAMPLE_COLUMNS)
+    table = pl.concat([pl.DataFrame(schema=SAMPLE_COLUMNS), *parts])
     return RunSamples(table.with_row_index("id"), batches, records)

@@ -21,6 +21,7 @@ from sundial.model.network import build_network
 from sundial.plan.build import Plan, plan_run, plan_topology
 from sundial.plan.jobs import WAITING, encode_job
 from sundial.plan.paths import RunPaths
+from sundial.run.collect import Digests
 from sundial.run.record import RunRecord
 from sundial.verify import verify_run
 from tests.verify.bed import RPC_PORT, Bed
@@ -137,7 +138,7 @@ def _runs() -> Iterator[tuple[str, dict[str, Any]]]:
             error=RunFailed("echo-client failed", machine="client") if failed else None,
             virtual_ns=None if failed else 9_928_099_672,
             wall_s=14.676,
-            captures={} if failed else {"wire/lan.pcapng": digest},
+            digests=Digests({}, {}) if failed else Digests({"wire/lan.pcapng": digest}, {"samples.parquet": digest}),
             epoch_ns=None,
         )
         host = {

@@ -11,6 +11,8 @@ import struct
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.verify.seal import seal
+
 EPOCH_NS = 946_684_800 * 10**9
 CLIENT, SERVER = "10.0.0.1", "10.0.0.2"
 RPC_PORT, RAW_PORT = 20049, 7007
@@ -198,7 +200,7 @@ class Bed:
             "captures": {"wire/lan.pcapng": ""}, "mtu": {"lan": self.mtu}, "nodes": nodes,
         }  # fmt: skip
         (self.directory / "run.json").write_text(json.dumps(document))
-        return self.directory
+        return seal(self.directory)
 
 
 SYN, ACK, FIN, PUSH = 0x02, 0x10, 0x01, 0x08

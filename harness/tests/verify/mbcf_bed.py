@@ -25,6 +25,7 @@ from tests.observe.mbcf_wire import (
     frame,
 )
 from tests.verify.bed import EPOCH_NS, IN, OUT, Record, capture, counters, rpc_call, rpc_reply
+from tests.verify.seal import seal
 
 CLIENT, SERVER = (1, 272), (2, 288)
 FLIGHT_NS, STEP_NS = 5_000, 20_000
@@ -191,7 +192,7 @@ class MbcfBed:
             "nodes": nodes,
         }  # fmt: skip
         (self.directory / "run.json").write_text(json.dumps(document))
-        return self.directory
+        return seal(self.directory)
 
 
 __all__ = ["CLIENT", "CONNECTION", "EPOCH", "SERVER", "MbcfBed"]

@@ -7,7 +7,8 @@ import json
 import struct
 from pathlib import Path
 
-from tests.verify.bed import CLIENT, IN, MAC, OUT, SERVER, Record, capture
+from tests.verify.bed import CLIENT, IN, MAC, OUT, SERVER, Record, capture, counters
+from tests.verify.seal import seal
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -49,6 +50,7 @@ def write_run(directory: Path) -> Path:
     wire.mkdir(parents=True)
     node.mkdir(parents=True)
     (wire / "lan.pcapng").write_bytes(capture(["client:eth0", "server:eth0", "lan:fate"], records))
+    (wire / "counters.json").write_text(counters({"lan": (["client:eth0", "server:eth0"], records)}))
     (node / "samples.jsonl").write_bytes((GOLDEN / "run.jsonl").read_bytes())
     (node / "job.json").write_text(json.dumps(JOBS["client"]))
     nodes = {
@@ -60,4 +62,4 @@ def write_run(directory: Path) -> Path:
     }
     document = {"version": 1, "scenario": {"name": "golden"}, "clock": "real", "captures": {}, "nodes": nodes}
     (directory / "run.json").write_text(json.dumps(document))
-    return directory
+    return seal(directory)

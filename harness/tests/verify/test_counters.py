@@ -12,6 +12,7 @@ import pytest
 from sundial.errors import BadInput
 from sundial.verify import Verification, verify_run
 from tests.verify.bed import CLIENT, IN, OUT, RPC_PORT, SERVER, Bed, Stream, rpc_call
+from tests.verify.seal import seal
 
 
 def run(directory: Path) -> Bed:
@@ -51,7 +52,7 @@ def test_a_counter_that_differs_is_named(
     path, told = counters(folder)
     told["segments"]["lan"]["ports"][port][name] = value
     path.write_text(json.dumps(told))
-    (only,) = verify_run(folder).problems
+    (only,) = verify_run(seal(folder)).problems
     assert (only["field"], only["expected"], only["seen"]) == problem
 
 
@@ -64,7 +65,7 @@ def test_sound_counters_pass_and_a_frame_lost_by_the_capture_is_noticed(tmp_path
     stream.call(16, 1, [64], [48])
     bed.send(CLIENT, [stream.frame(CLIENT, 0x10, 64)])
     folder = bed.write()
-    assert verify_run(folder).problems == []
+    assert verify_run(seal(folder)).problems == []
     told = counters(folder)[1]
     for direction in (OUT, IN):
         place = max(place for place, record in enumerate(bed.records) if record.direction == direction)
@@ -72,7 +73,7 @@ def test_sound_counters_pass_and_a_frame_lost_by_the_capture_is_noticed(tmp_path
     bed.directory = tmp_path / "damaged"
     path = bed.write() / "wire" / "counters.json"
     path.write_text(json.dumps(told))
-    fields = [problem["field"] for problem in verify_run(tmp_path / "damaged").problems]
+    fields = [problem["field"] for problem in verify_run(seal(tmp_path / "damaged")).problems]
     assert fields == [f"lan {name}" for name in (
         "client:eth0 tx_frames", "client:eth0 tx_bytes", "server:eth0 rx_frames", "server:eth0 rx_bytes"
     )]  # fmt: skip
@@ -83,14 +84,15 @@ def test_a_port_that_nobody_counted_is_named(tmp_path: Path) -> None:
     path, told = counters(folder)
     del told["segments"]["lan"]["ports"]["server:eth0"]
     path.write_text(json.dumps(told))
-    fields = [problem["field"].split()[-1] for problem in verify_run(folder).problems]
+    fields = [problem["field"].split()[-1] for problem in verify_run(seal(folder)).problems]
     assert fields == ["rx_bytes", "rx_frames", "tx_bytes", "tx_frames"]
 
 
 def test_counters_that_are_missing_are_missed(tmp_path: Path) -> None:
     folder = run(tmp_path).write()
     counters(folder)[0].unlink()
-    assert [problem["field"] for problem in verify_run(folder).problems] == ["wire/counters.json"]
+    fields = [problem["field"] for problem in verify_run(seal(folder)).problems]
+    assert fields == ["file wire/counters.json", "wire/counters.json"]
 
 
 @pytest.mark.parametrize(
@@ -100,7 +102,7 @@ def test_counters_that_cannot_be_read_are_named(tmp_path: Path, text: str) -> No
     folder = run(tmp_path).write()
     counters(folder)[0].write_text(text)
     with pytest.raises(BadInput, match=r"wire/counters\.json") as error:
-        verify_run(folder)
+        verify_run(seal(folder))
     assert "\n" not in str(error.value)
 
 

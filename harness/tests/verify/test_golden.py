@@ -15,6 +15,7 @@ from sundial.errors import BadInput
 from sundial.verify import verify_pcap, verify_run
 from sundial.workloads.sunrpc.expect import Options
 from tests.verify.real import GOLDEN, write_run
+from tests.verify.seal import seal
 
 PORT = 20049
 
@@ -33,7 +34,7 @@ def test_a_guests_clock_need_not_begin_with_the_captures(tmp_path: Path) -> None
     for node in document["nodes"].values():
         node["zero_ns"] += 900_000_000
     (run / "run.json").write_text(json.dumps(document))
-    result = verify_run(run)
+    result = verify_run(seal(run))
     assert result.problems == []
     assert result.classified["binding"] == 8
 
@@ -136,7 +137,7 @@ def test_a_doubled_frame_in_a_run_is_caught(tmp_path: Path) -> None:
     places = frame_places(parts)
     for number in (20, 60, 110):
         capture.write_bytes(b"".join(doubled(parts, places[number - 1])))
-        assert verify_run(run).verdict == "fail", number
+        assert verify_run(seal(run)).verdict == "fail", number
 
 
 def test_a_cut_file_is_refused_with_its_offset(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from tests.verify.bed import (
     rpc_call,
     rpc_reply,
 )
+from tests.verify.seal import seal
 
 
 def change_run(path: Path, **changes: object) -> None:
@@ -58,7 +59,7 @@ def test_another_station_of_a_hub_sees_everything(tmp_path: Path) -> None:
     (run / "wire" / "counters.json").write_text(counters({"lan": (ports, bed.records + more)}))
     nodes = json.loads((run / "run.json").read_text())["nodes"]
     change_run(run, nodes={**nodes, "third": node({"lan": "10.0.0.3/24"})})
-    result = verify_run(run)
+    result = verify_run(seal(run))
     assert result.problems == []
     assert result.classified == {"call": 16, "passing": 8}
 
@@ -90,7 +91,7 @@ def two_segments(bed: Bed, swallow: int | None = None, twice: int | None = None)
             "between": node({"near": "", "far": ""}),
         },
     )
-    return run
+    return seal(run)
 
 
 def test_a_guest_may_stand_between_two_segments(tmp_path: Path) -> None:
@@ -161,7 +162,7 @@ def test_under_the_real_clock_a_binding_keeps_its_frames_from_the_next_one(tmp_p
     bed.udp_call(16, 1)
     run = bed.write()
     change_run(run, clock="real")
-    result = verify_run(run)
+    result = verify_run(seal(run))
     assert result.problems == []
     assert result.classified["binding"] == 8
 
@@ -183,10 +184,10 @@ def test_iperf3_traffic_is_explained_by_its_workload_alone(tmp_path: Path) -> No
     bed = sound(tmp_path)
     bed.send(CLIENT, bed.datagram(CLIENT, (40_000, 5201), bytes(1000)))
     run = bed.write()
-    assert verify_run(run).mismatches == 2
+    assert verify_run(seal(run)).mismatches == 2
     job = {"steps": [{"app": "iperf3-client", "options": {}}]}
     (run / "nodes" / "client" / "job.json").write_text(json.dumps(job))
-    result = verify_run(run)
+    result = verify_run(seal(run))
     assert (result.problems, result.classified["iperf3"]) == ([], 2)
 
 
@@ -194,4 +195,4 @@ def test_the_epoch_of_a_run_is_the_zero_of_its_stamps(tmp_path: Path) -> None:
     bed = sound(tmp_path)
     run = bed.write()
     change_run(run, epoch_ns=EPOCH_NS + 1_000_000_000)
-    assert verify_run(run).verdict == "fail", "no call had begun when its frames were sent"
+    assert verify_run(seal(run)).verdict == "fail", "no call had begun when its frames were sent"

@@ -13,9 +13,9 @@ import polars as pl
 import pytest
 
 from sundial.errors import BadInput
-from sundial.observe import open_run, read_samples
 from sundial.verify import Verification, verify_run
 from tests.verify.bed import CLIENT, RAW_PORT, RPC_PORT, SERVER, Bed, Record, raw_payload, rpc_call, rpc_reply
+from tests.verify.seal import seal
 
 
 def sunrpc(directory: Path, size: int, calls: int = 3, client_port: int = 700) -> Bed:
@@ -148,7 +148,7 @@ def test_a_frame_without_a_call_is_named(tmp_path: Path) -> None:
 
 
 def test_a_run_that_made_no_call_proves_nothing(tmp_path: Path) -> None:
-    assert [field for field, _ in fields(verify(Bed(tmp_path / "run")))] == ["calls"]
+    assert [field for field, _ in fields(verify(Bed(tmp_path / "run")))] == ["frames", "calls"]
 
 
 def test_a_call_without_frames_is_named(tmp_path: Path) -> None:
@@ -218,11 +218,12 @@ def test_what_the_scenario_expects_must_be_true(tmp_path: Path, word: str, field
     path = bed.write() / "run.json"
     expect = {"retransmissions": word, "failures": word}
     path.write_text(json.dumps({**json.loads(path.read_text()), "scenario": {"name": "loss", "expect": expect}}))
-    assert [problem["field"] for problem in verify_run(tmp_path / "run").problems] == fields
+    assert [problem["field"] for problem in verify_run(seal(tmp_path / "run")).problems] == fields
 
 
 def test_a_call_too_long_for_its_handle_is_not_sent(tmp_path: Path) -> None:
-    bed = sunrpc(tmp_path, 8757, calls=0)
+    bed = sunrpc(tmp_path, 16, calls=1)
+    bed.batch("echo-client", "udp", 8757, RPC_PORT, 700)
     bed.sample(bed.now, 1, ok=False, error="can't encode")
     assert verify(bed).verdict == "pass"
 
@@ -293,23 +294,11 @@ def test_a_capture_that_was_changed_after_the_run_is_told(tmp_path: Path) -> Non
     bed = sunrpc(tmp_path, 16, calls=1)
     bed.write()
     path = tmp_path / "run" / "run.json"
-    path.write_text(path.read_text().replace('"wire/lan.pcapng": ""', f'"wire/lan.pcapng": "{"0" * 64}"'))
-    result = verify_run(tmp_path / "run")
-    assert [problem["field"] for problem in result.problems] == ["capture wire/lan.pcapng"]
-
-
-def test_samples_parquet_is_taken_where_there_is_one(tmp_path: Path) -> None:
-    bed = sunrpc(tmp_path, 16, calls=2)
-    bed.write()
-    run = open_run(tmp_path / "run")
-    read = read_samples(
-        tmp_path / "run" / "nodes" / "client" / "samples.jsonl",
-        scenario="test",
-        client=run.nodes["client"],
-        names={SERVER: "server"},
-    )
-    read.table.head(1).write_parquet(tmp_path / "run" / "samples.parquet")
-    assert verify_run(tmp_path / "run").calls == 1
+    document = json.loads(path.read_text())
+    document["captures"]["wire/lan.pcapng"] = "0" * 64
+    path.write_text(json.dumps(document))
+    (problem,) = verify_run(tmp_path / "run").problems
+    assert (problem["field"], problem["expected"]) == ("file wire/lan.pcapng", f"sha256 {'0' * 64}")
 
 
 @pytest.mark.parametrize("missing", ["run.json", "wire/lan.pcapng"])

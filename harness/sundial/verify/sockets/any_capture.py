@@ -26,6 +26,7 @@ from sundial.verify.sockets.legs import LEG_SCHEMA, leg_row
 from sundial.verify.sockets.protocol import IP_PROTOCOL, CapturedMessage, Files, SocketProtocol
 from sundial.verify.sockets.stream import Stream, payloads
 from sundial.verify.sockets.udp import datagram_key
+from sundial.verify.unproven import OF_A_CAPTURE
 from sundial.verify.workload import Background, socket_protocols
 
 CALLS: dict[str, pl.DataType | type[pl.DataType]] = {
@@ -257,5 +258,6 @@ def _result(analysis: Analysis, table: pl.DataFrame, filter_of: DisplayFilter) -
         mismatches=findings.height,
         groups=groups_json(analysis, failed),
         classified=classification.counts(classified),
+        unproven=list(OF_A_CAPTURE),
         problems=problems_json(findings, classified, analysis.calls, filter_of),
     )

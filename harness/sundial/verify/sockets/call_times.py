@@ -25,8 +25,10 @@ DRIFT = 500e-6
 
 UNPROVEN: tuple[str, ...] = (
     "how long before its first frame a call began, and how long after its last one it ended: both are the client's own",
-    "under the real clock: an error that all of a client's stamps share, since each guest's clock has its own zero",
-    "under the real clock: starts and ends closer than what calls next to them leave open",
+)
+UNPROVEN_REAL_CLOCK: tuple[str, ...] = (
+    "an error that all of a client's stamps share: each guest's clock has its own zero",
+    "starts and ends of calls closer than what the calls next to them leave open",
 )
 
 

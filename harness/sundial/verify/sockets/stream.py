@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 
 import polars as pl
 
-from sundial.observe.tshark import dissect
+from sundial.observe.tshark import PIPE_BYTES, dissect
 
 FRAMES_AT_ONCE = 500
 _OVERLAP = 4
@@ -44,7 +45,10 @@ def payloads(files: Sequence[tuple[Path, str]], frames: pl.DataFrame) -> dict[in
         for first in range(0, len(numbers), FRAMES_AT_ONCE):
             part = numbers[first : first + FRAMES_AT_ONCE]
             listed = f"frame.number in {{{', '.join(map(str, part))}}}"
-            table = dissect(path, ["frame.number", "tcp.payload"], display_filter=listed, whole=True)
-            for number, payload in table.iter_rows():
-                found[rows[int(number)]] = bytes.fromhex(payload or "")
+            fields = ["frame.number", "tcp.payload"]
+            with path.open("rb") as file:
+                capture = iter(partial(file.read, PIPE_BYTES), b"")
+                for table in dissect(capture, fields, name=path, display_filter=listed, whole=True):
+                    for number, payload in table.iter_rows():
+                        found[rows[int(number)]] = bytes.fromhex(payload or "")
     return found

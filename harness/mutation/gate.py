@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The gate: every damage to a run done to a copy of its own, verified, and what passes."""
+
+from __future__ import annotations
+
+import hashlib
+import multiprocessing
+import shutil
+import tempfile
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from random import Random
+from typing import Any
+from unittest import mock
+
+import polars as pl
+
+from mutation import documents, files, headers, samples, stamps, traffic
+from mutation.damage import Copy, Damage
+from sundial.errors import SundialError
+from sundial.observe.tshark import dissect
+
+PROCESSES = 2
+KNOWN = 100
+"""Captures of which tshark's answer is remembered."""
+KINDS = (headers, stamps, traffic, documents, samples, files)
+
+CAUGHT, PASSED, CRASHED, NOTHING = "caught", "passed", "crashed", "nothing"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What verification said of a damage: `nothing` where it changed nothing at all."""
+
+    damage: str
+    result: str
+    words: str
+
+
+def all_damages(run: Path) -> list[Damage]:
+    """Every damage that can be done to a run."""
+    with tempfile.TemporaryDirectory(prefix="mutation-", dir=run.parent) as folder:
+        copy = Copy(run, Path(folder) / "run")
+        found = list(chain.from_iterable(kind.damages(copy) for kind in KINDS))
+    names = [damage.name for damage in found]
+    assert len(set(names)) == len(names), "two damages of one name"
+    return found
+
+
+def sample(found: Sequence[Damage], number: int, seed: int) -> list[Damage]:
+    """Some of them, of each kind its share."""
+    chosen = Random(seed).sample(range(len(found)), min(number, len(found)))
+    return [found[place] for place in sorted(chosen)]
+
+
+def judge(run: Path, damage: Damage, seed: int, work: Path) -> Outcome:
+    """Do a damage to a copy of the run and verify that."""
+    from sundial.verify import verify_run
+
+    place = work / "run"
+    shutil.rmtree(place, ignore_errors=True)
+    copy = Copy(run, place)
+    before = _content(copy)
+    damage.apply(copy, Random(f"{seed} {run.name} {damage.name}"))
+    if _content(copy) == before:
+        return Outcome(damage.name, NOTHING, "")
+    if damage.sealed:
+        copy.seal(samples=damage.samples)
+    try:
+        result = verify_run(place)
+    except SundialError as error:
+        return Outcome(damage.name, CAUGHT, str(error))
+    except Exception:
+        return Outcome(damage.name, CRASHED, traceback.format_exc(limit=-3))
+    if result.verdict == "pass":
+        return Outcome(damage.name, PASSED, "")
+    first = result.problems[0]
+    return Outcome(damage.name, CAUGHT, f"{first['field']}: expected {first['expected']}, seen {first['seen']}")
+
+
+def _content(copy: Copy) -> dict[str, bytes]:
+    return {name: copy.read(name) for name in copy.names}
+
+
+_mine: dict[str, Damage] = {}
+"""Of a worker: its run's damages by name, since functions do not travel between processes."""
+
+
+def _begin(run: Path) -> None:
+    _mine.update({damage.name: damage for damage in all_damages(run)})
+    mock.patch("sundial.observe.frames.dissect", _remembered(dissect)).start()
+
+
+def _remembered(ask: Callable[..., Iterator[pl.DataFrame]]) -> Callable[..., Iterator[pl.DataFrame]]:
+    """tshark says the same about the same bytes, and most damages leave most of them alone."""
+    known: dict[str, list[pl.DataFrame]] = {}
+
+    def remembered(capture: Iterable[bytes], fields: Sequence[str], **how: Any) -> Iterator[pl.DataFrame]:
+        data = b"".join(capture)
+        key = hashlib.sha256(data + repr((fields, how["options"])).encode()).hexdigest()
+        if key not in known:
+            if len(known) > KNOWN:
+                known.clear()
+            known[key] = list(ask([data], fields, **how))
+        return iter(known[key])
+
+    return remembered
+
+
+def _judge(run: Path, name: str, seed: int) -> Outcome:
+    with tempfile.TemporaryDirectory(prefix="mutation-", dir=run.parent) as work:
+        return judge(run, _mine[name], seed, Path(work))
+
+
+def judge_all(run: Path, damages: Sequence[Damage], seed: int) -> Iterator[Outcome]:
+    """In order, on two cores."""
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(PROCESSES, context, _begin, (run,)) as pool:
+        names = [damage.name for damage in damages]
+        yield from pool.map(_judge, [run] * len(names), names, [seed] * len(names), chunksize=4)

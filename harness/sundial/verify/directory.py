@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The directory as a whole: the run came to its end, each file is there and as the run left it, and none is beside."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+
+import polars as pl
+
+from sundial.observe import SAMPLE_COLUMNS, RunDirectory, is_plain, kept_files
+from sundial.verify.findings import FINDING
+
+SAMPLES = "samples.parquet"
+OF_NODE = ("console.log", "domain.xml", "job.json", "samples.jsonl")
+
+UNPROVEN = (
+    "run.json itself: who changes it, and makes its digests anew, changes what the other files are held against",
+    "run.json: versions, images, host, command and wall time say how the run was made; no capture shows them",
+    "nodes/*/console.log and nodes/*/domain.xml: unchanged since the run, but their content is not read",
+)
+
+_Row = tuple[None, str, str, str, list[int]]
+
+
+def check_directory(run: RunDirectory) -> pl.DataFrame:
+    """A finding for each way in which the directory is not what a whole run leaves."""
+    return _findings([*_status(run), *_files(run)])
+
+
+def check_frames(frames: pl.DataFrame) -> pl.DataFrame:
+    """A finding where nothing was captured, so that nothing can be said. `frames` with fate."""
+    seen = frames.filter(pl.col("fate").is_null()).height
+    return _findings([] if seen else [(None, "frames", "at least 1", "0", [])])
+
+
+def check_samples(run: RunDirectory, samples: pl.DataFrame) -> pl.DataFrame:
+    """A finding for each column of samples.parquet that does not follow from the nodes' streams: `samples`."""
+    file = run.path / SAMPLES
+    if not is_plain(file):
+        return _findings([])
+    rows: list[_Row] = []
+    try:
+        stored = pl.read_parquet(file)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        return _findings([(None, SAMPLES, "a Parquet file", str(error).splitlines()[0], [])])
+    if stored.schema != pl.Schema(SAMPLE_COLUMNS):
+        here = ", ".join(f"{name} {kind}" for name, kind in stored.schema.items())
+        rows.append((None, SAMPLES, ", ".join(SAMPLE_COLUMNS), here, []))
+    elif stored.height != samples.height:
+        rows.append((None, SAMPLES, f"{samples.height} rows", f"{stored.height} rows", []))
+    else:
+        for name in SAMPLE_COLUMNS:
+            differs = stored[name].ne_missing(samples[name]).arg_true()
+            if len(differs):
+                place = differs[0]
+                field = f"{SAMPLES} {name}, row {place}"
+                rows.append((None, field, str(samples[name][place]), str(stored[name][place]), []))
+    return _findings(rows)
+
+
+def _findings(rows: Iterable[_Row]) -> pl.DataFrame:
+    return pl.DataFrame(list(rows), schema=FINDING, orient="row")
+
+
+def _status(run: RunDirectory) -> Iterator[_Row]:
+    status = run.document.get("status")
+    if status != "complete":
+        error = run.document.get("error")
+        words = error.get("message") if isinstance(error, dict) else error
+        yield None, "run", "complete", f"the run is {status}: {words}", []
+
+
+def _files(run: RunDirectory) -> Iterator[_Row]:
+    recorded = {**run.captures, **run.files}
+    if not run.files:
+        yield None, "run.json files", "a sha256 of every file", "none, as runs had it before sundial wrote them", []
+        return
+    there = kept_files(run.path)
+    known = set(_known(run))
+    for name in sorted(known - recorded.keys()) if run.document.get("status") == "complete" else ():
+        yield None, f"file {name}", "in run.json", "not there", []
+    for name in sorted({*recorded, *there}):
+        if name not in known:
+            yield None, f"file {name}", "no such file", "there" if name in there else "in run.json", []
+        elif name not in there:
+            yield None, f"file {name}", f"sha256 {recorded[name]}", "missing", []
+        elif not is_plain(run.path / name):
+            yield None, f"file {name}", "a plain file", "a link, a pipe or a device", []
+        elif name in recorded and (now := _sha256(run, name)) != recorded[name]:
+            yield None, f"file {name}", f"sha256 {recorded[name]}", f"sha256 {now}", []
+
+
+def _known(run: RunDirectory) -> Iterator[str]:
+    """What a run of this topology leaves."""
+    for segment in sorted({item.segment for node in run.nodes.values() for item in node.interfaces}):
+        yield f"wire/{segment}.pcapng"
+    yield "wire/counters.json"
+    for name in run.nodes:
+        yield from (f"nodes/{name}/{file}" for file in OF_NODE)
+    if not run.by_hand:
+        yield SAMPLES
+
+
+def _sha256(run: RunDirectory, name: str) -> str:
+    with (run.path / name).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The directory as a whole: digests, files that are missing or beside, samples.parquet, and runs that did not end."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from sundial.errors import BadInput
+from sundial.verify import verify_run
+from tests.verify.bed import RPC_PORT, Bed
+from tests.verify.seal import seal
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    bed = Bed(tmp_path / "run")
+    bed.batch("echo-client", "udp", 16, RPC_PORT, 700)
+    for xid in (1, 2):
+        bed.udp_call(16, xid)
+    return bed.write()
+
+
+def fields(run: Path) -> list[str]:
+    return [problem["field"] for problem in verify_run(run).problems]
+
+
+def change(run: Path, **changes: object) -> None:
+    file = run / "run.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), **changes}))
+
+
+def test_a_sealed_run_passes(run: Path) -> None:
+    assert fields(run) == []
+
+
+@pytest.mark.parametrize(
+    "name", ["wire/counters.json", "nodes/server/console.log", "nodes/server/domain.xml", "nodes/client/job.json"]
+)
+def test_a_file_that_is_missing_is_named_with_its_digest_or_without(run: Path, name: str) -> None:
+    (run / name).unlink()
+    assert f"file {name}" in fields(run)
+    document = json.loads((run / "run.json").read_text())
+    change(run, files={other: value for other, value in document["files"].items() if other != name})
+    assert f"file {name}" in fields(run)
+
+
+@pytest.mark.parametrize(
+    "name", ["wire/other.pcapng", "wire/lan.pcap", "nodes/third/samples.jsonl", "nodes/client/more.log", "notes", "a/b"]
+)
+def test_a_file_beside_is_named_even_where_it_has_a_digest(run: Path, name: str) -> None:
+    (run / name).parent.mkdir(exist_ok=True)
+    (run / name).write_bytes((run / "wire" / "lan.pcapng").read_bytes())
+    assert f"file {name}" in fields(run)
+    assert f"file {name}" in fields(seal(run))
+
+
+def test_what_verification_and_report_write_is_not_beside(run: Path) -> None:
+    verify_run(run)
+    (run / "figures").mkdir()
+    for name in ("figures/a.svg", "report.html", "summary.csv"):
+        (run / name).write_text("")
+    assert fields(run) == []
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("/etc/passwd")])
+def test_a_pipe_or_a_link_is_no_file_of_a_run(run: Path, make: Callable[[Path], None]) -> None:
+    for name in ("nodes/server/console.log", "samples.parquet"):
+        (run / name).unlink()
+        make(run / name)
+        assert f"file {name}" in fields(run)
+    (run / "wire" / "lan.pcapng").unlink()
+    make(run / "wire" / "lan.pcapng")
+    with pytest.raises(BadInput, match="not a plain file"):
+        verify_run(run)
+
+
+@pytest.mark.parametrize("name", ["../../etc/passwd", "/etc/passwd", "wire/../run.json", "wire/a/b.pcapng", "notes"])
+def test_a_capture_must_be_one_of_the_run(run: Path, name: str) -> None:
+    change(run, captures={name: "0" * 64})
+    with pytest.raises(BadInput, match="no capture of a run"):
+        verify_run(run)
+
+
+def test_a_run_without_digests_does_not_pass(run: Path) -> None:
+    change(run, captures={}, files={})
+    assert fields(run) == ["run.json files"]
+
+
+@pytest.mark.parametrize("status", ["failed", "interrupted"])
+def test_a_run_that_did_not_end_well_does_not_pass(run: Path, status: str) -> None:
+    change(run, status=status, error={"message": "client: its job failed"})
+    (problem,) = verify_run(run).problems
+    assert (problem["field"], problem["seen"]) == ("run", f"the run is {status}: client: its job failed")
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        (lambda table: table.with_columns(pl.col("rtt_ns") // 2), "samples.parquet rtt_ns, row 0"),
+        (lambda table: table.with_columns(warmup=~pl.col("warmup")), "samples.parquet warmup, row 0"),
+        (lambda table: table.with_columns(end_ns=pl.lit(None, pl.Int64)), "samples.parquet end_ns, row 0"),
+        (lambda table: table.head(1), "samples.parquet"),
+        (lambda table: table.drop("error"), "samples.parquet"),
+        (lambda table: table.with_columns(pl.col("call").cast(pl.Int32)), "samples.parquet"),
+    ],
+)
+def test_samples_parquet_follows_from_the_streams(
+    run: Path, change: Callable[[pl.DataFrame], pl.DataFrame], field: str
+) -> None:
+    file = run / "samples.parquet"
+    change(pl.read_parquet(file)).write_parquet(file)
+    assert fields(run) == ["file samples.parquet", field]
