@@ -74,15 +74,11 @@ def verify_run(run_dir: Path) -> Verification:
     sampled = _sampled(analysis, settled, samples)
     findings = pl.concat(
         [
-<<<<<<< HEAD
-            _changed(run),
             check_jobs(run),
-            check_plan(run, samples, sampled_names()),
-=======
+            none() if run.by_hand else check_plan(run, samples, sampled_names()),
             directory.check_directory(run),
             directory.check_samples(run, samples.table.drop("id")),
             none() if run.by_hand else directory.check_frames(frames),
->>>>>>> directory
             scenario_expectations.check_calls(run, sampled, (each.client_app for each in protocols.values())),
             counters.check_counters(run, frames),
             check_kernel_counters(analysis, samples.batches),
