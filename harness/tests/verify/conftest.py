@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from sundial.verify import run
@@ -12,8 +10,7 @@ from sundial.verify.findings import none
 
 
 @pytest.fixture(autouse=True)
-def _without_plan(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _without_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     """`test_plan.py` asks these checks themselves."""
     monkeypatch.setattr(run, "check_jobs", lambda *_: none())
     monkeypatch.setattr(run, "check_plan", lambda *_: none())
-    yield

@@ -165,7 +165,11 @@ def retried(bed: Bed, size: int, xid: int, **loss: Any) -> None:
     ports = (700, RPC_PORT)
     bed.send(CLIENT, bed.datagram(CLIENT, ports, rpc_call(xid, size, number=bed.calls)), lose=loss.get("request", ()))
     if "request" not in loss:
-        bed.send(SERVER, bed.datagram(SERVER, ports[::-1], rpc_reply(xid, size, number=bed.calls)), lose=loss.get("reply", ()))
+        bed.send(
+            SERVER,
+            bed.datagram(SERVER, ports[::-1], rpc_reply(xid, size, number=bed.calls)),
+            lose=loss.get("reply", ()),
+        )
     bed.now += 1_000_000_000
     bed.send(CLIENT, bed.datagram(CLIENT, ports, rpc_call(xid, size, number=bed.calls)))
     bed.send(SERVER, bed.datagram(SERVER, ports[::-1], rpc_reply(xid, size, number=bed.calls)))

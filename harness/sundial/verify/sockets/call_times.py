@@ -13,6 +13,8 @@ before its last one, which bounds it from below; a call that contradicts its nei
 
 from __future__ import annotations
 
+from typing import Literal
+
 import polars as pl
 
 from sundial.verify.findings import findings
@@ -71,14 +73,21 @@ def check_call_times(calls: pl.DataFrame, stamps: pl.DataFrame, exact_time: bool
 
 def _with_bounds(table: pl.DataFrame) -> pl.DataFrame:
     """Adds `least` and `most`: how far the captures' clock is ahead of the client's, by the calls next to each."""
-    window = {"window_size": 2 * NEIGHBOURS, "min_samples": 1, "center": True}
-    nearby = pl.col("start_ns").rolling_max(**window) - pl.col("start_ns").rolling_min(**window)
+    wide = 2 * NEIGHBOURS
+    latest = pl.col("start_ns").rolling_max(wide, min_samples=1, center=True)
+    nearby = latest - pl.col("start_ns").rolling_min(wide, min_samples=1, center=True)
     slack = (nearby * DRIFT).over("client")
-    least = pl.col("below").rolling_quantile(1 - _OUTLIERS, interpolation="lower", **window).over("client")
-    most = pl.col("above").rolling_quantile(_OUTLIERS, interpolation="higher", **window).over("client")
+    least = _quantile("below", 1 - _OUTLIERS, "lower", wide)
+    most = _quantile("above", _OUTLIERS, "higher", wide)
     return table.sort("client", "start_ns", "call").with_columns(
         least=(least - slack).cast(pl.Int64), most=(most + slack).cast(pl.Int64)
     )
+
+
+def _quantile(column: str, share: float, interpolation: Literal["lower", "higher"], wide: int) -> pl.Expr:
+    """Of the calls next to each, of the same client."""
+    of_window = pl.col(column).rolling_quantile(share, interpolation, window_size=wide, min_samples=1, center=True)
+    return of_window.over("client")
 
 
 def check_answers(datagrams: pl.DataFrame, arrived: pl.DataFrame, streams: pl.DataFrame) -> pl.DataFrame:

@@ -109,8 +109,9 @@ def check_result_of(test: _Test) -> Iterator[_Row]:
 
 
 def _tests(run: RunDirectory, samples: RunSamples) -> tuple[list[_Test], list[_Row]]:
-    """The tests of all clients; a finding for each step that has not exactly one, and for each that no step asked for."""
-    tests, rows = [], []
+    """The tests of all clients; a finding where they are not those of the steps, one each."""
+    tests: list[_Test] = []
+    rows: list[_Row] = []
     for client in run.nodes:
         steps = run.jobs.get(client, {}).get("steps", [])
         told = [each for each in samples.records.get(client, ()) if each["type"] == "iperf3"]
@@ -118,7 +119,9 @@ def _tests(run: RunDirectory, samples: RunSamples) -> tuple[list[_Test], list[_R
         seen = [each.get("step") for each in told]
         if seen != asked:
             rows.append((None, f"iperf3 {client} steps", str(asked), str(seen), []))
-        tests += [_Test(client, each["step"], steps[each["step"]]["options"], each) for each in told if each["step"] in asked]
+        tests += [
+            _Test(client, each["step"], steps[each["step"]]["options"], each) for each in told if each["step"] in asked
+        ]
     return tests, rows
 
 
@@ -130,7 +133,9 @@ def _address(run: RunDirectory, test: _Test) -> str:
 def _flows(run: RunDirectory, tests: Sequence[_Test], frames: pl.DataFrame) -> pl.DataFrame:
     """One row for each port from which a client's machine sent to iperf3's port of a server."""
     ways = pl.DataFrame(
-        sorted({(_address(run, test), str(test.options["server"]), int(test.options.get("port", PORT))) for test in tests}),
+        sorted(
+            {(_address(run, test), str(test.options["server"]), int(test.options.get("port", PORT))) for test in tests}
+        ),
         schema={"client_address": pl.String, "server_address": pl.String, "server_port": pl.UInt32},
         orient="row",
     )
@@ -217,10 +222,12 @@ def _times(run: RunDirectory, test: _Test, streams: Connections, conn: int) -> I
     zero_ns = run.nodes[test.client].zero_ns
     start, end = test.record["start"] - zero_ns, test.record["end"] - zero_ns
     sent = streams.frames.filter(pl.col("conn") == conn, pl.col("view") == "sent", ~pl.col("reply"))
-    first, last = sent["time_ns"].min(), sent.filter(pl.col("data") > 0)["time_ns"].max()
-    if first is not None and first < start:  # type: ignore[operator]
+    times = sent["time_ns"].to_list()
+    words = sent.filter(pl.col("data") > 0)["time_ns"].to_list()
+    first, last = min(times, default=start), max(words, default=end)
+    if first < start:
         yield test.row("start", f"before its first frame, at {first} ns", f"{start} ns")
-    if last is not None and last > end:  # type: ignore[operator]
+    if last > end:
         yield test.row("end", f"after its last word, at {last} ns", f"{end} ns")
 
 
@@ -247,7 +254,9 @@ def _check_stream(
     fresh = streams.segments.filter(pl.col("conn") == conn)
     total = int(fresh.filter(~pl.col("reply"))["fresh"].sum())
     if total != sent + COOKIE:
-        yield test.row(f"{where} positions", f"{total} bytes without a gap", f"{sent + COOKIE}", _rows(streams, conn)[:1])
+        yield test.row(
+            f"{where} positions", f"{total} bytes without a gap", f"{sent + COOKIE}", _rows(streams, conn)[:1]
+        )
     back = fresh.filter("reply")
     if back.height:
         yield test.row(where, "nothing from the server", f"{back['fresh'].sum()} bytes", back["row"].to_list())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What iperf3 prints (`-J`) against the job, against what both ends said on the control connection, and within itself."""
+"""What iperf3 prints (`-J`) against the job, against what both ends said on the control connection, and in itself."""
 
 from __future__ import annotations
 
@@ -50,7 +50,9 @@ def check_result(options: Mapping[str, Any], result: Mapping[str, Any]) -> Itera
 def _sums(intervals: Sequence[Mapping[str, Any]], end: Mapping[str, Any], udp: bool) -> Iterator[Difference]:
     sent, received = end.get("sum_sent") or {}, end.get("sum_received") or {}
     of_streams = [_half(each, "sender", udp) for each in end.get("streams") or []]
-    yield from _same("sum_sent.bytes of streams", sum(_whole(each.get("bytes")) for each in of_streams), sent.get("bytes"))
+    yield from _same(
+        "sum_sent.bytes of streams", sum(_whole(each.get("bytes")) for each in of_streams), sent.get("bytes")
+    )
     for name in ("bytes", *(("packets",) if udp else ())):
         over = sum(_whole((each.get("sum") or {}).get(name)) for each in intervals)
         yield from _same(f"sum_sent.{name} of intervals", over, sent.get(name))

@@ -157,7 +157,11 @@ def _contents(udp: pl.DataFrame, run: RunDirectory) -> pl.DataFrame:
     return pl.concat(
         [
             findings(
-                table, pl.col("asks") & (said != pl.col("asked")), pl.lit("binding.request.content"), pl.col("asked"), said
+                table,
+                pl.col("asks") & (said != pl.col("asked")),
+                pl.lit("binding.request.content"),
+                pl.col("asked"),
+                said,
             ),
             findings(
                 table,
