@@ -41,14 +41,18 @@ def _rows(run: RunDirectory) -> Iterator[_Row]:
     else:
         experiment = recorded_experiment(run.document)
         network, jobs = experiment.network, build_jobs(experiment)
+        for name, read in (("scenario", experiment.scenario_json()), ("topology", experiment.topology_json())):
+            planned = json.loads(json.dumps(read))
+            if planned != run.document[name]:
+                yield None, f"run.json {name}", *_difference(planned, run.document[name]), []
     yield from _machines(run, network)
     for name, job in jobs.items():
         zero_ns = (run.document["nodes"].get(name) or {}).get("zero_ns")
-        planned = job if zero_ns is None else job.model_copy(update={"zero_ns": zero_ns})
+        at_zero = job if zero_ns is None else job.model_copy(update={"zero_ns": zero_ns})
         path = run.path / "nodes" / name / "job.json"
         seen = path.read_bytes() if path.is_file() else b""
-        if seen != (json.dumps(planned.document(), indent=1) + "\n").encode():
-            yield None, f"nodes/{name}/job.json", *_difference(planned.document(), run.jobs.get(name)), []
+        if seen != (json.dumps(at_zero.document(), indent=1) + "\n").encode():
+            yield None, f"nodes/{name}/job.json", *_difference(at_zero.document(), run.jobs.get(name)), []
 
 
 def _machines(run: RunDirectory, network: Network) -> Iterator[_Row]:
