@@ -5,8 +5,8 @@ A call begins before its first frame leaves the client's port. It ends, where it
 that completes its reply. A server answers after the request has arrived whole. So what lies after the end of a call can
 only have been sent again.
 
-Under virtual time all stamps have one axis. Under the real clock each guest's begins when it boots, and on a loaded host
-its distance to the captures' changes by more than a call takes: there a call lasts at least as long as its frames.
+Under virtual time all stamps have one axis. Under the real clock each guest's begins when it boots, and on a loaded
+host its distance to the captures' changes by more than a call takes: there a call lasts at least as long as its frames.
 """
 
 from __future__ import annotations
