@@ -12,6 +12,7 @@ import polars as pl
 from sundial.errors import BadInput
 from sundial.model.network import Network
 from sundial.model.recorded import recorded_experiment, recorded_network
+from sundial.model.topology import Clock
 from sundial.observe import RunDirectory
 from sundial.plan.jobs import build_idle_jobs, build_jobs
 from sundial.verify.findings import FINDING
@@ -21,7 +22,10 @@ _Row = tuple[None, str, str, str, list[int]]
 
 def check_jobs(run: RunDirectory) -> pl.DataFrame:
     """A finding for each machine whose job.json is not, byte for byte, what the plan makes of run.json, and for each
-    part of run.json that its own topology contradicts. Raises BadInput for a topology or scenario that cannot be read."""
+    part of run.json that its own topology contradicts.
+
+    Raises BadInput for a topology or scenario that cannot be read.
+    """
     try:
         rows = list(_rows(run))
     except BadInput as error:
@@ -32,19 +36,23 @@ def check_jobs(run: RunDirectory) -> pl.DataFrame:
 def _rows(run: RunDirectory) -> Iterator[_Row]:
     if run.document.get("scenario") is None:
         network = recorded_network(run.document)
-        clock = "real" if run.clock == "real" else "virtual"
+        clock: Clock = "real" if run.clock == "real" else "virtual"
         jobs = build_idle_jobs(network, clock=clock, seed=int(run.document.get("seed") or 0))
     else:
         experiment = recorded_experiment(run.document)
         network, jobs = experiment.network, build_jobs(experiment)
+        for name, read in (("scenario", experiment.scenario_json()), ("topology", experiment.topology_json())):
+            planned = json.loads(json.dumps(read))
+            if planned != run.document[name]:
+                yield None, f"run.json {name}", *_difference(planned, run.document[name]), []
     yield from _machines(run, network)
     for name, job in jobs.items():
         zero_ns = (run.document["nodes"].get(name) or {}).get("zero_ns")
-        planned = job if zero_ns is None else job.model_copy(update={"zero_ns": zero_ns})
+        at_zero = job if zero_ns is None else job.model_copy(update={"zero_ns": zero_ns})
         path = run.path / "nodes" / name / "job.json"
         seen = path.read_bytes() if path.is_file() else b""
-        if seen != (json.dumps(planned.document(), indent=1) + "\n").encode():
-            yield None, f"nodes/{name}/job.json", *_difference(planned.document(), run.jobs.get(name)), []
+        if seen != (json.dumps(at_zero.document(), indent=1) + "\n").encode():
+            yield None, f"nodes/{name}/job.json", *_difference(at_zero.document(), run.jobs.get(name)), []
 
 
 def _machines(run: RunDirectory, network: Network) -> Iterator[_Row]:

@@ -64,7 +64,7 @@ def _batches(number: int, step: Mapping[str, Any], sampled_as: Mapping[str, str]
         return
     calls, threads = options.pop("calls") + options["warmup"], options.pop("threads")
     app = str(step.get("app"))
-    shared = {_NAMED_OTHERWISE.get(name, name): value for name, value in options.items()}
+    shared = {_NAMED_OTHERWISE.get(str(name), str(name)): value for name, value in options.items()}
     for size in sizes:
         for thread in range(threads):
             yield {

@@ -34,14 +34,6 @@ class SegmentVerifier(Protocol[SegmentT]):
         with fate."""
         return None
 
-    def hears_all(self, segment: SegmentT) -> bool:
-        """Whether each port hears what is for another one, too."""
-        return True
-
-    def keeps_order(self, segment: SegmentT, port: str) -> bool:
-        """Whether what `port` sends arrives in the order in which it was sent."""
-        return True
-
     def check_times(self, segment: SegmentT, wire: Wire) -> Law:
         """Each frame's times and fate, and the counters, against the standard and the topology."""
         return Law()

@@ -54,11 +54,13 @@ def act(fabric: FakeFabric) -> None:
         first = len(bed.lines)
         make_toys(bed, step["options"])
         bed.lines[first:] = [line.replace('"step": 0', f'"step": {number}') for line in bed.lines[first:]]
+        bed.lines.append(json.dumps({"type": "step", "step": number, "app": step["app"], "status": 0}))
     (wire / "lan.pcapng").write_bytes(capture([*PORTS, "lan:fate"], bed.records))
     (wire / "counters.json").write_text(counters({"lan": (PORTS, bed.records)}))
-    lines = ['{"type":"hello","zero":0}', *bed.lines, '{"type":"done","status":0}']
-    for name, written in (("client", lines), ("server", lines[:1])):
-        (nodes / name / "samples.jsonl").write_text("".join(f"{line}\n" for line in written))
+    for name, written in (("client", bed.lines), ("server", [])):
+        hello = {"type": "hello", "machine": name, "clock": "monotonic"}
+        lines = [json.dumps(hello), *written, '{"type":"done","status":0}']
+        (nodes / name / "samples.jsonl").write_text("".join(f"{line}\n" for line in lines))
     fabric.finish(END_NS)
 
 

@@ -16,7 +16,7 @@ from tests.verify.seal import seal
 EPOCH_NS = 946_684_800 * 10**9
 CLIENT, SERVER = "10.0.0.1", "10.0.0.2"
 RPC_PORT, RAW_PORT = 20049, 7007
-PROGRAM = 0x20001234
+PROGRAM = 0x20001998
 OUT, IN = 2, 1
 GAP_NS, FLIGHT_NS = 10_000, 2_000
 
@@ -44,17 +44,23 @@ def udp_packets(source: str, target: str, ports: tuple[int, int], data: bytes, i
     return frames
 
 
-def rpc_call(xid: int, size: int, procedure: int = 1) -> bytes:
+def payload(number: int, size: int) -> bytes:
+    """The pattern of harness/schemas/README.md."""
+    return bytes((131 * number + place // 256 + 7 * (place % 256)) % 256 for place in range(size))
+
+
+def rpc_call(xid: int, size: int, procedure: int = 1, number: int = 0) -> bytes:
     head = struct.pack(">10I", xid, 0, 2, PROGRAM, 1, procedure, 0, 0, 0, 0)
-    return head + struct.pack(">I", size) + bytes(size) + bytes(-size % 4)
+    return head + struct.pack(">I", size) + payload(number, size) + bytes(-size % 4)
 
 
-def rpc_reply(xid: int, size: int) -> bytes:
-    return struct.pack(">6I", xid, 1, 0, 0, 0, 0) + struct.pack(">I", size) + bytes(size) + bytes(-size % 4)
+def rpc_reply(xid: int, size: int, number: int = 0) -> bytes:
+    head = struct.pack(">6I", xid, 1, 0, 0, 0, 0)
+    return head + struct.pack(">I", size) + payload(number, size) + bytes(-size % 4)
 
 
-def raw_payload(sequence: int, size: int) -> bytes:
-    return (struct.pack(">4sIII", b"SDL1", sequence, size, 0) + bytes(size))[:size]
+def raw_payload(sequence: int, size: int, attempt: int = 0) -> bytes:
+    return (struct.pack(">4sIII", b"SDL1", sequence, size, attempt) + payload(sequence, size)[16:])[:size]
 
 
 def option(code: int, value: bytes) -> bytes:
@@ -166,8 +172,8 @@ class Bed:
     def udp_call(self, size: int, xid: int, client_port: int = 700) -> None:
         """One Sun RPC echo over UDP with nothing in its way, and its sample."""
         start = self.now - 1
-        self.send(CLIENT, self.datagram(CLIENT, (client_port, RPC_PORT), rpc_call(xid, size)))
-        self.send(SERVER, self.datagram(SERVER, (RPC_PORT, client_port), rpc_reply(xid, size)))
+        self.send(CLIENT, self.datagram(CLIENT, (client_port, RPC_PORT), rpc_call(xid, size, number=self.calls)))
+        self.send(SERVER, self.datagram(SERVER, (RPC_PORT, client_port), rpc_reply(xid, size, self.calls)))
         self.sample(start, xid)
 
     def raw_call(self, size: int, sequence: int, client_port: int = 40_000) -> None:
@@ -255,7 +261,9 @@ class Stream:
     def call(self, size: int, xid: int, cuts: list[int], back: list[int], **loss: tuple[int, ...]) -> None:
         """One Sun RPC echo in one record each way, and its sample."""
         start = self.bed.now - 1
-        for source, message, pieces in ((CLIENT, rpc_call(xid, size), cuts), (SERVER, rpc_reply(xid, size), back)):
+        number = self.bed.calls
+        call, reply = rpc_call(xid, size, number=number), rpc_reply(xid, size, number)
+        for source, message, pieces in ((CLIENT, call, cuts), (SERVER, reply, back)):
             mark = struct.pack(">I", 0x80000000 | len(message))
             self.write(source, mark + message, pieces, loss.get("request" if source == CLIENT else "reply", ()))
         self.bed.sample(start, xid)

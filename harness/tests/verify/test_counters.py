@@ -21,7 +21,7 @@ def run(directory: Path) -> Bed:
     bed.batch("echo-client", "udp", 16, RPC_PORT, 700)
     bed.udp_call(16, 1)
     start = bed.now
-    bed.send(CLIENT, bed.datagram(CLIENT, (700, RPC_PORT), rpc_call(2, 16)), lose=(0,))
+    bed.send(CLIENT, bed.datagram(CLIENT, (700, RPC_PORT), rpc_call(2, 16, number=bed.calls)), lose=(0,))
     bed.udp_call(16, 2)
     bed.lines.pop()
     bed.calls -= 1

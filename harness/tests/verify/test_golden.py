@@ -8,11 +8,12 @@ import shutil
 import struct
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from sundial.errors import BadInput
-from sundial.verify import verify_pcap, verify_run
+from sundial.verify import Verification, verify_pcap, verify_run
 from sundial.workloads.sunrpc.expect import Options
 from tests.verify.real import GOLDEN, write_run
 from tests.verify.seal import seal
@@ -20,9 +21,14 @@ from tests.verify.seal import seal
 PORT = 20049
 
 
+def problems(result: Verification) -> list[dict[str, Any]]:
+    """Without contents: these programs are not the workload's, and their payloads have another pattern."""
+    return [problem for problem in result.problems if ".content." not in problem["field"]]
+
+
 def test_a_real_run_passes(tmp_path: Path) -> None:
     result = verify_run(write_run(tmp_path / "run"))
-    assert result.problems == []
+    assert problems(result) == []
     assert (result.calls, result.classified["binding"]) == (18, 8)
     # 11 calls over UDP were sent (8757 bytes was refused), 7 over TCP; the sizes were chosen at the edges.
     assert {group["size"] for group in result.groups} >= {1428, 1429, 1400, 1401, 3952, 3953, 8757}
@@ -35,7 +41,7 @@ def test_a_guests_clock_need_not_begin_with_the_captures(tmp_path: Path) -> None
         node["zero_ns"] += 900_000_000
     (run / "run.json").write_text(json.dumps(document))
     result = verify_run(seal(run))
-    assert result.problems == []
+    assert problems(result) == []
     assert result.classified["binding"] == 8
 
 
@@ -137,7 +143,7 @@ def test_a_doubled_frame_in_a_run_is_caught(tmp_path: Path) -> None:
     places = frame_places(parts)
     for number in (20, 60, 110):
         capture.write_bytes(b"".join(doubled(parts, places[number - 1])))
-        assert verify_run(seal(run)).verdict == "fail", number
+        assert problems(verify_run(seal(run))), number
 
 
 def test_a_cut_file_is_refused_with_its_offset(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ def record(message: bytes) -> bytes:
 
 def in_one_write(xids: list[int]) -> list[bytes]:
     """The library's buffer of 65536 holds them all: one write of whole records."""
-    return [b"".join(record(rpc_call(xid, SIZE, 5)) for xid in xids) + record(null_call(xids[-1] + 1))]
+    return [b"".join(record(rpc_call(xid, SIZE, 5, xid - xids[0])) for xid in xids) + record(null_call(xids[-1] + 1))]
 
 
 def run(
@@ -73,7 +73,7 @@ def test_records_of_one_write(tmp_path: Path, calls: int) -> None:
 
 def cut_by_a_buffer_of_400(xids: list[int]) -> list[bytes]:
     """Two calls of 148 bytes fit 400; the third is cut where the buffer ends, and its rest is written at its end."""
-    first, second, third = (rpc_call(xid, SIZE, 5) for xid in xids)
+    first, second, third = (rpc_call(xid, SIZE, 5, place) for place, xid in enumerate(xids))
     begun = 400 - 2 * (4 + CALL) - 4
     cut = struct.pack(">I", begun) + third[:begun]
     return [record(first) + record(second) + cut, record(third[begun:]), record(null_call(xids[-1] + 1))]

@@ -104,8 +104,8 @@ def test_what_the_guest_between_swallows_or_doubles_is_explained(tmp_path: Path)
     bed = sound(tmp_path / "a", size=16)
     start = bed.now
     for _ in range(2):
-        bed.send(CLIENT, bed.datagram(CLIENT, (700, RPC_PORT), rpc_call(9, 16)))
-    bed.send(SERVER, bed.datagram(SERVER, (RPC_PORT, 700), rpc_reply(9, 16)))
+        bed.send(CLIENT, bed.datagram(CLIENT, (700, RPC_PORT), rpc_call(9, 16, number=bed.calls)))
+    bed.send(SERVER, bed.datagram(SERVER, (RPC_PORT, 700), rpc_reply(9, 16, number=bed.calls)))
     bed.sample(start, 9, retransmits=1)
     assert verify_run(two_segments(bed, swallow=4)).problems == []
     doubled = verify_run(two_segments(sound(tmp_path / "b", size=16), twice=3))

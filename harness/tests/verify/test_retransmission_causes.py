@@ -25,7 +25,7 @@ class Talk:
         self.start, self.requests = self.bed.now - 1, 0
 
     def request(self, **loss: Any) -> None:
-        message = raw_payload(5, self.size) if self.protocol == "raw" else rpc_call(5, self.size)
+        message = raw_payload(5, self.size, self.requests) if self.protocol == "raw" else rpc_call(5, self.size)
         self.bed.send(CLIENT, self.bed.datagram(CLIENT, self.ports, message), **loss)
         self.requests += 1
 

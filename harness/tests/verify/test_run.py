@@ -163,12 +163,16 @@ def retried(bed: Bed, size: int, xid: int, **loss: Any) -> None:
     """A call whose first request or reply is lost, sent again after a second."""
     start = bed.now - 1
     ports = (700, RPC_PORT)
-    bed.send(CLIENT, bed.datagram(CLIENT, ports, rpc_call(xid, size)), lose=loss.get("request", ()))
+    bed.send(CLIENT, bed.datagram(CLIENT, ports, rpc_call(xid, size, number=bed.calls)), lose=loss.get("request", ()))
     if "request" not in loss:
-        bed.send(SERVER, bed.datagram(SERVER, ports[::-1], rpc_reply(xid, size)), lose=loss.get("reply", ()))
+        bed.send(
+            SERVER,
+            bed.datagram(SERVER, ports[::-1], rpc_reply(xid, size, number=bed.calls)),
+            lose=loss.get("reply", ()),
+        )
     bed.now += 1_000_000_000
-    bed.send(CLIENT, bed.datagram(CLIENT, ports, rpc_call(xid, size)))
-    bed.send(SERVER, bed.datagram(SERVER, ports[::-1], rpc_reply(xid, size)))
+    bed.send(CLIENT, bed.datagram(CLIENT, ports, rpc_call(xid, size, number=bed.calls)))
+    bed.send(SERVER, bed.datagram(SERVER, ports[::-1], rpc_reply(xid, size, number=bed.calls)))
     bed.sample(start, xid, retransmits=1)
 
 
@@ -202,7 +206,7 @@ def test_a_call_that_failed_was_sent_as_often_as_it_says(tmp_path: Path) -> None
         start = bed.now
         xid = 300 + attempts
         for _ in range(attempts):
-            bed.send(CLIENT, bed.datagram(CLIENT, (700, RPC_PORT), rpc_call(xid, 16)), lose=(0,))
+            bed.send(CLIENT, bed.datagram(CLIENT, (700, RPC_PORT), rpc_call(xid, 16, number=bed.calls)), lose=(0,))
         bed.sample(start, xid, ok=False, retransmits=2, error="timed out")
     result = verify(bed)
     assert [problem["call"]["xid"] for problem in result.problems] == [302]
@@ -213,7 +217,7 @@ def test_what_the_scenario_expects_must_be_true(tmp_path: Path, word: str, field
     bed = sunrpc(tmp_path, 16, calls=1)
     retried(bed, 16, 200, request=(0,))
     start = bed.now
-    bed.send(CLIENT, bed.datagram(CLIENT, (700, RPC_PORT), rpc_call(300, 16)), lose=(0,))
+    bed.send(CLIENT, bed.datagram(CLIENT, (700, RPC_PORT), rpc_call(300, 16, number=bed.calls)), lose=(0,))
     bed.sample(start, 300, ok=False, error="timed out")
     path = bed.write() / "run.json"
     expect = {"retransmissions": word, "failures": word}
@@ -231,9 +235,9 @@ def test_a_call_too_long_for_its_handle_is_not_sent(tmp_path: Path) -> None:
 def test_duplicates_of_the_wire_are_explained(tmp_path: Path) -> None:
     bed = sunrpc(tmp_path, 16, calls=1)
     start = bed.now
-    bed.send(CLIENT, bed.datagram(CLIENT, (700, RPC_PORT), rpc_call(5, 16)), twice=(0,))
+    bed.send(CLIENT, bed.datagram(CLIENT, (700, RPC_PORT), rpc_call(5, 16, number=bed.calls)), twice=(0,))
     for _ in range(2):  # the server answers both
-        bed.send(SERVER, bed.datagram(SERVER, (RPC_PORT, 700), rpc_reply(5, 16)))
+        bed.send(SERVER, bed.datagram(SERVER, (RPC_PORT, 700), rpc_reply(5, 16, number=bed.calls)))
     bed.sample(start, 5)
     result = verify(bed)
     assert result.problems == []
@@ -276,14 +280,14 @@ def test_reserved_client_ports_are_decoded_as_rpc(tmp_path: Path, port: int) -> 
 def test_a_corrupted_frame_explains_what_arrives_instead(tmp_path: Path) -> None:
     bed = sunrpc(tmp_path, 16, calls=1)
     start = bed.now
-    bed.send(CLIENT, bed.datagram(CLIENT, (700, RPC_PORT), rpc_call(900, 16)), lose=(0,))
+    bed.send(CLIENT, bed.datagram(CLIENT, (700, RPC_PORT), rpc_call(900, 16, number=bed.calls)), lose=(0,))
     bed.records[-1].comment = "corrupted: bit 300"
     sent = bed.records[-2]
     frame = bytearray(sent.frame)
     frame[36] ^= 1  # in the target port: no longer of the call's flow
     bed.records.append(Record(sent.at + 2_000, 1, 1, bytes(frame)))
-    bed.send(CLIENT, bed.datagram(CLIENT, (700, RPC_PORT), rpc_call(900, 16)))
-    bed.send(SERVER, bed.datagram(SERVER, (RPC_PORT, 700), rpc_reply(900, 16)))
+    bed.send(CLIENT, bed.datagram(CLIENT, (700, RPC_PORT), rpc_call(900, 16, number=bed.calls)))
+    bed.send(SERVER, bed.datagram(SERVER, (RPC_PORT, 700), rpc_reply(900, 16, number=bed.calls)))
     bed.sample(start, 900, retransmits=1)
     result = verify(bed)
     assert result.problems == []

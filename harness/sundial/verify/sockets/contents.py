@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What requests and replies say, byte by byte, where they are sent: every fragment, every segment, each time it is sent.
+"""What requests and replies say, byte by byte, where they are sent: every fragment and segment, each time it is sent.
 
 Which bytes a message must have, its protocol knows (`SocketProtocol.content`). Messages that are alike but for their
 numbers are compared together. That what arrives is what was sent is `headers`' matter.
@@ -31,7 +31,8 @@ UNPROVEN: tuple[str, ...] = (
 
 
 def datagram_pieces(frames: pl.DataFrame, datagrams: pl.DataFrame) -> pl.DataFrame:
-    """Frames that carry pieces of datagrams: row, call, reply, attempt, begin (in the message), at (in the frame), length.
+    """Frames that carry pieces of datagrams: row, call, reply, attempt, begin (in the message), at (in the frame)
+    and length.
 
     `datagrams`: theirs; `attempt` counts those of a call and direction in the order in which they were sent.
     """
@@ -62,16 +63,28 @@ def stream_pieces(segments: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
         .with_columns(place=pl.int_range(pl.len()).over("conn", "reply"))
     )
     data = segments.with_columns(stop=pl.col("pos") + pl.col("data"))
-    by = {"by": ["conn", "reply"], "check_sortedness": False}
-    numbered = here.select("conn", "reply", "begin", "place")
+    side = ["conn", "reply"]
+    low, high = (here.select(*side, "begin", pl.col("place").alias(name)).sort("begin") for name in ("low", "high"))
     data = (
         data.drop("call")
         .sort("pos")
-        .join_asof(numbered.rename({"place": "low"}).sort("begin"), left_on="pos", right_on="begin", **by)
+        .join_asof(
+            low,
+            left_on="pos",
+            right_on="begin",
+            by=side,
+            check_sortedness=False,
+        )
         .drop("begin")
         .with_columns(last=pl.col("stop") - 1)
         .sort("last")
-        .join_asof(numbered.rename({"place": "high"}).sort("begin"), left_on="last", right_on="begin", **by)
+        .join_asof(
+            high,
+            left_on="last",
+            right_on="begin",
+            by=side,
+            check_sortedness=False,
+        )
         .drop("begin")
         .with_columns(place=pl.int_ranges(pl.col("low").fill_null(0), pl.col("high") + 1))
         .filter(pl.col("high").is_not_null())

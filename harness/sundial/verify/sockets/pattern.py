@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pattern of payloads (harness/schemas/README.md, "Payloads"): byte i of call n is 131 n + i // 256 + 7 (i mod 256),
-modulo 256; as text, one of the 94 printable characters from 33 on, by the same number modulo 94."""
+"""The pattern of payloads (harness/schemas/README.md): byte i of call n is 131 n + i // 256 + 7 (i mod 256), modulo
+256; as text, one of the 94 printable characters from 33 on, by the same number modulo 94."""
 
 from __future__ import annotations
 

@@ -19,8 +19,8 @@ from sundial.verify.frames import CORRUPTED, DROPPED
 from sundial.verify.sockets.busy_servers import Servers
 from sundial.verify.sockets.udp import datagrams
 
-UNPROVEN: tuple[str, ...] = (
-    "under the real clock: that a server which was asked again was not slow, since its machine waits for the host",
+UNPROVEN_REAL_CLOCK: tuple[str, ...] = (
+    "that a server which was asked again was not slow: its machine waits for the host, too",
 )
 
 

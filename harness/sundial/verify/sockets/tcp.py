@@ -159,7 +159,7 @@ def completions(frames: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
         for (call, reply), part in twice.group_by(side, maintain_order=True)
         if (at := _covered(part)) is not None
     ]
-    schema = {"call": frames.schema["call"], "reply": pl.Boolean, "last_ns": pl.Int64}
+    schema = {"call": pl.UInt32, "reply": pl.Boolean, "last_ns": pl.Int64}
     alone = pieces.filter(once).group_by(side).agg(last_ns=pl.col("time_ns").max())
     return pl.concat([alone, pl.DataFrame(rows, schema=schema, orient="row")])
 

@@ -109,8 +109,9 @@ def check_result_of(test: _Test) -> Iterator[_Row]:
 
 
 def _tests(run: RunDirectory, samples: RunSamples) -> tuple[list[_Test], list[_Row]]:
-    """The tests of all clients; a finding for each step that has not exactly one, and for each that no step asked for."""
-    tests, rows = [], []
+    """The tests of all clients; a finding where they are not those of the steps, one each."""
+    tests: list[_Test] = []
+    rows: list[_Row] = []
     for client in run.nodes:
         steps = run.jobs.get(client, {}).get("steps", [])
         told = [each for each in samples.records.get(client, ()) if each["type"] == "iperf3"]
@@ -221,10 +222,12 @@ def _times(run: RunDirectory, test: _Test, streams: Connections, conn: int) -> I
     zero_ns = run.nodes[test.client].zero_ns
     start, end = test.record["start"] - zero_ns, test.record["end"] - zero_ns
     sent = streams.frames.filter(pl.col("conn") == conn, pl.col("view") == "sent", ~pl.col("reply"))
-    first, last = sent["time_ns"].min(), sent.filter(pl.col("data") > 0)["time_ns"].max()
-    if first is not None and first < start:  # type: ignore[operator]
+    times = sent["time_ns"].to_list()
+    words = sent.filter(pl.col("data") > 0)["time_ns"].to_list()
+    first, last = min(times, default=start), max(words, default=end)
+    if first < start:
         yield test.row("start", f"before its first frame, at {first} ns", f"{start} ns")
-    if last is not None and last > end:  # type: ignore[operator]
+    if last > end:
         yield test.row("end", f"after its last word, at {last} ns", f"{end} ns")
 
 

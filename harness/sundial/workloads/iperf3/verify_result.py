@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What iperf3 prints (`-J`) against the job, against what both ends said on the control connection, and within itself."""
+"""What iperf3 prints (`-J`) against the job, against what both ends said on the control connection, and in itself."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class Connections:
         spans = table.select("pos", stop=pl.col("pos") + pl.col("data")).unique().sort("pos", "stop")
         reached = spans.with_columns(before=pl.col("stop").cum_max().shift(1).fill_null(0))
         gap = reached.filter(pl.col("pos") > pl.col("before"))
-        return int(gap["before"][0]) if gap.height else int(spans["stop"].max() or 0)  # type: ignore[arg-type]
+        return int((gap["before"].head(1) if gap.height else reached["stop"].sort().tail(1)).sum())
 
     def read(self, conn: int, reply: bool, count: int) -> bytes:
         """The first `count` bytes of one direction."""
@@ -73,7 +73,7 @@ def check_blocks(connections: Connections, conn: int, size: int) -> Iterator[tup
     begins = np.array(_begins(_stream(rows, connections.files)), dtype=np.int64)
     if not len(begins):
         return
-    ends = np.append(begins[1:], int(rows["stop"].max()))  # type: ignore[call-overload]
+    ends = np.append(begins[1:], max(rows["stop"].to_list()))
     longest = int(np.argmax(np.minimum(ends - begins, size)))
     known = min(int(ends[longest] - begins[longest]), size)
     block = np.frombuffer(_range(_stream(rows, connections.files), int(begins[longest]), known), np.uint8)

@@ -8,6 +8,7 @@ which can be no other than those that were sent.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sundial.verify.sockets.pattern import pattern, words
 from sundial.verify.sockets.protocol import Bytes, Part
@@ -32,7 +33,7 @@ def content(part: Part, seen: Bytes) -> Bytes:
     return right
 
 
-def _attempts(part: Part, seen: Bytes) -> np.ndarray:
+def _attempts(part: Part, seen: Bytes) -> NDArray[np.int64]:
     """Which attempt each says: its own, of a request; what it says, of a reply, if that can be."""
     attempt, most = part.numbers["attempt"], part.numbers["retransmits"]
     if not part.reply:
@@ -43,7 +44,7 @@ def _attempts(part: Part, seen: Bytes) -> np.ndarray:
     at = _ATTEMPT - part.begin
     if at < 0 or at + 4 > part.length:
         return np.clip(attempt, low, most)
-    said = seen[:, at : at + 4].astype(np.int64) @ np.array([1 << 24, 1 << 16, 1 << 8, 1])
+    said: NDArray[np.int64] = seen[:, at : at + 4].astype(np.int64) @ np.array([1 << 24, 1 << 16, 1 << 8, 1])
     return np.clip(said, low, np.maximum(low, most))
 
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bindings: the port mapper exchange that each of them must have made (RFC 1833), and nothing else on port 111.
 
-A binding is in the samples with its interval but no xid, so exchanges are found by time. GETPORT is checked to a byte;
-what else is asked of the port mapper (its versions 3 and 4) is only counted, since its length depends on texts.
+A binding is in the samples with its interval but no xid, so exchanges are found by time. All that a client asks is
+GETPORT of version 2, with the echo program's numbers and the transport that the binding is for; all that it is answered
+is the port that the binding names, or 0 while there is none yet.
 """
 
 from __future__ import annotations
@@ -13,13 +14,28 @@ from typing import Any
 import polars as pl
 
 from sundial.expect import Shape
-from sundial.observe import RunDirectory
+from sundial.expect.ip import ETHERNET_HEADER, UDP_HEADER
+from sundial.observe import RunDirectory, octets_of
 from sundial.verify.findings import FINDING, findings
 from sundial.verify.sockets.flows import ICMP, UDP
+from sundial.verify.sockets.protocol import IP_PROTOCOL
 from sundial.verify.workload import Background
 from sundial.workloads.sunrpc.expect import expect_getport
+from sundial.workloads.sunrpc.verify_content import (
+    ACCEPTED,
+    CALL_TYPE,
+    PROGRAM,
+    REPLY_TYPE,
+    RPC_VERSION,
+    SUCCESS,
+    VERSION,
+)
 
 PORT_MAPPER = 111
+PORTMAP = 100_000
+_SHOWN = 160
+"""Bytes of a message that are compared; longer ones are none of these two."""
+_IN_HEXADECIMAL = {name: f"{number:08x}" for name, number in IP_PROTOCOL.items()}
 
 GETPORT, PORTMAP_VERSION_2 = "3", "100000"
 REAL_CLOCK_SLACK_NS = 50_000_000
@@ -62,7 +78,7 @@ def check_bindings(
         .filter(pl.col("time_ns") <= pl.col("end_ns") + slack)
     )
     udp = inside.filter(pl.col("protocol") == UDP, pl.col("rpc_xid").is_not_null())
-    problems = pl.concat([_lengths(udp, run), _answers(inside, bindings)])
+    problems = pl.concat([_lengths(udp, run), _contents(udp, run), _answers(inside, bindings)])
     rows = pl.concat([inside.select("row"), _late_answers(asked, inside).select("row")])
     return Background(problems, rows.select("row", pl.lit("binding").alias("class")))
 
@@ -77,18 +93,22 @@ def _late_answers(asked: pl.DataFrame, inside: pl.DataFrame) -> pl.DataFrame:
 def _bindings(
     run: RunDirectory, records: Mapping[str, Sequence[dict[str, Any]]], ahead_ns: Mapping[str, int]
 ) -> pl.DataFrame:
-    rows: list[tuple[int, str, int, int, bool]] = []
+    rows: list[tuple[int, str, int, int, bool, str, int]] = []
     for name, lines in records.items():
         node, ahead = run.nodes[name], ahead_ns.get(name, 0)
         for line in lines:
             if line["type"] == "binding":
                 rows += [
-                    (len(rows), item.address, line["start"] + ahead, line["end"] + ahead, bool(line["ok"]))
+                    (
+                        len(rows), item.address, line["start"] + ahead, line["end"] + ahead, bool(line["ok"]),
+                        str(line.get("transport")), int(line.get("port") or 0),
+                    )
                     for item in node.interfaces
                     if item.address
-                ]
+                ]  # fmt: skip
     schema = {
         "binding": pl.UInt32, "client_address": pl.String, "start": pl.Int64, "end_ns": pl.Int64, "ok": pl.Boolean,
+        "bound_transport": pl.String, "bound_port": pl.Int64,
     }  # fmt: skip
     return pl.DataFrame(rows, schema=schema, orient="row")
 
@@ -110,6 +130,48 @@ def _lengths(udp: pl.DataFrame, run: RunDirectory) -> pl.DataFrame:
     )
     field = pl.when("reply").then(pl.lit("binding.reply.length")).otherwise(pl.lit("binding.request.length"))
     return findings(getport, pl.col("udp_length") != pl.col("length"), field, pl.col("length"), pl.col("udp_length"))
+
+
+def _contents(udp: pl.DataFrame, run: RunDirectory) -> pl.DataFrame:
+    """Every byte behind the xid of what is asked and answered."""
+    table = udp.filter(pl.col("fragment_offset") == 0, pl.col("udp_length").is_not_null())
+    octets = octets_of(table, [(run.path / name, name) for name in run.captures])
+    head = table["ip_header"].cast(pl.Int64).to_numpy() + ETHERNET_HEADER + UDP_HEADER
+    lengths = table["udp_length"].cast(pl.Int64).to_numpy() - UDP_HEADER
+    shown = [bytes(row[:length]).hex() for row, length in zip(octets.matrix(head, _SHOWN), lengths, strict=True)]
+    words = (CALL_TYPE, RPC_VERSION, PORTMAP, 2, int(GETPORT), 0, 0, 0, 0, PROGRAM, VERSION)
+    call = "".join(f"{word:08x}" for word in words)
+    asked = pl.concat_str(
+        pl.lit(call),
+        pl.col("bound_transport").replace_strict(_IN_HEXADECIMAL, default="?", return_dtype=pl.String),
+        pl.lit("00000000"),
+    )
+    reply = "".join(f"{word:08x}" for word in (REPLY_TYPE, ACCEPTED, 0, 0, SUCCESS))
+    said = pl.col("said").str.slice(8)
+    begin, port = said.str.slice(0, len(reply)), said.str.slice(len(reply))
+    given = port.str.to_integer(base=16, strict=False)
+    answered = (begin == reply) & (port.str.len_chars() == 8) & ((given == pl.col("bound_port")) | (given == 0))
+    table = table.with_columns(
+        pl.Series("said", shown, dtype=pl.String), call=pl.lit(None, pl.UInt32), rows=pl.concat_list("row"), asked=asked
+    )
+    return pl.concat(
+        [
+            findings(
+                table,
+                pl.col("asks") & (said != pl.col("asked")),
+                pl.lit("binding.request.content"),
+                pl.col("asked"),
+                said,
+            ),
+            findings(
+                table,
+                ~pl.col("asks") & ~answered.fill_null(False),
+                pl.lit("binding.reply.content"),
+                pl.format(f"{reply}, then port {{}} or 0", "bound_port"),
+                said,
+            ),
+        ]
+    )
 
 
 def _answers(inside: pl.DataFrame, bindings: pl.DataFrame) -> pl.DataFrame:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What Sun RPC messages of the echo workload must say (RFC 5531 sections 9 and 11, RFC 4506): the header of the call or
-reply, credential and verifier, arguments and results with their lengths, payload and padding, and the marks of a record.
+reply, credential and verifier, arguments and results with their lengths, payload and padding, and record marks.
 """
 
 from __future__ import annotations

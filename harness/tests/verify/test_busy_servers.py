@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a server was doing while a request waited."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from sundial.verify.sockets.busy_servers import Servers
+
+MS = 1_000_000
+KEY = ("server", "sunrpc")
+
+
+def servers(*had: tuple[int, int, int]) -> Servers:
+    rows = [(*KEY, call, since * MS, until * MS) for call, since, until in had]
+    return Servers(
+        pl.DataFrame(rows, schema=["server", "protocol", "call", "since_ns", "until_ns"], orient="row").sort("since_ns")
+    )
+
+
+@pytest.mark.parametrize(
+    ("others", "idle_ms"),
+    [
+        ([], 100),
+        ([(2, 0, 100)], 0),
+        ([(2, 0, 30), (3, 20, 60)], 40),
+        ([(2, 40, 50)], 90),
+        ([(1, 0, 100)], 100),  # the call itself
+    ],
+)
+def test_time_without_another_request(others: list[tuple[int, int, int]], idle_ms: int) -> None:
+    assert servers(*others).idle_ns(*KEY, call=1, since_ns=0, until_ns=100 * MS) == idle_ms * MS
+
+
+def test_a_turn_is_of_a_request_that_was_alone_and_came_once() -> None:
+    asked_twice, together = [(4, 300, 390), (4, 400, 490)], [(5, 500, 550), (6, 510, 580)]
+    assert servers((1, 0, 2), (2, 100, 103), *asked_twice, *together).turn_ns(*KEY) == 3 * MS
