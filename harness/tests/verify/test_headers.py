@@ -152,7 +152,7 @@ DAMAGES = {
     "no flags": (PLAIN, at(47, 0x10), "tcp.flags"),
     "urgent flag": (PLAIN, at(47, 0x20), "tcp.flags"),
     "reset": (PLAIN, at(47, 4), "tcp.connection"),
-    "window": (PLAIN, at(48, 0xFF), "tcp.window_size"),
+    "window": (PUSHED, at(48, 0xFF), "tcp.window_size"),
     "urgent": (PLAIN, at(53, 1), "tcp.urgent_pointer"),
     "option": (PLAIN, at(56, 1), "tcp.options"),
     "echo": (PLAIN, at(65, 2), "tcp.options.timestamp.tsecr"),
