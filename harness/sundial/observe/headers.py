@@ -104,37 +104,35 @@ def header_columns(octets: Octets, *, ethernet: bool) -> pl.DataFrame:
     return pl.DataFrame(columns).cast(HEADER_COLUMNS)  # type: ignore[arg-type]
 
 
+_TRANSPORT = ("source_port", "target_port", "udp_length", "tcp_seq", "tcp_flags", "tcp_length")
 _READ_TWICE = (
-    "ip_header", "ip_length", "ip_id", "more", "fragment_offset", "protocol", "source", "target", "source_port",
-    "target_port", "udp_length", "tcp_seq", "tcp_flags", "tcp_length",
+    "ip_header", "ip_length", "ip_id", "more", "fragment_offset", "protocol", "source", "target", *_TRANSPORT,
 )  # fmt: skip
 
 
 def read_differently(tshark: pl.DataFrame, octets: pl.DataFrame) -> pl.Series:
     """The names of fields that tshark and this reader read differently in a frame; null where they agree.
 
-    A field that only one of them shows is different too if the frame is IPv4 for this reader.
+    A field that only one of them shows is different too if the frame is IPv4 for this reader. Of ICMP messages tshark
+    shows the headers that they quote.
     """
     table = tshark.select(_READ_TWICE).with_columns(
         pl.col(name).replace_strict(_addresses(tshark[name]), default=-1, return_dtype=pl.Int64)
         for name in ("source", "target")
     )
     both = pl.concat([table, octets.select(pl.col(_READ_TWICE).name.prefix("octets_"))], how="horizontal")
+    carried = pl.col("octets_protocol").is_in([TCP, UDP])
     different = pl.concat_str(
         [
-            pl.when(pl.col(name).ne_missing(pl.col(f"octets_{name}")) & ~_quoted(name)).then(pl.lit(f"{name} "))
+            pl.when(
+                pl.col(name).ne_missing(pl.col(f"octets_{name}")) & (pl.lit(name not in _TRANSPORT) | carried)
+            ).then(pl.lit(f"{name} "))
             for name in _READ_TWICE
         ],
         ignore_nulls=True,
     )
     ip = pl.col("octets_ip_header").is_not_null()
     return both.select(pl.when(ip & (different != "")).then(different.str.strip_chars_end())).to_series()
-
-
-def _quoted(name: str) -> pl.Expr:
-    """Whether tshark shows what an ICMP message (protocol 1) quotes, since the message has no such field of its own."""
-    of_transport = name.startswith(("tcp_", "udp_")) or name.endswith("_port")
-    return pl.lit(of_transport) & (pl.col("octets_protocol") == 1)
 
 
 def _addresses(column: pl.Series) -> dict[str, int]:

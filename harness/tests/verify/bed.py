@@ -27,14 +27,32 @@ def address(text: str) -> bytes:
     return bytes(map(int, text.split(".")))
 
 
+def checksum(data: bytes) -> int:
+    whole = data + bytes(len(data) % 2)
+    total = sum(struct.unpack(f">{len(whole) // 2}H", whole))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return total ^ 0xFFFF
+
+
+def summed(source: str, target: str, protocol: int, packet: bytes) -> bytes:
+    """A UDP or TCP packet with its checksum."""
+    at = {17: 6, 6: 16}[protocol]
+    bare = packet[:at] + b"\0\0" + packet[at + 2 :]
+    value = checksum(address(source) + address(target) + struct.pack(">HH", protocol, len(bare)) + bare)
+    return bare[:at] + struct.pack(">H", value or 0xFFFF) + bare[at + 2 :]
+
+
 def ip_packet(source: str, target: str, protocol: int, payload: bytes, ident: int, offset: int, more: bool) -> bytes:
-    flags = (0x2000 if more else 0) | offset // 8
-    head = struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(payload), ident, flags, 64, protocol, 0)
-    return MAC[target] + MAC[source] + b"\x08\x00" + head + address(source) + address(target) + payload
+    flags = (0x2000 if more else 0) | offset // 8 or 0x4000
+    begin = struct.pack(">BBHHHBB", 0x45, 0, 20 + len(payload), ident, flags, 64, protocol)
+    ends = address(source) + address(target)
+    head = begin + struct.pack(">H", checksum(begin + ends)) + ends
+    return MAC[target] + MAC[source] + b"\x08\x00" + head + payload
 
 
 def udp_packets(source: str, target: str, ports: tuple[int, int], data: bytes, ident: int, mtu: int) -> list[bytes]:
-    whole = struct.pack(">HHHH", ports[0], ports[1], 8 + len(data), 0) + data
+    whole = summed(source, target, 17, struct.pack(">HHHH", ports[0], ports[1], 8 + len(data), 0) + data)
     room, unit = mtu - 20, (mtu - 20) // 8 * 8
     frames, offset = [], 0
     while len(whole) - offset > room:
@@ -137,14 +155,15 @@ class Bed:
     def send(self, source: str, frames: list[bytes], lose: tuple[int, ...] = (), twice: tuple[int, ...] = ()) -> None:
         """Frames leave one after the other; those at places `lose` are lost, those at `twice` arrive twice."""
         here, there = (0, 1) if source == CLIENT else (1, 0)
+        way = "client:eth0 to server:eth0" if source == CLIENT else "server:eth0 to client:eth0"
         for place, frame in enumerate(frames):
             self.records.append(Record(self.now, here, OUT, frame))
             if place in lose:
-                self.records.append(Record(self.now + 500, 2, 0, frame, "lost: by the test"))
+                self.records.append(Record(self.now + 500, 2, 0, frame, f"lost: {way}"))
             else:
                 self.records.append(Record(self.now + FLIGHT_NS, there, IN, frame))
             if place in twice:
-                self.records.append(Record(self.now + 500, 2, 0, frame, "duplicated: by the test"))
+                self.records.append(Record(self.now + 500, 2, 0, frame, f"duplicated: {way}"))
                 self.records.append(Record(self.now + FLIGHT_NS + 300, there, IN, frame))
             self.now += 1_000
         self.now += GAP_NS
@@ -198,7 +217,13 @@ class Bed:
             name: {
                 "zero_ns": 0,
                 "interfaces": [
-                    {"device": "eth0", "mac": "", "address": f"{here}/24", "segment": "lan", "mtu": self.mtu}
+                    {
+                        "device": "eth0",
+                        "mac": MAC[here].hex(":"),
+                        "address": f"{here}/24",
+                        "segment": "lan",
+                        "mtu": self.mtu,
+                    }
                 ],
             }
             for name, here in (("client", CLIENT), ("server", SERVER))
@@ -226,17 +251,21 @@ class Stream:
     timestamps: bool = True
     sent: dict[str, int] = field(default_factory=lambda: {CLIENT: 0, SERVER: 0})
     lost: tuple[int, ...] = ()
+    ident: dict[str, int] = field(default_factory=lambda: {CLIENT: 500, SERVER: 900})
 
     def frame(self, source: str, flags: int, pos: int, data: bytes = b"", syn: bool = False) -> bytes:
         target = SERVER if source == CLIENT else CLIENT
         ports = (self.client_port, self.port) if source == CLIENT else (self.port, self.client_port)
         options = struct.pack(">BBH", 2, 4, self.mss) if syn else b""
         if self.timestamps:
-            options += struct.pack(">BBBBII", 1, 1, 8, 10, 1, 1)
+            options += struct.pack(">BBBBII", 1, 1, 8, 10, 1, 1 if flags & ACK else 0)
         seq = (self.isn[source] + 1 + pos) % 2**32
         ack = (self.isn[target] + 1 + self.sent[target]) % 2**32 if flags & ACK else 0
         head = struct.pack(">HHIIBBHHH", *ports, seq, ack, (20 + len(options)) // 4 << 4, flags, 65535, 0, 0)
-        return ip_packet(source, target, 6, head + options + data, 9, 0, False)
+        self.ident[source] += 1
+        # What Linux answers to a SYN comes from no connection's socket yet.
+        ident = 0 if syn and flags & ACK else self.ident[source]
+        return ip_packet(source, target, 6, summed(source, target, 6, head + options + data), ident, 0, False)
 
     def open(self) -> None:
         self.bed.send(CLIENT, [self.frame(CLIENT, SYN, -1, syn=True)])
@@ -255,7 +284,9 @@ class Stream:
             begin += size
         assert begin == len(data)
         self.bed.send(source, frames, lose=lose)
-        self.bed.send(source, [frames[place] for place in lose])
+        ends = [sum(cuts[: place + 1]) for place in range(len(cuts))]
+        again = [(ends[place] - cuts[place], ends[place]) for place in lose]
+        self.bed.send(source, [self.frame(source, ACK | PUSH, self.sent[source] + at, data[at:to]) for at, to in again])
         self.sent[source] += len(data)
 
     def call(self, size: int, xid: int, cuts: list[int], back: list[int], **loss: tuple[int, ...]) -> None:

@@ -25,6 +25,7 @@ from tests.observe.mbcf_wire import (
     WRITE,
     frame,
     nonces,
+    mac,
 )
 from tests.verify.bed import EPOCH_NS, IN, OUT, Record, capture, counters, rpc_call, rpc_reply
 from tests.verify.seal import seal
@@ -56,13 +57,15 @@ class MbcfBed:
     def put(self, whole: bytes, lose: bool = False, twice: bool = False) -> None:
         """A frame on the wire, seen at both ports."""
         here, there = (0, 1) if whole[11] == 1 else (1, 0)
+        ports = ("client:eth0", "server:eth0")
+        way = f"{ports[here]} to {ports[there]}"
         self.records.append(Record(self.now, here, OUT, whole))
         if lose:
-            self.records.append(Record(self.now + 500, 2, 0, whole, "lost: by the test"))
+            self.records.append(Record(self.now + 500, 2, 0, whole, f"lost: {way}"))
         else:
             self.records.append(Record(self.now + FLIGHT_NS, there, IN, whole))
         if twice:
-            self.records.append(Record(self.now + 500, 2, 0, whole, "duplicated: by the test"))
+            self.records.append(Record(self.now + 500, 2, 0, whole, f"duplicated: {way}"))
             self.records.append(Record(self.now + FLIGHT_NS + 300, there, IN, whole))
         self.now += STEP_NS
 
@@ -194,7 +197,7 @@ class MbcfBed:
                 "interfaces": [
                     {
                         "device": "eth0",
-                        "mac": f"02:53:44:00:00:{place:02x}",
+                        "mac": mac(place).hex(":"),
                         "address": f"10.0.0.{place}/24",
                         "segment": "lan",
                         "mtu": 1500,

@@ -56,7 +56,9 @@ def write_run(directory: Path) -> Path:
     nodes = {
         name: {
             "zero_ns": zero,
-            "interfaces": [{"device": "eth0", "mac": "", "address": f"{here}/24", "segment": "lan", "mtu": 1500}],
+            "interfaces": [
+                {"device": "eth0", "mac": MAC[here].hex(":"), "address": f"{here}/24", "segment": "lan", "mtu": 1500}
+            ],
         }
         for name, here in (("client", CLIENT), ("server", SERVER))
     }

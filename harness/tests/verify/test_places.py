@@ -15,6 +15,7 @@ from tests.verify.bed import (
     EPOCH_NS,
     FLIGHT_NS,
     IN,
+    MAC,
     OUT,
     RPC_PORT,
     SERVER,
@@ -41,9 +42,13 @@ def sound(directory: Path, size: int = 2000) -> Bed:
     return bed
 
 
+def mac(address: str, place: int) -> str:
+    return MAC.get(address.removesuffix("/24"), bytes.fromhex("0253440000f0")[:5] + bytes([0xF0 + place])).hex(":")
+
+
 def node(segments: dict[str, str]) -> dict[str, object]:
     items = [
-        {"device": f"eth{place}", "mac": "", "address": address, "segment": segment, "mtu": 1500}
+        {"device": f"eth{place}", "mac": mac(address, place), "address": address, "segment": segment, "mtu": 1500}
         for place, (segment, address) in enumerate(segments.items())
     ]
     return {"zero_ns": 0, "interfaces": items}
@@ -82,6 +87,7 @@ def two_segments(bed: Bed, swallow: int | None = None, twice: int | None = None)
     (run / "wire" / "far.pcapng").write_bytes(capture(["server:eth0", "between:eth1", "far:fate"], far))
     ends = {"near": (["client:eth0", "between:eth0"], near), "far": (["server:eth0", "between:eth1"], far)}
     (run / "wire" / "counters.json").write_text(counters(ends))
+    netem = {"netem": "duplicate 1%"}
     change_run(
         run,
         captures={"wire/near.pcapng": "", "wire/far.pcapng": ""},
@@ -90,6 +96,7 @@ def two_segments(bed: Bed, swallow: int | None = None, twice: int | None = None)
             "server": node({"far": f"{SERVER}/24"}),
             "between": node({"near": "", "far": ""}),
         },
+        topology={"machines": {"between": {"role": "bridge", "interfaces": {"eth0": netem, "eth1": netem}}}},
     )
     return seal(run)
 

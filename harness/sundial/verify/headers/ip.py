@@ -44,7 +44,8 @@ def check_ip(sent: pl.DataFrame, ports: pl.DataFrame) -> pl.DataFrame:
     tos = pl.when(pl.col("linux") & (protocol == ICMP) & pl.col("icmp_type").is_in([3, 11])).then(ICMP_ERROR_TOS)
     whole = (pl.col("fragment_offset") == 0) & (flags & MORE_FRAGMENTS == 0)
     # Linux sets DF where a packet fits (path MTU discovery), but for its answers to echo requests; lwIP never does.
-    fixed = pl.when("linux").then(pl.when(whole & (protocol != ICMP)).then(DONT_FRAGMENT)).otherwise(0)
+    fits = pl.when(protocol != ICMP).then(DONT_FRAGMENT)
+    fixed = pl.when(pl.col("linux") & whole).then(fits).otherwise(0)
     room = pl.col("ip_length").cast(pl.Int64) - pl.col("ip_header")
     least = pl.col("captured_length").cast(pl.Int64) - ETHERNET
     checks = [

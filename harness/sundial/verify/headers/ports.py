@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import polars as pl
 
+from sundial.errors import BadInput
 from sundial.observe import RunDirectory
+from sundial.observe.rundir import ALLOWED
 from sundial.verify.frames import COLLISION, DROPPED, FATE_SUFFIX, OUTBOUND, end_name
 
 PORT: dict[str, pl.DataType] = {
@@ -28,7 +31,7 @@ PORT: dict[str, pl.DataType] = {
 
 
 def ports_of(run: RunDirectory) -> pl.DataFrame:
-    """One row a port: PORT."""
+    """One row a port: PORT. Raises BadInput where run.json lacks a MAC address."""
     topology: dict[str, Any] = run.document.get("topology") or {}
     defaults = topology.get("defaults") or {}
     machines = topology.get("machines") or {}
@@ -44,7 +47,7 @@ def ports_of(run: RunDirectory) -> pl.DataFrame:
                     "end": end_name(f"wire/{item.segment}.pcapng", port),
                     "port": port,
                     "machine": node.name,
-                    "mac": int(item.mac.replace(":", ""), 16),
+                    "mac": _mac(run, port, item.mac),
                     "address": item.address or None,
                     "mtu": item.mtu,
                     "joins": joins[node.name],
@@ -54,6 +57,13 @@ def ports_of(run: RunDirectory) -> pl.DataFrame:
                 }
             )
     return pl.DataFrame(rows, schema=PORT)
+
+
+def _mac(run: RunDirectory, port: str, text: str) -> int:
+    octets = text.split(":")
+    if len(octets) != 6 or not all(re.fullmatch("[0-9a-fA-F]{2}", octet) for octet in octets):
+        raise BadInput(f"has no MAC address of {port}", file=str(run.path / "run.json"), field="mac", allowed=ALLOWED)
+    return int("".join(octets), 16)
 
 
 def _domains(joined: list[list[str]]) -> dict[str, int]:

@@ -112,6 +112,12 @@ def _check_sequence(own: pl.DataFrame) -> pl.DataFrame:
             ("tcp.seq", alive & ~syn & (at > pl.col("sent_to")), _place("sent_to"), _place("at")),
             ("tcp.seq", empty & (at != pl.col("sent_to")) & ~probe, _place("sent_to"), _place("at")),
             (
+                "tcp.seq",
+                alive & fin & (data == 0) & last.is_null() & (at != pl.col("sent_to")),
+                _place("sent_to"),
+                _place("at"),
+            ),
+            (
                 "tcp.flags",
                 alive & ((to > last + 1) | (fin & (to != last + 1))),
                 pl.format("the end at {}", last),

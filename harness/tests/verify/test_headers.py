@@ -1,0 +1,304 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Headers and content: frames that are right, and each of them damaged in one way, at both ports or at one."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from sundial.errors import BadInput
+from sundial.observe import open_run, read_frames
+from sundial.verify.frames import with_places
+from sundial.verify.headers import check_headers
+from sundial.verify.headers.carriage import check_order
+from tests.verify.bed import (
+    ACK,
+    CLIENT,
+    FLIGHT_NS,
+    IN,
+    MAC,
+    OUT,
+    PUSH,
+    RPC_PORT,
+    SERVER,
+    Bed,
+    Record,
+    Stream,
+    address,
+    checksum,
+    ip_packet,
+    rpc_call,
+    rpc_reply,
+)
+
+BROADCAST = b"\xff" * 6
+NOBODY = b"\0" * 6
+
+
+def arp(operation: int, source: str, target: str, to: bytes) -> bytes:
+    asked = NOBODY if operation == 1 else MAC[target]
+    head = struct.pack(">HHBBH", 1, 0x0800, 6, 4, operation)
+    return to + MAC[source] + b"\x08\x06" + head + MAC[source] + address(source) + asked + address(target)
+
+
+def icmp(source: str, target: str, kind: int, code: int, rest: bytes, ident: int) -> bytes:
+    bare = struct.pack(">BBH", kind, code, 0) + rest
+    whole = bare[:2] + struct.pack(">H", checksum(bare)) + bare[4:]
+    frame = bytearray(ip_packet(source, target, 1, whole, ident, 0, False))
+    frame[15] = 0xC0
+    return resummed(frame)
+
+
+def resummed(frame: bytearray) -> bytes:
+    """With a right checksum of IP again, and of UDP or TCP in a packet that is whole."""
+    frame[24:26] = b"\0\0"
+    frame[24:26] = struct.pack(">H", checksum(bytes(frame[14:34])))
+    at = {6: 50, 17: 40}.get(frame[23])
+    if at is not None and not (frame[20] & 0x3F or frame[21]):
+        frame[at : at + 2] = b"\0\0"
+        packet = bytes(frame[34:])
+        ends = bytes(frame[26:34]) + struct.pack(">HH", frame[23], len(packet))
+        frame[at : at + 2] = struct.pack(">H", checksum(ends + packet))
+    return bytes(frame)
+
+
+def traffic(directory: Path) -> Bed:
+    """ARP, three UDP calls of which one is fragmented, a TCP connection with a loss, and a closed port."""
+    bed = Bed(directory / "run")
+    bed.send(CLIENT, [arp(1, CLIENT, SERVER, BROADCAST)])
+    bed.send(SERVER, [arp(2, SERVER, CLIENT, MAC[CLIENT])])
+    for xid, size in ((1, 100), (2, 3000), (3, 100)):
+        bed.send(CLIENT, bed.datagram(CLIENT, (700, RPC_PORT), rpc_call(xid, size)))
+        bed.send(SERVER, bed.datagram(SERVER, (RPC_PORT, 700), rpc_reply(xid, size)))
+    asked = bed.records[-1].frame
+    stream = Stream(bed, 900, RPC_PORT, {CLIENT: 2**32 - 700, SERVER: 77})
+    stream.open()
+    stream.write(CLIENT, bytes(2000), [1000, 1000], lose=(0,))
+    stream.write(SERVER, bytes(500), [500])
+    bed.send(CLIENT, [stream.frame(CLIENT, ACK, 2000)])
+    stream.close()
+    bed.send(CLIENT, [icmp(CLIENT, SERVER, 3, 3, bytes(4) + asked[14:], 7)])
+    return bed
+
+
+def fields(bed: Bed) -> list[str]:
+    path = bed.write()
+    run = open_run(path)
+    files = [(path / "wire" / "lan.pcapng", "wire/lan.pcapng")]
+    frames = with_places(read_frames(files, run.epoch_ns))
+    found = check_headers(run, frames, files, [])
+    assert found.filter(pl.col("rows").list.len() == 0).is_empty()
+    return found["field"].unique().sort().to_list()
+
+
+def test_sound_traffic_has_nothing_to_find(tmp_path: Path) -> None:
+    assert fields(traffic(tmp_path)) == []
+
+
+def at(place: int, value: int) -> Callable[[bytearray], None]:
+    def change(frame: bytearray) -> None:
+        frame[place] ^= value
+
+    return change
+
+
+def where(bed: Bed, begins: Callable[[bytes], bool]) -> bytes:
+    """The first frame that was sent of which this is true."""
+    return next(record.frame for record in bed.records if record.direction == OUT and begins(record.frame))
+
+
+def is_arp(operation: int) -> Callable[[bytes], bool]:
+    return lambda frame: frame[12:14] == b"\x08\x06" and frame[21] == operation
+
+
+def is_ip(protocol: int, *, flags: int | None = None, fragment: int | None = None) -> Callable[[bytes], bool]:
+    def matches(frame: bytes) -> bool:
+        if frame[12:14] != b"\x08\x00" or frame[23] != protocol:
+            return False
+        if flags is not None and frame[47] != flags:
+            return False
+        return fragment is None or struct.unpack_from(">H", frame, 20)[0] & 0x3FFF == fragment
+
+    return matches
+
+
+UDP = is_ip(17, fragment=0)
+OPENING, ANSWER, PLAIN, PUSHED, END = (is_ip(6, flags=flags) for flags in (0x02, 0x12, 0x10, 0x18, 0x11))
+DAMAGES = {
+    "destination": (UDP, at(5, 1), "eth.dst"),
+    "source": (UDP, at(11, 1), "eth.src"),
+    "type": (is_arp(2), at(13, 1), "eth.type"),
+    "version": (UDP, at(14, 0x10), "ip.version"),
+    "header length": (UDP, at(14, 1), "ip.hdr_len"),
+    "service": (UDP, at(15, 8), "ip.dsfield"),
+    "length": (UDP, at(17, 1), "frame length"),
+    "reserved flag": (UDP, at(20, 0x80), "ip.flags"),
+    "may be fragmented": (UDP, at(20, 0x40), "ip.flags.df"),
+    "fragment offset": (is_ip(17, fragment=370), at(21, 1), "ip.fragments"),
+    "fragment's identification": (is_ip(17, fragment=370), at(19, 1), "ip.fragments"),
+    "time to live": (UDP, at(22, 1), "ip.ttl"),
+    "protocol": (UDP, at(23, 3), "ip.proto"),
+    "header checksum": (UDP, None, "ip.checksum"),
+    "sender": (UDP, at(29, 4), "ip.src"),
+    "receiver": (UDP, at(33, 4), "ip.dst"),
+    "datagram's length": (UDP, at(39, 1), "udp.length"),
+    "payload": (UDP, None, "udp.checksum"),
+    "sequence": (PUSHED, at(41, 1), "tcp.seq"),
+    "acknowledgement": (PUSHED, at(45, 1), "tcp.ack"),
+    "no flags": (PLAIN, at(47, 0x10), "tcp.flags"),
+    "urgent flag": (PLAIN, at(47, 0x20), "tcp.flags"),
+    "reset": (PLAIN, at(47, 4), "tcp.connection"),
+    "window": (PUSHED, at(48, 0xFF), "tcp.window_size"),
+    "urgent": (PLAIN, at(53, 1), "tcp.urgent_pointer"),
+    "option": (PLAIN, at(56, 1), "tcp.options"),
+    "echo": (PLAIN, at(65, 2), "tcp.options.timestamp.tsecr"),
+    "stamp": (PLAIN, at(58, 0x80), "tcp.options.timestamp.tsval"),
+    "segment size": (OPENING, at(57, 1), "tcp.options.mss"),
+    "answer's acknowledgement": (ANSWER, at(45, 1), "tcp.ack"),
+    "end": (END, at(41, 1), "tcp.seq"),
+    "ARP hardware": (is_arp(1), at(15, 3), "arp.hw.type"),
+    "ARP operation": (is_arp(1), at(21, 4), "arp.opcode"),
+    "ARP sender": (is_arp(1), at(27, 1), "arp.src.hw_mac"),
+    "ARP sender's address": (is_arp(1), at(31, 4), "arp.src.proto_ipv4"),
+    "ARP target": (is_arp(1), at(37, 1), "arp.dst.hw_mac"),
+    "ARP address": (is_arp(1), at(41, 4), "arp.dst.proto_ipv4"),
+    "ARP reply to another": (is_arp(2), at(41, 4), "arp.opcode"),
+    "quote": (is_ip(1), at(47, 1), "icmp.quote"),
+    "kind of message": (is_ip(1), at(34, 1), "icmp.type"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_damage_at_both_ports(tmp_path: Path, name: str) -> None:
+    which, change, field = DAMAGES[name]
+    bed = traffic(tmp_path)
+    sound = where(bed, which)
+    damaged = bytearray(sound)
+    if change is None:
+        damaged[24 if field == "ip.checksum" else -1] ^= 1
+        made = bytes(damaged)
+    else:
+        change(damaged)
+        made = resummed(damaged) if damaged[12:14] == b"\x08\x00" else bytes(damaged)
+    for record in bed.records:
+        if record.frame == sound:
+            record.frame = made
+    assert field in fields(bed)
+
+
+@pytest.mark.parametrize("place", [0, 11, 20, 45, -1])
+def test_what_arrives_is_what_was_sent(tmp_path: Path, place: int) -> None:
+    bed = traffic(tmp_path)
+    record = next(each for each in bed.records if each.direction == IN and each.frame[12:14] == b"\x08\x00")
+    damaged = bytearray(record.frame)
+    damaged[place] ^= 1
+    record.frame = bytes(damaged)
+    assert "frames received by server:eth0" in fields(bed)
+
+
+@pytest.mark.parametrize("direction", [IN, OUT])
+def test_a_frame_that_is_missing_at_one_port(tmp_path: Path, direction: int) -> None:
+    bed = traffic(tmp_path)
+    bed.records.remove(next(each for each in bed.records if each.direction == direction))
+    assert "frames received by server:eth0" in fields(bed)
+
+
+def test_a_loss_that_was_none(tmp_path: Path) -> None:
+    bed = traffic(tmp_path)
+    frame = where(bed, UDP)
+    bed.records.append(Record(bed.now, 2, 0, frame, "lost: client:eth0 to server:eth0"))
+    assert "frames received by server:eth0" in fields(bed)
+
+
+def corrupted(directory: Path, comment: str) -> Bed:
+    """A datagram arrives with the lowest bit of byte 50 flipped."""
+    bed = traffic(directory)
+    frame = where(bed, UDP)
+    wrong = frame[:50] + bytes([frame[50] ^ 1]) + frame[51:]
+    record = next(each for each in bed.records if each.direction == IN and each.frame == frame)
+    record.frame = wrong
+    bed.records.append(Record(record.at - 100, 2, 0, wrong, f"corrupted: {comment}, client:eth0 to server:eth0"))
+    return bed
+
+
+def test_a_corrupted_frame_differs_in_the_bit_that_is_named(tmp_path: Path) -> None:
+    assert fields(corrupted(tmp_path / "a", "bit 0 of byte 50")) == []
+    assert "frames received by server:eth0" in fields(corrupted(tmp_path / "b", "bit 1 of byte 50"))
+
+
+def test_fates_name_a_port_of_their_segment(tmp_path: Path) -> None:
+    bed = traffic(tmp_path)
+    bed.records.append(Record(bed.now, 2, 0, bed.records[0].frame, "dropped: transmit ring full (nobody:eth0)"))
+    assert "fate" in fields(bed)
+
+
+@pytest.mark.parametrize(
+    ("frame", "field"),
+    [
+        (MAC[SERVER] + MAC[CLIENT] + b"\x08\x00" + bytes(46), "ip.version"),
+        (arp(1, CLIENT, SERVER, BROADCAST)[:14] + b"\x99" * 28, "arp.hw.type"),
+        (ip_packet(SERVER, CLIENT, 17, bytes(8), 9, 0, False), "eth.src"),
+        (MAC[SERVER] + MAC[CLIENT] + b"\x88\xb5" + bytes(46), "eth.type"),
+        (MAC[SERVER] + MAC[CLIENT] + b"\x86\xdd" + bytes(46), "eth.type"),
+        (arp(2, CLIENT, SERVER, MAC[SERVER]), "arp.opcode"),
+        (MAC[SERVER] + MAC[CLIENT] + b"\x08", "eth.type"),
+    ],
+)
+def test_nothing_beside(tmp_path: Path, frame: bytes, field: str) -> None:
+    bed = traffic(tmp_path)
+    bed.send(CLIENT, [frame])
+    assert field in fields(bed)
+
+
+def test_a_reset_has_a_cause(tmp_path: Path) -> None:
+    bed = traffic(tmp_path)
+    stream = Stream(bed, 901, RPC_PORT, {CLIENT: 5, SERVER: 6}, timestamps=False)
+    stream.open()
+    bed.send(SERVER, [resummed(bytearray(stream.frame(SERVER, 0x04, 0)))])
+    assert fields(bed) == ["tcp.flags.reset"]
+
+
+def test_a_reset_after_the_end_answers_what_still_comes(tmp_path: Path) -> None:
+    bed = traffic(tmp_path)
+    stream = Stream(bed, 901, RPC_PORT, {CLIENT: 5, SERVER: 6}, timestamps=False)
+    stream.open()
+    bed.send(SERVER, [stream.frame(SERVER, 0x11, 0)])
+    stream.write(CLIENT, b"more", [4])
+    frame = bytearray(stream.frame(SERVER, 0x04, 0))
+    frame[18:20] = b"\0\0"
+    bed.send(SERVER, [resummed(frame)])
+    assert fields(bed) == []
+
+
+def test_data_stay_in_the_window(tmp_path: Path) -> None:
+    bed = traffic(tmp_path)
+    stream = Stream(bed, 901, RPC_PORT, {CLIENT: 5, SERVER: 6})
+    stream.open()
+    bed.send(CLIENT, [stream.frame(CLIENT, ACK | PUSH, place * 1400, bytes(1400)) for place in range(47)])
+    assert fields(bed) == ["tcp.window_size"]
+
+
+def test_frames_do_not_overtake_each_other(tmp_path: Path) -> None:
+    bed = traffic(tmp_path)
+    first, second = (bed.datagram(CLIENT, (700, RPC_PORT), rpc_call(xid, 100))[0] for xid in (8, 9))
+    for place, (sent, seen) in enumerate(((first, second), (second, first))):
+        bed.records.append(Record(bed.now + 1000 * place, 0, OUT, sent))
+        bed.records.append(Record(bed.now + 1000 * place + FLIGHT_NS, 1, IN, seen))
+    path = bed.write()
+    run = open_run(path)
+    files = [(path / "wire" / "lan.pcapng", "wire/lan.pcapng")]
+    frames = with_places(read_frames(files, run.epoch_ns))
+    assert check_order(frames, {"client:eth0": True})["field"].to_list() == ["order of arrival"]
+    assert check_order(frames, {"client:eth0": False}).is_empty()
+
+
+def test_a_run_without_mac_addresses_is_bad_input(tmp_path: Path) -> None:
+    path = traffic(tmp_path).write()
+    file = path / "run.json"
+    file.write_text(file.read_text().replace(MAC[CLIENT].hex(":"), "02:53"))
+    with pytest.raises(BadInput, match=r"has no MAC address of client:eth0"):
+        check_headers(open_run(path), pl.DataFrame(), [], [])
