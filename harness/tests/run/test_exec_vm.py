@@ -41,7 +41,7 @@ SHOWN_S = 0.2
 """A frame is on disk within so much of the host's time; a busy host may take longer, which no test asserts."""
 
 
-@pytest.fixture(scope="module", params=["real", "virtual"])
+@pytest.fixture(scope="module", params=["real"])
 def kept(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
     require_guests()
     if not (Places().checkout / "images" / "out" / "ssscore" / "manifest.json").is_file():
