@@ -24,8 +24,8 @@ from tests.observe.mbcf_wire import (
     TASKQUE,
     WRITE,
     frame,
-    nonces,
     mac,
+    nonces,
 )
 from tests.verify.bed import EPOCH_NS, IN, OUT, Record, capture, counters, rpc_call, rpc_reply
 from tests.verify.seal import seal
