@@ -178,10 +178,10 @@ static struct node *node_new(void)
     return node;
 }
 
-static int node_start(struct node *node, const struct node_config *settings)
+static int node_start(struct node *node, const struct node_config *settings, uint32_t epoch)
 {
     struct mbcf_config config = {
-        .node = settings->node, .epoch = settings->epoch, .rto_least_ns = settings->rto_least_ns};
+        .node = settings->node, .epoch = epoch, .rto_least_ns = settings->rto_least_ns};
 
     memcpy(config.mac, node->mac, 6);
     mbcf_init(node->core, &config, node);
@@ -203,18 +203,22 @@ static int node_start(struct node *node, const struct node_config *settings)
 struct node *node_open_raw(const char *interface, const struct node_config *config)
 {
     struct node *node;
+    uint32_t starts, epoch;
     int error;
 
     if (config->node == 0 || config->node > SSS_NODES || config->epoch == 0) {
         errno = EINVAL;
         return NULL;
     }
+    if (!node_count_start(NODE_STARTS, &starts))
+        return NULL;
+    epoch = (uint32_t)(((uint64_t)config->epoch - 1 + starts) % UINT32_MAX) + 1; /* 0 is none */
     node = node_new();
     if (node == NULL)
         return NULL;
     node->socket = node_socket_open(interface, node->mac);
     node_lock();
-    error = node->socket >= 0 ? node_start(node, config) : -1;
+    error = node->socket >= 0 ? node_start(node, config, epoch) : -1;
     node_unlock();
     if (error == 0)
         return node;
@@ -243,7 +247,7 @@ int node_open_group(struct node **made, unsigned count)
             return -SSS_ENOMEM;
         memcpy(made[i]->mac, peers[i].mac, 6);
         node_lock();
-        if (node_start(made[i], &config) != 0) {
+        if (node_start(made[i], &config, config.epoch) != 0) {
             node_unlock();
             return -SSS_ENOMEM;
         }

@@ -25,8 +25,10 @@ struct node_peer {
 };
 
 struct node_config {
-    uint16_t node;       /* own id */
-    uint32_t epoch;      /* not 0, another one for each start */
+    uint16_t node; /* own id */
+    /* not 0; node_open_raw adds how many have been opened on the machine, for each is an
+     * incarnation */
+    uint32_t epoch;
     const char *machine; /* name in SSS_INFO; may be NULL */
     const struct node_peer *peers;
     unsigned peer_count;

@@ -68,6 +68,11 @@ bool node_socket_send(int socket, const struct sss_frame *frame);
 /* -> length, 0 where nothing is there. */
 size_t node_socket_receive(int socket, uint8_t *frame, size_t size);
 
+/* ---- starts.c ---- */
+#define NODE_STARTS "/run/sundial-mbcf-starts" /* a machine boots once in a run, and empties it */
+/* Counts one more start; *starts: how many there have been. false: errno. */
+bool node_count_start(const char *path, uint32_t *starts);
+
 /* ---- wire.c: the wire of a group ---- */
 void node_wire_send(const struct sss_frame *frame);
 /* The oldest frame on it; false: none. */

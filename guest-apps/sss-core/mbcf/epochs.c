@@ -140,11 +140,6 @@ void mbcf_epoch_take_synack(struct mbcf *mbcf, struct channel *channel, const st
     opened.seq = channel->base;
     if (opened.echo != 0)
         mbcf_channel_send_control(mbcf, channel, &opened);
-    if (channel->state == MBCF_OPEN) {
-        /* It has not had OPENED, and so has taken nothing. */
-        mbcf_channel_go_back(channel, WINDOW);
-        mbcf_channel_pump(mbcf, channel, now_ns);
-    }
     become_open(mbcf, channel, now_ns);
 }
 

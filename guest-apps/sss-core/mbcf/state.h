@@ -7,14 +7,19 @@
  */
 #include "core.h"
 
+/* The search through all states (tests/mbcf_explore.c) has smaller ones. */
+#ifndef MBCF_LIMIT
+#define MBCF_LIMIT(name, value) (value)
+#endif
 enum {
-#define MBCF_COUNT(name, value) name = (value),
+#define MBCF_COUNT(name, value) name = MBCF_LIMIT(name, value),
 #include "limits.def"
-    TASK_SLOTS = 80,  /* the well-known ones, then SSS_TASKS */
-    WELL_KNOWN = 16,  /* task indices below this are given by mbcf_task_open_as only */
-    SEGMENTS = 64,    /* FIFO segments of several packets that are arriving */
-    LOOP = 256,       /* frames to the own node that have not been taken */
-    TIMED_EVERY = 16, /* frames of which one is timed */
+    TASK_SLOTS = MBCF_LIMIT(TASK_SLOTS, 80), /* the well-known ones, then SSS_TASKS */
+    /* task indices below this are given by mbcf_task_open_as only */
+    WELL_KNOWN = MBCF_LIMIT(WELL_KNOWN, 16),
+    SEGMENTS = MBCF_LIMIT(SEGMENTS, 64), /* FIFO segments of several packets that are arriving */
+    LOOP = MBCF_LIMIT(LOOP, 256),        /* frames to the own node that have not been taken */
+    TIMED_EVERY = 16,                    /* frames of which one is timed */
 };
 
 #define MBCF_TIME_NS(name, ns) static const uint64_t name = (ns);

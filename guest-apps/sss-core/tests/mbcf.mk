@@ -4,12 +4,13 @@
 #
 #   make golden          rewrites the captures of tests/golden
 #   make wire-tables     rewrites what mbcf/generate.py makes of the tables of bytes and numbers
+#   make explore         the search through all states within larger bounds: minutes, and gigabytes of memory
 #   make fuzz            libFuzzer, for FUZZ_SECONDS (wants clang and its runtime)
 #   MBCF_FUZZ=N          frames of the built-in fuzzer in `make check`
 
 MBCF_CHECK = $(OUT)/check/mbcf
 MBCF_FUZZ ?= 200000
-MBCF_TESTS = wire rules ends faults certainty
+MBCF_TESTS = wire rules ends faults certainty restarts
 MBCF_TABLES = $(wildcard mbcf/*.def include/sss/*.def include/rpc/*.def)
 MBCF_HEADERS = $(wildcard mbcf/*.h include/sss/*.h linux/*.h tests/mbcf_*.h) $(MBCF_TABLES) $(lastword $(MAKEFILE_LIST))
 MBCF_INCLUDES = -Iinclude -Imbcf -Itests -I../common -I../common/tests
@@ -19,19 +20,42 @@ MBCF_RIG = tests/mbcf_rig.c $(MBCF_CORE)
 # What a WRITE of 4 bytes with its ack may cost in the core, both nodes together.
 MBCF_STEPS_MOST ?= 1000
 
+# Bounds of the search through all states. Each must pass; what PLANT breaks must be found, by its own.
+MBCF_EXPLORE = "--ops w,w --loss 0 --copies 0 --timeouts 0 --restarts 0,0" \
+	"--ops w --restarts 1,0 --loss 0 --copies 1 --timeouts 0" \
+	"--ops ew --restarts 0,0 --loss 1 --copies 1 --timeouts 0" \
+	"--ops a --restarts 0,1 --loss 0 --copies 1 --timeouts 0 --fair-every 8"
+MBCF_EXPLORE_ALL = "--ops w --restarts 1,1 --loss 1 --copies 1 --timeouts 1 --fair-every 64" \
+	"--ops w,w --restarts 1,0 --loss 0 --copies 1 --timeouts 1 --fair-every 64" \
+	"--ops wew --restarts 0,0 --loss 1 --copies 1 --timeouts 1 --fair-every 64" \
+	"--ops aw --restarts 1,1 --loss 0 --copies 1 --timeouts 0 --fair-every 64"
+MBCF_PLANTS = 1 2 3
+MBCF_PLANT_1 = --ops w --restarts 1,0 --loss 0 --copies 1 --timeouts 0 --fair-every 64
+MBCF_PLANT_2 = --ops ew --restarts 0,0 --loss 1 --copies 0 --timeouts 0 --fair-every 64
+MBCF_PLANT_3 = --ops w --restarts 0,0 --loss 0 --copies 1 --timeouts 0 --fair-every 64
+
 check: check-mbcf
-.PHONY: check-mbcf golden wire-tables fuzz
-check-mbcf: $(MBCF_CHECK)/table $(MBCF_CHECK)/ways-short $(MBCF_CHECK)/ways-long $(MBCF_TESTS:%=$(MBCF_CHECK)/%) $(MBCF_CHECK)/linux $(MBCF_CHECK)/fuzz $(MBCF_CHECK)/golden $(MBCF_CHECK)/steps
+.PHONY: check-mbcf golden wire-tables fuzz explore
+check-mbcf: $(MBCF_CHECK)/table $(MBCF_CHECK)/ways-short $(MBCF_CHECK)/ways-long $(MBCF_TESTS:%=$(MBCF_CHECK)/%) $(MBCF_CHECK)/linux $(MBCF_CHECK)/fuzz $(MBCF_CHECK)/golden $(MBCF_CHECK)/steps $(MBCF_CHECK)/explore-0 $(MBCF_PLANTS:%=$(MBCF_CHECK)/explore-%)
 	$(MBCF_CHECK)/table > $(MBCF_CHECK)/table.txt && python3 mbcf/generate.py --against $(MBCF_CHECK)/table.txt
 	python3 tests/mbcf_order.py $(MBCF_CORE:mbcf/%.c=$(MBCF_CHECK)/steps-%.o)
 	python3 tests/circles.py --upcall mbcf_channel_event $(MBCF_CORE:mbcf/%.c=$(MBCF_CHECK)/steps-%.o)
 	for ways in short long; do $(MBCF_CHECK)/ways-$$ways $(MBCF_CHECK)/ways-$$ways.pcap > $(MBCF_CHECK)/ways-$$ways.txt || exit 1; done
 	cmp $(MBCF_CHECK)/ways-short.pcap $(MBCF_CHECK)/ways-long.pcap && diff $(MBCF_CHECK)/ways-short.txt $(MBCF_CHECK)/ways-long.txt
 	for test in $(MBCF_TESTS) linux; do $(MBCF_CHECK)/$$test || exit 1; done
+	for bounds in $(MBCF_EXPLORE); do $(MBCF_CHECK)/explore-0 $$bounds || exit 1; done
+	$(foreach plant,$(MBCF_PLANTS),! $(MBCF_CHECK)/explore-$(plant) $(MBCF_PLANT_$(plant)) > $(MBCF_CHECK)/explore-$(plant).txt && grep -q "explore fail" $(MBCF_CHECK)/explore-$(plant).txt && ) true
 	$(MBCF_CHECK)/fuzz --frames $(MBCF_FUZZ)
 	mkdir -p $(MBCF_CHECK)/captures && $(MBCF_CHECK)/golden $(MBCF_CHECK)/captures
 	for capture in tests/golden/*.pcap; do cmp $$capture $(MBCF_CHECK)/captures/$${capture##*/} || exit 1; done
 	$(MBCF_CHECK)/steps --most $(MBCF_STEPS_MOST)
+
+explore: $(MBCF_CHECK)/explore-0
+	for bounds in $(MBCF_EXPLORE_ALL); do $< $$bounds || exit 1; done
+
+$(MBCF_CHECK)/explore-%: tests/mbcf_explore.c $(MBCF_CORE) $(MBCF_HEADERS)
+	@mkdir -p $(@D)
+	$(CC) -std=c11 -D_GNU_SOURCE -O2 $(WARNINGS) $(MBCF_INCLUDES) -DPLANT=$* -o $@ $<
 
 golden: $(MBCF_CHECK)/golden
 	$< tests/golden

@@ -201,7 +201,7 @@ static void test_forged(void)
     inject_changed(11, 2); /* the node's own address */
     inject_changed(11, 9); /* that of nobody */
     inject_changed(6, 4);
-    inject_changed(5, 3);     /* to another node */
+    inject_changed(5, 3); /* to another node */
     inject_changed(0, 0xff);
     inject_changed(13, 0xb5); /* EtherType */
     EXPECT(counters->foreign == 6);

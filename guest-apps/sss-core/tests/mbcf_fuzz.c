@@ -135,9 +135,9 @@ static void renew(uint64_t seed)
 
 /* ---- frames ---- */
 
-static const uint8_t ops[] = {MBW_ACK,     MBW_SYN,    MBW_SYNACK, MBW_RST,  MBW_PROBE,
-                              MBW_TASKQUE, MBW_WRITE,  MBW_READ,   MBW_FIFO, MBW_FIFO,
-                              MBW_FIFO,    MBW_SIGNAL, MBW_SWAP,   MBW_CAS,  MBW_FETCH_ADD,
+static const uint8_t ops[] = {MBW_ACK,     MBW_SYN,    MBW_SYNACK, MBW_RST,   MBW_PROBE,
+                              MBW_TASKQUE, MBW_WRITE,  MBW_READ,   MBW_FIFO,  MBW_FIFO,
+                              MBW_FIFO,    MBW_SIGNAL, MBW_SWAP,   MBW_CAS,   MBW_FETCH_ADD,
                               MBW_CLOSE,   MBW_RESULT, MBW_WRITE,  MBW_OPENED};
 
 static uint16_t length_for(uint8_t op)
@@ -211,7 +211,7 @@ static void fill_payload(uint8_t *payload, uint8_t op, uint8_t flags, uint16_t l
         put_be32(payload + 4, 0);
     } else if (op == MBW_FIFO && (flags & MBW_PART) && length >= MBW_PART_HEAD) {
         put_be32(payload, (uint32_t)(rig_chance(rig, 300) ? (uint64_t)length - MBW_PART_HEAD
-                                                       : rig_random(rig) % 3000));
+                                                          : rig_random(rig) % 3000));
         put_be32(payload + 4, rig_chance(rig, 600) ? 0 : (uint32_t)(rig_random(rig) % 3000));
     }
 }
@@ -221,10 +221,10 @@ static size_t make_frame(uint8_t *frame)
 {
     uint8_t op = rig_chance(rig, 10) ? (uint8_t)rig_random(rig)
                                      : ops[rig_random(rig) % sizeof(ops)];
-    uint8_t flags = (uint8_t)(rig_random(rig) & (rig_chance(rig, 20)    ? 0xff
-                                               : mbw_is_keyed(op) && rig_chance(rig, 200)
-                                                   ? flags_for(op) | MBW_DEFINES
-                                                   : flags_for(op)));
+    uint8_t flags = (uint8_t)(rig_random(rig) & (rig_chance(rig, 20) ? 0xff
+                                                 : mbw_is_keyed(op) && rig_chance(rig, 200)
+                                                     ? flags_for(op) | MBW_DEFINES
+                                                     : flags_for(op)));
     uint16_t definition = mbw_definition_bytes(flags), length = length_for(op);
     bool sequenced = op >= MBW_TASKQUE;
     size_t bytes = frame_from_peer(frame, op, flags, sequenced ? next_seq : 0, length);
@@ -251,11 +251,9 @@ static size_t make_frame(uint8_t *frame)
     }
     if (!mbw_is_keyed(op) && length == 0 && bytes == MBW_FRAME_LEAST)
         memset(header + MBW_HEADER, 0, MBW_FRAME_LEAST - MBW_ETHERNET - MBW_HEADER);
-    mbw_set_op_id(header,
-                  (uint16_t)(rig_chance(rig, 300) ? rig_random(rig) : rig_random(rig) % 4));
+    mbw_set_op_id(header, (uint16_t)(rig_chance(rig, 300) ? rig_random(rig) : rig_random(rig) % 4));
     if (!mbw_is_keyed(op) && rig_chance(rig, 30))
-        mbw_set_target_task(header,
-                            rig_chance(rig, 500) ? closed_task : (uint16_t)rig_random(rig));
+        mbw_set_target_task(header, rig_chance(rig, 500) ? closed_task : (uint16_t)rig_random(rig));
     if (flags & MBW_DEFINES && rig_chance(rig, 100))
         mbw_set_tag_target_task(header,
                                 rig_chance(rig, 500) ? closed_task : (uint16_t)rig_random(rig));
@@ -388,12 +386,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
          * behind the header. */
         flags = wanted > 1 ? data[0] : 0;
         behind = wanted > 28 ? (uint16_t)(wanted - 28) : 0;
-        length = frame_from_peer(
-            frame, op, flags, op >= MBW_TASKQUE ? next_seq : 0,
-            (uint16_t)(behind > mbw_definition_bytes(flags) ? behind - mbw_definition_bytes(flags)
-                                                            : 0));
+        length = frame_from_peer(frame, op, flags, op >= MBW_TASKQUE ? next_seq : 0,
+                                 (uint16_t)(behind > mbw_definition_bytes(flags)
+                                                ? behind - mbw_definition_bytes(flags)
+                                                : 0));
         if (wanted >= 4 && data[1] & 1)
-            memcpy(frame + MBW_ETHERNET + MBW_AT(length), data + 4, wanted - 4 < 8 ? wanted - 4 : 8);
+            memcpy(frame + MBW_ETHERNET + MBW_AT(length), data + 4,
+                   wanted - 4 < 8 ? wanted - 4 : 8);
         if (wanted >= 4 && data[1] & 2)
             memcpy(frame + MBW_ETHERNET + MBW_AT(version_status), data + 2, 2);
         if (wanted >= 28 && data[1] & 4)

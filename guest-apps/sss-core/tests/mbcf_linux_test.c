@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* The node in a Linux process: two of them over the wire in the process, each with a thread. */
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +9,7 @@
 #include <unistd.h>
 
 #include "expect.h"
-#include "node.h"
+#include "node_state.h"
 
 enum { KEY = 0x5a5a, RING = 65536, CALLS = 500, SHARE_BYTES = 8192 };
 #define SECOND   1000000000ull
@@ -218,12 +219,29 @@ static void test_end(void)
     node_close(nodes[0]);
 }
 
+/* Each start is another incarnation, of whichever process. */
+static void test_starts(void)
+{
+    char path[] = "/tmp/mbcf-starts-XXXXXX";
+    int fd = mkstemp(path);
+    uint32_t starts = 0;
+
+    EXPECT(fd >= 0);
+    for (uint32_t n = 1; n <= 6; n++)
+        EXPECT(node_count_start(path, &starts) && starts == n);
+    EXPECT(ftruncate(fd, 3) == 0);
+    EXPECT(!node_count_start(path, &starts) && errno == EINVAL);
+    EXPECT(!node_count_start("/nowhere/at/all", &starts) && errno == ENOENT);
+    close(fd);
+    unlink(path);
+}
+
 int main(void)
 {
     static const struct test tests[] = {
         {"start", start},      {"ping_pong", test_ping_pong}, {"addresses", test_addresses},
         {"dummy", test_dummy}, {"signals", test_signals},     {"large", test_large},
-        {"end", test_end},
+        {"end", test_end},     {"starts", test_starts},
     };
 
     return run_tests(tests, sizeof(tests) / sizeof(*tests));

@@ -186,6 +186,8 @@ struct rig *rig_new(unsigned count, uint64_t seed, const struct mbcf_config *con
     rig->count = count;
     rig->random = seed;
     rig->now_ns = 1000000;
+    if (config != NULL)
+        rig->config = *config;
     for (unsigned i = 1; i <= count; i++) {
         struct rig_node *node = &rig->nodes[i];
 
@@ -211,7 +213,7 @@ void rig_restart(struct rig *rig, unsigned index, uint32_t epoch)
     fill_pool(node);
     for (unsigned s = 0; s < RIG_SPACES; s++)
         memset(node->spaces[s].protection, 0, RIG_PAGES);
-    start_node(rig, index, NULL, epoch);
+    start_node(rig, index, &rig->config, epoch);
 }
 
 static bool pools_whole(struct rig *rig)

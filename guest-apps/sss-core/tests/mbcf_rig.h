@@ -55,6 +55,7 @@ struct rig_event {
 struct rig {
     uint64_t now_ns, order, random;
     unsigned loss, duplication, reordering; /* of 1000 frames */
+    struct mbcf_config config;              /* of nodes that start */
     struct rig_node nodes[RIG_NODES + 1];
     unsigned count;
     struct rig_event events[RIG_EVENTS];

@@ -20,9 +20,9 @@ from tests.observe.mbcf_wire import (
     ACK_NOW,
     CAS,
     CLOSE,
+    EPOCH,
     FETCH_ADD,
     FIFO,
-    EPOCH,
     MORE,
     OPENED,
     PART,
@@ -384,7 +384,8 @@ def test_channels_and_connections_are_numbered_both_ways(tmp_path: Path) -> None
 
 def test_the_line_of_a_frame(tmp_path: Path) -> None:
     data = frame(WRITE, A, B, seq=7, ack=5, payload=b"abc", flags=ACK_NOW, op_id=9)
-    assert "MBCF 61 1.272 → 2.288 WRITE [ACK_NOW, DEFINES] Seq=7 Ack=5 Id=9 Len=3" in tshark(at_one_port(tmp_path, [data]))
+    line = tshark(at_one_port(tmp_path, [data]))
+    assert "MBCF 61 1.272 → 2.288 WRITE [ACK_NOW, DEFINES] Seq=7 Ack=5 Id=9 Len=3" in line
 
 
 @pytest.mark.parametrize("name", ["operations", "statuses", "faults", "restart"])

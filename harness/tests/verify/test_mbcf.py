@@ -502,7 +502,9 @@ def test_a_close_of_nothing_is_found(tmp_path: Path) -> None:
     made.call("mbcf3", 1, 16)
     made.close(9)
     made.ack(1)
-    assert told(verify(made)) == [("frame without a call", "none", "MBCF CLOSE number 2, 60 bytes, between stations 2 and 1")]
+    assert told(verify(made)) == [
+        ("frame without a call", "none", "MBCF CLOSE number 2, 60 bytes, between stations 2 and 1")
+    ]
 
 
 def lookup(made: MbcfBed, answers: int = 1) -> None:

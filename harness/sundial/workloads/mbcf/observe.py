@@ -71,7 +71,7 @@ _HEADS: Mapping[int, tuple[tuple[str, str], ...]] = {
     ),
     READ: (("read_length", "read_length"), ("read_reserved", "read_reserved")),
     CLOSE: (("close_connection", "close_connection"), ("close_peer", "close_peer")),
-    **{op: (("nonce", "nonce"), ("echo", "echo")) for op in (SYN, SYNACK, OPENED)},
+    **dict.fromkeys((SYN, SYNACK, OPENED), (("nonce", "nonce"), ("echo", "echo"))),
 }
 _PART = (("part_total", "part_total"), ("part_offset", "part_offset"))
 

@@ -30,6 +30,7 @@ from sundial.workloads.mbcf.verify_evidence import (
     protocols,
     samples_over_mbcf,
 )
+from sundial.workloads.mbcf.verify_fields import check_fields
 from sundial.workloads.mbcf.verify_tags import node_numbers, resolved, with_nodes
 from sundial.workloads.mbcf.verify_transactions import COLUMNS, Meaning, Transactions, find_transactions
 from sundial.workloads.mbcf.wire import ACK, OPENED, OPERATIONS, PROBE, RST, SYN, SYNACK
@@ -66,6 +67,7 @@ class _Mbcf:
             channels.findings,
             pl.DataFrame(judgement.findings, schema=FINDING, orient="row"),
             _balance(over_mbcf, frames),
+            check_fields(over_mbcf, transit_ends(frames), _meaning),
         ]
         return Settled(
             calls,
@@ -166,7 +168,8 @@ def _with_view(frames: pl.DataFrame, run: RunDirectory) -> pl.DataFrame:
     """Sets `view` by the machine at whose port a frame was seen, what conservation asks for, and what frames name."""
     here = machine().replace_strict(dict(run.node_ids), default=None, return_dtype=pl.UInt32)
     return resolved(
-        with_nodes(frames, node_numbers(run)).with_columns(here=here)
+        with_nodes(frames, node_numbers(run))
+        .with_columns(here=here)
         .with_columns(
             view=pl.when(pl.col("fate").is_not_null())
             .then(pl.lit("fate"))
@@ -186,7 +189,8 @@ def _balance(over_mbcf: pl.DataFrame, frames: pl.DataFrame) -> pl.DataFrame:
     names = pl.col("mbcf_op").replace_strict(dict(OPERATIONS), default="frame", return_dtype=pl.String)
     what = pl.format("{} with sequence number {}", names, "mbcf_seq")
     key = [
-        "mbcf_source", "mbcf_target", "mbcf_epoch", "mbcf_op", "mbcf_seq", "mbcf_flags", "mbcf_ack", "mbcf_digest",
+        "mbcf_source", "mbcf_target", "mbcf_epoch", "mbcf_target_epoch",
+        "mbcf_op", "mbcf_seq", "mbcf_flags", "mbcf_ack", "mbcf_digest",
         "reply",
     ]  # fmt: skip
     found = check_balance(over_mbcf, key, what, transit_ends(frames))

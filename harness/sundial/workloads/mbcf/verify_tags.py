@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes, tasks, keys and addresses of MBCF frames, which most of them only name: by Ethernet addresses, by a tag that an
-earlier frame has defined, by the sequence number of the frame that they answer.
+"""Nodes, tasks, keys and addresses of MBCF frames, which most of them only name: by Ethernet addresses, by a tag that
+an earlier frame has defined, by the sequence number of the frame that they answer.
 
 Definitions hold in the order of the sequence, so in the order in which frames were sent for the first time. What a
 frame stands for is found there, and is the same wherever it is seen.
@@ -83,9 +83,7 @@ def node_numbers(run: RunDirectory) -> dict[int, int]:
 def with_nodes(frames: pl.DataFrame, numbers: Mapping[int, int]) -> pl.DataFrame:
     """Sets `mbcf_source` and `mbcf_target`: 0 for an address that is no node's."""
     return frames.with_columns(
-        pl.col(f"mbcf_{end}_mac")
-        .replace_strict(dict(numbers), default=0, return_dtype=pl.UInt32)
-        .alias(f"mbcf_{end}")
+        pl.col(f"mbcf_{end}_mac").replace_strict(dict(numbers), default=0, return_dtype=pl.UInt32).alias(f"mbcf_{end}")
         for end in ("source", "target")
     )
 

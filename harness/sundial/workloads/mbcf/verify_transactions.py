@@ -2,13 +2,14 @@
 """Which transaction each MBCF frame belongs to, from what the frames say.
 
 A request names its call by what is spoken over MBCF (`Meaning`), an xid for one. What carries no such name follows from
-those on the wire: parts share an op_id, a RESULT says which frame it answers; a READ asks for the address that a TASKQUE write named; a signal
+those on the wire: parts share an op_id, a RESULT says which frame it
+answers; a READ asks for the address that a TASKQUE write named; a signal
 without data belongs to what its sender WROTE before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from sundial.workloads.mbcf.wire import (
@@ -49,7 +50,9 @@ class Question:
 
 @dataclass(frozen=True)
 class Answer:
-    """It is written to the address of a question."""
+    """It is written to the address of a question, and may give an accesskey away."""
+
+    key: int | None = None
 
 
 Meaning = Request | Reply | Question | Answer

@@ -66,7 +66,7 @@ class _SunRpc:
         if operation == FIFO and data[8:24] in _REPLY:
             return Reply(int(data[:8], 16))
         if operation == FIFO and data.startswith(BOUND):
-            return Answer()
+            return Answer(int.from_bytes(bytes.fromhex(data[16:32]), "little"))
         return None
 
     def judge(self, evidence: Evidence) -> Judgement:

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each field of each kind of MBCF frame, changed at both ports: found, whatever the frame is."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from sundial.verify import verify_run
+from tests.observe.mbcf_wire import (
+    ACK,
+    CLOSE,
+    FIFO,
+    OPENED,
+    READ,
+    RESULT,
+    SIGNAL,
+    SYN,
+    SYNACK,
+    TASKQUE,
+    WRITE,
+)
+from tests.verify.mbcf_bed import MbcfBed
+
+AT = 14
+FIELDS = {
+    "op": (0, 1), "flags": (1, 1), "version_status": (2, 1), "tag": (3, 1), "epoch": (4, 4), "target_epoch": (8, 4),
+    "seq": (12, 4), "ack": (16, 4), "length": (20, 2), "op_id": (22, 2), "last": (24, 4),
+}  # fmt: skip
+
+
+def bed(directory: Path) -> MbcfBed:
+    """Calls of types 1, 2 and 3b: every kind of frame but atomic operations."""
+    made = MbcfBed(directory / "run")
+    made.open()
+    for transport, size in (("mbcf1", 16), ("mbcf2", 16), ("mbcf3b", 2000), ("mbcf3", 16)):
+        made.batch(transport, size)
+        for xid in range(10 * len(made.lines), 10 * len(made.lines) + 2):
+            made.call(transport, xid, size)
+    return made
+
+
+def damaged(made: MbcfBed, op: int, change: Callable[[bytearray], None]) -> int:
+    """Changes the last frame of a kind wherever it was seen; returns how many sightings that were."""
+    last = next((record.frame for record in reversed(made.records) if record.frame[AT] == op), b"")
+    hit = [place for place, record in enumerate(made.records) if record.frame == last]
+    for place in hit:
+        data = bytearray(made.records[place].frame)
+        change(data)
+        made.records[place] = replace(made.records[place], frame=bytes(data))
+    return len(hit)
+
+
+def test_the_sound_run_passes(tmp_path: Path) -> None:
+    result = verify_run(bed(tmp_path).write())
+    assert (result.problems, result.verdict) == ([], "pass")
+
+
+KINDS = {
+    "ACK": ACK, "SYN": SYN, "SYNACK": SYNACK, "OPENED": OPENED, "TASKQUE": TASKQUE, "WRITE": WRITE, "READ": READ,
+    "FIFO": FIFO, "SIGNAL": SIGNAL, "CLOSE": CLOSE, "RESULT": RESULT,
+}  # fmt: skip
+FREE = {
+    # Nothing tells what they should be.
+    ("SYN", "seq"), ("SYNACK", "seq"), ("OPENED", "seq"), ("SYNACK", "ack"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FIELDS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_changed_field_is_found(tmp_path: Path, kind: str, name: str) -> None:
+    if (kind, name) in FREE:
+        pytest.skip("the beginning of a sequence is the sender's own affair")
+    made = bed(tmp_path)
+    offset, size = FIELDS[name]
+
+    def change(data: bytearray) -> None:
+        data[AT + offset + size - 1] ^= 0x80 if name == "flags" else 0x41
+
+    assert damaged(made, KINDS[kind], change) == 2
+    assert verify_run(made.write()).verdict == "fail"
+
+
+@pytest.mark.parametrize("offset", [0, 5, 6, 11])
+def test_another_address_is_found(tmp_path: Path, offset: int) -> None:
+    made = bed(tmp_path)
+
+    def change(data: bytearray) -> None:
+        data[offset] ^= 0x10
+
+    assert damaged(made, FIFO, change) == 2
+    assert verify_run(made.write()).verdict == "fail"
+
+
+def test_a_forged_source_at_the_own_port_is_found(tmp_path: Path) -> None:
+    made = bed(tmp_path)
+    own = next(record for record in made.records if record.frame[AT] == ACK)
+    forged = own.frame[:11] + b"\x09" + own.frame[12:]
+    made.records.append(replace(own, at=made.now, frame=forged))
+    assert verify_run(made.write()).verdict == "fail"
+
+
+def test_padding_is_zero(tmp_path: Path) -> None:
+    made = bed(tmp_path)
+
+    def change(data: bytearray) -> None:
+        data[-1] = 1
+
+    assert damaged(made, ACK, change) == 2
+    assert [problem["field"] for problem in verify_run(made.write()).problems] == ["mbcf.padding"]
+
+
+@pytest.mark.parametrize("word", [0, 1])
+def test_nonces_are_returned(tmp_path: Path, word: int) -> None:
+    made = bed(tmp_path)
+
+    def change(data: bytearray) -> None:
+        struct.pack_into(">I", data, AT + 28 + 4 * word, 77)
+
+    assert damaged(made, OPENED, change) == 2
+    assert verify_run(made.write()).verdict == "fail"
+
+
+def test_keys_are_those_that_were_given_away(tmp_path: Path) -> None:
+    made = bed(tmp_path)
+
+    def change(data: bytearray) -> None:
+        assert data[AT + 1] & 64
+        data[AT + 28 + 15] ^= 1
+
+    assert damaged(made, FIFO, change) == 2
+    assert [problem["field"] for problem in verify_run(made.write()).problems] == ["mbcf.key"]
