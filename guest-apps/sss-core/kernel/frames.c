@@ -9,16 +9,26 @@ static struct sss_frame *pool;
 static unsigned free_count;
 static void (*on_empty)(void);
 
-/* Out of line: inlined, it makes mbcf_frame_get too long to be inlined in the paths of mbcf/. */
-__attribute__((noinline)) struct sss_frame *frame_get(void)
+static __attribute__((noinline)) struct sss_frame *collect_and_get(void)
 {
     struct sss_frame *frame;
 
-    if (pool == NULL && on_empty != NULL)
+    if (on_empty != NULL)
         on_empty();
     frame = sss_frame_take(&pool);
     if (frame != NULL)
         free_count--;
+    return frame;
+}
+
+/* Out of line: inlined, it makes mbcf_frame_get too long to be inlined in the paths of mbcf/. */
+__attribute__((noinline)) struct sss_frame *frame_get(void)
+{
+    struct sss_frame *frame = sss_frame_take(&pool);
+
+    if (frame == NULL)
+        return collect_and_get();
+    free_count--;
     return frame;
 }
 

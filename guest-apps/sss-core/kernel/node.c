@@ -222,14 +222,14 @@ static long operate_again(const uint64_t arguments[6])
     return node_operate(arguments[0]);
 }
 
-static long operate_on(struct mb_operation *operation)
+static inline long operate_on(struct mb_operation *operation, call_function again)
 {
     long status = mbcf_operate(mbcf, task_id(task_current()), operation, call_progress(), now_ns());
 
     arm_timer();
     if (status != -SSS_EAGAIN || (operation->flags & MB_NO_WAIT) != 0)
         return status;
-    thread_sleep(&window_waiters, operate_again);
+    thread_sleep(&window_waiters, again);
     return TASK_AGAIN;
 }
 
@@ -249,15 +249,30 @@ long node_operate(uint64_t address)
         if (operation == NULL)
             return -SSS_EFAULT;
         if (operation->op != MB_OP_TASKQUE)
-            return operate_on(operation);
+            return operate_on(operation, operate_again);
     }
     if (!user_read(&copy, address, sizeof(copy)))
         return -SSS_EFAULT;
-    status = operate_on(&copy);
+    status = operate_on(&copy, operate_again);
     if (copy.op == MB_OP_TASKQUE &&
         !user_write(address + offsetof(struct mb_operation, ltn), &copy.ltn, sizeof(copy.ltn)))
         return -SSS_EFAULT;
     return status;
+}
+
+_Static_assert(offsetof(struct mb_operation, remote) == 8 &&
+                   offsetof(struct mb_operation, data) == 16 &&
+                   offsetof(struct mb_operation, length) == 24 &&
+                   offsetof(struct mb_operation, ack) == 32 &&
+                   offsetof(struct mb_operation, argument) == 40,
+               "six arguments in a row");
+
+/* The arguments are the operation, as far as one of its kind is read; none is written to. */
+long node_operate_short(const uint64_t arguments[6])
+{
+    if (!mb_is_short((uint16_t)arguments[0]))
+        return -SSS_EINVAL;
+    return operate_on((struct mb_operation *)(uintptr_t)arguments, node_operate_short);
 }
 
 static long copy_connection(uint64_t ltn, uint64_t info_address)

@@ -21,4 +21,5 @@ void node_task_ended(struct task *task);
 
 /* System calls SSS_MB_... */
 long node_call(unsigned call, const uint64_t arguments[6]);
+long node_operate_short(const uint64_t arguments[6]); /* SSS_MB_OPERATE_SHORT */
 long node_operate(uint64_t operation); /* SSS_MB_OPERATE, separately: most calls are this one */

@@ -285,6 +285,12 @@ static long call_operate(const uint64_t *a)
     return node_operate(a[0]);
 }
 
+static long call_operate_short(const uint64_t *a)
+{
+    *call_progress() = 0;
+    return node_operate_short(a);
+}
+
 static long call_sockets(const uint64_t *a)
 {
     return sockets_call((unsigned)a[6], a);
@@ -325,6 +331,7 @@ const call_function syscall_table[SSS_CALLS] = {
     [SSS_MB_CONNECT... SSS_MB_CLOSE] = call_node,
     [SSS_MB_OPERATE] = call_operate,
     [SSS_MB_CONNECTION] = call_node,
-    [SSS_MB_CONNECTION + 1 ... SSS_SOCKET - 1] = call_none,
+    [SSS_MB_OPERATE_SHORT] = call_operate_short,
+    [SSS_MB_OPERATE_SHORT + 1 ... SSS_SOCKET - 1] = call_none,
     [SSS_SOCKET... SSS_SOCKET_STATE] = call_sockets,
 };

@@ -93,8 +93,19 @@ void mb_self(uint16_t *node, uint16_t *task)
 
 /* ---- operations ---- */
 
+static inline int operate_short(const struct mb_operation *operation)
+{
+    uint64_t first;
+
+    memcpy(&first, operation, sizeof(first));
+    return CALL(SSS_MB_OPERATE_SHORT, first, operation->remote, operation->data, operation->length,
+                operation->ack, operation->argument[0]);
+}
+
 int mb_operate(struct mb_operation *operation)
 {
+    if (mb_is_short(operation->op))
+        return operate_short(operation);
     return CALL(SSS_MB_OPERATE, operation);
 }
 
@@ -113,41 +124,27 @@ int mb_taskque_write(uint16_t node, uint16_t task, uint64_t own_key, unsigned pe
     return error != 0 ? error : operation.ltn;
 }
 
-/* What WRITE, READ and FIFO have; to clear the rest costs as much again. */
-static inline void fill(struct mb_operation *operation, uint16_t op, int ltn, uint64_t remote,
-                        void *data, size_t length, struct mb_ack *ack)
+/* WRITE, READ and FIFO: no more of an operation than goes into registers. */
+static inline int move(uint64_t op, int ltn, uint64_t remote, const void *data, size_t length,
+                       struct mb_ack *ack)
 {
-    operation->op = op;
-    operation->flags = 0;
-    operation->ltn = ltn;
-    operation->remote = remote;
-    operation->data = data;
-    operation->length = length;
-    operation->ack = ack;
+    return CALL(SSS_MB_OPERATE_SHORT, op | (uint64_t)(uint32_t)ltn << 32, remote, data, length,
+                ack);
 }
 
 int mb_write(int ltn, uint64_t remote, const void *data, size_t length, struct mb_ack *ack)
 {
-    struct mb_operation operation;
-
-    fill(&operation, MB_OP_WRITE, ltn, remote, (void *)(uintptr_t)data, length, ack);
-    return mb_operate(&operation);
+    return move(MB_OP_WRITE, ltn, remote, data, length, ack);
 }
 
 int mb_read(int ltn, uint64_t remote, void *data, size_t length, struct mb_ack *ack)
 {
-    struct mb_operation operation;
-
-    fill(&operation, MB_OP_READ, ltn, remote, data, length, ack);
-    return mb_operate(&operation);
+    return move(MB_OP_READ, ltn, remote, data, length, ack);
 }
 
 int mb_fifo_write(int ltn, uint64_t fifo, const void *data, size_t length, struct mb_ack *ack)
 {
-    struct mb_operation operation;
-
-    fill(&operation, MB_OP_FIFO, ltn, fifo, (void *)(uintptr_t)data, length, ack);
-    return mb_operate(&operation);
+    return move(MB_OP_FIFO, ltn, fifo, data, length, ack);
 }
 
 int mb_signal_send(int ltn, uint64_t handler, const uint64_t argument[4], const void *data,

@@ -610,6 +610,14 @@ static long call_task_status(struct node_task *self, uint64_t id, struct sss_tas
     return 0;
 }
 
+static long call_operate_short(struct node_task *self, const uint64_t a[6])
+{
+    struct mb_operation operation = {0};
+
+    memcpy(&operation, a, 6 * sizeof(*a));
+    return mb_is_short(operation.op) ? call_operate(self, &operation) : -SSS_EINVAL;
+}
+
 static long call_mbcf(struct node_task *self, long number, const uint64_t a[6])
 {
     struct mbcf *core = self->node->core;
@@ -624,6 +632,8 @@ static long call_mbcf(struct node_task *self, long number, const uint64_t a[6])
         return mbcf_connection(core, self->id, (int)a[0], (struct mb_connection *)(uintptr_t)a[1]);
     case SSS_MB_OPERATE:
         return call_operate(self, (struct mb_operation *)(uintptr_t)a[0]);
+    case SSS_MB_OPERATE_SHORT:
+        return call_operate_short(self, a);
     case SSS_MB_SIGNAL:
         return call_signal(self, (struct mb_signal_setup *)(uintptr_t)a[0]);
     case SSS_MB_FIFO_REMOVE:
@@ -654,7 +664,7 @@ static long call(long number, const uint64_t a[6])
         return call_wait((const struct sss_wait *)(uintptr_t)a[0], a[1], a[2]);
     if (current == NULL)
         return -SSS_ENOENT;
-    if (number >= SSS_MB_KEY && number <= SSS_MB_CONNECTION)
+    if (number >= SSS_MB_KEY && number <= SSS_MB_OPERATE_SHORT)
         return call_mbcf(current, number, a);
     if (number == SSS_CSM_MAP) {
         task = task_owned(current, a[0]);

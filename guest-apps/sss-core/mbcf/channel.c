@@ -35,7 +35,8 @@ static inline void count_sent(struct mbcf *mbcf, const struct sss_frame *frame)
     mbcf->counters.bytes_sent += frame->length;
 }
 
-static void hand_over(struct mbcf *mbcf, const struct channel *channel, struct sss_frame *frame)
+static inline void hand_over(struct mbcf *mbcf, const struct channel *channel,
+                             struct sss_frame *frame)
 {
     if (channel->own)
         mbcf_loop_put(mbcf, frame);
@@ -90,6 +91,12 @@ void mbcf_channel_make_ack_head(const struct mbcf *mbcf, struct channel *channel
     mbw_set_first_word(header, MBW_FIRST_WORD(MBW_ACK, 0, 0, 0));
     mbw_set_epoch(header, mbcf->config.epoch);
     mbw_set_target_epoch(header, channel->peer_epoch);
+    header = (uint8_t *)channel->from_ack + MBW_ETHERNET;
+    memset(channel->from_ack, 0, sizeof(channel->from_ack));
+    memcpy(channel->from_ack, channel->from, MBW_ETHERNET);
+    mbw_set_first_word(header, MBW_FIRST_WORD(MBW_ACK, 0, 0, 0));
+    mbw_set_epoch(header, channel->peer_epoch);
+    mbw_set_target_epoch(header, mbcf->config.epoch);
 }
 
 void mbcf_channel_send_ack(struct mbcf *mbcf, struct channel *channel)

@@ -415,7 +415,9 @@ bool mbcf_answer_quick(struct mbcf *mbcf, struct channel *channel, const uint8_t
     return true;
 }
 
-static bool perform_quick(struct mbcf *mbcf, struct mbcf_task *task, const struct quick *quick)
+/* In line, as are those that call it: what `quick` has is in registers then. */
+static inline __attribute__((always_inline)) bool
+perform_quick(struct mbcf *mbcf, struct mbcf_task *task, const struct quick *quick)
 {
     switch (mbw_op(quick->header)) {
     case MBW_WRITE:
@@ -444,6 +446,25 @@ bool mbcf_execute_quick(struct mbcf *mbcf, const struct channel *channel, const 
     if (!perform_quick(mbcf, task, &quick))
         return false;
     task->peers |= channel->bit;
+    mbcf->counters.operations_executed++;
+    mbcf->expected.task = task;
+    mbcf->expected.definition = definition;
+    return true;
+}
+
+bool mbcf_execute_expected(struct mbcf *mbcf, const struct channel *channel, const uint8_t *header,
+                           uint16_t length)
+{
+    const struct definition *definition = mbcf->expected.definition;
+    const struct quick quick = {.definition = definition,
+                                .header = header,
+                                .address = (uint64_t)definition->address_high << 32 |
+                                           mbw_offset(header),
+                                .length = length,
+                                .node = channel->node};
+
+    if (!perform_quick(mbcf, mbcf->expected.task, &quick))
+        return false;
     mbcf->counters.operations_executed++;
     return true;
 }

@@ -14,3 +14,6 @@ bool mbcf_answer_quick(struct mbcf *mbcf, struct channel *channel, const uint8_t
                        uint16_t length, uint64_t now_ns);
 bool mbcf_execute_quick(struct mbcf *mbcf, const struct channel *channel, const uint8_t *header,
                         uint16_t length);
+/* Of a request in its turn that is like the one before: for the task in mbcf->expected. */
+bool mbcf_execute_expected(struct mbcf *mbcf, const struct channel *channel, const uint8_t *header,
+                           uint16_t length);

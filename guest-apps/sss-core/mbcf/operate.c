@@ -523,23 +523,31 @@ ALWAYS_INLINE void send_quick(struct mbcf *mbcf, const struct short_way *quick,
     struct channel *channel = quick->channel;
     uint32_t name = quick->ack != NULL ? mbcf_operation_next_name(mbcf) : connection->name;
     uint32_t seq = channel->next_seq;
+    struct operation *operation = NULL;
     uint8_t *header = frame_header(frame);
 
     mbw_set_first_word(header, MBW_FIRST_WORD(request->op, flags, status, connection->tag));
-    mbw_set_length_to_end(header, length, op_id_of(name), (uint32_t)request->remote);
+    mbw_set_length_to_end(header, length,
+                          quick->ack != NULL ? op_id_of(name & ~NAME_CONNECTION) : op_id_of(name),
+                          (uint32_t)request->remote);
     frame->length = (uint16_t)mbw_frame_bytes(length);
     mbcf_channel_send_quick(mbcf, channel, frame, name, quick->ack != NULL,
                             quick->ack != NULL && !answered, now_ns);
     if (quick->ack != NULL) {
-        struct operation *operation = mbcf_operation_new(mbcf, quick->task, connection, request,
-                                                         answered);
-
+        operation = mbcf_operation_new(mbcf, quick->task, connection, request, answered);
         operation->is = (struct progress){.answered = answered, .maybe = true};
         operation->since = seq;
     }
     connection->unfinished++;
     mbcf->counters.operations_sent++;
     mbcf_acks_take_noted_behind(mbcf, channel, now_ns);
+    mbcf->expected.operation = NULL;
+    if (operation != NULL && !answered && channel_is_answered_by(channel, seq) &&
+        channel->undecided == 0 && !mbcf->starved && mbcf->chores == 0) {
+        mbcf->expected.operation = operation;
+        mbcf->expected.connection = connection;
+        mbw_set_ack((uint8_t *)channel->from_ack + MBW_ETHERNET, seq);
+    }
 }
 
 /* With the headers; the payload of one that is padded is zero. */

@@ -158,9 +158,9 @@ void mbcf_operation_done(struct mbcf *mbcf, uint32_t name)
 
 /* With an ack in one page, and not cut off from its connection -> whether it could be ended. */
 static inline bool end_quick(struct mbcf *mbcf, struct operation *operation,
-                             const struct mbcf_task *task, uint64_t value)
+                             struct connection *connection, const struct mbcf_task *task,
+                             uint64_t value)
 {
-    struct connection *connection = connection_of_operation(mbcf, operation);
     struct mb_ack *ack = (void *)bytes_in_page(mbcf, task, operation->ack, sizeof(struct mb_ack),
                                                true);
 
@@ -181,7 +181,14 @@ inline bool mbcf_operation_done_quick(struct mbcf *mbcf, uint32_t name)
     const struct mbcf_task *task = operation != NULL ? task_of(mbcf, operation->task) : NULL;
 
     return task != NULL && operation->ack != 0 && !operation->is.sending &&
-           end_quick(mbcf, operation, task, 0);
+           end_quick(mbcf, operation, connection_of_operation(mbcf, operation), task, 0);
+}
+
+inline bool mbcf_operation_done_expected(struct mbcf *mbcf)
+{
+    struct connection *connection = mbcf->expected.connection;
+
+    return end_quick(mbcf, mbcf->expected.operation, connection, connection->owner, 0);
 }
 
 void mbcf_operation_undecided(struct mbcf *mbcf, uint32_t name)
@@ -324,7 +331,7 @@ bool mbcf_operation_result_quick(struct mbcf *mbcf, uint16_t node, const uint8_t
     } else {
         return false;
     }
-    if (!end_quick(mbcf, operation, task, value))
+    if (!end_quick(mbcf, operation, connection_of_operation(mbcf, operation), task, value))
         return false;
     mbcf->channels[node].pending--;
     return true;

@@ -48,6 +48,8 @@ void mbcf_operation_done(struct mbcf *mbcf, uint32_t name);
 /* The same for one with an ack in one page. false: it is not that simple, and nothing has been
  * done. */
 bool mbcf_operation_done_quick(struct mbcf *mbcf, uint32_t name);
+/* The same for the one in mbcf->expected. */
+bool mbcf_operation_done_expected(struct mbcf *mbcf);
 /* It has, by an ack that was UNSURE. */
 void mbcf_operation_undecided(struct mbcf *mbcf, uint32_t name);
 /* The same for the RESULT of an atomic operation, or of a READ of one packet into one page, that

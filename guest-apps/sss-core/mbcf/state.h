@@ -177,6 +177,7 @@ struct channel {
     uint8_t from[16];
     uint8_t alike;        /* the next node whose address ends with the same byte; 0: none */
     uint64_t ack_head[8]; /* of an ACK to it, as far as it is always the same for its epoch */
+    uint64_t from_ack[5]; /* the same of an ACK from it, up to `length` */
     uint64_t bit;         /* in a task's `peers` */
 
     /* epochs */
@@ -234,6 +235,23 @@ struct free_slots {
     unsigned first, count;
 };
 
+/*
+ * The frames that most probably come next, made ready while nobody waits, so that each is known by
+ * a few words. That holds as long as nothing else happens: every function of core.h that changes
+ * something forgets them, but for the operation and the two frames themselves (README, "Expected
+ * frames").
+ */
+struct expected {
+    /* the ACK of `channel` for the only frame under way, which completes this; NULL: none */
+    struct operation *operation;
+    struct connection *connection; /* of the operation */
+    /* a request like the one before it, for the same task; NULL: none */
+    struct channel *channel;
+    struct mbcf_task *task;
+    const struct definition *definition; /* of its tag */
+    uint64_t request[4];                 /* its first bytes, up to seq */
+};
+
 struct mbcf {
     void *context; /* of mbcf_surroundings */
     struct mbcf_config config;
@@ -243,8 +261,9 @@ struct mbcf {
      */
     void *touched;
     uint8_t by_address[256]; /* node by the last byte of its address: the first of them; 0: none */
-    bool starved;            /* somebody got -SSS_EAGAIN */
-    bool scarce;             /* because of frame buffers */
+    struct expected expected;
+    bool starved;                 /* somebody got -SSS_EAGAIN */
+    bool scarce;                  /* because of frame buffers */
     struct sss_frame *loop[LOOP]; /* frames to the own node */
     uint32_t loop_first, loop_end;
     unsigned chores; /* farewells, CLOSEs and given-up segments that wait for a place */
@@ -280,6 +299,12 @@ static inline struct mbcf_task *task_of(struct mbcf *mbcf, uint16_t id)
         return NULL;
     task = &mbcf->tasks[index];
     return task->id == id && !task->gone ? task : NULL;
+}
+
+static inline void expect_nothing(struct mbcf *mbcf)
+{
+    mbcf->expected.operation = NULL;
+    mbcf->expected.channel = NULL;
 }
 
 /* ---- sequence numbers: 32 bits, never 0, so the one behind 0xffffffff is 1 ---- */

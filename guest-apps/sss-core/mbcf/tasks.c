@@ -44,6 +44,7 @@ int mbcf_key(struct mbcf *mbcf, uint16_t id, unsigned slot, uint64_t key, unsign
     if (task == NULL || slot >= MB_KEYS ||
         (permission & ~(unsigned)(MB_READ_ALLOWED | MB_WRITE_ALLOWED)) != 0)
         return -SSS_EINVAL;
+    expect_nothing(mbcf);
     task->keys[slot] = (struct key){.key = key, .permission = key != 0 ? permission : 0};
     return 0;
 }
@@ -54,6 +55,7 @@ int mbcf_taskque(struct mbcf *mbcf, uint16_t id, uint64_t fifo, uint64_t bytes)
 
     if (task == NULL)
         return -SSS_EINVAL;
+    expect_nothing(mbcf);
     if (fifo == 0) {
         task->taskque.address = 0;
         return 0;
@@ -78,6 +80,7 @@ int mbcf_fifo(struct mbcf *mbcf, uint16_t id, uint64_t address, uint64_t bytes)
         return -SSS_EINVAL;
     if (address != 0 && find_fifo(task, address) >= 0)
         return -SSS_EEXIST;
+    expect_nothing(mbcf);
     fifo = find_fifo(task, 0);
     if (fifo < 0)
         return -SSS_ENOMEM;
@@ -91,6 +94,7 @@ int mbcf_fifo_remove(struct mbcf *mbcf, uint16_t id, uint64_t address)
 
     if (fifo < 0)
         return task == NULL ? -SSS_EINVAL : -SSS_ENOENT;
+    expect_nothing(mbcf);
     mbcf_segments_forget(mbcf, task, fifo);
     task->fifos[fifo].address = 0;
     return 0;
@@ -104,6 +108,7 @@ int mbcf_signal(struct mbcf *mbcf, uint16_t id, const uint64_t *handlers, unsign
 
     if (task == NULL || count > MB_HANDLERS)
         return -SSS_EINVAL;
+    expect_nothing(mbcf);
     task->handler_count = 0;
     if (count == 0)
         return 0;

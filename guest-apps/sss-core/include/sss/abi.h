@@ -90,6 +90,9 @@ enum sss_call {
     /* (struct mb_operation *): 0 when all of it is on its way, else an error or -status */
     SSS_MB_OPERATE,
     SSS_MB_CONNECTION, /* (ltn, struct mb_connection *) */
+    /* The same as SSS_MB_OPERATE for an operation that mb_is_short: the first 48 bytes of its
+       struct mb_operation, as they are there */
+    SSS_MB_OPERATE_SHORT,
     /* UDP and TCP; `counter` is a word of the caller that the kernel increments whenever something
        changes */
     SSS_SOCKET = 48, /* (SSS_UDP | SSS_TCP, uint32_t *counter) -> socket */

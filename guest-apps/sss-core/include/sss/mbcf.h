@@ -180,6 +180,15 @@ struct mb_operation {
     uint32_t arguments;
 };
 
+/* What these need to know is in front of `argument[1]`: it fits into registers. */
+static inline bool mb_is_short(uint64_t op)
+{
+    const uint64_t ops = 1u << MB_OP_WRITE | 1u << MB_OP_READ | 1u << MB_OP_FIFO |
+                         1u << MB_OP_SWAP | 1u << MB_OP_FETCH_ADD;
+
+    return op < 64 && (ops >> op & 1) != 0;
+}
+
 /*
  * All return 0 when the operation is on its way and the data may be reused, -SSS_EAGAIN,
  * -SSS_EINVAL (longer than MB_SEGMENT), -SSS_EFAULT (own memory), or -(MB_... + MB_STATUS_BASE) for

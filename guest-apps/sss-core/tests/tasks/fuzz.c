@@ -181,6 +181,10 @@ static long call_one(void)
         random_operation();
         a[0] = (uint64_t)&scratch;
         break;
+    case SSS_MB_OPERATE_SHORT:
+        random_operation();
+        memcpy(a, &scratch, sizeof(a));
+        break;
     case SSS_SOCKET:
         a[0] = below(2) == 0 ? SSS_UDP : SSS_TCP;
         a[1] = (uint64_t)&scratch + 4ull * below(64);
