@@ -37,6 +37,11 @@ static inline bool channel_is_clear(const struct channel *channel)
            (used < REQUEST_PLACES - 1 || (used < REQUEST_PLACES && channel->noted_ack == 0)) &&
            used < channel->allowed && channel->refusals == 0 && !channel->own;
 }
+/* And so it stays for one request more, whatever is acknowledged before, and noted or taken. */
+static inline bool channel_stays_clear(const struct channel *channel)
+{
+    return channel_is_clear(channel) && channel->end - channel->first < REQUEST_PLACES - 1;
+}
 static inline bool channel_has_request_place(const struct channel *channel)
 {
     return channel->end - channel->first < REQUEST_PLACES;

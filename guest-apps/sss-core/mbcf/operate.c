@@ -496,14 +496,16 @@ ALWAYS_INLINE bool is_quick(struct mbcf *mbcf, uint16_t id, const struct mb_oper
 {
     uint64_t ack = (uintptr_t)request->ack;
 
-    quick->connection = open_connection(mbcf, id, request->ltn);
-    if (quick->connection == NULL)
-        return false;
+    quick->connection = mbcf->expected.sender;
+    if (quick->connection == NULL || quick->connection->ltn != request->ltn ||
+        quick->connection->task != id || quick->connection->tag_high != request->remote >> 32) {
+        quick->connection = open_connection(mbcf, id, request->ltn);
+        if (quick->connection == NULL || !channel_is_clear(quick->connection->channel) ||
+            !tag_is_known(quick->connection->channel, quick->connection, request->remote))
+            return false;
+    }
     quick->task = quick->connection->owner;
     quick->channel = quick->connection->channel;
-    if (!channel_is_clear(quick->channel) ||
-        !tag_is_known(quick->channel, quick->connection, request->remote))
-        return false;
     quick->ack = NULL;
     if (ack == 0)
         return true;
@@ -541,6 +543,7 @@ ALWAYS_INLINE void send_quick(struct mbcf *mbcf, const struct short_way *quick,
     connection->unfinished++;
     mbcf->counters.operations_sent++;
     mbcf_acks_take_noted_behind(mbcf, channel, now_ns);
+    mbcf->expected.sender = channel_stays_clear(channel) && mbcf->chores == 0 ? connection : NULL;
     mbcf->expected.operation = NULL;
     if (operation != NULL && !answered && channel_is_answered_by(channel, seq) &&
         channel->undecided == 0 && !mbcf->starved && mbcf->chores == 0) {

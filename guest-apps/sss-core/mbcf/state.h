@@ -245,6 +245,8 @@ struct expected {
     /* the ACK of `channel` for the only frame under way, which completes this; NULL: none */
     struct operation *operation;
     struct connection *connection; /* of the operation */
+    /* has sent last, is open, its tag is known, its channel stays clear; NULL: none */
+    struct connection *sender;
     /* a request like the one before it, for the same task; NULL: none */
     struct channel *channel;
     struct mbcf_task *task;
@@ -304,6 +306,7 @@ static inline struct mbcf_task *task_of(struct mbcf *mbcf, uint16_t id)
 static inline void expect_nothing(struct mbcf *mbcf)
 {
     mbcf->expected.operation = NULL;
+    mbcf->expected.sender = NULL;
     mbcf->expected.channel = NULL;
 }
 

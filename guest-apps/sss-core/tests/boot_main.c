@@ -109,6 +109,12 @@ long node_operate(uint64_t operation)
     return -SSS_ENOSYS;
 }
 
+long node_operate_short(const uint64_t arguments[6])
+{
+    (void)arguments;
+    return -SSS_ENOSYS;
+}
+
 /* Stands in for MBCF: SSS_MB_KEY sets up signals, SSS_MB_TASKQUE signals the caller. */
 long node_call(unsigned call, const uint64_t arguments[6])
 {

@@ -35,6 +35,32 @@ static void test_keys(void)
     end();
 }
 
+/* ---- expected frames ---- */
+
+/* After a few equal requests the next one is expected: what a task declares counts for it, too. */
+static void test_expected(void)
+{
+    begin();
+    for (unsigned i = 0; i < 3; i++)
+        EXPECT(write_at(DATA, 8) == MB_OK);
+    rig_map(rig, 2, 0, (DATA - RIG_BASE) / 4096, SSS_READ);
+    EXPECT(write_at(DATA, 8) == MB_READONLY);
+    rig_map(rig, 2, 0, (DATA - RIG_BASE) / 4096, SSS_READ | SSS_WRITE);
+    for (unsigned i = 0; i < 3; i++)
+        EXPECT(write_at(DATA, 8) == MB_OK);
+    mbcf_key(core(2), server, 0, KEY + 1, MB_READ_ALLOWED | MB_WRITE_ALLOWED);
+    EXPECT(write_at(DATA, 8) == MB_KEY);
+    mbcf_key(core(2), server, 0, KEY, MB_READ_ALLOWED);
+    EXPECT(write_at(DATA, 8) == MB_PERM);
+    mbcf_key(core(2), server, 0, KEY, MB_READ_ALLOWED | MB_WRITE_ALLOWED);
+    for (unsigned i = 0; i < 3; i++)
+        EXPECT(write_at(DATA, 8) == MB_OK);
+    /* The same of who sends: a connection that it closes is none. */
+    EXPECT(mbcf_close(core(1), client, ltn, rig->now_ns) == 0);
+    EXPECT(write_at(DATA, 8) == -(MB_CLOSED + MB_STATUS_BASE));
+    end();
+}
+
 /* ---- pages ---- */
 
 static void test_pages(void)
@@ -551,6 +577,7 @@ int main(void)
 {
     static const struct test tests[] = {
         {"keys", test_keys},
+        {"expected", test_expected},
         {"pages", test_pages},
         {"atomics", test_atomics},
         {"tasks", test_tasks},
