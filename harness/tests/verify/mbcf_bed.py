@@ -43,6 +43,7 @@ class MbcfBed:
     """Methods send frames, one after the other; `seq` and `ack` of both nodes follow what was sent."""
 
     directory: Path
+    clock: str = "virtual"
     now: int = 1_000_000
     records: list[Record] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
@@ -208,7 +209,7 @@ class MbcfBed:
         }
         document = {
             "version": 1, "status": "complete", "scenario": {"name": "test", "expect": expect or {}},
-            "clock": "virtual", "epoch_ns": EPOCH_NS, "captures": {"wire/lan.pcapng": ""}, "mtu": {"lan": 1500},
+            "clock": self.clock, "epoch_ns": EPOCH_NS, "captures": {"wire/lan.pcapng": ""}, "mtu": {"lan": 1500},
             "nodes": nodes,
         }  # fmt: skip
         (self.directory / "run.json").write_text(json.dumps(document))
