@@ -124,9 +124,24 @@ def _judge(
         rows = [row for row, _ in transaction.frames[False]]
         yield call, "mbcf.request", "none: it does not fit", f"{len(rows)} frames", rows
         return
+    yield from _check_tasks(evidence, sample, transaction, line)
     yield from _check_frames(evidence, sample, transaction, expected)
     yield from check_executed(evidence.channels, sample, transaction)
     yield from check_in_time(evidence, sample, transaction, ack)
+
+
+def _check_tasks(
+    evidence: Evidence, sample: Mapping[str, Any], transaction: Transaction, line: Mapping[str, Any]
+) -> Iterator[Finding]:
+    """A call goes from the client's task to the one that its handle names at the end: the only one, unless services
+    are started anew on that machine."""
+    due = (line.get("client_task"), line.get("server_task"))
+    node = next((name for name, number in evidence.nodes.items() if number == transaction.peer), "")
+    if None in due or not sample["ok"] or _restarts(evidence.run, node):
+        return
+    if (transaction.task, transaction.peer_task) != due:
+        seen = f"from task {transaction.task} to {transaction.peer_task}"
+        yield sample["id"], "mbcf.task", f"from task {due[0]} to {due[1]}", seen, transaction.request
 
 
 def _check_frames(
