@@ -55,7 +55,8 @@ def check_remarks(frames: pl.DataFrame) -> pl.DataFrame:
 
 
 def check_order(frames: pl.DataFrame) -> pl.DataFrame:
-    """A finding for each record that is behind a later one in its file: harness/schemas/README.md. `frames` with fate."""
+    """A finding for each record that is behind a later one in its file (harness/schemas/README.md). `frames` with
+    fate."""
     ordered = frames.select("row", "capture", "frame", "time_ns").sort("capture", "frame")
     behind = ordered.with_columns(
         pl.col("row", "time_ns").shift().over("capture").name.prefix("before_"), call=pl.lit(None, pl.UInt32)
