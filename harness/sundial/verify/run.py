@@ -85,6 +85,7 @@ def verify_run(run_dir: Path) -> Verification:
             directory.check_samples(run, samples.table.drop("id")),
             none() if run.by_hand else directory.check_frames(frames),
             directory.check_remarks(frames),
+            directory.check_order(frames),
             scenario_expectations.check_calls(run, sampled, (each.client_app for each in protocols.values())),
             wire_findings,
             counters.check_counters(run, frames, counted),

@@ -21,6 +21,7 @@ from sundial.verify.workload import CLASSES, OBSERVED, Settled, Verifier, Worklo
 from sundial.workloads.mbcf.expect import Frame, mbcf_leg
 from sundial.workloads.mbcf.verify_channels import FIRST_SEQUENCED, Channels, check_channels
 from sundial.workloads.mbcf.verify_connections import check_connections
+from sundial.workloads.mbcf.verify_contents import Carried
 from sundial.workloads.mbcf.verify_evidence import (
     Evidence,
     Finding,
@@ -60,7 +61,11 @@ class _Mbcf:
         first = over_mbcf.filter(pl.col("row").is_in(channels.first)).sort("time_ns", "row")
         transactions = find_transactions(first.select(_filled()).iter_rows(), _meaning)
         ordered = calls.sort("start_ns", "id")
-        evidence = Evidence(run, run.node_ids, samples.records, ordered, samples.batches, channels, transactions)
+        carried = first.select("row", "mbcf_content", "mbcf_address", pl.col("mbcf_data").fill_null("")).iter_rows()
+        evidence = Evidence(
+            run, run.node_ids, samples.records, ordered, samples.batches, channels, transactions,
+            {row: Carried(*what) for row, *what in carried},
+        )  # fmt: skip
         judgement = judged(protocol.judge(evidence) for protocol in protocols().values())
         judgement.findings += _farewells(transactions)
         findings = [
