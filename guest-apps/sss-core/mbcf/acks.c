@@ -112,10 +112,16 @@ void mbcf_acks_take_new(struct mbcf *mbcf, struct channel *channel, uint32_t ack
 inline void mbcf_acks_take_quick(struct mbcf *mbcf, struct channel *channel, uint32_t ack,
                                  bool done, uint64_t now_ns)
 {
+    struct place *place = &channel->places[channel->first % WINDOW];
+
     if (!done) {
         mbcf_acks_take_new(mbcf, channel, ack, true, now_ns);
         return;
     }
+    /* Nobody waits for its frame any more. */
+    place->name = 0;
+    place->completes = false;
+    channel->awaited--;
     channel->noted_ack = ack;
     channel->noted_at_ns = now_ns;
 }

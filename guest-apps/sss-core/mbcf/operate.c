@@ -480,7 +480,7 @@ make_head(const struct mbcf *mbcf, const struct channel *channel, struct connect
 }
 
 /* One operation on the shortest way. */
-struct quick {
+struct short_way {
     struct mbcf_task *task;
     struct connection *connection;
     struct channel *channel;
@@ -492,7 +492,7 @@ struct quick {
 /* An open connection whose channel can send at once and whose tag is known, and an ack in one page.
  */
 ALWAYS_INLINE bool is_quick(struct mbcf *mbcf, uint16_t id, const struct mb_operation *request,
-                            struct quick *quick)
+                            struct short_way *quick)
 {
     uint64_t ack = (uintptr_t)request->ack;
 
@@ -514,7 +514,7 @@ ALWAYS_INLINE bool is_quick(struct mbcf *mbcf, uint16_t id, const struct mb_oper
 }
 
 /* Its payload is there, of `length` bytes. */
-ALWAYS_INLINE void send_quick(struct mbcf *mbcf, const struct quick *quick,
+ALWAYS_INLINE void send_quick(struct mbcf *mbcf, const struct short_way *quick,
                               const struct mb_operation *request, struct sss_frame *frame,
                               uint8_t flags, unsigned status, uint32_t length, bool answered,
                               uint64_t now_ns)
@@ -543,7 +543,7 @@ ALWAYS_INLINE void send_quick(struct mbcf *mbcf, const struct quick *quick,
 }
 
 /* With the headers; the payload of one that is padded is zero. */
-ALWAYS_INLINE struct sss_frame *frame_quick(struct mbcf *mbcf, const struct quick *quick)
+ALWAYS_INLINE struct sss_frame *frame_quick(struct mbcf *mbcf, const struct short_way *quick)
 {
     struct sss_frame *frame = mbcf_frame_get(mbcf);
 
@@ -565,7 +565,7 @@ ALWAYS_INLINE bool put_quick(struct mbcf *mbcf, uint16_t id, const struct mb_ope
     const uint32_t head = arguments * MBW_SIGNAL_ARGUMENT;
     uint8_t flags = MBW_ACK_NOW;
     struct sss_frame *frame;
-    struct quick quick;
+    struct short_way quick;
     uint8_t *data;
 
     if (request->length - 1 >= MBW_PAYLOAD - head ||
@@ -592,7 +592,7 @@ static bool ask_quick(struct mbcf *mbcf, uint16_t id, const struct mb_operation 
     const uint32_t head = request->op == MBW_CAS ? MBW_CAS_PAYLOAD : MBW_WORD_PAYLOAD;
     const struct part part = {.length = (uint32_t)request->length, .last = true};
     struct sss_frame *frame;
-    struct quick quick;
+    struct short_way quick;
     uint8_t flags;
 
     if ((request->flags & ~(MB_NO_WAIT | MB_LAZY | MB_WIDE)) != 0 || request->ack == NULL ||

@@ -20,6 +20,7 @@ from sundial.verify.segment import contentions, network_of
 from sundial.verify.workload import CLASSES, OBSERVED, Settled, Verifier, WorkloadVerifier
 from sundial.workloads.mbcf.expect import Frame, mbcf_leg
 from sundial.workloads.mbcf.verify_channels import FIRST_SEQUENCED, Channels, check_channels
+from sundial.workloads.mbcf.verify_connections import check_connections
 from sundial.workloads.mbcf.verify_evidence import (
     Evidence,
     Finding,
@@ -66,6 +67,7 @@ class _Mbcf:
             channels.findings,
             pl.DataFrame(judgement.findings, schema=FINDING, orient="row"),
             _balance(over_mbcf, frames),
+            check_connections(first),
             check_fields(over_mbcf, transit_ends(frames), _meaning),
         ]
         return Settled(

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import polars as pl
@@ -32,8 +33,8 @@ _RECORD_HEADS = 16 + 40
 _ARGUMENTS = 1
 """Of mbcf-client's SIGNALs: the number of the call."""
 
-Queues = Mapping[tuple[int, int, int, int], Sequence[Transaction]]
-"""Operations in order, by node, task, the other task, and what they are."""
+Queues = Mapping[tuple[int, int, int, int], deque[Transaction]]
+"""Operations in order that no sample has taken yet, by node, task, the other task, and what they are."""
 
 
 class _Operations:
@@ -45,11 +46,13 @@ class _Operations:
 
     def judge(self, evidence: Evidence) -> Judgement:
         judgement = Judgement()
-        queues: dict[tuple[int, int, int, int], list[Transaction]] = {}
+        queues: dict[tuple[int, int, int, int], deque[Transaction]] = {}
         operations = evidence.of_kind("operation")
         for transaction in operations:
-            key = (transaction.node, transaction.task, transaction.peer_task, transaction.op or 0)
-            queues.setdefault(key, []).append(transaction)
+            # One that was refused for want of a place is made again, as another operation of the same call.
+            if not _refused(transaction):
+                key = (transaction.node, transaction.task, transaction.peer_task, transaction.op or 0)
+                queues.setdefault(key, deque()).append(transaction)
         clients = set()
         samples = evidence.samples.filter(pl.col("transport") == TRANSPORT)
         for (client, batch), part in samples.group_by("client", "batch", maintain_order=True):
@@ -80,18 +83,15 @@ def _judge_batch(
     client: tuple[int, int],
     queues: Queues,
 ) -> None:
-    """One batch of samples against the operations of its task since it began."""
+    """One batch of samples against the operations of its task: those that it makes besides are of another kind."""
     server, procedure = int(line.get("server_task") or 0), str(samples["procedure"][0]).upper()
     operation = next((number for number, name in OPERATIONS.items() if name == procedure), 0)
+    queue = queues.get((*client, server, operation), deque())
     start = int(samples["start_ns"].min())  # type: ignore[arg-type]
-    # One that was refused for want of a place is made again, as another operation of the same call.
-    queue = iter(
-        transaction
-        for transaction in queues.get((*client, server, operation), [])
-        if transaction.began_ns >= start and not _refused(transaction)
-    )
+    while evidence.exact and queue and queue[0].began_ns < start:
+        queue.popleft()
     for sample, asks in zip(samples.iter_rows(named=True), _asked(samples, line), strict=True):
-        judgement.findings += _judge(evidence, judgement, sample, next(queue, None), asks)
+        judgement.findings += _judge(evidence, judgement, sample, queue.popleft() if queue else None, asks)
 
 
 def _judge(
