@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Verification of any capture: the calls are those that it shows, and their messages say how long they are.
 
-The capture was made at one place, and is verified in parts that fit into memory (`observe/division.py`). What is verified
-is that each message was cut into packets as the protocol says, that records are whole, and that every call has its reply
-and every reply its call.
+The capture was made at one place, and is verified in parts that fit into memory (`observe/division.py`). What is
+verified is that each message was cut into packets as the protocol says, that records are whole, and that every call has
+its reply and every reply its call.
 """
 
 from __future__ import annotations
