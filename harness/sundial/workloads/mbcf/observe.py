@@ -90,15 +90,14 @@ class _Mbcf:
     }
 
     def carried_by(self, capture: Capture, interface: Interface) -> bool:
-        start = (16 if capture.classic else 28) + _ETHERTYPE_AT
-        data = capture.data
-        return any(data[block[0] + start : block[0] + start + 2] == _ETHERTYPE for block in interface.blocks)
+        kinds = capture.octets(interface).number(_ETHERTYPE_AT, len(_ETHERTYPE))
+        return bool((kinds == int.from_bytes(_ETHERTYPE)).any())
 
     def options(self, ports: ServerPorts) -> Sequence[str]:
         return ()
 
     def compute(self, capture: Capture, interface: Interface) -> Sequence[pl.Series]:
-        rows = [read_frame(capture.packet(block)) for block in interface.blocks]
+        rows = [read_frame(capture.packet(block)) for block in interface.each()]
         return [
             pl.Series(column, [row.get(column) for row in rows], dtype, strict=True)
             for column, dtype in self.computed.items()
