@@ -34,9 +34,10 @@ class SegmentVerifier(Protocol[SegmentT]):
         with fate."""
         return None
 
-    def check_times(self, segment: SegmentT, wire: Wire) -> Law:
-        """Each frame's times and fate, and the counters, against the standard and the topology."""
-        return Law()
+    def check_times(self, segment: SegmentT, wire: Wire) -> Law | None:
+        """Each frame's times and fate, and the counters, against the standard and the topology; None where they are
+        not known."""
+        return None
 
     def check_machine(self, node: Node, wires: Mapping[str, Wire], waits: Waits, *, exact: bool) -> Law:
         """The same for a machine that joins segments; `wires` by port, `MACHINE:INTERFACE`. `exact`: all clocks

@@ -113,10 +113,11 @@ def _check_identifications(table: pl.DataFrame) -> pl.DataFrame:
     tcp = linux.filter(pl.col("protocol") == TCP)
     opening = pl.col("tcp_flags") & 0x12 == 0x12
     stands_alone = (opening | (pl.col("tcp_flags") & 0x04 != 0)) & unnumbered
-    counted = tcp.filter(~stands_alone & ~unnumbered).with_columns(
-        # A SYN begins a socket and its numbers.
-        socket=(pl.col("tcp_flags") & 0x12 == 0x02).cum_sum().over("end", "target", "source_port", "target_port"),
-    )
+    # A SYN, or the answer to one, begins a socket and its numbers.
+    begins = pl.col("tcp_flags") & 0x02 != 0
+    counted = tcp.with_columns(
+        socket=begins.cum_sum().over("end", "target", "source_port", "target_port", order_by=["time_ns", "row"])
+    ).filter(~stands_alone & ~unnumbered)
     lwip = beginning.filter(~pl.col("linux")).with_columns(least=pl.lit(1), most=pl.lit(1 << 15))
     flow = ["end", "target", "source_port", "target_port"]
     return pl.concat(
