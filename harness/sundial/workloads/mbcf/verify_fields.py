@@ -61,8 +61,8 @@ from sundial.workloads.mbcf.wire import (
 UNPROVEN = (
     "MBCF: addresses, operands, arguments and permissions against what tasks asked for (their samples do not say it); "
     "accesskeys that tasks know from elsewhere only by being the same for all frames between two of them",
-    "MBCF: what a server tells of its memory, its counts and setting up, at the sender; that they arrive unchanged is "
-    "checked",
+    "MBCF: data of Sun RPC's calls, and of setting up, beyond their first 36 bytes at the sender; that they arrive "
+    "unchanged is checked",
     "MBCF: nonces that nobody returned",
 )
 
