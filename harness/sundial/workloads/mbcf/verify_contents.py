@@ -13,9 +13,10 @@ import numpy as np
 
 from sundial.verify.sockets.pattern import pattern
 from sundial.workloads.mbcf.expect import Exchange, Frame
+from sundial.workloads.mbcf.verify_fields import PLACE_BYTES
 from sundial.workloads.mbcf.wire import PART_HEAD, PAYLOAD
 
-PLACE = "WRITE:48"
+PLACE = f"WRITE:{PLACE_BYTES}"
 """How a server tells where its memory is: accesskey, memory, FIFO, handler and word, 8 bytes each, little endian."""
 _PLACES = {"write": 1, "read": 1, "fifo": 2, "signal": 3, "swap": 4, "cas": 4, "fetch_add": 4}
 _LOW = 0xFFFF_FFFF
