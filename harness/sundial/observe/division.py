@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Divides a capture into parts that hold whole calls, so that one part at a time is in memory.
 
-Two frames are in one part if one has to be seen to judge the other: all frames of a TCP connection; datagrams of one
-flow (addresses and ports, both ways) that have the same name of a call, or none; the fragments of a datagram; an ICMP
-message and the first datagram of the flow that it quotes. Frames keep their numbers.
+Two frames are in one part if one has to be seen to judge the other: all frames of one flow (addresses and
+ports, both ways); the fragments of a datagram; an ICMP message and the first datagram of the flow that it quotes. One
+flow is never cut, since a reply without its request is known by the others' requests. Frames keep their numbers.
 """
 
 from __future__ import annotations
@@ -15,14 +15,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from sundial.observe.frames import frame_columns
 from sundial.observe.headers import ETHERNET, IPV4, TCP, UDP, header_columns
-from sundial.observe.octets import Numbers, Octets
+from sundial.observe.octets import Octets
 from sundial.observe.pcap import ETHERNET_LINK, Capture, Interface
 
 _AT_ONCE = 250_000
-_HEAD = 32
-"""Bytes of a datagram that may name its call; tshark abbreviates its payload behind 36."""
 _ICMP, _UNREACHABLE = 1, 3
 _CARRIERS = (0x8100, 0x88A8, 0x9100, 0x8847, 0x8848, 0x8864)
 """Ethertypes behind which another packet follows (VLAN, MPLS, PPPoE)."""
@@ -30,18 +27,17 @@ _PIECE = ("source", "target", "ip_id", "ticks", "place", "index")
 _FLOW = ("source", "target", "source_port", "target_port")
 
 
-def divide(capture: Capture, key: pl.Expr, most: int, port: int | None = None) -> Iterator[Capture]:
+def divide(capture: Capture, most: int, port: int | None = None) -> Iterator[Capture]:
     """Parts of about `most` frames each, or the capture itself where it is small or cannot be divided.
 
-    `key`: what names its call in the first frame of a datagram, from the columns of the table of frames; `port`: the
-    server's, to whose datagrams fragments belong. Not divided are captures at several interfaces, of another link than
-    Ethernet, with blocks without time, with VLANs or the like, and
-    those in which a header of UDP or TCP is not there to its end.
+    `port`: the server's, to whose datagrams fragments belong. Not divided are captures at several interfaces, of
+    another link than Ethernet, with blocks without time, with VLANs or the like, and those in which a header of UDP or
+    TCP is not there to its end.
     """
     used = [interface for interface in capture.interfaces if len(interface.blocks)]
     places = None
     if capture.frames > most and len(used) == 1 and used[0].link_type == ETHERNET_LINK:
-        places = _places(capture, used[0], key, port, -(-capture.frames // most))
+        places = _places(capture, used[0], port, -(-capture.frames // most))
     if places is None:
         yield capture
         return
@@ -51,15 +47,13 @@ def divide(capture: Capture, key: pl.Expr, most: int, port: int | None = None) -
             yield replace(capture, interfaces=[replace(used[0], blocks=blocks)])
 
 
-def _places(
-    capture: Capture, interface: Interface, key: pl.Expr, port: int | None, parts: int
-) -> NDArray[np.uint16] | None:
+def _places(capture: Capture, interface: Interface, port: int | None, parts: int) -> NDArray[np.uint16] | None:
     """The part of each frame; None where the capture cannot be divided."""
     found, heads, tails, messages = [], [], [], []
     for first, octets, table in _headers(capture, interface):
         if table is None:
             return None
-        place = _hash(table, _keys(table, octets, key)) % parts
+        place = _hash(table) % parts
         found.append(place.astype(np.uint16))
         table = table.with_columns(place=pl.Series(place), index=pl.int_range(first, first + table.height))
         datagrams = table.filter(pl.col("protocol") == UDP)
@@ -89,24 +83,8 @@ def _headers(capture: Capture, interface: Interface) -> Iterator[tuple[int, Octe
         yield first, octets, table.with_columns(ticks=pl.Series(ticks)) if known else None
 
 
-def _keys(table: pl.DataFrame, octets: Octets, key: pl.Expr) -> Numbers:
-    """`key` of each datagram that begins here, -1 for none."""
-    ports = pl.col("source_port").is_not_null() & (pl.col("protocol") == UDP)
-    which = table.select(ports.fill_null(False)).to_series().to_numpy()
-    begin = ETHERNET + table["ip_header"].fill_null(0).cast(pl.Int64).to_numpy() + 8
-    length = np.minimum(table["udp_length"].fill_null(0).cast(pl.Int64).to_numpy() - 8, octets.length - begin)
-    length = np.clip(length, 0, _HEAD)
-    text = octets.matrix(begin, _HEAD).tobytes().hex()
-    step = 2 * _HEAD
-    heads = [text[at * step : at * step + 2 * int(size)] for at, size in enumerate(length)]
-    absent = [pl.lit(None, kind).alias(name) for name, kind in frame_columns().items() if name not in table.columns]
-    shown = table.with_columns(absent).with_columns(udp_head=pl.Series(heads, dtype=pl.String))
-    keys = shown.select(key.cast(pl.Int64).fill_null(-1)).to_series().to_numpy()
-    return np.where(which, keys, -1)
-
-
-def _hash(table: pl.DataFrame, keys: Numbers) -> NDArray[np.uint64]:
-    """The same number for frames of one flow and key; any number for frames of none."""
+def _hash(table: pl.DataFrame) -> NDArray[np.uint64]:
+    """The same number for frames of one flow; any number for frames of none."""
     ends = [
         table.select((pl.col(address) * 65536 + pl.col(port).fill_null(0)).fill_null(pl.int_range(pl.len())))
         .to_series()
@@ -114,7 +92,7 @@ def _hash(table: pl.DataFrame, keys: Numbers) -> NDArray[np.uint64]:
         for address, port in (("source", "source_port"), ("target", "target_port"))
     ]
     value = np.zeros(table.height, np.uint64)
-    for part in (np.minimum(*ends), np.maximum(*ends), keys):
+    for part in (np.minimum(*ends), np.maximum(*ends)):
         # The finalizer of splitmix64 (Steele, Lea, Flood 2014).
         value += part.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
         value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

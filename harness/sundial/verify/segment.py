@@ -11,6 +11,7 @@ import polars as pl
 
 from sundial import kinds
 from sundial.errors import SundialError
+from sundial.model.check import check_topology
 from sundial.model.network import Network, Node, build_network
 from sundial.model.segment import SegmentBase
 from sundial.model.topology import Topology
@@ -61,7 +62,8 @@ def verifiers() -> Mapping[str, SegmentVerifier[Any]]:
 def network_of(run: RunDirectory) -> Network | None:
     """The topology of a run; None where this version cannot read it."""
     try:
-        return build_network(Topology.model_validate(run.document.get("topology")))
+        topology = Topology.model_validate(run.document.get("topology"))
+        return None if check_topology(topology) else build_network(topology)
     except (SundialError, ValueError, TypeError, KeyError):
         return None
 

@@ -36,8 +36,10 @@ def make_toys(bed: Bed, options: dict[str, Any]) -> None:
     """What one step of toy-client does."""
     for size in options["sizes"]:
         bed.batch("toy-client", "udp", size, TOY_PORT, CLIENT_PORT)
+        told = {name: options[name] for name in ("series", "warmup")}
+        bed.lines[-1] = json.dumps(json.loads(bed.lines[-1]) | told)
         for call in range(options["warmup"] + options["calls"]):
-            number, start = len(bed.records) + call, bed.now - 1
+            number, start = len(bed.records) + call, bed.now
             toy = (struct.pack(">4sI", b"TOY1", number) + bytes(size))[:size]
             bed.send(CLIENT, bed.datagram(CLIENT, (CLIENT_PORT, TOY_PORT), toy))
             bed.send(SERVER, bed.datagram(SERVER, (TOY_PORT, CLIENT_PORT), toy))

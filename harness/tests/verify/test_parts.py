@@ -7,7 +7,6 @@ import struct
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 import pytest
 
 from benchmarks.captures import write_small_frames
@@ -59,7 +58,7 @@ def test_damage_is_found_in_parts_too(tmp_path: Path, damage: Damage, monkeypatc
 
 def test_a_part_has_what_must_be_seen_together() -> None:
     capture = open_capture(GOLDEN / "run.client.pcapng")
-    parts = list(divide(capture, pl.lit(None, pl.Int64), FEW))
+    parts = list(divide(capture, FEW))
     assert len(parts) > 1
     seen: dict[bytes, int] = {}
     numbers = []

@@ -105,7 +105,7 @@ def _verified(capture: Capture, asked: _Asked) -> tuple[int, list[Part]]:
         port = _one(_ports([_called(_frames(replace(capture, interfaces=begin), asked), asked)], asked))
     while True:
         parts, called, used = [], [], set()
-        for piece in divide(capture, asked.protocol.datagram_key(), FRAMES_AT_ONCE, port):
+        for piece in divide(capture, FRAMES_AT_ONCE, port):
             calls, to, part = _verify_part(piece, asked, port)
             called.append(calls)
             used.add(to)
