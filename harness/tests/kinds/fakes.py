@@ -58,9 +58,12 @@ def act(fabric: FakeFabric) -> None:
         bed.lines[first:] = [line.replace('"step": 0', f'"step": {number}') for line in bed.lines[first:]]
         bed.lines.append(json.dumps({"type": "step", "step": number, "app": step["app"], "status": 0}))
     (wire / "lan.pcapng").write_bytes(capture([*PORTS, "lan:fate"], bed.records))
-    (wire / "counters.json").write_text(counters({"lan": (PORTS, bed.records)}))
+    told = json.loads(counters({"lan": (PORTS, bed.records)}))
+    told["virtual_ns"], told["segments"]["lan"]["kind"] = END_NS, "tube"
+    (wire / "counters.json").write_text(json.dumps(told))
     for name, written in (("client", bed.lines), ("server", [])):
         hello = {"type": "hello", "machine": name, "clock": "monotonic"}
+        (nodes / name / "console.log").touch()
         lines = [json.dumps(hello), *written, '{"type":"done","status":0}']
         (nodes / name / "samples.jsonl").write_text("".join(f"{line}\n" for line in lines))
     fabric.finish(END_NS)
