@@ -123,6 +123,14 @@ def test_a_reply_cache_needs_a_server_that_has_one(tmp_path: Path) -> None:
     )
 
 
+def test_a_server_whose_tasks_need_address_spaces_is_no_process(tmp_path: Path) -> None:
+    assert accepted(tmp_path, f"{RPC}mbcf3b", "machines.client.image=linux")
+    assert refused(tmp_path, f"{RPC}mbcf3b", "machines.server.image=linux") == (
+        "transports: mbcf3b with a server on image 'linux', whose processes have no tasks; "
+        "allowed: another transport, or a server on SSS-CORE"
+    )
+
+
 def test_mbcf_is_not_fragmented(tmp_path: Path) -> None:
     assert refused(tmp_path, f"{RPC}mbcf3", "mtu=1435") == (
         "server: MBCF on server:eth0 with an MTU of 1435 bytes: its packets are not fragmented; "
