@@ -33,6 +33,7 @@ BENCHMARKS = (
     Benchmark("virtual-time", "wall seconds for a virtual second", virtual_time.measure),
     Benchmark("growth", "the same with 4 and 8 guests", virtual_time.measure_growth),
     Benchmark("verification", "calls verified in a minute", verification.measure),
+    Benchmark("captures", "memory for a large capture from elsewhere", verification.measure_capture),
     Benchmark("mutation", "damages to runs that verification does not notice", mutation.measure),
     Benchmark("quickstart", "the main job as a whole, and memory", quickstart.measure),
     Benchmark("sss", "SSS-CORE: MBCF beside UDP, instructions, boot, memory", sss.measure),

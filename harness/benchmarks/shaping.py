@@ -92,7 +92,7 @@ def _trains(path: Path) -> Iterator[list[Seen]]:
     try:
         for interface in capture.interfaces[:2]:
             trains: dict[bytes, list[Seen]] = defaultdict(list)
-            for block in interface.blocks:
+            for block in interface.each():
                 packet = capture.packet(block)
                 if packet[12:14] != b"\x08\x00" or packet[23] != 17:
                     continue

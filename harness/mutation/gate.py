@@ -92,7 +92,14 @@ _mine: dict[str, Damage] = {}
 
 def _begin(run: Path) -> None:
     _mine.update({damage.name: damage for damage in all_damages(run)})
-    mock.patch("sundial.observe.frames.dissect", _remembered(dissect)).start()
+    remember_dissections()
+
+
+def remember_dissections() -> mock._patch[Callable[..., Iterator[pl.DataFrame]]]:
+    """From now on tshark is asked once about the same bytes. To be stopped by who wants it otherwise."""
+    patch = mock.patch("sundial.observe.frames.dissect", _remembered(dissect))
+    patch.start()
+    return patch
 
 
 def _remembered(ask: Callable[..., Iterator[pl.DataFrame]]) -> Callable[..., Iterator[pl.DataFrame]]:

@@ -16,7 +16,7 @@ RECORDED = HERE / "recorded"
 NAMES = (
     "sunrpc-virtual", "sunrpc-real", "raw-virtual", "raw-real", "mbcf-virtual", "mbcf-real",
     "sunrpc-mbcf-virtual", "sunrpc-mbcf-real", "iperf3-virtual", "iperf3-real",
-    "link-virtual", "switch-virtual", "netem-virtual",
+    "link-virtual", "jitter-virtual", "switch-virtual", "netem-virtual",
 )  # fmt: skip
 """SCENARIO-CLOCK of each."""
 MADE_WITHIN_S = 300

@@ -143,7 +143,6 @@ static void handle_control(const struct control *message, size_t length)
         send_control(message->id, PORT_READY, port_of(message->id) != NULL);
     } else if (message->event == PORT_NAME && port != NULL) {
         name_port(port, (const char *)(message + 1), length - sizeof(*message));
-        offer_input(port);
         send_control(port->id, PORT_OPEN, 1);
     }
 }
@@ -167,9 +166,7 @@ static void drain_port(struct console_port *port)
         uint32_t length;
         uint16_t id = virtq_take(&port->in, &length);
 
-        if (port->received != NULL)
-            port->received((const char *)port->in_buffers + id * PAGE,
-                           length < PAGE ? length : PAGE);
+        port->received((const char *)port->in_buffers + id * PAGE, length < PAGE ? length : PAGE);
         virtq_offer(&port->in, id);
         virtq_publish(&port->in);
     }
@@ -245,6 +242,9 @@ void virtio_console_listen(struct console_port *port,
                            void (*received)(const char *text, size_t length))
 {
     port->received = received;
+    /* Not before: QEMU holds what the host sends until there is a buffer, so nothing is lost that
+     * comes early. */
+    offer_input(port);
 }
 
 void virtio_console_flush(struct console_port *port)

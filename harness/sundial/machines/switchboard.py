@@ -124,14 +124,12 @@ class _Port:
         number = next(self._numbers)
         self._callers[number] = caller
         try:
-            while not self._gone:
-                line = await reader.readline()
-                request = _decoded(line)
-                if request is None:
+            while (request := _decoded(await reader.readline())) is not None:
+                if self._gone:
+                    # Only now: a caller could not write to a connection that was closed before, and would not read why.
+                    _answer(caller, {"gone": self._gone})
                     break
                 await self._send({**request, "id": number})
-            if self._gone:
-                _answer(caller, {"gone": self._gone})
         except ValueError:
             _answer(caller, {"error": f"a request of more than {REQUEST_BYTES} bytes"})
         except OSError:

@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import ValidationError
 
 from sundial.errors import BadInput
-from sundial.model.experiment import Experiment
+from sundial.model.check import check_topology
+from sundial.model.experiment import Experiment, resolve_workloads
+from sundial.model.finding import Finding
 from sundial.model.network import Network, build_network
 from sundial.model.scenario import Scenario
 from sundial.model.topology import Topology
@@ -39,8 +41,10 @@ def recorded_experiment(document: Mapping[str, Any]) -> Experiment:
     seed, clock = document.get("seed"), document.get("clock")
     if not isinstance(seed, int) or clock not in ("virtual", "real"):
         raise BadInput("has no seed or clock", field="seed, clock")
+    network = _network(topology)
+    _refuse("scenario", resolve_workloads(scenario, network)[1])
     scale, variant = written.get("scale"), written.get("variant")
-    return Experiment(scenario, topology, _network(topology), seed, clock, scale, str(variant or ""))
+    return Experiment(scenario, topology, network, seed, clock, scale, str(variant or ""))
 
 
 def _topology(document: Mapping[str, Any]) -> Topology:
@@ -51,10 +55,14 @@ def _topology(document: Mapping[str, Any]) -> Topology:
 
 
 def _network(topology: Topology) -> Network:
-    try:
-        return build_network(topology)
-    except KeyError as error:
-        raise BadInput(f"an interface is in no segment: {error}", field="topology") from None
+    _refuse("topology", check_topology(topology))
+    return build_network(topology)
+
+
+def _refuse(field: str, findings: Sequence[Finding]) -> None:
+    """What no run could have begun with."""
+    for each in findings[:1]:
+        raise BadInput(each.what, field=".".join(map(str, (field, *each.path))), allowed=each.allowed)
 
 
 def _with_numbers(workload: Any) -> Any:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Captures and guest samples to tables; tshark dissects, and headers are read from their bytes as well."""
 
-from sundial.observe.frames import frame_columns, read_frames
+from sundial.observe.division import divide
+from sundial.observe.frames import frame_columns, read_frames, read_opened
 from sundial.observe.octets import Octets, octets_of
 from sundial.observe.pcap import Capture, Interface, open_capture
 from sundial.observe.rundir import (
@@ -26,6 +27,7 @@ __all__ = [
     "Octets",
     "RunDirectory",
     "Samples",
+    "divide",
     "frame_columns",
     "is_capture",
     "is_plain",
@@ -34,5 +36,6 @@ __all__ = [
     "open_capture",
     "open_run",
     "read_frames",
+    "read_opened",
     "read_samples",
 ]

@@ -19,7 +19,6 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 
 from sundial.errors import BadInput
@@ -122,16 +121,22 @@ def read_frames(
     that cannot be read.
     """
     opened: list[tuple[Capture, str]] = []
-    known = servers or {}
     try:
         for path, name in files:
             opened.append((open_capture(path), name))
-        jobs = [(capture, name, item) for capture, name in opened for item in capture.interfaces if item.blocks]
-        with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
-            parts = list(pool.map(lambda job: _interface(job[0], job[1], job[2], known, epoch_ns), jobs))
+        return read_opened(opened, epoch_ns, servers)
     finally:
         for capture, _ in opened:
             capture.close()
+
+
+def read_opened(
+    opened: Iterable[tuple[Capture, str]], epoch_ns: int, servers: Mapping[str, ServerPorts] | None = None
+) -> pl.DataFrame:
+    """The same of open captures, or of parts of one (`division.py`)."""
+    jobs = [(capture, name, item) for capture, name in opened for item in capture.interfaces if len(item.blocks)]
+    with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
+        parts = list(pool.map(lambda job: _interface(job[0], job[1], job[2], servers or {}, epoch_ns), jobs))
     return pl.concat(parts) if parts else pl.DataFrame(schema=frame_columns())
 
 
@@ -147,7 +152,8 @@ def _interface(
         piece.select(_nanoseconds(_EPOCH).alias("epoch_ns"), **shown)
         for piece in dissect(capture.parts(interface, SNAP), asked, options=options, name=capture.path)
     ]
-    blocks = np.array([block[2:] for block in interface.blocks], dtype=np.uint32)
+    capture.forget()
+    blocks = interface.blocks
     read = sum(piece.height for piece in pieces)
     if read != len(blocks):
         what = f"tshark read {read} of {len(blocks)} frames"
@@ -161,9 +167,9 @@ def _interface(
         pl.concat(pieces)
         .lazy()
         .with_columns(
-            pl.Series("captured_length", blocks[:, 0]),
-            pl.Series("frame_length", blocks[:, 1]),
-            pl.Series("frame", blocks[:, 2]),
+            pl.Series("captured_length", blocks["captured"]),
+            pl.Series("frame_length", blocks["original"]),
+            pl.Series("frame", blocks["number"]),
             pl.Series("octets_begin", octets.begin),
             pl.Series("octets_hash", octets.hashes()),
             *headers.select(HEADER_COLUMNS.keys()),

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sundial.errors import BadInput
 from sundial.observe.octets import Octets
@@ -35,18 +36,28 @@ _CLASSIC = {0xA1B2C3D4: 6, 0xA1B23C4D: 9}
 ETHERNET_LINK = 1
 """LINKTYPE_ETHERNET."""
 
-_OFFSET, _TOTAL, _CAPTURED, _ORIGINAL, _NUMBER = range(5)
+BLOCK = np.dtype([("offset", "<i8"), ("total", "<u4"), ("captured", "<u4"), ("original", "<u4"), ("number", "<u4")])
+"""Of a frame: where its block is in the file and how long it is, bytes captured and on the wire, frame number."""
+Block = tuple[int, int, int, int, int]
+_PACK = struct.Struct("<qIIII").pack
+_OFFSET, _CAPTURED = 0, 2
+_AT_ONCE = 1 << 16
 
 
 @dataclass
 class Interface:
-    """One interface of a capture. `blocks`: (offset, total length, captured, original, frame number) of each frame."""
+    """One interface of a capture. `blocks`: an array of BLOCK."""
 
     name: str
     link_type: int
     description: bytes
     """The interface's own block as it stands in the file."""
-    blocks: list[tuple[int, int, int, int, int]] = field(default_factory=list)
+    blocks: NDArray[np.void] = field(default_factory=lambda: np.empty(0, BLOCK))
+
+    def each(self) -> Iterator[Block]:
+        """The blocks one by one."""
+        for first in range(0, len(self.blocks), _AT_ONCE):
+            yield from self.blocks[first : first + _AT_ONCE].tolist()
 
 
 @dataclass
@@ -69,7 +80,11 @@ class Capture:
         """Let go of the file."""
         self.data.close()
 
-    def packet(self, block: tuple[int, int, int, int, int]) -> bytes:
+    def forget(self) -> None:
+        """Give back the memory in which the file has been read so far; it is read again where it is needed."""
+        self.data.madvise(mmap.MADV_DONTNEED)
+
+    def packet(self, block: Block) -> bytes:
         """The captured bytes of one frame."""
         start = block[_OFFSET] + (16 if self.classic else 28)
         return self.data[start : start + block[_CAPTURED]]
@@ -77,12 +92,25 @@ class Capture:
     def octets(self, interface: Interface) -> Octets:
         """The captured bytes of all frames of one interface."""
         data = np.memmap(self.path, np.uint8, "r")
-        blocks = np.array(interface.blocks, dtype=np.int64).reshape(-1, 5)
-        offsets, length = blocks[:, _OFFSET], blocks[:, _CAPTURED]
+        offsets, length = interface.blocks["offset"], interface.blocks["captured"].astype(np.int64)
         if self.classic:
             return Octets(data, offsets + 16, length)
-        kinds = Octets(data, offsets, blocks[:, _TOTAL]).number(0 if self.order == ">" else 3, 1)
+        kinds = Octets(data, offsets, length + 16).number(0 if self.order == ">" else 3, 1)
         return Octets(data, offsets + np.where(kinds == _SIMPLE, 12, 28), length)
+
+    def ticks(self, interface: Interface) -> NDArray[np.int64] | None:
+        """When its frames were seen, in units of the interface's clock; None if a block does not tell."""
+        data = np.memmap(self.path, np.uint8, "r")
+        heads = Octets(data, interface.blocks["offset"], interface.blocks["total"].astype(np.int64)).matrix(0, 20)
+        words: NDArray[np.int64] = np.ascontiguousarray(heads).view(f"{self.order}u4").astype(np.int64)
+        if self.classic:
+            (magic,) = struct.unpack_from(f"{self.order}I", self.data)
+            words[:, 0] *= 10 ** _CLASSIC[magic]
+            return words[:, 0] + words[:, 1]
+        if (words[:, 0] == _SIMPLE).any():
+            return None
+        words[:, 3] <<= 32
+        return words[:, 3] + words[:, 4]
 
     def parts(self, interface: Interface, snap: int | None = None) -> Iterator[bytes]:
         """The frames of one interface as a capture of their own, piece by piece, as interface 0.
@@ -92,7 +120,7 @@ class Capture:
         """
         if self.classic:
             yield self.data[:24]
-            yield from (self.data[b[_OFFSET] : b[_OFFSET] + b[_TOTAL]] for b in interface.blocks)
+            yield from (self.data[offset : offset + total] for offset, total, *_ in interface.each())
             return
         yield struct.pack(f"{self.order}IIIHHqI", _SECTION, 28, _BYTE_ORDER, 1, 0, -1, 28)
         yield interface.description
@@ -102,7 +130,7 @@ class Capture:
         data = self.data
         zero = bytes(4)
         ends = struct.Struct(f"{self.order}I")
-        for offset, total, captured, _, _ in interface.blocks:
+        for offset, total, captured, _, _ in interface.each():
             head = data[offset : offset + 28]
             if head[: len(zero)] == ends.pack(_SIMPLE):
                 yield data[offset : offset + total]
@@ -151,7 +179,7 @@ def _bad(path: Path, offset: int, what: str) -> BadInput:
 
 def _open_classic(path: Path, data: mmap.mmap, order: str) -> Capture:
     link_type = struct.unpack_from(f"{order}I", data, 20)[0] & 0x0FFFFFFF
-    interface = Interface("", link_type, b"")
+    blocks, number = bytearray(), 0
     header = struct.Struct(f"{order}IIII")
     offset, end = 24, len(data)
     while offset < end:
@@ -161,13 +189,15 @@ def _open_classic(path: Path, data: mmap.mmap, order: str) -> Capture:
         total = header.size + captured
         if offset + total > end:
             raise _bad(path, offset, "truncated frame")
-        interface.blocks.append((offset, total, captured, original, len(interface.blocks) + 1))
+        number += 1
+        blocks += _PACK(offset, total, captured, original, number)
         offset += total
-    return Capture(path, True, order, [interface], data)
+    return Capture(path, True, order, [Interface("", link_type, b"", np.frombuffer(blocks, BLOCK))], data)
 
 
 def _open_pcapng(path: Path, data: mmap.mmap) -> Capture:
     interfaces: list[Interface] = []
+    blocks: list[bytearray] = []
     base = number = offset = 0
     order = "<"
     head, fixed = struct.Struct("<II"), struct.Struct("<IIIII")
@@ -191,17 +221,20 @@ def _open_pcapng(path: Path, data: mmap.mmap) -> Capture:
             number += 1
             if base + index >= len(interfaces) or captured > total - 32:
                 raise _bad(path, offset, f"impossible frame {number}")
-            interfaces[base + index].blocks.append((offset, total, captured, original, number))
+            blocks[base + index] += _PACK(offset, total, captured, original, number)
         elif kind == _INTERFACE:
             block = data[offset : offset + total]
             interfaces.append(Interface(_name(block, order), struct.unpack_from(f"{order}H", block, 8)[0], block))
+            blocks.append(bytearray())
         elif kind == _SIMPLE:
             (original,) = struct.unpack_from(f"{order}I", data, offset + 8)
             number += 1
             if base >= len(interfaces):
                 raise _bad(path, offset, f"frame {number} without an interface")
-            interfaces[base].blocks.append((offset, total, min(original, total - 16), original, number))
+            blocks[base] += _PACK(offset, total, min(original, total - 16), original, number)
         offset += total
+    for interface, found in zip(interfaces, blocks, strict=True):
+        interface.blocks = np.frombuffer(found, BLOCK)
     return Capture(path, False, order, interfaces, data)
 
 

@@ -149,7 +149,7 @@ def _flights(folder: Path, run: dict[str, Any]) -> list[Flight]:
         for interface in capture.interfaces:
             if not interface.name.endswith(FATE):
                 owner = interface.name.partition(":")[0]
-                for block in interface.blocks:
+                for block in interface.each():
                     high, low = struct.unpack_from(f"{capture.order}II", capture.data, block[0] + 12)
                     seen.append((((high << 32) | low) - epoch_ns, block[4], owner, capture.packet(block)))
     finally:

@@ -5,7 +5,8 @@ Its request is a JSON document on stdin, from `keeper.up` alone. On stdout it wr
 last `{"up": ...}` or `{"failed": ...}`; then nothing reads them any more. Its control socket answers
 `{"command": "status"}` and `{"command": "down"}`. A machine that ends (a guest may power itself off) leaves the others
 up, and so does one that hangs under the real clock: it is ended, so that no caller waits for its answer. The end of the
-fabric, or of the last machine, ends the keeper.
+fabric, or of the last machine, ends the keeper. Where a kernel panicked, a guest hung or wrote too much, or QEMU was
+killed, run.json says `failed` after `down`, and why.
 """
 
 from __future__ import annotations
@@ -41,9 +42,12 @@ from sundial.run.upfolder import KeeperRecord, UpFolder, request_from_json
 from sundial.run.watch import GuestWatch, Machines, guest_signs
 from sundial.run.watchdog import Watchdog
 
-BOOT_S = 120.0
+BOOT_S = 600.0
+"""Until a guest answers at the latest, however busy the host is; one that hangs is found by the watchdog before."""
 BOOT_LOOK_S = 0.2
 HOLD_LOOK_S = 1.0
+SHUT_DOWN = "shut down"
+"""libvirt's reason where a guest has powered its machine off."""
 
 
 class DownRequested(Exception):
@@ -75,6 +79,8 @@ class Keeper:
         self._bring_up = BringUp(_order(request, session.places), session, interrupts, reporter.say)
         self._down = threading.Event()
         self._ended: dict[str, str] = {}
+        self._faults: dict[str, str] = {}
+        """By machine, in the order in which they were found: what was no doing of its user's."""
         self._switchboard = Switchboard()
 
     def keep(self, folder: UpFolder) -> None:
@@ -95,6 +101,8 @@ class Keeper:
         finally:
             self._switchboard.close()
             error = self._bring_up.end(error)
+            self._note(panics(self._bring_up.files))
+            error = error or failure_of(self._faults)
             final, error, _ = self._bring_up.conclude(error, None, collect=False)
             control.answer_down(final)
         if error is not None:
@@ -153,18 +161,28 @@ class Keeper:
             try:
                 event = self._bring_up.queue.get(timeout=HOLD_LOOK_S)
             except Empty:
-                self._ended |= end_hung(rig.machines, files, guests, time.monotonic())
+                self._note(panics(files))
+                self._note(end_hung(rig.machines, files, guests, time.monotonic()))
                 continue
             if isinstance(event, FabricEnded) and not self._down.is_set():
                 raise RunFailed(f"ended by itself with status {event.status}: {event.said}", machine="fabric")
             if isinstance(event, LifecycleEvent):
                 ended = rig.ended(event)
                 if ended is not None:
+                    self._note(panics(files))
+                    if event.reason != SHUT_DOWN:
+                        self._note({ended.machine: f"the machine ended: {ended.how}"})
                     self._ended.setdefault(ended.machine, ended.how)
                     guests.forget(ended.machine)
                 if rig.machines and len(self._ended) == len(rig.machines):
-                    raise RunFailed("all machines have ended")
+                    raise failure_of(self._faults) or RunFailed("all machines have ended")
         raise DownRequested
+
+    def _note(self, found: Mapping[str, str]) -> None:
+        """Keep the first that is known of each machine: a panic is the cause of what follows it."""
+        for name, how in found.items():
+            self._faults.setdefault(name, how)
+            self._ended.setdefault(name, how)
 
     def _kept(self) -> Kept:
         plan = self._bring_up.plan
@@ -229,6 +247,20 @@ def end_hung(machines: Machines, files: Sequence[GuestFiles], guests: GuestWatch
     for name in hung.suspects:
         machines[name].destroy()
     return dict.fromkeys(hung.suspects, f"hung: nothing has moved for {hung.seconds:.0f} s")
+
+
+def panics(files: Sequence[GuestFiles]) -> dict[str, str]:
+    """Of the machines whose kernel has panicked since the last look: what to say of each."""
+    found = (bad for file in files for bad in file.look())
+    return {bad.machine: f"its kernel panicked: {bad.line}" for bad in found if isinstance(bad, MachinePanicked)}
+
+
+def failure_of(faults: Mapping[str, str]) -> RunFailed | None:
+    """What became of a topology whose machines have had these faults, by machine; None where there are none."""
+    if not faults:
+        return None
+    (machine, how), *others = faults.items()
+    return RunFailed("; ".join([how, *(": ".join(other) for other in others)]), machine=machine)
 
 
 class Control:

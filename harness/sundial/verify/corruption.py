@@ -39,7 +39,7 @@ def _bytes(frames: pl.DataFrame, files: Sequence[tuple[Path, str]]) -> dict[int,
         capture = open_capture(path)
         try:
             for interface in capture.interfaces:
-                for block in interface.blocks:
+                for block in interface.each():
                     if block[-1] in rows:
                         data[rows[block[-1]]] = capture.packet(block)
         finally:

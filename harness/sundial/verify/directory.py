@@ -54,6 +54,22 @@ def check_remarks(frames: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def check_order(frames: pl.DataFrame) -> pl.DataFrame:
+    """A finding for each record that is behind a later one in its file (harness/schemas/README.md). `frames` with
+    fate."""
+    ordered = frames.select("row", "capture", "frame", "time_ns").sort("capture", "frame")
+    behind = ordered.with_columns(
+        pl.col("row", "time_ns").shift().over("capture").name.prefix("before_"), call=pl.lit(None, pl.UInt32)
+    )
+    return findings(
+        behind.with_columns(rows=pl.concat_list("before_row", "row")),
+        (pl.col("time_ns") < pl.col("before_time_ns")).fill_null(False),
+        pl.lit("order of records"),
+        pl.format("not before {} ns, as the one before it", "before_time_ns"),
+        pl.format("at {} ns", "time_ns"),
+    )
+
+
 def check_samples(run: RunDirectory, samples: pl.DataFrame) -> pl.DataFrame:
     """A finding for each column of samples.parquet that does not follow from the nodes' streams: `samples`."""
     file = run.path / SAMPLES

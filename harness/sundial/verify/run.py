@@ -19,6 +19,7 @@ from sundial.verify.jobs import check_jobs
 from sundial.verify.plan import check_plan
 from sundial.verify.result import IDENTITY, Verification, groups_json, problems_json, settled_groups_json
 from sundial.verify.samples import RunSamples, load_samples
+from sundial.verify.segment import contentions, network_of
 from sundial.verify.sockets.analysis import Analysis, analyse
 from sundial.verify.sockets.calls import display_filter, socket_calls
 from sundial.verify.sockets.kernel_counters import check_kernel_counters
@@ -51,6 +52,7 @@ def verify_run(run_dir: Path) -> Verification:
     calls = socket_calls(run, samples, protocols)
     files = [(run_dir / name, name) for name in sorted(run.captures)]
     frames = with_places(read_frames(files, run.epoch_ns, calls.ports()))
+    network = network_of(run)
     analysis = analyse(
         frames,
         calls.table,
@@ -60,6 +62,7 @@ def verify_run(run_dir: Path) -> Verification:
         files,
         exact_time=run.clock == "virtual",
         settings=calls.settings,
+        lines=None if network is None else contentions(network, frames),
     )
     settled = [transport.settle(run, frames, samples) for transport in transports.values()]
     ahead_ns = {} if run.clock == "virtual" else _ahead_ns(analysis)
@@ -82,6 +85,7 @@ def verify_run(run_dir: Path) -> Verification:
             directory.check_samples(run, samples.table.drop("id")),
             none() if run.by_hand else directory.check_frames(frames),
             directory.check_remarks(frames),
+            directory.check_order(frames),
             scenario_expectations.check_calls(run, sampled, (each.client_app for each in protocols.values())),
             wire_findings,
             counters.check_counters(run, frames, counted),

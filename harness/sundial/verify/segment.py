@@ -11,6 +11,7 @@ import polars as pl
 
 from sundial import kinds
 from sundial.errors import SundialError
+from sundial.model.check import check_topology
 from sundial.model.network import Network, Node, build_network
 from sundial.model.segment import SegmentBase
 from sundial.model.topology import Topology
@@ -34,9 +35,10 @@ class SegmentVerifier(Protocol[SegmentT]):
         with fate."""
         return None
 
-    def check_times(self, segment: SegmentT, wire: Wire) -> Law:
-        """Each frame's times and fate, and the counters, against the standard and the topology."""
-        return Law()
+    def check_times(self, segment: SegmentT, wire: Wire) -> Law | None:
+        """Each frame's times and fate, and the counters, against the standard and the topology; None where they are
+        not known."""
+        return None
 
     def check_machine(self, node: Node, wires: Mapping[str, Wire], waits: Waits, *, exact: bool) -> Law:
         """The same for a machine that joins segments; `wires` by port, `MACHINE:INTERFACE`. `exact`: all clocks
@@ -60,7 +62,8 @@ def verifiers() -> Mapping[str, SegmentVerifier[Any]]:
 def network_of(run: RunDirectory) -> Network | None:
     """The topology of a run; None where this version cannot read it."""
     try:
-        return build_network(Topology.model_validate(run.document.get("topology")))
+        topology = Topology.model_validate(run.document.get("topology"))
+        return None if check_topology(topology) else build_network(topology)
     except (SundialError, ValueError, TypeError, KeyError):
         return None
 

@@ -53,6 +53,8 @@ def check_wires(
         if segment.kind not in laws:
             continue
         law = laws[segment.kind].check_times(segment, wire)
+        if law is None:
+            continue
         found.append(law.findings)
         known[name] = law
     found += [law.findings for law in _machines(network, by_name, exact=run.clock == "virtual")]

@@ -20,6 +20,7 @@ def test_a_good_run(call: Call, fake: Any, captures: Path) -> None:
     assert result.stdout.splitlines() == [
         f"run      {captures}/quickstart-1",
         "verdict  pass: 12 calls, 0 mismatches",
+        "unproven 2 things: ./sundial verify --unproven quickstart-1",
         "time     2.500 s simulated, 1.2 s wall",
         f"report   {captures}/quickstart-1/report.html",
         f"capture  {captures}/quickstart-1/wire/lan.pcapng",
@@ -75,6 +76,11 @@ def test_json_of_a_good_run_and_of_a_bad_one(call: Call, fake: Any, captures: Pa
         "verdict": "fail",
         "calls": 12,
         "mismatches": 1,
+        "first_mismatch": {
+            "words": "request.packets: expected 2, seen 1 (wire/lan.pcapng, frames 7, 8)",
+            "open": "./sundial open quickstart-1 lan --filter 'rpc.xid == 5'",
+        },
+        "unproven": 2,
         "virtual_s": 2.5,
         "wall_s": 1.25,
         "report": f"{captures}/quickstart-1/report.html",

@@ -74,15 +74,23 @@ def test_runs_are_listed(call: Call, make_run: MakeRun) -> None:
 def test_verify_says_what_is_wrong(call: Call, make_run: MakeRun, fake: Any) -> None:
     folder = make_run("quickstart-1")
     result = call("verify", "latest")
-    assert (result.exit_code, result.stdout) == (0, f"{folder}: pass: 12 calls, 0 mismatches\n")
+    assert result.exit_code == 0
+    assert result.stdout.splitlines() == [
+        f"{folder}: pass: 12 calls, 0 mismatches",
+        "  2 things are not proven; --unproven lists them",
+    ]
+    assert call("verify", "latest", "--unproven").stdout.splitlines()[1:] == [
+        "  unproven: push flags",
+        "  unproven: padding",
+    ]
     fake.verdict = "fail"
     result = call("verify", str(folder))
     assert result.exit_code == 1
     assert result.stdout.splitlines() == [
         f"{folder}: fail: 12 calls, 1 mismatches",
-        "  wire/lan.pcapng frames 7 8: request.packets",
-        "    expected 2, seen 1",
-        "    filter   rpc.xid == 5",
+        "  request.packets: expected 2, seen 1 (wire/lan.pcapng, frames 7, 8)",
+        f"    ./sundial open {folder} lan --filter 'rpc.xid == 5'",
+        "  2 things are not proven; --unproven lists them",
     ]
 
 
@@ -116,14 +124,16 @@ def test_a_foreign_capture_needs_its_protocol(call: Call, monkeypatch: pytest.Mo
 
     def verify_pcap(*arguments: Any) -> dict[str, Any]:
         asked.append(arguments)
-        return {"verdict": "pass", "calls": 3}
+        return {"verdict": "pass", "calls": 3, "mismatches": 0, "unproven": ["payloads"]}
 
     monkeypatch.setattr(rooms, "verify_pcap", verify_pcap)
     assert call("verify").exit_code == 2
     assert call("verify", "--pcap", "x.pcap").exit_code == 2
     assert call("verify", "--pcap", "x.pcap", "--protocol", "sunrpc-udp", "--mtu", "67").exit_code == 2
     result = call("verify", "--pcap", "x.pcap", "--protocol", "sunrpc-udp", "--port", "2049")
-    assert (result.exit_code, result.stdout) == (0, "x.pcap: pass: 3 calls\n")
+    assert (result.exit_code, result.stdout) == (
+        0, "x.pcap: pass: 3 calls, 0 mismatches\n  1 things are not proven; --unproven lists them\n",
+    )  # fmt: skip
     assert asked == [(Path("x.pcap"), "sunrpc-udp", 1500, 2049)]
 
 

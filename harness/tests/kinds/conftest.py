@@ -10,9 +10,10 @@ import pytest
 from tests.kinds.tree import Tree, copy_checkout
 
 PRETENDED_RECIPE = """#!/bin/sh
-mkdir -p ../out/toy && cd ../out/toy && echo kernel > kernel && echo initrd > initrd
+name=$(basename "$PWD")
+mkdir -p "../out/$name" && cd "../out/$name" && echo kernel > kernel && echo initrd > initrd
 sum() { sha256sum "$1" | cut -d' ' -f1; }
-echo '{"version": 1, "name": "toy", "kernel_release": "6.1-toy", "cmdline": "quiet",
+echo '{"version": 1, "name": "'"$name"'", "kernel_release": "6.1-toy", "cmdline": "quiet",
  "sha256": {"kernel": "'"$(sum kernel)"'", "initrd": "'"$(sum initrd)"'"}}' > manifest.json
 """
 """Instead of the Python that images/toy/build starts: an image without the minute that compiling takes."""

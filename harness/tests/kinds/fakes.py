@@ -36,8 +36,10 @@ def make_toys(bed: Bed, options: dict[str, Any]) -> None:
     """What one step of toy-client does."""
     for size in options["sizes"]:
         bed.batch("toy-client", "udp", size, TOY_PORT, CLIENT_PORT)
+        told = {name: options[name] for name in ("series", "warmup")}
+        bed.lines[-1] = json.dumps(json.loads(bed.lines[-1]) | told)
         for call in range(options["warmup"] + options["calls"]):
-            number, start = len(bed.records) + call, bed.now - 1
+            number, start = len(bed.records) + call, bed.now
             toy = (struct.pack(">4sI", b"TOY1", number) + bytes(size))[:size]
             bed.send(CLIENT, bed.datagram(CLIENT, (CLIENT_PORT, TOY_PORT), toy))
             bed.send(SERVER, bed.datagram(SERVER, (TOY_PORT, CLIENT_PORT), toy))
@@ -56,9 +58,12 @@ def act(fabric: FakeFabric) -> None:
         bed.lines[first:] = [line.replace('"step": 0', f'"step": {number}') for line in bed.lines[first:]]
         bed.lines.append(json.dumps({"type": "step", "step": number, "app": step["app"], "status": 0}))
     (wire / "lan.pcapng").write_bytes(capture([*PORTS, "lan:fate"], bed.records))
-    (wire / "counters.json").write_text(counters({"lan": (PORTS, bed.records)}))
+    told = json.loads(counters({"lan": (PORTS, bed.records)}))
+    told["virtual_ns"], told["segments"]["lan"]["kind"] = END_NS, "tube"
+    (wire / "counters.json").write_text(json.dumps(told))
     for name, written in (("client", bed.lines), ("server", [])):
         hello = {"type": "hello", "machine": name, "clock": "monotonic"}
+        (nodes / name / "console.log").touch()
         lines = [json.dumps(hello), *written, '{"type":"done","status":0}']
         (nodes / name / "samples.jsonl").write_text("".join(f"{line}\n" for line in lines))
     fabric.finish(END_NS)

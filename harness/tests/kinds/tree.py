@@ -18,7 +18,12 @@ ADDED = Path(__file__).with_name("added")
 COPIED = ("guest-apps", "harness/scenarios", "harness/sundial", "harness/wireshark", "images", "topologies")
 LINKED = (".venv", "harness/clock", "harness/tests", "images/out/cache")
 """What is only read, or may be shared."""
-LEFT_OUT = shutil.ignore_patterns("__pycache__", "build", "out", "tests", ".*")
+_LEAVINGS = shutil.ignore_patterns("__pycache__", "build", "out", "tests", ".*")
+
+
+def left_out(folder: str, names: list[str]) -> set[str]:
+    """Folders that builds leave; an image's `build` is a file and is copied."""
+    return {name for name in _LEAVINGS(folder, names) if name != "build" or (Path(folder) / name).is_dir()}
 
 
 _ANSWERS = """
@@ -84,7 +89,7 @@ class Tree:
 def copy_checkout(root: Path) -> Tree:
     """A copy below `root`, which does not exist yet, with what is added. No file of the checkout is replaced."""
     for name in COPIED:
-        shutil.copytree(CHECKOUT / name, root / name, ignore=LEFT_OUT)
+        shutil.copytree(CHECKOUT / name, root / name, ignore=left_out)
     for name in LINKED:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).symlink_to(CHECKOUT / name)

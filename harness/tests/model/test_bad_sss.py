@@ -123,12 +123,20 @@ def test_a_reply_cache_needs_a_server_that_has_one(tmp_path: Path) -> None:
     )
 
 
-def test_mbcf_is_not_fragmented(tmp_path: Path) -> None:
-    assert refused(tmp_path, f"{RPC}mbcf3", "mtu=1455") == (
-        "server: MBCF on server:eth0 with an MTU of 1455 bytes: its packets are not fragmented; "
-        "allowed: an MTU of 1456 or more"
+def test_a_server_whose_tasks_need_address_spaces_is_no_process(tmp_path: Path) -> None:
+    assert accepted(tmp_path, f"{RPC}mbcf3b", "machines.client.image=linux")
+    assert refused(tmp_path, f"{RPC}mbcf3b", "machines.server.image=linux") == (
+        "transports: mbcf3b with a server on image 'linux', whose processes have no tasks; "
+        "allowed: another transport, or a server on SSS-CORE"
     )
-    assert accepted(tmp_path, f"{RPC}mbcf3", "mtu=1456")
+
+
+def test_mbcf_is_not_fragmented(tmp_path: Path) -> None:
+    assert refused(tmp_path, f"{RPC}mbcf3", "mtu=1435") == (
+        "server: MBCF on server:eth0 with an MTU of 1435 bytes: its packets are not fragmented; "
+        "allowed: an MTU of 1436 or more"
+    )
+    assert accepted(tmp_path, f"{RPC}mbcf3", "mtu=1436")
 
 
 def test_a_linux_machine_is_one_node_at_a_time(tmp_path: Path) -> None:

@@ -3,23 +3,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from mutation import allowed, runs
-from mutation.gate import CRASHED, PASSED, all_damages, judge, sample
+from mutation.gate import CRASHED, PASSED, all_damages, judge, remember_dissections, sample
 from sundial.verify import verify_run
 
-DAMAGES = 12
+FEW, MANY = 3, 12
+"""Damages of each run in `make check` and in `make test`."""
 SEED = 1
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _remembered() -> Iterator[None]:
+    """tshark is asked once for the captures that a damage leaves alone."""
+    patch = remember_dissections()
+    yield
+    patch.stop()
+
+
+@pytest.mark.parametrize("name", runs.stored())
+def test_a_few_damages_are_noticed(name: str, tmp_path: Path) -> None:
+    check(name, tmp_path, FEW, SEED)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", runs.stored())
 def test_a_sample_of_damages_is_noticed(name: str, tmp_path: Path) -> None:
+    check(name, tmp_path, MANY, SEED + 1)
+
+
+def check(name: str, tmp_path: Path, number: int, seed: int) -> None:
     run = runs.recorded(name, tmp_path)
     assert verify_run(run).problems == []
-    outcomes = [judge(run, damage, SEED, tmp_path / "work") for damage in sample(all_damages(run), DAMAGES, SEED)]
+    outcomes = [judge(run, damage, seed, tmp_path / "work") for damage in sample(all_damages(run), number, seed)]
     entries = allowed.load()
     missed = [
         outcome
@@ -34,7 +54,7 @@ def test_each_workload_has_a_run_of_each_clock() -> None:
     names = set(runs.NAMES)
     for name in names:
         workload, _, clock = name.rpartition("-")
-        if workload not in ("link", "switch", "netem"):
+        if workload not in ("link", "jitter", "switch", "netem"):
             assert f"{workload}-{'real' if clock == 'virtual' else 'virtual'}" in names
 
 
@@ -50,7 +70,7 @@ def test_each_entry_of_the_allow_list_says_why_and_names_runs_that_there_are() -
 def test_a_new_run_is_judged_as_the_stored_one(tmp_path: Path) -> None:
     run = runs.make("sunrpc-virtual", tmp_path)
     entries = allowed.load()
-    for damage in sample(all_damages(run), DAMAGES, SEED + 1):
+    for damage in sample(all_damages(run), MANY, SEED + 1):
         outcome = judge(run, damage, SEED + 1, tmp_path / "work")
         assert outcome.result != CRASHED, outcome
         assert outcome.result != PASSED or allowed.is_allowed(entries, run.name, damage.name), outcome

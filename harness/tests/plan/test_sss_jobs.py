@@ -161,6 +161,7 @@ def test_a_cluster_that_is_brought_up_serves_everything(paths: RunPaths) -> None
     ]
     assert plan.jobs["n1"].document()["services"][1]["options"]["transports"][:3] == ["udp", "tcp", "mbcf1"]
     assert plan.jobs["n1"].interactive is True
-    assert "mbcf-echo-server" in [service["app"] for service in plan.jobs["linux"].document()["services"]]
+    served = {service["app"]: service["options"] for service in plan.jobs["linux"].document()["services"]}
+    assert served["mbcf-echo-server"]["transports"] == ["mbcf1", "mbcf2", "mbcf12", "mbcf3", "mbcf3a"]
     linux_alone = plan_topology(build_network(load_topology("office")), paths, clock="real", seed=1)
     assert all(service["app"] != "mbcf-echo-server" for service in linux_alone.jobs["server"].document()["services"])

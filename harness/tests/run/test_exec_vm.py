@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -41,7 +42,7 @@ SHOWN_S = 0.2
 """A frame is on disk within so much of the host's time; a busy host may take longer, which no test asserts."""
 
 
-@pytest.fixture(scope="module", params=["real"])
+@pytest.fixture(scope="module", params=["real", "virtual"])
 def kept(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
     require_guests()
     if not (Places().checkout / "images" / "out" / "ssscore" / "manifest.json").is_file():
@@ -139,3 +140,17 @@ def test_a_frame_is_on_disk_while_the_machines_are_up(kept: dict[str, Any]) -> N
     line = re.sub(r"tail .* -c \+1 -f", "tail -c +1", line.replace("wireshark ", "tshark ").replace(" -k ", " -l "))
     shown = subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=False, timeout=60)
     assert "Echo (ping) reply" in shown.stdout, shown.stderr
+
+
+def test_a_kernel_that_panics_makes_the_run_a_failed_one(tmp_path: Path) -> None:
+    require_guests()
+    topology = tmp_path / "exec-panic.yaml"
+    topology.write_text(PAIR)
+    with up(topology) as found:
+        ended = sundial("exec", "--topology", "exec-panic", "linux", "sh", "-c", "echo c > /proc/sysrq-trigger")
+        assert (ended.returncode, ended.stderr.splitlines()[0]) == (4, "sundial: linux: it has ended")
+        assert sundial("exec", "--topology", "exec-panic", "node", "tasks").returncode == 0
+    record = json.loads((Path(found["final"]) / "run.json").read_text())
+    shutil.rmtree(found["final"])
+    assert record["status"] == "failed"
+    assert record["error"]["message"] == "linux: its kernel panicked: Kernel panic - not syncing: sysrq triggered crash"

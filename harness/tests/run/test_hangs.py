@@ -20,7 +20,7 @@ from sundial.model.load import load_experiments
 from sundial.plan.build import Boot, plan_run
 from sundial.plan.paths import RunPaths
 from sundial.run.guestfiles import GuestFiles
-from sundial.run.keeper_main import end_hung, watch_boot
+from sundial.run.keeper_main import end_hung, failure_of, panics, watch_boot
 from sundial.run.snapshotting import SnapshotMaker
 from sundial.run.supervisor import Hung
 from sundial.run.watch import GuestWatch, real_signs
@@ -152,6 +152,19 @@ def test_a_kept_guest_that_hangs_is_ended_and_the_others_stay(tmp_path: Path) ->
         ended |= became
     assert ended == {"server": "hung: nothing has moved for 15 s"}
     assert [machine.state() for machine in machines.values()] == [MachineState.PAUSED, MachineState.GONE]
+
+
+def test_what_went_wrong_with_kept_guests_is_said_of_each(tmp_path: Path) -> None:
+    _, _, files = kept(tmp_path)
+    assert failure_of(panics(list(files.values()))) is None
+    (tmp_path / "server" / "console.log").write_text("PANIC: a page has too many users\nat:\n")
+    found = {**panics(list(files.values())), "client": "the machine ended: killed by SIGKILL"}
+    error = failure_of(found)
+    assert error is not None
+    assert (error.machine, error.exit_code) == ("server", 4)
+    assert str(error) == (
+        "server: its kernel panicked: PANIC: a page has too many users; client: the machine ended: killed by SIGKILL"
+    )
 
 
 def test_nobody_waited_for_is_no_hang(tmp_path: Path) -> None:

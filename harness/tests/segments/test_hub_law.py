@@ -18,10 +18,15 @@ from tests.segments.wires import IN, OUT, Frame, Tape, every_second_early, insta
 PORTS = ["a:eth0", "b:eth0", "c:eth0"]
 
 
-def hub(ports: list[str], rate: str = "10 Mbit/s") -> Any:
+SENSE_NS = {10_000_000: 1000, 100_000_000: 175}
+"""By rate: how long after its first bit a station knows of a carrier (harness/fabric/README.md)."""
+
+
+def hub(ports: list[str], rate: str = "10 Mbit/s", cables: tuple[int, ...] = (25, 25, 25)) -> Any:
     model = SEGMENT_KINDS["hub"].model
     assert model is not None
-    return model.model_validate({"kind": "hub", "ports": ports, "rate": rate, "cable_delay": "25 ns"})
+    cable = {port: f"{delay} ns" for port, delay in zip(ports, cables, strict=False)}
+    return model.model_validate({"kind": "hub", "ports": ports, "rate": rate, "cable_delay": cable})
 
 
 def check(segment: Any, wire: Any) -> pl.DataFrame:
@@ -29,33 +34,38 @@ def check(segment: Any, wire: Any) -> pl.DataFrame:
 
 
 def simulate(segment: Any, frames: list[Frame], seed: int) -> Tape:
-    """Each station sends its frames in turn; whoever could begin first does, and those that do not hear it yet."""
-    bit, way = 10**9 // segment.rate, 50 + segment.through
+    """Each station sends its frames in turn: whoever reaches the hub first, and those that do not know of it yet."""
+    bit, sense = 10**9 // segment.rate, SENSE_NS[segment.rate]
     gap, slot = 96 * bit, 512 * bit
+    cables = [segment.cable_delay[port] for port in segment.ports]
     rng, tape = random.Random(seed), Tape(segment.ports)
     queues = {port: [frame for frame in frames if frame.port == port] for port in range(len(segment.ports))}
     wanted = {port: queue[0].at for port, queue in queues.items() if queue}
     tries = dict.fromkeys(queues, 0)
     history: list[tuple[int, int, int]] = []
 
+    def way(sender: int, receiver: int) -> int:
+        return cables[sender] + segment.through + cables[receiver] if sender != receiver else 0
+
     def begins(port: int) -> int:
-        heard = sorted((a + way * (who != port), z + way * (who != port)) for who, a, z in history[-40:])
         at = wanted[port]
-        for begin, end in heard:
-            if begin < at < end + gap:
+        for known, end in sorted(
+            (a + way(who, port) + sense * (who != port), z + way(who, port)) for who, a, z in history[-40:]
+        ):
+            if known <= at < end + gap:
                 at = end + gap
         return at
 
     while wanted:
         starts = {port: begins(port) for port in wanted}
-        first = min(starts, key=lambda port: (starts[port], port))
-        together = [port for port in starts if port == first or starts[port] <= starts[first] + way]
+        first = min(starts, key=lambda port: (starts[port] + cables[port], port))
+        together = [port for port in starts if port == first or starts[port] < starts[first] + way(first, port) + sense]
         for port in together:
             frame, at = queues[port][0], starts[port]
             bits = 8 * (max(frame.length, 60) + 12)
             if len(together) > 1:
                 tries[port] += 1
-                noticed = max(at, min(starts[other] + way for other in together if other != port))
+                noticed = min(starts[other] + way(other, port) + sense for other in together if other != port)
                 bits = max(64, -(-(noticed - at) // bit)) + 32
                 words = f"collision: {segment.ports[port]}, attempt {tries[port]}, {bits} bits on the wire"
                 tape.fate(noticed, words, frame)
@@ -66,7 +76,7 @@ def simulate(segment: Any, frames: list[Frame], seed: int) -> Tape:
                 tape.add(at, port, OUT, frame)
                 for other in queues:
                     if other != port:
-                        tape.add(end + way, other, IN, frame)
+                        tape.add(end + way(port, other), other, IN, frame)
             elif tries[port] == 16:
                 tape.fate(end, f"dropped: excessive collisions, 16 attempts of {segment.ports[port]}", frame)
                 done = True
@@ -88,17 +98,28 @@ def traffic(stations: int) -> st.SearchStrategy[list[Frame]]:
     )
 
 
+HUBS = st.sampled_from(
+    [
+        ("10 Mbit/s", (25, 25, 25)),
+        ("10 Mbit/s", (25, 900, 5000)),
+        ("100 Mbit/s", (25, 25, 25)),
+        ("100 Mbit/s", (5, 300, 500)),
+    ]
+)
+"""Rates, and cables; at 100 Mbit/s up to the 100 m of 100BASE-TX, at 10 Mbit/s to a kilometre."""
+
+
 @settings(max_examples=60, deadline=None)
-@given(traffic(2), st.integers(0, 99), st.sampled_from(["10 Mbit/s", "100 Mbit/s"]))
-def test_two_stations_that_keep_the_rules_pass(frames: list[Frame], seed: int, rate: str) -> None:
-    segment = hub(PORTS[:2], rate)
+@given(traffic(2), st.integers(0, 99), HUBS)
+def test_two_stations_that_keep_the_rules_pass(frames: list[Frame], seed: int, built: tuple[Any, ...]) -> None:
+    segment = hub(PORTS[:2], *built)
     assert check(segment, simulate(segment, frames, seed).wire()).to_dicts() == []
 
 
 @settings(max_examples=60, deadline=None)
-@given(traffic(3), st.integers(0, 99), st.sampled_from(["10 Mbit/s", "100 Mbit/s"]))
-def test_three_stations_that_keep_the_rules_pass(frames: list[Frame], seed: int, rate: str) -> None:
-    segment = hub(PORTS, rate)
+@given(traffic(3), st.integers(0, 99), HUBS)
+def test_three_stations_that_keep_the_rules_pass(frames: list[Frame], seed: int, built: tuple[Any, ...]) -> None:
+    segment = hub(PORTS, *built)
     assert check(segment, simulate(segment, frames, seed).wire()).to_dicts() == []
 
 
@@ -143,7 +164,8 @@ def sent(tape: Tape, at: int, port: int, name: int) -> None:
         (57_600 + 850 + 9_600, []),
         (57_600 + 850 + 9_599, ["carrier at b"]),
         (20_000, ["carrier at b", "collision at a", "collision at b", "overlap at the hub"]),
-        (851, ["carrier at b", "collision at a", "collision at b", "overlap at the hub"]),
+        (1_850, ["carrier at b", "collision at a", "collision at b", "overlap at the hub"]),
+        (1_849, ["collision at a", "collision at b", "overlap at the hub"]),
     ],
 )
 def test_gap_and_overlap_to_the_ns(second: int, problem: list[str]) -> None:
@@ -163,12 +185,57 @@ def test_gap_and_overlap_to_the_ns(second: int, problem: list[str]) -> None:
     ],
 )
 def test_slots_and_attempts(retry: int, attempt: int, problem: list[str]) -> None:
-    """a begins at 0 and b at 500 ns: a hears b at 1350, b hears a at 850; both send 96 bits. a comes again first."""
+    """a begins at 0 and b at 500 ns: a hears b at 1350, b hears a at 850, and both know of it 1 us later; both send 96
+    bits. a comes again first."""
     tape = Tape(PORTS[:2])
-    tape.fate(850, "collision: b:eth0, attempt 1, 96 bits on the wire", Frame(0, 1, 60, 2))
-    tape.fate(1_350, f"collision: a:eth0, attempt {attempt}, 96 bits on the wire", Frame(0, 0, 60, 1))
+    tape.fate(1_850, "collision: b:eth0, attempt 1, 96 bits on the wire", Frame(0, 1, 60, 2))
+    tape.fate(2_350, f"collision: a:eth0, attempt {attempt}, 96 bits on the wire", Frame(0, 0, 60, 1))
     sent(tape, retry, 0, 1)
     assert fields(hub(PORTS[:2]), tape) == problem
+
+
+@pytest.mark.parametrize(
+    ("rate", "begins", "found"),
+    [
+        ("10 Mbit/s", 1_849, []),
+        ("10 Mbit/s", 1_850, ["carrier at b"]),
+        ("100 Mbit/s", 684, []),
+        ("100 Mbit/s", 685, ["carrier at b"]),
+    ],
+)
+def test_a_station_may_begin_until_it_knows_of_a_carrier(rate: str, begins: int, found: list[str]) -> None:
+    """a begins at 0 and is heard by b a way later; b begins, and a hears that as much later."""
+    way, sense, bit = {"10 Mbit/s": (850, 1_000, 100), "100 Mbit/s": (510, 175, 10)}[rate]
+    tape = Tape(PORTS[:2])
+    bits = max(64, -(-(begins + way + sense) // bit)) + 32
+    tape.fate(way + sense, "collision: b:eth0, attempt 1, 96 bits on the wire", Frame(0, 1, 60, 2))
+    tape.fate(begins + way + sense, f"collision: a:eth0, attempt 1, {bits} bits on the wire", Frame(0, 0, 60, 1))
+    assert fields(hub(PORTS[:2], rate), tape) == found
+
+
+def colliding() -> Tape:
+    """a begins at 0 and b at 500 ns, and again after one slot each; then both defer, and a is the first."""
+    tape = Tape(PORTS[:2])
+    for attempt, at in ((1, 0), (2, 9_600 + 51_200)):
+        tape.fate(at + 1_850, f"collision: b:eth0, attempt {attempt}, 96 bits on the wire", Frame(0, 1, 60, 2))
+        tape.fate(at + 2_350, f"collision: a:eth0, attempt {attempt}, 96 bits on the wire", Frame(0, 0, 60, 1))
+    again = 60_800 + 500 + 9_600 + 850 + 9_600
+    sent(tape, again, 0, 1)
+    sent(tape, again + 57_600 + 850 + 9_600, 1, 2)
+    return tape
+
+
+def test_equal_slots_collide_again() -> None:
+    segment = hub(PORTS[:2])
+    assert fields(segment, colliding()) == []
+
+
+@pytest.mark.parametrize("row", range(8))
+@pytest.mark.parametrize("by_ns", [-1, 1, -1_000, 1_000])
+def test_a_record_at_another_instant_is_found(row: int, by_ns: int) -> None:
+    """A collision's stamp too: as if its station had known of the carrier sooner, or later."""
+    segment = hub(PORTS[:2])
+    assert not check(segment, moved(colliding().wire(), row, by_ns)).is_empty()
 
 
 def test_a_fate_that_says_otherwise_is_found() -> None:

@@ -12,6 +12,7 @@ from tests.observe.mbcf_wire import (
     ACK,
     CLOSE,
     EPOCH,
+    FETCH_ADD,
     FIFO,
     MORE,
     OPENED,
@@ -43,6 +44,7 @@ class MbcfBed:
     """Methods send frames, one after the other; `seq` and `ack` of both nodes follow what was sent."""
 
     directory: Path
+    clock: str = "virtual"
     now: int = 1_000_000
     records: list[Record] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
@@ -51,6 +53,10 @@ class MbcfBed:
     """Sequence number up to which each node has accepted."""
     executed: int = 0
     calls: int = 0
+    define_always: bool = False
+    """Whether each request defines its tag, and not the first of a connection alone."""
+    tags: dict[tuple[object, ...], int] = field(default_factory=dict)
+    """By what they stand for."""
     asked: dict[tuple[int, int], list[int]] = field(default_factory=dict)
     """By node and op_id: numbers of its frames that have not been answered."""
 
@@ -86,6 +92,11 @@ class MbcfBed:
             more.setdefault("answers", waiting.pop(0))
         elif op != CLOSE:
             self.asked.setdefault((source[0], op_id), []).append(self.seq[source[0]])
+        if WRITE <= op <= FETCH_ADD:
+            high = int(more.get("address", 0)) >> 32  # type: ignore[call-overload]
+            stands_for = (source, target, high, *(more.get(name) for name in ("key", "epoch", "target_epoch")))
+            more.setdefault("short", stands_for in self.tags and not self.define_always)
+            more.setdefault("tag", self.tags.setdefault(stands_for, len(self.tags)))
         whole = frame(op, source, target, seq=self.seq[source[0]], ack=self.got[source[0]], payload=payload, **more)  # type: ignore[arg-type]
         self.put(whole, lose, twice)
         if not lose:
@@ -131,10 +142,14 @@ class MbcfBed:
         head = struct.pack("<QII", REPLIES, 66048, 2 if transport == "mbcf2" else 1)
         owner = struct.pack(">QII", 0x1234, 2, CONNECTION + xid)
         if transport == "mbcf1":
-            self.send(TASKQUE, CLIENT, SERVER, owner + head + call, op_id=CONNECTION)
+            self.send(TASKQUE, CLIENT, SERVER, owner + head + call, op_id=CONNECTION + xid)
         elif transport == "mbcf2":
             self.send(
-                TASKQUE, CLIENT, SERVER, owner + head + struct.pack("<QII", 0x700000, len(call), xid), op_id=CONNECTION
+                TASKQUE,
+                CLIENT,
+                SERVER,
+                owner + head + struct.pack("<QII", 0x700000, len(call), xid),
+                op_id=CONNECTION + xid,
             )
             parts = [call[at : at + 1408] for at in range(0, len(call), 1408)]
             for place, part in enumerate(parts):
@@ -208,7 +223,7 @@ class MbcfBed:
         }
         document = {
             "version": 1, "status": "complete", "scenario": {"name": "test", "expect": expect or {}},
-            "clock": "virtual", "epoch_ns": EPOCH_NS, "captures": {"wire/lan.pcapng": ""}, "mtu": {"lan": 1500},
+            "clock": self.clock, "epoch_ns": EPOCH_NS, "captures": {"wire/lan.pcapng": ""}, "mtu": {"lan": 1500},
             "nodes": nodes,
         }  # fmt: skip
         (self.directory / "run.json").write_text(json.dumps(document))

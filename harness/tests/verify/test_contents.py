@@ -51,7 +51,7 @@ def test_each_part_of_a_reply_has_a_name(tmp_path: Path, place: int, field: str)
 
 def test_fragments_beyond_the_first_are_read(tmp_path: Path) -> None:
     last = 34 + 8 + 44 + 2000 - 1480
-    assert damaged(sunrpc(tmp_path, 2000), last, last - 1) == ["request.content.payload"]
+    assert set(damaged(sunrpc(tmp_path, 2000), last, last - 1)) == {"request.content.payload", "udp.checksum"}
 
 
 @pytest.mark.parametrize(("place", "field"), [(11, "length"), (15, "attempt"), (16, "payload")])

@@ -369,7 +369,7 @@ def test_operations_round_trip_and_stream(tmp_path: Path) -> None:
     for place in range(3):
         start, name = made.now - 1, 2000 + made.calls
         made.send(WRITE, CLIENT, SERVER, bytes(1408), op_id=name, flags=MORE)
-        made.send(WRITE, CLIENT, SERVER, bytes(592), op_id=name, flags=ACK_NOW if place == 2 else 0)
+        made.send(WRITE, CLIENT, SERVER, bytes(592), op_id=name, address=1408, flags=ACK_NOW if place == 2 else 0)
         if place == 2:
             acked_now(made)
         made.sample(start, None)
@@ -520,7 +520,7 @@ def lookup(made: MbcfBed, answers: int = 1) -> None:
 def binding(made: MbcfBed, bound: int = 56) -> None:
     head = struct.pack(">QII", 0x1234, 2, CONNECTION + 7) + struct.pack("<QII", REPLIES, 66048, 3)
     made.send(TASKQUE, CLIENT, SERVER, head + struct.pack("<6I", 0x20001998, 1, 3, 66048, 1, 0), op_id=CONNECTION + 7)
-    made.send(FIFO, SERVER, CLIENT, (b"MBND" + bytes(60))[:bound], op_id=CONNECTION + 8, address=REPLIES)
+    made.send(FIFO, SERVER, CLIENT, (b"MBND" + bytes(60))[:bound], op_id=CONNECTION, address=REPLIES)
 
 
 def test_setting_up_is_verified(tmp_path: Path) -> None:

@@ -33,9 +33,9 @@ FIELDS = {
 }  # fmt: skip
 
 
-def bed(directory: Path) -> MbcfBed:
+def bed(directory: Path, *, define_always: bool = False) -> MbcfBed:
     """Calls of types 1, 2 and 3b: every kind of frame but atomic operations."""
-    made = MbcfBed(directory / "run")
+    made = MbcfBed(directory / "run", define_always=define_always)
     made.open()
     for transport, size in (("mbcf1", 16), ("mbcf2", 16), ("mbcf3b", 2000), ("mbcf3", 16)):
         made.batch(transport, size)
@@ -126,7 +126,7 @@ def test_nonces_are_returned(tmp_path: Path, word: int) -> None:
 
 
 def test_keys_are_those_that_were_given_away(tmp_path: Path) -> None:
-    made = bed(tmp_path)
+    made = bed(tmp_path, define_always=True)
 
     def change(data: bytearray) -> None:
         assert data[AT + 1] & 64

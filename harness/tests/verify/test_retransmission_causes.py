@@ -84,7 +84,9 @@ def test_a_reply_that_is_late_is_a_cause(talk: Talk) -> None:
 def test_a_corrupted_request_that_arrives_is_a_cause(talk: Talk) -> None:
     talk.request()
     first = next(record for record in talk.bed.records if record.interface == 1)
-    talk.bed.records.append(Record(first.at - 100, 2, 0, first.frame, "corrupted: bit 400"))
+    first.frame = first.frame[:40] + bytes([first.frame[40] ^ 1]) + first.frame[41:]
+    comment = "corrupted: bit 0 of byte 40, client:eth0 to server:eth0"
+    talk.bed.records.append(Record(first.at - 100, 2, 0, first.frame, comment))
     talk.wait()
     talk.request()
     talk.reply()
@@ -98,7 +100,7 @@ def test_a_reply_dropped_before_it_was_seen_at_its_port_is_a_cause(talk: Talk) -
     # A frame that its adapter gave up after 16 collisions is not on the wire: only its fate is told.
     talk.bed.records[before:] = [record for record in talk.bed.records[before:] if record.interface == 2]
     for record in talk.bed.records[before:]:
-        record.comment = "dropped: excessive collisions"
+        record.comment = "dropped: excessive collisions, 16 attempts of server:eth0"
     talk.wait()
     talk.request()
     talk.reply()

@@ -327,4 +327,5 @@ def test_a_cut_capture_is_named_with_its_offset(tmp_path: Path) -> None:
 
 
 def test_payloads_of_the_bed_are_those_of_the_seams() -> None:
-    assert raw_payload(7, 20).hex() == "53444c3100000007000000140000000000000000"
+    # Byte 16 of call 7: 7 * 131 + 16 * 7 = 1029 = 4 * 256 + 5.
+    assert raw_payload(7, 20).hex() == "53444c3100000007000000140000000005" + "0c131a"

@@ -20,7 +20,7 @@ const BUFFER_BYTES: usize = 256 * 1024;
 
 /// A capture could not be written: most often the disk is full.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot write {}: {source}", path.display())]
+#[error("cannot write {}", path.display())]
 pub struct CaptureError {
     /// The file.
     pub path: PathBuf,

@@ -16,7 +16,7 @@ pub use raw::{Clock, WhenFull};
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file cannot be read.
-    #[error("{}: {source}", path.display())]
+    #[error("{}", path.display())]
     Read {
         /// The file.
         path: PathBuf,
@@ -24,7 +24,7 @@ pub enum ConfigError {
         source: std::io::Error,
     },
     /// It is not JSON; the text names line and column.
-    #[error("{}: {source}", path.display())]
+    #[error("{}", path.display())]
     Parse {
         /// The file.
         path: PathBuf,

@@ -45,7 +45,7 @@ const WAKE: u64 = u64::MAX - 1;
 #[derive(Debug, thiserror::Error)]
 pub enum RealError {
     /// A socket could not be made.
-    #[error("cannot listen on {}: {source}", path.display())]
+    #[error("cannot listen on {}", path.display())]
     Bind {
         /// Its path.
         path: PathBuf,
@@ -53,7 +53,7 @@ pub enum RealError {
         source: io::Error,
     },
     /// A system call failed that cannot fail in good order.
-    #[error("{call}: {source}")]
+    #[error("{call}")]
     System {
         /// Which.
         call: &'static str,

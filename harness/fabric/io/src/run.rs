@@ -20,7 +20,7 @@ pub enum RunError {
     #[error(transparent)]
     Capture(#[from] CaptureError),
     /// The control socket or the signals could not be set up.
-    #[error("cannot listen on {}: {source}", path.display())]
+    #[error("cannot listen on {}", path.display())]
     Control {
         /// The socket.
         path: PathBuf,

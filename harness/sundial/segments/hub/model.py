@@ -17,6 +17,7 @@ II's round trip of 92 bit times (clause 27)."""
 
 SLOT_BITS = 512
 JAM_BITS = 32
+"""slotTime and jamSize (IEEE 802.3, table 4-2)."""
 CARRIER_SENSE_NS = {10_000_000: 1000, 100_000_000: 175}
 """By rate: from a signal's first bit at a station's cable until the station knows of it (see the fabric's README)."""
 

@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 
 from sundial.expect.ip import ETHERNET_GAP
-from sundial.segments.hub.model import Hub
-from sundial.segments.hub.verify_csma import ATTEMPTS, JAM_BITS, SLOT_BITS, Medium, Transmissions, listen, transmissions
+from sundial.segments.hub.model import CARRIER_SENSE_NS, JAM_BITS, SLOT_BITS, Hub
+from sundial.segments.hub.verify_csma import ATTEMPTS, Medium, Transmissions, listen, transmissions
 from sundial.segments.hub.verify_law import check_medium
 from sundial.verify.contention import Contention, contention_of, duration_ns, serialisations
 from sundial.verify.frames import COLLISION
@@ -33,6 +33,7 @@ class _Hub(SegmentVerifier[Hub]):
             bit_ns=SECOND_NS // segment.rate,
             cables_ns=np.array(segment.by_port(segment.cable_delay), np.int64),
             repeater_ns=segment.through,
+            sense_ns=CARRIER_SENSE_NS[segment.rate],
         )
         everything = transmissions(wire, medium, _collisions(wire))
         found = [

@@ -2,8 +2,9 @@
 """What was on a half-duplex Ethernet (IEEE 802.3, clause 4): transmissions, whole and broken off, and how each station
 heard them. `verify_law.py` holds them against the standard.
 
-A collision is recorded when its station notices it. When that transmission began follows from the others' records:
-whoever began first is what all others heard, and the second is what the first one heard.
+A station knows of a carrier `Medium.sense_ns` after its first bit has come in, and of its end at once. A collision is
+recorded when its station knows of it. When that transmission began follows from the others' records: whoever began
+first is what all others heard, and the second is what the first one heard.
 """
 
 from __future__ import annotations
@@ -14,14 +15,13 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
+from sundial.segments.hub.model import JAM_BITS, SLOT_BITS
 from sundial.verify.wire import GAP_BITS, Mask, Numbers, Wire, bits_of
 
-SLOT_BITS = 512
-JAM_BITS = 32
 PREAMBLE_BITS = 64
 ATTEMPTS = 16
 BACKOFF_LIMIT = 10
-"""IEEE 802.3, table 4-2: slotTime, jamSize, attemptLimit, backOffLimit; the preamble is finished before the jam."""
+"""IEEE 802.3, table 4-2: attemptLimit, backOffLimit; the preamble is finished before the jam."""
 
 NEVER = -(1 << 62)
 
@@ -34,8 +34,8 @@ class Medium:
     cables_ns: Numbers
     """From each station to the hub."""
     repeater_ns: int
-    sense_ns: int = 0
-    """From a carrier's arrival to the instant from which its station defers."""
+    sense_ns: int
+    """From the arrival of a carrier's first bit to the instant from which its station defers, or finds a collision."""
 
     @property
     def gap_ns(self) -> int:
@@ -121,20 +121,21 @@ def _starts(seen: Numbers, station: Numbers, bits: Numbers, medium: Medium) -> t
     order = np.argsort(seen, kind="stable")
     seen, station, bits = seen[order], station[order], bits[order]
     cable, bit = medium.cables_ns[station], medium.bit_ns
-    at_hub = seen - cable - medium.repeater_ns
+    at_hub = seen - medium.sense_ns - cable - medium.repeater_ns
     fresh = np.append(True, np.diff(seen) > medium.longest_ns + medium.sense_ns)
     first, event = np.flatnonzero(fresh), np.cumsum(fresh) - 1
     earliest, second = np.minimum.reduceat(at_hub, first)[event], np.maximum.reduceat(at_hub, first)[event]
     number = np.bincount(event)[event]
     many = number > 2
-    deaf = np.bincount(event, at_hub > earliest + medium.sense_ns)[event]
+    deaf = np.bincount(event, at_hub > earliest)[event]
     alone = (number < 2) | (deaf > 1)
     began_first = (at_hub == second) & (second > earliest)
     low = np.where(began_first, earliest, second) - cable
-    high = np.where(began_first | ~many, low, seen)
-    low = np.where(high > low, np.maximum(low, seen - PREAMBLE_BITS * bit), low)
-    # What is longer than preamble and jam was stopped at once: its bits tell when it began.
+    high = np.where(began_first | ~many, low, seen - 1)
+    # What is longer than preamble and jam was stopped at once: its bits tell when it began. What is not was heard of
+    # within its preamble.
     told = (bits > PREAMBLE_BITS + JAM_BITS) & (high > low)
+    low = np.where((high > low) & ~told, np.maximum(low, seen - PREAMBLE_BITS * bit), low)
     began = seen - (bits - JAM_BITS) * bit
     low = np.where(told, np.maximum(low, began), low)
     high = np.where(told, np.minimum(high, began + bit - 1), high)
@@ -190,11 +191,11 @@ def listen(everything: Transmissions, medium: Medium, station: int) -> Station:
     order = np.argsort(begin, kind="stable")
     begin, end = begin[order], end[order]
     at, until = np.concatenate([begin, own.start]), np.concatenate([end, own.end])
-    sensed = np.concatenate([begin + medium.sense_ns, own.start])
+    known = np.concatenate([begin + medium.sense_ns, own.latest])
     order = np.argsort(at, kind="stable")
     latest = np.maximum.accumulate(until[order])
     fresh = np.ones(len(at), np.bool_)
-    fresh[1:] = sensed[order][1:] >= latest[:-1] + medium.gap_ns
+    fresh[1:] = known[order][1:] >= latest[:-1] + medium.gap_ns
     stretch = np.empty(len(at), np.int64)
     stretch[order] = np.cumsum(fresh) - 1
     stretch = stretch[len(begin) :]

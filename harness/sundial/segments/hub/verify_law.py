@@ -2,8 +2,9 @@
 """The rules of IEEE 802.3, clause 4, held against what was on the wire of a hub.
 
 When a machine wanted to send is not recorded. All else follows: a station begins on a wire that it has heard idle for a
-gap (4.2.3.2.1), two that begin before they hear each other collide and only they (4.2.3.2.3), both finish their
+gap (4.2.3.2.1), two that begin before they know of each other collide and only they (4.2.3.2.3), both finish their
 preamble and jam (4.2.3.2.4), and begin again after a whole number of slots, or when the wire is free then (4.2.3.2.5).
+From when a station knows of a carrier is a parameter of the hub.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from collections.abc import Iterator
 import numpy as np
 import polars as pl
 
+from sundial.segments.hub.model import JAM_BITS
 from sundial.segments.hub.verify_csma import (
     BACKOFF_LIMIT,
-    JAM_BITS,
     NEVER,
     PREAMBLE_BITS,
     Medium,
@@ -67,9 +68,9 @@ def _overlapping(everything: Transmissions, medium: Medium) -> pl.DataFrame:
 
 
 def _deference(station: Station, medium: Medium, port: str) -> pl.DataFrame:
-    """Nobody begins while it hears another, or within the gap."""
+    """Nobody begins once it knows of another, or within the gap."""
     own = station.own
-    busy = (own.start - station.since > medium.sense_ns) & (own.start == own.latest)
+    busy = (own.start - station.since >= medium.sense_ns) & (own.start == own.latest)
     wrong = busy | (own.latest < station.free)
     taken = (
         f"silence since {since} ns" if here else f"no start before {free} ns"
@@ -98,20 +99,19 @@ def _collisions(station: Station, medium: Medium, port: str) -> pl.DataFrame:
             expected.append(f"{most[place]} bits, preamble and jam")
             seen.append(f"{own.bits[place]} bits")
         else:
-            expected.append("noticed when the other's carrier arrives")
+            expected.append(f"noticed {medium.sense_ns} ns after the other's first bit arrives")
             seen.append(f"at {own.seen[place]} ns")
     return problem(f"collision at {port}", wrong, [own.row], expected, seen)
 
 
 def _noticed(station: Station, medium: Medium) -> Mask:
-    """Whether each collision was noticed when another's carrier arrived, or at once if it was there."""
+    """Whether each collision was noticed as soon as its station knew of another's carrier."""
     own = station.own
     if not len(station.heard_begin):
         return np.zeros(len(own), np.bool_)
     first = np.minimum(np.searchsorted(station.heard_end, own.start, "right"), len(station.heard_begin) - 1)
-    due = np.maximum(own.start, station.heard_begin[first])
-    late = own.seen - due
-    return np.asarray((own.latest > own.start) | ((late >= 0) & (late <= medium.sense_ns)))
+    due = np.maximum(own.start, station.heard_begin[first] + medium.sense_ns)
+    return np.asarray((own.latest > own.start) | (own.seen == due))
 
 
 def _attempts(station: Station, port: str) -> pl.DataFrame:

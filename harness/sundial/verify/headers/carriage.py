@@ -106,8 +106,8 @@ def _balance(
     fates = table.filter(pl.col("fate").is_in([LOST, DROPPED, DUPLICATED, CORRUPTED])).with_columns(port=way_to())
     step = pl.col("fate").replace_strict({LOST: -1, DROPPED: -1, DUPLICATED: 1, CORRUPTED: 1}, return_dtype=pl.Int64)
     changed = fates.filter(pl.col("port").is_not_null()).with_columns(step=step)
-    changes = pl.concat([changed.select(*_KEY, "step"), _uncorrupted(changed, read)])
-    changes = changes.group_by(_KEY).agg(change=pl.col("step").sum())
+    changes = pl.concat([changed.select(*_KEY, "step", "row"), _uncorrupted(changed, read)])
+    changes = changes.group_by(_KEY).agg(change=pl.col("step").sum(), fate_rows=pl.col("row"))
     balance = (
         expected.join(arrived, on=_KEY, how="full", coalesce=True)
         .join(changes, on=_KEY, how="full", coalesce=True)
@@ -118,7 +118,7 @@ def _balance(
             hears=pl.col("capture").replace_strict(dict(hears_all), default=False, return_dtype=pl.Boolean)
             | (pl.col("eth_target") == pl.col("mac"))
             | (pl.col("eth_target") // (1 << 40) % 2 == 1),
-            rows=pl.concat_list(pl.col("rows").fill_null([]), pl.col("got_rows").fill_null([])),
+            rows=pl.concat_list(pl.col("rows", "got_rows", "fate_rows").fill_null([])),
         )
     )
     missing = pl.col("hears") & (pl.col("received") < pl.col("most"))
@@ -152,7 +152,7 @@ def _uncorrupted(changes: pl.DataFrame, read: Read) -> pl.DataFrame:
             frame[byte] ^= 1 << bit
         before.append(hash(bytes(frame)))
     return reports.select(
-        "capture", "port", pl.Series("octets_hash", before, pl.Int64), pl.lit(-1, pl.Int64).alias("step")
+        "capture", "port", pl.Series("octets_hash", before, pl.Int64), pl.lit(-1, pl.Int64).alias("step"), "row"
     )
 
 

@@ -113,10 +113,12 @@ def _check_identifications(table: pl.DataFrame) -> pl.DataFrame:
     tcp = linux.filter(pl.col("protocol") == TCP)
     opening = pl.col("tcp_flags") & 0x12 == 0x12
     stands_alone = (opening | (pl.col("tcp_flags") & 0x04 != 0)) & unnumbered
-    counted = tcp.filter(~stands_alone & ~unnumbered).with_columns(
-        # A SYN begins a socket and its numbers.
-        socket=(pl.col("tcp_flags") & 0x12 == 0x02).cum_sum().over("end", "target", "source_port", "target_port"),
-    )
+    # A SYN, or the answer to one, begins a socket and its numbers.
+    begins = pl.col("tcp_flags") & 0x02 != 0
+    counted = tcp.with_columns(
+        socket=begins.cum_sum().over("end", "target", "source_port", "target_port", order_by=["time_ns", "row"])
+    ).filter(~stands_alone)
+    counted = _without_unnumbered(counted, unnumbered, ["end", "target", "source_port", "target_port", "socket"])
     lwip = beginning.filter(~pl.col("linux")).with_columns(least=pl.lit(1), most=pl.lit(1 << 15))
     flow = ["end", "target", "source_port", "target_port"]
     return pl.concat(
@@ -126,6 +128,18 @@ def _check_identifications(table: pl.DataFrame) -> pl.DataFrame:
             _steps(lwip, ["machine"]),
         ]
     )
+
+
+def _without_unnumbered(table: pl.DataFrame, unnumbered: pl.Expr, key: list[str]) -> pl.DataFrame:
+    """Without what is sent for no socket and so has the number 0; which is one of the count where that goes round."""
+    counted = pl.when(~unnumbered).then(pl.col("ip_id").cast(pl.Int64))
+    order = ["time_ns", "row"]
+    last = (
+        table.sort(order)
+        .with_columns(last=counted.forward_fill().over(key))
+        .with_columns(last=pl.col("last").shift(1).over(key))
+    )
+    return last.filter(~unnumbered | (pl.col("last") == _WRAP - 1)).drop("last")
 
 
 def _linux_udp(table: pl.DataFrame, flow: list[str]) -> pl.DataFrame:

@@ -84,8 +84,12 @@ def sent_frames(frames: pl.DataFrame, ports: pl.DataFrame) -> pl.DataFrame:
     """What machines have sent of their own, in order, with PORT: at their ports, and what the wire never took: the
     frames that an adapter refused or gave up. `frames` with row, end and fate."""
     segment = pl.col("interface").str.strip_suffix(FATE_SUFFIX)
-    refused = frames.filter(pl.col("fate") == DROPPED, way_from().is_null(), way_to().is_null()).with_columns(
-        end=pl.concat_str(pl.format("wire/{}.pcapng|", segment), dropped_by())
+    # Polars 2.1 panics in concat_str where a filter leaves chunks that are empty.
+    refused = (
+        frames.filter(pl.col("fate") == DROPPED, way_from().is_null(), way_to().is_null())
+        .rechunk()
+        .with_columns(end=pl.concat_str(pl.format("wire/{}.pcapng|", segment), dropped_by()))
+        .drop_nulls("end")
     )
     own = frames.filter(pl.col("fate").is_null(), pl.col("direction") == OUTBOUND)
     return (

@@ -10,6 +10,7 @@ import polars as pl
 
 from sundial.expect import Call
 from sundial.verify import conservation
+from sundial.verify.contention import Contention
 from sundial.verify.sockets import call_times, contents, flows, messages, retransmission_causes, tcp, udp
 from sundial.verify.sockets.busy_servers import Servers, services
 from sundial.verify.sockets.protocol import Files, Setting, SocketProtocol, Streams
@@ -50,13 +51,14 @@ def analyse(
     settings: Sequence[Setting] = (),
     places: pl.DataFrame | None = None,
     one_view: bool = False,
+    lines: Mapping[str, Contention] | None = None,
 ) -> Analysis:
     """Match frames to calls and compare. `frames` with row, end and fate.
 
     `build` adds `kind` to the calls and makes the expectations. `places` (conn, reply, call, begin, finish) says where
     messages are in TCP streams; without it that follows from their expected lengths.
     `exact_time`: samples and capture share one clock. `one_view`: the capture was made at one place, so that nothing
-    can be said about what arrived at the other end.
+    can be said about what arrived at the other end. `lines`: by port, when the wire in front of it was free.
     """
     frames = flows.add_flows(frames, flow_table)
     conns = tcp.connections(frames)
@@ -128,7 +130,7 @@ def analyse(
         expected,
         pl.concat(findings),
         observed,
-        retransmission_causes.uncaused(udp_frames, datagrams, arrived, call_legs, calls, servers),
+        retransmission_causes.uncaused(udp_frames, datagrams, arrived, call_legs, calls, servers, lines or {}),
         of_calls.height + sent_tcp.filter(pl.col("call").is_not_null()).height,
         of_calls.filter(split).height,
         {

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Verification of any capture: the calls are those that it shows, and their messages say how long they are.
 
-The capture was made at one place. What is verified is that each message was cut into packets as the protocol says, that
-records are whole, and that every call has its reply and every reply its call.
+The capture was made at one place, and is verified in parts that fit into memory (`observe/division.py`). What is
+verified is that each message was cut into packets as the protocol says, that records are whole, and that every call has
+its reply and every reply its call.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,19 +18,23 @@ import polars as pl
 
 from sundial.errors import BadInput
 from sundial.expect import Call, Leg, udp_leg
-from sundial.observe import read_frames
+from sundial.observe import Capture, divide, open_capture, read_opened
 from sundial.verify import classification, truncation
 from sundial.verify.frames import with_places
-from sundial.verify.result import DisplayFilter, Verification, groups_json, problems_json
+from sundial.verify.result import DisplayFilter, Verification
 from sundial.verify.sockets import flows, tcp
 from sundial.verify.sockets.analysis import Analysis, analyse
 from sundial.verify.sockets.calls import display_filter
 from sundial.verify.sockets.legs import LEG_SCHEMA, leg_row
+from sundial.verify.sockets.parts import Part, part_of, together
 from sundial.verify.sockets.protocol import IP_PROTOCOL, CapturedMessage, Files, SocketProtocol
 from sundial.verify.sockets.stream import Stream, payloads
 from sundial.verify.sockets.udp import datagram_key
 from sundial.verify.unproven import OF_A_CAPTURE
 from sundial.verify.workload import Background, socket_protocols
+
+FRAMES_AT_ONCE = 250_000
+"""About as many are in memory with all that is known of them, which takes some 2 kB each."""
 
 CALLS: dict[str, pl.DataType | type[pl.DataType]] = {
     "flow": pl.UInt32,
@@ -38,6 +45,7 @@ CALLS: dict[str, pl.DataType | type[pl.DataType]] = {
     "procedure": pl.String,
     "request_records": pl.List(pl.Int64),
     "reply_records": pl.List(pl.Int64),
+    "first_frame": pl.UInt32,
 }
 """What is derived of each call: message lengths in bytes, and the fragments of its records where they are marked.
 
@@ -63,38 +71,111 @@ def verify_pcap(
         raise BadInput(f"{protocol!r} is not known", allowed=", ".join(offered()), field="protocol")
     name, _, transport = protocol.rpartition("-")
     spoken = socket_protocols()[name]
-    files: Files = [(file, file.name)]
-    servers = {name: {transport: (port,)}} if port is not None else {}
-    frames = with_places(read_frames(files, 0, servers))
-    port = port if port is not None else _find_port(file, frames, name, spoken, transport)
-    table = _flows(frames, name, transport, port)
-    if table.is_empty():
+    asked = _Asked(name, spoken, transport, mtu, options, port)
+    capture = open_capture(file)
+    try:
+        port, parts = _verified(capture, asked)
+    finally:
+        capture.close()
+    if not any(part.flows for part in parts):
         raise BadInput(f"holds no {protocol} to port {port}", file=str(file), allowed="the server's port with --port")
+    return together(parts, list(OF_A_CAPTURE))
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What a capture is to be held against."""
+
+    name: str
+    protocol: SocketProtocol
+    transport: str
+    mtu: int
+    options: object
+    port: int | None
+
+
+def _verified(capture: Capture, asked: _Asked) -> tuple[int, list[Part]]:
+    """The server's port and the parts of the capture.
+
+    Where the port is not given, that of the capture's beginning is taken for it until all parts are known.
+    """
+    port = asked.port
+    if port is None and capture.frames > FRAMES_AT_ONCE:
+        begin = [replace(each, blocks=each.blocks[:FRAMES_AT_ONCE]) for each in capture.interfaces]
+        port = _one(_ports([_called(_frames(replace(capture, interfaces=begin), asked), asked)], asked))
+    while True:
+        parts, called, used = [], [], set()
+        for piece in divide(capture, FRAMES_AT_ONCE, port):
+            calls, to, part = _verify_part(piece, asked, port)
+            called.append(calls)
+            used.add(to)
+            if part is not None:
+                parts.append(part)
+        right = asked.port if asked.port is not None else _the_port(capture.path, called, asked)
+        if used == {right} and (port is not None or len(called) == 1):
+            return right, parts
+        port = right
+
+
+def _verify_part(piece: Capture, asked: _Asked, port: int | None) -> tuple[pl.DataFrame, int | None, Part | None]:
+    """The calls that tell the port, the port that was taken, and the part; None where it shows no port."""
+    frames = _frames(piece, asked)
+    called = _called(frames, asked)
+    if port is None:
+        port = _one(_ports([called], asked))
+    if port is None:
+        return called, None, None
+    name, protocol, transport = asked.name, asked.protocol, asked.transport
+    files: Files = [(piece.path, piece.path.name)]
+    table = _flows(frames, name, transport, port)
     of_flows = flows.add_flows(frames, table)
     places = None
     if transport == "udp":
-        calls = _udp_calls(of_flows, table, name, spoken)
+        calls = _udp_calls(of_flows, table, name, protocol)
     else:
-        calls, places = _tcp_calls(of_flows, spoken, files)
+        calls, places = _tcp_calls(of_flows, protocol, files)
     calls = _complete(calls, table)
-    build = partial(_build, protocol=spoken, transport=transport, mtu=mtu, options=options)
+    build = partial(_build, protocol=protocol, transport=transport, mtu=asked.mtu, options=asked.options)
     analysis = analyse(
-        frames, calls, table, {name: spoken}, build, files, exact_time=True, places=places, one_view=True
+        frames, calls, table, {name: protocol}, build, files, exact_time=True, places=places, one_view=True
     )
-    return _result(analysis, table, partial(display_filter, protocol=spoken))
+    return called, port, _result(analysis, table, partial(display_filter, protocol=protocol))
 
 
-def _find_port(file: Path, frames: pl.DataFrame, name: str, protocol: SocketProtocol, transport: str) -> int:
-    """The one port that calls go to."""
-    of_transport = frames.filter(pl.col("protocol") == IP_PROTOCOL[transport])
-    called = protocol.called(of_transport, transport)
+def _frames(piece: Capture, asked: _Asked) -> pl.DataFrame:
+    servers = {asked.name: {asked.transport: (asked.port,)}} if asked.port is not None else {}
+    return with_places(read_opened([(piece, piece.path.name)], 0, servers))
+
+
+def _called(frames: pl.DataFrame, asked: _Asked) -> pl.DataFrame:
+    """A frame of a call to each port."""
+    of_transport = frames.filter(pl.col("protocol") == IP_PROTOCOL[asked.transport])
+    called = asked.protocol.called(of_transport, asked.transport)
     if called is None:
         called = of_transport.filter(pl.col("tcp_flags") & (tcp.SYN | tcp.ACK) == tcp.SYN)
-    ports = called["target_port"].drop_nulls().unique().sort().to_list()
+    return called.unique("target_port", keep="first", maintain_order=True)
+
+
+def _ports(called: Sequence[pl.DataFrame], asked: _Asked) -> list[int]:
+    """The ports that calls go to, from the frames that each part gives."""
+    frames = pl.concat(called)
+    if len(called) > 1:
+        frames = _called(frames.sort("frame"), asked)
+    return frames["target_port"].drop_nulls().unique().sort().to_list()
+
+
+def _one(ports: list[int]) -> int | None:
+    return ports[0] if len(ports) == 1 else None
+
+
+def _the_port(file: Path, called: Sequence[pl.DataFrame], asked: _Asked) -> int:
+    """The one port that calls go to."""
+    ports = _ports(called, asked)
     if len(ports) != 1:
-        what = f"calls go to {len(ports)} ports: {ports}" if ports else f"holds no {name} over {transport}"
+        nothing = f"holds no {asked.name} over {asked.transport}"
+        what = f"calls go to {len(ports)} ports: {ports}" if ports else nothing
         raise BadInput(what, file=str(file), allowed="the server's port with --port")
-    return int(ports[0])
+    return ports[0]
 
 
 def _flows(frames: pl.DataFrame, name: str, transport: str, port: int) -> pl.DataFrame:
@@ -135,7 +216,9 @@ def _udp_calls(frames: pl.DataFrame, table: pl.DataFrame, name: str, protocol: S
     calls = (
         asks.with_columns(alone=alone)
         .unique(["flow", "key", "message", "alone"], keep="first", maintain_order=True)
-        .select("flow", "key", "time_ns", request="message", procedure=protocol.captured_procedure())
+        .select(
+            "flow", "key", "time_ns", first_frame="frame", request="message", procedure=protocol.captured_procedure()
+        )
         .with_row_index("call")
     )
     joined = [
@@ -171,16 +254,18 @@ def _tcp_calls(frames: pl.DataFrame, protocol: SocketProtocol, files: Files) -> 
             side = part.filter(pl.col("reply") == reply)
             streams[reply] = Stream((pos, data.get(row, b"")) for pos, row in side.select("pos", "row").iter_rows())
         answers = {message.key: message for message in protocol.parse(streams[True])}
-        times = part.filter(~pl.col("reply")).select("pos", "time_ns").sort("pos", "time_ns")
+        times = part.filter(~pl.col("reply")).select("pos", "time_ns", "frame").sort("pos", "time_ns")
         flow = part["flow"][0]
         for message in protocol.parse(streams[False]):
-            start = times.filter(pl.col("pos") <= message.begin)["time_ns"].last()
+            sent = times.filter(pl.col("pos") <= message.begin)
+            start, frame = sent["time_ns"].last(), sent["frame"].last()
             answer = answers.pop(message.key, None)
             places.append((conn, False, len(rows), message.begin, message.finish))
             if answer:
                 places.append((conn, True, len(rows), answer.begin, answer.finish))
             length, fragments = (answer.length, list(answer.fragments)) if answer else (None, [])
-            rows.append((flow, message.key, start, message.length, length, "echo", list(message.fragments), fragments))
+            records = list(message.fragments), fragments
+            rows.append((flow, message.key, start, message.length, length, "echo", *records, frame))
     schema = {"conn": pl.UInt32, "reply": pl.Boolean, "call": pl.UInt32, "begin": pl.Int64, "finish": pl.Int64}
     calls = pl.DataFrame(rows, schema=CALLS, orient="row")
     return calls, pl.DataFrame(places, schema=schema, orient="row")
@@ -236,7 +321,7 @@ def _build(
     return calls.join(kinds, on=columns, how="left", nulls_equal=True), table, expected
 
 
-def _result(analysis: Analysis, table: pl.DataFrame, filter_of: DisplayFilter) -> Verification:
+def _result(analysis: Analysis, table: pl.DataFrame, filter_of: DisplayFilter) -> Part:
     addresses = pl.DataFrame(schema={"end": pl.String, "own": pl.List(pl.String)})
     classified = classification.classify(analysis.frames, analysis.segments, Background().classes, addresses)
     # Frames of other traffic are none of a foreign capture's calls, and no fault.
@@ -247,17 +332,4 @@ def _result(analysis: Analysis, table: pl.DataFrame, filter_of: DisplayFilter) -
     classified = classified.with_columns(pl.when(other).then(pl.lit("other")).otherwise("class").alias("class"))
     whole = truncation.check_whole(classified.filter(of_flow), whole_capture=False)
     findings = pl.concat([analysis.findings, whole, classification.check_unexplained(classified)])
-    failed = findings.filter(pl.col("call").is_not_null()).group_by("call").agg(mismatches=pl.len())
-    return Verification(
-        verdict="pass" if findings.is_empty() else "fail",
-        calls=analysis.calls.height,
-        frames=classified.height,
-        packets=analysis.packets,
-        fragments=analysis.fragments,
-        retransmissions=analysis.retransmissions,
-        mismatches=findings.height,
-        groups=groups_json(analysis, failed),
-        classified=classification.counts(classified),
-        unproven=list(OF_A_CAPTURE),
-        problems=problems_json(findings, classified, analysis.calls, filter_of),
-    )
+    return part_of(analysis, table.height, classified, findings, filter_of)

@@ -5,6 +5,9 @@ The wire explains it when, at the moment the request was sent again, no whole an
 server had answered every whole request that had reached it: then a request or an answer was lost, dropped, corrupted,
 or still on its way. (That the wire tells of each frame which did not arrive is `conservation`'s matter.)
 
+A request may have been made before the answer came, and have waited: behind others for its line (`contention`), as all
+that a machine has sent again while it did not know an address, once ARP has told it.
+
 A request that had reached the server and was not answered yet explains it where the server had others all the while
 (`busy_servers`), but for the time of one turn: as long as this server takes at most for a request that is alone and is
 not repeated. Without that the cause is at one of the ends: a server that is too slow or silent, a client that has its
@@ -13,8 +16,11 @@ answer and asks again. Under the real clock a machine waits for the host, too, a
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import polars as pl
 
+from sundial.verify.contention import Contention
 from sundial.verify.frames import CORRUPTED, DROPPED
 from sundial.verify.sockets.busy_servers import Servers
 from sundial.verify.sockets.udp import datagrams
@@ -31,11 +37,13 @@ def uncaused(
     expected: pl.DataFrame,
     calls: pl.DataFrame,
     servers: Servers | None,
+    lines: Mapping[str, Contention],
 ) -> pl.DataFrame:
     """Requests sent again that nothing explains: call, reply, asked, answered, received, rows.
 
     `frames`: UDP with `call`; `sent` and `arrived`: their datagrams; `expected`: the expected layout of each leg;
-    `calls`: id, server and protocol; `servers`: what they were doing, None where their time is no evidence.
+    `calls`: id, server and protocol; `servers`: what they were doing, None where their time is no evidence; `lines`: by
+    port, when the wire in front of it was free.
     """
     again = (
         sent.filter(~pl.col("reply"))
@@ -51,9 +59,28 @@ def uncaused(
         pl.col("asked", "answered", "received").fill_null(0)
     )
     greedy = table.filter(pl.col("received") > 0)
+    greedy = greedy.filter(~waited(greedy, frames, events, lines))
     waiting = table.filter(pl.col("received") <= 0, pl.col("asked") > pl.col("answered"))
     slow = waiting.clear() if servers is None else _without_cause(waiting, arrived, expected, calls, servers)
     return pl.concat([greedy, slow]).sort("call", "number")
+
+
+def waited(
+    greedy: pl.DataFrame, frames: pl.DataFrame, events: pl.DataFrame, lines: Mapping[str, Contention]
+) -> pl.Series:
+    """Which requests were sent on a line that was never free since a whole answer had come."""
+    answered = events.filter(pl.col("received") > 0).group_by("call").agg(came=pl.col("at").min())
+    ports = frames.select("interface", row=pl.col("row").cast(pl.UInt32))
+    table = (
+        greedy.select("call", "first_ns", row=pl.col("rows").list.first().cast(pl.UInt32))
+        .join(answered, on="call", how="left", maintain_order="left")
+        .join(ports, on="row", how="left", maintain_order="left")
+    )
+    never_free = [
+        port in lines and lines[port].idle_ns(came, at) <= 0
+        for port, came, at in table.select("interface", "came", "first_ns").iter_rows()
+    ]
+    return pl.Series(never_free, dtype=pl.Boolean)
 
 
 def _without_cause(

@@ -85,6 +85,7 @@ class _Iperf3(Verifier):
             rows += check_result_of(test)
             own = table.filter(pl.col("client_address") == _address(run, test))
             rows += _check_test(run, test, own, known, streams, taken)
+        taken |= _refused(known)
         of_tests = known.filter(pl.col("flow").is_in(list(taken)))
         transit = conservation.transit_ends(frames)
         segment = pl.format("{} bytes at {}", "data", "pos")
@@ -98,6 +99,14 @@ class _Iperf3(Verifier):
         return Background(
             pl.concat([_findings(rows), *balances]), of_tests.select("row", pl.lit("iperf3").alias("class"))
         )
+
+
+def _refused(known: pl.DataFrame) -> set[int]:
+    """Flows on which a server that had not started yet refused a connection; its client tries again."""
+    syn = ~pl.col("reply") & (pl.col("tcp_flags") & 0x17 == 0x02)
+    reset = pl.col("reply") & (pl.col("tcp_flags") & 0x07 == 0x04)
+    segments = known.filter(pl.col("protocol") == flows.TCP)
+    return set(segments.group_by("flow").agg(refused=(syn | reset).all() & reset.any()).filter("refused")["flow"])
 
 
 def check_result_of(test: _Test) -> Iterator[_Row]:

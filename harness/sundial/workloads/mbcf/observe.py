@@ -60,7 +60,7 @@ _REST = slice(ETHERNET + HEADER, None)
 _NUMBERS = (
     "op", "flags", "version", "status", "tag", "epoch", "target_epoch", "seq", "ack", "length", "op_id", "last",
     "defined_source", "defined_target", "defined_high", "part_offset", "part_total", "read_length", "read_reserved",
-    "permission", "connection", "close_connection", "close_peer", "nonce", "echo", "excess", "digest",
+    "permission", "connection", "close_connection", "close_peer", "nonce", "echo", "excess", "digest", "content",
 )  # fmt: skip
 _WIDE = ("source_mac", "target_mac", "defined_key", "taskque_key")
 _HEADS: Mapping[int, tuple[tuple[str, str], ...]] = {
@@ -79,7 +79,8 @@ _PART = (("part_total", "part_total"), ("part_offset", "part_offset"))
 class _Mbcf:
     """`mbcf_last`: the word behind op_id. `mbcf_data`: the first bytes of an operation's data in hexadecimal, behind
     the heads of the protocol. `mbcf_excess`: bytes of padding that are not zero, or are too many. `mbcf_digest`: of
-    all that stays the same when a frame is sent again, so of what it asks for."""
+    all that stays the same when a frame is sent again, so of what it asks for; `mbcf_content`: of the payload
+    behind the head of a part."""
 
     fields: Sequence[Field] = ()
     computed: Mapping[str, type[pl.DataType]] = {
@@ -89,15 +90,14 @@ class _Mbcf:
     }
 
     def carried_by(self, capture: Capture, interface: Interface) -> bool:
-        start = (16 if capture.classic else 28) + _ETHERTYPE_AT
-        data = capture.data
-        return any(data[block[0] + start : block[0] + start + 2] == _ETHERTYPE for block in interface.blocks)
+        kinds = capture.octets(interface).number(_ETHERTYPE_AT, len(_ETHERTYPE))
+        return bool((kinds == int.from_bytes(_ETHERTYPE)).any())
 
     def options(self, ports: ServerPorts) -> Sequence[str]:
         return ()
 
     def compute(self, capture: Capture, interface: Interface) -> Sequence[pl.Series]:
-        rows = [read_frame(capture.packet(block)) for block in interface.blocks]
+        rows = [read_frame(capture.packet(block)) for block in interface.each()]
         return [
             pl.Series(column, [row.get(column) for row in rows], dtype, strict=True)
             for column, dtype in self.computed.items()
@@ -124,7 +124,9 @@ def read_frame(frame: bytes) -> dict[str, int | str]:
         at += DEFINITION
     payload, padding = frame[at : at + length], frame[at + length :]
     found["mbcf_excess"] = len(padding) - padding.count(0) + max(0, len(frame) - max(60, at + length))
-    heads = _PART if op == FIFO and flags & PART else _HEADS.get(op, ())
+    in_parts = op == FIFO and flags & PART
+    found["mbcf_content"] = zlib.crc32(payload[PART_HEAD if in_parts else 0 :])
+    heads = _PART if in_parts else _HEADS.get(op, ())
     for name, field in heads:
         place = PAYLOAD_FIELDS[field]
         if len(payload) >= place.offset + place.size:

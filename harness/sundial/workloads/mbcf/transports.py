@@ -18,6 +18,8 @@ OPERATIONS = Transport("mbcf", SEMANTICS[:1], between_nodes=True)
 NAMES = wire.TRANSPORTS
 TRANSPORTS = tuple(Transport(name, SEMANTICS, between_nodes=True) for name in NAMES)
 """Of Sun RPC, by the type of server (kamesawa98 section 4.1)."""
+TASKS_ONLY = frozenset({"mbcf3b"})
+"""Of these: whose server's tasks have address spaces of their own, which a process that is a node does not have."""
 MTU_LEAST = wire.HEADER + wire.PAYLOAD
 """There is no fragmentation below MBCF."""
 SSS_CORE = "sss-core"

@@ -20,6 +20,8 @@ from sundial.verify.segment import contentions, network_of
 from sundial.verify.workload import CLASSES, OBSERVED, Settled, Verifier, WorkloadVerifier
 from sundial.workloads.mbcf.expect import Frame, mbcf_leg
 from sundial.workloads.mbcf.verify_channels import FIRST_SEQUENCED, Channels, check_channels
+from sundial.workloads.mbcf.verify_connections import check_connections
+from sundial.workloads.mbcf.verify_contents import Carried
 from sundial.workloads.mbcf.verify_evidence import (
     Evidence,
     Finding,
@@ -59,13 +61,18 @@ class _Mbcf:
         first = over_mbcf.filter(pl.col("row").is_in(channels.first)).sort("time_ns", "row")
         transactions = find_transactions(first.select(_filled()).iter_rows(), _meaning)
         ordered = calls.sort("start_ns", "id")
-        evidence = Evidence(run, run.node_ids, samples.records, ordered, samples.batches, channels, transactions)
+        carried = first.select("row", "mbcf_content", "mbcf_address", pl.col("mbcf_data").fill_null("")).iter_rows()
+        evidence = Evidence(
+            run, run.node_ids, samples.records, ordered, samples.batches, channels, transactions,
+            {row: Carried(*what) for row, *what in carried},
+        )  # fmt: skip
         judgement = judged(protocol.judge(evidence) for protocol in protocols().values())
         judgement.findings += _farewells(transactions)
         findings = [
             channels.findings,
             pl.DataFrame(judgement.findings, schema=FINDING, orient="row"),
             _balance(over_mbcf, frames),
+            check_connections(first),
             check_fields(over_mbcf, transit_ends(frames), _meaning),
         ]
         return Settled(

@@ -14,6 +14,7 @@ from sundial.observe import RunDirectory
 from sundial.verify.samples import RunSamples
 from sundial.workloads.mbcf.expect import Frame
 from sundial.workloads.mbcf.verify_channels import Channels
+from sundial.workloads.mbcf.verify_contents import Carried
 from sundial.workloads.mbcf.verify_transactions import Meaning, Transaction, Transactions
 from sundial.workloads.mbcf.wire import STATUSES
 
@@ -36,6 +37,8 @@ class Evidence:
     """The lines above them, by client and batch."""
     channels: Channels
     transactions: Transactions
+    carried: Mapping[int, Carried]
+    """Of frames that were sent for the first time, by row."""
 
     @property
     def exact(self) -> bool:

@@ -61,9 +61,13 @@ from sundial.workloads.mbcf.wire import (
 UNPROVEN = (
     "MBCF: addresses, operands, arguments and permissions against what tasks asked for (their samples do not say it); "
     "accesskeys that tasks know from elsewhere only by being the same for all frames between two of them",
-    "MBCF: data of operations beyond their first 36 bytes at the sender; that they arrive unchanged is checked",
+    "MBCF: data of Sun RPC's calls, and of setting up, beyond their first 36 bytes at the sender; that they arrive "
+    "unchanged is checked",
     "MBCF: nonces that nobody returned",
 )
+
+PLACE_BYTES = 48
+"""Of what a server tells of its memory (guest-apps/sss-core/tasks/common/mbcf_target.h): its key, and where it is."""
 
 _ANY = ACK_NOW | RETX | UNSURE
 _FLAGS: Mapping[int, int] = {
@@ -212,8 +216,9 @@ def _epochs(sent: pl.DataFrame) -> pl.DataFrame:
 
 
 def _keys(sent: pl.DataFrame, meanings: Meanings) -> pl.DataFrame:
-    """A key is one that the node has given away: with a TASKQUE write, or in the answer to a binding. Where it never
-    has, tasks know it from elsewhere: then all frames between two of them have the same."""
+    """A key is one that the node has given away: with a TASKQUE write, in the answer to a binding, or at the head of
+    what it tells of its memory. Of a node that tells nothing, tasks know keys from elsewhere: then all frames between
+    two tasks have the same."""
     asked = sent.filter(pl.col("mbcf_op") == TASKQUE).select("mbcf_source", "mbcf_taskque_key")
     given = set(asked.iter_rows())
     said = sent.filter(pl.col("mbcf_op") == FIFO, pl.col("mbcf_data").is_not_null())
@@ -221,12 +226,18 @@ def _keys(sent: pl.DataFrame, meanings: Meanings) -> pl.DataFrame:
         meaning = meanings(FIFO, data)
         if isinstance(meaning, Answer) and meaning.key is not None:
             given.add((node, meaning.key))
+    written = sent.filter(pl.col("mbcf_op") == WRITE, pl.col("mbcf_length") == PLACE_BYTES)
+    for node, data in written.select("mbcf_source", "mbcf_data").iter_rows():
+        given.add((node, int.from_bytes(bytes.fromhex(data[:16]), "little")))
     tasks = ("mbcf_source", "mbcf_source_task", "mbcf_target", "mbcf_target_task", "mbcf_epoch", "mbcf_target_epoch")
+    giving = set(written["mbcf_source"])
     first: dict[tuple[int, ...], int] = {}
     bad = []
     keyed = sent.filter(pl.col("mbcf_key").is_not_null()).sort("time_ns", "row")
     for row, key, *between in keyed.select("row", "mbcf_key", *tasks).iter_rows():
-        if (between[2], key) not in given and first.setdefault(tuple(between), key) != key:
+        if (between[2], key) in given:
+            continue
+        if between[2] in giving or first.setdefault(tuple(between), key) != key:
             bad.append((row, f"0x{key:016x}"))
     table = pl.DataFrame(bad, schema={"row": pl.UInt32, "seen": pl.String}, orient="row")
     return _findings("mbcf.key", "one that the other node has given away", table)

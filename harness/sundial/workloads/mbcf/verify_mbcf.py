@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 import polars as pl
 
 from sundial.workloads.mbcf.expect import Exchange, Operation, expect_operation
+from sundial.workloads.mbcf.verify_contents import PLACE, Carried, check_contents, check_places
 from sundial.workloads.mbcf.verify_evidence import (
     Evidence,
     Finding,
@@ -22,7 +25,7 @@ from sundial.workloads.mbcf.verify_evidence import (
     same,
 )
 from sundial.workloads.mbcf.verify_transactions import Meaning, Transaction
-from sundial.workloads.mbcf.wire import OPERATIONS, STATUS_BUSY, STATUS_FULL
+from sundial.workloads.mbcf.wire import OPERATIONS, STATUS_BUSY, STATUS_FULL, WRITE
 
 TRANSPORT = "mbcf"
 """Of samples that are operations."""
@@ -32,8 +35,8 @@ _RECORD_HEADS = 16 + 40
 _ARGUMENTS = 1
 """Of mbcf-client's SIGNALs: the number of the call."""
 
-Queues = Mapping[tuple[int, int, int, int], Sequence[Transaction]]
-"""Operations in order, by node, task, the other task, and what they are."""
+Queues = Mapping[tuple[int, int, int, int], deque[Transaction]]
+"""Operations in order, by node, task, the other task, and what they are; what is judged leaves them."""
 
 
 class _Operations:
@@ -45,11 +48,13 @@ class _Operations:
 
     def judge(self, evidence: Evidence) -> Judgement:
         judgement = Judgement()
-        queues: dict[tuple[int, int, int, int], list[Transaction]] = {}
+        queues: dict[tuple[int, int, int, int], deque[Transaction]] = {}
         operations = evidence.of_kind("operation")
         for transaction in operations:
-            key = (transaction.node, transaction.task, transaction.peer_task, transaction.op or 0)
-            queues.setdefault(key, []).append(transaction)
+            # One that was refused for want of a place is made again, as another operation of the same call.
+            if not _refused(transaction):
+                key = (transaction.node, transaction.task, transaction.peer_task, transaction.op or 0)
+                queues.setdefault(key, deque()).append(transaction)
         clients = set()
         samples = evidence.samples.filter(pl.col("transport") == TRANSPORT)
         for (client, batch), part in samples.group_by("client", "batch", maintain_order=True):
@@ -80,22 +85,38 @@ def _judge_batch(
     client: tuple[int, int],
     queues: Queues,
 ) -> None:
-    """One batch of samples against the operations of its task since it began."""
+    """One batch of samples against the operations of its task: those after the batch before, and since it began."""
     server, procedure = int(line.get("server_task") or 0), str(samples["procedure"][0]).upper()
     operation = next((number for number, name in OPERATIONS.items() if name == procedure), 0)
     start = int(samples["start_ns"].min())  # type: ignore[arg-type]
-    # One that was refused for want of a place is made again, as another operation of the same call.
-    queue = iter(
-        transaction
-        for transaction in queues.get((*client, server, operation), [])
-        if transaction.began_ns >= start and not _refused(transaction)
-    )
+    queue = queues.get((*client, server, operation), deque())
+    # Under the real clock a guest's time is not the captures'.
+    while evidence.exact and queue and queue[0].began_ns < start:
+        queue.popleft()
+    told = _told(evidence, queues.get((int(line.get("server_node") or 0), server, client[1], WRITE), deque()), start)
     for sample, asks in zip(samples.iter_rows(named=True), _asked(samples, line), strict=True):
-        judgement.findings += _judge(evidence, judgement, sample, next(queue, None), asks)
+        judgement.findings += _judge(evidence, judgement, sample, queue.popleft() if queue else None, asks, told)
+
+
+def _told(evidence: Evidence, queue: deque[Transaction], start: int) -> Carried | None:
+    """What the server wrote last to say where its memory is, before the batch; it says so once for each."""
+    told = None
+    while queue and (not evidence.exact or queue[0].began_ns < start):
+        sent = queue.popleft().frames[False]
+        if len(sent) == 1 and sent[0][1].startswith(PLACE):
+            told = evidence.carried[sent[0][0]]
+            if not evidence.exact:
+                break
+    return told
 
 
 def _judge(
-    evidence: Evidence, judgement: Judgement, sample: Mapping[str, Any], transaction: Transaction | None, asks: bool
+    evidence: Evidence,
+    judgement: Judgement,
+    sample: Mapping[str, Any],
+    transaction: Transaction | None,
+    asks: bool,
+    told: Carried | None,
 ) -> Iterator[Finding]:
     call, expected = sample["id"], expect_operation(_operation(sample["procedure"]), sample["size"], asks, _ARGUMENTS)
     frames = (expected.there, expected.back)
@@ -107,7 +128,8 @@ def _judge(
         return
     judgement.claim(transaction, call)
     if sample["ok"]:
-        yield from _check_frames(evidence, call, transaction, expected)
+        wrong = list(_check_frames(evidence, call, transaction, expected))
+        yield from wrong or _check_contents(evidence, sample, transaction, expected, told)
     if sample["xid"] is not None and transaction.op_id not in (None, sample["xid"]):
         rows = [row for row, _ in transaction.frames[False]]
         yield call, "mbcf.op_id", str(sample["xid"]), str(transaction.op_id), rows
@@ -127,7 +149,21 @@ def _check_frames(evidence: Evidence, call: int, transaction: Transaction, expec
             yield call, name, frames_text(frames) or "none", part_text(left) or "none", rows
 
 
+def _check_contents(
+    evidence: Evidence, sample: Mapping[str, Any], transaction: Transaction, expected: Exchange, told: Carried | None
+) -> Iterator[Finding]:
+    refused = evidence.channels.refused
+    sent, back = ([one for one in transaction.frames[way] if one[0] not in refused] for way in (False, True))
+    procedure, carried = sample["procedure"], evidence.carried
+    problems = chain(
+        check_contents(carried, procedure, sample["size"], sample["call"], sent, back, expected),
+        check_places(carried, procedure, sent, expected, told),
+    )
+    yield from ((sample["id"], *problem) for problem in problems)
+
+
 def _refused(transaction: Transaction) -> bool:
+    """For want of a place: it is made again, as another operation of the same call."""
     return any(status in (STATUS_FULL, STATUS_BUSY) for _, status in transaction.failed)
 
 

@@ -121,7 +121,9 @@ def _meant(
     if row.op == RESULT:
         back = (row.target, row.source, row.target_epoch, row.epoch)
         asked = meaning.get((back, row.last))
-        return _Meant(row.row, asked.target_task, asked.source_task, answers=asked.row) if asked else _UNKNOWN
+        if asked is None or asked is _UNKNOWN:
+            return _UNKNOWN
+        return _Meant(row.row, asked.target_task, asked.source_task, answers=asked.row)
     if not is_keyed(row.op):
         return _UNKNOWN
     if row.flags & DEFINES:

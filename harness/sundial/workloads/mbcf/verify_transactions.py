@@ -91,6 +91,10 @@ class Transaction:
     failed: list[tuple[int, int]] = field(default_factory=list)
     """(row, status) of RESULTs that tell of a failure."""
 
+    def is_between(self, one: int, other: int) -> bool:
+        """Whether these tasks are its two, in either order."""
+        return {one, other} == {self.task, self.peer_task}
+
     @property
     def attempts(self) -> int:
         """How often the request was made."""
@@ -199,7 +203,7 @@ class _Finder:
             return
         theirs = self.connections.get((frame.peer, frame.close_peer))
         transaction = theirs or self.connections.get((frame.node, frame.close_connection))
-        if transaction is None:
+        if transaction is None or not transaction.is_between(frame.task, frame.peer_task):
             self.closing.pop()
             self.unclaimed.append(frame.row)
         else:

@@ -38,6 +38,7 @@ class SunRpcKind:
         if "tcp" in workload.transports:
             yield from sockets.check_tcp_mtu(ends, path, otherwise=", or udp alone")
         yield from _check_calls(workload, path)
+        yield from _check_server(workload, ends.image(ends.server), path)
         yield from _check_semantics(workload, ends.image(ends.server), path)
         if _over_nodes(workload):
             yield from over_mbcf.check_wires(ends, path)
@@ -90,6 +91,14 @@ def _check_calls(workload: SunRpc, path: Path) -> Iterator[Finding]:
     elif workload.one_way and "udp" in workload.transports:
         what = "one_way over udp: libtirpc does not send a call without waiting for its reply"
         yield Finding((*path, "one_way"), what, f"transports: tcp, {_MBCF}")
+
+
+def _check_server(workload: SunRpc, image: ImageKind, path: Path) -> Iterator[Finding]:
+    """`image`: the server's."""
+    refused = [name for name in workload.transports if name in over_mbcf.TASKS_ONLY]
+    if refused and image.node_is_process:
+        what = f"{refused[0]} with a server on image {image.name!r}, whose processes have no tasks"
+        yield Finding((*path, "transports"), what, "another transport, or a server on SSS-CORE")
 
 
 def _check_semantics(workload: SunRpc, image: ImageKind, path: Path) -> Iterator[Finding]:

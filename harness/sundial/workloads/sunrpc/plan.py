@@ -50,7 +50,8 @@ class SunRpcPlan:
             return
         yield Service(SERVER, {"transports": names}, bound=True)
         if any(not IMAGES[node.image].node_is_process for node in host.network.nodes):
-            yield Service(NODE_SERVER, {"transports": list(over_mbcf.NAMES)}, endpoint=True)
+            by_process = [name for name in over_mbcf.NAMES if name not in over_mbcf.TASKS_ONLY]
+            yield Service(NODE_SERVER, {"transports": by_process}, endpoint=True)
 
 
 def _server_options(workload: SunRpc, transports: Sequence[str], server: Host) -> Options:

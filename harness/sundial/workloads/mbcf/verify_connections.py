@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all frames of one connection have in common: its name, the queue that it writes to, and addresses that go on
+from part to part.
+
+A tag stands for one connection from its definition to the next one (guest-apps/sss-core/mbcf/README.md, Tags). That a
+connection has one FIFO and one signal handler is the way of the tasks that Sundial runs.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from sundial.verify.findings import FINDING
+from sundial.workloads.mbcf.wire import (
+    DEFINES,
+    FETCH_ADD,
+    FIFO,
+    MORE,
+    OP_ID_CONNECTION,
+    READ,
+    SIGNAL,
+    TASKQUE,
+    WRITE,
+)
+
+_CHANNEL = ("mbcf_source", "mbcf_target", "mbcf_epoch", "mbcf_target_epoch")
+_TAG = (*_CHANNEL, "mbcf_tag", "definition")
+_OP, _FLAGS, _OP_ID = pl.col("mbcf_op"), pl.col("mbcf_flags"), pl.col("mbcf_op_id")
+_UNAWAITED = (_OP_ID & OP_ID_CONNECTION) != 0
+
+
+def check_connections(first: pl.DataFrame) -> pl.DataFrame:
+    """Findings about frames as they were sent for the first time, with what their tags stand for, in order of time."""
+    keyed = first.filter(_OP.is_between(WRITE, FETCH_ADD)).with_columns(
+        definition=((_FLAGS & DEFINES) != 0).cast(pl.UInt32).cum_sum().over(_CHANNEL, "mbcf_tag")
+    )
+    return pl.concat(
+        [
+            _made(first.filter((_OP == TASKQUE) & _UNAWAITED)),
+            _alike("mbcf.op_id", "the name of its connection", keyed.filter(_UNAWAITED), "mbcf_op_id"),
+            _alike("mbcf.address", "the FIFO of its connection", keyed.filter(_OP == FIFO), "mbcf_address"),
+            _alike("mbcf.address", "the handler of its connection", keyed.filter(_OP == SIGNAL), "mbcf_address"),
+            _parts(keyed.filter(_OP.is_in([WRITE, READ]))),
+        ]
+    )
+
+
+def _made(sent: pl.DataFrame) -> pl.DataFrame:
+    """A TASKQUE write that nobody waits for has the name of the connection that it makes."""
+    name = (pl.col("mbcf_connection") & (OP_ID_CONNECTION - 1)) | OP_ID_CONNECTION
+    bad = sent.filter(name != _OP_ID)
+    return _findings("mbcf.op_id", bad, name.cast(pl.String), _OP_ID.cast(pl.String))
+
+
+def _alike(field: str, expected: str, sent: pl.DataFrame, column: str) -> pl.DataFrame:
+    """Frames of one connection have the same in a column."""
+    known = pl.col(column).first().over(_TAG)
+    bad = sent.with_columns(known=known).filter(pl.col("known") != pl.col(column))
+    return _findings(field, bad, pl.format(f"{expected}, {{}}", "known"), pl.col(column).cast(pl.String))
+
+
+def _parts(sent: pl.DataFrame) -> pl.DataFrame:
+    """A part of an operation begins where the one before it ended."""
+    length = pl.when(_OP == READ).then("mbcf_read_length").otherwise("mbcf_length")
+    end = (pl.col("mbcf_last").cast(pl.Int64) + length) % (1 << 32)
+    operation = (*_CHANNEL, "mbcf_source_task", "mbcf_op", "mbcf_op_id")
+    before = sent.with_columns(due=pl.when((_FLAGS & MORE) != 0).then(end).shift(1).over(operation))
+    bad = before.filter(pl.col("due") != pl.col("mbcf_last"))
+    lower = [pl.format("{} as its lower half", name) for name in ("due", "mbcf_last")]
+    return _findings("mbcf.address", bad, *lower)
+
+
+def _findings(field: str, bad: pl.DataFrame, expected: pl.Expr, seen: pl.Expr) -> pl.DataFrame:
+    table = bad.sort("row").select("row", expected=expected, seen=seen)
+    lines = [(None, field, due, found, [row]) for row, due, found in table.iter_rows()]
+    return pl.DataFrame(lines, schema=FINDING, orient="row")
