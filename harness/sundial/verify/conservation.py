@@ -7,6 +7,7 @@ For each packet of a call (and each kind of TCP frame of a connection):
 
 where `passed` is what a guest between two segments sent less what it received. `dropped` frames may have been refused
 before they were seen at the sender's port, and `corrupted` ones may arrive as something else: they leave room below.
+Since the bit that was flipped may be one of the key, a corrupted frame counts by what it was before.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 import polars as pl
 
 from sundial.verify.findings import findings
-from sundial.verify.frames import CORRUPTED, DROPPED, DUPLICATED, INBOUND, LOST, OUTBOUND, machine
+from sundial.verify.frames import DROPPED, DUPLICATED, INBOUND, LOST, OUTBOUND, machine
 
 
 def transit_ends(frames: pl.DataFrame) -> pl.Series:
@@ -27,7 +28,7 @@ def transit_ends(frames: pl.DataFrame) -> pl.Series:
 def check_balance(frames: pl.DataFrame, key: list[str], what: pl.Expr, transit: pl.Series) -> pl.DataFrame:
     """Findings for each `key` whose frames do not balance; `what` says in words which packet a key is.
 
-    `frames` need row, call (null for none), reply, view, fate, direction, end.
+    `frames` need row, call (null for none), reply, view, fate, direction, end, corrupted (see `with_corrupted`).
     """
     if transit.is_empty():
         passed = pl.lit(0, pl.Int64)
@@ -44,7 +45,7 @@ def check_balance(frames: pl.DataFrame, key: list[str], what: pl.Expr, transit: 
         lost=_number(fate == LOST),
         duplicated=_number(fate == DUPLICATED),
         dropped=_number(fate == DROPPED),
-        corrupted=_number(fate == CORRUPTED),
+        corrupted=pl.col("corrupted").sum().cast(pl.Int64),
     )
     most = pl.col("sent") + pl.col("passed") - pl.col("lost") + pl.col("duplicated")
     least = most - pl.col("dropped") - pl.col("corrupted")

@@ -1,54 +1,69 @@
 # SPDX-License-Identifier: Apache-2.0
 """Frames that the wire corrupted: they arrive, but perhaps as something that belongs to no call.
 
-A corrupted frame differs in one bit (tc-netem(8)) from what is recorded on the fate interface, or is recorded there as
-it arrived. That is compared in the captured bytes.
+The fate interface has a corrupted frame as it arrives, and names the bit that was flipped. Any field may be hit: only
+the bytes tell which frame it was before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Callable
 
 import polars as pl
 
-from sundial.observe import open_capture
-from sundial.verify.frames import CORRUPTED
+from sundial.observe import Octets
+from sundial.verify.frames import CORRUPTED, OUTBOUND, way_from
+
+Read = Callable[[pl.DataFrame], Octets]
+"""The bytes of rows of the table of frames."""
 
 
-def corrupted_rows(frames: pl.DataFrame, candidates: pl.Series, files: Sequence[tuple[Path, str]]) -> set[int]:
-    """Those of `candidates` (rows of frames) that are a frame which the wire reports as corrupted."""
+def with_corrupted(frames: pl.DataFrame, read: Read) -> pl.DataFrame:
+    """Adds `corrupted`: how many copies of a frame the wire corrupted after the frame was sent at a port."""
     reports = frames.filter(pl.col("fate") == CORRUPTED)
-    if reports.is_empty() or candidates.is_empty():
-        return set()
-    suspects = frames.filter(pl.col("row").is_in(candidates.implode()), pl.col("fate").is_null())
-    reported = _bytes(reports, files)
-    return {
-        row
-        for row, data in _bytes(suspects, files).items()
-        if any(_nearly(data, original) for original in reported.values())
-    }
+    if reports.is_empty():
+        return frames.with_columns(corrupted=pl.lit(0, pl.UInt32))
+    sent = frames.filter(pl.col("fate").is_null(), pl.col("direction") == OUTBOUND)
+    names = ["capture", "interface", "octets_hash"]
+    found = (
+        reports.select("capture", "time_ns", way_from().alias("interface"), octets_hash=hashes_before(reports, read))
+        .drop_nulls("interface")
+        .sort("time_ns")
+        .join_asof(
+            sent.select("row", "time_ns", *names).sort("time_ns", "row"),
+            on="time_ns",
+            by=names,
+            strategy="backward",
+            check_sortedness=False,
+        )
+        .drop_nulls("row")
+    )
+    counted = found.group_by("row").agg(corrupted=pl.len())
+    return frames.join(counted, on="row", how="left", maintain_order="left").with_columns(
+        pl.col("corrupted").fill_null(0)
+    )
 
 
-def _bytes(frames: pl.DataFrame, files: Sequence[tuple[Path, str]]) -> dict[int, bytes]:
-    data: dict[int, bytes] = {}
-    for path, name in files:
-        rows = dict(frames.filter(pl.col("capture") == name).select("frame", "row").iter_rows())
-        if not rows:
-            continue
-        capture = open_capture(path)
-        try:
-            for interface in capture.interfaces:
-                for block in interface.each():
-                    if block[-1] in rows:
-                        data[rows[block[-1]]] = capture.packet(block)
-        finally:
-            capture.close()
-    return data
+def hashes_before(reports: pl.DataFrame, read: Read) -> pl.Series:
+    """`octets_hash` of the frames that corrupted ones were before: the comment says which bit was flipped."""
+    bits = reports.select(
+        pl.col("comment").str.extract(r"bit (\d+) of byte").cast(pl.Int64),
+        pl.col("comment").str.extract(r"of byte (\d+)").cast(pl.Int64).alias("byte"),
+    )
+    octets, before = read(reports), []
+    for place, (bit, byte) in enumerate(bits.iter_rows()):
+        frame = bytearray(octets.frame(place))
+        if bit is not None and bit < 8 and byte < len(frame):
+            frame[byte] ^= 1 << bit
+        before.append(hash(bytes(frame)))
+    return pl.Series("octets_hash", before, pl.Int64)
 
 
-def _nearly(one: bytes, other: bytes) -> bool:
-    """Whether two frames differ in at most one bit."""
-    if len(one) != len(other):
-        return False
-    return (int.from_bytes(one, "big") ^ int.from_bytes(other, "big")).bit_count() <= 1
+def corrupted_rows(frames: pl.DataFrame, candidates: pl.Series) -> pl.Series:
+    """Those of `candidates` (rows of frames) that have the bytes of a frame which the wire reports as corrupted."""
+    reported = frames.filter(pl.col("fate") == CORRUPTED)["octets_hash"]
+    return frames.filter(
+        pl.col("row").is_in(candidates.implode()),
+        pl.col("fate").is_null(),
+        pl.col("octets_hash").is_in(reported.implode()),
+    )["row"]

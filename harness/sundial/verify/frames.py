@@ -32,3 +32,8 @@ def end_name(capture: str, interface: str) -> str:
 def machine() -> pl.Expr:
     """The machine of a frame's interface."""
     return pl.col("interface").str.extract(r"^([^:]*)")
+
+
+def way_from() -> pl.Expr:
+    """The sending port of a fate that befell a frame on its way: `lost: A to B`."""
+    return pl.col("comment").str.extract(r"(\S+:\S+) to \S+:\S+$")

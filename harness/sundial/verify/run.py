@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 
 from sundial.observe import RunDirectory, open_run, read_frames
+from sundial.observe.octets import octets_of
 from sundial.verify import classification, corruption, counters, directory, headers, scenario_expectations, truncation
 from sundial.verify.conservation import transit_ends
 from sundial.verify.findings import none
@@ -52,6 +53,7 @@ def verify_run(run_dir: Path) -> Verification:
     calls = socket_calls(run, samples, protocols)
     files = [(run_dir / name, name) for name in sorted(run.captures)]
     frames = with_places(read_frames(files, run.epoch_ns, calls.ports()))
+    frames = corruption.with_corrupted(frames, partial(octets_of, files=files))
     network = network_of(run)
     analysis = analyse(
         frames,
@@ -74,7 +76,7 @@ def verify_run(run_dir: Path) -> Verification:
         _addresses(run, frames),
     )
     classified = _with_settled(classified, settled)
-    classified = _excuse(classified, analysis, files)
+    classified = _excuse(classified, analysis)
     sampled = _sampled(analysis, settled, samples)
     wire_findings, counted = check_wires(run, frames, files)
     findings = pl.concat(
@@ -158,13 +160,13 @@ def _with_settled(frames: pl.DataFrame, settled: Sequence[Settled]) -> pl.DataFr
     return frames
 
 
-def _excuse(frames: pl.DataFrame, analysis: Analysis, files: list[tuple[Path, str]]) -> pl.DataFrame:
+def _excuse(frames: pl.DataFrame, analysis: Analysis) -> pl.DataFrame:
     """Frames that nothing explains but that the wire reports to have corrupted become `corrupted`."""
     extra = analysis.findings.filter(pl.col("field").str.ends_with(".received"))["rows"].explode().drop_nulls()
     unexplained = frames.filter(pl.col("class") == classification.UNEXPLAINED)["row"]
     suspects = pl.concat([unexplained, extra.cast(unexplained.dtype)]).unique()
-    rows = corruption.corrupted_rows(frames, suspects, files)
-    changed = pl.col("row").is_in(list(rows)) & (pl.col("view").ne_missing("sent"))
+    rows = corruption.corrupted_rows(frames, suspects)
+    changed = pl.col("row").is_in(rows.implode()) & (pl.col("view").ne_missing("sent"))
     return frames.with_columns(pl.when(changed).then(pl.lit("corrupted")).otherwise("class").alias("class"))
 
 

@@ -116,6 +116,12 @@ def capture(names: list[str], records: list[Record]) -> bytes:
     return b"".join(parts + [records[place].block() for place in ordered])
 
 
+EVENTS = (
+    "adapter_full", "undelivered", "deferred", "collisions", "excessive_collisions", "fragments_seen", "filtered",
+    "flooded", "corrupted", "duplicated", "reordered",
+)  # fmt: skip
+
+
 def counters(segments: dict[str, tuple[list[str], list[Record]]]) -> str:
     """What the fabric would have counted: of each segment its ports' names, and the records as they are."""
     return json.dumps(
@@ -127,10 +133,11 @@ def _segment(names: list[str], records: list[Record]) -> dict[str, object]:
     fates = [record.comment.partition(":")[0] for record in records if record.comment]
     ports: dict[str, dict[str, object]] = {}
     for number, name in enumerate(names):
-        own: dict[str, object] = {"dropped": {}, "corrupted": 0, "duplicated": 0, "collisions": 0}
+        own: dict[str, object] = {"dropped": {}, **dict.fromkeys(EVENTS, 0)}
         for way, direction in (("tx", OUT), ("rx", IN)):
             frames = [r.frame for r in records if (r.interface, r.direction) == (number, direction)]
             own |= {f"{way}_frames": len(frames), f"{way}_bytes": sum(map(len, frames))}
+        own["offered_frames"] = own["tx_frames"]
         ports[name] = own
     # Their sums over a segment count, so that it does not matter at which port.
     ports[names[0]] |= {

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from sundial.model.scenario import Scenario
+from sundial.model.topology import Topology
 from sundial.verify import verify_run
 from tests.verify.bed import (
     CLIENT,
     EPOCH_NS,
-    FLIGHT_NS,
     IN,
     MAC,
     OUT,
@@ -70,6 +71,42 @@ def test_another_station_of_a_hub_sees_everything(tmp_path: Path) -> None:
     assert result.classified == {"call": 16, "passing": 8}
 
 
+PROPAGATION_NS = 25
+FORWARDED_NS = 1_000
+
+
+def arrival(at: int, frame: bytes) -> int:
+    """When the last bit of a frame, with preamble and FCS, is at the other end of a link of 100 Gbit/s."""
+    bits = 8 * (8 + max(60, len(frame)) + 4)
+    return at + -(-bits // 100) + PROPAGATION_NS
+
+
+def joined_by_a_bridge(netem: str) -> dict[str, object]:
+    """The topology as a run writes it: everything resolved."""
+    ends = {"client": ("near", f"{CLIENT}/24"), "server": ("far", f"{SERVER}/24")}
+    hosts = {name: {"interfaces": {"eth0": {"address": address}}} for name, (_, address) in ends.items()}
+    sides = {f"eth{place}": {"mac": mac("", place), "netem": netem} for place in (0, 1)}
+    segments = {
+        "near": {"kind": "link", "rate": "100 Gbit/s", "ports": ["client:eth0", "between:eth0"]},
+        "far": {"kind": "link", "rate": "100 Gbit/s", "ports": ["server:eth0", "between:eth1"]},
+    }
+    for segment in segments.values():
+        segment["propagation"] = f"{PROPAGATION_NS} ns"
+    machines = {**hosts, "between": {"role": "bridge", "interfaces": sides}}
+    written = {"name": "joined", "description": "two links and a bridge", "machines": machines, "segments": segments}
+    topology = Topology.model_validate(written)
+    return {**topology.model_dump(mode="json", exclude_none=True), "clock": "virtual"}
+
+
+def resolved_scenario() -> dict[str, object]:
+    """A scenario as a run writes it: next to a topology, verify asks for a whole one."""
+    echo = {"app": "sunrpc", "transports": ["udp"], "procedures": ["echo"], "sizes": [16], "calls": 2}
+    scenario = Scenario.model_validate(
+        {"name": "test", "description": "echo over a bridge", "topology": "joined", "workloads": [echo]}
+    )
+    return scenario.model_dump(mode="json", exclude_none=True, exclude={"seed", "scale", "vary", "default_scale"})
+
+
 def two_segments(bed: Bed, swallow: int | None = None, twice: int | None = None) -> Path:
     """The same run with a guest that joins `near` and `far`; it swallows or doubles the n-th frame that is sent."""
     run = bed.write()
@@ -78,17 +115,19 @@ def two_segments(bed: Bed, swallow: int | None = None, twice: int | None = None)
         if record.direction == OUT:
             here, there = (near, far) if record.interface == 0 else (far, near)
             copies = {swallow: 0, twice: 2}.get(sent, 1)
-            here += [Record(record.at, 0, OUT, record.frame), Record(record.at + 500, 1, IN, record.frame)]
+            here += [
+                Record(record.at, 0, OUT, record.frame),
+                Record(arrival(record.at, record.frame), 1, IN, record.frame),
+            ]
             for copy in range(copies):
-                at = record.at + 1_000 + copy
-                there += [Record(at, 1, OUT, record.frame), Record(at + FLIGHT_NS, 0, IN, record.frame)]
+                at = record.at + FORWARDED_NS + 200 * copy
+                there += [Record(at, 1, OUT, record.frame), Record(arrival(at, record.frame), 0, IN, record.frame)]
             sent += 1
     (run / "wire" / "lan.pcapng").unlink()
     (run / "wire" / "near.pcapng").write_bytes(capture(["client:eth0", "between:eth0", "near:fate"], near))
     (run / "wire" / "far.pcapng").write_bytes(capture(["server:eth0", "between:eth1", "far:fate"], far))
     ends = {"near": (["client:eth0", "between:eth0"], near), "far": (["server:eth0", "between:eth1"], far)}
     (run / "wire" / "counters.json").write_text(counters(ends))
-    netem = {"netem": "duplicate 1%"}
     change_run(
         run,
         captures={"wire/near.pcapng": "", "wire/far.pcapng": ""},
@@ -97,7 +136,8 @@ def two_segments(bed: Bed, swallow: int | None = None, twice: int | None = None)
             "server": node({"far": f"{SERVER}/24"}),
             "between": node({"near": "", "far": ""}),
         },
-        topology={"machines": {"between": {"role": "bridge", "interfaces": {"eth0": netem, "eth1": netem}}}},
+        topology=joined_by_a_bridge("loss 1% duplicate 1%"),
+        scenario=resolved_scenario(),
     )
     return seal(run)
 

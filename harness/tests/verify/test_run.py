@@ -279,21 +279,49 @@ def test_reserved_client_ports_are_decoded_as_rpc(tmp_path: Path, port: int) -> 
     assert verify(sunrpc(tmp_path, 2000, client_port=port)).verdict == "pass"
 
 
-def test_a_corrupted_frame_explains_what_arrives_instead(tmp_path: Path) -> None:
-    bed = sunrpc(tmp_path, 16, calls=1)
+def corrupted(directory: Path, byte: int, told: str | None = None) -> Bed:
+    """A request arrives with the lowest bit of a byte flipped, and is sent again; `told`: the fate's bit and byte."""
+    bed = sunrpc(directory, 16, calls=1)
     start = bed.now
     bed.send(CLIENT, bed.datagram(CLIENT, (700, RPC_PORT), rpc_call(900, 16, number=bed.calls)), lose=(0,))
-    bed.records[-1].comment = "corrupted: bit 300"
-    sent = bed.records[-2]
-    frame = bytearray(sent.frame)
-    frame[36] ^= 1  # in the target port: no longer of the call's flow
-    bed.records.append(Record(sent.at + 2_000, 1, 1, bytes(frame)))
+    fate, frame = bed.records[-1], bytearray(bed.records[-1].frame)
+    frame[byte] ^= 1
+    fate.frame = bytes(frame)
+    fate.comment = f"corrupted: {told or f'bit 0 of byte {byte}'}, client:eth0 to server:eth0"
+    bed.records.append(Record(bed.records[-2].at + 2_000, 1, 1, fate.frame))
     bed.send(CLIENT, bed.datagram(CLIENT, (700, RPC_PORT), rpc_call(900, 16, number=bed.calls)))
     bed.send(SERVER, bed.datagram(SERVER, (RPC_PORT, 700), rpc_reply(900, 16, number=bed.calls)))
     bed.sample(start, 900, retransmits=1)
-    result = verify(bed)
+    return bed
+
+
+@pytest.mark.parametrize(
+    ("byte", "explained"),
+    [
+        pytest.param(19, 0, id="IP identification"),
+        pytest.param(21, 1, id="fragment offset"),
+        pytest.param(23, 1, id="protocol"),
+        pytest.param(34, 1, id="source port"),
+        pytest.param(36, 1, id="target port"),
+        pytest.param(45, 1, id="xid"),
+        pytest.param(90, 0, id="payload"),
+    ],
+)
+def test_a_corrupted_frame_explains_what_arrives_instead(tmp_path: Path, byte: int, explained: int) -> None:
+    result = verify(corrupted(tmp_path, byte))
     assert result.problems == []
-    assert result.classified["corrupted"] == 1
+    assert result.classified.get("corrupted", 0) == explained
+
+
+def test_a_corrupted_frame_explains_no_other_bytes(tmp_path: Path) -> None:
+    other_bit = verify(corrupted(tmp_path / "a", 36, told="bit 1 of byte 36"))
+    assert "request.received" in [problem["field"] for problem in other_bit.problems]
+    bed = corrupted(tmp_path / "b", 36)
+    fate = next(each for each in bed.records if each.comment)
+    arrived = next(each for each in bed.records if each.direction == 1 and each.frame == fate.frame)
+    arrived.frame = arrived.frame[:37] + bytes([arrived.frame[37] ^ 1]) + arrived.frame[38:]
+    other_bytes = verify(bed)
+    assert "frame without a call" in [problem["field"] for problem in other_bytes.problems]
 
 
 def test_a_capture_that_was_changed_after_the_run_is_told(tmp_path: Path) -> None:

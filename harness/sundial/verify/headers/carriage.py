@@ -11,22 +11,19 @@ What a guest that joins segments sends is what it has received before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import polars as pl
 
-from sundial.observe import Octets
+from sundial.verify.corruption import Read, hashes_before
 from sundial.verify.findings import findings, none
-from sundial.verify.frames import COLLISION, CORRUPTED, DROPPED, DUPLICATED, INBOUND, LOST, OUTBOUND
-from sundial.verify.headers.ports import collided, dropped_by, way_from, way_to
+from sundial.verify.frames import COLLISION, CORRUPTED, DROPPED, DUPLICATED, INBOUND, LOST, OUTBOUND, way_from
+from sundial.verify.headers.ports import collided, dropped_by, way_to
 
 UNPROVEN = (
     "that a guest which joins segments passes on every frame: tc-netem there reports no losses",
     "that a frame which collided is tried again, if the run ends before it is sent",
 )
-
-Read = Callable[[pl.DataFrame], Octets]
-"""The bytes of rows of the table of frames."""
 
 _KEY = ["capture", "port", "octets_hash"]
 
@@ -140,20 +137,9 @@ def _balance(
 
 
 def _uncorrupted(changes: pl.DataFrame, read: Read) -> pl.DataFrame:
-    """The frames that corrupted ones were before, each one less: the comment says which bit was flipped."""
-    reports = changes.filter(pl.col("fate") == CORRUPTED).with_columns(
-        bit=pl.col("comment").str.extract(r"bit (\d+) of byte").cast(pl.Int64),
-        byte=pl.col("comment").str.extract(r"of byte (\d+)").cast(pl.Int64),
-    )
-    octets, before = read(reports), []
-    for place, (bit, byte) in enumerate(reports.select("bit", "byte").iter_rows()):
-        frame = bytearray(octets.frame(place))
-        if bit is not None and bit < 8 and byte < len(frame):
-            frame[byte] ^= 1 << bit
-        before.append(hash(bytes(frame)))
-    return reports.select(
-        "capture", "port", pl.Series("octets_hash", before, pl.Int64), pl.lit(-1, pl.Int64).alias("step"), "row"
-    )
+    """The frames that corrupted ones were before, each one less."""
+    reports = changes.filter(pl.col("fate") == CORRUPTED)
+    return reports.select("capture", "port", hashes_before(reports, read), pl.lit(-1, pl.Int64).alias("step"), "row")
 
 
 def _fates(table: pl.DataFrame) -> pl.DataFrame:

@@ -11,7 +11,7 @@ import polars as pl
 from sundial.errors import BadInput
 from sundial.observe import RunDirectory
 from sundial.observe.rundir import ALLOWED
-from sundial.verify.frames import COLLISION, DROPPED, FATE_SUFFIX, OUTBOUND, end_name
+from sundial.verify.frames import COLLISION, DROPPED, FATE_SUFFIX, OUTBOUND, end_name, way_from
 
 PORT: dict[str, pl.DataType] = {
     "end": pl.String(),
@@ -97,11 +97,6 @@ def sent_frames(frames: pl.DataFrame, ports: pl.DataFrame) -> pl.DataFrame:
         .join(ports.filter(~pl.col("joins")), on="end", how="inner", maintain_order="left")
         .sort("time_ns", "row")
     )
-
-
-def way_from() -> pl.Expr:
-    """The sending port of a fate that befell a frame on its way: `lost: A to B`."""
-    return pl.col("comment").str.extract(r"(\S+:\S+) to \S+:\S+$")
 
 
 def way_to() -> pl.Expr:

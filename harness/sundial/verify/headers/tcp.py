@@ -6,8 +6,8 @@ from __future__ import annotations
 import polars as pl
 
 from sundial.observe.headers import TCP
+from sundial.verify.corruption import Read
 from sundial.verify.findings import findings
-from sundial.verify.headers.carriage import Read
 from sundial.verify.headers.ip import fold, pseudo_header
 from sundial.verify.headers.tcp_events import (
     ACK,
