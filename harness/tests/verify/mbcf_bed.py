@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tests.observe.mbcf_wire import (
     ACK,
+    CAS,
     CLOSE,
     EPOCH,
     FETCH_ADD,
@@ -20,6 +21,7 @@ from tests.observe.mbcf_wire import (
     READ,
     RESULT,
     SIGNAL,
+    SWAP,
     SYN,
     SYNACK,
     TASKQUE,
@@ -36,6 +38,10 @@ FLIGHT_NS, STEP_NS = 5_000, 20_000
 REPLIES, CALLS = 0x400000, 0x500000
 CONNECTION = 0x8401
 """The op_id of what nobody waits for, named by its connection."""
+KEY = 0x5151
+MEMORY, RING, HANDLER, WORD = 0x1_0000_2000, 0x1_0004_2000, 2, 0x1_0000_1008
+"""What mbcf-server tells of itself (guest-apps/sss-core/tasks/common/mbcf_target.h)."""
+PLACES = {WRITE: MEMORY, READ: MEMORY, FIFO: RING, SIGNAL: HANDLER, SWAP: WORD, CAS: WORD, FETCH_ADD: WORD}
 COLUMNS = ["call", "start", "end", "ok", "retransmits", "xid", "error"]
 
 
@@ -53,6 +59,8 @@ class MbcfBed:
     """Sequence number up to which each node has accepted."""
     executed: int = 0
     calls: int = 0
+    asking: int = 0
+    """How often the client has asked where the server's memory is."""
     define_always: bool = False
     """Whether each request defines its tag, and not the first of a connection alone."""
     tags: dict[tuple[object, ...], int] = field(default_factory=dict)
@@ -115,6 +123,25 @@ class MbcfBed:
             part = struct.pack(">II", len(data), at) + data[at : at + 1400]
             self.send(FIFO, source, target, part, op_id=op_id, address=address, flags=flags, **(more if last else {}))
 
+    def ask_target(self) -> None:
+        """mbcf-client asks mbcf-server where its memory is, over a connection that it closes then."""
+        self.asking += 1
+        connection, answer_to = CONNECTION + 0x2000 + self.asking, 0x9000
+        query = struct.pack(">QII", 0x1234, 2, connection) + struct.pack("<IIQ", 0x54424D53, 1, answer_to)
+        place = struct.pack("<5QII", KEY, MEMORY, RING, HANDLER, WORD, 1, 0)
+        self.send(TASKQUE, CLIENT, SERVER, query, op_id=connection)
+        self.send(WRITE, SERVER, CLIENT, place, op_id=CONNECTION + self.asking, address=answer_to, key=0x1234)
+        self.send(CLOSE, CLIENT, SERVER, struct.pack(">II", connection, 0))
+        self.ack(2)
+
+    def operate(self, op: int, data: bytes, *, at: int = 0, **more: object) -> None:
+        """An operation of mbcf-client, `at` bytes behind what its server has told."""
+        self.send(op, CLIENT, SERVER, data, address=PLACES[op] + at, key=KEY, **more)
+
+    def data(self, size: int) -> bytes:
+        """What the next call of the batch carries (harness/schemas/README.md, pattern of payloads)."""
+        return bytes((131 * self.calls + i // 256 + 7 * (i % 256)) % 256 for i in range(size))
+
     def ack(self, node: int) -> None:
         """An ACK alone, when it is due."""
         self.now += 2_000_000
@@ -124,6 +151,8 @@ class MbcfBed:
     def batch(
         self, transport: str, size: int, *, procedure: str = "echo", app: str = "echo-client", **more: object
     ) -> None:
+        if app == "mbcf-client":
+            self.ask_target()
         head = {
             "type": "batch", "step": 0, "app": app, "series": 0, "transport": transport, "procedure": procedure,
             "size": size, "thread": 0, "server": "2", "warmup": 0, "server_node": 2, "server_task": SERVER[1],

@@ -15,6 +15,7 @@ from tests.observe.mbcf_wire import (
     ACK,
     ACK_NOW,
     CLOSE,
+    FETCH_ADD,
     FIFO,
     MORE,
     OPENED,
@@ -31,7 +32,7 @@ from tests.observe.mbcf_wire import (
     nonces,
 )
 from tests.verify.bed import IN, Record, rpc_call, rpc_reply
-from tests.verify.mbcf_bed import CALLS, CLIENT, CONNECTION, REPLIES, SERVER, MbcfBed
+from tests.verify.mbcf_bed import CALLS, CLIENT, CONNECTION, MEMORY, REPLIES, SERVER, MbcfBed
 
 
 def bed(directory: Path, transport: str = "mbcf3", size: int = 16) -> MbcfBed:
@@ -260,7 +261,7 @@ def test_a_failed_result_is_told_by_name(tmp_path: Path) -> None:
 
 def refuse(made: MbcfBed, flags: int = ACK_NOW) -> None:
     """A WRITE that its receiver refuses, and the error."""
-    made.send(WRITE, CLIENT, SERVER, b"data", op_id=1025, flags=ACK_NOW)
+    made.operate(WRITE, made.data(4), op_id=1025, flags=ACK_NOW)
     made.send(RESULT, SERVER, CLIENT, op_id=1025, status=7, flags=flags)
     made.put(frame(ACK, (1, 0), (2, 0), ack=made.got[1]))
 
@@ -278,10 +279,10 @@ def test_success_before_an_error_is_found(tmp_path: Path) -> None:
     made = bed(tmp_path)
     operation(made, "write", 4)
     start = made.now - 1
-    made.send(WRITE, CLIENT, SERVER, b"data", op_id=1025, flags=ACK_NOW)
+    made.operate(WRITE, made.data(4), op_id=1025, flags=ACK_NOW)
     acked_now(made)
     made.send(RESULT, SERVER, CLIENT, op_id=1025, status=7, flags=ACK_NOW)
-    made.put(frame(ACK, (1, 0), (2, 0), ack=1))
+    made.put(frame(ACK, (1, 0), (2, 0), ack=made.got[1]))
     made.sample(start, 1025, ok=False, error="read-only")
     assert told(verify(made)) == [
         ("mbcf.unsure", "no success of what is refused", "acknowledged without UNSURE before its error was sent")
@@ -292,15 +293,16 @@ def lost_error(made: MbcfBed, flags: int) -> None:
     """An error that is lost, another WRITE, and its ACK with `flags` before the error goes again."""
     operation(made, "write", 4)
     start = made.now - 1
-    made.send(WRITE, CLIENT, SERVER, b"data", op_id=1025, flags=ACK_NOW)
+    made.operate(WRITE, made.data(4), op_id=1025, flags=ACK_NOW)
     made.send(RESULT, SERVER, CLIENT, op_id=1025, status=7, flags=ACK_NOW, lose=True)
     made.sample(start, 1025, ok=False, error="read-only")
-    made.send(WRITE, CLIENT, SERVER, b"next", op_id=2049, flags=ACK_NOW)
+    made.operate(WRITE, made.data(4), op_id=2049, flags=ACK_NOW)
     acked_now(made, flags)
     made.now += 100_000_000
     error = {"op_id": 1025, "status": 7, "flags": ACK_NOW | RETX}
-    made.put(frame(RESULT, SERVER, CLIENT, seq=1, ack=2, answers=1, **error))
-    made.put(frame(ACK, (1, 0), (2, 0), ack=1))
+    made.put(frame(RESULT, SERVER, CLIENT, seq=made.seq[2], ack=made.seq[1], answers=made.seq[1] - 1, **error))
+    made.got[1] = made.seq[2]
+    made.put(frame(ACK, (1, 0), (2, 0), ack=made.got[1]))
     made.sample(start + 1, 2049)
 
 
@@ -313,7 +315,7 @@ def test_an_acknowledgement_beside_a_lost_error_is_unsure(tmp_path: Path) -> Non
 def test_a_sure_acknowledgement_beside_a_lost_error_is_found(tmp_path: Path) -> None:
     made = bed(tmp_path)
     lost_error(made, 0)
-    assert told(verify(made)) == [("mbcf.unsure", "UNSURE", "none, while the error 1 is not acknowledged")]
+    assert told(verify(made)) == [("mbcf.unsure", "UNSURE", "none, while the error 2 is not acknowledged")]
 
 
 def test_unsure_for_no_reason_is_found(tmp_path: Path) -> None:
@@ -334,18 +336,18 @@ def test_what_was_unsure_is_acknowledged_anew_when_the_error_is_known(tmp_path: 
     made = bed(tmp_path)
     operation(made, "write", 4)
     start = made.now - 1
-    made.send(WRITE, CLIENT, SERVER, b"data", op_id=1025, flags=ACK_NOW)
+    made.operate(WRITE, made.data(4), op_id=1025, flags=ACK_NOW)
     made.send(RESULT, SERVER, CLIENT, op_id=1025, status=7, flags=ACK_NOW)
-    made.seq[1] += 1
-    made.put(frame(WRITE, CLIENT, SERVER, seq=2, ack=0, payload=b"next", op_id=2049, flags=ACK_NOW))
-    made.got[2] = 2
+    made.sample(start, 1025, ok=False, error="read-only")
+    made.got[1] -= 1  # the next leaves before the error comes
+    made.operate(WRITE, made.data(4), op_id=2049, flags=ACK_NOW)
+    made.got[1] += 1
     acked_now(made, UNSURE)
-    made.put(frame(ACK, (1, 0), (2, 0), ack=1))
+    made.put(frame(ACK, (1, 0), (2, 0), ack=made.got[1]))
     if said:
         acked_now(made)
     else:
         made.now += 50_000_000
-    made.sample(start, 1025, ok=False, error="read-only")
     made.sample(start + 1, 2049)
     made.batch("mbcf3", 16)
     made.call("mbcf3", 5, 16)
@@ -362,14 +364,15 @@ def test_operations_round_trip_and_stream(tmp_path: Path) -> None:
     operation(made, "write", 4)
     for name in (1025, 1026):
         start = made.now - 1
-        made.send(WRITE, CLIENT, SERVER, b"data", op_id=name, flags=ACK_NOW)
+        made.operate(WRITE, made.data(4), op_id=name, flags=ACK_NOW)
         acked_now(made)
         made.sample(start, name)
     operation(made, "write", 2000, ack=False)
     for place in range(3):
         start, name = made.now - 1, 2000 + made.calls
-        made.send(WRITE, CLIENT, SERVER, bytes(1408), op_id=name, flags=MORE)
-        made.send(WRITE, CLIENT, SERVER, bytes(592), op_id=name, address=1408, flags=ACK_NOW if place == 2 else 0)
+        data = made.data(2000)
+        made.operate(WRITE, data[:1408], op_id=name, flags=MORE)
+        made.operate(WRITE, data[1408:], op_id=name, at=1408, flags=ACK_NOW if place == 2 else 0)
         if place == 2:
             acked_now(made)
         made.sample(start, None)
@@ -385,7 +388,7 @@ def test_the_request_that_fills_the_window_asks_for_its_ack(tmp_path: Path, asks
         start = made.now - 1
         last = place == 69
         flags = ACK_NOW if last or (asks and place == REQUEST_PLACES - 1) else 0
-        made.send(WRITE, CLIENT, SERVER, b"data", op_id=2000 if last else CONNECTION, flags=flags)
+        made.operate(WRITE, made.data(4), op_id=2000 if last else CONNECTION, flags=flags)
         if place == REQUEST_PLACES - 1 or last:
             acked_now(made)
         made.sample(start, None)
@@ -398,7 +401,7 @@ def test_an_end_before_its_acknowledgement_is_found(tmp_path: Path) -> None:
     made = bed(tmp_path)
     operation(made, "write", 4)
     start = made.now - 1
-    made.send(WRITE, CLIENT, SERVER, b"data", op_id=1025, flags=ACK_NOW)
+    made.operate(WRITE, made.data(4), op_id=1025, flags=ACK_NOW)
     made.sample(start, 1025)
     acked_now(made)
     # It ended when it left, 20 us later the ACK left, 5 us later that came.
@@ -409,7 +412,7 @@ def test_an_operation_that_does_not_ask_for_its_ack_is_found(tmp_path: Path) -> 
     made = bed(tmp_path)
     operation(made, "write", 4)
     start = made.now - 1
-    made.send(WRITE, CLIENT, SERVER, b"data", op_id=1025)
+    made.operate(WRITE, made.data(4), op_id=1025)
     made.ack(2)
     made.sample(start, 1025)
     assert told(verify(made)) == [("mbcf.operation", "WRITE:4!", "WRITE:4")]
@@ -419,7 +422,7 @@ def test_a_result_of_success_is_found(tmp_path: Path) -> None:
     made = bed(tmp_path)
     operation(made, "write", 4)
     start = made.now - 1
-    made.send(WRITE, CLIENT, SERVER, b"data", op_id=1025, flags=ACK_NOW)
+    made.operate(WRITE, made.data(4), op_id=1025, flags=ACK_NOW)
     made.send(RESULT, SERVER, CLIENT, op_id=1025)
     made.sample(start, 1025)
     made.ack(1)
@@ -430,11 +433,51 @@ def test_atomic_operands_and_results_have_their_lengths(tmp_path: Path) -> None:
     made = bed(tmp_path)
     operation(made, "swap", 8)
     start = made.now - 1
-    made.send(SWAP, CLIENT, SERVER, struct.pack(">Q", 5), op_id=1025, flags=WIDE)
+    made.operate(SWAP, struct.pack(">Q", 1), op_id=1025, flags=WIDE)
     made.send(RESULT, SERVER, CLIENT, op_id=1025)
     made.sample(start, 1025)
     made.ack(1)
     assert told(verify(made)) == [("mbcf.result", "RESULT:8", "RESULT:0")]
+
+
+def written(made: MbcfBed, data: bytes, at: int = 0) -> None:
+    """A call of one WRITE."""
+    start = made.now - 1
+    made.operate(WRITE, data, at=at, op_id=1025, flags=ACK_NOW)
+    acked_now(made)
+    made.sample(start, 1025)
+
+
+def test_data_of_another_call_are_found(tmp_path: Path) -> None:
+    made = bed(tmp_path)
+    operation(made, "write", 4)
+    first = made.data(4)
+    written(made, first)
+    written(made, first)
+    assert told(verify(made)) == [("mbcf.data", "4 bytes of call 1", "others")]
+
+
+def test_another_place_than_the_server_told_is_found(tmp_path: Path) -> None:
+    made = bed(tmp_path)
+    operation(made, "write", 4)
+    written(made, made.data(4))
+    written(made, made.data(4), at=8)
+    memory = f"0x{MEMORY:x}"
+    assert told(verify(made)) == [("mbcf.address", f"{memory}, as the server said", f"0x{MEMORY + 8:x}")]
+
+
+@pytest.mark.parametrize("old", [1, 2])
+def test_an_atomic_operation_finds_what_those_before_it_left(tmp_path: Path, old: int) -> None:
+    made = bed(tmp_path)
+    operation(made, "fetch_add", 8)
+    for number, value in enumerate((0, old)):
+        start = made.now - 1
+        made.operate(FETCH_ADD, struct.pack(">Q", number + 1), op_id=1025 + number, flags=WIDE)
+        made.send(RESULT, SERVER, CLIENT, struct.pack(">Q", value), op_id=1025 + number)
+        made.sample(start, 1025 + number)
+    made.ack(1)
+    found = [("mbcf.result data", "8 bytes of call 1", "others")]
+    assert told(verify(made)) == ([] if old == 1 else found)
 
 
 # ---- the ends of connections, setting up, attempts, one-way calls ----
