@@ -130,7 +130,9 @@ class MbcfBed:
         query = struct.pack(">QII", 0x1234, 2, connection) + struct.pack("<IIQ", 0x54424D53, 1, answer_to)
         place = struct.pack("<5QII", KEY, MEMORY, RING, HANDLER, WORD, 1, 0)
         self.send(TASKQUE, CLIENT, SERVER, query, op_id=connection)
-        self.send(WRITE, SERVER, CLIENT, place, op_id=CONNECTION + self.asking, address=answer_to, key=0x1234)
+        # Each answer goes over a connection of its own, so its tag is defined anew.
+        answer = {"op_id": CONNECTION + self.asking, "address": answer_to, "key": 0x1234}
+        self.send(WRITE, SERVER, CLIENT, place, short=False, **answer)
         self.send(CLOSE, CLIENT, SERVER, struct.pack(">II", connection, 0))
         self.ack(2)
 

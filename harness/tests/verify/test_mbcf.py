@@ -349,8 +349,7 @@ def test_what_was_unsure_is_acknowledged_anew_when_the_error_is_known(tmp_path: 
     else:
         made.now += 50_000_000
     made.sample(start + 1, 2049)
-    made.batch("mbcf3", 16)
-    made.call("mbcf3", 5, 16)
+    written(made, made.data(4))
     found = told(verify(made))
     if said:
         assert found == []
