@@ -215,8 +215,11 @@ class _Walk:
         elif op == SYN:
             self.asked[frame.source, frame.target] = frame.nonce
             self.opens(forth, seq)
-        elif op == SYNACK:
-            self.challenged[frame.source, frame.target, frame.target_epoch] = frame.nonce
+        else:
+            if op == SYNACK:
+                self.challenged[frame.source, frame.target, frame.target_epoch] = frame.nonce
+            if op in _HANDSHAKE and forth.top is None:
+                forth.top = seq
         if op not in _UNACKNOWLEDGING:
             self.certainty(forth, row, time, seq, frame.flags)
             if back is not None:

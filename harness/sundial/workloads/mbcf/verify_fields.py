@@ -166,6 +166,8 @@ def _rules() -> Iterator[Rule]:
     tasks = keyed & ((pl.col("mbcf_source_task") == 0) | (pl.col("mbcf_target_task") == 0))
     yield "mbcf.task", "tasks of both sides", tasks, pl.format("{} and {}", "mbcf_source_task", "mbcf_target_task")
     nonce, echo = pl.col("mbcf_nonce"), pl.col("mbcf_echo")
+    answers = (op == SYNACK) & (nonce != 0) & (pl.col("mbcf_ack") != 0)
+    yield "mbcf.ack", "0 to whom it does not believe", answers, _text("mbcf_ack")
     yield "mbcf.nonce", "not 0", (op == SYN) & (nonce == 0), _text("mbcf_nonce")
     yield "mbcf.nonce", "0", (op == OPENED) & (nonce != 0), _text("mbcf_nonce")
     yield "mbcf.echo", "0", (op == SYN) & (echo != 0), _text("mbcf_echo")
