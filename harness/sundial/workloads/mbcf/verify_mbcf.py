@@ -29,6 +29,7 @@ from sundial.workloads.mbcf.verify_evidence import (
 from sundial.workloads.mbcf.verify_target import (
     TARGET,
     Place,
+    asks_counts,
     check_counts,
     check_open,
     place_of,
@@ -70,7 +71,6 @@ class _Operations:
         for transaction in evidence.of_kind("setup"):
             if transaction.about == TARGET:
                 questions.setdefault((transaction.node, transaction.task), deque()).append(transaction)
-                judgement.claim(transaction, None)
         told: dict[tuple[int, int], Place] = {}
         samples = evidence.samples.filter(pl.col("transport") == TRANSPORT)
         for (client, batch), part in samples.group_by("client", "batch", maintain_order=True):
@@ -105,6 +105,7 @@ class _Batch:
         start = int(self.samples["start_ns"].min())  # type: ignore[arg-type]
         opening = questions.popleft() if questions else None
         if opening is not None:
+            self.judgement.claim(opening, None)
             yield from check_open(self.evidence, opening, told)
             self.place = place_of(self.evidence, opening)
         if procedure == "read" and size:  # something to be read
@@ -115,8 +116,10 @@ class _Batch:
             queue.popleft()
         for sample, asks in zip(self.samples.iter_rows(named=True), _asked(self.samples, self.line), strict=True):
             yield from self.call(sample, queue.popleft() if queue else None, asks)
-        if questions:
-            yield from check_counts(self.evidence, questions.popleft(), self.samples)
+        if questions and asks_counts(self.evidence, questions[0]):
+            counting = questions.popleft()
+            self.judgement.claim(counting, None)
+            yield from check_counts(self.evidence, counting, self.samples)
         if procedure == "write":
             yield from self.beside("read", size, self.samples.height - 1, self.queue("read"))
 

@@ -62,6 +62,12 @@ def place_of(evidence: Evidence, asked: Transaction | None) -> Place | None:
     return Place(*_PLACE.unpack(evidence.payload(answer[0][0]))[:5])
 
 
+def asks_counts(evidence: Evidence, asked: Transaction) -> bool:
+    """Whether it is not OPEN, which begins the next batch."""
+    seen = evidence.payload(asked.frames[False][0][0])
+    return len(seen) < TASKQUE_HEAD + _QUERY.size or _QUERY.unpack_from(seen, TASKQUE_HEAD)[1] != _OPEN
+
+
 def check_open(evidence: Evidence, asked: Transaction, told: dict[tuple[int, int], Place]) -> Iterator[Finding]:
     """A server says the same to all who ask. `told`: what each has said first, by node and task."""
     yield from _check(evidence, asked, _OPEN, b"")

@@ -133,9 +133,11 @@ def _judge(
         rows = [row for row, _ in transaction.frames[False]]
         yield call, "mbcf.request", "none: it does not fit", f"{len(rows)} frames", rows
         return
-    yield from said.add(transaction, sample)
-    yield from _check_tasks(evidence, sample, transaction, line)
-    yield from _check_frames(evidence, sample, transaction, expected)
+    wrong = [
+        *_check_tasks(evidence, sample, transaction, line),
+        *_check_frames(evidence, sample, transaction, expected),
+    ]
+    yield from wrong or said.add(transaction, sample)
     yield from check_executed(evidence.channels, sample, transaction)
     yield from check_in_time(evidence, sample, transaction, ack)
 
