@@ -86,7 +86,7 @@ class _Mbcf:
             _balance(over_mbcf, frames),
             check_connections(first),
             check_names(first, transactions.transactions),
-            check_fields(over_mbcf, transit_ends(frames), _meaning),
+            check_fields(over_mbcf, transit_ends(frames), _meaning, _epochs(run)),
         ]
         return Settled(
             calls,
@@ -138,6 +138,12 @@ def _carried(first: pl.DataFrame) -> dict[int, Carried]:
         "octets_begin",
     )
     return {row: Carried._make(rest) for row, *rest in columns.iter_rows()}
+
+
+def _epochs(run: RunDirectory) -> dict[int, int]:
+    """What jobs give to nodes as their first epoch."""
+    jobs = ((run.node_ids[name], job.get("epoch")) for name, job in run.jobs.items() if name in run.node_ids)
+    return {number: int(epoch) for number, epoch in jobs if epoch}
 
 
 def _meaning(operation: int, data: str) -> Meaning | None:

@@ -35,6 +35,7 @@ from sundial.workloads.mbcf.verify_transactions import (
     address,
 )
 from sundial.workloads.mbcf.wire import FIFO, SIGNAL, TASKQUE, WRITE
+from sundial.workloads.sunrpc.expect import Options
 from sundial.workloads.sunrpc.expect_mbcf import (
     RpcCall,
     Server,
@@ -118,7 +119,9 @@ def _judge(
 ) -> Iterator[Finding]:
     call, line = sample["id"], evidence.batches.get((sample["client"], sample["batch"]), {})
     ack, one_way = bool(line.get("ack")), bool(line.get("one_way"))
-    expected = expect_rpc(_server(sample["transport"]), sample["procedure"], sample["size"], ack=ack, one_way=one_way)
+    server, credential = _server(sample["transport"]), said.options(sample).credential
+    what = (sample["procedure"], sample["size"])
+    expected = expect_rpc(server, *what, ack=ack, one_way=one_way, credential=credential)
     frames = (expected.client, expected.server)
     judgement.expected.setdefault((sample["transport"], sample["procedure"], sample["size"]), frames)
     judgement.observed.append(observed_row(evidence.channels, sample, transaction, frames))
@@ -238,7 +241,7 @@ def _one_way(
             yield part["id"][0], "batch.order", "requests in the order of the calls", "another", []
         last = (part["xid"][-1] + 1) % (1 << 32)
         sample, flush = part.row(-1, named=True), calls.get((node, last))
-        yield from _check_flush(evidence.channels, judgement, sample, flush)
+        yield from _check_flush(evidence.channels, judgement, sample, flush, said.options(sample))
         if flush is not None:
             yield from said.add_null(flush, sample)
         explained.add((node, last))
@@ -246,19 +249,26 @@ def _one_way(
     one_way = {(node, each.peer) for (node, _), each in calls.items() if (node, each.xid) in explained}
     for key, transaction in calls.items():
         # A large request for which there is no place waits for a call without data (rpc/mbcf_way_signal.c, take_place).
-        if key not in explained and (key[0], transaction.peer) in one_way and _is_null(transaction):
+        if key in explained or (key[0], transaction.peer) not in one_way or key[0] not in beside:
+            continue
+        if _is_null(transaction, said.options(beside[key[0]])):
             judgement.claim(transaction, None)
             yield from said.add_null(transaction, beside[key[0]])
 
 
-def _is_null(transaction: Transaction) -> bool:
-    return part_text(transaction.frames[False]) == frames_text(expect_rpc("mbcf3b", "null", 0).client)
+def _is_null(transaction: Transaction, options: Options) -> bool:
+    expected = expect_rpc("mbcf3b", "null", 0, credential=options.credential)
+    return part_text(transaction.frames[False]) == frames_text(expected.client)
 
 
 def _check_flush(
-    channels: Channels, judgement: Judgement, sample: Mapping[str, Any], transaction: Transaction | None
+    channels: Channels,
+    judgement: Judgement,
+    sample: Mapping[str, Any],
+    transaction: Transaction | None,
+    options: Options,
 ) -> Iterator[Finding]:
-    expected = expect_rpc(_server(sample["transport"]), "null", 0)
+    expected = expect_rpc(_server(sample["transport"]), "null", 0, credential=options.credential)
     if transaction is None:
         if sample["ok"]:
             yield sample["id"], "batch.reply", "a call with a reply behind them", "none", []

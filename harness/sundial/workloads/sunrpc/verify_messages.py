@@ -66,6 +66,17 @@ class Messages:
     kinds: dict[tuple[str, int, Setting], int] = field(default_factory=dict)
     settings: dict[Setting, int] = field(default_factory=dict)
 
+    def options(self, sample: Mapping[str, Any]) -> Options:
+        """How the step of a sample was configured, as far as it changes messages."""
+        options = self._setting(sample).options
+        assert isinstance(options, Options)
+        return options
+
+    def _setting(self, sample: Mapping[str, Any]) -> Setting:
+        line = self.evidence.batches.get((sample["client"], sample["batch"]), {})
+        step = self.evidence.step(sample["client"], line)
+        return self.protocol.setting({"one_way": line.get("one_way"), **step}, [])
+
     def add(self, transaction: Transaction, sample: Mapping[str, Any]) -> Iterator[Finding]:
         """A call with a sample."""
         yield from self._call(transaction, sample["id"], sample)
@@ -102,13 +113,12 @@ class Messages:
         client, transport, procedure, size = (sample[name] for name in ("client", "transport", "procedure", "size"))
         line = self.evidence.batches.get((client, sample["batch"]), {})
         step = self.evidence.step(client, line)
-        setting = self.protocol.setting({"one_way": line.get("one_way"), **step}, [])
-        assert isinstance(setting.options, Options)
+        setting = self._setting(sample)
         kind = self.kinds.setdefault((procedure, size, setting), len(self.kinds))
         place = self.settings.setdefault(setting, len(self.settings))
         numbers = (sample["xid"], sample["retransmits"], sample["call"])
         self.calls.append(_Call(NAME, transport, procedure, size, kind, place, *numbers, own))
-        lengths = messages(procedure, size, setting.options.credential)
+        lengths = messages(procedure, size, self.options(sample).credential)
         most = message_most(transport, step) if step else None
         walk = _Walk(self.evidence, self.handles, transaction, call, sample, lengths, most)
         yield from walk.go()
