@@ -104,7 +104,8 @@ def kind(data: bytes) -> str:
     if ethertype(data) == ARP:
         return {1: "ARP request", 2: "ARP reply"}.get(int.from_bytes(data[20:22]), "ARP")
     if not is_ip(data):
-        return f"{ethertype(data):04x}/{data[15]:02x}" if ethertype(data) > 1535 else "802.3"
+        # Of MBCF the operation and its flags.
+        return f"{ethertype(data):04x}/{data[14]:02x}.{data[15]:02x}" if ethertype(data) > 1535 else "802.3"
     if fragment_offset(data):
         return "later fragment"
     at = layer(data)

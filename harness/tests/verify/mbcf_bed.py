@@ -38,11 +38,19 @@ FLIGHT_NS, STEP_NS = 5_000, 20_000
 REPLIES, CALLS = 0x400000, 0x500000
 CONNECTION = 0x8401
 """The op_id of what nobody waits for, named by its connection."""
+CLIENT_KEY = 0x1234
+"""What the client gives away, for replies."""
 KEY = 0x5151
 MEMORY, RING, HANDLER, WORD = 0x1_0000_2000, 0x1_0004_2000, 2, 0x1_0000_1008
 """What mbcf-server tells of itself (guest-apps/sss-core/tasks/common/mbcf_target.h)."""
 PLACES = {WRITE: MEMORY, READ: MEMORY, FIFO: RING, SIGNAL: HANDLER, SWAP: WORD, CAS: WORD, FETCH_ADD: WORD}
+TAGS = 128
 COLUMNS = ["call", "start", "end", "ok", "retransmits", "xid", "error"]
+
+
+def connection(op_id: int) -> int:
+    """The name of a connection of which op_id has the end."""
+    return 1 << 31 | op_id & 0x7FFF
 
 
 @dataclass
@@ -65,6 +73,10 @@ class MbcfBed:
     """Whether each request defines its tag, and not the first of a connection alone."""
     tags: dict[tuple[object, ...], int] = field(default_factory=dict)
     """By what they stand for."""
+    defined: dict[int, int] = field(default_factory=lambda: {1: 0, 2: 0})
+    """How many each node has defined."""
+    reply_key: int = 0
+    """The key of the client that replies over a connection which stays have."""
     asked: dict[tuple[int, int], list[int]] = field(default_factory=dict)
     """By node and op_id: numbers of its frames that have not been answered."""
 
@@ -103,35 +115,50 @@ class MbcfBed:
         if WRITE <= op <= FETCH_ADD:
             high = int(more.get("address", 0)) >> 32  # type: ignore[call-overload]
             stands_for = (source, target, high, *(more.get(name) for name in ("key", "epoch", "target_epoch")))
-            more.setdefault("short", stands_for in self.tags and not self.define_always)
-            more.setdefault("tag", self.tags.setdefault(stands_for, len(self.tags)))
+            if not more.setdefault("short", stands_for in self.tags and not self.define_always):
+                self.tags[stands_for] = self.defined[source[0]] % TAGS
+                self.defined[source[0]] += 1
+            more.setdefault("tag", self.tags[stands_for])
         whole = frame(op, source, target, seq=self.seq[source[0]], ack=self.got[source[0]], payload=payload, **more)  # type: ignore[arg-type]
         self.put(whole, lose, twice)
         if not lose:
             self.got[target[0]] = self.seq[source[0]]
         return whole
 
-    def fifo(self, source: tuple[int, int], target: tuple[int, int], data: bytes, op_id: int, **more: object) -> None:
-        """A FIFO write; in parts where it does not fit."""
+    def fifo(
+        self,
+        source: tuple[int, int],
+        target: tuple[int, int],
+        data: bytes,
+        op_id: int,
+        alone: int = CONNECTION,
+        **more: object,
+    ) -> None:
+        """A FIFO write; in parts, of the name `op_id`, where it does not fit, else over the connection `alone`."""
         address = CALLS if source == CLIENT else REPLIES
+        if source == SERVER:
+            more.setdefault("key", self.reply_key)
         if len(data) <= 1408:
-            self.send(FIFO, source, target, data, op_id=CONNECTION, address=address, **more)
+            self.send(FIFO, source, target, data, op_id=alone, address=address, **more)
             return
         for at in range(0, len(data), 1400):
             last = at + 1400 >= len(data)
             flags = PART | (0 if last else MORE)
             part = struct.pack(">II", len(data), at) + data[at : at + 1400]
-            self.send(FIFO, source, target, part, op_id=op_id, address=address, flags=flags, **(more if last else {}))
+            self.send(FIFO, source, target, part, **{"op_id": op_id, "address": address, "flags": flags, **more})
+            more.pop("short", None)
 
     def ask_target(self) -> None:
         """mbcf-client asks mbcf-server where its memory is, over a connection that it closes then."""
         self.asking += 1
-        connection, answer_to = CONNECTION + 0x2000 + self.asking, 0x9000
-        query = struct.pack(">QII", 0x1234, 2, connection) + struct.pack("<IIQ", 0x54424D53, 1, answer_to)
+        own, answer_to = CONNECTION + 0x2000 + self.asking, 0x9000
+        query = struct.pack(">QII", CLIENT_KEY, 2, connection(own)) + struct.pack("<IIQ", 0x54424D53, 1, answer_to)
         place = struct.pack("<5QII", KEY, MEMORY, RING, HANDLER, WORD, 1, 0)
-        self.send(TASKQUE, CLIENT, SERVER, query, op_id=connection)
-        self.send(WRITE, SERVER, CLIENT, place, op_id=CONNECTION + self.asking, address=answer_to, key=0x1234)
-        self.send(CLOSE, CLIENT, SERVER, struct.pack(">II", connection, 0))
+        self.send(TASKQUE, CLIENT, SERVER, query, op_id=own)
+        # Each answer goes over a connection of its own, so its tag is defined anew.
+        answer = {"op_id": CONNECTION + self.asking, "address": answer_to, "key": CLIENT_KEY}
+        self.send(WRITE, SERVER, CLIENT, place, short=False, **answer)
+        self.send(CLOSE, CLIENT, SERVER, struct.pack(">II", connection(own), 0))
         self.ack(2)
 
     def operate(self, op: int, data: bytes, *, at: int = 0, **more: object) -> None:
@@ -167,24 +194,21 @@ class MbcfBed:
 
     def request(self, transport: str, xid: int, size: int) -> None:
         """The frames of a request, and of what the server does to get it."""
-        call = rpc_call(xid, size)
-        head = struct.pack("<QII", REPLIES, 66048, 2 if transport == "mbcf2" else 1)
-        owner = struct.pack(">QII", 0x1234, 2, CONNECTION + xid)
+        call = rpc_call(xid, size, number=self.calls)
+        at = transport == "mbcf2"
+        head = struct.pack("<QII", REPLIES, 66048, 2 if at else 1)
+        owner = struct.pack(">QII", CLIENT_KEY, 3 if at else 2, connection(CONNECTION + xid))
         if transport == "mbcf1":
             self.send(TASKQUE, CLIENT, SERVER, owner + head + call, op_id=CONNECTION + xid)
-        elif transport == "mbcf2":
-            self.send(
-                TASKQUE,
-                CLIENT,
-                SERVER,
-                owner + head + struct.pack("<QII", 0x700000, len(call), xid),
-                op_id=CONNECTION + xid,
-            )
+        elif at:
+            source = struct.pack("<QII", 0x700000, len(call), xid)
+            self.send(TASKQUE, CLIENT, SERVER, owner + head + source, op_id=CONNECTION + xid)
             parts = [call[at : at + 1408] for at in range(0, len(call), 1408)]
             for place, part in enumerate(parts):
                 flags = MORE if place < len(parts) - 1 else 0
                 asked = struct.pack(">II", len(part), 0)
-                self.send(READ, SERVER, CLIENT, asked, op_id=2049 + xid, flags=flags, address=0x700000 + 1408 * place)
+                read = {"op_id": 2049 + xid, "flags": flags, "address": 0x700000 + 1408 * place, "key": CLIENT_KEY}
+                self.send(READ, SERVER, CLIENT, asked, **read, **({} if place else {"short": False}))
             for part in parts:
                 self.send(RESULT, CLIENT, SERVER, part, op_id=2049 + xid)
         elif transport == "mbcf3b" and len(call) > 1376:
@@ -200,11 +224,20 @@ class MbcfBed:
         else:
             self.fifo(CLIENT, SERVER, call, 1025 + xid)
 
+    def reply(self, transport: str, xid: int, size: int) -> None:
+        """The frames of a reply, over the connection that the request has made, where it makes one."""
+        data, own = rpc_reply(xid, size, number=self.calls), CONNECTION + 0x400 + xid
+        if transport in ("mbcf1", "mbcf2"):
+            begins = {"short": False} if transport == "mbcf1" else {}
+            self.fifo(SERVER, CLIENT, data, 4097 + xid, own, key=CLIENT_KEY, **begins)
+        else:
+            self.fifo(SERVER, CLIENT, data, 4097 + xid)
+
     def call(self, transport: str, xid: int, size: int) -> None:
         """One echo with nothing in its way, the end of its connection, the ACK of its reply, and its sample."""
         start = self.now - 1
         self.request(transport, xid, size)
-        self.fifo(SERVER, CLIENT, rpc_reply(xid, size), 4097 + xid)
+        self.reply(transport, xid, size)
         self.sample(start, xid)
         self.executed += 1
         if transport in ("mbcf1", "mbcf2", "mbcf12"):
@@ -213,7 +246,8 @@ class MbcfBed:
 
     def close(self, xid: int) -> None:
         """The server discards the connection that a call has made."""
-        self.send(CLOSE, SERVER, CLIENT, struct.pack(">II", CONNECTION + 0x400 + xid, CONNECTION + xid))
+        names = connection(CONNECTION + 0x400 + xid), connection(CONNECTION + xid)
+        self.send(CLOSE, SERVER, CLIENT, struct.pack(">II", *names))
 
     def write(self, expect: dict[str, str] | None = None) -> Path:
         """Write the run directory; the server counts what it has executed."""
@@ -259,4 +293,4 @@ class MbcfBed:
         return seal(self.directory)
 
 
-__all__ = ["CLIENT", "CONNECTION", "EPOCH", "SERVER", "MbcfBed"]
+__all__ = ["CLIENT", "CONNECTION", "EPOCH", "SERVER", "MbcfBed", "connection"]

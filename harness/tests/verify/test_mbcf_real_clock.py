@@ -12,7 +12,7 @@ import pytest
 from sundial.verify import verify_run
 from tests.observe.mbcf_wire import ACK, ACK_NOW, CLOSE, FIFO, RETX, WRITE, frame
 from tests.verify.bed import rpc_call, rpc_reply
-from tests.verify.mbcf_bed import CALLS, CLIENT, CONNECTION, SERVER, MbcfBed
+from tests.verify.mbcf_bed import CALLS, CLIENT, CONNECTION, SERVER, MbcfBed, connection
 
 
 def bed(directory: Path, clock: str) -> MbcfBed:
@@ -68,10 +68,10 @@ def test_a_close_that_has_come_in_but_is_not_known(tmp_path: Path, clock: str, f
     made.batch("mbcf1", 16)
     start = made.now - 1
     made.request("mbcf1", 1, 16)
-    made.fifo(SERVER, CLIENT, rpc_reply(1, 16), 9)
+    made.reply("mbcf1", 1, 16)
     made.sample(start, 1)
     made.close(1)
-    made.send(CLOSE, CLIENT, SERVER, struct.pack(">II", CONNECTION + 1, 0))
+    made.send(CLOSE, CLIENT, SERVER, struct.pack(">II", connection(CONNECTION + 1), 0))
     made.ack(2)
     made.executed = 1
     assert fields(made) == found

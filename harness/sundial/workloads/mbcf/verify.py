@@ -30,9 +30,23 @@ from sundial.workloads.mbcf.verify_evidence import (
     samples_over_mbcf,
 )
 from sundial.workloads.mbcf.verify_fields import check_fields
+from sundial.workloads.mbcf.verify_names import check_names
 from sundial.workloads.mbcf.verify_tags import node_numbers, resolved, with_nodes
 from sundial.workloads.mbcf.verify_transactions import COLUMNS, Meaning, Transactions, find_transactions
-from sundial.workloads.mbcf.wire import ACK, ETHERTYPE, OPENED, OPERATIONS, PROBE, RST, SYN, SYNACK
+from sundial.workloads.mbcf.wire import (
+    ACK,
+    DEFINES,
+    DEFINITION,
+    ETHERNET,
+    ETHERTYPE,
+    HEADER,
+    OPENED,
+    OPERATIONS,
+    PROBE,
+    RST,
+    SYN,
+    SYNACK,
+)
 
 NAME = "mbcf"
 _CONTROL = {
@@ -61,10 +75,8 @@ class _Mbcf:
         first = over_mbcf.filter(pl.col("row").is_in(channels.first)).sort("time_ns", "row")
         transactions = find_transactions(first.select(_filled()).iter_rows(), _meaning)
         ordered = calls.sort("start_ns", "id")
-        carried = first.select("row", "mbcf_content", "mbcf_address", pl.col("mbcf_data").fill_null("")).iter_rows()
         evidence = Evidence(
-            run, run.node_ids, samples.records, ordered, samples.batches, channels, transactions,
-            {row: Carried(*what) for row, *what in carried},
+            run, run.node_ids, samples.records, ordered, samples.batches, channels, transactions, _carried(first), first
         )  # fmt: skip
         judgement = judged(protocol.judge(evidence) for protocol in protocols().values())
         judgement.findings += _farewells(transactions)
@@ -73,7 +85,8 @@ class _Mbcf:
             pl.DataFrame(judgement.findings, schema=FINDING, orient="row"),
             _balance(over_mbcf, frames),
             check_connections(first),
-            check_fields(over_mbcf, transit_ends(frames), _meaning),
+            check_names(first, transactions.transactions),
+            check_fields(over_mbcf, transit_ends(frames), _meaning, _epochs(run)),
         ]
         return Settled(
             calls,
@@ -105,6 +118,32 @@ class _Mbcf:
 
 
 KIND: WorkloadVerifier = Verifier(transport=_Mbcf())
+
+
+def _carried(first: pl.DataFrame) -> dict[int, Carried]:
+    """Of frames that were sent for the first time, by row."""
+    columns = first.select(
+        "row",
+        "mbcf_op",
+        "mbcf_flags",
+        "mbcf_length",
+        "mbcf_content",
+        pl.col("mbcf_source_task", "mbcf_target_task").fill_null(0),
+        "mbcf_key",
+        pl.col("mbcf_address").str.strip_prefix("0x").str.to_integer(base=16, dtype=pl.UInt64),
+        "mbcf_op_id",
+        "mbcf_answers",
+        ETHERNET + HEADER + pl.when((pl.col("mbcf_flags") & DEFINES) != 0).then(DEFINITION).otherwise(0),
+        "capture",
+        "octets_begin",
+    )
+    return {row: Carried._make(rest) for row, *rest in columns.iter_rows()}
+
+
+def _epochs(run: RunDirectory) -> dict[int, int]:
+    """What jobs give to nodes as their first epoch."""
+    jobs = ((run.node_ids[name], job.get("epoch")) for name, job in run.jobs.items() if name in run.node_ids)
+    return {number: int(epoch) for number, epoch in jobs if epoch}
 
 
 def _meaning(operation: int, data: str) -> Meaning | None:

@@ -171,6 +171,8 @@ class _Walk:
         self.epochs: dict[int, int] = {}
         self.asked: dict[tuple[int, int], int] = {}
         """Nonces of the latest SYN, and (with the epoch that is to return it) of the latest SYNACK, by both nodes."""
+        self.bases: dict[tuple[int, int], int] = {}
+        """What the latest SYN says that will not be sent again, by both nodes."""
         self.challenged: dict[tuple[int, int, int], int] = {}
         self.believed: dict[tuple[int, int], int] = {}
         """By node and peer: the peer's epoch that has returned a nonce."""
@@ -214,9 +216,16 @@ class _Walk:
                     self.answers(forth, back, frame)
         elif op == SYN:
             self.asked[frame.source, frame.target] = frame.nonce
+            self.bases[frame.source, frame.target] = seq
             self.opens(forth, seq)
-        elif op == SYNACK:
-            self.challenged[frame.source, frame.target, frame.target_epoch] = frame.nonce
+        else:
+            if op == SYNACK:
+                self.challenged[frame.source, frame.target, frame.target_epoch] = frame.nonce
+            if op in _HANDSHAKE and forth.top is None:
+                forth.top = seq
+            base = self.bases.get((frame.source, frame.target))
+            if op == OPENED and base != seq:
+                self.fault("mbcf.seq", f"{base}, as its SYN says", str(seq), row)
         if op not in _UNACKNOWLEDGING:
             self.certainty(forth, row, time, seq, frame.flags)
             if back is not None:

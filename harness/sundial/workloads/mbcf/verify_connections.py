@@ -17,6 +17,8 @@ from sundial.workloads.mbcf.wire import (
     FIFO,
     MORE,
     OP_ID_CONNECTION,
+    PART,
+    PART_HEAD,
     READ,
     SIGNAL,
     TASKQUE,
@@ -41,6 +43,7 @@ def check_connections(first: pl.DataFrame) -> pl.DataFrame:
             _alike("mbcf.address", "the FIFO of its connection", keyed.filter(_OP == FIFO), "mbcf_address"),
             _alike("mbcf.address", "the handler of its connection", keyed.filter(_OP == SIGNAL), "mbcf_address"),
             _parts(keyed.filter(_OP.is_in([WRITE, READ]))),
+            _segments(keyed.filter((_OP == FIFO) & ((_FLAGS & PART) != 0))),
         ]
     )
 
@@ -68,6 +71,34 @@ def _parts(sent: pl.DataFrame) -> pl.DataFrame:
     bad = before.filter(pl.col("due") != pl.col("mbcf_last"))
     lower = [pl.format("{} as its lower half", name) for name in ("due", "mbcf_last")]
     return _findings("mbcf.address", bad, *lower)
+
+
+def _segments(sent: pl.DataFrame) -> pl.DataFrame:
+    """The head of a part says how long the segment is, and where the part begins in it; the last ends it. A total of 0
+    gives it up."""
+    parts = sent.filter(pl.col("mbcf_part_total") != 0)
+    operation = [*_CHANNEL, "mbcf_source_task", "mbcf_op_id"]
+    goes_on = ((_FLAGS & MORE) != 0).shift(1).over(operation).fill_null(False)
+    data = pl.col("mbcf_length").cast(pl.Int64) - PART_HEAD
+    segment = [*operation, "segment"]
+    table = parts.with_columns(segment=(~goes_on).cast(pl.UInt32).cum_sum().over(operation)).with_columns(
+        due=(data.cum_sum() - data).over(segment),
+        whole=pl.when(((_FLAGS & MORE) == 0).any().over(segment)).then(data.sum().over(segment)),
+    )
+    seen, total = pl.col("mbcf_part_offset"), pl.col("mbcf_part_total")
+    total_due = pl.coalesce("whole", total.first().over(segment))
+    table = table.with_columns(total_due=total_due)
+    wrong, short = table.filter(seen != pl.col("due")), table.filter(total != pl.col("total_due"))
+    return pl.concat(
+        [
+            _findings("mbcf.part", wrong, pl.format("offset {}", "due"), _text(seen)),
+            _findings("mbcf.part", short, pl.format("{} in all", "total_due"), _text(total)),
+        ]
+    )
+
+
+def _text(column: pl.Expr) -> pl.Expr:
+    return column.cast(pl.String)
 
 
 def _findings(field: str, bad: pl.DataFrame, expected: pl.Expr, seen: pl.Expr) -> pl.DataFrame:

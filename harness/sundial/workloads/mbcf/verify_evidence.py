@@ -5,18 +5,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
 import polars as pl
 
 from sundial import kinds
 from sundial.observe import RunDirectory
 from sundial.verify.samples import RunSamples
+from sundial.verify.sockets.protocol import Bytes
 from sundial.workloads.mbcf.expect import Frame
 from sundial.workloads.mbcf.verify_channels import Channels
 from sundial.workloads.mbcf.verify_contents import Carried
 from sundial.workloads.mbcf.verify_transactions import Meaning, Transaction, Transactions
-from sundial.workloads.mbcf.wire import STATUSES
+from sundial.workloads.mbcf.wire import PAYLOAD_FIELDS, STATUSES
+
+READ_ALLOWED, WRITE_ALLOWED = 1, 2
+"""Permissions that go with a key (guest-apps/sss-core/include/sss/mbcf.h)."""
+SHOWN = 8
+"""Bytes of a difference that a finding shows."""
 
 Finding = tuple[int | None, str, str, str, list[int]]
 """call, field, expected, seen, rows."""
@@ -39,6 +48,31 @@ class Evidence:
     transactions: Transactions
     carried: Mapping[int, Carried]
     """Of frames that were sent for the first time, by row."""
+    first: pl.DataFrame
+    """The same frames as a table."""
+
+    @property
+    def files(self) -> list[tuple[Path, str]]:
+        """The captures, and their names in the table of frames."""
+        return [(self.run.path / name, name) for name in sorted(self.run.captures)]
+
+    @cached_property
+    def _captured(self) -> dict[str, Bytes]:
+        return {name: np.memmap(path, np.uint8, "r") for path, name in self.files}
+
+    def payload(self, row: int, most: int | None = None) -> bytes:
+        """The payload of a frame, or its first `most` bytes."""
+        frame = self.carried[row]
+        begin = frame.begin + frame.at
+        length = frame.length if most is None else min(most, frame.length)
+        return bytes(self._captured[frame.capture][begin : begin + length])
+
+    def step(self, client: str, line: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The options of the step that a line of a client's samples is about."""
+        steps = self.run.jobs.get(client, {}).get("steps", [])
+        number = int(line.get("step", -1))
+        options: Mapping[str, Any] = steps[number].get("options", {}) if 0 <= number < len(steps) else {}
+        return options
 
     @property
     def exact(self) -> bool:
@@ -186,3 +220,38 @@ def observed_row(
         len(expected[0]), 0, 0, max(0, (transaction.attempts if transaction else 0) - 1), len(reply), len(expected[1]),
         0, 0, 0,
     )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Due:
+    """What a frame must say; None, and empty bytes: nothing more is known of it."""
+
+    begin: bytes = b""
+    """Of its payload."""
+    address: int | None = None
+    key: int | None = None
+    tasks: tuple[int, int] | None = None
+    """Whose it is, and for whom."""
+
+
+def check_frame(evidence: Evidence, call: int | None, row: int, due: Due) -> Iterator[Finding]:
+    """Problems with one frame as it was sent first."""
+    frame = evidence.carried[row]
+    begin = evidence.payload(row, len(due.begin))
+    if begin != due.begin:
+        at = next((at for at, (one, other) in enumerate(zip(due.begin, begin, strict=False)) if one != other), 0)
+        shown = slice(at, at + SHOWN)
+        yield call, "mbcf.data", f"{due.begin[shown].hex(' ')} at byte {at}", begin[shown].hex(" "), [row]
+    if due.address is not None and frame.address != due.address:
+        yield call, "mbcf.address", f"0x{due.address:x}", f"0x{frame.address or 0:x}", [row]
+    if due.key is not None and frame.key != due.key:
+        yield call, "mbcf.key", f"0x{due.key:x}", f"0x{frame.key or 0:x}", [row]
+    tasks = (frame.source_task, frame.target_task)
+    if due.tasks is not None and tasks != due.tasks:
+        yield call, "mbcf.task", "from task {} to {}".format(*due.tasks), "from task {} to {}".format(*tasks), [row]
+
+
+def taskque_head(seen: bytes, permission: int) -> bytes:
+    """The head of a TASKQUE write: its key and its name of the connection are said again by other frames."""
+    key, connection = PAYLOAD_FIELDS["taskque_key"].bytes, PAYLOAD_FIELDS["taskque_connection"].bytes
+    return seen[key] + permission.to_bytes(4) + seen[connection]

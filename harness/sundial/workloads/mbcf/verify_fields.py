@@ -59,15 +59,15 @@ from sundial.workloads.mbcf.wire import (
 )
 
 UNPROVEN = (
-    "MBCF: addresses, operands, arguments and permissions against what tasks asked for (their samples do not say it); "
-    "accesskeys that tasks know from elsewhere only by being the same for all frames between two of them",
-    "MBCF: data of Sun RPC's calls, and of setting up, beyond their first 36 bytes at the sender; that they arrive "
-    "unchanged is checked",
+    "MBCF: addresses and accesskeys against the memory of tasks; that all frames which use them agree is checked",
     "MBCF: nonces that nobody returned",
 )
 
 PLACE_BYTES = 48
 """Of what a server tells of its memory (guest-apps/sss-core/tasks/common/mbcf_target.h): its key, and where it is."""
+
+MOST_RESTARTS = 1 << 16
+"""Incarnations of a node in a run."""
 
 _ANY = ACK_NOW | RETX | UNSURE
 _FLAGS: Mapping[int, int] = {
@@ -85,14 +85,17 @@ _LENGTHS: Mapping[int, tuple[int, int]] = {
 """Bytes of payload, at least and at most."""
 
 
-def check_fields(frames: pl.DataFrame, transit: pl.Series, meanings: Meanings) -> pl.DataFrame:
+def check_fields(
+    frames: pl.DataFrame, transit: pl.Series, meanings: Meanings, epochs: Mapping[int, int]
+) -> pl.DataFrame:
     """Findings about MBCF frames with `view`, nodes and what their tags stand for. `transit`: ends of machines that
-    pass on frames of others."""
+    pass on frames of others; `epochs`: what jobs give to nodes."""
     sent = frames.filter(pl.col("view") == "sent")
     parts = [
         *(_wrong(sent, *rule) for rule in _rules()),
         _strangers(frames, transit),
         _epochs(sent),
+        _beginnings(sent, epochs),
         _keys(sent, meanings),
     ]
     return pl.concat(parts)
@@ -166,6 +169,8 @@ def _rules() -> Iterator[Rule]:
     tasks = keyed & ((pl.col("mbcf_source_task") == 0) | (pl.col("mbcf_target_task") == 0))
     yield "mbcf.task", "tasks of both sides", tasks, pl.format("{} and {}", "mbcf_source_task", "mbcf_target_task")
     nonce, echo = pl.col("mbcf_nonce"), pl.col("mbcf_echo")
+    answers = (op == SYNACK) & (nonce != 0) & (pl.col("mbcf_ack") != 0)
+    yield "mbcf.ack", "0 to whom it does not believe", answers, _text("mbcf_ack")
     yield "mbcf.nonce", "not 0", (op == SYN) & (nonce == 0), _text("mbcf_nonce")
     yield "mbcf.nonce", "0", (op == OPENED) & (nonce != 0), _text("mbcf_nonce")
     yield "mbcf.echo", "0", (op == SYN) & (echo != 0), _text("mbcf_echo")
@@ -213,6 +218,14 @@ def _epochs(sent: pl.DataFrame) -> pl.DataFrame:
             _findings("mbcf.target_epoch", "an epoch of that node", missing.select("row", seen=pl.lit("0"))),
         ]
     )
+
+
+def _beginnings(sent: pl.DataFrame, epochs: Mapping[int, int]) -> pl.DataFrame:
+    """A node's first incarnation has the epoch of its job, and each that follows the next one; 0 is left out."""
+    first = pl.col("mbcf_source").replace_strict(dict(epochs), default=None, return_dtype=pl.Int64)
+    later = (pl.col("mbcf_epoch").cast(pl.Int64) - first) % (1 << 32)
+    bad = sent.filter(later >= MOST_RESTARTS).select("row", seen=_text("mbcf_epoch")).sort("row")
+    return _findings("mbcf.epoch", "that of the job, or what follows it", bad)
 
 
 def _keys(sent: pl.DataFrame, meanings: Meanings) -> pl.DataFrame:

@@ -5,27 +5,38 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping
-from itertools import chain
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
 from sundial.workloads.mbcf.expect import Exchange, Operation, expect_operation
-from sundial.workloads.mbcf.verify_contents import PLACE, Carried, check_contents, check_places
+from sundial.workloads.mbcf.verify_contents import check_contents
 from sundial.workloads.mbcf.verify_evidence import (
+    Due,
     Evidence,
     Finding,
     Judgement,
     MbcfProtocol,
     check_executed,
+    check_frame,
     check_in_time,
     frames_text,
     observed_row,
     part_text,
     same,
 )
+from sundial.workloads.mbcf.verify_target import (
+    TARGET,
+    Place,
+    asks_counts,
+    check_counts,
+    check_open,
+    place_of,
+    question,
+)
 from sundial.workloads.mbcf.verify_transactions import Meaning, Transaction
-from sundial.workloads.mbcf.wire import OPERATIONS, STATUS_BUSY, STATUS_FULL, WRITE
+from sundial.workloads.mbcf.wire import OPERATIONS, STATUS_BUSY, STATUS_FULL, TASKQUE
 
 TRANSPORT = "mbcf"
 """Of samples that are operations."""
@@ -44,30 +55,29 @@ class _Operations:
         return transport == TRANSPORT
 
     def meaning(self, operation: int, data: str) -> Meaning | None:
-        return None
+        return question(data) if operation == TASKQUE else None
 
     def judge(self, evidence: Evidence) -> Judgement:
         judgement = Judgement()
         queues: dict[tuple[int, int, int, int], deque[Transaction]] = {}
-        operations = evidence.of_kind("operation")
-        for transaction in operations:
+        for transaction in evidence.of_kind("operation"):
             # One that was refused for want of a place is made again, as another operation of the same call.
-            if not _refused(transaction):
+            if _refused(transaction):
+                judgement.claim(transaction, None)
+            else:
                 key = (transaction.node, transaction.task, transaction.peer_task, transaction.op or 0)
                 queues.setdefault(key, deque()).append(transaction)
-        clients = set()
+        questions: dict[tuple[int, int], deque[Transaction]] = {}
+        for transaction in evidence.of_kind("setup"):
+            if transaction.about == TARGET:
+                questions.setdefault((transaction.node, transaction.task), deque()).append(transaction)
+        told: dict[tuple[int, int], Place] = {}
         samples = evidence.samples.filter(pl.col("transport") == TRANSPORT)
         for (client, batch), part in samples.group_by("client", "batch", maintain_order=True):
             line = evidence.batches.get((str(client), batch), {})
-            node, task = evidence.nodes.get(str(client), 0), int(line.get("client_task") or 0)
-            clients.add((node, task))
-            _judge_batch(evidence, judgement, part.sort("call"), line, (node, task), queues)
-        for transaction in operations:
-            # What the measuring tasks do around a batch: preparing memory, asking the server, reading back.
-            ends = {(transaction.node, transaction.task), (transaction.peer, transaction.peer_task)}
-            if ends & clients:
-                for row, _ in (*transaction.frames[False], *transaction.frames[True]):
-                    judgement.owner.setdefault(row, None)
+            task = (evidence.nodes.get(str(client), 0), int(line.get("client_task") or 0))
+            judged = _Batch(evidence, judgement, part.sort("call"), line, task, queues)
+            judgement.findings += judged.judge(questions.get(task, deque()), told)
         return judgement
 
     def display_filter(self, xid: int) -> str:
@@ -77,67 +87,99 @@ class _Operations:
 KIND: MbcfProtocol = _Operations()
 
 
-def _judge_batch(
-    evidence: Evidence,
-    judgement: Judgement,
-    samples: pl.DataFrame,
-    line: Mapping[str, Any],
-    client: tuple[int, int],
-    queues: Queues,
-) -> None:
+@dataclass
+class _Batch:
     """One batch of samples against the operations of its task: those after the batch before, and since it began."""
-    server, procedure = int(line.get("server_task") or 0), str(samples["procedure"][0]).upper()
-    operation = next((number for number, name in OPERATIONS.items() if name == procedure), 0)
-    start = int(samples["start_ns"].min())  # type: ignore[arg-type]
-    queue = queues.get((*client, server, operation), deque())
-    # Under the real clock a guest's time is not the captures'.
-    while evidence.exact and queue and queue[0].began_ns < start:
-        queue.popleft()
-    told = _told(evidence, queues.get((int(line.get("server_node") or 0), server, client[1], WRITE), deque()), start)
-    for sample, asks in zip(samples.iter_rows(named=True), _asked(samples, line), strict=True):
-        judgement.findings += _judge(evidence, judgement, sample, queue.popleft() if queue else None, asks, told)
 
+    evidence: Evidence
+    judgement: Judgement
+    samples: pl.DataFrame
+    line: Mapping[str, Any]
+    client: tuple[int, int]
+    queues: Queues
+    place: Place | None = None
 
-def _told(evidence: Evidence, queue: deque[Transaction], start: int) -> Carried | None:
-    """What the server wrote last to say where its memory is, before the batch; it says so once for each."""
-    told = None
-    while queue and (not evidence.exact or queue[0].began_ns < start):
-        sent = queue.popleft().frames[False]
-        if len(sent) == 1 and sent[0][1].startswith(PLACE):
-            told = evidence.carried[sent[0][0]]
-            if not evidence.exact:
-                break
-    return told
+    def judge(self, questions: deque[Transaction], told: dict[tuple[int, int], Place]) -> Iterator[Finding]:
+        """What its task did, in that order; `questions` are its."""
+        procedure, size = str(self.samples["procedure"][0]), int(self.samples["size"][0])
+        start = int(self.samples["start_ns"].min())  # type: ignore[arg-type]
+        opening = questions.popleft() if questions else None
+        if opening is not None:
+            self.judgement.claim(opening, None)
+            yield from check_open(self.evidence, opening, told)
+            self.place = place_of(self.evidence, opening)
+        if procedure == "read" and size:  # something to be read
+            yield from self.beside("write", size, 0, self.queue("write"))
+        queue = self.queue(procedure)
+        # Under the real clock a guest's time is not the captures'.
+        while self.evidence.exact and queue and queue[0].began_ns < start:
+            queue.popleft()
+        for sample, asks in zip(self.samples.iter_rows(named=True), _asked(self.samples, self.line), strict=True):
+            yield from self.call(sample, queue.popleft() if queue else None, asks)
+        if questions and asks_counts(self.evidence, questions[0]):
+            counting = questions.popleft()
+            self.judgement.claim(counting, None)
+            yield from check_counts(self.evidence, counting, self.samples)
+        if procedure == "write":
+            yield from self.beside("read", size, self.samples.height - 1, self.queue("read"))
 
+    def queue(self, procedure: str) -> deque[Transaction]:
+        """Operations of one kind between its task and the server's."""
+        operation = next((number for number, name in OPERATIONS.items() if name == procedure.upper()), 0)
+        return self.queues.get((*self.client, int(self.line.get("server_task") or 0), operation), deque())
 
-def _judge(
-    evidence: Evidence,
-    judgement: Judgement,
-    sample: Mapping[str, Any],
-    transaction: Transaction | None,
-    asks: bool,
-    told: Carried | None,
-) -> Iterator[Finding]:
-    call, expected = sample["id"], expect_operation(_operation(sample["procedure"]), sample["size"], asks, _ARGUMENTS)
-    frames = (expected.there, expected.back)
-    judgement.expected.setdefault((TRANSPORT, sample["procedure"], sample["size"]), frames)
-    judgement.observed.append(observed_row(evidence.channels, sample, transaction, frames))
-    if transaction is None:
+    def beside(self, procedure: str, size: int, number: int, queue: deque[Transaction]) -> Iterator[Finding]:
+        """An operation without a sample: what is to be read is written first, and what was written is read back."""
+        if not queue or not self.samples["ok"].all():
+            return
+        transaction = queue.popleft()
+        self.judgement.claim(transaction, None)
+        expected = expect_operation(_operation(procedure), size, procedure == "write")
+        wrong = list(_check_frames(self.evidence, None, transaction, expected))
+        yield from wrong or self.contents(None, procedure, size, number, transaction, expected)
+
+    def call(self, sample: Mapping[str, Any], transaction: Transaction | None, asks: bool) -> Iterator[Finding]:
+        """One call against its operation; `asks`: it waits for its ACK."""
+        call, procedure, size = sample["id"], sample["procedure"], sample["size"]
+        expected = expect_operation(_operation(procedure), size, asks, _ARGUMENTS)
+        frames = (expected.there, expected.back)
+        self.judgement.expected.setdefault((TRANSPORT, procedure, size), frames)
+        self.judgement.observed.append(observed_row(self.evidence.channels, sample, transaction, frames))
+        if transaction is None:
+            if sample["ok"]:
+                yield call, "mbcf.request", frames_text(expected.there), "none", []
+            return
+        self.judgement.claim(transaction, call)
         if sample["ok"]:
-            yield call, "mbcf.request", frames_text(expected.there), "none", []
-        return
-    judgement.claim(transaction, call)
-    if sample["ok"]:
-        wrong = list(_check_frames(evidence, call, transaction, expected))
-        yield from wrong or _check_contents(evidence, sample, transaction, expected, told)
-    if sample["xid"] is not None and transaction.op_id not in (None, sample["xid"]):
-        rows = [row for row, _ in transaction.frames[False]]
-        yield call, "mbcf.op_id", str(sample["xid"]), str(transaction.op_id), rows
-    yield from check_executed(evidence.channels, sample, transaction)
-    yield from check_in_time(evidence, sample, transaction, asks and not expected.back)
+            wrong = list(_check_frames(self.evidence, call, transaction, expected))
+            number = 0 if procedure == "read" else sample["call"]  # it was written before the first
+            yield from wrong or self.contents(call, procedure, size, number, transaction, expected)
+        if sample["xid"] is not None and transaction.op_id not in (None, sample["xid"]):
+            rows = [row for row, _ in transaction.frames[False]]
+            yield call, "mbcf.op_id", str(sample["xid"]), str(transaction.op_id), rows
+        yield from check_executed(self.evidence.channels, sample, transaction)
+        yield from check_in_time(self.evidence, sample, transaction, asks and not expected.back)
+
+    def contents(
+        self, call: int | None, procedure: str, size: int, number: int, transaction: Transaction, expected: Exchange
+    ) -> Iterator[Finding]:
+        """Data, addresses and keys of an operation whose frames are those expected."""
+        refused, carried = self.evidence.channels.refused, self.evidence.carried
+        sent, back = ([one for one in transaction.frames[way] if one[0] not in refused] for way in (False, True))
+        for problem in check_contents(carried, procedure, size, number, sent, back, expected):
+            yield (call, *problem)
+        if self.place is None:
+            return
+        address = self.place.of(procedure)
+        for (row, _), frame in zip(sent, expected.there, strict=True):
+            yield from check_frame(self.evidence, call, row, Due(b"", address, self.place.key))
+            if procedure in ("write", "read"):
+                address += frame.payload if procedure == "write" else expected.back[0].payload
 
 
-def _check_frames(evidence: Evidence, call: int, transaction: Transaction, expected: Exchange) -> Iterator[Finding]:
+def _check_frames(
+    evidence: Evidence, call: int | None, transaction: Transaction, expected: Exchange
+) -> Iterator[Finding]:
     for name, frames, part in (
         ("mbcf.operation", expected.there, transaction.frames[False]),
         ("mbcf.result", expected.back, transaction.frames[True]),
@@ -147,19 +189,6 @@ def _check_frames(evidence: Evidence, call: int, transaction: Transaction, expec
         if not same(evidence.channels, left, frames):
             rows = [row for row, _ in part]
             yield call, name, frames_text(frames) or "none", part_text(left) or "none", rows
-
-
-def _check_contents(
-    evidence: Evidence, sample: Mapping[str, Any], transaction: Transaction, expected: Exchange, told: Carried | None
-) -> Iterator[Finding]:
-    refused = evidence.channels.refused
-    sent, back = ([one for one in transaction.frames[way] if one[0] not in refused] for way in (False, True))
-    procedure, carried = sample["procedure"], evidence.carried
-    problems = chain(
-        check_contents(carried, procedure, sample["size"], sample["call"], sent, back, expected),
-        check_places(carried, procedure, sent, expected, told),
-    )
-    yield from ((sample["id"], *problem) for problem in problems)
 
 
 def _refused(transaction: Transaction) -> bool:

@@ -43,9 +43,10 @@ class Reply:
 
 @dataclass(frozen=True)
 class Question:
-    """It asks, before any call, for something that is written to an address."""
+    """It asks, before any call, for something that is written to an address. `about`: what, in a word."""
 
     answer_to: str
+    about: str
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,8 @@ class Transaction:
     xid: int | None = None
     op: int | None = None
     op_id: int | None = None
+    about: str | None = None
+    """What is asked in setting up."""
     frames: dict[bool, list[tuple[int, str]]] = field(default_factory=lambda: {False: [], True: []})
     """By whether the other side sent them."""
     tries: list[list[int]] = field(default_factory=list)
@@ -264,6 +267,7 @@ class _Finder:
                 self.sources[(frame.node, meaning.source)] = transaction
         elif isinstance(meaning, Question):
             transaction = self.new(frame, "setup")
+            transaction.about = meaning.about
             self.asked[(frame.node, meaning.answer_to)] = transaction
         else:
             transaction = self.new(frame, "operation")

@@ -35,6 +35,7 @@ from sundial.workloads.mbcf.verify_transactions import (
     address,
 )
 from sundial.workloads.mbcf.wire import FIFO, SIGNAL, TASKQUE, WRITE
+from sundial.workloads.sunrpc.expect import Options
 from sundial.workloads.sunrpc.expect_mbcf import (
     RpcCall,
     Server,
@@ -42,9 +43,10 @@ from sundial.workloads.sunrpc.expect_mbcf import (
     expect_lookup,
     expect_rpc,
 )
+from sundial.workloads.sunrpc.verify import SOCKETS
+from sundial.workloads.sunrpc.verify_bound import BINDING, LOOKUP, Handles, check_setup
+from sundial.workloads.sunrpc.verify_messages import Messages
 
-BINDER = 1
-"""The task that is asked where a program is."""
 BOUND, QUERY = "4d424e44", "4d424244"
 """First bytes of the binder's and the server's own messages, little endian (MBND, MBBD)."""
 KIND_CALL, KIND_CALL_AT, KIND_BIND = "01000000", "02000000", "03000000"
@@ -71,15 +73,19 @@ class _SunRpc:
 
     def judge(self, evidence: Evidence) -> Judgement:
         judgement = Judgement()
+        handles = Handles()
+        judgement.findings += check_setup(evidence, handles)
+        said = Messages(evidence, handles, SOCKETS)
         calls = {(call.node, call.xid): call for call in evidence.of_kind("call")}
         sampled: set[tuple[int, int | None]] = set()
         rpc = evidence.samples.filter(pl.col("transport").is_in(get_args(Server)))
         for sample in rpc.iter_rows(named=True):
             key = (evidence.nodes.get(sample["client"], 0), sample["xid"])
             sampled.add(key)
-            judgement.findings += _judge(evidence, judgement, sample, calls.get(key))
+            judgement.findings += _judge(evidence, judgement, sample, calls.get(key), said)
         judgement.findings += _setting_up(evidence, judgement)
-        judgement.findings += _one_way(evidence, judgement, rpc, calls, sampled)
+        judgement.findings += _one_way(evidence, judgement, rpc, calls, sampled, said)
+        judgement.findings += said.check().iter_rows()
         judgement.findings += _counted(evidence, list(calls.values()))
         return judgement
 
@@ -97,19 +103,25 @@ def _meaning_of_taskque(data: str) -> Meaning | None:
     if kind == KIND_CALL_AT:
         return Request(int.from_bytes(bytes.fromhex(data[56:64]), "little"), source=address(data[32:48]))
     if data.startswith(QUERY):
-        return Question(address(data[48:64]))
-    return Question(address(data[:16])) if kind == KIND_BIND else None
+        return Question(address(data[48:64]), LOOKUP)
+    return Question(address(data[:16]), BINDING) if kind == KIND_BIND else None
 
 
 # ---- calls ----
 
 
 def _judge(
-    evidence: Evidence, judgement: Judgement, sample: Mapping[str, Any], transaction: Transaction | None
+    evidence: Evidence,
+    judgement: Judgement,
+    sample: Mapping[str, Any],
+    transaction: Transaction | None,
+    said: Messages,
 ) -> Iterator[Finding]:
     call, line = sample["id"], evidence.batches.get((sample["client"], sample["batch"]), {})
     ack, one_way = bool(line.get("ack")), bool(line.get("one_way"))
-    expected = expect_rpc(_server(sample["transport"]), sample["procedure"], sample["size"], ack=ack, one_way=one_way)
+    server, credential = _server(sample["transport"]), said.options(sample).credential
+    what = (sample["procedure"], sample["size"])
+    expected = expect_rpc(server, *what, ack=ack, one_way=one_way, credential=credential)
     frames = (expected.client, expected.server)
     judgement.expected.setdefault((sample["transport"], sample["procedure"], sample["size"]), frames)
     judgement.observed.append(observed_row(evidence.channels, sample, transaction, frames))
@@ -124,8 +136,11 @@ def _judge(
         rows = [row for row, _ in transaction.frames[False]]
         yield call, "mbcf.request", "none: it does not fit", f"{len(rows)} frames", rows
         return
-    yield from _check_tasks(evidence, sample, transaction, line)
-    yield from _check_frames(evidence, sample, transaction, expected)
+    wrong = [
+        *_check_tasks(evidence, sample, transaction, line),
+        *_check_frames(evidence, sample, transaction, expected),
+    ]
+    yield from wrong or said.add(transaction, sample)
     yield from check_executed(evidence.channels, sample, transaction)
     yield from check_in_time(evidence, sample, transaction, ack)
 
@@ -211,9 +226,11 @@ def _one_way(
     samples: pl.DataFrame,
     calls: Mapping[tuple[int, int | None], Transaction],
     sampled: set[tuple[int, int | None]],
+    said: Messages,
 ) -> Iterator[Finding]:
     """Their requests go in order, and after them comes a call with a reply that has no sample."""
     explained = set(sampled)
+    beside: dict[int, Mapping[str, Any]] = {}
     for (client, batch), part in samples.group_by("client", "batch", maintain_order=True):
         if not evidence.batches.get((str(client), batch), {}).get("one_way"):
             continue
@@ -223,23 +240,35 @@ def _one_way(
         if began != sorted(began):
             yield part["id"][0], "batch.order", "requests in the order of the calls", "another", []
         last = (part["xid"][-1] + 1) % (1 << 32)
-        yield from _check_flush(evidence.channels, judgement, part.row(-1, named=True), calls.get((node, last)))
+        sample, flush = part.row(-1, named=True), calls.get((node, last))
+        yield from _check_flush(evidence.channels, judgement, sample, flush, said.options(sample))
+        if flush is not None:
+            yield from said.add_null(flush, sample)
         explained.add((node, last))
+        beside[node] = sample
     one_way = {(node, each.peer) for (node, _), each in calls.items() if (node, each.xid) in explained}
     for key, transaction in calls.items():
         # A large request for which there is no place waits for a call without data (rpc/mbcf_way_signal.c, take_place).
-        if key not in explained and (key[0], transaction.peer) in one_way and _is_null(transaction):
+        if key in explained or (key[0], transaction.peer) not in one_way or key[0] not in beside:
+            continue
+        if _is_null(transaction, said.options(beside[key[0]])):
             judgement.claim(transaction, None)
+            yield from said.add_null(transaction, beside[key[0]])
 
 
-def _is_null(transaction: Transaction) -> bool:
-    return part_text(transaction.frames[False]) == frames_text(expect_rpc("mbcf3b", "null", 0).client)
+def _is_null(transaction: Transaction, options: Options) -> bool:
+    expected = expect_rpc("mbcf3b", "null", 0, credential=options.credential)
+    return part_text(transaction.frames[False]) == frames_text(expected.client)
 
 
 def _check_flush(
-    channels: Channels, judgement: Judgement, sample: Mapping[str, Any], transaction: Transaction | None
+    channels: Channels,
+    judgement: Judgement,
+    sample: Mapping[str, Any],
+    transaction: Transaction | None,
+    options: Options,
 ) -> Iterator[Finding]:
-    expected = expect_rpc(_server(sample["transport"]), "null", 0)
+    expected = expect_rpc(_server(sample["transport"]), "null", 0, credential=options.credential)
     if transaction is None:
         if sample["ok"]:
             yield sample["id"], "batch.reply", "a call with a reply behind them", "none", []
@@ -257,8 +286,10 @@ def _check_flush(
 def _setting_up(evidence: Evidence, judgement: Judgement) -> Iterator[Finding]:
     """Questions to binders, and bindings: each with its answer, where it was taken."""
     for transaction in evidence.of_kind("setup"):
+        if transaction.about not in (LOOKUP, BINDING):
+            continue
         judgement.claim(transaction, None)
-        expected = expect_lookup() if transaction.peer_task == BINDER else expect_binding("mbcf3")
+        expected = expect_lookup() if transaction.about == LOOKUP else expect_binding("mbcf3")
         asked, answer = (part_text(transaction.frames[side]).removesuffix("!") for side in (False, True))
         rows = [row for part in transaction.frames.values() for row, _ in part]
         if asked != frames_text(expected.client):

@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What clients and servers of Sun RPC over MBCF agree on before a call: where the server is, which the binder says, and
+where requests go, which the server says (guest-apps/sss-core/rpc/mbcf_messages.h, include/rpc/mbcf_binder.h)."""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, get_args
+
+from sundial.workloads.mbcf.verify_evidence import (
+    READ_ALLOWED,
+    WRITE_ALLOWED,
+    Due,
+    Evidence,
+    Finding,
+    check_frame,
+    taskque_head,
+)
+from sundial.workloads.mbcf.verify_target import PROGRAM as TARGET_PROGRAM
+from sundial.workloads.mbcf.verify_target import VERSION as TARGET_VERSION
+from sundial.workloads.mbcf.verify_transactions import Transaction
+from sundial.workloads.mbcf.wire import FIFO, SIGNAL_MOST, TASKQUE_HEAD, WRITE
+from sundial.workloads.sunrpc.expect import CALL, MAX_AUTH_BODY, WORD, padded
+from sundial.workloads.sunrpc.expect_mbcf import SINGLE_MOST, Server
+from sundial.workloads.sunrpc.verify_content import PROGRAM, VERSION
+
+BINDER = 1
+"""The task of every node that is asked where a program is."""
+LOOKUP, BINDING = "lookup", "binding"
+QUERY_MAGIC, BOUND_MAGIC = 0x4442424D, 0x444E424D
+CALL_KIND, CALL_AT_KIND, BIND_KIND = 1, 2, 3
+HEAD = struct.Struct("<QII")
+"""struct mbm_head: the client's FIFO, bytes of the longest reply that it takes, and what follows."""
+SOURCE = struct.Struct("<QII")
+"""struct mbm_source: where the call is, its length and its xid."""
+_QUERY, _ANSWER = struct.Struct("<6IQ"), struct.Struct("<HHI")
+_BIND, _BOUND = struct.Struct("<6I"), struct.Struct("<II4Q3IHH")
+_FIND, _FOUND, _NOT_FOUND = 3, 1, 2
+_TYPES: tuple[str, ...] = get_args(Server)
+_MESSAGE_DEFAULT, _MESSAGE_MOST = 65536 + 1024, 131072 - 64
+_CREDENTIALS = 2 * (2 * WORD + MAX_AUTH_BODY)
+_RECORD, _SIGNAL_HEAD, _PAGE = 16, 40, 4096
+_DEPTH_MOST = 64
+_DUMMY_FIFO = 1 << 32
+"""Where the FIFO of type 3a is in the dummy's address space (rpc/mbcf_places.c)."""
+
+
+Batches = dict[tuple[int, int], list[tuple[str, Mapping[str, Any]]]]
+"""Clients and lines of batches, by node and task."""
+
+
+class Bound(NamedTuple):
+    """What a client asks for with BIND, and a server accepts."""
+
+    replies: int
+    client_key: int
+    dispatcher: int
+    """The task that was asked."""
+    key: int
+    fifo: int
+    handler: int
+    area: int
+    slots: int
+    slot: int
+    task: int
+
+
+@dataclass
+class Handles:
+    """What has been agreed on, by client's node and task, server's node and the task that requests go to: the moments,
+    in order, and what holds from each."""
+
+    agreed: dict[tuple[int, int, int, int], tuple[list[int], list[Bound]]] = field(default_factory=dict)
+
+    def add(self, transaction: Transaction, bound: Bound) -> None:
+        key = (transaction.node, transaction.task, transaction.peer, bound.task)
+        since, what = self.agreed.setdefault(key, ([], []))
+        since.append(transaction.began_ns)
+        what.append(bound)
+
+    def of(self, call: Transaction, address: int | None) -> Bound | None:
+        """What holds for a call; of several handles of one task the one whose FIFO or handler is at `address`."""
+        since, what = self.agreed.get((call.node, call.task, call.peer, call.peer_task), ([], []))
+        known = what[: bisect_right(since, call.began_ns)]
+        named = [bound for bound in known if address in (bound.fifo, bound.handler)]
+        return named[-1] if named else known[-1] if known else None
+
+
+def message_most(transport: str, options: Mapping[str, Any]) -> int:
+    """Bytes of the longest message that a client's handle takes (tasks/common/port_mbcf.c)."""
+    if transport == "mbcf1":
+        return SINGLE_MOST
+    largest = max(options.get("sizes") or [0])
+    return min(CALL + WORD + _CREDENTIALS + padded(largest), _MESSAGE_MOST)
+
+
+def check_setup(evidence: Evidence, handles: Handles) -> Iterator[Finding]:
+    """Findings about questions and answers, byte by byte; fills `handles`."""
+    asked: dict[tuple[int, int], set[int]] = {}
+    for transaction in evidence.transactions.transactions:
+        if transaction.connections and transaction.peer_task != BINDER:
+            asked.setdefault((transaction.node, transaction.task), set()).add(transaction.peer_task)
+    dummies: dict[tuple[int, int], tuple[int, int]] = {}
+    batches: Batches = {}
+    for (client, _), line in evidence.batches.items():
+        task = (evidence.nodes.get(client, 0), int(line.get("client_task") or 0))
+        batches.setdefault(task, []).append((client, line))
+    for transaction in evidence.of_kind("setup"):
+        if not _is_whole(evidence, transaction):
+            continue
+        if transaction.about == LOOKUP:
+            tasks = asked.get((transaction.node, transaction.task), set())
+            yield from _check_lookup(evidence, transaction, tasks, batches)
+        elif transaction.about == BINDING:
+            yield from _check_binding(evidence, transaction, handles, dummies, batches)
+
+
+def _is_whole(evidence: Evidence, transaction: Transaction) -> bool:
+    """Whether the question has its length; what is missing, others say."""
+    length = {LOOKUP: _QUERY.size, BINDING: HEAD.size + _BIND.size}.get(transaction.about or "", -1)
+    return evidence.carried[transaction.frames[False][0][0]].length == TASKQUE_HEAD + length
+
+
+def _answers(evidence: Evidence, transaction: Transaction, op: int) -> list[int]:
+    """Rows of what the other side says; a RESULT that refuses the question is none."""
+    return [row for row, _ in transaction.frames[True] if evidence.carried[row].op == op]
+
+
+def _any(seen: bytes, choices: set[bytes]) -> bytes:
+    """What is seen, where it is one of them; else one of them, or nothing where there are none."""
+    return seen if seen in choices else min(choices, default=b"")
+
+
+def _check_lookup(evidence: Evidence, transaction: Transaction, tasks: set[int], batches: Batches) -> Iterator[Finding]:
+    row = transaction.frames[False][0][0]
+    seen = evidence.payload(row)
+    *_, answer_to = _QUERY.unpack_from(seen, TASKQUE_HEAD)
+    choices = set()
+    for _, line in batches.get((transaction.node, transaction.task), ()):
+        transport = str(line.get("transport"))
+        over_rpc = transport in _TYPES
+        what = (PROGRAM, VERSION, _TYPES.index(transport)) if over_rpc else (TARGET_PROGRAM, TARGET_VERSION, 0)
+        choices.add(_QUERY.pack(QUERY_MAGIC, _FIND, *what, 0, answer_to))
+    due = _any(seen[TASKQUE_HEAD:], choices)
+    yield from check_frame(evidence, None, row, Due(taskque_head(seen, WRITE_ALLOWED) + due))
+    for answer in _answers(evidence, transaction, WRITE):
+        said = evidence.payload(answer)
+        found = {_ANSWER.pack(transaction.peer, task, _FOUND) for task in tasks}
+        nothing = _ANSWER.pack(transaction.peer, 0, _NOT_FOUND)
+        from_binder = Due(
+            _any(said, found | {nothing}), answer_to, int.from_bytes(seen[:8]), (BINDER, transaction.task)
+        )
+        yield from check_frame(evidence, None, answer, from_binder)
+
+
+def _check_binding(
+    evidence: Evidence,
+    transaction: Transaction,
+    handles: Handles,
+    dummies: dict[tuple[int, int], tuple[int, int]],
+    batches: Batches,
+) -> Iterator[Finding]:
+    row = transaction.frames[False][0][0]
+    seen = evidence.payload(row)
+    replies, *_ = HEAD.unpack_from(seen, TASKQUE_HEAD)
+    choices = set()
+    for client, line in batches.get((transaction.node, transaction.task), ()):
+        transport = str(line.get("transport"))
+        if transport in _TYPES:
+            options = evidence.step(client, line)
+            most = message_most(transport, options) if options else HEAD.unpack_from(seen, TASKQUE_HEAD)[1]
+            asks = (PROGRAM, VERSION, _TYPES.index(transport), most, int(line.get("depth") or 1), 0)
+            choices.add(HEAD.pack(replies, most, BIND_KIND) + _BIND.pack(*asks))
+    due = _any(seen[TASKQUE_HEAD:], choices)
+    yield from check_frame(evidence, None, row, Due(taskque_head(seen, WRITE_ALLOWED) + due))
+    for answer in _answers(evidence, transaction, FIFO):
+        if evidence.carried[answer].length != _BOUND.size:
+            return
+        said = evidence.payload(answer)
+        key = int.from_bytes(seen[:8])
+        asked = _BIND.unpack_from(seen, TASKQUE_HEAD + HEAD.size)
+        expected = _bound(said, transaction, asked, dummies)
+        tasks = (transaction.peer_task, transaction.task)
+        yield from check_frame(evidence, None, answer, Due(expected, replies, key, tasks))
+        _, refusal, bound_key, fifo, handler, area, _, slots, slot, task, _ = _BOUND.unpack(said)
+        if refusal == 0:
+            agreed = Bound(
+                replies, key, transaction.peer_task, bound_key, fifo, handler, area, slots, slot, task
+            )  # fmt: skip
+            handles.add(transaction, agreed)
+
+
+def _bound(
+    said: bytes, transaction: Transaction, asked: tuple[int, ...], dummies: dict[tuple[int, int], tuple[int, int]]
+) -> bytes:
+    """The answer to BIND. Keys and addresses are the server's own, and said again by the frames that use them."""
+    _, refusal, key, fifo, handler, area, *_, task, _ = _BOUND.unpack(said)
+    if refusal:
+        return _BOUND.pack(BOUND_MAGIC, refusal, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+    *_, kind, most, depth, _ = asked
+    transport = _TYPES[kind] if kind < len(_TYPES) else ""
+    if transport != "mbcf3b":
+        ring = _ring(_MESSAGE_DEFAULT, 2)
+        where = _DUMMY_FIFO if transport == "mbcf3a" else fifo
+        to = transaction.peer_task if transport == "mbcf3" else task
+        return _BOUND.pack(BOUND_MAGIC, 0, key, where, 0, 0, ring, 0, 0, to, 0)
+    # A dummy keeps the area of an earlier client where that is large enough (rpc/mbcf_dummy.c).
+    slot, slots = dummies.get((transaction.peer, task), (0, 0))
+    needed = _in_sixteens(most), (depth + 1) % (1 << 32) if most > SIGNAL_MOST else 0
+    if needed[0] > slot or needed[1] > slots:
+        slot, slots = dummies[transaction.peer, task] = needed
+    ring = _ring(SIGNAL_MOST + _SIGNAL_HEAD, _DEPTH_MOST)
+    return _BOUND.pack(BOUND_MAGIC, 0, key, 0, handler, area if slots else 0, ring, slots, slot, task, 0)
+
+
+def _ring(most: int, count: int) -> int:
+    """Bytes of a ring in which `count` records of `most` bytes always have a place (rpc/mbcf_common.c)."""
+    wanted = (_RECORD + _in_sixteens(most)) * (count + 2)
+    return max(_PAGE, 1 << (wanted - 1).bit_length())
+
+
+def _in_sixteens(length: int) -> int:
+    """Bytes that data take in a ring, and a call in the area."""
+    return -(-length // 16) * 16 % (1 << 32)
+
+
+def permission(at: bool) -> int:
+    """What the server may do with the key that it is given: `at`, it is to READ the call."""
+    return READ_ALLOWED | WRITE_ALLOWED if at else WRITE_ALLOWED
