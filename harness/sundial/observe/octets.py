@@ -80,13 +80,14 @@ class Octets:
         result = np.zeros(shape, dtype=np.int64)
         for which in self._spans(low, high):
             first, last = int(low[which].min()), int(high[which].max())
+            first -= first % 2
             piece = np.asarray(self.data[first:last])
-            total, odd = np.zeros((2, len(piece) + 1), dtype=np.uint32)
-            np.cumsum(piece, dtype=np.uint32, out=total[1:])
-            np.cumsum(np.where(np.arange(first, last) % 2, piece, 0), dtype=np.uint32, out=odd[1:])
+            even, odd = np.zeros((2, len(piece) // 2 + 2), dtype=np.uint32)
+            np.cumsum(piece[::2], dtype=np.uint32, out=even[1 : len(piece[::2]) + 1])
+            np.cumsum(piece[1::2], dtype=np.uint32, out=odd[1 : len(piece[1::2]) + 1])
             begin, stop = low[which] - first, high[which] - first
-            at_odd = odd[stop].astype(np.int64) - odd[begin]
-            at_even = total[stop].astype(np.int64) - total[begin] - at_odd
+            at_even = even[(stop + 1) // 2].astype(np.int64) - even[(begin + 1) // 2]
+            at_odd = odd[stop // 2].astype(np.int64) - odd[begin // 2]
             from_odd = low[which] % 2 == 1
             result[which] = np.where(from_odd, at_odd * 256 + at_even, at_even * 256 + at_odd)
             if len(self.begin) > _FRAMES:
