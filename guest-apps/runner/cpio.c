@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -112,16 +113,30 @@ static int make_entry(const struct entry *entry, int folder)
     return S_ISREG(entry->mode) ? write_file(entry, folder) : -1;
 }
 
-int cpio_unpack(const uint8_t *archive, size_t length, int folder)
+/* Those of the pages of archive[from, to) that are whole; returns where the rest begins. */
+static size_t give_back(uint8_t *archive, size_t from, size_t to)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t first = -((uintptr_t)archive + from) % page;
+    size_t whole = to - from < first ? 0 : (to - from - first) / page * page;
+
+    if (whole == 0 || madvise(archive + from + first, whole, MADV_DONTNEED) != 0)
+        return from;
+    return from + first + whole;
+}
+
+int cpio_unpack(uint8_t *archive, size_t length, int folder)
 {
     struct entry entry;
     size_t offset = 0;
+    size_t kept = 0;
 
     while (read_entry(archive, length, &offset, &entry)) {
         if (strcmp(entry.name, "TRAILER!!!") == 0)
             return 0;
         if (make_entry(&entry, folder) != 0)
             return -1;
+        kept = give_back(archive, kept, offset < length ? offset : length);
     }
     return -1;
 }

@@ -38,42 +38,44 @@ bool extras_are_needed(const struct job *job)
            needs(&job->steps);
 }
 
-static int unpack(int file)
+static uint8_t *decode(int file, size_t *length)
 {
     struct stat status;
     uint8_t *frame;
     uint8_t *archive;
-    size_t length;
-    int root;
-    int result = -1;
 
     if (fstat(file, &status) != 0)
-        return -1;
+        return NULL;
     frame = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, file, 0);
     if (frame == MAP_FAILED)
-        return -1;
-    archive = lz4_decode_legacy(frame, (size_t)status.st_size, &length);
+        return NULL;
+    archive = lz4_decode_legacy(frame, (size_t)status.st_size, length);
     munmap(frame, (size_t)status.st_size);
-    root = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (archive != NULL && root >= 0)
-        result = cpio_unpack(archive, length, root);
-    free(archive);
-    if (root >= 0)
-        close(root);
-    return result;
+    return archive;
 }
 
 int extras_unpack(void)
 {
     int file = open(ARCHIVE, O_RDONLY | O_CLOEXEC);
-    int result;
+    uint8_t *archive;
+    size_t length;
+    int root;
+    int result = -1;
 
     if (file < 0)
-        return 0; /* unpacked before, and removed below to free its memory */
-    result = unpack(file);
+        return 0; /* unpacked before, and removed below */
+    archive = decode(file, &length);
     close(file);
-    if (result == 0)
-        unlink(ARCHIVE);
+    if (archive == NULL)
+        return -1;
+    /* Before anything is written: a small machine has no room for the archive in both its forms. */
+    unlink(ARCHIVE);
+    root = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (root >= 0) {
+        result = cpio_unpack(archive, length, root);
+        close(root);
+    }
+    free(archive);
     return result;
 }
 

@@ -206,15 +206,40 @@ static void archives_are_unpacked(void)
     length += put_entry(archive + length, 0, "TRAILER!!!", "");
     EXPECT(mkdtemp(folder) != NULL);
     root = open(folder, O_RDONLY | O_DIRECTORY);
-    EXPECT(cpio_unpack((const uint8_t *)archive, length, root) == 0);
+    EXPECT(cpio_unpack((uint8_t *)archive, length, root) == 0);
     file = openat(root, "link", O_RDONLY);
     EXPECT(read(file, text, sizeof(text)) == 5 && memcmp(text, "hello", 5) == 0);
     close(file);
     for (size_t cut = 0; cut < length - 128; cut++)
-        EXPECT(cpio_unpack((const uint8_t *)archive, cut, root) == -1);
+        EXPECT(cpio_unpack((uint8_t *)archive, cut, root) == -1);
     unlinkat(root, "link", 0);
     unlinkat(root, "d/file", 0);
     unlinkat(root, "d", AT_REMOVEDIR);
+    close(root);
+    EXPECT(rmdir(folder) == 0);
+}
+
+static void an_archive_gives_its_memory_back(void)
+{
+    enum { PAGE = 4096, PAGES = 4 };
+    static _Alignas(PAGE) char archive[(PAGES + 1) * PAGE];
+    static char data[PAGES * PAGE - PAGE / 2 + 1];
+    char folder[] = "/tmp/runner-test-XXXXXX";
+    struct stat status;
+    size_t length;
+    int root;
+
+    memset(data, 'x', sizeof(data) - 1);
+    length = put_entry(archive, S_IFREG | 0644, "file", data);
+    put_entry(archive + length, 0, "TRAILER!!!", "");
+    EXPECT(mkdtemp(folder) != NULL);
+    root = open(folder, O_RDONLY | O_DIRECTORY);
+    EXPECT(cpio_unpack((uint8_t *)archive, sizeof(archive), root) == 0);
+    EXPECT(fstatat(root, "file", &status, 0) == 0 && status.st_size == sizeof(data) - 1);
+    for (size_t page = 0; page < length / PAGE; page++)
+        EXPECT(archive[page * PAGE + PAGE / 2] == 0);
+    EXPECT(archive[length / PAGE * PAGE] == 'x'); /* no whole page */
+    unlinkat(root, "file", 0);
     close(root);
     EXPECT(rmdir(folder) == 0);
 }
@@ -232,6 +257,7 @@ int main(void)
         {"lz4_blocks_are_decoded_within_their_room", lz4_blocks_are_decoded_within_their_room},
         {"lz4_frames_are_decoded", lz4_frames_are_decoded},
         {"archives_are_unpacked", archives_are_unpacked},
+        {"an_archive_gives_its_memory_back", an_archive_gives_its_memory_back},
     };
 
     return run_tests(tests, sizeof(tests) / sizeof(*tests));
