@@ -229,9 +229,9 @@ class MbcfBed:
         data, own = rpc_reply(xid, size, number=self.calls), CONNECTION + 0x400 + xid
         if transport in ("mbcf1", "mbcf2"):
             begins = {"short": False} if transport == "mbcf1" else {}
-            self.fifo(SERVER, CLIENT, data, 4097 + xid, own, key=CLIENT_KEY, **begins)
+            self.fifo(SERVER, CLIENT, data, 2177 + xid, own, key=CLIENT_KEY, **begins)
         else:
-            self.fifo(SERVER, CLIENT, data, 4097 + xid)
+            self.fifo(SERVER, CLIENT, data, 2177 + xid)
 
     def call(self, transport: str, xid: int, size: int) -> None:
         """One echo with nothing in its way, the end of its connection, the ACK of its reply, and its sample."""

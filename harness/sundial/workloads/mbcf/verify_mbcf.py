@@ -154,6 +154,8 @@ class _Batch:
             wrong = list(_check_frames(self.evidence, call, transaction, expected))
             number = 0 if procedure == "read" else sample["call"]  # it was written before the first
             yield from wrong or self.contents(call, procedure, size, number, transaction, expected)
+        if sample["retransmits"]:
+            yield call, "mbcf.request.count", "1", str(sample["retransmits"] + 1), []
         if sample["xid"] is not None and transaction.op_id not in (None, sample["xid"]):
             rows = [row for row, _ in transaction.frames[False]]
             yield call, "mbcf.op_id", str(sample["xid"]), str(transaction.op_id), rows

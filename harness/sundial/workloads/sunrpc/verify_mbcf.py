@@ -86,7 +86,7 @@ class _SunRpc:
         judgement.findings += _setting_up(evidence, judgement)
         judgement.findings += _one_way(evidence, judgement, rpc, calls, sampled, said)
         judgement.findings += said.check().iter_rows()
-        judgement.findings += _counted(evidence, list(calls.values()))
+        judgement.findings += _counted(evidence, list(calls.values()), handles)
         return judgement
 
     def display_filter(self, xid: int) -> str:
@@ -318,9 +318,11 @@ class _Executed:
 
     count: int
     last: int | None = None
+    replayed: int = 0
+    clients: int | None = None
 
 
-def _counted(evidence: Evidence, calls: Sequence[Transaction]) -> Iterator[Finding]:
+def _counted(evidence: Evidence, calls: Sequence[Transaction], handles: Handles) -> Iterator[Finding]:
     """A server's own count of executions, where every call went to it over MBCF."""
     lines = evidence.batches.values()
     semantics = {line.get("semantics", "exactly_once") for line in lines}
@@ -333,6 +335,13 @@ def _counted(evidence: Evidence, calls: Sequence[Transaction]) -> Iterator[Findi
         taken = [_taken(evidence.channels, call) for call in own]
         done = sum(taken) if again else sum(min(1, times) for times in taken)
         done = done if executed.last is None else min(done, executed.last)
+        kept = sum(taken) - done if semantics == {"at_most_once"} else 0
+        if own and executed.last is None and executed.replayed != kept:
+            text = f"{executed.replayed} replies from its cache by its own count"
+            yield None, "mbcf.replayed", f"{kept} requests that {node} took again", text, []
+        bound = handles.accepted(evidence.nodes.get(node, 0))
+        if own and executed.clients not in (None, bound):
+            yield None, "mbcf.clients", f"{bound} that {node} has bound", f"{executed.clients} by its own count", []
         if own and executed.count != done:
             text = f"{done} requests that {node} took"
             yield None, "mbcf.executed", text, f"{executed.count} executed by its own count", []
@@ -341,7 +350,9 @@ def _counted(evidence: Evidence, calls: Sequence[Transaction]) -> Iterator[Findi
 def _executions(evidence: Evidence) -> dict[str, _Executed]:
     """By machine. Not of one that restarts: what waits for it when it ends has been taken by its node and is lost."""
     return {
-        name: _Executed(int(line["executed"]), _last_call(evidence.run, name))
+        name: _Executed(
+            int(line["executed"]), _last_call(evidence.run, name), int(line.get("replayed", 0)), line.get("clients")
+        )
         for name, lines in evidence.records.items()
         if not _restarts(evidence.run, name)
         for line in lines
