@@ -20,7 +20,8 @@ Lines = list[bytes]
 
 def damages(copy: Copy) -> Damages:
     """samples.parquet as it is read by reports, and the streams that it comes from."""
-    for column in pl.read_parquet(copy.path / SAMPLES).columns:
+    table = pl.read_parquet(copy.path / SAMPLES)
+    for column in table.columns if table.height else ():
         yield Damage(f"{SAMPLES}: {column} of a row", _parquet(partial(_cell, column)))
     for what, change in TABLE.items():
         yield Damage(f"{SAMPLES}: {what}", _parquet(change))

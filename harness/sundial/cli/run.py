@@ -156,7 +156,7 @@ def _print_result(result: dict[str, Any]) -> None:
             click.echo(f"         {first['open']}")
         if result["mismatches"] > 1:
             click.echo(f"         all of them: ./sundial verify {name}")
-    click.echo(f"unproven {result['unproven']} things: ./sundial verify --unproven {name}")
+    click.echo(f"unproven {result['unproven']} points: ./sundial verify --unproven {name}")
     click.echo(f"time     {result['virtual_s']:.3f} s simulated, {result['wall_s']:.1f} s wall")
     click.echo(f"report   {result['report']}")
     for capture in result["captures"]:

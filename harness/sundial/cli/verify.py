@@ -93,4 +93,4 @@ def _print(name: str, document: dict[str, Any], unproven: bool, run: str | None)
         for line in open_points:
             click.echo(f"  unproven: {line}")
     else:
-        click.echo(f"  {len(open_points)} things are not proven; --unproven lists them")
+        click.echo(f"  not proven: {len(open_points)} points; --unproven lists them")

@@ -4,7 +4,8 @@
 Why tshark is called as it is:
 
 * `ip.defragment:FALSE`: every fragment keeps its own row; the first still shows UDP and the RPC header.
-* each interface of a capture is dissected alone: the same frame at two ports is no retransmission.
+* each interface of a capture is dissected alone: the same frame at two ports is no retransmission. Where they hold few
+  frames, one tshark does one after another and forgets all between them: its start costs more than they do.
 * kinds of workloads say which fields of theirs are shown, on which ports they are, and how tshark is to treat them
   (`workload.Dissection`).
 * frames that carry no TCP are cut to their headers before tshark sees them; lengths are those of the original.
@@ -15,8 +16,9 @@ What is beside tshark's fields is read from the bytes, and some fields are read 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -55,8 +57,19 @@ _FIELDS = (
     Field("comment", "frame.comment", "all"),
     Field("udp_head", "udp.payload", "all"),
 )
+_FEW = 20_000
+"""Frames that one tshark dissects of several interfaces, each filled up to the longest."""
+_AT_ONCE = 250_000
+"""Frames that are dissected side by side: a tshark takes 160 MB, and up to 1 kB for each frame."""
 _EPOCH = "frame.time_epoch"
-_OPTIONS = ("-o ip.defragment:FALSE", "-o tcp.relative_sequence_numbers:FALSE")
+_OPTIONS = (
+    "-o ip.defragment:FALSE",
+    "-o tcp.relative_sequence_numbers:FALSE",
+    # What is not shown takes memory for each frame.
+    "-o tcp.calculate_timestamps:FALSE",
+    "-o tcp.track_bytes_in_flight:FALSE",
+    "-o udp.calculate_timestamps:FALSE",
+)
 
 FRAME_COLUMNS: dict[str, type[pl.DataType]] = {
     "capture": pl.String,
@@ -134,63 +147,130 @@ def read_opened(
     opened: Iterable[tuple[Capture, str]], epoch_ns: int, servers: Mapping[str, ServerPorts] | None = None
 ) -> pl.DataFrame:
     """The same of open captures, or of parts of one (`division.py`)."""
-    jobs = [(capture, name, item) for capture, name in opened for item in capture.interfaces if len(item.blocks)]
-    with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
-        parts = list(pool.map(lambda job: _interface(job[0], job[1], job[2], servers or {}, epoch_ns), jobs))
-    return pl.concat(parts) if parts else pl.DataFrame(schema=frame_columns())
+    jobs = [(capture, name, group) for capture, name in opened for group in _groups(capture)]
+    most = max((sum(len(each.blocks) for each in group) for _, _, group in jobs), default=1)
+    with ThreadPoolExecutor(max_workers=max(1, min(os.cpu_count() or 1, _AT_ONCE // most))) as pool:
+        parts = list(pool.map(lambda job: _group(job[0], job[1], job[2], servers or {}, epoch_ns), jobs))
+    return _together([piece for part in parts for piece in part])
 
 
-def _interface(
-    capture: Capture, name: str, interface: Interface, servers: Mapping[str, ServerPorts], epoch_ns: int
-) -> pl.DataFrame:
-    carried = {kind: each for kind, each in dissections().items() if each.carried_by(capture, interface)}
+def _groups(capture: Capture) -> Iterator[list[Interface]]:
+    """Interfaces with frames, in their order; those that one tshark dissects together."""
+    group: list[Interface] = []
+    for interface in capture.interfaces:
+        if not len(interface.blocks):
+            continue
+        most = max(len(each.blocks) for each in [*group, interface])
+        if group and (capture.classic or most * (len(group) + 1) > _FEW):
+            yield group
+            group = []
+        group.append(interface)
+    if group:
+        yield group
+
+
+def _group(
+    capture: Capture, name: str, group: Sequence[Interface], servers: Mapping[str, ServerPorts], epoch_ns: int
+) -> list[pl.DataFrame]:
+    """Frames of interfaces that are dissected together, in pieces; columns that none of them has are not there."""
+    carried = {
+        kind: each
+        for kind, each in dissections().items()
+        if any(each.carried_by(capture, interface) for interface in group)
+    }
     fields = [*_FIELDS, *(field for each in carried.values() for field in each.fields)]
     options = [*_OPTIONS, *(option for kind, each in carried.items() for option in each.options(servers.get(kind, {})))]
     asked = list(dict.fromkeys([_EPOCH, *(field.tshark for field in fields)]))
     shown = {field.column: _value(field) for field in fields}
-    pieces = [
-        piece.select(_nanoseconds(_EPOCH).alias("epoch_ns"), **shown)
-        for piece in dissect(capture.parts(interface, SNAP), asked, options=options, name=capture.path)
-    ]
-    capture.forget()
-    blocks = interface.blocks
-    read = sum(piece.height for piece in pieces)
-    if read != len(blocks):
-        what = f"tshark read {read} of {len(blocks)} frames"
+    pieces = []
+    for interface, text in _dissected(capture, group, asked, options):
+        table = text.select(_nanoseconds(_EPOCH).alias("epoch_ns"), **shown)
+        computed = [series for each in carried.values() for series in each.compute(capture, interface)]
+        pieces.append(_piece(capture, name, interface, table, computed, epoch_ns))
+        capture.forget()
+    return pieces
+
+
+def _dissected(
+    capture: Capture, group: Sequence[Interface], asked: Sequence[str], options: Sequence[str]
+) -> Iterator[tuple[Interface, pl.DataFrame]]:
+    """Some frames of one interface, and what tshark says of them."""
+    most = max(len(interface.blocks) for interface in group)
+    reset = [f"-M {most}"] if len(group) > 1 else []
+    place = 0
+    for table in dissect(capture.sections(group, SNAP, most), asked, options=[*options, *reset], name=capture.path):
+        done = 0
+        while done < table.height and place < most * len(group):
+            number, first = divmod(place, most)
+            height = min(table.height - done, most - first)
+            blocks = group[number].blocks[first : first + height]
+            if len(blocks):
+                yield replace(group[number], blocks=blocks), table.slice(done, len(blocks))
+            done, place = done + height, place + height
+        place += table.height - done
+    frames = most * (len(group) - 1) + len(group[-1].blocks)
+    if place != frames:
+        what = f"tshark read {place} of {frames} frames"
         raise BadInput(what, file=str(capture.path), allowed="a capture that tshark can read")
-    columns = frame_columns()
-    computed = [series for each in carried.values() for series in each.compute(capture, interface)]
-    absent = columns.keys() - FRAME_COLUMNS.keys() - shown.keys() - {series.name for series in computed}
+
+
+def _piece(
+    capture: Capture, name: str, interface: Interface, table: pl.DataFrame, computed: list[pl.Series], epoch_ns: int
+) -> pl.DataFrame:
+    """Columns of some frames at one interface; without those of kinds that are not there."""
+    blocks = interface.blocks
     octets = capture.octets(interface)
     headers = header_columns(octets, ethernet=interface.link_type == ETHERNET_LINK)
-    table = (
-        pl.concat(pieces)
-        .lazy()
-        .with_columns(
-            pl.Series("captured_length", blocks["captured"]),
-            pl.Series("frame_length", blocks["original"]),
-            pl.Series("frame", blocks["number"]),
-            pl.Series("octets_begin", octets.begin),
-            pl.Series("octets_hash", octets.hashes()),
-            *headers.select(HEADER_COLUMNS.keys()),
-            *computed,
-            capture=pl.lit(name),
-            interface=pl.lit(interface.name or Path(name).stem),
-            time_ns=pl.col("epoch_ns") - epoch_ns,
-            **{column: pl.lit(None, columns[column]) for column in absent},
-        )
-        .with_columns(
-            direction=pl.col("packet_flags").fill_null(0).cast(pl.UInt8),
-            more=pl.col("more_text").is_in(["1", "True"]),
-            fragment_offset=pl.col("fragment_units") * 8,
-            source_port=pl.coalesce("udp_source", "tcp_source"),
-            target_port=pl.coalesce("udp_target", "tcp_target"),
-            read_differently=pl.lit(None, pl.String),
-        )
-        .select([pl.col(column).cast(kind) for column, kind in columns.items()])
-        .collect()
+    columns = {column: kind for column, kind in frame_columns().items() if column != "read_differently"}
+    table = table.with_columns(
+        pl.Series("captured_length", blocks["captured"]),
+        pl.Series("frame_length", blocks["original"]),
+        pl.Series("frame", blocks["number"]),
+        pl.Series("octets_begin", octets.begin),
+        pl.Series("octets_hash", octets.hashes()),
+        *headers.select(HEADER_COLUMNS.keys()),
+        *computed,
+        capture=pl.lit(name),
+        interface=pl.lit(interface.name or Path(name).stem),
+        time_ns=pl.col("epoch_ns") - epoch_ns,
+        direction=pl.col("packet_flags").fill_null(0).cast(pl.UInt8),
+        more=pl.col("more_text").is_in(["1", "True"]),
+        fragment_offset=pl.col("fragment_units") * 8,
+        source_port=pl.coalesce("udp_source", "tcp_source"),
+        target_port=pl.coalesce("udp_target", "tcp_target"),
     )
+    table = table.select([pl.col(column).cast(kind) for column, kind in columns.items() if column in table.columns])
+    octets.forget()
     return table.with_columns(read_differently(table, headers).alias("read_differently"))
+
+
+def _together(pieces: list[pl.DataFrame]) -> pl.DataFrame:
+    """One table of all pieces, which are used up. A column of nulls only takes no memory."""
+    if not pieces:
+        return pl.DataFrame(schema=frame_columns())
+    heights = [piece.height for piece in pieces]
+    columns: dict[str, pl.Series] = {}
+    for name, dtype in frame_columns().items():
+        if any(name in piece.columns for piece in pieces):
+            parts = [
+                piece.drop_in_place(name) if name in piece.columns else pl.repeat(None, height, dtype=dtype, eager=True)
+                for piece, height in zip(pieces, heights, strict=True)
+            ]
+            columns[name] = pl.concat(parts, rechunk=True)
+    return (
+        pl.DataFrame(columns)
+        .select(
+            pl.col(name) if name in columns else pl.lit(None, dtype).alias(name)
+            for name, dtype in frame_columns().items()
+        )
+        .pipe(lean)
+    )
+
+
+def lean(table: pl.DataFrame) -> pl.DataFrame:
+    """The same table, whose columns of nulls only take no memory: polars keeps a literal as one value."""
+    empty = [name for name, nulls in table.null_count().row(0, named=True).items() if nulls == table.height]
+    return table.with_columns(pl.lit(None, table.schema[name]).alias(name) for name in empty)
 
 
 def _value(field: Field) -> pl.Expr:

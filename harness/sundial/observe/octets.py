@@ -6,6 +6,7 @@ tshark and this reader know nothing of each other, so that a field which both re
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,8 @@ from numpy.typing import NDArray
 
 Numbers = NDArray[np.int64]
 
+_FRAMES = 1 << 14
+"""Frames that are read until the memory in which they were read is given back."""
 _SPAN = 4_000_000
 """Bytes of a file that are summed at once; the sums of so many fit into 32 bits."""
 
@@ -49,13 +52,15 @@ class Octets:
 
     def number(self, offset: int | Numbers, size: int) -> Numbers:
         """The big-endian number of `size` bytes (at most 7) at `offset`; bytes that are not there are 0."""
+        offsets = np.broadcast_to(np.asarray(offset, dtype=np.int64), self.length.shape)
         value = np.zeros(len(self.begin), dtype=np.int64)
-        for place in range(size):
-            at = np.broadcast_to(np.asarray(offset, dtype=np.int64) + place, value.shape)
-            inside = (at >= 0) & (at < self.length)
-            octet = np.zeros(len(value), dtype=np.int64)
-            octet[inside] = self.data[(self.begin + at)[inside]]
-            value = value << 8 | octet
+        for some in self._slices():
+            for place in range(size):
+                at = offsets[some] + place
+                inside = (at >= 0) & (at < self.length[some])
+                octet = np.zeros(len(at), dtype=np.int64)
+                octet[inside] = self.data[(self.begin[some] + at)[inside]]
+                value[some] = value[some] << 8 | octet
         return value
 
     def flat(self, offset: int | Numbers, end: int | Numbers) -> tuple[NDArray[np.uint8], Numbers]:
@@ -75,23 +80,44 @@ class Octets:
         result = np.zeros(shape, dtype=np.int64)
         for which in self._spans(low, high):
             first, last = int(low[which].min()), int(high[which].max())
+            first -= first % 2
             piece = np.asarray(self.data[first:last])
-            total, odd = np.zeros((2, len(piece) + 1), dtype=np.uint32)
-            np.cumsum(piece, dtype=np.uint32, out=total[1:])
-            np.cumsum(np.where(np.arange(first, last) % 2, piece, 0), dtype=np.uint32, out=odd[1:])
+            even, odd = np.zeros((2, len(piece) // 2 + 2), dtype=np.uint32)
+            np.cumsum(piece[::2], dtype=np.uint32, out=even[1 : len(piece[::2]) + 1])
+            np.cumsum(piece[1::2], dtype=np.uint32, out=odd[1 : len(piece[1::2]) + 1])
             begin, stop = low[which] - first, high[which] - first
-            at_odd = odd[stop].astype(np.int64) - odd[begin]
-            at_even = total[stop].astype(np.int64) - total[begin] - at_odd
+            at_even = even[(stop + 1) // 2].astype(np.int64) - even[(begin + 1) // 2]
+            at_odd = odd[stop // 2].astype(np.int64) - odd[begin // 2]
             from_odd = low[which] % 2 == 1
             result[which] = np.where(from_odd, at_odd * 256 + at_even, at_even * 256 + at_odd)
+            if len(self.begin) > _FRAMES:
+                self.forget()
         return result
 
     def hashes(self) -> Numbers:
         """A number of each frame's bytes, the same for equal frames in one process: Python's hash of them, which nobody
         can foresee."""
         data = memoryview(self.data)  # type: ignore[arg-type]
-        places = zip(self.begin.tolist(), (self.begin + self.length).tolist(), strict=True)
-        return np.fromiter((hash(bytes(data[begin:end])) for begin, end in places), np.int64, len(self.begin))
+        found = np.zeros(len(self.begin), np.int64)
+        for some in self._slices():
+            places = zip(self.begin[some].tolist(), (self.begin[some] + self.length[some]).tolist(), strict=True)
+            found[some] = [hash(bytes(data[begin:end])) for begin, end in places]
+        return found
+
+    def forget(self) -> None:
+        """Give back the memory in which a file has been read so far; it is read again where it is needed."""
+        owner: object = self.data
+        while isinstance(owner, np.ndarray):
+            owner = owner.base
+        if isinstance(owner, mmap.mmap):
+            owner.madvise(mmap.MADV_DONTNEED)
+
+    def _slices(self) -> Iterator[slice]:
+        """Some frames after others; where they are many, what was read of them is given back."""
+        for first in range(0, len(self.begin), _FRAMES):
+            yield slice(first, first + _FRAMES)
+            if len(self.begin) > _FRAMES:
+                self.forget()
 
     def _spans(self, low: Numbers, high: Numbers) -> Iterator[Numbers]:
         """Frames that lie near each other in the file together."""

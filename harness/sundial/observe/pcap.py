@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import mmap
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -41,7 +41,9 @@ BLOCK = np.dtype([("offset", "<i8"), ("total", "<u4"), ("captured", "<u4"), ("or
 Block = tuple[int, int, int, int, int]
 _PACK = struct.Struct("<qIIII").pack
 _OFFSET, _CAPTURED = 0, 2
-_AT_ONCE = 1 << 16
+_AT_ONCE = 1 << 13
+"""Frames, read one after another, until the memory in which they were read is given back."""
+_AT_ONCE_BYTES = 16 << 20
 
 
 @dataclass
@@ -126,11 +128,22 @@ class Capture:
         yield interface.description
         yield from self._blocks(interface, snap if interface.link_type == ETHERNET_LINK else None)
 
+    def sections(self, interfaces: Sequence[Interface], snap: int | None, frames: int) -> Iterator[bytes]:
+        """The frames of several interfaces, each as `parts`, one after another; each but the last is filled up to so
+        many frames with empty ones."""
+        empty = struct.pack(f"{self.order}IIIIIIII", _ENHANCED, 32, 0, 0, 0, 0, 0, 32)
+        for place, interface in enumerate(interfaces):
+            yield from self.parts(interface, snap)
+            if place + 1 < len(interfaces):
+                yield empty * (frames - len(interface.blocks))
+
     def _blocks(self, interface: Interface, snap: int | None) -> Iterator[bytes]:
         data = self.data
         zero = bytes(4)
         ends = struct.Struct(f"{self.order}I")
-        for offset, total, captured, _, _ in interface.each():
+        for place, (offset, total, captured, _, _) in enumerate(interface.each()):
+            if place % _AT_ONCE == 0:
+                self.forget()
             head = data[offset : offset + 28]
             if head[: len(zero)] == ends.pack(_SIMPLE):
                 yield data[offset : offset + total]
@@ -181,8 +194,11 @@ def _open_classic(path: Path, data: mmap.mmap, order: str) -> Capture:
     link_type = struct.unpack_from(f"{order}I", data, 20)[0] & 0x0FFFFFFF
     blocks, number = bytearray(), 0
     header = struct.Struct(f"{order}IIII")
-    offset, end = 24, len(data)
+    offset, end, forget = 24, len(data), _AT_ONCE_BYTES
     while offset < end:
+        if offset >= forget:
+            data.madvise(mmap.MADV_DONTNEED)
+            forget = offset + _AT_ONCE_BYTES
         if end - offset < header.size:
             raise _bad(path, offset, "truncated record header")
         _, _, captured, original = header.unpack_from(data, offset)
@@ -201,8 +217,11 @@ def _open_pcapng(path: Path, data: mmap.mmap) -> Capture:
     base = number = offset = 0
     order = "<"
     head, fixed = struct.Struct("<II"), struct.Struct("<IIIII")
-    end = len(data)
+    end, forget = len(data), _AT_ONCE_BYTES
     while offset < end:
+        if offset >= forget:
+            data.madvise(mmap.MADV_DONTNEED)
+            forget = offset + _AT_ONCE_BYTES
         if end - offset < 12:
             raise _bad(path, offset, "truncated block")
         if data[offset : offset + 4] == b"\x0a\x0d\x0d\x0a":

@@ -183,9 +183,13 @@ def _jobs(path: Path, nodes: dict[str, Node]) -> dict[str, dict[str, Any]]:
     for name, job in jobs.items():
         for part in ("steps", "services"):
             tasks = job.get(part, [])
-            if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
-                raise BadInput(f"{part}: is no list of objects", file=str(files[name]), allowed=ALLOWED)
+            if not isinstance(tasks, list) or not all(map(_is_task, tasks)):
+                raise BadInput(f"{part}: is no list of programs with options", file=str(files[name]), allowed=ALLOWED)
     return jobs
+
+
+def _is_task(task: Any) -> bool:
+    return isinstance(task, dict) and isinstance(task.get("app"), str) and isinstance(task.get("options"), dict)
 
 
 def _read(path: Path) -> dict[str, Any]:

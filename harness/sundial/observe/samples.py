@@ -266,6 +266,8 @@ def _batch(
 def _table(head: _Head, values: list[Any]) -> pl.DataFrame:
     """The rows as columns. Raises TypeError and polars' errors for values of another type."""
     given = {name: [value[place] for value in values] for place, name in enumerate(head.columns)}
+    if not set(given["ok"]) <= {0, 1}:
+        raise ValueError("ok is neither 0 nor 1")
     errors = [printable(value) if isinstance(value, str) else value for value in given["error"]]
     return pl.DataFrame(
         {

@@ -24,7 +24,7 @@ from sundial.errors import BadInput, HostLacks
 AGGREGATOR = ","
 """Between the values of a field that occurs more than once in a frame, in either form of output."""
 
-ROWS_BYTES = 16 << 20
+ROWS_BYTES = 2 << 20
 """So much of the output becomes a piece of the table at once."""
 PIPE_BYTES = 1 << 20
 NO_PREFERENCES = "/nonexistent"

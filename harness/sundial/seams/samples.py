@@ -78,6 +78,8 @@ class Binding(Form):
     sent: Natural
     """Requests, those that were sent again included."""
     port: Natural
+    error: str | None = None
+    """Why there is none."""
 
 
 class Iperf3(Form):

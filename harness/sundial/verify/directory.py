@@ -24,7 +24,7 @@ OF_NODE = ("console.log", "domain.xml", "job.json", "samples.jsonl")
 UNPROVEN = (
     "run.json itself: who changes it, and makes its digests anew, changes what the other files are held against",
     "run.json: versions, images, host, command and wall time say how the run was made; no capture shows them",
-    "nodes/*/console.log and nodes/*/domain.xml: unchanged since the run, but their content is not read",
+    "nodes/*/console.log: unchanged since the run, but its content is not read",
 )
 
 _Row = tuple[None, str, str, str, list[int]]

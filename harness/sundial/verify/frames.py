@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import polars as pl
 
+from sundial.observe import lean
+
 FATE_SUFFIX = ":fate"
 INBOUND, OUTBOUND = 1, 2
 
@@ -16,11 +18,17 @@ A `collision` says nothing about what arrives: the frame is sent again, or `drop
 
 def with_places(frames: pl.DataFrame) -> pl.DataFrame:
     """Adds `row`, `end` (one text for capture and interface) and `fate`, the reason on a fate interface."""
-    return frames.with_row_index("row").with_columns(
-        end=pl.concat_str("capture", pl.lit("|"), "interface"),
-        fate=pl.when(pl.col("interface").str.ends_with(FATE_SUFFIX)).then(
-            pl.col("comment").fill_null("").str.extract(r"^\s*([a-z]+)").fill_null("unnamed")
-        ),
+    ends = frames.select("capture", "interface").unique()
+    ends = ends.with_columns(end=pl.concat_str("capture", pl.lit("|"), "interface"))
+    return (
+        frames.join(ends, on=["capture", "interface"], how="left", maintain_order="left")
+        .with_row_index("row")
+        .with_columns(
+            fate=pl.when(pl.col("interface").str.ends_with(FATE_SUFFIX)).then(
+                pl.col("comment").fill_null("").str.extract(r"^\s*([a-z]+)").fill_null("unnamed")
+            ),
+        )
+        .pipe(lean)
     )
 
 

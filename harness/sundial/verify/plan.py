@@ -13,6 +13,7 @@ from typing import Any
 import polars as pl
 
 from sundial.observe import RunDirectory
+from sundial.units import NS_PER_S
 from sundial.verify.findings import FINDING, findings
 from sundial.verify.samples import RunSamples
 
@@ -34,7 +35,9 @@ def _node(run: RunDirectory, samples: RunSamples, name: str, sampled_as: Mapping
     job = run.jobs.get(name, {})
     steps = [each for each in job.get("steps", ()) if isinstance(each, dict)]
     records = samples.records.get(name, ())
-    yield from _beginning_and_end(name, job, steps, records)
+    kernels = str((run.document.get("versions") or {}).get("kernel") or "")
+    yield from _beginning_and_end(name, job, steps, records, kernels)
+    yield from _within_steps(name, steps, records, sampled_as)
     planned = [each for number, step in enumerate(steps) for each in _batches(number, step, sampled_as)]
     done = [line for (client, _), line in sorted(samples.batches.items()) if client == name]
     counts = dict(
@@ -74,13 +77,22 @@ def _batches(number: int, step: Mapping[str, Any], sampled_as: Mapping[str, str]
 
 
 def _beginning_and_end(
-    name: str, job: Mapping[str, Any], steps: Sequence[Mapping[str, Any]], records: Sequence[Mapping[str, Any]]
+    name: str,
+    job: Mapping[str, Any],
+    steps: Sequence[Mapping[str, Any]],
+    records: Sequence[Mapping[str, Any]],
+    kernels: str,
 ) -> Iterator[_Row]:
     """The machine says who it is and which clock it reads, that each step has ended well, and that all have."""
-    hello = next((each for each in records if each["type"] == "hello"), {})
-    for field in ("machine", "clock"):
-        if hello.get(field) != job.get(field):
-            yield None, f"nodes/{name} hello {field}", str(job.get(field)), str(hello.get(field)), []
+    hellos = [each for each in records if each["type"] == "hello"]
+    if len(hellos) != 1 or records[0] is not hellos[0]:
+        yield None, f"nodes/{name} hello", "once, as the first record", f"{len(hellos)}", []
+    hello = next(iter(hellos), {})
+    for field, expected in (("machine", job.get("machine")), ("clock", job.get("clock")), ("clock_hz", NS_PER_S)):
+        if hello.get(field) != expected:
+            yield None, f"nodes/{name} hello {field}", str(expected), str(hello.get(field)), []
+    if kernels and hello.get("kernel") not in kernels.split(", "):
+        yield None, f"nodes/{name} hello kernel", kernels, str(hello.get("kernel")), []
     ended = [(each.get("step"), each.get("app"), each.get("status")) for each in records if each["type"] == "step"]
     expected = [(number, step.get("app"), 0) for number, step in enumerate(steps)]
     for place in range(max(len(ended), len(expected))):
@@ -93,6 +105,25 @@ def _beginning_and_end(
     for each in records:
         if each["type"] == "error":
             yield None, f"nodes/{name} error", "none", str(each.get("message")), []
+
+
+def _within_steps(
+    name: str,
+    steps: Sequence[Mapping[str, Any]],
+    records: Sequence[Mapping[str, Any]],
+    sampled_as: Mapping[str, str],
+) -> Iterator[_Row]:
+    """What a step records it records before it ends, under its number and its program's name."""
+    under_way = 0
+    for each in records:
+        if each["type"] == "step":
+            under_way += 1
+        elif each["type"] != "error" and "step" in each:
+            app = str(steps[under_way].get("app")) if under_way < len(steps) else "none"
+            expected = under_way, sampled_as.get(app, app)
+            if (each["step"], each.get("app")) != expected:
+                seen = f"step {each['step']}, {each.get('app')}"
+                yield None, f"nodes/{name} {each['type']}", "step {}, {}".format(*expected), seen, []
 
 
 def _ending(step: tuple[Any, Any, Any] | None) -> str:

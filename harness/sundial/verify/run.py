@@ -14,6 +14,7 @@ from sundial.observe import RunDirectory, open_run, read_frames
 from sundial.observe.octets import octets_of
 from sundial.verify import classification, corruption, counters, directory, headers, scenario_expectations, truncation
 from sundial.verify.conservation import transit_ends
+from sundial.verify.documents import check_documents
 from sundial.verify.findings import none
 from sundial.verify.frames import machine, with_places
 from sundial.verify.jobs import check_jobs
@@ -81,6 +82,7 @@ def verify_run(run_dir: Path) -> Verification:
     wire_findings, counted = check_wires(run, frames, files)
     findings = pl.concat(
         [
+            check_documents(run, samples, frames),
             check_jobs(run),
             none() if run.by_hand else check_plan(run, samples, sampled_names()),
             directory.check_directory(run),

@@ -77,7 +77,7 @@ def test_verify_says_what_is_wrong(call: Call, make_run: MakeRun, fake: Any) -> 
     assert result.exit_code == 0
     assert result.stdout.splitlines() == [
         f"{folder}: pass: 12 calls, 0 mismatches",
-        "  2 things are not proven; --unproven lists them",
+        "  not proven: 2 points; --unproven lists them",
     ]
     assert call("verify", "latest", "--unproven").stdout.splitlines()[1:] == [
         "  unproven: push flags",
@@ -90,7 +90,7 @@ def test_verify_says_what_is_wrong(call: Call, make_run: MakeRun, fake: Any) -> 
         f"{folder}: fail: 12 calls, 1 mismatches",
         "  request.packets: expected 2, seen 1 (wire/lan.pcapng, frames 7, 8)",
         f"    ./sundial open {folder} lan --filter 'rpc.xid == 5'",
-        "  2 things are not proven; --unproven lists them",
+        "  not proven: 2 points; --unproven lists them",
     ]
 
 
@@ -132,7 +132,7 @@ def test_a_foreign_capture_needs_its_protocol(call: Call, monkeypatch: pytest.Mo
     assert call("verify", "--pcap", "x.pcap", "--protocol", "sunrpc-udp", "--mtu", "67").exit_code == 2
     result = call("verify", "--pcap", "x.pcap", "--protocol", "sunrpc-udp", "--port", "2049")
     assert (result.exit_code, result.stdout) == (
-        0, "x.pcap: pass: 3 calls, 0 mismatches\n  1 things are not proven; --unproven lists them\n",
+        0, "x.pcap: pass: 3 calls, 0 mismatches\n  not proven: 1 points; --unproven lists them\n",
     )  # fmt: skip
     assert asked == [(Path("x.pcap"), "sunrpc-udp", 1500, 2049)]
 

@@ -252,6 +252,19 @@ def test_a_frame_is_reordered_at_once_or_delayed() -> None:
     assert jittered(999_999, **effects)
 
 
+@pytest.mark.parametrize(("second", "found"), [(5_000_000, False), (5_000_001, True)])
+def test_of_frames_of_the_same_bytes_one_may_pass_the_other(second: int, found: bool) -> None:
+    own = {"delay": "5 ms", "reorder": "50 %", "gap": 1}
+    written = segment("link", PORTS[:2], rate="10 Mbit/s", impairments={"both": own})
+    tape = Tape(PORTS[:2])
+    for at in (0, 500_000):
+        tape.add(at, 0, OUT, Frame(at, 0, 60, 1))
+    # The later one at once, the earlier after its delay.
+    tape.add(500_000 + 57_600 + 25, 1, IN, Frame(0, 0, 60, 1))
+    tape.add(second + 57_600 + 25, 1, IN, Frame(0, 0, 60, 1))
+    assert bool(check(written, tape.wire())) == found
+
+
 def test_a_share_that_hardly_happens_is_found() -> None:
     written = segment("link", PORTS[:2], rate="10 Mbit/s", impairments={"both": {"loss": "20 %"}})
     frames = [Frame(100_000 * name, 0, 60, name) for name in range(1, 501)]

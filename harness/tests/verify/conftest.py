@@ -11,6 +11,7 @@ from sundial.verify.findings import none
 
 @pytest.fixture(autouse=True)
 def _without_plan(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`test_plan.py` asks these checks themselves."""
+    """`test_plan.py` and `test_documents.py` ask these checks themselves."""
+    monkeypatch.setattr(run, "check_documents", lambda *_: none())
     monkeypatch.setattr(run, "check_jobs", lambda *_: none())
     monkeypatch.setattr(run, "check_plan", lambda *_: none())

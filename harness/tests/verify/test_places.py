@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import struct
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -173,8 +174,38 @@ def getport(bed: Bed, xid: int, words: int = 4) -> None:
     reply = struct.pack(">7I", xid, 1, 0, 0, 0, 0, RPC_PORT)
     bed.send(CLIENT, bed.datagram(CLIENT, (650, 111), call))
     bed.send(SERVER, bed.datagram(SERVER, (111, 650), reply))
-    line = {"type": "binding", "step": 0, "transport": "udp", "start": start, "end": bed.now, "ok": True}
-    bed.lines.append(json.dumps({**line, "attempts": 1, "port": RPC_PORT}))
+    line = {"type": "binding", "step": 0, "transport": "udp", "start": start, "end": bed.now - 1, "ok": True}
+    bed.lines.append(json.dumps({**line, "attempts": 1, "sent": 1, "port": RPC_PORT}))
+
+
+@pytest.mark.parametrize(
+    ("changed", "field"),
+    [
+        ({"attempts": 2}, "binding.attempts"),
+        ({"sent": 0}, "binding.sent"),
+        ({"sent": 2}, "binding.sent"),
+        ({"ok": False}, "binding.ok"),
+        ({"end": 10**9}, "binding.end"),
+    ],
+)
+def test_what_a_client_tells_of_a_binding_is_what_the_capture_shows(
+    tmp_path: Path, changed: dict[str, Any], field: str
+) -> None:
+    bed = Bed(tmp_path / "run")
+    getport(bed, 50)
+    bed.lines[0] = json.dumps({**json.loads(bed.lines[0]), **changed})
+    bed.batch("echo-client", "udp", 16, RPC_PORT, 700)
+    bed.udp_call(16, 1)
+    assert {problem["field"] for problem in verify_run(bed.write()).problems} == {field}
+
+
+def test_a_binding_begins_after_the_step_before(tmp_path: Path) -> None:
+    bed = Bed(tmp_path / "run")
+    bed.batch("echo-client", "udp", 16, RPC_PORT, 700)
+    bed.udp_call(16, 1)
+    getport(bed, 50)
+    bed.lines[-1] = json.dumps({**json.loads(bed.lines[-1]), "step": 1, "start": 0})
+    assert "binding.start" in {problem["field"] for problem in verify_run(bed.write()).problems}
 
 
 def test_a_binding_explains_its_exchange(tmp_path: Path) -> None:
@@ -200,7 +231,7 @@ def test_bindings_and_exchanges_belong_together(tmp_path: Path, drop: str) -> No
     fields = {problem["field"] for problem in verify_run(bed.write()).problems}
     expected = {
         "line": {"frame without a call"},
-        "frames": {"binding.exchange"},
+        "frames": {"binding.exchange", "binding.attempts", "binding.sent"},
         "words": {"binding.request.length", "binding.request.content"},
     }
     assert fields == expected[drop]

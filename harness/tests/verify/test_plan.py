@@ -40,7 +40,7 @@ def run(tmp_path: Path) -> Path:
     document = {
         "version": 1, "status": "complete", "scenario": experiment.scenario_json(),
         "topology": experiment.topology_json(), "seed": experiment.seed, "clock": "virtual", "captures": {},
-        "mtu": {"lan": 1500}, "nodes": nodes,
+        "mtu": {"lan": 1500}, "nodes": nodes, "versions": {"kernel": "6.1, sss-core 1.0"},
     }  # fmt: skip
     (tmp_path / "run.json").write_text(json.dumps(document))
     for name, job in build_jobs(experiment).items():
@@ -53,7 +53,7 @@ def run(tmp_path: Path) -> Path:
 
 
 def samples(name: str, job: dict[str, object]) -> list[object]:
-    lines: list[object] = [{"type": "hello", "machine": name, "clock": "tsc"}]
+    lines: list[object] = [{"type": "hello", "machine": name, "clock": "tsc", "kernel": "6.1", "clock_hz": 10**9}]
     now = ZERO_NS + 1000
     for number, step in enumerate(job["steps"]):  # type: ignore[arg-type, var-annotated]
         options = step["options"]
@@ -113,6 +113,22 @@ def test_what_was_planned_and_done_has_no_findings(run: Path) -> None:
             "nodes/client step 0",
         ),
         ("nodes/client/samples.jsonl", r'\{"type": "done".*\n', "", "nodes/client done"),
+        ("nodes/client/samples.jsonl", r'(\{"type": "hello".*\n)', r"\1\1", "nodes/client hello"),
+        ("nodes/client/samples.jsonl", r'(\{"type": "hello".*\n)', r'{"type": "x"}\n\1', "nodes/client hello"),
+        ("nodes/client/samples.jsonl", "1000000000}", "1000000001}", "nodes/client hello clock_hz"),
+        ("nodes/client/samples.jsonl", '"6.1"', '"6.2"', "nodes/client hello kernel"),
+        (
+            "nodes/client/samples.jsonl",
+            r'(\{"type": "step")',
+            r'{"type": "found", "step": 1, "app": "echo-client"}\n\1',
+            "nodes/client found",
+        ),
+        (
+            "nodes/client/samples.jsonl",
+            r'(\{"type": "step")',
+            r'{"type": "found", "step": 0, "app": "another"}\n\1',
+            "nodes/client found",
+        ),
     ],
 )
 def test_another_plan_or_another_deed_is_found(run: Path, file: str, pattern: str, other: str, field: str) -> None:

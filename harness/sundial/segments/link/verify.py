@@ -8,7 +8,7 @@ import polars as pl
 
 from sundial.segments.link.model import Link
 from sundial.segments.link.verify_fates import PATTERNS, Fates, check_corrupted, check_shares, fates_of
-from sundial.segments.link.verify_netem import Copies, Way, copies_of, entries, matched, spans, way_of
+from sundial.segments.link.verify_netem import Copies, Way, copies_of, entries, matched, rematched, spans, way_of
 from sundial.verify.contention import Contention, of_own_frames
 from sundial.verify.law import Bounds, Law, check_fates, check_ring, cut_off, merged, offered, ring_drops
 from sundial.verify.segment import SegmentVerifier
@@ -87,6 +87,9 @@ def _bounded(
     copy, arrival = matched(sent.content, seen.content, seen.time_ns, copies)
     came = seen.time_ns[arrival]
     span = spans(way, copies, copy, came)
+    if way.effects.reorders and not span.right.all():
+        copy = rematched(way, copies, copy, came, seen.content[arrival], span)
+        span = spans(way, copies, copy, came)
     rows = [sent.row[copies.place[copy]], seen.row[arrival]]
     wrong = ~span.right
     found = [

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import lcm
 
+import networkx as nx
 import numpy as np
 import polars as pl
 
@@ -140,13 +141,19 @@ class Span:
     past: Mask
 
 
-def spans(way: Way, copies: Copies, copy: Numbers, came_ns: Numbers) -> Span:
-    """Bounds of arrivals where delays are drawn. `copy` of each arrival, in order of `came_ns`."""
+def spans(way: Way, copies: Copies, copy: Numbers, every_ns: Numbers, arrival: Numbers | None = None) -> Span:
+    """Bounds of arrivals where delays are drawn: of all of `every_ns`, which are in order, or those of `arrival`.
+
+    `copy` is what arrives at each.
+    """
     effect, slack = way.effects, way.tolerance_ns
+    if arrival is None:
+        arrival = np.arange(len(every_ns))
+    came_ns = every_ns[arrival]
     entered, bits = copies.entered[copy], copies.bits[copy]
     spacing = way.whole(way.on_line(bits + GAP_BITS))
     shaping = way.whole(way.shaping(copies.shaped[copy]))
-    before = np.append(-way.propagation_ns, came_ns[:-1])[: len(came_ns)]
+    before = np.append(-way.propagation_ns, every_ns[:-1])[arrival]
     low, high = entered + effect.shortest_ns, entered + effect.longest_ns
     if effect.shaper is not None and not effect.reorders:
         # The one before it left the shaper when it arrived, or earlier.
@@ -166,7 +173,28 @@ def spans(way: Way, copies: Copies, copy: Numbers, came_ns: Numbers) -> Span:
     else:
         right = came_ns >= low
     right &= (came_ns <= high) | held
-    first = np.arange(len(came_ns)) == 0
+    first = arrival == 0
     right &= first | (came_ns >= after - slack)
     low = np.maximum(np.where(effect.reorders, entered + way.propagation_ns, low), np.where(first, low, after))
     return Span(low, np.maximum(high, after), right, past)
+
+
+def rematched(way: Way, copies: Copies, copy: Numbers, came_ns: Numbers, content: Numbers, span: Span) -> Numbers:
+    """`copy` anew for frames of the same bytes, one of which may have been let past another: what was sent first did
+    not arrive first then. Where the order of sending breaks a bound, another assignment that keeps all is taken."""
+    out = copy.copy()
+    for same in np.unique(content[~span.right]):
+        places = np.flatnonzero(content == same)
+        arrival, sent = np.divmod(np.arange(len(places) ** 2), len(places))
+        pairs = spans(way, copies, copy[places][sent], came_ns, places[arrival])
+        graph = nx.Graph()
+        # As few as possible are let past others.
+        graph.add_weighted_edges_from(
+            (int(at), int(len(places) + one), 0 if past else 1)
+            for at, one, past in zip(arrival[pairs.right], sent[pairs.right], pairs.past[pairs.right], strict=True)
+        )
+        pairing = [sorted(pair) for pair in nx.max_weight_matching(graph, maxcardinality=True)]
+        if len(pairing) == len(places):
+            for at, one in pairing:
+                out[places[at]] = copy[places[one - len(places)]]
+    return out

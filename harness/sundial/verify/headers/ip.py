@@ -29,6 +29,8 @@ _LATE_TICKS = 800
 """Packets may wait for so long after they were numbered: for an answer of ARP, or for the wire."""
 _SOCKET_NS = 50_000_000
 _WRAP = 1 << 16
+_ROUND_NS = 100_000_000
+"""No node sends 65,536 packets in so short a time, those to itself included."""
 
 
 def check_ip(sent: pl.DataFrame, ports: pl.DataFrame) -> pl.DataFrame:
@@ -125,7 +127,9 @@ def _check_identifications(table: pl.DataFrame) -> pl.DataFrame:
         [
             _steps(counted.with_columns(least=pl.lit(1), most=pl.lit(1)), [*flow, "socket"]),
             _steps(_linux_udp(linux.filter(pl.col("protocol") == UDP), flow), flow),
-            _steps(lwip, ["machine"]),
+            # A packet that waits for an answer of ARP, or for another wire, is passed by later numbers.
+            _steps(lwip, ["end", "target"]),
+            _repeated(lwip),
         ]
     )
 
@@ -171,6 +175,18 @@ def _steps(table: pl.DataFrame, key: list[str]) -> pl.DataFrame:
         ((pl.col("step") < pl.col("least")) | (pl.col("step") > pl.col("most"))).fill_null(False),
         pl.lit("ip.id"),
         pl.format("{} to {} more than {}", "least", "most", "before"),
+        pl.col("ip_id"),
+    )
+
+
+def _repeated(table: pl.DataFrame) -> pl.DataFrame:
+    """A finding where a machine that counts all its packets gives a number again, sooner than 65,536 packets last."""
+    since = pl.col("time_ns") - pl.col("time_ns").shift(1).over("machine", "ip_id", order_by=["time_ns", "row"])
+    return findings(
+        table.with_columns(since=since),
+        (pl.col("since") < _ROUND_NS).fill_null(False),
+        pl.lit("ip.id"),
+        pl.lit("another than that of an earlier packet"),
         pl.col("ip_id"),
     )
 

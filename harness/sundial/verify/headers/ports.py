@@ -10,6 +10,7 @@ import polars as pl
 
 from sundial.errors import BadInput
 from sundial.observe import RunDirectory
+from sundial.observe.headers import HEADER_COLUMNS
 from sundial.observe.rundir import ALLOWED
 from sundial.verify.frames import COLLISION, DROPPED, FATE_SUFFIX, OUTBOUND, end_name, way_from
 
@@ -28,6 +29,14 @@ PORT: dict[str, pl.DataType] = {
 }
 """`joins`: of a machine that joins segments, which sends nothing of its own. Ports of one `domain` reach each other.
 `offloads`: the guest leaves checksums and segmentation to its adapter."""
+
+
+SENT = (
+    "row", "capture", "interface", "end", "time_ns", "direction", "fate", "comment", "frame_length", "captured_length",
+    "octets_begin", "source", "target", "source_port", "target_port", "protocol", "more", "fragment_offset",
+    "ip_id", "ip_length", "ip_header", "udp_length", "tcp_seq", "tcp_length", "tcp_flags", "icmp_type", *HEADER_COLUMNS,
+)  # fmt: skip
+"""Of the table of frames: what the checks of headers need."""
 
 
 def ports_of(run: RunDirectory) -> pl.DataFrame:
@@ -83,6 +92,7 @@ def stations(ports: pl.DataFrame) -> pl.DataFrame:
 def sent_frames(frames: pl.DataFrame, ports: pl.DataFrame) -> pl.DataFrame:
     """What machines have sent of their own, in order, with PORT: at their ports, and what the wire never took: the
     frames that an adapter refused or gave up. `frames` with row, end and fate."""
+    frames = frames.select(SENT)
     segment = pl.col("interface").str.strip_suffix(FATE_SUFFIX)
     # Polars 2.1 panics in concat_str where a filter leaves chunks that are empty.
     refused = (

@@ -31,6 +31,11 @@ UNPROVEN = (
 )
 
 _LEGAL = (SYN, SYN | ACK, ACK, PSH | ACK, FIN | ACK, FIN | PSH | ACK, RST, RST | ACK)
+_HISTORY = (
+    "row", "time_ns", "conn", "out", "syn", "fin", "rst", "mtu", "offloads",
+    "tcp_seq", "tcp_ack", "tcp_flags", "tcp_length", "tcp_header", "tcp_window",
+)  # fmt: skip
+"""What is needed of a segment to follow its connection."""
 _HEADERS = 40
 """IPv4's and TCP's, without options."""
 _STAMPED = 12
@@ -45,15 +50,15 @@ def check_tcp(frames: pl.DataFrame, sent: pl.DataFrame, ports: pl.DataFrame, rea
         pl.col("protocol") == TCP, pl.col("fragment_offset") == 0, pl.col("tcp_header").is_null()
     ).with_columns(call=pl.lit(None, pl.UInt32), rows=pl.concat_list("row"))
     events = connection_events(frames, sent, ports)
+    fields = _check_fields(events.filter("out").with_columns(call=pl.lit(None, pl.UInt32), rows=pl.concat_list("row")))
     options = tcp_options(events.select("row", "ip_header", "tcp_header"), read(events))
-    history = with_history(with_positions(events), options).with_columns(
-        call=pl.lit(None, pl.UInt32), rows=pl.concat_list("row")
-    )
-    own = history.filter("out")
+    history = with_history(with_positions(events.select(_HISTORY)), options)
+    del events, options
+    own = history.filter("out").with_columns(call=pl.lit(None, pl.UInt32), rows=pl.concat_list("row"))
     return pl.concat(
         [
             findings(unreadable, pl.lit(True), pl.lit("tcp"), pl.lit("a TCP header"), pl.lit("something else")),
-            _check_fields(own),
+            fields,
             _check_sequence(own),
             _check_acknowledgements(own, history),
             _check_options(own, history),
@@ -85,7 +90,7 @@ def _check_fields(own: pl.DataFrame) -> pl.DataFrame:
             ("tcp.flags", ~flags.is_in(list(_LEGAL)), pl.lit("flags of a legal segment"), flags),
             ("tcp.checksum", (total != 0xFFFF) & ~pl.col("offloads"), pl.lit("right"), pl.col("tcp_checksum")),
             ("tcp.urgent_pointer", (urgent != 0) & (flags & URG == 0), pl.lit("0"), urgent),
-            ("tcp.hdr_len", pl.col("data") < 0, pl.lit("within the packet"), pl.col("tcp_header")),
+            ("tcp.hdr_len", pl.col("tcp_length").cast(pl.Int64) < 0, pl.lit("within the packet"), pl.col("tcp_header")),
             ("tcp.hdr_len", pl.col("tcp_header") < 20, pl.lit("20 at least"), pl.col("tcp_header")),
         ],
     )

@@ -14,6 +14,11 @@ from sundial.verify.frames import INBOUND
 FIN, SYN, RST, PSH, ACK, URG = 0x01, 0x02, 0x04, 0x08, 0x10, 0x20
 _WRAP, _HALF = 1 << 32, 1 << 31
 _ORDER = ["time_ns", "row"]
+_SEGMENT = (
+    "row", "capture", "end", "time_ns", "captured_length", "octets_begin", "source", "target", "source_port",
+    "target_port", "ip_header", "ip_length", "ip_payload_sum", "tcp_seq", "tcp_ack", "tcp_flags", "tcp_length",
+    "tcp_header", "tcp_window", "tcp_checksum", "tcp_urgent",
+)  # fmt: skip
 
 
 def connection_events(frames: pl.DataFrame, sent: pl.DataFrame, ports: pl.DataFrame) -> pl.DataFrame:
@@ -22,10 +27,11 @@ def connection_events(frames: pl.DataFrame, sent: pl.DataFrame, ports: pl.DataFr
     `conn` is a connection as one of its ends sees it: a SYN of another sequence number begins a new one.
     """
     own = ports.filter(~pl.col("joins"), pl.col("address").is_not_null())
-    names = [*frames.columns, *(name for name in own.columns if name != "end")]
+    names = [*_SEGMENT, "mtu", "offloads"]
     received = (
-        frames.filter(pl.col("fate").is_null(), pl.col("direction") == INBOUND, pl.col("protocol") == TCP)
-        .join(own, on="end", how="inner", maintain_order="left")
+        frames.select(*_SEGMENT, "fate", "direction", "protocol")
+        .filter(pl.col("fate").is_null(), pl.col("direction") == INBOUND, pl.col("protocol") == TCP)
+        .join(own.select("end", "address", "mtu", "offloads"), on="end", how="inner", maintain_order="left")
         .filter(pl.col("target") == pl.col("address"))
         .select(names)
     )

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from sundial.expect import Call
+from sundial.observe.headers import HEADER_COLUMNS
 from sundial.verify import conservation
 from sundial.verify.contention import Contention
 from sundial.verify.sockets import call_times, contents, flows, messages, retransmission_causes, tcp, udp
@@ -64,7 +65,8 @@ def analyse(
     conns = tcp.connections(frames)
     calls = _with_connections(calls, conns)
     calls, legs, expected = build(calls)
-    udp_frames = udp.attribute_udp(frames, calls, flow_table, protocols, exact_time)
+    needed = frames.drop(*_NOT_OF_CALLS)
+    udp_frames = udp.attribute_udp(needed, calls, flow_table, protocols, exact_time)
     of_protocol = {name: calls.filter(pl.col("protocol") == name) for name in protocols}
     collected = {
         name: protocols[name].collected(part, expected, settings) for name, part in of_protocol.items() if settings
@@ -72,7 +74,8 @@ def analyse(
     together = pl.concat([_NOTHING_COLLECTED, *(part.select("call", "payload") for part in collected.values())])
     if places is None:
         places = tcp.starts(calls.filter(pl.col("transport") == "tcp"), legs, together)
-    tcp_frames = tcp.attribute_tcp(tcp.positions(frames, conns), places)
+    tcp_frames = tcp.attribute_tcp(tcp.positions(needed, conns), places)
+    del needed
     frames = _with_calls(frames, udp_frames, tcp_frames)
 
     sent_udp, sent_tcp = udp_frames.filter(pl.col("view") == "sent"), tcp.sent_segments(tcp_frames)
@@ -141,6 +144,11 @@ def analyse(
     )
 
 
+_NOT_OF_CALLS = (
+    *(name for name in HEADER_COLUMNS if name != "tcp_header"),
+    "ethertype", "frame_length", "comment", "octets_hash", "read_differently", "icmp_type",
+)  # fmt: skip
+"""Columns of the table of frames that calls do not need: the table is held several times meanwhile."""
 _NO_RECORDS = pl.DataFrame(schema={"call": pl.UInt32, "records": pl.String})
 _NOTHING_COLLECTED = pl.DataFrame(schema={"call": pl.UInt32, "payload": pl.Int64})
 

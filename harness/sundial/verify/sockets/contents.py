@@ -142,12 +142,13 @@ def check_contents(
     )  # fmt: skip
     parts = [none()]
     for (capture,), captured in table.group_by("capture", maintain_order=True):
-        data = np.asarray(octets_of(captured.head(1), [file for file in files if file[1] == capture]).data)
+        octets = octets_of(captured.head(1), [file for file in files if file[1] == capture])
         alike = ["protocol", "kind", "reply", "records", "begin", "length"]
         for _, group in captured.group_by(alike, maintain_order=True):
             height = max(1, _AT_ONCE // group["length"][0])
             for piece in group.iter_slices(height):
-                parts.append(_compare(piece, data, expected, settings, protocols))
+                parts.append(_compare(piece, np.asarray(octets.data), expected, settings, protocols))
+                octets.forget()
     return pl.concat(parts)
 
 

@@ -45,12 +45,18 @@ def check_kernel_counters(analysis: Analysis, batches: Mapping[tuple[str, int], 
         .sort("call")
     )
     kernel = pl.col("tcp_retransmits")
+    over_udp = pl.DataFrame(
+        [(*batch, line.get("tcp_retransmits")) for batch, line in batches.items() if line.get("transport") == "udp"],
+        schema=_COUNTED,
+        orient="row",
+    )
     wrong = (pl.col("again") > kernel) | (pl.col("again") < kernel - pl.col("dropped"))
-    return findings(
-        table,
-        wrong,
-        pl.lit("batch.tcp_retransmits"),
-        pl.format("{} by the client's kernel", kernel),
-        pl.format("{} in the capture", "again"),
-        rows=None,
+    said = pl.format("{} by the client's kernel", kernel)
+    seen = pl.format("{} in the capture", "again")
+    of_udp = over_udp.with_columns(call=pl.lit(None, pl.UInt32))
+    return pl.concat(
+        [
+            findings(table, wrong, pl.lit("batch.tcp_retransmits"), said, seen, rows=None),
+            findings(of_udp, kernel > 0, pl.lit("batch.tcp_retransmits"), pl.lit("0, over UDP"), said, rows=None),
+        ]
     )

@@ -12,6 +12,7 @@ from typing import Any
 
 import polars as pl
 
+from sundial.errors import GuestFault
 from sundial.expect import Call, Connection, Leg, Shape
 from sundial.verify.sockets.protocol import Setting, SocketProtocol
 
@@ -54,7 +55,10 @@ def build_legs(
     rows: list[tuple[Any, ...]] = []
     for row in kinds.iter_rows(named=True):
         setting = settings[row["setting"]]
-        call = _expect(row, setting, protocols[row["protocol"]])
+        try:
+            call = _expect(row, setting, protocols[row["protocol"]])
+        except ValueError as error:
+            raise GuestFault(f"a client recorded {row['transport']} calls that there cannot be: {error}") from None
         expected.append(call)
         rows += [_row(row["kind"], False, call.request, setting), _row(row["kind"], True, call.reply, setting)]
     legs = pl.DataFrame(rows, schema=LEG_SCHEMA, orient="row")

@@ -143,7 +143,7 @@ class _Verifier(Verifier):
     def background(
         self, run: RunDirectory, frames: pl.DataFrame, samples: RunSamples, ahead_ns: Mapping[str, int]
     ) -> Background:
-        return check_bindings(frames, run, samples.records, ahead_ns)
+        return check_bindings(frames, run, samples.records, samples.table, ahead_ns)
 
 
 SOCKETS: SocketProtocol = _SunRpc()

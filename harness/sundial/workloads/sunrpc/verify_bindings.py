@@ -3,7 +3,8 @@
 
 A binding is in the samples with its interval but no xid, so exchanges are found by time. All that a client asks is
 GETPORT of version 2, with the echo program's numbers and the transport that the binding is for; all that it is answered
-is the port that the binding names, or 0 while there is none yet.
+is the port that the binding names, or 0 while there is none yet. It counts its questions and the datagrams in which it
+sent them, and makes no call until it has a port.
 """
 
 from __future__ import annotations
@@ -16,7 +17,10 @@ import polars as pl
 from sundial.expect import Shape
 from sundial.expect.ip import ETHERNET_HEADER, UDP_HEADER
 from sundial.observe import RunDirectory, octets_of
+from sundial.verify.classification import ARP
 from sundial.verify.findings import FINDING, findings
+from sundial.verify.frames import OUTBOUND, machine
+from sundial.verify.headers.arp import BROADCAST
 from sundial.verify.sockets.flows import ICMP, UDP
 from sundial.verify.sockets.protocol import IP_PROTOCOL
 from sundial.verify.workload import Background
@@ -54,11 +58,13 @@ def check_bindings(
     frames: pl.DataFrame,
     run: RunDirectory,
     records: Mapping[str, Sequence[dict[str, Any]]],
+    calls: pl.DataFrame,
     ahead_ns: Mapping[str, int],
 ) -> Background:
     """Findings, and the frames that belong to a binding.
 
-    `ahead_ns`: how much later than a client's clock the captures' shows the same moment; 0 for those not named.
+    `calls`: all samples. `ahead_ns`: how much later than a client's clock the captures' shows the same moment; 0 for
+    those not named.
     """
     bindings = _bindings(run, records, ahead_ns)
     asked = portmap_frames(frames).filter(pl.col("fate").is_null())
@@ -78,7 +84,15 @@ def check_bindings(
         .filter(pl.col("time_ns") <= pl.col("end_ns") + slack)
     )
     udp = inside.filter(pl.col("protocol") == UDP, pl.col("rpc_xid").is_not_null())
-    problems = pl.concat([_lengths(udp, run), _contents(udp, run), _answers(inside, bindings)])
+    problems = pl.concat(
+        [
+            _lengths(udp, run),
+            _contents(udp, run),
+            _answers(inside, bindings),
+            _counts(udp, bindings, _waits(frames, bindings)),
+            _turns(bindings, calls),
+        ]
+    )
     rows = pl.concat([inside.select("row"), _late_answers(asked, inside).select("row")])
     return Background(problems, rows.select("row", pl.lit("binding").alias("class")))
 
@@ -93,22 +107,26 @@ def _late_answers(asked: pl.DataFrame, inside: pl.DataFrame) -> pl.DataFrame:
 def _bindings(
     run: RunDirectory, records: Mapping[str, Sequence[dict[str, Any]]], ahead_ns: Mapping[str, int]
 ) -> pl.DataFrame:
-    rows: list[tuple[int, str, int, int, bool, str, int]] = []
+    rows: list[tuple[Any, ...]] = []
+    binding = 0
     for name, lines in records.items():
         node, ahead = run.nodes[name], ahead_ns.get(name, 0)
         for line in lines:
             if line["type"] == "binding":
                 rows += [
                     (
-                        len(rows), item.address, line["start"] + ahead, line["end"] + ahead, bool(line["ok"]),
-                        str(line.get("transport")), int(line.get("port") or 0),
+                        binding, item.address, line["start"] + ahead, line["end"] + ahead, bool(line["ok"]),
+                        str(line.get("transport")), int(line.get("port") or 0), name, line.get("step"), ahead,
+                        line.get("attempts"), line.get("sent"),
                     )
                     for item in node.interfaces
                     if item.address
                 ]  # fmt: skip
+                binding += 1
     schema = {
         "binding": pl.UInt32, "client_address": pl.String, "start": pl.Int64, "end_ns": pl.Int64, "ok": pl.Boolean,
-        "bound_transport": pl.String, "bound_port": pl.Int64,
+        "bound_transport": pl.String, "bound_port": pl.Int64, "client": pl.String, "node_step": pl.Int64,
+        "ahead": pl.Int64, "attempts": pl.Int64, "sent": pl.Int64,
     }  # fmt: skip
     return pl.DataFrame(rows, schema=schema, orient="row")
 
@@ -193,4 +211,100 @@ def _answers(inside: pl.DataFrame, bindings: pl.DataFrame) -> pl.DataFrame:
         pl.lit("binding.exchange"),
         pl.lit("a call and a reply"),
         pl.format("{} calls, {} replies", "asked", "answered"),
+    )
+
+
+def _waits(frames: pl.DataFrame, bindings: pl.DataFrame) -> pl.DataFrame:
+    """binding, of those while which a machine asked for a MAC address more than once, since nobody had answered: it
+    keeps few of the datagrams that wait for it."""
+    asked = frames.filter(
+        pl.col("fate").is_null(),
+        pl.col("direction") == OUTBOUND,
+        pl.col("ethertype") == ARP,
+        pl.col("eth_target") == BROADCAST,
+    )
+    joined = bindings.unique("binding").join(asked.select("time_ns", client=machine()), on="client")
+    return (
+        joined.filter(pl.col("time_ns").is_between("start", "end_ns"))
+        .group_by("binding")
+        .len()
+        .filter(pl.col("len") > 1)
+        .select("binding")
+    )
+
+
+def _counts(udp: pl.DataFrame, bindings: pl.DataFrame, waits: pl.DataFrame) -> pl.DataFrame:
+    """Questions and their datagrams, as many as the client counted, and a port if and only if one was found.
+
+    A datagram that waited for the server's MAC address in vain never left.
+    """
+    sent = udp.filter(
+        "asks", machine() == pl.col("client"), pl.col("direction") == OUTBOUND, pl.col("fragment_offset") == 0
+    )
+    seen = sent.group_by("binding").agg(
+        datagrams=pl.len(), questions=pl.struct("source_port", "rpc_xid").n_unique(), rows=pl.col("row")
+    )
+    table = (
+        bindings.unique("binding")
+        .join(seen, on="binding", how="left")
+        .join(waits.with_columns(waited=True), on="binding", how="left")
+        .with_columns(
+            pl.col("datagrams", "questions").fill_null(0), pl.col("waited").fill_null(False),
+            call=pl.lit(None, pl.UInt32),
+        )
+    )  # fmt: skip
+    parts = []
+    for counted, of in (("attempts", "questions"), ("sent", "datagrams")):
+        wrong = (pl.col(of) > pl.col(counted)) | (~pl.col("waited") & (pl.col(of) < pl.col(counted)))
+        parts.append(
+            findings(
+                table,
+                wrong,
+                pl.lit(f"binding.{counted}"),
+                pl.format("{} in the capture", of),
+                pl.format("{} by the client", counted),
+            )
+        )
+    found = pl.col("bound_port") != 0
+    parts.append(
+        findings(
+            table, found != pl.col("ok"), pl.lit("binding.ok"), found, pl.format("{}, port {}", "ok", "bound_port")
+        )
+    )
+    return pl.concat(parts)
+
+
+def _turns(bindings: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
+    """A client binds after its step before is over, and calls once it is bound: all by its own clock."""
+    by_step = calls.group_by("client", pl.col("node_step").cast(pl.Int64)).agg(
+        first=pl.col("start_ns").min(), last=pl.col("end_ns").max()
+    )
+    table = bindings.unique("binding").with_columns(
+        call=pl.lit(None, pl.UInt32),
+        began=pl.col("start") - pl.col("ahead"),
+        ended=pl.col("end_ns") - pl.col("ahead"),
+        before=pl.col("node_step") - 1,
+    )
+    table = table.join(by_step.select("client", "node_step", "first"), on=["client", "node_step"], how="left").join(
+        by_step.select("client", before="node_step", over="last"), on=["client", "before"], how="left"
+    )
+    return pl.concat(
+        [
+            findings(
+                table,
+                pl.col("ended") > pl.col("first"),
+                pl.lit("binding.end"),
+                pl.format("before the first call, at {} ns", "first"),
+                pl.format("{} ns", "ended"),
+                rows=None,
+            ),
+            findings(
+                table,
+                pl.col("began") < pl.col("over"),
+                pl.lit("binding.start"),
+                pl.format("after the step before, at {} ns", "over"),
+                pl.format("{} ns", "began"),
+                rows=None,
+            ),
+        ]
     )

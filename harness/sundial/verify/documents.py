@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The documents of a run directory against their formats (harness/schemas) and against one another.
+
+run.json and each record of a guest have the fields of their format and no other. What run.json says of the run's
+length, its topology's name and its guests' kernels is held against what else says so, and each domain.xml against the
+topology: the machine that libvirt was given is the one that was planned.
+"""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from sundial import EPOCH_NS
+from sundial.errors import SundialError
+from sundial.model.network import Network, Node
+from sundial.model.recorded import recorded_network
+from sundial.observe import RunDirectory
+from sundial.plan.domain import QEMU_NAMESPACE, DomainSpec, FrameSockets, machine_flags
+from sundial.seams.run import Run
+from sundial.seams.samples import Record
+from sundial.units import TIME, icount_shift
+from sundial.verify.findings import FINDING
+from sundial.verify.samples import RunSamples
+
+UNPROVEN = (
+    "run.json: scenario.scale and scenario.variant, the words for choices that the scenario says in full",
+    "run.json: scenario.linger and scenario.deadline, but that the run was long enough for the one and not too long for"
+    " the other: when a machine said that it was done is not captured",
+    "nodes/*/domain.xml: paths on the host; the machine itself is the planned one",
+)
+_DOMAIN_MOST = 1 << 20
+_ARGUMENT = f"{{{QEMU_NAMESPACE}}}commandline/{{{QEMU_NAMESPACE}}}arg"
+_RECORD: TypeAdapter[Any] = TypeAdapter(Record)
+_Row = tuple[None, str, str, str, list[int]]
+
+
+def check_documents(run: RunDirectory, samples: RunSamples, frames: pl.DataFrame) -> pl.DataFrame:
+    """A finding for each place where a document is not of its format, or another contradicts it.
+
+    `frames` with time_ns.
+    """
+    rows = [*_format(run), *_records(run, samples), *_names(run), *_length(run, samples, frames), *_domains(run)]
+    return pl.DataFrame(rows, schema=FINDING, orient="row")
+
+
+def _format(run: RunDirectory) -> Iterator[_Row]:
+    for field, words in _differences(Run, json.dumps(run.document)):
+        yield None, f"run.json {field}", "as in harness/schemas/run.schema.json", words, []
+    if run.document.get("status") == "complete" and run.document.get("error") is not None:
+        yield None, "run.json error", "none, of a run that is complete", str(run.document["error"]), []
+    if run.clock == "virtual" and run.document.get("epoch_ns") != EPOCH_NS:
+        yield None, "run.json epoch_ns", str(EPOCH_NS), str(run.document.get("epoch_ns")), []
+
+
+def _records(run: RunDirectory, samples: RunSamples) -> Iterator[_Row]:
+    """Each line but the rows of calls, which are read strictly."""
+    for name in run.nodes:
+        batches = [line for (client, _), line in samples.batches.items() if client == name]
+        for record in (*samples.records.get(name, ()), *batches):
+            for field, words in _differences(_RECORD, json.dumps(record)):
+                where = f"nodes/{name}/samples.jsonl {record['type']} {field}"
+                yield None, where, "as in harness/schemas/samples.schema.json", words, []
+
+
+def _differences(form: type[BaseModel] | TypeAdapter[Any], text: str) -> list[tuple[str, str]]:
+    try:
+        form.validate_json(text) if isinstance(form, TypeAdapter) else form.model_validate_json(text)
+    except ValidationError as error:
+        return [(".".join(map(str, each["loc"])), each["msg"]) for each in error.errors()]
+    return []
+
+
+def _names(run: RunDirectory) -> Iterator[_Row]:
+    """What has a name at two places."""
+    scenario, topology = run.document.get("scenario"), run.document.get("topology")
+    if isinstance(scenario, dict) and isinstance(topology, dict) and scenario.get("topology") != topology.get("name"):
+        yield None, "run.json topology.name", str(scenario.get("topology")), str(topology.get("name")), []
+    if isinstance(scenario, dict) and scenario.get("scale") not in (None, "smoke", "quick", "paper"):
+        yield None, "run.json scenario.scale", "none, smoke, quick or paper", str(scenario.get("scale")), []
+
+
+def _length(run: RunDirectory, samples: RunSamples, frames: pl.DataFrame) -> Iterator[_Row]:
+    """The run lasts from zero until `linger` after the last client is done, and all that happens is in between."""
+    time, scenario = run.document.get("time"), run.document.get("scenario")
+    length_ns = time.get("virtual_ns") if isinstance(time, dict) else None
+    if run.document.get("status") != "complete":
+        return
+    if not isinstance(length_ns, int):
+        yield None, "run.json time.virtual_ns", "how long the run was", str(length_ns), []
+        return
+    outside = frames.filter(~pl.col("time_ns").is_between(0, length_ns))
+    for time_ns in outside["time_ns"].head(1):
+        yield None, "frames", f"within the run, from 0 to {length_ns} ns", f"one at {time_ns} ns", []
+    if run.clock != "virtual" or not isinstance(scenario, dict):
+        return
+    try:
+        linger_ns, deadline_ns = (TIME.parse(scenario.get(name)) for name in ("linger", "deadline"))
+    except SundialError:
+        return  # the plan says so
+    last_ns = max(samples.table["end_ns"], default=0)
+    if last_ns + linger_ns > length_ns:
+        expected = f"at least {last_ns} + {linger_ns}, the end of the last call and scenario.linger"
+        yield None, "run.json time.virtual_ns", expected, str(length_ns), []
+    if length_ns > deadline_ns + linger_ns:
+        yield None, "run.json time.virtual_ns", f"at most {deadline_ns} + {linger_ns}", str(length_ns), []
+
+
+# ---- domain.xml ----
+
+
+def _domains(run: RunDirectory) -> Iterator[_Row]:
+    try:
+        network = recorded_network(run.document)
+    except SundialError:
+        return  # the plan says so
+    for node in network.nodes:
+        name = f"nodes/{node.name}/domain.xml"
+        path = run.path / name
+        if not path.is_file():
+            continue  # the directory says so
+        text = path.read_bytes()
+        try:
+            if len(text) > _DOMAIN_MOST or b"<!" in text:
+                raise ET.ParseError("longer than any domain, or with declarations")
+            domain = ET.fromstring(text)
+        except ET.ParseError as error:
+            yield None, name, "a domain of libvirt", str(error), []
+            continue
+        for field, expected, seen in _machine(run, network, node, domain):
+            if expected != seen:
+                yield None, f"{name} {field}", expected, seen, []
+
+
+def _machine(run: RunDirectory, network: Network, node: Node, domain: ET.Element) -> Iterator[tuple[str, str, str]]:
+    """Field, expected and seen, of what the machine is made of."""
+    spec = _spec(run, node)
+    arguments = [str(each.get("value")) for each in domain.iterfind(_ARGUMENT)]
+    flags = list(machine_flags(spec))
+    begin = arguments.index(flags[0]) if flags[0] in arguments else 0
+    yield "type", "kvm" if spec.kvm else "qemu", str(domain.get("type"))
+    yield "name", f"-{node.name}", f"{domain.findtext('name')}"[-len(node.name) - 1 :]
+    yield "memory", str(spec.memory), str(domain.findtext("memory"))
+    yield "vcpu", "1", str(domain.findtext("vcpu"))
+    yield "QEMU's arguments", " ".join(flags), " ".join(arguments[begin : begin + len(flags)])
+    netdevs = [each.partition(",local")[0] for each in arguments if each.startswith("dgram,")]
+    yield "netdevs", " ".join(f"dgram,id=n{place}" for place in range(len(node.nics))), " ".join(netdevs)
+    if spec.clock == "virtual":
+        zero_ns = (run.document["nodes"].get(node.name) or {}).get("zero_ns")
+        told = _plugin(arguments)
+        wanted: dict[str, Any] = {"machine": node.index, "nics": len(node.nics), "shift": spec.shift}
+        if "zero" in told:  # a machine that was booted cold begins at its own
+            wanted["zero"] = zero_ns
+        for field, value in wanted.items():
+            yield f"plugin {field}", str(value), told.get(field, "none")
+
+
+def _plugin(arguments: list[str]) -> Mapping[str, str]:
+    """The clock plugin's arguments by name."""
+    places = [place for place, each in enumerate(arguments[:-1]) if each == "-plugin"]
+    parts = arguments[places[0] + 1].split(",") if places else []
+    return {name: value for name, _, value in (part.partition("=") for part in parts)}
+
+
+def _spec(run: RunDirectory, node: Node) -> DomainSpec:
+    """The machine as it was planned; of the host's paths nothing is asked."""
+    nowhere = Path("/")
+    typed = nowhere if run.by_hand else None
+    return DomainSpec(
+        name=node.name,
+        memory=node.memory,
+        translations_mib=0,
+        shift=icount_shift(node.mips),
+        clock="virtual" if run.clock == "virtual" else "real",
+        emulator=nowhere,
+        kernel=nowhere,
+        initrd=nowhere,
+        cmdline="",
+        console=nowhere,
+        samples=nowhere,
+        job=nowhere,
+        nics=tuple(FrameSockets(nowhere, nowhere) for _ in node.nics),
+        console_socket=typed,
+        exec_socket=typed,
+        kvm=run.document.get("accelerator") == "kvm",
+    )

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""run.json, guests' records and domain.xml: each of its format, and none contradicts another."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from mutation.runs import recorded
+from sundial.observe import open_run
+from sundial.verify.documents import check_documents
+from sundial.verify.samples import load_samples
+
+FRAMES = pl.DataFrame({"time_ns": [0, 300_000_000]})
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return recorded("sunrpc-virtual", tmp_path_factory.mktemp("documents"))
+
+
+@pytest.fixture
+def run(stored: Path, tmp_path: Path) -> Path:
+    for file in stored.rglob("*"):
+        if file.is_file():
+            copy = tmp_path / file.relative_to(stored)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(file.read_bytes())
+    return tmp_path
+
+
+def fields(path: Path, frames: pl.DataFrame = FRAMES) -> list[str]:
+    run = open_run(path)
+    return check_documents(run, load_samples(run), frames)["field"].to_list()
+
+
+def test_a_sound_run_has_no_findings(run: Path) -> None:
+    assert fields(run) == []
+
+
+def without(*names: str) -> Callable[[dict[str, Any]], None]:
+    def change(document: dict[str, Any]) -> None:
+        for name in names[:-1]:
+            document = document[name]
+        del document[names[-1]]
+
+    return change
+
+
+def other(value: Any, *names: str) -> Callable[[dict[str, Any]], None]:
+    def change(document: dict[str, Any]) -> None:
+        for name in names[:-1]:
+            document = document[name]
+        document[names[-1]] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        (without("version"), "run.json version"),
+        (other(2, "version"), "run.json version"),
+        (without("error"), "run.json error"),
+        (other({"error": "x", "exit_code": 1, "message": "x", "hint": None}, "error"), "run.json error"),
+        (without("time"), "run.json time"),
+        (without("time", "virtual_ns"), "run.json time.virtual_ns"),
+        (without("epoch_ns"), "run.json epoch_ns"),
+        (other(0, "epoch_ns"), "run.json epoch_ns"),
+        (other("x", "more"), "run.json more"),
+        (other("another", "topology", "name"), "run.json topology.name"),
+        (other(1, "scenario", "scale"), "run.json scenario.scale"),
+        (other("1 s", "scenario", "linger"), "run.json time.virtual_ns"),
+        (other("1 ms", "scenario", "deadline"), "run.json time.virtual_ns"),
+        (other(299_999_999, "time", "virtual_ns"), "frames"),
+        (other("kvm", "accelerator"), "nodes/client/domain.xml type"),
+    ],
+)
+def test_a_run_record_of_another_form_is_named(run: Path, change: Callable[[dict[str, Any]], None], field: str) -> None:
+    file = run / "run.json"
+    document = json.loads(file.read_text())
+    change(document)
+    file.write_text(json.dumps(document))
+    assert field in fields(run)
+
+
+def test_a_frame_before_the_run_is_named(run: Path) -> None:
+    assert fields(run, pl.DataFrame({"time_ns": [-1, 0]})) == ["frames"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "changed", "field"),
+    [
+        ('"version":1', '"version":2', "hello hello.version"),
+        ('"kernel":"[^"]*",', "", "hello hello.kernel"),
+        ('"attempts":1,', "", "binding binding.attempts"),
+        ('"attempts":1,', '"attempts":1,"more":1,', "binding binding.more"),
+        ('"tcp_retransmits":0', '"tcp_retransmits":"0"', "batch batch.tcp_retransmits"),
+        ('"type":"step",', '"type":"pace",', "pace "),
+    ],
+)
+def test_a_record_of_another_form_is_named(run: Path, pattern: str, changed: str, field: str) -> None:
+    file = run / "nodes" / "client" / "samples.jsonl"
+    file.write_text(re.sub(pattern, changed, file.read_text(), count=1))
+    assert f"nodes/client/samples.jsonl {field}" in fields(run)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "changed", "field"),
+    [
+        (r"(?s).*", "", ""),
+        (r"(?s)<os>.*", "", ""),
+        (r"\A", "<!DOCTYPE domain>", ""),
+        ("-client</name>", "-another</name>", " name"),
+        (r"(<memory[^>]*>)\d+", r"\g<1>1", " memory"),
+        (r"(<vcpu[^>]*>)1", r"\g<1>2", " vcpu"),
+        (r'value="shift=3,', 'value="shift=4,', " QEMU's arguments"),
+        ("zero=3495200000", "zero=3495200001", " plugin zero"),
+        ("machine=0", "machine=1", " plugin machine"),
+        ("id=n0,local", "id=n1,local", " netdevs"),
+    ],
+)
+def test_a_domain_that_was_not_planned_is_named(run: Path, pattern: str, changed: str, field: str) -> None:
+    file = run / "nodes" / "client" / "domain.xml"
+    file.write_text(re.sub(pattern, changed, file.read_text(), count=1))
+    assert fields(run) == [f"nodes/client/domain.xml{field}"]
