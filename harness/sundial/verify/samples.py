@@ -10,10 +10,6 @@ import polars as pl
 
 from sundial.observe import SAMPLE_COLUMNS, RunDirectory, read_samples
 
-UNPROVEN_REAL_CLOCK: tuple[str, ...] = (
-    "calls: when a guest's clock began, so the moments of all of its calls together",
-)
-
 
 @dataclass(frozen=True)
 class RunSamples:
