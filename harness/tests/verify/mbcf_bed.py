@@ -151,7 +151,7 @@ class MbcfBed:
     def ask_target(self) -> None:
         """mbcf-client asks mbcf-server where its memory is, over a connection that it closes then."""
         self.asking += 1
-        own, answer_to = CONNECTION + 0x2000 + self.asking, 0x9000
+        own, answer_to = CONNECTION + self.asking, 0x9000
         query = struct.pack(">QII", CLIENT_KEY, 2, connection(own)) + struct.pack("<IIQ", 0x54424D53, 1, answer_to)
         place = struct.pack("<5QII", KEY, MEMORY, RING, HANDLER, WORD, 1, 0)
         self.send(TASKQUE, CLIENT, SERVER, query, op_id=own)
@@ -229,9 +229,9 @@ class MbcfBed:
         data, own = rpc_reply(xid, size, number=self.calls), CONNECTION + 0x400 + xid
         if transport in ("mbcf1", "mbcf2"):
             begins = {"short": False} if transport == "mbcf1" else {}
-            self.fifo(SERVER, CLIENT, data, 4097 + xid, own, key=CLIENT_KEY, **begins)
+            self.fifo(SERVER, CLIENT, data, 2177 + xid, own, key=CLIENT_KEY, **begins)
         else:
-            self.fifo(SERVER, CLIENT, data, 4097 + xid)
+            self.fifo(SERVER, CLIENT, data, 2177 + xid)
 
     def call(self, transport: str, xid: int, size: int) -> None:
         """One echo with nothing in its way, the end of its connection, the ACK of its reply, and its sample."""

@@ -381,7 +381,7 @@ def test_operations_round_trip_and_stream(tmp_path: Path) -> None:
         made.sample(start, name)
     operation(made, "write", 2000, ack=False)
     for place in range(3):
-        start, name = made.now - 1, 2000 + made.calls
+        start, name = made.now - 1, 2049 + made.calls
         data = made.data(2000)
         made.operate(WRITE, data[:1408], op_id=name, flags=MORE)
         made.operate(WRITE, data[1408:], op_id=name, at=1408, flags=ACK_NOW if place == 2 else 0)
@@ -400,7 +400,7 @@ def test_the_request_that_fills_the_window_asks_for_its_ack(tmp_path: Path, asks
         start = made.now - 1
         last = place == 69
         flags = ACK_NOW if last or (asks and place == REQUEST_PLACES - 1) else 0
-        made.operate(WRITE, made.data(4), op_id=2000 if last else CONNECTION, flags=flags)
+        made.operate(WRITE, made.data(4), op_id=2050 if last else CONNECTION, flags=flags)
         if place == REQUEST_PLACES - 1 or last:
             acked_now(made)
         made.sample(start, None)

@@ -123,6 +123,8 @@ class Channel:
     unsure: list[int] = field(default_factory=list)
     """Rows of frames that are UNSURE for no reason that was seen; an error RESULT that still waits may be one."""
     errors_known_ns: int | None = None
+    sure_again: bool = False
+    """A frame that is not UNSURE has left since then."""
     resent: int | None = None
     """The highest number that was sent again. Behind it, frames wait in their places until more are allowed."""
 
@@ -173,6 +175,10 @@ class _Walk:
         """Nonces of the latest SYN, and (with the epoch that is to return it) of the latest SYNACK, by both nodes."""
         self.bases: dict[tuple[int, int], int] = {}
         """What the latest SYN says that will not be sent again, by both nodes."""
+        self.busy: set[tuple[int, int]] = set()
+        """Nodes and peers: the node has sent more than SYNs since the latest."""
+        self.heard: dict[tuple[int, int, int], int] = {}
+        """The latest nonces that came, by node, peer, and the part of the handshake that brought them."""
         self.challenged: dict[tuple[int, int, int], int] = {}
         self.believed: dict[tuple[int, int], int] = {}
         """By node and peer: the peer's epoch that has returned a nonce."""
@@ -205,6 +211,8 @@ class _Walk:
 
     def sends(self, frame: _Sighting, forth: Channel, back: Channel | None) -> None:
         row, time, op, seq = frame.row, frame.time, frame.op, frame.seq
+        if self.epochs.get(frame.source) != frame.epoch or op != SYN:
+            self.busy.add((frame.source, frame.target))
         self.epochs[frame.source] = frame.epoch
         if op >= FIRST_SEQUENCED:
             fresh = self.leaves(forth, row, time, frame.flags, seq, frame.digest)
@@ -216,13 +224,16 @@ class _Walk:
                     self.answers(forth, back, frame)
         elif op == SYN:
             self.asked[frame.source, frame.target] = frame.nonce
-            self.bases[frame.source, frame.target] = seq
+            self.begins(frame)
             self.opens(forth, seq)
         else:
             if op == SYNACK:
                 self.challenged[frame.source, frame.target, frame.target_epoch] = frame.nonce
             if op in _HANDSHAKE and forth.top is None:
                 forth.top = seq
+            heard = self.heard.get((frame.source, frame.target, SYN if op == SYNACK else SYNACK))
+            if op in (SYNACK, OPENED) and frame.echo != heard:
+                self.fault("mbcf.echo", f"the nonce that came, {heard}", str(frame.echo), row)
             base = self.bases.get((frame.source, frame.target))
             if op == OPENED and base != seq:
                 self.fault("mbcf.seq", f"{base}, as its SYN says", str(seq), row)
@@ -235,6 +246,7 @@ class _Walk:
         op, time = frame.op, frame.time
         how = ""
         if op in _HANDSHAKE:
+            self.heard[frame.target, frame.source, op] = frame.nonce
             self.shakes(frame)
             forth.receiver.begin(frame.seq)
         elif not self.believes(frame):
@@ -262,6 +274,15 @@ class _Walk:
         """Whether the receiver takes anything of a frame."""
         known = self.believed.get((frame.target, frame.source))
         return known == frame.epoch and frame.target_epoch == self.epochs.get(frame.target)
+
+    def begins(self, frame: _Sighting) -> None:
+        """A SYN: until the node has sent anything else to its peer, it begins where the one before did."""
+        between = (frame.source, frame.target)
+        before = self.bases.get(between)
+        if before is not None and between not in self.busy and before != frame.seq:
+            self.fault("mbcf.seq", f"{before}, as the SYN before", str(frame.seq), frame.row)
+        self.bases[between] = frame.seq
+        self.busy.discard(between)
 
     def opens(self, channel: Channel, base: int) -> None:
         """A SYN: what was given up behind `base` will be used again, for other frames."""
@@ -335,6 +356,7 @@ class _Walk:
         if frame.status > 0:
             channel.errors.append(frame.seq)
             channel.unsure.clear()
+            channel.sure_again = False
         if named is None or named.op_id != frame.op_id or named.row not in self.received:
             text = f"frame {frame.last} with op_id {frame.op_id} names none"
             self.fault("mbcf.result", "an answer to a frame that came", text, row)
@@ -353,8 +375,10 @@ class _Walk:
             self.fault("mbcf.unsure", "UNSURE", text, row)
         elif flags & UNSURE and not due:
             known = channel.errors_known_ns
-            if known is None or (self.exact and known + CROSSING_NS < time):
+            if known is None or channel.sure_again or (self.exact and known + CROSSING_NS < time):
                 channel.unsure.append(row)
+        elif not due and channel.errors_known_ns is not None:
+            channel.sure_again = True
 
     def arrives(self, channel: Channel, row: int, time: int, flags: int, seq: int) -> str:
         """A sequenced frame reaches its node: what becomes of it."""

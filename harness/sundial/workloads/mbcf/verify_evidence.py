@@ -164,6 +164,13 @@ def same(channels: Channels, part: Sequence[tuple[int, str]], expected: Sequence
     )
 
 
+def check_server(evidence: Evidence, sample: Mapping[str, Any], line: Mapping[str, Any]) -> Iterator[Finding]:
+    """The line above a batch names the node of its server."""
+    node = evidence.nodes.get(str(sample["server"]))
+    if line.get("server_node") not in (None, node):
+        yield sample["id"], "samples.server_node", str(node), str(line["server_node"]), []
+
+
 def check_executed(channels: Channels, sample: Mapping[str, Any], transaction: Transaction) -> Iterator[Finding]:
     """A call that succeeded at the first attempt had each of its frames executed, and none of them failed."""
     if not sample["ok"] or transaction.attempts > 1:
@@ -181,9 +188,13 @@ def check_executed(channels: Channels, sample: Mapping[str, Any], transaction: T
 def check_in_time(
     evidence: Evidence, sample: Mapping[str, Any], transaction: Transaction, acked: bool
 ) -> Iterator[Finding]:
-    """What a call or operation has ended with had come by then: its answer, and its ACK where it waits for that."""
+    """A call or operation begins before its first frame leaves. What it has ended with had come by then: its answer,
+    and its ACK where it waits for that."""
     if not (evidence.exact and sample["ok"]):
         return
+    if transaction.began_ns < sample["start_ns"]:
+        early = f"{sample['start_ns'] - transaction.began_ns} ns before its start"
+        yield sample["id"], "mbcf.began", "after its start", early, transaction.request
     received, end_ns = evidence.channels.received, sample["end_ns"]
     sent, back = transaction.frames[False], transaction.frames[True]
     answer = transaction.reply or [row for row, _ in back if transaction.kind == "operation"]

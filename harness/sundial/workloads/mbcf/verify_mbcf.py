@@ -21,6 +21,7 @@ from sundial.workloads.mbcf.verify_evidence import (
     check_executed,
     check_frame,
     check_in_time,
+    check_server,
     frames_text,
     observed_row,
     part_text,
@@ -32,6 +33,7 @@ from sundial.workloads.mbcf.verify_target import (
     asks_counts,
     check_counts,
     check_open,
+    check_reported,
     place_of,
     question,
 )
@@ -45,6 +47,9 @@ STREAM_UNACKED = 524288 // 4
 _RECORD_HEADS = 16 + 40
 _ARGUMENTS = 1
 """Of mbcf-client's SIGNALs: the number of the call."""
+
+_ALWAYS = {"semantics": "exactly_once", "depth": 1}
+"""Of each batch."""
 
 Queues = Mapping[tuple[int, int, int, int], deque[Transaction]]
 """Operations in order, by node, task, the other task, and what they are; what is judged leaves them."""
@@ -78,6 +83,7 @@ class _Operations:
             task = (evidence.nodes.get(str(client), 0), int(line.get("client_task") or 0))
             judged = _Batch(evidence, judgement, part.sort("call"), line, task, queues)
             judgement.findings += judged.judge(questions.get(task, deque()), told)
+        judgement.findings += check_reported(evidence)
         return judgement
 
     def display_filter(self, xid: int) -> str:
@@ -103,6 +109,10 @@ class _Batch:
         """What its task did, in that order; `questions` are its."""
         procedure, size = str(self.samples["procedure"][0]), int(self.samples["size"][0])
         start = int(self.samples["start_ns"].min())  # type: ignore[arg-type]
+        yield from check_server(self.evidence, self.samples.row(0, named=True), self.line)
+        for field, due in _ALWAYS.items():
+            if self.line.get(field, due) != due:
+                yield self.samples["id"][0], f"samples.{field}", str(due), str(self.line[field]), []
         opening = questions.popleft() if questions else None
         if opening is not None:
             self.judgement.claim(opening, None)
@@ -141,7 +151,11 @@ class _Batch:
     def call(self, sample: Mapping[str, Any], transaction: Transaction | None, asks: bool) -> Iterator[Finding]:
         """One call against its operation; `asks`: it waits for its ACK."""
         call, procedure, size = sample["id"], sample["procedure"], sample["size"]
-        expected = expect_operation(_operation(procedure), size, asks, _ARGUMENTS)
+        try:
+            expected = expect_operation(_operation(procedure), size, asks, _ARGUMENTS)
+        except ValueError as error:
+            yield call, "mbcf.request", "an operation that there is", str(error), []
+            return
         frames = (expected.there, expected.back)
         self.judgement.expected.setdefault((TRANSPORT, procedure, size), frames)
         self.judgement.observed.append(observed_row(self.evidence.channels, sample, transaction, frames))
@@ -154,6 +168,8 @@ class _Batch:
             wrong = list(_check_frames(self.evidence, call, transaction, expected))
             number = 0 if procedure == "read" else sample["call"]  # it was written before the first
             yield from wrong or self.contents(call, procedure, size, number, transaction, expected)
+        if sample["retransmits"]:
+            yield call, "mbcf.request.count", "1", str(sample["retransmits"] + 1), []
         if sample["xid"] is not None and transaction.op_id not in (None, sample["xid"]):
             rows = [row for row, _ in transaction.frames[False]]
             yield call, "mbcf.op_id", str(sample["xid"]), str(transaction.op_id), rows

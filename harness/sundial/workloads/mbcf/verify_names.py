@@ -10,19 +10,23 @@ import polars as pl
 
 from sundial.verify.findings import FINDING
 from sundial.workloads.mbcf.verify_transactions import Transaction
-from sundial.workloads.mbcf.wire import CLOSE, DEFINES, OP_ID_CONNECTION, TAGS, TASKQUE
+from sundial.workloads.mbcf.wire import CLOSE, DEFINES, FETCH_ADD, MORE, OP_ID_CONNECTION, TAGS, TASKQUE
 
 _CONNECTION = 1 << 31
-_PLACE_BITS, _PLACES = 10, 512
-_LOCAL = 64
-"""Connections of a node to itself, which no capture shows: a few of each service."""
+_PLACE_BITS = 10
+_CONNECTIONS, _OPERATIONS = 512, 256
+"""Places of a node (guest-apps/sss-core/include/sss/abi.h)."""
+_HIDDEN = 64
+"""Connections and operations that a node has with itself, which no capture shows: a few of each service."""
+_FREE = 8
+"""At least one of so many places is free at any time."""
+_ROUND = 900
+"""Operations before which no place has been taken 32 times."""
 
 Fault = tuple[str, str, str, list[int]]
 """field, expected, seen, rows."""
 
-UNPROVEN: tuple[str, ...] = (
-    "MBCF: which free place a node takes for an operation or a connection, so the name of one that no other frame says",
-)
+UNPROVEN: tuple[str, ...] = ("MBCF: which of its places a node takes for an operation that no RESULT answers",)
 
 
 def check_names(first: pl.DataFrame, transactions: Iterable[Transaction]) -> pl.DataFrame:
@@ -32,17 +36,38 @@ def check_names(first: pl.DataFrame, transactions: Iterable[Transaction]) -> pl.
 
 
 def _names(first: pl.DataFrame) -> Iterator[Fault]:
-    """A name has the number of a place and of how often that was taken, which so many connections allow."""
+    """A name has the number of a place and of how often that was taken. A place is taken again after all others that
+    are free, and in the first round in their order."""
     node = ("mbcf_source", "mbcf_epoch")
-    said = first.filter(pl.col("mbcf_op").is_in([TASKQUE, CLOSE])).select(
-        "row", *node, name=pl.coalesce("mbcf_connection", "mbcf_close_connection")
+    connections = (
+        first.filter(pl.col("mbcf_op").is_in([TASKQUE, CLOSE]))
+        .select("row", *node, name=pl.coalesce("mbcf_connection", "mbcf_close_connection"))
+        .drop_nulls("name")
+        .with_columns(fresh=pl.struct("name", *node).is_first_distinct().cast(pl.Int64))
+        .with_columns(rank=pl.col("fresh").cum_sum().over(node))
     )
-    said = said.drop_nulls("name").with_columns(count=pl.len().over(node))
-    place, taken = pl.col("name") % (1 << _PLACE_BITS), pl.col("name") % _CONNECTION // (1 << _PLACE_BITS)
-    right = (pl.col("name") >= _CONNECTION) & place.is_between(1, _PLACES)
-    right &= taken.is_between(1, pl.col("count") + _LOCAL)
-    for row, name in said.filter(~right).select("row", "name").iter_rows():
-        yield "mbcf.connection", "the name of a connection", f"0x{name:08x}", [row]
+    name = pl.col("name").cast(pl.Int64)
+    for row, seen in _misnamed(connections.with_columns(name=name - _CONNECTION), _CONNECTIONS):
+        yield "mbcf.connection", "the name of a connection", f"0x{seen + _CONNECTION:08x}", [row]
+    awaited = (pl.col("mbcf_op_id") & OP_ID_CONNECTION) == 0
+    goes_on = ((pl.col("mbcf_flags") & MORE) != 0).shift(1).over(*node, "mbcf_target", "mbcf_op_id").fill_null(False)
+    operations = (
+        first.filter(pl.col("mbcf_op").is_between(TASKQUE, FETCH_ADD), awaited)
+        .with_columns(rank=(~goes_on).cast(pl.Int64).cum_sum().over(node))
+        .select("row", "rank", name=pl.col("mbcf_op_id").cast(pl.Int64))
+    )
+    # What op_id has of the number goes round.
+    for row, seen in _misnamed(operations.filter(pl.col("rank") < _ROUND), _OPERATIONS):
+        yield "mbcf.op_id", "the name of an operation", f"0x{seen:04x}", [row]
+
+
+def _misnamed(named: pl.DataFrame, places: int) -> Iterator[tuple[int, int]]:
+    """`named`: row, name and rank, how many there were until then; so many more may have been hidden."""
+    place, taken = pl.col("name") % (1 << _PLACE_BITS), pl.col("name") // (1 << _PLACE_BITS)
+    most = pl.col("rank") + _HIDDEN
+    right = place.is_between(1, places) & taken.is_between(1, 1 + most * _FREE // places)
+    right &= (taken > 1) | (place <= most)
+    yield from named.filter(~right).select("row", "name").sort("row").iter_rows()
 
 
 def _short(name: int) -> int:

@@ -29,6 +29,7 @@ _OPEN, _COUNTS = 1, 2
 _QUERY = struct.Struct("<IIQ")
 _PLACE = struct.Struct("<5QII")
 _COUNTED = struct.Struct("<7QII")
+_REPORTED = ("fifo_records", "fifo_bytes", "fifo_wrong", "signals", "signal_bytes", "signal_wrong", "word")
 _TEXTS = {_OPEN: _PLACE.size, _COUNTS: _COUNTED.size}
 
 
@@ -88,6 +89,22 @@ def check_counts(evidence: Evidence, asked: Transaction, samples: pl.DataFrame) 
         word = {"swap": count, "cas": count, "fetch_add": count * (count + 1) // 2}
         due = _COUNTED.pack(*taken.get(procedure, (0,) * 6), word.get(procedure, 0), 1, 0)
     yield from _check(evidence, asked, _COUNTS, due)
+
+
+def check_reported(evidence: Evidence) -> Iterator[Finding]:
+    """What a server writes last of its own counts is what it told the client that asked last."""
+    told: dict[int, tuple[int, ...]] = {}
+    for asked in evidence.of_kind("setup"):
+        answer = asked.frames[True] if asked.about == TARGET else []
+        if answer and evidence.carried[answer[0][0]].length == _COUNTED.size:
+            told[asked.peer] = _COUNTED.unpack(evidence.payload(answer[0][0]))[: len(_REPORTED)]
+    for name, lines in evidence.records.items():
+        written = [line for line in lines if line["type"] == "counters" and line.get("app") == "mbcf-server"]
+        due = told.get(evidence.nodes.get(name, 0))
+        if written and due is not None:
+            for field, count in zip(_REPORTED, due, strict=True):
+                if written[-1].get(field) != count:
+                    yield None, f"counted.{field}", str(count), f"{written[-1].get(field)} by {name}'s own count", []
 
 
 def _check(evidence: Evidence, asked: Transaction, what: int, answer: bytes) -> Iterator[Finding]:

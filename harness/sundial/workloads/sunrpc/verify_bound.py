@@ -81,6 +81,10 @@ class Handles:
         since.append(transaction.began_ns)
         what.append(bound)
 
+    def accepted(self, server: int) -> int:
+        """Clients that a node's server has bound."""
+        return sum(len(what) for (_, _, peer, _), (_, what) in self.agreed.items() if peer == server)
+
     def of(self, call: Transaction, address: int | None) -> Bound | None:
         """What holds for a call; of several handles of one task the one whose FIFO or handler is at `address`."""
         since, what = self.agreed.get((call.node, call.task, call.peer, call.peer_task), ([], []))

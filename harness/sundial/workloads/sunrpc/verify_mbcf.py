@@ -4,13 +4,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from typing import Any, get_args
 
 import polars as pl
 
-from sundial.observe import RunDirectory
 from sundial.workloads.mbcf.expect import Frame
 from sundial.workloads.mbcf.verify_channels import Channels
 from sundial.workloads.mbcf.verify_evidence import (
@@ -20,6 +18,7 @@ from sundial.workloads.mbcf.verify_evidence import (
     MbcfProtocol,
     check_executed,
     check_in_time,
+    check_server,
     frames_text,
     observed_row,
     part_text,
@@ -45,6 +44,7 @@ from sundial.workloads.sunrpc.expect_mbcf import (
 )
 from sundial.workloads.sunrpc.verify import SOCKETS
 from sundial.workloads.sunrpc.verify_bound import BINDING, LOOKUP, Handles, check_setup
+from sundial.workloads.sunrpc.verify_counted import check_counted, restarts
 from sundial.workloads.sunrpc.verify_messages import Messages
 
 BOUND, QUERY = "4d424e44", "4d424244"
@@ -53,7 +53,6 @@ KIND_CALL, KIND_CALL_AT, KIND_BIND = "01000000", "02000000", "03000000"
 """What a TASKQUE write is (guest-apps/sss-core/rpc/mbcf_messages.h)."""
 _CALL, _REPLY = "0000000000000002", ("0000000100000000", "0000000100000001")
 """Second and third word of messages (RFC 5531 section 9): CALL and version 2; REPLY, accepted or denied."""
-_SERVER_APP = "echo-server"
 
 
 class _SunRpc:
@@ -86,7 +85,7 @@ class _SunRpc:
         judgement.findings += _setting_up(evidence, judgement)
         judgement.findings += _one_way(evidence, judgement, rpc, calls, sampled, said)
         judgement.findings += said.check().iter_rows()
-        judgement.findings += _counted(evidence, list(calls.values()))
+        judgement.findings += check_counted(evidence, calls, rpc, handles)
         return judgement
 
     def display_filter(self, xid: int) -> str:
@@ -121,7 +120,12 @@ def _judge(
     ack, one_way = bool(line.get("ack")), bool(line.get("one_way"))
     server, credential = _server(sample["transport"]), said.options(sample).credential
     what = (sample["procedure"], sample["size"])
-    expected = expect_rpc(server, *what, ack=ack, one_way=one_way, credential=credential)
+    try:
+        expected = expect_rpc(server, *what, ack=ack, one_way=one_way, credential=credential)
+    except ValueError as error:
+        yield call, "mbcf.request", "a procedure that there is", str(error), []
+        return
+    yield from check_server(evidence, sample, line)
     frames = (expected.client, expected.server)
     judgement.expected.setdefault((sample["transport"], sample["procedure"], sample["size"]), frames)
     judgement.observed.append(observed_row(evidence.channels, sample, transaction, frames))
@@ -152,7 +156,7 @@ def _check_tasks(
     are started anew on that machine."""
     due = (line.get("client_task"), line.get("server_task"))
     node = next((name for name, number in evidence.nodes.items() if number == transaction.peer), "")
-    if None in due or not sample["ok"] or _restarts(evidence.run, node):
+    if None in due or not sample["ok"] or restarts(evidence.run, node):
         return
     if (transaction.task, transaction.peer_task) != due:
         seen = f"from task {transaction.task} to {transaction.peer_task}"
@@ -307,65 +311,6 @@ def _unanswered(evidence: Evidence, transaction: Transaction) -> bool:
     row = transaction.frames[False][0][0]
     ended = (transaction.peer, transaction.peer_task, transaction.node) in evidence.transactions.farewells
     return row not in evidence.channels.received or ended
-
-
-# ---- what servers count ----
-
-
-@dataclass(frozen=True)
-class _Executed:
-    """What a server counted last: calls that it has executed. `last`: the call at which its job ends it, if any."""
-
-    count: int
-    last: int | None = None
-
-
-def _counted(evidence: Evidence, calls: Sequence[Transaction]) -> Iterator[Finding]:
-    """A server's own count of executions, where every call went to it over MBCF."""
-    lines = evidence.batches.values()
-    semantics = {line.get("semantics", "exactly_once") for line in lines}
-    other = any(not str(line.get("transport", "")).startswith("mbcf") for line in lines)
-    if other or len(semantics) != 1:
-        return
-    again = semantics == {"at_least_once"}
-    for node, executed in _executions(evidence).items():
-        own = [call for call in calls if call.peer == evidence.nodes.get(node)]
-        taken = [_taken(evidence.channels, call) for call in own]
-        done = sum(taken) if again else sum(min(1, times) for times in taken)
-        done = done if executed.last is None else min(done, executed.last)
-        if own and executed.count != done:
-            text = f"{done} requests that {node} took"
-            yield None, "mbcf.executed", text, f"{executed.count} executed by its own count", []
-
-
-def _executions(evidence: Evidence) -> dict[str, _Executed]:
-    """By machine. Not of one that restarts: what waits for it when it ends has been taken by its node and is lost."""
-    return {
-        name: _Executed(int(line["executed"]), _last_call(evidence.run, name))
-        for name, lines in evidence.records.items()
-        if not _restarts(evidence.run, name)
-        for line in lines
-        if line["type"] == "counters" and line.get("app") == _SERVER_APP and "executed" in line
-    }
-
-
-def _restarts(run: RunDirectory, name: str) -> bool:
-    return any(service.get("restart", False) for service in run.jobs.get(name, {}).get("services", []))
-
-
-def _last_call(run: RunDirectory, name: str) -> int | None:
-    """The last call that a server executes which its job ends by itself."""
-    for service in run.jobs.get(name, {}).get("services", []):
-        die = (service.get("options") or {}).get("die")
-        if die:
-            return int(die["call"]) - int(die.get("when") == "before")
-    return None
-
-
-def _taken(channels: Channels, call: Transaction) -> int:
-    """How many times the server's node has taken the request of a call."""
-    refused = set(channels.refused.values())
-    return sum(1 for rows in call.tries if rows and rows[-1] in channels.received and not refused & set(rows))
 
 
 def _hurried(frames: tuple[Frame, ...]) -> tuple[Frame, ...]:
