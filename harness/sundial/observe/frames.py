@@ -79,7 +79,7 @@ FRAME_COLUMNS: dict[str, type[pl.DataType]] = {
     "direction": pl.UInt8,
     "frame_length": pl.UInt32,
     "captured_length": pl.UInt32,
-    "ethertype": pl.String,
+    "ethertype": pl.Categorical,
     "source": pl.String,
     "target": pl.String,
     "ip_id": pl.UInt32,
@@ -268,9 +268,16 @@ def _together(pieces: list[pl.DataFrame]) -> pl.DataFrame:
 
 
 def lean(table: pl.DataFrame) -> pl.DataFrame:
-    """The same table, whose columns of nulls only take no memory: polars keeps a literal as one value."""
-    empty = [name for name, nulls in table.null_count().row(0, named=True).items() if nulls == table.height]
-    return table.with_columns(pl.lit(None, table.schema[name]).alias(name) for name in empty)
+    """The same table, whose columns of one value, or of nulls, take no memory: polars keeps a literal as one value."""
+    constant = []
+    for name, nulls in table.null_count().row(0, named=True).items():
+        if table.height and nulls == table.height:
+            constant.append(pl.lit(None, table.schema[name]).alias(name))
+        elif table.height and not nulls and table[0, name] == table[-1, name]:
+            value = table[0, name]
+            if table.select((pl.col(name) == pl.lit(value)).all()).item():
+                constant.append(pl.lit(value, table.schema[name]).alias(name))
+    return table.with_columns(constant)
 
 
 def _value(field: Field) -> pl.Expr:

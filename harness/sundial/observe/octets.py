@@ -47,8 +47,11 @@ class Octets:
         """`width` bytes from `offset` of each frame, a row a frame; bytes that are not there are 0."""
         at = np.arange(width) + np.reshape(offset, (-1, 1))
         inside = (at >= 0) & (at < self.length[:, None])
-        places = np.where(inside, self.begin[:, None] + at, 0)
-        return np.where(inside, self.data[places], 0).astype(np.uint8) if len(self.data) else at.astype(np.uint8)
+        found = np.zeros(inside.shape, np.uint8)
+        for some in self._slices():
+            places = (self.begin[some, None] + at[slice(None) if len(at) == 1 else some])[inside[some]]
+            found[some][inside[some]] = self.data[places]
+        return found
 
     def number(self, offset: int | Numbers, size: int) -> Numbers:
         """The big-endian number of `size` bytes (at most 7) at `offset`; bytes that are not there are 0."""

@@ -16,19 +16,22 @@ ServerPorts = Mapping[str, tuple[int, ...]]
 """Ports of a kind's servers by transport (udp, tcp), as far as they are known."""
 
 
+_TYPES: Mapping[str, type[pl.DataType]] = {"number": pl.UInt32, "word": pl.Categorical}
+
+
 @dataclass(frozen=True)
 class Field:
-    """A column of the table of frames: a field of tshark, and which of its values: the first, as text or as a number,
-    or all with commas between."""
+    """A column of the table of frames: a field of tshark, and which of its values: the first, as text, as one of a few
+    words or as a number, or all with commas between."""
 
     column: str
     tshark: str
-    values: Literal["number", "first", "all"]
+    values: Literal["number", "first", "word", "all"]
 
     @property
     def dtype(self) -> type[pl.DataType]:
         """Numbers have 32 bits."""
-        return pl.UInt32 if self.values == "number" else pl.String
+        return _TYPES.get(self.values, pl.String)
 
 
 @runtime_checkable

@@ -103,7 +103,7 @@ def check_unexplained(frames: pl.DataFrame, descriptions: Sequence[pl.Expr] = ()
         pl.col("protocol").replace_strict({1: "ICMP", TCP: "TCP", 17: "UDP"}, default="frame", return_dtype=pl.String),
         _end("source"),
         _end("target"),
-        pl.col("rpc_xids").fill_null(""),
+        pl.col("rpc_xid").map_elements("0x{:08x}".format, return_dtype=pl.String).fill_null(""),
         "frame_length",
     )
     text = pl.coalesce(*descriptions, words.str.replace("  ", " "))

@@ -13,7 +13,7 @@ from sundial.observe.octets import Numbers
 
 END, NOP, MSS, SCALE, SACK_PERMITTED, SACK, TIMESTAMPS = 0, 1, 2, 3, 4, 5, 8
 _LENGTHS = {MSS: 4, SCALE: 3, SACK_PERMITTED: 2, TIMESTAMPS: 10}
-_AT_ONCE = 50_000
+_AT_ONCE = 1 << 14
 BLOCKS = 4
 """Of SACK, at most."""
 
@@ -40,6 +40,7 @@ def tcp_options(segments: pl.DataFrame, octets: Octets) -> pl.DataFrame:
         where = slice(first, first + _AT_ONCE)
         part = Octets(octets.data, octets.begin[where], octets.length[where])
         parts.append(_parse(part.matrix(begin[where], 40), length[where]))
+        octets.forget()
     table = pl.concat(parts) if parts else pl.DataFrame(schema=OPTIONS).drop("row")
     return segments.select("row").hstack(table).select([pl.col(name).cast(kind) for name, kind in OPTIONS.items()])
 

@@ -65,8 +65,7 @@ def analyse(
     conns = tcp.connections(frames)
     calls = _with_connections(calls, conns)
     calls, legs, expected = build(calls)
-    needed = frames.drop(*_NOT_OF_CALLS)
-    udp_frames = udp.attribute_udp(needed, calls, flow_table, protocols, exact_time)
+    udp_frames = udp.attribute_udp(frames.drop(*_NOT_OF_CALLS), calls, flow_table, protocols, exact_time)
     of_protocol = {name: calls.filter(pl.col("protocol") == name) for name in protocols}
     collected = {
         name: protocols[name].collected(part, expected, settings) for name, part in of_protocol.items() if settings
@@ -74,8 +73,7 @@ def analyse(
     together = pl.concat([_NOTHING_COLLECTED, *(part.select("call", "payload") for part in collected.values())])
     if places is None:
         places = tcp.starts(calls.filter(pl.col("transport") == "tcp"), legs, together)
-    tcp_frames = tcp.attribute_tcp(tcp.positions(needed, conns), places)
-    del needed
+    tcp_frames = tcp.attribute_tcp(tcp.positions(frames.select(_SEGMENT), conns), places)
     frames = _with_calls(frames, udp_frames, tcp_frames)
 
     sent_udp, sent_tcp = udp_frames.filter(pl.col("view") == "sent"), tcp.sent_segments(tcp_frames)
@@ -145,10 +143,16 @@ def analyse(
 
 
 _NOT_OF_CALLS = (
-    *(name for name in HEADER_COLUMNS if name != "tcp_header"),
-    "ethertype", "frame_length", "comment", "octets_hash", "read_differently", "icmp_type",
+    *HEADER_COLUMNS, "ethertype", "frame_length", "comment", "octets_hash", "read_differently", "icmp_type",
+    "tcp_seq", "tcp_length", "tcp_flags", "tcp_mss", "tcp_timestamp",
 )  # fmt: skip
-"""Columns of the table of frames that calls do not need: the table is held several times meanwhile."""
+"""Columns of the table of frames that calls over UDP do not need: the table is held several times meanwhile."""
+_SEGMENT = (
+    "row", "capture", "end", "frame", "time_ns", "direction", "captured_length", "octets_begin", "protocol",
+    "ip_length", "ip_header", "tcp_seq", "tcp_length", "tcp_flags", "tcp_header", "fate", "corrupted", "flow", "reply",
+    "view", "rpc_xid", "record_lengths", "record_lasts",
+)  # fmt: skip
+"""Those that calls over TCP need."""
 _NO_RECORDS = pl.DataFrame(schema={"call": pl.UInt32, "records": pl.String})
 _NOTHING_COLLECTED = pl.DataFrame(schema={"call": pl.UInt32, "payload": pl.Int64})
 

@@ -12,6 +12,7 @@ import polars as pl
 
 from sundial.verify.sockets.protocol import IP_PROTOCOL
 
+VIEW = pl.Enum(["sent", "received", "fate", "passing"])
 ICMP, TCP, UDP = 1, IP_PROTOCOL["tcp"], IP_PROTOCOL["udp"]
 
 
@@ -55,6 +56,7 @@ def add_view(frames: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
             .when(pl.col("end") == receiver)
             .then(pl.lit("received"))
             .otherwise(pl.lit("passing"))
+            .cast(VIEW)
         )
         .drop("client_end", "server_end")
     )

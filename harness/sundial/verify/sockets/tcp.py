@@ -23,7 +23,8 @@ def connections(frames: pl.DataFrame) -> pl.DataFrame:
 
     A flow without a SYN has one connection from the beginning, whose sequence numbers begin at its first frame.
     """
-    tcp = frames.filter(pl.col("protocol") == TCP, pl.col("flow").is_not_null(), pl.col("fate").is_null())
+    names = ("flow", "reply", "time_ns", "tcp_seq", "tcp_flags", "tcp_mss", "tcp_timestamp")
+    tcp = frames.filter(pl.col("protocol") == TCP, pl.col("flow").is_not_null(), pl.col("fate").is_null()).select(names)
     syn = pl.col("tcp_flags") & SYN != 0
     openings = (
         tcp.filter(syn, ~pl.col("reply"))

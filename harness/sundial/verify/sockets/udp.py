@@ -21,6 +21,11 @@ from sundial.verify.sockets.protocol import SocketProtocol
 _WHOLE = 1 << 16
 """Added to the frame number of a datagram in one packet, above every identification."""
 _UNNAMED = -1
+_PACKET = (
+    "row", "capture", "interface", "end", "frame", "time_ns", "direction", "captured_length", "octets_begin", "source",
+    "target", "ip_id", "more", "fragment_offset", "ip_header", "fate", "corrupted", "flow", "reply", "view", "data",
+)  # fmt: skip
+"""What is needed of a frame once its call is known."""
 
 
 def attribute_udp(
@@ -41,6 +46,7 @@ def attribute_udp(
     heads = udp.filter(pl.col("flow").is_not_null(), pl.col("fragment_offset") == 0).with_columns(
         key=datagram_key(flows, protocols)
     )
+    heads, udp = heads.select(*_PACKET, "key"), udp.select(_PACKET)
     # A join by time takes no null for a key, and no key is negative.
     heads, calls = (part.with_columns(pl.col("key").fill_null(_UNNAMED)) for part in (heads, calls))
     begun = calls if exact_time else _begun_in_order(heads, calls)

@@ -23,14 +23,13 @@ _PREFERENCES = (
 
 class _SunRpc:
     """`rpc_xid`, `rpc_type` (0 call, 1 reply), program and procedure are those of the first message in a frame;
-    `rpc_xids`, `record_lengths` and `record_lasts` list all."""
+    `record_lengths` and `record_lasts` list all."""
 
     fields = (
         Field("rpc_xid", "rpc.xid", "number"),
         Field("rpc_type", "rpc.msgtyp", "number"),
-        Field("rpc_program", "rpc.program", "first"),
-        Field("rpc_procedure", "rpc.procedure", "first"),
-        Field("rpc_xids", "rpc.xid", "all"),
+        Field("rpc_program", "rpc.program", "word"),
+        Field("rpc_procedure", "rpc.procedure", "word"),
         Field("record_lengths", "rpc.fraglen", "all"),
         Field("record_lasts", "rpc.lastfrag", "all"),
     )
