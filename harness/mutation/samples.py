@@ -23,7 +23,7 @@ def damages(copy: Copy) -> Damages:
     table = pl.read_parquet(copy.path / SAMPLES)
     for column in table.columns if table.height else ():
         yield Damage(f"{SAMPLES}: {column} of a row", _parquet(partial(_cell, column)))
-    for what, change in TABLE.items():
+    for what, change in TABLE.items() if table.height else OF_SHAPE.items():
         yield Damage(f"{SAMPLES}: {what}", _parquet(change))
     for name in copy.names:
         if name.endswith("/samples.jsonl"):
@@ -214,13 +214,16 @@ def _cell(column: str, table: pl.DataFrame, random: Random) -> pl.DataFrame:
     return table.with_columns(pl.Series(column, values, dtype=table[column].dtype))
 
 
+OF_SHAPE: dict[str, Callable[[pl.DataFrame, Random], pl.DataFrame]] = {
+    "a column missing": lambda table, _: table.drop("rtt_ns"),
+    "a column more": lambda table, _: table.with_columns(foreign=1),
+    "another type": lambda table, _: table.with_columns(pl.col("rtt_ns").cast(pl.Float64)),
+}
 TABLE: dict[str, Callable[[pl.DataFrame, Random], pl.DataFrame]] = {
+    **OF_SHAPE,
     "every rtt halved": lambda table, _: table.with_columns(pl.col("rtt_ns") // 2),
     "a row missing": lambda table, random: table.filter(pl.int_range(table.height) != random.randrange(table.height)),
     "a row twice": lambda table, _: pl.concat([table, table[:1]]),
     "rows in another order": lambda table, _: table.reverse(),
-    "a column missing": lambda table, _: table.drop("rtt_ns"),
-    "a column more": lambda table, _: table.with_columns(foreign=1),
-    "another type": lambda table, _: table.with_columns(pl.col("rtt_ns").cast(pl.Float64)),
     "empty": lambda table, _: table.clear(),
 }

@@ -26,6 +26,7 @@ from sundial.verify.sockets.analysis import Analysis, analyse
 from sundial.verify.sockets.calls import display_filter, socket_calls
 from sundial.verify.sockets.kernel_counters import check_kernel_counters
 from sundial.verify.sockets.legs import build_legs
+from sundial.verify.sockets.served import check_served
 from sundial.verify.unproven import unproven
 from sundial.verify.wires import check_wires
 from sundial.verify.workload import Settled, own_transports, sampled_names, socket_protocols, verifiers
@@ -94,6 +95,7 @@ def verify_run(run_dir: Path) -> Verification:
             wire_findings,
             counters.check_counters(run, frames, counted),
             check_kernel_counters(analysis, samples.batches),
+            check_served(run, samples, analysis, protocols),
             analysis.findings,
             *(each.findings for each in settled),
             *(each.findings for each in background),

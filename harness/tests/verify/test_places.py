@@ -199,12 +199,13 @@ def test_what_a_client_tells_of_a_binding_is_what_the_capture_shows(
     assert {problem["field"] for problem in verify_run(bed.write()).problems} == {field}
 
 
-def test_a_binding_begins_after_the_step_before(tmp_path: Path) -> None:
+def test_a_binding_begins_after_the_calls_before(tmp_path: Path) -> None:
     bed = Bed(tmp_path / "run")
     bed.batch("echo-client", "udp", 16, RPC_PORT, 700)
     bed.udp_call(16, 1)
+    begun = json.loads(bed.lines[-1])[1]
     getport(bed, 50)
-    bed.lines[-1] = json.dumps({**json.loads(bed.lines[-1]), "step": 1, "start": 0})
+    bed.lines[-1] = json.dumps({**json.loads(bed.lines[-1]), "step": 1, "start": begun + 1})
     assert "binding.start" in {problem["field"] for problem in verify_run(bed.write()).problems}
 
 

@@ -89,6 +89,10 @@ class Part(NamedTuple):
     """Of each message: `xid`, `number` of its call in the batch, `attempt` from 0, `retransmits` of its call."""
 
 
+Counts = Mapping[str, "int | tuple[int, int] | dict[str, int]"]
+"""Of a server's counters, by their field: the number, its bounds, or several numbers by name."""
+
+
 @runtime_checkable
 class SocketProtocol(Protocol):
     """A protocol of calls and replies; `SocketDefaults` has what simple ones share."""
@@ -96,6 +100,14 @@ class SocketProtocol(Protocol):
     @property
     def client_app(self) -> str:
         """`app` of its samples and of the steps that call."""
+
+    @property
+    def server_app(self) -> str:
+        """`app` of its servers' services and of the lines in which they say what they counted; empty: they do not."""
+
+    def counts(self, answers: pl.DataFrame) -> Counts:
+        """What a server must have counted that gave these answers: transport, procedure, size, conn, call, connections
+        (of its server, in all), and head, the hexadecimal beginning of those over UDP."""
 
     @property
     def transports(self) -> Sequence[str]:
@@ -161,6 +173,7 @@ class SocketProtocol(Protocol):
 class SocketDefaults:
     """A protocol without options whose calls are each a message of its own."""
 
+    server_app = ""
     transports: Sequence[str] = tuple(sorted(IP_PROTOCOL, reverse=True))
     least_reply = 0
     by_order = False
@@ -169,6 +182,9 @@ class SocketDefaults:
     def setting(self, step: Mapping[str, Any], services: Sequence[Mapping[str, Any]]) -> Setting:
         options = [step, *(service.get("options") or {} for service in services)]
         return Setting(bounded=any(each.get("socket_buffer") for each in options))
+
+    def counts(self, answers: pl.DataFrame) -> Counts:
+        return {}
 
     def key(self) -> pl.Expr:
         return pl.col("xid")

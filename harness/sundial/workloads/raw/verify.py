@@ -9,19 +9,37 @@ from typing import Any
 import polars as pl
 
 from sundial.expect import Call, Shape
-from sundial.verify.sockets.protocol import Bytes, Message, Part, SocketDefaults, SocketProtocol
+from sundial.verify.sockets.protocol import Bytes, Counts, Message, Part, SocketDefaults, SocketProtocol
+from sundial.verify.sockets.served import connections
 from sundial.verify.sockets.stream import Stream
 from sundial.verify.workload import Verifier, WorkloadVerifier
 from sundial.workloads.raw.expect import HEADER, KEYED, MAGIC, expect_call
 from sundial.workloads.raw.verify_content import content, content_field
 
+ATTEMPT = 12
+"""Where a header has the number of the attempt (harness/schemas/README.md)."""
+
 
 class _Raw(SocketDefaults):
     client_app = "raw-client"
+    server_app = "raw-server"
     by_order = True
 
     def expect(self, shape: Shape, options: Any) -> Call:
         return expect_call(shape)
+
+    def counts(self, answers: pl.DataFrame) -> Counts:
+        over_udp = answers.filter(pl.col("transport") == "udp")
+        attempt = pl.col("head").str.slice(2 * ATTEMPT, 8)
+        again = over_udp.filter(pl.col("size") >= HEADER, attempt != "0" * 8)
+        return {
+            "datagrams": over_udp.height,
+            "messages": answers.height - over_udp.height,
+            "bytes": int(answers["size"].sum()),
+            "bad_payload": 0,
+            "retransmits": again.height,
+            "connections": connections(answers),
+        }
 
     def key(self) -> pl.Expr:
         return pl.when(pl.col("size") >= KEYED).then(pl.col("xid"))

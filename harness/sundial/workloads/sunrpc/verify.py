@@ -14,6 +14,7 @@ from sundial.verify.samples import RunSamples
 from sundial.verify.sockets.protocol import (
     Bytes,
     CapturedMessage,
+    Counts,
     Message,
     Part,
     Setting,
@@ -21,6 +22,7 @@ from sundial.verify.sockets.protocol import (
     SocketProtocol,
     Streams,
 )
+from sundial.verify.sockets.served import connections
 from sundial.verify.sockets.stream import Stream
 from sundial.verify.workload import Background, Verifier, WorkloadVerifier
 from sundial.workloads.sunrpc.expect import (
@@ -42,15 +44,36 @@ from sundial.workloads.sunrpc.verify_shipments import check_shipments, one_way, 
 AUTH_MACHINE = "sundial"
 """Machine name of AUTH_SYS credentials where the job names none (guest-apps/echo/settings.c)."""
 _SERVER_APP = "echo-server"
+_COUNTED = ("null", "echo", "echo_string", "sink", "source", "sink_one_way")
+"""Procedures of the server (guest-apps/echo/echo.x)."""
 
 
 class _SunRpc(SocketDefaults):
     client_app = "echo-client"
+    server_app = _SERVER_APP
     least_reply = REPLY
     waits_for_records = True  # libtirpc's read_vc: it polls the one connection until bytes come
 
     def expect(self, shape: Shape, options: Options | None) -> Call:
         return expect_call(shape, options or DEFAULTS)
+
+    def counts(self, answers: pl.DataFrame) -> Counts:
+        over_udp = answers.filter(pl.col("transport") == "udp")
+        called = answers["procedure"]
+        by_procedure = {name: int((called == name).sum()) for name in _COUNTED}
+        takes, gives = (
+            int(answers.filter(called.is_in(names))["size"].sum())
+            for names in (["echo", "echo_string", "sink"], ["echo", "echo_string", "source"])
+        )
+        return {
+            "by_procedure": by_procedure,
+            "bad_payload": 0,
+            "undecodable": 0,
+            "bytes_in": takes,
+            "bytes_out": gives,
+            "duplicates": over_udp.height - over_udp["call"].n_unique(),
+            "connections": connections(answers),
+        }
 
     def setting(self, step: Mapping[str, Any], services: Sequence[Mapping[str, Any]]) -> Setting:
         serving: Mapping[str, Any] = next((item["options"] for item in services if item["app"] == _SERVER_APP), {})

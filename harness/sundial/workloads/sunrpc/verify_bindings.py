@@ -275,19 +275,23 @@ def _counts(udp: pl.DataFrame, bindings: pl.DataFrame, waits: pl.DataFrame) -> p
 
 
 def _turns(bindings: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
-    """A client binds after its step before is over, and calls once it is bound: all by its own clock."""
-    by_step = calls.group_by("client", pl.col("node_step").cast(pl.Int64)).agg(
-        first=pl.col("start_ns").min(), last=pl.col("end_ns").max()
+    """A client binds when its calls before are over, and calls once it is bound: all by its own clock."""
+    mine = calls.select("client", "start_ns", "end_ns").sort("start_ns")
+    mine = mine.with_columns(over=pl.col("end_ns").cum_max().over("client"), first="start_ns")
+    table = (
+        bindings.unique("binding")
+        .with_columns(
+            call=pl.lit(None, pl.UInt32),
+            began=pl.col("start") - pl.col("ahead"),
+            ended=pl.col("end_ns") - pl.col("ahead"),
+        )
+        .select("call", "client", "began", "ended")
+        .sort("began")
     )
-    table = bindings.unique("binding").with_columns(
-        call=pl.lit(None, pl.UInt32),
-        began=pl.col("start") - pl.col("ahead"),
-        ended=pl.col("end_ns") - pl.col("ahead"),
-        before=pl.col("node_step") - 1,
-    )
-    table = table.join(by_step.select("client", "node_step", "first"), on=["client", "node_step"], how="left").join(
-        by_step.select("client", before="node_step", over="last"), on=["client", "before"], how="left"
-    )
+    how: dict[str, Any] = {"left_on": "began", "right_on": "start_ns", "by": "client", "check_sortedness": False}
+    table = table.join_asof(mine.select("client", "start_ns", "over"), strategy="backward", **how)
+    table = table.drop("start_ns", strict=False)
+    table = table.join_asof(mine.select("client", "start_ns", "first"), strategy="forward", **how)
     return pl.concat(
         [
             findings(
@@ -302,7 +306,7 @@ def _turns(bindings: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
                 table,
                 pl.col("began") < pl.col("over"),
                 pl.lit("binding.start"),
-                pl.format("after the step before, at {} ns", "over"),
+                pl.format("after the calls before, at {} ns", "over"),
                 pl.format("{} ns", "began"),
                 rows=None,
             ),
