@@ -27,6 +27,7 @@ from sundial.seams.run import Run
 from sundial.seams.samples import Record
 from sundial.units import TIME, icount_shift
 from sundial.verify.findings import FINDING
+from sundial.verify.frames import OUTBOUND, machine
 from sundial.verify.samples import RunSamples
 
 UNPROVEN = (
@@ -44,9 +45,10 @@ _Row = tuple[None, str, str, str, list[int]]
 def check_documents(run: RunDirectory, samples: RunSamples, frames: pl.DataFrame) -> pl.DataFrame:
     """A finding for each place where a document is not of its format, or another contradicts it.
 
-    `frames` with time_ns.
+    `frames` with row, interface, direction, fate and time_ns.
     """
     rows = [*_format(run), *_records(run, samples), *_names(run), *_length(run, samples, frames), *_domains(run)]
+    rows += _beginnings(run, samples, frames)
     return pl.DataFrame(rows, schema=FINDING, orient="row")
 
 
@@ -110,6 +112,25 @@ def _length(run: RunDirectory, samples: RunSamples, frames: pl.DataFrame) -> Ite
         yield None, "run.json time.virtual_ns", expected, str(length_ns), []
     if length_ns > deadline_ns + linger_ns:
         yield None, "run.json time.virtual_ns", f"at most {deadline_ns} + {linger_ns}", str(length_ns), []
+
+
+def _beginnings(run: RunDirectory, samples: RunSamples, frames: pl.DataFrame) -> Iterator[_Row]:
+    """Under the virtual clock a machine that has heard nothing sends nothing before the first thing it records, where
+    that is no call: the connections that calls take are opened before the first of them."""
+    if run.clock != "virtual":
+        return
+    seen = frames.filter(pl.col("fate").is_null()).with_columns(machine=machine()).sort("time_ns", "row")
+    for name, node in run.nodes.items():
+        calls = samples.table.filter(pl.col("client") == name)["start_ns"]
+        records = [each for each in samples.records.get(name, ()) if "start" in each]
+        # A binding is on the run's axis already.
+        starts = [int(each["start"]) - (0 if each["type"] == "binding" else node.zero_ns) for each in records]
+        if min(starts, default=0) > min(calls, default=min(starts, default=0)):
+            continue
+        first = seen.filter(pl.col("machine") == name).select("row", "direction", "time_ns").head(1)
+        for row, direction, time_ns in first.iter_rows() if starts else ():
+            if direction == OUTBOUND and time_ns < min(starts):
+                yield None, "first frame", f"{name} begins at {min(starts)} ns", f"at {time_ns} ns", [row]
 
 
 # ---- domain.xml ----

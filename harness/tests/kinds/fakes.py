@@ -62,7 +62,10 @@ def act(fabric: FakeFabric) -> None:
     told["virtual_ns"], told["segments"]["lan"]["kind"] = END_NS, "tube"
     (wire / "counters.json").write_text(json.dumps(told))
     for name, written in (("client", bed.lines), ("server", [])):
-        hello = {"type": "hello", "machine": name, "clock": "monotonic"}
+        hello = {
+            "type": "hello", "version": 1, "machine": name, "kernel": "6.1-toy", "clock": "monotonic",
+            "clock_hz": 1_000_000_000,
+        }  # fmt: skip
         (nodes / name / "console.log").touch()
         lines = [json.dumps(hello), *written, '{"type":"done","status":0}']
         (nodes / name / "samples.jsonl").write_text("".join(f"{line}\n" for line in lines))

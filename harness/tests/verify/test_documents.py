@@ -17,7 +17,24 @@ from sundial.observe import open_run
 from sundial.verify.documents import check_documents
 from sundial.verify.samples import load_samples
 
-FRAMES = pl.DataFrame({"time_ns": [0, 300_000_000]})
+
+def frames(*times_ns: int, interface: str = "client:eth0", direction: int = 2) -> pl.DataFrame:
+    """What a machine sent, or was sent, at some times."""
+    number = len(times_ns)
+    return pl.DataFrame(
+        {
+            "row": range(number), "interface": [interface] * number, "direction": [direction] * number,
+            "fate": [None] * number, "time_ns": times_ns,
+        },
+        schema={
+            "row": pl.UInt32, "interface": pl.String, "direction": pl.UInt8, "fate": pl.String, "time_ns": pl.Int64,
+        },
+    )  # fmt: skip
+
+
+BINDING_NS = 303_293_698
+"""When the client of the stored run began."""
+FRAMES = frames(BINDING_NS, 400_000_000)
 
 
 @pytest.fixture(scope="module")
@@ -35,9 +52,9 @@ def run(stored: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def fields(path: Path, frames: pl.DataFrame = FRAMES) -> list[str]:
+def fields(path: Path, seen: pl.DataFrame = FRAMES) -> list[str]:
     run = open_run(path)
-    return check_documents(run, load_samples(run), frames)["field"].to_list()
+    return check_documents(run, load_samples(run), seen)["field"].to_list()
 
 
 def test_a_sound_run_has_no_findings(run: Path) -> None:
@@ -78,7 +95,7 @@ def other(value: Any, *names: str) -> Callable[[dict[str, Any]], None]:
         (other(1, "scenario", "scale"), "run.json scenario.scale"),
         (other("1 s", "scenario", "linger"), "run.json time.virtual_ns"),
         (other("1 ms", "scenario", "deadline"), "run.json time.virtual_ns"),
-        (other(299_999_999, "time", "virtual_ns"), "frames"),
+        (other(399_999_999, "time", "virtual_ns"), "frames"),
         (other("kvm", "accelerator"), "nodes/client/domain.xml type"),
     ],
 )
@@ -91,7 +108,13 @@ def test_a_run_record_of_another_form_is_named(run: Path, change: Callable[[dict
 
 
 def test_a_frame_before_the_run_is_named(run: Path) -> None:
-    assert fields(run, pl.DataFrame({"time_ns": [-1, 0]})) == ["frames"]
+    assert fields(run, frames(-1, interface="server:eth0")) == ["frames"]
+
+
+def test_a_frame_before_the_first_thing_that_a_machine_records_is_named(run: Path) -> None:
+    assert fields(run, frames(BINDING_NS - 1, BINDING_NS)) == ["first frame"]
+    assert fields(run, frames(BINDING_NS - 1, direction=1)) == []
+    assert fields(run, frames(BINDING_NS - 1, interface="server:eth0")) == []
 
 
 @pytest.mark.parametrize(

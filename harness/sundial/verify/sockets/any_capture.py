@@ -28,7 +28,7 @@ from sundial.verify.sockets.calls import display_filter
 from sundial.verify.sockets.legs import LEG_SCHEMA, leg_row
 from sundial.verify.sockets.parts import Part, part_of, together
 from sundial.verify.sockets.protocol import IP_PROTOCOL, CapturedMessage, Files, SocketProtocol
-from sundial.verify.sockets.stream import Stream, payloads
+from sundial.verify.sockets.stream import PLACES, Stream, payloads
 from sundial.verify.sockets.udp import datagram_key
 from sundial.verify.unproven import OF_A_CAPTURE
 from sundial.verify.workload import Background, socket_protocols
@@ -144,7 +144,8 @@ def _verify_part(piece: Capture, asked: _Asked, port: int | None) -> tuple[pl.Da
 
 def _frames(piece: Capture, asked: _Asked) -> pl.DataFrame:
     servers = {asked.name: {asked.transport: (asked.port,)}} if asked.port is not None else {}
-    return with_places(read_opened([(piece, piece.path.name)], 0, servers))
+    # What the wire did to frames, such a capture does not tell.
+    return with_places(read_opened([(piece, piece.path.name)], 0, servers)).with_columns(corrupted=pl.lit(0, pl.UInt32))
 
 
 def _called(frames: pl.DataFrame, asked: _Asked) -> pl.DataFrame:
@@ -245,7 +246,7 @@ def _tcp_calls(frames: pl.DataFrame, protocol: SocketProtocol, files: Files) -> 
     """Messages found by walking the streams; requests and replies belong together by their key."""
     conns = tcp.connections(frames)
     segments = tcp.positions(frames, conns).filter(pl.col("view") == "sent", pl.col("tcp_length") > 0)
-    data = payloads(files, segments.select("row", "capture", "frame"))
+    data = payloads(files, segments.select("row", "capture", "frame", *PLACES))
     rows: list[tuple[Any, ...]] = []
     places: list[tuple[Any, ...]] = []
     for (conn,), part in segments.sort("conn", "row").group_by("conn", maintain_order=True):

@@ -8,11 +8,16 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 
+from sundial.observe import octets_of
+from sundial.observe.headers import ETHERNET
 from sundial.observe.tshark import PIPE_BYTES, dissect
 
-FRAMES_AT_ONCE = 500
+PLACES = ("octets_begin", "captured_length", "ip_header", "tcp_header", "tcp_length")
+"""Columns of the table of frames that tell where a payload is."""
+_AT_ONCE = 10_000
 _OVERLAP = 4
 
 
@@ -37,18 +42,42 @@ class Stream:
 
 
 def payloads(files: Sequence[tuple[Path, str]], frames: pl.DataFrame) -> dict[int, bytes]:
-    """TCP payload of each of `frames` (row, capture, frame), by row."""
-    found: dict[int, bytes] = {}
+    """TCP payload of each of `frames` (row, capture, frame and `PLACES`), by row.
+
+    It is read where it is in the file. tshark is asked where our own reader finds no TCP: on other links than Ethernet.
+    """
+    near = pl.col("tcp_header").is_not_null() & pl.col("ip_header").is_not_null()
+    found = _read(files, frames.filter(near))
     for path, name in files:
-        rows = dict(frames.filter(pl.col("capture") == name).select("frame", "row").iter_rows())
-        numbers = sorted(rows)
-        for first in range(0, len(numbers), FRAMES_AT_ONCE):
-            part = numbers[first : first + FRAMES_AT_ONCE]
-            listed = f"frame.number in {{{', '.join(map(str, part))}}}"
-            fields = ["frame.number", "tcp.payload"]
-            with path.open("rb") as file:
-                capture = iter(partial(file.read, PIPE_BYTES), b"")
-                for table in dissect(capture, fields, name=path, display_filter=listed, whole=True):
-                    for number, payload in table.iter_rows():
-                        found[rows[int(number)]] = bytes.fromhex(payload or "")
+        others = frames.filter(~near, pl.col("capture") == name)
+        if others.height:
+            found |= _dissected(path, dict(others.select("frame", "row").iter_rows()))
+    return found
+
+
+def _read(files: Sequence[tuple[Path, str]], frames: pl.DataFrame) -> dict[int, bytes]:
+    found: dict[int, bytes] = {}
+    for part in frames.sort("octets_begin").partition_by("capture", maintain_order=True):
+        for some in part.iter_slices(_AT_ONCE):
+            begin = ETHERNET + (some["ip_header"].cast(pl.Int64) + some["tcp_header"].cast(pl.Int64)).to_numpy()
+            octets = octets_of(some, files)
+            flat, sizes = octets.flat(begin, begin + some["tcp_length"].cast(pl.Int64).fill_null(0).to_numpy())
+            octets.forget()
+            ends = np.cumsum(sizes)
+            places = zip((ends - sizes).tolist(), ends.tolist(), strict=True)
+            data = flat.tobytes()
+            found |= {row: data[at:to] for row, (at, to) in zip(some["row"].to_list(), places, strict=True)}
+    return found
+
+
+def _dissected(path: Path, rows: dict[int, int]) -> dict[int, bytes]:
+    """The same as tshark tells, of `rows` by frame number."""
+    found: dict[int, bytes] = {}
+    with path.open("rb") as file:
+        capture = iter(partial(file.read, PIPE_BYTES), b"")
+        fields = ["frame.number", "tcp.payload"]
+        for table in dissect(capture, fields, name=path, display_filter="tcp.len > 0", whole=True):
+            for number, payload in table.iter_rows():
+                if int(number) in rows:
+                    found[rows[int(number)]] = bytes.fromhex(payload or "")
     return found

@@ -3,7 +3,7 @@
 
 tshark reports the fragments of a record with the frame in which they end. It does not report a record whose last
 fragment is empty as a message, nor the reply to it, so that what it leaves out is read from the marks themselves: four
-bytes at positions that follow from one another, in the payloads that tshark extracts.
+bytes at positions that follow from one another, in the payloads as they are in the capture.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import polars as pl
 
 from sundial.verify.findings import findings
 from sundial.verify.sockets.protocol import Streams
-from sundial.verify.sockets.stream import Stream, payloads
+from sundial.verify.sockets.stream import PLACES, Stream, payloads
 
 MARK = 4
 LAST = 1 << 31
@@ -63,11 +63,13 @@ def _read(unsaid: pl.DataFrame, streams: Streams) -> pl.DataFrame:
         return pl.DataFrame(schema=schema)
     known = streams.places.select(*side, "begin").join(unsaid.select(*side, "expected_records"), on=side, how="inner")
     marks = known.select(*side, mark=_marks()).explode("mark", empty_as_null=True)
-    pieces = streams.segments.filter(pl.col("fresh") > 0).select(*side, "row", "capture", "frame", "pos", "stop")
+    pieces = streams.segments.filter(pl.col("fresh") > 0).select(
+        *side, "row", "capture", "frame", "pos", "stop", *PLACES
+    )
     near = pieces.join(marks, on=side, how="inner").filter(
         pl.col("pos") < pl.col("mark") + MARK, pl.col("stop") > pl.col("mark")
     )
-    data = payloads(streams.files, near.select("row", "capture", "frame").unique())
+    data = payloads(streams.files, near.select("row", "capture", "frame", *PLACES).unique())
     pieces_of: dict[tuple[int, bool], set[tuple[int, bytes]]] = {}
     for call, reply, row, pos in near.select(*side, "row", "pos").iter_rows():
         pieces_of.setdefault((call, reply), set()).add((pos, data.get(row, b"")))

@@ -18,7 +18,7 @@ from sundial.expect import Call
 from sundial.expect.tcp import segment_size, tcp_segments
 from sundial.verify.findings import FINDING
 from sundial.verify.sockets.protocol import Setting, Streams
-from sundial.verify.sockets.stream import Stream, payloads
+from sundial.verify.sockets.stream import PLACES, Stream, payloads
 from sundial.workloads.sunrpc.expect import Options, ends_in_word, record_buffer, shipped_records
 from sundial.workloads.sunrpc.verify_records import MARK, walk
 
@@ -86,7 +86,7 @@ def check_shipments(streams: Streams) -> pl.DataFrame:
     table = shipped.join(streams.places.filter(~pl.col("reply")), on="call", how="left").sort("shipment", "call")
     conns = table["conn"].unique().implode()
     segments = streams.segments.filter(~pl.col("reply"), pl.col("conn").is_in(conns))
-    data = payloads(streams.files, segments.select("row", "capture", "frame"))
+    data = payloads(streams.files, segments.select("row", "capture", "frame", *PLACES))
     rows: list[tuple[Any, ...]] = []
     for part in table.partition_by("shipment", maintain_order=True):
         begin, finish = part["begin"].min(), part["finish"].max()

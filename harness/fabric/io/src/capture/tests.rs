@@ -93,6 +93,6 @@ fn a_full_disk_is_named() {
     let capture = create(directory.path());
     let error = capture.finish(Time::MAX).expect_err("nothing fits");
     let text = error.to_string();
-    assert!(text.starts_with(&format!("cannot write {}: ", path.display())), "{text}");
+    assert_eq!(text, format!("cannot write {}", path.display()));
     assert_eq!(error.source.kind(), std::io::ErrorKind::StorageFull);
 }

@@ -16,7 +16,7 @@ const LINK: &str = r#"{
 
 fn parse(text: &str) -> Result<Config, String> {
     Config::parse(Path::new("fabric.json"), text.as_bytes(), &kinds())
-        .map_err(|error| error.to_string())
+        .map_err(|error| format!("{:#}", anyhow::Error::from(error)))
 }
 
 #[test]
@@ -138,7 +138,8 @@ fn broken_json_is_named_by_line_and_column() {
 #[test]
 fn a_missing_file_is_named() {
     let error = Config::load(Path::new("/nowhere/fabric.json"), &kinds()).expect_err("not there");
-    assert!(error.to_string().starts_with("/nowhere/fabric.json: "), "{error}");
+    let text = format!("{:#}", anyhow::Error::from(error));
+    assert!(text.starts_with("/nowhere/fabric.json: No such file"), "{text}");
 }
 
 fn segment(fields: &str) -> String {
