@@ -12,7 +12,7 @@ from collections.abc import Callable
 import polars as pl
 
 from sundial.observe import Octets
-from sundial.verify.frames import CORRUPTED, OUTBOUND, way_from
+from sundial.verify.frames import CORRUPTED, INBOUND, OUTBOUND, way_from
 
 Read = Callable[[pl.DataFrame], Octets]
 """The bytes of rows of the table of frames."""
@@ -57,6 +57,15 @@ def hashes_before(reports: pl.DataFrame, read: Read) -> pl.Series:
             frame[byte] ^= 1 << bit
         before.append(hash(bytes(frame)))
     return pl.Series("octets_hash", before, pl.Int64)
+
+
+def damaged_rows(frames: pl.DataFrame) -> pl.Series:
+    """Rows of frames as they were behind the flip of a bit: the wire's reports, and what arrived with their bytes. What
+    stands in their headers says nothing about who sent them."""
+    reported = frames.filter(pl.col("fate") == CORRUPTED)["octets_hash"]
+    arrived = pl.col("fate").is_null() & (pl.col("direction") == INBOUND)
+    hit = (pl.col("fate") == CORRUPTED) | (arrived & pl.col("octets_hash").is_in(reported.implode()))
+    return (frames.filter(hit) if reported.len() else frames.clear())["row"]
 
 
 def corrupted_rows(frames: pl.DataFrame, candidates: pl.Series) -> pl.Series:

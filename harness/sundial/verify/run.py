@@ -99,7 +99,10 @@ def verify_run(run_dir: Path) -> Verification:
             analysis.findings,
             *(each.findings for each in settled),
             *(each.findings for each in background),
-            truncation.check_whole(analysis.frames, whole_capture=True),
+            truncation.check_whole(
+                analysis.frames.filter(~pl.col("row").is_in(corruption.damaged_rows(frames).implode())),
+                whole_capture=True,
+            ),
             headers.check_headers(run, frames, files, [each.ethertype for each in transports.values()]),
             scenario_expectations.check_sockets(scenario, analysis),
             *(scenario_expectations.check_settled(scenario, each) for each in settled),

@@ -214,11 +214,11 @@ def test_a_loss_that_was_none(tmp_path: Path) -> None:
     assert "frames received by server:eth0" in fields(bed)
 
 
-def corrupted(directory: Path, comment: str) -> Bed:
-    """A datagram arrives with the lowest bit of byte 50 flipped."""
+def corrupted(directory: Path, comment: str, kind: Callable[[bytes], bool] = UDP, byte: int = 50) -> Bed:
+    """A packet arrives with the lowest bit of a byte flipped."""
     bed = traffic(directory)
-    frame = where(bed, UDP)
-    wrong = frame[:50] + bytes([frame[50] ^ 1]) + frame[51:]
+    frame = where(bed, kind)
+    wrong = frame[:byte] + bytes([frame[byte] ^ 1]) + frame[byte + 1 :]
     record = next(each for each in bed.records if each.direction == IN and each.frame == frame)
     record.frame = wrong
     bed.records.append(Record(record.at - 100, 2, 0, wrong, f"corrupted: {comment}, client:eth0 to server:eth0"))
@@ -228,6 +228,11 @@ def corrupted(directory: Path, comment: str) -> Bed:
 def test_a_corrupted_frame_differs_in_the_bit_that_is_named(tmp_path: Path) -> None:
     assert fields(corrupted(tmp_path / "a", "bit 0 of byte 50")) == []
     assert "frames received by server:eth0" in fields(corrupted(tmp_path / "b", "bit 1 of byte 50"))
+
+
+@pytest.mark.parametrize("byte", range(14, 54, 2))
+def test_any_byte_of_the_headers_may_be_corrupted(tmp_path: Path, byte: int) -> None:
+    assert fields(corrupted(tmp_path, f"bit 0 of byte {byte}", PLAIN, byte)) == []
 
 
 def test_fates_name_a_port_of_their_segment(tmp_path: Path) -> None:

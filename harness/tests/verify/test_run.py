@@ -298,6 +298,8 @@ def corrupted(directory: Path, byte: int, told: str | None = None) -> Bed:
 @pytest.mark.parametrize(
     ("byte", "explained"),
     [
+        pytest.param(14, 1, id="IP header length"),
+        pytest.param(16, 1, id="IP total length"),
         pytest.param(19, 0, id="IP identification"),
         pytest.param(21, 1, id="fragment offset"),
         pytest.param(23, 1, id="protocol"),
