@@ -164,10 +164,7 @@ def test_a_crashing_service_is_named_with_its_signal(image: Path, tmp_path: Path
         guest.start((tmp_path / "a", tmp_path / "b"))
         guest.wait_for("hello")
         port = ExecPort(port_path)
-        port.ask(
-            id=1,
-            shell="until pidof echo-client; do :; done; kill -SEGV $(pidof echo-server)",
-        )
+        port.run("sh", "-c", "until pidof echo-client; do :; done; kill -SEGV $(pidof echo-server)")
         port.close()
         assert guest.wait_for("done")["status"] == 1
         (error,) = guest.lines("error")
