@@ -92,8 +92,8 @@ test: check ## Pass every test, those with booted guests included
 	@$(MAKE) --no-print-directory -j$(JOBS) --output-sync=target $(VM_TESTS)
 
 .PHONY: $(VM_TESTS)
-vm-harness:
-	@cd harness && ../$(PYTEST) -m "vm or slow" tests
+vm-harness: # machines wait more than they compute
+	@cd harness && ../$(PYTEST) -n 3 --dist loadfile -m "vm or slow" tests
 vm-guests:
 	@$(PYTEST) -m "vm or slow" images
 	@$(PYTEST) -m vm guest-apps/sss-core/tests

@@ -24,11 +24,11 @@ MBCF_STEPS_MOST ?= 820
 MBCF_EXPLORE = "--ops w,w --loss 0 --copies 0 --timeouts 0 --restarts 0,0" \
 	"--ops w --restarts 1,0 --loss 0 --copies 1 --timeouts 0" \
 	"--ops ew --restarts 0,0 --loss 1 --copies 1 --timeouts 0" \
-	"--ops a --restarts 0,1 --loss 0 --copies 1 --timeouts 0 --fair-every 8"
-MBCF_EXPLORE_ALL = "--ops w --restarts 1,1 --loss 1 --copies 1 --timeouts 1 --fair-every 64" \
-	"--ops w,w --restarts 1,0 --loss 0 --copies 1 --timeouts 1 --fair-every 64" \
-	"--ops wew --restarts 0,0 --loss 1 --copies 1 --timeouts 1 --fair-every 64" \
-	"--ops aw --restarts 1,1 --loss 0 --copies 1 --timeouts 0 --fair-every 64"
+	"--ops a --restarts 0,1 --loss 0 --copies 1 --timeouts 0 --fair-every 8" \
+	"--ops w --restarts 1,1 --loss 1 --copies 1 --timeouts 0 --fair-every 64"
+MBCF_EXPLORE_ALL = "--ops w --restarts 1,0 --loss 1 --copies 1 --timeouts 1 --fair-every 64" \
+	"--ops ww --restarts 1,0 --loss 1 --copies 0 --timeouts 0 --fair-every 64" \
+	"--ops aw --restarts 0,1 --loss 1 --copies 1 --timeouts 0 --fair-every 64"
 MBCF_PLANTS = 1 2 3
 MBCF_PLANT_1 = --ops w --restarts 1,0 --loss 0 --copies 1 --timeouts 0 --fair-every 64
 MBCF_PLANT_2 = --ops ew --restarts 0,0 --loss 1 --copies 0 --timeouts 0 --fair-every 64

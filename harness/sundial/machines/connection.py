@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from sundial.errors import HostLacks, RunFailed
-from sundial.machines.domain import LibvirtMachine, Parenthood, adopt_orphans, lifecycle_event
+from sundial.machines.domain import LibvirtMachine, Parenthood, adopt_orphans, lifecycle_event, noticing_ends
 from sundial.machines.hypervisor import Listener, Machine
 from sundial.machines.waiting import DeadlineMissed, call_within
 from sundial.plan.request import EMBEDDED
@@ -223,9 +223,10 @@ def _open_embedded(libvirt: Any, root: Path, cache: Path, emulator: Path | None)
     with _inside(root), _unprivileged(root):
         handle = libvirt.open(f"qemu:///embed?root={root}")
     _share_cache(root / "cache" / "qemu" / "capabilities", cache)
-    # Fill the cache first: it runs QEMUs of libvirt's own, of which no listener here would take notice.
-    handle.getDomainCapabilities(None if emulator is None else str(emulator), "x86_64", None, "qemu")
     adopt_orphans()
+    # Fill the cache first: it runs QEMUs of libvirt's own, of which no listener here would take notice.
+    with noticing_ends():
+        handle.getDomainCapabilities(None if emulator is None else str(emulator), "x86_64", None, "qemu")
     return handle
 
 

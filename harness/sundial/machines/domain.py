@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import importlib
 import json
 import os
 import signal
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -44,14 +46,56 @@ def lifecycle_event(machine: str, event: int, detail: int) -> LifecycleEvent | N
 PR_SET_CHILD_SUBREAPER = 36
 PID_FILE_S = 5.0
 LONGEST_START_S = 120.0
+LOOK_S = 0.02
+"""How often to look for QEMUs that have ended."""
 
 
 def adopt_orphans() -> None:
     """Make this process the parent of the QEMUs that libvirt detaches.
 
-    libvirt waits for a dead QEMU until its parent has taken notice; init takes its time in some containers, we do not.
+    libvirt waits for a dead QEMU until its parent has taken notice; init takes its time in some containers, and other
+    parents never do; we do at once.
     """
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+@contextlib.contextmanager
+def noticing_ends() -> Iterator[None]:
+    """Takes notice of the end of each detached QEMU meanwhile, of those that nobody has the pid files of."""
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.wait(LOOK_S):
+            for pid in _detached():
+                with contextlib.suppress(ChildProcessError):
+                    os.waitpid(pid, os.WNOHANG)
+
+    watcher = threading.Thread(target=watch, name="qemu-ends", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watcher.join()
+
+
+def _detached() -> list[int]:
+    """Children that are QEMUs in sessions of their own: libvirt waits itself for those that are not yet detached."""
+    tasks = Path("/proc/self/task").iterdir()
+    children = [int(pid) for task in tasks for pid in _read_or_empty(task / "children").split()]
+    found = []
+    for pid in children:
+        name, _, rest = _read_or_empty(Path(f"/proc/{pid}/stat")).partition("(")[2].rpartition(")")
+        if name.startswith("qemu-system") and int(rest.split()[3]) != os.getsid(0):
+            found.append(pid)
+    return found
+
+
+def _read_or_empty(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
 
 
 class Parenthood:

@@ -4,6 +4,8 @@
 import os
 import signal
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -41,6 +43,31 @@ def xml(hypervisor: LibvirtHypervisor, name: str, *arguments: str) -> str:
     <os><type arch='x86_64' machine='q35'>hvm</type></os>
     <devices><controller type='usb' model='none'/><memballoon model='none'/></devices>
     <qemu:commandline>{extra}</qemu:commandline></domain>"""
+
+
+OPENING = """
+import sys
+from pathlib import Path
+from sundial.machines.connection import open_hypervisor
+from sundial.machines.runtime import RuntimeFolder
+from sundial.plan.request import EMBEDDED
+folder = RuntimeFolder()
+open_hypervisor(EMBEDDED, folder.path, Path(sys.argv[1]), folder.token).close()
+folder.remove()
+"""
+UNMOVED = """
+import ctypes, subprocess, sys
+ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+sys.exit(subprocess.run([sys.executable, *sys.argv[1:]]).returncode)
+"""
+"""A parent of orphans that does not take notice of their end, as some first processes of containers are."""
+
+
+@pytest.mark.vm
+def test_libvirt_learns_what_qemu_can_do_whoever_is_parent_of_orphans(tmp_path: Path) -> None:
+    words = [sys.executable, "-c", UNMOVED, "-c", OPENING, str(tmp_path / "cache")]
+    subprocess.run(words, check=True)
+    assert list((tmp_path / "cache").iterdir())
 
 
 @pytest.mark.vm
