@@ -4,7 +4,7 @@
 #
 #   make golden          rewrites the captures of tests/golden
 #   make wire-tables     rewrites what mbcf/generate.py makes of the tables of bytes and numbers
-#   make explore         the search through all states within larger bounds: minutes, and gigabytes of memory
+#   make explore         the search through all states within larger bounds: a minute
 #   make fuzz            libFuzzer, for FUZZ_SECONDS (wants clang and its runtime)
 #   MBCF_FUZZ=N          frames of the built-in fuzzer in `make check`
 
@@ -28,6 +28,7 @@ MBCF_EXPLORE = "--ops w,w --loss 0 --copies 0 --timeouts 0 --restarts 0,0" \
 	"--ops w --restarts 1,1 --loss 1 --copies 1 --timeouts 0 --fair-every 64"
 MBCF_EXPLORE_ALL = "--ops w --restarts 1,0 --loss 1 --copies 1 --timeouts 1 --fair-every 64" \
 	"--ops ww --restarts 1,0 --loss 1 --copies 0 --timeouts 0 --fair-every 64" \
+	"--ops wew --restarts 0,0 --loss 1 --copies 1 --timeouts 1 --fair-every 64" \
 	"--ops aw --restarts 0,1 --loss 1 --copies 1 --timeouts 0 --fair-every 64"
 MBCF_PLANTS = 1 2 3
 MBCF_PLANT_1 = --ops w --restarts 1,0 --loss 0 --copies 1 --timeouts 0 --fair-every 64
