@@ -37,7 +37,7 @@ from sundial.run.guestfiles import GuestFiles
 from sundial.run.interrupts import Interrupts
 from sundial.run.places import Places
 from sundial.run.session import Session, open_session
-from sundial.run.supervisor import FabricEnded, MachinePanicked, Tick
+from sundial.run.supervisor import VICTIM_STATUS, FabricEnded, MachinePanicked, Tick
 from sundial.run.upfolder import KeeperRecord, UpFolder, request_from_json
 from sundial.run.watch import GuestWatch, Machines, guest_signs
 from sundial.run.watchdog import Watchdog
@@ -164,16 +164,17 @@ class Keeper:
                 self._note(panics(files))
                 self._note(end_hung(rig.machines, files, guests, time.monotonic()))
                 continue
-            if isinstance(event, FabricEnded) and not self._down.is_set():
+            if isinstance(event, FabricEnded) and event.status != VICTIM_STATUS and not self._down.is_set():
                 raise RunFailed(f"ended by itself with status {event.status}: {event.said}", machine="fabric")
             if isinstance(event, LifecycleEvent):
                 ended = rig.ended(event)
                 if ended is not None:
                     self._note(panics(files))
-                    if event.reason != SHUT_DOWN:
+                    if event.reason != SHUT_DOWN and ended.report != "aborted":
                         self._note({ended.machine: f"the machine ended: {ended.how}"})
                     self._ended.setdefault(ended.machine, ended.how)
                     guests.forget(ended.machine)
+                # Where a machine ended the run, the fabric and the others follow, and it says why.
                 if rig.machines and len(self._ended) == len(rig.machines):
                     raise failure_of(self._faults) or RunFailed("all machines have ended")
         raise DownRequested

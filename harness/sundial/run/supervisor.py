@@ -5,6 +5,7 @@
     ---------   -------------------------------   ------------------------------------------------------------------
     running     fabric finished                   finishing
                 fabric ended                      failed (disk full, killed, its own words)
+                fabric ended, for a QEMU did      running: a victim; failed after VICTIM_S unless the culprit shows
                 machine ended, report `finished`  running: it has reached the end before the fabric said so
                 machine ended, report `aborted`   running: a victim; failed after VICTIM_S unless the culprit shows
                 machine ended otherwise           failed, the machine named
@@ -34,6 +35,8 @@ VICTIM_S = 2.0
 PANIC_S = 2.0
 FINISH_S = 20.0
 DISK_FULL_STATUS = 5
+VICTIM_STATUS = 6
+"""Of a fabric that ends since a QEMU ended the run, which says why itself."""
 
 
 @dataclass(frozen=True)
@@ -143,7 +146,7 @@ class Supervisor:
         self.verdict: Verdict | None = None
         self._virtual_ns = 0
         self._finishing_since = 0.0
-        self._victim: tuple[float, MachineEnded] | None = None
+        self._victim: tuple[float, MachineEnded | FabricEnded] | None = None
         self._panic: tuple[float, MachinePanicked] | None = None
 
     def handle(self, event: Event, now: float) -> Verdict | None:
@@ -163,6 +166,8 @@ class Supervisor:
                 self.phase = Phase.FINISHING
                 self._virtual_ns = virtual_ns
                 self._finishing_since = now
+            case FabricEnded(status) if status == VICTIM_STATUS:
+                self._victim = (now, event)
             case FabricEnded():
                 return _fabric_failure(event)
             case MachineEnded(report="finished"):
@@ -191,8 +196,10 @@ class Supervisor:
             case Tick() | JobDone():
                 pass
         if self._victim is not None and now - self._victim[0] >= VICTIM_S:
-            machine = self._victim[1].machine
-            return Failed("the machine left because something else in the run had failed", machine)
+            victim = self._victim[1]
+            if isinstance(victim, FabricEnded):
+                return _fabric_failure(victim)
+            return Failed("the machine left because something else in the run had failed", victim.machine)
         return None
 
     @staticmethod

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import re
 import shutil
 import subprocess
@@ -96,18 +97,22 @@ def test_booted_guests_and_restored_ones_give_the_same_bytes(tmp_path: Path) -> 
 
 def test_a_damaged_snapshot_is_made_anew_with_one_line(tmp_path: Path) -> None:
     scenario = write_scenario(tmp_path, sizes="0:32:16", calls=2)
-    made(LiveRun(scenario, tmp_path / "one"))
-    used = max(Places().snapshots.glob("*/state"), key=lambda path: path.parent.stat().st_mtime)
+    # No other run that goes on meanwhile uses snapshots of so much memory.
+    memory = f"{random.randrange(100, 400)} MiB"
+    size = [word for name in ("client", "server") for word in ("--set", f"machines.{name}.memory={memory}")]
+    said = made(LiveRun(scenario, tmp_path / "one", *size))
+    (digest,) = re.findall(r"no snapshot (\w+) yet", said)
+    (used,) = Places().snapshots.glob(f"{digest}*/state")
     with used.open("r+b") as state:
         state.seek(1_000_000)
         byte = state.read(1)
         state.seek(1_000_000)
         state.write(bytes([byte[0] ^ 1]))
-    output = made(LiveRun(scenario, tmp_path / "two"))
+    output = made(LiveRun(scenario, tmp_path / "two", *size))
     if LiveRun.read(tmp_path / "one")["images"] != LiveRun.read(tmp_path / "two")["images"]:
         pytest.skip("the image was changed meanwhile")
     assert len(re.findall("is damaged .*making it again", output)) == 1
-    assert "making it again" not in made(LiveRun(scenario, tmp_path / "three"))
+    assert "making it again" not in made(LiveRun(scenario, tmp_path / "three", *size))
 
 
 # Takes notice of the QEMUs that the daemon detaches, as init does: libvirt waits for that when one has ended. Else they

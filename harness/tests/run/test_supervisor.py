@@ -7,6 +7,7 @@ from sundial.run.supervisor import (
     FINISH_S,
     PANIC_S,
     VICTIM_S,
+    VICTIM_STATUS,
     DeadlinePassed,
     Event,
     FabricEnded,
@@ -116,6 +117,14 @@ def test_the_culprit_is_named_and_not_its_victim() -> None:
     verdict = after(victim, culprit)
     assert isinstance(verdict, Failed)
     assert verdict.machine == "server"
+
+
+def test_a_fabric_that_a_machine_ended_is_a_victim() -> None:
+    victim, culprit = FabricEnded(VICTIM_STATUS, "server: QEMU ended the run"), MachineEnded("server", "70, broken")
+    assert after(victim) is None
+    assert after(victim, culprit) == Failed("the machine ended before the run did: 70, broken", "server")
+    verdict = after(victim, seconds=VICTIM_S)
+    assert verdict == Failed("ended before the run did, with status 6: server: QEMU ended the run", "fabric")
 
 
 def test_a_victim_without_culprit_is_named_after_a_while() -> None:

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::{Parser, Subcommand};
 use sundial_core::{Kinds, Span};
-use sundial_io::{Config, ConfigError, RunError, die_with_parent, run};
+use sundial_io::{Config, ConfigError, RunError, VirtualError, die_with_parent, run};
 
 #[derive(Parser)]
 #[command(version, about = "Carries the frames of one Sundial run")]
@@ -106,6 +106,7 @@ fn status(error: &anyhow::Error) -> u8 {
     }
     match error.downcast_ref::<RunError>() {
         Some(RunError::Capture(_)) => 5,
+        Some(RunError::Virtual(VirtualError::Aborted { .. })) => 6,
         _ => 4,
     }
 }

@@ -19,7 +19,7 @@ pub use event::Event;
 pub use network::{Network, RecordedSegment};
 pub use real_clock::{RealError, RealRun};
 pub use run::{RunError, die_with_parent, run};
-pub use virtual_clock::Observer;
+pub use virtual_clock::{Observer, VirtualError};
 
 /// Where frames come in there is room for more than the longest, so that a longer one arrives (cut off), is
 /// refused and counted.
