@@ -85,6 +85,8 @@ class Transaction:
     """What is asked in setting up."""
     frames: dict[bool, list[tuple[int, str]]] = field(default_factory=lambda: {False: [], True: []})
     """By whether the other side sent them."""
+    other_tasks: set[int] = field(default_factory=set)
+    """Of the peer, that were asked again."""
     tries: list[list[int]] = field(default_factory=list)
     """Rows of the frames that carry the request, for each time that it was made."""
     reply: list[int] = field(default_factory=list)
@@ -95,8 +97,8 @@ class Transaction:
     """(row, status) of RESULTs that tell of a failure."""
 
     def is_between(self, one: int, other: int) -> bool:
-        """Whether these tasks are its two, in either order."""
-        return {one, other} == {self.task, self.peer_task}
+        """Whether these tasks are its two, in either order: a server that is started anew is another task."""
+        return any({one, other} == {self.task, task} for task in (self.peer_task, *self.other_tasks))
 
     @property
     def attempts(self) -> int:
@@ -281,6 +283,8 @@ class _Finder:
             transaction = self.new(frame, "call")
             transaction.xid = xid
             self.calls[(frame.node, xid)] = transaction
+        elif frame.peer_task != transaction.peer_task:
+            transaction.other_tasks.add(frame.peer_task)
         transaction.tries.append([])
         return transaction
 

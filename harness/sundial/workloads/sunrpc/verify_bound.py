@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, get_args
 
@@ -85,12 +85,18 @@ class Handles:
         """Clients that a node's server has bound."""
         return sum(len(what) for (_, _, peer, _), (_, what) in self.agreed.items() if peer == server)
 
-    def of(self, call: Transaction, address: int | None) -> Bound | None:
-        """What holds for a call; of several handles of one task the one whose FIFO or handler is at `address`."""
-        since, what = self.agreed.get((call.node, call.task, call.peer, call.peer_task), ([], []))
-        known = what[: bisect_right(since, call.began_ns)]
-        named = [bound for bound in known if address in (bound.fifo, bound.handler)]
-        return named[-1] if named else known[-1] if known else None
+    def known(self, call: Transaction, task: int, at_ns: int) -> tuple[Bound, ...]:
+        """What had been agreed on with a task when a frame of a call left.
+
+        A call that is repeated may meet a server that has been started anew, and has been asked anew."""
+        since, what = self.agreed.get((call.node, call.task, call.peer, task), ([], []))
+        return tuple(what[: bisect_right(since, at_ns)])
+
+
+def handle_at(known: Sequence[Bound], address: int | None) -> Bound | None:
+    """The last one, but of several the one whose FIFO or handler is at `address`."""
+    named = [bound for bound in known if address in (bound.fifo, bound.handler)]
+    return named[-1] if named else known[-1] if known else None
 
 
 def message_most(transport: str, options: Mapping[str, Any]) -> int:

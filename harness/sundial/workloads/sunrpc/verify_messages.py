@@ -28,6 +28,7 @@ from sundial.workloads.sunrpc.verify_bound import (
     SOURCE,
     Bound,
     Handles,
+    handle_at,
     message_most,
     permission,
 )
@@ -154,6 +155,10 @@ class _Walk:
     """Where the call is in the client's memory."""
     replies: int | None = None
     key: int | None = None
+    server: int | None = None
+    """The task that was asked last: one that is started anew has another number."""
+    known: tuple[Bound, ...] = ()
+    """What had been agreed on when the last frame left."""
     bound: Bound | None = None
     place: int | None = None
     """Where the last call that was WRITTEN began."""
@@ -193,6 +198,7 @@ class _Walk:
     def _taskque(self, row: int) -> Iterator[Finding]:
         """Types 1 and 2: the head says where the reply goes, and behind it are the call or where that is."""
         message, transport = self.lengths[0], self.sample["transport"]
+        self.server = self.evidence.carried[row].target_task
         at = transport == "mbcf2" or message > SINGLE_MOST
         seen = self.evidence.payload(row, OWNER + HEAD.size + SOURCE.size)
         if len(seen) < OWNER + HEAD.size:
@@ -214,7 +220,7 @@ class _Walk:
         begin = self.reads[row] = self._part(row, True, asked)
         due = min(PAYLOAD, max(0, self.lengths[0] - begin)).to_bytes(4) + bytes(4)
         address = None if self.source is None else self.source + begin
-        tasks = (self.transaction.peer_task, self.transaction.task)
+        tasks = (self.server or self.transaction.peer_task, self.transaction.task)
         yield from check_frame(self.evidence, self.call, row, Due(due, address, self.key, tasks))
 
     def _result(self, row: int) -> None:
@@ -226,9 +232,9 @@ class _Walk:
     def _request(self, row: int) -> Iterator[Finding]:
         """Types 3: into the FIFO or to the handler that the server has told, or into the area for long calls."""
         frame = self.evidence.carried[row]
-        if self.bound is None:
-            address = None if frame.op == WRITE else frame.address
-            self.bound = self.handles.of(self.transaction, address)
+        known = self.handles.known(self.transaction, frame.target_task, self.evidence.channels.sent_ns[row])
+        if self.known != known:
+            self.known, self.bound = known, handle_at(known, None if frame.op == WRITE else frame.address)
         bound, message = self.bound, self.lengths[0]
         key = None if bound is None else bound.key
         if frame.op == FIFO:
@@ -263,7 +269,7 @@ class _Walk:
         bound = self.bound
         tasks = None
         if self.transaction.connections:
-            tasks = (self.transaction.peer_task, self.transaction.task)
+            tasks = (self.server or self.transaction.peer_task, self.transaction.task)
         elif bound is not None:
             # Of type 3a the one that was asked answers, for its dummy; of 3b the dummy.
             tasks = (bound.dispatcher if bound.fifo else bound.task, self.transaction.task)
