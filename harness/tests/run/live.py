@@ -149,10 +149,17 @@ class LiveRun:
 
     def remember(self) -> None:
         """Learn what would have to be gone: the token, the runtime folder, the shared memory."""
-        domain = (self.partial / "nodes" / "client" / "domain.xml").read_text()
+        path = self.partial / "nodes" / "client" / "domain.xml"
+        # It may be there and not yet be written.
+        domain = wait_until(lambda: self._whole(path), seconds=START_S, what="the machines")
         self.token = re.findall(r"<name>(sundial-[0-9a-f]{12})-", domain)[0]
         self.runtime = Path(re.findall(r"(/[^,\s]*)/\d+/job-client", domain)[0])
         self.shm = [Path(path) for path in re.findall(r"shm=([^,\"]+)", domain)]
+
+    @staticmethod
+    def _whole(path: Path) -> str | None:
+        text = path.read_text() if path.is_file() else ""
+        return text if "</domain>" in text else None
 
     def pid_of(self, part: str) -> int:
         """The one process of this run with `part` in its command line."""
