@@ -273,6 +273,16 @@ def test_a_share_that_hardly_happens_is_found() -> None:
     assert [each["seen"] for each in check(written, linked(written, frames).wire())] == ["0"]
 
 
+@pytest.mark.parametrize(("lost_of_1000", "found"), [(273, []), (300, ["27.3 % of 20000"])])
+def test_a_frame_to_be_lost_and_doubled_goes_once(lost_of_1000: int, found: list[str]) -> None:
+    both = {"loss": "30 %", "duplicate": "30 %"}
+    written = segment("link", PORTS[:2], rate="100 Mbit/s", impairments={"both": both})
+    frames = [Frame(10_000 * name, 0, 60, name) for name in range(1, 20_001)]
+    fates = {name: "lost" for name in range(1, 20_001) if name % 1000 < lost_of_1000}
+    fates |= {name: "duplicated" for name in range(1, 20_001) if name % 1000 >= 790}
+    assert [each["expected"] for each in check(written, linked(written, frames, fates).wire())] == found
+
+
 def test_arguments_of_tc() -> None:
     read = read_arguments("delay 10ms 1ms 25% distribution normal loss 5% rate 20mbit 4 48 5 limit 50")
     assert read is not None

@@ -8,7 +8,17 @@ import polars as pl
 
 from sundial.segments.link.model import Link
 from sundial.segments.link.verify_fates import PATTERNS, Fates, check_corrupted, check_shares, fates_of
-from sundial.segments.link.verify_netem import Copies, Way, copies_of, entries, matched, rematched, spans, way_of
+from sundial.segments.link.verify_netem import (
+    Copies,
+    Way,
+    copies_of,
+    entries,
+    let_past,
+    matched,
+    rematched,
+    spans,
+    way_of,
+)
 from sundial.verify.contention import Contention, of_own_frames
 from sundial.verify.law import Bounds, Law, check_fates, check_ring, cut_off, merged, offered, ring_drops
 from sundial.verify.segment import SegmentVerifier
@@ -121,11 +131,12 @@ def _bounded(
     earliest = way.whole(way.let_go(copies, way.effects.shortest_ns))
     if not way.effects.reorders:
         found.append(_limit(way, copies, earliest, np.append(let_go, latest[missing]), fates, sent))
-    past, unseen = int(span.past.sum()), int(missing.sum())
+    unseen = int(missing.sum())
     if not way.effects.reorders:
         return found, unseen, (0, 0)
+    least, most = let_past(way, copies, copy, came, sent.content, seen.content[arrival], span)
     # A delay that may be none does not tell who was let past.
-    return found, unseen, (past, past + unseen if way.effects.shortest_ns else len(copies.place))
+    return found, unseen, (least, most + unseen if way.effects.shortest_ns else len(copies.place))
 
 
 def _limit(way: Way, copies: Copies, earliest: Numbers, latest: Numbers, fates: Fates, sent: Passages) -> pl.DataFrame:

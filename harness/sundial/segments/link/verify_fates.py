@@ -151,26 +151,28 @@ def check_shares(written: Impairments, fates: Fates, port: str, number: int) -> 
 
     With correlation and in bursts the shares of netem are others: there only none and all are told apart.
     """
-    copies = int(fates.doubled.sum())
-    bursts = written.gemodel is not None
+    copies, bursts = int(fates.doubled.sum()), written.gemodel is not None
+    loss, double = float(written.loss or 0), float(written.duplicate or 0)
+    # A frame that is to be lost and doubled goes once; a copy may be lost, and is not doubled (sch_netem.c).
+    together = bool(written.loss_correlation or written.duplicate_correlation or bursts)
     rows = (
-        ("lost", fates.lost, written.loss, written.loss_correlation or bursts, bursts),
-        ("duplicated", fates.doubled, written.duplicate, written.duplicate_correlation, False),
-        ("corrupted", fates.corrupted, written.corrupt, written.corrupt_correlation, False),
+        ("lost", fates.lost, loss * (1 - double * loss), together, bursts),
+        ("duplicated", fates.doubled, double * (1 - loss), together and bool(double), False),
+        ("corrupted", fates.corrupted, float(written.corrupt or 0), bool(written.corrupt_correlation), False),
     )
     found = []
-    for name, each, share, bound_together, may in rows:
-        seen, given = int(each.sum()), float(share or 0)
-        tried = number - (int(fates.lost.sum()) if name == "corrupted" else 0)
+    for name, each, given, bound_together, may in rows:
+        seen = int(each.sum())
+        least, most = (number - int(fates.lost.sum()), number + copies) if name == "corrupted" else (number, number)
         if not given and not may:
             wrong = seen > 0
         elif bound_together:
             wrong = False
         else:
-            wrong = _hardly(seen, tried, given, fewer=True) or _hardly(seen, number + copies, given, fewer=False)
+            wrong = _hardly(seen, least, given, fewer=True) or _hardly(seen, most, given, fewer=False)
         found.append(
             problem(f"{name} frames of {port}", np.array([wrong]), (),
-                    iter([f"{100 * given:g} % of {number}"]), iter([f"{seen}"]))
+                    iter([f"{100 * given:.4g} % of {number}"]), iter([f"{seen}"]))
         )  # fmt: skip
     return merged(found)
 

@@ -18,6 +18,7 @@ import polars as pl
 from sundial.segments.link.model import Link
 from sundial.segments.netem.model import Impairments
 from sundial.segments.netem.verify_tc import LIMIT, Effects
+from sundial.verify.law import Bounds
 from sundial.verify.wire import GAP_BITS, Line, Mask, Numbers, Passages, bits_of, queue_starts
 
 
@@ -198,3 +199,25 @@ def rematched(way: Way, copies: Copies, copy: Numbers, came_ns: Numbers, content
             for at, one in pairing:
                 out[places[at]] = copy[places[one - len(places)]]
     return out
+
+
+def let_past(
+    way: Way, copies: Copies, copy: Numbers, came_ns: Numbers, sent_content: Numbers, content: Numbers, span: Span
+) -> Bounds:
+    """How many arrivals were let past others, at least and at most: of frames of the same bytes, as those that are sent
+    again have, each may be what came, if it had left by then and was not too late."""
+    effect, slack, own = way.effects, way.tolerance_ns, sent_content[copies.place]
+    if effect.shaper is not None:
+        several = np.isin(content, own[pl.Series(own).is_duplicated().to_numpy()])
+        return int((span.past & ~several).sum()), int((span.past | several).sum())
+    left = pl.DataFrame({"content": own, "entered": copies.entered}).with_columns(at="entered").sort("at")
+    came = pl.DataFrame({"content": content, "came": came_ns})
+    slowest = int((came_ns - copies.entered[copy]).max(initial=0))  # some wait for the line
+    newest, oldest = way.propagation_ns - slack, max(slowest, way.propagation_ns + effect.longest_ns) + slack
+    bound = pl.col("entered") + effect.shortest_ns + way.propagation_ns - slack
+    let = (pl.col("came") < bound).fill_null(False).sum()
+    first = came.with_columns(at=pl.col("came") - oldest).sort("at")
+    last = came.with_columns(at=pl.col("came") - newest).sort("at")
+    least = first.join_asof(left, on="at", by="content", strategy="forward", check_sortedness=False).select(let)
+    most = last.join_asof(left, on="at", by="content", strategy="backward", check_sortedness=False).select(let)
+    return int(least.item()), int(most.item())
