@@ -276,9 +276,11 @@ def grid_shape(panels: int, most_columns: int) -> tuple[int, int]:
 
 
 def legend_rows(figure: Figure, entries: int) -> tuple[int, float]:
-    """Columns of a legend, and by how many inches it is higher than one row."""
+    """Columns of a legend, and by how many inches it is higher than one row; the figure grows by as many."""
     columns = min(entries, 2 if is_narrow(figure) else 5) or 1
-    return columns, 0.2 * (math.ceil(entries / columns) - 1)
+    more = 0.2 * (math.ceil(entries / columns) - 1)
+    figure.set_figheight(figure.get_figheight() + more)
+    return columns, more
 
 
 def margins(figure: Figure, *, left: float, right: float, top: float, bottom: float) -> dict[str, float]:

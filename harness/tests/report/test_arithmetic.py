@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
+from matplotlib.figure import Figure
 
 from sundial.report import expected, headline, plotting, registry, settings, stages, wire_time
 from sundial.report.figures import PacketLine
@@ -162,3 +163,11 @@ def test_the_command_names_the_launcher_wherever_it_lay() -> None:
     words = ["/somewhere/harness/sundial/cli/__main__.py", "run", "quickstart", "--set", "sizes=16, 32"]
     assert headline.command({"command": words}) == "./sundial run quickstart --set 'sizes=16, 32'"
     assert headline.command({}) == ""
+
+
+@pytest.mark.parametrize("width", [7.2, 3.6])
+def test_a_legend_of_many_rows_leaves_room_for_axes(width: float) -> None:
+    figure = Figure(figsize=(width, 3.1))
+    _, more = plotting.legend_rows(figure, 48)
+    place = plotting.margins(figure, left=0.75, right=0.2, top=0.75 + more, bottom=0.52)
+    assert (place["top"] - place["bottom"]) * figure.get_figheight() == pytest.approx(3.1 - 0.75 - 0.52)
