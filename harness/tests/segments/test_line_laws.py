@@ -9,12 +9,14 @@ from math import ceil
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sundial.model.topology import SEGMENT_KINDS
+from sundial.segments.link.verify_fates import check_shares
 from sundial.segments.netem.verify_tc import read_arguments
 from sundial.verify.contention import NEVER_BUSY
 from sundial.verify.segment import verifiers
@@ -277,10 +279,10 @@ def test_a_share_that_hardly_happens_is_found() -> None:
 def test_a_frame_to_be_lost_and_doubled_goes_once(lost_of_1000: int, found: list[str]) -> None:
     both = {"loss": "30 %", "duplicate": "30 %"}
     written = segment("link", PORTS[:2], rate="100 Mbit/s", impairments={"both": both})
-    frames = [Frame(10_000 * name, 0, 60, name) for name in range(1, 20_001)]
-    fates = {name: "lost" for name in range(1, 20_001) if name % 1000 < lost_of_1000}
-    fates |= {name: "duplicated" for name in range(1, 20_001) if name % 1000 >= 790}
-    assert [each["expected"] for each in check(written, linked(written, frames, fates).wire())] == found
+    name = np.arange(20_000) % 1000
+    fates = SimpleNamespace(lost=name < lost_of_1000, doubled=name >= 790, corrupted=np.zeros(20_000, np.bool_))
+    problems = check_shares(written.sending("a:eth0"), fates, "a:eth0", len(name))
+    assert problems["expected"].to_list() == found
 
 
 def test_arguments_of_tc() -> None:

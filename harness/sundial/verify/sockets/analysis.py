@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import polars as pl
 
@@ -112,11 +113,15 @@ def analyse(
         )
         findings.append(call_times.check_call_times(sampled, observed, exact_time))
         findings.append(call_times.check_answers(datagrams, whole, _answers(streamed, complete)))
-        pieces = [contents.datagram_pieces(sent_udp, datagrams), contents.stream_pieces(sent_tcp, places)]
         records = pl.concat([_NO_RECORDS, *(part.select("call", "records") for part in shared)])
-        findings.append(
-            contents.check_contents(pl.concat(pieces), calls, legs, records, expected, settings, protocols, files)
-        )
+        # One after the other: the pieces of both would be the largest tables of all.
+        for pieces in (
+            partial(contents.datagram_pieces, sent_udp, datagrams),
+            partial(contents.stream_pieces, sent_tcp, places),
+        ):
+            findings.append(
+                contents.check_contents(pieces(), calls, legs, records, expected, settings, protocols, files)
+            )
         if exact_time:
             findings.append(call_times.check_late_requests(sampled, datagrams))
     servers = None
