@@ -81,21 +81,14 @@ def noticing_ends() -> Iterator[None]:
 
 def _detached() -> list[int]:
     """Children that are QEMUs in sessions of their own: libvirt waits itself for those that are not yet detached."""
-    tasks = Path("/proc/self/task").iterdir()
-    children = [int(pid) for task in tasks for pid in _read_or_empty(task / "children").split()]
     found = []
-    for pid in children:
-        name, _, rest = _read_or_empty(Path(f"/proc/{pid}/stat")).partition("(")[2].rpartition(")")
-        if name.startswith("qemu-system") and int(rest.split()[3]) != os.getsid(0):
-            found.append(pid)
+    for task in Path("/proc/self/task").iterdir():
+        with contextlib.suppress(OSError):  # a thread that has ended
+            for pid in map(int, (task / "children").read_text().split()):
+                name, fields = reaper.stat(pid) or ("", [])
+                if name.startswith("qemu-system") and int(fields[3]) != os.getsid(0):
+                    found.append(pid)
     return found
-
-
-def _read_or_empty(path: Path) -> str:
-    try:
-        return path.read_text()
-    except OSError:
-        return ""
 
 
 class Parenthood:

@@ -40,13 +40,19 @@ def command_line(pid: int) -> bytes:
         return b""
 
 
-def start_time(pid: int) -> int | None:
-    """When a process started, in clock ticks since boot; None where there is none."""
+def stat(pid: int) -> tuple[str, list[str]] | None:
+    """A process's name and the fields behind it of /proc/PID/stat, from its state on; None where there is none."""
     try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
+        name, _, fields = Path(f"/proc/{pid}/stat").read_text().partition("(")[2].rpartition(")")
     except OSError:
         return None
-    return int(stat.rpartition(")")[2].split()[19])
+    return name, fields.split()
+
+
+def start_time(pid: int) -> int | None:
+    """When a process started, in clock ticks since boot; None where there is none."""
+    found = stat(pid)
+    return None if found is None else int(found[1][19])
 
 
 def processes_of(token: str) -> list[int]:

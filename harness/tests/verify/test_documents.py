@@ -57,6 +57,10 @@ def fields(path: Path, seen: pl.DataFrame = FRAMES) -> list[str]:
     return check_documents(run, load_samples(run), seen)["field"].to_list()
 
 
+def replace(file: Path, pattern: str, changed: str) -> None:
+    file.write_text(re.sub(pattern, changed, file.read_text(), count=1))
+
+
 def test_a_sound_run_has_no_findings(run: Path) -> None:
     assert fields(run) == []
 
@@ -129,8 +133,7 @@ def test_a_frame_before_the_first_thing_that_a_machine_records_is_named(run: Pat
     ],
 )
 def test_a_record_of_another_form_is_named(run: Path, pattern: str, changed: str, field: str) -> None:
-    file = run / "nodes" / "client" / "samples.jsonl"
-    file.write_text(re.sub(pattern, changed, file.read_text(), count=1))
+    replace(run / "nodes" / "client" / "samples.jsonl", pattern, changed)
     assert f"nodes/client/samples.jsonl {field}" in fields(run)
 
 
@@ -150,6 +153,5 @@ def test_a_record_of_another_form_is_named(run: Path, pattern: str, changed: str
     ],
 )
 def test_a_domain_that_was_not_planned_is_named(run: Path, pattern: str, changed: str, field: str) -> None:
-    file = run / "nodes" / "client" / "domain.xml"
-    file.write_text(re.sub(pattern, changed, file.read_text(), count=1))
+    replace(run / "nodes" / "client" / "domain.xml", pattern, changed)
     assert fields(run) == [f"nodes/client/domain.xml{field}"]

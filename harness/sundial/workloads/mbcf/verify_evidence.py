@@ -262,6 +262,11 @@ def check_frame(evidence: Evidence, call: int | None, row: int, due: Due) -> Ite
         yield call, "mbcf.task", "from task {} to {}".format(*due.tasks), "from task {} to {}".format(*tasks), [row]
 
 
+def taskque_key(seen: bytes) -> int:
+    """The key that a TASKQUE write gives away."""
+    return int.from_bytes(seen[PAYLOAD_FIELDS["taskque_key"].bytes])
+
+
 def taskque_head(seen: bytes, permission: int) -> bytes:
     """The head of a TASKQUE write: its key and its name of the connection are said again by other frames."""
     key, connection = PAYLOAD_FIELDS["taskque_key"].bytes, PAYLOAD_FIELDS["taskque_connection"].bytes

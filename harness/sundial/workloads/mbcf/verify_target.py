@@ -18,6 +18,7 @@ from sundial.workloads.mbcf.verify_evidence import (
     check_frame,
     part_text,
     taskque_head,
+    taskque_key,
 )
 from sundial.workloads.mbcf.verify_transactions import Question, Transaction, address
 from sundial.workloads.mbcf.wire import TASKQUE_HEAD
@@ -122,6 +123,6 @@ def _check(evidence: Evidence, asked: Transaction, what: int, answer: bytes) -> 
     begin = taskque_head(seen, WRITE_ALLOWED) + _QUERY.pack(_MAGIC, what, answer_to)
     yield from check_frame(evidence, None, row, Due(begin))
     if texts[1]:
-        key = int.from_bytes(seen[:8])
+        key = taskque_key(seen)
         tasks = (asked.peer_task, asked.task)
         yield from check_frame(evidence, None, asked.frames[True][0][0], Due(answer, answer_to, key, tasks))

@@ -37,15 +37,13 @@ from sundial.workloads.sunrpc.expect import (
     record_fragments,
 )
 from sundial.workloads.sunrpc.verify_bindings import PORT_MAPPER, check_bindings
-from sundial.workloads.sunrpc.verify_content import content, content_field
+from sundial.workloads.sunrpc.verify_content import COUNTED, WITH_ARGUMENTS, WITH_RESULTS, content, content_field
 from sundial.workloads.sunrpc.verify_records import check_records, walk
 from sundial.workloads.sunrpc.verify_shipments import check_shipments, one_way, shipments
 
 AUTH_MACHINE = "sundial"
 """Machine name of AUTH_SYS credentials where the job names none (guest-apps/echo/settings.c)."""
 _SERVER_APP = "echo-server"
-_COUNTED = ("null", "echo", "echo_string", "sink", "source", "sink_one_way")
-"""Procedures of the server (guest-apps/echo/echo.x)."""
 
 
 class _SunRpc(SocketDefaults):
@@ -60,10 +58,9 @@ class _SunRpc(SocketDefaults):
     def counts(self, answers: pl.DataFrame) -> Counts:
         over_udp = answers.filter(pl.col("transport") == "udp")
         called = answers["procedure"]
-        by_procedure = {name: int((called == name).sum()) for name in _COUNTED}
+        by_procedure = {name: int((called == name).sum()) for name in COUNTED}
         takes, gives = (
-            int(answers.filter(called.is_in(names))["size"].sum())
-            for names in (["echo", "echo_string", "sink"], ["echo", "echo_string", "source"])
+            int(answers.filter(called.is_in(names))["size"].sum()) for names in (WITH_ARGUMENTS, WITH_RESULTS)
         )
         return {
             "by_procedure": by_procedure,

@@ -18,6 +18,7 @@ from sundial.workloads.mbcf.verify_evidence import (
     Finding,
     check_frame,
     taskque_head,
+    taskque_key,
 )
 from sundial.workloads.mbcf.verify_target import PROGRAM as TARGET_PROGRAM
 from sundial.workloads.mbcf.verify_target import VERSION as TARGET_VERSION
@@ -160,9 +161,7 @@ def _check_lookup(evidence: Evidence, transaction: Transaction, tasks: set[int],
         said = evidence.payload(answer)
         found = {_ANSWER.pack(transaction.peer, task, _FOUND) for task in tasks}
         nothing = _ANSWER.pack(transaction.peer, 0, _NOT_FOUND)
-        from_binder = Due(
-            _any(said, found | {nothing}), answer_to, int.from_bytes(seen[:8]), (BINDER, transaction.task)
-        )
+        from_binder = Due(_any(said, found | {nothing}), answer_to, taskque_key(seen), (BINDER, transaction.task))
         yield from check_frame(evidence, None, answer, from_binder)
 
 
@@ -190,7 +189,7 @@ def _check_binding(
         if evidence.carried[answer].length != _BOUND.size:
             return
         said = evidence.payload(answer)
-        key = int.from_bytes(seen[:8])
+        key = taskque_key(seen)
         asked = _BIND.unpack_from(seen, TASKQUE_HEAD + HEAD.size)
         expected = _bound(said, transaction, asked, dummies)
         tasks = (transaction.peer_task, transaction.task)

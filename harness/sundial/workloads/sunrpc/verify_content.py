@@ -23,6 +23,10 @@ AUTH_NONE, AUTH_SYS = 0, 1
 PROGRAM, VERSION = 0x20001998, 1
 """guest-apps/echo/echo.x"""
 PROCEDURES = {"null": 0, "echo": 1, "echo_string": 2, "sink": 3, "source": 4}
+WITH_ARGUMENTS, WITH_RESULTS = ("echo", "echo_string", "sink"), ("echo", "echo_string", "source")
+"""Those whose requests and replies carry data."""
+COUNTED = (*PROCEDURES, "sink_one_way")
+"""What servers count apart (guest-apps/echo/echo.x)."""
 SINK_ONE_WAY = 5
 _CALL_FIELDS = ("xid", "message_type", "rpc_version", "program", "version", "procedure", "credential", "credential")
 _REPLY_FIELDS = ("xid", "message_type", "reply_status", "verifier", "verifier", "accept_status")
@@ -47,7 +51,7 @@ def _form(procedure: str, size: int, reply: bool, fails: str | None, options: Op
     if reply:
         status = SYSTEM_ERR if fails == "reply" else SUCCESS
         head = words(0, REPLY_TYPE, ACCEPTED, AUTH_NONE, 0, status)
-        carries = procedure in ("echo", "echo_string", "source") and status == SUCCESS
+        carries = procedure in WITH_RESULTS and status == SUCCESS
         return _with_data(head, None, procedure, size if carries else None)
     one_way = options.one_way and procedure == "sink"
     number = SINK_ONE_WAY if one_way else PROCEDURES[procedure]

@@ -14,9 +14,9 @@ from sundial.workloads.mbcf.verify_channels import Channels
 from sundial.workloads.mbcf.verify_evidence import Evidence, Finding
 from sundial.workloads.mbcf.verify_transactions import Transaction
 from sundial.workloads.sunrpc.verify_bound import BINDER, Handles
+from sundial.workloads.sunrpc.verify_content import COUNTED, WITH_ARGUMENTS, WITH_RESULTS
 
 _SERVER_APP = "echo-server"
-_WITH_ARGUMENTS, _WITH_RESULTS = ("echo", "echo_string", "sink"), ("echo", "echo_string", "source")
 UNPROVEN: tuple[str, ...] = (
     "what servers of Sun RPC over MBCF count of copies in their library, and when clients have gone; that counts are "
     "there at all, since a server writes them when it is idle",
@@ -81,11 +81,10 @@ def _sums(evidence: Evidence, samples: pl.DataFrame, executed: Mapping[tuple[int
         times = executed.get(key, 0)
         one_way = procedure == "sink" and evidence.batches.get((client, batch), {}).get("one_way")
         procedures["sink_one_way" if one_way else procedure] += times
-        bytes_in += times * size * (procedure in _WITH_ARGUMENTS)
-        bytes_out += times * size * (procedure in _WITH_RESULTS)
+        bytes_in += times * size * (procedure in WITH_ARGUMENTS)
+        bytes_out += times * size * (procedure in WITH_RESULTS)
     procedures["null"] += sum(times for key, times in executed.items() if key not in sampled)
-    names = ("null", "echo", "echo_string", "sink", "source", "sink_one_way")
-    by_procedure = {name: procedures[name] for name in names}
+    by_procedure = {name: procedures[name] for name in COUNTED}
     wrong = {"bad_payload": 0, "undecodable": 0}
     return {"by_procedure": by_procedure, "bytes_in": bytes_in, "bytes_out": bytes_out, **wrong}
 

@@ -15,7 +15,7 @@ from sundial.expect.call import unsent_leg
 from sundial.verify.findings import none
 from sundial.verify.sockets.contents import check_contents
 from sundial.verify.sockets.protocol import Setting, SocketProtocol
-from sundial.workloads.mbcf.verify_evidence import Due, Evidence, Finding, check_frame, taskque_head
+from sundial.workloads.mbcf.verify_evidence import Due, Evidence, Finding, check_frame, taskque_head, taskque_key
 from sundial.workloads.mbcf.verify_transactions import Transaction
 from sundial.workloads.mbcf.wire import FIFO, MORE, PART, PART_HEAD, PAYLOAD, READ, RESULT, SIGNAL, TASKQUE, WRITE
 from sundial.workloads.mbcf.wire import TASKQUE_HEAD as OWNER
@@ -66,17 +66,24 @@ class Messages:
     calls: list[_Call] = field(default_factory=list)
     kinds: dict[tuple[str, int, Setting], int] = field(default_factory=dict)
     settings: dict[Setting, int] = field(default_factory=dict)
+    of_batches: dict[tuple[str, int], Setting] = field(default_factory=dict)
 
     def options(self, sample: Mapping[str, Any]) -> Options:
         """How the step of a sample was configured, as far as it changes messages."""
-        options = self._setting(sample).options
-        assert isinstance(options, Options)
-        return options
+        return self._options(self._setting(sample))
+
+    @staticmethod
+    def _options(setting: Setting) -> Options:
+        assert isinstance(setting.options, Options)
+        return setting.options
 
     def _setting(self, sample: Mapping[str, Any]) -> Setting:
-        line = self.evidence.batches.get((sample["client"], sample["batch"]), {})
-        step = self.evidence.step(sample["client"], line)
-        return self.protocol.setting({"one_way": line.get("one_way"), **step}, [])
+        batch = (sample["client"], sample["batch"])
+        if batch not in self.of_batches:
+            line = self.evidence.batches.get(batch, {})
+            step = self.evidence.step(sample["client"], line)
+            self.of_batches[batch] = self.protocol.setting({"one_way": line.get("one_way"), **step}, [])
+        return self.of_batches[batch]
 
     def add(self, transaction: Transaction, sample: Mapping[str, Any]) -> Iterator[Finding]:
         """A call with a sample."""
@@ -119,7 +126,7 @@ class Messages:
         place = self.settings.setdefault(setting, len(self.settings))
         numbers = (sample["xid"], sample["retransmits"], sample["call"])
         self.calls.append(_Call(NAME, transport, procedure, size, kind, place, *numbers, own))
-        lengths = messages(procedure, size, self.options(sample).credential)
+        lengths = messages(procedure, size, self._options(setting).credential)
         most = message_most(transport, step) if step else None
         walk = _Walk(self.evidence, self.handles, transaction, call, sample, lengths, most)
         yield from walk.go()
@@ -203,7 +210,7 @@ class _Walk:
         seen = self.evidence.payload(row, OWNER + HEAD.size + SOURCE.size)
         if len(seen) < OWNER + HEAD.size:
             return
-        self.key = int.from_bytes(seen[:8])
+        self.key = taskque_key(seen)
         self.replies, most, _ = HEAD.unpack_from(seen, OWNER)
         most = most if self.most is None else self.most
         due = taskque_head(seen, permission(at)) + HEAD.pack(self.replies, most, CALL_AT_KIND if at else CALL_KIND)
