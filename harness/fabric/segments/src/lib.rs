@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+mod atm;
 mod ethernet;
 pub mod hub;
 pub mod link;
