@@ -2,8 +2,11 @@
 //! What every model writes to: outputs, counters, fates; and the transmit rings of its adapters.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
-use crate::{Direction, Frame, Output, PortCounters, SegmentCounters, SegmentParameters, Time};
+use crate::{
+    Direction, Frame, Output, PortCounters, SegmentCounters, SegmentParameters, Time, Train,
+};
 
 /// The transmit ring of one adapter: how many frames are in it at an instant.
 #[derive(Clone, Debug)]
@@ -67,7 +70,7 @@ impl Board {
         }
     }
 
-    /// `MACHINE:INTERFACE` of `port`, for comments.
+    /// `OWNER:INTERFACE` of `port`, for comments.
     pub fn name(&self, port: usize) -> &str {
         &self.names[port]
     }
@@ -77,9 +80,9 @@ impl Board {
         self.outputs.pop_front()
     }
 
-    /// What [`crate::Segment::counters`] hands out.
+    /// What [`crate::Segment::counters`] hands out, for a medium without channels.
     pub fn counters(&self) -> SegmentCounters {
-        SegmentCounters { ports: self.counters.clone() }
+        SegmentCounters { ports: self.counters.clone(), ..SegmentCounters::default() }
     }
 
     /// The counters of `port`, for what only the model knows of.
@@ -119,6 +122,17 @@ impl Board {
             frame,
             comment: Some(comment),
         });
+    }
+
+    /// Lines of the further capture numbered `capture`.
+    pub fn train(
+        &mut self,
+        capture: usize,
+        interface: usize,
+        direction: Direction,
+        train: Arc<dyn Train>,
+    ) {
+        self.outputs.push_back(Output::Train { capture, interface, direction, train });
     }
 
     fn record(&mut self, at: Time, port: usize, direction: Direction, frame: Frame) {

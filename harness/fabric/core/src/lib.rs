@@ -20,7 +20,7 @@ mod segment;
 mod time;
 
 pub use board::{Board, Refusal, Ring};
-pub use counters::{PortCounters, SegmentCounters};
+pub use counters::{ChannelCounters, PortCounters, SegmentCounters};
 pub use distances::{Distances, Hop};
 pub use frame::{Frame, MAX_FRAME_BYTES};
 pub use kind::{Builder, Invalid, Kind, Kinds, OneOrEach, SegmentKind, check_rate};
@@ -28,6 +28,6 @@ pub use line::Line;
 pub use random::Stream;
 pub use run_end::RunEnd;
 pub use scheduler::{Scheduler, Step};
-pub use segment::{Direction, Output, Segment, SegmentParameters};
+pub use segment::{Direction, FurtherCapture, Output, Segment, SegmentParameters, Train};
 pub use sundial_wire::pcapng::LinkType;
 pub use time::{Span, Time};

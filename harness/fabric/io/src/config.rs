@@ -103,6 +103,8 @@ pub struct PortConfig {
     pub nic: usize,
     /// What the machine calls it.
     pub interface: String,
+    /// The adapter's address.
+    pub mac: [u8; 6],
     /// The fabric's socket (real clock).
     pub local: Option<PathBuf>,
     /// The machine's socket (real clock).
@@ -150,8 +152,10 @@ impl SegmentConfig {
             name: self.name.clone(),
             seed,
             ports: (0..self.ports.len()).map(|port| self.port_name(port)).collect(),
+            macs: self.ports.iter().map(|port| port.mac).collect(),
+            relays: vec![false; self.ports.len()],
+            rings: vec![self.ring_frames; self.ports.len()],
             max_frame_bytes: self.max_frame_bytes,
-            ring_frames: self.ring_frames,
         })
     }
 

@@ -29,6 +29,7 @@ impl RecordedSegment {
                 Output::Record { at, interface, direction, frame, comment } => {
                     self.capture.record(at, interface, direction, frame, comment);
                 }
+                Output::Train { .. } => {}
                 output => return Some(output),
             }
         }

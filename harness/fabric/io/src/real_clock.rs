@@ -286,7 +286,9 @@ impl RealRun {
             let (at, port, frame) = match output {
                 Output::Deliver { due, port, frame } => (due, port, Some(frame)),
                 Output::TxDone { due, port } => (due, port, None),
-                Output::Record { .. } => unreachable!("records go to the capture"),
+                Output::Record { .. } | Output::Train { .. } => {
+                    unreachable!("records go to the captures")
+                }
             };
             let key = (at, self.next_sequence);
             self.next_sequence += 1;

@@ -311,7 +311,9 @@ impl VirtualRun {
             let (port, due, frame) = match output {
                 Output::Deliver { due, port, frame } => (port, due, Some(frame)),
                 Output::TxDone { due, port } => (port, due, None),
-                Output::Record { .. } => unreachable!("records go to the capture"),
+                Output::Record { .. } | Output::Train { .. } => {
+                    unreachable!("records go to the captures")
+                }
             };
             let plug = &self.network.segments[segment].config.ports[port];
             self.emit(plug.machine, due.as_ns_ceil(), plug.nic, frame)?;

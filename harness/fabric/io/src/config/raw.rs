@@ -98,8 +98,31 @@ struct Port {
     machine: String,
     nic: usize,
     interface: String,
+    #[serde(default)]
+    mac: Mac,
     local: Option<PathBuf>,
     remote: Option<PathBuf>,
+}
+
+/// Written as in `02:53:44:00:00:01`.
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(try_from = "String")]
+struct Mac([u8; 6]);
+
+impl TryFrom<String> for Mac {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let octet = |part: &str| {
+            let hexadecimal = part.len() == 2 && part.bytes().all(|b| b.is_ascii_hexdigit());
+            hexadecimal.then(|| u8::from_str_radix(part, 16).expect("two hexadecimal digits"))
+        };
+        let octets: Option<Vec<u8>> = text.split(':').map(octet).collect();
+        match octets.and_then(|octets| octets.try_into().ok()) {
+            Some(octets) => Ok(Self(octets)),
+            None => Err(format!("{text:?} is no address such as 02:53:44:00:00:01")),
+        }
+    }
 }
 
 impl Config {
@@ -249,6 +272,7 @@ impl Port {
             machine_name: self.machine,
             nic: self.nic,
             interface: self.interface,
+            mac: self.mac.0,
             local: self.local,
             remote: self.remote,
         })

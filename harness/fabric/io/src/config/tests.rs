@@ -57,7 +57,7 @@ fn every_refusal_is_one_line_that_names_file_and_field() {
             "machines[1].name: \"a\" is used twice",
         ),
         ("\"wan\"", "\"../wan\"", "segments[0].name: must be usable as a file name"),
-        ("1514", "9217", "segments[0].max_frame_bytes: 9217 is outside 14 to 9216"),
+        ("1514", "18189", "segments[0].max_frame_bytes: 18189 is outside 14 to 18188"),
         ("10000000", "0", "segments[0].rate_bps: 0 is outside 1 to 1000000000000"),
         (
             "\"propagation_ns\": 1000",

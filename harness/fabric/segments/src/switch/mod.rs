@@ -93,7 +93,8 @@ impl Switch {
         Self {
             max_frame_bytes: common.max_frame_bytes,
             inputs: lines()
-                .map(|line| Input { line, ring: Ring::new(common.ring_frames) })
+                .zip(&common.rings)
+                .map(|(line, &places)| Input { line, ring: Ring::new(places) })
                 .collect(),
             outputs: lines().map(|line| OutputPort { line, starts: VecDeque::new() }).collect(),
             table: AddressTable::new(parameters.mac_table_entries, parameters.ageing),
