@@ -21,10 +21,12 @@ enum Channel {
     Idle,
     /// This client has called the other.
     Calling,
-    /// The other has called, and has not shown yet that it is ready to receive.
+    /// The other has called, and has not shown yet that it is ready to receive; the first data frame,
+    /// which shows it, arrives at `data`.
     Called {
         queries_left: u32,
         deadline: Time,
+        data: Option<Time>,
     },
     /// Frames may be sent; the last one, either way, was at `used`.
     Ready {
@@ -48,6 +50,8 @@ pub(super) enum Due {
     Query(usize),
     /// Nobody has used the channel, or the caller never got ready.
     Release(usize),
+    /// Frames may be sent to the client at this port from now on.
+    Ready(usize),
 }
 
 impl Channels {
@@ -89,7 +93,7 @@ impl Channels {
             }
             Channel::Idle => {
                 let deadline = now + CONNECTION_COMPLETE;
-                *channel = Channel::Called { queries_left: self.retries + 1, deadline };
+                *channel = Channel::Called { queries_left: self.retries + 1, deadline, data: None };
                 Some(Role::Called)
             }
             Channel::Called { .. } | Channel::Ready { .. } | Channel::Permanent => None,
@@ -104,7 +108,7 @@ impl Channels {
         }
     }
 
-    /// The caller has shown that it is ready to receive, unless it had before.
+    /// The caller says that it is ready to receive. `true`: that is news.
     pub(super) fn make_ready(&mut self, now: Time, peer: usize) -> bool {
         let was_called = matches!(self.channels[peer], Channel::Called { .. });
         if was_called {
@@ -113,16 +117,20 @@ impl Channels {
         was_called
     }
 
-    /// A data frame was sent to `peer`, or came from it.
-    pub(super) fn note_use(&mut self, now: Time, peer: usize) {
-        if let Channel::Ready { used } = &mut self.channels[peer] {
-            *used = now;
+    /// A data frame is sent to `peer`, or arrives from it.
+    pub(super) fn note_use(&mut self, at: Time, peer: usize) {
+        match &mut self.channels[peer] {
+            Channel::Ready { used } => *used = at.max(*used),
+            Channel::Called { data, .. } => {
+                data.get_or_insert(at);
+            }
+            Channel::Idle | Channel::Calling | Channel::Permanent => {}
         }
     }
 
     pub(super) fn deadline(&self) -> Option<Time> {
         let deadlines = self.channels.iter().filter_map(|channel| match channel {
-            Channel::Called { deadline, .. } => Some(*deadline),
+            Channel::Called { deadline, data, .. } => Some(data.unwrap_or(*deadline)),
             Channel::Ready { used } => Some(*used + self.vcc_time_out),
             Channel::Idle | Channel::Calling | Channel::Permanent => None,
         });
@@ -132,7 +140,12 @@ impl Channels {
     /// What is due at `now`, one after the other by port.
     pub(super) fn poll_due(&mut self, now: Time) -> Option<Due> {
         self.channels.iter_mut().enumerate().find_map(|(peer, channel)| match channel {
-            Channel::Called { queries_left, deadline } if *deadline <= now => {
+            Channel::Called { data: Some(at), .. } if *at <= now => {
+                *channel = Channel::Ready { used: *at };
+                Some(Due::Ready(peer))
+            }
+            Channel::Called { data: Some(_), .. } => None,
+            Channel::Called { queries_left, deadline, .. } if *deadline <= now => {
                 if let Some(left) = queries_left.checked_sub(1) {
                     (*queries_left, *deadline) = (left, now + CONNECTION_COMPLETE);
                     return Some(Due::Query(peer));

@@ -83,34 +83,49 @@ impl Client {
         }
     }
 
-    /// `sdu` arrived in full on `vci`.
-    pub(in crate::atm) fn handle_sdu(&mut self, now: Time, vci: u16, sdu: Sdu) {
+    /// The machine would get the data frame `sdu`: it is not the client's own, come back from the BUS,
+    /// and it is for this machine. A device sees to that itself, so it gets all.
+    pub(in crate::atm) fn accepts(&self, sdu: &Sdu) -> bool {
+        let Sdu::Data { lec_id, frame } = sdu else { return false };
+        let is_for_us = || {
+            Header::parse(frame).is_some_and(|(header, _)| {
+                header.destination.is_group() || header.destination == self.endpoint.mac()
+            })
+        };
+        *lec_id != self.endpoint.lec_id && (self.endpoint.is_proxy() || is_for_us())
+    }
+
+    /// The data frame `sdu` arrives on `vci` at `at`, which may be later than now. `true`: the machine
+    /// gets it.
+    pub(in crate::atm) fn receive(&mut self, at: Time, vci: u16, sdu: &Sdu) -> bool {
+        if let Some(peer) = peer_of(vci) {
+            self.endpoint.channels.note_use(at, peer);
+            // A client that was called may have become ready by it.
+            self.deadline =
+                self.deadline.into_iter().chain(self.endpoint.channels.deadline()).min();
+        }
+        self.accepts(sdu)
+    }
+
+    /// A control frame arrived in full on `vci`.
+    pub(in crate::atm) fn handle_control(&mut self, now: Time, vci: u16, octets: &[u8]) {
         self.catch_up(now);
-        let peer = peer_of(vci);
-        if let Some(peer) = peer
-            && self.endpoint.channels.make_ready(now, peer)
-        {
-            self.advance(now, peer);
-        }
-        match sdu {
-            Sdu::Data { lec_id, frame } => {
-                if let Some(peer) = peer {
-                    self.endpoint.channels.note_use(now, peer);
+        let is_understood = match (Message::parse(octets), peer_of(vci)) {
+            (Some(Message::Frame(frame)), _) => self.handle_control_frame(now, vci, &frame),
+            (Some(Message::ReadyQuery), Some(peer)) => {
+                self.endpoint.send(data_direct(peer), &Message::ReadyIndication);
+                true
+            }
+            (Some(Message::ReadyIndication), Some(peer)) => {
+                if self.endpoint.channels.make_ready(now, peer) {
+                    self.advance(now, peer);
                 }
-                self.deliver(lec_id, frame);
+                true
             }
-            Sdu::Control(octets) => {
-                let is_understood = match Message::parse(&octets) {
-                    Some(Message::Frame(frame)) => self.handle_control(now, vci, *frame),
-                    Some(Message::ReadyQuery) => self.answer_query(peer),
-                    // The caller on this VC is ready, which it was told above.
-                    Some(Message::ReadyIndication) => peer.is_some(),
-                    None => false,
-                };
-                self.ignored_sdus += u64::from(!is_understood);
-                self.settle();
-            }
-        }
+            _ => false,
+        };
+        self.ignored_sdus += u64::from(!is_understood);
+        self.settle();
     }
 
     /// The data direct VC with the client at `peer` is there.
@@ -159,6 +174,7 @@ impl Client {
                 Due::Release(peer) => {
                     self.endpoint.actions.push_back(Action::Release { peer });
                 }
+                Due::Ready(peer) => self.advance(now, peer),
             }
         }
         for entry in self.entries.values_mut() {
@@ -213,43 +229,30 @@ impl Client {
         }
     }
 
-    /// Gives the machine a frame that is for it. A device sees to that itself.
-    fn deliver(&mut self, lec_id: u16, frame: Frame) {
-        let is_echo = lec_id == self.endpoint.lec_id;
-        let is_for_us = || {
-            Header::parse(&frame).is_some_and(|(header, _)| {
-                header.destination.is_group() || header.destination == self.endpoint.mac()
-            })
-        };
-        if !is_echo && (self.endpoint.is_proxy() || is_for_us()) {
-            self.endpoint.actions.push_back(Action::Deliver { frame });
-        }
-    }
-
     /// `false`: not understood, or not waited for.
-    fn handle_control(&mut self, now: Time, vci: u16, frame: ControlFrame) -> bool {
+    fn handle_control_frame(&mut self, now: Time, vci: u16, frame: &ControlFrame) -> bool {
         let endpoint = &mut self.endpoint;
         match (vci, frame.opcode, frame.target) {
             (CONFIGURATION_DIRECT, Opcode::ConfigureResponse, _)
             | (CONTROL_DIRECT, Opcode::JoinResponse, _) => {
-                self.join.handle_response(now, &frame, endpoint)
+                self.join.handle_response(now, frame, endpoint)
             }
             (CONTROL_DIRECT, Opcode::ArpResponse, LanDestination::Mac(address)) => {
                 match self.entries.get_mut(&address) {
-                    Some(entry) => entry.handle_arp_response(now, &frame, endpoint),
-                    None => self.join.handle_response(now, &frame, endpoint),
+                    Some(entry) => entry.handle_arp_response(now, frame, endpoint),
+                    None => self.join.handle_response(now, frame, endpoint),
                 }
             }
             (CONTROL_DIRECT, Opcode::FlushResponse, _) => self
                 .entries
                 .values_mut()
-                .any(|entry| entry.handle_flush_response(now, &frame, endpoint)),
+                .any(|entry| entry.handle_flush_response(now, frame, endpoint)),
             (CONTROL_DISTRIBUTE, Opcode::ArpRequest, LanDestination::Mac(address)) => {
-                self.answer_for_others(now, address, &frame);
+                self.answer_for_others(now, address, frame);
                 true
             }
             (CONTROL_DISTRIBUTE, Opcode::NarpRequest, LanDestination::Mac(address)) => {
-                self.handle_narp(now, address, &frame);
+                self.handle_narp(now, address, frame);
                 true
             }
             (CONTROL_DISTRIBUTE, Opcode::TopologyRequest, _) => {
@@ -261,18 +264,11 @@ impl Client {
             (vci, Opcode::FlushRequest, _)
                 if vci == MULTICAST_FORWARD || peer_of(vci).is_some() =>
             {
-                self.answer_flush(&frame);
+                self.answer_flush(frame);
                 true
             }
             _ => false,
         }
-    }
-
-    fn answer_query(&mut self, peer: Option<usize>) -> bool {
-        if let Some(peer) = peer {
-            self.endpoint.send(data_direct(peer), &Message::ReadyIndication);
-        }
-        peer.is_some()
     }
 
     /// A flush for this client has come the way of the frames before it, so they are all here.
@@ -305,6 +301,3 @@ impl Client {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;
