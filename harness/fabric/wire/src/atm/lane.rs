@@ -86,6 +86,16 @@ codes! {
     }
 }
 
+impl Opcode {
+    /// What answers it; `None`: it is an answer, or asks for none.
+    pub const fn response(self) -> Option<Self> {
+        match self as u16 {
+            request @ 0x0001..=0x0007 => Self::from_code(0x0100 | request),
+            _ => None,
+        }
+    }
+}
+
 codes! {
     /// How a request was taken (table 9).
     Status: u16 {
@@ -310,6 +320,11 @@ impl ControlFrame {
             elan: ElanName::default(),
             tlvs: Vec::new(),
         }
+    }
+
+    /// The successful answer to this request, which repeats its fields; `None`: nothing answers it.
+    pub fn response(&self) -> Option<Self> {
+        Some(Self { opcode: self.opcode.response()?, ..self.clone() })
     }
 
     /// Appends its octets to `out`.

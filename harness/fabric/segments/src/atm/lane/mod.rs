@@ -138,8 +138,6 @@ pub(super) struct ClientSettings {
 pub(super) enum Action {
     /// Hand `sdu` to the adapter for `vci`. With [`Sdu::Data`], a frame of the machine leaves its ring.
     Send { vci: u16, sdu: Sdu },
-    /// Give `frame` to the machine.
-    Deliver { frame: Frame },
     /// A frame of the machine leaves its ring and goes nowhere.
     Drop { frame: Frame, reason: &'static str, comment: String },
     /// Set up a data direct VC; both ends are told with `handle_connected` when it is there.
@@ -169,3 +167,6 @@ pub(super) enum ServiceAction {
 fn client_address(mac: Address) -> AtmAddress {
     AtmAddress::new(mac, 0)
 }
+
+#[cfg(test)]
+mod tests;
