@@ -32,6 +32,7 @@ pub(super) struct Network {
     cell_latency: Units,
     /// What an adapter gets from now on joins no queue sooner than this later.
     least_joining: Units,
+    cdv: Units,
     /// Kept to save allocations.
     over: Vec<usize>,
     crossed: Crossed,
@@ -92,7 +93,12 @@ pub(super) enum Outcome {
 }
 
 impl Network {
-    pub(super) fn new(stations: Vec<Station>, channels: Channels, cell_latency: Units) -> Self {
+    pub(super) fn new(
+        stations: Vec<Station>,
+        channels: Channels,
+        cell_latency: Units,
+        cdv: Units,
+    ) -> Self {
         let ways = stations.iter().map(|station| {
             station.tx_latency + station.uplink.cell + station.propagation + cell_latency
         });
@@ -104,6 +110,7 @@ impl Network {
             events: VecDeque::new(),
             cell_latency,
             least_joining,
+            cdv,
             over: Vec::new(),
             crossed: Crossed::default(),
         }
@@ -115,6 +122,11 @@ impl Network {
 
     pub(super) fn cell_latency(&self) -> Units {
         self.cell_latency
+    }
+
+    /// A cell is in its place in a queue at most so long after its last bit.
+    pub(super) fn most_cell_latency(&self) -> Units {
+        self.cell_latency + self.cdv
     }
 
     pub(super) fn least_joining(&self) -> Units {
