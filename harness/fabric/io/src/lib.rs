@@ -12,7 +12,7 @@ mod run;
 pub mod shm;
 pub mod virtual_clock;
 
-pub use capture::{Capture, CaptureError, EPOCH_NS};
+pub use capture::{CaptureError, Captures, EPOCH_NS};
 pub use commands::{Commands, Reply, Request};
 pub use config::{Clock, Config, ConfigError, MachineConfig, PortConfig, SegmentConfig, WhenFull};
 pub use event::Event;

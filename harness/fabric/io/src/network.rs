@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The segments of a run, each with its capture: what both clocks drive.
+//! The segments of a run, each with its captures: what both clocks drive.
 
 use std::path::PathBuf;
 
@@ -7,9 +7,9 @@ use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Map, Value, json};
 use sundial_core::{Hop, Output, Segment, Time};
 
-use crate::{Capture, CaptureError, Config, SegmentConfig};
+use crate::{CaptureError, Captures, Config, SegmentConfig};
 
-/// A segment's model and its capture.
+/// A segment's model and its captures.
 pub struct RecordedSegment {
     /// What it was built from.
     pub config: SegmentConfig,
@@ -17,27 +17,23 @@ pub struct RecordedSegment {
     pub model: Box<dyn Segment>,
     /// Frames that the machine at each port did not take from the driver.
     pub undelivered: Vec<u64>,
-    capture: Capture,
+    captures: Captures,
 }
 
 impl RecordedSegment {
-    /// What the model has decided, apart from records, which go to the capture. Take all until `None`
+    /// What the model has decided, apart from records, which go to the captures. Take all until `None`
     /// after each call of the model.
     pub fn poll_output(&mut self) -> Option<Output> {
         loop {
-            match self.model.poll_output()? {
-                Output::Record { at, interface, direction, frame, comment } => {
-                    self.capture.record(at, interface, direction, frame, comment);
-                }
-                Output::Train { .. } => {}
-                output => return Some(output),
+            if let Some(output) = self.captures.record(self.model.poll_output()?) {
+                return Some(output);
             }
         }
     }
 
     /// Says that every later call of the model will be for an event at `now` or later.
     pub fn advance(&mut self, now: Time) -> Result<(), CaptureError> {
-        self.capture.advance(now)
+        self.captures.advance(now)
     }
 }
 
@@ -67,9 +63,14 @@ impl Network {
                 plugs[plug.machine][plug.nic] = Some((index, port));
             }
             let model = segment.build(config.seed);
-            let capture = Capture::create(&config.capture_dir, segment, &*model, epoch_ns)?;
+            let captures = Captures::create(&config.capture_dir, segment, &*model, epoch_ns)?;
             let undelivered = vec![0; segment.ports.len()];
-            segments.push(RecordedSegment { config: segment.clone(), model, undelivered, capture });
+            segments.push(RecordedSegment {
+                config: segment.clone(),
+                model,
+                undelivered,
+                captures,
+            });
         }
         let counters = config.capture_dir.join("counters.json");
         Ok(Self { segments, plugs, counters, epoch_ns, next_flush_ns: 0 })
@@ -84,12 +85,12 @@ impl Network {
             return Ok(());
         }
         self.next_flush_ns = now_ns + FLUSH_NS;
-        self.segments.iter_mut().try_for_each(|segment| segment.capture.flush())
+        self.segments.iter_mut().try_for_each(|segment| segment.captures.flush())
     }
 
     /// When that is to be done next, on the host's monotonic clock; `None`: the files have everything.
     pub fn next_flush_ns(&self) -> Option<u64> {
-        let behind = self.segments.iter().any(|segment| segment.capture.is_behind());
+        let behind = self.segments.iter().any(|segment| segment.captures.is_behind());
         behind.then_some(self.next_flush_ns)
     }
 
@@ -149,7 +150,7 @@ impl Network {
             serde_json::to_string_pretty(&self.counters(end)).expect("numbers under names");
         text.push('\n');
         for segment in self.segments {
-            segment.capture.finish(end)?;
+            segment.captures.finish(end)?;
         }
         std::fs::write(&self.counters, text)
             .map_err(|source| CaptureError { path: self.counters, source })
