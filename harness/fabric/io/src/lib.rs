@@ -14,9 +14,12 @@ pub mod virtual_clock;
 
 pub use capture::{CaptureError, Captures, EPOCH_NS};
 pub use commands::{Commands, Reply, Request};
-pub use config::{Clock, Config, ConfigError, MachineConfig, PortConfig, SegmentConfig, WhenFull};
+pub use config::{
+    Clock, Config, ConfigError, DeviceConfig, End, MachineConfig, PortConfig, SegmentConfig,
+    WhenFull,
+};
 pub use event::Event;
-pub use network::{Network, RecordedSegment};
+pub use network::{Bounds, Handled, Network, Notice, RecordedSegment};
 pub use real_clock::{RealError, RealRun};
 pub use run::{RunError, die_with_parent, run};
 pub use virtual_clock::{Observer, VirtualError};

@@ -24,7 +24,7 @@ fn a_link_is_read() {
     let config = parse(LINK).expect("the text is right");
     assert_eq!(config.done_machines, [1]);
     let segment = &config.segments[0];
-    assert_eq!(segment.ring_frames, 64);
+    assert_eq!(segment.ports[0].ring_frames, 64);
     assert_eq!(segment.when_full, WhenFull::Stop);
     assert_eq!(segment.port_name(1), "b:eth0");
     let model = segment.build(config.seed);

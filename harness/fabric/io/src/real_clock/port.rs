@@ -29,6 +29,8 @@ pub(super) struct Port {
     /// Which of the machine's interfaces.
     pub(super) nic: usize,
     pub(super) segment: usize,
+    /// The broadcast domain that the segment is in.
+    pub(super) domain: usize,
     /// The segment's number for it.
     pub(super) number: usize,
     pub(super) socket: UnixDatagram,
@@ -52,12 +54,12 @@ pub(super) struct Port {
 impl Port {
     pub(super) fn open(
         plug: &PortConfig,
-        segment: usize,
-        number: usize,
+        (machine, nic): (usize, usize),
+        (segment, number): (usize, usize),
+        domain: usize,
         places: Option<usize>,
     ) -> Result<Self, RealError> {
-        let local = plug.local.clone().expect("checked: a real run has sockets");
-        let remote = plug.remote.clone().expect("checked: a real run has sockets");
+        let (local, remote) = plug.sockets.clone().expect("checked: a real run has sockets");
         let socket = match UnixDatagram::bind(&local) {
             Ok(socket) => socket,
             Err(source) => return Err(RealError::Bind { path: local, source }),
@@ -68,9 +70,10 @@ impl Port {
         set_socket_send_buffer_size(&socket, SOCKET_BUFFER_BYTES).map_err(system("setsockopt"))?;
         set_socket_recv_buffer_size(&socket, SOCKET_BUFFER_BYTES).map_err(system("setsockopt"))?;
         Ok(Self {
-            machine: plug.machine,
-            nic: plug.nic,
+            machine,
+            nic,
             segment,
+            domain,
             number,
             socket,
             outstanding: 0,
