@@ -2,8 +2,9 @@
 //! A MAC bridge (IEEE 802.1D clauses 7.7 to 7.9): what joins two segments or more into one network.
 //!
 //! The way of a frame: fully received at a port, its source is learned and its ports are chosen; after the
-//! forwarding latency it is handed to the adapter of each of them, as a station's frame. The output queue
-//! is the adapter's transmit ring, which belongs to the segment.
+//! forwarding latency it is handed to the adapter of each of them, as a station's frame: on a whole
+//! nanosecond, as machines do. The output queue is the adapter's transmit ring, which belongs to the
+//! segment.
 //!
 //! There is no spanning tree: a configuration with a loop of bridges is refused.
 
@@ -90,7 +91,7 @@ impl Bridge {
         let known = if destination.is_group() { None } else { self.table.find(now, destination) };
         let counters = &mut self.counters[port];
         counters.received_frames += 1;
-        let at = now + self.parameters.forwarding_latency;
+        let at = Time::from_ns(now.as_ns_ceil()) + self.parameters.forwarding_latency;
         match known {
             _ if is_reserved(destination) => counters.filtered_frames += 1,
             Some(to) if to == port => counters.filtered_frames += 1,
@@ -215,6 +216,15 @@ mod tests {
             filtered_frames: 0,
         };
         assert_eq!(bridge.counters(), [counted(2, 1, 1), counted(0, 0, 0), counted(2, 1, 1)]);
+    }
+
+    #[test]
+    fn a_frame_is_handed_in_on_a_whole_nanosecond() {
+        let mut bridge = bridge(8);
+        bridge.handle_frame(Time::from_ps(100_001), 0, &frame(address(2), 1));
+        let sent = std::iter::from_fn(|| bridge.poll_output())
+            .find_map(|it| if let BridgeOutput::Send { at, .. } = it { Some(at) } else { None });
+        assert_eq!(sent, Some(at(121)));
     }
 
     #[test]

@@ -168,6 +168,14 @@ impl Config {
         raw.check(kinds).map_err(located)
     }
 
+    /// Room for a frame that comes in: for more than the longest of any segment, so that a longer one, which
+    /// is cut off, is refused and counted.
+    pub fn frame_buffer_bytes(&self) -> usize {
+        const MORE: usize = 256;
+        let longest = self.segments.iter().map(|segment| segment.max_frame_bytes).max();
+        longest.expect("checked: there is a segment") + MORE
+    }
+
     /// The broadcast domain of each segment, by a number: devices join segments to one.
     pub fn domains(&self) -> Vec<usize> {
         let mut domains: Vec<usize> = (0..self.segments.len()).collect();

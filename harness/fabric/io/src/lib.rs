@@ -23,7 +23,3 @@ pub use network::{Bounds, Handled, Network, Notice, RecordedSegment};
 pub use real_clock::{RealError, RealRun};
 pub use run::{RunError, die_with_parent, run};
 pub use virtual_clock::{Observer, VirtualError};
-
-/// Where frames come in there is room for more than the longest, so that a longer one arrives (cut off), is
-/// refused and counted.
-const FRAME_BUFFER_BYTES: usize = sundial_core::MAX_FRAME_BYTES + 256;

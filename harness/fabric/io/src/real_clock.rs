@@ -77,6 +77,8 @@ pub struct RealRun {
     by_nic: Vec<Vec<Option<usize>>>,
     /// The same by broadcast domain.
     by_domain: Vec<Vec<usize>>,
+    /// A frame on its way in.
+    buffer: Box<[u8]>,
     due: BinaryHeap<Reverse<Due>>,
     next_sequence: u64,
     run_end: RunEnd,
@@ -134,6 +136,7 @@ impl RealRun {
             ports,
             by_nic,
             by_domain,
+            buffer: vec![0; config.frame_buffer_bytes()].into(),
             due: BinaryHeap::new(),
             next_sequence: 0,
             run_end: RunEnd::new(config.done_machines.iter().copied(), config.linger),
@@ -223,7 +226,7 @@ impl RealRun {
             if port.is_full() {
                 break;
             }
-            let Some(frame) = port.receive()? else { break };
+            let Some(frame) = port.receive(&mut self.buffer)? else { break };
             port.outstanding += 1;
             let (machine, nic) = (port.machine, port.nic);
             self.read_clock();

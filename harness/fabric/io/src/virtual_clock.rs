@@ -10,9 +10,7 @@ use std::path::PathBuf;
 use sundial_core::{Distances, Frame, RunEnd, Time};
 
 use crate::shm::{Broken, NEVER, Promise, SharedRun};
-use crate::{
-    Bounds, CaptureError, Config, End, FRAME_BUFFER_BYTES, Handled, Network, Notice, WhenFull,
-};
+use crate::{Bounds, CaptureError, Config, End, Handled, Network, Notice, WhenFull};
 
 /// Why a virtual run could not go on.
 #[derive(Debug, thiserror::Error)]
@@ -119,7 +117,7 @@ impl VirtualRun {
         }
         let distances = network.distances();
         let nics: Vec<usize> = config.machines.iter().map(|machine| machine.nics).collect();
-        let mut shm = SharedRun::create(&path, &nics, FRAME_BUFFER_BYTES, spins)
+        let mut shm = SharedRun::create(&path, &nics, config.frame_buffer_bytes(), spins)
             .map_err(|source| VirtualError::Shm { path, source })?;
         shm.set_constants(&distances.as_ns(), &adapters);
         let machines = config

@@ -10,10 +10,10 @@ use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_send_buffer_s
 use sundial_core::{Frame, Span, Time};
 
 use super::{RealError, system};
-use crate::{FRAME_BUFFER_BYTES, PortConfig};
+use crate::PortConfig;
 
 /// Room for a full ring of the longest frames; the kernel cuts it to what it allows.
-const SOCKET_BUFFER_BYTES: usize = 1 << 20;
+const SOCKET_BUFFER_BYTES: usize = 1 << 21;
 /// Frames kept for a machine that does not take them now; more are lost.
 const BACKLOG_FRAMES: usize = 4096;
 /// When this many wait for one machine, the others on its segment are not read from.
@@ -46,7 +46,6 @@ pub(super) struct Port {
     /// When it last took a frame, or began to have to.
     taken_at: Time,
     tried_at: Time,
-    buffer: Box<[u8]>,
     /// Frames that the machine did not take: it was not there, or too slow.
     pub(super) undelivered: u64,
 }
@@ -84,7 +83,6 @@ impl Port {
             backlog: VecDeque::new(),
             taken_at: Time::ZERO,
             tried_at: Time::ZERO,
-            buffer: vec![0; FRAME_BUFFER_BYTES].into(),
             undelivered: 0,
         })
     }
@@ -109,10 +107,10 @@ impl Port {
         self.backlog.len() >= PRESSURE_FRAMES && now.since(self.taken_at) < PATIENCE
     }
 
-    /// The next frame that the machine has sent, if there is one.
-    pub(super) fn receive(&mut self) -> Result<Option<Frame>, RealError> {
-        match self.socket.recv(&mut self.buffer) {
-            Ok(length) => Ok(Some(Frame::new(&self.buffer[..length]))),
+    /// The next frame that the machine has sent, if there is one. It is read into `buffer`, as far as it fits.
+    pub(super) fn receive(&self, buffer: &mut [u8]) -> Result<Option<Frame>, RealError> {
+        match self.socket.recv(buffer) {
+            Ok(length) => Ok(Some(Frame::new(&buffer[..length]))),
             Err(error) if is_temporary(&error) => Ok(None),
             Err(source) => Err(RealError::System { call: "recv", source }),
         }
