@@ -351,8 +351,8 @@ static ssize_t transmit(NetClientState *client, const uint8_t *frame, size_t len
         return 0;
     }
     struct sync_slot *slot = free_slot(now);
-    // What does not fit is cut off: it is still too long for every segment, which refuses and counts
-    // it.
+    // What does not fit is cut off: it is still too long for every segment, which refuses and
+    // counts it.
     size_t room = to_fabric.slot_bytes - sizeof *slot;
     size_t taken = length < room ? length : room;
     *slot = (struct sync_slot){
