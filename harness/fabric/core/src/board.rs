@@ -39,7 +39,9 @@ impl Ring {
     /// One frame that entered leaves at `end`.
     pub fn leave(&mut self, end: Time) {
         self.open = self.open.checked_sub(1).expect("only a frame that entered leaves");
-        self.ends.push_back(end);
+        // A frame that is dropped may leave before one that is being sent.
+        let behind = self.ends.iter().rev().take_while(|&&other| other > end).count();
+        self.ends.insert(self.ends.len() - behind, end);
     }
 }
 
@@ -101,11 +103,17 @@ impl Board {
 
     /// The adapter of `port` sent the frame in full: its first bit at `start`, its last at `end`.
     pub fn sent(&mut self, start: Time, end: Time, port: usize, frame: &Frame) {
+        self.started(start, port, frame);
+        self.tx_done(end, port);
+    }
+
+    /// The adapter of `port` sends the frame in full, its first bit at `start`; when its last one leaves is
+    /// announced apart.
+    pub fn started(&mut self, start: Time, port: usize, frame: &Frame) {
         let counters = &mut self.counters[port];
         counters.tx_frames += 1;
         counters.tx_bytes += frame.len() as u64;
         self.record(start, port, Direction::Outbound, frame.clone());
-        self.tx_done(end, port);
     }
 
     /// The adapter of `port` is through with a frame at `due`.

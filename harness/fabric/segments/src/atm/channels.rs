@@ -100,11 +100,17 @@ impl Channels {
 
     /// The channel `vci` of station `from`; `to` tells those apart that have the same number.
     pub(super) fn find(&self, from: usize, vci: u16, to: Option<usize>) -> usize {
-        *self.numbers.get(&(from, vci, to)).expect("stations send on channels that are in the table")
+        *self
+            .numbers
+            .get(&(from, vci, to))
+            .expect("stations send on channels that are in the table")
     }
 
     /// By `NAME VPI.VCI`, those that carried something.
-    pub(super) fn counters(&self, name: impl Fn(usize) -> String) -> BTreeMap<String, ChannelCounters> {
+    pub(super) fn counters(
+        &self,
+        name: impl Fn(usize) -> String,
+    ) -> BTreeMap<String, ChannelCounters> {
         let mut counters: BTreeMap<String, ChannelCounters> = BTreeMap::new();
         for channel in self.all.iter().filter(|channel| channel.cells_in > 0) {
             let key = format!("{} 0.{}", name(channel.from), channel.vci);

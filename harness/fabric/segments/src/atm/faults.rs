@@ -180,9 +180,12 @@ mod tests {
         let flipped =
             count(&verdicts, |verdict| matches!(verdict, Verdict::Passed { flipped: Some(_), .. }));
         // Five standard deviations of a binomial.
-        for (found, share) in
-            [(lost, 0.01), (discarded, 0.99 * 0.01), (corrected, 0.99 * 0.09), (flipped, 0.99 * 0.99 * 0.02)]
-        {
+        for (found, share) in [
+            (lost, 0.01),
+            (discarded, 0.99 * 0.01),
+            (corrected, 0.99 * 0.09),
+            (flipped, 0.99 * 0.99 * 0.02),
+        ] {
             let deviation = libm::sqrt(total * share * (1.0 - share));
             assert!((found - total * share).abs() < 5.0 * deviation, "{found} for {share}");
         }

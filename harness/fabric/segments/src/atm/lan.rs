@@ -8,7 +8,9 @@ use sundial_core::{Frame, SegmentParameters, Span, Time};
 use sundial_wire::ethernet::Address;
 
 use super::channels::Channels;
-use super::lane::{self, Action, Client, ClientSettings, Destination, Sdu, ServiceAction, Services};
+use super::lane::{
+    self, Action, Client, ClientSettings, Destination, Sdu, ServiceAction, Services,
+};
 use super::parameters::LaneParameters;
 
 /// What the clients and servers of a segment want its adapters to do.
@@ -154,7 +156,10 @@ impl Lan {
                 self.obey(now, port);
             }
         }
-        while let Some((_, one, other)) = self.set_ups.pop_first_if(|&(at, _, _)| at <= now) {
+        while let Some(&(at, one, other)) = self.set_ups.first()
+            && at <= now
+        {
+            self.set_ups.pop_first();
             self.clients[one].handle_connected(now, other);
             self.clients[other].handle_connected(now, one);
             self.obey(now, one);

@@ -136,10 +136,9 @@ fn route(routes: &[Vec<Ipv4Addr>], port: usize, packet: &[u8]) -> Decision {
 /// The port behind which `address` is, another than `port`.
 fn find(routes: &[Vec<Ipv4Addr>], port: usize, address: Ipv4Addr) -> Result<usize, Decision> {
     let owner = routes.iter().position(|behind| behind.contains(&address));
-    owner.filter(|&owner| owner != port).ok_or_else(|| Decision::Drop {
-        reason: "no VC",
-        comment: format!("no VC for {address}"),
-    })
+    owner
+        .filter(|&owner| owner != port)
+        .ok_or_else(|| Decision::Drop { reason: "no VC", comment: format!("no VC for {address}") })
 }
 
 fn not_ip() -> Decision {

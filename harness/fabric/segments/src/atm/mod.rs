@@ -102,9 +102,13 @@ impl Atm {
                 (Control::Mesh(Mesh::routed(common, routes.clone())), Mesh::channels(ports))
             }
         };
+        let most_frame_bytes = match &parameters.carriage {
+            Carriage::Lane(lane) => lane.most_frame_bytes,
+            Carriage::Bridged(_) | Carriage::Routed(_) => usize::MAX,
+        };
         Self {
             name: common.name.clone(),
-            max_frame_bytes: common.max_frame_bytes,
+            max_frame_bytes: common.max_frame_bytes.min(most_frame_bytes),
             rings: common.rings.iter().map(|&places| Ring::new(places)).collect(),
             sendings: Slab::default(),
             held: vec![0; ports],
@@ -139,7 +143,14 @@ impl Atm {
     }
 
     /// A frame of the machine at `port` goes nowhere. `comment` says why and where.
-    fn drop(&mut self, now: Time, port: usize, frame: Frame, reason: &'static str, comment: String) {
+    fn drop(
+        &mut self,
+        now: Time,
+        port: usize,
+        frame: Frame,
+        reason: &'static str,
+        comment: String,
+    ) {
         let end = self.dropped_at(now, port);
         self.board.port(port).count_drop(reason);
         self.board.fate(now, frame, comment);
@@ -288,10 +299,8 @@ impl Atm {
                 lane_wire::data_octets(self.max_frame_bytes).max(lane_wire::CONTROL_OCTETS)
             }
             Carriage::Bridged(encapsulation) => encapsulation.sdu_octets(self.max_frame_bytes),
-            Carriage::Routed(_) => {
-                sundial_wire::atm::encapsulation::Encapsulation::Routed
-                    .sdu_octets(self.max_frame_bytes)
-            }
+            Carriage::Routed(_) => sundial_wire::atm::encapsulation::Encapsulation::Routed
+                .sdu_octets(self.max_frame_bytes),
         };
         aal5::cells(sdu) as u64
     }
@@ -415,3 +424,6 @@ impl Segment for Atm {
         self.obey(now);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -167,7 +167,13 @@ impl Output {
     }
 
     /// `run` joins, and nothing else meanwhile.
-    fn join(&mut self, mut run: Run, passage: &mut Passage, channel: &mut Channel, leaf: &mut Leaf) {
+    fn join(
+        &mut self,
+        mut run: Run,
+        passage: &mut Passage,
+        channel: &mut Channel,
+        leaf: &mut Leaf,
+    ) {
         loop {
             let sure = self.sure(&run, passage, leaf);
             if sure > 0 {

@@ -68,6 +68,8 @@ pub(super) enum Carriage {
 #[derive(Clone, Debug)]
 pub(super) struct LaneParameters {
     pub(super) settings: Arc<LaneSettings>,
+    /// The longest Ethernet frame that fits.
+    pub(super) most_frame_bytes: usize,
     pub(super) vc_setup: Span,
     pub(super) service_line: LineParameters,
 }

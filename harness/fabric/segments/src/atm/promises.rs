@@ -12,7 +12,8 @@ impl Network {
     pub(super) fn next_decision(&self) -> Option<Units> {
         // One unit more, for a lower input goes first at the same instant.
         let ends = self.stations().iter().filter_map(|station| {
-            let joining = station.output.next_frame().into_iter().chain(station.output.next_other());
+            let joining =
+                station.output.next_frame().into_iter().chain(station.output.next_other());
             joining.min().map(|joining| (joining + 1).saturating_sub(self.least_joining()))
         });
         let departures = self.stations().iter().flat_map(|station| {

@@ -167,10 +167,7 @@ impl Atm {
             ("tx_pdus", counted.tx_pdus),
             ("rx_pdus", counted.rx_pdus),
             ("bad_pdus", counted.bad_pdus),
-            (
-                "cells_corrected",
-                station.crossing.cells_corrected + station.output.cells_corrected,
-            ),
+            ("cells_corrected", station.crossing.cells_corrected + station.output.cells_corrected),
             ("cells_tagged", station.crossing.cells_tagged),
         ];
         if let Control::Lan(lan) = &self.control {

@@ -41,8 +41,7 @@ pub(super) fn network(
     }
     for channel in &mut channels.all {
         let contract = parameters.ports.get(channel.from).and_then(|port| port.contract);
-        channel.gcra =
-            contract.map(|contract| Gcra::new(contract.interval, contract.tolerance));
+        channel.gcra = contract.map(|contract| Gcra::new(contract.interval, contract.tolerance));
     }
     Network::new(stations, channels, latency, units::of(parameters.cdv))
 }
