@@ -3,5 +3,7 @@
 //! otherwise; all times are sums of these.
 
 mod calls;
+mod channels;
 mod membership;
+mod proxies;
 mod rig;
