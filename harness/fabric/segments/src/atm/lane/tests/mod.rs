@@ -5,5 +5,6 @@
 mod calls;
 mod channels;
 mod membership;
+mod property;
 mod proxies;
 mod rig;
