@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Data direct VCs: calls, READY_IND and READY_QUERY, release of what is not used (af-lane-0021, clause 8).
+//! Data direct VCs: calls, READY_IND and READY_QUERY, release of what is not used.
 
 use sundial_core::{Span, Time};
 
