@@ -463,12 +463,5 @@ pub fn put_data(lec_id: u16, frame: &[u8], out: &mut Vec<u8>) {
     out.resize(end, 0);
 }
 
-/// The LEC id and the Ethernet frame, with any padding, of a data SDU; `None`: too short, or control.
-pub fn parse_data(sdu: &[u8]) -> Option<(u16, &[u8])> {
-    let (&lec_id, frame) = sdu.split_first_chunk()?;
-    let is_data = sdu.len() >= LEAST_DATA_OCTETS && lec_id != [PREFIX[0], PREFIX[1]];
-    is_data.then_some((u16::from_be_bytes(lec_id), frame))
-}
-
 #[cfg(test)]
 mod tests;
