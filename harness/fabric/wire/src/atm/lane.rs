@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! SDUs of LAN emulation 1.0 (af-lane-0021): data frames (clause 4.1) and control frames (clause 4.2).
+//! SDUs of LAN emulation 1.0 (ATM Forum, af-lane-0021) over Ethernet: data frames and control frames.
 //!
 //! ```text
 //! data, 62 octets at least                 control, 108 octets and TLVs
@@ -22,7 +22,7 @@ use crate::ethernet::Address;
 pub const CONTROL_OCTETS: usize = 108;
 /// Length of READY_QUERY and READY_IND.
 pub const READY_OCTETS: usize = 6;
-/// Least length of a data frame with its LEC id (clause 4.1.1); shorter ones are padded.
+/// Least length of a data frame with its LEC id; shorter ones are padded.
 pub const LEAST_DATA_OCTETS: usize = 62;
 /// Octets of the LEC id in front of a data frame.
 pub const LEC_ID_OCTETS: usize = 2;
@@ -53,7 +53,7 @@ macro_rules! codes {
 }
 
 codes! {
-    /// What a control frame of 108 octets says (table 8).
+    /// What a control frame of 108 octets says.
     Opcode: u16 {
         /// LE_CONFIGURE_REQUEST.
         ConfigureRequest = 0x0001,
@@ -97,7 +97,7 @@ impl Opcode {
 }
 
 codes! {
-    /// How a request was taken (table 9).
+    /// How a request was taken.
     Status: u16 {
         /// Also in every request.
         Success = 0,
@@ -167,7 +167,7 @@ impl FrameSize {
     }
 }
 
-/// An address of an ATM end system: 20 octets (UNI 3.1, clause 5.1.3).
+/// An address of an ATM end system: 20 octets, an ICD address in the format of UNI 3.1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AtmAddress(pub [u8; 20]);
 
@@ -175,7 +175,7 @@ impl AtmAddress {
     /// What stands in the field where there is no address.
     pub const NONE: Self = Self([0; 20]);
 
-    /// Thirteen octets that the network would give: an ICD address of the Sundial network.
+    /// The first of the thirteen octets that a real network would give.
     const NETWORK_PREFIX: [u8; 6] = [0x47, 0x00, 0x05, 0x80, 0xff, 0xe1];
 
     /// The address whose end system identifier is `mac`.
@@ -248,7 +248,7 @@ impl Tlv {
     }
 }
 
-/// The flags of a control frame (table 10).
+/// The flags of a control frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flags(u16);
 
@@ -461,13 +461,6 @@ pub fn put_data(lec_id: u16, frame: &[u8], out: &mut Vec<u8>) {
     out.extend(lec_id.to_be_bytes());
     out.extend(frame);
     out.resize(end, 0);
-}
-
-/// The LEC id and the Ethernet frame, with any padding, of a data SDU; `None`: too short, or control.
-pub fn parse_data(sdu: &[u8]) -> Option<(u16, &[u8])> {
-    let (&lec_id, frame) = sdu.split_first_chunk()?;
-    let is_data = sdu.len() >= LEAST_DATA_OCTETS && lec_id != [PREFIX[0], PREFIX[1]];
-    is_data.then_some((u16::from_be_bytes(lec_id), frame))
 }
 
 #[cfg(test)]

@@ -177,12 +177,6 @@ fn the_frame_of_the_largest_mtu_is_the_size_of_its_code() {
     assert_eq!(FrameSize::from_octets(1580), None);
 }
 
-#[test]
-fn control_frames_are_no_data() {
-    assert_eq!(parse_data(&Message::Frame(Box::new(arp_request())).to_octets()), None);
-    assert_eq!(parse_data(&[0; 61]), None);
-}
-
 fn lan_destinations() -> impl Strategy<Value = LanDestination> {
     prop_oneof![
         Just(LanDestination::None),
@@ -259,18 +253,5 @@ proptest! {
     #[test]
     fn noise_is_refused(octets in prop::collection::vec(any::<u8>(), 0..200)) {
         prop_assert_eq!(Message::parse(&octets), None);
-    }
-
-    #[test]
-    fn data_frames_keep_what_is_in_front_of_the_padding(
-        lec_id in 1..0xff00_u16, frame in prop::collection::vec(any::<u8>(), 14..100)
-    ) {
-        let mut sdu = Vec::new();
-        put_data(lec_id, &frame, &mut sdu);
-        let (id, padded) = parse_data(&sdu).expect("it is long enough");
-        prop_assert_eq!(id, lec_id);
-        let (carried, padding) = padded.split_at(frame.len());
-        prop_assert_eq!(carried, frame);
-        prop_assert!(padding.iter().all(|&octet| octet == 0));
     }
 }

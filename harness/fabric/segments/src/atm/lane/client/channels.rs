@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Data direct VCs: calls, READY_IND and READY_QUERY, release of what is not used (af-lane-0021, clause 8).
+//! Data direct VCs: calls, READY_IND and READY_QUERY, release of what is not used.
 
 use sundial_core::{Span, Time};
 
@@ -117,15 +117,25 @@ impl Channels {
         was_called
     }
 
-    /// A data frame is sent to `peer`, or arrives from it.
-    pub(super) fn note_use(&mut self, at: Time, peer: usize) {
+    /// A data frame is sent to `peer` at `at`.
+    pub(super) fn note_sent(&mut self, at: Time, peer: usize) {
+        if let Channel::Ready { used } = &mut self.channels[peer] {
+            *used = at.max(*used);
+        }
+    }
+
+    /// A data frame from `peer` arrives at `at`, now or later. `true`: it is the first of a caller, who
+    /// is ready by then.
+    pub(super) fn note_received(&mut self, at: Time, peer: usize) -> bool {
         match &mut self.channels[peer] {
             Channel::Ready { used } => *used = at.max(*used),
-            Channel::Called { data, .. } => {
-                data.get_or_insert(at);
+            Channel::Called { data: data @ None, .. } => {
+                *data = Some(at);
+                return true;
             }
-            Channel::Idle | Channel::Calling | Channel::Permanent => {}
+            _ => {}
         }
+        false
     }
 
     pub(super) fn deadline(&self) -> Option<Time> {
@@ -159,5 +169,40 @@ impl Channels {
             }
             _ => None,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::atm::lane::tests::client_settings;
+
+    #[test]
+    fn a_call_outlives_the_release_of_the_channel_before() {
+        let mut channels = Channels::new(&client_settings());
+        assert!(channels.call(1));
+        channels.release(1);
+        assert!(!channels.call(1), "one call is under way");
+        assert_eq!(channels.connect(Time::ZERO, 1), Some(Role::Caller));
+        assert_eq!(channels.connect(Time::ZERO, 1), None);
+    }
+
+    #[test]
+    fn what_arrives_later_counts_from_then() {
+        let mut channels = Channels::new(&client_settings());
+        let at = |ns| Time::from_ns(ns);
+        channels.connect(at(0), 1);
+        assert_eq!(channels.deadline(), Some(at(0) + CONNECTION_COMPLETE));
+        assert!(channels.note_received(at(20), 1));
+        assert!(!channels.note_received(at(30), 1));
+        assert_eq!(channels.deadline(), Some(at(20)));
+        assert_eq!(channels.poll_due(at(19)), None);
+        assert_eq!(channels.poll_due(at(20)), Some(Due::Ready(1)));
+        channels.note_received(at(50), 1);
+        channels.note_sent(at(40), 1);
+        let vcc_time_out = client_settings().lane.vcc_time_out;
+        assert_eq!(channels.deadline(), Some(at(50) + vcc_time_out));
+        assert_eq!(channels.poll_due(at(50) + vcc_time_out), Some(Due::Release(1)));
+        assert_eq!(channels.deadline(), None);
     }
 }

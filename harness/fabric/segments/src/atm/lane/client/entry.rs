@@ -130,18 +130,22 @@ impl Entry {
 
     /// C10 and C11 let one more frame to this address go by the BUS.
     fn may_flood(&mut self, now: Time, endpoint: &Endpoint) -> bool {
+        self.forget_flooded(now, endpoint);
+        self.unknown.len() < endpoint.lane().unknown_frames
+    }
+
+    fn forget_flooded(&mut self, now: Time, endpoint: &Endpoint) {
         let time = endpoint.lane().unknown_frame_time;
         while self.unknown.front().is_some_and(|&sent| sent + time <= now) {
             self.unknown.pop_front();
         }
-        self.unknown.len() < endpoint.lane().unknown_frames
     }
 
     fn send(&mut self, now: Time, path: Path, frame: Frame, endpoint: &mut Endpoint) {
         self.order.note_sent(now, path);
         match path {
             Path::Bus => self.unknown.push_back(now),
-            Path::Direct(peer) => endpoint.channels.note_use(now, peer),
+            Path::Direct(peer) => endpoint.channels.note_sent(now, peer),
         }
         endpoint.send_data(path, frame);
     }
@@ -186,7 +190,7 @@ impl Entry {
             }
         }
         self.order.handle_timeout(now, endpoint.lane().path_switching_delay);
-        self.may_flood(now, endpoint);
+        self.forget_flooded(now, endpoint);
         self.advance(now, endpoint);
     }
 }

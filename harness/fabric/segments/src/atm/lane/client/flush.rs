@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Order of frames over a change of path: LE_FLUSH, or waiting (af-lane-0021, clause 9).
+//! Order of frames over a change of path: LE_FLUSH, or waiting for C22.
 
 use sundial_core::{Span, Time};
 use sundial_wire::atm::lane::{ControlFrame, LanDestination, Opcode, Status};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How a client becomes a member: configuration, join, address of the BUS (af-lane-0021, clauses 5 and 7).
+//! How a client becomes a member: configuration, join, address of the BUS.
 
 use sundial_core::{Span, Time};
 use sundial_wire::atm::lane::{

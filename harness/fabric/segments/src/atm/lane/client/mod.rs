@@ -98,11 +98,10 @@ impl Client {
     /// The data frame `sdu` arrives on `vci` at `at`, which may be later than now. `true`: the machine
     /// gets it.
     pub(in crate::atm) fn receive(&mut self, at: Time, vci: u16, sdu: &Sdu) -> bool {
-        if let Some(peer) = peer_of(vci) {
-            self.endpoint.channels.note_use(at, peer);
-            // A client that was called may have become ready by it.
-            self.deadline =
-                self.deadline.into_iter().chain(self.endpoint.channels.deadline()).min();
+        if let Some(peer) = peer_of(vci)
+            && self.endpoint.channels.note_received(at, peer)
+        {
+            self.settle();
         }
         self.accepts(sdu)
     }

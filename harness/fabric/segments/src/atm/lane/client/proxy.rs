@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The addresses behind a device (af-lane-0021, clause 7: proxy clients).
+//! The addresses behind a device, for which its client, a proxy, answers.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! LE_ARP: which client a unicast address is at, or behind (af-lane-0021, clause 7).
+//! LE_ARP: which client a unicast address is at, or behind.
 
 use sundial_core::{Span, Time};
 use sundial_wire::atm::lane::{ControlFrame, Flags, LanDestination, Opcode};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The LAN emulation server: members, registered addresses, LE_ARP (af-lane-0021, clauses 5 to 7).
+//! The LAN emulation server: members, registered addresses, LE_ARP.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -3,5 +3,17 @@
 //! otherwise; all times are sums of these.
 
 mod calls;
+mod channels;
 mod membership;
+mod property;
+mod proxies;
 mod rig;
+
+use std::sync::Arc;
+
+use super::ClientSettings;
+
+/// Of the client at the first of two ports.
+pub(super) fn client_settings() -> ClientSettings {
+    rig::client_settings(0, &[false; 2], &Arc::new(rig::settings()))
+}

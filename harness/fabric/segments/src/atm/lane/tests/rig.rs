@@ -45,6 +45,21 @@ pub(super) fn settings() -> LaneSettings {
     }
 }
 
+/// Of the client at `port`, which is called `m0:eth0` and so on.
+pub(super) fn client_settings(
+    port: usize,
+    relays: &[bool],
+    lane: &Arc<LaneSettings>,
+) -> ClientSettings {
+    ClientSettings {
+        port,
+        name: format!("m{port}:eth0"),
+        macs: (0..relays.len()).map(mac).collect(),
+        relays: relays.to_vec(),
+        lane: Arc::clone(lane),
+    }
+}
+
 /// The address of the machine at `port`.
 pub(super) fn mac(port: usize) -> Address {
     Address([0x02, 0x53, 0x44, 0, 0, port as u8 + 1])
@@ -137,15 +152,7 @@ impl Rig {
     pub(super) fn with_relays(relays: Vec<bool>, settings: LaneSettings) -> Self {
         let lane = Arc::new(settings);
         let ports = relays.len();
-        let client = |port| {
-            Client::new(ClientSettings {
-                port,
-                name: format!("m{port}:eth0"),
-                macs: (0..ports).map(mac).collect(),
-                relays: relays.clone(),
-                lane: Arc::clone(&lane),
-            })
-        };
+        let client = |port| Client::new(client_settings(port, &relays, &lane));
         Self {
             now: Time::ZERO,
             clients: (0..ports).map(client).collect(),
