@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from sundial.expect.atm import LANE, ROUTED
 from sundial.model.network import Network
 from sundial.model.segment import GilbertElliott
 from sundial.plan.segment import SegmentPlan
@@ -49,13 +48,13 @@ class AtmPlan(SegmentPlan[Atm]):
                 way: [_faults(segment.faults(f"{way} {port}")) for port in segment.ports] for way in ("from", "to")
             },
         }
-        if segment.encapsulation == LANE:
+        if segment.encapsulation == "lane":
             fields["lane"] = {
                 "frame_size": segment.lane_frame_size,
                 **_lane(segment.lan_emulation),
                 "elan": name,
             }
-        if segment.encapsulation == ROUTED:
+        if segment.encapsulation == "routed":
             fields["addresses"] = [_addresses(network, port) for port in segment.ports]
         return {**fields, "capture": segment.capture.model_dump()}
 
