@@ -7,11 +7,12 @@ its last bit (harness/schemas/README.md).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 from math import gcd
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -88,6 +89,12 @@ class Wire:
     end_ns: int | None = None
     octets: Callable[[pl.DataFrame], Octets] | None = None
     """The bytes of rows of `frames`, in their order."""
+    rings: Mapping[str, int] = field(default_factory=dict)
+    """Ports of devices to the places in their transmit rings."""
+    folder: Path | None = None
+    """Where captures beside the main one are: the run's `wire/`."""
+    epoch_ns: int = 0
+    """Of the run, in those captures."""
 
     def differing_bits(self, one: Numbers, other: Numbers) -> Numbers:
         """In how many bits frames differ, by rows; of frames of different length, all of the longer one."""

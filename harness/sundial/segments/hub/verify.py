@@ -13,7 +13,7 @@ from sundial.segments.hub.verify_csma import ATTEMPTS, Medium, Transmissions, li
 from sundial.segments.hub.verify_law import check_medium
 from sundial.verify.contention import Contention, contention_of, duration_ns, serialisations
 from sundial.verify.frames import COLLISION
-from sundial.verify.law import Bounds, Law, check_fates, cut_off, merged, offered, ring_drops, told
+from sundial.verify.law import Bounds, Law, check_fates, cut_off, merged, offered, ring_drops, ring_of, told
 from sundial.verify.segment import SegmentVerifier
 from sundial.verify.wire import SECOND_NS, Arrivals, Wire, bits_of, check_arrivals, problem, together
 
@@ -137,13 +137,14 @@ def _counted(
     pause = own.start > station.free
     pause &= station.first
     run = np.arange(len(own)) - np.maximum.accumulate(np.where(pause, np.arange(len(own)), 0)) + 1
-    full = int((run >= segment.adapter.ring_frames).sum()) if segment.adapter.when_full == "stop" else refused
+    places, drops_frames = ring_of(wire, segment, port)
+    full = refused if drops_frames else int((run >= places).sum())
     return {
         (port, "collisions"): (collided, collided),
         (port, "excessive_collisions"): (given_up, given_up),
         (port, "fragments_seen"): (others, others),
         (port, "deferred"): (max(waited - unknown, 0), waited + unknown),
-        (port, "adapter_full"): (0 if segment.adapter.when_full == "stop" else full, full),
+        (port, "adapter_full"): (full if drops_frames else 0, full),
         (port, "dropped adapter full"): (refused, refused),
         (port, "dropped excessive collisions"): (given_up, given_up),
         (port, "offered_frames"): offered(wire, segment, port, refused + len(sent) + given_up),
