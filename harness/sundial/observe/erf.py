@@ -141,7 +141,7 @@ def _options(capture: Capture, interface: Interface) -> tuple[Numbers, pl.Series
     whole = Octets(np.memmap(capture.path, np.uint8, "r"), blocks["offset"], total - 4)
     place, end = _PACKET + (captured + 3) // 4 * 4, total - 4
     padding = whole.matrix(_PACKET + captured, 3) * (np.arange(3) < (-captured % 4)[:, None])
-    plain = ~padding.any(axis=1)
+    plain: NDArray[np.bool_] = np.asarray(~padding.any(axis=1))
     flags, told = np.zeros(len(blocks), np.int64), np.full(len(blocks), -1)
     size = np.zeros(len(blocks), np.int64)
     open_ = place + 4 <= end
