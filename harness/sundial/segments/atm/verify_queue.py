@@ -2,9 +2,9 @@
 """The law of an output queue of an ATM switch: which cells are discarded, and when the others leave.
 
 Cells leave first come, first served, one a cell time; the one being sent takes no place. What a cell finds decides, in
-this order: the PDU is being discarded (ATM Forum TM 4.0, 5.8; Romanow and Floyd 1995); it is a PDU's first and the queue
-is at its threshold (early packet discard); CLP is 1 and the queue at that threshold, its channel at its limit, or the
-queue is full. Partial packet discard lets the last cell try, since it ends the PDU for the receiver.
+this order: its PDU is being discarded (ATM Forum TM 4.0, 5.8; Romanow and Floyd 1995); it is a PDU's first and the
+queue is at its threshold (early packet discard); CLP is 1 and the queue at that threshold, its channel at its limit, or
+the queue is full. Partial packet discard lets the last cell try, since it ends the PDU for the receiver.
 """
 
 from __future__ import annotations
