@@ -88,7 +88,8 @@ def check_ring(
 ) -> tuple[pl.DataFrame, Bounds]:
     """Frames that a full ring refused, on a line that no other takes; and how often a ring can have been full.
 
-    A full ring holds as many frames as it has places (`ring_of`) that have not left: they follow one another without a pause.
+    A full ring holds as many frames as it has places (`ring_of`) that have not left: they follow one another without
+    a pause.
     """
     drops = ring_drops(wire, port)
     line, bits = Line(rate_bps), bits_of(sent.length)
