@@ -28,6 +28,8 @@ JOINED = r"^dropped: joined to the PDU before towards (\S+)$"
 LOST, CRC, JOIN, UNKNOWN = range(4)
 """Kinds of fates."""
 NO_COPY = -1
+FAULTY_LINES = 2
+"""On a PDU's way; each may damage a bit of a cell."""
 
 
 @dataclass(frozen=True)

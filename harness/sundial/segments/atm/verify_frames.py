@@ -133,7 +133,7 @@ def _received(segment: Atm, wire: Wire, pdus: Pdus, lec_ids: Numbers | None) -> 
 
 
 def _wanted(segment: Atm, wire: Wire, pdus: Pdus, which: Carried, port: Numbers, lec_ids: Numbers | None) -> Numbers:
-    """Whether a machine gets the frame of each PDU at its port: 1 yes, 0 no, -1 not known. A client hands on what is for
+    """Whether a machine gets the frame of each PDU: 1 yes, 0 no, -1 not known. A client at a port hands on what is for
     its own address or a group, a device's all but its own echo (af-lane-0021, 4.1.1)."""
     wanted = np.ones(len(which.place), np.int64)
     if segment.encapsulation != LANE or lec_ids is None:

@@ -29,8 +29,6 @@ from sundial.verify.findings import FINDING
 from sundial.verify.wire import MOST, Mask, Numbers, Wire
 
 _NEVER = 1 << 62
-FAULTY_LINES = 2
-"""On a PDU's way; each may damage a bit of a cell."""
 
 
 def check_losses(segment: Atm, wire: Wire, pdus: Pdus, walked: Walk, owed: Due) -> list[pl.DataFrame]:

@@ -41,7 +41,7 @@ ETHERTYPE = 12
 _CONTROL_MARK = 0xFF00
 """The first two octets of LE control frames, in place of a LEC ID."""
 
-_FROM_ADAPTER, _TO_ADAPTER, _ERROR = 0x04, 0x05, 0x14
+FROM_ADAPTER, TO_ADAPTER, _ERROR = 0x04, 0x05, 0x14
 """ERF flags: varying record lengths, with interface 0 or 1, or with RX error."""
 _REVERSED = np.array([int(f"{octet:08b}"[::-1], 2) for octet in range(256)], np.uint8)
 _AT_ONCE = 1 << 13
@@ -152,7 +152,7 @@ def check_form(pdus: Pdus) -> list[pl.DataFrame]:
     same("record length", pdus.numbers("rlen"), length + CELL_HEADER + ERF_HEADER)
     same("length of the block", pdus.numbers("original"), length + CELL_HEADER + ERF_HEADER)
     same("payload type", pdus.numbers("pt"), np.zeros_like(length))
-    flags = np.select([pdus.fate, pdus.direction == INBOUND], [_ERROR, _TO_ADAPTER], _FROM_ADAPTER)
+    flags = np.select([pdus.fate, pdus.direction == INBOUND], [_ERROR, TO_ADAPTER], FROM_ADAPTER)
     same("ERF flags", pdus.numbers("erf_flags"), flags)
     # A PDU that did not get through may hold whatever came of it; it is held against what was sent.
     good = ~pdus.fate
