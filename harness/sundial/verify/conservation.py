@@ -23,7 +23,6 @@ import polars as pl
 from sundial.verify.findings import findings
 from sundial.verify.frames import DROPPED, DUPLICATED, INBOUND, LOST, OUTBOUND
 
-
 _ROWS: dict[str, pl.DataType] = {"row": pl.UInt32(), "step": pl.Int64(), "aside": pl.Boolean()}
 
 

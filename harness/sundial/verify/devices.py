@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from sundial.model.network import Device
-from sundial.verify.findings import FINDING, none
+from sundial.verify.findings import FINDING
 from sundial.verify.law import Bounds, Counted
 from sundial.verify.learning import FILTERED, FLOODED, Received, output_ports
 from sundial.verify.wire import Passages, Wire
@@ -62,8 +62,8 @@ def _handed_in(frames: Received, mine: np.ndarray, latency_ns: int, end_ns: int 
 
 def check_counted(told: Mapping[str, Any], counted: Counted) -> pl.DataFrame:
     """`devices` of wire/counters.json, `told`, against the topology and the captures."""
-    rows = [(None, *row, []) for row in _differences(told, counted)]
-    return pl.DataFrame(rows, schema=FINDING, orient="row") if rows else none()
+    rows: list[tuple[None, str, str, str, list[int]]] = [(None, *row, []) for row in _differences(told, counted)]
+    return pl.DataFrame(rows, schema=FINDING, orient="row")
 
 
 def _differences(told: Mapping[str, Any], counted: Counted) -> Iterator[tuple[str, str, str]]:

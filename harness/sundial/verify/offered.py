@@ -55,7 +55,8 @@ def _through_ring(line: Line, ready: Numbers, bits: Numbers, places: int) -> tup
     if int((np.arange(len(ready)) - np.searchsorted(starts + own, fine, "right")).max()) < places:
         return starts, kept
     # Frame by frame: whether one is dropped decides what the next finds.
-    found, ends, left, free = fine.tolist(), [], 0, 0
+    found, left, free = fine.tolist(), 0, 0
+    ends: list[int] = []
     for place, (at, takes, whole) in enumerate(zip(fine.tolist(), busy.tolist(), own.tolist(), strict=True)):
         while left < len(ends) and ends[left] <= at:
             left += 1
@@ -90,9 +91,7 @@ def was_refused(wire: Wire, port: str, handed_in: Passages) -> Mask:
     return joined["told"].fill_null(False).to_numpy()
 
 
-def check_refused(
-    segment: SegmentBase, wire: Wire, port: str, handed_in: Passages, full: Mask
-) -> pl.DataFrame:
+def check_refused(segment: SegmentBase, wire: Wire, port: str, handed_in: Passages, full: Mask) -> pl.DataFrame:
     """The fates of an adapter are those of frames that it cannot carry, and of those that found its ring `full`."""
     length = pl.col("length")
     longest = segment.mtu + ETHERNET_HEADER
@@ -120,15 +119,15 @@ def check_refused(
     )
     key = ["time_ns", "content", "comment"]
     number = pl.int_range(pl.len()).over(key).alias("number")
-    table = due.with_columns(number).join(
-        came.with_columns(number), on=[*key, "number"], how="full", coalesce=True
-    )
+    table = due.with_columns(number).join(came.with_columns(number), on=[*key, "number"], how="full", coalesce=True)
     table = table.filter(pl.col("row").is_null() | pl.col("cause").is_null()).sort("time_ns", "comment").head(MOST)
     return findings(
         table.with_columns(call=pl.lit(None, pl.UInt32), rows=pl.concat_list("cause", "row").list.drop_nulls()),
         pl.lit(True),
         pl.lit(f"ring of {port}"),
-        pl.when(pl.col("cause").is_null()).then(pl.lit("room")).otherwise(pl.format("{} at {} ns", "comment", "time_ns")),
+        pl.when(pl.col("cause").is_null())
+        .then(pl.lit("room"))
+        .otherwise(pl.format("{} at {} ns", "comment", "time_ns")),
         pl.when(pl.col("row").is_null()).then(pl.lit("none")).otherwise(pl.format("{} at {} ns", "comment", "time_ns")),
     )
 
@@ -140,7 +139,8 @@ def check_places(
     places, _ = ring_of(wire, segment, port)
     fits = of_right_length(segment, handed_in)
     gone = was_refused(wire, port, handed_in)
-    entered = np.cumsum(fits & ~gone) - (fits & ~gone)
+    enters: Numbers = (fits & ~gone).astype(np.int64)
+    entered = np.cumsum(enters) - enters
     inside = entered - np.searchsorted(left_ns, handed_in.time_ns, "right")
     full = fits & (inside >= places)
     return check_refused(segment, wire, port, handed_in, full), handed_in.take(fits & ~gone)

@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from sundial.observe import RunDirectory, open_run, read_frames
+from sundial.observe import open_run, read_frames
 from sundial.observe.octets import octets_of
 from sundial.verify import classification, corruption, counters, directory, headers, scenario_expectations, truncation
 from sundial.verify.conservation import transit_of

@@ -47,7 +47,6 @@ class _Hub(SegmentVerifier[Hub]):
             counted |= _counted(segment, wire, everything, medium, place)
         return Law(merged(found), counted, cut)
 
-
     def check_offered(self, segment: Hub, wire: Wire, port: str, handed_in: Passages) -> list[pl.DataFrame]:
         medium = _medium(segment)
         everything = transmissions(wire, medium, _collisions(wire))

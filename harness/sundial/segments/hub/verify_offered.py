@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Frames that a device hands in at a hub: each begins as soon as it is the first in the ring and the wire was heard idle
-for a gap (IEEE 802.3, 4.2.3.2.1); what follows a collision is `verify_law.py`'s matter."""
+"""Frames that a device hands in at a hub: each begins as soon as it is the first in the ring and the wire was heard
+idle for a gap (IEEE 802.3, 4.2.3.2.1); what follows a collision is `verify_law.py`'s matter."""
 
 from __future__ import annotations
 

@@ -28,8 +28,8 @@ PORT: dict[str, pl.DataType] = {
     "netem": pl.String(),
     "domain": pl.Int64(),
 }
-"""`joins`: of a machine or device (then `machine` is its name) that joins segments, which sends nothing of its own. Ports of one `domain` reach each other.
-`offloads`: the guest leaves checksums and segmentation to its adapter."""
+"""`machine`: its name, or that of a device. `joins`: it joins segments and sends nothing of its own. Ports of one `domain`
+reach each other. `offloads`: the guest leaves checksums and segmentation to its adapter."""
 
 
 SENT = (
@@ -48,6 +48,7 @@ def ports_of(run: RunDirectory) -> pl.DataFrame:
     joins = {name: machines.get(name, {}).get("role") == "bridge" for name in run.nodes}
     network = network_of(run)
     devices = () if network is None else network.devices
+    mtus = {} if network is None else {name: segment.mtu for name, segment in network.segments.items()}
     domains = _domains(
         [[item.segment for item in run.nodes[name].interfaces] for name in run.nodes if joins[name]]
         + [[port.segment for port in device.ports] for device in devices]
@@ -71,23 +72,22 @@ def ports_of(run: RunDirectory) -> pl.DataFrame:
                     "domain": domains.setdefault(item.segment, len(domains)),
                 }
             )
-    for device in devices:
-        for port in device.ports:
-            rows.append(
-                {
-                    "end": end_name(f"wire/{port.segment}.pcapng", port.end),
-                    "port": port.end,
-                    "machine": device.name,
-                    "mac": _mac(run, port.end, port.mac),
-                    "address": None,
-                    "mtu": network.segments[port.segment].mtu,
-                    "joins": True,
-                    "offloads": False,
-                    "static_arp": False,
-                    "netem": "",
-                    "domain": domains[port.segment],
-                }
-            )
+    for place in (each for device in devices for each in device.ports):
+        rows.append(
+            {
+                "end": end_name(f"wire/{place.segment}.pcapng", place.end),
+                "port": place.end,
+                "machine": place.device,
+                "mac": _mac(run, place.end, place.mac),
+                "address": None,
+                "mtu": mtus[place.segment],
+                "joins": True,
+                "offloads": False,
+                "static_arp": False,
+                "netem": "",
+                "domain": domains[place.segment],
+            }
+        )
     return pl.DataFrame(rows, schema=PORT)
 
 

@@ -17,6 +17,7 @@ from sundial.observe import RunDirectory
 from sundial.verify.conservation import check_balance, transit_of
 from sundial.verify.findings import FINDING
 from sundial.verify.frames import DROPPED, end_name
+from sundial.verify.headers.ports import ports_of
 from sundial.verify.samples import RunSamples
 from sundial.verify.sockets import flows
 from sundial.verify.sockets.protocol import IP_PROTOCOL, Files

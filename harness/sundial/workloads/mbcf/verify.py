@@ -14,9 +14,9 @@ from sundial.verify.conservation import Transit, check_balance, transit_of
 from sundial.verify.contention import Contention
 from sundial.verify.findings import FINDING
 from sundial.verify.frames import machine
+from sundial.verify.headers.ports import ports_of
 from sundial.verify.result import leg_json
 from sundial.verify.samples import RunSamples
-from sundial.verify.headers.ports import ports_of
 from sundial.verify.segment import contentions, network_of
 from sundial.verify.workload import CLASSES, OBSERVED, Settled, Verifier, WorkloadVerifier
 from sundial.workloads.mbcf.expect import Frame, mbcf_leg
