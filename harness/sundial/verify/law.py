@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 
 from sundial.expect.ip import ETHERNET_HEADER
+from sundial.model.network import Device
 from sundial.model.segment import SegmentBase
 from sundial.verify.findings import findings, none
 from sundial.verify.wire import GAP_BITS, Line, Passages, Wire, bits_of, problem
@@ -39,6 +40,17 @@ class Law:
     cut: Mapping[str, Bounds] = field(default_factory=dict)
     """By port: how many more frames may have been counted as sent and as received, since the end of the run came before
     that of their way."""
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What the fabric must have counted by the laws of the segments and devices."""
+
+    laws: Mapping[str, Law] = field(default_factory=dict)
+    """By segment, of those whose law is known."""
+    devices: Sequence[Device] = ()
+    of_devices: Mapping[tuple[str, str], Bounds] = field(default_factory=dict)
+    """By port of a device and counter."""
 
 
 def told(wire: Wire, pattern: str, *names: str) -> pl.DataFrame:
@@ -88,7 +100,7 @@ def check_ring(
 ) -> tuple[pl.DataFrame, Bounds]:
     """Frames that a full ring refused, on a line that no other takes; and how often a ring can have been full.
 
-    A full ring holds as many frames as it has places (`ring_of`) that have not left: they follow one another without
+    A full ring holds as many frames as it has places (`ring_of`) that have not left, so they follow one another without
     a pause.
     """
     drops = ring_drops(wire, port)

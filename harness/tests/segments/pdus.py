@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Captures of PDUs for tests, made by hand: AAL5 by its definition, ERF records by struct. Nothing of `sundial` here."""
+"""Captures of PDUs for tests, made by hand: AAL5 by its definition, ERF records by struct; nothing of `sundial`."""
 
 from __future__ import annotations
 
