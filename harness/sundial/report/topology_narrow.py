@@ -71,8 +71,10 @@ def draw(topology: Topology) -> str:
             f'<path d="{path}" fill="none" stroke="{palette.WIRE}" stroke-width="2.2" stroke-linecap="square"/>'
         )
     for node, card in cards.values():
-        paint = machine_card if isinstance(node, Machine) else segment_box
-        parts.append(paint(node, card.lines, left, card.top, width, card.height))  # type: ignore[operator]
+        if isinstance(node, Machine):
+            parts.append(machine_card(node, card.lines, left, card.top, width, card.height))
+        else:
+            parts.append(segment_box(node, card.lines, left, card.top, width, card.height))
     parts += [
         f'<rect x="{left - 4:g}" y="{at - 4:g}" width="8" height="8" rx="1.5" fill="{palette.WIRE}"/>'
         for index, at in joints.items()
