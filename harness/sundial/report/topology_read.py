@@ -5,7 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
 
 from sundial.errors import SundialError
 from sundial.kinds import load
@@ -13,7 +16,12 @@ from sundial.model import topology as model
 from sundial.model.network import Network, build_network
 from sundial.model.segment import SegmentBase
 from sundial.report.segment import SegmentReport
-from sundial.report.topology_view import Machine, Nic, Segment, Topology
+from sundial.report.topology_view import Machine, Nic, Segment, Topology, mesh_text
+
+if TYPE_CHECKING:
+    from sundial.report.load import RunData
+    from sundial.report.plotting import Drawing
+    from sundial.report.tables import Table
 
 
 def read(run: Mapping[str, Any], clients: Sequence[str] = (), servers: Sequence[str] = ()) -> Topology:
@@ -29,6 +37,40 @@ def read(run: Mapping[str, Any], clients: Sequence[str] = (), servers: Sequence[
     except (ValueError, KeyError, TypeError, SundialError):
         pass
     return _from_nodes(run, roles)
+
+
+def sent_packets(data: RunData, segment: str) -> pl.DataFrame | None:
+    """IP packets that the ports of a segment sent in cells (`cells.SENT`); None: nothing is recorded of them."""
+    written = _segments(data.run).get(segment)
+    return None if written is None else _kinds()[written.kind].sent_packets(written, segment, data)
+
+
+def own_drawings(data: RunData, folder: Path) -> dict[str, list[Drawing]]:
+    """What the kinds draw of their segments, by the segment's name; those without are left out."""
+    found = {
+        name: list(_kinds()[written.kind].drawings(written, name, data, folder))
+        for name, written in _segments(data.run).items()
+    }
+    return {name: drawn for name, drawn in found.items() if drawn}
+
+
+def own_tables(data: RunData) -> dict[str, list[Table]]:
+    """The tables that the kinds have of their segments, by the segment's name; those without are left out."""
+    found = {
+        name: list(_kinds()[written.kind].tables(written, name, data)) for name, written in _segments(data.run).items()
+    }
+    return {name: made for name, made in found.items() if made}
+
+
+def _segments(run: Mapping[str, Any]) -> dict[str, SegmentBase]:
+    """The segments of a run as written, of kinds that reports know; empty where the topology cannot be read."""
+    written = run.get("topology")
+    try:
+        topology = model.Topology.model_validate(written) if isinstance(written, dict) else None
+    except (ValueError, KeyError, TypeError, SundialError):
+        return {}
+    segments = topology.segments if topology else {}
+    return {name: segment for name, segment in segments.items() if segment.kind in _kinds()}
 
 
 def _from_network(network: Network, roles: Mapping[str, str]) -> Topology:
@@ -54,12 +96,16 @@ def _segment(name: str, written: SegmentBase) -> Segment:
     kind = _kinds().get(written.kind)
     if kind is None:
         return Segment(name, (written.kind,))
+    mesh = kind.mesh(written)
     return Segment(
         name=name,
-        lines=tuple(kind.lines(written)),
+        lines=(*kind.lines(written), *([mesh_text(mesh)] if mesh else [])),
         corner_px=kind.corner_px,
         delays_vary=kind.delays_vary(written),
         hops=partial(kind.hops, written),
+        packet_cells=written.packet_cells,
+        services=tuple(kind.services(written)),
+        mesh=mesh,
     )
 
 
