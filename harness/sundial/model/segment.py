@@ -59,7 +59,7 @@ class SegmentBase(Strict):
     """What every kind of segment has; a kind narrows `kind` to its name."""
 
     ports: list[Port] = Field(min_length=2)
-    """The interfaces joined, `MACHINE:INTERFACE`, in port order."""
+    """The interfaces joined, `MACHINE:INTERFACE` or `DEVICE:INTERFACE`, in port order."""
     mtu: Mtu = 1500
     """Largest IP packet the segment carries; longer frames are refused and counted."""
     adapter: Adapter = Adapter()
@@ -73,6 +73,10 @@ class SegmentBase(Strict):
 
     def packet_cells(self, ip_length: int) -> int | None:
         """Cells that an IP packet of `ip_length` bytes takes here; None: the wire carries frames whole."""
+        return None
+
+    def refuses_bridge(self, of: Literal["machine", "device"]) -> str | None:
+        """Why a bridge, a device or a machine of that role, cannot be plugged in; None: it can."""
         return None
 
     def check(self, path: Path) -> Iterator[Finding]:

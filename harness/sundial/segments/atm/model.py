@@ -107,6 +107,13 @@ class Atm(SegmentBase):
     def packet_cells(self, ip_length: int) -> int:
         return packet_cells(self.encapsulation, ip_length)
 
+    def refuses_bridge(self, of: Literal["machine", "device"]) -> str | None:
+        if self.encapsulation == ROUTED:
+            return "classical IP carries no Ethernet headers"
+        if self.encapsulation == LANE and of == "machine":
+            return "only a device has a proxy client of LAN emulation"
+        return None
+
     def check(self, path: Path) -> Iterator[Finding]:
         for name in ("line", "propagation", "tx_latency", "rx_latency"):
             value = getattr(self, name)
