@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
-import polars as pl
-
 from sundial.model.network import Node
 from sundial.model.segment import SegmentBase
 from sundial.report.wire_time import AnyHop
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from sundial.report.load import RunData
     from sundial.report.plotting import Drawing
     from sundial.report.tables import Table

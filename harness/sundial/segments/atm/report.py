@@ -6,21 +6,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
-
-import polars as pl
+from typing import TYPE_CHECKING
 
 from sundial import EPOCH_NS
 from sundial.expect.atm import BRIDGED, BRIDGED_FCS, CELL_OCTETS, LANE, ROUTED, UNITS_PER_PS
 from sundial.expect.ip import ETHERNET_HEADER
-from sundial.report.load import RunData
-from sundial.report.plotting import Drawing
 from sundial.report.segment import SegmentReport
 from sundial.report.topology_view import rate_text, time_text, titled
 from sundial.report.wire_time import CellHop
-from sundial.segments.atm import report_call, report_pdus
 from sundial.segments.atm.model import Atm
 from sundial.segments.atm.model_line import LINES, Line
 from sundial.segments.atm.model_parts import Contract, Faults, Queue
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from sundial.report.load import RunData
+    from sundial.report.plotting import Drawing
 
 UNITS_PER_NS = 1000 * UNITS_PER_PS
 NAMES = {"oc-3c": "OC-3c", "atm-25": "ATM-25", "taxi-100": "TAXI"}
@@ -80,9 +82,14 @@ class AtmReport(SegmentReport[Atm]):
         ]
 
     def sent_packets(self, segment: Atm, name: str, data: RunData) -> pl.DataFrame | None:
+        from sundial.segments.atm import report_pdus
+
         return report_pdus.sent_packets(data.directory, name, epoch_ns(data), segment.encapsulation)
 
     def drawings(self, segment: Atm, name: str, data: RunData, folder: Path) -> Iterator[Drawing]:
+        # What draws is imported where something is drawn: a topology is shown without it.
+        from sundial.segments.atm import report_call, report_pdus
+
         found = report_pdus.on_the_wire(data.directory, name, epoch_ns(data))
         if found is None:
             return
