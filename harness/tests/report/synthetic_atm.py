@@ -102,6 +102,38 @@ class Wire:
         return arrived
 
 
+def control(opcode: int) -> bytes:
+    """A control frame of LAN emulation, as far as reports look at it."""
+    return atm.cpcs((bytes.fromhex("ff000101") + struct.pack(">H", opcode)).ljust(108, b"\0"))
+
+
+READY = atm.cpcs(bytes.fromhex("ff0001010103"))
+
+
+def arp(lec: int) -> bytes:
+    """An ARP frame."""
+    return atm.cpcs(struct.pack(">H", lec) + bytes(12) + bytes.fromhex("0806") + bytes(46))
+
+
+def first_exchange(ip_pdu: bytes) -> list[Record]:
+    """Joining, then ARP by the BUS, then the way to a data direct channel, as af-lane-0021 has it."""
+    steps = (
+        # us, port, direction, VCI, PDU
+        (0, 0, OUTBOUND, 17, control(1)), (80, 0, INBOUND, 17, control(0x101)),
+        (90, 0, OUTBOUND, 33, control(2)), (170, 0, INBOUND, 33, control(0x102)),
+        (1, 1, OUTBOUND, 17, control(1)), (81, 1, INBOUND, 17, control(0x101)),
+        (300, 0, OUTBOUND, 35, arp(1)), (376, 1, INBOUND, 36, arp(1)), (376, 0, INBOUND, 36, arp(1)),
+        (420, 1, OUTBOUND, 33, control(6)), (429, 1, OUTBOUND, 35, arp(2)),
+        (500, 1, INBOUND, 33, control(0x106)), (505, 0, INBOUND, 36, arp(2)),
+        (2500, 1, OUTBOUND, 64, READY), (2503, 1, OUTBOUND, 35, control(7)),
+        (2516, 0, INBOUND, 65, READY), (2580, 0, INBOUND, 36, control(7)), (2590, 0, OUTBOUND, 33, control(0x107)),
+        (2670, 1, INBOUND, 34, control(0x107)),
+        (2700, 0, OUTBOUND, 65, ip_pdu), (2800, 1, INBOUND, 64, ip_pdu),
+        (2900, 1, OUTBOUND, 64, ip_pdu), (3000, 0, INBOUND, 65, ip_pdu),
+    )  # fmt: skip
+    return [Record(us * 1000, port, way, vci, pdu) for us, port, way, vci, pdu in steps]
+
+
 def ethernet(packet: Packet, transport: str, sender: int, receiver: int) -> bytes:
     """The Ethernet frame of a packet, as far as reports look at it."""
     protocol = 17 if transport == "udp" else 6
@@ -136,6 +168,7 @@ def make(directory: Path, plan: synthetic.Plan, *, with_cells: bool = True) -> P
     synthetic.make(directory, plan)
     names = [*plan.topology["segments"]["elan"]["ports"], "elan:fate"]
     made = wire(pl.read_parquet(directory / "observed.parquet"))
+    made.pdus += first_exchange(made.pdus[0].payload)
     (directory / "wire" / "atm").mkdir()
     (directory / "wire" / "atm" / "elan.pdus.pcapng").write_bytes(capture(names, made.pdus))
     if with_cells:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from sundial.report.load import RunData
     from sundial.report.plotting import Drawing
+    from sundial.report.tables import Table
 
 UNITS_PER_NS = 1000 * UNITS_PER_PS
 NAMES = {"oc-3c": "OC-3c", "atm-25": "ATM-25", "taxi-100": "TAXI"}
@@ -31,6 +32,12 @@ ENCAPSULATION = {
     BRIDGED_FCS: "bridged with FCS (RFC 2684)",
     ROUTED: "classical IP (RFC 2225)",
 }
+LANE_CAPTION = (
+    "PDUs of the first two stations in order of time, not to scale: at its sender a PDU has the time of its first bit, "
+    "at its receiver, where it comes from LES or BUS, that of its last. Green: control frames."
+)
+FIRST_PDUS = 5000
+"""Of a run, in which the first exchange is looked for."""
 RESOLUTION = {"le_arp": "LE_ARP", "static": "static channels"}
 
 
@@ -88,7 +95,7 @@ class AtmReport(SegmentReport[Atm]):
 
     def drawings(self, segment: Atm, name: str, data: RunData, folder: Path) -> Iterator[Drawing]:
         # What draws is imported where something is drawn: a topology is shown without it.
-        from sundial.segments.atm import report_call, report_pdus
+        from sundial.segments.atm import report_call, report_lane, report_pdus
 
         found = report_pdus.on_the_wire(data.directory, name, epoch_ns(data))
         if found is None:
@@ -99,6 +106,21 @@ class AtmReport(SegmentReport[Atm]):
             cell_ns = {port: segment.cell_time_units(port) / UNITS_PER_NS for port in segment.ports}
             drawn = report_call.draw(name, call, report_call.spans(table, cell_ns), _call_caption(are_cells), folder)
             yield from [drawn] if drawn else []
+        if segment.encapsulation == LANE:
+            first = report_pdus.heads(data.directory, name, epoch_ns(data), report_lane.HEAD_OCTETS, FIRST_PDUS)
+            events = report_lane.events(*first, segment.ports) if first else []
+            drawn = report_lane.draw(name, events, LANE_CAPTION, folder)
+            yield from [drawn] if drawn else []
+
+    def tables(self, segment: Atm, name: str, data: RunData) -> Iterator[Table]:
+        from sundial.segments.atm import report_tables
+
+        ports, channels = report_tables.of_segment(data.counters, name)
+        found = (
+            report_tables.losses(ports, channels),
+            report_tables.channels(channels, segment.ports, segment.encapsulation != LANE),
+        )
+        yield from (table for table in found if table is not None)
 
 
 def epoch_ns(data: RunData) -> int:

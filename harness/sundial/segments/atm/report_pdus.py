@@ -16,6 +16,8 @@ from sundial.report.cells import SENT
 INBOUND, OUTBOUND = 1, 2
 CONTROL_VCIS = (17, 33, 34)
 """Configuration direct, control direct and control distribute of LAN emulation."""
+DATA_DIRECT, PERMANENT = 64, 100
+"""VCI of a data direct channel, and of a permanent one, to port 0."""
 FATE = ":fate"
 """How the name of the interface ends on which lost PDUs stand."""
 
@@ -59,6 +61,19 @@ def on_the_wire(directory: Path, name: str, epoch_ns: int) -> tuple[pl.DataFrame
     if pdus is None:
         return None
     return with_cells(pdus.filter(at_ports)).select(*columns, last=pl.lit(value=True), count=pl.col("cells")), False
+
+
+def heads(
+    directory: Path, name: str, epoch_ns: int, octets: int, first: int
+) -> tuple[pl.DataFrame, list[bytes]] | None:
+    """The first PDUs at the ports in order of time, and as many octets of what each carries; None: none captured."""
+    table = records(directory, name, "pdus", epoch_ns)
+    if table is None:
+        return None
+    at_ports = pl.col("direction").is_in((INBOUND, OUTBOUND)) & ~pl.col("interface").str.ends_with(FATE)
+    seen = with_cells(table.filter(at_ports)).sort("time_ns", maintain_order=True).head(first)
+    matrix = erf_octets(capture_path(directory, name, "pdus"), seen).matrix(0, octets)
+    return seen, [bytes(row) for row in matrix]
 
 
 def sent_packets(directory: Path, name: str, epoch_ns: int, encapsulation: str) -> pl.DataFrame | None:
