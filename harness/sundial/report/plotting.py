@@ -286,7 +286,7 @@ def legend_rows(figure: Figure, labels: Sequence[str], *, left_in: float = 0.6) 
     row; the figure grows by as many."""
     if not labels:
         return 1, 0.0
-    room = figure.get_figwidth() - left_in
+    room = figure.get_figwidth() - left_in - 0.1
     handles = [Line2D([], [], label=label) for label in labels]
     one_row = _legend_size(figure, handles[:1], 1)[1]
     for columns in range(min(len(labels), MOST_LEGEND_COLUMNS), 0, -1):

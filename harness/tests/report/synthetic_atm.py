@@ -94,11 +94,11 @@ class Wire:
         for k in range(count):
             payload, last = pdu[48 * k : 48 * k + 48], k == count - 1
             out, into = at_ns + k * CELL_NS, at_ns + (k + 2) * CELL_NS + THROUGH_NS + CABLE_NS
-            self.cells.append(Record(round(out), sender, OUTBOUND, DATA_DIRECT + receiver, payload, 3, last))
-            self.cells.append(Record(round(into), receiver, INBOUND, DATA_DIRECT + sender, payload, 3, last))
+            self.cells.append(Record(int(out), sender, OUTBOUND, DATA_DIRECT + receiver, payload, 3, last))
+            self.cells.append(Record(int(into), receiver, INBOUND, DATA_DIRECT + sender, payload, 3, last))
         arrived = at_ns + (count + 1) * CELL_NS + THROUGH_NS + CABLE_NS
-        self.pdus.append(Record(round(at_ns), sender, OUTBOUND, DATA_DIRECT + receiver, pdu))
-        self.pdus.append(Record(round(arrived), receiver, INBOUND, DATA_DIRECT + sender, pdu))
+        self.pdus.append(Record(int(at_ns), sender, OUTBOUND, DATA_DIRECT + receiver, pdu))
+        self.pdus.append(Record(int(arrived), receiver, INBOUND, DATA_DIRECT + sender, pdu))
         return arrived
 
 

@@ -104,7 +104,7 @@ def draw(name: str, found: Sequence[Event], caption: str, folder: Path) -> Drawi
 
     def paint(figure: Figure) -> None:
         narrow = plotting.is_narrow(figure)
-        place = plotting.margins(figure, left=0.78, right=0.35 if narrow else 0.6, top=0.45, bottom=0.2)
+        place = plotting.margins(figure, left=0.78, right=0.5 if narrow else 0.6, top=0.45, bottom=0.2)
         axis = figure.subplots(1, 1, gridspec_kw=place)
         for x, line in enumerate(lines):
             axis.plot([x, x], [-0.6, len(found) - 0.4], color=palette.AXIS, linewidth=1.0, zorder=1)
