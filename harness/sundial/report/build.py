@@ -133,6 +133,7 @@ def _page(
         after=_present(
             tables_run.classified(data.verify),
             tables_run.wires(data.counters),
+            tables_run.devices(data.counters),
             tables_run.bindings(data.records.get("binding", [])),
             tables_run.scalars("Counters of the services", data.records.get("counters", [])),
             tables_run.scalars("Errors that guests reported", data.records.get("error", [])),

@@ -9,7 +9,17 @@ from pathlib import Path
 
 import polars as pl
 
-from sundial.report import cells, expected, figures, figures_time, settings, stats, topology_read, wire_time
+from sundial.report import (
+    cells,
+    expected,
+    figures,
+    figures_cells,
+    figures_time,
+    settings,
+    stats,
+    topology_read,
+    wire_time,
+)
 from sundial.report.figures import PacketLine, WireMinimum
 from sundial.report.load import RunData
 from sundial.report.plotting import Drawing
@@ -44,6 +54,7 @@ def draw_all(data: RunData, made: Tables, topology: Topology, folder: Path) -> d
     floors, lines, cell_lines, remark = _expectations(data, made, topology)
     mostly = "mean over the clients; " if len(made.clients) > 1 else ""
     statistic = stats.statistic_named(made.statistic)
+    seen_cells = _seen_cells(data, made, topology)
     found = [
         figures.latency_throughput(
             curves,
@@ -64,7 +75,7 @@ def draw_all(data: RunData, made: Tables, topology: Topology, folder: Path) -> d
             folder,
         ),
         figures.packets(
-            _seen_cells(data, made, topology),
+            seen_cells,
             cell_lines,
             looks,
             "Line: the cells of the packets, with headers, pad and trailer of each. Points: what the capture of PDUs "
@@ -72,6 +83,12 @@ def draw_all(data: RunData, made: Tables, topology: Topology, folder: Path) -> d
             "payload are not counted; calls that were sent again or overlap others are left out.",
             folder,
             "cells",
+        ),
+        figures_cells.saw(
+            seen_cells, cell_lines, looks,
+            "The same less N/48, what N bytes alone would fill: headers, pads and trailers, in cells. Where a line "
+            "jumps a cell is added; where it jumps by more, a packet is.",
+            folder,
         ),
         figures_time.stages(made.stages, looks, made.common_axis, _stage_caption(made.common_axis), folder),
         figures_time.distributions(

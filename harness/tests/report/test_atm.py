@@ -14,7 +14,16 @@ import pytest
 from sundial.expect import atm
 from sundial.model.load import load_topology
 from sundial.model.network import build_network
-from sundial.report import cells, expected, topology_narrow, topology_read, topology_svg, topology_text, wire_time
+from sundial.report import (
+    cells,
+    expected,
+    tables_run,
+    topology_narrow,
+    topology_read,
+    topology_svg,
+    topology_text,
+    wire_time,
+)
 from sundial.report.build import build_report
 from sundial.report.registry import legs
 from sundial.report.topology_view import Topology, cells_between
@@ -309,6 +318,15 @@ def test_losses_are_added_up_by_cause() -> None:
     assert report_tables.losses({}, {}) is None
 
 
+def test_devices_have_their_counters() -> None:
+    ports = {"edge:e0": {"received_frames": 5, "filtered_frames": 1}, "edge:a0": {"received_frames": 4}}
+    table = tables_run.devices({"devices": {"edge": {"kind": "bridge", "ports": ports}}})
+    assert table is not None
+    assert [column.title for column in table.columns[3:]] == ["received frames", "filtered frames"]
+    assert table.rows == (("edge", "bridge", "edge:e0", "5", "1"), ("edge", "bridge", "edge:a0", "4", "0"))
+    assert tables_run.devices({}) is None
+
+
 # The page
 
 
@@ -322,7 +340,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_run_over_atm_has_its_figures_and_tables(run: Path) -> None:
     made = {path.stem for path in (run / "figures").iterdir()}
-    assert {"cells", "call-elan", "lane-elan", "topology"} <= made
+    assert {"cells", "cells-saw", "call-elan", "lane-elan", "topology"} <= made
     html = (run / "report.html").read_text(encoding="utf-8")
     for words in ("Segment elan", "Virtual channels at the switch", "data direct, to server:eth0", "LE_FLUSH_REQUEST",
                   "wire/atm/elan.cells.pcapng", "2 to 46 cells a direction, as expected at every size"):  # fmt: skip
