@@ -36,6 +36,12 @@ LANE_CAPTION = (
     "PDUs of the first two stations in order of time, not to scale: at its sender a PDU has the time of its first bit, "
     "at its receiver, where it comes from LES or BUS, that of its last. Green: control frames."
 )
+QUEUE_CAPTION = (
+    "Cells that wait for the line to a port, recomputed from the stamps of cells at the ports: the stretch around the "
+    "greatest number, in which some always wait. The one being sent is not counted, nor those that were dropped, nor "
+    "those of LES and BUS, whose line is not captured. Light: so many more may have waited, since of equal cells it "
+    "cannot be told which were lost. A red mark: a PDU lost its first cell there."
+)
 FIRST_PDUS = 5000
 """Of a run, in which the first exchange is looked for."""
 RESOLUTION = {"le_arp": "LE_ARP", "static": "static channels"}
@@ -95,7 +101,7 @@ class AtmReport(SegmentReport[Atm]):
 
     def drawings(self, segment: Atm, name: str, data: RunData, folder: Path) -> Iterator[Drawing]:
         # What draws is imported where something is drawn: a topology is shown without it.
-        from sundial.segments.atm import report_call, report_lane, report_pdus
+        from sundial.segments.atm import report_call, report_lane, report_pdus, report_queue
 
         found = report_pdus.on_the_wire(data.directory, name, epoch_ns(data))
         if found is None:
@@ -105,6 +111,19 @@ class AtmReport(SegmentReport[Atm]):
         if call is not None:
             cell_ns = {port: segment.cell_time_units(port) / UNITS_PER_NS for port in segment.ports}
             drawn = report_call.draw(name, call, report_call.spans(table, cell_ns), _call_caption(are_cells), folder)
+            yield from [drawn] if drawn else []
+        if not segment.cdv:
+            lines = {
+                port: report_pdus.Line(
+                    segment.cell_time_units(port) / UNITS_PER_NS, propagation + segment.cell_latency, propagation
+                )
+                for port, propagation in zip(segment.ports, segment.by_port(segment.propagation), strict=True)
+            }
+            base_vci = report_pdus.DATA_DIRECT if segment.encapsulation == LANE else report_pdus.PERMANENT
+            channels, losses = report_pdus.queues(data.directory, name, epoch_ns(data), lines, base_vci)
+            waiting = {port: report_queue.waiting(found) for port, found in channels.items()}
+            told = {port: found for port, found in waiting.items() if found is not None}
+            drawn = report_queue.draw(name, told, losses, _limits(segment.queue), QUEUE_CAPTION, folder)
             yield from [drawn] if drawn else []
         if segment.encapsulation == LANE:
             first = report_pdus.heads(data.directory, name, epoch_ns(data), report_lane.HEAD_OCTETS, FIRST_PDUS)
@@ -177,6 +196,11 @@ def _queue_texts(queue: Queue) -> list[str]:
     if queue.clp1_above is not None:
         lines.append(f"CLP 1 dropped from {queue.clp1_above}")
     return lines
+
+
+def _limits(queue: Queue) -> dict[str, int]:
+    limits = {"full": queue.cells, "EPD": queue.early_cells, "one channel": queue.vc_cells, "CLP 1": queue.clp1_above}
+    return {title: cells for title, cells in limits.items() if cells is not None}
 
 
 def _shaping_texts(segment: Atm) -> list[str]:

@@ -3,15 +3,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from sundial.errors import BadInput
 from sundial.expect.atm import BRIDGED, BRIDGED_FCS, CELL_PAYLOAD, LANE, ROUTED
 from sundial.observe.erf import AAL5, CELL, CELL_HEADER, erf_octets, read_erf
 from sundial.report.cells import SENT
+from sundial.segments.atm.report_queue import Channel, Times
 
 INBOUND, OUTBOUND = 1, 2
 CONTROL_VCIS = (17, 33, 34)
@@ -61,6 +65,58 @@ def on_the_wire(directory: Path, name: str, epoch_ns: int) -> tuple[pl.DataFrame
     if pdus is None:
         return None
     return with_cells(pdus.filter(at_ports)).select(*columns, last=pl.lit(value=True), count=pl.col("cells")), False
+
+
+@dataclass(frozen=True)
+class Line:
+    """What a port's line adds to the times of cells, in ns; `late_ns` from its last bit out to the output queue."""
+
+    cell_ns: float
+    late_ns: float
+    propagation_ns: float
+
+
+def queues(
+    directory: Path, name: str, epoch_ns: int, lines: Mapping[str, Line], base_vci: int
+) -> tuple[dict[str, list[Channel]], dict[str, Times]]:
+    """Cells of the channels between ports by the output that they lead to, and when PDUs were first hurt towards it."""
+    table = records(directory, name, "cells", epoch_ns)
+    if table is None or table.is_empty():
+        return {}, {}
+    content = _contents(erf_octets(capture_path(directory, name, "cells"), table).matrix(0, CELL_PAYLOAD))
+    table = table.with_columns(content=pl.Series(content))
+    parts = table.partition_by("interface", "direction", "vci", as_dict=True)
+    ports = list(lines)
+    found: dict[str, list[Channel]] = {}
+    for to, port in enumerate(ports):
+        for sender, other in enumerate(ports):
+            sent = parts.get((other, OUTBOUND, base_vci + to))
+            if sent is None:
+                continue
+            received = parts.get((port, INBOUND, base_vci + sender), table.clear())
+            joins = sent["time_ns"].to_numpy() + lines[other].cell_ns + lines[other].late_ns
+            starts = received["time_ns"].to_numpy() - lines[port].propagation_ns - lines[port].cell_ns
+            channel = Channel(joins, sent["content"].to_numpy(), starts, received["content"].to_numpy())
+            found.setdefault(port, []).append(channel)
+    return found, _losses(directory, name, epoch_ns, ports)
+
+
+def _contents(matrix: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """A number for each row, equal where the rows are."""
+    rows = np.ascontiguousarray(matrix).view(np.dtype((np.void, matrix.shape[1]))).ravel()
+    return np.unique(rows, return_inverse=True)[1].astype(np.int64)
+
+
+def _losses(directory: Path, name: str, epoch_ns: int, ports: Sequence[str]) -> dict[str, Times]:
+    """When PDUs lost their first cell at the queue towards each port."""
+    pdus = records(directory, name, "pdus", epoch_ns)
+    if pdus is None:
+        return {}
+    fates = pdus.filter(pl.col("interface").str.ends_with(FATE)).drop_nulls("comment")
+    return {
+        port: fates.filter(pl.col("comment").str.ends_with(f" towards {port}"))["time_ns"].to_numpy().astype(np.float64)
+        for port in ports
+    }
 
 
 def heads(
