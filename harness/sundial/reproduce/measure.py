@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import struct
 from collections import deque
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -15,7 +16,7 @@ import polars as pl
 
 from sundial import EPOCH_NS
 from sundial.observe import open_capture
-from sundial.reproduce.shares import Flight, Share, occupied_ns, share
+from sundial.reproduce.shares import GAP_BITS, Flight, Flights, Share, occupied_ns, share
 from sundial.units import RATE
 
 FATE = ":fate"
@@ -30,12 +31,13 @@ class RoundTrip:
     least_us: float
     most_us: float
     parts: Share
-    instruction_ns: float
+    instruction_ns: tuple[float, float]
+    """Of the client and of the server."""
 
     @property
     def instructions(self) -> int:
         """Of both ends together, without what the wire hides."""
-        return round(self.parts.software_ns / self.instruction_ns)
+        return self.parts.instructions(*self.instruction_ns)
 
 
 @dataclass(frozen=True)
@@ -58,20 +60,36 @@ class Measured:
         self.run: dict[str, Any] = json.loads((folder / "run.json").read_text())
         self.samples = pl.read_parquet(folder / "samples.parquet")
         self.records = _records(folder)
-        self._flights: list[Flight] | None = None
+        self._flights: Flights | None = None
 
     @property
-    def flights(self) -> list[Flight]:
-        """Frames of the first segment that arrived, by their beginnings."""
+    def flights(self) -> Flights:
+        """Frames that went from one machine to another, over whatever is between them."""
         if self._flights is None:
-            self._flights = _flights(self.folder, self.run)
+            self._flights = Flights(_flights(self.folder, self.run))
         return self._flights
 
     @property
+    def captures(self) -> tuple[str, ...]:
+        """Files below the run's folder: those of the segments first, then what was captured below Ethernet."""
+        wire = self.folder / "wire"
+        found = [*sorted(wire.glob("*.pcapng")), *sorted(wire.glob("*/*.pcapng"))]
+        return tuple(str(path.relative_to(self.folder)) for path in found)
+
+    @property
     def rate_bps(self) -> int:
-        """Of the first segment."""
-        segment = next(iter(self.run["topology"]["segments"].values()))
-        return RATE.parse(segment["rate"])
+        """Of the first Ethernet segment."""
+        return RATE.parse(next(self._ethernet_rates()))
+
+    @property
+    def gap_ns(self) -> int:
+        """The interframe gap of the slowest Ethernet segment; 0 where there is none."""
+        return max((GAP_BITS * 10**9 // RATE.parse(rate) for rate in self._ethernet_rates()), default=0)
+
+    def _ethernet_rates(self) -> Iterator[str]:
+        for segment in self.run["topology"]["segments"].values():
+            rate = segment.get("rate", ())
+            yield from (rate,) if isinstance(rate, str) else rate.values() if isinstance(rate, dict) else ()
 
     def instruction_ns(self, machine: str) -> float:
         topology = self.run["topology"]
@@ -91,10 +109,15 @@ class Measured:
         if table.is_empty():
             return None
         middle = table.row((table.height - 1) // 2, named=True)
-        parts = share(middle["start_ns"], middle["end_ns"], middle["client"], self.flights, self.rate_bps)
+        parts = self.share_of(middle)
         times = table["rtt_ns"].to_list()
-        ns = self.instruction_ns(middle["client"])
+        ns = (self.instruction_ns(middle["client"]), self.instruction_ns(middle["server"]))
         return RoundTrip(len(times), middle["rtt_ns"] / 1e3, times[0] / 1e3, times[-1] / 1e3, parts, ns)
+
+    def share_of(self, call: Mapping[str, Any]) -> Share:
+        """The parts of one call, given by its row of samples.parquet."""
+        begin, end = call["start_ns"], call["end_ns"]
+        return share(begin, end, call["client"], self.flights.between(begin, end), self.gap_ns)
 
     def stream(self, size: int, **where: Any) -> Stream | None:
         """Operations of one size, from the beginning of the first to the acknowledgement of the last."""
@@ -102,7 +125,7 @@ class Measured:
         if table.is_empty() or not table["ok"].all():
             return None
         begin, end = int(table["start_ns"].min()), int(table["end_ns"].max())  # type: ignore[arg-type]
-        inside = [flight for flight in self.flights if begin <= flight.begin_ns < end]
+        inside = [flight for flight in self.flights.between(begin, end) if flight.begin_ns >= begin]
         data = [flight for flight in inside if flight.sender == table["client"][0] and flight.length > size]
         ideal = occupied_ns(data, self.rate_bps)
         sent = size * table.height
@@ -135,33 +158,48 @@ def _records(folder: Path) -> dict[str, list[dict[str, Any]]]:
 
 
 def _flights(folder: Path, run: dict[str, Any]) -> list[Flight]:
-    """Each frame twice in a capture, at the port that sent and at the port that received it, in one order."""
+    """From the port of the machine that sent a frame to the port of the one that received it.
+
+    They may be on different segments with devices between; what those did with a frame is part of its flight.
+    """
     macs = {
         bytes.fromhex(item["mac"].replace(":", "")): name
         for name, node in run["nodes"].items()
         for item in node["interfaces"]
     }
     epoch_ns = int(run.get("epoch_ns") or EPOCH_NS)
-    path = sorted((folder / "wire").glob("*.pcapng"))[0]
+    seen = [
+        (at_ns - epoch_ns, place, number, sight)
+        for place, path in enumerate(sorted((folder / "wire").glob("*.pcapng")))
+        for at_ns, number, sight in _sights(path, macs)
+    ]
+    seen.sort(key=lambda each: each[:3])
+    under_way: dict[tuple[int, str], deque[int]] = {}
+    flights = []
+    for at_ns, _, _, (owner, sender, receiver, length, mark) in seen:
+        if sender == owner:
+            under_way.setdefault((mark, receiver), deque()).append(at_ns)
+        elif receiver == owner and under_way.get((mark, owner)):
+            flights.append(Flight(under_way[mark, owner].popleft(), at_ns, sender, length))
+    return sorted(flights, key=lambda flight: (flight.begin_ns, flight.end_ns))
+
+
+def _sights(path: Path, macs: Mapping[bytes, str]) -> Iterator[tuple[int, int, tuple[str, str, str, int, int]]]:
+    """Unicast frames between machines at their ports: when, number of the frame, (where, from, to, length, mark).
+
+    Equal frames have equal marks; the frames themselves would not fit into memory.
+    """
     capture = open_capture(path)
-    seen: list[tuple[int, int, str, bytes]] = []
     try:
         for interface in capture.interfaces:
-            if not interface.name.endswith(FATE):
-                owner = interface.name.partition(":")[0]
-                for block in interface.each():
-                    high, low = struct.unpack_from(f"{capture.order}II", capture.data, block[0] + 12)
-                    seen.append((((high << 32) | low) - epoch_ns, block[4], owner, capture.packet(block)))
+            owner = interface.name.partition(":")[0]
+            if interface.name.endswith(FATE) or owner not in macs.values():
+                continue
+            for block in interface.each():
+                high, low = struct.unpack_from(f"{capture.order}II", capture.data, block[0] + 12)
+                packet = capture.packet(block)
+                sender, receiver = macs.get(packet[6:12]), macs.get(packet[:6])
+                if sender is not None and receiver is not None:
+                    yield (high << 32) | low, block[4], (owner, sender, receiver, len(packet), hash(packet))
     finally:
         capture.close()
-    under_way: dict[tuple[bytes, str], deque[int]] = {}
-    flights = []
-    for at_ns, _, owner, packet in sorted(seen):
-        sender = macs.get(packet[6:12])
-        if sender == owner:
-            receivers = [macs[packet[:6]]] if packet[:6] in macs else []
-            for receiver in receivers:
-                under_way.setdefault((packet, receiver), deque()).append(at_ns)
-        elif sender is not None and under_way.get((packet, owner)):
-            flights.append(Flight(under_way[packet, owner].popleft(), at_ns, sender, len(packet)))
-    return sorted(flights, key=lambda flight: (flight.begin_ns, flight.end_ns))
