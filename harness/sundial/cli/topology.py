@@ -102,7 +102,7 @@ def graph(name: str, overrides: tuple[str, ...]) -> None:
 
 
 def _rate(segment: Segment) -> str:
-    rates = sorted(set(segment.by_port(segment.rate)))
+    rates = sorted({segment.rate_bps(port) for port in segment.ports})
     return " ".join(RATE.show(rate) for rate in rates)
 
 

@@ -144,7 +144,7 @@ def _mtus(topology: Topology) -> Iterator[Finding]:
             machine, _, device = end.partition(":")
             own = topology.machines[machine].interfaces[device].mtu
             mtu = topology.defaults.mtu if own is None else own
-            if mtu > segment.mtu:
+            if mtu is not None and mtu > segment.mtu:
                 yield Finding(
                     ("defaults", "mtu") if own is None else ("machines", machine, "interfaces", device, "mtu"),
                     f"MTU {mtu} of {end} is above that of segment {name!r}",

@@ -146,7 +146,7 @@ def _node(topology: Topology, name: str, index: int, machine: Machine, plugged: 
                 index=number,
                 mac=interface.mac or derived_mac(index, number),
                 address=interface.address,
-                mtu=defaults.mtu if interface.mtu is None else interface.mtu,
+                mtu=interface.mtu or defaults.mtu or topology.segments[segment].mtu,
                 offloads=defaults.offloads if interface.offloads is None else interface.offloads,
                 static_arp=defaults.static_arp if interface.static_arp is None else interface.static_arp,
                 netem=interface.netem or "",

@@ -40,8 +40,8 @@ class Defaults(Strict):
     """Million instructions a second in virtual time."""
     memory: _Memory | None = None
     """Main memory of a machine, in the range of its image; left out: what the image asks for."""
-    mtu: Mtu = 1500
-    """Largest IP packet an interface sends, in bytes."""
+    mtu: Mtu | None = None
+    """Largest IP packet an interface sends, in bytes; left out: its segment's."""
     offloads: Annotated[bool, Flag()] = False
     """Segmentation and receive offloads (TSO, GSO, GRO) of the guest's interface."""
     static_arp: Annotated[bool, Flag()] = False
@@ -56,7 +56,7 @@ class Interface(Strict):
     mac: Annotated[str, Mac()] | None = None
     """MAC address; made from the machine's and interface's position when left out."""
     mtu: Mtu | None = None
-    """Largest IP packet sent, in bytes."""
+    """Largest IP packet sent, in bytes; left out: that of `defaults`, or of the segment."""
     offloads: Annotated[bool, Flag()] | None = None
     """Segmentation and receive offloads."""
     static_arp: Annotated[bool, Flag()] | None = None

@@ -44,7 +44,7 @@ def _segment(name: str, segment: SegmentBase, network: Network, clock: Clock, pa
         "adapter": segment.adapter.model_dump(),
         "ports": [_port(network.nic(end), clock, paths) for end in segment.ports],
     }
-    return {**common, **own_fields(segment)}
+    return {**common, **own_fields(segment, name, network)}
 
 
 def _port(nic: Nic, clock: Clock, paths: RunPaths) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from sundial.report import (
     stats,
     tables,
     tables_run,
+    topology_narrow,
     topology_read,
     topology_svg,
 )
@@ -27,6 +28,7 @@ from sundial.report.drawings import Tables, draw_all
 from sundial.report.load import RunData, load
 from sundial.report.plotting import Drawing
 from sundial.report.tables import Table
+from sundial.report.topology_view import Topology
 
 HERE = Path(__file__).parent
 
@@ -59,7 +61,7 @@ def build_report(run_dir: Path) -> ReportPaths:
     summary = run_dir / "summary.csv"
     made.summary.write_csv(summary, float_precision=3)
     html = run_dir / "report.html"
-    html.write_text(_page(data, made, drawings, topology_drawing), encoding="utf-8")
+    html.write_text(_page(data, made, drawings, topology), encoding="utf-8")
     return ReportPaths(html, summary, tuple(sorted(folder.iterdir())))
 
 
@@ -95,7 +97,7 @@ def _tables(data: RunData) -> Tables:
     )
 
 
-def _page(data: RunData, made: Tables, drawings: Mapping[str, Drawing], topology: str) -> str:
+def _page(data: RunData, made: Tables, drawings: Mapping[str, Drawing], topology: Topology) -> str:
     environment = Environment(
         loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
@@ -109,7 +111,7 @@ def _page(data: RunData, made: Tables, drawings: Mapping[str, Drawing], topology
         name=data.name,
         head=headline.headline(data, made.curves),
         remarks=data.remarks,
-        topology=_inline_topology(topology) if topology else None,
+        topology=_inline_topology(topology) if topology.machines else None,
         what=tables.what_was_run(made.batches, made.looks),
         setup=headline.setup(run),
         drawings=drawings,
@@ -140,8 +142,17 @@ def _page(data: RunData, made: Tables, drawings: Mapping[str, Drawing], topology
     )
 
 
-def _inline_topology(svg: str) -> Markup:
-    return Markup(palette.themed(svg, "topology", "Topology", topology_svg.natural_width(svg)))
+def _inline_topology(topology: Topology) -> Markup:
+    """Wide, and narrow for small screens."""
+    ways = (
+        ("wide", "topology", topology_svg.draw(topology)),
+        ("narrow", "narrow-topology", topology_narrow.draw(topology)),
+    )
+    parts = (
+        f'<div class="canvas {way}">{palette.themed(svg, prefix, "Topology", topology_svg.natural_width(svg))}</div>'
+        for way, prefix, svg in ways
+    )
+    return Markup("".join(parts))
 
 
 def _present(*found: Table | None) -> list[Table]:

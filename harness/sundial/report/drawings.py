@@ -13,7 +13,7 @@ from sundial.report.figures import PacketLine, WireMinimum
 from sundial.report.load import RunData
 from sundial.report.plotting import Drawing
 from sundial.report.topology_view import Topology
-from sundial.report.wire_time import Hop
+from sundial.report.wire_time import AnyHop
 from sundial.report.workload import Curve, Look, Setting
 
 DIRECTIONS = ("request", "reply")
@@ -120,7 +120,7 @@ def _expectations(
 
 def _add(
     floors: dict[Curve, WireMinimum], lines: dict[tuple[Curve, str], PacketLine], setting: Setting, sizes: list[int],
-    out: list[Hop] | None, back: list[Hop] | None,
+    out: list[AnyHop] | None, back: list[AnyHop] | None,
 ) -> None:  # fmt: skip
     lines |= {(setting.curve, direction): line for direction, line in expected.packet_lines(setting, sizes).items()}
     if out and back:

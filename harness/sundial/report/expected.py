@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from sundial.report import wire_time
 from sundial.report.figures import PacketLine, WireMinimum
 from sundial.report.registry import legs
-from sundial.report.wire_time import Hop
+from sundial.report.wire_time import AnyHop
 from sundial.report.workload import Setting
 
 Key = tuple[int, ...]
@@ -66,7 +66,9 @@ def packet_lines(setting: Setting, sizes: Sequence[int]) -> dict[str, PacketLine
     }
 
 
-def wire_minimum(setting: Setting, sizes: Sequence[int], out: Sequence[Hop], back: Sequence[Hop]) -> WireMinimum | None:
+def wire_minimum(
+    setting: Setting, sizes: Sequence[int], out: Sequence[AnyHop], back: Sequence[AnyHop]
+) -> WireMinimum | None:
     """Least round trip over size: both directions' packets on empty wires, nothing for the machines."""
     at, us = [], []
     for size, _ in breakpoints(sizes, lambda size: key(setting, size)):

@@ -8,7 +8,7 @@ from typing import Protocol, TypeVar, runtime_checkable
 
 from sundial.model.network import Node
 from sundial.model.segment import SegmentBase
-from sundial.report.wire_time import Hop
+from sundial.report.wire_time import AnyHop
 
 SegmentT = TypeVar("SegmentT", bound=SegmentBase, contravariant=True)
 
@@ -24,13 +24,21 @@ class SegmentReport(Protocol[SegmentT]):
         """What stands under its name: the kind, rates, delays, impairments."""
         return []
 
-    def hops(self, segment: SegmentT, sender: str, receiver: str) -> Sequence[Hop]:
+    def hops(self, segment: SegmentT, sender: str, receiver: str) -> Sequence[AnyHop]:
         """The lines that a frame takes one after another from one port to another."""
         return ()
 
     def delays_vary(self, segment: SegmentT) -> bool:
         """Whether a frame's delay is drawn at random; hops then have its mean."""
         return False
+
+    def services(self, segment: SegmentT) -> list[str]:
+        """What it has inside beside the ports, in words; drawn as a box of its own."""
+        return []
+
+    def mesh(self, segment: SegmentT) -> int:
+        """How many ports permanent channels join each with each; 0: none."""
+        return 0
 
     def notes(self, node: Node) -> list[str]:
         """Small print for the card of a machine that is a segment of this kind."""

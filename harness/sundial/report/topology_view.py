@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from sundial.report.wire_time import Hop
+from sundial.report.wire_time import AnyHop
 
 
 @dataclass(frozen=True)
@@ -22,12 +22,20 @@ class Nic:
 
 @dataclass(frozen=True)
 class Machine:
-    """A guest. `role` is what it does in the run (client, server, bridge), `notes` small print for its card."""
+    """A guest, or a device without a CPU. `role` is what it does in the run (client, server, bridge)."""
 
     name: str
     nics: tuple[Nic, ...] = ()
     role: str = ""
     notes: tuple[str, ...] = ()
+    """Small print for its card."""
+    forwarding_ns: float | None = None
+    """From a frame's arrival at a device to its leaving for the next segment; None: a guest, whose time is unknown."""
+
+    @property
+    def is_device(self) -> bool:
+        """Whether it forwards without a CPU of its own."""
+        return self.forwarding_ns is not None
 
 
 @dataclass(frozen=True)
@@ -38,12 +46,18 @@ class Segment:
     lines: tuple[str, ...] = ()
     corner_px: int = 4
     delays_vary: bool = False
-    hops: Callable[[str, str], Sequence[Hop]] | None = None
+    hops: Callable[[str, str], Sequence[AnyHop]] | None = None
+    packet_cells: Callable[[int], int | None] | None = None
+    """Cells of an IP packet by its length; None: frames are carried whole."""
+    services: tuple[str, ...] = ()
+    """What stands inside it beside the machines, in words."""
+    mesh: int = 0
+    """So many ports are joined each with each by permanent channels (a line says so); 0: they are not."""
 
 
 @dataclass(frozen=True)
 class Topology:
-    """Machines and segments; a NIC names its segment."""
+    """Machines (devices among them) and segments; a NIC names its segment."""
 
     name: str = ""
     machines: tuple[Machine, ...] = ()

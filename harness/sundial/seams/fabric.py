@@ -39,7 +39,7 @@ class Segment(OpenForm):
 
     name: str
     kind: str
-    max_frame_bytes: Annotated[int, Field(ge=60, le=9216)]
+    max_frame_bytes: Annotated[int, Field(ge=60, le=18188)]
     """From the destination address to the end of the payload, without FCS: 1514 for an MTU of 1500."""
     adapter: Adapter
     ports: Items[Port]

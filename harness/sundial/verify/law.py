@@ -120,9 +120,9 @@ def cut_off(wire: Wire, segment: SegmentBase, port: str, late: int) -> Bounds:
     """What a port may have counted and not shown, where `late` frames were still to come to it at the end."""
     if wire.end_ns is None:
         return 0, 0
-    rate = segment.rate[port] if isinstance(segment.rate, dict) else segment.rate
     last = max((int(sent.time_ns[-1]) for sent in wire.sent if len(sent)), default=None)
-    longest = int(Line(rate).time(bits_of(np.array([segment.mtu + ETHERNET_HEADER])))[0]) // Line(rate).parts
+    line = Line(segment.rate_bps(port))
+    longest = int(line.time(bits_of(np.array([segment.mtu + ETHERNET_HEADER])))[0]) // line.parts
     busy = last is not None and last + 2 * longest > wire.end_ns
     return (segment.adapter.ring_frames if busy else 0), late
 

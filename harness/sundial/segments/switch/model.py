@@ -32,6 +32,9 @@ class Switch(SegmentBase):
     ageing: Annotated[int, In(TIME.between("1 ms", example="300 s"))] = written("300 s")
     """A learned address is forgotten after this."""
 
+    def rate_bps(self, port: str) -> int:
+        return self.rate[port] if isinstance(self.rate, dict) else self.rate
+
     def check(self, path: Path) -> Iterator[Finding]:
         if isinstance(self.rate, dict):
             yield from self.check_ports((*path, "rate"), self.rate, every=True)
