@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import struct
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -12,7 +11,9 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from sundial import EPOCH_NS
 from sundial.observe import open_capture
@@ -59,7 +60,6 @@ class Measured:
         self.folder = folder
         self.run: dict[str, Any] = json.loads((folder / "run.json").read_text())
         self.samples = pl.read_parquet(folder / "samples.parquet")
-        self.records = _records(folder)
         self._flights: Flights | None = None
 
     @property
@@ -114,10 +114,15 @@ class Measured:
         ns = (self.instruction_ns(middle["client"]), self.instruction_ns(middle["server"]))
         return RoundTrip(len(times), middle["rtt_ns"] / 1e3, times[0] / 1e3, times[-1] / 1e3, parts, ns)
 
-    def share_of(self, call: Mapping[str, Any]) -> Share:
-        """The parts of one call, given by its row of samples.parquet."""
+    def flights_during(self, calls: pl.DataFrame) -> Flights:
+        """Those frames that leave or arrive while one of these calls is under way, where a run has too many."""
+        return Flights(_flights(self.folder, self.run, calls.select("start_ns", "end_ns").sort("start_ns")))
+
+    def share_of(self, call: Mapping[str, Any], flights: Flights | None = None) -> Share:
+        """The parts of one call, given by its row of samples.parquet; `flights`: its own among others."""
         begin, end = call["start_ns"], call["end_ns"]
-        return share(begin, end, call["client"], self.flights.between(begin, end), self.gap_ns)
+        listed = (flights or self.flights).between(begin, end)
+        return share(begin, end, call["client"], listed, self.gap_ns)
 
     def stream(self, size: int, **where: Any) -> Stream | None:
         """Operations of one size, from the beginning of the first to the acknowledgement of the last."""
@@ -138,8 +143,17 @@ class Measured:
 
     def counted(self, machine: str, app: str) -> dict[str, Any]:
         """The last counters that a service of `machine` reported; empty where it reported none."""
-        reported = [record for record in self.records.get(machine, []) if record.get("app") == app]
+        reported = [record for record in self.reported(machine, "counters") if record.get("app") == app]
         return reported[-1] if reported else {}
+
+    def reported(self, machine: str, kind: str) -> list[dict[str, Any]]:
+        """What a machine reported beside calls, of one type, in that order."""
+        path = self.folder / "nodes" / machine / "samples.jsonl"
+        if not path.is_file():
+            return []
+        begin = json.dumps({"type": kind}, separators=(",", ":"))[:-1].encode()
+        with path.open("rb") as lines:
+            return [json.loads(line) for line in lines if line.startswith(begin)]
 
     def steps(self, machine: str) -> list[dict[str, Any]]:
         """What a client did, by number."""
@@ -147,17 +161,7 @@ class Measured:
         return list(job["steps"])
 
 
-def _records(folder: Path) -> dict[str, list[dict[str, Any]]]:
-    """Counters of every machine, in the order in which they were reported."""
-    found: dict[str, list[dict[str, Any]]] = {}
-    for path in sorted((folder / "nodes").glob("*/samples.jsonl")):
-        with path.open("rb") as lines:
-            reported = [json.loads(line) for line in lines if line.startswith(b'{"type":"counters"')]
-        found[path.parent.name] = reported
-    return found
-
-
-def _flights(folder: Path, run: dict[str, Any]) -> list[Flight]:
+def _flights(folder: Path, run: dict[str, Any], during: pl.DataFrame | None = None) -> list[Flight]:
     """From the port of the machine that sent a frame to the port of the one that received it.
 
     They may be on different segments with devices between; what those did with a frame is part of its flight.
@@ -169,9 +173,9 @@ def _flights(folder: Path, run: dict[str, Any]) -> list[Flight]:
     }
     epoch_ns = int(run.get("epoch_ns") or EPOCH_NS)
     seen = [
-        (at_ns - epoch_ns, place, number, sight)
+        (at_ns, place, number, sight)
         for place, path in enumerate(sorted((folder / "wire").glob("*.pcapng")))
-        for at_ns, number, sight in _sights(path, macs)
+        for at_ns, number, sight in _sights(path, macs, epoch_ns, during)
     ]
     seen.sort(key=lambda each: each[:3])
     under_way: dict[tuple[int, str], deque[int]] = {}
@@ -184,7 +188,9 @@ def _flights(folder: Path, run: dict[str, Any]) -> list[Flight]:
     return sorted(flights, key=lambda flight: (flight.begin_ns, flight.end_ns))
 
 
-def _sights(path: Path, macs: Mapping[bytes, str]) -> Iterator[tuple[int, int, tuple[str, str, str, int, int]]]:
+def _sights(
+    path: Path, macs: Mapping[bytes, str], epoch_ns: int, during: pl.DataFrame | None
+) -> Iterator[tuple[int, int, tuple[str, str, str, int, int]]]:
     """Unicast frames between machines at their ports: when, number of the frame, (where, from, to, length, mark).
 
     Equal frames have equal marks; the frames themselves would not fit into memory.
@@ -195,11 +201,25 @@ def _sights(path: Path, macs: Mapping[bytes, str]) -> Iterator[tuple[int, int, t
             owner = interface.name.partition(":")[0]
             if interface.name.endswith(FATE) or owner not in macs.values():
                 continue
-            for block in interface.each():
-                high, low = struct.unpack_from(f"{capture.order}II", capture.data, block[0] + 12)
+            ticks = capture.ticks(interface)
+            assert ticks is not None, "the fabric stamps every frame"
+            at_ns = ticks - epoch_ns
+            if during is not None:
+                kept = _within(at_ns, during)
+                at_ns, interface.blocks = at_ns[kept], interface.blocks[kept]
+            for at, block in zip(at_ns.tolist(), interface.each(), strict=True):
                 packet = capture.packet(block)
                 sender, receiver = macs.get(packet[6:12]), macs.get(packet[:6])
                 if sender is not None and receiver is not None:
-                    yield (high << 32) | low, block[4], (owner, sender, receiver, len(packet), hash(packet))
+                    yield at, block[4], (owner, sender, receiver, len(packet), hash(packet))
     finally:
         capture.close()
+
+
+def _within(at_ns: NDArray[np.int64], calls: pl.DataFrame) -> NDArray[np.bool_]:
+    """Which instants are in one of the calls, which come one after another."""
+    begins, ends = calls["start_ns"].to_numpy(), calls["end_ns"].to_numpy()
+    before = np.searchsorted(begins, at_ns, side="right")
+    latest = np.concatenate([np.array([-1]), np.maximum.accumulate(ends)])
+    inside: NDArray[np.bool_] = at_ns <= latest[before]
+    return inside
