@@ -98,7 +98,8 @@ impl Resolution {
 
     /// The address has moved; to behind `peer`, if that is known.
     pub(super) fn handle_move(&mut self, now: Time, peer: Option<usize>) {
-        self.known = peer.map(|peer| Known { peer, is_remote: true, verified: now });
+        let known = peer.map(|peer| Known { peer, is_remote: true, verified: now });
+        *self = Self { known, inquiry: None };
     }
 
     pub(super) fn deadline(&self, endpoint: &Endpoint) -> Option<Time> {
@@ -111,7 +112,7 @@ impl Resolution {
         Some(known.verified + known.lifetime(endpoint.lane(), endpoint.topology_changes))
     }
 
-    /// Forgets what is too old, asks again. `true`: nobody has answered to the last request.
+    /// Forgets what is too old, asks again. `true`: nobody has answered, and nothing is known.
     pub(super) fn handle_timeout(
         &mut self,
         now: Time,
@@ -128,6 +129,6 @@ impl Resolution {
             self.send_request(now, address, left, endpoint);
             return false;
         }
-        true
+        self.known.is_none()
     }
 }

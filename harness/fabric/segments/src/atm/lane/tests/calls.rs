@@ -192,12 +192,16 @@ fn an_answer_to_the_second_flush_opens_the_path() {
 }
 
 #[test]
-fn long_after_the_last_frame_by_the_bus_no_flush_is_needed() {
-    let mut rig = Rig::new(2, settings()).joined();
-    rig.vc_setup = seconds(7);
-    rig.frame_at(at(ms(10)), 0, 1, 1);
-    rig.frame_at(at(seconds(8)), 0, 1, 2);
-    rig.run_until(at(seconds(9)));
-    assert!(!rig.copies.iter().any(|copy| is(copy, Opcode::FlushRequest)));
-    assert_eq!(rig.delivered, [(us(10_070), 1, 1), (us(8_000_010), 1, 2)]);
+fn once_the_last_frame_by_the_bus_is_old_enough_no_flush_is_needed() {
+    // Called at 10.07 ms; C22 is over 6 s after 10 ms.
+    for (vc_setup, flushes) in [(us(5_999_929), 1), (us(5_999_930), 0)] {
+        let mut rig = Rig::new(2, settings()).joined();
+        rig.vc_setup = vc_setup.since(Time::ZERO);
+        rig.frame_at(at(ms(10)), 0, 1, 1);
+        rig.frame_at(at(seconds(8)), 0, 1, 2);
+        rig.run_until(at(seconds(9)));
+        let requests = rig.copies.iter().filter(|copy| is(copy, Opcode::FlushRequest));
+        assert_eq!(requests.filter(|copy| copy.from == 0).count(), flushes);
+        assert_eq!(rig.delivered, [(us(10_070), 1, 1), (us(8_000_010), 1, 2)]);
+    }
 }
