@@ -132,3 +132,27 @@ impl Resolution {
         self.known.is_none()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::atm::lane::tests::client_settings;
+
+    #[test]
+    fn only_addresses_behind_clients_age_faster_and_none_slower() {
+        let seconds = |seconds: u64| Span::from_ns(1_000_000_000 * seconds);
+        let lane = |ageing| LaneSettings { ageing, ..(*client_settings().lane).clone() };
+        // C18 is 15 s.
+        for (is_remote, topology_changes, ageing, lifetime) in [
+            (false, false, 300, 300),
+            (true, false, 300, 300),
+            (false, true, 300, 300),
+            (true, true, 300, 15),
+            (true, true, 10, 10),
+        ] {
+            let known = Known { peer: 1, is_remote, verified: Time::ZERO };
+            let lane = lane(seconds(ageing));
+            assert_eq!(known.lifetime(&lane, topology_changes), seconds(lifetime));
+        }
+    }
+}
