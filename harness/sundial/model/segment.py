@@ -4,28 +4,47 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Annotated, Literal, Protocol, runtime_checkable
+from decimal import Decimal
+from typing import TYPE_CHECKING, Annotated, Literal, Protocol, TypeVar, runtime_checkable
 
 from pydantic import Field
 
-from sundial.model.fields import PORT, In, Strict, Whole
+from sundial.expect.ip import PerPacket
+from sundial.model.fields import PORT, In, Percent, Strict, Whole, written
 from sundial.model.finding import Finding, Path
 from sundial.units import TIME
 
 if TYPE_CHECKING:
     from sundial.model.topology import Machine
 
+ValueT = TypeVar("ValueT")
+
 MTU_LEAST = 68
 """RFC 791: every module must forward 68 octets without further fragmentation."""
-MTU_MOST = 9202
-"""A frame of 9216 bytes less the 14-byte Ethernet header."""
+MTU_MOST = 18174
+"""The largest frame of LAN emulation, 18190 octets (af-lane-0021), less LE header and Ethernet header."""
 
 Port = Annotated[str, PORT]
 Mtu = Annotated[int, Whole(MTU_LEAST, MTU_MOST)]
-LinkTime = Annotated[int, In(TIME.between(most="1 min"))]
+LINK = TIME.between(most="1 min")
+LinkTime = Annotated[int, In(LINK)]
 CABLE = TIME.between(most="100 us", example="25 ns")
 CableTime = Annotated[int, In(CABLE)]
 Frames = Annotated[int, Whole(1, 1_000_000)]
+_Percent = Annotated[Decimal, Percent()]
+
+
+class GilbertElliott(Strict):
+    """The four-parameter loss model of tc-netem (`loss gemodel`)."""
+
+    p: _Percent
+    """Probability of going from the good state to the bad one."""
+    r: _Percent
+    """Probability of going back."""
+    one_minus_h: _Percent = written("100 %")
+    """Loss probability in the bad state."""
+    one_minus_k: _Percent = written("0 %")
+    """Loss probability in the good state."""
 
 
 class Adapter(Strict):
@@ -38,24 +57,35 @@ class Adapter(Strict):
 
 
 class SegmentBase(Strict):
-    """What every kind of segment has; a kind narrows `kind` to its name and `rate` to what it allows."""
+    """What every kind of segment has; a kind narrows `kind` to its name."""
 
     ports: list[Port] = Field(min_length=2)
-    """The interfaces joined, `MACHINE:INTERFACE`, in port order."""
+    """The interfaces joined, `MACHINE:INTERFACE` or `DEVICE:INTERFACE`, in port order."""
     mtu: Mtu = 1500
     """Largest IP packet the segment carries; longer frames are refused and counted."""
     adapter: Adapter = Adapter()
     """The adapters at its ports."""
     kind: str
     """The folder of its kind."""
-    rate: int | dict[str, int]
-    """Bits a second: one for all ports, or by port."""
+
+    def rate_bps(self, port: str) -> int:
+        """Bits a second of the line at `port`."""
+        raise NotImplementedError
+
+    @property
+    def packet_cells(self) -> PerPacket | None:
+        """Cells of an IP packet by its length in bytes; None: the wire carries frames whole."""
+        return None
+
+    def refuses_bridge(self, of: Literal["machine", "device"]) -> str | None:
+        """Why a bridge, a device or a machine of that role, cannot be plugged in; None: it can."""
+        return None
 
     def check(self, path: Path) -> Iterator[Finding]:
         """Everything wrong with this segment beyond single fields; it is at `path` of the topology."""
         yield from ()
 
-    def by_port(self, value: int | dict[str, int]) -> list[int]:
+    def by_port(self, value: ValueT | dict[str, ValueT]) -> list[ValueT]:
         """A value given once or by port, as a list in port order."""
         return [value[end] if isinstance(value, dict) else value for end in self.ports]
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A topology as written: machines, the segments that join them, and the clock they run on.
+"""A topology as written: machines, segments and devices that join them, and the clock they run on.
 
-Kinds of segments are in `sundial/segments`. Values are in base units once parsed: ns, bit/s, bytes, fractions. What
-needs more than one field to be judged is in `check.py`; what is derived (MAC addresses, defaults applied, who reaches
-whom) is in `network.py`.
+Kinds of segments are in `sundial/segments`, devices in `devices.py`. Values are in base units once parsed: ns, bit/s,
+bytes, fractions. What needs more than one field to be judged is in `check.py`; what is derived (MAC addresses, defaults
+applied, who reaches whom) is in `network.py`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, Union
 from pydantic import Field
 
 from sundial.kinds import load
+from sundial.model.devices import DEVICES_MOST, Bridge
 from sundial.model.fields import DEVICE, NAMED, NETEM, PROSE, Address, Flag, In, Mac, Mips, Strict, written
 from sundial.model.images import MEMORY, Role
 from sundial.model.segment import Mtu, SegmentBase, SegmentKind
@@ -40,8 +41,8 @@ class Defaults(Strict):
     """Million instructions a second in virtual time."""
     memory: _Memory | None = None
     """Main memory of a machine, in the range of its image; left out: what the image asks for."""
-    mtu: Mtu = 1500
-    """Largest IP packet an interface sends, in bytes."""
+    mtu: Mtu | None = None
+    """Largest IP packet an interface sends, in bytes; left out: its segment's."""
     offloads: Annotated[bool, Flag()] = False
     """Segmentation and receive offloads (TSO, GSO, GRO) of the guest's interface."""
     static_arp: Annotated[bool, Flag()] = False
@@ -56,7 +57,7 @@ class Interface(Strict):
     mac: Annotated[str, Mac()] | None = None
     """MAC address; made from the machine's and interface's position when left out."""
     mtu: Mtu | None = None
-    """Largest IP packet sent, in bytes."""
+    """Largest IP packet sent, in bytes; left out: that of `defaults`, or of the segment."""
     offloads: Annotated[bool, Flag()] | None = None
     """Segmentation and receive offloads."""
     static_arp: Annotated[bool, Flag()] | None = None
@@ -104,5 +105,7 @@ class Topology(Strict):
     """What holds for every machine that does not say otherwise."""
     machines: dict[_Name, Machine] = Field(min_length=1, max_length=MACHINES_MOST)
     """The guests, by name."""
+    devices: dict[_Name, Bridge] = Field(default_factory=dict, max_length=DEVICES_MOST)
+    """What joins segments without being a guest, by name."""
     segments: dict[_Name, Segment] = Field(min_length=1)
     """The wires, by name."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from sundial.kinds import load
-from sundial.model.network import Node
+from sundial.model.network import Network, Node
 from sundial.model.segment import SegmentBase
 
 SegmentT = TypeVar("SegmentT", bound=SegmentBase, contravariant=True)
@@ -17,8 +17,8 @@ SegmentT = TypeVar("SegmentT", bound=SegmentBase, contravariant=True)
 class SegmentPlan(Protocol[SegmentT]):
     """A kind that is written under `segments:` has `fabric`, one that is made of a machine the others."""
 
-    def fabric(self, segment: SegmentT) -> dict[str, Any]:
-        """The kind's own fields of one segment in fabric.json, in integer base units."""
+    def fabric(self, segment: SegmentT, name: str, network: Network) -> dict[str, Any]:
+        """The kind's own fields of one segment in fabric.json, in integer base units; it is `name` of `network`."""
         return {}
 
     def bridge(self, node: Node) -> dict[str, Any] | None:
@@ -30,9 +30,9 @@ class SegmentPlan(Protocol[SegmentT]):
         return 0
 
 
-def own_fields(segment: SegmentBase) -> dict[str, Any]:
-    """Fields of one segment in fabric.json that only its kind has."""
-    return load("segments", "plan", SegmentPlan)[segment.kind].fabric(segment)
+def own_fields(segment: SegmentBase, name: str, network: Network) -> dict[str, Any]:
+    """Fields of segment `name` in fabric.json that only its kind has."""
+    return load("segments", "plan", SegmentPlan)[segment.kind].fabric(segment, name, network)
 
 
 def bridge(node: Node) -> dict[str, Any] | None:

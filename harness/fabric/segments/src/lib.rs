@@ -4,7 +4,7 @@
 
 #![forbid(unsafe_code)]
 
-mod atm;
+pub mod atm;
 mod ethernet;
 pub mod hub;
 pub mod link;
@@ -21,5 +21,5 @@ macro_rules! kinds {
 
 /// Every kind that ships with Sundial.
 pub fn kinds() -> Kinds {
-    kinds![link, hub, switch]
+    kinds![link, hub, switch, atm]
 }

@@ -39,6 +39,9 @@ class Hub(SegmentBase):
         """The repeater's delay in ns, written or by rate."""
         return RATES[self.rate] if self.repeater_delay is None else self.repeater_delay
 
+    def rate_bps(self, port: str) -> int:
+        return self.rate
+
     def check(self, path: Path) -> Iterator[Finding]:
         if self.rate not in RATES:
             yield Finding((*path, "rate"), "a hub has one of two rates", "10 Mbit/s, 100 Mbit/s")

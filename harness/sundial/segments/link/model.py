@@ -33,6 +33,9 @@ class Link(SegmentBase):
         own = self.impairments.get(port, Impairments())
         return both.model_copy(update={name: getattr(own, name) for name in own.model_fields_set})
 
+    def rate_bps(self, port: str) -> int:
+        return self.rate
+
     def check(self, path: Path) -> Iterator[Finding]:
         if len(self.ports) != 2:
             yield Finding((*path, "ports"), f"a link with {len(self.ports)} ports", "exactly 2")

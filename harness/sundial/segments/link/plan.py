@@ -6,9 +6,11 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
+from sundial.model.network import Network
+from sundial.model.segment import GilbertElliott
 from sundial.plan.segment import SegmentPlan
 from sundial.segments.link.model import Link
-from sundial.segments.netem.model import GilbertElliott, Impairments
+from sundial.segments.netem.model import Impairments
 
 _NAMES = {
     "delay": "delay_ns",
@@ -23,7 +25,7 @@ _NAMES = {
 
 
 class LinkPlan(SegmentPlan[Link]):
-    def fabric(self, segment: Link) -> dict[str, Any]:
+    def fabric(self, segment: Link, name: str, network: Network) -> dict[str, Any]:
         sending = {str(index): impairments(segment.sending(end)) for index, end in enumerate(segment.ports)}
         return {
             "rate_bps": segment.rate,

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from sundial.model.fields import In, Percent, Strict, Whole, written
+from sundial.model.fields import In, Percent, Strict, Whole
 from sundial.model.finding import Finding, Path
-from sundial.model.segment import Frames, LinkTime, SegmentKind
+from sundial.model.segment import Frames, GilbertElliott, LinkTime, SegmentKind
 from sundial.units import RATE
 
 if TYPE_CHECKING:
@@ -32,19 +32,6 @@ _NEEDS = (
     ("cell_overhead", "cell_size"),
 )
 """In tc-netem the first has no effect without the second."""
-
-
-class GilbertElliott(Strict):
-    """The four-parameter loss model of tc-netem (`loss gemodel`)."""
-
-    p: _Percent
-    """Probability of going from the good state to the bad one."""
-    r: _Percent
-    """Probability of going back."""
-    one_minus_h: _Percent = written("100 %")
-    """Loss probability in the bad state."""
-    one_minus_k: _Percent = written("0 %")
-    """Loss probability in the good state."""
 
 
 class Impairments(Strict):

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from sundial.model.network import Network
 from sundial.plan.segment import SegmentPlan
 from sundial.segments.switch.model import Switch
 
 
 class SwitchPlan(SegmentPlan[Switch]):
-    def fabric(self, segment: Switch) -> dict[str, Any]:
+    def fabric(self, segment: Switch, name: str, network: Network) -> dict[str, Any]:
         return {
             "rate_bps": segment.by_port(segment.rate),
             "full_duplex": segment.full_duplex,

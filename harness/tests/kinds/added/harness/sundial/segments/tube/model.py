@@ -22,6 +22,9 @@ class Tube(SegmentBase):
     delay: CableTime = written("1 us")  # type: ignore[assignment]
     """From end to end."""
 
+    def rate_bps(self, port: str) -> int:
+        return self.rate
+
     def check(self, path: Path) -> Iterator[Finding]:
         if len(self.ports) != 2:
             yield Finding((*path, "ports"), f"a tube with {len(self.ports)} ends", "2")

@@ -7,11 +7,12 @@ from typing import Any
 
 from sundial.segments.tube.model import Tube
 
+from sundial.model.network import Network
 from sundial.plan.segment import SegmentPlan
 
 
 class TubePlan(SegmentPlan[Tube]):
-    def fabric(self, segment: Tube) -> dict[str, Any]:
+    def fabric(self, segment: Tube, name: str, network: Network) -> dict[str, Any]:
         return {"rate_bps": segment.rate, "delay_ns": segment.delay}
 
 

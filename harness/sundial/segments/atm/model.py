@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An ATM segment as written: a switch, the lines to its ports, and how frames become cells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from sundial.expect.atm import LANE, ROUTED, packet_cells
+from sundial.expect.ip import PerPacket
+from sundial.model.fields import PORT, OneOrByPort, written
+from sundial.model.finding import Finding, Path
+from sundial.model.segment import LINK, MTU_LEAST, MTU_MOST, LinkTime, SegmentBase, SegmentKind
+from sundial.segments.atm.model_line import RATES, Line, LineField
+from sundial.segments.atm.model_parts import WAY, Capture, Contract, Faults, Lane, Queue
+from sundial.units import RATE
+
+LANE_HEADERS = 16
+"""LEC ID and Ethernet header."""
+FRAME_SIZE = 1516
+"""Of LAN emulation where none is written."""
+BRIDGED_MTU = 1500
+ROUTED_MTU = 9180
+"""RFC 2225, section 7.1."""
+
+_Port = Annotated[str, PORT]
+_Times = Annotated[int | dict[str, int], OneOrByPort(LINK)]
+
+
+class Atm(SegmentBase):
+    """Adapters and a switch of ATM: AAL5, virtual channels, output queues in cells."""
+
+    kind: Literal["atm"]
+    """An ATM switch."""
+    line: Annotated[Line | dict[str, Line], LineField(by_port=True)] = written("oc-3c")
+    """One for all ports, or by port: a name, or a rate in cells of 53 octets."""
+    encapsulation: Literal["lane", "bridged", "bridged-fcs", "routed"] = "lane"
+    """LAN emulation 1.0; Ethernet frames over LLC (RFC 2684), without and with FCS; classical IP (RFC 2225)."""
+    frame_size: Literal[1516, 4544, 9234, 18190] | None = None
+    """Of LAN emulation, in octets; left out: 1516."""
+    propagation: _Times = written("25 ns")
+    """Of the line at each port: one for all, or by port."""
+    tx_latency: _Times = written("0 ns")
+    """From a frame's handing over to its first cell, in the adapter: one for all, or by port."""
+    rx_latency: _Times = written("0 ns")
+    """From a PDU's last bit to the machine, in the adapter: one for all, or by port."""
+    cell_latency: LinkTime = written("10 us")
+    """From a cell's last bit into the switch to the output queue."""
+    cdv: LinkTime = written("0 ns")
+    """Cells take up to so much longer through the switch, uniformly; their order stays (cell delay variation)."""
+    interleave: Literal["pdu", "cells"] = "pdu"
+    """An adapter sends PDU after PDU, or cells of its virtual channels in turn."""
+    queue: Queue = Queue()
+    """The switch's output queues."""
+    lane: Lane | None = None
+    """LAN emulation; only with `encapsulation: lane`."""
+    contracts: dict[_Port, Contract] = Field(default_factory=dict)
+    """By port: what the switch polices on each virtual channel that comes from there."""
+    shaping: Annotated[int | dict[str, int], OneOrByPort(RATES)] = Field(default_factory=dict)
+    """Most bits a second on a virtual channel from an adapter, in cells of 53 octets: one for all ports, or by port."""
+    impairments: dict[Annotated[str, WAY], Faults] = Field(default_factory=dict)
+    """By direction of a line, `from PORT` or `to PORT`, or `both` for all; a direction's own fields go before those of
+    `both`."""
+    capture: Capture = Capture()
+    """What is recorded."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _mtu_follows(cls, data: Any) -> Any:
+        """The MTU of the encapsulation, where none is written."""
+        if not isinstance(data, dict) or "mtu" in data:
+            return data
+        return {**data, "mtu": _default_mtu(data.get("encapsulation", LANE), data.get("frame_size"))}
+
+    @property
+    def lan_emulation(self) -> Lane:
+        """As written, or its defaults."""
+        return self.lane or Lane()
+
+    @property
+    def lane_frame_size(self) -> int:
+        """Of LAN emulation, in octets."""
+        return self.frame_size or FRAME_SIZE
+
+    def line_of(self, port: str) -> Line:
+        """The line at `port`."""
+        return self.line[port] if isinstance(self.line, dict) else self.line
+
+    def cell_time_units(self, port: str) -> int:
+        """Time of a cell on the line at `port`, in units of 1/117 ps."""
+        return self.line_of(port).cell_time_units
+
+    def faults(self, way: str) -> Faults:
+        """What happens to cells in one direction, `from PORT` or `to PORT`."""
+        both = self.impairments.get("both", Faults())
+        own = self.impairments.get(way, Faults())
+        return both.model_copy(update={name: getattr(own, name) for name in own.model_fields_set})
+
+    def shaping_bps(self, port: str) -> int | None:
+        """To what each virtual channel from `port` is shaped; None: to nothing."""
+        return self.shaping.get(port) if isinstance(self.shaping, dict) else self.shaping
+
+    def rate_bps(self, port: str) -> int:
+        return self.line_of(port).rate_bps
+
+    @property
+    def packet_cells(self) -> PerPacket:
+        return partial(packet_cells, self.encapsulation)
+
+    def refuses_bridge(self, of: Literal["machine", "device"]) -> str | None:
+        if self.encapsulation == ROUTED:
+            return "classical IP carries no Ethernet headers"
+        if self.encapsulation == LANE and of == "machine":
+            return "only a device has a proxy client of LAN emulation"
+        return None
+
+    def check(self, path: Path) -> Iterator[Finding]:
+        for name in ("line", "propagation", "tx_latency", "rx_latency"):
+            value = getattr(self, name)
+            if isinstance(value, dict):
+                yield from self.check_ports((*path, name), value, every=True)
+        yield from self._check_encapsulation(path)
+        yield from self.queue.check((*path, "queue"))
+        yield from self.check_ports((*path, "contracts"), self.contracts)
+        yield from self._check_shaping((*path, "shaping"))
+        for way in self.impairments:
+            if way != "both" and way.partition(" ")[2] not in self.ports:
+                what = f"{way.partition(' ')[2]!r} is not a port of this segment"
+                yield Finding((*path, "impairments", way), what, ", ".join(self.ports))
+            yield from self.faults(way).check((*path, "impairments", way))
+
+    def _check_encapsulation(self, path: Path) -> Iterator[Finding]:
+        for name in ("frame_size", "lane"):
+            if getattr(self, name) is not None and self.encapsulation != LANE:
+                yield Finding((*path, name), f"{name} belongs to LAN emulation", "encapsulation: lane")
+        most = _largest_mtu(self.encapsulation, self.frame_size)
+        if self.mtu > most:
+            what = f"MTU {self.mtu} does not fit frames of {self.lane_frame_size} octets"
+            if self.encapsulation == ROUTED:
+                what = f"MTU {self.mtu} is more than that of classical IP"
+            yield Finding((*path, "mtu"), what, f"{MTU_LEAST} to {most}")
+
+    def _check_shaping(self, path: Path) -> Iterator[Finding]:
+        if isinstance(self.shaping, dict):
+            yield from self.check_ports(path, self.shaping)
+        for port in self.ports:
+            rate, line = self.shaping_bps(port), self._known_line(port)
+            if rate is not None and line is not None and rate > line.rate_bps:
+                at = (*path, port) if isinstance(self.shaping, dict) else path
+                what = f"{RATE.show(rate)} is more than the line at {port} carries"
+                yield Finding(at, what, f"up to {RATE.show(line.rate_bps)}")
+
+    def _known_line(self, port: str) -> Line | None:
+        return self.line.get(port) if isinstance(self.line, dict) else self.line
+
+
+def _largest_mtu(encapsulation: object, frame_size: object) -> int:
+    if encapsulation == LANE:
+        return (frame_size if isinstance(frame_size, int) else FRAME_SIZE) - LANE_HEADERS
+    return ROUTED_MTU if encapsulation == ROUTED else MTU_MOST
+
+
+def _default_mtu(encapsulation: object, frame_size: object) -> int:
+    """What is written may still be wrong; its own field says so."""
+    if encapsulation not in (LANE, ROUTED):
+        return BRIDGED_MTU
+    return min(max(_largest_mtu(encapsulation, frame_size), MTU_LEAST), MTU_MOST)
+
+
+class AtmKind(SegmentKind):
+    model = Atm
+
+
+KIND: SegmentKind = AtmKind()
