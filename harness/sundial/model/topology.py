@@ -8,6 +8,7 @@ applied, who reaches whom) is in `network.py`.
 
 from __future__ import annotations
 
+import operator
 from decimal import Decimal
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 from typing import TYPE_CHECKING, Annotated, Literal, Union
@@ -104,7 +105,7 @@ class Machine(Strict):
     """Main memory."""
     interfaces: dict[Annotated[str, DEVICE], Interface] = Field(min_length=1)
     """Its interfaces: eth0, eth1 and so on without a gap."""
-    routes: list[Route] = Field(default_factory=list, max_length=ROUTES_MOST)
+    routes: list[Route] = Field(default_factory=list, max_length=ROUTES_MOST, exclude_if=operator.not_)
     """Static routes."""
 
 
@@ -132,7 +133,7 @@ class Topology(Strict):
     """What holds for every machine that does not say otherwise."""
     machines: dict[_Name, Machine] = Field(min_length=1, max_length=MACHINES_MOST)
     """The guests, by name."""
-    devices: dict[_Name, Bridge] = Field(default_factory=dict, max_length=DEVICES_MOST)
+    devices: dict[_Name, Bridge] = Field(default_factory=dict, max_length=DEVICES_MOST, exclude_if=operator.not_)
     """What joins segments without being a guest, by name."""
     segments: dict[_Name, Segment] = Field(min_length=1)
     """The wires, by name."""
