@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from sundial.model.catalog import ROOT
+from sundial.model.network import Network
 from sundial.plan.request import Kept, Progress, RunRequest, RunResult, UpRequest
 
 CAPTURES = ROOT / "captures"
@@ -131,14 +132,21 @@ def build_report(path: Path) -> Path:
     return cast(Path, _room("sundial.report.build").build_report(path).html)
 
 
-def papers() -> list[Any]:
-    """The papers whose experiments can be reproduced."""
+def topology_drawing(network: Network, *, as_svg: bool) -> str:
+    """A topology drawn as text or as SVG."""
+    drawn = _room("sundial.report.topology_read").of_network(network)
+    return cast(str, _room(f"sundial.report.topology_{'svg' if as_svg else 'text'}").draw(drawn))
+
+
+def papers() -> list[tuple[Any, list[str]]]:
+    """The papers whose experiments can be reproduced, each with the scales that it has."""
     room = _room("sundial.reproduce.paper")
-    return [room.reproduction(name).paper() for name in room.papers()]
+    found = [room.reproduction(name) for name in room.papers()]
+    return [(each.paper(), list(each.scales)) for each in found]
 
 
 def reproduce(
-    name: str, quick: bool, seed: int, out: Path | None, connect: str, command: tuple[str, ...], progress: Progress
+    name: str, scale: str, seed: int, out: Path | None, connect: str, command: tuple[str, ...], progress: Progress
 ) -> Any:
     """Run a paper's experiments and write their report; answers a `Reproduced`.
 
@@ -146,7 +154,7 @@ def reproduce(
     """
     room = _room("sundial.reproduce.perform")
     doors = room.Doors(run=run, verify=verify_run, report=build_report, pin_images=pin_images)
-    return room.perform(room.Request(name, quick, seed, CAPTURES, out, connect, command), doors, progress)
+    return room.perform(room.Request(name, scale, seed, CAPTURES, out, connect, command), doors, progress)
 
 
 def images() -> Any:

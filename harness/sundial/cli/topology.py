@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from sundial.cli import completion
+from sundial.cli import completion, rooms
 from sundial.cli.talk import Verb, as_json, print_json, print_table
 from sundial.errors import BadInput
 from sundial.model.catalog import find, names
@@ -46,11 +46,15 @@ def list_(as_json: bool) -> None:
 @topology.command(cls=Verb)
 @click.argument("name", shell_complete=completion.TOPOLOGIES)
 @_set
+@click.option("--svg", "as_svg", is_flag=True, help="Print the drawing that reports show, as SVG, and nothing else.")
 @as_json
-def show(name: str, overrides: tuple[str, ...], as_json: bool) -> None:
-    """Show a topology with everything derived: addresses, MAC addresses, ports."""
+def show(name: str, overrides: tuple[str, ...], as_svg: bool, as_json: bool) -> None:
+    """Show a topology with everything derived: addresses, MAC addresses, ports, and a drawing."""
     loaded = load_topology(name, overrides)
     network = build_network(loaded)
+    if as_svg:
+        click.echo(rooms.topology_drawing(network, as_svg=True), nl=False)
+        return
     if as_json:
         print_json({**loaded.model_dump(mode="json", exclude_none=True), "resolved": _resolved(network)})
         return
@@ -74,6 +78,7 @@ def show(name: str, overrides: tuple[str, ...], as_json: bool) -> None:
     for label, segment in network.segments.items():
         rows.append([label, segment.kind, _rate(segment), str(segment.mtu), " ".join(segment.ports)])
     print_table(rows)
+    click.echo(f"\n{rooms.topology_drawing(network, as_svg=False)}", nl=False)
 
 
 @topology.command(cls=Verb)

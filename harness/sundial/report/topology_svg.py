@@ -8,11 +8,14 @@ topology gives the same bytes.
 
 from __future__ import annotations
 
+import math
 import textwrap
+from collections.abc import Sequence
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
 from sundial.report import palette
+from sundial.report.topology_lanes import distances
 from sundial.report.topology_view import Machine, Nic, Segment, Topology
 
 CARD_WIDTH = 190.0
@@ -25,6 +28,14 @@ CHAR = 6.3
 
 NOTE_CHARS = 34
 """Longer notes on a machine's card are broken into lines."""
+
+SERVICE_MARGIN = 10.0
+MESH_HEIGHT = 44.0
+MESH_RADIUS = 16.0
+MESH_LEAST = 2
+"""Ports that need no picture."""
+MESH_PORTS = 8
+"""Of a greater mesh a smaller one is drawn; its number of channels stands in words."""
 
 ROLE_COLOURS = {"client": palette.CLIENT, "server": palette.SERVER, "bridge": palette.LINE_OUT}
 
@@ -54,7 +65,16 @@ def draw(topology: Topology) -> str:
     height = max(box.y + box.height / 2 for box in boxes.values()) + MARGIN
     parts = [*_cables(topology, boxes, rank)]
     for box in boxes.values():
-        parts.append(_machine(box, box.machine) if box.machine else _segment(box))
+        top = box.y - box.height / 2
+        if box.machine:
+            parts.append(machine_card(box.machine, box.lines, box.x, top, box.width, box.height))
+        elif box.segment:
+            parts.append(segment_box(box.segment, box.lines, box.x, top, box.width, box.height))
+    return document(width, height, parts)
+
+
+def document(width: float, height: float, parts: Sequence[str]) -> str:
+    """A whole SVG document on paper."""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" '
         f'width="{width:g}" height="{height:g}" '
@@ -69,7 +89,7 @@ def natural_width(svg: str) -> int:
 
 
 def _place(topology: Topology) -> list[list[_Box]]:
-    distance = _distances(topology)
+    distance = distances(topology)
     columns: list[list[_Box]] = [[] for _ in range(max(distance.values()) + 1)]
     for machine in topology.machines:
         columns[distance["m:" + machine.name]].append(_machine_box(machine))
@@ -104,51 +124,48 @@ def _stretch(topology: Topology, columns: list[list[_Box]]) -> None:
             box.y, box.height = (top + bottom) / 2, bottom - top
 
 
-def _distances(topology: Topology) -> dict[str, int]:
-    """Column of each node: steps from the clients, machines and segments alternating."""
-    roots = [machine.name for machine in topology.machines if machine.role == "client"]
-    if not roots or len(roots) == len(topology.machines):
-        half = (len(topology.machines) + 1) // 2 if len(topology.segments) == 1 else 1
-        roots = [machine.name for machine in topology.machines[:half]]
-    found = {"m:" + name: 0 for name in roots}
-    queue = list(found)
-    while True:
-        while queue:
-            here = queue.pop(0)
-            for other in _neighbours(topology, here):
-                if other not in found:
-                    found[other] = found[here] + 1
-                    queue.append(other)
-        rest = [node for node in _nodes(topology) if node not in found]
-        if not rest:
-            return found
-        found[rest[0]] = 0
-        queue = [rest[0]]
-
-
-def _nodes(topology: Topology) -> list[str]:
-    return ["m:" + machine.name for machine in topology.machines] + ["s:" + wire.name for wire in topology.segments]
-
-
-def _neighbours(topology: Topology, node: str) -> list[str]:
-    kind, name = node.split(":", 1)
-    if kind == "s":
-        return ["m:" + machine.name for machine, _ in topology.on_segment(name)]
-    machine = topology.machine(name)
-    return ["s:" + nic.segment for nic in machine.nics if topology.segment(nic.segment)] if machine else []
-
-
 def _machine_box(machine: Machine) -> _Box:
-    lines = [line for note in machine.notes for line in textwrap.wrap(note, NOTE_CHARS)]
+    lines = wrapped(machine.notes, NOTE_CHARS)
     width = max(CARD_WIDTH, CHAR * max((len(line) for line in lines), default=0) + 28)
-    width = max(width, 1.5 * CHAR * len(machine.name) + 28 + CHAR * len(machine.role))
-    return _Box("m:" + machine.name, machine, None, lines, width, 34 + LINE * len(lines) + 31 * len(machine.nics) + 6)
+    width = max(width, 1.5 * CHAR * len(machine.name) + 28 + CHAR * len(_role(machine)))
+    return _Box("m:" + machine.name, machine, None, lines, width, machine_height(machine, lines))
 
 
 def _segment_box(segment: Segment) -> _Box:
     lines = list(segment.lines)
-    width = max(118.0, CHAR * max(len(text) for text in [segment.name, *lines]) + 26)
-    return _Box("s:" + segment.name, None, segment, lines, width, 34 + LINE * len(lines) + 10)
+    texts = [segment.name, *lines, *(f"  {text}  " for text in segment.services)]
+    width = max(118.0, CHAR * max(map(len, texts)) + 26)
+    return _Box("s:" + segment.name, None, segment, lines, width, segment_height(segment, lines))
+
+
+def wrapped(texts: Sequence[str], chars: int) -> list[str]:
+    """Texts in lines of so many characters at most."""
+    return [line for text in texts for line in textwrap.wrap(text, chars)]
+
+
+def machine_height(machine: Machine, lines: Sequence[str]) -> float:
+    """Of a card with so many lines of notes."""
+    return 34 + LINE * len(lines) + _nic_height(machine) * len(machine.nics) + 6
+
+
+def nic_y(machine: Machine, lines: Sequence[str], index: int) -> float:
+    """Where a card names its interface, below its top."""
+    return 27 + LINE * len(lines) + 17 + _nic_height(machine) * index
+
+
+def _nic_height(machine: Machine) -> float:
+    """Of an interface on a card: its address, and below it its MAC; a device has the latter alone."""
+    return 18.0 if machine.is_device else 31.0
+
+
+def segment_height(segment: Segment, lines: Sequence[str]) -> float:
+    """Of a box with so many lines under its name."""
+    return 44 + LINE * len(lines) + _inside_height(segment)
+
+
+def _inside_height(segment: Segment) -> float:
+    services = SERVICE_MARGIN + LINE * len(segment.services) + 8 if segment.services else 0.0
+    return services + (MESH_HEIGHT if segment.mesh > MESH_LEAST else 0.0)
 
 
 def _sides(topology: Topology, machine: Machine, rank: dict[str, int]) -> dict[str, list[Nic]]:
@@ -189,43 +206,77 @@ def _text(x: float, y: float, text: str, size: float = 11, colour: str = palette
 MONO = " font-family=\"'DejaVu Sans Mono', monospace\""
 
 
-def _machine(box: _Box, machine: Machine) -> str:
-    top = box.y - box.height / 2
+def _role(machine: Machine) -> str:
+    return "" if machine.role == machine.name else machine.role
+
+
+def machine_card(machine: Machine, lines: Sequence[str], x: float, top: float, width: float, height: float) -> str:
+    """A machine's card; that of a device has no band, square corners and a double edge."""
     colour = ROLE_COLOURS.get(machine.role, palette.WIRE)
     parts = [
-        f'<rect x="{box.x:g}" y="{top:g}" width="{box.width:g}" height="{box.height:g}" rx="7" fill="{palette.CARD}" '
-        f'stroke="{palette.EDGE}"/>',
-        f'<path d="M{box.x + 7:g} {top:g}h{box.width - 14:g}a7 7 0 0 1 7 7v1h-{box.width:g}v-1a7 7 0 0 1 7 -7z" '
-        f'fill="{colour}"/>',
-        _text(box.x + 14, top + 27, machine.name, 13.5, palette.INK, ' font-weight="700"'),
+        f'<rect x="{x:g}" y="{top:g}" width="{width:g}" height="{height:g}" rx="{2 if machine.is_device else 7}" '
+        f'fill="{palette.CARD}" stroke="{palette.WIRE if machine.is_device else palette.EDGE}"/>'
     ]
-    if machine.role and machine.role != machine.name:
-        parts.append(_text(box.x + box.width - 14, top + 27, machine.role, 11, colour, ' text-anchor="end"'))
-    y = top + 27
-    for line in box.lines:
-        y += LINE
-        parts.append(_text(box.x + 14, y, line))
-    for nic in machine.nics:
-        y += 17
-        parts.append(_text(box.x + 14, y, nic.device, 11, palette.INK, ' font-weight="700"'))
-        parts.append(_text(box.x + 50, y, nic.address or "no address", 11, palette.INK, MONO if nic.address else ""))
-        y += 14
-        parts.append(_text(box.x + 50, y, nic.mac, 9.5, palette.MUTED, MONO))
+    if machine.is_device:
+        parts.append(
+            f'<path d="M{x + 3:g} {top + 3:g}h{width - 6:g}v{height - 6:g}h-{width - 6:g}z" fill="none" '
+            f'stroke="{palette.EDGE}"/>'
+        )
+    else:
+        parts.append(
+            f'<path d="M{x + 7:g} {top:g}h{width - 14:g}a7 7 0 0 1 7 7v1h-{width:g}v-1a7 7 0 0 1 7 -7z" '
+            f'fill="{colour}"/>'
+        )
+    parts.append(_text(x + 14, top + 27, machine.name, 13.5, palette.INK, ' font-weight="700"'))
+    if _role(machine):
+        parts.append(_text(x + width - 14, top + 27, machine.role, 11, colour, ' text-anchor="end"'))
+    for index, line in enumerate(lines, 1):
+        parts.append(_text(x + 14, top + 27 + LINE * index, line))
+    for index, nic in enumerate(machine.nics):
+        y = top + nic_y(machine, lines, index)
+        address = nic.address or ("" if machine.is_device else "no address")
+        parts.append(_text(x + 14, y, nic.device, 11, palette.INK, ' font-weight="700"'))
+        parts.append(_text(x + 50, y, address, 11, palette.INK, MONO if nic.address else "") if address else "")
+        parts.append(_text(x + 50, y + 14 if address else y, nic.mac, 9.5, palette.MUTED, MONO))
     return "".join(parts)
 
 
-def _segment(box: _Box) -> str:
-    top = box.y - box.height / 2
-    middle = box.x + box.width / 2
-    assert box.segment is not None, "a box is a machine or a segment"
+def segment_box(segment: Segment, lines: Sequence[str], x: float, top: float, width: float, height: float) -> str:
+    """A segment: its name and lines in the middle, then its mesh of channels and what is inside it."""
+    middle = x + width / 2
     parts = [
-        f'<rect x="{box.x:g}" y="{top:g}" width="{box.width:g}" height="{box.height:g}" rx="{box.segment.corner_px}" '
+        f'<rect x="{x:g}" y="{top:g}" width="{width:g}" height="{height:g}" rx="{segment.corner_px}" '
         f'fill="{palette.CARD}" stroke="{palette.WIRE}" stroke-width="1.6"/>'
     ]
-    y = box.y - (LINE * len(box.lines)) / 2 + 3
-    parts.append(_text(middle, y, box.segment.name, 13, palette.INK, ' font-weight="700" text-anchor="middle"'))
-    for text in box.lines:
+    y = top + (height - _inside_height(segment) - LINE * len(lines)) / 2 + 3
+    parts.append(_text(middle, y, segment.name, 13, palette.INK, ' font-weight="700" text-anchor="middle"'))
+    for text in lines:
         y += LINE
         colour = palette.INK if text.endswith(("b/s", ":")) else palette.MUTED
         parts.append(_text(middle, y, text, 11, colour, ' text-anchor="middle"'))
+    if segment.mesh > MESH_LEAST:
+        parts.append(_mesh(segment.mesh, middle, y + 6 + MESH_HEIGHT / 2))
+        y += MESH_HEIGHT
+    if segment.services:
+        y += SERVICE_MARGIN
+        wide, high = width - 20, LINE * len(segment.services) + 8
+        parts.append(
+            f'<path d="M{x + 10:g} {y:g}h{wide:g}v{high:g}h-{wide:g}z" fill="{palette.PAPER}" stroke="{palette.EDGE}"/>'
+        )
+        for text in segment.services:
+            y += LINE
+            parts.append(_text(middle, y, text, 10.5, palette.MUTED, ' text-anchor="middle"'))
     return "".join(parts)
+
+
+def _mesh(ports: int, x: float, y: float) -> str:
+    """A small picture of channels from each port to each other one, with as many ports as can be told apart."""
+    count = min(ports, MESH_PORTS)
+    angles = [math.pi * (2 * k / count + (0 if count == 2 else 0.5)) for k in range(count)]
+    dots = [(x - MESH_RADIUS * math.cos(angle), y - MESH_RADIUS * math.sin(angle)) for angle in angles]
+    chords = "".join(
+        f"M{x1:.2f} {y1:.2f}L{x2:.2f} {y2:.2f}" for k, (x1, y1) in enumerate(dots) for x2, y2 in dots[k + 1 :]
+    )
+    return f'<path d="{chords}" fill="none" stroke="{palette.WIRE}" stroke-width="0.9"/>' + "".join(
+        f'<circle cx="{dx:.2f}" cy="{dy:.2f}" r="2.4" fill="{palette.WIRE}"/>' for dx, dy in dots
+    )

@@ -6,7 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from sundial.report.wire_time import Hop
+from sundial.report.wire_time import AnyHop
+
+SOME_PACKET_BYTES = 68
+"""Every wire carries an IP packet of this length (RFC 791)."""
 
 
 @dataclass(frozen=True)
@@ -22,12 +25,20 @@ class Nic:
 
 @dataclass(frozen=True)
 class Machine:
-    """A guest. `role` is what it does in the run (client, server, bridge), `notes` small print for its card."""
+    """A guest, or a device without a CPU. `role` is what it does in the run (client, server, bridge)."""
 
     name: str
     nics: tuple[Nic, ...] = ()
     role: str = ""
     notes: tuple[str, ...] = ()
+    """Small print for its card."""
+    forwarding_ns: float | None = None
+    """From a frame's arrival at a device to its leaving for the next segment; None: a guest, whose time is unknown."""
+
+    @property
+    def is_device(self) -> bool:
+        """Whether it forwards without a CPU of its own."""
+        return self.forwarding_ns is not None
 
 
 @dataclass(frozen=True)
@@ -38,12 +49,18 @@ class Segment:
     lines: tuple[str, ...] = ()
     corner_px: int = 4
     delays_vary: bool = False
-    hops: Callable[[str, str], Sequence[Hop]] | None = None
+    hops: Callable[[str, str], Sequence[AnyHop]] | None = None
+    packet_cells: Callable[[int], int | None] | None = None
+    """Cells of an IP packet by its length; None: frames are carried whole."""
+    services: tuple[str, ...] = ()
+    """What stands inside it beside the machines, in words."""
+    mesh: int = 0
+    """So many ports are joined each with each by permanent channels (a line says so); 0: they are not."""
 
 
 @dataclass(frozen=True)
 class Topology:
-    """Machines and segments; a NIC names its segment."""
+    """Machines (devices among them) and segments; a NIC names its segment."""
 
     name: str = ""
     machines: tuple[Machine, ...] = ()
@@ -82,6 +99,14 @@ class Topology:
         return None
 
 
+def cells_between(topology: Topology, source: str, target: str) -> tuple[str, Callable[[int], int | None]] | None:
+    """The first segment on the way that carries cells, and how many an IP packet takes there; None: there is none."""
+    for _, segment, _ in topology.path(source, target) or ():
+        if segment.packet_cells is not None and segment.packet_cells(SOME_PACKET_BYTES) is not None:
+            return segment.name, segment.packet_cells
+    return None
+
+
 def rate_text(bps: int | None) -> str:
     """A rate as a person writes it: 10 Mb/s, 155.52 Mb/s, 1 Gb/s."""
     if bps is None:
@@ -103,3 +128,9 @@ def time_text(ns: float) -> str:
 def titled(title: str, ns: int) -> list[str]:
     """A line with a span in it; none where it is 0."""
     return [f"{title} {time_text(ns)}"] if ns else []
+
+
+def mesh_text(ports: int) -> str:
+    """Channels that join so many ports each with each, in words."""
+    channels = ports * (ports - 1) // 2
+    return f"mesh of {channels} {'channel' if channels == 1 else 'channels'}"

@@ -34,6 +34,8 @@ def test_topologies_are_listed_and_shown(call: Call) -> None:
     shown = call("topology", "show", "two-hosts-netem").stdout.splitlines()
     assert shown[0] == "two-hosts-netem: Two hosts with a kernel netem bridge between them (virtual clock)"
     assert "netem    125   96 MiB  eth0       -            02:53:44:00:00:02  1500  near" in shown
+    assert shown[-3] == "├─ far     link, full duplex; 100 Mb/s; propagation 25 ns"
+    assert call("topology", "show", "office", "--svg").stdout.startswith("<svg ")
     document = json.loads(call("topology", "show", "office", "--json").stdout)
     assert document["resolved"][5]["address"] == "10.0.0.100/24"
 
