@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from sundial.expect.atm import LANE, ROUTED
+from sundial.expect.atm import LANE
 from sundial.segments.atm.model import Atm
 from sundial.segments.atm.verify_balance import channel_counts, port_counts
 from sundial.segments.atm.verify_cells import check_cells, read_cells
@@ -18,11 +18,18 @@ from sundial.segments.atm.verify_fates import check_words
 from sundial.segments.atm.verify_frames import check_frames
 from sundial.segments.atm.verify_lines import check_line
 from sundial.segments.atm.verify_losses import check_losses
-from sundial.segments.atm.verify_pdus import Pdus, at_records, check_encapsulation, check_form, check_stamps, of, read_pdus
+from sundial.segments.atm.verify_pdus import (
+    Pdus,
+    at_records,
+    check_encapsulation,
+    check_form,
+    check_stamps,
+    of,
+    read_pdus,
+)
 from sundial.segments.atm.verify_rings import PATTERNS, ring_counts
 from sundial.segments.atm.verify_times import check_arrivals, due, walk
 from sundial.verify.contention import Contention, contention_of
-from sundial.verify.findings import none
 from sundial.verify.frames import OUTBOUND
 from sundial.verify.law import Law, check_fates, merged
 from sundial.verify.segment import SegmentVerifier

@@ -24,7 +24,6 @@ from sundial.segments.atm.verify_lane_messages import (
     FLUSH,
     NAMES,
     NARP,
-
     READY_IND,
     READY_QUERY,
     RESPONSE,
@@ -66,9 +65,7 @@ class Calls:
 class Channels:
     """Those of one client."""
 
-    def __init__(
-        self, segment: Atm, line: Uplink, pdus: Pdus, told: Sequence[Message], calls: Calls
-    ) -> None:
+    def __init__(self, segment: Atm, line: Uplink, pdus: Pdus, told: Sequence[Message], calls: Calls) -> None:
         self.segment, self.lane, self.line, self.calls = segment, segment.lan_emulation, line, calls
         self.number = number = line.number
         self.told = [each for each in told if each.port == number and not each.lost]
@@ -175,7 +172,12 @@ class Channels:
         times = range(1, self.lane.retries + 2)
         due = [at + number * C28_NS for at in self.calls.complete(self.number, peer) for number in times]
         if shown or not any(self.line.left_at(message.record, at) for at in due):
-            yield message, "time", f"{NAMES[READY_QUERY]} after {C28_NS} ns without {NAMES[READY_IND]}", f"at {at_ns} ns"
+            yield (
+                message,
+                "time",
+                f"{NAMES[READY_QUERY]} after {C28_NS} ns without {NAMES[READY_IND]}",
+                f"at {at_ns} ns",
+            )
 
     def _flush(self, message: Message, clients: Clients) -> Iterator[Problem]:
         """As soon as a channel is ready whose frames went by the BUS; again after C21 without an answer."""
@@ -206,5 +208,3 @@ class Channels:
             if place == 0 and (end_ns is None or first + _TRANSIT_NS < end_ns):
                 answer = next(each for each in self.told if each.at_ns + self.latency_ns == named[0])
                 yield answer, "call", f"{NAMES[READY_IND]} on {DATA_DIRECT + peer} at {first} ns", "none"
-
-

@@ -82,9 +82,7 @@ def _too_many(
     )  # fmt: skip
 
 
-def _no_answer(
-    segment: Atm, port: str, line: Uplink, messages: Sequence[Message], fates: pl.DataFrame
-) -> pl.DataFrame:
+def _no_answer(segment: Atm, port: str, line: Uplink, messages: Sequence[Message], fates: pl.DataFrame) -> pl.DataFrame:
     """C20 after the last request, which nobody answered."""
     lane = segment.lan_emulation
     latency_ns = segment.by_port(segment.rx_latency)[line.number]

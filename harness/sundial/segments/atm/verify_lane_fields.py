@@ -199,4 +199,3 @@ def lec_ids_of(clients: Clients, told: list[Message]) -> Mapping[int, int]:
         if message.opcode == JOIN + RESPONSE and not message.out and not message.lost and fields is not None:
             found.setdefault(message.port, fields.requester)
     return found
-

@@ -31,7 +31,9 @@ def check_inquiries(
         elif each.opcode == NARP:
             moved.setdefault(each.target_mac, []).append(each.at_ns)
     for mac, requests in asked.items():
-        if mac not in wanted and (end_ns is None or requests[0].at_ns + segment.lan_emulation.path_switching_delay < end_ns):
+        if mac not in wanted and (
+            end_ns is None or requests[0].at_ns + segment.lan_emulation.path_switching_delay < end_ns
+        ):
             yield requests[0], "target", "a station that there are frames for", "none"
         yield from _Inquiries(segment, line, requests, answered, moved.get(mac, []), end_ns).check()
 

@@ -21,7 +21,6 @@ from sundial.segments.atm.verify_lane_calls import Channels
 from sundial.segments.atm.verify_lane_messages import (
     ARP,
     BROADCAST,
-    FLUSH,
     NARP,
     RESPONSE,
     Clients,
@@ -180,8 +179,11 @@ class Paths:
             there = (entry - back >= 0) & (where[which] == peers if len(at) else False)
             right |= there & ((at[which] + ageing_ns >= earliest) if len(at) else False)
         for place in places[~right]:
-            yield int(self.line.record[place]), "channel of a frame", "where LE_ARP says its station is", (
-                f"{self.vci[place]} at {self.line.time_ns[place]} ns"
+            yield (
+                int(self.line.record[place]),
+                "channel of a frame",
+                "where LE_ARP says its station is",
+                (f"{self.vci[place]} at {self.line.time_ns[place]} ns"),
             )
 
     def _changed(self, last: int, first: int, known: Known) -> Iterator[Wrong]:
