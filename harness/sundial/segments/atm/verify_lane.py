@@ -87,7 +87,7 @@ def _told(pdus: Pdus, problems: Iterator[Problem]) -> pl.DataFrame:
 
 
 def _rows(pdus: Pdus, problems: Iterator[Wrong]) -> pl.DataFrame:
-    rows = [
+    rows: list[tuple[None, str, str, str, list[int]]] = [
         (None, f"{pdus.name}: {what}", expected, f"{seen}, record {record + 1}", [])
         for (record, what, expected, seen), _ in zip(problems, range(MOST), strict=False)
     ]

@@ -90,7 +90,7 @@ class Channels:
         return sorted([*said, *self._came(peer)[:1].tolist()])
 
     def _came(self, peer: int) -> Numbers:
-        return self.came_ns[self.came_vci == DATA_DIRECT + peer]
+        return np.asarray(self.came_ns[self.came_vci == DATA_DIRECT + peer])
 
     @cached_property
     def _used(self) -> dict[int, Numbers]:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When a client asks where a station is (af-lane-0021, clause 7): for a frame to an address of which nothing is known, or
-what is known grows old; C20 later again, C13 times, if nobody answers."""
+"""When a client asks where a station is (af-lane-0021, clause 7): for a frame to an address of which nothing is known,
+or what is known grows old; C20 later again, C13 times, if nobody answers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def check_inquiries(
     """`told` at one client; `wanted`: the addresses that it has sent or dropped frames to."""
     latency_ns = segment.by_port(segment.rx_latency)[line.number]
     asked: dict[int, list[Message]] = {}
-    answered = {}
+    answered: dict[int, int] = {}
     moved: dict[int, list[int]] = {}
     for each in told:
         fields = each.fields
@@ -31,9 +31,8 @@ def check_inquiries(
         elif each.opcode == NARP:
             moved.setdefault(each.target_mac, []).append(each.at_ns)
     for mac, requests in asked.items():
-        if mac not in wanted and (
-            end_ns is None or requests[0].at_ns + segment.lan_emulation.path_switching_delay < end_ns
-        ):
+        waits_ns = requests[0].at_ns + segment.lan_emulation.path_switching_delay
+        if mac not in wanted and (end_ns is None or waits_ns < end_ns):
             yield requests[0], "target", "a station that there are frames for", "none"
         yield from _Inquiries(segment, line, requests, answered, moved.get(mac, []), end_ns).check()
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a client becomes a member of the emulated LAN, step by step and in time (af-lane-0021, clauses 5 and 7.1): it asks
-the LECS for its configuration, joins at the LES, and asks that for the address of the BUS.
+"""How a client becomes a member of the emulated LAN, step by step and in time (af-lane-0021, clauses 5 and 7.1): it
+asks the LECS for its configuration, joins at the LES, and asks that for the address of the BUS.
 
 Client k begins k microseconds after the first. Each request follows the answer to the one before at once; without an
 answer it is repeated C13 times, and then all begins anew.

@@ -121,8 +121,7 @@ class Message:
         """None: it is none of 108 octets."""
         if len(self.octets) != FRAME.size:
             return None
-        prefix, *rest = FRAME.unpack(self.octets)
-        return Fields(*rest)
+        return Fields(*FRAME.unpack(self.octets)[1:])
 
     @property
     def whole(self) -> bool:
@@ -146,8 +145,10 @@ def messages(pdus: Pdus) -> list[Message]:
         pdus.vci[places], pdus.time_ns[places],
     )  # fmt: skip
     return [
-        Message(*row, octets.frame(place)[: sizes[place]])
-        for place, row in enumerate(zip(*(column.tolist() for column in columns), strict=True))
+        Message(record, port, out, lost, vci, at_ns, octets.frame(place)[: sizes[place]])
+        for place, (record, port, out, lost, vci, at_ns) in enumerate(
+            zip(*(column.tolist() for column in columns), strict=True)
+        )
     ]
 
 

@@ -22,8 +22,8 @@ _NS = 1000 * UNITS_PER_PS
 
 @dataclass(frozen=True)
 class Uplink:
-    """What the client at port `number` sent, in order. `record`: of the capture; `busy_ns`: since when the line had been taken without a
-    pause when each left; `exact`: nothing but that holds a PDU back."""
+    """What the client at port `number` sent, in order. `record`: of the capture; `busy_ns`: since when the line had
+    been taken without a pause when each left; `exact`: nothing but that holds a PDU back."""
 
     number: int
     record: Numbers
