@@ -95,9 +95,9 @@ def _wire(
         end_ns if isinstance(end_ns, int) else None,
         partial(octets_of, files=files),
         {port.end: device.written.queue_frames for device in network.devices for port in device.ports},
-        {end: int(network.plug(end).mac.replace(":", ""), 16) for end in network.segments[name].ports},
         run.path / "wire",
         run.epoch_ns,
+        {end: int(network.plug(end).mac.replace(":", ""), 16) for end in network.segments[name].ports},
     )
 
 
