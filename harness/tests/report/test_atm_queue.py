@@ -36,14 +36,9 @@ def switched(joins: list[list[float]], room: int, kinds: int) -> tuple[list[Chan
     channels = []
     for source, times in enumerate(joins):
         there = [place for place in range(len(times)) if (source, place) in starts]
-        channels.append(
-            Channel(
-                np.array(times),
-                np.arange(len(times)) % kinds,
-                np.array([starts[source, place] for place in there]),
-                np.array(there, dtype=np.int64) % kinds,
-            )  # fmt: skip
-        )
+        received = np.array(there, dtype=np.int64) % kinds
+        served = np.array([starts[source, place] for place in there])
+        channels.append(Channel(np.array(times), np.arange(len(times)) % kinds, served, received))
     return channels, waited
 
 
