@@ -12,7 +12,7 @@ import click
 from sundial import kinds
 from sundial.cli import completion, rooms
 from sundial.cli.talk import Verb, as_json, print_json, print_table, progress
-from sundial.errors import RunFailed, VerificationFailed
+from sundial.errors import BadInput, RunFailed, VerificationFailed
 from sundial.model.scenario import SEED_MOST
 from sundial.plan.request import EMBEDDED
 
@@ -25,12 +25,15 @@ _PAPERS = kinds.having("papers", "reproduce")
     epilog=f"Papers: {', '.join(_PAPERS)}.",
 )
 @click.argument("paper", required=False, shell_complete=completion.of(lambda: _PAPERS))
-@click.option("--quick", is_flag=True, help="Fewer calls, fewer points: two minutes instead of ten.")
+@click.option("--quick", is_flag=True, help="The same as --scale quick: fewer calls, fewer points.")
+@click.option("--scale", metavar="S", help="smoke, quick, full or paper, where the paper has them; full by default.")
 @click.option("--seed", type=click.IntRange(0, SEED_MOST), default=1, metavar="N", help="Of everything random.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="The folder to write.")
 @click.option("--connect", metavar="URI", default=EMBEDDED, help="A libvirt daemon instead of the embedded driver.")
 @as_json
-def reproduce(paper: str | None, quick: bool, seed: int, out: Path | None, connect: str, as_json: bool) -> None:
+def reproduce(
+    paper: str | None, quick: bool, scale: str | None, seed: int, out: Path | None, connect: str, as_json: bool
+) -> None:
     """Run the experiments of PAPER in virtual time and write a report with its tables, printed and measured.
 
     Without PAPER: list those that are there.
@@ -38,9 +41,12 @@ def reproduce(paper: str | None, quick: bool, seed: int, out: Path | None, conne
     if paper is None:
         _list(as_json)
         return
+    if quick and scale not in (None, "quick"):
+        raise BadInput(f"--quick and --scale {scale} exclude one another", allowed="one of them")
+    extent = "quick" if quick else scale or "full"
     command = ("sundial", *sys.argv[1:])
     with progress(quiet=as_json) as shown:
-        done = rooms.reproduce(paper, quick, seed, out, connect, command, shown)
+        done = rooms.reproduce(paper, extent, seed, out, connect, command, shown)
     if as_json:
         print_json(_summary(done))
     else:
@@ -60,9 +66,14 @@ def reproduce(paper: str | None, quick: bool, seed: int, out: Path | None, conne
 def _list(as_json: bool) -> None:
     found = rooms.papers()
     if as_json:
-        print_json([{"name": paper.name, "title": paper.title, "tables": len(paper.tables)} for paper in found])
+        print_json(
+            [
+                {"name": paper.name, "title": paper.title, "tables": len(paper.tables), "scales": scales}
+                for paper, scales in found
+            ]
+        )
     else:
-        print_table([[paper.name, f"{paper.authors}: {paper.title} ({paper.published})"] for paper in found])
+        print_table([[paper.name, f"{paper.authors}: {paper.title} ({paper.published})"] for paper, _ in found])
 
 
 def _summary(done: Any) -> dict[str, Any]:

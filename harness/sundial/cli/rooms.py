@@ -138,14 +138,15 @@ def topology_drawing(network: Network, *, as_svg: bool) -> str:
     return cast(str, _room(f"sundial.report.topology_{'svg' if as_svg else 'text'}").draw(drawn))
 
 
-def papers() -> list[Any]:
-    """The papers whose experiments can be reproduced."""
+def papers() -> list[tuple[Any, list[str]]]:
+    """The papers whose experiments can be reproduced, each with the scales that it has."""
     room = _room("sundial.reproduce.paper")
-    return [room.reproduction(name).paper() for name in room.papers()]
+    found = [room.reproduction(name) for name in room.papers()]
+    return [(each.paper(), list(each.scales)) for each in found]
 
 
 def reproduce(
-    name: str, quick: bool, seed: int, out: Path | None, connect: str, command: tuple[str, ...], progress: Progress
+    name: str, scale: str, seed: int, out: Path | None, connect: str, command: tuple[str, ...], progress: Progress
 ) -> Any:
     """Run a paper's experiments and write their report; answers a `Reproduced`.
 
@@ -153,7 +154,7 @@ def reproduce(
     """
     room = _room("sundial.reproduce.perform")
     doors = room.Doors(run=run, verify=verify_run, report=build_report, pin_images=pin_images)
-    return room.perform(room.Request(name, quick, seed, CAPTURES, out, connect, command), doors, progress)
+    return room.perform(room.Request(name, scale, seed, CAPTURES, out, connect, command), doors, progress)
 
 
 def images() -> Any:

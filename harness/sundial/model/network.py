@@ -125,6 +125,17 @@ class Network:
             if other != nic and other.address is not None and self.domains[other.segment] == domain
         ]
 
+    def way(self, near: Nic, far: Nic) -> list[str]:
+        """The segments that frames from one interface to another pass, in this order; both are in one domain."""
+        graph = nx.Graph()
+        for node in self.nodes:
+            if node.role == "bridge":
+                graph.add_edges_from((f"bridge {node.name}", nic.segment) for nic in node.nics)
+        for device in self.devices:
+            graph.add_edges_from((f"bridge {device.name}", port.segment) for port in device.ports)
+        graph.add_nodes_from((near.segment, far.segment))
+        return [name for name in nx.shortest_path(graph, near.segment, far.segment) if name in self.segments]
+
     def route(self, client: str, server: str) -> tuple[Nic, Nic] | None:
         """The first pair of interfaces in one broadcast domain, the server's first interface preferred."""
         for far in self.node(server).nics:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, Protocol, TypeVar, runtime
 
 from pydantic import Field
 
+from sundial.expect.ip import PerPacket
 from sundial.model.fields import PORT, In, Percent, Strict, Whole, written
 from sundial.model.finding import Finding, Path
 from sundial.units import TIME
@@ -71,8 +72,9 @@ class SegmentBase(Strict):
         """Bits a second of the line at `port`."""
         raise NotImplementedError
 
-    def packet_cells(self, ip_length: int) -> int | None:
-        """Cells that an IP packet of `ip_length` bytes takes here; None: the wire carries frames whole."""
+    @property
+    def packet_cells(self) -> PerPacket | None:
+        """Cells of an IP packet by its length in bytes; None: the wire carries frames whole."""
         return None
 
     def refuses_bridge(self, of: Literal["machine", "device"]) -> str | None:

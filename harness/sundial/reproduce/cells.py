@@ -27,7 +27,10 @@ class Cell:
     calls: int = 0
     parts: Share | None = None
     """Of the median call."""
-    instruction_ns: float | None = None
+    instruction_ns: tuple[float, float] | None = None
+    """Of the client and of the server."""
+    captures: tuple[str, ...] = ()
+    """Below the run directory."""
     rtt_us: float | None = None
     """Of a rate: the median round trip."""
     used: float | None = None
@@ -38,9 +41,9 @@ class Cell:
     @property
     def instructions(self) -> int | None:
         """Of both ends, without what the wire hides."""
-        if self.parts is None or not self.instruction_ns:
+        if self.parts is None or self.instruction_ns is None:
             return None
-        return round(self.parts.software_ns / self.instruction_ns)
+        return self.parts.instructions(*self.instruction_ns)
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,8 @@ def of_table(table: Table, cells: Cells) -> Iterator[tuple[int, Column, float | 
 
 
 def cell_of_round_trip(trip: RoundTrip, run: Measured) -> Cell:
-    return Cell(trip.median_us, "us", run.folder.name, trip.calls, trip.parts, trip.instruction_ns)
+    name = run.folder.name
+    return Cell(trip.median_us, "us", name, trip.calls, trip.parts, trip.instruction_ns, captures=run.captures)
 
 
 def cell_of_stream(stream: Stream, run: Measured) -> Cell:
@@ -72,6 +76,7 @@ def cell_of_stream(stream: Stream, run: Measured) -> Cell:
         "MB/s",
         run.folder.name,
         stream.operations,
+        captures=run.captures,
         used=stream.used,
         most=stream.most_megabytes_per_s,
     )
@@ -82,10 +87,11 @@ def cell_of_rate(run: Measured, **where: object) -> Cell:
     table = run.calls(**where)
     done = table.filter("ok")
     if done.is_empty():
-        return Cell(None, "calls/s", run.folder.name)
+        return Cell(None, "calls/s", run.folder.name, captures=run.captures)
     span_ns = int(table["end_ns"].max()) - int(table["start_ns"].min())  # type: ignore[arg-type]
     median_us = float(done["rtt_ns"].median()) / 1e3  # type: ignore[arg-type]
-    return Cell(done.height / span_ns * 1e9, "calls/s", run.folder.name, rtt_us=median_us, calls=table.height)
+    rate = done.height / span_ns * 1e9
+    return Cell(rate, "calls/s", run.folder.name, table.height, captures=run.captures, rtt_us=median_us)
 
 
 SUMMARY = {

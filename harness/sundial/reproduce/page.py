@@ -97,9 +97,12 @@ def report_link(run: str, text: str) -> Markup:
     return Markup('<a href="{}">{}</a>').format(f"{RUNS}/{run}/report.html", text)
 
 
-def capture_link(run: str) -> Markup:
-    """A link to the capture of the run behind a number."""
-    return Markup('<a href="{}">pcapng</a>').format(f"{RUNS}/{run}/wire/lan.pcapng")
+def capture_links(run: str, captures: Sequence[str]) -> Markup:
+    """Links to the captures of the run behind a number, each by its segment where there are several."""
+    link = Markup('<a href="{}">{}</a>')
+    names = [Path(path).name.removesuffix(".pcapng") for path in captures] if len(captures) > 1 else ["pcapng"]
+    made = [link.format(f"{RUNS}/{run}/{path}", name) for path, name in zip(captures, names, strict=False)]
+    return Markup(", ").join(made)
 
 
 def shares(cell: Cell | None) -> tuple[str, ...]:
@@ -119,7 +122,7 @@ def table_of_rows(rows: Sequence[Row], first: str, second: str) -> Table:
         cell = row.cell
         rest = shares(cell) if timed else (decimal(cell.rtt_us), whole(cell.calls))
         value = report_link(cell.run, decimal(cell.value))
-        body.append((row.names[0], whole(int(row.names[1])), value, *rest, capture_link(cell.run)))
+        body.append((row.names[0], whole(int(row.names[1])), value, *rest, capture_links(cell.run, cell.captures)))
     more = SHARES if timed else numbers("Median round trip (us)", "Calls")
     unit = rows[0].cell.unit if rows else "us"
     head = (Column(first, "word"), *numbers(second, f"Measured ({unit})"), *more, CAPTURE)

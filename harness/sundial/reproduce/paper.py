@@ -87,8 +87,12 @@ class Reproduction(Protocol):
     def paper(self) -> Paper:
         """The paper's data. Raises BadInput where its file is damaged."""
 
-    def perform(self, bench: Bench, *, quick: bool) -> Outcome:
-        """All runs, one after the other; `quick`: fewer calls and points.
+    @property
+    def scales(self) -> Sequence[str]:
+        """Which of smoke, quick, full and paper it has, in that order; `full` is what runs if nothing is said."""
+
+    def perform(self, bench: Bench, *, scale: str) -> Outcome:
+        """All runs, one after the other, in the extent of one of `scales`.
 
         Raises RunFailed where so much failed that there is nothing to show.
         """

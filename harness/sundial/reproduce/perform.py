@@ -25,7 +25,7 @@ class Request:
     """What is to be reproduced, and how."""
 
     name: str
-    quick: bool
+    scale: str
     seed: int
     captures: Path
     out: Path | None
@@ -59,13 +59,16 @@ def perform(request: Request, doors: Doors, progress: Progress) -> Reproduced:
     Raises BadInput, HostLacks, Interrupted; RunFailed where so much failed that there is nothing to show.
     """
     paper = reproduction(request.name)
+    if request.scale not in paper.scales:
+        what = f"{request.name} has no scale {request.scale!r}"
+        raise BadInput(what, file="--scale", allowed=", ".join(paper.scales))
     partial, final = _claim(request)
     lock = own(partial)
     _index(partial, [], {}, request.command, "interrupted", {})
     bench = Bench(partial, request.seed, request.connect, doors, progress)
     try:
         bench.pin_images()
-        outcome = paper.perform(bench, quick=request.quick)
+        outcome = paper.perform(bench, scale=request.scale)
         progress.say("writing the report")
         _write(partial, outcome, bench, request.command)
     except BaseException:

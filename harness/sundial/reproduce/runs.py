@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -15,6 +15,9 @@ from sundial.errors import RunFailed
 from sundial.model.load import load_experiments
 from sundial.plan.request import Progress, RunRequest, RunResult
 from sundial.reproduce.measure import Measured
+
+Mips = Decimal | Mapping[str, Decimal]
+"""Speed of all machines of a run, or of each by its name."""
 
 SCENARIOS, RUNS = "scenarios", "runs"
 IMAGES = ".images"
@@ -34,6 +37,8 @@ class Spec:
     deadline: str = "1 h"
     linger: str = "300 ms"
     """Long enough for a server to say what it has counted."""
+    statistic: str = ""
+    """Over series, where it is not the mean."""
 
 
 @dataclass(frozen=True)
@@ -88,8 +93,8 @@ class Bench:
         """So many runs are still to come, as far as is known."""
         self._expected = self._begun + more
 
-    def make(self, spec: Spec, mips: Decimal) -> Measured | None:
-        """One run at one speed; None where it failed, which is kept and does not stop the others.
+    def make(self, spec: Spec, mips: Mips) -> Measured | None:
+        """One run at these speeds; None where it failed, which is kept and does not stop the others.
 
         Raises BadInput, HostLacks, Interrupted.
         """
@@ -99,7 +104,7 @@ class Bench:
         talk.say(spec.about)
         out = self.folder / RUNS / spec.name
         scenario = self._written(spec)
-        settings = (f"defaults.mips={mips:f}", *spec.settings)
+        settings = (*_speeds(mips), *spec.settings)
         (experiment,) = load_experiments(str(scenario), topology=spec.topology, overrides=settings, seed=self.seed)
         sets = [word for setting in settings for word in ("--set", setting)]
         command = ("sundial", "run", str(scenario), "--topology", spec.topology, *sets, "--seed", str(self.seed))
@@ -130,6 +135,7 @@ class Bench:
             "linger": spec.linger,
             "workloads": [dict(workload) for workload in spec.workloads],
             "expect": dict(spec.expect),
+            **({"statistic": spec.statistic} if spec.statistic else {}),
         }
         path = folder / f"{spec.name}.yaml"
         # JSON is YAML too.
@@ -139,6 +145,14 @@ class Bench:
     def _report_what_there_is(self, out: Path) -> None:
         if (out / "run.json").is_file():
             self._doors.report(out)
+
+
+def _speeds(mips: Mips) -> Iterator[str]:
+    if isinstance(mips, Decimal):
+        yield f"defaults.mips={mips:f}"
+        return
+    for machine, speed in mips.items():
+        yield f"machines.{machine}.mips={speed:f}"
 
 
 class _Numbered:

@@ -10,11 +10,13 @@ wire's share.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 PREAMBLE_BYTES, FCS_BYTES, LEAST_BYTES = 8, 4, 60
 GAP_BITS = 96
+"""Between frames on Ethernet."""
 ROUNDING_NS = 2
 
 
@@ -49,13 +51,36 @@ class Share:
     def software_ns(self) -> int:
         return self.client_ns + self.server_ns
 
+    def instructions(self, client_ns: float, server_ns: float) -> int:
+        """Of both ends together, at so many ns an instruction, without what the wire hides."""
+        return round(self.client_ns / client_ns + self.server_ns / server_ns)
 
-def share(begin_ns: int, end_ns: int, client: str, flights: Sequence[Flight], rate_bps: int) -> Share:
+
+@dataclass(frozen=True)
+class Flights:
+    """Frames in the order of their beginnings, to be asked for those of one call."""
+
+    listed: Sequence[Flight]
+    begins_ns: Sequence[int] = field(init=False)
+    longest_ns: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "begins_ns", [flight.begin_ns for flight in self.listed])
+        longest = max((flight.end_ns - flight.begin_ns for flight in self.listed), default=0)
+        object.__setattr__(self, "longest_ns", longest)
+
+    def between(self, begin_ns: int, end_ns: int) -> Sequence[Flight]:
+        """Those that begin before the end and may end after the beginning."""
+        first = bisect_left(self.begins_ns, begin_ns - self.longest_ns)
+        return self.listed[first : bisect_left(self.begins_ns, end_ns)]
+
+
+def share(begin_ns: int, end_ns: int, client: str, flights: Sequence[Flight], gap_ns: int) -> Share:
     """The parts of a call between these instants; `flights` in the order of their beginnings, those of others left out.
 
-    A frame that was under way before the call counts for the part inside the call.
+    A frame that was under way before the call counts for the part inside the call. `gap_ns`: what a frame has to wait
+    after another one.
     """
-    gap_ns = GAP_BITS * 10**9 // rate_bps
     cursor, wire, software = begin_ns, 0, {True: 0, False: 0}
     frames = size = 0
     for flight in flights:

@@ -28,7 +28,8 @@ def test_without_a_name_the_papers_are_listed(call: Call, house: House) -> None:
     assert result.exit_code == 0
     assert result.stdout.startswith("kamesawa98  Kamesawa, Matsumoto, Hiraki: RPC implemented on")
     assert house.asked == []
-    assert [paper["name"] for paper in json.loads(call("reproduce", "--json").stdout)] == ["kamesawa98"]
+    listed = {paper["name"]: paper["scales"] for paper in json.loads(call("reproduce", "--json").stdout)}
+    assert listed["kamesawa98"] == ["quick", "full"]
 
 
 def test_what_is_printed(call: Call, house: House, tmp_path: Path) -> None:
@@ -70,4 +71,10 @@ def test_bad_input(call: Call, house: House, tmp_path: Path) -> None:
     assert result.exit_code == 2
     assert "exists; allowed: a directory that does not exist yet" in result.stderr
     assert call("reproduce", "kamesawa98", "--seed", "-1").exit_code == 2
+    result = call("reproduce", "kamesawa98", "--scale", "paper")
+    words = "sundial: --scale: kamesawa98 has no scale 'paper'; allowed: quick, full\n"
+    assert (result.exit_code, result.stderr) == (2, words)
+    result = call("reproduce", "kamesawa98", "--quick", "--scale", "full")
+    words = "sundial: --quick and --scale full exclude one another; allowed: one of them\n"
+    assert (result.exit_code, result.stderr) == (2, words)
     assert house.asked == []

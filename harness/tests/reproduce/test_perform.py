@@ -30,7 +30,7 @@ class Words:
 
 def reproduced(folder: Path, house: House, words: Words | None = None) -> Reproduced:
     request = Request(
-        "kamesawa98", True, 7, folder, folder / "made", "embedded", ("sundial", "reproduce", "kamesawa98")
+        "kamesawa98", "quick", 7, folder, folder / "made", "embedded", ("sundial", "reproduce", "kamesawa98")
     )
     return perform(request, house.doors(), words or Words())
 

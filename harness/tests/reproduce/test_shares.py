@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 
 from sundial.reproduce.fit import distance, nearest
-from sundial.reproduce.shares import Flight, occupied_ns, share
+from sundial.reproduce.shares import Flight, Flights, occupied_ns, share
 
 RATE = 100_000_000
 GAP = 960
@@ -14,7 +14,7 @@ GAP = 960
 
 def test_request_and_reply() -> None:
     flights = [Flight(100, 1100, "client", 60), Flight(5100, 6100, "server", 60)]
-    parts = share(0, 6400, "client", flights, RATE)
+    parts = share(0, 6400, "client", flights, GAP)
     assert (parts.wire_ns, parts.client_ns, parts.server_ns) == (2000, 100 + 300, 4000)
     assert (parts.frames, parts.wire_bytes) == (2, 144)
 
@@ -25,7 +25,7 @@ def test_a_gap_that_the_next_frame_waited_for_is_the_wires() -> None:
         Flight(1000 + GAP, 2960, "server", 60),
         Flight(2960 + GAP, 4920, "server", 60),
     ]
-    parts = share(0, 5000, "client", flights, RATE)
+    parts = share(0, 5000, "client", flights, GAP)
     assert (parts.wire_ns, parts.server_ns, parts.client_ns) == (4920, 0, 80)
 
 
@@ -36,15 +36,32 @@ def test_frames_on_two_wires_at_once_count_once_and_others_not_at_all() -> None:
         Flight(700, 1700, "server", 60),
         Flight(9000, 9900, "server", 60),
     ]
-    parts = share(0, 2000, "client", flights, RATE)
+    parts = share(0, 2000, "client", flights, GAP)
     assert (parts.wire_ns, parts.client_ns, parts.server_ns) == (100 + 1500, 100 + 300, 0)
     assert parts.wire_ns + parts.client_ns + parts.server_ns == 2000
     assert parts.frames == 2
 
 
 def test_a_frame_that_outlasts_the_call_counts_up_to_its_end() -> None:
-    parts = share(0, 1000, "client", [Flight(600, 5000, "server", 60)], RATE)
+    parts = share(0, 1000, "client", [Flight(600, 5000, "server", 60)], GAP)
     assert (parts.wire_ns, parts.server_ns, parts.client_ns) == (400, 600, 0)
+
+
+def test_the_frames_of_a_call_are_found_among_all() -> None:
+    long, *others = listed = [
+        Flight(0, 9000, "server", 60),
+        *(Flight(at, at + 10, "client", 60) for at in (50, 90, 200)),
+    ]
+    flights = Flights(listed)
+    assert list(flights.between(60, 200)) == [long, others[0], others[1]]
+    parts = [share(60, 200, "client", of, GAP) for of in (listed, flights.between(60, 200))]
+    assert parts[0] == parts[1]
+    assert list(Flights([]).between(0, 10)) == []
+
+
+def test_instructions_are_counted_at_each_ends_own_speed() -> None:
+    parts = share(0, 6400, "client", [Flight(100, 1100, "client", 60), Flight(5100, 6100, "server", 60)], GAP)
+    assert parts.instructions(8, 16) == 400 // 8 + 4000 // 16
 
 
 def test_what_a_frame_takes_of_the_wire() -> None:

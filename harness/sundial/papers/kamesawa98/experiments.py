@@ -45,6 +45,7 @@ class Extent:
 
 FULL = Extent(50, 400, (1, 2, 4, 8), (1, 2, 4, 8, 16, 32), (0, 5, 10, 20, 30), DEATHS, 400, 100_000)
 QUICK = Extent(9, 400, (1, 4), (1, 8, 32), (0, 30), ("during",), 60, 2_000)
+EXTENTS = {"quick": QUICK, "full": FULL}
 
 
 def perform(paper: Kamesawa98, bench: Bench, extent: Extent) -> Results:

@@ -71,6 +71,7 @@ def fault_rows(run: Measured, spec: Spec, fault: Fault) -> FaultRow:
         int(calls["retransmits"].sum()),
         executed,
         spec.name,
+        run.captures,
     )
 
 

@@ -17,7 +17,7 @@ from sundial.reproduce.page import (
     SHARES,
     Page,
     Section,
-    capture_link,
+    capture_links,
     report_link,
     shares,
     table_of_rows,
@@ -206,7 +206,7 @@ def _paper_table(results: Results, table: Printed) -> Table:
                 DASH if cell is None else report_link(cell.run, decimal(value, digits)),
                 decimal(value / printed, 3) if value is not None and printed else DASH,
                 *(_difference(results, table, printed, cell) if timed else _use(cell)),
-                DASH if cell is None else capture_link(cell.run),
+                DASH if cell is None else capture_links(cell.run, cell.captures),
             )
         )
     head = (*numbers("Size (B)"), *words("System"), *numbers(f"Printed ({table.unit})", "Measured", "Ratio"))
@@ -306,7 +306,8 @@ def _growth(results: Results, table: Printed) -> str:
 def _halves(cell: Cell) -> str:
     assert cell.parts is not None
     assert cell.instruction_ns is not None
-    client, server = (round(ns / cell.instruction_ns) for ns in (cell.parts.client_ns, cell.parts.server_ns))
+    times = (cell.parts.client_ns, cell.parts.server_ns)
+    client, server = (round(ns / each) for ns, each in zip(times, cell.instruction_ns, strict=True))
     return f"client {client:,}, server {server:,}"
 
 
@@ -340,7 +341,7 @@ def _fault_table(results: Results) -> Table:
                 for value in (row.calls, row.ok, row.failed, row.retransmissions, row.executed, row.lost, row.doubled)
             ),
             report_link(row.run, "run"),
-            capture_link(row.run),
+            capture_links(row.run, row.captures),
         )
         for row in results.faults
     )

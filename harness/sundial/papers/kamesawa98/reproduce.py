@@ -42,9 +42,12 @@ class _Kamesawa98:
     def paper(self) -> Kamesawa98:
         return read_paper(PATH, Kamesawa98)
 
-    def perform(self, bench: Bench, *, quick: bool) -> KamesawaOutcome:
-        extent = experiments.QUICK if quick else experiments.FULL
-        return KamesawaOutcome(experiments.perform(self.paper(), bench, extent))
+    @property
+    def scales(self) -> Sequence[str]:
+        return tuple(experiments.EXTENTS)
+
+    def perform(self, bench: Bench, *, scale: str) -> KamesawaOutcome:
+        return KamesawaOutcome(experiments.perform(self.paper(), bench, experiments.EXTENTS[scale]))
 
 
 KIND: Reproduction = _Kamesawa98()

@@ -28,6 +28,8 @@ class FaultRow:
     executed: int | None
     """By the server's own count; None where it reported none."""
     run: str
+    captures: tuple[str, ...] = ()
+    """Below the run directory."""
 
     @property
     def failed(self) -> int:

@@ -54,10 +54,14 @@ class _Toy:
     def paper(self) -> Paper:
         return read_paper(Path(__file__).with_name("paper.yaml"), Paper)
 
-    def perform(self, bench: Bench, *, quick: bool) -> ToyOutcome:
+    @property
+    def scales(self) -> Sequence[str]:
+        return ("quick", "full")
+
+    def perform(self, bench: Bench, *, scale: str) -> ToyOutcome:
         paper = self.paper()
         printed = paper.table(1)
-        workload = {"app": "toy", "sizes": list(printed.sizes), "calls": 2 if quick else 20}
+        workload = {"app": "toy", "sizes": list(printed.sizes), "calls": 2 if scale == "quick" else 20}
         bench.expect(1)
         measured = bench.make(Spec("toys", "toys that come back", "two-toys", [workload]), MIPS)
         if measured is None:

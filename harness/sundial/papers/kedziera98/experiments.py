@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The experiments of kedziera98: speeds of its three machines, then one run for each curve."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+from sundial.errors import RunFailed
+from sundial.papers.kedziera98.curves import PAPER, curve_of
+from sundial.papers.kedziera98.extents import LAST, Band, Extent
+from sundial.papers.kedziera98.paper import Kedziera98
+from sundial.papers.kedziera98.results import (
+    ATM,
+    CONTROL,
+    ETHERNET,
+    LINUX,
+    PCS,
+    RAW_TCP,
+    RAW_UDP,
+    STREAM_ATM,
+    STREAM_LINUX,
+    SWAPPED,
+    TCP,
+    UDP,
+    Control,
+    Fit,
+    Results,
+    Stream,
+)
+from sundial.reproduce.fit import Point, nearest
+from sundial.reproduce.measure import Measured
+from sundial.reproduce.runs import Bench, Spec
+from sundial.units import MIPS_VALUES
+
+SUN, SOLARIS_PC, LINUX_PC = "sun", "solaris_pc", "linux_pc"
+FIRST_MIPS = {SUN: Decimal("62.5"), SOLARIS_PC: Decimal("7.8125"), LINUX_PC: Decimal("7.8125")}
+"""Where the search for each speed begins."""
+
+ON_ATM, MIXED, ON_HUB = "two-hosts-lane", "pc-hub-lane", "two-hosts-10base-t"
+"""Topologies. Each has the machines `client` and `server`; in MIXED the client is on the hub, the server on ATM."""
+
+LIBRARY = {"send_buffer": 65536, "tcp_nodelay": True}
+"""libtirpc's own record buffer and option, written out."""
+LINUX_1998 = {"send_buffer": 4000, "tcp_nodelay": False}
+"""Record buffer of the Linux PC's library, and Nagle's rule."""
+PC_CLIENT = {**LINUX_1998, "serving": LIBRARY}
+PC_SERVER = {**LIBRARY, "serving": LINUX_1998}
+SOCKETS_1998 = {"tcp_nodelay": False, "serving": {"tcp_nodelay": True}}
+"""Raw sockets have no record buffer."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One run with a curve, or without one."""
+
+    key: str
+    name: str
+    about: str
+    topology: str
+    machines: tuple[str, str]
+    """Which of the paper's machines `client` and `server` are."""
+    transport: str
+    workload: Mapping[str, Any]
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+_RPC = {"app": "sunrpc", "procedures": ["echo"]}
+_EXCHANGED = {"clients": ["server"], "server": "client"}
+
+CURVES = (
+    Plan(ATM, "SUN-SUN-ATM", "figures 1, 2 and 4: two SUNs on ATM", ON_ATM, (SUN, SUN), "tcp", _RPC),
+    Plan(LINUX, "Linux-SUN", "figure 1: Linux PC calls SUN", MIXED, (LINUX_PC, SUN), "tcp", _RPC, PC_CLIENT),
+    Plan(SWAPPED, "Linux-SUN, exchanged", "figure 1: SUN calls Linux PC", MIXED, (LINUX_PC, SUN), "tcp",
+         {**_RPC, **_EXCHANGED}, PC_SERVER),
+    Plan(TCP, "Linux-SUN, TCP", "figure 3: Linux PC calls SUN", MIXED, (LINUX_PC, SUN), "tcp", _RPC, PC_CLIENT),
+    Plan(UDP, "Linux-SUN, UDP", "figure 3: Linux PC calls SUN", MIXED, (LINUX_PC, SUN), "udp", _RPC),
+    Plan(ETHERNET, "PC_Solaris-SUN-Ethernet", "figure 4: Solaris PC calls SUN", MIXED, (SOLARIS_PC, SUN), "tcp", _RPC),
+    Plan(RAW_TCP, "raw TCP, Linux-SUN", "raw sockets, Linux PC to SUN", MIXED, (LINUX_PC, SUN), "tcp",
+         {"app": "raw"}, SOCKETS_1998),
+    Plan(RAW_UDP, "raw UDP, Linux-SUN", "raw sockets, Linux PC to SUN", MIXED, (LINUX_PC, SUN), "udp", {"app": "raw"}),
+    Plan(PCS, "Linux-PC_Solaris", "Linux PC calls Solaris PC", ON_HUB, (LINUX_PC, SOLARIS_PC), "tcp", _RPC, PC_CLIENT),
+)  # fmt: skip
+SELECTED_ONLY = (TCP, UDP, RAW_TCP, RAW_UDP)
+"""Measured at the sizes of figure 3."""
+
+STREAMS = (
+    Plan(STREAM_ATM, "SUN to SUN", "iperf3 over TCP, SUN to SUN", ON_ATM, (SUN, SUN), "tcp", {"app": "iperf3"}),
+    Plan(STREAM_LINUX, "Linux PC to SUN", "iperf3 over TCP, Linux PC to SUN", MIXED, (LINUX_PC, SUN), "tcp",
+         {"app": "iperf3"}),
+)  # fmt: skip
+FIRST_CALLS = 10
+
+FITS = (
+    (SUN, "atm", Plan("fit-sun", "SUN-SUN-ATM", "its speed", ON_ATM, (SUN, SUN), "tcp", _RPC)),
+    (SOLARIS_PC, "ethernet",
+     Plan("fit-solaris-pc", "PC_Solaris-SUN-Ethernet", "the PC's speed", MIXED, (SOLARIS_PC, SUN), "tcp", _RPC)),
+    (LINUX_PC, "linux-udp",
+     Plan("fit-linux-pc", "Linux-SUN, UDP", "the PC's speed", MIXED, (LINUX_PC, SUN), "udp", _RPC)),
+)  # fmt: skip
+"""Machines in the order in which they are fitted, each with the printed value."""
+TRIED_EACH = 3
+"""Speeds that a fit tries at least: the nearest and its neighbours."""
+
+
+def perform(paper: Kedziera98, bench: Bench, extent: Extent, scale: str) -> Results:
+    """All runs, one after the other. Raises RunFailed where a machine's speed cannot be found."""
+    after_fits = len(CURVES) + len(STREAMS) + 1
+    bench.expect(TRIED_EACH * len(FITS) + after_fits)
+    results = Results(paper, scale)
+    speeds: dict[str, Decimal] = {}
+    for machine, value, plan in FITS:
+        results.fits.append(_fit(results, bench, extent, speeds, machine, value, plan))
+        speeds[machine] = results.fits[-1].mips
+    bench.expect(after_fits)
+    for plan in CURVES:
+        bands = extent.selected if plan.key in SELECTED_ONLY else extent.bands
+        run = _make(bench, extent, plan, speeds, _calling(plan, bands, extent.series))
+        if run is not None:
+            results.curves[plan.key] = curve_of(plan.key, plan.name, run, plan.transport)
+    for plan in STREAMS:
+        workload = {**plan.workload, "transports": [plan.transport], "duration": f"{extent.seconds} s"}
+        run = _make(bench, extent, plan, speeds, [workload])
+        if run is not None:
+            results.streams += _streams(plan, run)
+    results.control = _control(bench, extent, speeds)
+    return results
+
+
+def _fit(
+    results: Results,
+    bench: Bench,
+    extent: Extent,
+    known: Mapping[str, Decimal],
+    machine: str,
+    value: str,
+    plan: Plan,
+) -> Fit:
+    printed = results.paper.value(value)
+    rate_kBps = printed.one * {"kB/s": 1, "MB/s": 1000}[printed.unit]
+    at: Point = (printed.figure or 0, LAST)
+    printed_us = 2000 * LAST / rate_kBps
+
+    def measure(mips: Decimal) -> dict[Point, float]:
+        named = Plan(
+            f"{plan.key}-{str(mips.normalize()).replace('.', '-')}-mips", plan.name, f"{plan.about}: {mips:f} mips",
+            plan.topology, plan.machines, plan.transport, plan.workload, plan.options,
+        )  # fmt: skip
+        workloads = _calling(plan, [([LAST], extent.fit_calls)], max(2, extent.series))
+        run = _make(bench, extent, named, {**known, machine: mips}, workloads)
+        point = None if run is None else curve_of(plan.key, plan.name, run, plan.transport).points.get(LAST)
+        if point is None:
+            raise RunFailed(f"{named.key} was not measured, so the speed of {machine} is not known")
+        return {at: point.time_us}
+
+    best, tried = nearest(MIPS_VALUES, FIRST_MIPS[machine], {at: printed_us}, measure)
+    of = f"{plan.name} over {plan.transport.upper()}, {LAST} B"
+    return Fit(machine, value, of, printed_us, best, tuple(tried))
+
+
+def _calling(plan: Plan, bands: Sequence[Band], series: int) -> list[dict[str, Any]]:
+    """A workload for each number of calls."""
+    common = {
+        **plan.workload, "transports": [plan.transport], "series": series, "warmup": 1, "order": "seeded",
+        "connection": "per-size", **plan.options,
+    }  # fmt: skip
+    return [{**common, "sizes": list(sizes), "calls": calls} for sizes, calls in bands]
+
+
+def _make(
+    bench: Bench,
+    extent: Extent,
+    plan: Plan,
+    speeds: Mapping[str, Decimal],
+    workloads: Sequence[Mapping[str, Any]],
+) -> Measured | None:
+    cells = () if extent.cells or plan.topology == ON_HUB else ("segments.elan.capture.cells=false",)
+    spec = Spec(
+        plan.key, f"{plan.name}: {plan.about}", plan.topology, workloads, cells, deadline=extent.deadline,
+        statistic=PAPER,
+    )  # fmt: skip
+    mips = {machine: speeds[is_one] for machine, is_one in zip(("client", "server"), plan.machines, strict=True)}
+    return bench.make(spec, mips)
+
+
+def _streams(plan: Plan, run: Measured) -> list[Stream]:
+    found = []
+    for record in run.reported("client", "iperf3"):
+        end = record.get("result", {}).get("end", {})
+        sent, received = end.get("sum_sent", {}), end.get("sum_received", {})
+        if "bits_per_second" in received:
+            rate = float(received["bits_per_second"]) / 1e6
+            found.append(Stream(plan.name, plan.key, rate, int(sent.get("retransmits", 0))))
+    return found
+
+
+def _control(bench: Bench, extent: Extent, speeds: Mapping[str, Decimal]) -> Control | None:
+    """Two hosts that have never spoken: LAN emulation is asked for everything."""
+    plan = Plan(
+        CONTROL, "SUN-SUN-ATM", "LAN emulation before and during the first calls", ON_ATM, (SUN, SUN), "udp", _RPC
+    )
+    workload = {**_RPC, "transports": ["udp"], "sizes": [16], "calls": FIRST_CALLS, "warmup": 0}
+    run = _make(bench, extent, plan, speeds, [workload])
+    if run is None:
+        return None
+    times = run.calls(ok=True).sort("start_ns")["rtt_ns"]
+    if times.len() < 2:
+        return None
+    counted = json.loads((run.folder / "wire" / "counters.json").read_text())["segments"]
+    ports = {port: _whole(counts) for segment in counted.values() for port, counts in segment["ports"].items()}
+    later = times.slice(1).median()
+    assert isinstance(later, float)
+    return Control(CONTROL, run.captures, times[0] / 1e3, later / 1e3, ports)
+
+
+def _whole(counts: Mapping[str, Any]) -> dict[str, int]:
+    return {name: value for name, value in counts.items() if isinstance(value, int)}

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables of the page of kedziera98."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from sundial.papers.kedziera98.curves import Curve, Point
+from sundial.papers.kedziera98.results import Control, Fit, Results
+from sundial.papers.kedziera98.statements import Verdict
+from sundial.papers.kedziera98.verdicts import MET
+from sundial.report.tables import DASH, Column, Table, decimal, numbers, whole, words
+from sundial.reproduce.page import CAPTURE, capture_links, report_link
+
+SHOWN = (16, 64, 256, 1024, 2048, 3968, 4096, 6144, 8192)
+"""Sizes of tables, or those next to them that were measured."""
+COUNTED = ("tx_pdus", "rx_pdus", "tx_cells", "rx_cells", "bad_pdus")
+"""What adapters of ATM count."""
+
+
+def statements_table(verdicts: Sequence[Verdict]) -> Table:
+    """Expected, measured, and whether it is so; what is not met is marked."""
+    rows = tuple(
+        (each.statement.id, each.statement.figure, each.statement.text, each.statement.expected, each.measured,
+         each.outcome)
+        for each in verdicts
+    )  # fmt: skip
+    head = (
+        *words("", "Figure"), Column("The paper says", "prose"), Column("Expected here", "prose"),
+        Column("Measured", "prose"), *words("Verdict"),
+    )  # fmt: skip
+    return Table("Statements", head, rows, frozenset(at for at, each in enumerate(verdicts) if each.outcome != MET))
+
+
+def fits_table(fits: Sequence[Fit], results: Results) -> Table:
+    """Every speed that was tried."""
+    rows = []
+    for fit in fits:
+        value = results.paper.value(fit.value)
+        for tried in fit.tried:
+            (measured,) = tried.measured.values()
+            rows.append(
+                (
+                    getattr(results.paper.machines, fit.machine),
+                    f"{fit.of}: {value.text}",
+                    f"{tried.mips.normalize():f}" + (" (taken)" if tried is fit.best else ""),
+                    decimal(fit.printed_us, 0),
+                    decimal(measured, 0),
+                    f"{100 * (measured / fit.printed_us - 1):+.0f} %",
+                )
+            )
+    head = (
+        Column("Machine", "prose"), Column("Fitted to", "prose"),
+        *numbers("mips", "T printed (us)", "T measured (us)", "Beside it"),
+    )  # fmt: skip
+    return Table("Speeds", head, tuple(rows))
+
+
+def near(sizes: Iterable[int]) -> list[int]:
+    """Of the sizes measured those that are nearest to the ones shown, each once."""
+    there = sorted(sizes)
+    found = (min(there, key=lambda size: abs(size - shown)) for shown in SHOWN if there)
+    return list(dict.fromkeys(found))
+
+
+def curve_table(curves: Sequence[Curve]) -> Table:
+    """The paper's statistic and ours, the wires' bound, and what a call is made of, at some sizes."""
+    sizes = near({size for curve in curves for size in curve.rates_kBps})
+    rows = tuple(
+        _row(size, curve, curve.points[size]) for size in sizes for curve in curves if size in curve.rates_kBps
+    )
+    head = (
+        *numbers("Size (B)"), *words("Curve"),
+        *numbers("kB/s, the paper's statistic", "kB/s, mean", "sd (%)", "The wires allow (kB/s)", "Of it",
+                 "T median (us)", "Wire (us)", "Client (us)", "Server (us)", "Packets", "Cells"),
+    )  # fmt: skip
+    return Table("At some sizes", head, rows)
+
+
+def _row(size: int, curve: Curve, point: Point) -> tuple[str, ...]:
+    bound_us, wire = curve.bound_us.get(size), point.wire
+    parts = None if wire is None else wire.parts
+    return (
+        whole(size),
+        report_link(curve.key, curve.name),
+        decimal(point.paper_kBps),
+        decimal(point.mean_kBps),
+        decimal(point.sd_pct, 2),
+        *((decimal(2000 * size / bound_us), f"{bound_us / point.time_us:.0%}") if bound_us else (DASH, DASH)),
+        decimal(point.median_us),
+        *((decimal(ns / 1e3) for ns in (parts.wire_ns, parts.client_ns, parts.server_ns)) if parts else (DASH,) * 3),
+        whole(wire.packets if wire else None),
+        whole(wire.cells if wire else None),
+    )
+
+
+def ratios_table(
+    results: Results, pairs: Sequence[tuple[str, str]], ratios: Mapping[str, Mapping[int, float]]
+) -> Table:
+    """Raw sockets by RPC, and the streams below."""
+    rows = []
+    for raw, rpc in pairs:
+        for size, ratio in ratios[raw].items():
+            over, under = results.curves[raw], results.curves[rpc]
+            rows.append(
+                (
+                    report_link(raw, over.name),
+                    whole(size),
+                    decimal(over.points[size].paper_kBps),
+                    decimal(under.points[size].paper_kBps),
+                    decimal(ratio, 2),
+                )
+            )
+    head = (*words("Raw sockets"), *numbers("Size (B)", "Raw (kB/s)", "RPC (kB/s)", "Ratio"))
+    return Table("Raw sockets by RPC", head, tuple(rows))
+
+
+def streams_table(results: Results) -> Table:
+    """What iperf3 found."""
+    rows = tuple(
+        (
+            report_link(stream.run, stream.name),
+            decimal(stream.megabits_per_s, 2),
+            decimal(stream.megabits_per_s * 125),
+            whole(stream.retransmits),
+        )
+        for stream in results.streams
+    )
+    head = (*words("iperf3 over TCP"), *numbers("Mbit/s, one way", "kB/s, one way", "Retransmissions"))
+    return Table("A stream one way", head, rows)
+
+
+def control_table(control: Control) -> Table:
+    """What the adapters carried before and during the first calls."""
+    rows = tuple((port, *(whole(counts.get(name)) for name in COUNTED)) for port, counts in control.ports.items())
+    head = (*words("Port"), *numbers(*(name.replace("_", " ").replace("pdus", "PDUs") for name in COUNTED)))
+    return Table("Adapters", head, rows)
+
+
+def captures_table(results: Results) -> Table:
+    """Captures of each run, by segment: Ethernet at the ports, PDUs, cells."""
+    rows = [
+        (
+            report_link(curve.key, curve.key),
+            curve.name,
+            curve.transport.upper(),
+            capture_links(curve.key, curve.captures),
+        )
+        for curve in results.curves.values()
+    ]
+    if results.control is not None:
+        control = results.control
+        links = capture_links(control.run, control.captures)
+        rows.append((report_link(control.run, control.run), "LAN emulation at the first calls", "UDP", links))
+    return Table("Captures", (*words("Run", "Curve", "Transport"), CAPTURE), tuple(rows))
