@@ -193,9 +193,8 @@ def _against(what: str, pdus: Pdus, expected: Expected, own: Seen, wire: Wire) -
     shown[place[there]] = True
     end_ns = min(own.until_ns, _NEVER if wire.end_ns is None else wire.end_ns)
     missing = ~shown & expected.sure & (expected.high_ns < end_ns)
-    sources = pdus.numbers("row")[expected.pdu]
-    yield at_records(pdus.name, what, missing, sources,
-                     of(missing, "cell {} at {} ns", expected.number, expected.low_ns), of(missing, "none"))  # fmt: skip
+    due = of(missing, "cell {} at {} ns", expected.number, expected.low_ns)
+    yield at_records(pdus.name, what, missing, pdus.numbers("row")[expected.pdu], due, of(missing, "none"))
     own, place = own.take(there), place[there]
     for field, column, value in (("VCI", "vci", expected.vci), ("payload type", "pt", expected.last),
                                  ("CLP", "clp", expected.clp)):  # fmt: skip

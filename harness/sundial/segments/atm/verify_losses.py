@@ -127,24 +127,6 @@ def _by_chance(segment: Atm, pdus: Pdus, walked: Walk, owed: Due) -> Iterator[pl
     wrong = allowed & ((seen < low) | (seen > high))
     yield at_records(pdus.name, "time of a fate", wrong, records[record],
                      of(wrong, "{} to {} ns", low, high), of(wrong, "{} ns", seen))  # fmt: skip
-    yield _damaged(segment, pdus, fates.record[fate], some.pdu, fates.kind[fate] == CRC)
-
-
-def _damaged(segment: Atm, pdus: Pdus, record: Numbers, sent: Numbers, which: Mask) -> pl.DataFrame:
-    """A PDU with a wrong CRC is what was sent but for a bit in some of its cells."""
-    places = np.flatnonzero(which)
-    one, other = pdus.octets.take(record[places]), pdus.octets.take(sent[places])
-    right = np.zeros(len(places), np.bool_)
-    for place in range(len(places)):
-        a, b = one.frame(place), other.frame(place)
-        bits = [
-            (int.from_bytes(a[at : at + 48]) ^ int.from_bytes(b[at : at + 48])).bit_count()
-            for at in range(0, len(b), 48)
-        ]
-        right[place] = len(a) == len(b) and 0 < max(bits) <= 2
-    records = pdus.numbers("row")[record[places]]
-    return at_records(pdus.name, "PDU with a wrong CRC", ~right, records,
-                      of(~right, "what was sent, but for a bit of a cell"), of(~right, "another"))  # fmt: skip
 
 
 def _allowed(segment: Atm, fates: Fates, sender: int, to: int, waiting: int, own: int) -> bool:

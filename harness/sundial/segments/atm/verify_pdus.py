@@ -245,7 +245,7 @@ def carried(segment: Atm, pdus: Pdus, which: Mask) -> Carried:
 
 def check_encapsulation(segment: Atm, pdus: Pdus, lec_ids: Numbers | None) -> list[pl.DataFrame]:
     """Headers, the FCS where it is kept, and of LAN emulation the sender's LEC ID (by port, -1 where it has none)."""
-    which = carried(segment, pdus, ~pdus.control)
+    which = carried(segment, pdus, ~pdus.fate)
     octets, records = pdus.octets.take(which.place), pdus.numbers("row")[which.place]
     found = []
     header = HEADERS[segment.encapsulation]
@@ -269,7 +269,7 @@ def check_encapsulation(segment: Atm, pdus: Pdus, lec_ids: Numbers | None) -> li
             for begin, end in zip(octets.begin.tolist(), size.tolist(), strict=True)
         ]
         expected = np.array(checked, np.int64)
-        wrong = (seen != expected) & ~pdus.fate[which.place]
+        wrong = seen != expected
         found.append(
             at_records(pdus.name, "FCS", wrong, records, of(wrong, "{:#x}", expected), of(wrong, "{:#x}", seen))
         )
