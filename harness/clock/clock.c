@@ -338,9 +338,8 @@ static ssize_t transmit(NetClientState *client, const uint8_t *frame, size_t len
         ready();
         return (ssize_t)length;
     }
-    if (!keeping_time || length > to_fabric.slot_bytes - sizeof(struct sync_slot))
-        // before the run nothing is wired; nothing is longer than the longest frame of the segments
-        return (ssize_t)length;
+    if (!keeping_time)
+        return (ssize_t)length; // before the run nothing is wired
     unsigned nic = 0;
     while (nics[nic].client != client)
         nic++;
@@ -352,9 +351,13 @@ static ssize_t transmit(NetClientState *client, const uint8_t *frame, size_t len
         return 0;
     }
     struct sync_slot *slot = free_slot(now);
+    // What does not fit is cut off: it is still too long for every segment, which refuses and
+    // counts it.
+    size_t room = to_fabric.slot_bytes - sizeof *slot;
+    size_t taken = length < room ? length : room;
     *slot = (struct sync_slot){
-        .time_ns = now, .length = (uint32_t)length, .nic = (uint16_t)nic, .kind = SYNC_FRAME};
-    memcpy(slot->data, frame, length);
+        .time_ns = now, .length = (uint32_t)taken, .nic = (uint16_t)nic, .kind = SYNC_FRAME};
+    memcpy(slot->data, frame, taken);
     lock();
     sync_push(&to_fabric);
     me->own_ns = now;

@@ -185,7 +185,7 @@ enum sync_look {
 // Sizes of the files; sync_size is that of FOLDER/times, by which another language checks its
 // mirror.
 uint64_t sync_size(void);
-uint64_t sync_rings_bytes(unsigned frame_bytes);
+uint64_t sync_rings_bytes(unsigned frame_bytes); // frame_bytes: longer ones are cut off
 // Lays out zeroed memory of sync_size(). Distances and adapters are to be filled in by the caller.
 void sync_format(struct sync_shared *s, unsigned machines, unsigned frame_bytes);
 // The ends of one machine's rings in memory of sync_rings_bytes(), for the fabric or for the

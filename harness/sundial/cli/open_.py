@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 
 from sundial.cli import rooms
+from sundial.cli.runs import captures as captures_of
 from sundial.cli.runs import find_run
 from sundial.cli.talk import Verb, say
 from sundial.errors import BadInput, HostLacks
@@ -20,7 +21,8 @@ from sundial.plan.request import Kept
 
 PREFERENCES = ("rpc.dissect_unknown_programs:TRUE", "tcp.relative_sequence_numbers:TRUE", "nameres.mac_name:FALSE")
 DISSECTOR = ROOT / "harness" / "wireshark" / "mbcf.lua"
-COLUMNS = (
+Columns = tuple[tuple[str, str], ...]
+COLUMNS: Columns = (
     ("No.", "%m"),
     ("Time", "%t"),
     ("Interface", "%Cus:frame.interface_name:0:R"),
@@ -36,6 +38,16 @@ COLUMNS = (
 )
 """The columns for a Sundial capture: when (to the ns, as in the file) and at which port a frame was captured,
 whose call it is and which part of it (IP counts offsets in 8 bytes), what became of it."""
+FURTHER_COLUMNS: Columns = (
+    *COLUMNS[:3],
+    ("VCI", "%Cus:atm.vci:0:R"),
+    ("Cells", "%Cus:atm.cells:0:R"),
+    ("Last", "%Cus:atm.payload_type:0:R"),
+    *COLUMNS[3:8],
+    *COLUMNS[10:],
+)
+"""The same for captures of PDUs and cells: the virtual channel, the cells of a PDU, the payload type of a cell (1 in
+the last of a PDU)."""
 
 
 @click.command(name="open", cls=Verb, short_help="Look at a capture in Wireshark.")
@@ -46,10 +58,12 @@ whose call it is and which part of it (IP counts offsets in 8 bytes), what becam
 def open_(run: str, segment: str | None, shown: str | None, only_print: bool) -> None:
     """Open the capture of RUN's SEGMENT in Wireshark, with columns for calls, fragments and fates.
 
-    With a TOPOLOGY that is up, its capture is followed while it grows.
+    With a TOPOLOGY that is up, its capture is followed while it grows. PDUs and cells of an ATM segment are captures of
+    their own: SEGMENT.pdus and SEGMENT.cells.
     """
     kept = next((kept for kept in rooms.kept() if kept.topology == run), None)
-    capture = find_capture(kept.captures if kept is not None else find_run(run), segment)
+    folder = kept.captures if kept is not None else find_run(run)
+    capture = find_capture(folder, segment)
     lacking = _lacking()
     program = "tshark" if lacking else "wireshark"
     command = viewer_command(program, capture, shown) if kept is None else live_command(program, capture, shown, kept)
@@ -61,11 +75,14 @@ def open_(run: str, segment: str | None, shown: str | None, only_print: bool) ->
     else:
         subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
         say(f"wireshark is opening {capture}")
+    others = [name for name in captures_of(folder) if name != capture.stem]
+    if segment is None and others:
+        say(f"there are others: {', '.join(others)}")
 
 
 def find_capture(folder: Path, segment: str | None) -> Path:
     """The capture of a segment, or the only one (the first where a run has several). Raises BadInput."""
-    captures = {path.stem: path for path in sorted((folder / "wire").glob("*.pcapng"))}
+    captures = captures_of(folder)
     if not captures:
         raise BadInput("has no captures", file=str(folder))
     if segment is None:
@@ -78,20 +95,24 @@ def find_capture(folder: Path, segment: str | None) -> Path:
 def viewer_command(program: str, capture: Path, shown: str | None) -> list[str]:
     """The command line that shows `capture` with our columns, preferences and dissector; wireshark and tshark take the
     same."""
-    return [program, *_look(["-r", str(capture)], shown)]
+    return [program, *_look(["-r", str(capture)], _columns(capture), shown)]
 
 
 def live_command(program: str, capture: Path, shown: str | None, kept: Kept) -> list[str]:
     """The same for a capture that grows: all of it from the first frame on, until its topology is down."""
     follow = ["tail", f"--pid={kept.pid}", "-c", "+1", "-f", str(capture)]
     at_once = "-k" if program == "wireshark" else "-l"
-    view = [program, *_look([at_once, "-i", "-"], shown)]
+    view = [program, *_look([at_once, "-i", "-"], _columns(capture), shown)]
     return ["sh", "-c", f"{shlex.join(follow)} | {shlex.join(view)}"]
 
 
-def _look(source: list[str], shown: str | None) -> list[str]:
-    columns = ",".join(f'"{title}","{field}"' for title, field in COLUMNS)
-    arguments = ["-X", f"lua_script:{DISSECTOR}", *source, "-o", f"gui.column.format:{columns}"]
+def _columns(capture: Path) -> Columns:
+    return FURTHER_COLUMNS if capture.parent.parent.name == "wire" else COLUMNS
+
+
+def _look(source: list[str], columns: Columns, shown: str | None) -> list[str]:
+    given = ",".join(f'"{title}","{field}"' for title, field in columns)
+    arguments = ["-X", f"lua_script:{DISSECTOR}", *source, "-o", f"gui.column.format:{given}"]
     for preference in PREFERENCES:
         arguments += ["-o", preference]
     return [*arguments, "-Y", shown] if shown else arguments

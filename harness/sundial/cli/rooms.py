@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from sundial.model.catalog import ROOT
+from sundial.model.network import Network
 from sundial.plan.request import Kept, Progress, RunRequest, RunResult, UpRequest
 
 CAPTURES = ROOT / "captures"
@@ -129,6 +130,12 @@ def verify_pcap(path: Path, protocol: str, mtu: int, port: int | None) -> dict[s
 def build_report(path: Path) -> Path:
     """Write the report of a run directory from verify.json as it is; answers its HTML file. Raises BadInput."""
     return cast(Path, _room("sundial.report.build").build_report(path).html)
+
+
+def topology_drawing(network: Network, *, as_svg: bool) -> str:
+    """A topology drawn as text or as SVG."""
+    drawn = _room("sundial.report.topology_read").of_network(network)
+    return cast(str, _room(f"sundial.report.topology_{'svg' if as_svg else 'text'}").draw(drawn))
 
 
 def papers() -> list[tuple[Any, list[str]]]:

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from sundial.cli import completion, rooms
+from sundial.cli.runs import captures
 from sundial.cli.talk import Verb, as_json, print_json, progress, say
 from sundial.errors import BadInput, VerificationFailed
 from sundial.model.experiment import Experiment
@@ -136,7 +137,7 @@ def _one(experiment: Experiment, folder: Path | None, connect: str, cold: bool, 
         "virtual_s": made.virtual_ns / 10**9,
         "wall_s": round(made.wall_s, 3),
         "report": str(report),
-        "captures": [str(path) for path in sorted((made.path / "wire").glob("*.pcapng"))],
+        "captures": [str(path) for path in captures(made.path).values()],
     }
 
 

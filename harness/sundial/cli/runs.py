@@ -54,3 +54,10 @@ def list_runs() -> list[tuple[Path, dict[str, Any]]]:
         except (BadInput, OSError):
             continue
     return [(folder, run) for _, folder, run in sorted(found, key=lambda item: (item[0], item[1]))]
+
+
+def captures(folder: Path) -> dict[str, Path]:
+    """All captures of a run directory by what the user calls them: those of frames, by segment, then those that kinds
+    of segments add in folders of their own (`elan`, then `elan.cells`, `elan.pdus`)."""
+    wire = folder / "wire"
+    return {path.stem: path for path in (*sorted(wire.glob("*.pcapng")), *sorted(wire.glob("*/*.pcapng")))}

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from sundial.cli import completion
+from sundial.cli import completion, rooms
 from sundial.cli.talk import Verb, as_json, print_json, print_table
 from sundial.errors import BadInput
 from sundial.model.catalog import find, names
@@ -46,11 +46,15 @@ def list_(as_json: bool) -> None:
 @topology.command(cls=Verb)
 @click.argument("name", shell_complete=completion.TOPOLOGIES)
 @_set
+@click.option("--svg", "as_svg", is_flag=True, help="Print the drawing that reports show, as SVG, and nothing else.")
 @as_json
-def show(name: str, overrides: tuple[str, ...], as_json: bool) -> None:
-    """Show a topology with everything derived: addresses, MAC addresses, ports."""
+def show(name: str, overrides: tuple[str, ...], as_svg: bool, as_json: bool) -> None:
+    """Show a topology with everything derived: addresses, MAC addresses, ports, and a drawing."""
     loaded = load_topology(name, overrides)
     network = build_network(loaded)
+    if as_svg:
+        click.echo(rooms.topology_drawing(network, as_svg=True), nl=False)
+        return
     if as_json:
         print_json({**loaded.model_dump(mode="json", exclude_none=True), "resolved": _resolved(network)})
         return
@@ -62,10 +66,19 @@ def show(name: str, overrides: tuple[str, ...], as_json: bool) -> None:
             rows.append([*first, nic.device, str(nic.address or "-"), nic.mac, str(nic.mtu), nic.segment])
     print_table(rows)
     click.echo()
+    if network.devices:
+        rows = [["DEVICE", "KIND", "INTERFACE", "MAC", "SEGMENT"]]
+        for device in network.devices:
+            for port in device.ports:
+                label, kind = (device.name, device.kind) if port.index == 0 else ("", "")
+                rows.append([label, kind, port.interface, port.mac, port.segment])
+        print_table(rows)
+        click.echo()
     rows = [["SEGMENT", "KIND", "RATE", "MTU", "PORTS"]]
     for label, segment in network.segments.items():
         rows.append([label, segment.kind, _rate(segment), str(segment.mtu), " ".join(segment.ports)])
     print_table(rows)
+    click.echo(f"\n{rooms.topology_drawing(network, as_svg=False)}", nl=False)
 
 
 @topology.command(cls=Verb)
@@ -77,11 +90,12 @@ def check(file: str, overrides: tuple[str, ...], as_json: bool) -> None:
     if not Path(file).exists() and file not in names("topology"):
         raise BadInput("no such file", file=file)
     loaded = load_topology(file, overrides)
-    counts = {"machines": len(loaded.machines), "segments": len(loaded.segments)}
+    counts = {"machines": len(loaded.machines), "devices": len(loaded.devices), "segments": len(loaded.segments)}
     if as_json:
         print_json({"name": loaded.name, "sound": True, **counts})
     else:
-        click.echo(f"{file}: sound: {counts['machines']} machines, {counts['segments']} segments")
+        there = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+        click.echo(f"{file}: sound: {there}")
 
 
 @topology.command(cls=Verb)
@@ -93,11 +107,16 @@ def graph(name: str, overrides: tuple[str, ...]) -> None:
     click.echo(f'graph "{network.name}" {{')
     for node in network.nodes:
         click.echo(f'  "{node.name}" [shape=box];')
+    for device in network.devices:
+        click.echo(f'  "{device.name}" [shape=diamond];')
     for label, segment in network.segments.items():
         click.echo(f'  "segment {label}" [shape=ellipse, label="{label}\\n{segment.kind} {_rate(segment)}"];')
     for nic in network.nics():
         text = f"{nic.device} {nic.address.ip}" if nic.address else nic.device
         click.echo(f'  "{nic.machine}" -- "segment {nic.segment}" [label="{text}"];')
+    for device in network.devices:
+        for port in device.ports:
+            click.echo(f'  "{device.name}" -- "segment {port.segment}" [label="{port.interface}"];')
     click.echo("}")
 
 

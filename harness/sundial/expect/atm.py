@@ -8,7 +8,6 @@ IP: RFC 2225. Times are in units of 1/117 ps, in which the cells of all three na
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
 
 from sundial.expect.call import Leg
 from sundial.expect.ip import ETHERNET_FCS, ETHERNET_HEADER, ETHERNET_MIN
@@ -35,9 +34,6 @@ _BRIDGED = _LLC + bytes.fromhex("0080c2 0007 0000")
 _BRIDGED_FCS = _LLC + bytes.fromhex("0080c2 0001 0000")
 _ROUTED = _LLC + bytes.fromhex("000000")
 """The ethertype follows."""
-
-CellsOf = Callable[[int], int]
-"""From the length of an IP packet to its cells."""
 
 _REVERSED = bytes(int(f"{octet:08b}"[::-1], 2) for octet in range(256))
 

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sizes at which the number of packets changes, and their neighbours."""
+"""Sizes at which the number of packets, or of their cells, changes, and their neighbours."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 Count = Callable[[int], tuple[int, int]]
-"""Packets of request and reply at a size."""
+"""Packets or cells of request and reply at a size."""
+
+CELL_STEPS = (-1, 0, 1)
+"""Neighbours of a size that adds a cell."""
 
 
 def edges(count: Count, smallest: int, largest: int, least: int, most: int, steps: Sequence[int]) -> list[int]:

@@ -7,7 +7,11 @@ fragment that others follow, since offsets count in units of eight bytes.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+
+PerPacket = Callable[[int], int]
+"""What an IP packet of so many bytes counts for."""
 
 IP_HEADER = 20
 UDP_HEADER = 8
@@ -95,7 +99,13 @@ def udp_packets(payload: int, mtu: int) -> tuple[Packet, ...]:
     return tuple(packets)
 
 
-def udp_packet_count(payload: int, mtu: int) -> int:
-    """`len(udp_packets(payload, mtu))` in closed form."""
+def one(ip_length: int) -> int:
+    """A packet counts as one."""
+    return 1
+
+
+def udp_packet_count(payload: int, mtu: int, each: PerPacket = one) -> int:
+    """What `udp_packets(payload, mtu)` count for, in closed form."""
     room, unit = mtu - IP_HEADER, fragment_room(mtu)
-    return 1 + max(0, -(-(UDP_HEADER + payload - room) // unit))
+    full = max(0, -(-(UDP_HEADER + payload - room) // unit))
+    return full * each(IP_HEADER + unit) + each(IP_HEADER + UDP_HEADER + payload - full * unit)

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sundial.expect.ip import IP_HEADER, TCP_HEADER, TCP_TIMESTAMPS, Packet, check_mtu
+from sundial.expect.ip import IP_HEADER, TCP_HEADER, TCP_TIMESTAMPS, Packet, PerPacket, check_mtu, one
 
 INITIAL_WINDOW_SEGMENTS = 10
 UNSCALED_WINDOW = 65535
@@ -59,7 +59,7 @@ def tcp_segments(writes: tuple[int, ...], size: int, timestamps: bool) -> Segmen
         raise ValueError(f"segment size {size}: no room for data")
     if any(write < 1 for write in writes):
         raise ValueError(f"writes {writes}: an empty write sends nothing")
-    header = IP_HEADER + TCP_HEADER + (TCP_TIMESTAMPS if timestamps else 0)
+    header = _header(timestamps)
     payloads = [part for write in writes for part in _cut(write, size)]
     packets = tuple(Packet(header + payload, payload) for payload in payloads)
     total = sum(writes)
@@ -70,9 +70,18 @@ def tcp_segments(writes: tuple[int, ...], size: int, timestamps: bool) -> Segmen
     return Segments(packets, exact=fits and len(writes) == 1, fewest=fewest, most=most, largest=size)
 
 
-def tcp_segment_count(writes: tuple[int, ...], size: int) -> int:
-    """Number of segments where only the segment size cuts."""
-    return sum(-(-write // size) for write in writes)
+def tcp_segment_count(writes: tuple[int, ...], size: int, timestamps: bool, each: PerPacket = one) -> int:
+    """What the segments count for where only the segment size cuts."""
+    header = _header(timestamps)
+    count = 0
+    for write in writes:
+        full, rest = divmod(write, size)
+        count += full * each(header + size) + (each(header + rest) if rest else 0)
+    return count
+
+
+def _header(timestamps: bool) -> int:
+    return IP_HEADER + TCP_HEADER + (TCP_TIMESTAMPS if timestamps else 0)
 
 
 def _cut(write: int, size: int) -> list[int]:

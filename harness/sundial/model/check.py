@@ -13,7 +13,7 @@ import networkx as nx
 
 from sundial.model.finding import Finding, Path
 from sundial.model.images import IMAGES
-from sundial.model.network import broadcast_domains, derived_mac
+from sundial.model.network import bridges, broadcast_domains, derived_mac, device_mac
 from sundial.model.segment import MTU_LEAST
 from sundial.model.topology import SEGMENT_KINDS, Clock, Topology
 from sundial.units import SIZE
@@ -28,9 +28,10 @@ def check_clock(topology: Topology, clock: Clock) -> list[Finding]:
 
 def check_topology(topology: Topology) -> list[Finding]:
     """Everything wrong with `topology`, in the order a reader mends it; empty when it is sound."""
-    findings = list(chain(_machines(topology), _ends(topology), _segments(topology)))
+    findings = list(chain(_machines(topology), _devices(topology), _ends(topology), _segments(topology)))
     if not findings:
-        findings = list(chain(_macs(topology), _addresses(topology), _mtus(topology), _loops(topology)))
+        rules = (_macs, _addresses, _mtus, _bridged, _joined_mtus, _loops)
+        findings = [finding for rule in rules for finding in rule(topology)]
     first: dict[Path, Finding] = {}
     for finding in findings:
         first.setdefault(finding.path, finding)
@@ -60,6 +61,16 @@ def _machines(topology: Topology) -> Iterator[Finding]:
             yield from kind.check_machine(machine, path)
 
 
+def _devices(topology: Topology) -> Iterator[Finding]:
+    for name, device in topology.devices.items():
+        if name in topology.machines:
+            yield Finding(("devices", name), f"{name!r} is a machine's name", "each name once")
+        for number, interface in enumerate(device.interfaces):
+            if interface in device.interfaces[:number]:
+                at: Path = ("devices", name, "interfaces", number)
+                yield Finding(at, f"{interface!r} is written twice", "each interface once")
+
+
 def _memory(topology: Topology, name: str, image: str) -> Iterator[Finding]:
     own, sizes = topology.machines[name].memory, IMAGES[image].memory_sizes
     memory = topology.defaults.memory if own is None else own
@@ -73,27 +84,42 @@ def _ends(topology: Topology) -> Iterator[Finding]:
     for name, segment in topology.segments.items():
         for number, end in enumerate(segment.ports):
             path: Path = ("segments", name, "ports", number)
-            machine, _, device = end.partition(":")
-            if machine not in topology.machines:
-                yield Finding(path, f"{end!r} names no machine", ", ".join(topology.machines))
-            elif device not in topology.machines[machine].interfaces:
-                has = ", ".join(f"{machine}:{device}" for device in topology.machines[machine].interfaces)
-                yield Finding(path, f"machine {machine!r} has no interface {device!r}", has)
+            owner, _, interface = end.partition(":")
+            if owner in topology.machines:
+                what, names = "machine", list(topology.machines[owner].interfaces)
+            elif owner in topology.devices:
+                what, names = "device", topology.devices[owner].interfaces
+            else:
+                what, names = "", []
+            if not what:
+                none = "names no machine and no device" if topology.devices else "names no machine"
+                yield Finding(path, f"{end!r} {none}", ", ".join([*topology.machines, *topology.devices]))
+            elif interface not in names:
+                has = ", ".join(f"{owner}:{name}" for name in names)
+                yield Finding(path, f"{what} {owner!r} has no interface {interface!r}", has)
             elif end in used:
                 yield Finding(path, f"port {end!r} is used twice (also in segment {used[end]!r})", "each port once")
             used.setdefault(end, name)
-    for name, machine_ in topology.machines.items():
-        for device in machine_.interfaces:
-            if f"{name}:{device}" not in used:
-                yield Finding(
-                    ("machines", name, "interfaces", device),
-                    f"interface {name}:{device} is not connected",
-                    "list it in the ports of one segment",
-                )
+    for end, at in _interfaces(topology):
+        if end not in used:
+            yield Finding(at, f"interface {end} is not connected", "list it in the ports of one segment")
+
+
+def _interfaces(topology: Topology) -> Iterator[tuple[str, Path]]:
+    """Every interface of machines and devices, and where it is written."""
+    for name, machine in topology.machines.items():
+        yield from ((f"{name}:{each}", ("machines", name, "interfaces", each)) for each in machine.interfaces)
+    for name, device in topology.devices.items():
+        for number, interface in enumerate(device.interfaces):
+            yield f"{name}:{interface}", ("devices", name, "interfaces", number)
 
 
 def _macs(topology: Topology) -> Iterator[Finding]:
-    owners: dict[str, str] = {}
+    owners = {
+        device_mac(index, number): f"{name}:{interface}"
+        for index, (name, device) in enumerate(topology.devices.items())
+        for number, interface in enumerate(device.interfaces)
+    }
     for index, (name, machine) in enumerate(topology.machines.items()):
         for number, device in enumerate(sorted(machine.interfaces)):
             mac = machine.interfaces[device].mac or derived_mac(index, number)
@@ -142,6 +168,8 @@ def _mtus(topology: Topology) -> Iterator[Finding]:
     for name, segment in topology.segments.items():
         for end in segment.ports:
             machine, _, device = end.partition(":")
+            if machine not in topology.machines:
+                continue
             own = topology.machines[machine].interfaces[device].mtu
             mtu = topology.defaults.mtu if own is None else own
             if mtu is not None and mtu > segment.mtu:
@@ -152,13 +180,42 @@ def _mtus(topology: Topology) -> Iterator[Finding]:
                 )
 
 
-def _loops(topology: Topology) -> Iterator[Finding]:
-    graph = nx.MultiGraph()
+def _bridged(topology: Topology) -> Iterator[Finding]:
+    joining = bridges(topology)
     for name, segment in topology.segments.items():
         for number, end in enumerate(segment.ports):
-            machine = end.partition(":")[0]
-            if topology.machines[machine].role == "bridge":
-                bridge = f"bridge {machine}"
+            of = joining.get(end.partition(":")[0])
+            why = segment.refuses_bridge(of) if of else None
+            if why:
+                yield Finding(("segments", name, "ports", number), f"{end!r} is a bridge's: {why}", "hosts")
+
+
+def _joined_mtus(topology: Topology) -> Iterator[Finding]:
+    """A bridge does not fragment: what is too long for the other segment would vanish."""
+    first: dict[str, str] = {}
+    for name, segment in topology.segments.items():
+        for end in segment.ports:
+            device = end.partition(":")[0]
+            if device not in topology.devices:
+                continue
+            other = first.setdefault(device, name)
+            mtu = topology.segments[other].mtu
+            if segment.mtu != mtu:
+                yield Finding(
+                    ("segments", name, "mtu"),
+                    f"MTU {segment.mtu} is not that of segment {other!r}, which device {device!r} joins to it",
+                    f"{min(mtu, segment.mtu)} on both",
+                )
+
+
+def _loops(topology: Topology) -> Iterator[Finding]:
+    graph = nx.MultiGraph()
+    joining = bridges(topology)
+    for name, segment in topology.segments.items():
+        for number, end in enumerate(segment.ports):
+            owner = end.partition(":")[0]
+            if owner in joining:
+                bridge = f"bridge {owner}"
                 if bridge in graph and name in graph and nx.has_path(graph, bridge, name):
                     yield Finding(
                         ("segments", name, "ports", number),

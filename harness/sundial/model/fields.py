@@ -23,6 +23,7 @@ NAME = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
 NAME_MOST = 32
 NAME_ALLOWED = f"up to {NAME_MOST} lower-case letters, digits and single hyphens, beginning with a letter"
 DEVICE_ALLOWED = "eth0 to eth7"
+DEVICE_PORT_ALLOWED = "up to 15 lower-case letters and digits, beginning with a letter"
 PORT_ALLOWED = "MACHINE:INTERFACE, such as 'client:eth0'"
 MAC_ALLOWED = "a unicast MAC address, such as '02:00:00:00:00:01'"
 ADDRESS_ALLOWED = "an IPv4 host address with its prefix length from 8 to 30, such as '10.0.0.1/24'"
@@ -228,7 +229,9 @@ class Mac(Marker):
 
 NAMED = Text(NAME, NAME_ALLOWED, NAME_MOST)
 DEVICE = Text(re.compile(r"eth[0-7]"), DEVICE_ALLOWED)
-PORT = Text(re.compile(rf"{NAME.pattern}:eth[0-7]"), PORT_ALLOWED, NAME_MOST + 5)
+DEVICE_PORT = Text(re.compile(r"[a-z][a-z0-9]{0,14}"), DEVICE_PORT_ALLOWED)
+"""The name of a device's port; those of machines, `DEVICE`, are such names too."""
+PORT = Text(re.compile(rf"{NAME.pattern}:{DEVICE_PORT.pattern.pattern}"), PORT_ALLOWED, NAME_MOST + 16)
 PORT_OR_BOTH = Text(
     re.compile(rf"both|{PORT.pattern.pattern}"), f"both, or the sending port: {PORT_ALLOWED}", PORT.most
 )

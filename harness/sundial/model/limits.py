@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from sundial.expect.ip import PerPacket
 from sundial.model.finding import Finding, Path
-from sundial.model.sizes import EDGES, expand
+from sundial.model.sizes import CELL_EDGES, EDGES, WORDS, expand
 from sundial.model.workload import Calling, Ends, Sized
 
 LARGEST = 8192
@@ -19,8 +20,9 @@ LARGEST = 8192
 
 SizedT = TypeVar("SizedT", bound=Sized)
 
-EdgeSizes = Callable[[str, str, int, int, int], list[int]]
-"""(transport, client, mtu, smallest, largest) to the sizes at and next to each change in the number of packets."""
+EdgeSizes = Callable[[str, str, int, int, int, PerPacket | None], list[int]]
+"""(transport, client, mtu, smallest, largest, cells) to the sizes at and next to each change in the number of packets;
+with `cells`, those of a packet by its length, in the number of cells."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +54,20 @@ def resolve_sizes(
     `edges` alone looks for edges.
     """
 
+    if CELL_EDGES in workload.sizes:
+        whole = [client for client in ends.clients if not ends.cells(client)]
+        if whole:
+            what = f"cell-edges, but no segment between {whole[0]!r} and {ends.server!r} carries cells"
+            return workload, [Finding((*path, "sizes"), what, "sizes, ranges FIRST:LAST:STEP and the word 'edges'")]
+
     def expanded(transport: str, client: str, mtu: int) -> list[int]:
-        return expand(workload.sizes, lambda low, high: edges(transport, client, mtu, low, high), (least, LARGEST))
+        def of_packets(low: int, high: int) -> list[int]:
+            return edges(transport, client, mtu, low, high, None)
+
+        def of_cells(low: int, high: int) -> list[int]:
+            return [size for cells in ends.cells(client) for size in edges(transport, client, mtu, low, high, cells)]
+
+        return expand(workload.sizes, {EDGES: of_packets, CELL_EDGES: of_cells}, (least, LARGEST))
 
     sizes = sorted(
         {
@@ -76,11 +90,16 @@ def resolve_sizes(
 
 
 def check_edges_known(workload: Sized, unknown: str, path: Path) -> list[Finding]:
-    """A finding where `edges` is written; `unknown` names what has none that are known."""
-    if EDGES not in workload.sizes:
-        return []
-    what = f"edges over {unknown}: only those of udp and tcp are known"
-    return [Finding((*path, "sizes"), what, "sizes and ranges FIRST:LAST:STEP")]
+    """A finding where a word for edges is written; `unknown` names what has none that are known."""
+    return [
+        Finding(
+            (*path, "sizes"),
+            f"{word} over {unknown}: only those of udp and tcp are known",
+            "sizes and ranges FIRST:LAST:STEP",
+        )
+        for word in WORDS
+        if word in workload.sizes
+    ]
 
 
 def check_timeouts(workload: Calling, path: Path) -> list[Finding]:

@@ -13,11 +13,15 @@ from typing import Literal
 
 import networkx as nx
 
+from sundial.model.devices import Bridge
 from sundial.model.images import IMAGES
 from sundial.model.topology import Clock, Machine, Segment, Topology
 
-MAC_PREFIX = "02:53:44:00"
+MAC_PREFIX = "02:53:44"
 """Locally administered, unicast; `SD` in the middle."""
+
+_Plugged = dict[str, tuple[str, int]]
+"""Ends by their segment and place among its ports."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,34 @@ class Nic:
 
 
 @dataclass(frozen=True)
+class DevicePort:
+    """One port of a device: its place (`device`, `index`), and the port of a segment it is plugged into."""
+
+    device: str
+    interface: str
+    index: int
+    mac: str
+    segment: str
+    port: int
+
+    @property
+    def end(self) -> str:
+        """As written in a segment's ports and shown in captures."""
+        return f"{self.device}:{self.interface}"
+
+
+@dataclass(frozen=True)
+class Device:
+    """One device; `index` is its place in the topology."""
+
+    name: str
+    index: int
+    kind: str
+    written: Bridge
+    ports: tuple[DevicePort, ...]
+
+
+@dataclass(frozen=True)
 class Node:
     """One machine with its defaults applied; `index` is its place in the topology."""
 
@@ -65,6 +97,7 @@ class Network:
     segments: dict[str, Segment]
     domains: dict[str, int]
     """Segments by name to their broadcast domain: bridges join segments into one."""
+    devices: tuple[Device, ...] = ()
 
     def node(self, name: str) -> Node:
         """The machine called `name` (KeyError if there is none)."""
@@ -78,6 +111,11 @@ class Network:
         """The interface at `MACHINE:INTERFACE` (KeyError if there is none)."""
         return {nic.end: nic for nic in self.nics()}[end]
 
+    def plug(self, end: str) -> Nic | DevicePort:
+        """What is plugged in at `MACHINE:INTERFACE` or `DEVICE:INTERFACE` (KeyError if there is nothing)."""
+        ports = {port.end: port for device in self.devices for port in device.ports}
+        return ports[end] if end in ports else self.nic(end)
+
     def neighbours(self, nic: Nic) -> list[Nic]:
         """The other addressed interfaces that frames from `nic` can reach."""
         domain = self.domains[nic.segment]
@@ -86,6 +124,17 @@ class Network:
             for other in self.nics()
             if other != nic and other.address is not None and self.domains[other.segment] == domain
         ]
+
+    def way(self, near: Nic, far: Nic) -> list[str]:
+        """The segments that frames from one interface to another pass, in this order; both are in one domain."""
+        graph = nx.Graph()
+        for node in self.nodes:
+            if node.role == "bridge":
+                graph.add_edges_from((f"bridge {node.name}", nic.segment) for nic in node.nics)
+        for device in self.devices:
+            graph.add_edges_from((f"bridge {device.name}", port.segment) for port in device.ports)
+        graph.add_nodes_from((near.segment, far.segment))
+        return [name for name in nx.shortest_path(graph, near.segment, far.segment) if name in self.segments]
 
     def route(self, client: str, server: str) -> tuple[Nic, Nic] | None:
         """The first pair of interfaces in one broadcast domain, the server's first interface preferred."""
@@ -105,19 +154,28 @@ def build_network(topology: Topology) -> Network:
         _node(topology, name, index, machine, plugged)
         for index, (name, machine) in enumerate(topology.machines.items())
     )
-    return Network(topology.name, topology.clock, nodes, dict(topology.segments), broadcast_domains(topology))
+    devices = tuple(
+        _device(name, index, written, plugged) for index, (name, written) in enumerate(topology.devices.items())
+    )
+    return Network(topology.name, topology.clock, nodes, dict(topology.segments), broadcast_domains(topology), devices)
+
+
+def bridges(topology: Topology) -> dict[str, Literal["machine", "device"]]:
+    """What joins segments into one broadcast domain, by name: machines of that role, and devices."""
+    machines = [name for name, machine in topology.machines.items() if machine.role == "bridge"]
+    return {**dict.fromkeys(machines, "machine"), **dict.fromkeys(topology.devices, "device")}
 
 
 def broadcast_domains(topology: Topology) -> dict[str, int]:
     """Segments by name to the number of their broadcast domain, numbered in the order of the file."""
     graph = nx.Graph()
     graph.add_nodes_from(topology.segments)
-    bridges = {name for name, machine in topology.machines.items() if machine.role == "bridge"}
+    joining = bridges(topology)
     for name, segment in topology.segments.items():
         for end in segment.ports:
-            machine = end.partition(":")[0]
-            if machine in bridges:
-                graph.add_edge(name, f"bridge {machine}")
+            owner = end.partition(":")[0]
+            if owner in joining:
+                graph.add_edge(name, f"bridge {owner}")
     domains: dict[str, int] = {}
     for name in topology.segments:
         if name not in domains:
@@ -129,10 +187,23 @@ def broadcast_domains(topology: Topology) -> dict[str, int]:
 
 def derived_mac(machine: int, nic: int) -> str:
     """The MAC address of interface `nic` of the machine at place `machine`, both counted from 0."""
-    return f"{MAC_PREFIX}:{nic:02x}:{machine + 1:02x}"
+    return f"{MAC_PREFIX}:00:{nic:02x}:{machine + 1:02x}"
 
 
-def _node(topology: Topology, name: str, index: int, machine: Machine, plugged: dict[str, tuple[str, int]]) -> Node:
+def device_mac(device: int, port: int) -> str:
+    """The MAC address of port `port` of the device at place `device`, both counted from 0."""
+    return f"{MAC_PREFIX}:01:{port:02x}:{device + 1:02x}"
+
+
+def _device(name: str, index: int, written: Bridge, plugged: _Plugged) -> Device:
+    ports = (
+        DevicePort(name, interface, number, device_mac(index, number), *plugged[f"{name}:{interface}"])
+        for number, interface in enumerate(written.interfaces)
+    )
+    return Device(name, index, written.kind, written, tuple(ports))
+
+
+def _node(topology: Topology, name: str, index: int, machine: Machine, plugged: _Plugged) -> Node:
     defaults = topology.defaults
     image = machine.image or defaults.image
     nics = []

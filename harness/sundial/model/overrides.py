@@ -147,10 +147,11 @@ def _plain(node: Any, origin: Origin) -> Any:
 
 
 def _refuse_new_names(topology: Source, override: Override) -> None:
-    """`machines.NAME...` and `segments.NAME...` change what is there; a mistyped name must not make a new one."""
+    """Of `machines`, `devices` and `segments` what is there can be changed; a mistyped name must not make a new one."""
     path = override.path
     parts = topology.data.get(str(path[0]))
-    if path[0] in ("machines", "segments") and len(path) > 1 and isinstance(parts, dict) and path[1] not in parts:
+    named = path[0] in ("machines", "devices", "segments") and len(path) > 1
+    if named and isinstance(parts, dict) and path[1] not in parts:
         raise BadInput(
             f"there is no {str(path[0])[:-1]} {path[1]!r} in topology {topology.name!r}",
             file=override.origin.file,

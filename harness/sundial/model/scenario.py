@@ -87,6 +87,9 @@ class Scenario(Strict):
     start: Annotated[int, In(TIME.between("1 ms", "1 min", example="300 ms"))] | None = None
     """When the first call may leave in virtual time; left out: 300 ms, 1 s where a
     machine is a bridge, more for machines slower than 125 mips."""
+    stagger: Annotated[int, In(TIME.between(most="1 min", example="3 ms"))] = written("0 ns")
+    """How much later than that of the client before it, in the topology, a client's first call may leave in virtual
+    time."""
     linger: Annotated[int, In(TIME.between("1 ms", "1 min", example="1 s"))] = written("1 s")
     """How long the wires stay open after the last client is done."""
     deadline: _Time = written("10 min")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, Protocol, TypeVar, runtime
 
 from pydantic import Field
 
+from sundial.expect.ip import PerPacket
 from sundial.model.fields import PORT, In, Percent, Strict, Whole, written
 from sundial.model.finding import Finding, Path
 from sundial.units import TIME
@@ -59,7 +60,7 @@ class SegmentBase(Strict):
     """What every kind of segment has; a kind narrows `kind` to its name."""
 
     ports: list[Port] = Field(min_length=2)
-    """The interfaces joined, `MACHINE:INTERFACE`, in port order."""
+    """The interfaces joined, `MACHINE:INTERFACE` or `DEVICE:INTERFACE`, in port order."""
     mtu: Mtu = 1500
     """Largest IP packet the segment carries; longer frames are refused and counted."""
     adapter: Adapter = Adapter()
@@ -71,8 +72,13 @@ class SegmentBase(Strict):
         """Bits a second of the line at `port`."""
         raise NotImplementedError
 
-    def packet_cells(self, ip_length: int) -> int | None:
-        """Cells that an IP packet of `ip_length` bytes takes here; None: the wire carries frames whole."""
+    @property
+    def packet_cells(self) -> PerPacket | None:
+        """Cells of an IP packet by its length in bytes; None: the wire carries frames whole."""
+        return None
+
+    def refuses_bridge(self, of: Literal["machine", "device"]) -> str | None:
+        """Why a bridge, a device or a machine of that role, cannot be plugged in; None: it can."""
         return None
 
     def check(self, path: Path) -> Iterator[Finding]:

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Argument sizes as written: numbers, ranges `FIRST:LAST:STEP`, and `edges`.
+"""Argument sizes as written: numbers, ranges `FIRST:LAST:STEP`, and the words `edges` and `cell-edges`.
 
-`edges` stands for every size at and next to a change in the number of packets; which sizes those are is protocol
-arithmetic and is asked of `expect` when the MTU is known.
+`edges` stands for every size at and next to a change in the number of packets, `cell-edges` in the number of cells;
+which sizes those are is protocol arithmetic and is asked of `expect` when the wires are known.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sundial.errors import BadInput
@@ -18,12 +18,17 @@ SIZE_MOST = 1 << 20
 """Largest argument of any transport, in bytes."""
 COUNT_MOST = 10_000
 EDGES = "edges"
-ALLOWED = f"bytes from 0 to {SIZE_MOST}, ranges FIRST:LAST:STEP, and the word 'edges', in a list or with commas between"
+CELL_EDGES = "cell-edges"
+WORDS = (EDGES, CELL_EDGES)
+ALLOWED = (
+    f"bytes from 0 to {SIZE_MOST}, ranges FIRST:LAST:STEP, and the words 'edges' and 'cell-edges', "
+    "in a list or with commas between"
+)
 
 _RANGE = re.compile(r"([0-9]{1,9}):([0-9]{1,9})(?::([0-9]{1,9}))?")
 
 SizeItem = int | range | str
-"""A size, a range with its last size included, or EDGES."""
+"""A size, a range with its last size included, or one of WORDS."""
 
 
 class Sizes(Marker):
@@ -57,8 +62,8 @@ def _item(part: object) -> SizeItem:
     if isinstance(part, int) and not isinstance(part, bool):
         return _size(part)
     text = str(part).strip() if isinstance(part, str) else ""
-    if text == EDGES:
-        return EDGES
+    if text in WORDS:
+        return text
     if text.isdecimal() and len(text) < 10:
         return _size(int(text))
     match = _RANGE.fullmatch(text)
@@ -78,16 +83,20 @@ def _size(size: int) -> int:
     return size
 
 
-def expand(items: Sequence[SizeItem], edges: Callable[[int, int], list[int]], fallback: tuple[int, int]) -> list[int]:
+Search = Callable[[int, int], list[int]]
+"""(smallest, largest) to the sizes next to a change between them."""
+
+
+def expand(items: Sequence[SizeItem], searches: Mapping[str, Search], fallback: tuple[int, int]) -> list[int]:
     """Every size meant, ascending, each once.
 
-    `edges(smallest, largest)` answers the sizes next to a change; it is asked between the least and the greatest size
-    written, or between those of `fallback` where nothing but `edges` is written.
+    `searches` answer for words; they are asked between the least and the greatest size written, or between those of
+    `fallback` where nothing but words is written.
     """
     plain: set[int] = set()
     for item in items:
         plain.update(item if isinstance(item, range) else [] if isinstance(item, str) else [item])
-    if EDGES in items:
-        smallest, largest = (min(plain), max(plain)) if plain else fallback
-        plain.update(edges(smallest, largest))
+    smallest, largest = (min(plain), max(plain)) if plain else fallback
+    for word in dict.fromkeys(item for item in items if isinstance(item, str)):
+        plain.update(searches[word](smallest, largest))
     return sorted(plain)

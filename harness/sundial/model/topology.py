@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A topology as written: machines, the segments that join them, and the clock they run on.
+"""A topology as written: machines, segments and devices that join them, and the clock they run on.
 
-Kinds of segments are in `sundial/segments`. Values are in base units once parsed: ns, bit/s, bytes, fractions. What
-needs more than one field to be judged is in `check.py`; what is derived (MAC addresses, defaults applied, who reaches
-whom) is in `network.py`.
+Kinds of segments are in `sundial/segments`, devices in `devices.py`. Values are in base units once parsed: ns, bit/s,
+bytes, fractions. What needs more than one field to be judged is in `check.py`; what is derived (MAC addresses, defaults
+applied, who reaches whom) is in `network.py`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, Union
 from pydantic import Field
 
 from sundial.kinds import load
+from sundial.model.devices import DEVICES_MOST, Bridge
 from sundial.model.fields import DEVICE, NAMED, NETEM, PROSE, Address, Flag, In, Mac, Mips, Strict, written
 from sundial.model.images import MEMORY, Role
 from sundial.model.segment import Mtu, SegmentBase, SegmentKind
@@ -104,5 +105,7 @@ class Topology(Strict):
     """What holds for every machine that does not say otherwise."""
     machines: dict[_Name, Machine] = Field(min_length=1, max_length=MACHINES_MOST)
     """The guests, by name."""
+    devices: dict[_Name, Bridge] = Field(default_factory=dict, max_length=DEVICES_MOST)
+    """What joins segments without being a guest, by name."""
     segments: dict[_Name, Segment] = Field(min_length=1)
     """The wires, by name."""

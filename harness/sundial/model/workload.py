@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal, Protocol, TypeVar, runtime_checkable
 
+from sundial.expect.ip import PerPacket
 from sundial.model.fields import NAMED, Flag, In, Strict, Whole, written
 from sundial.model.finding import Finding, Path
 from sundial.model.images import IMAGES, ImageKind
@@ -69,6 +70,13 @@ class Ends:
         """MTUs of both ends of the way from a client to the server, ascending, each once."""
         route = self.network.route(client, self.server)
         return sorted({nic.mtu for nic in route}) if route else []
+
+    def cells(self, client: str) -> list[PerPacket]:
+        """Cells of a packet by its length, for each segment from a client to the server that carries cells."""
+        route = self.network.route(client, self.server)
+        way = self.network.way(*route) if route else []
+        counts = (self.network.segments[name].packet_cells for name in way)
+        return [count for count in counts if count is not None]
 
 
 class Serving(Strict):

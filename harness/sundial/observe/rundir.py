@@ -30,7 +30,7 @@ def kept_files(path: Path) -> list[str]:
 
 
 def is_capture(name: str) -> bool:
-    """Whether a file of a run directory is one, by its name."""
+    """Whether a file of a run directory is a capture of frames, by its name."""
     return name.startswith("wire/") and name.endswith(".pcapng") and "/" not in name.removeprefix("wire/")
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sundial.model.network import Network, Nic
+from sundial.model.network import Device, DevicePort, Network, Nic
 from sundial.model.segment import SegmentBase
 from sundial.model.topology import Clock
 from sundial.plan.paths import RunPaths
@@ -29,6 +29,7 @@ def fabric_config(
         "linger_ns": linger_ns,
         "done_machines": list(done_machines),
         "machines": [{"name": node.name, "nics": len(node.nics)} for node in network.nodes],
+        **({"devices": [_device(device) for device in network.devices]} if network.devices else {}),
         "segments": [_segment(name, segment, network, clock, paths) for name, segment in network.segments.items()],
     }
     if clock == "virtual":
@@ -42,13 +43,27 @@ def _segment(name: str, segment: SegmentBase, network: Network, clock: Clock, pa
         "kind": segment.kind,
         "max_frame_bytes": segment.mtu + ETHERNET_HEADER,
         "adapter": segment.adapter.model_dump(),
-        "ports": [_port(network.nic(end), clock, paths) for end in segment.ports],
+        "ports": [_port(network.plug(end), clock, paths) for end in segment.ports],
     }
     return {**common, **own_fields(segment, name, network)}
 
 
-def _port(nic: Nic, clock: Clock, paths: RunPaths) -> dict[str, Any]:
-    port: dict[str, Any] = {"machine": nic.machine, "nic": nic.index, "interface": nic.device}
+def _port(plug: Nic | DevicePort, clock: Clock, paths: RunPaths) -> dict[str, Any]:
+    if isinstance(plug, DevicePort):
+        return {"device": plug.device, "nic": plug.index, "interface": plug.interface, "mac": plug.mac}
+    port: dict[str, Any] = {"machine": plug.machine, "nic": plug.index, "interface": plug.device, "mac": plug.mac}
     if clock == "real":
-        port.update(local=str(paths.fabric_end(nic)), remote=str(paths.machine_end(nic)))
+        port.update(local=str(paths.fabric_end(plug)), remote=str(paths.machine_end(plug)))
     return port
+
+
+def _device(device: Device) -> dict[str, Any]:
+    return {
+        "name": device.name,
+        "kind": device.kind,
+        "nics": len(device.ports),
+        "forwarding_latency_ns": device.written.forwarding_latency,
+        "queue_frames": device.written.queue_frames,
+        "mac_table_entries": device.written.mac_table_entries,
+        "ageing_ns": device.written.ageing,
+    }

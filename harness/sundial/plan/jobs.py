@@ -54,6 +54,8 @@ def build_jobs(experiment: Experiment) -> dict[str, Job]:
     steps = {node.name: list(_steps(experiment, node)) for node in network.nodes}
     services = {node.name: _services(experiment, node) for node in network.nodes}
     start_ns = experiment.scenario.start or default_start(network)
+    clients = [name for name, tasks in steps.items() if tasks]
+    later = {name: number * experiment.scenario.stagger for number, name in enumerate(clients)}
     return {
         node.name: _job(
             network,
@@ -62,7 +64,7 @@ def build_jobs(experiment: Experiment) -> dict[str, Job]:
             experiment.clock,
             services=services[node.name],
             steps=steps[node.name],
-            start_ns=start_ns,
+            start_ns=start_ns + later.get(node.name, 0),
         )
         for node in network.nodes
     }

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,10 +58,11 @@ def build_report(run_dir: Path) -> ReportPaths:
     if topology_drawing:
         (folder / "topology.svg").write_text(topology_drawing, encoding="utf-8")
     drawings = draw_all(data, made, topology, folder)
+    of_segments = topology_read.own_drawings(data, folder)
     summary = run_dir / "summary.csv"
     made.summary.write_csv(summary, float_precision=3)
     html = run_dir / "report.html"
-    html.write_text(_page(data, made, drawings, topology), encoding="utf-8")
+    html.write_text(_page(data, made, drawings, of_segments, topology), encoding="utf-8")
     return ReportPaths(html, summary, tuple(sorted(folder.iterdir())))
 
 
@@ -97,11 +98,16 @@ def _tables(data: RunData) -> Tables:
     )
 
 
-def _page(data: RunData, made: Tables, drawings: Mapping[str, Drawing], topology: Topology) -> str:
+def _page(
+    data: RunData, made: Tables, drawings: Mapping[str, Drawing], of_segments: Mapping[str, Sequence[Drawing]],
+    topology: Topology,
+) -> str:  # fmt: skip
     environment = Environment(
         loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    inline = {stem: Markup(plotting.inline(drawing)) for stem, drawing in drawings.items()}
+    everything = {**drawings, **{drawing.stem: drawing for drawn in of_segments.values() for drawing in drawn}}
+    inline = {stem: Markup(plotting.inline(drawing)) for stem, drawing in everything.items()}
+    segment_tables = topology_read.own_tables(data)
     style = (HERE / "style.css").read_text(encoding="utf-8")
     style = style.replace("LIGHT-COLOURS", palette.css_variables(dark=False))
     style = style.replace("DARK-COLOURS", palette.css_variables(dark=True))
@@ -114,7 +120,8 @@ def _page(data: RunData, made: Tables, drawings: Mapping[str, Drawing], topology
         topology=_inline_topology(topology) if topology.machines else None,
         what=tables.what_was_run(made.batches, made.looks),
         setup=headline.setup(run),
-        drawings=drawings,
+        drawings=everything,
+        segments=_own_parts(of_segments, segment_tables),
         inline=inline,
         key_numbers=tables.key_numbers(made.curves, made.sizes, made.looks),
         stage_numbers=tables.stage_numbers(made.stages, made.sizes, made.looks, made.common_axis),
@@ -126,6 +133,7 @@ def _page(data: RunData, made: Tables, drawings: Mapping[str, Drawing], topology
         after=_present(
             tables_run.classified(data.verify),
             tables_run.wires(data.counters),
+            tables_run.devices(data.counters),
             tables_run.bindings(data.records.get("binding", [])),
             tables_run.scalars("Counters of the services", data.records.get("counters", [])),
             tables_run.scalars("Errors that guests reported", data.records.get("error", [])),
@@ -140,6 +148,14 @@ def _page(data: RunData, made: Tables, drawings: Mapping[str, Drawing], topology
         summary_rows=made.summary.height,
         filters=headline.filters(made.curves),
     )
+
+
+def _own_parts(
+    drawings: Mapping[str, Sequence[Drawing]], own_tables: Mapping[str, Sequence[Table]]
+) -> dict[str, tuple[list[str], list[Table]]]:
+    """By segment: file stems of its figures, and its tables."""
+    names = dict.fromkeys((*drawings, *own_tables))
+    return {name: ([each.stem for each in drawings.get(name, ())], list(own_tables.get(name, ()))) for name in names}
 
 
 def _inline_topology(topology: Topology) -> Markup:
@@ -162,5 +178,5 @@ def _present(*found: Table | None) -> list[Table]:
 def _captures(data: RunData) -> list[str]:
     named = data.run.get("captures")
     listed: list[str] = [str(name) for name in named] if isinstance(named, dict) else []
-    there = [str(path.relative_to(data.directory)) for path in sorted((data.directory / "wire").glob("*.pcapng"))]
+    there = [str(path.relative_to(data.directory)) for path in sorted((data.directory / "wire").rglob("*.pcapng"))]
     return sorted({*listed, *there})

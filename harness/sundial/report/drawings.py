@@ -3,20 +3,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from ipaddress import IPv4Interface
 from pathlib import Path
 
 import polars as pl
 
-from sundial.report import expected, figures, figures_time, settings, stats, wire_time
+from sundial.report import (
+    cells,
+    expected,
+    figures,
+    figures_cells,
+    figures_time,
+    settings,
+    stats,
+    topology_read,
+    wire_time,
+)
 from sundial.report.figures import PacketLine, WireMinimum
 from sundial.report.load import RunData
 from sundial.report.plotting import Drawing
-from sundial.report.topology_view import Topology
+from sundial.report.topology_view import Topology, cells_between
 from sundial.report.wire_time import AnyHop
 from sundial.report.workload import Curve, Look, Setting
 
 DIRECTIONS = ("request", "reply")
+Lines = dict[tuple[Curve, str], PacketLine]
+"""Expected counts by curve and direction."""
 
 
 @dataclass(frozen=True)
@@ -38,9 +51,10 @@ class Tables:
 def draw_all(data: RunData, made: Tables, topology: Topology, folder: Path) -> dict[str, Drawing]:
     """Draws what there is data for; by file stem, in the order of the page."""
     looks, curves = made.looks, made.curves
-    floors, lines, remark = _expectations(data, made, topology)
+    floors, lines, cell_lines, remark = _expectations(data, made, topology)
     mostly = "mean over the clients; " if len(made.clients) > 1 else ""
     statistic = stats.statistic_named(made.statistic)
+    seen_cells = _seen_cells(data, made, topology)
     found = [
         figures.latency_throughput(
             curves,
@@ -58,6 +72,22 @@ def draw_all(data: RunData, made: Tables, topology: Topology, folder: Path) -> d
             "Line: what the protocol says for every size. Points: what the capture shows, one for each count seen at "
             "a size; a ring marks sizes with a mismatch. Over UDP a packet is an IP fragment, over TCP a segment with "
             "payload.",
+            folder,
+        ),
+        figures.packets(
+            seen_cells,
+            cell_lines,
+            looks,
+            "Line: the cells of the packets, with headers, pad and trailer of each. Points: what the capture of PDUs "
+            "shows, one for each count seen at a size; a ring marks sizes with a mismatch. Acknowledgements without "
+            "payload are not counted; calls that were sent again or overlap others are left out.",
+            folder,
+            "cells",
+        ),
+        figures_cells.saw(
+            seen_cells, cell_lines, looks,
+            "The same less N/48, what N bytes alone would fill: headers, pads and trailers, in cells. Where a line "
+            "jumps a cell is added; where it jumps by more, a packet is.",
             folder,
         ),
         figures_time.stages(made.stages, looks, made.common_axis, _stage_caption(made.common_axis), folder),
@@ -98,28 +128,33 @@ def _stage_caption(common_axis: bool) -> str:
 
 def _expectations(
     data: RunData, made: Tables, topology: Topology
-) -> tuple[dict[Curve, WireMinimum], dict[tuple[Curve, str], PacketLine], str]:
-    """Wire minimum and packet lines of each curve, and what to say about the former."""
+) -> tuple[dict[Curve, WireMinimum], Lines, Lines, str]:
+    """Wire minimum of each curve, its lines of packets and of cells, and what to say about the first."""
     floors: dict[Curve, WireMinimum] = {}
-    lines: dict[tuple[Curve, str], PacketLine] = {}
+    lines: Lines = {}
+    cell_lines: Lines = {}
     if not made.clients or not made.servers:
-        return floors, lines, ""
+        return floors, lines, cell_lines, ""
     client, server = made.clients[0], made.servers[0]
     out, back = wire_time.hops(topology, client, server), wire_time.hops(topology, server, client)
+    carried = cells_between(topology, client, server)
     for curve, setting in settings.settings(data.directory, made.batches, list(made.looks)).items():
         sizes = _sizes(made.curves, curve)
         counts = settings.verified_counts(data.verify, curve)
         if not sizes:
             continue
+        setting = replace(setting, packet_cells=carried[1] if carried else None)
         if settings.agrees(setting, counts):
             _add(floors, lines, setting, sizes, out, back)
+            of_cells = expected.cell_lines(setting, sizes)
+            cell_lines |= {(curve, direction): line for direction, line in of_cells.items()}
         else:
             lines |= {(curve, direction): line for direction, line in settings.lines_of_counts(counts).items()}
-    return floors, lines, _floor_remark(topology, client, server) if floors else ""
+    return floors, lines, cell_lines, _floor_remark(topology, client, server) if floors else ""
 
 
 def _add(
-    floors: dict[Curve, WireMinimum], lines: dict[tuple[Curve, str], PacketLine], setting: Setting, sizes: list[int],
+    floors: dict[Curve, WireMinimum], lines: Lines, setting: Setting, sizes: list[int],
     out: list[AnyHop] | None, back: list[AnyHop] | None,
 ) -> None:  # fmt: skip
     lines |= {(setting.curve, direction): line for direction, line in expected.packet_lines(setting, sizes).items()}
@@ -132,8 +167,11 @@ def _add(
 def _floor_remark(topology: Topology, client: str, server: str) -> str:
     path = topology.path(client, server) or []
     jitter = any(segment.delays_vary for _, segment, _ in path)
-    bridged = any(node.role == "bridge" for node in topology.machines)
-    text = "Dashed: the least that the packets of a call need on empty wires (preamble, padding, FCS, gaps, propagation"
+    bridged = any(node.role == "bridge" and not node.is_device for node in topology.machines)
+    text = "Dashed: the least that the packets of a call need on empty wires (preamble, padding, FCS, gaps, "
+    if cells_between(topology, client, server):
+        text += "cells with their headers, pads and trailers, latencies, "
+    text += "propagation"
     text += ", configured delay at its mean" if jitter else ", configured delay"
     return text + (", nothing for the bridging guest)." if bridged else ").")
 
@@ -150,6 +188,19 @@ def _round_trips(samples: pl.DataFrame, sizes: list[int]) -> pl.DataFrame:
         .filter(pl.col("ok"))
         .select(pl.col(stats.CURVE).cast(pl.String), "size", (pl.col("rtt_ns") / stats.NS_PER_US).alias("rtt_us"))
     )
+
+
+def _seen_cells(data: RunData, made: Tables, topology: Topology) -> pl.DataFrame:
+    """Cells a call as captured on the segment that the expectations are for."""
+    found = cells_between(topology, made.clients[0], made.servers[0]) if made.clients and made.servers else None
+    sent = topology_read.sent_packets(data, found[0]) if found else None
+    if sent is None:
+        return pl.DataFrame(schema=cells.SEEN)
+    addresses = {
+        machine.name: [int(IPv4Interface(nic.address).ip) for nic in machine.nics if nic.address]
+        for machine in topology.machines
+    }
+    return cells.seen(data.observed, sent, addresses)
 
 
 def seen_packets(observed: pl.DataFrame) -> pl.DataFrame:

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, MaxNLocator
@@ -68,8 +69,10 @@ def latency_throughput(
     direct = len(looks) <= MOST_END_LABELS
 
     def paint(figure: Figure) -> None:
+        names = [] if direct else [look.label for look in looks.values()] + ["wire minimum"] * bool(floors)
+        columns, more = plotting.legend_rows(figure, names)
         place = plotting.margins(
-            figure, left=0.72, right=1.55 if direct else 0.2, top=0.4 if direct else 0.95, bottom=0.52
+            figure, left=0.72, right=1.55 if direct else 0.2, top=0.4 if direct else 0.75 + more, bottom=0.52
         )
         panels = list(figure.subplots(3 if floors else 2, 1, sharex=True, gridspec_kw={"hspace": 0.2, **place}))
         labels = [
@@ -85,9 +88,8 @@ def latency_throughput(
             for axis, words in zip(panels, labels, strict=True):
                 plotting.end_labels(axis, words)
         else:
-            handles, names = panels[0].get_legend_handles_labels()
-            ncols = 2 if plotting.is_narrow(figure) else 4
-            figure.legend(handles, names, loc="upper left", ncols=ncols, bbox_to_anchor=(0.06, 1.0), fontsize=8)
+            handles, _ = panels[0].get_legend_handles_labels()
+            plotting.legend(figure, handles, columns)
 
     title = "Latency and throughput over size"
     seen = "; ".join(_latency_seen(of_curve(table, curve), look) for curve, look in looks.items())
@@ -237,18 +239,18 @@ def _line(axis: Axes, x: Sequence[float], y: Sequence[float], look: Look) -> Non
 
 def packets(
     seen: pl.DataFrame, lines: Mapping[tuple[Curve, str], PacketLine], looks: Mapping[Curve, Look], caption: str,
-    folder: Path,
+    folder: Path, unit: Literal["packets", "cells"] = "packets",
 ) -> Drawing | None:  # fmt: skip
-    """Packets a call over size: expected as a line, seen as points; request left, reply right, one row a curve.
+    """Packets or cells a call over size: expected as a line, seen as points; request left, reply right, a row a curve.
 
-    `seen`: app, transport, procedure, size, direction (request, reply), packets, calls, wrong (calls that differ).
+    `seen`: app, transport, procedure, size, direction (request, reply), `unit`, calls, wrong (calls that differ).
     """
     present = [curve for curve in looks if not of_curve(seen, curve).is_empty() or (curve, "request") in lines]
     if not present:
         return None
     height = 0.75 + 1.5 * len(present)
     sizes = sorted({*seen["size"].to_list(), *(size for line in lines.values() for size in line.sizes)})
-    counts = [*seen["packets"].to_list(), *(most for line in lines.values() for most in line.most)]
+    counts = [*seen[unit].to_list(), *(most for line in lines.values() for most in line.most)]
     log_x = plotting.geometric(seen["size"].to_list())
 
     def paint(figure: Figure) -> None:
@@ -266,7 +268,7 @@ def packets(
             for column, direction in enumerate(("request", "reply")):
                 axis = grid.flat[2 * row + column]
                 _packet_panel(axis, of_curve(seen, curve).filter(pl.col("direction") == direction),
-                              lines.get((curve, direction)), looks[curve])  # fmt: skip
+                              lines.get((curve, direction)), looks[curve], unit)  # fmt: skip
                 plotting.panel_title(axis, f"{looks[curve].label}: {direction}")
                 axis.set_ylim(0, max(counts, default=1) * 1.12 + 0.3)
                 axis.yaxis.set_major_locator(MaxNLocator(4, integer=True))
@@ -278,24 +280,24 @@ def packets(
                     log=log_x,
                 )
                 if column % columns == 0:
-                    axis.set_ylabel("packets")
+                    axis.set_ylabel(unit)
 
-    title, narrow = "Packets per call over size", 0.75 + 3.0 * len(present)
-    said = "; ".join(_packets_seen(of_curve(seen, curve), looks[curve]) for curve in present)
-    return plotting.draw("packets", title, caption, folder, height, paint, seen=said, narrow_height_in=narrow)
+    title, narrow = f"{unit.capitalize()} per call over size", 0.75 + 3.0 * len(present)
+    said = "; ".join(_packets_seen(of_curve(seen, curve), looks[curve], unit) for curve in present)
+    return plotting.draw(unit, title, caption, folder, height, paint, seen=said, narrow_height_in=narrow)
 
 
-def _packets_seen(table: pl.DataFrame, look: Look) -> str:
+def _packets_seen(table: pl.DataFrame, look: Look, unit: str) -> str:
     """A curve of `packets` in words."""
     if table.is_empty():
         return f"{look.label}: none seen"
     wrong = table.filter(pl.col("wrong") > 0)["size"].n_unique()
-    fewest, most = plotting.least(table["packets"]), plotting.greatest(table["packets"])
-    said = f"{look.label}: {fewest:.0f} to {most:.0f} packets a direction"
+    fewest, most = plotting.least(table[unit]), plotting.greatest(table[unit])
+    said = f"{look.label}: {fewest:.0f} to {most:.0f} {unit} a direction"
     return said + (f", not as expected at {wrong} sizes" if wrong else ", as expected at every size")
 
 
-def _packet_panel(axis: Axes, seen: pl.DataFrame, line: PacketLine | None, look: Look) -> None:
+def _packet_panel(axis: Axes, seen: pl.DataFrame, line: PacketLine | None, look: Look, unit: str) -> None:
     if line:
         axis.step(line.sizes, line.most, where="post", color=palette.WIRE, linewidth=1.0)
         if line.fewest != line.most:
@@ -305,9 +307,9 @@ def _packet_panel(axis: Axes, seen: pl.DataFrame, line: PacketLine | None, look:
     right = seen.filter(pl.col("wrong") == 0)
     wrong = seen.filter(pl.col("wrong") > 0)
     size = 3.6 if seen["size"].n_unique() <= MARKED_SIZES else 1.9
-    axis.plot(right["size"], right["packets"], look.marker, color=look.colour, markersize=size, markeredgewidth=0)
+    axis.plot(right["size"], right[unit], look.marker, color=look.colour, markersize=size, markeredgewidth=0)
     ring: dict[str, Any] = {"markersize": 7, "markerfacecolor": "none", "markeredgewidth": 1.6}
-    axis.plot(wrong["size"], wrong["packets"], "o", color=palette.ALARM, **ring)
+    axis.plot(wrong["size"], wrong[unit], "o", color=palette.ALARM, **ring)
 
 
 def spread(curves: pl.DataFrame, looks: Mapping[Curve, Look], caption: str, folder: Path) -> Drawing | None:
@@ -320,7 +322,7 @@ def spread(curves: pl.DataFrame, looks: Mapping[Curve, Look], caption: str, fold
     log_x = plotting.geometric(sizes)
 
     def paint(figure: Figure) -> None:
-        place = plotting.margins(figure, left=0.72, right=1.55, top=0.2, bottom=0.52)
+        columns, place = _room_for_labels(figure, looks, top=0.2)
         axis = figure.subplots(1, 1, gridspec_kw=place)
         labels = []
         for curve, look in looks.items():
@@ -336,10 +338,33 @@ def spread(curves: pl.DataFrame, looks: Mapping[Curve, Look], caption: str, fold
             labels.append(EndLabel(5, "5 %", palette.MUTED))
             axis.set_ylim(0, max(top * 1.07, 5.5))
         plotting.size_axis(axis, sizes, log=log_x)
-        plotting.end_labels(axis, labels)
+        _put_labels(figure, [(axis, labels)], columns)
 
     seen = greatest_seen(table, "throughput_stddev_pct", "%", looks)
     return plotting.draw("series-spread", "Spread of the series", caption, folder, height, paint, seen=seen)
+
+
+def _room_for_labels(figure: Figure, looks: Mapping[Curve, Look], *, top: float) -> tuple[int, dict[str, float]]:
+    """Columns of the legend (0: names stand at the ends of their curves) and the margins that leave room for it."""
+    if len(looks) <= MOST_END_LABELS:
+        return 0, plotting.margins(figure, left=0.72, right=1.55, top=top, bottom=0.52)
+    columns, more = plotting.legend_rows(figure, [look.label for look in looks.values()])
+    figure.set_figheight(figure.get_figheight() + 0.35)
+    return columns, plotting.margins(figure, left=0.72, right=0.4, top=top + 0.35 + more, bottom=0.52)
+
+
+def _put_labels(figure: Figure, panels: Sequence[tuple[Axes, list[EndLabel]]], columns: int) -> None:
+    """The names of the curves, where `_room_for_labels` left room for them; those without a curve stay at the edge."""
+    if not columns:
+        for axis, labels in panels:
+            plotting.end_labels(axis, labels)
+        return
+    handles: dict[str, Artist] = {}
+    for axis, labels in panels:
+        for handle, name in zip(*axis.get_legend_handles_labels(), strict=True):
+            handles.setdefault(name, handle)
+        plotting.end_labels(axis, [label for label in labels if label.text not in handles])
+    plotting.legend(figure, list(handles.values()), columns)
 
 
 def greatest_seen(table: pl.DataFrame, column: str, unit: str, looks: Mapping[Curve, Look]) -> str:
@@ -360,8 +385,9 @@ def troubles(curves: pl.DataFrame, looks: Mapping[Curve, Look], caption: str, fo
     log_x = plotting.geometric(sizes)
 
     def paint(figure: Figure) -> None:
-        place = plotting.margins(figure, left=0.72, right=1.55, top=0.35, bottom=0.52)
+        columns, place = _room_for_labels(figure, looks, top=0.35)
         axes = figure.subplots(2, 1, sharex=True, gridspec_kw={"hspace": 0.3, **place})
+        found = []
         for axis, column, name in ((axes[0], "again", "Retransmissions"), (axes[1], "failed", "Failed calls")):
             labels = []
             for curve, look in looks.items():
@@ -376,7 +402,8 @@ def troubles(curves: pl.DataFrame, looks: Mapping[Curve, Look], caption: str, fo
             if not labels:
                 axis.text(0.5, 0.5, "none", transform=axis.transAxes, ha="center", va="center", color=palette.MUTED)
                 axis.yaxis.set_major_locator(FixedLocator([0]))
-            plotting.end_labels(axis, labels)
+            found.append((axis, labels))
+        _put_labels(figure, found, columns)
         plotting.size_axis(axes[1], sizes, log=log_x)
         axes[0].tick_params(axis="x", labelbottom=False)
 

@@ -45,7 +45,7 @@ def stages(
 
     def paint(figure: Figure) -> None:
         rows, columns = plotting.grid_shape(len(present), 1 if plotting.is_narrow(figure) else 2)
-        ncols, more = plotting.legend_rows(figure, len(names))
+        ncols, more = plotting.legend_rows(figure, [name for _, name, _ in names])
         place = plotting.margins(figure, left=0.6, right=0.25, top=0.72 + more, bottom=0.52)
         grid = figure.subplots(
             rows,
@@ -78,10 +78,7 @@ def stages(
             if index % columns == 0:
                 axis.set_ylabel(f"time of a call ({unit})")
         handles = [Patch(facecolor=colour, label=name) for _, name, colour in names]
-        figure.legend(
-            handles=handles, loc="upper left", bbox_to_anchor=(0.055, 1.0), ncols=ncols, handlelength=1.1,
-            handleheight=1.1, columnspacing=1.8, handletextpad=0.5, fontsize=8.5,
-        )  # fmt: skip
+        plotting.legend(figure, handles, ncols)
 
     seen = "; ".join(_stages_seen(of_curve(table, curve), looks[curve]) for curve in present)
     narrow = 1.4 + 2.35 * len(present)
@@ -127,7 +124,7 @@ def distributions(
 
     def paint(figure: Figure) -> None:
         rows, columns = plotting.grid_shape(len(chosen), 1 if plotting.is_narrow(figure) else 2)
-        ncols, more = plotting.legend_rows(figure, len(looks))
+        ncols, more = plotting.legend_rows(figure, [look.label for look in looks.values()])
         place = plotting.margins(figure, left=0.75, right=0.2, top=0.75 + more, bottom=0.52)
         grid = figure.subplots(
             rows, columns, sharey=True, squeeze=False, gridspec_kw={"hspace": 0.5, "wspace": 0.09, **place}
@@ -156,10 +153,7 @@ def distributions(
             axis.set_xlabel(f"round trip ({unit})")
             if index % columns == 0:
                 axis.set_ylabel("calls at or below")
-        figure.legend(
-            handles=list(handles.values()), loc="upper left", bbox_to_anchor=(0.07, 1.0), ncols=ncols,
-            handlelength=1.6, columnspacing=1.8, fontsize=8.5,
-        )  # fmt: skip
+        plotting.legend(figure, list(handles.values()), ncols)
 
     seen = "; ".join(f"{size} B: {_times_seen(calls.filter(pl.col('size') == size), looks)}" for size in chosen)
     title, narrow = "Distribution of the round trip", 1.4 + 2.1 * len(chosen)
@@ -200,7 +194,7 @@ def clients(
     unit, scale = plotting.time_unit(plotting.greatest(summary["rtt_median_us"]))
 
     def paint(figure: Figure) -> None:
-        ncols, more = plotting.legend_rows(figure, len(looks))
+        ncols, more = plotting.legend_rows(figure, [look.label for look in looks.values()])
         place = plotting.margins(figure, left=1.35, right=0.2, top=0.6 + more, bottom=0.52)
         axes = figure.subplots(1, 2, sharey=True, gridspec_kw={"wspace": 0.06, **place})
         ticks, labels, handles = [], [], {}
@@ -231,10 +225,7 @@ def clients(
         axes[0].set_ylim(position - 1.1, -0.7)
         axes[0].yaxis.set_major_locator(FixedLocator(ticks))
         axes[0].set_yticklabels(labels)
-        figure.legend(
-            handles=list(handles.values()), loc="upper left", bbox_to_anchor=(0.13, 1.0), ncols=ncols,
-            fontsize=8.5,
-        )  # fmt: skip
+        plotting.legend(figure, list(handles.values()), ncols)
 
     seen = greatest_seen(summary, "rtt_median_us", "µs median round trip", looks)
     return plotting.draw("clients", "Clients compared", caption, folder, height, paint, seen=seen)

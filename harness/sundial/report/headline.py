@@ -74,6 +74,7 @@ def headline(data: RunData, curves: pl.DataFrame) -> Headline:
         Figure("calls", whole(calls), f"{whole(errors)} failed" if errors else "", errors > 0 and unproven),
         Figure("packets", whole(verify.get("packets")), f"{whole(frames)} frames" if frames else ""),
         Figure("fragments", whole(verify.get("fragments"))),
+        *_cells(data.counters),
         Figure("mismatches", whole(mismatches), "", bool(mismatches)),
         Figure("retransmissions", whole(total), note),
         Figure(
@@ -91,6 +92,14 @@ def headline(data: RunData, curves: pl.DataFrame) -> Headline:
         figures=figures,
         failure=_failure(run),
     )
+
+
+def _cells(counters: Mapping[str, Any] | None) -> list[Figure]:
+    """Cells that all adapters sent, with those that no one received; nothing where the wires carry frames."""
+    ports = [port for segment in _part(counters or {}, "segments").values() for port in segment["ports"].values()]
+    sent = [port["tx_cells"] for port in ports if "tx_cells" in port]
+    pdus = sum(port.get("tx_pdus", 0) for port in ports)
+    return [Figure("cells", whole(sum(sent)), f"{whole(pdus)} PDUs")] if sent else []
 
 
 def _part(run: Mapping[str, Any], key: str) -> Mapping[str, Any]:

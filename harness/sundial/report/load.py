@@ -30,7 +30,7 @@ NAMES = ("client", "server", "transport", "app", "procedure")
 """Columns of few different words: kept as categories, which makes grouping millions of calls cheap."""
 
 OBSERVED = (
-    "client", "batch", "call", "app", "transport", "procedure", "size",
+    "client", "server", "batch", "call", "app", "transport", "procedure", "size",
     "call_first_tx_ns", "call_last_rx_ns", "reply_first_tx_ns", "reply_last_rx_ns", "retransmissions",
     "request_packets", "reply_packets", "verdict",
 )  # fmt: skip

@@ -13,9 +13,11 @@ from typing import Any
 
 import matplotlib as mpl
 import polars as pl
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from sundial.report import palette
@@ -24,6 +26,7 @@ WIDTH_IN = 9.6
 NARROW_IN = 4.4
 """Of the same figure for screens on which the other's letters would be too small to read."""
 PNG_DPI = 150
+MOST_LEGEND_COLUMNS = 5
 GEOMETRIC_RATIO = 1.4
 """Sizes that grow by this factor or more from one to the next are drawn on a logarithmic axis."""
 
@@ -275,12 +278,38 @@ def grid_shape(panels: int, most_columns: int) -> tuple[int, int]:
     return math.ceil(panels / columns), columns
 
 
-def legend_rows(figure: Figure, entries: int) -> tuple[int, float]:
-    """Columns of a legend, and by how many inches it is higher than one row; the figure grows by as many."""
-    columns = min(entries, 2 if is_narrow(figure) else 5) or 1
-    more = 0.2 * (math.ceil(entries / columns) - 1)
+LEGEND: dict[str, Any] = {"loc": "upper left", "fontsize": 8.5, "handlelength": 1.6, "columnspacing": 1.8}
+
+
+def legend_rows(figure: Figure, labels: Sequence[str], *, left_in: float = 0.6) -> tuple[int, float]:
+    """Columns of a legend `left_in` inches from the left, as many as fit, and by how many inches it is higher than one
+    row; the figure grows by as many."""
+    if not labels:
+        return 1, 0.0
+    room = figure.get_figwidth() - left_in - 0.1
+    handles = [Line2D([], [], label=label) for label in labels]
+    one_row = _legend_size(figure, handles[:1], 1)[1]
+    for columns in range(min(len(labels), MOST_LEGEND_COLUMNS), 0, -1):
+        width, height = _legend_size(figure, handles, columns)
+        if width <= room:
+            break
+    more = height - one_row
     figure.set_figheight(figure.get_figheight() + more)
     return columns, more
+
+
+def _legend_size(figure: Figure, handles: Sequence[Line2D], columns: int) -> tuple[float, float]:
+    """Width and height of a legend, in inches."""
+    trial = figure.legend(handles=list(handles), ncols=columns, **LEGEND)
+    box = trial.get_window_extent()
+    trial.remove()
+    return box.width / figure.dpi, box.height / figure.dpi
+
+
+def legend(figure: Figure, handles: Sequence[Artist], columns: int, *, left_in: float = 0.6, **style: Any) -> None:
+    """The legend above all panels, for which `legend_rows` found the columns."""
+    anchor = (left_in / figure.get_figwidth(), 1.0)
+    figure.legend(handles=list(handles), bbox_to_anchor=anchor, ncols=columns, **LEGEND, **style)
 
 
 def margins(figure: Figure, *, left: float, right: float, top: float, bottom: float) -> dict[str, float]:

@@ -1,14 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the report asks of a kind of segment: how it is drawn, and the least time that frames need on it."""
+"""What the report asks of a kind of segment: how it is drawn, the least time that frames need on it, what it shows."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol, TypeVar, runtime_checkable
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
 from sundial.model.network import Node
 from sundial.model.segment import SegmentBase
 from sundial.report.wire_time import AnyHop
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from sundial.report.load import RunData
+    from sundial.report.plotting import Drawing
+    from sundial.report.tables import Table
 
 SegmentT = TypeVar("SegmentT", bound=SegmentBase, contravariant=True)
 
@@ -39,6 +47,18 @@ class SegmentReport(Protocol[SegmentT]):
     def mesh(self, segment: SegmentT) -> int:
         """How many ports permanent channels join each with each; 0: none."""
         return 0
+
+    def sent_packets(self, segment: SegmentT, name: str, data: RunData) -> pl.DataFrame | None:
+        """IP packets that its ports sent in cells, with the columns of `cells.SENT`; None: it records none."""
+        return None
+
+    def drawings(self, segment: SegmentT, name: str, data: RunData, folder: Path) -> Iterator[Drawing]:
+        """Figures of what only this kind of segment has; `name` is the segment's."""
+        yield from ()
+
+    def tables(self, segment: SegmentT, name: str, data: RunData) -> Iterator[Table]:
+        """Tables of what only this kind of segment has."""
+        yield from ()
 
     def notes(self, node: Node) -> list[str]:
         """Small print for the card of a machine that is a segment of this kind."""

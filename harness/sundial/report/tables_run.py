@@ -42,6 +42,21 @@ def wires(counters: Record | None) -> Table | None:
     return Table("Counters of the wires", columns, rows)
 
 
+def devices(counters: Record | None) -> Table | None:
+    """Counters of each port of the devices that join wires."""
+    found = [
+        (name, str(device.get("kind", "")), port, values)
+        for name, device in ((counters or {}).get("devices") or {}).items()
+        for port, values in (device.get("ports") or {}).items()
+    ]
+    if not found:
+        return None
+    keys = list(dict.fromkeys(key for *_, values in found for key in values))
+    columns = (*words("device", "kind", "port"), *numbers(*(key.replace("_", " ") for key in keys)))
+    rows = tuple((*place, *(whole(values.get(key, 0)) for key in keys)) for *place, values in found)
+    return Table("Counters of the devices", columns, rows)
+
+
 def bindings(records: Sequence[Record]) -> Table | None:
     """What it took to find each service through the port mapper."""
     if not records:

@@ -32,6 +32,8 @@ NOTE_CHARS = 34
 SERVICE_MARGIN = 10.0
 MESH_HEIGHT = 44.0
 MESH_RADIUS = 16.0
+MESH_LEAST = 2
+"""Ports that need no picture."""
 MESH_PORTS = 8
 """Of a greater mesh a smaller one is drawn; its number of channels stands in words."""
 
@@ -163,7 +165,7 @@ def segment_height(segment: Segment, lines: Sequence[str]) -> float:
 
 def _inside_height(segment: Segment) -> float:
     services = SERVICE_MARGIN + LINE * len(segment.services) + 8 if segment.services else 0.0
-    return services + (MESH_HEIGHT if segment.mesh else 0.0)
+    return services + (MESH_HEIGHT if segment.mesh > MESH_LEAST else 0.0)
 
 
 def _sides(topology: Topology, machine: Machine, rank: dict[str, int]) -> dict[str, list[Nic]]:
@@ -252,7 +254,7 @@ def segment_box(segment: Segment, lines: Sequence[str], x: float, top: float, wi
         y += LINE
         colour = palette.INK if text.endswith(("b/s", ":")) else palette.MUTED
         parts.append(_text(middle, y, text, 11, colour, ' text-anchor="middle"'))
-    if segment.mesh:
+    if segment.mesh > MESH_LEAST:
         parts.append(_mesh(segment.mesh, middle, y + 6 + MESH_HEIGHT / 2))
         y += MESH_HEIGHT
     if segment.services:

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 
 from sundial.report.wire_time import AnyHop
 
+SOME_PACKET_BYTES = 68
+"""Every wire carries an IP packet of this length (RFC 791)."""
+
 
 @dataclass(frozen=True)
 class Nic:
@@ -96,6 +99,14 @@ class Topology:
         return None
 
 
+def cells_between(topology: Topology, source: str, target: str) -> tuple[str, Callable[[int], int | None]] | None:
+    """The first segment on the way that carries cells, and how many an IP packet takes there; None: there is none."""
+    for _, segment, _ in topology.path(source, target) or ():
+        if segment.packet_cells is not None and segment.packet_cells(SOME_PACKET_BYTES) is not None:
+            return segment.name, segment.packet_cells
+    return None
+
+
 def rate_text(bps: int | None) -> str:
     """A rate as a person writes it: 10 Mb/s, 155.52 Mb/s, 1 Gb/s."""
     if bps is None:
@@ -117,3 +128,9 @@ def time_text(ns: float) -> str:
 def titled(title: str, ns: int) -> list[str]:
     """A line with a span in it; none where it is 0."""
     return [f"{title} {time_text(ns)}"] if ns else []
+
+
+def mesh_text(ports: int) -> str:
+    """Channels that join so many ports each with each, in words."""
+    channels = ports * (ports - 1) // 2
+    return f"mesh of {channels} {'channel' if channels == 1 else 'channels'}"

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -31,6 +31,8 @@ class Setting:
     reply_mtu: int = 1500
     options: Any = None
     """Of the protocol that is spoken over sockets; None: its defaults."""
+    packet_cells: Callable[[int], int | None] | None = None
+    """Cells of an IP packet by its length, on the first wire of the way that has any; None: none has."""
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wire/counters.json`: what the fabric counted, by segment and port. Written by sundial-fabric."""
+"""`wire/counters.json`: what the fabric counted, by segment, port and device. Written by sundial-fabric."""
 
 from __future__ import annotations
 
 from typing import Literal
+
+from pydantic import Field
 
 from sundial.seams.form import Form, Natural, OpenForm
 
@@ -34,12 +36,42 @@ class Port(OpenForm):
     reordered: Natural
 
 
+class Channel(Form):
+    """What passed one virtual channel of a switch, copies counted where they leave."""
+
+    cells_in: Natural
+    cells_out: Natural
+    dropped: dict[str, Natural]
+    """Cells, by cause."""
+
+
 class Segment(Form):
     """One segment."""
 
     kind: str
     ports: dict[str, Port]
-    """By MACHINE:INTERFACE."""
+    """By MACHINE:INTERFACE or DEVICE:INTERFACE."""
+    channels: dict[str, Channel] = Field(default_factory=dict)
+    """By input port and VPI.VCI, as `client:eth0 0.65`; left out where the segment has none."""
+
+
+class DevicePort(Form):
+    """What a device did with frames that came in at one port."""
+
+    received_frames: Natural
+    forwarded_frames: Natural
+    flooded_frames: Natural
+    """Of those forwarded: to all other ports, since nobody knows where their destination is."""
+    filtered_frames: Natural
+    """Their destination is at the port at which they came in."""
+
+
+class Device(Form):
+    """One device."""
+
+    kind: str
+    ports: dict[str, DevicePort]
+    """By DEVICE:INTERFACE."""
 
 
 class Counters(Form):
@@ -51,3 +83,5 @@ class Counters(Form):
     virtual_ns: Natural
     """How long the run was."""
     segments: dict[str, Segment]
+    devices: dict[str, Device] = Field(default_factory=dict)
+    """Left out where there are none."""

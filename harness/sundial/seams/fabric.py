@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from sundial.seams.form import Device, Form, Instant, Items, Natural, OpenForm
+from sundial.seams.form import Device, DevicePort, Form, Instant, Items, Mac, Natural, OpenForm
 
 Clock = Literal["virtual", "real"]
 
@@ -21,17 +21,28 @@ class Adapter(Form):
     """Whether a machine must stop sending when the ring is full, or loses the frame."""
 
 
-class Port(Form):
+class MachinePort(Form):
     """Where a machine is plugged in."""
 
     machine: str
     nic: Natural
     """Its place among the machine's network adapters."""
     interface: Device
+    mac: Mac
     local: str | None = None
     """The fabric's datagram socket for this port. Real time only."""
     remote: str | None = None
     """QEMU's."""
+
+
+class PortOfDevice(Form):
+    """Where a device is plugged in."""
+
+    device: str
+    nic: Natural
+    """Its place among the device's ports."""
+    interface: DevicePort
+    mac: Mac
 
 
 class Segment(OpenForm):
@@ -42,7 +53,7 @@ class Segment(OpenForm):
     max_frame_bytes: Annotated[int, Field(ge=60, le=18188)]
     """From the destination address to the end of the payload, without FCS: 1514 for an MTU of 1500."""
     adapter: Adapter
-    ports: Items[Port]
+    ports: Items[MachinePort | PortOfDevice]
 
 
 class Machine(Form):
@@ -50,6 +61,20 @@ class Machine(Form):
 
     name: str
     nics: Natural
+
+
+class Bridge(Form):
+    """A device that forwards frames between segments; its place in the list is its number in the order of events."""
+
+    name: str
+    kind: Literal["bridge"]
+    nics: Annotated[int, Field(ge=2)]
+    forwarding_latency_ns: Instant
+    """From a frame's arrival to its handing over to the other segment."""
+    queue_frames: Annotated[int, Field(ge=1)]
+    """Places of the transmit ring at each of its ports; a full ring drops."""
+    mac_table_entries: Annotated[int, Field(ge=1)]
+    ageing_ns: Instant
 
 
 class Fabric(Form):
@@ -60,7 +85,7 @@ class Fabric(Form):
     seed: Natural
     """Of the random streams, one for each port and direction of each segment."""
     capture_dir: str
-    """Where SEGMENT.pcapng and counters.json are written."""
+    """Where SEGMENT.pcapng, captures of a kind in a folder of its name, and counters.json are written."""
     control: str
     """The unix socket on which commands are taken."""
     linger_ns: Instant
@@ -68,6 +93,8 @@ class Fabric(Form):
     done_machines: Items[str]
     """The run ends when each of them has said done; empty: when it is told to stop."""
     machines: Items[Machine]
+    devices: Items[Bridge] = ()
+    """Left out where there are none."""
     segments: Items[Segment]
     shm: str | None = None
     """The shared memory of the run. Virtual time only."""

@@ -5,46 +5,105 @@ For each packet of a call (and each kind of TCP frame of a connection):
 
     received = sent + passed - lost + duplicated
 
-where `passed` is what a guest between two segments sent less what it received. `dropped` frames may have been refused
-before they were seen at the sender's port, and `corrupted` ones may arrive as something else: they leave room below.
-Since the bit that was flipped may be one of the key, a corrupted frame counts by what it was before.
+where `passed` is what guests and devices between segments sent towards the receiver less what they received from the
+sender. Frames that they hear and do not pass on, copies that they send elsewhere, and what becomes of those, count for
+nothing. `dropped` frames may have been refused before they were seen at the sender's port, and `corrupted` ones may
+arrive as something else: they leave room below. Since the bit that was flipped may be one of the key, a corrupted frame
+counts by what it was before.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from itertools import combinations, pairwise
+
+import networkx as nx
 import polars as pl
 
 from sundial.verify.findings import findings
-from sundial.verify.frames import DROPPED, DUPLICATED, INBOUND, LOST, OUTBOUND, machine
+from sundial.verify.frames import DROPPED, DUPLICATED, INBOUND, LOST, OUTBOUND
+
+_ROWS: dict[str, pl.DataType] = {"row": pl.UInt32(), "step": pl.Int64(), "aside": pl.Boolean()}
 
 
-def transit_ends(frames: pl.DataFrame) -> pl.Series:
-    """The ends of machines that are seen in more than one capture: they join segments."""
-    ends = frames.filter(pl.col("fate").is_null()).select("end", "capture", machine=machine()).unique()
-    joined = ends.filter(pl.col("capture").n_unique().over("machine") > 1)
-    return joined["end"].sort()
+@dataclass(frozen=True)
+class Transit:
+    """Guests and devices that join segments. `ends`: their ports, as `end` of frames."""
+
+    ends: pl.Series
+    rows: pl.DataFrame
+    """Frames on their way from segment to segment, `step` 1 where one leaves such a port and -1 where it comes in;
+    `aside`: fates on segments that are not on the way."""
 
 
-def check_balance(frames: pl.DataFrame, key: list[str], what: pl.Expr, transit: pl.Series) -> pl.DataFrame:
+def transit_of(frames: pl.DataFrame, ports: pl.DataFrame) -> Transit:
+    """Of all frames of a run; `ports` as of `headers.ports`."""
+    joining = ports.filter("joins")
+    steps, on_way = _ways(joining)
+    if steps.is_empty():
+        return Transit(joining["end"], pl.DataFrame(schema=_ROWS))
+    homes = ports.filter(~pl.col("joins")).select("mac", capture=_capture())
+    table = (
+        frames.select("row", "capture", "end", "direction", "fate", "eth_source", "eth_target")
+        .join(homes.rename({"mac": "eth_source", "capture": "from"}), on="eth_source", how="inner")
+        .join(homes.rename({"mac": "eth_target", "capture": "to"}), on="eth_target", how="inner")
+    )
+    seen = table.filter(pl.col("fate").is_null()).join(steps, on=["from", "to", "end", "direction"], how="inner")
+    aside = table.filter(pl.col("fate").is_not_null()).join(on_way, on=["from", "to", "capture"], how="anti")
+    return Transit(
+        joining["end"],
+        pl.concat(
+            [
+                seen.select("row", "step", aside=pl.lit(False)),
+                aside.select("row", step=pl.lit(0, pl.Int64), aside=pl.lit(True)),
+            ]
+        ),
+    )
+
+
+def _capture() -> pl.Expr:
+    return pl.col("end").str.extract(r"^([^|]*)")
+
+
+def _ways(joining: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Between any two captures: the ports that a frame passes, with its direction there and `step`; and the captures
+    on the way."""
+    graph = nx.Graph()
+    for _, part in joining.with_columns(capture=_capture()).group_by("machine", maintain_order=True):
+        places = part.select("capture", "end").rows()
+        for (one, near), (other, far) in combinations(places, 2):
+            graph.add_edge(one, other, ends={one: near, other: far})
+    steps, on_way = [], []
+    for begin, ways in nx.all_pairs_shortest_path(graph):
+        for end, way in ways.items():
+            on_way += [(begin, end, capture) for capture in way]
+            for one, other in pairwise(way):
+                ends = graph.edges[one, other]["ends"]
+                steps += [(begin, end, ends[one], INBOUND, -1), (begin, end, ends[other], OUTBOUND, 1)]
+    names = ["from", "to", "end", "direction", "step"]
+    kinds = (pl.String, pl.String, pl.String, pl.UInt8, pl.Int64)
+    return (
+        pl.DataFrame(steps, schema=dict(zip(names, kinds, strict=True)), orient="row"),
+        pl.DataFrame(on_way, schema=dict.fromkeys(["from", "to", "capture"], pl.String), orient="row"),
+    )
+
+
+def check_balance(frames: pl.DataFrame, key: list[str], what: pl.Expr, transit: Transit) -> pl.DataFrame:
     """Findings for each `key` whose frames do not balance; `what` says in words which packet a key is.
 
     `frames` need row, call (null for none), reply, view, fate, direction, end, corrupted (see `with_corrupted`).
     """
-    if transit.is_empty():
-        passed = pl.lit(0, pl.Int64)
-    else:
-        passing = (pl.col("view") == "passing") & pl.col("end").is_in(transit.implode())
-        passed = _number(passing & (pl.col("direction") == OUTBOUND)) - _number(
-            passing & (pl.col("direction") == INBOUND)
-        )
+    frames = frames.join(transit.rows, on="row", how="left").with_columns(
+        pl.col("step").fill_null(0), pl.col("aside").fill_null(False)
+    )
     fate = pl.col("fate")
     table = frames.group_by(key).agg(
         sent=_number(pl.col("view") == "sent"),
         received=_number(pl.col("view") == "received"),
-        passed=passed,
-        lost=_number(fate == LOST),
-        duplicated=_number(fate == DUPLICATED),
-        dropped=_number(fate == DROPPED),
+        passed=pl.col("step").sum(),
+        lost=_number((fate == LOST) & ~pl.col("aside")),
+        duplicated=_number((fate == DUPLICATED) & ~pl.col("aside")),
+        dropped=_number((fate == DROPPED) & ~pl.col("aside")),
         corrupted=pl.col("corrupted").sum().cast(pl.Int64),
     )
     most = pl.col("sent") + pl.col("passed") - pl.col("lost") + pl.col("duplicated")

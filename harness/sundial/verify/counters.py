@@ -12,6 +12,7 @@ from sundial.errors import BadInput
 from sundial.expect.ip import ETHERNET_HEADER
 from sundial.model.segment import MTU_MOST
 from sundial.observe import RunDirectory
+from sundial.verify.devices import check_counted
 from sundial.verify.findings import FINDING, none
 from sundial.verify.frames import (
     COLLISION,
@@ -23,8 +24,7 @@ from sundial.verify.frames import (
     LOST,
     OUTBOUND,
 )
-from sundial.verify.law import TOO_LONG, TOO_SHORT, Bounds
-from sundial.verify.wires import Counted
+from sundial.verify.law import TOO_LONG, TOO_SHORT, Bounds, Counted
 
 SENT_AND_RECEIVED = ("tx_frames", "tx_bytes", "rx_frames", "rx_bytes")
 FRAME_MOST = MTU_MOST + ETHERNET_HEADER
@@ -51,6 +51,7 @@ def check_counters(run: RunDirectory, frames: pl.DataFrame, counted: Counted) ->
         known = counted.laws.keys()
         numbers, captured = _counted(told, known), _captured(frames, known)
         by_law = [*_against_laws(told, frames, counted), *_of_the_run(run, run.counters)]
+        of_devices = check_counted(run.counters.get("devices", {}), counted)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         what = f"has no {error}" if isinstance(error, KeyError) else f"is not as it should be: {error}"
         raise BadInput(what, file=str(run.path / "wire" / "counters.json"), allowed="what the fabric wrote") from None
@@ -62,7 +63,7 @@ def check_counters(run: RunDirectory, frames: pl.DataFrame, counted: Counted) ->
         for name, a, b in pairs
         if not b <= a <= b + cut.get(name, 0)
     ]
-    return _findings([*found, *by_law])
+    return pl.concat([_findings([*found, *by_law]), of_devices])
 
 
 def _cut(counted: Counted, numbers: Mapping[str, int], captured: Mapping[str, int]) -> dict[str, int]:

@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 
 from sundial.expect.ip import ETHERNET_HEADER
+from sundial.model.network import Device
 from sundial.model.segment import SegmentBase
 from sundial.verify.findings import findings, none
 from sundial.verify.wire import GAP_BITS, Line, Passages, Wire, bits_of, problem
@@ -24,9 +25,10 @@ Bounds = tuple[int, int]
 ANY: Bounds = (0, 1 << 62)
 
 RING_FULL = r"^dropped: transmit ring full \((\S+)\)$"
-TOO_LONG = r"^dropped: (\d+) bytes, longest is (\d+)$"
-TOO_SHORT = r"^dropped: (\d+) bytes are no Ethernet frame$"
+TOO_LONG = r"^dropped: (\d+) bytes, longest is (\d+) \((\S+)\)$"
+TOO_SHORT = r"^dropped: (\d+) bytes are no Ethernet frame \((\S+)\)$"
 COMMON = (RING_FULL, TOO_LONG, TOO_SHORT)
+_LENGTHS = ((TOO_LONG, "longest", "port"), (TOO_SHORT, "port"))
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,17 @@ class Law:
     cut: Mapping[str, Bounds] = field(default_factory=dict)
     """By port: how many more frames may have been counted as sent and as received, since the end of the run came before
     that of their way."""
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What the fabric must have counted by the laws of the segments and devices."""
+
+    laws: Mapping[str, Law] = field(default_factory=dict)
+    """By segment, of those whose law is known."""
+    devices: Sequence[Device] = ()
+    of_devices: Mapping[tuple[str, str], Bounds] = field(default_factory=dict)
+    """By port of a device and counter."""
 
 
 def told(wire: Wire, pattern: str, *names: str) -> pl.DataFrame:
@@ -56,7 +69,7 @@ def check_fates(wire: Wire, segment: SegmentBase, patterns: Iterable[str]) -> pl
     long, short = (pl.col("comment").str.contains(each) for each in (TOO_LONG, TOO_SHORT))
     wrong_long = long & (
         (length <= longest)
-        | (pl.col("comment") != pl.format("dropped: {} bytes, longest is {}", length, pl.lit(longest)))
+        | ~pl.col("comment").str.starts_with(pl.format("dropped: {} bytes, longest is {} (", length, pl.lit(longest)))
     )
     wrong = ~known.fill_null(False) | wrong_long | (short & (length >= ETHERNET_HEADER))
     table = wire.fates.with_columns(call=pl.lit(None, pl.UInt32), rows=pl.concat_list("row"))
@@ -69,6 +82,14 @@ def check_fates(wire: Wire, segment: SegmentBase, patterns: Iterable[str]) -> pl
     )
 
 
+def ring_of(wire: Wire, segment: SegmentBase, port: str) -> tuple[int, bool]:
+    """Places in the transmit ring of a port, and whether it drops a frame that finds them taken; a device cannot be
+    stopped."""
+    if port in wire.rings:
+        return wire.rings[port], True
+    return segment.adapter.ring_frames, segment.adapter.when_full == "drop"
+
+
 def ring_drops(wire: Wire, port: str) -> pl.DataFrame:
     """Frames that a port's full ring refused."""
     return told(wire, RING_FULL, "port").filter(pl.col("port") == port)
@@ -79,7 +100,8 @@ def check_ring(
 ) -> tuple[pl.DataFrame, Bounds]:
     """Frames that a full ring refused, on a line that no other takes; and how often a ring can have been full.
 
-    A full ring holds `ring_frames` frames that have not left: they follow one another without a pause.
+    A full ring holds as many frames as it has places (`ring_of`) that have not left, so they follow one another without
+    a pause.
     """
     drops = ring_drops(wire, port)
     line, bits = Line(rate_bps), bits_of(sent.length)
@@ -87,9 +109,9 @@ def check_ring(
     free = line.whole(starts + line.time(bits + GAP_BITS))
     head = np.append(True, sent.time_ns[1:] > free[:-1])[: len(sent)]
     begin = np.maximum.accumulate(np.where(head, np.arange(len(sent)), 0))
-    places = segment.adapter.ring_frames
+    places, drops_frames = ring_of(wire, segment, port)
     full = np.arange(len(sent)) - begin + 1 >= places
-    if segment.adapter.when_full == "stop":
+    if not drops_frames:
         refused = problem(f"ring of {port}", np.ones(len(drops), np.bool_), [drops["row"].to_numpy().astype(np.int64)],
                           iter(["the machine stops"] * len(drops)), iter(["a frame refused"] * len(drops)))  # fmt: skip
         return refused, (0, int(full.sum()))
@@ -112,7 +134,9 @@ def check_ring(
 
 
 def offered(wire: Wire, segment: SegmentBase, port: str, done: int) -> Bounds:
-    """Frames offered by a machine: `done` are those sent, given up and refused; at the end its ring may hold more."""
+    """Frames offered by a machine: `done` are those sent, given up and refused by a full ring; others are refused for
+    their length, and at the end its ring may hold more."""
+    done += sum(told(wire, form, "bytes", *more).filter(pl.col("port") == port).height for form, *more in _LENGTHS)
     return done, done + cut_off(wire, segment, port, 0)[0]
 
 
@@ -124,7 +148,7 @@ def cut_off(wire: Wire, segment: SegmentBase, port: str, late: int) -> Bounds:
     line = Line(segment.rate_bps(port))
     longest = int(line.time(bits_of(np.array([segment.mtu + ETHERNET_HEADER])))[0]) // line.parts
     busy = last is not None and last + 2 * longest > wire.end_ns
-    return (segment.adapter.ring_frames if busy else 0), late
+    return (ring_of(wire, segment, port)[0] if busy else 0), late
 
 
 def merged(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:

@@ -10,13 +10,14 @@ from typing import Any
 
 import polars as pl
 
-from sundial.observe import RunDirectory, open_run, read_frames
+from sundial.observe import open_run, read_frames
 from sundial.observe.octets import octets_of
 from sundial.verify import classification, corruption, counters, directory, headers, scenario_expectations, truncation
-from sundial.verify.conservation import transit_ends
+from sundial.verify.conservation import transit_of
 from sundial.verify.documents import check_documents
 from sundial.verify.findings import none
-from sundial.verify.frames import machine, with_places
+from sundial.verify.frames import with_places
+from sundial.verify.headers.ports import ports_of
 from sundial.verify.jobs import check_jobs
 from sundial.verify.plan import check_plan
 from sundial.verify.result import IDENTITY, Verification, groups_json, problems_json, settled_groups_json
@@ -56,7 +57,8 @@ def verify_run(run_dir: Path) -> Verification:
     files = [(run_dir / name, name) for name in sorted(run.captures)]
     frames = with_places(read_frames(files, run.epoch_ns, calls.ports()))
     frames = corruption.with_corrupted(frames, partial(octets_of, files=files))
-    network = network_of(run)
+    network, ports = network_of(run), ports_of(run)
+    transit = transit_of(frames, ports)
     analysis = analyse(
         frames,
         calls.table,
@@ -67,6 +69,7 @@ def verify_run(run_dir: Path) -> Verification:
         exact_time=run.clock == "virtual",
         settings=calls.settings,
         lines=None if network is None else contentions(network, frames),
+        transit=transit,
     )
     settled = [transport.settle(run, frames, samples) for transport in transports.values()]
     ahead_ns = {} if run.clock == "virtual" else _ahead_ns(analysis)
@@ -75,7 +78,7 @@ def verify_run(run_dir: Path) -> Verification:
         analysis.frames,
         analysis.segments,
         pl.concat([each.classes for each in background]),
-        _addresses(run, frames),
+        _addresses(ports),
     )
     classified = _with_settled(classified, settled)
     classified = _excuse(classified, analysis)
@@ -142,15 +145,12 @@ def verify_run(run_dir: Path) -> Verification:
     return verification
 
 
-def _addresses(run: RunDirectory, frames: pl.DataFrame) -> pl.DataFrame:
-    """end, own: the addresses of the machine behind each port; a guest that joins segments has none there."""
-    joining = set(transit_ends(frames))
+def _addresses(ports: pl.DataFrame) -> pl.DataFrame:
+    """end, own: the addresses of the machine behind each port; what joins segments has none there."""
     rows = []
-    for end, name in frames.select("end", machine=machine()).unique().iter_rows():
-        node = run.nodes.get(name)
-        if node is not None:
-            own = [item.address for item in node.interfaces if item.address]
-            rows.append((end, own if own or end in joining else [""]))
+    for (joins, _), part in ports.group_by("joins", "machine"):
+        own = part["address"].drop_nulls().to_list()
+        rows += [(end, own if own or joins else [""]) for end in part["end"]]
     return pl.DataFrame(rows, schema={"end": pl.String, "own": pl.List(pl.String)}, orient="row")
 
 

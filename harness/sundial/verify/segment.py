@@ -18,7 +18,8 @@ from sundial.model.topology import Topology
 from sundial.observe import RunDirectory
 from sundial.verify.contention import Contention
 from sundial.verify.law import Law
-from sundial.verify.wire import Wire
+from sundial.verify.offered import check_not_before
+from sundial.verify.wire import Passages, Wire
 
 Waits = Callable[[str], Contention | None]
 """When the wire in front of a port was taken, where that is known."""
@@ -44,6 +45,10 @@ class SegmentVerifier(Protocol[SegmentT]):
         """The same for a machine that joins segments; `wires` by port, `MACHINE:INTERFACE`. `exact`: all clocks
         are one."""
         return Law()
+
+    def check_offered(self, segment: SegmentT, wire: Wire, port: str, handed_in: Passages) -> list[pl.DataFrame]:
+        """Findings of what a device handed in at `port`, each frame at its `time_ns`: when it was sent, or dropped."""
+        return check_not_before(wire, port, handed_in)
 
     def hears_all(self, segment: SegmentT) -> bool:
         """Whether each port hears what is for another one, too."""

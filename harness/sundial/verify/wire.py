@@ -7,11 +7,12 @@ its last bit (harness/schemas/README.md).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 from math import gcd
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -88,6 +89,12 @@ class Wire:
     end_ns: int | None = None
     octets: Callable[[pl.DataFrame], Octets] | None = None
     """The bytes of rows of `frames`, in their order."""
+    rings: Mapping[str, int] = field(default_factory=dict)
+    """Ports of devices to the places in their transmit rings."""
+    folder: Path | None = None
+    """Where captures beside the main one are: the run's `wire/`."""
+    epoch_ns: int = 0
+    """Of the run, in those captures."""
 
     def differing_bits(self, one: Numbers, other: Numbers) -> Numbers:
         """In how many bits frames differ, by rows; of frames of different length, all of the longer one."""
@@ -175,11 +182,20 @@ def check_arrivals(port: str, expected: Arrivals, seen: Passages, end_ns: int | 
         expected = expected.take(expected.time_ns <= end_ns)
     if np.array_equal(expected.time_ns, seen.time_ns) and np.array_equal(expected.content, seen.content):
         return pl.DataFrame(schema=FINDING), late
-    return _differences(port, expected, seen), late
+    return _differences(f"arrival at {port}", expected, seen), late
 
 
-def _differences(port: str, expected: Arrivals, seen: Passages) -> pl.DataFrame:
-    """What arrived otherwise: pairs of the same content in order of time, then what is left of both."""
+def check_sent(port: str, expected: Arrivals, seen: Passages, end_ns: int | None) -> pl.DataFrame:
+    """Findings for each frame that a port did not send exactly when it had to."""
+    if end_ns is not None:
+        expected = expected.take(expected.time_ns <= end_ns)
+    if np.array_equal(expected.time_ns, seen.time_ns) and np.array_equal(expected.content, seen.content):
+        return pl.DataFrame(schema=FINDING)
+    return _differences(f"sent by {port}", expected, seen)
+
+
+def _differences(what: str, expected: Arrivals, seen: Passages) -> pl.DataFrame:
+    """What passed otherwise: pairs of the same content in order of time, then what is left of both."""
     due = pl.DataFrame({"due_ns": expected.time_ns, "content": expected.content, "cause": expected.cause})
     came = pl.DataFrame({"came_ns": seen.time_ns, "content": seen.content, "row": seen.row})
     due, came = (each.head(MOST) for each in _without_equal(due, came))
@@ -190,7 +206,7 @@ def _differences(port: str, expected: Arrivals, seen: Passages) -> pl.DataFrame:
     paired = paired.sort(pl.min_horizontal("due_ns", "came_ns"), "cause", "row").with_columns(
         call=pl.lit(None, pl.UInt32), rows=pl.concat_list("cause", "row").list.drop_nulls()
     )
-    where = pl.lit(f"time on the wire: arrival at {port}")
+    where = pl.lit(f"time on the wire: {what}")
     return findings(
         paired,
         pl.lit(True),

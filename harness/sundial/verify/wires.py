@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Time on the wire: every segment and every machine that joins segments, each by the law of its kind."""
+"""Time on the wire: every segment, and every machine and device that joins segments, each by the law of its kind."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
 
 import polars as pl
 
-from sundial.model.network import Network
+from sundial.model.network import Device, Network
 from sundial.observe import RunDirectory
 from sundial.observe.octets import octets_of
 from sundial.verify.contention import Contention
+from sundial.verify.devices import check_device
 from sundial.verify.findings import FINDING
-from sundial.verify.law import Law, merged
+from sundial.verify.law import Bounds, Counted, Law, merged
 from sundial.verify.segment import contention_of_port, network_of, verifiers
-from sundial.verify.wire import Wire
+from sundial.verify.wire import Passages, Wire
 
 UNPROVEN = ("wires: the origin of time; all stamps may be moved alike as far as calls leave room around their frames",)
 UNPROVEN_REAL_CLOCK = (
@@ -27,14 +27,6 @@ UNPROVEN_REAL_CLOCK = (
 
 _COLUMNS = ("row", "capture", "interface", "time_ns", "direction", "frame_length", "captured_length", "octets_begin",
             "octets_hash", "eth_source", "eth_target", "fate", "comment")  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Counted:
-    """What the fabric must have counted by the laws of the segments."""
-
-    laws: Mapping[str, Law] = field(default_factory=dict)
-    """By segment, of those whose law is known."""
 
 
 def check_wires(
@@ -58,7 +50,25 @@ def check_wires(
         found.append(law.findings)
         known[name] = law
     found += [law.findings for law in _machines(network, by_name, exact=run.clock == "virtual")]
-    return merged(found), Counted(known)
+    counted: dict[tuple[str, str], Bounds] = {}
+    for device in network.devices:
+        findings, numbers = _device(network, device, by_name)
+        found += findings
+        counted |= numbers
+    return merged(found), Counted(known, network.devices, counted)
+
+
+def _device(
+    network: Network, device: Device, by_name: Mapping[str, Wire]
+) -> tuple[list[pl.DataFrame], dict[tuple[str, str], Bounds]]:
+    laws = verifiers()
+    wires = {port.end: by_name[port.segment] for port in device.ports if port.segment in by_name}
+
+    def check_offered(end: str, handed_in: Passages) -> list[pl.DataFrame]:
+        segment = network.segments[wires[end].name]
+        return laws[segment.kind].check_offered(segment, wires[end], end, handed_in) if segment.kind in laws else []
+
+    return check_device(device, wires, check_offered)
 
 
 def _machines(network: Network, by_name: Mapping[str, Wire], *, exact: bool) -> list[Law]:
@@ -84,6 +94,9 @@ def _wire(
         frames.select(_COLUMNS).filter(pl.col("capture") == f"wire/{name}.pcapng"),
         end_ns if isinstance(end_ns, int) else None,
         partial(octets_of, files=files),
+        {port.end: device.written.queue_frames for device in network.devices for port in device.ports},
+        run.path / "wire",
+        run.epoch_ns,
     )
 
 

@@ -114,7 +114,7 @@ def test_bad_input_starts_nothing(call: Call, fake: Any) -> None:
     [
         (
             ["nothing"],
-            "sundial: there is no scenario 'nothing'; allowed: iperf3, loss, mbcf-operations, quickstart,",
+            "sundial: there is no scenario 'nothing'; allowed: atm-faults, iperf3, lane-contention,",
         ),
         (["quickstart", "--topology", "x.yaml"], "sundial: x.yaml: no such file"),
         (

@@ -34,6 +34,8 @@ def test_topologies_are_listed_and_shown(call: Call) -> None:
     shown = call("topology", "show", "two-hosts-netem").stdout.splitlines()
     assert shown[0] == "two-hosts-netem: Two hosts with a kernel netem bridge between them (virtual clock)"
     assert "netem    125   96 MiB  eth0       -            02:53:44:00:00:02  1500  near" in shown
+    assert shown[-3] == "├─ far     link, full duplex; 100 Mb/s; propagation 25 ns"
+    assert call("topology", "show", "office", "--svg").stdout.startswith("<svg ")
     document = json.loads(call("topology", "show", "office", "--json").stdout)
     assert document["resolved"][5]["address"] == "10.0.0.100/24"
 
@@ -151,6 +153,29 @@ def test_open_prints_the_line_that_opens_the_capture(call: Call, make_run: MakeR
     assert (result.exit_code, result.stderr) == (
         2, f"sundial: {folder}: there is no capture of segment 'wan'; allowed: lan\n",
     )  # fmt: skip
+
+
+def test_captures_of_pdus_and_cells_are_opened_by_their_names(
+    call: Call, make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = make_run("quickstart-1")
+    (folder / "wire" / "atm").mkdir()
+    for name in ("lan.pdus", "lan.cells"):
+        (folder / "wire" / "atm" / f"{name}.pcapng").touch()
+        printed = call("open", "latest", name, "--print").stdout
+        assert f"-r {folder}/wire/atm/{name}.pcapng" in printed
+        assert "atm.vci" in printed
+    assert f"-r {folder}/wire/lan.pcapng" in (frames := call("open", "latest", "--print").stdout)
+    assert "atm.vci" not in frames
+    result = call("open", "latest", "wan", "--print")
+    assert result.stderr.endswith("there is no capture of segment 'wan'; allowed: lan, lan.cells, lan.pdus\n")
+    monkeypatch.setattr(shutil, "which", lambda program: program)
+    monkeypatch.setattr(subprocess, "Popen", lambda command, **options: None)
+    monkeypatch.setenv("DISPLAY", ":7")
+    result = call("open", "latest")
+    assert result.stderr.splitlines() == [
+        f"wireshark is opening {folder}/wire/lan.pcapng", "there are others: lan.cells, lan.pdus"
+    ]  # fmt: skip
 
 
 def test_wireshark_is_started_with_our_columns(call: Call, make_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -210,5 +210,5 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(BadInput) as caught:
         load_topology(str(missing))
     assert str(caught.value) == f"{missing}: is not text in UTF-8"
-    with pytest.raises(BadInput, match=r"there is no topology 'nowhere'; allowed: office, sss-cluster"):
+    with pytest.raises(BadInput, match=r"there is no topology 'nowhere'; allowed: lane-office, office"):
         load_topology("nowhere")

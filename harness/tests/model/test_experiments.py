@@ -4,6 +4,9 @@
 import json
 from pathlib import Path
 
+import pytest
+
+from sundial.errors import BadInput
 from sundial.model.experiment import Experiment
 from sundial.model.load import load_experiments, load_topology
 from sundial.model.network import build_network
@@ -63,6 +66,42 @@ def test_mtu_reaches_every_interface_and_moves_the_edges() -> None:
     assert {nic.mtu for nic in experiment.network.nics()} == {576}
     # 48 bytes of headers above the data; the first fragment carries 552 (PROTOCOLS.md section 2).
     assert 556 - 8 - 44 in sizes(experiment)
+
+
+def test_cell_edges_are_the_sizes_that_add_a_cell_and_their_neighbours() -> None:
+    """By hand, over LAN emulation: UDP calls at 1 and replies at 17 modulo 48; 8 less where a fragment goes before."""
+    lane = one("lane-edges")
+    first = {size for size in range(1, 1429) if size % 48 in (1, 17)}
+    second = {size for size in range(1481, 2049) if size % 48 in (41, 9)}  # the least fragment fills two cells
+    edges = first | {1429, 1445} | second
+    expected = {edge + step for edge in edges for step in (-1, 0, 1)} | {0, 2048}
+    assert set(sizes(lane, 0)) == {size for size in expected if size <= 2048}
+    tcp = {size for size in range(1, 1401) if size % 48 in (21, 37)}
+    assert set(sizes(lane, 1)) >= {edge + step for edge in tcp for step in (-1, 0, 1)}
+    raw = {size for size in range(1, 1472) if size % 48 == 45}
+    assert set(sizes(lane, 2)) >= {edge + step for edge in raw for step in (-1, 0, 1) if edge + step >= 0}
+
+
+def test_cell_edges_follow_the_encapsulation_and_the_way() -> None:
+    clip = set(sizes(one("lane-edges", topology="two-hosts-clip")))
+    assert clip == {edge + step for edge in range(1, 2049) if edge % 48 in (9, 25) for step in (-1, 0, 1)} | {0, 2048}
+    mixed = one("lane-edges", topology="pc-hub-lane")
+    assert sizes(mixed) == sizes(one("lane-edges"))
+    with pytest.raises(BadInput) as caught:
+        one("lane-edges", topology="two-hosts-10base-t")
+    assert (
+        str(caught.value)
+        .splitlines()[0]
+        .endswith(
+            "workloads.0.sizes: cell-edges, but no segment between 'client' and 'server' carries cells; "
+            "allowed: sizes, ranges FIRST:LAST:STEP and the word 'edges'"
+        )
+    )
+
+
+def test_edges_are_those_of_packets_on_atm_too() -> None:
+    lan, lane = (one("quickstart", topology=name) for name in ("two-hosts-100base-tx", "two-hosts-lane"))
+    assert [sizes(lan, number) for number in range(4)] == [sizes(lane, number) for number in range(4)]
 
 
 def test_loss_makes_one_run_for_each_value_unless_it_is_set() -> None:

@@ -39,8 +39,14 @@ def test_every_topology_of_the_checkout_loads() -> None:
         assert load_topology(name).description
 
 
-OWN_TOPOLOGY = {"loss": "two-hosts-wan", "sss-faults": "sss-two-lossy", "sss-mixed": "sss-cluster"}
-"""Scenarios that name machines or segments, and so run on their own topology alone."""
+OWN_TOPOLOGY = {
+    "atm-faults": "lane-office",
+    "lane-edges": "two-hosts-lane",
+    "loss": "two-hosts-wan",
+    "sss-faults": "sss-two-lossy",
+    "sss-mixed": "sss-cluster",
+}
+"""Scenarios that name machines, segments or cells, and so run on their own topology alone."""
 
 
 @pytest.mark.parametrize("name", names("scenario"))
@@ -54,4 +60,8 @@ def test_every_scenario_loads_on_every_topology_that_has_its_guests(name: str) -
 def test_what_was_asked_for_is_there() -> None:
     assert {"two-hosts-10base-t", "two-hosts-100base-tx", "two-hosts-switched", "two-hosts-wan", "two-hosts-netem",
             "office", "sss-two-10base-t", "sss-two-100base-tx", "sss-cluster"} <= set(names("topology"))  # fmt: skip
+    assert {"two-hosts-lane", "two-hosts-lane-25", "two-hosts-clip", "pc-hub-lane", "lane-office"} <= set(
+        names("topology")
+    )
+    assert {"lane-sweep", "lane-edges", "lane-control", "lane-contention", "atm-faults"} <= set(names("scenario"))
     assert {"quickstart", "sunrpc-sweep", "raw-sweep", "iperf3", "loss"} <= set(names("scenario"))

@@ -14,7 +14,7 @@ def no_edges(smallest: int, largest: int) -> list[int]:
 
 
 def expanded(value: object) -> list[int]:
-    return expand(Sizes().parse(value), no_edges, (0, 8192))
+    return expand(Sizes().parse(value), {"edges": no_edges}, (0, 8192))
 
 
 def test_text_and_lists_mean_the_same() -> None:
@@ -38,9 +38,23 @@ def test_edges_are_looked_for_between_the_sizes_written() -> None:
         asked.append((smallest, largest))
         return [1428, 1429]
 
-    assert expand(Sizes().parse("16,4096,edges"), edges, (0, 8192)) == [16, 1428, 1429, 4096]
-    assert expand(Sizes().parse("edges"), edges, (0, 8192)) == [1428, 1429]
+    assert expand(Sizes().parse("16,4096,edges"), {"edges": edges}, (0, 8192)) == [16, 1428, 1429, 4096]
+    assert expand(Sizes().parse("edges"), {"edges": edges}, (0, 8192)) == [1428, 1429]
     assert asked == [(16, 4096), (0, 8192)]
+
+
+def test_words_are_looked_for_apart() -> None:
+    asked = []
+
+    def cell_edges(smallest: int, largest: int) -> list[int]:
+        asked.append((smallest, largest))
+        return [48, 49]
+
+    searches = {"edges": lambda smallest, largest: [1428, 1429], "cell-edges": cell_edges}
+    assert expand(Sizes().parse("0,2048,cell-edges"), searches, (0, 8192)) == [0, 48, 49, 2048]
+    assert expand(Sizes().parse("edges"), searches, (0, 8192)) == [1428, 1429]
+    assert expand(Sizes().parse("cell-edges,edges"), searches, (0, 8192)) == [48, 49, 1428, 1429]
+    assert asked == [(0, 2048), (0, 8192)]
 
 
 @given(st.integers(0, 9000), st.integers(0, 9000), st.integers(1, 9000))
@@ -49,7 +63,7 @@ def test_ranges_are_pythons_with_the_end_included(first: int, length: int, step:
     assert expanded(f"{first}:{last}:{step}") == list(range(first, last + 1, step))
 
 
-@given(st.lists(st.one_of(st.integers(0, SIZE_MOST), st.just("edges")), min_size=1))
+@given(st.lists(st.one_of(st.integers(0, SIZE_MOST), st.sampled_from(["edges", "cell-edges"])), min_size=1))
 def test_what_is_shown_is_read_back(items: list[int | str]) -> None:
     parsed = Sizes().parse(items)
     assert Sizes().parse(Sizes().show(parsed)) == parsed

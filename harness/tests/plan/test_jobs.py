@@ -161,6 +161,13 @@ def test_slow_machines_get_more_time_to_start(paths: RunPaths) -> None:
     assert jobs(paths, "quickstart", clock="real")["server"]["start_ns"] == 0
 
 
+def test_clients_may_start_one_after_the_other(paths: RunPaths) -> None:
+    starts = {name: job["start_ns"] for name, job in jobs(paths, "lane-contention").items()}
+    assert starts["server"] == starts["client1"] == 300_000_000
+    assert [starts[f"client{number}"] for number in range(2, 6)] == [303_000_000, 306_000_000, 309_000_000, 312_000_000]
+    assert {job["start_ns"] for job in jobs(paths, "lane-contention", clock="real").values()} == {0}
+
+
 def test_a_topology_that_is_brought_up_serves_everything_and_takes_commands(paths: RunPaths) -> None:
     plan = plan_topology(build_network(load_topology("two-hosts-netem")), paths, clock="real", seed=1)
     assert plan.jobs["server"].document()["services"][0] == {"app": "rpcbind", "options": {}}

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from sundial.report import expected, headline, plotting, registry, settings, stages, wire_time
 from sundial.report.figures import PacketLine
@@ -165,9 +167,24 @@ def test_the_command_names_the_launcher_wherever_it_lay() -> None:
     assert headline.command({}) == ""
 
 
-@pytest.mark.parametrize("width", [7.2, 3.6])
-def test_a_legend_of_many_rows_leaves_room_for_axes(width: float) -> None:
+LABELS = [f"client of kind {number} / MBCF3 procedure{number}" for number in range(48)]
+
+
+@pytest.mark.parametrize("width", [9.6, 4.4])
+@pytest.mark.parametrize("labels", [LABELS, LABELS[:31], ["short"] * 40])
+def test_a_legend_of_many_curves_is_inside_its_figure_and_leaves_room(width: float, labels: list[str]) -> None:
     figure = Figure(figsize=(width, 3.1))
-    _, more = plotting.legend_rows(figure, 48)
+    columns, more = plotting.legend_rows(figure, labels)
     place = plotting.margins(figure, left=0.75, right=0.2, top=0.75 + more, bottom=0.52)
     assert (place["top"] - place["bottom"]) * figure.get_figheight() == pytest.approx(3.1 - 0.75 - 0.52)
+    plotting.legend(figure, [Line2D([], [], label=label) for label in labels], columns)
+    box = figure.legends[0].get_window_extent(FigureCanvasAgg(figure).get_renderer())
+    assert box.x1 <= figure.bbox.x1
+    assert box.y0 >= figure.bbox.y1 - (0.72 + more) * figure.dpi
+
+
+def test_a_legend_takes_as_many_columns_as_fit() -> None:
+    figure = Figure(figsize=(9.6, 3.1))
+    assert plotting.legend_rows(figure, ["a", "b", "c"]) == (3, 0)
+    assert plotting.legend_rows(figure, LABELS[:4])[0] < 4
+    assert plotting.legend_rows(figure, []) == (1, 0)

@@ -117,7 +117,7 @@ def test_a_topology_that_cannot_be_read_is_drawn_from_the_nodes() -> None:
 def test_an_unknown_kind_of_segment_is_never_taken_for_a_known_one() -> None:
     run = synthetic.run_json(synthetic.two_hosts())
     (segment,) = run["topology"]["segments"].values()
-    segment["kind"] = "atm"
+    segment["kind"] = "fddi"
     topology = topology_read.read(run)
     assert [segment.lines for segment in topology.segments] == [("segment",)]
     assert wire_time.hops(topology, "client", "server") is None

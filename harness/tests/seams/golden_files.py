@@ -111,6 +111,9 @@ def _fabrics() -> Iterator[tuple[str, Plan]]:
     yield "link-impaired", _plan("sss-faults")
     yield "switch", _plan("quickstart", topology="two-hosts-switched")
     yield "bridge-in-a-guest", _plan("quickstart", topology="two-hosts-netem")
+    yield "atm-lane", _plan("quickstart", topology="two-hosts-lane")
+    yield "atm-routed", _plan("quickstart", topology="two-hosts-clip")
+    yield "devices", _plan("quickstart", topology="pc-hub-lane")
     yield "topology-only", _up("office")
 
 

@@ -16,7 +16,7 @@ from jsonschema import Draft202012Validator
 from pydantic import ValidationError
 
 from sundial.model.catalog import names
-from sundial.model.load import load_experiments
+from sundial.model.load import load_experiments, load_topology
 from sundial.observe import read_samples
 from sundial.observe.rundir import Node
 from sundial.plan.build import plan_run
@@ -125,8 +125,8 @@ def test_a_fabric_configuration_passes_its_model_and_sundial_fabric(path: Path) 
 
 def test_every_kind_of_segment_has_a_golden_configuration() -> None:
     kinds = {part["kind"] for path in golden("fabric/*.json") for part in json.loads(path.read_text())["segments"]}
-    shipped = (CHECKOUT / "topologies").glob("*.yaml")
-    assert kinds >= {line.split()[1] for path in shipped for line in path.read_text().splitlines() if "kind:" in line}
+    shipped = (load_topology(name).segments.values() for name in names("topology"))
+    assert kinds >= {segment.kind for segments in shipped for segment in segments}
 
 
 @pytest.mark.parametrize(

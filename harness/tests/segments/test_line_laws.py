@@ -209,7 +209,7 @@ def test_a_wire_that_takes_another_time_is_found(kind: str, damage: Any) -> None
         ("duplicated: a:eth0 to b:eth0", 57_600),
         ("lost: a:eth0 to b:eth0", 57_601),
         ("vanished: a:eth0 to b:eth0", 57_600),
-        ("dropped: 60 bytes, longest is 1514", 57_600),
+        ("dropped: 60 bytes, longest is 1514 (a:eth0)", 57_600),
     ],
 )
 def test_a_fate_that_nothing_allows_is_found(comment: str, at: int) -> None:

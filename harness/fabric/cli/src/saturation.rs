@@ -28,13 +28,7 @@ pub fn all(span: Span) -> Value {
 
 /// A frame, its preamble and its gap count as carried; collisions, idle slots and longer gaps are the rest.
 fn run(stations: usize, frame_bytes: usize, seed: u64, span: Span) -> Value {
-    let common = SegmentParameters {
-        name: "lan".into(),
-        seed,
-        ports: (0..stations).map(|port| format!("m{port}:eth0")).collect(),
-        max_frame_bytes: 1514,
-        ring_frames: 64,
-    };
+    let common = SegmentParameters { seed, ..SegmentParameters::of_machines(stations, 64) };
     // 5 m of cable a station and the repeater's 8 bits.
     let parameters = HubParameters {
         rate_bps: RATE_BPS,

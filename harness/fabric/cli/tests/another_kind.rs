@@ -32,7 +32,7 @@ impl SegmentKind for Tube {
     }
 
     fn build(common: &SegmentParameters, delay: &Span) -> Box<dyn Segment> {
-        let rings = [Ring::new(common.ring_frames), Ring::new(common.ring_frames)];
+        let rings = [0, 1].map(|port| Ring::new(common.rings[port]));
         Box::new(TubeModel { delay: *delay, rings, board: Board::new(common) })
     }
 }

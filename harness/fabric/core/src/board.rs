@@ -2,8 +2,11 @@
 //! What every model writes to: outputs, counters, fates; and the transmit rings of its adapters.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
-use crate::{Direction, Frame, Output, PortCounters, SegmentCounters, SegmentParameters, Time};
+use crate::{
+    Direction, Frame, Output, PortCounters, SegmentCounters, SegmentParameters, Time, Train,
+};
 
 /// The transmit ring of one adapter: how many frames are in it at an instant.
 #[derive(Clone, Debug)]
@@ -36,7 +39,9 @@ impl Ring {
     /// One frame that entered leaves at `end`.
     pub fn leave(&mut self, end: Time) {
         self.open = self.open.checked_sub(1).expect("only a frame that entered leaves");
-        self.ends.push_back(end);
+        // A frame that is dropped may leave before one that is being sent.
+        let behind = self.ends.iter().rev().take_while(|&&other| other > end).count();
+        self.ends.insert(self.ends.len() - behind, end);
     }
 }
 
@@ -67,7 +72,7 @@ impl Board {
         }
     }
 
-    /// `MACHINE:INTERFACE` of `port`, for comments.
+    /// `OWNER:INTERFACE` of `port`, for comments.
     pub fn name(&self, port: usize) -> &str {
         &self.names[port]
     }
@@ -77,9 +82,9 @@ impl Board {
         self.outputs.pop_front()
     }
 
-    /// What [`crate::Segment::counters`] hands out.
+    /// What [`crate::Segment::counters`] hands out, for a medium without channels.
     pub fn counters(&self) -> SegmentCounters {
-        SegmentCounters { ports: self.counters.clone() }
+        SegmentCounters { ports: self.counters.clone(), ..SegmentCounters::default() }
     }
 
     /// The counters of `port`, for what only the model knows of.
@@ -98,11 +103,17 @@ impl Board {
 
     /// The adapter of `port` sent the frame in full: its first bit at `start`, its last at `end`.
     pub fn sent(&mut self, start: Time, end: Time, port: usize, frame: &Frame) {
+        self.started(start, port, frame);
+        self.tx_done(end, port);
+    }
+
+    /// The adapter of `port` sends the frame in full, its first bit at `start`; when its last one leaves is
+    /// announced apart.
+    pub fn started(&mut self, start: Time, port: usize, frame: &Frame) {
         let counters = &mut self.counters[port];
         counters.tx_frames += 1;
         counters.tx_bytes += frame.len() as u64;
         self.record(start, port, Direction::Outbound, frame.clone());
-        self.tx_done(end, port);
     }
 
     /// The adapter of `port` is through with a frame at `due`.
@@ -119,6 +130,17 @@ impl Board {
             frame,
             comment: Some(comment),
         });
+    }
+
+    /// Lines of the further capture numbered `capture`.
+    pub fn train(
+        &mut self,
+        capture: usize,
+        interface: usize,
+        direction: Direction,
+        train: Arc<dyn Train>,
+    ) {
+        self.outputs.push_back(Output::Train { capture, interface, direction, train });
     }
 
     fn record(&mut self, at: Time, port: usize, direction: Direction, frame: Frame) {

@@ -5,11 +5,25 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-/// Counters of one segment, by port.
+/// Counters of one segment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SegmentCounters {
     /// In port order.
     pub ports: Vec<PortCounters>,
+    /// Of a medium that carries cells on virtual channels: by input port and channel, `client:eth0 0.65`.
+    pub channels: BTreeMap<String, ChannelCounters>,
+}
+
+/// Counters of one virtual channel at the switch. Every cell that came in has gone out, been dropped, or
+/// still waits; a channel to several ports counts each copy that goes out or is dropped.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ChannelCounters {
+    /// Cells that reached the switch.
+    pub cells_in: u64,
+    /// Cells that left it.
+    pub cells_out: u64,
+    /// Cells lost there, by cause.
+    pub dropped: BTreeMap<&'static str, u64>,
 }
 
 /// Counters of one port. Every frame handed in is offered; it is then sent, dropped with a reason, or

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 /// The longest frame that the fabric carries: what a configuration may ask for, and what the slots of
 /// the shared memory and the buffers of the sockets are made for.
-pub const MAX_FRAME_BYTES: usize = 9216;
+pub const MAX_FRAME_BYTES: usize = 18_188;
 
 /// An Ethernet frame from destination address to the end of the payload, without preamble and FCS.
 ///

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The interface of every model, and what a model decides.
 
+use std::fmt::Debug;
+use std::sync::Arc;
+
 use sundial_wire::pcapng::LinkType;
 
 use crate::{Frame, SegmentCounters, Span, Time};
@@ -12,13 +15,72 @@ pub struct SegmentParameters {
     pub name: String,
     /// The run's seed.
     pub seed: u64,
-    /// `MACHINE:INTERFACE` of each port, for comments.
+    /// `OWNER:INTERFACE` of each port, for comments; the owner is a machine or a device.
     pub ports: Vec<String>,
+    /// The address of the adapter at each port.
+    pub macs: Vec<[u8; 6]>,
+    /// Whether the port belongs to a device that passes on the frames of others.
+    pub relays: Vec<bool>,
+    /// Places in the transmit ring of the adapter at each port.
+    pub rings: Vec<usize>,
     /// Longer frames are refused. At most [`crate::MAX_FRAME_BYTES`].
     pub max_frame_bytes: usize,
-    /// Places in each adapter's transmit ring.
-    pub ring_frames: usize,
 }
+
+impl SegmentParameters {
+    /// Machines m0, m1, ... with one interface each, for trying a model out.
+    pub fn of_machines(machines: usize, ring_frames: usize) -> Self {
+        Self {
+            name: "lan".into(),
+            seed: 1,
+            ports: (0..machines).map(|machine| format!("m{machine}:eth0")).collect(),
+            macs: (0..machines).map(|machine| [2, 0, 0, 0, 0, machine as u8]).collect(),
+            relays: vec![false; machines],
+            rings: vec![ring_frames; machines],
+            max_frame_bytes: 1514,
+        }
+    }
+}
+
+/// A capture that a model writes beside the main one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FurtherCapture {
+    /// Below the folder of captures, without the extension: `atm/elan.pdus`.
+    pub path: String,
+    /// What the bytes of its records begin with.
+    pub link_type: LinkType,
+    /// How long before the call that emits it the first record of an [`Output::Train`] may be stamped.
+    pub record_lag: Span,
+    /// After so many records the capture ends, and the last one says so.
+    pub records_most: Option<u64>,
+}
+
+/// Records of one interface of a further capture, in order of time, whose bytes are made when they are
+/// written.
+pub trait Train: Debug + Send + Sync {
+    /// How many there are; at least one.
+    fn records(&self) -> usize;
+
+    /// The stamp of record `index`, not before that of the one before.
+    fn at(&self, index: usize) -> Time;
+
+    /// Appends the bytes of record `index`, which is stamped `stamp_ns` (ns since 1970).
+    fn put(&self, index: usize, stamp_ns: u64, out: &mut Vec<u8>);
+
+    /// The packet comment of record `index`.
+    fn comment(&self, _index: usize) -> Option<&str> {
+        None
+    }
+}
+
+/// The same train, wherever it is held.
+impl PartialEq for dyn Train {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::addr_eq(self, other)
+    }
+}
+
+impl Eq for dyn Train {}
 
 /// A model of a segment: a state machine that takes events and says what follows from them.
 ///
@@ -28,7 +90,7 @@ pub struct SegmentParameters {
 ///
 /// Four groups: `handle_*` something happened, `poll_*` something to do, the rest only look.
 pub trait Segment: Send {
-    /// The machine at `port` hands a frame to its adapter at `now`. Timeouts that are due by `now` are handled
+    /// The machine or device at `port` hands a frame to its adapter at `now`. Timeouts that are due by `now` are handled
     /// first, so that a caller cannot get the order wrong.
     fn handle_frame(&mut self, now: Time, port: usize, frame: Frame);
 
@@ -71,6 +133,15 @@ pub trait Segment: Send {
     fn record_lag(&self) -> Span {
         Span::ZERO
     }
+
+    /// Captures beside the main one, in the order of the numbers in [`Output::Train`].
+    fn further_captures(&self) -> Vec<FurtherCapture> {
+        Vec::new()
+    }
+
+    /// The device at `port` knows `address` behind another of its ports until `until`. `until` <= `now`:
+    /// not any more.
+    fn note_reachable(&mut self, _now: Time, _port: usize, _address: [u8; 6], _until: Time) {}
 }
 
 /// What a model has decided.
@@ -105,6 +176,17 @@ pub enum Output {
         frame: Frame,
         /// The packet comment: why a frame is on the fate interface.
         comment: Option<String>,
+    },
+    /// Lines of a further capture.
+    Train {
+        /// Index into [`Segment::further_captures`].
+        capture: usize,
+        /// As in [`Output::Record`].
+        interface: usize,
+        /// As the machine at the port sees it.
+        direction: Direction,
+        /// The lines.
+        train: Arc<dyn Train>,
     },
 }
 

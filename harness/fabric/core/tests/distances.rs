@@ -43,12 +43,12 @@ proptest! {
     #[test]
     fn distances_are_the_shortest_ways(hops in hops()) {
         let expected: Vec<_> = (0..MACHINES).map(|start| from(start, &hops)).collect();
-        prop_assert_eq!(Distances::new(MACHINES, hops).as_ns(), expected);
+        prop_assert_eq!(Distances::new(MACHINES, 0, hops).as_ns(), expected);
     }
 
     #[test]
     fn distances_are_a_fixed_point(hops in hops()) {
-        let distances = Distances::new(MACHINES, hops.iter().copied());
+        let distances = Distances::new(MACHINES, 0, hops.iter().copied());
         for hop in &hops {
             let between = distances.between(hop.from, hop.to);
             prop_assert!(between <= Span::from_ns(whole_ns(hop)));
@@ -66,21 +66,38 @@ proptest! {
         // Its own distances, taken for hops, are what they were.
         let ways = (0..MACHINES).flat_map(|from| (0..MACHINES).map(move |to| (from, to)));
         let again = ways.map(|(from, to)| Hop { from, to, lookahead: distances.between(from, to) });
-        prop_assert_eq!(Distances::new(MACHINES, again), distances.clone());
+        prop_assert_eq!(Distances::new(MACHINES, 0, again), distances.clone());
+    }
+
+    #[test]
+    fn ways_over_devices_count_and_machines_have_the_lowest_numbers(
+        hops in hops(),
+        machines in 0..=MACHINES,
+    ) {
+        let all = Distances::new(MACHINES, 0, hops.iter().copied());
+        let some = Distances::new(machines, MACHINES - machines, hops);
+        for from in 0..MACHINES {
+            for to in 0..machines {
+                prop_assert_eq!(some.between(from, to), all.between(from, to));
+            }
+        }
+        let between: Vec<_> =
+            all.as_ns().iter().take(machines).map(|row| row[..machines].to_vec()).collect();
+        prop_assert_eq!(some.as_ns(), between);
     }
 
     #[test]
     fn the_order_of_hops_does_not_matter(hops in hops()) {
         let reversed = hops.iter().rev().copied();
         prop_assert_eq!(
-            Distances::new(MACHINES, reversed),
-            Distances::new(MACHINES, hops.iter().copied())
+            Distances::new(MACHINES, 0, reversed),
+            Distances::new(MACHINES, 0, hops.iter().copied())
         );
     }
 
     #[test]
     fn a_run_lingers_for_the_longest_way_there_and_back(hops in hops()) {
-        let distances = Distances::new(MACHINES, hops);
+        let distances = Distances::new(MACHINES, 0, hops);
         let farthest = distances.as_ns().into_iter().flatten().max().expect("there are machines");
         prop_assert_eq!(distances.least_linger(), Span::from_ns(2 * farthest));
     }

@@ -4,10 +4,10 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use proptest::prelude::*;
-use sundial_core::{Frame, Scheduler, Step, Time};
+use sundial_core::{Frame, Place, Scheduler, Step, Time};
 
-/// When each interface, a machine and one of its nics, hands in its frames.
-type Streams = BTreeMap<(usize, usize), Vec<Time>>;
+/// When something happens to the frames at each place.
+type Streams = BTreeMap<Place, Vec<Time>>;
 /// When each segment's model asks to be called.
 type Timeouts = Vec<VecDeque<Time>>;
 
@@ -24,33 +24,34 @@ fn times() -> impl Strategy<Value = Vec<Time>> {
 }
 
 fn streams() -> impl Strategy<Value = Streams> {
-    prop::collection::btree_map((0_usize..4, 0_usize..3), times(), 0..8)
+    let place = (0..3, 0_usize..4, 0_usize..3).prop_map(|(kind, owner, number)| match kind {
+        0 => Place::DeviceReceives { device: owner, port: number },
+        1 => Place::DeviceSends { device: owner, port: number },
+        _ => Place::Machine { machine: owner, nic: number },
+    });
+    prop::collection::btree_map(place, times(), 0..8)
 }
 
 fn timeouts() -> impl Strategy<Value = Timeouts> {
     prop::collection::vec(times().prop_map(VecDeque::from), 0..4)
 }
 
-/// A frame that names its interface and its place among the interface's frames.
-fn frame(machine: usize, nic: usize, place: usize) -> Frame {
-    Frame::new(&[machine as u8, nic as u8, place as u8])
+/// The frame that is number `index` at its place.
+fn frame(index: usize) -> Frame {
+    Frame::new(&[index as u8])
 }
 
 /// Hands in all frames; `choices` says whose turn it is, as long as it lasts.
 fn scheduler(streams: &Streams, choices: &[usize]) -> Scheduler {
     let mut scheduler = Scheduler::new();
-    let mut left: Vec<_> = streams
-        .iter()
-        .map(|(&(machine, nic), times)| (machine, nic, times.iter().enumerate()))
-        .collect();
+    let mut left: Vec<_> =
+        streams.iter().map(|(&place, times)| (place, times.iter().enumerate())).collect();
     let mut choices = choices.iter();
     while !left.is_empty() {
         let turn = choices.next().unwrap_or(&0) % left.len();
-        let (machine, nic, times) = &mut left[turn];
+        let (place, times) = &mut left[turn];
         match times.next() {
-            Some((place, &at)) => {
-                scheduler.hand_in(at, *machine, *nic, frame(*machine, *nic, place));
-            }
+            Some((index, &at)) => scheduler.hand_in(at, *place, frame(index)),
             None => drop(left.remove(turn)),
         }
     }
@@ -74,7 +75,14 @@ fn pop_all(scheduler: &mut Scheduler, timeouts: &mut Timeouts, before: Time) -> 
 fn rank((at, step): &(Time, Step)) -> (Time, u8, usize, usize, u8) {
     match step {
         Step::Timeout { segment } => (*at, 0, *segment, 0, 0),
-        Step::Frame { machine, nic, frame } => (*at, 1, *machine, *nic, frame[2]),
+        Step::Frame { place, frame } => {
+            let (kind, owner, number) = match *place {
+                Place::DeviceReceives { device, port } => (1, device, port),
+                Place::DeviceSends { device, port } => (2, device, port),
+                Place::Machine { machine, nic } => (3, machine, nic),
+            };
+            (*at, kind, owner, number, frame[0])
+        }
     }
 }
 
@@ -133,7 +141,8 @@ proptest! {
     #[test]
     fn the_earliest_frame_of_each_machine_is_known(streams in streams()) {
         let mut earliest = vec![None; 4];
-        for (&(machine, _), times) in &streams {
+        for (&place, times) in &streams {
+            let Place::Machine { machine, .. } = place else { continue };
             for &at in times {
                 let known: &mut Option<Time> = &mut earliest[machine];
                 *known = Some(known.map_or(at, |known| known.min(at)));

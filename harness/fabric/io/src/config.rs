@@ -4,11 +4,12 @@
 //! Only the file is checked, never the environment: what is right on one host is right on all. The
 //! fields of each kind of segment are checked by the kind.
 
+mod devices;
 mod raw;
 
 use std::path::{Path, PathBuf};
 
-use sundial_core::{Builder, Invalid, Kinds, Segment, SegmentParameters, Span};
+use sundial_core::{BridgeParameters, Builder, Invalid, Kinds, Segment, SegmentParameters, Span};
 
 pub use raw::{Clock, WhenFull};
 
@@ -62,6 +63,8 @@ pub struct Config {
     pub done_machines: Vec<usize>,
     /// In the order that settles ties.
     pub machines: Vec<MachineConfig>,
+    /// Between segments; in the order that settles ties.
+    pub devices: Vec<DeviceConfig>,
     /// In file order.
     pub segments: Vec<SegmentConfig>,
 }
@@ -75,6 +78,17 @@ pub struct MachineConfig {
     pub nics: usize,
 }
 
+/// A device: a bridge.
+#[derive(Clone, Debug)]
+pub struct DeviceConfig {
+    /// Its name.
+    pub name: String,
+    /// How many ports it has.
+    pub ports: usize,
+    /// What kind of bridge.
+    pub bridge: BridgeParameters,
+}
+
 /// A segment and what is plugged into it.
 #[derive(Clone, Debug)]
 pub struct SegmentConfig {
@@ -82,9 +96,7 @@ pub struct SegmentConfig {
     pub name: String,
     /// Longest frame without FCS.
     pub max_frame_bytes: usize,
-    /// Places in each adapter's transmit ring.
-    pub ring_frames: usize,
-    /// What the driver does with a machine whose ring is full.
+    /// What the driver does with a machine whose transmit ring is full. A device drops the frame.
     pub when_full: WhenFull,
     /// In port order.
     pub ports: Vec<PortConfig>,
@@ -95,18 +107,37 @@ pub struct SegmentConfig {
 /// One port of a segment.
 #[derive(Clone, Debug)]
 pub struct PortConfig {
-    /// Index into [`Config::machines`].
-    pub machine: usize,
-    /// The machine's name.
-    pub machine_name: String,
-    /// Which of the machine's interfaces.
-    pub nic: usize,
-    /// What the machine calls it.
+    /// What is plugged in.
+    pub end: End,
+    /// The owner's name.
+    pub owner: String,
+    /// What the owner calls it.
     pub interface: String,
-    /// The fabric's socket (real clock).
-    pub local: Option<PathBuf>,
-    /// The machine's socket (real clock).
-    pub remote: Option<PathBuf>,
+    /// The adapter's address.
+    pub mac: [u8; 6],
+    /// Places in the adapter's transmit ring.
+    pub ring_frames: usize,
+    /// The fabric's and the machine's socket (a machine's port, real clock).
+    pub sockets: Option<(PathBuf, PathBuf)>,
+}
+
+/// What is plugged into a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum End {
+    /// A machine's interface.
+    Machine {
+        /// Index into [`Config::machines`].
+        machine: usize,
+        /// Which of its interfaces.
+        nic: usize,
+    },
+    /// A device's port.
+    Device {
+        /// Index into [`Config::devices`].
+        device: usize,
+        /// Which of its ports.
+        port: usize,
+    },
 }
 
 impl Config {
@@ -136,6 +167,31 @@ impl Config {
         reader.end().map_err(|source| ConfigError::Parse { path: path.to_owned(), source })?;
         raw.check(kinds).map_err(located)
     }
+
+    /// Room for a frame that comes in: for more than the longest of any segment, so that a longer one, which
+    /// is cut off, is refused and counted.
+    pub fn frame_buffer_bytes(&self) -> usize {
+        const MORE: usize = 256;
+        let longest = self.segments.iter().map(|segment| segment.max_frame_bytes).max();
+        longest.expect("checked: there is a segment") + MORE
+    }
+
+    /// The broadcast domain of each segment, by a number: devices join segments to one.
+    pub fn domains(&self) -> Vec<usize> {
+        let mut domains: Vec<usize> = (0..self.segments.len()).collect();
+        for number in 0..self.devices.len() {
+            let is_plugged_in = |segment: &SegmentConfig| {
+                let mut ends = segment.ports.iter().map(|port| port.end);
+                ends.any(|end| matches!(end, End::Device { device, .. } if device == number))
+            };
+            let joined = self.segments.iter().zip(&domains).filter(|(it, _)| is_plugged_in(it));
+            let joined: Vec<usize> = joined.map(|(_, &domain)| domain).collect();
+            for domain in domains.iter_mut().filter(|domain| joined.contains(domain)) {
+                *domain = joined[0];
+            }
+        }
+        domains
+    }
 }
 
 impl SegmentConfig {
@@ -150,15 +206,17 @@ impl SegmentConfig {
             name: self.name.clone(),
             seed,
             ports: (0..self.ports.len()).map(|port| self.port_name(port)).collect(),
+            macs: self.ports.iter().map(|port| port.mac).collect(),
+            relays: self.ports.iter().map(|port| matches!(port.end, End::Device { .. })).collect(),
+            rings: self.ports.iter().map(|port| port.ring_frames).collect(),
             max_frame_bytes: self.max_frame_bytes,
-            ring_frames: self.ring_frames,
         })
     }
 
-    /// `MACHINE:INTERFACE`.
+    /// `OWNER:INTERFACE`.
     pub fn port_name(&self, port: usize) -> String {
         let port = &self.ports[port];
-        format!("{}:{}", port.machine_name, port.interface)
+        format!("{}:{}", port.owner, port.interface)
     }
 }
 

@@ -12,15 +12,14 @@ mod run;
 pub mod shm;
 pub mod virtual_clock;
 
-pub use capture::{Capture, CaptureError, EPOCH_NS};
+pub use capture::{CaptureError, Captures, EPOCH_NS};
 pub use commands::{Commands, Reply, Request};
-pub use config::{Clock, Config, ConfigError, MachineConfig, PortConfig, SegmentConfig, WhenFull};
+pub use config::{
+    Clock, Config, ConfigError, DeviceConfig, End, MachineConfig, PortConfig, SegmentConfig,
+    WhenFull,
+};
 pub use event::Event;
-pub use network::{Network, RecordedSegment};
+pub use network::{Bounds, Handled, Network, Notice, RecordedSegment};
 pub use real_clock::{RealError, RealRun};
 pub use run::{RunError, die_with_parent, run};
 pub use virtual_clock::{Observer, VirtualError};
-
-/// Where frames come in there is room for more than the longest, so that a longer one arrives (cut off), is
-/// refused and counted.
-const FRAME_BUFFER_BYTES: usize = sundial_core::MAX_FRAME_BYTES + 256;

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The segments of a run, each with its capture: what both clocks drive.
+//! The segments and devices of a run, each segment with its captures: what both clocks drive.
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
 
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Map, Value, json};
-use sundial_core::{Hop, Output, Segment, Time};
+use sundial_core::{
+    Bridge, BridgeOutput, Distances, Frame, Hop, Output, Place, Scheduler, Segment, Step, Time,
+};
+use sundial_wire::control::ControlFrame;
 
-use crate::{Capture, CaptureError, Config, SegmentConfig};
+use crate::{CaptureError, Captures, Config, End, SegmentConfig};
 
-/// A segment's model and its capture.
+/// A segment's model and its captures.
 pub struct RecordedSegment {
     /// What it was built from.
     pub config: SegmentConfig,
@@ -17,39 +21,82 @@ pub struct RecordedSegment {
     pub model: Box<dyn Segment>,
     /// Frames that the machine at each port did not take from the driver.
     pub undelivered: Vec<u64>,
-    capture: Capture,
+    captures: Captures,
 }
 
 impl RecordedSegment {
-    /// What the model has decided, apart from records, which go to the capture. Take all until `None`
+    /// What the model has decided, apart from records, which go to the captures. Take all until `None`
     /// after each call of the model.
     pub fn poll_output(&mut self) -> Option<Output> {
         loop {
-            match self.model.poll_output()? {
-                Output::Record { at, interface, direction, frame, comment } => {
-                    self.capture.record(at, interface, direction, frame, comment);
-                }
-                output => return Some(output),
+            if let Some(output) = self.captures.record(self.model.poll_output()?) {
+                return Some(output);
             }
         }
     }
 
     /// Says that every later call of the model will be for an event at `now` or later.
     pub fn advance(&mut self, now: Time) -> Result<(), CaptureError> {
-        self.capture.advance(now)
+        self.captures.advance(now)
     }
 }
 
-/// All segments of a run, and what is plugged into them.
+/// A port of a segment, by their numbers.
+type Plug = (usize, usize);
+
+struct Device {
+    name: String,
+    bridge: Bridge,
+    /// Where each port is plugged in.
+    plugs: Vec<Option<Plug>>,
+    /// The number of its first port among the senders of [`Distances`].
+    first_sender: usize,
+}
+
+/// All segments of a run, and the machines and devices that are plugged into them.
 pub struct Network {
     /// In the order of the configuration.
     pub segments: Vec<RecordedSegment>,
-    /// `(segment, port)` by machine and network interface.
-    plugs: Vec<Vec<Option<(usize, usize)>>>,
+    devices: Vec<Device>,
+    /// By machine and network interface.
+    plugs: Vec<Vec<Option<Plug>>>,
+    scheduler: Scheduler,
+    notices: VecDeque<Notice>,
     counters: PathBuf,
     epoch_ns: u64,
     /// On the host's monotonic clock.
     next_flush_ns: u64,
+}
+
+/// An event that has been worked on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Handled {
+    /// When it happened.
+    pub at: Time,
+    /// The machine that said that its job is done, and with which status.
+    pub done: Option<(usize, u8)>,
+}
+
+/// Something that happens at a machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// The machine.
+    pub machine: usize,
+    /// Which of its interfaces.
+    pub nic: usize,
+    /// When.
+    pub due: Time,
+    /// What arrives; `None`: the adapter is through with a frame.
+    pub frame: Option<Frame>,
+}
+
+/// What is not announced yet cannot happen at a machine before these; `None`: nothing inside leads to it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bounds {
+    /// A delivery.
+    pub delivery: Option<Time>,
+    /// A finished transmission.
+    pub tx_done: Option<Time>,
 }
 
 /// How often the files are brought up to date, for those who look on.
@@ -60,18 +107,252 @@ impl Network {
     pub fn open(config: &Config, epoch_ns: u64) -> Result<Self, CaptureError> {
         let mut plugs: Vec<_> =
             config.machines.iter().map(|machine| vec![None; machine.nics]).collect();
+        let mut first_sender = config.machines.len();
+        let mut devices = Vec::new();
+        for device in &config.devices {
+            let bridge = Bridge::new(device.ports, device.bridge.clone());
+            let plugs = vec![None; device.ports];
+            devices.push(Device { name: device.name.clone(), bridge, plugs, first_sender });
+            first_sender += device.ports;
+        }
         let mut segments = Vec::new();
         for (index, segment) in config.segments.iter().enumerate() {
-            for (port, plug) in segment.ports.iter().enumerate() {
-                plugs[plug.machine][plug.nic] = Some((index, port));
+            for (number, plugged) in segment.ports.iter().enumerate() {
+                let plug = match plugged.end {
+                    End::Machine { machine, nic } => &mut plugs[machine][nic],
+                    End::Device { device, port } => &mut devices[device].plugs[port],
+                };
+                *plug = Some((index, number));
             }
             let model = segment.build(config.seed);
-            let capture = Capture::create(&config.capture_dir, segment, &*model, epoch_ns)?;
+            let captures = Captures::create(&config.capture_dir, segment, &*model, epoch_ns)?;
             let undelivered = vec![0; segment.ports.len()];
-            segments.push(RecordedSegment { config: segment.clone(), model, undelivered, capture });
+            segments.push(RecordedSegment {
+                config: segment.clone(),
+                model,
+                undelivered,
+                captures,
+            });
         }
-        let counters = config.capture_dir.join("counters.json");
-        Ok(Self { segments, plugs, counters, epoch_ns, next_flush_ns: 0 })
+        Ok(Self {
+            segments,
+            devices,
+            plugs,
+            scheduler: Scheduler::new(),
+            notices: VecDeque::new(),
+            counters: config.capture_dir.join("counters.json"),
+            epoch_ns,
+            next_flush_ns: 0,
+        })
+    }
+
+    /// Where interface `nic` of `machine` is plugged in: segment and port.
+    pub fn plug(&self, machine: usize, nic: usize) -> Option<Plug> {
+        *self.plugs.get(machine)?.get(nic)?
+    }
+
+    /// Interface `nic` of `machine` hands in `frame` at `at`, not before its earlier ones.
+    pub fn hand_in(&mut self, at: Time, machine: usize, nic: usize, frame: Frame) {
+        self.scheduler.hand_in(at, Place::Machine { machine, nic }, frame);
+    }
+
+    /// Drops the frames that wait for their time: the run has ended before.
+    pub fn clear(&mut self) {
+        self.scheduler.clear();
+    }
+
+    /// When something happens next, as far as is known.
+    pub fn next_event(&self) -> Option<Time> {
+        earlier(self.timeouts().flatten().min(), self.scheduler.first())
+    }
+
+    fn timeouts(&self) -> impl Iterator<Item = Option<Time>> {
+        self.segments.iter().map(|segment| segment.model.poll_timeout())
+    }
+
+    /// Works on the next event before `before`; `None`: there is none. Take what follows with
+    /// [`Network::poll_notice`].
+    pub fn handle_next(&mut self, before: Time) -> Option<Handled> {
+        let timeouts = self.segments.iter().map(|segment| segment.model.poll_timeout());
+        let (at, step) = self.scheduler.pop(timeouts, before)?;
+        let mut done = None;
+        match step {
+            Step::Timeout { segment } => {
+                self.segments[segment].model.handle_timeout(at);
+                self.collect(segment);
+            }
+            Step::Frame { place: Place::DeviceReceives { device, port }, frame } => {
+                self.relay(at, device, port, &frame);
+            }
+            Step::Frame { place: Place::DeviceSends { device, port }, frame } => {
+                let plug =
+                    self.devices[device].plugs[port].expect("it sends where it is plugged in");
+                self.send(at, plug, frame);
+            }
+            Step::Frame { place: Place::Machine { machine, nic }, frame } => {
+                match (ControlFrame::parse(&frame), self.plug(machine, nic)) {
+                    (None, Some(plug)) => self.send(at, plug, frame),
+                    (control, _) => {
+                        if let Some(ControlFrame::Done { status }) = control {
+                            done = Some((machine, status));
+                        }
+                        // The adapter is through with what goes to no model.
+                        self.notices.push_back(Notice { machine, nic, due: at, frame: None });
+                    }
+                }
+            }
+        }
+        Some(Handled { at, done })
+    }
+
+    /// What has been decided for machines, in order, until `None`.
+    pub fn poll_notice(&mut self) -> Option<Notice> {
+        self.notices.pop_front()
+    }
+
+    /// A frame is handed to the adapter at a port.
+    fn send(&mut self, at: Time, (segment, port): Plug, frame: Frame) {
+        self.segments[segment].model.handle_frame(at, port, frame);
+        self.collect(segment);
+    }
+
+    /// `frame` has reached a device.
+    fn relay(&mut self, now: Time, device: usize, port: usize, frame: &Frame) {
+        self.devices[device].bridge.handle_frame(now, port, frame);
+        while let Some(output) = self.devices[device].bridge.poll_output() {
+            let plugs = &self.devices[device].plugs;
+            match output {
+                BridgeOutput::Send { at, port, frame } => {
+                    if plugs[port].is_some() {
+                        self.scheduler.hand_in(at, Place::DeviceSends { device, port }, frame);
+                    }
+                }
+                BridgeOutput::Reachable { port, address, until } => {
+                    if let Some((segment, port)) = plugs[port] {
+                        let model = &mut self.segments[segment].model;
+                        model.note_reachable(now, port, address, until);
+                        self.collect(segment);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Passes on what a segment has decided.
+    fn collect(&mut self, segment: usize) {
+        let segment = &mut self.segments[segment];
+        while let Some(output) = segment.poll_output() {
+            let (port, due, frame) = match output {
+                Output::Deliver { due, port, frame } => (port, due, Some(frame)),
+                Output::TxDone { due, port } => (port, due, None),
+                Output::Record { .. } | Output::Train { .. } => {
+                    unreachable!("records go to the captures")
+                }
+            };
+            match (segment.config.ports[port].end, frame) {
+                (End::Machine { machine, nic }, frame) => {
+                    self.notices.push_back(Notice { machine, nic, due, frame });
+                }
+                (End::Device { device, port }, Some(frame)) => {
+                    self.scheduler.hand_in(due, Place::DeviceReceives { device, port }, frame);
+                }
+                // A full ring drops: a device does not wait for a place.
+                (End::Device { .. }, None) => {}
+            }
+        }
+    }
+
+    /// Distances between machines, and from the ports of devices to them.
+    pub fn distances(&self) -> Distances {
+        let ports = self.devices.iter().map(|device| device.plugs.len()).sum();
+        Distances::new(self.plugs.len(), ports, self.hops())
+    }
+
+    fn hops(&self) -> Vec<Hop> {
+        let mut hops = Vec::new();
+        for RecordedSegment { config, model, .. } in &self.segments {
+            for (from_port, from) in config.ports.iter().enumerate() {
+                let from = match from.end {
+                    End::Machine { machine, .. } => machine,
+                    End::Device { device, port } => self.devices[device].first_sender + port,
+                };
+                let others = config.ports.iter().enumerate().filter(|(to, _)| *to != from_port);
+                for (to_port, to) in others {
+                    let lookahead = model.lookahead(from_port, to_port);
+                    match to.end {
+                        End::Machine { machine: to, .. } => hops.push(Hop { from, to, lookahead }),
+                        End::Device { device, port } => {
+                            let device = &self.devices[device];
+                            let lookahead = lookahead + device.bridge.forwarding_latency();
+                            hops.extend(device.others(port).map(|port| Hop {
+                                from,
+                                to: device.first_sender + port,
+                                lookahead,
+                            }));
+                        }
+                    }
+                }
+            }
+        }
+        hops
+    }
+
+    /// What is to be promised to each machine. `distances`: as [`Network::distances`] has them.
+    pub fn bounds(&self, distances: &Distances) -> Vec<Bounds> {
+        let sends = self.earliest_sends();
+        let bounds = |(machine, plugs): (usize, &Vec<Option<Plug>>)| {
+            let mut bounds = Bounds::default();
+            for &(segment, port) in plugs.iter().flatten() {
+                let model = &self.segments[segment].model;
+                bounds.delivery = earlier(bounds.delivery, model.earliest_delivery(port));
+                bounds.tx_done = earlier(bounds.tx_done, model.earliest_tx_done(port));
+            }
+            let relayed = sends.iter().map(|&(from, at)| at + distances.between(from, machine));
+            bounds.delivery = earlier(bounds.delivery, relayed.min());
+            bounds
+        };
+        self.plugs.iter().enumerate().map(bounds).collect()
+    }
+
+    /// What is inside is handed in by no device before this: numbers of senders, and times.
+    fn earliest_sends(&self) -> Vec<(usize, Time)> {
+        if self.devices.is_empty() {
+            return Vec::new();
+        }
+        let earliest_delivery = |plug: &Option<Plug>| {
+            let (segment, port) = (*plug)?;
+            self.segments[segment].model.earliest_delivery(port)
+        };
+        let mut received: Vec<Vec<Option<Time>>> = self
+            .devices
+            .iter()
+            .map(|device| device.plugs.iter().map(earliest_delivery).collect())
+            .collect();
+        let mut sent: Vec<_> =
+            self.devices.iter().map(|device| vec![None; device.plugs.len()]).collect();
+        for (at, place) in self.scheduler.waiting() {
+            let earliest = match place {
+                Place::DeviceReceives { device, port } => &mut received[device][port],
+                Place::DeviceSends { device, port } => &mut sent[device][port],
+                Place::Machine { .. } => continue,
+            };
+            *earliest = earlier(*earliest, Some(at));
+        }
+        let mut sends = Vec::new();
+        for ((device, received), sent) in self.devices.iter().zip(received).zip(sent) {
+            for (port, sent) in sent.into_iter().enumerate() {
+                let relayed = device.others(port).filter_map(|from| received[from]).min();
+                let relayed = relayed.map(|at| at + device.bridge.forwarding_latency());
+                let earliest = earlier(sent, relayed).filter(|_| device.plugs[port].is_some());
+                sends.extend(earliest.map(|at| (device.first_sender + port, at)));
+            }
+        }
+        sends
+    }
+
+    /// The time of the first frame of each machine that is not worked in.
+    pub fn earliest_by_machine(&self) -> Vec<Option<Time>> {
+        self.scheduler.earliest_by_machine(self.plugs.len())
     }
 
     /// Brings the capture files up to date when it is time to. Call it often; it costs a look at a clock.
@@ -83,37 +364,13 @@ impl Network {
             return Ok(());
         }
         self.next_flush_ns = now_ns + FLUSH_NS;
-        self.segments.iter_mut().try_for_each(|segment| segment.capture.flush())
+        self.segments.iter_mut().try_for_each(|segment| segment.captures.flush())
     }
 
     /// When that is to be done next, on the host's monotonic clock; `None`: the files have everything.
     pub fn next_flush_ns(&self) -> Option<u64> {
-        let behind = self.segments.iter().any(|segment| segment.capture.is_behind());
+        let behind = self.segments.iter().any(|segment| segment.captures.is_behind());
         behind.then_some(self.next_flush_ns)
-    }
-
-    /// Where interface `nic` of `machine` is plugged in: segment and port.
-    pub fn plug(&self, machine: usize, nic: usize) -> Option<(usize, usize)> {
-        *self.plugs.get(machine)?.get(nic)?
-    }
-
-    /// When each segment's model asks to be called.
-    pub fn timeouts(&self) -> impl Iterator<Item = Option<Time>> {
-        self.segments.iter().map(|segment| segment.model.poll_timeout())
-    }
-
-    /// Every way from one machine to another across one segment.
-    pub fn hops(&self) -> impl Iterator<Item = Hop> {
-        self.segments.iter().flat_map(|segment| {
-            let ports = &segment.config.ports;
-            (0..ports.len()).flat_map(move |from| {
-                (0..ports.len()).filter(move |&to| to != from).map(move |to| Hop {
-                    from: ports[from].machine,
-                    to: ports[to].machine,
-                    lookahead: segment.model.lookahead(from, to),
-                })
-            })
-        })
     }
 
     /// The contents of `counters.json` at `now`, in one line.
@@ -121,25 +378,46 @@ impl Network {
         let mut segments = Map::new();
         for segment in &self.segments {
             let mut ports = Map::new();
-            for (port, counters) in segment.model.counters().ports.into_iter().enumerate() {
+            let counters = segment.model.counters();
+            for (port, counters) in counters.ports.into_iter().enumerate() {
                 let mut counters = serde_json::to_value(counters).expect("numbers under names");
                 counters["undelivered"] = segment.undelivered[port].into();
                 ports.insert(segment.config.port_name(port), counters);
             }
-            let counted = json!({ "kind": segment.config.kind(), "ports": ports });
+            let mut counted = json!({ "kind": segment.config.kind(), "ports": ports });
+            if !counters.channels.is_empty() {
+                counted["channels"] = json!(counters.channels);
+            }
             segments.insert(segment.config.name.clone(), counted);
         }
-        json!({
+        let mut all = json!({
             "version": 1,
             "epoch_ns": self.epoch_ns,
             "virtual_ns": now.as_ns_ceil(),
             "segments": segments,
-        })
+        });
+        if !self.devices.is_empty() {
+            all["devices"] =
+                self.devices.iter().map(|it| (it.name.clone(), self.counted(it))).collect();
+        }
+        all
+    }
+
+    fn counted(&self, device: &Device) -> Value {
+        let plugged = device.plugs.iter().zip(device.bridge.counters());
+        let ports: Map<_, _> = plugged
+            .filter_map(|(plug, counters)| {
+                let (segment, port) = (*plug)?;
+                Some((self.segments[segment].config.port_name(port), json!(counters)))
+            })
+            .collect();
+        json!({ "kind": "bridge", "ports": ports })
     }
 
     /// Ends all captures at `end` and writes `counters.json`. What is due at or after `end` is no part
     /// of the captures, though it may have been counted when it was decided.
     pub fn finish(mut self, end: Time) -> Result<(), CaptureError> {
+        while self.handle_next(end).is_some() {}
         for segment in &mut self.segments {
             segment.model.handle_timeout(end);
             while segment.poll_output().is_some() {}
@@ -148,11 +426,22 @@ impl Network {
             serde_json::to_string_pretty(&self.counters(end)).expect("numbers under names");
         text.push('\n');
         for segment in self.segments {
-            segment.capture.finish(end)?;
+            segment.captures.finish(end)?;
         }
         std::fs::write(&self.counters, text)
             .map_err(|source| CaptureError { path: self.counters, source })
     }
+}
+
+impl Device {
+    fn others(&self, port: usize) -> impl Iterator<Item = usize> + use<> {
+        (0..self.plugs.len()).filter(move |&other| other != port)
+    }
+}
+
+/// The earlier of two times, where there are any.
+fn earlier(one: Option<Time>, other: Option<Time>) -> Option<Time> {
+    [one, other].into_iter().flatten().min()
 }
 
 #[cfg(test)]

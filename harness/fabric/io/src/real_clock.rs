@@ -22,10 +22,9 @@ use rustix::time::{
     ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, clock_gettime,
     timerfd_create, timerfd_settime,
 };
-use sundial_core::{Frame, Output, RunEnd, Scheduler, Span, Step, Time};
-use sundial_wire::control::ControlFrame;
+use sundial_core::{Frame, RunEnd, Span, Time};
 
-use crate::{CaptureError, Config, Network, Observer, WhenFull};
+use crate::{CaptureError, Config, End, Handled, Network, Notice, Observer, WhenFull};
 use port::Port;
 
 /// Spent spinning before a deadline: about what it takes to wake up.
@@ -73,10 +72,13 @@ pub struct RealRun {
     /// Zero of the run on the monotonic clock.
     zero_ns: u64,
     network: Network,
-    scheduler: Scheduler,
     ports: Vec<Port>,
-    /// Index into `ports` by segment and port.
-    by_segment: Vec<Vec<usize>>,
+    /// Index into `ports` by machine and interface.
+    by_nic: Vec<Vec<Option<usize>>>,
+    /// The same by broadcast domain.
+    by_domain: Vec<Vec<usize>>,
+    /// A frame on its way in.
+    buffer: Box<[u8]>,
     due: BinaryHeap<Reverse<Due>>,
     next_sequence: u64,
     run_end: RunEnd,
@@ -107,19 +109,23 @@ impl RealRun {
                 .map_err(system("epoll_ctl"))?;
         }
         let mut ports = Vec::new();
-        let mut by_segment = Vec::new();
+        let mut by_nic: Vec<_> =
+            config.machines.iter().map(|machine| vec![None; machine.nics]).collect();
+        let domains = config.domains();
+        let mut by_domain = vec![Vec::new(); domains.len()];
         for (segment, plugged) in config.segments.iter().enumerate() {
-            let mut indices = Vec::new();
             for (number, plug) in plugged.ports.iter().enumerate() {
-                let places = (plugged.when_full == WhenFull::Stop).then_some(plugged.ring_frames);
-                let port = Port::open(plug, segment, number, places)?;
+                let End::Machine { machine, nic } = plug.end else { continue };
+                let places = (plugged.when_full == WhenFull::Stop).then_some(plug.ring_frames);
+                let port =
+                    Port::open(plug, (machine, nic), (segment, number), domains[segment], places)?;
                 let data = EventData::new_u64(ports.len() as u64);
                 epoll::add(&epoll, &port.socket, data, EventFlags::IN)
                     .map_err(system("epoll_ctl"))?;
-                indices.push(ports.len());
+                by_nic[machine][nic] = Some(ports.len());
+                by_domain[domains[segment]].push(ports.len());
                 ports.push(port);
             }
-            by_segment.push(indices);
         }
         Ok(Self {
             epoll,
@@ -127,9 +133,10 @@ impl RealRun {
             wake: Arc::new(wake),
             zero_ns: monotonic_ns(),
             network,
-            scheduler: Scheduler::new(),
             ports,
-            by_segment,
+            by_nic,
+            by_domain,
+            buffer: vec![0; config.frame_buffer_bytes()].into(),
             due: BinaryHeap::new(),
             next_sequence: 0,
             run_end: RunEnd::new(config.done_machines.iter().copied(), config.linger),
@@ -155,7 +162,7 @@ impl RealRun {
             if self.now >= end || observer.look(&self.network, self.now) {
                 return Ok(self.now.min(end));
             }
-            self.work()?;
+            self.work(observer)?;
             self.wait(&mut events)?;
             for event in events.drain(..) {
                 match event.data.u64() {
@@ -186,8 +193,8 @@ impl RealRun {
     }
 
     /// Does all that is due by now.
-    fn work(&mut self) -> Result<(), RealError> {
-        self.catch_up();
+    fn work(&mut self, observer: &mut impl Observer) -> Result<(), RealError> {
+        self.catch_up(observer);
         for segment in &mut self.network.segments {
             segment.advance(self.now.back(LATENESS))?;
         }
@@ -219,42 +226,30 @@ impl RealRun {
             if port.is_full() {
                 break;
             }
-            let Some(frame) = port.receive()? else { break };
+            let Some(frame) = port.receive(&mut self.buffer)? else { break };
+            port.outstanding += 1;
             let (machine, nic) = (port.machine, port.nic);
             self.read_clock();
-            match ControlFrame::parse(&frame) {
-                None => {
-                    self.ports[index].outstanding += 1;
-                    self.scheduler.hand_in(self.now, machine, nic, frame);
-                    self.catch_up();
-                }
-                Some(ControlFrame::Done { status }) => {
-                    observer.done(machine, status, self.now);
-                    self.run_end.done(machine, self.now);
-                }
-                Some(ControlFrame::Other) => {}
-            }
+            self.network.hand_in(self.now, machine, nic, frame);
+            self.catch_up(observer);
         }
         self.watch(index)
     }
 
     /// Works on all events up to now.
-    fn catch_up(&mut self) {
+    fn catch_up(&mut self, observer: &mut impl Observer) {
         let after_now = self.now + Span::from_ps(1);
-        while let Some((at, step)) = self.scheduler.pop(self.network.timeouts(), after_now) {
-            let segment = match step {
-                Step::Timeout { segment } => {
-                    self.network.segments[segment].model.handle_timeout(at);
-                    segment
-                }
-                Step::Frame { machine, nic, frame } => {
-                    let plug = self.network.plug(machine, nic);
-                    let (segment, port) = plug.expect("frames come from the sockets of ports");
-                    self.network.segments[segment].model.handle_frame(at, port, frame);
-                    segment
-                }
-            };
-            self.collect(segment);
+        while let Some(Handled { at, done }) = self.network.handle_next(after_now) {
+            if let Some((machine, status)) = done {
+                observer.done(machine, status, at);
+                self.run_end.done(machine, at);
+            }
+            while let Some(Notice { machine, nic, due, frame }) = self.network.poll_notice() {
+                let key = (due, self.next_sequence);
+                self.next_sequence += 1;
+                let port = self.by_nic[machine][nic].expect("what is plugged in has a socket");
+                self.due.push(Reverse(Due { key, port, frame }));
+            }
         }
     }
 
@@ -264,11 +259,11 @@ impl RealRun {
     }
 
     /// Reads the socket of a port only while its adapter takes frames (a full one stops the machine) and
-    /// while no other machine on the segment is behind with reading: the host is too slow then, and a
-    /// segment that loses nothing must not lose any.
+    /// while no other machine that its frames may reach is behind with reading: the host is too slow then,
+    /// and a segment that loses nothing must not lose any.
     fn watch(&mut self, index: usize) -> Result<(), RealError> {
         let port = &self.ports[index];
-        let mut others = self.by_segment[port.segment].iter().filter(|&&other| other != index);
+        let mut others = self.by_domain[port.domain].iter().filter(|&&other| other != index);
         let watched = !port.is_full()
             && (!port.stops() || !others.any(|&other| self.ports[other].is_pressed(self.now)));
         let port = &mut self.ports[index];
@@ -281,23 +276,9 @@ impl RealRun {
             .map_err(system("epoll_ctl"))
     }
 
-    fn collect(&mut self, segment: usize) {
-        while let Some(output) = self.network.segments[segment].poll_output() {
-            let (at, port, frame) = match output {
-                Output::Deliver { due, port, frame } => (due, port, Some(frame)),
-                Output::TxDone { due, port } => (due, port, None),
-                Output::Record { .. } => unreachable!("records go to the capture"),
-            };
-            let key = (at, self.next_sequence);
-            self.next_sequence += 1;
-            let port = self.by_segment[segment][port];
-            self.due.push(Reverse(Due { key, port, frame }));
-        }
-    }
-
     /// When there is something to do even if no machine sends anything.
     fn deadline(&self) -> Option<Time> {
-        let timeouts = self.network.timeouts().flatten();
+        let inside = self.network.next_event().into_iter();
         let due = self.due.peek().map(|Reverse(due)| due.key.0);
         let retry = self.ports.iter().filter_map(Port::retry_at);
         // The clock that says whether it is due ticks in milliseconds.
@@ -305,7 +286,7 @@ impl RealRun {
             .network
             .next_flush_ns()
             .map(|ns| Time::from_ns(ns.saturating_sub(self.zero_ns)) + FLUSH_GRACE);
-        timeouts.chain(due).chain(retry).chain(self.run_end.at()).chain(flush).min()
+        inside.chain(due).chain(retry).chain(self.run_end.at()).chain(flush).min()
     }
 
     /// Waits for a frame, a request or the next deadline.

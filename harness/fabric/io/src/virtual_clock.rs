@@ -7,11 +7,10 @@
 use std::collections::VecDeque;
 use std::path::PathBuf;
 
-use sundial_core::{Distances, Frame, Output, RunEnd, Scheduler, Step, Time};
-use sundial_wire::control::ControlFrame;
+use sundial_core::{Distances, Frame, RunEnd, Time};
 
-use crate::shm::{Broken, NEVER, NICS, Promise, SharedRun};
-use crate::{CaptureError, Config, FRAME_BUFFER_BYTES, Network, WhenFull};
+use crate::shm::{Broken, NEVER, Promise, SharedRun};
+use crate::{Bounds, CaptureError, Config, End, Handled, Network, Notice, WhenFull};
 
 /// Why a virtual run could not go on.
 #[derive(Debug, thiserror::Error)]
@@ -64,13 +63,32 @@ struct Machine {
     pushed_done_ns: u64,
 }
 
+impl Machine {
+    /// What is known of it; of its frames nothing yet.
+    fn promise(&self, bounds: Bounds) -> Promise {
+        let mut bound_ns = bounds.delivery.map_or(NEVER, Time::as_ns_ceil);
+        let mut done_ns = bounds.tx_done.map_or(NEVER, Time::as_ns_ceil);
+        for (due_ns, _, frame) in &self.overflow {
+            let earliest = if frame.is_some() { &mut bound_ns } else { &mut done_ns };
+            *earliest = (*earliest).min(*due_ns);
+        }
+        Promise {
+            bound_ns,
+            tx_done_bound_ns: done_ns,
+            pushed_ns: self.pushed_ns,
+            pushed_done_ns: self.pushed_done_ns,
+            tx_floor_ns: NEVER, // filled in once the rings are taken
+        }
+    }
+}
+
 /// A run in virtual time.
 pub struct VirtualRun {
     shm: SharedRun,
     network: Network,
+    distances: Distances,
     names: Vec<String>,
     machines: Vec<Machine>,
-    scheduler: Scheduler,
     /// Taken so far.
     frames: u64,
     run_end: RunEnd,
@@ -92,12 +110,14 @@ impl VirtualRun {
             config.machines.iter().map(|machine| vec![0; machine.nics]).collect();
         for segment in config.segments.iter().filter(|s| s.when_full == WhenFull::Stop) {
             for port in &segment.ports {
-                adapters[port.machine][port.nic] = segment.ring_frames as u32;
+                if let End::Machine { machine, nic } = port.end {
+                    adapters[machine][nic] = port.ring_frames as u32;
+                }
             }
         }
-        let distances = Distances::new(config.machines.len(), network.hops());
+        let distances = network.distances();
         let nics: Vec<usize> = config.machines.iter().map(|machine| machine.nics).collect();
-        let mut shm = SharedRun::create(&path, &nics, FRAME_BUFFER_BYTES, spins)
+        let mut shm = SharedRun::create(&path, &nics, config.frame_buffer_bytes(), spins)
             .map_err(|source| VirtualError::Shm { path, source })?;
         shm.set_constants(&distances.as_ns(), &adapters);
         let machines = config
@@ -109,9 +129,9 @@ impl VirtualRun {
         Ok(Self {
             shm,
             network,
+            distances,
             names: config.machines.iter().map(|machine| machine.name.clone()).collect(),
             machines,
-            scheduler: Scheduler::new(),
             frames: 0,
             run_end: RunEnd::new(config.done_machines.iter().copied(), linger),
             end_ns: NEVER,
@@ -177,29 +197,35 @@ impl VirtualRun {
 
     /// Takes and publishes under the lock, and says what to do next.
     fn publish(&mut self) -> Result<Round, Broken> {
-        let promises: Vec<Promise> = (0..self.machines.len()).map(|m| self.promise(m)).collect();
-        let models_ns = self.network.timeouts().flatten().min().map_or(NEVER, Time::as_ns_floor);
+        let bounds = self.network.bounds(&self.distances).into_iter();
+        let promises: Vec<_> = self
+            .machines
+            .iter()
+            .zip(bounds)
+            .map(|(machine, bounds)| machine.promise(bounds))
+            .collect();
+        let next_ns = self.network.next_event().map_or(NEVER, Time::as_ns_floor);
         let overflowing = self.machines.iter().any(|machine| !machine.overflow.is_empty());
         for machine in &mut self.machines {
             machine.pushed_ns = NEVER;
             machine.pushed_done_ns = NEVER;
         }
-        let Self { shm, scheduler, machines, frames, end_ns, reached_ns, .. } = self;
+        let Self { shm, network, machines, frames, end_ns, reached_ns, .. } = self;
         shm.locked(|shared| {
             for m in 0..machines.len() {
                 shared.take(m, *reached_ns, |sent| {
                     let at = Time::from_ns(sent.time_ns);
-                    scheduler.hand_in(at, m, sent.nic, Frame::new(sent.frame));
+                    network.hand_in(at, m, sent.nic, Frame::new(sent.frame));
                     *frames += 1;
                 })?;
             }
-            let floors = scheduler.earliest_by_machine(machines.len());
+            let floors = network.earliest_by_machine();
             for (m, (mut promise, floor)) in promises.into_iter().zip(floors).enumerate() {
                 promise.tx_floor_ns = floor.map_or(NEVER, Time::as_ns_floor);
                 shared.promise(m, promise);
             }
             // What happens at or after the end does not happen.
-            shared.set_next(if models_ns < *end_ns { models_ns } else { NEVER }, *frames);
+            shared.set_next(if next_ns < *end_ns { next_ns } else { NEVER }, *frames);
             shared.set_end(*end_ns);
             if shared.all_finished() {
                 return Ok(Round::Finished);
@@ -209,29 +235,6 @@ impl VirtualRun {
             shared.wait(!work);
             Ok(if work { Round::Work(safe_ns) } else { Round::Sleep })
         })
-    }
-
-    fn promise(&self, m: usize) -> Promise {
-        let machine = &self.machines[m];
-        let mut bound = NEVER;
-        let mut done = NEVER;
-        for nic in 0..NICS {
-            let Some((segment, port)) = self.network.plug(m, nic) else { continue };
-            let model = &self.network.segments[segment].model;
-            bound = bound.min(model.earliest_delivery(port).map_or(NEVER, Time::as_ns_ceil));
-            done = done.min(model.earliest_tx_done(port).map_or(NEVER, Time::as_ns_ceil));
-        }
-        for (due_ns, _, frame) in &machine.overflow {
-            let earliest = if frame.is_some() { &mut bound } else { &mut done };
-            *earliest = (*earliest).min(*due_ns);
-        }
-        Promise {
-            bound_ns: bound,
-            tx_done_bound_ns: done,
-            pushed_ns: machine.pushed_ns,
-            pushed_done_ns: machine.pushed_done_ns,
-            tx_floor_ns: NEVER, // filled in once the rings are taken
-        }
     }
 
     /// Works on everything before `safe_ns`.
@@ -250,84 +253,31 @@ impl VirtualRun {
         loop {
             // A frame may bring the end forward.
             let limit = Time::from_ns(safe_ns.min(self.end_ns));
-            let Some((at, step)) = self.scheduler.pop(self.network.timeouts(), limit) else {
-                break;
-            };
-            let done = match step {
-                Step::Timeout { segment } => {
-                    self.network.segments[segment].model.handle_timeout(at);
-                    self.collect(segment)
+            let Some(Handled { at, done }) = self.network.handle_next(limit) else { break };
+            if let Some((machine, status)) = done {
+                observer.done(machine, status, at);
+                self.run_end.done(machine, at);
+                self.end_ns = self.run_end.at().map_or(NEVER, Time::as_ns_floor);
+            }
+            while let Some(notice) = self.network.poll_notice() {
+                if let Err(broken) = self.emit(notice) {
+                    // The captures end here.
+                    self.reached_ns = at.as_ns_ceil();
+                    return Err(broken);
                 }
-                Step::Frame { machine, nic, frame } => {
-                    self.hand_in(at, machine, nic, frame, observer)
-                }
-            };
-            if done.is_err() {
-                // The captures end here.
-                self.reached_ns = at.as_ns_ceil();
-                return done;
             }
         }
         // Frames that were handed in at or after the end are no part of the run.
         if safe_ns > self.end_ns {
-            self.scheduler.clear();
+            self.network.clear();
         }
         self.reached_ns = safe_ns.min(self.end_ns);
         Ok(())
     }
 
-    fn hand_in(
-        &mut self,
-        time: Time,
-        m: usize,
-        nic: usize,
-        frame: Frame,
-        observer: &mut impl Observer,
-    ) -> Result<(), Broken> {
-        match (ControlFrame::parse(&frame), self.network.plug(m, nic)) {
-            (None, Some((segment, port))) => {
-                self.network.segments[segment].model.handle_frame(time, port, frame);
-                self.collect(segment)
-            }
-            (Some(ControlFrame::Done { status }), _) => {
-                observer.done(m, status, time);
-                self.run_end.done(m, time);
-                self.end_ns = self.run_end.at().map_or(NEVER, Time::as_ns_floor);
-                self.finished_at_once(m, nic, time)
-            }
-            // Control frames for others, and an interface that is plugged in nowhere.
-            _ => self.finished_at_once(m, nic, time),
-        }
-    }
-
-    /// The adapter is through with a frame that goes to no model.
-    fn finished_at_once(&mut self, m: usize, nic: usize, time: Time) -> Result<(), Broken> {
-        self.emit(m, time.as_ns_ceil(), nic, None)
-    }
-
-    /// Passes on what a segment has decided.
-    fn collect(&mut self, segment: usize) -> Result<(), Broken> {
-        while let Some(output) = self.network.segments[segment].poll_output() {
-            let (port, due, frame) = match output {
-                Output::Deliver { due, port, frame } => (port, due, Some(frame)),
-                Output::TxDone { due, port } => (port, due, None),
-                Output::Record { .. } => unreachable!("records go to the capture"),
-            };
-            let plug = &self.network.segments[segment].config.ports[port];
-            self.emit(plug.machine, due.as_ns_ceil(), plug.nic, frame)?;
-        }
-        Ok(())
-    }
-
-    fn emit(
-        &mut self,
-        m: usize,
-        due_ns: u64,
-        nic: usize,
-        frame: Option<Frame>,
-    ) -> Result<(), Broken> {
-        self.machines[m].overflow.push_back((due_ns, nic, frame));
-        self.push_overflow(m)
+    fn emit(&mut self, Notice { machine, nic, due, frame }: Notice) -> Result<(), Broken> {
+        self.machines[machine].overflow.push_back((due.as_ns_ceil(), nic, frame));
+        self.push_overflow(machine)
     }
 
     /// Moves what waits for machine `m` into its ring, as far as there is room.

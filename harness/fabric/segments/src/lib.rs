@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod atm;
 mod ethernet;
 pub mod hub;
 pub mod link;
@@ -20,5 +21,5 @@ macro_rules! kinds {
 
 /// Every kind that ships with Sundial.
 pub fn kinds() -> Kinds {
-    kinds![link, hub, switch]
+    kinds![link, hub, switch, atm]
 }

@@ -20,11 +20,9 @@ const FRAME_BYTES: usize = 1514;
 /// A hub as the topologies have it: 5 m of cable a port, the repeater as slow as its class may be.
 fn hub(rate_bps: u64, stations: usize, seed: u64) -> Hub {
     let common = SegmentParameters {
-        name: "lan".into(),
         seed,
         ports: (0..stations).map(|port| port.to_string()).collect(),
-        max_frame_bytes: FRAME_BYTES,
-        ring_frames: 64,
+        ..SegmentParameters::of_machines(stations, 64)
     };
     let repeater = if rate_bps == 10_000_000 { 800 } else { 460 };
     let parameters = HubParameters {

@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod atm;
 pub mod control;
 pub mod ethernet;
 pub mod pcapng;

@@ -28,6 +28,8 @@ pub struct LinkType(pub u16);
 impl LinkType {
     /// LINKTYPE_ETHERNET: an Ethernet header, no preamble and no FCS.
     pub const ETHERNET: Self = Self(1);
+    /// LINKTYPE_ERF: a header of Endace's extensible record format, then what it says.
+    pub const ERF: Self = Self(197);
 }
 
 /// Bits 0 and 1 of `epb_flags`.
@@ -79,14 +81,31 @@ pub fn put_packet(
     bytes: &[u8],
     comment: Option<&str>,
 ) {
+    let put = |out: &mut Vec<u8>| out.extend_from_slice(bytes);
+    put_packet_with(out, interface, stamp_ns, direction, put, comment);
+}
+
+/// The same for a packet whose bytes `put` appends.
+pub fn put_packet_with(
+    out: &mut Vec<u8>,
+    interface: u32,
+    stamp_ns: u64,
+    direction: Direction,
+    put: impl FnOnce(&mut Vec<u8>),
+    comment: Option<&str>,
+) {
     block(out, ENHANCED_PACKET, |out| {
-        let length = u32::try_from(bytes.len()).expect("frames are a few kilobytes");
         put_u32(out, interface);
         put_u32(out, (stamp_ns >> 32) as u32);
         put_u32(out, stamp_ns as u32);
-        put_u32(out, length);
-        put_u32(out, length);
-        put_padded(out, bytes);
+        let lengths = out.len();
+        out.extend_from_slice(&[0; 8]);
+        put(out);
+        let bytes = out.len() - (lengths + 8);
+        let length = u32::try_from(bytes).expect("packets are a few kilobytes").to_le_bytes();
+        out[lengths..lengths + 4].copy_from_slice(&length);
+        out[lengths + 4..lengths + 8].copy_from_slice(&length);
+        put_padding(out, bytes);
         let flags = match direction {
             Direction::Unknown => 0_u32,
             Direction::Inbound => 1,
@@ -123,7 +142,12 @@ fn put_option(out: &mut Vec<u8>, code: u16, value: &[u8]) {
 
 fn put_padded(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
-    let padding = bytes.len().wrapping_neg() % 4;
+    put_padding(out, bytes.len());
+}
+
+/// Fills up what `bytes` bytes lack to a multiple of 4.
+fn put_padding(out: &mut Vec<u8>, bytes: usize) {
+    let padding = bytes.wrapping_neg() % 4;
     out.extend_from_slice(&[0; 3][..padding]);
 }
 

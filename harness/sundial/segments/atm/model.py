@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
 from sundial.expect.atm import LANE, ROUTED, packet_cells
+from sundial.expect.ip import PerPacket
 from sundial.model.fields import PORT, OneOrByPort, written
 from sundial.model.finding import Finding, Path
 from sundial.model.segment import LINK, MTU_LEAST, MTU_MOST, LinkTime, SegmentBase, SegmentKind
@@ -104,8 +106,16 @@ class Atm(SegmentBase):
     def rate_bps(self, port: str) -> int:
         return self.line_of(port).rate_bps
 
-    def packet_cells(self, ip_length: int) -> int:
-        return packet_cells(self.encapsulation, ip_length)
+    @property
+    def packet_cells(self) -> PerPacket:
+        return partial(packet_cells, self.encapsulation)
+
+    def refuses_bridge(self, of: Literal["machine", "device"]) -> str | None:
+        if self.encapsulation == ROUTED:
+            return "classical IP carries no Ethernet headers"
+        if self.encapsulation == LANE and of == "machine":
+            return "only a device has a proxy client of LAN emulation"
+        return None
 
     def check(self, path: Path) -> Iterator[Finding]:
         for name in ("line", "propagation", "tx_latency", "rx_latency"):

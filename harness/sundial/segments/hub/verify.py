@@ -11,11 +11,12 @@ from sundial.expect.ip import ETHERNET_GAP
 from sundial.segments.hub.model import CARRIER_SENSE_NS, JAM_BITS, SLOT_BITS, Hub
 from sundial.segments.hub.verify_csma import ATTEMPTS, Medium, Transmissions, listen, transmissions
 from sundial.segments.hub.verify_law import check_medium
+from sundial.segments.hub.verify_offered import check_handed_in
 from sundial.verify.contention import Contention, contention_of, duration_ns, serialisations
 from sundial.verify.frames import COLLISION
-from sundial.verify.law import Bounds, Law, check_fates, cut_off, merged, offered, ring_drops, told
+from sundial.verify.law import Bounds, Law, check_fates, cut_off, merged, offered, ring_drops, ring_of, told
 from sundial.verify.segment import SegmentVerifier
-from sundial.verify.wire import SECOND_NS, Arrivals, Wire, bits_of, check_arrivals, problem, together
+from sundial.verify.wire import SECOND_NS, Arrivals, Passages, Wire, bits_of, check_arrivals, problem, together
 
 _COLLIDED = r"^collision: (\S+), attempt (\d+), (\d+) bits on the wire$"
 _EXCESSIVE = r"^dropped: excessive collisions, (\d+) attempts of (\S+)$"
@@ -29,12 +30,7 @@ class _Hub(SegmentVerifier[Hub]):
         return contention_of(taken, times, duration_ns(SLOT_BITS // 8, segment.rate))
 
     def check_times(self, segment: Hub, wire: Wire) -> Law:
-        medium = Medium(
-            bit_ns=SECOND_NS // segment.rate,
-            cables_ns=np.array(segment.by_port(segment.cable_delay), np.int64),
-            repeater_ns=segment.through,
-            sense_ns=CARRIER_SENSE_NS[segment.rate],
-        )
+        medium = _medium(segment)
         everything = transmissions(wire, medium, _collisions(wire))
         found = [
             check_fates(wire, segment, [_COLLIDED, _EXCESSIVE]),
@@ -50,6 +46,20 @@ class _Hub(SegmentVerifier[Hub]):
             cut[port] = cut_off(wire, segment, port, late)
             counted |= _counted(segment, wire, everything, medium, place)
         return Law(merged(found), counted, cut)
+
+    def check_offered(self, segment: Hub, wire: Wire, port: str, handed_in: Passages) -> list[pl.DataFrame]:
+        medium = _medium(segment)
+        everything = transmissions(wire, medium, _collisions(wire))
+        return check_handed_in(segment, wire, port, handed_in, everything, medium)
+
+
+def _medium(segment: Hub) -> Medium:
+    return Medium(
+        bit_ns=SECOND_NS // segment.rate,
+        cables_ns=np.array(segment.by_port(segment.cable_delay), np.int64),
+        repeater_ns=segment.through,
+        sense_ns=CARRIER_SENSE_NS[segment.rate],
+    )
 
 
 def _collisions(wire: Wire) -> pl.DataFrame:
@@ -137,13 +147,14 @@ def _counted(
     pause = own.start > station.free
     pause &= station.first
     run = np.arange(len(own)) - np.maximum.accumulate(np.where(pause, np.arange(len(own)), 0)) + 1
-    full = int((run >= segment.adapter.ring_frames).sum()) if segment.adapter.when_full == "stop" else refused
+    places, drops_frames = ring_of(wire, segment, port)
+    full = refused if drops_frames else int((run >= places).sum())
     return {
         (port, "collisions"): (collided, collided),
         (port, "excessive_collisions"): (given_up, given_up),
         (port, "fragments_seen"): (others, others),
         (port, "deferred"): (max(waited - unknown, 0), waited + unknown),
-        (port, "adapter_full"): (0 if segment.adapter.when_full == "stop" else full, full),
+        (port, "adapter_full"): (full if drops_frames else 0, full),
         (port, "dropped adapter full"): (refused, refused),
         (port, "dropped excessive collisions"): (given_up, given_up),
         (port, "offered_frames"): offered(wire, segment, port, refused + len(sent) + given_up),

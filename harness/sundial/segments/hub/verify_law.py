@@ -41,7 +41,7 @@ def check_medium(everything: Transmissions, medium: Medium, ports: list[str]) ->
         yield _deference(station, medium, port)
         yield _collisions(station, medium, port)
         yield _attempts(station, port)
-        yield _backoff(station, _doubt(station, everything, medium), medium, port)
+        yield _backoff(station, doubt_of(station, everything, medium), medium, port)
 
 
 def _overlapping(everything: Transmissions, medium: Medium) -> pl.DataFrame:
@@ -134,7 +134,7 @@ def _attempts(station: Station, port: str) -> pl.DataFrame:
     )
 
 
-def _doubt(station: Station, everything: Transmissions, medium: Medium) -> Numbers:
+def doubt_of(station: Station, everything: Transmissions, medium: Medium) -> Numbers:
     """By how much the wire may have been taken longer before each of a station's transmissions than is known."""
     doubt = everything.latest - everything.start
     unsure = everything.start[doubt > 0]

@@ -21,6 +21,7 @@ from sundial.segments.link.verify_netem import (
 )
 from sundial.verify.contention import Contention, of_own_frames
 from sundial.verify.law import Bounds, Law, check_fates, check_ring, cut_off, merged, offered, ring_drops
+from sundial.verify.offered import check_full_duplex
 from sundial.verify.segment import SegmentVerifier
 from sundial.verify.wire import Arrivals, Mask, Numbers, Passages, Wire, check_arrivals, check_line, problem
 
@@ -72,6 +73,9 @@ class _Link(SegmentVerifier[Link]):
                 **{(port, name): (number, number + after + cut[other][0]) for name, number in fates.counted.items()},
             }
         return Law(merged(found), counted, cut)
+
+    def check_offered(self, segment: Link, wire: Wire, port: str, handed_in: Passages) -> list[pl.DataFrame]:
+        return check_full_duplex(segment, wire, port, handed_in)
 
 
 def _exact(

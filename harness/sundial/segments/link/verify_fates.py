@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import log
 
 import numpy as np
 import polars as pl
 
 from sundial.segments.netem.model import Impairments
+from sundial.verify.chance import hardly
 from sundial.verify.law import merged, told
 from sundial.verify.wire import Numbers, Passages, Wire, problem
 
@@ -20,9 +20,6 @@ _FULL = r"^dropped: queue full, (\S+) to (\S+)$"
 _DOUBLED = r"^duplicated: (\S+) to (\S+)$"
 _CORRUPTED = r"^corrupted: bit [0-7] of byte \d+, (\S+) to (\S+)$"
 PATTERNS = (_LOST, _FULL, _DOUBLED, _CORRUPTED)
-
-UNLIKELY = 1e-12
-"""A share that is met less often is a mismatch: with 1,000 runs a day, once in three million years."""
 
 
 @dataclass(frozen=True)
@@ -169,20 +166,9 @@ def check_shares(written: Impairments, fates: Fates, port: str, number: int) -> 
         elif bound_together:
             wrong = False
         else:
-            wrong = _hardly(seen, least, given, fewer=True) or _hardly(seen, most, given, fewer=False)
+            wrong = hardly(seen, least, given, fewer=True) or hardly(seen, most, given, fewer=False)
         found.append(
             problem(f"{name} frames of {port}", np.array([wrong]), (),
                     iter([f"{100 * given:.4g} % of {number}"]), iter([f"{seen}"]))
         )  # fmt: skip
     return merged(found)
-
-
-def _hardly(seen: int, tried: int, share: float, *, fewer: bool) -> bool:
-    """Whether so few (or so many) of `tried` would happen less often than UNLIKELY, by Chernoff's bound."""
-    if not tried or seen > tried or (seen >= tried * share) == fewer:
-        return seen > tried
-    part = seen / tried
-    if share >= 1:
-        return True
-    terms = ((part, share), (1 - part, 1 - share))
-    return tried * sum(one * log(one / other) for one, other in terms if one) > -log(UNLIKELY)

@@ -6,10 +6,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Literal
 
-from sundial.model.fields import In, OneOrByPort, Whole, written
+from sundial.model.devices import Ageing, TableEntries
+from sundial.model.fields import OneOrByPort, written
 from sundial.model.finding import Finding, Path
 from sundial.model.segment import CableTime, Frames, LinkTime, SegmentBase, SegmentKind
-from sundial.units import RATE, TIME
+from sundial.units import RATE
 
 
 class Switch(SegmentBase):
@@ -27,9 +28,9 @@ class Switch(SegmentBase):
     """From a frame's last bit in to the earliest first bit out."""
     queue_frames: Frames = 128
     """Frames an output queue holds."""
-    mac_table_entries: Annotated[int, Whole(1, 65536)] = 1024
+    mac_table_entries: TableEntries = 1024
     """Addresses the switch can learn."""
-    ageing: Annotated[int, In(TIME.between("1 ms", example="300 s"))] = written("300 s")
+    ageing: Ageing = written("300 s")
     """A learned address is forgotten after this."""
 
     def rate_bps(self, port: str) -> int:

@@ -9,20 +9,17 @@ from sundial.segments.switch.model import Switch
 from sundial.segments.switch.verify_forwarding import (
     DROPPED,
     check_drops,
-    output_ports,
     outputs,
     received,
-    table_is_enough,
 )
 from sundial.verify.contention import Contention, of_own_frames
 from sundial.verify.law import Bounds, Law, check_fates, check_ring, cut_off, merged, offered, ring_drops, told
+from sundial.verify.learning import FILTERED, FLOODED, output_ports
+from sundial.verify.offered import check_full_duplex
 from sundial.verify.segment import SegmentVerifier
-from sundial.verify.wire import Wire, check_arrivals, check_line
+from sundial.verify.wire import Passages, Wire, check_arrivals, check_line
 
-UNPROVEN = (
-    "switch: which addresses it forgets when its table is full; such a run's forwarding is not compared",
-    "switch: when a machine handed a frame to its adapter",
-)
+UNPROVEN = ("switch: when a machine handed a frame to its adapter",)
 
 
 class _Switch(SegmentVerifier[Switch]):
@@ -46,9 +43,7 @@ class _Switch(SegmentVerifier[Switch]):
             counted[port, "dropped adapter full"] = (refused, refused)
             counted[port, "offered_frames"] = offered(wire, segment, port, refused + len(sent))
         frames = received(segment, wire)
-        if not table_is_enough(segment, frames):
-            return Law(merged(found), counted)
-        way = output_ports(segment, frames)
+        way = output_ports(frames, segment.ageing, segment.mac_table_entries)
         done = frames.ready_ns <= (frames.ready_ns.max(initial=0) if wire.end_ns is None else wire.end_ns)
         for number, (port, output) in enumerate(zip(segment.ports, outputs(segment, frames, way), strict=True)):
             arrivals, late = check_arrivals(port, output.arrivals, wire.received[number], wire.end_ns)
@@ -57,12 +52,15 @@ class _Switch(SegmentVerifier[Switch]):
             mine = frames.port == number
             counted[port, "undelivered"] = (0, late)
             cut[port] = cut_off(wire, segment, port, late)
-            for name, code in (("flooded", -1), ("filtered", -2)):
+            for name, code in (("flooded", FLOODED), ("filtered", FILTERED)):
                 here = mine & (way == code)
                 counted[port, name] = (int((here & done).sum()), int(here.sum()))
             shown = int((told(wire, DROPPED, "port")["port"] == port).sum())
             counted[port, "dropped queue full"] = (shown, shown)
         return Law(merged(found), counted, cut)
+
+    def check_offered(self, segment: Switch, wire: Wire, port: str, handed_in: Passages) -> list[pl.DataFrame]:
+        return check_full_duplex(segment, wire, port, handed_in)
 
 
 KIND: SegmentVerifier[Switch] = _Switch()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The law of a learning switch (IEEE 802.1D, 7.7 to 7.9): which ports a frame leaves at, and when.
 
-A frame is received whole, waits for the forwarding latency, and leaves at the port at which its destination was last
-seen as a source, or at all others: first come, first served. An output queue that is full drops what comes.
+A frame is received whole, waits for the forwarding latency, and leaves where `verify/learning.py` says: first come,
+first served. An output queue that is full drops what comes.
 """
 
 from __future__ import annotations
@@ -15,27 +15,10 @@ import polars as pl
 
 from sundial.segments.switch.model import Switch
 from sundial.verify.findings import findings
+from sundial.verify.learning import Received
 from sundial.verify.wire import GAP_BITS, MOST, Arrivals, Line, Mask, Numbers, Wire, bits_of, queue_starts
 
-GROUP_BIT = 1 << 40
-"""Of an address as a number: multicast and broadcast (IEEE 802.3, 3.2.3)."""
 DROPPED = r"^dropped: output queue full towards (\S+)$"
-
-
-@dataclass(frozen=True)
-class Received:
-    """Frames in the order in which the switch has all of each."""
-
-    ready_ns: Numbers
-    port: Numbers
-    row: Numbers
-    length: Numbers
-    content: Numbers
-    source: Numbers
-    target: Numbers
-
-    def __len__(self) -> int:
-        return len(self.row)
 
 
 def received(segment: Switch, wire: Wire) -> Received:
@@ -48,29 +31,6 @@ def received(segment: Switch, wire: Wire) -> Received:
     every = [np.concatenate(column) for column in zip(*columns, strict=True)]
     order = np.lexsort((every[1], every[0]))
     return Received(*(column[order] for column in every))
-
-
-def output_ports(segment: Switch, frames: Received) -> Numbers:
-    """The port at which each destination was learned; -1: unknown, so all others; -2: none, it is where it came from.
-
-    A switch whose table cannot hold all addresses of the run is not told apart from one that does (`table_is_enough`).
-    """
-    learned = pl.DataFrame({"address": frames.source, "at": np.arange(len(frames)), "port": frames.port})
-    asked = pl.DataFrame({"address": frames.target, "at": np.arange(len(frames))})
-    known = asked.join_asof(
-        learned.with_columns(since=pl.Series(frames.ready_ns)), on="at", by="address", check_sortedness=False
-    )
-    port = known["port"].fill_null(-1).to_numpy().copy()
-    since = known["since"].fill_null(0).to_numpy()
-    port[(port >= 0) & (frames.ready_ns - since > segment.ageing)] = -1
-    port[(frames.target & GROUP_BIT) != 0] = -1
-    port[(port >= 0) & (port == frames.port)] = -2
-    return np.asarray(port)
-
-
-def table_is_enough(segment: Switch, frames: Received) -> bool:
-    """Whether every address of the run can be learned."""
-    return len(np.unique(frames.source)) <= segment.mac_table_entries
 
 
 @dataclass(frozen=True)

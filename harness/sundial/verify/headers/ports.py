@@ -13,6 +13,7 @@ from sundial.observe import RunDirectory
 from sundial.observe.headers import HEADER_COLUMNS
 from sundial.observe.rundir import ALLOWED
 from sundial.verify.frames import COLLISION, DROPPED, FATE_SUFFIX, OUTBOUND, end_name, way_from
+from sundial.verify.segment import network_of
 
 PORT: dict[str, pl.DataType] = {
     "end": pl.String(),
@@ -27,8 +28,8 @@ PORT: dict[str, pl.DataType] = {
     "netem": pl.String(),
     "domain": pl.Int64(),
 }
-"""`joins`: of a machine that joins segments, which sends nothing of its own. Ports of one `domain` reach each other.
-`offloads`: the guest leaves checksums and segmentation to its adapter."""
+"""`machine`: its name, or that of a device. `joins`: it joins segments and sends nothing of its own. Ports of one `domain`
+reach each other. `offloads`: the guest leaves checksums and segmentation to its adapter."""
 
 
 SENT = (
@@ -45,7 +46,13 @@ def ports_of(run: RunDirectory) -> pl.DataFrame:
     defaults = topology.get("defaults") or {}
     machines = topology.get("machines") or {}
     joins = {name: machines.get(name, {}).get("role") == "bridge" for name in run.nodes}
-    domains = _domains([[item.segment for item in run.nodes[name].interfaces] for name in run.nodes if joins[name]])
+    network = network_of(run)
+    devices = () if network is None else network.devices
+    mtus = {} if network is None else {name: segment.mtu for name, segment in network.segments.items()}
+    domains = _domains(
+        [[item.segment for item in run.nodes[name].interfaces] for name in run.nodes if joins[name]]
+        + [[port.segment for port in device.ports] for device in devices]
+    )
     rows = []
     for node in run.nodes.values():
         for item in node.interfaces:
@@ -65,6 +72,22 @@ def ports_of(run: RunDirectory) -> pl.DataFrame:
                     "domain": domains.setdefault(item.segment, len(domains)),
                 }
             )
+    for place in (each for device in devices for each in device.ports):
+        rows.append(
+            {
+                "end": end_name(f"wire/{place.segment}.pcapng", place.end),
+                "port": place.end,
+                "machine": place.device,
+                "mac": _mac(run, place.end, place.mac),
+                "address": None,
+                "mtu": mtus[place.segment],
+                "joins": True,
+                "offloads": False,
+                "static_arp": False,
+                "netem": "",
+                "domain": domains[place.segment],
+            }
+        )
     return pl.DataFrame(rows, schema=PORT)
 
 
@@ -76,7 +99,7 @@ def _mac(run: RunDirectory, port: str, text: str) -> int:
 
 
 def _domains(joined: list[list[str]]) -> dict[str, int]:
-    """Segments that guests join, by the number of their domain."""
+    """Segments that guests and devices join, by the number of their domain."""
     groups: list[set[str]] = []
     for segments in joined:
         apart = [group for group in groups if group.isdisjoint(segments)]

@@ -11,7 +11,7 @@ import polars as pl
 
 from sundial.expect import Call
 from sundial.observe.headers import HEADER_COLUMNS
-from sundial.verify import conservation
+from sundial.verify.conservation import Transit, check_balance
 from sundial.verify.contention import Contention
 from sundial.verify.sockets import call_times, contents, flows, messages, retransmission_causes, tcp, udp
 from sundial.verify.sockets.busy_servers import Servers, services
@@ -54,6 +54,7 @@ def analyse(
     places: pl.DataFrame | None = None,
     one_view: bool = False,
     lines: Mapping[str, Contention] | None = None,
+    transit: Transit | None = None,
 ) -> Analysis:
     """Match frames to calls and compare. `frames` with row, end and fate.
 
@@ -61,6 +62,7 @@ def analyse(
     messages are in TCP streams; without it that follows from their expected lengths.
     `exact_time`: samples and capture share one clock. `one_view`: the capture was made at one place, so that nothing
     can be said about what arrived at the other end. `lines`: by port, when the wire in front of it was free.
+    `transit`: what joins segments; without it one view is all there is.
     """
     frames = flows.add_flows(frames, flow_table)
     conns = tcp.connections(frames)
@@ -92,8 +94,8 @@ def analyse(
         own = alone.filter(pl.col("protocol") == name)
         theirs = collected.get(name, _NOTHING_COLLECTED)
         findings.append(protocol.check_streams(Streams(streamed, own, theirs, sent_tcp, places, files)))
-    if not one_view:
-        findings += _balances(udp_frames, tcp_frames, conservation.transit_ends(frames))
+    if transit is not None:
+        findings += _balances(udp_frames, tcp_frames, transit)
     split = pl.col("more") | (pl.col("fragment_offset") > 0)
     of_calls = sent_udp.filter(pl.col("call").is_not_null())
     whole = arrived.join(call_legs.select(*_SIDE, "layout"), on=[*_SIDE, "layout"], how="semi")
@@ -185,14 +187,14 @@ def _with_calls(frames: pl.DataFrame, *parts: pl.DataFrame) -> pl.DataFrame:
     return frames.drop("flow", "reply", "view").join(known, on="row", how="left", maintain_order="left")
 
 
-def _balances(udp_frames: pl.DataFrame, tcp_frames: pl.DataFrame, transit: pl.Series) -> list[pl.DataFrame]:
+def _balances(udp_frames: pl.DataFrame, tcp_frames: pl.DataFrame, transit: Transit) -> list[pl.DataFrame]:
     more = pl.when("more").then(pl.lit("+")).otherwise(pl.lit(""))
     fragment = pl.concat_str("fragment_offset", pl.lit(":"), "data", more)
     segment = pl.format("{} bytes at {}", "data", "pos")
     of_calls = udp_frames.filter(pl.col("call").is_not_null())
     return [
-        conservation.check_balance(of_calls, ["call", "reply", "fragment_offset", "data", "more"], fragment, transit),
-        conservation.check_balance(tcp_frames, ["conn", "reply", "pos", "data", "tcp_flags"], segment, transit),
+        check_balance(of_calls, ["call", "reply", "fragment_offset", "data", "more"], fragment, transit),
+        check_balance(tcp_frames, ["conn", "reply", "pos", "data", "tcp_flags"], segment, transit),
     ]
 
 

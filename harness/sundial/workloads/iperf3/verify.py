@@ -14,9 +14,10 @@ from typing import Any
 import polars as pl
 
 from sundial.observe import RunDirectory
-from sundial.verify import conservation
+from sundial.verify.conservation import check_balance, transit_of
 from sundial.verify.findings import FINDING
 from sundial.verify.frames import DROPPED, end_name
+from sundial.verify.headers.ports import ports_of
 from sundial.verify.samples import RunSamples
 from sundial.verify.sockets import flows
 from sundial.verify.sockets.protocol import IP_PROTOCOL, Files
@@ -87,14 +88,14 @@ class _Iperf3(Verifier):
             rows += _check_test(run, test, own, known, streams, taken)
         taken |= _refused(known)
         of_tests = known.filter(pl.col("flow").is_in(list(taken)))
-        transit = conservation.transit_ends(frames)
+        transit = transit_of(frames, ports_of(run))
         segment = pl.format("{} bytes at {}", "data", "pos")
         datagrams = of_tests.filter(pl.col("protocol") == flows.UDP)
         sides = ["flow", "reply", "udp_length", "udp_head"]
         placed = streams.frames.filter(pl.col("flow").is_in(list(taken)))
         balances = [
-            conservation.check_balance(placed, ["conn", "reply", "pos", "data", "tcp_flags"], segment, transit),
-            conservation.check_balance(datagrams, sides, pl.format("a datagram of {}", "udp_length"), transit),
+            check_balance(placed, ["conn", "reply", "pos", "data", "tcp_flags"], segment, transit),
+            check_balance(datagrams, sides, pl.format("a datagram of {}", "udp_length"), transit),
         ]
         return Background(
             pl.concat([_findings(rows), *balances]), of_tests.select("row", pl.lit("iperf3").alias("class"))

@@ -10,10 +10,11 @@ import polars as pl
 
 from sundial.model.images import IMAGES
 from sundial.observe import RunDirectory
-from sundial.verify.conservation import check_balance, transit_ends
+from sundial.verify.conservation import Transit, check_balance, transit_of
 from sundial.verify.contention import Contention
 from sundial.verify.findings import FINDING
 from sundial.verify.frames import machine
+from sundial.verify.headers.ports import ports_of
 from sundial.verify.result import leg_json
 from sundial.verify.samples import RunSamples
 from sundial.verify.segment import contentions, network_of
@@ -69,7 +70,7 @@ class _Mbcf:
         over_mbcf = _with_view(frames.filter(pl.col("mbcf_op").is_not_null()), run)
         if over_mbcf.is_empty():
             return _no_frames(calls)
-        exact = run.clock == "virtual"
+        exact, transit = run.clock == "virtual", transit_of(frames, ports_of(run))
         waits, own_ns = _waits(run, frames) if exact else ({}, {})
         channels = check_channels(over_mbcf, exact_time=exact, contentions=waits, own_ns=own_ns)
         first = over_mbcf.filter(pl.col("row").is_in(channels.first)).sort("time_ns", "row")
@@ -83,10 +84,10 @@ class _Mbcf:
         findings = [
             channels.findings,
             pl.DataFrame(judgement.findings, schema=FINDING, orient="row"),
-            _balance(over_mbcf, frames),
+            _balance(over_mbcf, transit),
             check_connections(first),
             check_names(first, transactions.transactions),
-            check_fields(over_mbcf, transit_ends(frames), _meaning, _epochs(run)),
+            check_fields(over_mbcf, transit.ends, _meaning, _epochs(run)),
         ]
         return Settled(
             calls,
@@ -222,7 +223,7 @@ def _with_view(frames: pl.DataFrame, run: RunDirectory) -> pl.DataFrame:
     )
 
 
-def _balance(over_mbcf: pl.DataFrame, frames: pl.DataFrame) -> pl.DataFrame:
+def _balance(over_mbcf: pl.DataFrame, transit: Transit) -> pl.DataFrame:
     names = pl.col("mbcf_op").replace_strict(dict(OPERATIONS), default="frame", return_dtype=pl.String)
     what = pl.format("{} with sequence number {}", names, "mbcf_seq")
     key = [
@@ -230,7 +231,7 @@ def _balance(over_mbcf: pl.DataFrame, frames: pl.DataFrame) -> pl.DataFrame:
         "mbcf_op", "mbcf_seq", "mbcf_flags", "mbcf_ack", "mbcf_digest",
         "reply",
     ]  # fmt: skip
-    found = check_balance(over_mbcf, key, what, transit_ends(frames))
+    found = check_balance(over_mbcf, key, what, transit)
     return found.with_columns(field=pl.lit("mbcf.received"))
 
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from sundial.expect.call import Call, Shape, tcp_leg, udp_leg
 from sundial.expect.edges import Count, edges
-from sundial.expect.ip import MAX_UDP_PAYLOAD, check_mtu, udp_packet_count
+from sundial.expect.ip import MAX_UDP_PAYLOAD, PerPacket, check_mtu, one, udp_packet_count
 from sundial.expect.tcp import segment_size, tcp_segment_count
 
 HEADER = 16
@@ -34,19 +34,29 @@ def expect_call(shape: Shape) -> Call:
     )
 
 
-def edge_sizes(transport: str, mtu: int, smallest: int, largest: int, *, timestamps: bool = True) -> list[int]:
-    """Sizes at and one byte beside each at which an echo takes another number of packets, within smallest..largest."""
+def edge_sizes(
+    transport: str, mtu: int, smallest: int, largest: int, *, timestamps: bool = True, cells: PerPacket | None = None
+) -> list[int]:
+    """Sizes at and one byte beside each at which an echo takes another number of packets, within smallest..largest.
+
+    With `cells`, those of an IP packet by its length: another number of cells.
+    """
     check_mtu(mtu)
+    each = cells or one
     if transport == "udp":
-        return edges(lambda size: (udp_packet_count(size, mtu),) * 2, smallest, largest, 0, MAX_UDP_PAYLOAD, _STEPS)
+        return edges(_udp(mtu, each), smallest, largest, 0, MAX_UDP_PAYLOAD, _STEPS)
     if transport != "tcp":
         raise ValueError(f"transport {transport!r}: known are udp, tcp")
-    return edges(_tcp(mtu, timestamps), smallest, largest, TCP_LEAST, largest + 1, _STEPS)
+    return edges(_tcp(mtu, timestamps, each), smallest, largest, TCP_LEAST, largest + 1, _STEPS)
 
 
 _STEPS = (-1, 0, 1)
 
 
-def _tcp(mtu: int, timestamps: bool) -> Count:
+def _udp(mtu: int, each: PerPacket) -> Count:
+    return lambda size: (udp_packet_count(size, mtu, each),) * 2
+
+
+def _tcp(mtu: int, timestamps: bool, each: PerPacket) -> Count:
     segment = segment_size(mtu, timestamps)
-    return lambda size: (tcp_segment_count((size,), segment),) * 2
+    return lambda size: (tcp_segment_count((size,), segment, timestamps, each),) * 2

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal
 
-from sundial.expect.ip import MAX_UDP_PAYLOAD
+from sundial.expect.ip import MAX_UDP_PAYLOAD, PerPacket
 from sundial.model.finding import Finding, Path
 from sundial.model.images import ImageKind
 from sundial.model.limits import Limit, check_timeouts, resolve_sizes
@@ -53,8 +53,10 @@ class RawKind:
         yield from check_timeouts(workload, path)
 
     def resolve(self, workload: Raw, ends: Ends, path: Path) -> tuple[Raw, list[Finding]]:
-        def edges(transport: str, client: str, mtu: int, smallest: int, largest: int) -> list[int]:
-            return edge_sizes(transport, mtu, smallest, largest)
+        def edges(
+            transport: str, client: str, mtu: int, smallest: int, largest: int, cells: PerPacket | None
+        ) -> list[int]:
+            return edge_sizes(transport, mtu, smallest, largest, cells=cells)
 
         return resolve_sizes(
             workload,

@@ -14,8 +14,8 @@ from functools import lru_cache
 from typing import Literal
 
 from sundial.expect.call import Call, Leg, Shape, tcp_leg, udp_leg, unsent_leg
-from sundial.expect.edges import Count, edges
-from sundial.expect.ip import MAX_UDP_PAYLOAD, check_mtu, udp_packet_count
+from sundial.expect.edges import CELL_STEPS, Count, edges
+from sundial.expect.ip import MAX_UDP_PAYLOAD, PerPacket, check_mtu, one, udp_packet_count
 from sundial.expect.tcp import segment_size, tcp_segment_count
 
 Library = Literal["libtirpc", "glibc"]
@@ -256,36 +256,39 @@ def edge_sizes(
     timestamps: bool = True,
     buffer: int = 0,
     library: Library = "libtirpc",
+    cells: PerPacket | None = None,
 ) -> list[int]:
     """Sizes beside each at which an echo takes another number of packets, within smallest..largest (bytes of data).
 
-    Each edge gives the sizes one and four bytes to either side as well. Sizes that a transport cannot carry are left
+    Each edge gives the sizes one and four bytes to either side as well. With `cells`, those of an IP packet by its
+    length: another number of cells, and one byte to either side. Sizes that a transport cannot carry are left
     out. The message limit of a UDP handle is not applied: it is set by the workload.
     """
     check_mtu(mtu)
+    steps = CELL_STEPS if cells else _STEPS
     if transport == "udp":
         most = LARGEST_UDP_ECHO - padded(credential)
-        return edges(_udp(mtu, credential), smallest, largest, 0, most, _STEPS)
+        return edges(_udp(mtu, credential, cells or one), smallest, largest, 0, most, steps)
     if transport != "tcp":
         raise ValueError(f"transport {transport!r}: known are udp, tcp")
-    count = _tcp(mtu, credential, timestamps, record_buffer(buffer, library), library)
-    return edges(count, smallest, largest, 0, largest + WORD, _STEPS)
+    count = _tcp(mtu, credential, timestamps, record_buffer(buffer, library), library, cells or one)
+    return edges(count, smallest, largest, 0, largest + WORD, steps)
 
 
-def _udp(mtu: int, credential: int) -> Count:
+def _udp(mtu: int, credential: int, each: PerPacket) -> Count:
     def count(size: int) -> tuple[int, int]:
         call, reply = messages("echo", size, credential)
-        return udp_packet_count(call, mtu), udp_packet_count(reply, mtu)
+        return udp_packet_count(call, mtu, each), udp_packet_count(reply, mtu, each)
 
     return count
 
 
-def _tcp(mtu: int, credential: int, timestamps: bool, buffer: int, library: Library) -> Count:
+def _tcp(mtu: int, credential: int, timestamps: bool, buffer: int, library: Library, each: PerPacket) -> Count:
     segment = segment_size(mtu, timestamps)
 
     def packets(message: int, empty: bool) -> int:
         fragments = record_fragments(message, buffer, library, ends_in_word=empty)
-        return tcp_segment_count(tuple(RECORD_MARK + length for length in fragments), segment)
+        return tcp_segment_count(tuple(RECORD_MARK + length for length in fragments), segment, timestamps, each)
 
     def count(size: int) -> tuple[int, int]:
         call, reply = messages("echo", size, credential)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from sundial.expect.ip import PerPacket
 from sundial.model.finding import Finding, Path
 from sundial.model.images import IMAGES, ImageKind
 from sundial.model.limits import check_edges_known, check_timeouts, resolve_sizes
@@ -48,9 +49,11 @@ class SunRpcKind:
         yield from check_timeouts(workload, path)
 
     def resolve(self, workload: SunRpc, ends: Ends, path: Path) -> tuple[SunRpc, list[Finding]]:
-        def edges(transport: str, client: str, mtu: int, smallest: int, largest: int) -> list[int]:
+        def edges(
+            transport: str, client: str, mtu: int, smallest: int, largest: int, cells: PerPacket | None
+        ) -> list[int]:
             credential, buffer = credentials(workload, client), workload.send_buffer or 0
-            return edge_sizes(transport, mtu, smallest, largest, credential=credential, buffer=buffer)
+            return edge_sizes(transport, mtu, smallest, largest, credential=credential, buffer=buffer, cells=cells)
 
         return resolve_sizes(
             workload,

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+use sundial_core::{Direction, Frame};
 use sundial_segments::kinds;
 
 use super::*;
 use crate::Config;
 
-fn segment() -> SegmentConfig {
+pub(super) fn segment() -> SegmentConfig {
     let text = r#"{
       "version": 1, "clock": "virtual", "seed": 1, "capture_dir": "unused", "shm": "unused",
       "machines": [{"name": "a", "nics": 1}, {"name": "b", "nics": 1}],
@@ -15,13 +16,18 @@ fn segment() -> SegmentConfig {
     Config::parse(Path::new("test"), text.as_bytes(), &kinds()).expect("right").segments.remove(0)
 }
 
-fn create(directory: &Path) -> Capture {
+fn create(directory: &Path) -> Captures {
     let segment = segment();
-    Capture::create(directory, &segment, &*segment.build(1), EPOCH_NS).expect("room")
+    Captures::create(directory, &segment, &*segment.build(1), EPOCH_NS).expect("room")
+}
+
+fn inbound(at: Time, byte: u8) -> Output {
+    let (interface, direction, comment) = (0, Direction::Inbound, None);
+    Output::Record { at, interface, direction, frame: Frame::new(&[byte; 14]), comment }
 }
 
 /// Interface, ns since the zero of the run, first byte, comment's presence, of each packet block.
-fn packets(file: &[u8]) -> Vec<(u32, u64, u8, bool)> {
+pub(super) fn packets(file: &[u8]) -> Vec<(u32, u64, u8, bool)> {
     let word = |at: usize| u32::from_le_bytes(file[at..at + 4].try_into().expect("four bytes"));
     let (mut at, mut packets) = (0, Vec::new());
     while at < file.len() {
@@ -45,7 +51,9 @@ fn records_are_written_in_order_of_time_then_of_emission() {
     let mut record = |ns, interface, byte: u8| {
         let comment = (interface == 2).then(|| String::from("lost: a test of comments"));
         let direction = if interface == 2 { Direction::Unknown } else { Direction::Inbound };
-        capture.record(Time::from_ns(ns), interface, direction, Frame::new(&[byte; 14]), comment);
+        let at = Time::from_ns(ns);
+        let frame = Frame::new(&[byte; 14]);
+        capture.record(Output::Record { at, interface, direction, frame, comment });
     };
     record(300_000, 0, 1);
     record(100_000, 1, 2);
@@ -55,8 +63,8 @@ fn records_are_written_in_order_of_time_then_of_emission() {
     record(100_000, 1, 6);
     capture.advance(Time::from_ns(250_000)).expect("room");
     // The lag of a hub at 10 Mb/s, 102.4 us, is not over yet.
-    capture.record(Time::from_ns(150_000), 0, Direction::Inbound, Frame::new(&[7; 14]), None);
-    capture.record(Time::from_ns(400_000), 0, Direction::Inbound, Frame::new(&[8; 14]), None);
+    capture.record(inbound(Time::from_ns(150_000), 7));
+    capture.record(inbound(Time::from_ns(400_000), 8));
     capture.finish(Time::from_ns(400_000)).expect("room");
     let file = std::fs::read(directory.path().join("lan.pcapng")).expect("written");
     assert_eq!(
@@ -78,7 +86,7 @@ fn stamps_are_rounded_up() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut capture = create(directory.path());
     let at = Time::from_ps(1_000_001);
-    capture.record(at, 0, Direction::Outbound, Frame::new(&[1; 14]), None);
+    capture.record(inbound(at, 1));
     capture.finish(Time::MAX).expect("room");
     let file = std::fs::read(directory.path().join("lan.pcapng")).expect("written");
     assert_eq!(packets(&file), [(0, 1_001, 1, false)]);

@@ -9,7 +9,8 @@ use serde_json::{Map, Value};
 use sundial_core::{Builder, Invalid, Kinds, MAX_FRAME_BYTES, Span};
 use sundial_wire::ethernet::HEADER_BYTES;
 
-use super::{MachineConfig, PortConfig, SegmentConfig};
+use super::devices::{Device, Devices};
+use super::{End, MachineConfig, PortConfig, SegmentConfig};
 use crate::shm::{MACHINES, NICS};
 
 /// Which clock drives the models.
@@ -33,12 +34,18 @@ pub enum WhenFull {
     Drop,
 }
 
-type Checked<T> = Result<T, Invalid>;
+pub(super) type Checked<T> = Result<T, Invalid>;
 
-/// Machines by name: number and count of interfaces.
-type Machines = BTreeMap<String, (usize, usize)>;
+/// What can be plugged in, and what has been.
+struct Plugs {
+    clock: Clock,
+    /// By name: number and count of interfaces.
+    machines: BTreeMap<String, (usize, usize)>,
+    devices: Devices,
+    taken: BTreeSet<End>,
+}
 
-fn invalid<T>(field: impl Into<String>, message: impl Into<String>) -> Checked<T> {
+pub(super) fn invalid<T>(field: impl Into<String>, message: impl Into<String>) -> Checked<T> {
     Err(Invalid::new(field, message))
 }
 
@@ -56,6 +63,8 @@ pub(super) struct Config {
     #[serde(default)]
     done_machines: Vec<String>,
     machines: Vec<Machine>,
+    #[serde(default)]
+    devices: Vec<Device>,
     segments: Vec<Segment>,
 }
 
@@ -95,11 +104,35 @@ impl Default for Adapter {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Port {
-    machine: String,
+    machine: Option<String>,
+    device: Option<String>,
     nic: usize,
     interface: String,
+    #[serde(default)]
+    mac: Mac,
     local: Option<PathBuf>,
     remote: Option<PathBuf>,
+}
+
+/// Written as in `02:53:44:00:00:01`.
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(try_from = "String")]
+struct Mac([u8; 6]);
+
+impl TryFrom<String> for Mac {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let octet = |part: &str| {
+            let hexadecimal = part.len() == 2 && part.bytes().all(|b| b.is_ascii_hexdigit());
+            hexadecimal.then(|| u8::from_str_radix(part, 16).expect("two hexadecimal digits"))
+        };
+        let octets: Option<Vec<u8>> = text.split(':').map(octet).collect();
+        match octets.and_then(|octets| octets.try_into().ok()) {
+            Some(octets) => Ok(Self(octets)),
+            None => Err(format!("{text:?} is no address such as 02:53:44:00:00:01")),
+        }
+    }
 }
 
 impl Config {
@@ -119,18 +152,19 @@ impl Config {
             };
             done_machines.push(machine);
         }
+        let devices = Devices::check(self.devices, machines.keys())?;
         if self.segments.is_empty() {
             return invalid("segments", "at least one is needed");
         }
         let mut names = BTreeSet::new();
-        let mut plugged = BTreeSet::new();
+        let mut plugs = Plugs { clock: self.clock, machines, devices, taken: BTreeSet::new() };
         let mut segments = Vec::new();
         for (index, segment) in self.segments.into_iter().enumerate() {
             let at = format!("segments[{index}]");
             if !names.insert(segment.name.clone()) {
                 return invalid(at + ".name", format!("{:?} is used twice", segment.name));
             }
-            let checked = segment.check(kinds, self.clock, &machines, &mut plugged);
+            let checked = segment.check(kinds, index, &mut plugs);
             segments.push(checked.map_err(|invalid| invalid.within(&at))?);
         }
         let machine = |machine: Machine| MachineConfig { name: machine.name, nics: machine.nics };
@@ -143,16 +177,17 @@ impl Config {
             linger: Span::from_ns(self.linger_ns),
             done_machines,
             machines: self.machines.into_iter().map(machine).collect(),
+            devices: plugs.devices.into_configs(),
             segments,
         })
     }
 
-    fn check_machines(&self) -> Checked<Machines> {
+    fn check_machines(&self) -> Checked<BTreeMap<String, (usize, usize)>> {
         if self.machines.len() > MACHINES {
             let message = format!("{} are too many, at most {MACHINES}", self.machines.len());
             return invalid("machines", message);
         }
-        let mut machines = Machines::new();
+        let mut machines = BTreeMap::new();
         for (index, machine) in self.machines.iter().enumerate() {
             if machine.nics > NICS {
                 let message = format!("{} are too many, at most {NICS}", machine.nics);
@@ -168,13 +203,7 @@ impl Config {
 }
 
 impl Segment {
-    fn check(
-        self,
-        kinds: &Kinds,
-        clock: Clock,
-        machines: &Machines,
-        plugged: &mut BTreeSet<(usize, usize)>,
-    ) -> Checked<SegmentConfig> {
+    fn check(self, kinds: &Kinds, number: usize, plugs: &mut Plugs) -> Checked<SegmentConfig> {
         if self.name.is_empty() || self.name.contains(['/', '\0']) || self.name.starts_with('.') {
             return invalid("name", "must be usable as a file name");
         }
@@ -188,7 +217,7 @@ impl Segment {
         }
         let mut ports = Vec::new();
         for (index, port) in self.ports.into_iter().enumerate() {
-            let checked = port.check(clock, machines, plugged);
+            let checked = port.check(number, self.adapter.ring_frames, plugs);
             let at = format!("ports[{index}]");
             ports.push(checked.map_err(|invalid| invalid.within(&at))?);
         }
@@ -196,7 +225,6 @@ impl Segment {
             builder: check_kind(kinds, &self.kind, self.own, ports.len())?,
             name: self.name,
             max_frame_bytes: self.max_frame_bytes,
-            ring_frames: self.adapter.ring_frames,
             when_full: self.adapter.when_full,
             ports,
         })
@@ -219,38 +247,46 @@ fn check_kind(
 }
 
 impl Port {
-    fn check(
-        self,
-        clock: Clock,
-        machines: &Machines,
-        plugged: &mut BTreeSet<(usize, usize)>,
-    ) -> Checked<PortConfig> {
-        let Some(&(machine, nics)) = machines.get(&self.machine) else {
-            return invalid("machine", format!("no machine {:?}", self.machine));
-        };
-        if self.nic >= nics {
-            let message = format!("{:?} has {nics} interfaces, counted from 0", self.machine);
-            return invalid("nic", message);
-        }
-        if !plugged.insert((machine, self.nic)) {
-            let message =
-                format!("interface {} of {:?} is plugged in twice", self.nic, self.machine);
-            return invalid("nic", message);
-        }
-        if clock == Clock::Real {
-            for (field, path) in [("local", &self.local), ("remote", &self.remote)] {
-                if path.is_none() {
-                    return invalid(field, "needed with clock real");
-                }
+    fn check(self, segment: usize, ring_frames: usize, plugs: &mut Plugs) -> Checked<PortConfig> {
+        let (owner, end, ports, ring_frames) = match (self.machine, self.device) {
+            (Some(name), None) => {
+                let Some(&(machine, nics)) = plugs.machines.get(&name) else {
+                    return invalid("machine", format!("no machine {name:?}"));
+                };
+                (name, End::Machine { machine, nic: self.nic }, nics, ring_frames)
             }
+            (None, Some(name)) => {
+                let (device, ports, queue_frames) = plugs.devices.find(&name)?;
+                (name, End::Device { device, port: self.nic }, ports, queue_frames)
+            }
+            _ => return invalid("", "names a machine or a device"),
+        };
+        if self.nic >= ports {
+            let message = format!("{owner:?} has {ports} interfaces, counted from 0");
+            return invalid("nic", message);
         }
-        Ok(PortConfig {
-            machine,
-            machine_name: self.machine,
-            nic: self.nic,
-            interface: self.interface,
-            local: self.local,
-            remote: self.remote,
-        })
+        if !plugs.taken.insert(end) {
+            let message = format!("interface {} of {owner:?} is plugged in twice", self.nic);
+            return invalid("nic", message);
+        }
+        let sockets = match end {
+            End::Device { device, .. } => {
+                plugs.devices.join(device, segment)?;
+                for (field, path) in [("local", &self.local), ("remote", &self.remote)] {
+                    if path.is_some() {
+                        return invalid(field, "a device has no sockets");
+                    }
+                }
+                None
+            }
+            End::Machine { .. } if plugs.clock == Clock::Real => match (self.local, self.remote) {
+                (Some(local), Some(remote)) => Some((local, remote)),
+                (None, _) => return invalid("local", "needed with clock real"),
+                (_, None) => return invalid("remote", "needed with clock real"),
+            },
+            End::Machine { .. } => None,
+        };
+        let Self { interface, mac: Mac(mac), .. } = self;
+        Ok(PortConfig { end, owner, interface, mac, ring_frames, sockets })
     }
 }

@@ -24,7 +24,7 @@ fn a_link_is_read() {
     let config = parse(LINK).expect("the text is right");
     assert_eq!(config.done_machines, [1]);
     let segment = &config.segments[0];
-    assert_eq!(segment.ring_frames, 64);
+    assert_eq!(segment.ports[0].ring_frames, 64);
     assert_eq!(segment.when_full, WhenFull::Stop);
     assert_eq!(segment.port_name(1), "b:eth0");
     let model = segment.build(config.seed);
@@ -57,7 +57,7 @@ fn every_refusal_is_one_line_that_names_file_and_field() {
             "machines[1].name: \"a\" is used twice",
         ),
         ("\"wan\"", "\"../wan\"", "segments[0].name: must be usable as a file name"),
-        ("1514", "9217", "segments[0].max_frame_bytes: 9217 is outside 14 to 9216"),
+        ("1514", "18189", "segments[0].max_frame_bytes: 18189 is outside 14 to 18188"),
         ("10000000", "0", "segments[0].rate_bps: 0 is outside 1 to 1000000000000"),
         (
             "\"propagation_ns\": 1000",
@@ -165,6 +165,120 @@ fn a_hub_and_a_switch_are_read() {
     // 57.6 + 0.01 + 1 + 5.76 + 0.01 us.
     assert_eq!(config.segments[0].build(1).lookahead(0, 1), Span::from_ns(64_380));
     assert_eq!(config.segments[0].build(1).rate_bps(1), 100_000_000);
+}
+
+/// A machine, a bridge, and two segments that it joins.
+const JOINED: &str = r#"{
+  "version": 1, "clock": "virtual", "seed": 42, "capture_dir": "/run/wire", "shm": "/dev/shm/s",
+  "machines": [{"name": "a", "nics": 1}, {"name": "b", "nics": 1}],
+  "devices": [{"name": "edge", "kind": "bridge", "nics": 3, "forwarding_latency_ns": 20000,
+               "queue_frames": 128, "mac_table_entries": 1024, "ageing_ns": 300000000000}],
+  "segments": [
+    {"name": "hub", "kind": "link", "rate_bps": 10000000, "max_frame_bytes": 1514,
+     "ports": [{"machine": "a", "nic": 0, "interface": "eth0", "mac": "02:53:44:00:00:01"},
+               {"device": "edge", "nic": 0, "interface": "e0", "mac": "02:53:44:01:00:01"}]},
+    {"name": "elan", "kind": "link", "rate_bps": 10000000, "max_frame_bytes": 4542,
+     "ports": [{"device": "edge", "nic": 2, "interface": "a0", "mac": "02:53:44:01:02:01"},
+               {"machine": "b", "nic": 0, "interface": "eth0", "mac": "02:53:44:00:00:02"}]}]
+}"#;
+
+#[test]
+fn a_bridge_is_read_and_its_rings_are_its_queues() {
+    let config = parse(JOINED).expect("the text is right");
+    assert_eq!(config.devices[0].ports, 3);
+    let [hub, elan] = &config.segments[..] else { panic!("two segments") };
+    assert_eq!(elan.ports[0].end, End::Device { device: 0, port: 2 });
+    assert_eq!(elan.port_name(0), "edge:a0");
+    assert_eq!([&hub.ports[0], &hub.ports[1]].map(|port| port.ring_frames), [64, 128]);
+    assert_eq!(elan.ports[0].mac, [0x02, 0x53, 0x44, 0x01, 0x02, 0x01]);
+    assert_eq!(config.domains(), [0, 0]);
+    assert!(config.frame_buffer_bytes() > 4542);
+}
+
+#[test]
+fn a_device_that_cannot_work_is_refused() {
+    let again = r#"{"device": "edge", "nic": 1, "interface": "e1", "mac": "02:53:44:01:01:01"}"#;
+    let port = r#"{"machine": "b", "nic": 0, "interface": "eth0", "mac": "02:53:44:00:00:02"}"#;
+    let cases = [
+        (
+            "\"kind\": \"bridge\"",
+            "\"kind\": \"router\"",
+            "devices[0].kind: no kind \"router\" of device, there is bridge",
+        ),
+        ("\"nics\": 3", "\"nics\": 1", "devices[0].nics: 1 is outside 2 to 16"),
+        ("\"nics\": 3", "\"nics\": 17", "devices[0].nics: 17 is outside 2 to 16"),
+        (
+            "\"queue_frames\": 128",
+            "\"queue_frames\": 0",
+            "devices[0].queue_frames: must be at least 1",
+        ),
+        (
+            "\"ageing_ns\": 300000000000",
+            "\"ageing_ns\": 0",
+            "devices[0].ageing_ns: must be at least 1",
+        ),
+        ("\"name\": \"edge\"", "\"name\": \"a\"", "devices[0].name: \"a\" is used twice"),
+        (
+            "\"device\": \"edge\"",
+            "\"device\": \"egde\"",
+            "segments[0].ports[1].device: no device \"egde\"",
+        ),
+        (
+            "\"device\": \"edge\"",
+            "\"device\": \"edge\", \"machine\": \"b\"",
+            "segments[0].ports[1]: names a machine or a device",
+        ),
+        ("\"device\": \"edge\",", "", "segments[0].ports[1]: names a machine or a device"),
+        (
+            "\"nic\": 2",
+            "\"nic\": 3",
+            "segments[1].ports[0].nic: \"edge\" has 3 interfaces, counted from 0",
+        ),
+        (
+            "\"nic\": 2",
+            "\"nic\": 0",
+            "segments[1].ports[0].nic: interface 0 of \"edge\" is plugged in twice",
+        ),
+        (
+            "\"e0\",",
+            "\"e0\", \"local\": \"/x\",",
+            "segments[0].ports[1].local: a device has no sockets",
+        ),
+        (
+            port,
+            again,
+            "segments[1].ports[1].device: \"edge\" closes a loop of bridges: frames would go round for ever",
+        ),
+    ];
+    for (old, new, expected) in cases {
+        assert!(JOINED.contains(old), "{old}");
+        let refused = parse(&JOINED.replacen(old, new, 1)).expect_err("it is wrong");
+        assert_eq!(refused, format!("fabric.json: {expected}"));
+    }
+    let mac = parse(&JOINED.replacen("02:53:44:01:02:01", "02:53:44:01:02", 1)).expect_err("wrong");
+    assert!(
+        mac.starts_with("fabric.json: segments[1].ports[0].mac: \"02:53:44:01:02\" is no"),
+        "{mac}"
+    );
+}
+
+#[test]
+fn two_bridges_between_the_same_segments_are_refused() {
+    let mut config: serde_json::Value = serde_json::from_str(JOINED).expect("JSON");
+    let mut second = config["devices"][0].clone();
+    second["name"] = "second".into();
+    config["devices"].as_array_mut().expect("a list").push(second);
+    for (segment, nic) in [(0, 0), (1, 1)] {
+        let port = serde_json::json!({ "device": "second", "nic": nic, "interface": "x" });
+        let mut ports = config["segments"][segment]["ports"].as_array().expect("a list").clone();
+        ports.retain(|port| port["machine"].is_null());
+        ports.push(port);
+        config["segments"][segment]["ports"] = ports.into();
+    }
+    let refused = parse(&config.to_string()).expect_err("a loop");
+    let expected = "segments[1].ports[1].device: \"second\" closes a loop of bridges: frames would go \
+                    round for ever";
+    assert_eq!(refused, format!("fabric.json: {expected}"));
 }
 
 #[test]

@@ -103,7 +103,7 @@ fn files_can_be_read_while_they_grow_and_end_with_the_same_bytes() {
         let file = std::fs::read(directory.join("lan.pcapng")).expect("written");
         lengths.push(file.len());
         if network.next_flush_ns().is_none() {
-            assert!(network.segments.iter().all(|segment| !segment.capture.is_behind()));
+            assert!(network.segments.iter().all(|segment| !segment.captures.is_behind()));
         }
     });
     assert!(lengths.is_sorted() && lengths[10] < lengths[290]);

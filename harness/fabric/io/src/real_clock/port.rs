@@ -10,10 +10,10 @@ use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_send_buffer_s
 use sundial_core::{Frame, Span, Time};
 
 use super::{RealError, system};
-use crate::{FRAME_BUFFER_BYTES, PortConfig};
+use crate::PortConfig;
 
 /// Room for a full ring of the longest frames; the kernel cuts it to what it allows.
-const SOCKET_BUFFER_BYTES: usize = 1 << 20;
+const SOCKET_BUFFER_BYTES: usize = 1 << 21;
 /// Frames kept for a machine that does not take them now; more are lost.
 const BACKLOG_FRAMES: usize = 4096;
 /// When this many wait for one machine, the others on its segment are not read from.
@@ -29,6 +29,8 @@ pub(super) struct Port {
     /// Which of the machine's interfaces.
     pub(super) nic: usize,
     pub(super) segment: usize,
+    /// The broadcast domain that the segment is in.
+    pub(super) domain: usize,
     /// The segment's number for it.
     pub(super) number: usize,
     pub(super) socket: UnixDatagram,
@@ -44,7 +46,6 @@ pub(super) struct Port {
     /// When it last took a frame, or began to have to.
     taken_at: Time,
     tried_at: Time,
-    buffer: Box<[u8]>,
     /// Frames that the machine did not take: it was not there, or too slow.
     pub(super) undelivered: u64,
 }
@@ -52,12 +53,12 @@ pub(super) struct Port {
 impl Port {
     pub(super) fn open(
         plug: &PortConfig,
-        segment: usize,
-        number: usize,
+        (machine, nic): (usize, usize),
+        (segment, number): (usize, usize),
+        domain: usize,
         places: Option<usize>,
     ) -> Result<Self, RealError> {
-        let local = plug.local.clone().expect("checked: a real run has sockets");
-        let remote = plug.remote.clone().expect("checked: a real run has sockets");
+        let (local, remote) = plug.sockets.clone().expect("checked: a real run has sockets");
         let socket = match UnixDatagram::bind(&local) {
             Ok(socket) => socket,
             Err(source) => return Err(RealError::Bind { path: local, source }),
@@ -68,9 +69,10 @@ impl Port {
         set_socket_send_buffer_size(&socket, SOCKET_BUFFER_BYTES).map_err(system("setsockopt"))?;
         set_socket_recv_buffer_size(&socket, SOCKET_BUFFER_BYTES).map_err(system("setsockopt"))?;
         Ok(Self {
-            machine: plug.machine,
-            nic: plug.nic,
+            machine,
+            nic,
             segment,
+            domain,
             number,
             socket,
             outstanding: 0,
@@ -81,7 +83,6 @@ impl Port {
             backlog: VecDeque::new(),
             taken_at: Time::ZERO,
             tried_at: Time::ZERO,
-            buffer: vec![0; FRAME_BUFFER_BYTES].into(),
             undelivered: 0,
         })
     }
@@ -106,10 +107,10 @@ impl Port {
         self.backlog.len() >= PRESSURE_FRAMES && now.since(self.taken_at) < PATIENCE
     }
 
-    /// The next frame that the machine has sent, if there is one.
-    pub(super) fn receive(&mut self) -> Result<Option<Frame>, RealError> {
-        match self.socket.recv(&mut self.buffer) {
-            Ok(length) => Ok(Some(Frame::new(&self.buffer[..length]))),
+    /// The next frame that the machine has sent, if there is one. It is read into `buffer`, as far as it fits.
+    pub(super) fn receive(&self, buffer: &mut [u8]) -> Result<Option<Frame>, RealError> {
+        match self.socket.recv(buffer) {
+            Ok(length) => Ok(Some(Frame::new(&buffer[..length]))),
             Err(error) if is_temporary(&error) => Ok(None),
             Err(source) => Err(RealError::System { call: "recv", source }),
         }

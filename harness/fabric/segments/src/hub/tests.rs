@@ -12,14 +12,7 @@ fn hub(cables: &[u64]) -> Hub {
 }
 
 fn seeded(cables: &[u64], seed: u64) -> Hub {
-    let ports = cables.len();
-    let common = SegmentParameters {
-        name: "lan".into(),
-        seed,
-        ports: (0..ports).map(|port| format!("m{port}:eth0")).collect(),
-        max_frame_bytes: 1514,
-        ring_frames: 64,
-    };
+    let common = SegmentParameters { seed, ..SegmentParameters::of_machines(cables.len(), 64) };
     let parameters = HubParameters {
         rate_bps: 10_000_000,
         cable_delay: cables.iter().map(|&ns| Span::from_ns(ns)).collect(),

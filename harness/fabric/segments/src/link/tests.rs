@@ -11,7 +11,7 @@ fn link(rate_bps: u64, impairments: Impairments) -> Link {
         seed: 3,
         ports: vec!["a:eth0".into(), "b:eth0".into()],
         max_frame_bytes: 9216,
-        ring_frames: 64,
+        ..SegmentParameters::of_machines(2, 64)
     };
     let propagation = Span::from_ns(1_000);
     Link::new(

@@ -11,18 +11,16 @@
 //! reception is acted upon that much ahead of its time, and all deliveries are announced then.
 
 mod config;
-mod table;
 
 use std::collections::{BTreeMap, VecDeque};
 
 use sundial_core::{
-    Board, Frame, Line, LinkType, Output, Ring, Segment, SegmentCounters, SegmentParameters, Span,
-    Time,
+    AddressTable, Board, Frame, Line, LinkType, Output, Ring, Segment, SegmentCounters,
+    SegmentParameters, Span, Time,
 };
 use sundial_wire::ethernet::Header;
 
 use crate::ethernet::{GAP_BITS, MIN_WIRE_BITS, refusal, wire_bits};
-use table::AddressTable;
 
 pub use config::Config;
 
@@ -93,7 +91,8 @@ impl Switch {
         Self {
             max_frame_bytes: common.max_frame_bytes,
             inputs: lines()
-                .map(|line| Input { line, ring: Ring::new(common.ring_frames) })
+                .zip(&common.rings)
+                .map(|(line, &places)| Input { line, ring: Ring::new(places) })
                 .collect(),
             outputs: lines().map(|line| OutputPort { line, starts: VecDeque::new() }).collect(),
             table: AddressTable::new(parameters.mac_table_entries, parameters.ageing),

@@ -6,13 +6,7 @@ use sundial_core::{Frame, Output, Segment, SegmentParameters, Span, Time};
 use super::*;
 
 fn switch(ports: usize, change: impl FnOnce(&mut SwitchParameters)) -> Switch {
-    let common = SegmentParameters {
-        name: "lan".into(),
-        seed: 1,
-        ports: (0..ports).map(|port| format!("m{port}:eth0")).collect(),
-        max_frame_bytes: 1514,
-        ring_frames: 64,
-    };
+    let common = SegmentParameters::of_machines(ports, 64);
     let mut parameters = SwitchParameters {
         rate_bps: vec![100_000_000; ports],
         propagation: vec![Span::from_ns(50); ports],

@@ -44,7 +44,6 @@ pub struct Model {
 }
 
 pub const RING: usize = 8;
-pub const MAX_FRAME: usize = 1514;
 
 impl Model {
     pub fn of<K: SegmentKind>(ports: usize, parameters: K::Parameters) -> Self
@@ -56,7 +55,7 @@ impl Model {
             let parameters = parameters.clone();
             Arc::new(move |common: &SegmentParameters| K::build(common, &parameters))
         };
-        let segment = build(&common(ports, 1, RING));
+        let segment = build(&SegmentParameters::of_machines(ports, RING));
         let rates = (0..ports).map(|port| segment.rate_bps(port)).collect();
         Self { parameters, build, rates }
     }
@@ -82,7 +81,8 @@ impl Model {
     }
 
     pub fn build_with_ring(&self, seed: u64, ring_frames: usize) -> Box<dyn Segment> {
-        (self.build)(&common(self.ports(), seed, ring_frames))
+        let common = SegmentParameters::of_machines(self.ports(), ring_frames);
+        (self.build)(&SegmentParameters { seed, ..common })
     }
 
     /// Bits per second of a port's line.
@@ -94,16 +94,6 @@ impl Model {
 impl Debug for Model {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.parameters.fmt(f)
-    }
-}
-
-fn common(ports: usize, seed: u64, ring_frames: usize) -> SegmentParameters {
-    SegmentParameters {
-        name: "lan".into(),
-        seed,
-        ports: (0..ports).map(|port| format!("m{port}:eth0")).collect(),
-        max_frame_bytes: MAX_FRAME,
-        ring_frames,
     }
 }
 
@@ -213,6 +203,12 @@ impl<'a> Checker<'a> {
                 Output::Record { at, interface, direction, frame, comment } => {
                     assert!(at >= now.back(segment.record_lag()), "recorded too late");
                     self.trace.records.push((at, interface, direction, frame.len(), comment));
+                }
+                Output::Train { capture, train, .. } => {
+                    let lag = segment.further_captures()[capture].record_lag;
+                    assert!(train.at(0) >= now.back(lag), "recorded too late");
+                    let stamps = (0..train.records()).map(|index| train.at(index));
+                    assert!(stamps.is_sorted(), "a train goes back in time");
                 }
             }
         }

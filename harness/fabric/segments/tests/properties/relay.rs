@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use crate::common::{Model, frame, hub, link, number_of, switch};
 use proptest::prelude::*;
-use sundial_core::{Distances, Hop, Output, Scheduler, Segment, Step, Time};
+use sundial_core::{Distances, Hop, Output, Place, Scheduler, Segment, Step, Time};
 
 const MACHINES: usize = 5;
 /// Enough for several relays after another; a flood must end.
@@ -52,7 +52,7 @@ impl Run {
             segments,
             plugs,
             machines: network.iter().map(|(_, machines)| machines.clone()).collect(),
-            distances: Distances::new(MACHINES, hops),
+            distances: Distances::new(MACHINES, 0, hops),
             scheduler: Scheduler::new(),
             origins: Vec::new(),
         }
@@ -73,7 +73,8 @@ impl Run {
         origins.push((machine, at));
         self.origins.push(origins);
         let nic = choice % self.plugs[machine].len();
-        self.scheduler.hand_in(at, machine, nic, frame(number, machine as u8, 255, 60));
+        let place = Place::Machine { machine, nic };
+        self.scheduler.hand_in(at, place, frame(number, machine as u8, 255, 60));
     }
 
     fn run(&mut self) {
@@ -88,11 +89,12 @@ impl Run {
                     self.segments[segment].handle_timeout(at);
                     segment
                 }
-                Step::Frame { machine, nic, frame } => {
+                Step::Frame { place: Place::Machine { machine, nic }, frame } => {
                     let (segment, port) = self.plugs[machine][nic];
                     self.segments[segment].handle_frame(at, port, frame);
                     segment
                 }
+                Step::Frame { place, .. } => unreachable!("{place:?}: there is no device"),
             };
             while let Some(output) = self.segments[segment].poll_output() {
                 if let Output::Deliver { due, port, frame } = output {

@@ -4,13 +4,7 @@
 use super::*;
 
 fn common(seed: u64) -> SegmentParameters {
-    SegmentParameters {
-        name: "wan".into(),
-        seed,
-        ports: vec!["a:eth0".into(), "b:eth0".into()],
-        max_frame_bytes: 1514,
-        ring_frames: 64,
-    }
+    SegmentParameters { name: "wan".into(), seed, ..SegmentParameters::of_machines(2, 64) }
 }
 
 fn netem(settings: Impairments) -> Netem {

@@ -3,12 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sundial_core::{Span, Time};
 use sundial_wire::ethernet::Address;
 
+use crate::{Span, Time};
+
 /// A filtering database of fixed size (IEEE 802.1D clause 7.9).
-#[derive(Debug)]
-pub(super) struct AddressTable {
+#[derive(Clone, Debug)]
+pub struct AddressTable {
     places: usize,
     ageing: Span,
     entries: BTreeMap<Address, (usize, Time)>,
@@ -16,13 +17,25 @@ pub(super) struct AddressTable {
     by_age: BTreeSet<(Time, Address)>,
 }
 
+/// What became of an address that was to be learned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Learned {
+    /// It is new, or was at this port before.
+    Here,
+    /// It was at another port until now.
+    Moved,
+    /// There is no place for it.
+    Full,
+}
+
 impl AddressTable {
-    pub(super) fn new(places: usize, ageing: Span) -> Self {
+    /// An empty table. An address is forgotten when it has not been seen for `ageing`.
+    pub fn new(places: usize, ageing: Span) -> Self {
         Self { places, ageing, entries: BTreeMap::new(), by_age: BTreeSet::new() }
     }
 
     /// Sees `address` at `port`. A full table forgets nothing but what has aged.
-    pub(super) fn learn(&mut self, now: Time, address: Address, port: usize) {
+    pub fn learn(&mut self, now: Time, address: Address, port: usize) -> Learned {
         while let Some(&(seen, old)) = self.by_age.first()
             && self.is_aged(now, seen)
         {
@@ -30,19 +43,23 @@ impl AddressTable {
             self.entries.remove(&old);
         }
         let places = self.places;
-        if let Some((at, seen)) = self.entries.get_mut(&address) {
+        let learned = if let Some((at, seen)) = self.entries.get_mut(&address) {
+            let moved = *at != port;
             self.by_age.remove(&(*seen, address));
             (*at, *seen) = (port, now);
+            if moved { Learned::Moved } else { Learned::Here }
         } else if self.entries.len() < places {
             self.entries.insert(address, (port, now));
+            Learned::Here
         } else {
-            return;
-        }
+            return Learned::Full;
+        };
         self.by_age.insert((now, address));
+        learned
     }
 
     /// The port where `address` was last seen, if that is not too long ago.
-    pub(super) fn find(&self, now: Time, address: Address) -> Option<usize> {
+    pub fn find(&self, now: Time, address: Address) -> Option<usize> {
         let &(port, seen) = self.entries.get(&address)?;
         (!self.is_aged(now, seen)).then_some(port)
     }
@@ -67,8 +84,9 @@ mod tests {
     #[test]
     fn an_address_is_where_it_was_seen_last() {
         let mut table = AddressTable::new(2, Span::from_ns(100));
-        table.learn(at(0), address(1), 3);
-        table.learn(at(10), address(1), 4);
+        assert_eq!(table.learn(at(0), address(1), 3), Learned::Here);
+        assert_eq!(table.learn(at(10), address(1), 4), Learned::Moved);
+        assert_eq!(table.learn(at(15), address(1), 4), Learned::Here);
         assert_eq!(table.find(at(20), address(1)), Some(4));
         assert_eq!(table.find(at(20), address(2)), None);
     }
@@ -86,9 +104,9 @@ mod tests {
     fn a_full_table_learns_again_when_something_has_aged() {
         let mut table = AddressTable::new(1, Span::from_ns(100));
         table.learn(at(0), address(1), 0);
-        table.learn(at(99), address(2), 1);
+        assert_eq!(table.learn(at(99), address(2), 1), Learned::Full);
         assert_eq!(table.find(at(99), address(2)), None);
-        table.learn(at(100), address(2), 1);
+        assert_eq!(table.learn(at(100), address(2), 1), Learned::Here);
         assert_eq!(table.find(at(100), address(2)), Some(1));
         assert_eq!(table.find(at(100), address(1)), None);
     }

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Random trees of segments that bridges join, machines on them, and what these send.
+
+use std::path::Path;
+
+use proptest::prelude::*;
+use proptest::sample::Index;
+use serde_json::{Value, json};
+use sundial_core::Frame;
+use sundial_io::Config;
+use sundial_io::shm::NICS;
+use sundial_segments::kinds;
+
+/// Frames that one machine may send; a conversation must end.
+pub const MOST_FRAMES: usize = 40;
+
+/// A machine hands in a frame of its own accord.
+#[derive(Clone, Debug)]
+pub struct Wish {
+    pub at_ns: u64,
+    pub machine: usize,
+    pub letter: Letter,
+}
+
+/// What a machine sends: to whom and by which interface is chosen among what there is.
+#[derive(Clone, Debug)]
+pub struct Letter {
+    pub nic: Index,
+    /// The last one stands for all machines.
+    pub to: Index,
+    pub bytes: usize,
+}
+
+/// A network and what happens in it.
+#[derive(Clone, Debug)]
+pub struct World {
+    pub config: Value,
+    pub machines: usize,
+    /// In order of time.
+    pub wishes: Vec<Wish>,
+    /// What machines answer with, chosen by what they answer.
+    pub answers: Vec<Letter>,
+    /// Whose turn it is.
+    pub turns: Vec<Index>,
+}
+
+impl World {
+    pub fn config(&self, directory: &Path) -> Config {
+        let mut config = self.config.clone();
+        config["capture_dir"] = json!(directory);
+        Config::parse(Path::new("world"), config.to_string().as_bytes(), &kinds())
+            .unwrap_or_else(|error| panic!("{:#}: {config:#}", anyhow::Error::from(error)))
+    }
+
+    /// What `machine` answers to `received`, if it does.
+    pub fn answer(&self, machine: usize, received: &Frame) -> Option<&Letter> {
+        let (sender, number) = identity(received);
+        let choice = 31 * sender + 7 * number + machine;
+        (choice % 3 == 0).then(|| &self.answers[choice % self.answers.len()])
+    }
+}
+
+impl Letter {
+    /// The frame number `number` of `machine`.
+    pub fn frame(&self, world: &World, machine: usize, number: usize) -> Frame {
+        let to = self.to.index(world.machines + 1);
+        let destination = if to == world.machines { [0xff; 6] } else { [2, 0, 0, 0, 0, to as u8] };
+        let mut frame = Vec::from(destination);
+        frame.extend([2, 0, 0, 0, 0, machine as u8, 8, 0, machine as u8, number as u8]);
+        frame.resize(self.bytes, 0);
+        Frame::from(frame)
+    }
+}
+
+/// Who sent `frame`, and its number among those that it sent.
+pub fn identity(frame: &Frame) -> (usize, usize) {
+    (usize::from(frame[14]), usize::from(frame[15]))
+}
+
+fn letter() -> impl Strategy<Value = Letter> {
+    let bytes = prop_oneof![3 => 16_usize..100, 1 => 100_usize..1514, 1 => Just(1514_usize)];
+    (any::<Index>(), any::<Index>(), bytes).prop_map(|(nic, to, bytes)| Letter { nic, to, bytes })
+}
+
+fn wishes(machines: usize) -> impl Strategy<Value = Vec<Wish>> {
+    let pause = prop_oneof![3 => Just(0_u64), 3 => 0_u64..30_000, 3 => 0_u64..2_000_000];
+    prop::collection::vec((pause, 0..machines, letter()), 1..20).prop_map(|list| {
+        let mut at_ns = 0;
+        let wish = |(pause, machine, letter)| {
+            at_ns += pause;
+            Wish { at_ns, machine, letter }
+        };
+        list.into_iter().map(wish).collect()
+    })
+}
+
+/// How a segment hangs on the others, and what it is.
+#[derive(Clone, Debug)]
+struct Branch {
+    /// The earlier segment that a bridge joins it to.
+    parent: Index,
+    /// By a bridge that is there already, if one is.
+    same_bridge: bool,
+    bridge: Value,
+    machines: Vec<usize>,
+    kind: Index,
+    rate_bps: u64,
+    delay_ns: u64,
+    impairments: Option<Value>,
+}
+
+fn branch(machines: usize) -> impl Strategy<Value = Branch> {
+    let bridge =
+        (prop_oneof![Just(0_u64), 1..50_000_u64], 1..6_usize, 1..6_usize, 1_000..3_000_000_u64)
+            .prop_map(|(latency_ns, queue_frames, mac_table_entries, ageing_ns)| {
+                json!({
+                    "kind": "bridge", "forwarding_latency_ns": latency_ns,
+                    "queue_frames": queue_frames, "mac_table_entries": mac_table_entries,
+                    "ageing_ns": ageing_ns,
+                })
+            });
+    let impairments = (0.0..0.5_f64, 1..500_000_u64, 0..500_000_u64, 0.0..0.3_f64).prop_map(
+        |(loss, delay_ns, jitter_ns, reorder)| {
+            json!({
+                "loss": loss, "delay_ns": delay_ns, "jitter_ns": jitter_ns, "reorder": reorder,
+                "duplicate": 0.1,
+            })
+        },
+    );
+    (
+        (any::<Index>(), any::<bool>(), bridge),
+        prop::collection::vec(0..machines, 1..4),
+        any::<Index>(),
+        prop_oneof![Just(10_000_000_u64), Just(100_000_000), 1_000_000..1_000_000_000_u64],
+        0..7_000_u64,
+        prop::option::of(impairments),
+    )
+        .prop_map(
+            |((parent, same_bridge, bridge), machines, kind, rate_bps, delay_ns, impairments)| {
+                Branch {
+                    parent,
+                    same_bridge,
+                    bridge,
+                    machines,
+                    kind,
+                    rate_bps,
+                    delay_ns,
+                    impairments,
+                }
+            },
+        )
+}
+
+/// Interfaces that each machine has, and segments with the ends at their ports.
+struct Tree {
+    nics: Vec<usize>,
+    ends: Vec<Vec<Value>>,
+    /// Ports and settings of each bridge, and the segments that it is on.
+    bridges: Vec<(Value, Vec<usize>)>,
+}
+
+impl Tree {
+    fn plug_machine(&mut self, segment: usize, machine: usize) {
+        let nic = self.nics[machine];
+        if nic < NICS {
+            self.nics[machine] += 1;
+            self.ends[segment].push(json!({
+                "machine": format!("m{machine}"), "nic": nic, "interface": format!("eth{nic}"),
+                "mac": format!("02:00:00:00:00:{machine:02x}"),
+            }));
+        }
+    }
+
+    fn plug_bridge(&mut self, segment: usize, bridge: usize) {
+        let segments = &mut self.bridges[bridge].1;
+        let port = segments.len();
+        segments.push(segment);
+        self.ends[segment].push(json!({
+            "device": format!("b{bridge}"), "nic": port, "interface": format!("e{port}"),
+            "mac": format!("02:00:00:01:{port:02x}:{bridge:02x}"),
+        }));
+    }
+}
+
+/// The segment at the ports `ends`.
+fn segment(index: usize, branch: &Branch, ends: Vec<Value>) -> Value {
+    let ports = ends.len();
+    let mut segment = match if ports == 2 { branch.kind.index(3) } else { branch.kind.index(2) } {
+        0 => {
+            let fast = branch.rate_bps > 50_000_000;
+            let scale = |ns: u64| if fast { ns / 10 } else { ns };
+            json!({
+                "kind": "hub", "rate_bps": if fast { 100_000_000 } else { 10_000_000 },
+                "cable_delay_ns": vec![scale(branch.delay_ns); ports],
+                "repeater_delay_ns": scale(800),
+            })
+        }
+        1 => json!({
+            "kind": "switch", "rate_bps": branch.rate_bps, "propagation_ns": branch.delay_ns,
+            "forwarding_latency_ns": 2_000, "queue_frames": 3, "mac_table_entries": 4,
+            "ageing_ns": 1_000_000,
+        }),
+        _ => json!({
+            "kind": "link", "rate_bps": branch.rate_bps, "propagation_ns": branch.delay_ns,
+            "impairments": branch.impairments.as_ref().map_or(json!({}), |it| json!({ "1": it })),
+        }),
+    };
+    segment["name"] = json!(format!("s{index}"));
+    segment["max_frame_bytes"] = json!(1514);
+    segment["adapter"] = json!({ "ring_frames": 8, "when_full": "drop" });
+    segment["ports"] = ends.into();
+    segment
+}
+
+fn config(machines: usize, branches: &[Branch]) -> Value {
+    let mut tree =
+        Tree { nics: vec![0; machines], ends: vec![Vec::new(); branches.len()], bridges: vec![] };
+    for (index, branch) in branches.iter().enumerate() {
+        if index > 0 {
+            let parent = branch.parent.index(index);
+            let there = tree.bridges.iter().position(|(_, segments)| segments.contains(&parent));
+            match there.filter(|_| branch.same_bridge) {
+                Some(bridge) => tree.plug_bridge(index, bridge),
+                None => {
+                    let bridge = tree.bridges.len();
+                    tree.bridges.push((branch.bridge.clone(), Vec::new()));
+                    tree.plug_bridge(parent, bridge);
+                    tree.plug_bridge(index, bridge);
+                }
+            }
+        }
+        for &machine in &branch.machines {
+            tree.plug_machine(index, machine);
+        }
+    }
+    for index in 0..branches.len() {
+        while tree.ends[index].len() < 2 {
+            tree.plug_machine(index, tree.ends[index].len());
+        }
+    }
+    let Tree { nics, ends, bridges } = tree;
+    let machine =
+        |(index, nics): (usize, usize)| json!({ "name": format!("m{index}"), "nics": nics });
+    let device = |(index, (mut bridge, segments)): (usize, (Value, Vec<usize>))| {
+        bridge["name"] = json!(format!("b{index}"));
+        bridge["nics"] = json!(segments.len());
+        bridge
+    };
+    let ends = ends.into_iter().zip(branches).enumerate();
+    json!({
+        "version": 1, "clock": "virtual", "seed": 1, "capture_dir": "", "shm": "unused",
+        "machines": nics.into_iter().enumerate().map(machine).collect::<Vec<_>>(),
+        "devices": bridges.into_iter().enumerate().map(device).collect::<Vec<_>>(),
+        "segments": ends.map(|(index, (ends, it))| segment(index, it, ends)).collect::<Vec<_>>(),
+    })
+}
+
+pub fn world() -> impl Strategy<Value = World> {
+    (2..6_usize).prop_flat_map(|machines| {
+        let branches = prop::collection::vec(branch(machines), 1..5);
+        let answers = prop::collection::vec(letter(), 1..8);
+        let turns = prop::collection::vec(any::<Index>(), 1..40);
+        (branches, wishes(machines), answers, turns).prop_map(
+            move |(branches, wishes, answers, turns)| World {
+                config: config(machines, &branches),
+                machines,
+                wishes,
+                answers,
+                turns,
+            },
+        )
+    })
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The virtual channels of a switch: a fixed table, and the state of each.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use sundial_core::ChannelCounters;
+
+use super::fate::Cause;
+use super::gcra::Gcra;
+use super::reassembly::Reassembly;
+use super::units::Units;
+
+/// A virtual channel from one station to one or more.
+#[derive(Debug)]
+pub(super) struct Channel {
+    pub(super) from: usize,
+    /// On the line of the sender.
+    pub(super) vci: u16,
+    /// Its ends, as indices of [`Channels::leaves`].
+    pub(super) leaves: Vec<usize>,
+    pub(super) gcra: Option<Gcra>,
+    /// The adapter's spacing lets the next cell go then.
+    pub(super) next_cell: Units,
+    pub(super) cells_in: u64,
+    pub(super) cells_out: u64,
+    pub(super) dropped: BTreeMap<Cause, u64>,
+}
+
+/// One end of a channel: its state at the output queue and in the receiving adapter.
+#[derive(Debug)]
+pub(super) struct Leaf {
+    pub(super) channel: usize,
+    pub(super) to: usize,
+    /// On the line of the receiver.
+    pub(super) vci: u16,
+    pub(super) discarding: Discarding,
+    /// The cell before was not the last of its PDU.
+    pub(super) inside_pdu: bool,
+    /// When its cells in the queue are sent, if they are counted.
+    pub(super) starts: VecDeque<Units>,
+    pub(super) reassembly: Reassembly,
+}
+
+/// What the output queue does with the rest of a PDU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Discarding {
+    Nothing,
+    /// All of it.
+    Early,
+    /// All but the last cell.
+    Partial,
+}
+
+/// All channels of a switch.
+#[derive(Debug, Default)]
+pub(super) struct Channels {
+    pub(super) all: Vec<Channel>,
+    pub(super) leaves: Vec<Leaf>,
+    /// By sender, VCI and, where one number stands for several channels, receiver.
+    numbers: BTreeMap<(usize, u16, Option<usize>), usize>,
+}
+
+impl Channels {
+    /// Adds the channel `vci` of station `from` to each of `ends`: station and VCI there.
+    pub(super) fn open(&mut self, from: usize, vci: u16, ends: &[(usize, u16)]) {
+        self.insert((from, vci, None), ends);
+    }
+
+    /// The same for one of several channels of `from` that have the same number.
+    pub(super) fn open_one_of(&mut self, from: usize, vci: u16, end: (usize, u16)) {
+        self.insert((from, vci, Some(end.0)), &[end]);
+    }
+
+    fn insert(&mut self, key: (usize, u16, Option<usize>), ends: &[(usize, u16)]) {
+        let channel = self.all.len();
+        let first_leaf = self.leaves.len();
+        self.leaves.extend(ends.iter().map(|&(to, vci)| Leaf {
+            channel,
+            to,
+            vci,
+            discarding: Discarding::Nothing,
+            inside_pdu: false,
+            starts: VecDeque::new(),
+            reassembly: Reassembly::default(),
+        }));
+        let (from, vci, _) = key;
+        self.all.push(Channel {
+            from,
+            vci,
+            leaves: (first_leaf..self.leaves.len()).collect(),
+            gcra: None,
+            next_cell: 0,
+            cells_in: 0,
+            cells_out: 0,
+            dropped: BTreeMap::new(),
+        });
+        let before = self.numbers.insert(key, channel);
+        assert!(before.is_none(), "a VCI is used once");
+    }
+
+    /// The channel `vci` of station `from`; `to` tells those apart that have the same number.
+    pub(super) fn find(&self, from: usize, vci: u16, to: Option<usize>) -> usize {
+        *self
+            .numbers
+            .get(&(from, vci, to))
+            .expect("stations send on channels that are in the table")
+    }
+
+    /// By `NAME VPI.VCI`, those that carried something.
+    pub(super) fn counters(
+        &self,
+        name: impl Fn(usize) -> String,
+    ) -> BTreeMap<String, ChannelCounters> {
+        let mut counters: BTreeMap<String, ChannelCounters> = BTreeMap::new();
+        for channel in self.all.iter().filter(|channel| channel.cells_in > 0) {
+            let key = format!("{} 0.{}", name(channel.from), channel.vci);
+            let sum = counters.entry(key).or_default();
+            sum.cells_in += channel.cells_in;
+            sum.cells_out += channel.cells_out;
+            for (cause, cells) in &channel.dropped {
+                *sum.dropped.entry(cause.name()).or_insert(0) += cells;
+            }
+        }
+        counters
+    }
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Unicast frames: the first by the BUS, the others by a data direct VC.
+
+use sundial_core::{Span, Time};
+use sundial_wire::atm::lane::Opcode;
+use sundial_wire::ethernet::Address;
+
+use super::rig::{Copy, Rig, at, frame, mac, ms, seconds, settings};
+use crate::atm::lane::{LaneSettings, MULTICAST_SEND};
+
+fn us(microseconds: u64) -> Time {
+    at(Span::from_ns(1_000 * microseconds))
+}
+
+fn is(copy: &Copy, opcode: Opcode) -> bool {
+    copy.control().is_some_and(|frame| frame.opcode == opcode)
+}
+
+/// Frames by number, at the port that got them.
+fn numbers(rig: &Rig) -> Vec<(usize, u16)> {
+    rig.delivered.iter().map(|(_, port, number)| (*port, *number)).collect()
+}
+
+#[test]
+fn the_first_frame_goes_by_the_bus_and_the_next_by_a_channel_of_its_own() {
+    let mut rig = Rig::new(2, settings()).joined();
+    rig.frame_at(at(ms(10)), 0, 1, 1);
+    rig.frame_at(at(ms(11)), 0, 1, 2);
+    rig.frame_at(at(ms(20)), 0, 1, 3);
+    rig.run_until(at(ms(30)));
+    let expected = [
+        "10000 us, 0 to 2 on 33: ArpRequest 4 of 02:53:44:00:00:02",
+        "10000 us, 0 to 2 on 35: frame 1",
+        "10060 us, 2 to 0 on 33: ArpResponse 4 of 02:53:44:00:00:02",
+        "10060 us, 2 to 0 on 36: frame 1",
+        "10060 us, 2 to 1 on 36: frame 1",
+        // Called at 10070 us; frame 2 waits.
+        "12070 us, 0 to 1 on 65: ReadyIndication",
+        "12070 us, 0 to 2 on 35: FlushRequest 5",
+        "12130 us, 2 to 0 on 36: FlushRequest 5",
+        "12130 us, 2 to 1 on 36: FlushRequest 5",
+        "12140 us, 1 to 2 on 33: FlushResponse 5",
+        "12200 us, 2 to 0 on 33: FlushResponse 5",
+        "12210 us, 0 to 1 on 65: frame 2",
+        "20000 us, 0 to 1 on 65: frame 3",
+    ];
+    assert_eq!(rig.lines(), expected);
+    assert_eq!(rig.delivered, [(us(10_070), 1, 1), (us(12_220), 1, 2), (us(20_010), 1, 3)]);
+}
+
+#[test]
+fn the_called_client_asks_with_le_arp_but_calls_nobody() {
+    let mut rig = Rig::new(2, settings()).joined();
+    rig.frame_at(at(ms(10)), 0, 1, 1);
+    rig.frame_at(at(ms(20)), 1, 0, 2);
+    rig.frame_at(at(ms(30)), 1, 0, 3);
+    rig.run_until(at(ms(19)));
+    rig.lines();
+    rig.run_until(at(ms(40)));
+    let expected = [
+        // The channel is there, but whose it is only LE_ARP tells.
+        "20000 us, 1 to 2 on 33: ArpRequest 4 of 02:53:44:00:00:01",
+        "20000 us, 1 to 2 on 35: frame 2",
+        "20060 us, 2 to 1 on 33: ArpResponse 4 of 02:53:44:00:00:01",
+        "20060 us, 2 to 0 on 36: frame 2",
+        "20060 us, 2 to 1 on 36: frame 2",
+        "20070 us, 1 to 2 on 35: FlushRequest 5",
+        "20130 us, 2 to 0 on 36: FlushRequest 5",
+        "20130 us, 2 to 1 on 36: FlushRequest 5",
+        "20140 us, 0 to 2 on 33: FlushResponse 5",
+        "20200 us, 2 to 1 on 33: FlushResponse 5",
+        "30000 us, 1 to 0 on 64: frame 3",
+    ];
+    assert_eq!(rig.lines(), expected);
+}
+
+#[test]
+fn both_ends_calling_at_once_share_one_channel() {
+    let mut rig = Rig::new(2, settings()).joined();
+    for (time, first) in [(10, 1), (11, 3), (20, 5)] {
+        rig.frame_at(at(ms(time)), 0, 1, first);
+        rig.frame_at(at(ms(time)), 1, 0, first + 1);
+    }
+    rig.run_until(at(ms(30)));
+    let on_channel: Vec<String> = rig
+        .lines()
+        .into_iter()
+        .filter(|line| line.contains("on 64") || line.contains("on 65"))
+        .collect();
+    let expected = [
+        "12070 us, 0 to 1 on 65: ReadyIndication",
+        "12070 us, 1 to 0 on 64: ReadyIndication",
+        "12210 us, 0 to 1 on 65: frame 3",
+        "12210 us, 1 to 0 on 64: frame 4",
+        "20000 us, 0 to 1 on 65: frame 5",
+        "20000 us, 1 to 0 on 64: frame 6",
+    ];
+    assert_eq!(on_channel, expected);
+    assert_eq!(numbers(&rig), [(1, 1), (0, 2), (1, 3), (0, 4), (1, 5), (0, 6)]);
+}
+
+#[test]
+fn a_group_goes_by_the_bus_to_everybody_but_its_sender() {
+    let mut rig = Rig::new(3, settings()).joined();
+    rig.hand_in_at(at(ms(10)), 1, frame(mac(1), Address::BROADCAST, 1));
+    rig.hand_in_at(at(ms(10)), 1, frame(mac(1), Address([1, 0, 0x5e, 0, 0, 1]), 2));
+    rig.run_until(at(ms(20)));
+    assert_eq!(numbers(&rig), [(0, 1), (2, 1), (0, 2), (2, 2)]);
+    assert!(rig.copies.iter().all(|copy| copy.control().is_none()), "nobody asks about a group");
+}
+
+#[test]
+fn a_frame_by_the_bus_is_for_its_machine_alone() {
+    let mut rig = Rig::new(3, settings()).joined();
+    rig.frame_at(at(ms(10)), 0, 2, 1);
+    rig.run_until(at(ms(20)));
+    assert_eq!(numbers(&rig), [(2, 1)]);
+}
+
+#[test]
+fn of_ten_frames_to_nobody_one_goes_by_the_bus_eight_wait_one_is_dropped() {
+    let mut rig = Rig::new(2, settings()).joined();
+    let nobody = Address([2, 0, 0, 0, 0, 9]);
+    for number in 1..=10 {
+        rig.hand_in_at(at(ms(10)), 0, frame(mac(0), nobody, number));
+    }
+    rig.run_until(at(ms(10)));
+    let by_bus = |rig: &Rig| {
+        let frames = rig.copies.iter().filter(|copy| copy.vci == MULTICAST_SEND);
+        frames.map(|copy| copy.sent).collect::<Vec<_>>()
+    };
+    assert_eq!(by_bus(&rig), [at(ms(10))]);
+    let full = "dropped: 8 frames wait for 02:00:00:00:00:09 (m0:eth0)".to_owned();
+    assert_eq!(rig.dropped, [(at(ms(10)), 10, full)]);
+    // C11 lets one more go after 1 s. C20 and C13: LE_ARP again after 1 s, the end after 2 s.
+    rig.run_until(at(seconds(5)));
+    assert_eq!(by_bus(&rig), [at(ms(10)), at(ms(1010))]);
+    let requests: Vec<Time> = rig
+        .copies
+        .iter()
+        .filter(|copy| is(copy, Opcode::ArpRequest))
+        .map(|copy| copy.sent)
+        .collect();
+    assert_eq!(requests, [at(ms(10)), at(ms(1010))]);
+    let unanswered = "dropped: no answer for 02:00:00:00:00:09 (m0:eth0)".to_owned();
+    let expected: Vec<_> =
+        (3..=9).map(|number| (at(ms(2010)), number, unanswered.clone())).collect();
+    assert_eq!(rig.dropped[1..], expected);
+}
+
+#[test]
+fn frames_to_unknown_addresses_are_counted_by_address() {
+    let lane = LaneSettings { unknown_frames: 2, ..settings() };
+    let mut rig = Rig::new(2, lane).joined();
+    for last in [8, 9] {
+        for number in 1..=3 {
+            let nobody = Address([2, 0, 0, 0, 0, last]);
+            rig.hand_in_at(at(ms(10)), 0, frame(mac(0), nobody, number));
+        }
+    }
+    rig.run_until(at(ms(900)));
+    let by_bus = rig.copies.iter().filter(|copy| copy.vci == MULTICAST_SEND);
+    assert_eq!(by_bus.count(), 4);
+}
+
+#[test]
+fn without_its_response_a_flush_is_repeated_and_then_not_waited_for() {
+    let mut rig = Rig::new(2, settings()).joined();
+    rig.lose = Box::new(|copy| is(copy, Opcode::FlushResponse));
+    rig.frame_at(at(ms(10)), 0, 1, 1);
+    rig.frame_at(at(ms(11)), 0, 1, 2);
+    rig.run_until(at(seconds(10)));
+    let flushes: Vec<Time> = rig
+        .copies
+        .iter()
+        .filter(|copy| is(copy, Opcode::FlushRequest) && copy.from == 0)
+        .map(|copy| copy.sent)
+        .collect();
+    // C21: 4 s after the first. C22: 6 s after the last frame to the BUS.
+    assert_eq!(flushes, [us(12_070), us(4_012_070)]);
+    assert_eq!(rig.delivered, [(us(10_070), 1, 1), (us(6_010_010), 1, 2)]);
+}
+
+#[test]
+fn an_answer_to_the_second_flush_opens_the_path() {
+    let mut rig = Rig::new(2, settings()).joined();
+    rig.lose = Box::new(|copy| is(copy, Opcode::FlushResponse) && copy.sent < at(seconds(1)));
+    rig.frame_at(at(ms(10)), 0, 1, 1);
+    rig.frame_at(at(ms(11)), 0, 1, 2);
+    rig.run_until(at(seconds(10)));
+    assert_eq!(rig.delivered, [(us(10_070), 1, 1), (us(4_012_220), 1, 2)]);
+}
+
+#[test]
+fn long_after_the_last_frame_by_the_bus_no_flush_is_needed() {
+    let mut rig = Rig::new(2, settings()).joined();
+    rig.vc_setup = seconds(7);
+    rig.frame_at(at(ms(10)), 0, 1, 1);
+    rig.frame_at(at(seconds(8)), 0, 1, 2);
+    rig.run_until(at(seconds(9)));
+    assert!(!rig.copies.iter().any(|copy| is(copy, Opcode::FlushRequest)));
+    assert_eq!(rig.delivered, [(us(10_070), 1, 1), (us(8_000_010), 1, 2)]);
+}

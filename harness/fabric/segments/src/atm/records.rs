@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+//! PDUs and cells as lines of the captures beside the main one. Their octets are made when they are written.
+
+use std::sync::Arc;
+
+use sundial_core::{Time, Train};
+use sundial_wire::atm::cell::{CellHeader, PAYLOAD_OCTETS};
+use sundial_wire::atm::erf::{self, PduRecord, Way};
+
+use super::pdu::Pdu;
+use super::reassembly::{Flips, Fragment, payload};
+use super::train::Runs;
+use super::units;
+
+/// A PDU of which all cells are known.
+#[derive(Debug)]
+pub(super) struct PduLine {
+    pub(super) pdu: Arc<Pdu>,
+    pub(super) at: Time,
+    pub(super) way: Way,
+    /// On the line where it is recorded.
+    pub(super) vci: u16,
+    /// The first cell's priority.
+    pub(super) low_priority: bool,
+}
+
+/// A PDU that did not get through.
+#[derive(Debug)]
+pub(super) struct BadPduLine {
+    pub(super) pdu: Arc<Pdu>,
+    pub(super) at: Time,
+    pub(super) lost_cells: u32,
+    /// Of a PDU that arrived with wrong bits.
+    pub(super) flips: Flips,
+    pub(super) comment: String,
+}
+
+/// Cells of one PDU on one line.
+#[derive(Debug)]
+pub(super) struct CellLines {
+    pub(super) pdu: Arc<Pdu>,
+    pub(super) way: Way,
+    pub(super) vci: u16,
+    /// First bits out of the adapter or last bits in.
+    pub(super) cells: Runs,
+    pub(super) flips: Flips,
+}
+
+impl CellLines {
+    /// What arrived at an adapter on `vci`.
+    pub(super) fn arrived(fragment: Fragment, vci: u16) -> Self {
+        let Fragment { pdu, cells, flips } = fragment;
+        Self { pdu, way: Way::ToAdapter, vci, cells, flips }
+    }
+}
+
+fn header(vci: u16, is_last: bool, low_priority: bool) -> CellHeader {
+    CellHeader { vpi: 0, vci, payload_type: is_last.into(), low_priority }
+}
+
+impl Train for PduLine {
+    fn records(&self) -> usize {
+        1
+    }
+
+    fn at(&self, _index: usize) -> Time {
+        self.at
+    }
+
+    fn put(&self, _index: usize, stamp_ns: u64, out: &mut Vec<u8>) {
+        let header = header(self.vci, false, self.low_priority);
+        let record = PduRecord { stamp_ns, way: self.way, bad: false, lost_cells: 0, header };
+        erf::put_pdu(out, &record, self.pdu.octets());
+    }
+}
+
+impl Train for BadPduLine {
+    fn records(&self) -> usize {
+        1
+    }
+
+    fn at(&self, _index: usize) -> Time {
+        self.at
+    }
+
+    fn put(&self, _index: usize, stamp_ns: u64, out: &mut Vec<u8>) {
+        let record = PduRecord {
+            stamp_ns,
+            way: Way::FromAdapter,
+            bad: true,
+            lost_cells: self.lost_cells as u16,
+            header: header(self.pdu.vci, false, false),
+        };
+        let mut octets = self.pdu.octets().to_vec();
+        for &(cell, bit) in &self.flips {
+            octets[cell as usize * PAYLOAD_OCTETS + usize::from(bit / 8)] ^= 0x80 >> (bit % 8);
+        }
+        erf::put_pdu(out, &record, &octets);
+    }
+
+    fn comment(&self, _index: usize) -> Option<&str> {
+        Some(&self.comment)
+    }
+}
+
+impl Train for CellLines {
+    fn records(&self) -> usize {
+        self.cells.count()
+    }
+
+    fn at(&self, index: usize) -> Time {
+        units::time(self.cells.nth(index).at)
+    }
+
+    fn put(&self, index: usize, stamp_ns: u64, out: &mut Vec<u8>) {
+        let cell = self.cells.nth(index);
+        let header = header(self.vci, cell.index + 1 == self.pdu.cells, cell.tagged);
+        let payload = payload(&self.pdu, &self.flips, cell.index);
+        erf::put_cell(out, stamp_ns, self.way, header, &payload);
+    }
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What has become of PDUs: deliveries, fates, lines of the captures, counters.
+
+use std::sync::Arc;
+
+use sundial_core::{Direction, Time};
+use sundial_wire::atm::erf::Way;
+
+use super::fate::{Loss, Side, Spoiled};
+use super::network::{Event, Outcome, Settled};
+use super::pdu::{Content, Pdu};
+use super::reassembly::{Flips, Fragment};
+use super::records::{BadPduLine, CellLines, PduLine};
+use super::train::Runs;
+use super::units::{self, Units};
+use super::{Atm, Control};
+
+/// Numbers of the captures in [`sundial_core::Output::Train`].
+const PDUS: usize = 0;
+const CELLS: usize = 1;
+
+/// A PDU that did not get through.
+struct Failure {
+    at: Units,
+    lost_cells: u32,
+    side: Side,
+    reason: &'static str,
+    /// Wrong bits of a PDU that arrived.
+    flips: Flips,
+}
+
+impl Atm {
+    /// Passes on what the network has decided.
+    pub(super) fn collect(&mut self) {
+        while let Some(event) = self.network.poll_event() {
+            match event {
+                Event::Started { pdu, at } => self.started(pdu, units::time(at)),
+                Event::Sent { pdu, end, departures } => {
+                    self.sent(pdu, units::time(end), departures);
+                }
+                Event::Settled(settled) => self.settled(settled),
+            }
+        }
+    }
+
+    fn started(&mut self, pdu: Arc<Pdu>, at: Time) {
+        let from = pdu.from;
+        if from == self.ports() {
+            // The servers' line is not captured.
+            return;
+        }
+        if let Some(number) = pdu.sending {
+            let sending = self.sendings.get_mut(number);
+            if !sending.has_started {
+                sending.has_started = true;
+                self.board.started(at, from, &sending.frame);
+            }
+        }
+        let vci = pdu.vci;
+        let line = PduLine { pdu, at, way: Way::FromAdapter, vci, low_priority: false };
+        self.board.train(PDUS, from, Direction::Outbound, Arc::new(line));
+    }
+
+    fn sent(&mut self, pdu: Arc<Pdu>, end: Time, departures: Runs) {
+        let from = pdu.from;
+        if let Some(number) = pdu.sending {
+            let sending = self.sendings.get_mut(number);
+            sending.unsent -= 1;
+            if sending.unsent == 0 {
+                let port = sending.port;
+                self.sendings.remove(number);
+                self.finish(end, port);
+            }
+        }
+        if self.parameters.capture.cells && from < self.ports() {
+            let (way, vci) = (Way::FromAdapter, pdu.vci);
+            let lines = CellLines { pdu, way, vci, cells: departures, flips: Flips::new() };
+            self.board.train(CELLS, from, Direction::Outbound, Arc::new(lines));
+        }
+    }
+
+    fn settled(&mut self, settled: Settled) {
+        let Settled { to, vci, arrived, outcome } = settled;
+        let pdu = arrived.pdu.clone();
+        match outcome {
+            Outcome::Received { at } => self.received(at, to, vci, &arrived),
+            Outcome::Lost { loss: Loss { cause, side, at }, cells } => {
+                let (reason, flips) = (cause.name(), Flips::new());
+                self.failed(&pdu, to, Failure { at, lost_cells: cells, side, reason, flips });
+            }
+            Outcome::Spoiled { at, why } => {
+                let flips = match why {
+                    Spoiled::WrongCrc => arrived.flips.clone(),
+                    Spoiled::Joined => Flips::new(),
+                };
+                let (side, reason) = (Side::Towards, why.name());
+                self.failed(&pdu, to, Failure { at, lost_cells: 0, side, reason, flips });
+            }
+        }
+        if self.parameters.capture.cells && to < self.ports() && arrived.cells.first().is_some() {
+            let lines = CellLines::arrived(arrived, vci);
+            self.board.train(CELLS, to, Direction::Inbound, Arc::new(lines));
+        }
+    }
+
+    /// A good PDU is at the adapter of `to`, its last bit at `at`.
+    fn received(&mut self, at: Units, to: usize, vci: u16, arrived: &Fragment) {
+        let pdu = &arrived.pdu;
+        let at = units::time(at);
+        if to < self.ports() {
+            let low_priority = arrived.cells.first().is_some_and(|run| run.tagged);
+            let way = Way::ToAdapter;
+            let line = PduLine { pdu: pdu.clone(), at, way, vci, low_priority };
+            self.board.train(PDUS, to, Direction::Inbound, Arc::new(line));
+        }
+        let due = at + self.rx_latency(to);
+        let frame = match (&mut self.control, &pdu.content) {
+            (Control::Mesh(mesh), Content::Rfc2684(_, frame)) => {
+                Some(mesh.restore(pdu.from, to, frame))
+            }
+            (Control::Lan(lan), Content::Lane(sdu)) => {
+                // The servers know a channel by the number that its sender gave it.
+                let frame = pdu.frame();
+                frame.filter(|_| lan.expect(due, to, pdu.from, vci, sdu)).cloned()
+            }
+            _ => unreachable!("a segment has one way of carrying frames"),
+        };
+        if let Some(frame) = frame {
+            self.board.deliver(due, to, frame);
+        }
+    }
+
+    /// Records and counts a PDU that did not get to `to`.
+    fn failed(&mut self, pdu: &Arc<Pdu>, to: usize, failure: Failure) {
+        let Failure { at, lost_cells, side, reason, flips } = failure;
+        let at = units::time(at);
+        let cells = match lost_cells {
+            0 => String::new(),
+            lost => format!("{lost} of {} cells, ", pdu.cells),
+        };
+        let place = match side {
+            Side::From => format!("from {}", self.station_name(pdu.from)),
+            Side::Towards => format!("towards {}", self.station_name(to)),
+        };
+        let comment = format!("dropped: {cells}{reason} {place}");
+        let would_arrive = match (&self.control, &pdu.content) {
+            (Control::Lan(lan), Content::Lane(sdu)) => lan.would_deliver(to, sdu),
+            _ => true,
+        };
+        if let Some(frame) = pdu.frame().filter(|_| would_arrive) {
+            let at_sender = pdu.from < self.ports() && (side == Side::From || to == self.ports());
+            let port = if at_sender { pdu.from } else { to };
+            self.board.port(port).count_drop(reason);
+            self.board.fate(at, frame.clone(), comment.clone());
+        }
+        let line = BadPduLine { pdu: pdu.clone(), at, lost_cells, flips, comment };
+        self.board.train(PDUS, self.ports(), Direction::Unknown, Arc::new(line));
+    }
+
+    /// The counters of ATM alone.
+    pub(super) fn own_counters(&self, port: usize) -> Vec<(&'static str, u64)> {
+        let station = &self.network.stations()[port];
+        let counted = station.counters;
+        let mut own = vec![
+            ("tx_cells", counted.tx_cells),
+            ("rx_cells", counted.rx_cells),
+            ("tx_pdus", counted.tx_pdus),
+            ("rx_pdus", counted.rx_pdus),
+            ("bad_pdus", counted.bad_pdus),
+            ("cells_corrected", station.crossing.cells_corrected + station.output.cells_corrected),
+            ("cells_tagged", station.crossing.cells_tagged),
+        ];
+        if let Control::Lan(lan) = &self.control {
+            own.push(("lane_ignored_sdus", lan.ignored_sdus(port)));
+        }
+        own
+    }
+}

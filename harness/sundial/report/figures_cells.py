@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The saw that cells make over the argument size."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from sundial.expect.atm import CELL_PAYLOAD
+from sundial.report import palette, plotting, registry
+from sundial.report.figures import MARKED_SIZES, PacketLine, of_curve
+from sundial.report.plotting import Drawing
+from sundial.report.workload import BOTH_DIRECTIONS, Curve, Look
+
+DIRECTIONS = ("request", "reply")
+
+
+def saw(
+    seen: pl.DataFrame, lines: Mapping[tuple[Curve, str], PacketLine], looks: Mapping[Curve, Look], caption: str,
+    folder: Path,
+) -> Drawing | None:  # fmt: skip
+    """Cells of a direction less N/48 of the argument alone: expected as a line, seen as points; a row a curve.
+
+    Only of calls that carry their argument both ways. `seen` as `cells.seen` gives it.
+    """
+    present = [
+        curve
+        for curve in looks
+        if (curve, "request") in lines and registry.moves(curve[0], curve[2]) == BOTH_DIRECTIONS
+    ]
+    sizes = sorted({size for curve in present for size in lines[curve, "request"].sizes})
+    if not present or sizes[-1] - sizes[0] < 2 * CELL_PAYLOAD:
+        return None
+    height = 0.75 + 1.5 * len(present)
+    log_x = plotting.geometric(seen["size"].to_list())
+
+    def paint(figure: Figure) -> None:
+        place = plotting.margins(figure, left=0.5, right=0.15, top=0.32, bottom=0.52)
+        columns = 1 if plotting.is_narrow(figure) else 2
+        grid = figure.subplots(
+            2 * len(present) // columns, columns, sharex=True, sharey=True, squeeze=False,
+            gridspec_kw={"hspace": 0.42, "wspace": 0.07, **place},
+        )  # fmt: skip
+        panels = [(curve, direction) for curve in present for direction in DIRECTIONS]
+        for index, (axis, (curve, direction)) in enumerate(zip(grid.flat, panels, strict=True)):
+            _panel(axis, of_curve(seen, curve).filter(pl.col("direction") == direction), lines.get((curve, direction)),
+                   looks[curve])  # fmt: skip
+            plotting.panel_title(axis, f"{looks[curve].label}: {direction}")
+            plotting.size_axis(axis, sizes, label=index >= len(panels) - columns, log=log_x)
+            if index % columns == 0:
+                axis.set_ylabel("cells")
+        grid.flat[0].set_ylim(bottom=0)
+        grid.flat[0].yaxis.set_major_locator(MaxNLocator(4, integer=True))
+
+    said = "; ".join(f"{looks[curve].label}: {_seen(lines[curve, 'request'])}" for curve in present)
+    return plotting.draw(
+        "cells-saw", "Cells beyond those of the argument alone", caption, folder, height, paint, seen=said,
+        narrow_height_in=0.75 + 3.0 * len(present),
+    )  # fmt: skip
+
+
+def _beyond(size: int, count: int) -> float:
+    return count - size / CELL_PAYLOAD
+
+
+def _panel(axis: Axes, seen: pl.DataFrame, line: PacketLine | None, look: Look) -> None:
+    if line:
+        beyond = [_beyond(size, count) for size, count in zip(line.sizes, line.most, strict=True)]
+        axis.plot(line.sizes, beyond, color=palette.WIRE, linewidth=0.8)
+    points = [(size, _beyond(size, count)) for size, count in seen.select("size", "cells").iter_rows()]
+    marker_px = 3.6 if seen["size"].n_unique() <= MARKED_SIZES else 1.3
+    axis.plot([size for size, _ in points], [value for _, value in points], look.marker, color=look.colour,
+              markersize=marker_px, markeredgewidth=0)  # fmt: skip
+
+
+def _seen(line: PacketLine) -> str:
+    """A curve in words."""
+    beyond = [_beyond(size, count) for size, count in zip(line.sizes, line.most, strict=True)]
+    return f"requests have {min(beyond):.1f} to {max(beyond):.1f} cells more than their arguments fill"

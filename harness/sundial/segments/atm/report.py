@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An ATM switch in the drawing, and in the wire minimum: cells to it and from it, each handed on at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sundial import EPOCH_NS
+from sundial.expect.atm import BRIDGED, BRIDGED_FCS, CELL_OCTETS, LANE, ROUTED, UNITS_PER_PS
+from sundial.expect.ip import ETHERNET_HEADER
+from sundial.report.segment import SegmentReport
+from sundial.report.topology_view import rate_text, time_text, titled
+from sundial.report.wire_time import CellHop
+from sundial.segments.atm.model import Atm
+from sundial.segments.atm.model_line import LINES, Line
+from sundial.segments.atm.model_parts import Contract, Faults, Queue
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from sundial.report.load import RunData
+    from sundial.report.plotting import Drawing
+    from sundial.report.tables import Table
+
+UNITS_PER_NS = 1000 * UNITS_PER_PS
+NAMES = {"oc-3c": "OC-3c", "atm-25": "ATM-25", "taxi-100": "TAXI"}
+ENCAPSULATION = {
+    BRIDGED: "bridged (RFC 2684)",
+    BRIDGED_FCS: "bridged with FCS (RFC 2684)",
+    ROUTED: "classical IP (RFC 2225)",
+}
+LANE_CAPTION = (
+    "PDUs of the first two stations in order of time, not to scale: at its sender a PDU has the time of its first bit, "
+    "at its receiver, where it comes from LES or BUS, that of its last. Green: control frames."
+)
+QUEUE_CAPTION = (
+    "Cells that wait for the line to a port, recomputed from the stamps of cells at the ports: the stretch around the "
+    "greatest number, in which some always wait. The one being sent is not counted, nor those that were dropped, nor "
+    "those of LES and BUS, whose line is not captured. Light: so many more may have waited, since of equal cells it "
+    "cannot be told which were lost. A red mark: a PDU lost its first cell there."
+)
+FIRST_PDUS = 5000
+"""Of a run, in which the first exchange is looked for."""
+RESOLUTION = {"le_arp": "LE_ARP", "static": "static channels"}
+
+
+class AtmReport(SegmentReport[Atm]):
+    corner_px = 9
+
+    def lines(self, segment: Atm) -> list[str]:
+        return [
+            "ATM switch",
+            *_line_texts(segment),
+            _carries(segment),
+            *_by_port(segment, segment.by_port(segment.propagation), "cable"),
+            *titled("cells through the switch", segment.cell_latency),
+            *titled("cell delay variation", segment.cdv),
+            *_by_port(segment, segment.by_port(segment.tx_latency), "adapter out"),
+            *_by_port(segment, segment.by_port(segment.rx_latency), "adapter in"),
+            *_queue_texts(segment.queue),
+            *_shaping_texts(segment),
+            *(f"{port} policed to {_contract_text(contract)}" for port, contract in segment.contracts.items()),
+            *(line for way, faults in segment.impairments.items() for line in _fault_texts(way, faults)),
+        ]
+
+    def services(self, segment: Atm) -> list[str]:
+        if segment.encapsulation != LANE:
+            return []
+        lane = segment.lan_emulation
+        return ["LECS, LES, BUS", line_text(lane.service_line), *titled("each message", lane.service_latency)]
+
+    def mesh(self, segment: Atm) -> int:
+        static = segment.encapsulation != LANE or segment.lan_emulation.resolution == "static"
+        return len(segment.ports) if static else 0
+
+    def hops(self, segment: Atm, sender: str, receiver: str) -> list[CellHop]:
+        propagation, before, after = (
+            dict(zip(segment.ports, segment.by_port(value), strict=True))
+            for value in (segment.propagation, segment.tx_latency, segment.rx_latency)
+        )
+        shaped = segment.shaping_bps(sender)
+        return [
+            CellHop(
+                cells=lambda frame_bytes: segment.packet_cells(frame_bytes - ETHERNET_HEADER),
+                cell_in_ns=segment.cell_time_units(sender) / UNITS_PER_NS,
+                cell_out_ns=segment.cell_time_units(receiver) / UNITS_PER_NS,
+                before_ns=before[sender],
+                between_ns=propagation[sender] + segment.cell_latency,
+                after_ns=propagation[receiver] + after[receiver],
+                spacing_ns=CELL_OCTETS * 8e9 / shaped if shaped else 0.0,
+            )
+        ]
+
+    def sent_packets(self, segment: Atm, name: str, data: RunData) -> pl.DataFrame | None:
+        from sundial.segments.atm import report_pdus
+
+        return report_pdus.sent_packets(data.directory, name, epoch_ns(data), segment.encapsulation)
+
+    def drawings(self, segment: Atm, name: str, data: RunData, folder: Path) -> Iterator[Drawing]:
+        # What draws is imported where something is drawn: a topology is shown without it.
+        from sundial.segments.atm import report_call, report_lane, report_pdus, report_queue
+
+        found = report_pdus.on_the_wire(data.directory, name, epoch_ns(data))
+        if found is None:
+            return
+        table, are_cells = found
+        call = report_call.choose(data.observed)
+        if call is not None:
+            cell_ns = {port: segment.cell_time_units(port) / UNITS_PER_NS for port in segment.ports}
+            drawn = report_call.draw(name, call, report_call.spans(table, cell_ns), _call_caption(are_cells), folder)
+            yield from [drawn] if drawn else []
+        if not segment.cdv:
+            lines = {
+                port: report_pdus.Line(
+                    segment.cell_time_units(port) / UNITS_PER_NS, propagation + segment.cell_latency, propagation
+                )
+                for port, propagation in zip(segment.ports, segment.by_port(segment.propagation), strict=True)
+            }
+            base_vci = report_pdus.DATA_DIRECT if segment.encapsulation == LANE else report_pdus.PERMANENT
+            channels, losses = report_pdus.queues(data.directory, name, epoch_ns(data), lines, base_vci)
+            waiting = {port: report_queue.waiting(found) for port, found in channels.items()}
+            told = {port: found for port, found in waiting.items() if found is not None}
+            drawn = report_queue.draw(name, told, losses, _limits(segment.queue), QUEUE_CAPTION, folder)
+            yield from [drawn] if drawn else []
+        if segment.encapsulation == LANE:
+            first = report_pdus.heads(data.directory, name, epoch_ns(data), report_lane.HEAD_OCTETS, FIRST_PDUS)
+            events = report_lane.events(*first, segment.ports) if first else []
+            drawn = report_lane.draw(name, events, LANE_CAPTION, folder)
+            yield from [drawn] if drawn else []
+
+    def tables(self, segment: Atm, name: str, data: RunData) -> Iterator[Table]:
+        from sundial.segments.atm import report_tables
+
+        ports, channels = report_tables.of_segment(data.counters, name)
+        found = (
+            report_tables.losses(ports, channels),
+            report_tables.channels(channels, segment.ports, segment.encapsulation != LANE),
+        )
+        yield from (table for table in found if table is not None)
+
+
+def epoch_ns(data: RunData) -> int:
+    """Zero of the run's time axis, in ns since 1970."""
+    return int(data.run.get("epoch_ns") or EPOCH_NS)
+
+
+def _call_caption(are_cells: bool) -> str:
+    text = (
+        "Every cell at the segment's ports while the call was on the wire, from capture stamps: out is what an adapter "
+        "sends, in what it receives. The numbers count the cells of a PDU. Request and reply have the same scale."
+    )
+    if are_cells:
+        return text
+    return text.replace("Every cell", "PDUs") + " Cells were not captured: a PDU is drawn as long as its cells take."
+
+
+def line_text(line: Line) -> str:
+    """A line by its name, if it has one, and its rate."""
+    name = next((NAMES[name] for name, known in LINES.items() if known == line), "")
+    return f"{name}, {rate_text(line.rate_bps)}" if name else rate_text(line.rate_bps)
+
+
+def _line_texts(segment: Atm) -> list[str]:
+    """Once if all ports are alike, else each line with its ports."""
+    lines = {port: line_text(segment.line_of(port)) for port in segment.ports}
+    if len(set(lines.values())) == 1:
+        return [lines[segment.ports[0]]]
+    alike = groupby(sorted(segment.ports, key=lambda port: lines[port]), key=lambda port: lines[port])
+    return [f"{', '.join(ports)}: {text}" for text, ports in alike]
+
+
+def _carries(segment: Atm) -> str:
+    if segment.encapsulation != LANE:
+        return ENCAPSULATION[segment.encapsulation]
+    return f"LAN emulation {segment.lane_frame_size}, {RESOLUTION[segment.lan_emulation.resolution]}"
+
+
+def _by_port(segment: Atm, values: list[int], title: str) -> list[str]:
+    """A time once if it is the same everywhere, else for each port that has one."""
+    if len(set(values)) == 1:
+        return titled(title, values[0])
+    return [f"{title} at {port} {time_text(ns)}" for port, ns in zip(segment.ports, values, strict=True) if ns]
+
+
+def _queue_texts(queue: Queue) -> list[str]:
+    lines = [f"queues of {queue.cells} cells"]
+    if queue.early_cells is not None:
+        lines.append(f"early packet discard from {queue.early_cells}")
+    elif queue.discard == "ppd":
+        lines.append("partial packet discard")
+    if queue.vc_cells is not None:
+        lines.append(f"at most {queue.vc_cells} of a channel")
+    if queue.clp1_above is not None:
+        lines.append(f"CLP 1 dropped from {queue.clp1_above}")
+    return lines
+
+
+def _limits(queue: Queue) -> dict[str, int]:
+    limits = {"full": queue.cells, "EPD": queue.early_cells, "one channel": queue.vc_cells, "CLP 1": queue.clp1_above}
+    return {title: cells for title, cells in limits.items() if cells is not None}
+
+
+def _shaping_texts(segment: Atm) -> list[str]:
+    shaped = {port: segment.shaping_bps(port) for port in segment.ports}
+    rates = set(shaped.values())
+    if len(rates) == 1:
+        (rate,) = rates
+        return [f"channels shaped to {rate_text(rate)}"] if rate else []
+    return [f"{port} shaped to {rate_text(rate)}" for port, rate in shaped.items() if rate]
+
+
+def _contract_text(contract: Contract) -> str:
+    text = rate_text(contract.rate)
+    return f"{text}, excess tagged" if contract.action == "tag" else text
+
+
+def _fault_texts(way: str, faults: Faults) -> list[str]:
+    shares = (("cell loss", faults.cell_loss), ("payload bit", faults.payload_bit), ("header bit", faults.header_bit))
+    texts = [f"{name} {float(100 * share):.4g} %" for name, share in shares if share]
+    if faults.gemodel is not None:
+        texts.append("cell loss in bursts (Gilbert-Elliott)")
+    return ["every line:" if way == "both" else f"{way}:", *texts] if texts else []
+
+
+KIND: SegmentReport[Atm] = AtmReport()

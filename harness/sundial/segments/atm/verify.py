@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Full duplex: only what a port itself sends takes the line in front of it; and where, when and as what each frame's
+cells travel. The captures of PDUs and of cells are held against the standards, the topology and the frames."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+
+from sundial.expect.atm import LANE, ROUTED
+from sundial.segments.atm.model import Atm
+from sundial.segments.atm.verify_balance import channel_counts, port_counts
+from sundial.segments.atm.verify_cells import check_cells, read_cells
+from sundial.segments.atm.verify_channels import NOWHERE, destinations
+from sundial.segments.atm.verify_fates import check_words
+from sundial.segments.atm.verify_frames import check_frames
+from sundial.segments.atm.verify_lines import check_line
+from sundial.segments.atm.verify_losses import check_losses
+from sundial.segments.atm.verify_pdus import Pdus, at_records, check_encapsulation, check_form, check_stamps, of, read_pdus
+from sundial.segments.atm.verify_rings import PATTERNS, ring_counts
+from sundial.segments.atm.verify_times import check_arrivals, due, walk
+from sundial.verify.contention import Contention, contention_of
+from sundial.verify.findings import none
+from sundial.verify.frames import OUTBOUND
+from sundial.verify.law import Law, check_fates, merged
+from sundial.verify.segment import SegmentVerifier
+from sundial.verify.wire import Numbers, Wire
+
+UNPROVEN = (
+    "atm: when a machine handed a frame to its adapter, and how long it waited for its line",
+    "atm: where the stamps of PDUs leave a part of a ns open, which of two cells that join a queue in it is first",
+    "atm: of a PDU that a line struck on its way to the switch, which of its cells came; queues behind it have bounds",
+    "atm: cell delay variation within its bounds, and what a queue discards then, but for the room it may have had",
+    "atm: which cells a line loses or damages, but for their share; and the header bits that HEC set right",
+    "atm: with `interleave: cells`, when cells after a PDU's first leave their adapter",
+    "atm: the cells themselves where they are not captured, or after `cells_most` of them",
+    "atm: the order of slots of SONET, and its overhead, which are not modelled: an idle line begins at once",
+)
+
+
+class _Atm(SegmentVerifier[Atm]):
+    def contention(self, segment: Atm, port: str, frames: pl.DataFrame) -> Contention | None:
+        sent = frames.filter(pl.col("fate").is_null(), pl.col("direction") == OUTBOUND, pl.col("interface") == port)
+        units = segment.cell_time_units(port)
+        taken = (
+            (at, at + -(-segment.frame_cells(length) * units // 117_000))
+            for at, length in sent.select("time_ns", "frame_length").iter_rows()
+        )
+        return contention_of(taken)
+
+    def hears_all(self, segment: Atm) -> bool:
+        return False
+
+    def further_captures(self, segment: Atm) -> Sequence[str]:
+        return ["pdus", "cells"] if segment.capture.cells else ["pdus"]
+
+    def check_times(self, segment: Atm, wire: Wire) -> Law | None:
+        pdus = read_pdus(segment, wire)
+        lec_ids = _lec_ids(segment, wire, pdus)
+        walked = walk(segment, wire, pdus, keep_cells=segment.capture.cells)
+        owed = due(segment, walked)
+        found = [
+            check_fates(wire, segment, PATTERNS),
+            *check_form(pdus),
+            check_stamps(pdus.name, pdus.table, wire.epoch_ns),
+            *check_encapsulation(segment, pdus, lec_ids),
+            *(check_line(segment, pdus, number, sent) for number, sent in enumerate(walked.sent)),
+            _check_channels(segment, pdus),
+            *check_frames(segment, wire, pdus, walked.fates, lec_ids),
+            *check_words(pdus, walked.fates),
+            *check_arrivals(segment, wire, pdus, walked, owed),
+            *check_losses(segment, wire, pdus, walked, owed),
+        ]
+        if segment.capture.cells:
+            found += check_cells(segment, wire, pdus, walked, owed, read_cells(segment, wire))
+        counted, cut = ring_counts(segment, wire, pdus, walked)
+        counted |= port_counts(segment, wire, pdus, walked, owed)
+        return Law(merged(found), counted, cut, channel_counts(segment, wire, walked, owed))
+
+
+def _lec_ids(segment: Atm, wire: Wire, pdus: Pdus) -> Numbers | None:
+    """By port; of none, where frames are carried otherwise."""
+    return np.arange(len(segment.ports)) + 1 if segment.encapsulation == LANE else None
+
+
+def _check_channels(segment: Atm, pdus: Pdus) -> pl.DataFrame:
+    """A port sends on no channel that there is not."""
+    sent = (pdus.direction == OUTBOUND) & ~pdus.fate
+    nowhere = sent.copy()
+    nowhere[sent] = destinations(segment, pdus.port[sent], pdus.vci[sent]) == NOWHERE
+    return at_records(pdus.name, "VCI", nowhere, pdus.numbers("row"),
+                      of(nowhere, "of a channel from its port"), of(nowhere, "{}", pdus.vci))  # fmt: skip
+
+
+KIND: SegmentVerifier[Atm] = _Atm()

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fates of PDUs: what their comments say, and which PDU on its way to which port each belongs to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from sundial.segments.atm.model import Atm
+from sundial.segments.atm.verify_lines import stamp
+from sundial.segments.atm.verify_output import Copies
+from sundial.segments.atm.verify_pdus import Pdus, at_records, of
+from sundial.segments.atm.verify_queue import POLICED, WORDS
+from sundial.verify.wire import Mask, Numbers
+
+SERVICES = "service"
+"""The name of the services' port."""
+CELL_LOSS, HEADER_ERROR = "cell loss", "header error"
+CELLS = (
+    r"^dropped: (\d+) of (\d+) cells, (early packet discard|CLP 1|VC full|queue full|policed|cell loss|header error)"
+    r" (from|towards) (\S+)$"
+)
+WRONG_CRC = r"^dropped: wrong CRC towards (\S+)$"
+JOINED = r"^dropped: joined to the PDU before towards (\S+)$"
+LOST, CRC, JOIN, UNKNOWN = range(4)
+"""Kinds of fates."""
+NO_COPY = -1
+FAULTY_LINES = 2
+"""On a PDU's way; each may damage a bit of a cell."""
+
+
+@dataclass(frozen=True)
+class Fates:
+    """Fates of PDUs in order of time, by the place of each among all records. `copy`: NO_COPY where there is none."""
+
+    record: Numbers
+    kind: Numbers
+    lost: Numbers
+    of: Numbers
+    reason: NDArray[np.str_]
+    towards: Mask
+    """Behind the switch; else in front of it."""
+    port: Numbers
+    copy: Numbers
+
+    @property
+    def random(self) -> Mask:
+        """Those that a fault of a line caused."""
+        return np.asarray(np.isin(self.reason, (CELL_LOSS, HEADER_ERROR)) | (self.kind == CRC))
+
+
+def read_fates(segment: Atm, pdus: Pdus) -> Fates:
+    """As their comments say; which copies they belong to is not known yet."""
+    record = np.flatnonzero(pdus.fate)
+    names = [*segment.ports, SERVICES]
+    comment = pl.col("comment").fill_null("")
+    table = pdus.table[record].select(
+        groups=comment.str.extract_groups(CELLS),
+        crc=comment.str.extract(WRONG_CRC),
+        join=comment.str.extract(JOINED),
+    )
+    table = table.unnest("groups").with_columns(port=pl.coalesce("5", "crc", "join"))
+    known = pl.col("port").is_in(names)
+    kind = (
+        pl.when(~known.fill_null(False))
+        .then(UNKNOWN)
+        .when(pl.col("1").is_not_null())
+        .then(LOST)
+        .when(pl.col("crc").is_not_null())
+        .then(CRC)
+        .otherwise(JOIN)
+    )
+    table = table.with_columns(
+        kind=kind,
+        port=pl.col("port").replace_strict(names, list(range(len(names))), default=-1),
+        towards=pl.col("4").ne_missing("from"),
+        reason=pl.col("3").fill_null(""),
+    )
+    numbers = table.select(pl.col("1", "2").cast(pl.Int64, strict=False).fill_null(0))
+    return Fates(
+        record,
+        table["kind"].cast(pl.Int64).to_numpy(),
+        numbers["1"].to_numpy(),
+        numbers["2"].to_numpy(),
+        np.array(table["reason"].to_list(), np.str_),
+        table["towards"].to_numpy(),
+        table["port"].cast(pl.Int64).to_numpy(),
+        np.full(len(record), NO_COPY),
+    )
+
+
+def assigned(fates: Fates, pdus: Pdus, copies: Copies) -> Fates:
+    """With the copy of each that has the same bytes, channel and end: the latest that had left by then.
+
+    What came with a wrong CRC has other bytes than what was sent; there it is the latest with as many cells.
+    """
+    exact = fates.kind != CRC
+    place = np.arange(len(copies))
+    left = stamp(copies.left.low)
+    content, cells = pdus.content[copies.pdu], copies.cells
+    copy = fates.copy.copy()
+    for among, marks, own in (
+        (exact, pdus.content[fates.record], content),
+        (~exact, pdus.cells[fates.record], cells),
+    ):
+        for towards, end in ((True, copies.to), (False, copies.sender)):
+            which = np.flatnonzero(among & (fates.towards == towards) & (fates.kind != UNKNOWN))
+            if not len(which):
+                continue
+            asked = pl.DataFrame(
+                {"at": pdus.time_ns[fates.record][which], "vci": pdus.vci[fates.record][which], "fate": which,
+                 "end": fates.port[which], "mark": marks[which]}
+            ).sort("at")  # fmt: skip
+            known = pl.DataFrame({"at": left, "vci": copies.sent_vci, "end": end, "mark": own, "copy": place}).sort(
+                "at"
+            )
+            pairs = asked.join_asof(known, on="at", by=["vci", "end", "mark"], check_sortedness=False).drop_nulls(
+                "copy"
+            )
+            copy[pairs["fate"].to_numpy()] = pairs["copy"].to_numpy()
+    return Fates(fates.record, fates.kind, fates.lost, fates.of, fates.reason, fates.towards, fates.port, copy)
+
+
+def check_words(pdus: Pdus, fates: Fates) -> list[pl.DataFrame]:
+    """Each fate has a form that is known, belongs to a PDU, as the only one of it, and counts what it lacks."""
+    records = pdus.numbers("row")[fates.record]
+    comments = pdus.table["comment"].to_numpy()[fates.record]
+    name = pdus.name
+    strange = fates.kind == UNKNOWN
+    found = [
+        at_records(
+            name, "fate", strange, records, of(strange, "a fate that this segment has"), of(strange, "{}", comments)
+        )
+    ]
+    alone = ~strange & (fates.copy == NO_COPY)
+    found.append(
+        at_records(name, "fate", alone, records, of(alone, "of a PDU that is on its way"), of(alone, "{}", comments))
+    )
+    own, number = np.unique(fates.copy, return_counts=True)
+    twice = ~strange & ~alone & np.isin(fates.copy, own[number > 1])
+    found.append(at_records(name, "fate", twice, records, of(twice, "one of each PDU"), of(twice, "{}", comments)))
+    missing = pdus.numbers("lctr")[fates.record]
+    cells = pdus.cells[fates.record]
+    lacking = np.where(fates.kind == LOST, fates.lost, 0)
+    for what, wrong, expected, seen in (
+        ("loss counter of a fate", ~strange & (missing != lacking), lacking, missing),
+        ("cells of a fate", (fates.kind == LOST) & (fates.of != cells), cells, fates.of),
+    ):
+        found.append(at_records(name, what, wrong, records, of(wrong, "{}", expected), of(wrong, "{}", seen)))
+    none = (fates.kind == LOST) & ((fates.lost < 1) | (fates.lost > fates.of))
+    found.append(
+        at_records(name, "cells lost", none, records, of(none, "1 to {}", fates.of), of(none, "{}", fates.lost))
+    )
+    return found
+
+
+QUEUE_WORDS = dict(zip(WORDS, range(POLICED + 1), strict=True))
+"""The number of a reason by its words."""

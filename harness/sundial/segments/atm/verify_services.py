@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What LAN emulation's services send, and when: they have a message whole, wait `service_latency`, and send on a line
+of their own. What they send follows from what they got (af-lane-0021, 4.5 to 4.8); its form is `verify_lane`'s.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from sundial.expect.atm import UNITS_PER_PS
+from sundial.segments.atm.model import Atm
+from sundial.segments.atm.verify_channels import (
+    CONFIGURATION,
+    CONTROL,
+    DISTRIBUTE,
+    MULTICAST,
+    MULTICAST_SEND,
+    NOWHERE,
+    services_port,
+)
+from sundial.segments.atm.verify_fates import Fates
+from sundial.segments.atm.verify_lines import NS, Times, stamp
+from sundial.segments.atm.verify_output import Copies, Outcome
+from sundial.segments.atm.verify_pdus import Pdus
+from sundial.verify.frames import INBOUND
+from sundial.verify.wire import Numbers, queue_starts
+
+_OPCODE, _TRANSACTION = 5, 8
+"""Places in an LE control frame: low octet of the opcode, transaction of four octets."""
+
+
+def sent_by_services(
+    segment: Atm, pdus: Pdus, copies: Copies, there: Numbers, arrived: Outcome, fates: Fates
+) -> Copies:
+    """What LES, LECS and BUS sent, a copy for each port that it went to, one behind another on their line."""
+    lost = (arrived.lost > 0) | np.isin(there, fates.copy)
+    got = there[~lost]
+    ready = arrived.arrival.take(~lost)
+    # What is done on an arrival is done at a whole ps.
+    ready = Times(ready.likely, ready.low, ready.high + UNITS_PER_PS) + segment.lan_emulation.service_latency * NS
+    parts = [_sendings(copies, got), _answers(segment, pdus, copies, got, ready)]
+    sendings = pl.concat(parts)
+    order = np.lexsort((sendings["cause"].to_numpy(), ready.likely[sendings["cause"].to_numpy()]))
+    sendings = sendings[order]
+    cause, pdu = sendings["cause"].to_numpy(), sendings["pdu"].to_numpy()
+    cells = pdus.cells[pdu]
+    cell_time = segment.lan_emulation.service_line.cell_time_units
+    busy = cells * cell_time
+    at = ready.take(cause)
+    left = Times(*(queue_starts(np.maximum.accumulate(each), busy) for each in (at.likely, at.low, at.high)))
+    to = sendings["to"].to_numpy()
+    every = to == NOWHERE
+    count = np.where(every, len(segment.ports), 1)
+    which = np.repeat(np.arange(len(to)), count)
+    number = np.arange(len(which)) - np.repeat(np.cumsum(count) - count, count)
+    vci = sendings["vci"].to_numpy()[which]
+    sender = np.full(len(which), services_port(segment))
+    left = left.take(which)
+    joins = left + (cell_time + segment.cell_latency * NS)
+    return Copies(
+        pdu[which], sender, np.where(every[which], number, to[which]), vci, vci, cells[which],
+        np.full(len(which), cell_time), left, joins,
+    )  # fmt: skip
+
+
+_SENDING = {"cause": pl.Int64, "pdu": pl.Int64, "vci": pl.Int64, "to": pl.Int64}
+"""`cause`: the place among what the services got; `to`: NOWHERE for every port."""
+
+
+def _sendings(copies: Copies, got: Numbers) -> pl.DataFrame:
+    """The BUS sends what it got to every port."""
+    cause = np.flatnonzero(copies.sent_vci[got] == MULTICAST_SEND)
+    return pl.DataFrame(
+        {"cause": cause, "pdu": copies.pdu[got][cause], "vci": np.full(len(cause), MULTICAST),
+         "to": np.full(len(cause), NOWHERE)}, schema=_SENDING
+    )  # fmt: skip
+
+
+def _answers(segment: Atm, pdus: Pdus, copies: Copies, got: Numbers, ready: Times) -> pl.DataFrame:
+    """LECS and LES send on a message as it came, or answer one: of equal opcode and transaction. What they sent is what
+    ports received or lost."""
+    services = services_port(segment)
+    messages = np.isin(pdus.vci, (CONFIGURATION, CONTROL, DISTRIBUTE))
+    came = messages & (pdus.direction == INBOUND)
+    fate = pdus.fate & messages
+    towards = pdus.table["comment"].fill_null("").str.extract(r" towards (\S+)$")
+    end = towards.replace_strict(segment.ports, list(range(len(segment.ports))), default=services).cast(pl.Int64)
+    to = np.where(fate, end.to_numpy(), pdus.port)
+    seen = np.flatnonzero(came | (fate & (to != services)))
+    cause = np.flatnonzero(np.isin(copies.sent_vci[got], (CONFIGURATION, CONTROL)))
+    sources = copies.pdu[got][cause]
+    known = pl.DataFrame(
+        {"at": stamp(ready.likely[cause]), "cause": cause, "content": pdus.content[sources],
+         "opcode": pdus.octets.take(sources).number(_OPCODE, 1),
+         "transaction": pdus.octets.take(sources).number(_TRANSACTION, 4), "end": copies.sender[got][cause]}
+    ).sort("at")  # fmt: skip
+    asked = pl.DataFrame(
+        {"at": pdus.time_ns[seen], "pdu": seen, "content": pdus.content[seen], "vci": pdus.vci[seen],
+         "opcode": pdus.octets.take(seen).number(_OPCODE, 1),
+         "transaction": pdus.octets.take(seen).number(_TRANSACTION, 4), "end": to[seen]}
+    ).sort("at")  # fmt: skip
+    passed_on = asked.join_asof(known.select("at", "cause", "content"), on="at", by="content", check_sortedness=False)
+    answered = asked.join_asof(
+        known.select("at", "opcode", "transaction", "end", "cause"), on="at", by=["opcode", "transaction", "end"],
+        check_sortedness=False,
+    )  # fmt: skip
+    both = passed_on.with_columns(
+        cause=pl.coalesce("cause", answered["cause"]),
+        to=pl.when(pl.col("vci") == DISTRIBUTE).then(NOWHERE).otherwise("end"),
+    ).drop_nulls("cause")
+    # A message on control distribute is one, at however many ports it is seen.
+    return both.unique(["cause", "vci", "to"], keep="first", maintain_order=True).select(
+        pl.col(name).cast(dtype) for name, dtype in _SENDING.items()
+    )

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which ports a frame leaves at that a learning switch or bridge has received (IEEE 802.1D, 7.7 to 7.9).
+
+The source of a frame is learned at its port, unless it is a group; an address not seen for the ageing time is
+forgotten; what a full table has no place for is not learned. A frame leaves at the port of its destination, at none if
+that is where it came from, and at all others if the destination is a group or not known.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from sundial.verify.wire import Numbers
+
+GROUP_BIT = 1 << 40
+"""Of an address as a number: multicast and broadcast (IEEE 802.3, 3.2.3)."""
+FLOODED, FILTERED = -1, -2
+"""Instead of a port: all others, and none."""
+
+
+@dataclass(frozen=True)
+class Received:
+    """Frames in the order in which a relay looks at them; `ready_ns`: when it has all of each."""
+
+    ready_ns: Numbers
+    port: Numbers
+    row: Numbers
+    length: Numbers
+    content: Numbers
+    source: Numbers
+    target: Numbers
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+
+def output_ports(frames: Received, ageing_ns: int, entries: int) -> Numbers:
+    """The port at which each frame leaves, FLOODED or FILTERED."""
+    learnt = (frames.source & GROUP_BIT) == 0
+    if len(np.unique(frames.source[learnt])) <= entries:
+        port = _learned(frames, learnt, ageing_ns)
+    else:
+        port = _learned_with_few_places(frames, ageing_ns, entries)
+    port[(frames.target & GROUP_BIT) != 0] = FLOODED
+    port[(port >= 0) & (port == frames.port)] = FILTERED
+    return port
+
+
+def _learned(frames: Received, learnt: Numbers, ageing_ns: int) -> Numbers:
+    """The port at which each destination was seen last, and not too long ago; FLOODED: at none."""
+    at = np.arange(len(frames))
+    seen = pl.DataFrame({"address": frames.source, "at": at, "port": frames.port, "since": frames.ready_ns}).filter(
+        pl.Series(learnt)
+    )
+    asked = pl.DataFrame({"address": frames.target, "at": at})
+    known = asked.join_asof(seen, on="at", by="address", check_sortedness=False)
+    port = known["port"].fill_null(FLOODED).to_numpy().copy()
+    since = known["since"].fill_null(0).to_numpy()
+    port[(port >= 0) & (frames.ready_ns - since >= ageing_ns)] = FLOODED
+    return np.asarray(port)
+
+
+def _learned_with_few_places(frames: Received, ageing_ns: int, entries: int) -> Numbers:
+    """The same frame by frame: whether an address has a place depends on what was learned before."""
+    table: OrderedDict[int, tuple[int, int]] = OrderedDict()
+    found = []
+    columns = (frames.ready_ns, frames.port, frames.source, frames.target)
+    for now, port, source, target in zip(*(column.tolist() for column in columns), strict=True):
+        if not source & GROUP_BIT:
+            while table and now - next(iter(table.values()))[1] >= ageing_ns:
+                table.popitem(last=False)
+            if source in table or len(table) < entries:
+                table[source] = (port, now)
+                table.move_to_end(source)
+        home, since = table.get(target, (FLOODED, now))
+        found.append(home if now - since < ageing_ns else FLOODED)
+    return np.array(found, np.int64)
