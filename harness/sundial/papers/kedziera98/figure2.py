@@ -56,9 +56,9 @@ def draw_window(curve: Curve, folder: Path) -> Drawing | None:
     title = f"Figure 2: {WINDOW[0]} to {WINDOW[1]} bytes of SUN-SUN-ATM"
     caption = (
         f"{title}. From above: throughput by the paper's statistic; least round trip, and time of the frames that "
-        "carry data (from the first bit that leaves to the last that arrives, summed up), each beside the straight line "
-        "through it; cells that a round trip gains from one size to the next. The paper does not say which part of "
-        "figure 1 it enlarged."
+        "carry data (from the first bit that leaves to the last that arrives, summed up), each beside the straight "
+        "line through it; cells that a round trip gains from one size to the next. The paper does not say which part "
+        "of figure 1 it enlarged."
     )
     seen = f"cells gained by step: {', '.join(map(str, gained.values()))}"
     return draw_panels("figure-2", title, caption, seen, sizes, panels, folder)
