@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +13,13 @@ import polars as pl
 import pytest
 
 from sundial.errors import RunFailed
-from sundial.papers.kedziera98.reproduce import KedzieraOutcome
+from sundial.papers.kedziera98.experiments import FITS, fit_machine
+from sundial.papers.kedziera98.extents import EXTENTS
+from sundial.papers.kedziera98.paper import Kedziera98
+from sundial.papers.kedziera98.reproduce import KIND, KedzieraOutcome
+from sundial.papers.kedziera98.results import Results
 from sundial.reproduce.perform import Reproduced, Request, perform
+from sundial.reproduce.runs import Bench
 from tests.reproduce.house import House
 
 CURVES = ["fig1-atm", "fig1-linux-sun", "fig1-linux-sun-swapped", "fig3-tcp", "fig3-udp", "fig4-ethernet"]
@@ -56,9 +63,28 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Reproduced:
 def test_three_speeds_are_fitted_one_after_the_other_and_then_all_is_run(done: Reproduced) -> None:
     names = [made.name for made in done.made]
     assert names[-len(RUNS) :] == RUNS
-    before = [name.rpartition("-mips")[0] for name in names[: -len(RUNS)]]
-    order = list(dict.fromkeys("-".join(name.split("-")[:2]) for name in before))
-    assert order == ["fit-sun", "fit-solaris", "fit-linux"]
+    assert names[: -len(RUNS)] == ["fit-sun-62-5-mips", "fit-solaris-pc-7-8125-mips", "fit-linux-pc-7-8125-mips"]
+    assert "At this scale no other speeds were tried." in (done.folder / "report.html").read_text()
+
+
+def test_a_speed_is_searched_for_by_what_the_paper_prints(tmp_path: Path) -> None:
+    # The fakes need 33,000 instructions and two frames for a call, and pause for 100 us between two calls.
+    made = House()
+    bench = Bench(tmp_path, 1, "embedded", made.doors(), Silence())
+    bench.images = {"linux": {}}
+    (tmp_path / ".images").mkdir()
+    paper = KIND.paper()
+    assert isinstance(paper, Kedziera98)
+    extent = replace(EXTENTS["smoke"], search=True)
+    fit = fit_machine(Results(paper, "smoke"), bench, extent, {}, *FITS[0])
+    # 2 * 8192 bytes at 7 MB/s.
+    assert fit.printed_us == pytest.approx(2340.57, abs=0.01)
+    assert fit.mips == Decimal("31.25")
+    assert [tried.mips for tried in fit.tried] == [Decimal(text) for text in ("62.5", "31.25", "15.625")]
+    (measured,) = fit.best.measured.values()
+    assert measured == pytest.approx(2 * ((8192 + 62 + 12) * 0.08 + 1) + 33_000 * 0.032 + 100 / 2)
+    assert fit.left_pct == pytest.approx(100 * (measured / fit.printed_us - 1))
+    assert made.asked == ["fit-sun-62-5-mips", "fit-sun-31-25-mips", "fit-sun-15-625-mips"]
 
 
 def test_each_machine_has_its_own_speed(done: Reproduced) -> None:
