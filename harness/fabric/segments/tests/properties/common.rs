@@ -283,9 +283,9 @@ impl Checker<'_> {
         let ports = self.promised_finish.len();
         let way = |from: usize| {
             // There and back, from a port to itself.
-            let back = (0..ports).filter(|&other| other != from).map(|other| {
-                segment.lookahead(from, other) + segment.lookahead(other, from)
-            });
+            let back = (0..ports)
+                .filter(|&other| other != from)
+                .map(|other| segment.lookahead(from, other) + segment.lookahead(other, from));
             if from == port { back.min() } else { Some(segment.lookahead(from, port)) }
         };
         let mut later = self.inputs[handed_in..self.handed_in].iter();
