@@ -50,7 +50,12 @@ def check_counters(run: RunDirectory, frames: pl.DataFrame, counted: Counted) ->
         told = {name: counters["ports"] for name, counters in segments.items()}
         known = counted.laws.keys()
         numbers, captured = _counted(told, known), _captured(frames, known)
-        by_law = [*_against_laws(told, frames, counted), *_of_the_run(run, run.counters)]
+        channels = {name: counters.get("channels", {}) for name, counters in segments.items()}
+        by_law = [
+            *_against_laws(told, frames, counted),
+            *_of_channels(channels, counted),
+            *_of_the_run(run, run.counters),
+        ]
         of_devices = check_counted(run.counters.get("devices", {}), counted)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         what = f"has no {error}" if isinstance(error, KeyError) else f"is not as it should be: {error}"
@@ -113,11 +118,34 @@ def _against_laws(
             reasons = {name for at, name in law if at == port and name.startswith("dropped ")}
             others += sum(number for name, number in named.items() if name not in reasons)
             seen |= {name: named.get(name, 0) for name in reasons}
+            # Counters of this kind alone.
+            own = {*numbers, *(name for at, name in law if at == port)} - {*seen, *SENT_AND_RECEIVED, "dropped"}
+            seen |= {name: int(numbers.get(name, 0)) for name in sorted(own - reasons)}
             rows += [_row(f"{segment} {port} {name}", law.get((port, name), (0, 0)), seen[name]) for name in seen]
         refused = pl.col("comment").str.contains(TOO_LONG) | pl.col("comment").str.contains(TOO_SHORT)
         fates = frames.filter(pl.col("interface") == f"{segment}{FATE_SUFFIX}").select(refused.sum()).item()
         rows.append(_row(f"{segment} dropped for other reasons", (int(fates), int(fates)), others))
     return (row for row in rows if row is not None)
+
+
+def _of_channels(
+    told: Mapping[str, Mapping[str, Mapping[str, Any]]], counted: Counted
+) -> Iterator[tuple[str, str, str]]:
+    """Cells of each virtual channel."""
+    for segment, channels in told.items():
+        law = counted.laws[segment].channels if segment in counted.laws else {}
+        seen = {
+            (channel, name): int(number)
+            for channel, numbers in channels.items()
+            for name, number in [
+                *((name, value) for name, value in numbers.items() if name != "dropped"),
+                *((f"dropped {reason}", value) for reason, value in numbers["dropped"].items()),
+            ]
+        }
+        for channel, name in sorted({*law, *seen}):
+            row = _row(f"{segment} {channel} {name}", law.get((channel, name), (0, 0)), seen.get((channel, name), 0))
+            if row is not None:
+                yield row
 
 
 def _row(name: str, bounds: Bounds, number: int) -> tuple[str, str, str] | None:

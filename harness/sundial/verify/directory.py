@@ -15,6 +15,7 @@ from sundial.model.scenario import Scenario
 from sundial.model.topology import Topology
 from sundial.observe import SAMPLE_COLUMNS, RunDirectory, is_plain, kept_files
 from sundial.verify.findings import FINDING, findings
+from sundial.verify.segment import further_captures, network_of
 
 SAMPLES = "samples.parquet"
 NOT_RESOLVED = {"seed", "scale", "vary", "default_scale"}
@@ -151,8 +152,11 @@ def _files(run: RunDirectory) -> Iterator[_Row]:
 
 def _known(run: RunDirectory) -> Iterator[str]:
     """What a run of this topology leaves."""
-    for segment in sorted({item.segment for node in run.nodes.values() for item in node.interfaces}):
+    network = network_of(run)
+    segments = {item.segment for node in run.nodes.values() for item in node.interfaces}
+    for segment in sorted(segments if network is None else segments | network.segments.keys()):
         yield f"wire/{segment}.pcapng"
+    yield from [] if network is None else further_captures(network)
     yield "wire/counters.json"
     for name in run.nodes:
         yield from (f"nodes/{name}/{file}" for file in OF_NODE)

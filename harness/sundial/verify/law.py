@@ -40,6 +40,8 @@ class Law:
     cut: Mapping[str, Bounds] = field(default_factory=dict)
     """By port: how many more frames may have been counted as sent and as received, since the end of the run came before
     that of their way."""
+    channels: Mapping[tuple[str, str], Bounds] = field(default_factory=dict)
+    """By virtual channel and counter, as `counted`; of segments that have channels."""
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ hears what."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import polars as pl
@@ -49,6 +49,10 @@ class SegmentVerifier(Protocol[SegmentT]):
     def check_offered(self, segment: SegmentT, wire: Wire, port: str, handed_in: Passages) -> list[pl.DataFrame]:
         """Findings of what a device handed in at `port`, each frame at its `time_ns`: when it was sent, or dropped."""
         return check_not_before(wire, port, handed_in)
+
+    def further_captures(self, segment: SegmentT) -> Sequence[str]:
+        """What a segment of this kind leaves beside its capture of frames, `wire/KIND/SEGMENT.NAME.pcapng` each."""
+        return ()
 
     def hears_all(self, segment: SegmentT) -> bool:
         """Whether each port hears what is for another one, too."""
@@ -99,3 +103,14 @@ def hearing(network: Network) -> tuple[dict[str, bool], dict[str, bool]]:
         {f"wire/{name}.pcapng": kind.hears_all(segment) for name, (kind, segment) in asked.items()},
         {port: kind.keeps_order(segment, port) for kind, segment in asked.values() for port in segment.ports},
     )
+
+
+def further_captures(network: Network) -> list[str]:
+    """Files of a run that are captures of other things than frames."""
+    known = verifiers()
+    return [
+        f"wire/{segment.kind}/{name}.{each}.pcapng"
+        for name, segment in network.segments.items()
+        if segment.kind in known
+        for each in known[segment.kind].further_captures(segment)
+    ]

@@ -20,7 +20,7 @@ SLOT_HEADER_BYTES, SLOT_ALIGNMENT_BYTES = 16, 64
 
 def constant(path: str, pattern: str) -> int:
     """The only number in a source that `pattern` stands before."""
-    (number,) = re.findall(rf"{pattern}\s*(0x[0-9a-f]+|\d+)", (HARNESS / path).read_text())
+    (number,) = re.findall(rf"{pattern}\s*(0x[0-9a-f]+|[\d_]+)", (HARNESS / path).read_text())
     return int(number, 0)
 
 

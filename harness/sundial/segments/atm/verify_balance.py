@@ -19,7 +19,7 @@ from sundial.segments.atm.verify_queue import PASSED, WORDS
 from sundial.segments.atm.verify_times import Due, Walk
 from sundial.verify.chance import hardly
 from sundial.verify.law import Bounds
-from sundial.verify.wire import Numbers, Wire
+from sundial.verify.wire import Mask, Numbers, Wire
 
 _NEVER = 1 << 62
 Counted = dict[tuple[str, str], Bounds]
@@ -50,7 +50,7 @@ def port_counts(segment: Atm, wire: Wire, pdus: Pdus, walked: Walk, owed: Due) -
     return counted
 
 
-def _sum(numbers: Numbers, least: Numbers, most: Numbers) -> Bounds:
+def _sum(numbers: Numbers, least: Mask, most: Mask) -> Bounds:
     return int(numbers[least].sum()), int(numbers[least | most].sum())
 
 
@@ -108,4 +108,3 @@ def channel_counts(segment: Atm, wire: Wire, walked: Walk, owed: Due) -> Counted
                 most = reasons[own & ~unsure][:, number].sum() + missing[own].sum()
                 counted[channel, f"dropped {words}"] = (int(sure), int(most))
     return counted
-

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from bisect import bisect_right
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from sundial.expect.atm import CELL_PAYLOAD
 from sundial.segments.atm.model import Atm
 from sundial.segments.atm.verify_lines import stamp
 from sundial.segments.atm.verify_output import Copies
@@ -93,35 +95,52 @@ def read_fates(segment: Atm, pdus: Pdus) -> Fates:
 
 
 def assigned(fates: Fates, pdus: Pdus, copies: Copies) -> Fates:
-    """With the copy of each that has the same bytes, channel and end: the latest that had left by then.
-
-    What came with a wrong CRC has other bytes than what was sent; there it is the latest with as many cells.
-    """
-    exact = fates.kind != CRC
-    place = np.arange(len(copies))
+    """With the copy of each that has the same bytes, channel and end: the latest that had left by then."""
     left = stamp(copies.left.low)
-    content, cells = pdus.content[copies.pdu], copies.cells
+    content, seen = pdus.content[copies.pdu], pdus.content[fates.record]
     copy = fates.copy.copy()
-    for among, marks, own in (
-        (exact, pdus.content[fates.record], content),
-        (~exact, pdus.cells[fates.record], cells),
-    ):
-        for towards, end in ((True, copies.to), (False, copies.sender)):
-            which = np.flatnonzero(among & (fates.towards == towards) & (fates.kind != UNKNOWN))
-            if not len(which):
-                continue
-            asked = pl.DataFrame(
-                {"at": pdus.time_ns[fates.record][which], "vci": pdus.vci[fates.record][which], "fate": which,
-                 "end": fates.port[which], "mark": marks[which]}
-            ).sort("at")  # fmt: skip
-            known = pl.DataFrame({"at": left, "vci": copies.sent_vci, "end": end, "mark": own, "copy": place}).sort(
-                "at"
-            )
-            pairs = asked.join_asof(known, on="at", by=["vci", "end", "mark"], check_sortedness=False).drop_nulls(
-                "copy"
-            )
-            copy[pairs["fate"].to_numpy()] = pairs["copy"].to_numpy()
-    return Fates(fates.record, fates.kind, fates.lost, fates.of, fates.reason, fates.towards, fates.port, copy)
+    for towards, end in ((True, copies.to), (False, copies.sender)):
+        which = np.flatnonzero((fates.kind != CRC) & (fates.towards == towards) & (fates.kind != UNKNOWN))
+        asked = pl.DataFrame(
+            {"at": pdus.time_ns[fates.record][which], "vci": pdus.vci[fates.record][which], "fate": which,
+             "end": fates.port[which], "content": seen[which]}
+        ).sort("at")  # fmt: skip
+        known = pl.DataFrame(
+            {"at": left, "vci": copies.sent_vci, "end": end, "content": content, "copy": np.arange(len(copies))}
+        ).sort("at")
+        keys = ["vci", "end", "content"]
+        pairs = asked.join_asof(known, on="at", by=keys, check_sortedness=False).drop_nulls("copy")
+        copy[pairs["fate"].to_numpy()] = pairs["copy"].to_numpy()
+    damaged = np.flatnonzero(fates.kind == CRC)
+    if len(damaged):
+        copy[damaged] = _damaged(fates, damaged, pdus, copies, left)
+    return replace(fates, copy=copy)
+
+
+def _damaged(fates: Fates, which: Numbers, pdus: Pdus, copies: Copies, left: Numbers) -> Numbers:
+    """Of PDUs with a wrong CRC: the latest that had left by then and differs in a few bits of its cells alone."""
+    found = np.full(len(which), NO_COPY)
+    order = np.argsort(left, kind="stable")
+    channels: dict[tuple[int, int, int], list[int]] = {}
+    keys = zip(copies.sent_vci[order].tolist(), copies.to[order].tolist(), copies.cells[order].tolist(), strict=True)
+    for key, copy in zip(keys, order.tolist(), strict=True):
+        channels.setdefault(key, []).append(copy)
+    for place, (fate, record) in enumerate(zip(which.tolist(), fates.record[which].tolist(), strict=True)):
+        known = channels.get((int(pdus.vci[record]), int(fates.port[fate]), int(pdus.cells[record])), [])
+        behind = bisect_right(known, int(pdus.time_ns[record]), key=lambda copy: int(left[copy]))
+        came = pdus.octets.frame(record)
+        for copy in reversed(known[:behind]):
+            if few_bits(came, pdus.octets.frame(int(copies.pdu[copy]))):
+                found[place] = copy
+                break
+    return found
+
+
+def few_bits(came: bytes, sent: bytes) -> bool:
+    """Whether two PDUs of one length differ, and in no cell by more than each line can damage."""
+    cells = [slice(at, at + CELL_PAYLOAD) for at in range(0, len(sent), CELL_PAYLOAD)]
+    bits = [(int.from_bytes(came[each]) ^ int.from_bytes(sent[each])).bit_count() for each in cells]
+    return 0 < max(bits) <= FAULTY_LINES
 
 
 def check_words(pdus: Pdus, fates: Fates) -> list[pl.DataFrame]:

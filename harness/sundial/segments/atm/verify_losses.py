@@ -21,7 +21,7 @@ from sundial.segments.atm.model_parts import Faults
 from sundial.segments.atm.verify_channels import services_port
 from sundial.segments.atm.verify_fates import CELL_LOSS, CRC, HEADER_ERROR, JOIN, LOST, NO_COPY, QUEUE_WORDS, Fates
 from sundial.segments.atm.verify_lines import NS, stamp
-from sundial.segments.atm.verify_pdus import Pdus, at_records, of
+from sundial.segments.atm.verify_pdus import Pdus, at_records, crc_32, of
 from sundial.segments.atm.verify_queue import CLP_1, EARLY, POLICED, QUEUE_FULL, VC_FULL, WORDS
 from sundial.segments.atm.verify_times import Due, Walk
 from sundial.verify.chance import hardly
@@ -122,29 +122,17 @@ def _by_chance(segment: Atm, pdus: Pdus, walked: Walk, owed: Due) -> Iterator[pl
     low = np.where(behind, np.where(queued, some.joins.low, walked.by_copy("first_arrival")[which]), in_switch)
     high = np.where(behind, np.where(queued, some.joins.high + train + segment.cdv * NS, arrival.high),
                     some.joins.high - segment.cell_latency * NS + train)  # fmt: skip
-    low = np.where(fates.kind[fate] == CRC, arrival.low, low)
+    damaged = fates.kind[fate] == CRC
+    low = np.where(damaged, arrival.low, low)
     low, high, seen = stamp(low), stamp(high), pdus.time_ns[record]
     wrong = allowed & ((seen < low) | (seen > high))
     yield at_records(pdus.name, "time of a fate", wrong, records[record],
                      of(wrong, "{} to {} ns", low, high), of(wrong, "{} ns", seen))  # fmt: skip
-    yield _damaged(segment, pdus, fates.record[fate], some.pdu, fates.kind[fate] == CRC)
-
-
-def _damaged(segment: Atm, pdus: Pdus, record: Numbers, sent: Numbers, which: Mask) -> pl.DataFrame:
-    """A PDU with a wrong CRC is what was sent but for a bit in some of its cells."""
-    places = np.flatnonzero(which)
-    one, other = pdus.octets.take(record[places]), pdus.octets.take(sent[places])
-    right = np.zeros(len(places), np.bool_)
-    for place in range(len(places)):
-        a, b = one.frame(place), other.frame(place)
-        bits = [
-            (int.from_bytes(a[at : at + 48]) ^ int.from_bytes(b[at : at + 48])).bit_count()
-            for at in range(0, len(b), 48)
-        ]
-        right[place] = len(a) == len(b) and 0 < max(bits) <= 2
-    records = pdus.numbers("row")[record[places]]
-    return at_records(pdus.name, "PDU with a wrong CRC", ~right, records,
-                      of(~right, "what was sent, but for a bit of a cell"), of(~right, "another"))  # fmt: skip
+    octets = pdus.octets.take(record[damaged])
+    right = crc_32(octets) == octets.number(octets.length - 4, 4)
+    yield at_records(
+        pdus.name, "CRC-32 of a fate", right, records[record[damaged]], of(right, "wrong"), of(right, "right")
+    )
 
 
 def _allowed(segment: Atm, fates: Fates, sender: int, to: int, waiting: int, own: int) -> bool:

@@ -154,6 +154,9 @@ def check_form(pdus: Pdus) -> list[pl.DataFrame]:
     same("payload type", pdus.numbers("pt"), np.zeros_like(length))
     flags = np.select([pdus.fate, pdus.direction == INBOUND], [_ERROR, TO_ADAPTER], FROM_ADAPTER)
     same("ERF flags", pdus.numbers("erf_flags"), flags)
+    told = ~pdus.fate & pdus.table["comment"].is_not_null().to_numpy()
+    found.append(at_records(pdus.name, "comment", told, records, of(told, "none at a port"),
+                            of(told, "{}", pdus.table["comment"].to_numpy())))  # fmt: skip
     # A PDU that did not get through may hold whatever came of it; it is held against what was sent.
     good = ~pdus.fate
     same("loss counter", pdus.numbers("lctr"), np.zeros_like(length), good)
@@ -245,7 +248,7 @@ def carried(segment: Atm, pdus: Pdus, which: Mask) -> Carried:
 
 def check_encapsulation(segment: Atm, pdus: Pdus, lec_ids: Numbers | None) -> list[pl.DataFrame]:
     """Headers, the FCS where it is kept, and of LAN emulation the sender's LEC ID (by port, -1 where it has none)."""
-    which = carried(segment, pdus, ~pdus.control)
+    which = carried(segment, pdus, ~pdus.fate)
     octets, records = pdus.octets.take(which.place), pdus.numbers("row")[which.place]
     found = []
     header = HEADERS[segment.encapsulation]
@@ -269,7 +272,7 @@ def check_encapsulation(segment: Atm, pdus: Pdus, lec_ids: Numbers | None) -> li
             for begin, end in zip(octets.begin.tolist(), size.tolist(), strict=True)
         ]
         expected = np.array(checked, np.int64)
-        wrong = (seen != expected) & ~pdus.fate[which.place]
+        wrong = seen != expected
         found.append(
             at_records(pdus.name, "FCS", wrong, records, of(wrong, "{:#x}", expected), of(wrong, "{:#x}", seen))
         )

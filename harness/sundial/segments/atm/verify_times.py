@@ -34,6 +34,8 @@ from sundial.verify.findings import FINDING
 from sundial.verify.frames import INBOUND, OUTBOUND
 from sundial.verify.wire import MOST, Mask, Numbers, Wire
 
+_NEVER = 1 << 62
+
 
 @dataclass(frozen=True)
 class Walk:
@@ -218,11 +220,12 @@ def due(segment: Atm, walked: Walk) -> Due:
     random = fated & _of(fates.random, walked.fate).astype(bool)
     chance = fated & (kind != JOIN) & (random | ~known | faulty[copies.to])
     lost = np.where(chance, np.where(kind == LOST, _of(fates.lost, walked.fate), 0), walked.by_copy("lost"))
-    order = np.lexsort((walked.times("arrival").likely, copies.vci, copies.to))
+    order = np.lexsort((copies.joins.likely, copies.sender, copies.vci, copies.to))
     order = order[lost[order] < copies.cells[order]]
     before = np.append(0, order[:-1])[: len(order)]
-    same = (copies.to[order] == copies.to[before]) & (copies.vci[order] == copies.vci[before])
-    same[:1] = False
+    same = np.append(False, np.ones(len(order), np.bool_))[: len(order)]
+    for channel in (copies.to, copies.vci, copies.sender):
+        same &= channel[order] == channel[before]
     whole = (lost[order] == 0) & (kind[order] != CRC)
     must, may = np.zeros((2, len(copies)), np.bool_)
     must[order] = whole & same & ~chance[before] & walked.by_copy("last_lost")[before]
@@ -246,6 +249,14 @@ def faulty(faults: Faults) -> bool:
     return any(getattr(faults, name) for name in type(faults).model_fields)
 
 
+def late(segment: Atm, wire: Wire, walked: Walk, owed: Due) -> Numbers:
+    """By port: PDUs that may come, and their frames be handed on, after the end of the run."""
+    end_ns = _NEVER if wire.end_ns is None else wire.end_ns
+    latency = np.array([*segment.by_port(segment.rx_latency), 0])
+    due_ns = stamp(walked.times("arrival").high) + latency[walked.copies.to]
+    return np.bincount(walked.copies.to[owed.arrives & (due_ns > end_ns)], minlength=len(segment.ports) + 1)
+
+
 def check_arrivals(segment: Atm, wire: Wire, pdus: Pdus, walked: Walk, owed: Due) -> list[pl.DataFrame]:
     """Each PDU that must arrive does, at its instant and on its channel, and no other."""
     copies, arrival = walked.copies, walked.times("arrival")
@@ -263,7 +274,7 @@ def check_arrivals(segment: Atm, wire: Wire, pdus: Pdus, walked: Walk, owed: Due
     )  # fmt: skip
     key = ["to", "vci", "content"]
     number = pl.int_range(pl.len()).over(key).alias("number")
-    end_ns = 1 << 62 if wire.end_ns is None else wire.end_ns
+    end_ns = _NEVER if wire.end_ns is None else wire.end_ns
     table = one.with_columns(number).join(other.with_columns(number), on=[*key, "number"], how="full", coalesce=True)
     wrong = table.filter(
         pl.when(pl.col("at").is_null())
