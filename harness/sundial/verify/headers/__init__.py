@@ -12,7 +12,7 @@ import polars as pl
 from sundial.observe import RunDirectory, octets_of
 from sundial.verify.headers import arp, carriage, ethernet, icmp, ip, tcp
 from sundial.verify.headers.ports import ports_of, sent_frames
-from sundial.verify.segment import hearing, network_of
+from sundial.verify.segment import Hearing, hearing, network_of
 
 
 def check_headers(
@@ -28,11 +28,11 @@ def check_headers(
     ports = ports_of(run)
     read = partial(octets_of, files=files)
     network = network_of(run)
-    hears_all, keeps_order = hearing(network) if network is not None else ({}, {})
+    heard = hearing(network) if network is not None else Hearing()
     carried = [
         ethernet.check_places(frames, ports),
-        carriage.check_carriage(frames, ports, read, hears_all, _undelivered(run)),
-        carriage.check_order(frames, keeps_order),
+        carriage.check_carriage(frames, ports, read, heard, _undelivered(run)),
+        carriage.check_order(frames, heard.keeps_order),
     ]
     if run.by_hand:
         return pl.concat(carried)

@@ -19,6 +19,7 @@ from sundial.verify.corruption import Read, hashes_before
 from sundial.verify.findings import findings, none
 from sundial.verify.frames import COLLISION, CORRUPTED, DROPPED, DUPLICATED, INBOUND, LOST, OUTBOUND, way_from
 from sundial.verify.headers.ports import collided, dropped_by, way_to
+from sundial.verify.segment import Hearing
 
 UNPROVEN = (
     "that a guest which joins segments passes on every frame: tc-netem there reports no losses",
@@ -32,18 +33,17 @@ def check_carriage(
     frames: pl.DataFrame,
     ports: pl.DataFrame,
     read: Read,
-    hears_all: Mapping[str, bool],
+    heard: Hearing,
     undelivered: Mapping[str, int],
 ) -> pl.DataFrame:
-    """`hears_all`: of each capture, whether every port hears what is for another one; `undelivered`: how many frames
-    were on their way when the run ended."""
+    """`undelivered`: how many frames were on their way when the run ended."""
     table = frames.select(
         "row", "capture", "interface", "end", "time_ns", "direction", "fate", "comment", "octets_hash", "eth_target",
-        "frame_length", "captured_length", "octets_begin",
+        "eth_type", "frame_length", "captured_length", "octets_begin",
     )  # fmt: skip
     return pl.concat(
         [
-            _balance(table, ports, read, hears_all, undelivered),
+            _balance(table.filter(~_ends_there(heard)), ports, read, heard.hears_all, undelivered),
             _fates(table),
             _collisions(table),
             _passed_on(table, ports, read),
@@ -79,6 +79,16 @@ def check_order(frames: pl.DataFrame, keeps_order: Mapping[str, bool]) -> pl.Dat
         pl.format("as {} sent it, before the frame of {} ns", "sender", "sent_ns"),
         pl.format("at {} ns, after a later frame", "time_ns"),
     )
+
+
+def _ends_there(heard: Hearing) -> pl.Expr:
+    """Frames that no segment carries."""
+    own = [
+        (pl.col("capture") == capture) & pl.col("eth_type").is_in(list(types))
+        for capture, types in heard.own_types.items()
+        if types
+    ]
+    return pl.any_horizontal(pl.lit(False), *own).fill_null(False)
 
 
 def _balance(
