@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What clients and services of LAN emulation say to each other, written down by hand after af-lane-0021: for tests of its
-rules. Everything takes the same time on its way; the octets are put together here."""
+"""What clients and services of LAN emulation say to each other, written down by hand after af-lane-0021: for tests of
+its rules. Everything takes the same time on its way; the octets are put together here."""
 
 from __future__ import annotations
 
