@@ -68,6 +68,10 @@ class SegmentVerifier(Protocol[SegmentT]):
         """Whether what `port` sends arrives in the order in which it was sent."""
         return True
 
+    def orders_pairs(self, segment: SegmentT) -> bool:
+        """Whether that holds only of frames between the same two addresses."""
+        return False
+
 
 def verifiers() -> Mapping[str, SegmentVerifier[Any]]:
     """Of all kinds that have one."""
@@ -104,11 +108,13 @@ def contention_of_port(segment: SegmentBase, port: str, frames: pl.DataFrame) ->
 @dataclass(frozen=True)
 class Hearing:
     """What a topology says of who hears what. By capture: whether each port hears what is for another one, and the
-    EtherTypes that its adapters answer themselves; by port: whether what it sends arrives in order."""
+    EtherTypes that its adapters answer themselves; by port: whether what it sends arrives in order; `pairs`: ports of
+    which that holds between two addresses only."""
 
     hears_all: Mapping[str, bool] = field(default_factory=dict)
     own_types: Mapping[str, Collection[int]] = field(default_factory=dict)
     keeps_order: Mapping[str, bool] = field(default_factory=dict)
+    pairs: Collection[str] = ()
 
 
 def hearing(network: Network) -> Hearing:
@@ -119,6 +125,7 @@ def hearing(network: Network) -> Hearing:
         {f"wire/{name}.pcapng": kind.hears_all(segment) for name, (kind, segment) in asked.items()},
         {f"wire/{name}.pcapng": kind.own_types(segment) for name, (kind, segment) in asked.items()},
         {port: kind.keeps_order(segment, port) for kind, segment in asked.values() for port in segment.ports},
+        [port for kind, segment in asked.values() if kind.orders_pairs(segment) for port in segment.ports],
     )
 
 

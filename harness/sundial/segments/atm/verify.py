@@ -63,6 +63,10 @@ class _Atm(SegmentVerifier[Atm]):
     def hears_all(self, segment: Atm) -> bool:
         return False
 
+    def orders_pairs(self, segment: Atm) -> bool:
+        # A broadcast by the BUS overtakes frames that wait for a channel.
+        return segment.encapsulation == LANE
+
     def own_types(self, segment: Atm) -> Collection[int]:
         return (ARP,) if segment.encapsulation == ROUTED else ()
 

@@ -32,7 +32,7 @@ def check_headers(
     carried = [
         ethernet.check_places(frames, ports),
         carriage.check_carriage(frames, ports, read, heard, _undelivered(run)),
-        carriage.check_order(frames, heard.keeps_order),
+        carriage.check_order(frames, heard.keeps_order, heard.pairs),
     ]
     if run.by_hand:
         return pl.concat(carried)

@@ -137,6 +137,11 @@ def way_to() -> pl.Expr:
     return pl.col("comment").str.extract(r"(?: to|towards) (\S+:\S+)$")
 
 
+def lost_from() -> pl.Expr:
+    """The port in front of a switch whose line lost a part of a frame: `dropped: 1 of 32 cells, cell loss from A`."""
+    return pl.col("comment").str.extract(r" from (\S+:\S+)$")
+
+
 def dropped_by() -> pl.Expr:
     """The port whose adapter did not send a frame: `dropped: transmit ring full (A)`, `... 16 attempts of A`."""
     return pl.coalesce(
