@@ -66,9 +66,9 @@ class Walk:
         return Times(*columns)
 
 
-def walk(segment: Atm, wire: Wire, pdus: Pdus, *, keep_cells: bool) -> Walk:
+def walk(segment: Atm, pdus: Pdus, *, keep_cells: bool) -> Walk:
     """From every port's stamps of what it sent to every port's arrivals."""
-    whole = _whole(segment, wire, pdus)
+    whole = _whole(segment, pdus)
     sent = [sent_by(segment, pdus, number, whole) for number in range(len(segment.ports))]
     fates = read_fates(segment, pdus)
     parts = [_copies(segment, number, each) for number, each in enumerate(sent)]
@@ -97,14 +97,12 @@ def walk(segment: Atm, wire: Wire, pdus: Pdus, *, keep_cells: bool) -> Walk:
     return Walk(sent, copies, fates, fate, places, outcomes + done)
 
 
-def _whole(segment: Atm, wire: Wire, pdus: Pdus) -> Mask:
-    """PDUs that begin at a whole ns if their line is idle: frames of machines, unless a client may have held them back
-    until an answer came."""
+def _whole(segment: Atm, pdus: Pdus) -> Mask:
+    """PDUs that begin at a whole ns if their line is idle: frames of machines and devices, unless a client may have held
+    them back until an answer came."""
     port, out = pdus.port, pdus.direction == OUTBOUND
-    relays = np.array([name in wire.rings for name in segment.ports] + [True])
-    whole = out & ~relays[port]
     if segment.encapsulation != LANE:
-        return np.asarray(whole)
+        return np.asarray(out)
     table = pl.DataFrame({"port": port, "vci": pdus.vci, "control": pdus.control, "out": out})
     number = pl.int_range(pl.len())
     table = table.with_columns(
@@ -112,7 +110,7 @@ def _whole(segment: Atm, wire: Wire, pdus: Pdus) -> Mask:
         before=pl.when(pl.col("out") & ~pl.col("control")).then(number).forward_fill().shift().over("port", "vci"),
     )
     held = table.select((pl.col("answer") > pl.col("before").fill_null(-1)).fill_null(False)).to_series().to_numpy()
-    return np.asarray(whole & ~pdus.control & (~held | (pdus.vci < DATA_DIRECT)))
+    return np.asarray(out & ~pdus.control & (~held | (pdus.vci < DATA_DIRECT)))
 
 
 def _copies(segment: Atm, number: int, sent: Sent) -> Copies:
