@@ -36,14 +36,9 @@ def switched(joins: list[list[float]], room: int, kinds: int) -> tuple[list[Chan
     channels = []
     for source, times in enumerate(joins):
         there = [place for place in range(len(times)) if (source, place) in starts]
-        channels.append(
-            Channel(
-                np.array(times),
-                np.arange(len(times)) % kinds,
-                np.array([starts[source, place] for place in there]),
-                np.array(there, dtype=np.int64) % kinds,
-            )  # fmt: skip
-        )
+        received = np.array(there, dtype=np.uint64) % kinds
+        served = np.array([starts[source, place] for place in there])
+        channels.append(Channel(np.array(times), np.arange(len(times), dtype=np.uint64) % kinds, served, received))
     return channels, waited
 
 
@@ -95,9 +90,9 @@ def test_a_cell_that_is_sent_at_once_does_not_wait() -> None:
 
 
 def test_what_was_received_must_have_been_sent() -> None:
-    sent, starts = np.array([1, 2, 3]), np.array([0.0, 10.0, 20.0])
-    assert matched(Channel(starts, sent, starts[:1], np.array([9])), late=False) is None
-    assert matched(Channel(starts + 100, sent, starts[:1], np.array([1])), late=True) is None
+    sent, starts = np.array([1, 2, 3], dtype=np.uint64), np.array([0.0, 10.0, 20.0])
+    assert matched(Channel(starts, sent, starts[:1], np.array([9], dtype=np.uint64)), late=False) is None
+    assert matched(Channel(starts + 100, sent, starts[:1], np.array([1], dtype=np.uint64)), late=True) is None
 
 
 def test_the_busiest_stretch_ends_where_nothing_waits() -> None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from sundial.report.load import RunData
     from sundial.report.plotting import Drawing
     from sundial.report.tables import Table
+    from sundial.segments.atm.report_pdus import Captures
 
 UNITS_PER_NS = 1000 * UNITS_PER_PS
 NAMES = {"oc-3c": "OC-3c", "atm-25": "ATM-25", "taxi-100": "TAXI"}
@@ -97,39 +98,16 @@ class AtmReport(SegmentReport[Atm]):
     def sent_packets(self, segment: Atm, name: str, data: RunData) -> pl.DataFrame | None:
         from sundial.segments.atm import report_pdus
 
-        return report_pdus.sent_packets(data.directory, name, epoch_ns(data), segment.encapsulation)
+        return report_pdus.sent_packets(_captures(name, data), segment.encapsulation)
 
     def drawings(self, segment: Atm, name: str, data: RunData, folder: Path) -> Iterator[Drawing]:
-        # What draws is imported where something is drawn: a topology is shown without it.
-        from sundial.segments.atm import report_call, report_lane, report_pdus, report_queue
-
-        found = report_pdus.on_the_wire(data.directory, name, epoch_ns(data))
-        if found is None:
-            return
-        table, are_cells = found
-        call = report_call.choose(data.observed)
-        if call is not None:
-            cell_ns = {port: segment.cell_time_units(port) / UNITS_PER_NS for port in segment.ports}
-            drawn = report_call.draw(name, call, report_call.spans(table, cell_ns), _call_caption(are_cells), folder)
-            yield from [drawn] if drawn else []
-        if not segment.cdv:
-            lines = {
-                port: report_pdus.Line(
-                    segment.cell_time_units(port) / UNITS_PER_NS, propagation + segment.cell_latency, propagation
-                )
-                for port, propagation in zip(segment.ports, segment.by_port(segment.propagation), strict=True)
-            }
-            base_vci = report_pdus.DATA_DIRECT if segment.encapsulation == LANE else report_pdus.PERMANENT
-            channels, losses = report_pdus.queues(data.directory, name, epoch_ns(data), lines, base_vci)
-            waiting = {port: report_queue.waiting(found) for port, found in channels.items()}
-            told = {port: found for port, found in waiting.items() if found is not None}
-            drawn = report_queue.draw(name, told, losses, _limits(segment.queue), QUEUE_CAPTION, folder)
-            yield from [drawn] if drawn else []
-        if segment.encapsulation == LANE:
-            first = report_pdus.heads(data.directory, name, epoch_ns(data), report_lane.HEAD_OCTETS, FIRST_PDUS)
-            events = report_lane.events(*first, segment.ports) if first else []
-            drawn = report_lane.draw(name, events, LANE_CAPTION, folder)
-            yield from [drawn] if drawn else []
+        captures = _captures(name, data)
+        found = (
+            _call(segment, captures, data, folder),
+            _queues(segment, captures, folder),
+            _first_exchange(segment, captures, folder),
+        )
+        yield from (drawn for drawn in found if drawn is not None)
 
     def tables(self, segment: Atm, name: str, data: RunData) -> Iterator[Table]:
         from sundial.segments.atm import report_tables
@@ -142,9 +120,54 @@ class AtmReport(SegmentReport[Atm]):
         yield from (table for table in found if table is not None)
 
 
-def epoch_ns(data: RunData) -> int:
-    """Zero of the run's time axis, in ns since 1970."""
-    return int(data.run.get("epoch_ns") or EPOCH_NS)
+# What draws is imported where something is drawn: a topology is shown without it.
+
+
+def _captures(name: str, data: RunData) -> Captures:
+    from sundial.segments.atm.report_pdus import Captures
+
+    return Captures(data.directory, name, int(data.run.get("epoch_ns") or EPOCH_NS))
+
+
+def _call(segment: Atm, captures: Captures, data: RunData, folder: Path) -> Drawing | None:
+    from sundial.segments.atm import report_call, report_pdus
+
+    call = report_call.choose(data.observed)
+    found = report_pdus.on_the_wire(captures, call.request[0], call.reply[1]) if call else None
+    if call is None or found is None:
+        return None
+    table, are_cells = found
+    cell_ns = {port: segment.cell_time_units(port) / UNITS_PER_NS for port in segment.ports}
+    spans = report_call.spans(table, cell_ns)
+    return report_call.draw(captures.name, call, spans, _call_caption(are_cells), folder)
+
+
+def _queues(segment: Atm, captures: Captures, folder: Path) -> Drawing | None:
+    """None also where cells take times through the switch that the capture does not show."""
+    from sundial.segments.atm import report_pdus, report_queue
+
+    if segment.cdv:
+        return None
+    lines = {
+        port: report_pdus.Line(cell_ns, propagation + segment.cell_latency, propagation)
+        for port, propagation in zip(segment.ports, segment.by_port(segment.propagation), strict=True)
+        for cell_ns in [segment.cell_time_units(port) / UNITS_PER_NS]
+    }
+    base_vci = report_pdus.DATA_DIRECT if segment.encapsulation == LANE else report_pdus.PERMANENT
+    waiting = {
+        port: report_queue.waiting(channels) for port, channels in report_pdus.queues(captures, lines, base_vci).items()
+    }
+    told = {port: found for port, found in waiting.items() if found is not None}
+    losses = report_pdus.losses(captures, lines)
+    return report_queue.draw(captures.name, told, losses, _limits(segment.queue), QUEUE_CAPTION, folder)
+
+
+def _first_exchange(segment: Atm, captures: Captures, folder: Path) -> Drawing | None:
+    from sundial.segments.atm import report_lane, report_pdus
+
+    first = report_pdus.heads(captures, report_lane.HEAD_OCTETS, FIRST_PDUS) if segment.encapsulation == LANE else None
+    events = report_lane.events(*first, segment.ports) if first else []
+    return report_lane.draw(captures.name, events, LANE_CAPTION, folder)
 
 
 def _call_caption(are_cells: bool) -> str:

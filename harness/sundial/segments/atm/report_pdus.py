@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import polars as pl
@@ -28,43 +30,9 @@ FATE = ":fate"
 _ETHERTYPE_AT = {LANE: 14, BRIDGED: 22, BRIDGED_FCS: 22, ROUTED: 6}
 """Of an SDU; the IP packet follows."""
 _IPV4, _TCP = 0x0800, 6
-
-
-def capture_path(directory: Path, name: str, what: str) -> Path:
-    """The capture of PDUs (`pdus`) or cells (`cells`) of a segment."""
-    return directory / "wire" / "atm" / f"{name}.{what}.pcapng"
-
-
-def records(directory: Path, name: str, what: str, epoch_ns: int) -> pl.DataFrame | None:
-    """All records of one of the two captures; None where it is not there or cannot be read."""
-    path = capture_path(directory, name, what)
-    if not path.is_file():
-        return None
-    try:
-        return read_erf(path, epoch_ns).filter(pl.col("erf_type") == (AAL5 if what == "pdus" else CELL))
-    except BadInput:
-        return None
-
-
-def with_cells(pdus: pl.DataFrame) -> pl.DataFrame:
-    """PDUs with `cells`, how many each has by its length on the wire."""
-    return pdus.with_columns(cells=(pl.col("wlen").cast(pl.Int64) - CELL_HEADER) // CELL_PAYLOAD)
-
-
-def on_the_wire(directory: Path, name: str, epoch_ns: int) -> tuple[pl.DataFrame, bool] | None:
-    """What was seen at the ports: at_ns, interface, direction, vci, last, count, and whether these are cells.
-
-    Without a capture of cells they are PDUs, each with the count of its cells. None: neither is there.
-    """
-    columns = (pl.col("time_ns").alias("at_ns"), "interface", "direction", pl.col("vci").cast(pl.Int64))
-    at_ports = pl.col("direction").is_in((INBOUND, OUTBOUND)) & ~pl.col("interface").str.ends_with(FATE)
-    cells = records(directory, name, "cells", epoch_ns)
-    if cells is not None and not cells.is_empty():
-        return cells.filter(at_ports).select(*columns, last=pl.col("pt") & 1 == 1, count=pl.lit(1, pl.Int64)), True
-    pdus = records(directory, name, "pdus", epoch_ns)
-    if pdus is None:
-        return None
-    return with_cells(pdus.filter(at_ports)).select(*columns, last=pl.lit(value=True), count=pl.col("cells")), False
+_ODD = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xD6E8FEB86659FD93, 0xFF51AFD7ED558CCD,
+                 0xC4CEB9FE1A85EC53], dtype=np.uint64)  # fmt: skip
+"""Random odd numbers; a sum of products with them tells contents of cells apart, but for 1 pair in 2^64."""
 
 
 @dataclass(frozen=True)
@@ -76,20 +44,80 @@ class Line:
     propagation_ns: float
 
 
-def queues(
-    directory: Path, name: str, epoch_ns: int, lines: Mapping[str, Line], base_vci: int
-) -> tuple[dict[str, list[Channel]], dict[str, Times]]:
-    """Cells of the channels between ports by the output that they lead to, and when PDUs were first hurt towards it."""
-    table = records(directory, name, "cells", epoch_ns)
-    if table is None or table.is_empty():
-        return {}, {}
-    content = _contents(erf_octets(capture_path(directory, name, "cells"), table).matrix(0, CELL_PAYLOAD))
-    table = table.with_columns(content=pl.Series(content))
+@dataclass(frozen=True)
+class Captures:
+    """Both captures of a segment; each is read when it is first asked for."""
+
+    directory: Path
+    """Of the run."""
+    name: str
+    """The segment's."""
+    epoch_ns: int
+    """Zero of the run's time axis, in ns since 1970."""
+
+    def path(self, what: Literal["pdus", "cells"]) -> Path:
+        """Where a capture is."""
+        return self.directory / "wire" / "atm" / f"{self.name}.{what}.pcapng"
+
+    @cached_property
+    def all_pdus(self) -> pl.DataFrame | None:
+        """Every PDU with its `cells`, lost ones included; None where there is no capture that can be read."""
+        table = self._records("pdus", AAL5)
+        counted = (pl.col("wlen").cast(pl.Int64) - CELL_HEADER) // CELL_PAYLOAD
+        return None if table is None else table.with_columns(cells=counted)
+
+    @cached_property
+    def pdus(self) -> pl.DataFrame | None:
+        """PDUs as they left and reached the ports."""
+        return None if self.all_pdus is None else self.all_pdus.filter(_at_ports())
+
+    @cached_property
+    def cells(self) -> pl.DataFrame | None:
+        """Cells at the ports; None where none were captured."""
+        table = self._records("cells", CELL)
+        return None if table is None or table.is_empty() else table.filter(_at_ports())
+
+    def _records(self, what: Literal["pdus", "cells"], erf_type: int) -> pl.DataFrame | None:
+        path = self.path(what)
+        try:
+            found = read_erf(path, self.epoch_ns) if path.is_file() else None
+        except BadInput:
+            return None
+        return None if found is None else found.filter(pl.col("erf_type") == erf_type)
+
+
+def _at_ports() -> pl.Expr:
+    return pl.col("direction").is_in((INBOUND, OUTBOUND)) & ~pl.col("interface").str.ends_with(FATE)
+
+
+def on_the_wire(captures: Captures, first_ns: int, last_ns: int) -> tuple[pl.DataFrame, bool] | None:
+    """What was stamped at the ports between two instants: at_ns, interface, direction, vci, last, count, and whether
+    these are cells.
+
+    Without a capture of cells they are PDUs, each with the count of its cells. None: neither is there.
+    """
+    columns = (pl.col("time_ns").alias("at_ns"), "interface", "direction", pl.col("vci").cast(pl.Int64))
+    inside = pl.col("time_ns").is_between(first_ns, last_ns)
+    if captures.cells is not None:
+        one = (((pl.col("pt") & 1) == 1).alias("last"), pl.lit(1, pl.Int64).alias("count"))
+        return captures.cells.filter(inside).select(*columns, *one), True
+    if captures.pdus is None:
+        return None
+    whole = (pl.lit(value=True).alias("last"), pl.col("cells").alias("count"))
+    return captures.pdus.filter(inside).select(*columns, *whole), False
+
+
+def queues(captures: Captures, lines: Mapping[str, Line], base_vci: int) -> dict[str, list[Channel]]:
+    """Cells of the channels between ports, by the output that they lead to."""
+    table = captures.cells
+    if table is None:
+        return {}
+    octets = erf_octets(captures.path("cells"), table)
+    table = table.with_columns(content=pl.Series(_contents(octets.matrix(0, CELL_PAYLOAD))))
     parts = table.partition_by("interface", "direction", "vci", as_dict=True)
-    ports = list(lines)
     found: dict[str, list[Channel]] = {}
-    for to, port in enumerate(ports):
-        for sender, other in enumerate(ports):
+    for to, port in enumerate(lines):
+        for sender, other in enumerate(lines):
             sent = parts.get((other, OUTBOUND, base_vci + to))
             if sent is None:
                 continue
@@ -98,47 +126,42 @@ def queues(
             starts = received["time_ns"].to_numpy() - lines[port].propagation_ns - lines[port].cell_ns
             channel = Channel(joins, sent["content"].to_numpy(), starts, received["content"].to_numpy())
             found.setdefault(port, []).append(channel)
-    return found, _losses(directory, name, epoch_ns, ports)
+    return found
 
 
-def _contents(matrix: NDArray[np.uint8]) -> NDArray[np.int64]:
+def _contents(matrix: NDArray[np.uint8]) -> NDArray[np.uint64]:
     """A number for each row, equal where the rows are."""
-    rows = np.ascontiguousarray(matrix).view(np.dtype((np.void, matrix.shape[1]))).ravel()
-    return np.unique(rows, return_inverse=True)[1].astype(np.int64)
+    words: NDArray[np.uint64] = np.ascontiguousarray(matrix).view(np.uint64)
+    found: NDArray[np.uint64] = (words * _ODD).sum(axis=1, dtype=np.uint64)
+    return found
 
 
-def _losses(directory: Path, name: str, epoch_ns: int, ports: Sequence[str]) -> dict[str, Times]:
+def losses(captures: Captures, ports: Mapping[str, Line]) -> dict[str, Times]:
     """When PDUs lost their first cell at the queue towards each port."""
-    pdus = records(directory, name, "pdus", epoch_ns)
-    if pdus is None:
+    if captures.all_pdus is None:
         return {}
-    fates = pdus.filter(pl.col("interface").str.ends_with(FATE)).drop_nulls("comment")
+    fates = captures.all_pdus.filter(pl.col("interface").str.ends_with(FATE)).drop_nulls("comment")
     return {
         port: fates.filter(pl.col("comment").str.ends_with(f" towards {port}"))["time_ns"].to_numpy().astype(np.float64)
         for port in ports
     }
 
 
-def heads(
-    directory: Path, name: str, epoch_ns: int, octets: int, first: int
-) -> tuple[pl.DataFrame, list[bytes]] | None:
+def heads(captures: Captures, octets: int, first: int) -> tuple[pl.DataFrame, list[bytes]] | None:
     """The first PDUs at the ports in order of time, and as many octets of what each carries; None: none captured."""
-    table = records(directory, name, "pdus", epoch_ns)
-    if table is None:
+    if captures.pdus is None:
         return None
-    at_ports = pl.col("direction").is_in((INBOUND, OUTBOUND)) & ~pl.col("interface").str.ends_with(FATE)
-    seen = with_cells(table.filter(at_ports)).sort("time_ns", maintain_order=True).head(first)
-    matrix = erf_octets(capture_path(directory, name, "pdus"), seen).matrix(0, octets)
+    seen = captures.pdus.sort("time_ns", maintain_order=True).head(first)
+    matrix = erf_octets(captures.path("pdus"), seen).matrix(0, octets)
     return seen, [bytes(row) for row in matrix]
 
 
-def sent_packets(directory: Path, name: str, epoch_ns: int, encapsulation: str) -> pl.DataFrame | None:
+def sent_packets(captures: Captures, encapsulation: str) -> pl.DataFrame | None:
     """IP packets as they left the segment's ports, with the columns of `cells.SENT`."""
-    table = records(directory, name, "pdus", epoch_ns)
-    if table is None:
+    if captures.pdus is None:
         return None
-    sent = with_cells(table.filter(pl.col("direction") == OUTBOUND, ~pl.col("interface").str.ends_with(FATE)))
-    octets = erf_octets(capture_path(directory, name, "pdus"), sent)
+    sent = captures.pdus.filter(pl.col("direction") == OUTBOUND)
+    octets = erf_octets(captures.path("pdus"), sent)
     at = _ETHERTYPE_AT[encapsulation]
     head = octets.number(at + 2, 1)
     is_ip = (octets.number(at, 2) == _IPV4) & (head >> 4 == 4)

@@ -23,7 +23,7 @@ from sundial.report import palette, plotting
 from sundial.report.plotting import Drawing
 
 Times = NDArray[np.float64]
-Contents = NDArray[np.int64]
+Contents = NDArray[np.uint64]
 
 ROUNDING_NS = 2.0
 """Stamps are whole ns: a cell that seems to wait no longer than this was sent at once."""
