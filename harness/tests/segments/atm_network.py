@@ -329,7 +329,11 @@ class Network:
             return Octets(np.frombuffer(b"".join(chosen), np.uint8), np.cumsum(size) - size, size)
 
         rings = dict.fromkeys(self.relays, 128)
-        return Wire(self.name, self.ports, table.with_columns(fate=fate), None, octets, rings, folder, EPOCH_NS)
+        macs = {port: int.from_bytes(address(number)) for number, port in enumerate(self.ports)}
+        table = table.with_columns(fate=fate)
+        return Wire(
+            self.name, self.ports, table, None, octets, rings=rings, folder=folder, epoch_ns=EPOCH_NS, macs=macs
+        )
 
 
 def up(units: int) -> int:

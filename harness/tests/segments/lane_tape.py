@@ -109,7 +109,11 @@ class Lan:
         )  # fmt: skip
         every = {"target": b"\0\1" + BROADCAST}
         return self.asked(
-            at, port, 33, control(6, third, port + 1, own, **every), control(0x106, third, port + 1, own, to=BUS, **every)
+            at,
+            port,
+            33,
+            control(6, third, port + 1, own, **every),
+            control(0x106, third, port + 1, own, to=BUS, **every),
         )
 
     def join_all(self) -> None:
