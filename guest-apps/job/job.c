@@ -160,6 +160,44 @@ static void decode_bridge(struct work *work, const struct json_value *bridge)
     }
 }
 
+static void decode_route(struct decoder *decoder, const struct json_value *object,
+                         struct job_route *route)
+{
+    struct json_value to = {0}, via = {0};
+    const struct field fields[] = {{"to", &to}, {"via", &via}};
+    char text[32];
+
+    fields_take(decoder, "routes", object, fields, COUNT(fields));
+    field_text(decoder, "to", &to, text, sizeof(text));
+    if (!job_parse_network(text, &route->network, &route->netmask) ||
+        (route->network & ~route->netmask) != 0)
+        decoder_fail(decoder, "routes: to \"%s\" must be like 10.1.0.0/24", text);
+    field_text(decoder, "via", &via, text, sizeof(text));
+    if (!job_parse_address(text, &route->via))
+        decoder_fail(decoder, "routes: via \"%s\" must be like 10.0.0.2", text);
+}
+
+static void decode_routes(struct work *work, const struct json_value *list,
+                          const struct json_value *forward)
+{
+    struct decoder *decoder = &work->decoder;
+    struct job *job = work->job;
+    struct json_walk walk;
+    struct json_value route;
+
+    job->forward = field_flag(decoder, "forward", forward);
+    if (!field_list(decoder, "routes", list, &walk))
+        return;
+    while (!decoder->failed && json_walk_next(&walk, NULL, &route)) {
+        if (job->route_count == JOB_ROUTES)
+            decoder_fail(decoder, "routes: at most %d", JOB_ROUTES);
+        else
+            decode_route(decoder, &route, &job->routes[job->route_count++]);
+    }
+    if (!work->image->has_routes && (job->forward || job->route_count != 0))
+        decoder_fail(decoder, "routes, forward: this image has none");
+}
+
 /* ---- memory-based communication ---- */
 static uint16_t decode_node_id(struct decoder *decoder, const struct json_value *value,
                                uint64_t absent)
@@ -311,7 +349,7 @@ static void decode_job(struct work *work, const struct json_value *root)
     struct job *job = work->job;
     struct json_value version = {0}, wait = {0}, interactive = {0}, machine = {0}, seed = {0};
     struct json_value clock = {0}, interfaces = {0}, bridge = {0}, zero_ns = {0}, start_ns = {0};
-    struct json_value node = {0}, epoch = {0}, nodes = {0};
+    struct json_value node = {0}, epoch = {0}, nodes = {0}, routes = {0}, forward = {0};
     const struct field fields[] = {
         {"version", &version},
         {"wait", &wait},
@@ -321,6 +359,8 @@ static void decode_job(struct work *work, const struct json_value *root)
         {"clock", &clock},
         {"interfaces", &interfaces},
         {"bridge", &bridge},
+        {"routes", &routes},
+        {"forward", &forward},
         {"files", &job->files},
         {"services", &job->services},
         {"start_ns", &start_ns},
@@ -344,6 +384,7 @@ static void decode_job(struct work *work, const struct json_value *root)
     job->start_ns = field_number(decoder, "start_ns", &start_ns, INT64_MAX, 0);
     decode_interfaces(work, &interfaces);
     decode_bridge(work, &bridge);
+    decode_routes(work, &routes, &forward);
     decode_nodes(work, &node, &epoch, &nodes);
     check_files(work);
     job->service_count = decode_tasks(work, "services", &job->services, false);

@@ -14,7 +14,8 @@ enum {
     JOB_INTERFACES = 8,
     JOB_NEIGHBOURS = 120, /* of an interface: 15 other machines with 8 each */
     JOB_NODES = 64,       /* node ids are 1 to 64 */
-    JOB_MACHINE = 64,     /* these four: bytes of a text with its NUL */
+    JOB_ROUTES = 64,
+    JOB_MACHINE = 64, /* these four: bytes of a text with its NUL */
     JOB_NAME = 32,
     JOB_DEVICE = 8,
     JOB_NETEM = 512,
@@ -44,6 +45,12 @@ struct job_bridge_port {
     char netem[JOB_NETEM]; /* arguments of tc-netem; empty: no queueing discipline */
 };
 
+/* The way to a network that no interface is on. All in host byte order. */
+struct job_route {
+    uint32_t network, netmask;
+    uint32_t via;
+};
+
 /* Another node of memory-based communication. */
 struct job_node {
     uint16_t node;
@@ -60,13 +67,16 @@ struct job_task {
 
 struct job {
     bool wait, interactive, tsc;
+    bool forward; /* IP packets of others, between the interfaces */
     char machine[JOB_MACHINE];
     uint64_t seed, zero_ns, start_ns;
     uint16_t node;
     uint32_t epoch;
-    unsigned interface_count, bridge_port_count, node_count, service_count, step_count;
+    unsigned interface_count, bridge_port_count, route_count;
+    unsigned node_count, service_count, step_count;
     struct job_interface interfaces[JOB_INTERFACES];
     struct job_bridge_port bridge_ports[JOB_INTERFACES];
+    struct job_route routes[JOB_ROUTES];
     struct job_node nodes[JOB_NODES];
     struct json_value services, steps, files;
 };
@@ -77,6 +87,7 @@ struct job_image {
     uint16_t absent_mtu; /* of an interface without one */
     bool has_offloads;
     bool has_bridge;
+    bool has_routes;
     bool has_files;
     bool is_node;      /* of memory-based communication, as a machine */
     bool has_restarts; /* of services */

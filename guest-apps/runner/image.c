@@ -9,6 +9,7 @@ const struct job_image linux_image = {
     .absent_mtu = 0, /* as it is */
     .has_offloads = true,
     .has_bridge = true,
+    .has_routes = true,
     .has_files = true,
     .most_services = SERVICES_LIMIT,
 };

@@ -256,6 +256,8 @@ static int take_identity(const struct job *job, char error[JOB_ERROR])
     if (job->bridge_port_count > 0 &&
         network_configure_bridge(job->bridge_ports, job->bridge_port_count, error) != 0)
         return -1;
+    if (network_configure_routes(job, error) != 0)
+        return -1;
     return write_files(job, error);
 }
 

@@ -8,6 +8,7 @@
 #include <linux/sockios.h>
 #include <net/if.h>
 #include <net/if_arp.h>
+#include <net/route.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,6 +32,16 @@ enum {
 static int configuration_socket(void)
 {
     return socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+}
+
+static int write_setting(const char *path, const char *value)
+{
+    int file = open(path, O_WRONLY | O_CLOEXEC);
+    int result = file >= 0 && write(file, value, strlen(value)) == (ssize_t)strlen(value) ? 0 : -1;
+
+    if (file >= 0)
+        close(file);
+    return result;
 }
 
 static void name_device(struct ifreq *request, const char *device)
@@ -163,13 +174,19 @@ static int clear_offloads(int handle, const struct job_interface *interface)
     return 0;
 }
 
+static void set_address_of(struct sockaddr *where, uint32_t address)
+{
+    const struct sockaddr_in inet = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(address)};
+
+    memcpy(where, &inet, sizeof(inet));
+}
+
 static int set_inet(int handle, unsigned long what, const char *device, uint32_t address)
 {
     struct ifreq request;
-    struct sockaddr_in inet = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(address)};
 
     name_device(&request, device);
-    memcpy(&request.ifr_addr, &inet, sizeof(inet));
+    set_address_of(&request.ifr_addr, address);
     return ioctl(handle, what, &request);
 }
 
@@ -189,11 +206,9 @@ static int set_neighbours(int handle, const struct job_interface *interface)
 {
     for (unsigned i = 0; i < interface->neighbour_count; i++) {
         const struct job_neighbour *neighbour = &interface->neighbours[i];
-        struct sockaddr_in inet = {.sin_family = AF_INET,
-                                   .sin_addr.s_addr = htonl(neighbour->address)};
         struct arpreq request = {.arp_flags = ATF_PERM | ATF_COM};
 
-        memcpy(&request.arp_pa, &inet, sizeof(inet));
+        set_address_of(&request.arp_pa, neighbour->address);
         request.arp_ha.sa_family = ARPHRD_ETHER;
         memcpy(request.arp_ha.sa_data, neighbour->mac, ETH_ALEN);
         snprintf(request.arp_dev, sizeof(request.arp_dev), "%s", interface->device);
@@ -230,6 +245,51 @@ int network_configure(const struct job_interface *interface, char error[JOB_ERRO
     return failed == NULL ? 0 : -1;
 }
 
+static int add_route(int handle, const struct job_route *route)
+{
+    struct rtentry request = {.rt_flags = RTF_UP | RTF_GATEWAY};
+
+    set_address_of(&request.rt_dst, route->network);
+    set_address_of(&request.rt_genmask, route->netmask);
+    set_address_of(&request.rt_gateway, route->via);
+    return ioctl(handle, SIOCADDRT, &request);
+}
+
+static int forward_from(const char *device)
+{
+    char path[PATH];
+
+    /* Redirects would be packets that no application asked for. */
+    snprintf(path, sizeof(path), "/proc/sys/net/ipv4/conf/%s/send_redirects", device);
+    return write_setting(path, "0");
+}
+
+static int forward(const struct job *job)
+{
+    int result = forward_from("all");
+
+    for (unsigned i = 0; result == 0 && i < job->interface_count; i++)
+        result = forward_from(job->interfaces[i].device);
+    return result == 0 ? write_setting("/proc/sys/net/ipv4/ip_forward", "1") : -1;
+}
+
+int network_configure_routes(const struct job *job, char error[JOB_ERROR])
+{
+    int handle = configuration_socket();
+    const char *failed = handle < 0 ? "opening a socket" : NULL;
+
+    for (unsigned i = 0; failed == NULL && i < job->route_count; i++)
+        if (add_route(handle, &job->routes[i]) != 0)
+            failed = "adding one";
+    if (failed == NULL && job->forward && forward(job) != 0)
+        failed = "turning forwarding on";
+    if (failed != NULL)
+        snprintf(error, JOB_ERROR, "routes: %s: %s", failed, strerror(errno));
+    if (handle >= 0)
+        close(handle);
+    return failed == NULL ? 0 : -1;
+}
+
 static int add_port(int handle, const char *device)
 {
     struct ifreq request;
@@ -261,12 +321,7 @@ static int add_netem(const struct job_bridge_port *port)
  */
 static int keep_quiet(void)
 {
-    int file = open("/sys/class/net/br0/bridge/multicast_snooping", O_WRONLY | O_CLOEXEC);
-    int result = file >= 0 && write(file, "0", 1) == 1 ? 0 : -1;
-
-    if (file >= 0)
-        close(file);
-    return result;
+    return write_setting("/sys/class/net/br0/bridge/multicast_snooping", "0");
 }
 
 static char port_state(const char *device)

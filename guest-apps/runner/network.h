@@ -18,6 +18,9 @@ int network_bring_up(void);
  */
 int network_configure(const struct job_interface *interface, char error[JOB_ERROR]);
 
+/* Routes to networks, and whether packets of others are forwarded. On failure -1 and a message. */
+int network_configure_routes(const struct job *job, char error[JOB_ERROR]);
+
 /* A bridge "br0" over the ports, each with its netem discipline on the way out. */
 int network_configure_bridge(const struct job_bridge_port *ports, size_t count,
                              char error[JOB_ERROR]);

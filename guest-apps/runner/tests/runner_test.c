@@ -24,7 +24,7 @@ static void expect_decoded(const char *name, const char *text)
 
 static void golden_jobs_are_decoded(void)
 {
-    EXPECT(golden_each("linux", expect_decoded) == 9);
+    EXPECT(golden_each("linux", expect_decoded) == 11);
 }
 
 static void expect_refused(const char *edit, const char *text, const char *word)
@@ -86,6 +86,21 @@ static void a_bridge_has_its_ports(void)
     EXPECT(job.bridge_port_count == 2 && strcmp(job.bridge_ports[1].device, "eth1") == 0);
     EXPECT(strcmp(job.bridge_ports[0].netem, "delay 10ms") == 0);
     EXPECT(job.interfaces[0].address == 0);
+    free(text);
+}
+
+static void routes_have_their_values(void)
+{
+    char *text = golden_job("linux/routes");
+    struct job job = decoded(text);
+
+    EXPECT(job.route_count == 1 && !job.forward);
+    EXPECT(job.routes[0].network == 0x0a010000 && job.routes[0].netmask == 0xffffff00);
+    EXPECT(job.routes[0].via == 0x0a0000fe);
+    free(text);
+    text = golden_job("linux/router");
+    job = decoded(text);
+    EXPECT(job.route_count == 0 && job.forward);
     free(text);
 }
 
@@ -251,6 +266,7 @@ int main(void)
         {"malformed_jobs_are_refused_in_one_line", malformed_jobs_are_refused_in_one_line},
         {"a_hosts_fields_have_their_values", a_hosts_fields_have_their_values},
         {"a_bridge_has_its_ports", a_bridge_has_its_ports},
+        {"routes_have_their_values", routes_have_their_values},
         {"what_is_absent_stays_as_it_is", what_is_absent_stays_as_it_is},
         {"cut_and_damaged_jobs_never_crash", cut_and_damaged_jobs_never_crash},
         {"base64_is_the_rfcs", base64_is_the_rfcs},

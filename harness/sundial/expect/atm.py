@@ -8,6 +8,7 @@ IP: RFC 2225. Times are in units of 1/117 ps, in which the cells of all three na
 from __future__ import annotations
 
 import zlib
+from functools import partial
 
 from sundial.expect.call import Leg
 from sundial.expect.ip import ETHERNET_FCS, ETHERNET_HEADER, ETHERNET_MIN
@@ -58,7 +59,7 @@ def packet_cells(encapsulation: str, ip_length: int) -> int:
 
 def leg_cells(encapsulation: str, leg: Leg) -> int:
     """Cells of one direction of a call, where nothing interferes."""
-    return sum(packet_cells(encapsulation, packet.ip_length) for packet in leg.packets)
+    return leg.count(partial(packet_cells, encapsulation))
 
 
 def crc32(octets: bytes) -> int:

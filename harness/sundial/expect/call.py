@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from sundial.expect.ip import Packet, udp_packets
+from sundial.expect.ip import Packet, PerPacket, udp_packets
 from sundial.expect.tcp import segment_size, tcp_segments
 
 Transport = Literal["udp", "tcp"]
@@ -52,6 +52,10 @@ class Leg:
     def lengths(self) -> tuple[int, ...]:
         """What verification compares: IP payload of each fragment (UDP), payload of each segment (TCP)."""
         return tuple(packet.data for packet in self.packets)
+
+    def count(self, each: PerPacket) -> int:
+        """What the packets count for together, such as their cells."""
+        return sum(each(packet.ip_length) for packet in self.packets)
 
     @property
     def frame_bytes(self) -> int:

@@ -30,7 +30,7 @@ def check_topology(topology: Topology) -> list[Finding]:
     """Everything wrong with `topology`, in the order a reader mends it; empty when it is sound."""
     findings = list(chain(_machines(topology), _devices(topology), _ends(topology), _segments(topology)))
     if not findings:
-        rules = (_macs, _addresses, _mtus, _bridged, _joined_mtus, _loops)
+        rules = (_macs, _addresses, _routes, _mtus, _bridged, _joined_mtus, _loops)
         findings = [finding for rule in rules for finding in rule(topology)]
     first: dict[Path, Finding] = {}
     for finding in findings:
@@ -164,6 +164,36 @@ def _addresses(topology: Topology) -> Iterator[Finding]:
                 )
 
 
+def _routes(topology: Topology) -> Iterator[Finding]:
+    owners = {
+        interface.address.ip: name
+        for name, machine in topology.machines.items()
+        for interface in machine.interfaces.values()
+        if interface.address is not None
+    }
+    for name, machine in topology.machines.items():
+        image = machine.image or topology.defaults.image
+        own = [interface.address for interface in machine.interfaces.values() if interface.address is not None]
+        for number, route in enumerate(machine.routes):
+            path: Path = ("machines", name, "routes", number)
+            owner = owners.get(route.via)
+            on_link = [address for address in own if route.via in address.network]
+            if not IMAGES[image].routes:
+                yield Finding(path, f"image {image!r} takes no routes", "leave them out")
+            elif any(route.to == other.to for other in machine.routes[:number]):
+                yield Finding((*path, "to"), f"there are two routes to {route.to}", "one for each network")
+            elif any(route.to == address.network for address in own):
+                yield Finding((*path, "to"), f"{name} is itself on {route.to}", "a network of others")
+            elif not on_link or owner in (None, name):
+                others = [at for at, who in owners.items() if who != name and any(at in each.network for each in own)]
+                what = f"{route.via} is no neighbour of {name}"
+                yield Finding((*path, "via"), what, ", ".join(map(str, others)))
+            elif owner is not None and not IMAGES[topology.machines[owner].image or topology.defaults.image].routes:
+                fitting = " or ".join(each for each, kind in IMAGES.items() if kind.routes)
+                what = f"the image of {owner!r} forwards no packets"
+                yield Finding((*path, "via"), what, f"a machine that boots {fitting}")
+
+
 def _mtus(topology: Topology) -> Iterator[Finding]:
     for name, segment in topology.segments.items():
         for end in segment.ports:
@@ -172,11 +202,21 @@ def _mtus(topology: Topology) -> Iterator[Finding]:
                 continue
             own = topology.machines[machine].interfaces[device].mtu
             mtu = topology.defaults.mtu if own is None else own
-            if mtu is not None and mtu > segment.mtu:
+            image = IMAGES[topology.machines[machine].image or topology.defaults.image]
+            effective = segment.mtu if mtu is None else mtu
+            at: Path = ("machines", machine, "interfaces", device, "mtu")
+            if effective > segment.mtu:
                 yield Finding(
-                    ("defaults", "mtu") if own is None else ("machines", machine, "interfaces", device, "mtu"),
+                    ("defaults", "mtu") if own is None else at,
                     f"MTU {mtu} of {end} is above that of segment {name!r}",
                     f"{MTU_LEAST} to {segment.mtu}",
+                )
+            elif not image.mtu_least <= effective <= image.mtu_most:
+                what = f"MTU {effective} of {end}, which boots {image.name}"
+                yield Finding(
+                    ("defaults", "mtu") if own is None and mtu is not None else at,
+                    what,
+                    f"{image.mtu_least} to {image.mtu_most}",
                 )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from ipaddress import AddressValueError, IPv4Interface, NetmaskValueError
+from ipaddress import AddressValueError, IPv4Address, IPv4Interface, IPv4Network, NetmaskValueError
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler
@@ -27,6 +27,8 @@ DEVICE_PORT_ALLOWED = "up to 15 lower-case letters and digits, beginning with a 
 PORT_ALLOWED = "MACHINE:INTERFACE, such as 'client:eth0'"
 MAC_ALLOWED = "a unicast MAC address, such as '02:00:00:00:00:01'"
 ADDRESS_ALLOWED = "an IPv4 host address with its prefix length from 8 to 30, such as '10.0.0.1/24'"
+NETWORK_ALLOWED = "an IPv4 network with its prefix length from 8 to 32, such as '10.1.0.0/24'"
+HOST_ADDRESS_ALLOWED = "an IPv4 address, such as '10.0.0.254'"
 NETEM_ALLOWED = "the words after 'netem' in a tc command line, such as 'delay 10ms loss 1%'"
 
 
@@ -211,6 +213,45 @@ class Address(Marker):
 
     def schema(self) -> dict[str, Any]:
         return {"type": "string", "pattern": r"^[0-9.]+/[0-9]+$", "x-allowed": ADDRESS_ALLOWED}
+
+
+class NetworkAddress(Marker):
+    """An IPv4 network with its prefix length; the value is an IPv4Network."""
+
+    def parse(self, value: object) -> IPv4Network:
+        try:
+            if not isinstance(value, str) or "/" not in value:
+                raise AddressValueError
+            network = IPv4Network(value)
+        except ValueError as error:
+            raise BadInput(f"{value!r} is not a network", allowed=NETWORK_ALLOWED) from error
+        if not 8 <= network.prefixlen <= 32 or network.network_address.packed[0] == 0:
+            raise BadInput(f"{value!r} is out of range", allowed=NETWORK_ALLOWED)
+        return network
+
+    def show(self, value: IPv4Network) -> str:
+        return str(value)
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "string", "pattern": r"^[0-9.]+/[0-9]+$", "x-allowed": NETWORK_ALLOWED}
+
+
+class HostAddress(Marker):
+    """An IPv4 address without prefix length; the value is an IPv4Address."""
+
+    def parse(self, value: object) -> IPv4Address:
+        try:
+            if not isinstance(value, str):
+                raise AddressValueError
+            return IPv4Address(value)
+        except AddressValueError as error:
+            raise BadInput(f"{value!r} is not an address", allowed=HOST_ADDRESS_ALLOWED) from error
+
+    def show(self, value: IPv4Address) -> str:
+        return str(value)
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "string", "pattern": r"^[0-9.]+$", "x-allowed": HOST_ADDRESS_ALLOWED}
 
 
 class Mac(Marker):

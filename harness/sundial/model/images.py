@@ -20,6 +20,7 @@ from pydantic import Field, model_validator
 from sundial.errors import BadInput
 from sundial.model.catalog import ROOT, shown
 from sundial.model.fields import NAME, NAMED, PROSE, Flag, In, Strict, Text, Whole
+from sundial.model.segment import MTU_LEAST, MTU_MOST
 from sundial.model.source import Origin, Source, validate
 from sundial.units import SIZE, TIME, Quantity
 
@@ -32,6 +33,7 @@ MEMORY = SIZE.between("1 MiB", "64 GiB", example="96 MiB")
 
 _Capability = Annotated[bool, Flag()]
 _Memory = Annotated[int, In(MEMORY)]
+_Mtu = Annotated[int, Whole(MTU_LEAST, MTU_MOST)]
 _Start = Annotated[int, In(TIME.between(most="1 min", example="300 ms"))]
 _INPUT = Text(
     re.compile(r"!?[\w.*?\[\]-]+(?:/[\w.*?\[\]-]+)*"),
@@ -57,6 +59,10 @@ class ImageKind(Strict):
     """The least a machine may have."""
     memory_most: _Memory
     """The most a machine may have."""
+    mtu_least: _Mtu = MTU_LEAST
+    """The least MTU that its interfaces take."""
+    mtu_most: _Mtu = MTU_MOST
+    """The most."""
     start_ns: _Start = Field(alias="start")
     """Time for services to come up on a machine of 125 mips, before the first step."""
     translations_mib: Annotated[int, Whole(1, 1024)]
@@ -75,6 +81,8 @@ class ImageKind(Strict):
     """A service that has ended can be restarted."""
     one_client_thread: _Capability = False
     """Its Sun RPC client has one thread."""
+    routes: _Capability = False
+    """It takes static routes, and can forward packets between its interfaces."""
     streams_commands: _Capability = False
     """A command of `sundial exec` gets input, signals and a terminal, and its output comes while it runs."""
 

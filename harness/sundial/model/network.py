@@ -15,7 +15,7 @@ import networkx as nx
 
 from sundial.model.devices import Bridge
 from sundial.model.images import IMAGES
-from sundial.model.topology import Clock, Machine, Segment, Topology
+from sundial.model.topology import Clock, Machine, Route, Segment, Topology
 
 MAC_PREFIX = "02:53:44"
 """Locally administered, unicast; `SD` in the middle."""
@@ -85,6 +85,9 @@ class Node:
     mips: Decimal
     memory: int
     nics: tuple[Nic, ...]
+    routes: tuple[Route, ...] = ()
+    forwards: bool = False
+    """Packets of others: a route of another machine leads to it."""
 
 
 @dataclass(frozen=True)
@@ -205,6 +208,7 @@ def _device(name: str, index: int, written: Bridge, plugged: _Plugged) -> Device
 
 def _node(topology: Topology, name: str, index: int, machine: Machine, plugged: _Plugged) -> Node:
     defaults = topology.defaults
+    gateways = {route.via for each in topology.machines.values() for route in each.routes}
     image = machine.image or defaults.image
     nics = []
     for number, device in enumerate(sorted(machine.interfaces)):
@@ -233,4 +237,6 @@ def _node(topology: Topology, name: str, index: int, machine: Machine, plugged: 
         mips=machine.mips or defaults.mips,
         memory=machine.memory or defaults.memory or IMAGES[image].memory,
         nics=tuple(nics),
+        routes=tuple(machine.routes),
+        forwards=any(nic.address is not None and nic.address.ip in gateways for nic in nics),
     )

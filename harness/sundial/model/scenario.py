@@ -6,6 +6,7 @@ What a workload may say is its kind's (`sundial/workloads`).
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping
 from functools import reduce
 from operator import or_
@@ -87,7 +88,10 @@ class Scenario(Strict):
     start: Annotated[int, In(TIME.between("1 ms", "1 min", example="300 ms"))] | None = None
     """When the first call may leave in virtual time; left out: 300 ms, 1 s where a
     machine is a bridge, more for machines slower than 125 mips."""
-    stagger: Annotated[int, In(TIME.between(most="1 min", example="3 ms"))] = written("0 ns")
+    stagger: Annotated[int, In(TIME.between(most="1 min", example="3 ms"))] = Field(
+        default="0 ns",  # type: ignore[assignment]
+        exclude_if=operator.not_,
+    )
     """How much later than that of the client before it, in the topology, a client's first call may leave in virtual
     time."""
     linger: Annotated[int, In(TIME.between("1 ms", "1 min", example="1 s"))] = written("1 s")

@@ -8,19 +8,36 @@ applied, who reaches whom) is in `network.py`.
 
 from __future__ import annotations
 
+import operator
 from decimal import Decimal
-from ipaddress import IPv4Interface
+from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 from typing import TYPE_CHECKING, Annotated, Literal, Union
 
 from pydantic import Field
 
 from sundial.kinds import load
 from sundial.model.devices import DEVICES_MOST, Bridge
-from sundial.model.fields import DEVICE, NAMED, NETEM, PROSE, Address, Flag, In, Mac, Mips, Strict, written
+from sundial.model.fields import (
+    DEVICE,
+    NAMED,
+    NETEM,
+    PROSE,
+    Address,
+    Flag,
+    HostAddress,
+    In,
+    Mac,
+    Mips,
+    NetworkAddress,
+    Strict,
+    written,
+)
 from sundial.model.images import MEMORY, Role
 from sundial.model.segment import Mtu, SegmentBase, SegmentKind
 
 MACHINES_MOST = 16
+ROUTES_MOST = 64
+"""Of one machine."""
 
 SEGMENT_KINDS = load("segments", "model", SegmentKind)
 """Every kind of segment by its name, sorted."""
@@ -66,6 +83,15 @@ class Interface(Strict):
     """What the kernel's tc-netem does to frames a bridge sends here."""
 
 
+class Route(Strict):
+    """The way to a network that no interface of the machine is on."""
+
+    to: Annotated[IPv4Network, NetworkAddress()]
+    """The network."""
+    via: Annotated[IPv4Address, HostAddress()]
+    """Another machine's address, on a network that one of its interfaces is on; that machine forwards packets."""
+
+
 class Machine(Strict):
     """One guest."""
 
@@ -79,6 +105,8 @@ class Machine(Strict):
     """Main memory."""
     interfaces: dict[Annotated[str, DEVICE], Interface] = Field(min_length=1)
     """Its interfaces: eth0, eth1 and so on without a gap."""
+    routes: list[Route] = Field(default_factory=list, max_length=ROUTES_MOST, exclude_if=operator.not_)
+    """Static routes."""
 
 
 if TYPE_CHECKING:
@@ -105,7 +133,7 @@ class Topology(Strict):
     """What holds for every machine that does not say otherwise."""
     machines: dict[_Name, Machine] = Field(min_length=1, max_length=MACHINES_MOST)
     """The guests, by name."""
-    devices: dict[_Name, Bridge] = Field(default_factory=dict, max_length=DEVICES_MOST)
+    devices: dict[_Name, Bridge] = Field(default_factory=dict, max_length=DEVICES_MOST, exclude_if=operator.not_)
     """What joins segments without being a guest, by name."""
     segments: dict[_Name, Segment] = Field(min_length=1)
     """The wires, by name."""

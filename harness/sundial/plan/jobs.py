@@ -21,7 +21,7 @@ from sundial.plan.cluster import endpoint, machine_node
 from sundial.plan.seeds import machine_seed
 from sundial.plan.workload import Host, Way, WorkloadPlan
 from sundial.plan.workload import Service as ServicePlan
-from sundial.seams.job import JOB_BYTES, Bridge, Interface, Job, Neighbour, Service, Task
+from sundial.seams.job import JOB_BYTES, Bridge, Interface, Job, Neighbour, Route, Service, Task
 
 REFERENCE_MIPS = 125
 
@@ -112,6 +112,7 @@ def _job(
         clock="tsc" if clock == "virtual" else "monotonic",
         interfaces=tuple(_interface(network, nic) for nic in node.nics),
         bridge=_bridge(node),
+        **_routing(node),
         **_cluster(network, node, seed),
         files={},
         services=tuple(services),
@@ -119,6 +120,12 @@ def _job(
         zero_ns=0,
         steps=tuple(steps),
     )
+
+
+def _routing(node: Node) -> dict[str, Any]:
+    """Left out of jobs that have none."""
+    routes = tuple(Route(to=str(route.to), via=str(route.via)) for route in node.routes)
+    return {**({"routes": routes} if routes else {}), **({"forward": True} if node.forwards else {})}
 
 
 def _bridge(node: Node) -> Bridge | None:

@@ -53,6 +53,13 @@ class Bridge(Form):
     """For each device, arguments of tc-netem for what leaves there; empty: no queueing discipline."""
 
 
+class Route(Form):
+    """The way to a network that no interface is on."""
+
+    to: Network
+    via: Address
+
+
 class Node(Form):
     """Another node of memory-based communication that frames from eth0 reach."""
 
@@ -98,6 +105,10 @@ class Job(Form):
     """What timestamps are read from: the TSC under virtual time, else CLOCK_MONOTONIC_RAW."""
     interfaces: Items[Interface] = ()
     bridge: Bridge | None = None
+    routes: Items[Route] = ()
+    """Linux only."""
+    forward: bool = False
+    """Forward packets of others between the interfaces. Linux only."""
     node: NodeId | None = None
     """Which node this machine is, with `epoch` and `nodes`. SSS-CORE only."""
     epoch: Epoch | None = None

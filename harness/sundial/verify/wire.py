@@ -95,6 +95,8 @@ class Wire:
     """Where captures beside the main one are: the run's `wire/`."""
     epoch_ns: int = 0
     """Of the run, in those captures."""
+    macs: Mapping[str, int] = field(default_factory=dict)
+    """Of what is plugged in at each port."""
 
     def differing_bits(self, one: Numbers, other: Numbers) -> Numbers:
         """In how many bits frames differ, by rows; of frames of different length, all of the longer one."""

@@ -97,6 +97,7 @@ def _wire(
         {port.end: device.written.queue_frames for device in network.devices for port in device.ports},
         run.path / "wire",
         run.epoch_ns,
+        {end: int(network.plug(end).mac.replace(":", ""), 16) for end in network.segments[name].ports},
     )
 
 

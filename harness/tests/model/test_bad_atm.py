@@ -28,7 +28,7 @@ FIELD = 13
 
 LINES = "oc-3c, atm-25, taxi-100, or a rate from 64 kbit/s to 10 Gbit/s, such as '155 Mbit/s'"
 RATES = "a rate from 64 kbit/s to 10 Gbit/s, such as '155 Mbit/s'"
-TIMES = "a time from 0 ns to 1 min, such as '10 ms'"
+TIMES = "a time from 0 ns to 10 s, such as '10 us'"
 TIMERS = "a time from 1 ms to 1 h, such as '4 s'"
 PERCENT = "a percentage from 0 % to 100 %, such as '0.1 %'"
 PORTS = "client:eth0, server:eth0"
@@ -68,6 +68,9 @@ CASES = [
     ("queue: {cells: 8, clp1_above: many}", "queue.clp1_above: 'many' is not a whole number", CELLS),
     ("lane: {resolution: arp}", "lane.resolution: 'arp' is not known", "le_arp, static"),
     ("lane: {vc_setup: 2}", "lane.vc_setup: '2' has no unit", TIMES),
+    ("lane: {vc_setup: 18 us}", "lane.vc_setup: 18 us is less than the way of the least frame", "18.544 us or more"),
+    ("line: atm-25\n    lane: {vc_setup: 50 us}",
+     "lane.vc_setup: 50 us is less than the way of the least frame", "60.675 us or more"),
     ("lane: {service_latency: 1 h}", "lane.service_latency: '1 h' is out of range", TIMES),
     ("lane: {service_line: atm}", "lane.service_line: 'atm' is not a rate", LINES),
     ("lane: {unknown_frames: 11}", "lane.unknown_frames: 11 is out of range", "a whole number from 1 to 10"),

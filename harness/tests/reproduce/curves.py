@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 
 from sundial.papers.kedziera98.curves import Curve, OnWire, Point
 from sundial.papers.kedziera98.paper import PATH, Kedziera98
@@ -118,7 +119,8 @@ def by_cells(factor: float, share: float = 1.0) -> Times:
     return times
 
 
-def good() -> dict[str, Curve]:
+@cache
+def good() -> Mapping[str, Curve]:
     """Every statement is met."""
     found = {}
     for key, factor in FACTORS.items():

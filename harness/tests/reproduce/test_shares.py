@@ -48,10 +48,8 @@ def test_a_frame_that_outlasts_the_call_counts_up_to_its_end() -> None:
 
 
 def test_the_frames_of_a_call_are_found_among_all() -> None:
-    long, *others = listed = [
-        Flight(0, 9000, "server", 60),
-        *(Flight(at, at + 10, "client", 60) for at in (50, 90, 200)),
-    ]
+    spans = ((0, 9000), (50, 60), (90, 99), (200, 210))
+    long, *others = listed = [Flight(begin, end, "client", 60) for begin, end in spans]
     flights = Flights(listed)
     assert list(flights.between(60, 200)) == [long, others[0], others[1]]
     parts = [share(60, 200, "client", of, GAP) for of in (listed, flights.between(60, 200))]

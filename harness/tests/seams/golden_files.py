@@ -70,6 +70,25 @@ def _up(topology: str) -> Plan:
     return plan_topology(build_network(loaded), PATHS, clock="virtual", seed=SEED)
 
 
+ROUTED = """\
+description: Two networks with a router between
+machines:
+  client: {interfaces: {eth0: {address: 10.0.0.1/24}}, routes: [{to: 10.1.0.0/24, via: 10.0.0.254}]}
+  router: {interfaces: {eth0: {address: 10.0.0.254/24}, eth1: {address: 10.1.0.254/24}}}
+  server: {interfaces: {eth0: {address: 10.1.0.1/24}}, routes: [{to: 10.0.0.0/24, via: 10.1.0.254}]}
+segments:
+  near: {kind: switch, rate: 10 Mbit/s, ports: ["client:eth0", "router:eth0"]}
+  far: {kind: switch, rate: 10 Mbit/s, ports: ["router:eth1", "server:eth0"]}
+"""
+
+
+def _routed() -> Plan:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "routed.yaml"
+        path.write_text(ROUTED)
+        return _up(str(path))
+
+
 def _jobs() -> Iterator[tuple[str, bytes]]:
     """By `GUEST/NAME`, as fw_cfg serves them but for the padding."""
     rpc = "app: sunrpc, sizes: [0, 16], calls: 3"
@@ -80,6 +99,7 @@ def _jobs() -> Iterator[tuple[str, bytes]]:
     )
     raw = _plan("quickstart", "machines.client.interfaces.eth0.static_arp=true")
     mixed = _plan("sss-mixed")
+    routed = _routed()
     deadly = f"{rpc}, transports: [mbcf3], die: {{when: during, call: 7, restart: true}}"
     restart = _written("sss-two-100base-tx", deadly, f"{rpc}, transports: [udp], clients: [server], server: client")
     jobs = {
@@ -91,6 +111,8 @@ def _jobs() -> Iterator[tuple[str, bytes]]:
         "linux/iperf3": _plan("iperf3").jobs["client"],
         "linux/endpoint": mixed.jobs["linux"],
         "linux/interactive": _up("sss-cluster").jobs["linux"],
+        "linux/routes": routed.jobs["client"],
+        "linux/router": routed.jobs["router"],
         "linux/waiting": WAITING,
         "sss-core/mixed": mixed.jobs["n2"],
         "sss-core/restart-server": restart.jobs["server"],

@@ -7,18 +7,25 @@ import re
 from pathlib import Path
 
 from sundial.machines import shm
+from sundial.model.devices import DEVICES_MOST, PORTS_MOST
 from sundial.model.segment import MTU_MOST
 from sundial.model.topology import MACHINES_MOST
+from sundial.seams.fabric import Segment
 from sundial.segments.hub.model import CARRIER_SENSE_NS
 
 HARNESS = Path(__file__).parents[2]
 ETHERNET_HEADER_BYTES = 14
+SLOT_HEADER_BYTES, SLOT_ALIGNMENT_BYTES = 16, 64
 
 
 def constant(path: str, pattern: str) -> int:
     """The only number in a source that `pattern` stands before."""
-    (number,) = re.findall(rf"{pattern}\s*(0x[0-9a-f]+|\d+)", (HARNESS / path).read_text())
+    (number,) = re.findall(rf"{pattern}\s*(0x[0-9a-f]+|[\d_]+)", (HARNESS / path).read_text())
     return int(number, 0)
+
+
+def longest_frame() -> int:
+    return constant("fabric/core/src/frame.rs", r"MAX_FRAME_BYTES: usize =")
 
 
 def sync(name: str) -> int:
@@ -37,8 +44,28 @@ def test_a_topology_has_as_many_machines_as_the_shared_memory() -> None:
 
 
 def test_the_largest_mtu_makes_the_longest_frame() -> None:
-    longest = constant("fabric/core/src/frame.rs", r"MAX_FRAME_BYTES: usize =")
+    longest = longest_frame()
     assert longest == MTU_MOST + ETHERNET_HEADER_BYTES
+    (limit,) = (item.le for item in Segment.model_fields["max_frame_bytes"].metadata if hasattr(item, "le"))
+    assert longest == limit
+
+
+def test_the_longest_frame_of_lan_emulation_fits_into_an_elan_of_the_largest_frame_size() -> None:
+    """18190 octets of AAL5 SDU, the LEC ID among them (af-lane-0021 2.1)."""
+    assert longest_frame() == 18190 - 2
+
+
+def test_a_slot_holds_more_than_the_longest_frame() -> None:
+    """Otherwise a frame that is too long would be cut off to one that is not."""
+    more = constant("fabric/io/src/config.rs", r"const MORE: usize =")
+    assert more > 0
+    assert longest_frame() + more + SLOT_HEADER_BYTES + SLOT_ALIGNMENT_BYTES <= sync("SYNC_SLOT_MOST")
+
+
+def test_a_topology_has_as_many_devices_as_the_fabric_takes() -> None:
+    devices = "fabric/io/src/config/devices.rs"
+    assert constant(devices, r"const DEVICES: usize =") == DEVICES_MOST
+    assert constant(devices, r"const PORTS: .* = 2\.\.=") == PORTS_MOST
 
 
 def test_a_hub_that_the_harness_accepts_is_one_that_the_fabric_accepts() -> None:

@@ -132,7 +132,10 @@ fn config(load: &Load, directory: &Path) -> anyhow::Result<Config> {
         names.iter().map(|name| json!({ "name": name, "nics": NICS })).collect();
     let plug = |port: usize| {
         let nic = port % NICS;
-        json!({ "machine": names[port / NICS], "nic": nic, "interface": format!("eth{nic}") })
+        json!({
+            "machine": names[port / NICS], "nic": nic, "interface": format!("eth{nic}"),
+            "mac": format!("02:00:00:00:00:{port:02x}"),
+        })
     };
     let ports: Vec<Value> = (0..load.ports).map(plug).collect();
     let mut segment = json!({

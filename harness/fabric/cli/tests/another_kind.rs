@@ -103,7 +103,7 @@ fn kinds() -> Kinds {
 /// Writes a configuration of a tube with these fields of its own between a and b; its file.
 fn write_config(directory: &Path, own: Value) -> String {
     let port = |name: &str| {
-        json!({ "machine": name, "nic": 0, "interface": "eth0",
+        json!({ "machine": name, "nic": 0, "interface": "eth0", "mac": "02:53:44:00:00:01",
                 "local": directory.join(format!("{name}.f")),
                 "remote": directory.join(format!("{name}.q")) })
     };

@@ -62,6 +62,18 @@ impl Fabric {
         serde_json::from_str(&answer).expect("in JSON")
     }
 
+    /// The counters when they are as `expected`.
+    fn counters_once(&self, expected: impl Fn(&Value) -> bool) -> Value {
+        let begun = Instant::now();
+        loop {
+            let counters = self.ask("counters");
+            if expected(&counters) {
+                return counters;
+            }
+            assert!(begun.elapsed() < Duration::from_secs(10), "{counters}");
+        }
+    }
+
     fn status(&mut self) -> Option<i32> {
         self.child.wait().expect("it ends").code()
     }
@@ -76,7 +88,7 @@ fn binary(command: &str, file: &Path) -> Command {
 /// A link between a and b.
 fn config(directory: &Path, rate_bps: u64, propagation_ns: u64, adapter: Value) -> Value {
     let port = |name: &str| {
-        json!({ "machine": name, "nic": 0, "interface": "eth0",
+        json!({ "machine": name, "nic": 0, "interface": "eth0", "mac": "02:53:44:00:00:01",
                 "local": directory.join(format!("{name}.f")),
                 "remote": directory.join(format!("{name}.q")) })
     };
@@ -223,14 +235,72 @@ fn a_machine_that_is_not_there_is_counted() {
     let mut fabric = start(1_000_000_000, 0, json!({}));
     let a = fabric.machine("a");
     a.send(&[1; 100]).expect("taken");
-    let begun = Instant::now();
-    loop {
-        let counters = fabric.ask("counters");
-        if counters["segments"]["wan"]["ports"]["b:eth0"]["undelivered"] == 1 {
-            break;
-        }
-        assert!(begun.elapsed() < Duration::from_secs(10), "{counters}");
+    fabric.counters_once(|it| it["segments"]["wan"]["ports"]["b:eth0"]["undelivered"] == 1);
+    fabric.ask("stop");
+    assert_eq!(fabric.status(), Some(0));
+}
+
+#[test]
+fn a_bridge_passes_on_what_is_for_others_and_counts_it() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut config = config(directory.path(), 1_000_000_000, 1_000_000, json!({}));
+    config["devices"] = json!([{
+        "name": "edge", "kind": "bridge", "nics": 2, "forwarding_latency_ns": 2_000_000,
+        "queue_frames": 8, "mac_table_entries": 8, "ageing_ns": 1_000_000_000_000_u64,
+    }]);
+    let mut second = config["segments"][0].clone();
+    second["name"] = json!("lan");
+    for (segment, port, nic) in [(&mut config["segments"][0], 1, 0), (&mut second, 0, 1)] {
+        segment["ports"][port] = json!({
+            "device": "edge", "nic": nic, "interface": format!("e{nic}"), "mac": "02:53:44:01:00:01",
+        });
     }
+    config["segments"].as_array_mut().expect("a list").push(second);
+    let mut fabric = Fabric::start(directory, &config);
+    assert_eq!(fabric.event(), json!({ "event": "listening" }));
+    let (a, b) = (fabric.machine("a"), fabric.machine("b"));
+    let frame = |to: u8, from: u8| {
+        let mut frame = vec![2, 0, 0, 0, 0, to, 2, 0, 0, 0, 0, from, 8, 0];
+        frame.resize(1500, from);
+        frame
+    };
+    let mut buffer = [0; 10_000];
+    let began = Instant::now();
+    a.send(&frame(2, 1)).expect("taken");
+    let length = b.recv(&mut buffer).expect("it arrives");
+    // Twice 1 ms and 12,096 bits at a bit a nanosecond, and 2 ms in the bridge.
+    assert!(began.elapsed() >= Duration::from_nanos(4_000_000 + 2 * 12_096));
+    assert_eq!(buffer[..length], frame(2, 1));
+    b.send(&frame(1, 2)).expect("taken");
+    a.recv(&mut buffer).expect("it arrives");
+    assert_eq!(buffer[..length], frame(1, 2));
+    a.send(&frame(1, 3)).expect("taken");
+    let counters = fabric
+        .counters_once(|it| it["devices"]["edge"]["ports"]["edge:e0"]["received_frames"] == 2);
+    let counted = |received: u64, forwarded: u64, flooded: u64, filtered: u64| {
+        json!({ "received_frames": received, "forwarded_frames": forwarded,
+                "flooded_frames": flooded, "filtered_frames": filtered })
+    };
+    let ports = json!({ "edge:e0": counted(2, 0, 1, 1), "edge:e1": counted(1, 1, 0, 0) });
+    assert_eq!(counters["devices"], json!({ "edge": { "kind": "bridge", "ports": ports } }));
+    fabric.ask("stop");
+    assert_eq!(fabric.event()["event"], "finished");
+    assert_eq!(fabric.status(), Some(0));
+}
+
+#[test]
+fn a_frame_that_is_too_long_is_refused_and_counted() {
+    let mut fabric = start(1_000_000_000, 0, json!({}));
+    let (a, b) = (fabric.machine("a"), fabric.machine("b"));
+    for bytes in [9217, 20_000, 9216] {
+        a.send(&vec![1; bytes]).expect("taken");
+    }
+    let mut buffer = [0; 10_000];
+    assert_eq!(b.recv(&mut buffer).expect("it arrives"), 9216);
+    let counters = fabric.ask("counters");
+    let port = &counters["segments"]["wan"]["ports"]["a:eth0"];
+    assert_eq!(port["dropped"], json!({ "too long": 2 }));
+    assert_eq!(port["offered_frames"], 3);
     fabric.ask("stop");
     assert_eq!(fabric.status(), Some(0));
 }

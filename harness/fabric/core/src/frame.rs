@@ -4,9 +4,9 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// The longest frame that the fabric carries: what a configuration may ask for, and what the slots of
-/// the shared memory and the buffers of the sockets are made for.
-pub const MAX_FRAME_BYTES: usize = 18_188;
+/// The longest frame that a segment may be configured for: that of LAN emulation with its largest frame size,
+/// 18,190 octets with the LEC ID.
+pub const MAX_FRAME_BYTES: usize = 18188;
 
 /// An Ethernet frame from destination address to the end of the payload, without preamble and FCS.
 ///

@@ -98,18 +98,20 @@ def by_cells(
     return ByCells(float(found[-1]) / cell_us, float(np.sqrt(covariance[-1, -1])) / cell_us)
 
 
+def beside_line(values: Mapping[int, float]) -> dict[int, float]:
+    """What is above or below the straight line of least squares; two sizes at least."""
+    sizes = sorted(values)
+    x, y = np.array(sizes, float), np.array([values[size] for size in sizes], float)
+    slope, at_zero = np.polyfit(x, y, 1)
+    return dict(zip(sizes, (y - (slope * x + at_zero)).tolist(), strict=True))
+
+
 def fold(values: Mapping[int, float], period: int) -> dict[int, tuple[float, float]]:
     """Mean and standard deviation of what is beside the straight line through the values, by size modulo `period`."""
-    x, y = np.array(sorted(values), float), np.array([values[size] for size in sorted(values)], float)
-    if len(x) < LEAST_RUN:
-        return {}
-    slope, at_zero = np.polyfit(x, y, 1)
-    left = y - (slope * x + at_zero)
-    phases = np.mod(x, period)
-    return {
-        int(phase): (float(left[phases == phase].mean()), float(left[phases == phase].std()))
-        for phase in np.unique(phases)
-    }
+    phases: dict[int, list[float]] = {}
+    for size, left in beside_line(values).items():
+        phases.setdefault(size % period, []).append(left)
+    return {phase: (float(np.mean(phases[phase])), float(np.std(phases[phase]))) for phase in sorted(phases)}
 
 
 def neighbours(sizes: Sequence[int], step: int) -> list[tuple[int, int]]:

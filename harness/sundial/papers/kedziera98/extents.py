@@ -38,6 +38,8 @@ class Extent:
     """Of a stream."""
     cells: bool = True
     """Cells are captured, too."""
+    search: bool = True
+    """Speeds of machines are searched for; else they are taken as they were found."""
     deadline: str = "1 h"
 
 
@@ -49,7 +51,7 @@ _EDGES: list[Size] = [f"64:{LAST}:64", "edges", *BORDERS, f"{WINDOW[0]}:{WINDOW[
 _SMOKE: list[Size] = [f"512:{LAST}:512", *BORDERS, *range(WINDOW[0], WINDOW[0] + 9 * GRID, GRID)]
 
 EXTENTS = {
-    "smoke": Extent([(_SMOKE, 1)], _selected(1), 2, 2, 1),
+    "smoke": Extent([(_SMOKE, 1)], _selected(1), 2, 2, 1, search=False),
     "quick": Extent([(_EDGES, 3)], _selected(3), 3, 10, 2),
     "full": Extent([([f"{GRID}:{LAST}:{GRID}"], 10)], _selected(10), 10, 50, 10, deadline="8 h"),
     "paper": Extent(

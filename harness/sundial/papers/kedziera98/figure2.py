@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from sundial.papers.kedziera98.arithmetic import fold, neighbours
+from sundial.papers.kedziera98.arithmetic import beside_line, fold, neighbours
 from sundial.papers.kedziera98.curves import Curve
 from sundial.papers.kedziera98.extents import GRID, WINDOW
 from sundial.papers.kedziera98.figures import COLOURS, Panel, draw_panels
@@ -44,19 +44,21 @@ def draw_window(curve: Curve, folder: Path) -> Drawing | None:
     if len(sizes) < LEAST or not all(size in wire and size in cells for size in sizes):
         return None
     rates = {size: curve.rates_kBps[size] for size in sizes}
-    least = {size: curve.points[size].least_us for size in sizes}
+    least = beside_line({size: curve.points[size].least_us for size in sizes})
+    carried = beside_line({size: wire[size] for size in sizes})
     gained = {high: cells[high] - cells[low] for low, high in pairwise(sizes) if high - low == GRID}
     panels: list[Panel] = [
         ("kB/s", lambda axis: _points(axis, rates)),
         ("least T (us)", lambda axis: _points(axis, least)),
-        ("wire time (us)", lambda axis: _points(axis, {size: wire[size] for size in sizes})),
+        ("wire time (us)", lambda axis: _points(axis, carried)),
         ("cells gained", lambda axis: _bars(axis, gained)),
     ]
     title = f"Figure 2: {WINDOW[0]} to {WINDOW[1]} bytes of SUN-SUN-ATM"
     caption = (
-        f"{title}. From above: throughput by the paper's statistic; least round trip; time of the frames that carry "
-        "data, from the first bit that leaves to the last that arrives, summed up; cells that a round trip gains from "
-        "one size to the next. The paper does not say which part of figure 1 it enlarged."
+        f"{title}. From above: throughput by the paper's statistic; least round trip, and time of the frames that "
+        "carry data (from the first bit that leaves to the last that arrives, summed up), each beside the straight "
+        "line through it; cells that a round trip gains from one size to the next. The paper does not say which part "
+        "of figure 1 it enlarged."
     )
     seen = f"cells gained by step: {', '.join(map(str, gained.values()))}"
     return draw_panels("figure-2", title, caption, seen, sizes, panels, folder)

@@ -182,8 +182,10 @@ def _machines(results: Results) -> Section:
     prose = (
         f"The paper's machines are one number each, million instructions a second: {speeds}. They are fitted one after "
         "the other to the three throughputs that the text prints. Virtual time has powers of two only, so up to 41 % "
-        f"of a call's time can be left: {left}. The SUN and the PC with Solaris run libtirpc as it is. The PC with Linux "
-        "writes records in buffers of 4000 bytes and leaves Nagle's rule on, at its own end alone. Nothing else is set."
+        f"of a call's time can be left: {left}. The SUN and the PC with Solaris run libtirpc as it is. The PC with "
+        "Linux writes records in buffers of 4000 bytes and leaves Nagle's rule on, at its own end alone. Nothing else "
+        "is set."
+        + ("" if any(len(fit.tried) > 1 for fit in results.fits) else " At this scale no other speeds were tried.")
     )
     return Section("machines", "Machines", "Machines", prose, table=tables.fits_table(results.fits, results))
 

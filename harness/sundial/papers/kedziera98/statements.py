@@ -72,10 +72,11 @@ class Verdict:
 
 def judge(results: Results) -> list[Verdict]:
     """All statements, in their order."""
-    return [_judged(statement, results) for statement in STATEMENTS]
+    return [verdict(statement, results) for statement in STATEMENTS]
 
 
-def _judged(statement: Statement, results: Results) -> Verdict:
+def verdict(statement: Statement, results: Results) -> Verdict:
+    """One statement; undecidable where a run that it needs failed or does not suffice."""
     try:
         found = statement.judge(results)
     except Undecidable as error:
@@ -272,19 +273,23 @@ def _a10(results: Results) -> Judged:
 
 
 def _a12(results: Results) -> Judged:
+    pairs = [
+        (results.curve(raw), results.curve(rpc), results.paper.value(value))
+        for raw, rpc, value in ((RAW_TCP, TCP, "raw-tcp"), (RAW_UDP, UDP, "raw-udp"))
+    ]
     said, falling = [], []
-    for raw, rpc, value in ((RAW_TCP, TCP, "raw-tcp"), (RAW_UDP, UDP, "raw-udp")):
-        over, under = results.curve(raw).rates_kBps, results.curve(rpc).rates_kBps
-        slow = range(DROP_CLIENT[0], DROP_CLIENT[1] + 1) if rpc == TCP else range(0)
+    for raw, rpc, value in pairs:
+        over, under = raw.rates_kBps, rpc.rates_kBps
+        slow = range(DROP_CLIENT[0], DROP_CLIENT[1] + 1) if rpc.transport == "tcp" else range(0)
         ratios = {size: over[size] / under[size] for size in sorted(set(over) & set(under)) if size not in slow}
+        if len(ratios) < 2:
+            raise Undecidable(f"{raw.key} and {rpc.key} have fewer than two sizes in common")
         found = spearman(ratios)
-        if math.isnan(found):
-            raise Undecidable(f"{raw} and {rpc} have fewer than two sizes in common")
         first, last = min(ratios), max(ratios)
         falling.append(found <= FALLING and ratios[last] < ratios[first])
-        low, high = results.paper.value(value).both
+        low, high = value.both
         said.append(
-            f"{'TCP' if rpc == TCP else 'UDP'} {ratios[first]:.2f} at {first} B to {ratios[last]:.2f} at {last} B "
+            f"{rpc.transport.upper()} {ratios[first]:.2f} at {first} B to {ratios[last]:.2f} at {last} B "
             f"(printed {high:g} to {low:g}; rank correlation {found:.2f})"
         )
     reason = (

@@ -9,14 +9,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from sundial.expect.atm import LANE, ROUTED, packet_cells
+from sundial.expect.atm import LANE, ROUTED, UNITS_PER_S, packet_cells
 from sundial.expect.ip import PerPacket
 from sundial.model.fields import PORT, OneOrByPort, written
 from sundial.model.finding import Finding, Path
-from sundial.model.segment import LINK, MTU_LEAST, MTU_MOST, LinkTime, SegmentBase, SegmentKind
+from sundial.model.segment import MTU_LEAST, MTU_MOST, SegmentBase, SegmentKind
 from sundial.segments.atm.model_line import RATES, Line, LineField
-from sundial.segments.atm.model_parts import WAY, Capture, Contract, Faults, Lane, Queue
-from sundial.units import RATE
+from sundial.segments.atm.model_parts import LATENCY, WAY, Capture, Contract, Faults, Lane, Latency, Queue
+from sundial.units import NS_PER_S, RATE, TIME
 
 LANE_HEADERS = 16
 """LEC ID and Ethernet header."""
@@ -27,7 +27,7 @@ ROUTED_MTU = 9180
 """RFC 2225, section 7.1."""
 
 _Port = Annotated[str, PORT]
-_Times = Annotated[int | dict[str, int], OneOrByPort(LINK)]
+_Times = Annotated[int | dict[str, int], OneOrByPort(LATENCY)]
 
 
 class Atm(SegmentBase):
@@ -47,9 +47,9 @@ class Atm(SegmentBase):
     """From a frame's handing over to its first cell, in the adapter: one for all, or by port."""
     rx_latency: _Times = written("0 ns")
     """From a PDU's last bit to the machine, in the adapter: one for all, or by port."""
-    cell_latency: LinkTime = written("10 us")
+    cell_latency: Latency = written("10 us")
     """From a cell's last bit into the switch to the output queue."""
-    cdv: LinkTime = written("0 ns")
+    cdv: Latency = written("0 ns")
     """Cells take up to so much longer through the switch, uniformly; their order stays (cell delay variation)."""
     interleave: Literal["pdu", "cells"] = "pdu"
     """An adapter sends PDU after PDU, or cells of its virtual channels in turn."""
@@ -123,6 +123,7 @@ class Atm(SegmentBase):
             if isinstance(value, dict):
                 yield from self.check_ports((*path, name), value, every=True)
         yield from self._check_encapsulation(path)
+        yield from self._check_setup((*path, "lane", "vc_setup"))
         yield from self.queue.check((*path, "queue"))
         yield from self.check_ports((*path, "contracts"), self.contracts)
         yield from self._check_shaping((*path, "shaping"))
@@ -142,6 +143,20 @@ class Atm(SegmentBase):
             if self.encapsulation == ROUTED:
                 what = f"MTU {self.mtu} is more than that of classical IP"
             yield Finding((*path, "mtu"), what, f"{MTU_LEAST} to {most}")
+
+    def _check_setup(self, path: Path) -> Iterator[Finding]:
+        """What one port causes at another by a VC must not be there before a frame could: the fabric tells machines how
+        far they may go by the way of the least frame, two cells and one more on the second line."""
+        if self.encapsulation != LANE or self.lan_emulation.resolution == "static":
+            return
+        lines = self.line.values() if isinstance(self.line, dict) else [self.line]
+        cells_ns = -(-3 * max(line.cell_time_units for line in lines) * NS_PER_S // UNITS_PER_S)
+        times = (self.tx_latency, self.propagation, self.propagation, self.rx_latency)
+        on_the_way = sum(max(time.values(), default=0) if isinstance(time, dict) else time for time in times)
+        least = cells_ns + on_the_way + self.cell_latency
+        if self.lan_emulation.vc_setup < least:
+            what = f"{TIME.show(self.lan_emulation.vc_setup)} is less than the way of the least frame"
+            yield Finding(path, what, f"{TIME.show(least)} or more")
 
     def _check_shaping(self, path: Path) -> Iterator[Finding]:
         if isinstance(self.shaping, dict):

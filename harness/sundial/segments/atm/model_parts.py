@@ -10,10 +10,12 @@ from typing import Annotated, Literal
 
 from sundial.model.fields import PORT, PORT_ALLOWED, Flag, In, Percent, Strict, Text, Whole, written
 from sundial.model.finding import Finding, Path
-from sundial.model.segment import GilbertElliott, LinkTime
+from sundial.model.segment import GilbertElliott
 from sundial.segments.atm.model_line import RATES, Line, LineField
 from sundial.units import TIME
 
+LATENCY = TIME.between(most="10 s", example="10 us")
+Latency = Annotated[int, In(LATENCY)]
 Cells = Annotated[int, Whole(1, 1_000_000)]
 Timer = Annotated[int, In(TIME.between("1 ms", "1 h", example="4 s"))]
 _Percent = Annotated[Decimal, Percent()]
@@ -65,9 +67,9 @@ class Lane(Strict):
 
     resolution: Literal["le_arp", "static"] = "le_arp"
     """Data direct channels set up by LE_ARP and flush, or all there from the start."""
-    vc_setup: LinkTime = written("2 ms")
+    vc_setup: Latency = written("2 ms")
     """From a client's wish for a channel until both ends have it; stands for signalling."""
-    service_latency: LinkTime = written("50 us")
+    service_latency: Latency = written("50 us")
     """LECS, LES and BUS: from a message's last cell to the first of what they send."""
     service_line: Annotated[Line, LineField()] = written("oc-3c")
     """The line of their port."""
@@ -98,7 +100,7 @@ class Contract(Strict):
 
     rate: Annotated[int, In(RATES)]
     """Peak rate, cells of 53 octets."""
-    tolerance: LinkTime = written("0 ns")
+    tolerance: Latency = written("0 ns")
     """How much too early a cell may come."""
     action: Literal["drop", "tag"] = "drop"
     """What happens to a cell that comes earlier: dropped, or tagged with CLP 1."""

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import polars as pl
 
 from sundial.expect.atm import LANE
@@ -17,6 +16,7 @@ from sundial.segments.atm.verify_cells import check_cells, read_cells
 from sundial.segments.atm.verify_channels import NOWHERE, destinations
 from sundial.segments.atm.verify_fates import check_words
 from sundial.segments.atm.verify_frames import check_frames
+from sundial.segments.atm.verify_lane import check_lane, lec_ids
 from sundial.segments.atm.verify_lines import NS, check_line
 from sundial.segments.atm.verify_losses import check_losses
 from sundial.segments.atm.verify_pdus import (
@@ -34,7 +34,7 @@ from sundial.verify.contention import Contention, contention_of
 from sundial.verify.frames import OUTBOUND
 from sundial.verify.law import Law, check_fates, merged
 from sundial.verify.segment import SegmentVerifier
-from sundial.verify.wire import Numbers, Wire
+from sundial.verify.wire import Wire
 
 UNPROVEN = (
     "atm: when a machine handed a frame to its adapter, and how long it waited for its line",
@@ -66,31 +66,28 @@ class _Atm(SegmentVerifier[Atm]):
 
     def check_times(self, segment: Atm, wire: Wire) -> Law | None:
         pdus = read_pdus(segment, wire)
-        lec_ids = _lec_ids(segment, wire, pdus)
+        known = lec_ids(segment, wire, pdus) if segment.encapsulation == LANE else None
         walked = walk(segment, wire, pdus, keep_cells=segment.capture.cells)
         owed = due(segment, walked)
         found = [
             check_fates(wire, segment, PATTERNS),
             *check_form(pdus),
             check_stamps(pdus.name, pdus.table, wire.epoch_ns),
-            *check_encapsulation(segment, pdus, lec_ids),
+            *check_encapsulation(segment, pdus, known),
             *(check_line(segment, pdus, number, sent) for number, sent in enumerate(walked.sent)),
             _check_channels(segment, pdus),
-            *check_frames(segment, wire, pdus, walked.fates, lec_ids),
+            *check_frames(segment, wire, pdus, walked.fates, known),
             *check_words(pdus, walked.fates),
             *check_arrivals(segment, wire, pdus, walked, owed),
             *check_losses(segment, wire, pdus, walked, owed),
         ]
+        if segment.encapsulation == LANE:
+            found += check_lane(segment, wire, pdus)
         if segment.capture.cells:
             found += check_cells(segment, wire, pdus, walked, owed, read_cells(segment, wire))
         counted, cut, rings = ring_counts(segment, wire, pdus, walked, late(segment, wire, walked, owed))
         counted |= port_counts(segment, wire, pdus, walked, owed)
         return Law(merged([*found, *rings]), counted, cut, channel_counts(segment, wire, walked, owed))
-
-
-def _lec_ids(segment: Atm, wire: Wire, pdus: Pdus) -> Numbers | None:
-    """By port; of none, where frames are carried otherwise."""
-    return np.arange(len(segment.ports)) + 1 if segment.encapsulation == LANE else None
 
 
 def _check_channels(segment: Atm, pdus: Pdus) -> pl.DataFrame:

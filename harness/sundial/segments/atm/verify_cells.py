@@ -18,7 +18,7 @@ from sundial.expect.atm import CELL_OCTETS, CELL_PAYLOAD
 from sundial.observe.erf import CELL, CELL_HEADER, ERF_HEADER, erf_octets, read_erf
 from sundial.observe.octets import Octets
 from sundial.segments.atm.model import Atm
-from sundial.segments.atm.verify_fates import FAULTY_LINES
+from sundial.segments.atm.verify_fates import CRC, NO_COPY
 from sundial.segments.atm.verify_lines import NS, Sent, stamp
 from sundial.segments.atm.verify_pdus import FROM_ADAPTER, TO_ADAPTER, Pdus, at_records, check_records, check_stamps, of
 from sundial.segments.atm.verify_times import Due, Walk
@@ -61,7 +61,13 @@ class Expected:
     last: Mask
     clp: Mask
     sure: Mask
-    """Else it may have been lost, or damaged."""
+    """Else it may have been lost."""
+    bits: Numbers
+    """As many may be wrong."""
+    copy: Numbers
+    """A number of the PDU on its way."""
+    known: Mask
+    """Else only bounds of its time are."""
 
 
 def read_cells(segment: Atm, wire: Wire) -> Seen:
@@ -94,9 +100,10 @@ def check_cells(segment: Atm, wire: Wire, pdus: Pdus, walked: Walk, owed: Due, s
             elif way == OUTBOUND:
                 yield from _against(f"cells from {port}", pdus, _left(walked.sent[number]), own, wire)
             else:
-                if walked.outcomes[number].known.all():
-                    yield from _against(f"cells to {port}", pdus, _arrived(walked, owed, number), own, wire)
-                yield from _joined(port, number, pdus, own)
+                expected = _arrived(segment, walked, owed, number)
+                yield from _against(f"cells to {port}", pdus, expected, own, wire)
+                yield _struck(pdus, walked, owed, number, expected, own)
+                yield from _joined(port, number, pdus, walked, own)
 
 
 def _form(segment: Atm, wire: Wire, seen: Seen) -> Iterator[pl.DataFrame]:
@@ -158,11 +165,11 @@ def _left(sent: Sent) -> Expected:
     nothing = np.zeros(len(which), np.bool_)
     return Expected(
         stamp(at.low), stamp(at.high), sent.place[which], number, sent.vci[which], number == sent.cells[which] - 1,
-        nothing, ~nothing,
+        nothing, ~nothing, nothing.astype(np.int64), which, ~nothing,
     )  # fmt: skip
 
 
-def _arrived(walked: Walk, owed: Due, number: int) -> Expected:
+def _arrived(segment: Atm, walked: Walk, owed: Due, number: int) -> Expected:
     """The cells that leave a port's queue; on the line behind it some may be lost."""
     outcome, place = walked.outcomes[number], walked.places[number]
     cells = outcome.cells
@@ -170,23 +177,30 @@ def _arrived(walked: Walk, owed: Due, number: int) -> Expected:
     copy = place[cells.copy]
     last = cells.place == walked.copies.cells[copy] - 1
     sure = ~owed.chance[copy]
+    # A PDU that is not handed on may have been damaged, too.
+    damages = [_damages(segment, each) for each in range(len(segment.ports) + 1)]
+    lines = np.array(damages, np.int64)
+    bits = np.where(owed.arrives[copy], 0, lines[walked.copies.sender[copy], 0] + lines[number, 1])
     return Expected(
         stamp(cells.arrival.low), stamp(cells.arrival.high), walked.copies.pdu[copy], cells.place,
-        walked.copies.vci[copy], last, cells.clp, sure,
+        walked.copies.vci[copy], last, cells.clp, sure, bits, cells.copy,
+        outcome.known[cells.copy],
     )  # fmt: skip
+
+
+def _damages(segment: Atm, number: int) -> tuple[int, int]:
+    """Bits of a cell that the lines from and to a port may flip."""
+    if number == len(segment.ports):
+        return 0, 0
+    ways = (segment.faults(f"{way} {segment.ports[number]}") for way in ("from", "to"))
+    one, other = (int(bool(faults.payload_bit)) for faults in ways)
+    return one, other
 
 
 def _against(what: str, pdus: Pdus, expected: Expected, own: Seen, wire: Wire) -> Iterator[pl.DataFrame]:
     """Cells one by one. On a line no two are at one instant, so that the time tells which is which."""
     at, records = own.numbers("time_ns"), own.numbers("row")
-    place = np.searchsorted(expected.low_ns, at, "right") - 1
-    there = place >= 0
-    place = np.maximum(place, 0)
-    if len(expected.low_ns):
-        there &= at <= expected.high_ns[place]
-        there &= np.append(True, place[1:] != place[:-1])[: len(place)]
-    else:
-        there = np.zeros(len(at), np.bool_)
+    place, there = _which(expected, own, pdus)
     strange = ~there
     yield at_records(own.name, what, strange, records, of(strange, "none then"), of(strange, "a cell at {} ns", at))
     shown = np.zeros(len(expected.low_ns), np.bool_)
@@ -199,9 +213,62 @@ def _against(what: str, pdus: Pdus, expected: Expected, own: Seen, wire: Wire) -
     for field, column, value in (("VCI", "vci", expected.vci), ("payload type", "pt", expected.last),
                                  ("CLP", "clp", expected.clp)):  # fmt: skip
         yield _same(own, f"{field} of {what}", value[place].astype(np.int64), own.numbers(column))
-    # The fate of a damaged PDU says which those are.
-    allowed = np.where(expected.sure[place], 0, FAULTY_LINES)
-    yield _same_payload(own, what, pdus, expected.pdu[place], expected.number[place], allowed)
+    yield _same_payload(own, what, pdus, expected.pdu[place], expected.number[place], expected.bits[place])
+
+
+def _which(expected: Expected, own: Seen, pdus: Pdus) -> tuple[Numbers, Mask]:
+    """The cell that each record is one of, and whether there is one: by its time, and where that is not known to the
+    ns, by its place among those of its channel."""
+    at = own.numbers("time_ns")
+    if not len(expected.low_ns):
+        return np.zeros(len(at), np.int64), np.zeros(len(at), np.bool_)
+    earliest = np.minimum.accumulate(expected.low_ns[::-1])[::-1]
+    place = np.searchsorted(earliest, at, "right") - 1
+    there = (place >= 0) & (at <= expected.high_ns[place])
+    there &= np.append(True, place[1:] != place[:-1])[: len(place)]
+    loose = np.flatnonzero(~expected.known)
+    if len(loose):
+        low, high = earliest[loose], np.maximum.accumulate(expected.high_ns[loose])
+        within = np.searchsorted(low, at, "right") - 1
+        here = np.flatnonzero((within >= 0) & (at <= high[within]) & (~there | ~expected.known[place]))
+        place[here], there[here] = _in_order(expected, loose, own.take(here), pdus)
+    return np.maximum(place, 0), there
+
+
+def _in_order(expected: Expected, loose: Numbers, own: Seen, pdus: Pdus) -> tuple[Numbers, Mask]:
+    """Each cell is the next of its channel with its octets and its payload type, where those between may be lost."""
+    place, there = np.zeros(len(own.octets.begin), np.int64), np.zeros(len(own.octets.begin), np.bool_)
+    vci, pt, at = own.numbers("vci"), own.numbers("pt"), own.numbers("time_ns")
+    for channel in np.unique(vci).tolist():
+        ahead = loose[expected.vci[loose] == channel].tolist()
+        next_ = 0
+        for record in np.flatnonzero(vci == channel).tolist():
+            came = int.from_bytes(own.octets.frame(record))
+            for index in range(next_, len(ahead)):
+                cell = ahead[index]
+                begin = int(pdus.octets.begin[expected.pdu[cell]] + CELL_PAYLOAD * expected.number[cell])
+                sent = int.from_bytes(pdus.octets.data[begin : begin + CELL_PAYLOAD].tobytes())
+                within = expected.low_ns[cell] <= at[record] <= expected.high_ns[cell]
+                if within and pt[record] == expected.last[cell] and (came ^ sent).bit_count() <= expected.bits[cell]:
+                    place[record], there[record], next_ = cell, True, index + 1
+                    break
+                if expected.sure[cell]:
+                    break
+    return place, there
+
+
+def _struck(pdus: Pdus, walked: Walk, owed: Due, number: int, expected: Expected, own: Seen) -> pl.DataFrame:
+    """Of a PDU that a line struck, as many cells come as its fate leaves."""
+    place, there = _which(expected, own, pdus)
+    copies = walked.places[number]
+    count = np.bincount(expected.copy[place[there]], minlength=len(copies))
+    until = np.zeros(len(copies), np.int64)
+    np.maximum.at(until, expected.copy, expected.high_ns)
+    wanted = walked.copies.cells[copies] - owed.lost[copies]
+    wrong = owed.chance[copies] & (count != wanted) & (until < own.until_ns)
+    records = pdus.numbers("row")[walked.copies.pdu[copies]]
+    return at_records(own.name, "cells of a PDU that lost some", wrong, records,
+                      of(wrong, "{}", wanted), of(wrong, "{}", count))  # fmt: skip
 
 
 def differing_bits(one: Octets, other: Octets) -> Numbers:
@@ -239,16 +306,22 @@ def _in_turn(port: str, pdus: Pdus, sent: Sent, own: Seen) -> Iterator[pl.DataFr
     yield _same_payload(own, what, pdus, expected.pdu[order], number, np.zeros(len(at), np.int64))
 
 
-def _joined(port: str, number: int, pdus: Pdus, own: Seen) -> Iterator[pl.DataFrame]:
-    """A PDU is what its cells make: those since the last "last cell" on its channel, with the stamp of its own last."""
+def _joined(port: str, number: int, pdus: Pdus, walked: Walk, own: Seen) -> Iterator[pl.DataFrame]:
+    """A PDU is what its cells make: those since the last "last cell" on its channel, with the stamp of its own last. So
+    is one with a wrong CRC."""
     arrived = np.flatnonzero((pdus.port == number) & (pdus.direction == INBOUND) & (pdus.time_ns < own.until_ns))
+    fates, copies = walked.fates, walked.copies
+    damaged = (fates.kind == CRC) & (fates.port == number) & (fates.copy != NO_COPY)
+    damaged &= pdus.time_ns[fates.record] < own.until_ns
+    channel = np.append(pdus.vci[arrived], copies.vci[fates.copy[damaged]])
+    arrived = np.append(arrived, fates.record[damaged])
     vci, at = own.numbers("vci"), own.numbers("time_ns")
     order = np.argsort(vci, kind="stable")
     last = own.numbers("pt")[order] == 1
     group = np.cumsum(last) - last
     cells = pl.DataFrame({"group": group, "vci": vci[order], "at": at[order], "place": order})
     groups = cells.group_by("group", "vci").agg(pl.col("at").last(), pl.len().alias("cells"))
-    whole = pl.DataFrame({"vci": pdus.vci[arrived], "at": pdus.time_ns[arrived], "pdu": arrived})
+    whole = pl.DataFrame({"vci": channel, "at": pdus.time_ns[arrived], "pdu": arrived})
     pairs = whole.join(groups, on=["vci", "at"], how="left", maintain_order="left")
     records = pdus.numbers("row")[arrived]
     found = pairs["cells"].fill_null(0).to_numpy()

@@ -21,7 +21,7 @@ from sundial.segments.atm.model_parts import Faults
 from sundial.segments.atm.verify_channels import services_port
 from sundial.segments.atm.verify_fates import CELL_LOSS, CRC, HEADER_ERROR, JOIN, LOST, NO_COPY, QUEUE_WORDS, Fates
 from sundial.segments.atm.verify_lines import NS, stamp
-from sundial.segments.atm.verify_pdus import Pdus, at_records, of
+from sundial.segments.atm.verify_pdus import Pdus, at_records, crc_32, of
 from sundial.segments.atm.verify_queue import CLP_1, EARLY, POLICED, QUEUE_FULL, VC_FULL, WORDS
 from sundial.segments.atm.verify_times import Due, Walk
 from sundial.verify.chance import hardly
@@ -122,11 +122,17 @@ def _by_chance(segment: Atm, pdus: Pdus, walked: Walk, owed: Due) -> Iterator[pl
     low = np.where(behind, np.where(queued, some.joins.low, walked.by_copy("first_arrival")[which]), in_switch)
     high = np.where(behind, np.where(queued, some.joins.high + train + segment.cdv * NS, arrival.high),
                     some.joins.high - segment.cell_latency * NS + train)  # fmt: skip
-    low = np.where(fates.kind[fate] == CRC, arrival.low, low)
+    damaged = fates.kind[fate] == CRC
+    low = np.where(damaged, arrival.low, low)
     low, high, seen = stamp(low), stamp(high), pdus.time_ns[record]
     wrong = allowed & ((seen < low) | (seen > high))
     yield at_records(pdus.name, "time of a fate", wrong, records[record],
                      of(wrong, "{} to {} ns", low, high), of(wrong, "{} ns", seen))  # fmt: skip
+    octets = pdus.octets.take(record[damaged])
+    right = crc_32(octets) == octets.number(octets.length - 4, 4)
+    yield at_records(
+        pdus.name, "CRC-32 of a fate", right, records[record[damaged]], of(right, "wrong"), of(right, "right")
+    )
 
 
 def _allowed(segment: Atm, fates: Fates, sender: int, to: int, waiting: int, own: int) -> bool:

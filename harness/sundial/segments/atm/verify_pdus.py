@@ -154,6 +154,9 @@ def check_form(pdus: Pdus) -> list[pl.DataFrame]:
     same("payload type", pdus.numbers("pt"), np.zeros_like(length))
     flags = np.select([pdus.fate, pdus.direction == INBOUND], [_ERROR, TO_ADAPTER], FROM_ADAPTER)
     same("ERF flags", pdus.numbers("erf_flags"), flags)
+    told = ~pdus.fate & pdus.table["comment"].is_not_null().to_numpy()
+    found.append(at_records(pdus.name, "comment", told, records, of(told, "none at a port"),
+                            of(told, "{}", pdus.table["comment"].to_numpy())))  # fmt: skip
     # A PDU that did not get through may hold whatever came of it; it is held against what was sent.
     good = ~pdus.fate
     same("loss counter", pdus.numbers("lctr"), np.zeros_like(length), good)

@@ -28,8 +28,8 @@ PORT: dict[str, pl.DataType] = {
     "netem": pl.String(),
     "domain": pl.Int64(),
 }
-"""`machine`: its name, or that of a device. `joins`: it joins segments and sends nothing of its own. Ports of one `domain`
-reach each other. `offloads`: the guest leaves checksums and segmentation to its adapter."""
+"""`machine`: its name, or that of a device. `joins`: it joins segments and sends nothing of its own. Ports of one
+`domain` reach each other. `offloads`: the guest leaves checksums and segmentation to its adapter."""
 
 
 SENT = (

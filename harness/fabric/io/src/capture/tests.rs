@@ -11,8 +11,8 @@ pub(super) fn segment() -> SegmentConfig {
       "machines": [{"name": "a", "nics": 1}, {"name": "b", "nics": 1}],
       "segments": [{"name": "lan", "kind": "hub", "rate_bps": 10000000, "max_frame_bytes": 1514,
         "cable_delay_ns": [25, 25], "repeater_delay_ns": 800,
-        "ports": [{"machine": "a", "nic": 0, "interface": "eth0"},
-                  {"machine": "b", "nic": 0, "interface": "eth0"}]}]}"#;
+        "ports": [{"machine": "a", "nic": 0, "interface": "eth0", "mac": "02:53:44:00:00:01"},
+                  {"machine": "b", "nic": 0, "interface": "eth0", "mac": "02:53:44:00:00:02"}]}]}"#;
     Config::parse(Path::new("test"), text.as_bytes(), &kinds()).expect("right").segments.remove(0)
 }
 

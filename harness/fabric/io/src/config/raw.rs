@@ -108,14 +108,13 @@ struct Port {
     device: Option<String>,
     nic: usize,
     interface: String,
-    #[serde(default)]
     mac: Mac,
     local: Option<PathBuf>,
     remote: Option<PathBuf>,
 }
 
 /// Written as in `02:53:44:00:00:01`.
-#[derive(Clone, Copy, Default, Deserialize)]
+#[derive(Clone, Copy, Deserialize)]
 #[serde(try_from = "String")]
 struct Mac([u8; 6]);
 

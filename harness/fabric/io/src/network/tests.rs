@@ -9,7 +9,10 @@ use crate::EPOCH_NS;
 
 /// A hub, a switch and a link full of impairments, each between machines of its own.
 fn config(directory: &Path, seed: u64) -> Config {
-    let port = |machine: &str| json!({ "machine": machine, "nic": 0, "interface": "eth0" });
+    let port = |machine: &str| {
+        let mac = "02:00:00:00:00:01";
+        json!({ "machine": machine, "nic": 0, "interface": "eth0", "mac": mac })
+    };
     let machines =
         ["a", "b", "c", "d", "e", "f"].map(|machine| json!({ "name": machine, "nics": 1 }));
     let segment = |name: &str, kind: &str, names: [&str; 2], own: Value| {

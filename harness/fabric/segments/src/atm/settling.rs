@@ -120,8 +120,8 @@ impl Atm {
             }
             (Control::Lan(lan), Content::Lane(sdu)) => {
                 // The servers know a channel by the number that its sender gave it.
-                let frame = pdu.frame();
-                frame.filter(|_| lan.expect(due, to, pdu.from, vci, sdu)).cloned()
+                let is_for_machine = lan.expect(due, to, pdu.from, vci, sdu);
+                pdu.frame().filter(|_| is_for_machine).cloned()
             }
             _ => unreachable!("a segment has one way of carrying frames"),
         };

@@ -4,6 +4,7 @@
 mod bounds;
 mod discard;
 mod faults;
+mod lane;
 
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -71,6 +72,24 @@ struct Outcome {
 }
 
 impl Outcome {
+    /// Takes what `segment` has decided.
+    fn take(&mut self, segment: &mut dyn Segment) {
+        let ports = segment.counters().ports.len();
+        while let Some(output) = segment.poll_output() {
+            match output {
+                Output::Deliver { due, port, frame } => self.deliveries.push((due, port, frame)),
+                Output::Record { at, interface, comment, .. } if interface == ports => {
+                    self.fates.push((at, comment.expect("a fate has a reason")));
+                }
+                Output::Record { .. } => {}
+                Output::Train { capture, interface, direction, train } => {
+                    self.trains.push((capture, interface, direction, train));
+                }
+                Output::TxDone { due, port } => self.finished.push((due, port)),
+            }
+        }
+    }
+
     /// When and where frames arrive.
     fn arrivals(&self) -> Vec<(Time, usize)> {
         self.deliveries.iter().map(|(due, port, _)| (*due, *port)).collect()
@@ -80,21 +99,8 @@ impl Outcome {
 /// Runs `segment` until nothing is left inside.
 fn finish(segment: &mut dyn Segment) -> Outcome {
     let mut outcome = Outcome::default();
-    let ports = segment.counters().ports.len();
     loop {
-        while let Some(output) = segment.poll_output() {
-            match output {
-                Output::Deliver { due, port, frame } => outcome.deliveries.push((due, port, frame)),
-                Output::Record { at, interface, comment, .. } if interface == ports => {
-                    outcome.fates.push((at, comment.expect("a fate has a reason")));
-                }
-                Output::Record { .. } => {}
-                Output::Train { capture, interface, direction, train } => {
-                    outcome.trains.push((capture, interface, direction, train));
-                }
-                Output::TxDone { due, port } => outcome.finished.push((due, port)),
-            }
-        }
+        outcome.take(segment);
         match segment.poll_timeout() {
             Some(at) => segment.handle_timeout(at),
             None => return outcome,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What must hold for every model, whatever it is fed. The checks of promises are in `common::run`.
 
+mod atm;
 mod common;
 mod relay;
 

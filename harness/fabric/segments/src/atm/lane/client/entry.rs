@@ -45,11 +45,11 @@ impl Entry {
         endpoint: &mut Endpoint,
     ) -> bool {
         if let Some(peer) = self.resolution.peer()
-            && self.waiting.is_empty()
             && self.order.is_direct(peer)
             && endpoint.channels.is_ready(peer)
             && !self.resolution.is_worth_asking(now, endpoint)
         {
+            debug_assert!(self.waiting.is_empty(), "frames that may go do not wait");
             self.send(now, Path::Direct(peer), frame, endpoint);
             return true;
         }
@@ -182,8 +182,7 @@ impl Entry {
     }
 
     pub(super) fn handle_timeout(&mut self, now: Time, endpoint: &mut Endpoint) {
-        let is_unanswered = self.resolution.handle_timeout(now, self.address, endpoint);
-        if is_unanswered && self.peer().is_none() {
+        if self.resolution.handle_timeout(now, self.address, endpoint) {
             for frame in std::mem::take(&mut self.waiting) {
                 let what = format!("no answer for {}", self.address);
                 endpoint.drop(frame, "no answer", &what);

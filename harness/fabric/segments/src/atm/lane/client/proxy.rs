@@ -32,3 +32,37 @@ impl Reachable {
         self.0.get(&address).is_some_and(|&until| until > now)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(number: u8) -> Address {
+        Address([2, 0, 0, 0, 0, number])
+    }
+
+    fn at(ns: u64) -> Time {
+        Time::from_ns(ns)
+    }
+
+    #[test]
+    fn an_address_is_new_when_it_was_not_known_or_no_more() {
+        let mut reachable = Reachable::default();
+        assert!(reachable.note(at(0), address(1), at(10)));
+        assert!(!reachable.note(at(5), address(1), at(20)));
+        assert!(reachable.contains(at(19), address(1)));
+        assert!(!reachable.contains(at(20), address(1)));
+        assert!(reachable.note(at(20), address(1), at(30)));
+        assert!(!reachable.note(at(25), address(1), at(25)));
+        assert!(!reachable.contains(at(25), address(1)));
+    }
+
+    #[test]
+    fn what_is_over_takes_no_place() {
+        let mut reachable = Reachable::default();
+        for number in 0..100 {
+            reachable.note(at(number.into()), address(number), at(u64::from(number) + 10));
+        }
+        assert_eq!(reachable.0.len(), 10);
+    }
+}

@@ -98,7 +98,8 @@ impl Resolution {
 
     /// The address has moved; to behind `peer`, if that is known.
     pub(super) fn handle_move(&mut self, now: Time, peer: Option<usize>) {
-        self.known = peer.map(|peer| Known { peer, is_remote: true, verified: now });
+        let known = peer.map(|peer| Known { peer, is_remote: true, verified: now });
+        *self = Self { known, inquiry: None };
     }
 
     pub(super) fn deadline(&self, endpoint: &Endpoint) -> Option<Time> {
@@ -111,7 +112,7 @@ impl Resolution {
         Some(known.verified + known.lifetime(endpoint.lane(), endpoint.topology_changes))
     }
 
-    /// Forgets what is too old, asks again. `true`: nobody has answered to the last request.
+    /// Forgets what is too old, asks again. `true`: nobody has answered, and nothing is known.
     pub(super) fn handle_timeout(
         &mut self,
         now: Time,
@@ -128,6 +129,30 @@ impl Resolution {
             self.send_request(now, address, left, endpoint);
             return false;
         }
-        true
+        self.known.is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::atm::lane::tests::client_settings;
+
+    #[test]
+    fn only_addresses_behind_clients_age_faster_and_none_slower() {
+        let seconds = |seconds: u64| Span::from_ns(1_000_000_000 * seconds);
+        let lane = |ageing| LaneSettings { ageing, ..(*client_settings().lane).clone() };
+        // C18 is 15 s.
+        for (is_remote, topology_changes, ageing, lifetime) in [
+            (false, false, 300, 300),
+            (true, false, 300, 300),
+            (false, true, 300, 300),
+            (true, true, 300, 15),
+            (true, true, 10, 10),
+        ] {
+            let known = Known { peer: 1, is_remote, verified: Time::ZERO };
+            let lane = lane(seconds(ageing));
+            assert_eq!(known.lifetime(&lane, topology_changes), seconds(lifetime));
+        }
     }
 }

@@ -149,6 +149,40 @@ fn of_ten_frames_to_nobody_one_goes_by_the_bus_eight_wait_one_is_dropped() {
 }
 
 #[test]
+fn an_address_that_nobody_has_is_not_forgotten_within_c11() {
+    let lane = LaneSettings { unknown_frame_time: seconds(30), ..settings() };
+    let mut rig = Rig::new(2, lane).joined();
+    let nobody = Address([2, 0, 0, 0, 0, 9]);
+    rig.hand_in_at(at(ms(10)), 0, frame(mac(0), nobody, 1));
+    rig.hand_in_at(at(seconds(20)), 0, frame(mac(0), nobody, 2));
+    rig.run_until(at(seconds(60)));
+    let unanswered = "dropped: no answer for 02:00:00:00:00:09 (m0:eth0)".to_owned();
+    assert_eq!(rig.dropped, [(at(seconds(22)), 2, unanswered)]);
+    // Then it is.
+    assert_eq!(rig.next(), None);
+}
+
+#[test]
+fn an_answer_that_comes_after_the_repetition_is_ignored() {
+    let mut rig = Rig::new(2, settings()).joined();
+    let late = |copy: &Copy| is(copy, Opcode::ArpResponse) && copy.sent < at(seconds(1));
+    rig.latency = Box::new(move |copy| if late(copy) { ms(990) } else { ms(1) });
+    rig.lose = Box::new(|copy| is(copy, Opcode::ArpResponse) && copy.sent > at(seconds(1)));
+    rig.frame_at(at(ms(10)), 0, 1, 1);
+    rig.run_until(at(ms(1_500)));
+    // Sent at 11.05 ms, here at 1001.05 ms; asked again at 1010 ms.
+    assert!(rig.copies.iter().any(|copy| copy.vci == 65), "the answer is in time");
+
+    let mut rig = Rig::new(2, settings()).joined();
+    rig.latency = Box::new(move |copy| if late(copy) { ms(1_000) } else { ms(1) });
+    rig.lose = Box::new(|copy| is(copy, Opcode::ArpResponse) && copy.sent > at(seconds(1)));
+    rig.frame_at(at(ms(10)), 0, 1, 1);
+    rig.run_until(at(ms(1_500)));
+    assert!(!rig.copies.iter().any(|copy| copy.vci == 65), "the answer is late");
+    assert_eq!(rig.clients[0].ignored_sdus(), 1);
+}
+
+#[test]
 fn frames_to_unknown_addresses_are_counted_by_address() {
     let lane = LaneSettings { unknown_frames: 2, ..settings() };
     let mut rig = Rig::new(2, lane).joined();
@@ -192,12 +226,16 @@ fn an_answer_to_the_second_flush_opens_the_path() {
 }
 
 #[test]
-fn long_after_the_last_frame_by_the_bus_no_flush_is_needed() {
-    let mut rig = Rig::new(2, settings()).joined();
-    rig.vc_setup = seconds(7);
-    rig.frame_at(at(ms(10)), 0, 1, 1);
-    rig.frame_at(at(seconds(8)), 0, 1, 2);
-    rig.run_until(at(seconds(9)));
-    assert!(!rig.copies.iter().any(|copy| is(copy, Opcode::FlushRequest)));
-    assert_eq!(rig.delivered, [(us(10_070), 1, 1), (us(8_000_010), 1, 2)]);
+fn once_the_last_frame_by_the_bus_is_old_enough_no_flush_is_needed() {
+    // Called at 10.07 ms; C22 is over 6 s after 10 ms.
+    for (vc_setup, flushes) in [(us(5_999_929), 1), (us(5_999_930), 0)] {
+        let mut rig = Rig::new(2, settings()).joined();
+        rig.vc_setup = vc_setup.since(Time::ZERO);
+        rig.frame_at(at(ms(10)), 0, 1, 1);
+        rig.frame_at(at(seconds(8)), 0, 1, 2);
+        rig.run_until(at(seconds(9)));
+        let requests = rig.copies.iter().filter(|copy| is(copy, Opcode::FlushRequest));
+        assert_eq!(requests.filter(|copy| copy.from == 0).count(), flushes);
+        assert_eq!(rig.delivered, [(us(10_070), 1, 1), (us(8_000_010), 1, 2)]);
+    }
 }

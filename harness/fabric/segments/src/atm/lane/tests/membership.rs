@@ -3,7 +3,7 @@
 
 use sundial_wire::atm::lane::Opcode;
 
-use super::rig::{Rig, at, frame, mac, ms, seconds, settings};
+use super::rig::{Copy, Rig, at, frame, mac, ms, seconds, settings};
 use sundial_wire::ethernet::Address;
 
 #[test]
@@ -78,4 +78,30 @@ fn what_is_not_answered_is_asked_again_and_then_all_of_it() {
     ];
     assert_eq!(requests.collect::<Vec<_>>(), expected);
     assert_eq!(rig.next(), None);
+}
+
+#[test]
+fn a_client_that_begins_again_keeps_its_id() {
+    let mut rig = Rig::new(1, settings());
+    let is_answer =
+        |copy: &Copy| copy.control().is_some_and(|frame| frame.opcode == Opcode::ArpResponse);
+    // The address of the BUS, which C20 and C13 give 2 s.
+    rig.lose = Box::new(move |copy| is_answer(copy) && copy.sent < at(seconds(2)));
+    rig.run_until(at(seconds(3)));
+    let requesters: Vec<(Opcode, u16)> = rig
+        .copies
+        .iter()
+        .filter(|copy| copy.from == 0)
+        .filter_map(|copy| copy.control().map(|frame| (frame.opcode, frame.requester)))
+        .collect();
+    let expected = [
+        (Opcode::ConfigureRequest, 0),
+        (Opcode::JoinRequest, 0),
+        (Opcode::ArpRequest, 1),
+        (Opcode::ArpRequest, 1),
+        (Opcode::ConfigureRequest, 0),
+        (Opcode::JoinRequest, 0),
+        (Opcode::ArpRequest, 1),
+    ];
+    assert_eq!(requesters, expected);
 }

@@ -58,6 +58,16 @@ fn a_proxy_does_not_answer_for_what_it_has_forgotten() {
 }
 
 #[test]
+fn a_proxy_does_not_answer_itself() {
+    let mut rig = Rig::with_relays(vec![false, true, true], settings()).joined();
+    rig.clients[1].note_reachable(rig.now, BEHIND, Time::MAX);
+    rig.hand_in_at(at(ms(10)), 1, frame(mac(0), BEHIND, 1));
+    rig.run_until(at(seconds(5)));
+    let is_answer = |line: &String| line.contains("ArpResponse");
+    assert_eq!(rig.lines().into_iter().find(is_answer), None);
+}
+
+#[test]
 fn without_a_proxy_nobody_is_asked_for_what_is_not_registered() {
     let mut rig = Rig::new(2, settings()).joined();
     rig.hand_in_at(at(ms(10)), 0, frame(mac(0), BEHIND, 1));

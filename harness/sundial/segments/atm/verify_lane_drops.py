@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Frames that a LAN emulation client drops, and why: it is no member yet, eight already wait for the same station, or
+nobody has answered for that. The capture of frames has them as fates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+
+from sundial.segments.atm.model import Atm
+from sundial.segments.atm.verify_lane_messages import ARP, RESPONSE, Message
+from sundial.segments.atm.verify_lane_uplink import ROUNDING_NS, Uplink
+from sundial.verify.law import merged, told
+from sundial.verify.wire import Numbers, Wire, problem
+
+NOT_JOINED = r"^dropped: not joined \((\S+)\)$"
+TOO_MANY = r"^dropped: 8 frames wait for ([0-9a-f:]{17}) \((\S+)\)$"
+NO_ANSWER = r"^dropped: no answer for ([0-9a-f:]{17}) \((\S+)\)$"
+PATTERNS = (NOT_JOINED, TOO_MANY, NO_ANSWER)
+WAITING_PLACES = 8
+"""Of Linux (net/atm/lec.c); af-lane-0021 sets no number."""
+
+
+def check_drops(
+    segment: Atm, wire: Wire, line: Uplink, messages: Sequence[Message], sent: dict[int, Numbers], member_ns: int
+) -> pl.DataFrame:
+    """Of one client; `sent`: by address, when data frames for it left."""
+    port = segment.ports[line.number]
+    early = told(wire, NOT_JOINED, "port").filter(pl.col("port") == port)
+    many = told(wire, TOO_MANY, "mac", "port").filter(pl.col("port") == port)
+    silent = told(wire, NO_ANSWER, "mac", "port").filter(pl.col("port") == port)
+    return merged(
+        [
+            _not_joined(port, early, member_ns),
+            *(_to_other(port, each) for each in (many, silent)),
+            _too_many(port, many, silent, sent, wire.end_ns),
+            _no_answer(segment, port, line, messages, silent),
+        ]
+    )
+
+
+def wanted(wire: Wire, line: Uplink, sent: dict[int, Numbers]) -> frozenset[int]:
+    """The addresses that a client had frames for."""
+    here = wire.fates.filter(pl.col("comment").str.ends_with(f"({wire.ports[line.number]})"))
+    return frozenset(sent) | frozenset(here["eth_target"].drop_nulls().to_list())
+
+
+def _not_joined(port: str, fates: pl.DataFrame, member_ns: int) -> pl.DataFrame:
+    at = fates["time_ns"].to_numpy()
+    wrong = at > member_ns
+    return problem(
+        f"frames of {port}", wrong, [_rows(fates)], (f"not dropped after {member_ns} ns" for _ in at[wrong]),
+        (f"not joined, at {each} ns" for each in at[wrong]),
+    )  # fmt: skip
+
+
+def _to_other(port: str, fates: pl.DataFrame) -> pl.DataFrame:
+    """Its comment names the station that the frame is for."""
+    named, target = fates["mac"].map_elements(_number, return_dtype=pl.Int64), fates["eth_target"].cast(pl.Int64)
+    wrong = (named != target).fill_null(True).to_numpy()
+    return problem(
+        f"frames of {port}", wrong, [_rows(fates)], (f"{each:012x}" for each in target.to_numpy()[wrong]),
+        (f"{each:012x}" for each in named.to_numpy()[wrong]),
+    )  # fmt: skip
+
+
+def _too_many(
+    port: str, fates: pl.DataFrame, silent: pl.DataFrame, sent: dict[int, Numbers], end_ns: int | None
+) -> pl.DataFrame:
+    """Eight frames for the station were sent, or dropped, only afterwards; at the end they may still wait."""
+    later = []
+    for at, mac in fates.select("time_ns", "eth_target").iter_rows():
+        gone = silent.filter(pl.col("time_ns") > at, pl.col("eth_target") == mac).height
+        later.append(int((sent.get(int(mac), np.zeros(0, np.int64)) > at).sum()) + gone)
+    seen = np.array(later, np.int64)
+    wrong = seen < WAITING_PLACES if end_ns is None or len(silent) else (seen < WAITING_PLACES) & (seen > 0)
+    return problem(
+        f"frames of {port}", wrong, [_rows(fates)],
+        (f"{WAITING_PLACES} that wait" for _ in seen[wrong]), (f"{each} that were sent later" for each in seen[wrong]),
+    )  # fmt: skip
+
+
+def _no_answer(segment: Atm, port: str, line: Uplink, messages: Sequence[Message], fates: pl.DataFrame) -> pl.DataFrame:
+    """C20 after the last request, which nobody answered."""
+    lane = segment.lan_emulation
+    latency_ns = segment.by_port(segment.rx_latency)[line.number]
+    answered = {
+        each.fields.transaction: each.at_ns + latency_ns
+        for each in messages
+        if each.opcode == ARP + RESPONSE and not each.out and each.fields is not None
+    }
+    due: dict[int, list[int]] = {}
+    for each in messages:
+        if each.opcode == ARP and each.out and each.fields is not None:
+            at_ns = line.asked_ns(line.at(each.record)) + lane.le_arp_response_time
+            if answered.get(each.fields.transaction, at_ns) >= at_ns:
+                due.setdefault(each.target_mac, []).append(at_ns)
+    at = fates["time_ns"].to_numpy()
+    wrong = np.array(
+        [
+            all(abs(each - one) > ROUNDING_NS for one in due.get(int(mac), []))
+            for each, mac in zip(at.tolist(), fates["eth_target"].to_list(), strict=True)
+        ],
+        np.bool_,
+    )
+    return problem(
+        f"frames of {port}", wrong, [_rows(fates)],
+        (f"{lane.le_arp_response_time} ns after a request that nobody answered" for _ in at[wrong]),
+        (f"no answer, at {each} ns" for each in at[wrong]),
+    )  # fmt: skip
+
+
+def _rows(fates: pl.DataFrame) -> Numbers:
+    return fates["row"].cast(pl.Int64).to_numpy()
+
+
+def _number(mac: str) -> int:
+    return int(mac.replace(":", ""), 16)

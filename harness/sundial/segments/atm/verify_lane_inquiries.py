@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""When a client asks where a station is (af-lane-0021, clause 7): for a frame to an address of which nothing is known,
+or what is known grows old; C20 later again, C13 times, if nobody answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from sundial.segments.atm.model import Atm
+from sundial.segments.atm.verify_lane_fields import Problem
+from sundial.segments.atm.verify_lane_messages import ARP, BROADCAST, NARP, RESPONSE, Message
+from sundial.segments.atm.verify_lane_uplink import ROUNDING_NS, Uplink
+
+
+def check_inquiries(
+    segment: Atm, line: Uplink, told: Sequence[Message], wanted: frozenset[int], end_ns: int | None
+) -> Iterator[Problem]:
+    """`told` at one client; `wanted`: the addresses that it has sent or dropped frames to."""
+    latency_ns = segment.by_port(segment.rx_latency)[line.number]
+    asked: dict[int, list[Message]] = {}
+    answered: dict[int, int] = {}
+    moved: dict[int, list[int]] = {}
+    for each in told:
+        fields = each.fields
+        if fields is None or each.target_mac == BROADCAST:
+            continue
+        if each.opcode == ARP and each.out:
+            asked.setdefault(each.target_mac, []).append(each)
+        elif each.opcode == ARP + RESPONSE and not each.out:
+            answered.setdefault(fields.transaction, each.at_ns + latency_ns)
+        elif each.opcode == NARP:
+            moved.setdefault(each.target_mac, []).append(each.at_ns)
+    for mac, requests in asked.items():
+        waits_ns = requests[0].at_ns + segment.lan_emulation.path_switching_delay
+        if mac not in wanted and (end_ns is None or waits_ns < end_ns):
+            yield requests[0], "target", "a station that there are frames for", "none"
+        yield from _Inquiries(segment, line, requests, answered, moved.get(mac, []), end_ns).check()
+
+
+class _Inquiries:
+    """Of one address."""
+
+    def __init__(
+        self, segment: Atm, line: Uplink, requests: Sequence[Message], answered: dict[int, int],
+        moved: Sequence[int], end_ns: int | None,
+    ) -> None:  # fmt: skip
+        self.lane, self.line, self.requests, self.end_ns = segment.lan_emulation, line, requests, end_ns
+        self.answered, self.moved = answered, moved
+
+    def check(self) -> Iterator[Problem]:
+        """One request after the other."""
+        lane, line = self.lane, self.line
+        repetitions = 0
+        for place, request in enumerate(self.requests):
+            at_ns = line.asked_ns(line.at(request.record))
+            fields = request.fields
+            answer_ns = self.answered.get(fields.transaction if fields else 0)
+            following = self.requests[place + 1] if place + 1 < len(self.requests) else None
+            due_ns = at_ns + lane.le_arp_response_time
+            if answer_ns is not None and answer_ns <= due_ns:
+                repetitions = 0
+                yield from self._too_soon(answer_ns, following)
+            elif repetitions < lane.retries:
+                repetitions += 1
+                yield from self._repeated(request, following, due_ns)
+            else:
+                repetitions = 0
+                if following is not None and following.at_ns - line.latency_ns < due_ns - ROUNDING_NS:
+                    yield following, "time", f"not before {due_ns} ns", f"at {following.at_ns - line.latency_ns} ns"
+
+    def _too_soon(self, answer_ns: int, following: Message | None) -> Iterator[Problem]:
+        """What is known is believed for C17; asked again for only when little of that is left."""
+        lane = self.lane
+        asking_ns = min(lane.le_arp_response_time * (1 + lane.retries), lane.ageing // 2)
+        old_ns = answer_ns + lane.ageing - asking_ns
+        if following is None or following.at_ns - self.line.latency_ns >= old_ns - 2 * ROUNDING_NS:
+            return
+        if not any(answer_ns <= at <= following.at_ns for at in self.moved):
+            seen = f"at {following.at_ns - self.line.latency_ns} ns"
+            yield following, "time", f"not before {old_ns} ns, when its answer is old", seen
+
+    def _repeated(self, request: Message, following: Message | None, due_ns: int) -> Iterator[Problem]:
+        if following is not None:
+            if not self.line.left_at(following.record, due_ns):
+                yield following, "time", f"again at {due_ns} ns", f"at {following.at_ns - self.line.latency_ns} ns"
+        elif self.end_ns is not None and due_ns + self.line.latency_ns + self.lane.le_arp_response_time < self.end_ns:
+            yield request, "repetition", f"again at {due_ns} ns, since nobody answers", "none"

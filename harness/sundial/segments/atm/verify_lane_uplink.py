@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""When what a LAN emulation client wanted to send has left: at once, or behind what its line was carrying.
+
+Stamps are whole ns, rounded up, of instants that need not be: two that follow from one another are right within 1 ns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sundial.expect.atm import UNITS_PER_PS
+from sundial.segments.atm.model import Atm
+from sundial.segments.atm.verify_pdus import Pdus
+from sundial.verify.frames import OUTBOUND
+from sundial.verify.wire import Mask, Numbers
+
+ROUNDING_NS = 1
+_NS = 1000 * UNITS_PER_PS
+
+
+@dataclass(frozen=True)
+class Uplink:
+    """What the client at port `number` sent, in order. `record`: of the capture; `busy_ns`: since when the line had
+    been taken without a pause when each left; `exact`: nothing but that holds a PDU back."""
+
+    number: int
+    record: Numbers
+    place: Numbers
+    time_ns: Numbers
+    busy_ns: Numbers
+    latency_ns: int
+    exact: bool
+
+    def asked_ns(self, place: int) -> int:
+        """When a PDU was handed to the adapter, at the latest."""
+        return int(self.time_ns[place]) - self.latency_ns
+
+    def at(self, record: int) -> int:
+        """The place of a record."""
+        return int(np.searchsorted(self.record, record))
+
+    def left_at(self, record: int, asked_ns: int) -> bool:
+        """Whether a PDU that was handed over at `asked_ns` may have left when it did."""
+        place, due = self.at(record), asked_ns + self.latency_ns
+        seen, busy = int(self.time_ns[place]), int(self.busy_ns[place])
+        if seen < due - ROUNDING_NS:
+            return False
+        return not self.exact or seen <= due + ROUNDING_NS or busy <= due + ROUNDING_NS
+
+    def earliest_ns(self, places: Numbers | Mask) -> Numbers:
+        """When PDUs may have been handed over at the earliest."""
+        if not self.exact:
+            return np.zeros_like(self.time_ns[places])
+        return np.asarray(self.busy_ns[places] - self.latency_ns - ROUNDING_NS)
+
+
+def uplink(segment: Atm, pdus: Pdus, number: int) -> Uplink:
+    """Of the client at a port. Where cells of PDUs take turns, or are spaced, a PDU may wait for other reasons."""
+    port = segment.ports[number]
+    place = np.flatnonzero((pdus.port == number) & (pdus.direction == OUTBOUND) & ~pdus.fate)
+    time_ns = pdus.time_ns[place]
+    end_ns = time_ns + -(-pdus.cells[place] * segment.cell_time_units(port) // _NS)
+    head = np.append(True, time_ns[1:] > end_ns[:-1] + ROUNDING_NS)[: len(place)]
+    busy_ns = time_ns[np.maximum.accumulate(np.where(head, np.arange(len(place)), 0))] if len(place) else time_ns
+    exact = segment.interleave == "pdu" and segment.shaping_bps(port) is None
+    latency_ns = segment.by_port(segment.tx_latency)[number]
+    return Uplink(number, pdus.numbers("row")[place], place, time_ns, busy_ns, latency_ns, exact)

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""LAN emulation's rules against conversations written down by hand, and against what is wrong in them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sundial.segments.atm.verify_lane import check_lane, lec_ids
+from sundial.segments.atm.verify_pdus import read_pdus
+from tests.segments.lane_tape import CELL_NS, Lan, mac
+from tests.segments.pdus import IN, OUT, Pdu
+from tests.segments.test_line_laws import segment
+
+TWO = ["a:eth0", "b:eth0"]
+THREE = ["a:eth0", "b:eth0", "x:e0"]
+LATER = 10_000_000
+FAR = bytes.fromhex("025344000009")
+"""A station behind the device."""
+
+
+def lan(ports: list[str] = TWO, relays: tuple[str, ...] = ()) -> Lan:
+    made = Lan(ports, relays)
+    made.join_all()
+    return made
+
+
+def check(made: Lan, folder: Path, end_ns: int | None = None, **lane: Any) -> list[tuple[str, str, str]]:
+    written = segment("atm", made.ports, **({"lane": lane} if lane else {}))
+    wire = made.wire(folder, end_ns)
+    found = check_lane(written, wire, read_pdus(written, wire))
+    return [(row["field"].removeprefix("wire/atm/elan.pdus.pcapng: "), row["expected"], row["seen"])
+            for part in found for row in part.iter_rows(named=True)]  # fmt: skip
+
+
+def whole() -> Lan:
+    """Three clients join; one calls the other, both ways, and a station behind the device."""
+    made = lan(THREE, ("x:e0",))
+    at = made.first_frame(LATER, 0, 1)
+    for name in range(5):
+        at = made.data(at + 1_000, 0, mac(1), 1, name)
+    # The other end has the channel, and has sent nothing by the BUS.
+    answered = made.ask(at + 5_000, 1, mac(0))
+    made.data(answered + 1, 1, mac(0), 0)
+    at = answered + 10_000_000
+    named = made.ask_proxies(at, 0, FAR, 2)
+    made.data(at + 10_000, 0, FAR)
+    ready = made.flush(made.call(named, 0, 2) + CELL_NS, 0, 2)
+    made.data(ready, 0, FAR, 2)
+    made.data(ready + 50_000, 2, bytes.fromhex("ffffffffffff"))
+    return made
+
+
+def test_a_conversation_that_keeps_the_rules_passes(tmp_path: Path) -> None:
+    assert check(whole(), tmp_path) == []
+
+
+def test_lec_ids_are_those_of_the_responses(tmp_path: Path) -> None:
+    made = whole()
+    written = segment("atm", made.ports)
+    wire = made.wire(tmp_path)
+    assert lec_ids(written, wire, read_pdus(written, wire)).tolist() == [1, 2, 3]
+
+
+def controls(made: Lan) -> list[int]:
+    return [place for place, pdu in enumerate(made.tape.pdus) if pdu.sdu[:2] == b"\xff\0"]
+
+
+def damaged(made: Lan, place: int, octet: int) -> Pdu:
+    sdu = bytearray(made.tape.pdus[place].sdu)
+    sdu[octet] ^= 0x10
+    return replace(made.tape.pdus[place], sdu=bytes(sdu))
+
+
+@pytest.mark.parametrize("octet", range(2, 108))
+def test_each_octet_of_each_control_frame_is_looked_at(octet: int, tmp_path: Path) -> None:
+    """But what a client asks for: the target of an LE_ARP request is its own choice, if an answer repeats it."""
+    made = whole()
+    for place in controls(made):
+        pdu = made.tape.pdus[place]
+        if octet >= len(pdu.sdu):
+            continue
+        made.tape.pdus[place] = damaged(made, place, octet)
+        assert check(made, tmp_path), (place, pdu.vci, pdu.direction, pdu.sdu.hex())
+        made.tape.pdus[place] = pdu
+
+
+def test_each_control_frame_is_missed(tmp_path: Path) -> None:
+    made = whole()
+    for place in controls(made):
+        pdu = made.tape.pdus.pop(place)
+        assert check(made, tmp_path), (place, pdu.vci, pdu.direction, pdu.sdu.hex())
+        made.tape.pdus.insert(place, pdu)
+
+
+@pytest.mark.parametrize("by_ns", [-3_000_000, 3_000_000])
+def test_each_request_answer_and_ready_has_its_instant(by_ns: int, tmp_path: Path) -> None:
+    made = whole()
+    for place in controls(made):
+        pdu = made.tape.pdus[place]
+        opcode = int.from_bytes(pdu.sdu[4:6])
+        asks = opcode == 6 and pdu.vci == 33 and pdu.at >= LATER
+        if pdu.direction == OUT and not asks:
+            made.tape.pdus[place] = replace(pdu, at=max(pdu.at + by_ns, 0) if pdu.at + by_ns > 0 else pdu.at + 500_000)
+            assert check(made, tmp_path), (place, pdu.vci, pdu.direction, pdu.sdu.hex())
+            made.tape.pdus[place] = pdu
+
+
+def test_each_control_frame_is_there_once(tmp_path: Path) -> None:
+    made = whole()
+    for place in controls(made):
+        pdu = made.tape.pdus[place]
+        if len(pdu.sdu) > 6:
+            made.tape.pdus.insert(place + 1, replace(pdu, at=pdu.at + 5_000))
+            if not (pdu.direction == IN and pdu.vci in (34, 36)) or pdu.vci == 34:
+                assert check(made, tmp_path), (place, pdu.vci, pdu.direction, pdu.sdu.hex())
+            made.tape.pdus.pop(place + 1)
