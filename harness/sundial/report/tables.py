@@ -116,7 +116,8 @@ def key_numbers(
     for size in sizes:
         for curve, look in looks.items():
             seen = _of(cells, curve).filter(pl.col("size") == size)
-            counted = [_range_text(seen.filter(pl.col("direction") == way)["cells"]) for way in ("request", "reply")]
+            ways = (seen.filter(pl.col("direction") == direction)["cells"] for direction in ("request", "reply"))
+            counted = " + ".join(map(_range_text, ways))
             bound = bounds.get(curve, {}).get(size)
             for row in _of(curves, curve).filter(pl.col("size") == size).iter_rows(named=True):
                 times = [
@@ -125,14 +126,14 @@ def key_numbers(
                 rate = row["throughput_kBps"]
                 share = f"{decimal(100 * rate / bound)}{THIN}%" if bound and rate is not None else DASH
                 rows.append(
-                    (whole(size), look.label, whole(row["calls"]), *(counted if cells.height else ()), *times,
+                    (whole(size), look.label, whole(row["calls"]), *((counted,) if cells.height else ()), *times,
                      decimal(rate, 2), *((share,) if bounds else ()), decimal(row["throughput_stddev_pct"], 2))
                 )  # fmt: skip
     columns = (
         Column("size (B)"), *words("traffic"), *numbers("calls"),
-        *(numbers("cells out", "cells back") if cells.height else ()),
+        *(numbers("cells") if cells.height else ()),
         *numbers("min", "median", "mean", "p95", "p99", "max", "std. dev.", "kB/s"),
-        *(numbers("of the wire's bound") if bounds else ()), *numbers("series sd (%)"),
+        *(numbers("of wire's bound") if bounds else ()), *numbers("series sd (%)"),
     )  # fmt: skip
     return Table("Round trip (µs) and throughput at some sizes", columns, tuple(rows))
 
