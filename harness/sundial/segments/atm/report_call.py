@@ -120,7 +120,10 @@ def draw(name: str, call: CallSpan, drawn: pl.DataFrame, caption: str, folder: P
     if not parts:
         return None
     zero_us = call.request[0] / NS_PER_US
-    rows = {title: part["row"].unique(maintain_order=True).to_list()[:MOST_ROWS] for title, part in parts.items()}
+    rows = {
+        title: part.filter("own")["row"].unique(maintain_order=True).to_list()[:MOST_ROWS]
+        for title, part in parts.items()
+    }
     most = max(len(found) for found in rows.values())
     long_us = max(_end(part) - plotting.least(part["start_us"]) for part in parts.values())
     height = 1.25 + 0.62 * most
