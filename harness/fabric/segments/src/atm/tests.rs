@@ -6,6 +6,7 @@ mod bounds;
 mod discard;
 mod faults;
 mod lane;
+mod lane_order;
 mod reference;
 
 use serde_json::{Value, json};
