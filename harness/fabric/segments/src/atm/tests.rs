@@ -7,6 +7,7 @@ mod captures;
 mod discard;
 mod faults;
 mod lane;
+mod lane_order;
 mod reference;
 
 use serde_json::{Value, json};
