@@ -58,7 +58,7 @@ impl World {
     pub fn answer(&self, machine: usize, received: &Frame) -> Option<&Letter> {
         let (sender, number) = identity(received);
         let choice = 31 * sender + 7 * number + machine;
-        (choice % 3 == 0).then(|| &self.answers[choice % self.answers.len()])
+        choice.is_multiple_of(3).then(|| &self.answers[choice % self.answers.len()])
     }
 }
 
@@ -236,7 +236,7 @@ fn atm(branch: &Branch, ports: usize) -> Value {
     if branch.same_bridge {
         segment["encapsulation"] = json!("lane");
         segment["lane"] = json!({
-            "frame_size": 1516, "resolution": if branch.delay_ns % 4 == 0 { "static" } else { "le_arp" },
+            "frame_size": 1516, "resolution": if branch.delay_ns.is_multiple_of(4) { "static" } else { "le_arp" },
             "vc_setup_ns": 2_000_000, "service_latency_ns": 50_000, "service_line": line(0),
             "unknown_frames": 1, "unknown_frame_time_ns": 10_000_000,
             "control_time_out_ns": 20_000_000, "vcc_time_out_ns": 30_000_000, "retries": 1,
