@@ -3,6 +3,9 @@
 //! the servers' line takes 43.2 ns. So n cells are with the servers, or come from them, in
 //! W(n) = n * 4.32 + 10 + 0.0432 us, and from port to port in (n + 1) * 4.32 + 10 us.
 
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
 use sundial_wire::atm::lane::Message;
 
 use super::*;
@@ -34,11 +37,16 @@ fn lane_fields(ports: usize) -> Value {
 }
 
 fn emulated_lan(ports: usize) -> Atm {
+    emulated_lan_of(lane_fields(ports))
+}
+
+fn emulated_lan_of(fields: Value) -> Atm {
+    let ports = fields["lines"].as_array().expect("a list").len();
     let common = SegmentParameters {
         macs: (1..=ports as u8).map(|port| [0x02, 0x53, 0x44, 0, 0, port]).collect(),
         ..SegmentParameters::of_machines(ports, 128)
     };
-    let config: Config = serde_json::from_value(lane_fields(ports)).expect("the fields are right");
+    let config: Config = serde_json::from_value(fields).expect("the fields are right");
     Atm::new(&common, config.check(ports).expect("the fields are right"))
 }
 
@@ -232,5 +240,66 @@ fn the_captures_are_the_same_whenever_the_segment_is_called() {
         assert_eq!(lines(&records, 0), lines(&first, 0), "called every {every_ns} ns");
         let is_same = |(one, other): (&Record, &Record)| one.pdu == other.pdu;
         assert!(records.iter().zip(&first).all(is_same), "called every {every_ns} ns");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn frames_between_two_machines_stay_in_order(
+        frames in prop::collection::vec((0..60_000_u64, 0..3_usize, 1..3_usize, 16..1514_usize), 1..200),
+        loss in prop::sample::select(vec![0.0, 0.01, 0.1]),
+        shaping_bps in prop::option::of(20_000_000..60_000_000_u64),
+        interleave in prop::sample::select(vec!["pdu", "cells"]),
+    ) {
+        let mut fields = lane_fields(3);
+        // So that paths change within the 60 ms in which frames are handed in.
+        for (timer, ms) in [
+            ("unknown_frame_time_ns", 2),
+            ("le_arp_response_time_ns", 3),
+            ("flush_time_out_ns", 4),
+            ("path_switching_delay_ns", 15),
+            ("vcc_time_out_ns", 8),
+            ("ageing_ns", 20),
+            ("control_time_out_ns", 5),
+        ] {
+            fields["lane"][timer] = (1_000_000 * ms).into();
+        }
+        fields["interleave"] = interleave.into();
+        fields["shaping_bps"] = json!(vec![shaping_bps; 3]);
+        let faults = json!({ "cell_loss": loss });
+        fields["impairments"] = json!({ "from": vec![&faults; 3], "to": vec![&faults; 3] });
+        let mut segment = emulated_lan_of(fields);
+        let mut handed_in: Vec<_> = frames.iter().collect();
+        handed_in.sort_by_key(|(at_us, ..)| *at_us);
+        let mut outcome = Outcome::default();
+        for (number, &&(at_us, from, step, bytes)) in handed_in.iter().enumerate() {
+            let at = Time::from_ns(1_000 * (1_000 + at_us));
+            while let Some(next) = segment.poll_timeout().filter(|&next| next <= at) {
+                segment.handle_timeout(next);
+            }
+            let [from, to] = [from, (from + step) % 3].map(|port| [0x02, 0x53, 0x44, 0, 0, port as u8 + 1]);
+            let mut bytes_of_it = [to, from].concat();
+            bytes_of_it.extend([8, 0]);
+            bytes_of_it.extend((number as u16).to_be_bytes());
+            bytes_of_it.resize(bytes, 0);
+            segment.handle_frame(at, usize::from(from[5] - 1), bytes_of_it.into());
+            outcome.take(&mut segment);
+        }
+        let end = Time::from_ns(5_000_000_000);
+        while let Some(next) = segment.poll_timeout().filter(|&next| next <= end) {
+            segment.handle_timeout(next);
+            outcome.take(&mut segment);
+        }
+        prop_assert_eq!(outcome.finished.len(), frames.len(), "every frame leaves its ring");
+        let mut last = BTreeMap::new();
+        outcome.deliveries.sort_by_key(|(due, ..)| *due);
+        for (_, port, frame) in &outcome.deliveries {
+            let number = u16::from_be_bytes([frame[14], frame[15]]);
+            prop_assert_eq!(*port, usize::from(frame[5] - 1));
+            let before = last.insert((frame[11], frame[5]), number);
+            prop_assert!(before.is_none_or(|before| before < number), "{number} after {before:?}");
+        }
     }
 }
