@@ -89,7 +89,7 @@ class _Atm(SegmentVerifier[Atm]):
     def check_times(self, segment: Atm, wire: Wire) -> Law | None:
         pdus = read_pdus(segment, wire)
         known = lec_ids(segment, wire, pdus) if segment.encapsulation == LANE else None
-        walked = walk(segment, wire, pdus, keep_cells=segment.capture.cells)
+        walked = walk(segment, pdus, keep_cells=segment.capture.cells)
         owed = due(segment, walked)
         found = [
             check_fates(wire, segment, PATTERNS),
