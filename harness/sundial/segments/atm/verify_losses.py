@@ -125,7 +125,7 @@ def _by_chance(segment: Atm, pdus: Pdus, walked: Walk, owed: Due) -> Iterator[pl
     high = np.where(behind, np.where(queued, some.joins.high + train + segment.cdv * NS, arrival.high - line),
                     some.joins.high - segment.cell_latency * NS + train)  # fmt: skip
     damaged = fates.kind[fate] == CRC
-    low = np.where(damaged, arrival.low, low)
+    low, high = np.where(damaged, arrival.low, low), np.where(damaged, arrival.high, high)
     low, high, seen = stamp(low), stamp(high), pdus.time_ns[record]
     wrong = allowed & ((seen < low) | (seen > high))
     yield at_records(pdus.name, "time of a fate", wrong, records[record],

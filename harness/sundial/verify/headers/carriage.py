@@ -90,7 +90,7 @@ def _ends_there(heard: Hearing) -> pl.Expr:
         for capture, types in heard.own_types.items()
         if types
     ]
-    return pl.any_horizontal(pl.lit(False), *own).fill_null(False)
+    return pl.any_horizontal(pl.col("row") < 0, *own).fill_null(False)
 
 
 def _balance(
