@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from ipaddress import IPv4Interface
 from pathlib import Path
@@ -48,8 +49,18 @@ class Tables:
     common_axis: bool
 
 
-def draw_all(data: RunData, made: Tables, topology: Topology, folder: Path) -> dict[str, Drawing]:
-    """Draws what there is data for; by file stem, in the order of the page."""
+@dataclass(frozen=True)
+class Drawn:
+    """All figures by file stem, in the order of the page, and what tables show of their lines and points."""
+
+    drawings: dict[str, Drawing]
+    floors: Mapping[Curve, WireMinimum]
+    cells: pl.DataFrame
+    """As `cells.seen` gives them."""
+
+
+def draw_all(data: RunData, made: Tables, topology: Topology, folder: Path) -> Drawn:
+    """Draws what there is data for."""
     looks, curves = made.looks, made.curves
     floors, lines, cell_lines, remark = _expectations(data, made, topology)
     mostly = "mean over the clients; " if len(made.clients) > 1 else ""
@@ -112,7 +123,8 @@ def draw_all(data: RunData, made: Tables, topology: Topology, folder: Path) -> d
             folder,
         ),
     ]  # fmt: skip
-    return {drawing.stem: drawing for drawing in found if drawing is not None}
+    drawings = {drawing.stem: drawing for drawing in found if drawing is not None}
+    return Drawn(drawings, floors, seen_cells)
 
 
 def _stage_caption(common_axis: bool) -> str:

@@ -221,7 +221,8 @@ def on_the_wire(*rows: tuple[int, str, int, int, bool]) -> pl.DataFrame:
 
 def test_cells_begin_at_their_stamp_at_the_sender_and_end_there_at_the_receiver() -> None:
     table = on_the_wire((0, "a:eth0", 2, 65, False), (1000, "a:eth0", 2, 65, True), (3000, "b:eth0", 1, 64, False))
-    drawn = report_call.spans(table, {"a:eth0": 1000.0, "b:eth0": 2000.0})
+    own = [("a:eth0", 65), ("b:eth0", 64)]
+    drawn = report_call.spans(table, {"a:eth0": 1000.0, "b:eth0": 2000.0}, own)
     assert drawn.select("row", "start_us", "wide_us", "pdu").rows() == [
         ("a:eth0 out", 0.0, 1.0, 0), ("a:eth0 out", 1.0, 1.0, 0), ("b:eth0 in", 1.0, 2.0, 0)
     ]  # fmt: skip
@@ -231,8 +232,17 @@ def test_pdus_are_told_apart_by_channel_and_last_cell() -> None:
     table = on_the_wire(
         (0, "a:e", 2, 65, False), (1, "a:e", 2, 66, True), (2, "a:e", 2, 65, True), (3, "a:e", 2, 65, True)
     )
-    drawn = report_call.spans(table, {"a:e": 1.0})
-    assert drawn.select("vci", "pdu").rows() == [(65, 0), (66, 0), (65, 0), (65, 1)]
+    drawn = report_call.spans(table, {"a:e": 1.0}, [("a:e", 65)])
+    assert drawn.select("vci", "pdu", "own").rows() == [(65, 0, True), (66, 0, False), (65, 0, True), (65, 1, True)]
+
+
+def test_the_channels_of_a_call_are_those_between_its_machines() -> None:
+    found = report_call.choose(pl.DataFrame([call(0, 0)]))
+    assert found is not None
+    ports = ["server:eth0", "other:eth0", "client:eth0"]
+    assert report_call.own_channels(found, ports, 64) == [("client:eth0", 64), ("server:eth0", 66)]
+    behind = report_call.own_channels(found, ["edge:a0", "server:eth0"], 64)
+    assert set(behind) == {("edge:a0", 65), ("server:eth0", 64)}
 
 
 def test_the_call_that_is_drawn_is_the_last_one_next_to_two_packets() -> None:
