@@ -223,14 +223,17 @@ def _which(expected: Expected, own: Seen, pdus: Pdus) -> tuple[Numbers, Mask]:
     if not len(expected.low_ns):
         return np.zeros(len(at), np.int64), np.zeros(len(at), np.bool_)
     earliest = np.minimum.accumulate(expected.low_ns[::-1])[::-1]
+    # Where bounds meet, the time does not tell which is which.
+    meets = np.append(np.maximum.accumulate(expected.high_ns)[:-1] >= earliest[1:], False)
+    known = expected.known & ~meets & ~np.append(False, meets[:-1])
     place = np.searchsorted(earliest, at, "right") - 1
     there = (place >= 0) & (at <= expected.high_ns[place])
     there &= np.append(True, place[1:] != place[:-1])[: len(place)]
-    loose = np.flatnonzero(~expected.known)
+    loose = np.flatnonzero(~known)
     if len(loose):
         low, high = earliest[loose], np.maximum.accumulate(expected.high_ns[loose])
         within = np.searchsorted(low, at, "right") - 1
-        here = np.flatnonzero((within >= 0) & (at <= high[within]) & (~there | ~expected.known[place]))
+        here = np.flatnonzero((within >= 0) & (at <= high[within]) & (~there | ~known[place]))
         place[here], there[here] = _in_order(expected, loose, own.take(here), pdus)
     return np.maximum(place, 0), there
 
