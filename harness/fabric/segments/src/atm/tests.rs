@@ -3,6 +3,7 @@
 
 mod against_reference;
 mod bounds;
+mod captures;
 mod discard;
 mod faults;
 mod lane;
