@@ -90,7 +90,8 @@ def _ends_there(heard: Hearing) -> pl.Expr:
         for capture, types in heard.own_types.items()
         if types
     ]
-    return pl.any_horizontal(pl.col("row") < 0, *own).fill_null(False)
+    # A literal alone is no column, and filters nothing.
+    return pl.any_horizontal(pl.col("capture") == "", *own).fill_null(False)
 
 
 def _balance(

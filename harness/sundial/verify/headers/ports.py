@@ -145,7 +145,8 @@ def of_others(ports: pl.DataFrame) -> pl.Expr:
         (pl.col("machine") == machine) & pl.col("source").is_not_null() & ~pl.col("source").is_in(known)
         for machine, known in addresses.items()
     ]
-    return pl.any_horizontal(pl.lit(False), *passed).fill_null(False)
+    # A literal alone is no column, and filters nothing.
+    return pl.any_horizontal(pl.col("machine") == "", *passed).fill_null(False)
 
 
 def next_hops(packets: pl.DataFrame, ports: pl.DataFrame, routes: Mapping[str, Sequence[Route]]) -> pl.DataFrame:
