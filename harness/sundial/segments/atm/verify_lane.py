@@ -65,6 +65,7 @@ def check_lane(segment: Atm, wire: Wire, pdus: Pdus) -> list[pl.DataFrame]:
             found += [
                 told_of(pdus, joining.check()),
                 told_of(pdus, channels.check(clients, wire.end_ns)),
+                _rows(pdus, channels.check_data()),
                 told_of(pdus, check_inquiries(segment, line, own, wanted(wire, line, sent), wire.end_ns)),
                 check_drops(segment, wire, line, own, sent, joining.member_ns),
             ]

@@ -144,6 +144,25 @@ class Channels:
                 yield from self._flush(each, clients)
         yield from self._called(end_ns)
 
+    def check_data(self) -> Iterator[tuple[int, str, str, str]]:
+        """Frames on a channel that is not ready, or was released since."""
+        for peer in range(len(self.segment.ports)):
+            places = self.left[self.left_vci == DATA_DIRECT + peer]
+            starts = self.ready(peer)
+            asked = self.line.time_ns[places] - self.line.latency_ns
+            earliest = self.line.earliest_ns(places)
+            used = self._used[peer]
+            before = used[np.maximum(np.searchsorted(used, asked, "left") - 1, 0)]
+            never = asked < starts[0] - ROUNDING_NS if starts else np.ones(len(places), np.bool_)
+            released = earliest > before + self.lane.vcc_time_out + ROUNDING_NS
+            for place in np.flatnonzero(never | released):
+                expected = (
+                    f"none before channel {DATA_DIRECT + peer} is ready"
+                    if never[place]
+                    else (f"a new call, since channel {DATA_DIRECT + peer} was released after {before[place]} ns")
+                )
+                yield int(self.line.record[places[place]]), "data frame", expected, f"one at {asked[place]} ns"
+
     def _ready_ind(self, message: Message, peer: int) -> Iterator[Problem]:
         """When a call is complete, or asked."""
         asked = [
