@@ -16,6 +16,7 @@ from sundial.report import (
     figures,
     figures_cells,
     figures_time,
+    plotting,
     settings,
     stats,
     topology_read,
@@ -65,6 +66,7 @@ def draw_all(data: RunData, made: Tables, topology: Topology, folder: Path) -> D
     floors, lines, cell_lines, remark = _expectations(data, made, topology)
     mostly = "mean over the clients; " if len(made.clients) > 1 else ""
     statistic = stats.statistic_named(made.statistic)
+    log_x = plotting.geometric(curves["size"].to_list())
     seen_cells = _seen_cells(data, made, topology)
     found = [
         figures.latency_throughput(
@@ -84,6 +86,7 @@ def draw_all(data: RunData, made: Tables, topology: Topology, folder: Path) -> D
             "a size; a ring marks sizes with a mismatch. Over UDP a packet is an IP fragment, over TCP a segment with "
             "payload.",
             folder,
+            log_x=log_x,
         ),
         figures.packets(
             seen_cells,
@@ -94,12 +97,14 @@ def draw_all(data: RunData, made: Tables, topology: Topology, folder: Path) -> D
             "payload are not counted; calls that were sent again or overlap others are left out.",
             folder,
             "cells",
+            log_x=log_x,
         ),
         figures_cells.saw(
             seen_cells, cell_lines, looks,
             "The same less N/48, what N bytes alone would fill: headers, pads and trailers, in cells. Where a line "
             "jumps a cell is added; where it jumps by more, a packet is.",
             folder,
+            log_x=log_x,
         ),
         figures_time.stages(made.stages, looks, made.common_axis, _stage_caption(made.common_axis), folder),
         figures_time.distributions(

@@ -239,7 +239,7 @@ def _line(axis: Axes, x: Sequence[float], y: Sequence[float], look: Look) -> Non
 
 def packets(
     seen: pl.DataFrame, lines: Mapping[tuple[Curve, str], PacketLine], looks: Mapping[Curve, Look], caption: str,
-    folder: Path, unit: Literal["packets", "cells"] = "packets",
+    folder: Path, unit: Literal["packets", "cells"] = "packets", *, log_x: bool,
 ) -> Drawing | None:  # fmt: skip
     """Packets or cells a call over size: expected as a line, seen as points; request left, reply right, a row a curve.
 
@@ -251,7 +251,6 @@ def packets(
     height = 0.75 + 1.5 * len(present)
     sizes = sorted({*seen["size"].to_list(), *(size for line in lines.values() for size in line.sizes)})
     counts = [*seen[unit].to_list(), *(most for line in lines.values() for most in line.most)]
-    log_x = plotting.geometric(seen["size"].to_list())
 
     def paint(figure: Figure) -> None:
         place = plotting.margins(figure, left=0.5, right=0.15, top=0.32, bottom=0.52)

@@ -22,7 +22,7 @@ DIRECTIONS = ("request", "reply")
 
 def saw(
     seen: pl.DataFrame, lines: Mapping[tuple[Curve, str], PacketLine], looks: Mapping[Curve, Look], caption: str,
-    folder: Path,
+    folder: Path, *, log_x: bool,
 ) -> Drawing | None:  # fmt: skip
     """Cells of a direction less N/48 of the argument alone: expected as a line, seen as points; a row a curve.
 
@@ -37,7 +37,6 @@ def saw(
     if not present or sizes[-1] - sizes[0] < 2 * CELL_PAYLOAD:
         return None
     height = 0.75 + 1.5 * len(present)
-    log_x = plotting.geometric(seen["size"].to_list())
 
     def paint(figure: Figure) -> None:
         place = plotting.margins(figure, left=0.5, right=0.15, top=0.32, bottom=0.52)

@@ -114,7 +114,7 @@ class AtmReport(SegmentReport[Atm]):
 
         ports, channels = report_tables.of_segment(data.counters, name)
         found = (
-            report_tables.losses(ports, channels),
+            report_tables.losses(_captures(name, data).all_pdus, ports),
             report_tables.channels(channels, segment.ports, segment.encapsulation != LANE),
         )
         yield from (table for table in found if table is not None)
