@@ -26,7 +26,7 @@ UNPROVEN_REAL_CLOCK = (
 
 
 _COLUMNS = ("row", "capture", "interface", "time_ns", "direction", "frame_length", "captured_length", "octets_begin",
-            "octets_hash", "eth_source", "eth_target", "fate", "comment")  # fmt: skip
+            "octets_hash", "eth_source", "eth_target", "eth_type", "fate", "comment")  # fmt: skip
 
 
 def check_wires(
@@ -98,6 +98,7 @@ def _wire(
         run.path / "wire",
         run.epoch_ns,
         {end: int(network.plug(end).mac.replace(":", ""), 16) for end in network.segments[name].ports},
+        {nic.end: [nic.address.ip.packed] for nic in network.nics() if nic.segment == name and nic.address},
     )
 
 

@@ -146,6 +146,7 @@ def test_what_is_written(done: Reproduced) -> None:
         'href="runs/fig1-atm/wire/elan.pcapng"',
         "LAN emulation at the first calls",
         "Standard deviation",
+        "throughput of PC_Solaris-SUN-Ethernet",
         "8.00",
     ):
         assert word in page, word

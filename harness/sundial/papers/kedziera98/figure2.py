@@ -49,8 +49,8 @@ def draw_window(curve: Curve, folder: Path) -> Drawing | None:
     gained = {high: cells[high] - cells[low] for low, high in pairwise(sizes) if high - low == GRID}
     panels: list[Panel] = [
         ("kB/s", lambda axis: _points(axis, rates)),
-        ("least T (us)", lambda axis: _points(axis, least)),
-        ("wire time (us)", lambda axis: _points(axis, carried)),
+        ("least T beside\nits line (us)", lambda axis: _points(axis, least)),
+        ("wire time beside\nits line (us)", lambda axis: _points(axis, carried)),
         ("cells gained", lambda axis: _bars(axis, gained)),
     ]
     title = f"Figure 2: {WINDOW[0]} to {WINDOW[1]} bytes of SUN-SUN-ATM"

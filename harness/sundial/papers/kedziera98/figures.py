@@ -100,10 +100,11 @@ def _bound(curve: Curve, first: int, last: int) -> dict[int, float]:
     return {size: 2000 * size / us for size, us in sorted(curve.bound_us.items()) if first <= size <= last and size}
 
 
-def _with_panel(figure: Figure, rows: int) -> tuple[list[Axes], Axes]:
+def _with_panel(figure: Figure, rows: int, *, legend: bool = True) -> tuple[list[Axes], Axes]:
     """Panels below one another, and a small one beside the first with its y axis."""
     narrow = plotting.is_narrow(figure)
-    place = plotting.margins(figure, left=0.72, right=0.12, top=1.0 if narrow else 0.62, bottom=0.52)
+    top = (1.0 if narrow else 0.62) if legend else 0.32
+    place = plotting.margins(figure, left=0.72, right=0.12, top=top, bottom=0.52)
     ratios = (2.0, 1.0) if narrow else (5.2, 1.3)
     grid = figure.add_gridspec(rows, 2, width_ratios=ratios, wspace=0.04, hspace=0.2, **place)
     first = figure.add_subplot(grid[0, 0])
@@ -194,7 +195,7 @@ def draw_panels(
     """Panels over the same sizes, with the words about the printed curve beside the first."""
 
     def paint(figure: Figure) -> None:
-        left, right = _with_panel(figure, len(panels))
+        left, right = _with_panel(figure, len(panels), legend=False)
         for axis, (label, fill) in zip(left, panels, strict=True):
             fill(axis)
             axis.set_ylabel(label, fontsize=8)

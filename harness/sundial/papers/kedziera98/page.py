@@ -171,6 +171,13 @@ def _sections(results: Results, verdicts: Sequence[Verdict]) -> Iterator[Section
         table=tables.statements_table(verdicts),
         reasons=[f"{each.statement.id}, {each.outcome}: {each.reason}." for each in verdicts],
     )  # fmt: skip
+    yield Section(
+        "printed",
+        "Numbers of the text",
+        "Printed",
+        "Everything that the text prints in numbers. The points of its curves are in pictures alone.",
+        table=tables.printed_table(results, verdicts),
+    )
     yield _machines(results)
     yield from _figures(results)
     yield from _beside(results)

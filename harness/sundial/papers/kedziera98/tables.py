@@ -14,6 +14,11 @@ from sundial.reproduce.page import CAPTURE, capture_links, report_link
 
 SHOWN = (16, 64, 256, 1024, 2048, 3968, 4096, 6144, 8192)
 """Sizes of tables, or those next to them that were measured."""
+JUDGED_BY = {
+    "atm": "A1", "ethernet": "A10", "linux-tcp": "A9", "linux-udp": "A9", "tcp-below-udp": "A8", "exchange": "A4",
+    "spread": "A13", "raw-tcp": "A12", "raw-udp": "A12",
+}  # fmt: skip
+"""The statement about each number of the text."""
 COUNTED = ("tx_pdus", "rx_pdus", "tx_cells", "rx_cells", "bad_pdus")
 """What adapters of ATM count."""
 
@@ -30,6 +35,22 @@ def statements_table(verdicts: Sequence[Verdict]) -> Table:
         Column("Measured", "prose"), *words("Verdict"),
     )  # fmt: skip
     return Table("Statements", head, rows, frozenset(at for at, each in enumerate(verdicts) if each.outcome != MET))
+
+
+def printed_table(results: Results, verdicts: Sequence[Verdict]) -> Table:
+    """Every number of the text, and what the statement about it found."""
+    measured = {each.statement.id: each.measured for each in verdicts}
+    rows = tuple(
+        (
+            DASH if value.figure is None else str(value.figure),
+            value.quantity,
+            value.text,
+            f"{JUDGED_BY[value.id]}: {measured[JUDGED_BY[value.id]]}",
+        )
+        for value in results.paper.values
+    )
+    head = (*words("Figure"), *(Column(title, "prose") for title in ("Quantity", "Printed", "Measured")))
+    return Table("Numbers of the text", head, rows)
 
 
 def fits_table(fits: Sequence[Fit], results: Results) -> Table:

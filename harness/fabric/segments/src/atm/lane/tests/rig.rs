@@ -9,8 +9,8 @@ use sundial_wire::atm::lane::{ControlFrame, ElanName, FrameSize, LanDestination,
 use sundial_wire::ethernet::Address;
 
 use crate::atm::lane::{
-    Action, Client, ClientSettings, Destination, LaneSettings, Resolution, Sdu, ServiceAction,
-    Services, data_direct, peer_of,
+    Action, Client, ClientSettings, Destination, LaneSettings, Resolution, Role, Sdu,
+    ServiceAction, Services, data_direct, peer_of,
 };
 
 pub(super) fn ms(milliseconds: u64) -> Span {
@@ -223,10 +223,10 @@ impl Rig {
             match entry.remove() {
                 Event::Arrive(copy) => self.arrive(copy),
                 Event::Connect(caller, called) => {
-                    for (port, peer) in [(caller, called), (called, caller)] {
-                        self.clients[port].handle_connected(now, peer);
-                        self.drain(port);
-                    }
+                    self.clients[caller].handle_connected(now, called, Role::Caller);
+                    self.drain(caller);
+                    self.clients[called].handle_connected(now, caller, Role::Called);
+                    self.drain(called);
                 }
                 Event::Frame(port, frame) => {
                     self.clients[port].handle_frame(now, frame);
