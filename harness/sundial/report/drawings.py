@@ -167,7 +167,7 @@ def _expectations(
             cell_lines |= {(curve, direction): line for direction, line in of_cells.items()}
         else:
             lines |= {(curve, direction): line for direction, line in settings.lines_of_counts(counts).items()}
-    return floors, lines, cell_lines, _floor_remark(topology, client, server) if floors else ""
+    return floors, lines, cell_lines, floor_remark(topology, client, server) if floors else ""
 
 
 def _add(
@@ -181,16 +181,18 @@ def _add(
             floors[setting.curve] = floor
 
 
-def _floor_remark(topology: Topology, client: str, server: str) -> str:
+def floor_remark(topology: Topology, client: str, server: str) -> str:
+    """What the wire minimum between two machines counts, in words."""
     path = topology.path(client, server) or []
     jitter = any(segment.delays_vary for _, segment, _ in path)
-    bridged = any(node.role == "bridge" and not node.is_device for node in topology.machines)
+    between = [topology.machine(sender.partition(":")[0]) for sender, _, _ in path[1:]]
+    guests = any(machine is not None and not machine.is_device for machine in between)
     text = "Dashed: the least that the packets of a call need on empty wires (preamble, padding, FCS, gaps, "
     if cells_between(topology, client, server):
         text += "cells with their headers, pads and trailers, latencies, "
     text += "propagation"
     text += ", configured delay at its mean" if jitter else ", configured delay"
-    return text + (", nothing for the bridging guest)." if bridged else ").")
+    return text + (", nothing for guests between)." if guests else ").")
 
 
 def _sizes(curves: pl.DataFrame, curve: Curve) -> list[int]:

@@ -16,6 +16,7 @@ from sundial.model.load import load_topology
 from sundial.model.network import build_network
 from sundial.report import (
     cells,
+    drawings,
     expected,
     tables_run,
     topology_narrow,
@@ -414,3 +415,8 @@ def test_captures_may_be_missing_or_broken(tmp_path: Path, content: bytes | None
     build_report(folder)
     assert not (folder / "figures" / "call-elan.svg").exists()
     assert "Virtual channels at the switch" in (folder / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("name", "words"), [("pc-hub-lane", "delay)."), ("two-hosts-netem", "nothing for guests")])
+def test_the_caption_tells_what_stands_between(name: str, words: str) -> None:
+    assert words in drawings.floor_remark(shipped(name), "client", "server")
