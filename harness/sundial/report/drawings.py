@@ -14,7 +14,7 @@ from sundial.report import (
     cells,
     expected,
     figures,
-    figures_cells,
+    figures_counts,
     figures_time,
     plotting,
     settings,
@@ -23,13 +23,13 @@ from sundial.report import (
     wire_time,
 )
 from sundial.report.figures import PacketLine, WireMinimum
+from sundial.report.figures_counts import DIRECTIONS
 from sundial.report.load import RunData
 from sundial.report.plotting import Drawing
 from sundial.report.topology_view import Topology, cells_between
 from sundial.report.wire_time import AnyHop
 from sundial.report.workload import Curve, Look, Setting
 
-DIRECTIONS = ("request", "reply")
 Lines = dict[tuple[Curve, str], PacketLine]
 """Expected counts by curve and direction."""
 
@@ -78,7 +78,7 @@ def draw_all(data: RunData, made: Tables, topology: Topology, folder: Path) -> D
             f"between calls. {remark}",
             folder,
         ),
-        figures.packets(
+        figures_counts.packets(
             seen_packets(data.observed),
             lines,
             looks,
@@ -88,7 +88,7 @@ def draw_all(data: RunData, made: Tables, topology: Topology, folder: Path) -> D
             folder,
             log_x=log_x,
         ),
-        figures.packets(
+        figures_counts.packets(
             seen_cells,
             cell_lines,
             looks,
@@ -99,7 +99,7 @@ def draw_all(data: RunData, made: Tables, topology: Topology, folder: Path) -> D
             "cells",
             log_x=log_x,
         ),
-        figures_cells.saw(
+        figures_counts.saw(
             seen_cells, cell_lines, looks,
             "The same less N/48, what N bytes alone would fill: headers, pads and trailers, in cells. Where a line "
             "jumps a cell is added; where it jumps by more, a packet is.",
