@@ -119,7 +119,7 @@ def setting() -> Setting:
 
 
 def test_expected_cells_step_where_a_cell_is_added() -> None:
-    """Section 5 of ATM.md: N mod 48 is 1 for a call over UDP and 17 for its reply, in the first packet."""
+    """By hand, byte by byte: N mod 48 is 1 for a call over UDP and 17 for its reply, in the first packet."""
     lines = expected.cell_lines(setting(), [0, 1400])
     for direction, rest in (("request", 1), ("reply", 17)):
         line = lines[direction]

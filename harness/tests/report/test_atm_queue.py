@@ -43,7 +43,7 @@ def switched(joins: list[list[float]], room: int, kinds: int) -> tuple[list[Chan
 
 
 def two_inputs(cells: int = 256) -> list[list[float]]:
-    """Back to back from one instant, as in ATM.md section 9, test 6."""
+    """Back to back from one instant."""
     return [[k * CELL for k in range(cells)], [k * CELL for k in range(cells)]]
 
 
