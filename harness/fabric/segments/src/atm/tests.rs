@@ -3,9 +3,11 @@
 
 mod against_reference;
 mod bounds;
+mod captures;
 mod discard;
 mod faults;
 mod lane;
+mod lane_order;
 mod reference;
 
 use serde_json::{Value, json};

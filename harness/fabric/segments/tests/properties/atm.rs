@@ -229,6 +229,11 @@ proptest! {
         prop_assert_eq!(offered, arrived + dropped);
     }
 
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn lan_emulation_keeps_its_promises_and_loses_nothing_unseen(
         (model, inputs) in with_inputs(atm_with("lane"), after_joining)

@@ -144,7 +144,7 @@ fn drive(segment: &mut dyn Segment, mut checker: Checker) -> Trace {
         checker.handed_in = number + 1;
         checker.after_call(segment, input.at, Some(input.port));
     }
-    let end = checker.now + Span::from_ns(1_000_000_000);
+    let end = checker.now + Span::from_ns(100_000_000);
     checker.run_timeouts(segment, checker.is_lively.then_some(end));
     for port in 0..ports {
         let left = segment.earliest_delivery(port).or(segment.earliest_tx_done(port));

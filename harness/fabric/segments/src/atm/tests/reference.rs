@@ -59,7 +59,7 @@ struct Copy {
 struct Adapter {
     queues: BTreeMap<usize, VecDeque<Cell>>,
     fifo: VecDeque<(usize, Cell)>,
-    last_channel: usize,
+    last_channel: Option<usize>,
     free: Units,
     next_cell: BTreeMap<usize, Units>,
 }
@@ -213,7 +213,9 @@ impl<'a> Reference<'a> {
         let mut able: Vec<usize> =
             waiting.into_iter().filter(|channel| allowed(channel) <= now).collect();
         // After the last one and around.
-        able.sort_by_key(|&channel| (channel <= adapter.last_channel, channel));
+        able.sort_by_key(|&channel| {
+            (adapter.last_channel.is_some_and(|last| channel <= last), channel)
+        });
         let channel = able[0];
         let cell = match adapter.fifo.pop_front() {
             Some((_, cell)) => cell,
@@ -221,7 +223,7 @@ impl<'a> Reference<'a> {
                 adapter.queues.get_mut(&channel).and_then(VecDeque::pop_front).expect("it waits")
             }
         };
-        adapter.last_channel = channel;
+        adapter.last_channel = Some(channel);
         adapter.free = now + port.line.cell;
         adapter.next_cell.insert(channel, now + port.line.cell.max(port.shaping.unwrap_or(0)));
         self.events.insert((adapter.free, look), ());
