@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -234,3 +235,17 @@ def test_a13_a_single_curve_that_scatters(key: str) -> None:
     assert (found.outcome, found.measured.startswith("at most 5.5 %")) == ("not met", True)
     alone = curve(key, linear(FACTORS[key]), series=1, sd_pct=None)
     assert outcome(results(**{key.replace("-", "_"): alone}), "A13") == "undecidable"
+
+
+def test_a6_says_what_a_packet_costs() -> None:
+    plain = curve(ATM, lambda size: linear(1)(size) + 300 * (size > 1400))
+    points = {
+        size: replace(point, wire=replace(point.wire, packets=4 if size > 1400 else 2))
+        for size, point in plain.points.items()
+        if point.wire is not None
+    }
+    reason = verdict(results(fig1_atm=replace(plain, points=points)), "A6").reason
+    # 16 bytes are 3.2 us of the line.
+    assert "where more packets are needed (1 sizes) least round trips are 303 to 303 us longer" in reason
+    assert "and throughput is lower at 1" in reason
+    assert "no size has more packets than the one before" in verdict(results(), "A6").reason

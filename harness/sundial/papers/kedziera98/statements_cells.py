@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 from sundial.papers.kedziera98.arithmetic import ByCells, by_cells, neighbours
 from sundial.papers.kedziera98.curves import Curve
@@ -107,6 +108,29 @@ def teeth(curve: Curve) -> tuple[list[int], list[int]]:
     return fallen, expected
 
 
+def packet_steps(curve: Curve) -> list[tuple[int, float, bool]]:
+    """Where a size has more packets than the one measured before it: the size, by how many us its least round trip is
+    longer, and whether its throughput is lower."""
+    packets, rates = packets_of(curve), curve.rates_kBps
+    return [
+        (high, curve.points[high].least_us - curve.points[low].least_us, rates[high] < rates[low])
+        for low, high in pairwise(sorted(packets))
+        if packets[high] > packets[low]
+    ]
+
+
+def _packets_text(curve: Curve) -> str:
+    steps = packet_steps(curve)
+    if not steps:
+        return "no size has more packets than the one before"
+    lower = sum(falls for _, _, falls in steps)
+    times = [grown for _, grown, _ in steps]
+    return (
+        f"where more packets are needed ({len(steps)} sizes) least round trips are {min(times):.0f} to "
+        f"{max(times):.0f} us longer, software of a packet included, and throughput is lower at {lower}"
+    )
+
+
 def a6(results: Results) -> Judged:
     curve = results.curve(ATM)
     cell = cell_time_us(curve)
@@ -118,7 +142,10 @@ def a6(results: Results) -> Judged:
         raise Undecidable(f"{curve.key} has no two sizes that are {PERIOD} B apart")
     broken = [step.size for step in periods if abs(step.cell_times - sum(STEPS)) > EXACT]
     what = f"cell times a cell: wire {on_wire.text}, least round trips {least.text}, the paper's T {mean.text}"
-    reason = f"{len(periods)} steps of {PERIOD} B, {len(broken)} not of {sum(STEPS)} cells; {_teeth_text(curve, cell)}"
+    reason = (
+        f"{len(periods)} steps of {PERIOD} B, {len(broken)} not of {sum(STEPS)} cells; {_packets_text(curve)}; "
+        f"{_teeth_text(curve, cell)}"
+    )
     if abs(on_wire.cell_times - 1) > EXACT or broken:
         return Judged(NOT_MET, what, reason)
     if least.shows and abs(least.cell_times - 1) <= HALF:
