@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from sundial.papers.kedziera98 import statements
+from sundial.papers.kedziera98.arithmetic import even
 from sundial.papers.kedziera98.results import ATM, ETHERNET, LINUX, PCS, RAW_TCP, RAW_UDP, SWAPPED, TCP, UDP, Results
 from sundial.papers.kedziera98.statements import STATEMENTS, Verdict, judge
 from tests.reproduce.curves import (
@@ -73,6 +74,15 @@ def test_a2_falling_outside_the_drops() -> None:
     broken = with_drop(linear(11), 3968, 5392)
     bent = curve(LINUX, lambda size: broken(size) + (5 * (size - 5400) if size > 5400 else 0))
     assert outcome(results(fig1_linux_sun=bent), "A2") == "not met"
+
+
+def test_sizes_that_are_measured_more_closely_count_no_more() -> None:
+    quick = {*range(64, 8193, 64), *range(1024, 1537, 16), 3952}
+    values = {size: float(size) for size in quick}
+    assert sorted(even(values, 16)) == list(range(64, 8193, 64))
+    assert even(dict.fromkeys(GRID, 1.0), 16) == dict.fromkeys(GRID, 1.0)
+    assert sorted(even({512: 1.0, 1024: 1.0, 1040: 1.0}, 16)) == [512, 1024]
+    assert even({}, 16) == {}
 
 
 @pytest.mark.parametrize(
