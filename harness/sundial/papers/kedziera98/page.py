@@ -160,7 +160,7 @@ def _draw_spread(results: Results, folder: Path) -> Drawing | None:
     limit = results.paper.value("spread").one
     levels = [Mark(limit, f"printed: {limit:g} %", palette.MUTED)]
     caption = f"{title}, in percent of their mean, without the lowest, by size."
-    return draw_lines("spread", title, caption, "%", lines, folder, levels=levels)
+    return draw_lines("spread", title, caption, "%", lines, folder, levels=levels, dots=True)
 
 
 def _sections(results: Results, verdicts: Sequence[Verdict]) -> Iterator[Section]:
