@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The same network with an event for each cell and octets in each, written from ATM.md section 2 as simply as it
+//! The same network with an event for each cell and octets in each, as simple as it
 //! can be: what the fast one must agree with to the unit.
 
 use std::collections::{BTreeMap, VecDeque};
