@@ -19,6 +19,7 @@ from sundial.model.topology import Topology
 from sundial.observe import RunDirectory
 from sundial.verify.contention import Contention
 from sundial.verify.law import Law
+from sundial.verify.learning import Behind
 from sundial.verify.offered import check_not_before
 from sundial.verify.wire import Passages, Wire
 
@@ -54,6 +55,10 @@ class SegmentVerifier(Protocol[SegmentT]):
     def further_captures(self, segment: SegmentT) -> Sequence[str]:
         """What a segment of this kind leaves beside its capture of frames, `wire/KIND/SEGMENT.NAME.pcapng` each."""
         return ()
+
+    def check_behind(self, segment: SegmentT, wire: Wire, port: str, behind: Behind) -> list[pl.DataFrame]:
+        """Findings of what the segment was told of addresses behind the device at `port`."""
+        return []
 
     def hears_all(self, segment: SegmentT) -> bool:
         """Whether each port hears what is for another one, too."""

@@ -16,6 +16,7 @@ from sundial.verify.contention import Contention
 from sundial.verify.devices import check_device
 from sundial.verify.findings import FINDING
 from sundial.verify.law import Bounds, Counted, Law, merged
+from sundial.verify.learning import Behind
 from sundial.verify.segment import contention_of_port, network_of, verifiers
 from sundial.verify.wire import Passages, Wire
 
@@ -64,9 +65,12 @@ def _device(
     laws = verifiers()
     wires = {port.end: by_name[port.segment] for port in device.ports if port.segment in by_name}
 
-    def check_offered(end: str, handed_in: Passages) -> list[pl.DataFrame]:
-        segment = network.segments[wires[end].name]
-        return laws[segment.kind].check_offered(segment, wires[end], end, handed_in) if segment.kind in laws else []
+    def check_offered(end: str, handed_in: Passages, behind: Behind | None) -> list[pl.DataFrame]:
+        segment, wire = network.segments[wires[end].name], wires[end]
+        if segment.kind not in laws:
+            return []
+        found = laws[segment.kind].check_offered(segment, wire, end, handed_in)
+        return found if behind is None else found + laws[segment.kind].check_behind(segment, wire, end, behind)
 
     return check_device(device, wires, check_offered)
 

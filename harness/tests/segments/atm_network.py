@@ -246,7 +246,8 @@ class Network:
         faults, last = self.faults("to", to), number == pdu.cells - 1
         if faults is not None:
             if self.random.random() < float(faults.cell_loss or 0):
-                pdu.lose(to, at, f"cell loss towards {self.ports[to]}")
+                left = at - self.cell_time(to) - self.propagation(to)
+                pdu.lose(to, left, f"cell loss towards {self.ports[to]}")
                 return
             flip |= self.random.random() < float(faults.payload_bit or 0)
         data = bytearray(pdu.data[48 * number : 48 * number + 48])

@@ -18,7 +18,8 @@ from sundial.segments.atm.verify_channels import NOWHERE, destinations
 from sundial.segments.atm.verify_clip import check_clip
 from sundial.segments.atm.verify_fates import check_words
 from sundial.segments.atm.verify_frames import check_frames
-from sundial.segments.atm.verify_lane import check_lane, lec_ids
+from sundial.segments.atm.verify_handed import check_behind, check_handed_in
+from sundial.segments.atm.verify_lane import check_lane, lec_ids, told_of
 from sundial.segments.atm.verify_lines import NS, check_line
 from sundial.segments.atm.verify_losses import check_losses
 from sundial.segments.atm.verify_pdus import (
@@ -35,8 +36,9 @@ from sundial.segments.atm.verify_times import check_arrivals, due, late, walk
 from sundial.verify.contention import Contention, contention_of
 from sundial.verify.frames import OUTBOUND
 from sundial.verify.law import Law, check_fates, merged
+from sundial.verify.learning import Behind
 from sundial.verify.segment import SegmentVerifier
-from sundial.verify.wire import Wire
+from sundial.verify.wire import Passages, Wire
 
 UNPROVEN = (
     "atm: when a machine handed a frame to its adapter, and how long it waited for its line",
@@ -62,6 +64,17 @@ class _Atm(SegmentVerifier[Atm]):
 
     def hears_all(self, segment: Atm) -> bool:
         return False
+
+    def check_offered(self, segment: Atm, wire: Wire, port: str, handed_in: Passages) -> list[pl.DataFrame]:
+        return check_handed_in(segment, wire, port, handed_in)
+
+    def check_behind(self, segment: Atm, wire: Wire, port: str, behind: Behind) -> list[pl.DataFrame]:
+        resolved = segment.encapsulation == LANE and segment.lan_emulation.resolution == "le_arp"
+        return (
+            [told_of(pdus, [problem]) for pdus, problem in check_behind(segment, wire, port, behind)]
+            if resolved
+            else []
+        )
 
     def orders_pairs(self, segment: Atm) -> bool:
         # A broadcast by the BUS overtakes frames that wait for a channel.

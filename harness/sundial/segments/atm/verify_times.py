@@ -35,6 +35,7 @@ from sundial.verify.frames import INBOUND, OUTBOUND
 from sundial.verify.wire import MOST, Mask, Numbers, Wire
 
 _NEVER = 1 << 62
+UNKNOWN_CLP = -1
 
 
 @dataclass(frozen=True)
@@ -136,10 +137,15 @@ class _Policed:
 
     def __init__(self, segment: Atm, sent: list[Sent]) -> None:
         self.begin: dict[int, Numbers] = {}
+        self.unknown: dict[int, str] = {}
+        """Ports whose lines lose cells: which of the others conform is not known. What happens to those that do not."""
         dropped, tagged, count = [np.zeros(0, np.bool_)], [np.zeros(0, np.bool_)], 0
         for number, (port, each) in enumerate(zip(segment.ports, sent, strict=True)):
             contract = segment.contracts.get(port)
             if contract is None:
+                continue
+            if faulty(segment.faults(f"from {port}")):
+                self.unknown[number] = contract.action
                 continue
             behind = np.cumsum(each.cells) - each.cells
             place = np.arange(int(each.cells.sum())) - np.repeat(behind, each.cells)
@@ -167,9 +173,10 @@ class _Policed:
         return Policing(begin, self.dropped, self.tagged)
 
     def first(self, copies: Copies) -> Numbers:
-        """Whether the first cell of each copy was tagged."""
+        """Whether the first cell of each copy was tagged; UNKNOWN_CLP: perhaps."""
         begin = self.of(copies).begin
         found = np.zeros(len(copies), np.int64)
+        found[np.isin(copies.sender, [port for port, action in self.unknown.items() if action == "tag"])] = UNKNOWN_CLP
         found[begin >= 0] = self.tagged[begin[begin >= 0]]
         return found
 
@@ -197,6 +204,9 @@ def _to(
     unsure, fated = np.zeros((2, len(copies)), np.bool_)
     fated[fates.copy[fates.copy != NO_COPY]] = True
     unsure[fates.copy[fates.random & ~fates.towards & (fates.copy != NO_COPY)]] = True
+    for sender, action in policed.unknown.items():
+        if action == "drop" or segment.queue.clp1_above is not None:
+            unsure |= copies.sender == sender
     return outcome(
         own,
         policed.of(own),
@@ -303,7 +313,7 @@ def check_arrivals(segment: Atm, wire: Wire, pdus: Pdus, walked: Walk, owed: Due
     wrong = wrong.head(MOST).with_columns(port=pl.col("to").replace_strict(dict(enumerate(segment.ports)), default="?"))
     both = table.drop_nulls(["low", "at"])
     priority, due_clp = both["seen_clp"].to_numpy(), both["clp"].to_numpy()
-    other_clp = priority != due_clp
+    other_clp = (priority != due_clp) & (due_clp != UNKNOWN_CLP)
     return [
         pl.DataFrame([_arrival(pdus.name, row) for row in wrong.iter_rows(named=True)], schema=FINDING, orient="row"),
         at_records(pdus.name, "CLP", other_clp, both["record"].to_numpy(),

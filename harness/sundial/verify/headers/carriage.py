@@ -43,7 +43,7 @@ def check_carriage(
     )  # fmt: skip
     return pl.concat(
         [
-            _balance(table.filter(~_ends_there(heard)), ports, read, heard.hears_all, undelivered),
+            _balance(_carried(table, heard), ports, read, heard.hears_all, undelivered),
             _fates(table),
             _collisions(table),
             _passed_on(table, ports, read),
@@ -83,14 +83,13 @@ def check_order(frames: pl.DataFrame, keeps_order: Mapping[str, bool], pairs: Co
     )
 
 
-def _ends_there(heard: Hearing) -> pl.Expr:
-    """Frames that no segment carries."""
-    own = [
-        (pl.col("capture") == capture) & pl.col("eth_type").is_in(list(types))
-        for capture, types in heard.own_types.items()
-        if types
-    ]
-    return pl.any_horizontal(pl.lit(False), *own).fill_null(False)
+def _carried(table: pl.DataFrame, heard: Hearing) -> pl.DataFrame:
+    """Without frames that no segment carries, since adapters answer them."""
+    for capture, types in heard.own_types.items():
+        if types:
+            own = (pl.col("capture") == capture) & pl.col("eth_type").is_in(list(types))
+            table = table.filter(~own.fill_null(False))
+    return table
 
 
 def _balance(

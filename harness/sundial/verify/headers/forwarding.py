@@ -14,7 +14,7 @@ from sundial.observe.headers import ETHERNET, IPV4
 from sundial.verify.findings import findings
 from sundial.verify.frames import INBOUND, OUTBOUND
 from sundial.verify.headers.ethernet import mac_text
-from sundial.verify.headers.ports import SENT, of_others
+from sundial.verify.headers.ports import SENT, apart
 
 UNPROVEN = (
     "that a router passes on every packet, and when",
@@ -27,7 +27,7 @@ _PACKET = ["machine", "source", "target", "protocol", "ip_id", "fragment_offset"
 def passed_on(frames: pl.DataFrame, ports: pl.DataFrame) -> pl.DataFrame:
     """Frames with packets of others that machines which forward have sent, with PORT. `frames` with row, end, fate."""
     sent = frames.select(SENT).filter(pl.col("fate").is_null(), pl.col("direction") == OUTBOUND)
-    return sent.join(ports.filter("forwards"), on="end", how="inner", maintain_order="left").filter(of_others(ports))
+    return apart(sent.join(ports.filter("forwards"), on="end", how="inner", maintain_order="left"), ports)[1]
 
 
 def check_forwarding(

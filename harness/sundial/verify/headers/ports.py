@@ -134,18 +134,20 @@ def sent_frames(frames: pl.DataFrame, ports: pl.DataFrame) -> pl.DataFrame:
     )
     own = frames.filter(pl.col("fate").is_null(), pl.col("direction") == OUTBOUND)
     sent = pl.concat([own, refused]).join(ports.filter(~pl.col("joins")), on="end", how="inner", maintain_order="left")
-    return sent.filter(~of_others(ports)).sort("time_ns", "row")
+    own, _ = apart(sent, ports)
+    return own.sort("time_ns", "row")
 
 
-def of_others(ports: pl.DataFrame) -> pl.Expr:
-    """Packets that a machine which forwards may only have passed on."""
-    own = ports.filter("forwards").drop_nulls("address").group_by("machine").agg("address")
-    addresses = dict(own.iter_rows())
-    passed = [
-        (pl.col("machine") == machine) & pl.col("source").is_not_null() & ~pl.col("source").is_in(known)
-        for machine, known in addresses.items()
-    ]
-    return pl.any_horizontal(pl.lit(False), *passed).fill_null(False)
+def apart(sent: pl.DataFrame, ports: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """What machines have sent of their own, and the packets of others that those which forward have passed on."""
+    routers = ports.filter("forwards").drop_nulls("address").group_by("machine").agg(known="address")
+    marked = sent.join(routers, on="machine", how="left", maintain_order="left").with_columns(
+        other=(~pl.col("known").list.contains(pl.col("source"))).fill_null(False)
+    )
+    return (
+        marked.filter(~pl.col("other")).drop("known", "other"),
+        marked.filter("other").drop("known", "other"),
+    )
 
 
 def next_hops(packets: pl.DataFrame, ports: pl.DataFrame, routes: Mapping[str, Sequence[Route]]) -> pl.DataFrame:

@@ -58,7 +58,7 @@ impl World {
     pub fn answer(&self, machine: usize, received: &Frame) -> Option<&Letter> {
         let (sender, number) = identity(received);
         let choice = 31 * sender + 7 * number + machine;
-        (choice % 3 == 0).then(|| &self.answers[choice % self.answers.len()])
+        choice.is_multiple_of(3).then(|| &self.answers[choice % self.answers.len()])
     }
 }
 
@@ -223,20 +223,26 @@ fn atm(branch: &Branch, ports: usize) -> Value {
         _ => json!({ "rate_bps": 149_760_000, "cell_octets": 53 }),
     };
     let loss = branch.impairments.as_ref().map(|_| json!({ "cell_loss": 0.01 }));
+    let contract = json!({ "rate_bps": 10_000_000, "tolerance_ns": 500_000, "action": "drop" });
+    let of_rate = |part: u64, value: Value| {
+        if branch.rate_bps.is_multiple_of(part) { value } else { Value::Null }
+    };
     let mut segment = json!({
         "kind": "atm", "lines": (0..ports).map(line).collect::<Vec<_>>(),
         "propagation_ns": vec![branch.delay_ns; ports], "tx_latency_ns": vec![0; ports],
         "rx_latency_ns": vec![branch.delay_ns / 2; ports], "encapsulation": "bridged",
-        "interleave": "pdu", "cell_latency_ns": 10_000, "cdv_ns": 0,
+        "interleave": if branch.delay_ns.is_multiple_of(2) { "pdu" } else { "cells" },
+        "cell_latency_ns": 10_000, "cdv_ns": if branch.delay_ns.is_multiple_of(5) { 3_000 } else { 0 },
         "queue": { "cells": 40, "discard": "epd", "epd_above": 20, "vc_cells": null, "clp1_above": null },
-        "contracts": vec![Value::Null; ports], "shaping_bps": vec![Value::Null; ports],
+        "contracts": vec![of_rate(3, contract); ports],
+        "shaping_bps": vec![of_rate(7, json!(5_000_000)); ports],
         "impairments": { "from": vec![loss; ports], "to": vec![Value::Null; ports] },
         "capture": { "cells": true, "cells_most": 1_000 },
     });
     if branch.same_bridge {
         segment["encapsulation"] = json!("lane");
         segment["lane"] = json!({
-            "frame_size": 1516, "resolution": if branch.delay_ns % 4 == 0 { "static" } else { "le_arp" },
+            "frame_size": 1516, "resolution": if branch.delay_ns.is_multiple_of(4) { "static" } else { "le_arp" },
             "vc_setup_ns": 2_000_000, "service_latency_ns": 50_000, "service_line": line(0),
             "unknown_frames": 1, "unknown_frame_time_ns": 10_000_000,
             "control_time_out_ns": 20_000_000, "vcc_time_out_ns": 30_000_000, "retries": 1,

@@ -138,9 +138,9 @@ impl Lan {
         clients.filter(move |(_, client)| client.waits_for(port)).map(|(number, _)| number)
     }
 
-    /// Control frames that nobody understood, at `port` or from there at the servers.
+    /// Control frames that nobody understood at `port`.
     pub(super) fn ignored_sdus(&self, port: usize) -> u64 {
-        self.clients[port].ignored_sdus() + self.services.ignored_sdus(port)
+        self.clients[port].ignored_sdus()
     }
 
     /// Everything that happens at `now`, the time of [`Lan::next_event`]: servers, clients by port, new VCs,
