@@ -22,6 +22,8 @@ SETUP_NS = 2_000_000
 CELL_NS = 2832
 """Of OC-3c, rounded up: what is handed over together leaves one behind the other."""
 READY_IND, READY_QUERY = bytes.fromhex("ff0001010103"), bytes.fromhex("ff0001010003")
+ASKED_NS = 8494
+"""Three cells: a frame by the BUS leaves behind the LE_ARP_REQUEST for it."""
 BROADCAST = bytes.fromhex("ffffffffffff")
 SERVER, BUS = (bytes.fromhex("470005 80ffe1 00000000000000 025344020000") + bytes([last]) for last in (1, 2))
 
@@ -179,7 +181,7 @@ class Lan:
     def first_frame(self, at: int, port: int, peer: int) -> int:
         """By the BUS, and all that leads to the channel; when frames may go by that."""
         answered = self.ask(at, port, mac(peer))
-        self.data(at + 10_000, port, mac(peer))
+        self.data(at + ASKED_NS, port, mac(peer))
         return self.flush(self.call(answered, port, peer) + CELL_NS, port, peer)
 
     # ---- Captures ----

@@ -14,7 +14,7 @@ import pytest
 from sundial.segments.atm.verify_handed import check_behind, check_handed_in
 from sundial.verify.learning import Behind
 from sundial.verify.wire import Passages
-from tests.segments.lane_tape import BROADCAST, CELL_NS, SERVICE_NS, WAY_NS, Lan, mac
+from tests.segments.lane_tape import ASKED_NS, BROADCAST, CELL_NS, SERVICE_NS, WAY_NS, Lan, mac
 from tests.segments.pdus import IN, OUT
 from tests.segments.test_lane_rules import FAR, LATER, THREE, lan
 from tests.segments.test_line_laws import segment
@@ -48,7 +48,7 @@ def conversation() -> tuple[Lan, int]:
     made.data(LATER, EDGE, BROADCAST, name=1)
     at = LATER + 1_000_000
     answered = made.ask(at, EDGE, mac(1))
-    made.data(at + 8_494, EDGE, mac(1), name=2)
+    made.data(at + ASKED_NS, EDGE, mac(1), name=2)
     ready = made.flush(made.call(answered, EDGE, 1) + CELL_NS, EDGE, 1)
     made.data(ready, EDGE, mac(1), 1, name=3)
     made.data(ready + 5_663, EDGE, mac(1), 1, name=4)

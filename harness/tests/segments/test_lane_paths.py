@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.segments.lane_tape import BROADCAST, CELL_NS, WAY_NS, Lan, mac
+from tests.segments.lane_tape import ASKED_NS, BROADCAST, CELL_NS, WAY_NS, Lan, mac
 from tests.segments.test_lane_rules import FAR, LATER, THREE, TWO, check, lan
 
 SECOND_NS = 10**9
@@ -27,7 +27,7 @@ def called() -> tuple[Lan, int]:
 def test_a_second_frame_by_the_bus_within_c11_is_found(tmp_path: Path) -> None:
     made = lan()
     made.ask(LATER, 0, mac(1))
-    made.data(LATER + 10_000, 0, mac(1))
+    made.data(LATER + ASKED_NS, 0, mac(1))
     made.data(LATER + 500_000, 0, mac(1), name=1)
     assert "frame by the BUS" in whats(check(made, tmp_path))
 
@@ -42,8 +42,8 @@ def unanswered(made: Lan, first: int, *others: int) -> None:
 def test_c11_lets_one_more_frame_go(after: int, found: bool, tmp_path: Path) -> None:
     made = lan(THREE, ("x:e0",))
     unanswered(made, LATER, LATER + C20_NS)
-    made.data(LATER + 9_000, 0, FAR)
-    made.data(LATER + 9_000 + after, 0, FAR, name=1)
+    made.data(LATER + ASKED_NS, 0, FAR)
+    made.data(LATER + ASKED_NS + after, 0, FAR, name=1)
     assert bool(check(made, tmp_path)) == found
 
 
@@ -59,7 +59,7 @@ def test_frames_on_a_channel_need_an_answer_a_call_and_a_flush(tmp_path: Path) -
     assert "channel of a frame" in whats(check(made, tmp_path))
     made = lan()
     answered = made.ask(LATER, 0, mac(1))
-    made.data(LATER + 10_000, 0, mac(1))
+    made.data(LATER + ASKED_NS, 0, mac(1))
     ready = made.call(answered, 0, 1)
     made.flush(ready + CELL_NS, 0, 1)
     made.data(ready + 20_000, 0, mac(1), 1)
@@ -70,7 +70,7 @@ def test_frames_on_a_channel_need_an_answer_a_call_and_a_flush(tmp_path: Path) -
 def test_c22_after_the_last_frame_the_path_changes_without_an_answer(after: int, found: bool, tmp_path: Path) -> None:
     made = lan()
     answered = made.ask(LATER, 0, mac(1))
-    sent = LATER + 10_000
+    sent = LATER + ASKED_NS
     made.data(sent, 0, mac(1))
     ready = made.call(answered, 0, 1)
     for at in (ready + CELL_NS, ready + C21_NS):
@@ -128,7 +128,7 @@ def test_a_channel_that_nobody_used_for_c12_is_called_for_again(tmp_path: Path) 
 def test_a_call_that_nobody_makes_is_missed(tmp_path: Path) -> None:
     made = lan()
     made.ask(LATER, 0, mac(1))
-    made.data(LATER + 10_000, 0, mac(1))
+    made.data(LATER + ASKED_NS, 0, mac(1))
     assert "LE_ARP_RESPONSE call" in whats(check(made, tmp_path, end_ns=10 * SECOND_NS))
 
 
@@ -136,14 +136,14 @@ def test_a_call_that_nobody_makes_is_missed(tmp_path: Path) -> None:
 def test_who_hears_nothing_asks_again_after_c20(repeated: int, tmp_path: Path) -> None:
     made = lan(THREE, ("x:e0",))
     unanswered(made, LATER, repeated)
-    made.data(LATER + 9_000, 0, FAR)
+    made.data(LATER + ASKED_NS, 0, FAR)
     assert bool(check(made, tmp_path)) == (repeated != LATER + C20_NS)
 
 
 def test_who_is_never_asked_again_is_missed(tmp_path: Path) -> None:
     made = lan(THREE, ("x:e0",))
     unanswered(made, LATER)
-    made.data(LATER + 9_000, 0, FAR)
+    made.data(LATER + ASKED_NS, 0, FAR)
     assert "LE_ARP_REQUEST repetition" in whats(check(made, tmp_path, end_ns=10 * SECOND_NS))
 
 
@@ -151,7 +151,7 @@ def test_what_a_client_drops(tmp_path: Path) -> None:
     made = lan(THREE, ("x:e0",))
     made.dropped(500, 0, BROADCAST, "not joined")
     unanswered(made, LATER, LATER + C20_NS)
-    made.data(LATER + 9_000, 0, FAR)
+    made.data(LATER + ASKED_NS, 0, FAR)
     made.dropped(LATER + 20_000, 0, FAR, "8 frames wait for 02:53:44:00:00:09")
     for _ in range(8):
         made.dropped(LATER + 2 * C20_NS, 0, FAR, "no answer for 02:53:44:00:00:09")
@@ -170,7 +170,7 @@ def test_what_a_client_drops(tmp_path: Path) -> None:
 def test_what_a_client_drops_without_need_is_found(at: int, target: bytes, why: str, tmp_path: Path) -> None:
     made = lan(THREE, ("x:e0",))
     unanswered(made, LATER, LATER + C20_NS)
-    made.data(LATER + 9_000, 0, FAR)
+    made.data(LATER + ASKED_NS, 0, FAR)
     for _ in range(7):
         made.dropped(LATER + 2 * C20_NS, 0, FAR, "no answer for 02:53:44:00:00:09")
     made.dropped(at, 0, target, why)
@@ -202,7 +202,7 @@ def test_both_ends_that_call_at_once_both_say_so(tmp_path: Path) -> None:
     made = lan()
     first, second = (made.ask(at, port, mac(1 - port)) for port, at in ((0, LATER), (1, LATER + 300_000)))
     for port, at in ((0, LATER), (1, LATER + 300_000)):
-        made.data(at + 10_000, port, mac(1 - port))
+        made.data(at + ASKED_NS, port, mac(1 - port))
     for port, named in ((0, first), (1, second)):
         made.call(named, port, 1 - port)
     assert check(made, tmp_path) == []

@@ -142,7 +142,7 @@ def apart(sent: pl.DataFrame, ports: pl.DataFrame) -> tuple[pl.DataFrame, pl.Dat
     """What machines have sent of their own, and the packets of others that those which forward have passed on."""
     routers = ports.filter("forwards").drop_nulls("address").group_by("machine").agg(known="address")
     marked = sent.join(routers, on="machine", how="left", maintain_order="left").with_columns(
-        other=(~pl.col("known").list.contains(pl.col("source"))).fill_null(False)
+        other=pl.col("source").is_not_null() & (~pl.col("known").list.contains(pl.col("source"))).fill_null(False)
     )
     return (
         marked.filter(~pl.col("other")).drop("known", "other"),
