@@ -44,7 +44,9 @@ _CONTROL_MARK = 0xFF00
 FROM_ADAPTER, TO_ADAPTER, _ERROR = 0x04, 0x05, 0x14
 """ERF flags: varying record lengths, with interface 0 or 1, or with RX error."""
 _REVERSED = np.array([int(f"{octet:08b}"[::-1], 2) for octet in range(256)], np.uint8)
-_AT_ONCE = 1 << 13
+_REVERSED_TABLE = _REVERSED.tobytes()
+_AT_ONCE, _NEAR = 1 << 10, 1 << 26
+"""PDUs whose CRCs are computed together, and in how many octets of the file at most."""
 
 
 @dataclass(frozen=True)
@@ -211,12 +213,18 @@ def crc_32(octets: Octets) -> Numbers:
     zlib's takes the bits of each octet, and of its result, the other way round.
     """
     found = np.zeros(len(octets.begin), np.int64)
+    end = octets.begin + np.maximum(octets.length - 4, 0)
     for first in range(0, len(found), _AT_ONCE):
         some = slice(first, first + _AT_ONCE)
-        flat, sizes = Octets(octets.data, octets.begin[some], octets.length[some]).flat(0, octets.length[some] - 4)
-        ends = np.cumsum(sizes)
-        data = memoryview(_REVERSED[flat].tobytes())
-        found[some] = [zlib.crc32(data[a:b]) for a, b in zip((ends - sizes).tolist(), ends.tolist(), strict=True)]
+        low, high = int(octets.begin[some].min()), int(end[some].max())
+        if high - low > _NEAR:
+            own = zip(octets.begin[some].tolist(), end[some].tolist(), strict=True)
+            found[some] = [zlib.crc32(bytes(octets.data[a:b]).translate(_REVERSED_TABLE)) for a, b in own]
+            continue
+        # They lie behind one another in the file.
+        data = memoryview(bytes(octets.data[low:high]).translate(_REVERSED_TABLE))
+        places = zip((octets.begin[some] - low).tolist(), (end[some] - low).tolist(), strict=True)
+        found[some] = [zlib.crc32(data[a:b]) for a, b in places]
     octet = found.astype("<u4").view(np.uint8).reshape(-1, 4)
     return np.ascontiguousarray(_REVERSED[octet]).view(">u4").ravel().astype(np.int64)
 
