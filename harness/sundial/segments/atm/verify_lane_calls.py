@@ -175,10 +175,10 @@ class Channels:
             return
         before = self._used[peer]
         at_ns = self.line.asked_ns(self.line.at(message.record))
-        earlier = before[before < at_ns - ROUNDING_NS]
         # Once released, a channel is called for again when a frame needs it.
-        idle_ns = self.lane.vcc_time_out + self.lane.vc_setup - _TRANSIT_NS
-        if len(earlier) and at_ns - int(earlier[-1]) >= idle_ns:
+        begun_ns = at_ns - self.lane.vc_setup
+        earlier = before[before < begun_ns]
+        if len(earlier) and begun_ns - int(earlier[-1]) >= self.lane.vcc_time_out - _TRANSIT_NS:
             return
         due = ", ".join(map(str, complete)) or "never"
         yield message, "time", f"{NAMES[READY_IND]} when a call is complete: {due} ns", f"at {at_ns} ns"
@@ -204,16 +204,18 @@ class Channels:
         peer = -1 if fields is None else clients.peer(fields.target_address)
         if peer < 0 or peer == self.number:
             return
-        due = [*self.ready(peer), *self.calls.named.get((self.number, peer), []), *self._came(peer).tolist()[:1]]
-        due += [
-            self.line.asked_ns(self.line.at(each.record)) + self.lane.flush_time_out
-            for each, answered_ns in self.flushes
-            if each.record < message.record and each.fields is not None and answered_ns > message.at_ns
+        at_ns = self.line.asked_ns(self.line.at(message.record))
+        begins = [*self.ready(peer), *self.calls.named.get((self.number, peer), []), *self._came(peer).tolist()[:1]]
+        unanswered = any(
+            each.record < message.record and answered_ns > message.at_ns and each.fields is not None
             and each.fields.target_address == clients.addresses[peer]
-        ]  # fmt: skip
+            for each, answered_ns in self.flushes
+        )  # fmt: skip
+        again_ns = self.lane.flush_time_out
+        due = [begin + (at_ns - begin) // again_ns * again_ns if unanswered else begin for begin in begins]
+        due += [at + again_ns for at in due if unanswered]
         moved = any(each.opcode == NARP for each in self.told)
         if not moved and not any(self.line.left_at(message.record, at) for at in due):
-            at_ns = self.line.asked_ns(self.line.at(message.record))
             yield message, "time", f"{NAMES[FLUSH]} when a channel becomes ready, or again", f"at {at_ns} ns"
 
     def _called(self, end_ns: int | None) -> Iterator[Problem]:

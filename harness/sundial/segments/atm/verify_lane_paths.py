@@ -134,7 +134,7 @@ class Paths:
 
     def _to_one(self, places: Numbers, known: Known) -> Iterator[Wrong]:
         yield from self._unknown(places[self.vci[places] == BUS], known)
-        yield from self._first(places)
+        yield from self._first(places, known)
         direct = places[self.vci[places] != BUS]
         yield from self._behind(direct, known)
         change = np.flatnonzero(self.vci[places][1:] != self.vci[places][:-1])
@@ -161,7 +161,7 @@ class Paths:
             if line.exact and self._has_channel(known, low) and self._has_channel(known, high):
                 yield int(line.record[place]), "frame by the BUS", "its data direct channel, which is ready", "the BUS"
 
-    def _first(self, places: Numbers) -> Iterator[Wrong]:
+    def _first(self, places: Numbers, known: Known) -> Iterator[Wrong]:
         """A frame for which the client begins to ask goes by the BUS behind its question."""
         line = self.line
         mac = int(self.target[places[0]])
@@ -171,7 +171,9 @@ class Paths:
         begins = np.append(True, np.diff(line.time_ns[places]) > quiet)
         for place in places[begins & (self.vci[places] == BUS)]:
             record = int(line.record[place])
-            if line.exact and not any(line.left_at(record, at) for at in asked):
+            # What is known, but has no channel, may go by the BUS without a question.
+            here = known.peer_at(line.asked_ns(int(place)), self.segment.lan_emulation.ageing) >= 0
+            if line.exact and not here and not any(line.left_at(record, at) for at in asked):
                 seen = f"at {line.time_ns[place]} ns"
                 yield record, "frame by the BUS", "together with an LE_ARP_REQUEST for its station", seen
 
