@@ -39,6 +39,7 @@ class House:
     """Runs that fail."""
     mismatched: frozenset[str] = frozenset()
     asked: list[str] = field(default_factory=list)
+    requests: list[RunRequest] = field(default_factory=list)
     reported: list[str] = field(default_factory=list)
 
     def doors(self) -> Doors:
@@ -53,6 +54,7 @@ class House:
         assert request.images is not None
         assert request.images.is_dir()
         self.asked.append(request.out.name)
+        self.requests.append(request)
         if request.out.name in self.broken:
             raise RunFailed("its kernel panicked: PANIC: no memory", machine="server")
         _make(request, request.out)

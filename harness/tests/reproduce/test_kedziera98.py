@@ -13,11 +13,13 @@ import polars as pl
 import pytest
 
 from sundial.errors import RunFailed
+from sundial.model.experiment import Experiment
 from sundial.papers.kedziera98.experiments import FITS, fit_machine
 from sundial.papers.kedziera98.extents import EXTENTS
-from sundial.papers.kedziera98.paper import Kedziera98
+from sundial.papers.kedziera98.paper import Kedziera98, Value
 from sundial.papers.kedziera98.reproduce import KIND, KedzieraOutcome
 from sundial.papers.kedziera98.results import Results
+from sundial.papers.kedziera98.tables import JUDGED_BY
 from sundial.reproduce.perform import Reproduced, Request, perform
 from sundial.reproduce.runs import Bench
 from tests.reproduce.house import House
@@ -85,6 +87,58 @@ def test_a_speed_is_searched_for_by_what_the_paper_prints(tmp_path: Path) -> Non
     assert measured == pytest.approx(2 * ((8192 + 62 + 12) * 0.08 + 1) + 33_000 * 0.032 + 100 / 2)
     assert fit.left_pct == pytest.approx(100 * (measured / fit.printed_us - 1))
     assert made.asked == ["fit-sun-62-5-mips", "fit-sun-31-25-mips", "fit-sun-15-625-mips"]
+
+
+def experiments_at(folder: Path, scale: str) -> dict[str, Experiment]:
+    """What would be run; only the speeds are measured."""
+    house = House(broken=frozenset(RUNS))
+    reproduced(folder, house, scale)
+    return {name: request.experiment for name, request in zip(house.asked, house.requests, strict=True)}
+
+
+def test_scale_paper_has_the_papers_sizes_calls_and_series(tmp_path: Path) -> None:
+    experiment = experiments_at(tmp_path, "paper")["fig1-atm"]
+    (short, long) = experiment.scenario_json()["workloads"]
+    assert experiment.topology_json()["segments"]["elan"]["capture"]["cells"] is False
+    assert [*expanded(short), *expanded(long)] == list(range(16, 8193, 16))
+    assert (expanded(short)[-1], short["calls"], long["calls"]) == (2032, 3000, 100)
+    assert (short["series"], short["order"], short["connection"]) == (10, "seeded", "per-size")
+
+
+def test_scale_quick_has_every_packet_edge_and_cells(tmp_path: Path) -> None:
+    made = experiments_at(tmp_path, "quick")
+    (workload,) = made["fig1-linux-sun"].scenario_json()["workloads"]
+    sizes = expanded(workload)
+    assert {*range(64, 8193, 64), *range(1024, 1537, 16), 3952, 3968, 5392, 5408} <= set(sizes)
+    # First size with one more segment in the call (PROTOCOLS.md, section 1: MTU 1500, timestamps), and beside it.
+    assert {1400, 1401, 1416, 1417} <= set(sizes)
+    assert (workload["calls"], workload["series"]) == (3, 3)
+    assert made["fig1-atm"].topology_json()["segments"]["elan"]["capture"]["cells"] is True
+
+
+def expanded(workload: dict[str, Any]) -> list[int]:
+    """Its sizes, ranges written out."""
+    found: list[int] = []
+    for item in workload["sizes"]:
+        parts = [int(part) for part in str(item).split(":")]
+        found += parts if len(parts) == 1 else range(parts[0], parts[1] + 1, parts[2])
+    return found
+
+
+def test_every_number_of_the_text_is_judged() -> None:
+    paper = KIND.paper()
+    assert isinstance(paper, Kedziera98)
+    assert {value.id for value in paper.values} == set(JUDGED_BY)
+    assert paper.tables == ()
+    assert [paper.value(name).text for name in ("atm", "linux-tcp", "raw-udp")] == [
+        "to 7 MB/s", "above 500 kB/s", "1.4 to 4 times",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("number", "kind"), [(3.0, "range"), ((3.0, 4.0), "to")])
+def test_a_range_has_two_numbers(number: float | tuple[float, float], kind: str) -> None:
+    with pytest.raises(ValueError, match="a range has two numbers, everything else has one"):
+        Value.model_validate({"id": "x", "quantity": "y", "number": number, "unit": "%", "kind": kind})
 
 
 def test_each_machine_has_its_own_speed(done: Reproduced) -> None:

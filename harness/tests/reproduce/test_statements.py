@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
 from sundial.papers.kedziera98 import statements
+from sundial.papers.kedziera98.arithmetic import even
 from sundial.papers.kedziera98.results import ATM, ETHERNET, LINUX, PCS, RAW_TCP, RAW_UDP, SWAPPED, TCP, UDP, Results
 from sundial.papers.kedziera98.statements import STATEMENTS, Verdict, judge
 from tests.reproduce.curves import (
@@ -72,6 +74,15 @@ def test_a2_falling_outside_the_drops() -> None:
     broken = with_drop(linear(11), 3968, 5392)
     bent = curve(LINUX, lambda size: broken(size) + (5 * (size - 5400) if size > 5400 else 0))
     assert outcome(results(fig1_linux_sun=bent), "A2") == "not met"
+
+
+def test_sizes_that_are_measured_more_closely_count_no_more() -> None:
+    quick = {*range(64, 8193, 64), *range(1024, 1537, 16), 3952}
+    values = {size: float(size) for size in quick}
+    assert sorted(even(values, 16)) == list(range(64, 8193, 64))
+    assert even(dict.fromkeys(GRID, 1.0), 16) == dict.fromkeys(GRID, 1.0)
+    assert sorted(even({512: 1.0, 1024: 1.0, 1040: 1.0}, 16)) == [512, 1024]
+    assert even({}, 16) == {}
 
 
 @pytest.mark.parametrize(
@@ -234,3 +245,17 @@ def test_a13_a_single_curve_that_scatters(key: str) -> None:
     assert (found.outcome, found.measured.startswith("at most 5.5 %")) == ("not met", True)
     alone = curve(key, linear(FACTORS[key]), series=1, sd_pct=None)
     assert outcome(results(**{key.replace("-", "_"): alone}), "A13") == "undecidable"
+
+
+def test_a6_says_what_a_packet_costs() -> None:
+    plain = curve(ATM, lambda size: linear(1)(size) + 300 * (size > 1400))
+    points = {
+        size: replace(point, wire=replace(point.wire, packets=4 if size > 1400 else 2))
+        for size, point in plain.points.items()
+        if point.wire is not None
+    }
+    reason = verdict(results(fig1_atm=replace(plain, points=points)), "A6").reason
+    # 16 bytes are 3.2 us of the line.
+    assert "where more packets are needed (1 sizes) least round trips are 303 to 303 us longer" in reason
+    assert "and throughput is lower at 1" in reason
+    assert "no size has more packets than the one before" in verdict(results(), "A6").reason

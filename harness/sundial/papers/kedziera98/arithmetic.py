@@ -12,6 +12,10 @@ import polars as pl
 
 LEAST_RUN = 3
 """So many sizes one after another are a run; fewer are single ones."""
+NORMAL = 1.4826
+"""Standard deviation by median deviation, of normal noise."""
+MEDIAN_BY_MEAN = 1.2533
+"""Standard error of a median by that of a mean, of normal noise."""
 
 
 def spearman(values: Mapping[int, float]) -> float:
@@ -19,6 +23,15 @@ def spearman(values: Mapping[int, float]) -> float:
     table = pl.DataFrame({"x": list(values), "y": list(values.values())}, schema={"x": pl.Float64, "y": pl.Float64})
     found = table.select(pl.corr("x", "y", method="spearman")).item()
     return float("nan") if found is None else float(found)
+
+
+def even(values: Mapping[int, float], step: int) -> dict[int, float]:
+    """Those at equal distances, `step` or as often doubled as sizes are missing: where some sizes are measured more
+    closely they must not count for more."""
+    last = max(values, default=0)
+    while step <= last and any(size not in values for size in range(step, last + 1, step)):
+        step *= 2
+    return {size: value for size, value in values.items() if size % step == 0}
 
 
 def line(values: Mapping[int, float]) -> tuple[float, float]:
@@ -96,6 +109,25 @@ def by_cells(
     left = y - design @ found
     covariance = np.linalg.inv(design.T @ design) * float(left @ left) / free
     return ByCells(float(found[-1]) / cell_us, float(np.sqrt(covariance[-1, -1])) / cell_us)
+
+
+def by_steps(values_us: Mapping[int, float], gained: Mapping[tuple[int, int], int], cell_us: float) -> ByCells | None:
+    """How much more a value grows at steps from one size to the next that gain a cell than at those that gain none.
+
+    Medians, so that steps of software at single sizes move nothing; their standard error is that of normal noise, by
+    the median deviation. None where there are fewer than three steps of either kind.
+    """
+    groups = [
+        np.array([values_us[high] - values_us[low] for (low, high), cells in gained.items() if cells == count])
+        for count in (0, 1)
+    ]
+    if min(len(group) for group in groups) < LEAST_RUN:
+        return None
+    middles = [float(np.median(group)) for group in groups]
+    left = np.concatenate([group - middle for group, middle in zip(groups, middles, strict=True)])
+    spread = NORMAL * float(np.median(np.abs(left)))
+    error = MEDIAN_BY_MEAN * spread * float(np.sqrt(sum(1 / len(group) for group in groups)))
+    return ByCells((middles[1] - middles[0]) / cell_us, error / cell_us)
 
 
 def beside_line(values: Mapping[int, float]) -> dict[int, float]:

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from itertools import pairwise
+from collections.abc import Mapping, Sequence
+from itertools import groupby, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -44,11 +44,12 @@ def draw_window(curve: Curve, folder: Path) -> Drawing | None:
     if len(sizes) < LEAST or not all(size in wire and size in cells for size in sizes):
         return None
     rates = {size: curve.rates_kBps[size] for size in sizes}
-    least = beside_line({size: curve.points[size].least_us for size in sizes})
-    carried = beside_line({size: wire[size] for size in sizes})
+    packets = packets_of(curve)
+    least = [beside_line({size: curve.points[size].least_us for size in part}) for part in _alike(sizes, packets)]
+    carried = [beside_line({size: wire[size] for size in part}) for part in _alike(sizes, packets)]
     gained = {high: cells[high] - cells[low] for low, high in pairwise(sizes) if high - low == GRID}
     panels: list[Panel] = [
-        ("kB/s", lambda axis: _points(axis, rates)),
+        ("kB/s", lambda axis: _points(axis, [rates])),
         ("least T beside\nits line (us)", lambda axis: _points(axis, least)),
         ("wire time beside\nits line (us)", lambda axis: _points(axis, carried)),
         ("cells gained", lambda axis: _bars(axis, gained)),
@@ -57,15 +58,22 @@ def draw_window(curve: Curve, folder: Path) -> Drawing | None:
     caption = (
         f"{title}. From above: throughput by the paper's statistic; least round trip, and time of the frames that "
         "carry data (from the first bit that leaves to the last that arrives, summed up), each beside the straight "
-        "line through it; cells that a round trip gains from one size to the next. The paper does not say which part "
-        "of figure 1 it enlarged."
+        "line through the sizes with as many packets; cells that a round trip gains from one size to the next. The "
+        "paper does not say which part of figure 1 it enlarged."
     )
     seen = f"cells gained by step: {', '.join(map(str, gained.values()))}"
     return draw_panels("figure-2", title, caption, seen, sizes, panels, folder)
 
 
-def _points(axis: Axes, values: Mapping[int, float]) -> None:
-    axis.plot(list(values), list(values.values()), color=COLOUR, marker="o", markersize=3.5)
+def _alike(sizes: Sequence[int], packets: Mapping[int, int]) -> list[list[int]]:
+    """Sizes one after another with as many packets; stretches that are too short for a line are left out."""
+    parts = [list(group) for _, group in groupby(sizes, key=lambda size: packets[size])]
+    return [part for part in parts if len(part) >= LEAST]
+
+
+def _points(axis: Axes, parts: Sequence[Mapping[int, float]]) -> None:
+    for values in parts:
+        axis.plot(list(values), list(values.values()), color=COLOUR, marker="o", markersize=3.5)
     axis.yaxis.set_major_locator(MaxNLocator(4))
 
 

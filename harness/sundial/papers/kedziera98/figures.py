@@ -19,8 +19,8 @@ from sundial.workloads.raw.report import LINES as RAW
 from sundial.workloads.sunrpc.report import LINES as RPC
 
 COLOURS = {
-    ATM: RPC["udp"].paper, LINUX: RPC["tcp"].paper, SWAPPED: palette.SPARE[1], TCP: RPC["tcp"].paper,
-    UDP: RPC["udp"].paper, ETHERNET: palette.SPARE[0], PCS: palette.SPARE[3], RAW_TCP: RAW["tcp"].paper,
+    ATM: palette.SPARE[3], LINUX: palette.SPARE[2], SWAPPED: palette.SPARE[1], TCP: RPC["tcp"].paper,
+    UDP: RPC["udp"].paper, ETHERNET: palette.SPARE[0], PCS: palette.SPARE[5], RAW_TCP: RAW["tcp"].paper,
     RAW_UDP: RAW["udp"].paper,
 }  # fmt: skip
 NOT_THERE = "The printed curve\nis not in the text\nof the paper."
@@ -156,9 +156,12 @@ def draw_lines(
     levels: Sequence[Mark] = (),
     limits: tuple[float, float] | None = None,
     log: bool = False,
+    dots: bool = False,
 ) -> Drawing | None:
-    """Values over size, each line with a name and a colour; `levels`: what the text prints. What is beyond the limits
-    is drawn at them."""
+    """Values over size, each line with a name and a colour, as dots alone where they scatter.
+
+    `levels`: what the text prints. What is beyond the limits is drawn at them.
+    """
     there = [line for line in lines if line[2]]
     if not there:
         return None
@@ -169,7 +172,8 @@ def draw_lines(
         place = plotting.margins(figure, left=0.72, right=0.2, top=0.62, bottom=0.52)
         axis = figure.subplots(1, 1, gridspec_kw=place)
         for name, colour, values in there:
-            _line(axis, {size: min(max(value, low), high) for size, value in values.items()}, colour, name)
+            more: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 2.6} if dots else {}
+            _line(axis, {size: min(max(value, low), high) for size, value in values.items()}, colour, name, **more)
         for level in levels:
             axis.axhline(level.value, color=level.colour, linestyle=":", linewidth=1.2, label=level.text)
         axis.set_ylim(low, high)

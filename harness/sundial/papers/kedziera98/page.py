@@ -160,7 +160,7 @@ def _draw_spread(results: Results, folder: Path) -> Drawing | None:
     limit = results.paper.value("spread").one
     levels = [Mark(limit, f"printed: {limit:g} %", palette.MUTED)]
     caption = f"{title}, in percent of their mean, without the lowest, by size."
-    return draw_lines("spread", title, caption, "%", lines, folder, levels=levels)
+    return draw_lines("spread", title, caption, "%", lines, folder, levels=levels, dots=True)
 
 
 def _sections(results: Results, verdicts: Sequence[Verdict]) -> Iterator[Section]:
@@ -205,12 +205,8 @@ def _short(results: Results, fit: Fit) -> str:
 
 def _figures(results: Results) -> Iterator[Section]:
     extent = f"Scale {results.scale}. Throughput is 2N/T, 1 kB = 1000 bytes; of the series the lowest is dropped."
-    yield Section(
-        "figure-1", "Figure 1: size and throughput", "Figure 1", extent, "figure-1",
-        tables.curve_table(_curves(results, ATM, LINUX)),
-    )  # fmt: skip
-    yield Section("exchanged", "Client and server exchanged", "Exchanged", figure="exchanged",
-                  table=tables.curve_table(_curves(results, SWAPPED)))  # fmt: skip
+    yield _throughput(results, "figure-1", "Figure 1: size and throughput", "Figure 1", ATM, LINUX, prose=extent)
+    yield _throughput(results, "exchanged", "Client and server exchanged", "Exchanged", SWAPPED)
     yield Section("difference", "By how much they differ", "Difference", figure="difference")
     if ATM in results.curves:
         curve = results.curves[ATM]
@@ -221,10 +217,13 @@ def _figures(results: Results) -> Iterator[Section]:
             "figure-2", figure2.windows_table(curve),
         )  # fmt: skip
         yield Section("fold", "What goes by cells", "Cells", figure="figure-2-fold", table=figure2.fold_table(curve))
-    yield Section("figure-3", "Figure 3: UDP and TCP", "Figure 3", figure="figure-3",
-                  table=tables.curve_table(_curves(results, UDP, TCP)))  # fmt: skip
-    yield Section("figure-4", "Figure 4: ATM and Ethernet", "Figure 4", figure="figure-4",
-                  table=tables.curve_table(_curves(results, ATM, ETHERNET)))  # fmt: skip
+    yield _throughput(results, "figure-3", "Figure 3: UDP and TCP", "Figure 3", UDP, TCP)
+    yield _throughput(results, "figure-4", "Figure 4: ATM and Ethernet", "Figure 4", ATM, ETHERNET)
+
+
+def _throughput(results: Results, stem: str, title: str, link: str, *keys: str, prose: str = "") -> Section:
+    curves = _curves(results, *keys)
+    return Section(stem, title, link, prose, stem, tables.curve_table(curves), tables.parts_table(curves))
 
 
 def _beside(results: Results) -> Iterator[Section]:

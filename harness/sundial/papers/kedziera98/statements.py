@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from sundial.papers.kedziera98 import statements_cells
-from sundial.papers.kedziera98.arithmetic import Run, slow_runs, spearman
+from sundial.papers.kedziera98.arithmetic import Run, even, slow_runs, spearman
 from sundial.papers.kedziera98.curves import Curve
+from sundial.papers.kedziera98.extents import GRID
 from sundial.papers.kedziera98.results import (
     ATM,
     ETHERNET,
@@ -130,7 +131,8 @@ def _a1(results: Results) -> Judged:
 def _a2(results: Results) -> Judged:
     curve = results.curve(LINUX)
     runs, single = drops(curve)
-    left = {size: rate for size, rate in curve.rates_kBps.items() if not inside(size, runs) and size not in single}
+    rates = even(curve.rates_kBps, GRID)
+    left = {size: rate for size, rate in rates.items() if not inside(size, runs) and size not in single}
     found = spearman(left)
     if math.isnan(found):
         raise Undecidable("no two sizes are left outside the drops")
@@ -261,7 +263,7 @@ def _a9(results: Results) -> Judged:
 def _a10(results: Results) -> Judged:
     atm, ethernet = results.curve(ATM), results.curve(ETHERNET)
     tops = peak(atm), peak(ethernet)
-    rising = [spearman(curve.rates_kBps) for curve in (atm, ethernet)]
+    rising = [spearman(even(curve.rates_kBps, GRID)) for curve in (atm, ethernet)]
     runs = [run for curve in (atm, ethernet) for run in drops(curve)[0]]
     printed = [results.paper.value(name) for name in ("atm", "ethernet")]
     ratio = printed[0].one * 1000 / printed[1].one

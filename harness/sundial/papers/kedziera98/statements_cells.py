@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
-from sundial.papers.kedziera98.arithmetic import ByCells, by_cells, neighbours
+from sundial.papers.kedziera98.arithmetic import ByCells, by_cells, by_steps, neighbours
 from sundial.papers.kedziera98.curves import Curve
 from sundial.papers.kedziera98.extents import GRID
 from sundial.papers.kedziera98.results import ATM, ETHERNET, Results, Undecidable
@@ -94,6 +95,20 @@ def grown_by_cells(curve: Curve, values_us: Mapping[int, float]) -> ByCells:
     return found
 
 
+def grown_at_steps(curve: Curve, values_us: Mapping[int, float]) -> ByCells:
+    """The same from one size of the grid to the next. Raises Undecidable where the sizes measured do not tell."""
+    cells, packets = cells_of(curve), packets_of(curve)
+    gained = {
+        (low, high): cells[high] - cells[low]
+        for low, high in neighbours(list(values_us), GRID)
+        if low in cells and high in cells and packets.get(low) == packets.get(high)
+    }
+    found = by_steps(values_us, gained, cell_time_us(curve))
+    if found is None:
+        raise Undecidable(f"{curve.key} has too few steps of {GRID} B to tell cells from bytes")
+    return found
+
+
 def teeth(curve: Curve) -> tuple[list[int], list[int]]:
     """Sizes of the grid at which throughput is lower than at the one before: measured, and where the cells of the
     wire alone would make it so."""
@@ -107,18 +122,44 @@ def teeth(curve: Curve) -> tuple[list[int], list[int]]:
     return fallen, expected
 
 
+def packet_steps(curve: Curve) -> list[tuple[int, float, bool]]:
+    """Where a size has more packets than the one measured before it: the size, by how many us its least round trip is
+    longer, and whether its throughput is lower."""
+    packets, rates = packets_of(curve), curve.rates_kBps
+    return [
+        (high, curve.points[high].least_us - curve.points[low].least_us, rates[high] < rates[low])
+        for low, high in pairwise(sorted(packets))
+        if packets[high] > packets[low]
+    ]
+
+
+def _packets_text(curve: Curve) -> str:
+    steps = packet_steps(curve)
+    if not steps:
+        return "no size has more packets than the one before"
+    lower = sum(falls for _, _, falls in steps)
+    times = [grown for _, grown, _ in steps]
+    return (
+        f"where more packets are needed ({len(steps)} sizes) least round trips are {min(times):.0f} to "
+        f"{max(times):.0f} us longer, software of a packet included, and throughput is lower at {lower}"
+    )
+
+
 def a6(results: Results) -> Judged:
     curve = results.curve(ATM)
     cell = cell_time_us(curve)
     on_wire = grown_by_cells(curve, wire_times_us(curve))
-    least = grown_by_cells(curve, curve.of_grid(lambda point: point.least_us))
-    mean = grown_by_cells(curve, curve.times_us)
+    least = grown_at_steps(curve, curve.of_grid(lambda point: point.least_us))
+    mean = grown_at_steps(curve, curve.times_us)
     periods = steps_of(curve, PERIOD)
     if not periods:
         raise Undecidable(f"{curve.key} has no two sizes that are {PERIOD} B apart")
     broken = [step.size for step in periods if abs(step.cell_times - sum(STEPS)) > EXACT]
     what = f"cell times a cell: wire {on_wire.text}, least round trips {least.text}, the paper's T {mean.text}"
-    reason = f"{len(periods)} steps of {PERIOD} B, {len(broken)} not of {sum(STEPS)} cells; {_teeth_text(curve, cell)}"
+    reason = (
+        f"{len(periods)} steps of {PERIOD} B, {len(broken)} not of {sum(STEPS)} cells; {_packets_text(curve)}; "
+        f"{_teeth_text(curve, cell)}"
+    )
     if abs(on_wire.cell_times - 1) > EXACT or broken:
         return Judged(NOT_MET, what, reason)
     if least.shows and abs(least.cell_times - 1) <= HALF:
@@ -176,7 +217,7 @@ def a11(results: Results) -> Judged:
     spread = curve.of_grid(lambda point: point.sd_pct)
     if not spread:
         raise Undecidable(f"{curve.key} has fewer than two series without the lowest")
-    found = grown_by_cells(curve, curve.times_us)
+    found = grown_at_steps(curve, curve.times_us)
     hidden = [size for size, value in spread.items() if shares[size] < value]
     of_cell = listed(f"{shares[size]:.3f} % of T at {size} B" for size in EXAMPLES if size in shares)
     what = f"one cell: {of_cell}; the paper's T grows by {found.text} cell times a cell"

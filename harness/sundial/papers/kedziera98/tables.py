@@ -85,22 +85,22 @@ def near(sizes: Iterable[int]) -> list[int]:
 
 
 def curve_table(curves: Sequence[Curve]) -> Table:
-    """The paper's statistic and ours, the wires' bound, and what a call is made of, at some sizes."""
-    sizes = near({size for curve in curves for size in curve.rates_kBps})
-    rows = tuple(
-        _row(size, curve, curve.points[size]) for size in sizes for curve in curves if size in curve.rates_kBps
-    )
+    """The paper's statistic and ours, and the wires' bound, at some sizes."""
+    rows = tuple(_row(size, curve, curve.points[size]) for size, curve in _shown(curves))
     head = (
         *numbers("Size (B)"), *words("Curve"),
-        *numbers("kB/s, the paper's statistic", "kB/s, mean", "sd (%)", "The wires allow (kB/s)", "Of it",
-                 "T median (us)", "Wire (us)", "Client (us)", "Server (us)", "Packets", "Cells"),
+        *numbers("kB/s, the paper's statistic", "kB/s, mean", "sd (%)", "The wires allow (kB/s)", "Of it"),
     )  # fmt: skip
     return Table("At some sizes", head, rows)
 
 
+def _shown(curves: Sequence[Curve]) -> list[tuple[int, Curve]]:
+    sizes = near({size for curve in curves for size in curve.rates_kBps})
+    return [(size, curve) for size in sizes for curve in curves if size in curve.rates_kBps]
+
+
 def _row(size: int, curve: Curve, point: Point) -> tuple[str, ...]:
-    bound_us, wire = curve.bound_us.get(size), point.wire
-    parts = None if wire is None else wire.parts
+    bound_us = curve.bound_us.get(size)
     return (
         whole(size),
         report_link(curve.key, curve.name),
@@ -108,11 +108,25 @@ def _row(size: int, curve: Curve, point: Point) -> tuple[str, ...]:
         decimal(point.mean_kBps),
         decimal(point.sd_pct, 2),
         *((decimal(2000 * size / bound_us), f"{bound_us / point.time_us:.0%}") if bound_us else (DASH, DASH)),
-        decimal(point.median_us),
-        *((decimal(ns / 1e3) for ns in (parts.wire_ns, parts.client_ns, parts.server_ns)) if parts else (DASH,) * 3),
-        whole(wire.packets if wire else None),
-        whole(wire.cells if wire else None),
     )
+
+
+def parts_table(curves: Sequence[Curve]) -> Table:
+    """What the call in the middle is made of, at the same sizes."""
+    rows = []
+    for size, curve in _shown(curves):
+        point = curve.points[size]
+        if point.wire is not None:
+            parts = point.wire.parts
+            times = (parts.total_ns, parts.wire_ns, parts.client_ns, parts.server_ns)
+            counts = (point.wire.packets, point.wire.cells)
+            name = report_link(curve.key, curve.name)
+            rows.append((whole(size), name, *(decimal(ns / 1e3) for ns in times), *map(whole, counts)))
+    head = (
+        *numbers("Size (B)"), *words("Curve"),
+        *numbers("T (us)", "Wire (us)", "Client (us)", "Server (us)", "Packets with data", "Cells of them"),
+    )  # fmt: skip
+    return Table("What the call in the middle is made of", head, tuple(rows))
 
 
 def ratios_table(

@@ -114,7 +114,7 @@ class AtmReport(SegmentReport[Atm]):
 
         ports, channels = report_tables.of_segment(data.counters, name)
         found = (
-            report_tables.losses(ports, channels),
+            report_tables.losses(_captures(name, data).all_pdus, ports),
             report_tables.channels(channels, segment.ports, segment.encapsulation != LANE),
         )
         yield from (table for table in found if table is not None)
@@ -161,7 +161,7 @@ def _queues(segment: Atm, captures: Captures, folder: Path) -> Drawing | None:
         for cell_ns in [segment.cell_time_units(port) / UNITS_PER_NS]
     }
     waiting = {
-        port: report_queue.waiting(channels)
+        port: report_queue.waiting(channels, segment.queue.cells)
         for port, channels in report_pdus.queues(captures, lines, _base_vci(segment)).items()
     }
     told = {port: found for port, found in waiting.items() if found is not None}

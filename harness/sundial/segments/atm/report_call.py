@@ -21,6 +21,8 @@ from sundial.segments.atm.report_pdus import OUTBOUND
 WANTED_BYTES = 2048
 """The call of the size next to this one is drawn: two packets each way over Ethernet, and cells still wide enough."""
 MOST_ROWS = 8
+GAP_SHARE = 0.12
+"""Of a cell, at most, is the gap drawn between it and the next one."""
 NS_PER_US = 1000.0
 
 EVEN, ODD, LAST, OTHER = palette.LINE_OUT, palette.LINE_BACK, palette.CLIENT, palette.GRID
@@ -136,8 +138,11 @@ def draw(name: str, call: CallSpan, drawn: pl.DataFrame, caption: str, folder: P
         shape = (len(parts), 1) if narrow else (1, len(parts))
         grid = figure.subplots(*shape, squeeze=False, gridspec_kw={"hspace": 0.5, "wspace": 0.42, **place})
         plotting.legend(figure, handles, columns)
+        wide_pt = 72 * grid.flat[0].get_position().width * figure.get_figwidth() / (1.04 * long_us)
+        thinnest_us = min(plotting.least(part["wide_us"]) for part in parts.values())
+        gap_pt = min(0.35, GAP_SHARE * wide_pt * thinnest_us)
         for axis, (title, part) in zip(grid.flat, parts.items(), strict=True):
-            _panel(axis, part, rows[title], zero_us)
+            _panel(axis, part, rows[title], zero_us, gap_pt)
             start = plotting.least(part["start_us"]) - zero_us
             axis.set_xlim(start - 0.02 * long_us, start + 1.02 * long_us)
             axis.set_ylim(most - 0.4, -0.75)
@@ -152,12 +157,12 @@ def draw(name: str, call: CallSpan, drawn: pl.DataFrame, caption: str, folder: P
     )  # fmt: skip
 
 
-def _panel(axis: Axes, part: pl.DataFrame, rows: list[str], zero_us: float) -> None:
+def _panel(axis: Axes, part: pl.DataFrame, rows: list[str], zero_us: float, gap_pt: float) -> None:
     for place, row in enumerate(rows):
         cells = part.filter(pl.col("row") == row)
         bars = [(start - zero_us, wide) for start, wide in cells.select("start_us", "wide_us").iter_rows()]
         colours = _colours(cells)
-        axis.broken_barh(bars, (place - 0.26, 0.52), facecolors=colours, edgecolor=palette.PAPER, linewidth=0.35)
+        axis.broken_barh(bars, (place - 0.26, 0.52), facecolors=colours, edgecolor=palette.PAPER, linewidth=gap_pt)
         for _, group in cells.filter("own").group_by("vci", "pdu", maintain_order=True):
             start, end = plotting.least(group["start_us"]) - zero_us, _end(group) - zero_us
             words: dict[str, Any] = {"ha": "center", "va": "bottom", "fontsize": 7.5, "color": palette.MUTED}

@@ -132,7 +132,7 @@ def _arrow(axis: Axes, y: int, event: Event, lines: Sequence[str], zero_ns: int,
         "", xy=(x2, y), xytext=(x1, y), arrowprops={"arrowstyle": "-|>", "color": colour, "linewidth": 1.4,
                                                     "shrinkA": 0, "shrinkB": 0},
     )  # fmt: skip
-    text = event.text.rpartition(", ")[0] if narrow else event.text
+    text = event.text.partition(", ")[0] if narrow else event.text
     paper = {"facecolor": palette.PAPER, "edgecolor": "none", "pad": 0.8}
     axis.text((x1 + x2) / 2, y - 0.12, text, ha="center", va="bottom", fontsize=7.5, color=palette.INK, bbox=paper)
     when = (event.at_ns - zero_ns) / 1000

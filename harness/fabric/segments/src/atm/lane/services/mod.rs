@@ -41,14 +41,13 @@ pub(in crate::atm) struct Services {
     leaving: VecDeque<(Time, ServiceAction)>,
     /// How many of `leaving` have had their time.
     due: usize,
-    ignored_sdus: u64,
 }
 
 impl Services {
     /// Servers of `ports` clients.
     pub(in crate::atm) fn new(settings: Arc<LaneSettings>, ports: usize) -> Self {
         let server = Server::new(Arc::clone(&settings), ports);
-        Self { settings, server, leaving: VecDeque::new(), due: 0, ignored_sdus: 0 }
+        Self { settings, server, leaving: VecDeque::new(), due: 0 }
     }
 
     /// `sdu` of the client at `port` arrived in full on `vci`.
@@ -61,12 +60,9 @@ impl Services {
             },
             _ => None,
         };
-        match answer {
-            Some(answer) => {
-                self.leaving.push_back((now + self.settings.service_latency, answer));
-                self.handle_timeout(now);
-            }
-            None => self.ignored_sdus += 1,
+        if let Some(answer) = answer {
+            self.leaving.push_back((now + self.settings.service_latency, answer));
+            self.handle_timeout(now);
         }
     }
 
@@ -84,11 +80,6 @@ impl Services {
     pub(in crate::atm) fn poll_action(&mut self) -> Option<ServiceAction> {
         self.due = self.due.checked_sub(1)?;
         self.leaving.pop_front().map(|(_, action)| action)
-    }
-
-    /// SDUs that no server understands or answers.
-    pub(in crate::atm) fn ignored_sdus(&self) -> u64 {
-        self.ignored_sdus
     }
 
     fn control(&mut self, port: usize, vci: u16, frame: &ControlFrame) -> Option<ServiceAction> {
