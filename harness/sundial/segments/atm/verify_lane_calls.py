@@ -136,7 +136,10 @@ class Channels:
         """Control frames on these channels, and what must be there after a call."""
         for each in self.told:
             peer = each.vci - DATA_DIRECT
-            if each.out and each.opcode == READY_IND:
+            ready = each.out and each.opcode in (READY_IND, READY_QUERY)
+            if ready and not 0 <= peer < len(self.segment.ports):
+                yield each, "channel of READY", f"{DATA_DIRECT} and above", f"{each.vci}"
+            elif each.out and each.opcode == READY_IND:
                 yield from self._ready_ind(each, peer)
             elif each.out and each.opcode == READY_QUERY:
                 yield from self._ready_query(each, peer)
