@@ -27,10 +27,8 @@ def correlation(one: Mapping[int, float], other: Mapping[int, float]) -> float:
     """Rank correlation of two values over the sizes that both have; nan where that says nothing."""
     common = [size for size in one if size in other]
     columns = {"x": [one[size] for size in common], "y": [other[size] for size in common]}
-    found = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.Float64)).select(
-        pl.corr("x", "y", method="spearman")
-    )
-    value = found.item()
+    table = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.Float64))
+    value = table.select(pl.corr("x", "y", method="spearman")).item()
     return float("nan") if value is None else float(value)
 
 

@@ -265,6 +265,8 @@ def _a10(results: Results) -> Judged:
     tops = peak(atm), peak(ethernet)
     rates = [even(curve.rates_kBps, GRID) for curve in (atm, ethernet)]
     alike = correlation(*rates)
+    if math.isnan(alike):
+        raise Undecidable("the two curves have fewer than two sizes in common")
     runs = [run for curve in (atm, ethernet) for run in drops(curve)[0]]
     printed = [results.paper.value(name) for name in ("atm", "ethernet")]
     ratio = printed[0].one * 1000 / printed[1].one
