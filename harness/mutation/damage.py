@@ -59,8 +59,13 @@ class Copy:
 
     @property
     def wires(self) -> list[str]:
-        """The captures."""
-        return [name for name in self.names if name.endswith(".pcapng")]
+        """The captures of frames."""
+        return [name for name in self.names if is_capture(name)]
+
+    @property
+    def further(self) -> list[str]:
+        """The captures of other things."""
+        return [name for name in self.names if name.endswith(".pcapng") and not is_capture(name)]
 
     def captures(self) -> dict[str, Capture]:
         return {name: pcapng.read(self.read(name)) for name in self.wires}
@@ -75,9 +80,14 @@ class Copy:
         for key in ("captures", "files"):
             if key in document:
                 wires = key == "captures"
-                names = [name for name in self.names if name != "run.json" and name.endswith(".pcapng") == wires]
+                names = [name for name in self.names if name != "run.json" and is_capture(name) == wires]
                 document[key] = {name: hashlib.sha256(self.read(name)).hexdigest() for name in names}
         self.write_json("run.json", document)
+
+
+def is_capture(name: str) -> bool:
+    """Whether a file is a capture of frames: one in wire/ itself."""
+    return name.startswith("wire/") and name.count("/") == 1 and name.endswith(".pcapng")
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ FOREIGN = {
     "a capture": "wire/other.pcapng",
     "a capture of another form": "wire/other.pcap",
     "a file in wire": "wire/notes.txt",
+    "a capture of another kind": "wire/atm/other.pdus.pcapng",
     "a node": "nodes/stranger/samples.jsonl",
     "a file of a node": "nodes/{node}/other.jsonl",
     "a folder": "other/notes.txt",

@@ -82,4 +82,20 @@ def _ends(workload: WorkloadBase, network: Network, path: Path) -> Iterator[Find
         yield Finding((*path, "clients"), f"{workload.server!r} is the server", "other machines")
     for client in workload.clients:
         if client in hosts and workload.server in hosts and network.route(client, workload.server) is None:
-            yield Finding((*path, "clients"), f"{client!r} and {workload.server!r} share no segment")
+            what = f"{client!r} and {workload.server!r} share no segment, and no routes lead from one to the other"
+            yield Finding((*path, "clients"), what)
+        elif client in hosts and workload.server in hosts:
+            yield from _mtus_on_the_way(network, client, workload.server, path)
+
+
+def _mtus_on_the_way(network: Network, client: str, server: str, path: Path) -> Iterator[Finding]:
+    """A router would cut packets that are too long for the next wire, and expectations know the ends alone."""
+    hops = network.passed(client, server)
+    if len(hops) < 2:
+        return
+    ends = max(hops[0][0].mtu, hops[-1][1].mtu)
+    for nic in (nic for hop in hops for nic in hop):
+        if nic.mtu < ends:
+            what = f"packets of {ends} bytes from {client!r} to {server!r} do not fit {nic.end}, MTU {nic.mtu}"
+            yield Finding((*path, "clients"), what, "ends whose MTU is the least on the way")
+            return

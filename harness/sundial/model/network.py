@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
-from ipaddress import IPv4Interface
+from ipaddress import IPv4Address, IPv4Interface
 from typing import Literal
 
 import networkx as nx
@@ -140,12 +140,51 @@ class Network:
         return [name for name in nx.shortest_path(graph, near.segment, far.segment) if name in self.segments]
 
     def route(self, client: str, server: str) -> tuple[Nic, Nic] | None:
-        """The first pair of interfaces in one broadcast domain, the server's first interface preferred."""
+        """The first pair of interfaces in one broadcast domain, the server's first interface preferred; else the first
+        that static routes lead to, there and back."""
         for far in self.node(server).nics:
             for near in self.node(client).nics:
                 if near.address and far.address and self.domains[near.segment] == self.domains[far.segment]:
                     return near, far
+        for far in self.node(server).nics:
+            hops = self.hops(client, far)
+            if hops and self.hops(server, hops[0][0]):
+                return hops[0][0], far
         return None
+
+    def hops(self, machine: str, far: Nic) -> list[tuple[Nic, Nic]]:
+        """The interfaces that send and receive a packet from `machine` to `far`, one pair for each broadcast domain on
+        its way; empty: it does not get there."""
+        found: list[tuple[Nic, Nic]] = []
+        while far.address is not None and len(found) <= len(self.nodes):
+            target = self._next_hop(machine, far.address.ip)
+            if target is None:
+                return []
+            near, receiver = target
+            found.append((near, receiver))
+            if receiver.machine == far.machine:
+                return found if receiver == far else []
+            if not self.node(receiver.machine).forwards:
+                return []
+            machine = receiver.machine
+        return []
+
+    def _next_hop(self, machine: str, address: IPv4Address) -> tuple[Nic, Nic] | None:
+        """Where `machine` sends a packet for `address`: its own interface, and who receives it."""
+        node = self.node(machine)
+        on_link = [nic for nic in node.nics if nic.address is not None and address in nic.address.network]
+        routes = sorted(node.routes, key=lambda route: -route.to.prefixlen)
+        via = address if on_link else next((route.via for route in routes if address in route.to), None)
+        for near in node.nics:
+            if via is not None and near.address is not None and via in near.address.network:
+                receivers = (other for other in self.neighbours(near) if other.address and other.address.ip == via)
+                return next(((near, receiver) for receiver in receivers), None)
+        return None
+
+    def passed(self, client: str, server: str) -> list[tuple[Nic, Nic]]:
+        """The same for a call from a client to a server; empty: they do not reach each other."""
+        route = self.route(client, server)
+        return self.hops(client, route[1]) if route else []
 
 
 def build_network(topology: Topology) -> Network:

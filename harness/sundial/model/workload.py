@@ -73,8 +73,7 @@ class Ends:
 
     def cells(self, client: str) -> list[PerPacket]:
         """Cells of a packet by its length, for each segment from a client to the server that carries cells."""
-        route = self.network.route(client, self.server)
-        way = self.network.way(*route) if route else []
+        way = [name for hop in self.network.passed(client, self.server) for name in self.network.way(*hop)]
         counts = (self.network.segments[name].packet_cells for name in way)
         return [count for count in counts if count is not None]
 

@@ -24,11 +24,13 @@ from sundial.report import (
     topology_read,
     topology_svg,
 )
-from sundial.report.drawings import Tables, draw_all
+from sundial.report.drawings import Drawn, Tables, draw_all
+from sundial.report.figures import WireMinimum
 from sundial.report.load import RunData, load
 from sundial.report.plotting import Drawing
 from sundial.report.tables import Table
 from sundial.report.topology_view import Topology
+from sundial.report.workload import BOTH_DIRECTIONS, Curve
 
 HERE = Path(__file__).parent
 
@@ -57,12 +59,12 @@ def build_report(run_dir: Path) -> ReportPaths:
     topology_drawing = topology_svg.draw(topology)
     if topology_drawing:
         (folder / "topology.svg").write_text(topology_drawing, encoding="utf-8")
-    drawings = draw_all(data, made, topology, folder)
+    drawn = draw_all(data, made, topology, folder)
     of_segments = topology_read.own_drawings(data, folder)
     summary = run_dir / "summary.csv"
     made.summary.write_csv(summary, float_precision=3)
     html = run_dir / "report.html"
-    html.write_text(_page(data, made, drawings, of_segments, topology), encoding="utf-8")
+    html.write_text(_page(data, made, drawn, of_segments, topology), encoding="utf-8")
     return ReportPaths(html, summary, tuple(sorted(folder.iterdir())))
 
 
@@ -99,13 +101,16 @@ def _tables(data: RunData) -> Tables:
 
 
 def _page(
-    data: RunData, made: Tables, drawings: Mapping[str, Drawing], of_segments: Mapping[str, Sequence[Drawing]],
+    data: RunData, made: Tables, drawn: Drawn, of_segments: Mapping[str, Sequence[Drawing]],
     topology: Topology,
 ) -> str:  # fmt: skip
     environment = Environment(
         loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    everything = {**drawings, **{drawing.stem: drawing for drawn in of_segments.values() for drawing in drawn}}
+    everything = {
+        **drawn.drawings,
+        **{drawing.stem: drawing for each in of_segments.values() for drawing in each},
+    }
     inline = {stem: Markup(plotting.inline(drawing)) for stem, drawing in everything.items()}
     segment_tables = topology_read.own_tables(data)
     style = (HERE / "style.css").read_text(encoding="utf-8")
@@ -123,7 +128,7 @@ def _page(
         drawings=everything,
         segments=_own_parts(of_segments, segment_tables),
         inline=inline,
-        key_numbers=tables.key_numbers(made.curves, made.sizes, made.looks),
+        key_numbers=tables.key_numbers(made.curves, made.sizes, made.looks, _bounds(drawn.floors), drawn.cells),
         stage_numbers=tables.stage_numbers(made.stages, made.sizes, made.looks, made.common_axis),
         verdicts=tables.verdicts(data.verify, made.looks),
         problems=tables.problems(data.verify, data.name),
@@ -148,6 +153,15 @@ def _page(
         summary_rows=made.summary.height,
         filters=headline.filters(made.curves),
     )
+
+
+def _bounds(floors: Mapping[Curve, WireMinimum]) -> dict[Curve, dict[int, float]]:
+    """Most throughput that the wires allow, kB/s, by curve and size; of curves that move their argument both ways."""
+    return {
+        curve: {size: 2e3 * size / us for size, us in zip(floor.sizes, floor.us, strict=True) if us > 0}
+        for curve, floor in floors.items()
+        if registry.moves(curve[0], curve[2]) == BOTH_DIRECTIONS
+    }
 
 
 def _own_parts(

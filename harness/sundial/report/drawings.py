@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from ipaddress import IPv4Interface
 from pathlib import Path
@@ -13,21 +14,22 @@ from sundial.report import (
     cells,
     expected,
     figures,
-    figures_cells,
+    figures_counts,
     figures_time,
+    plotting,
     settings,
     stats,
     topology_read,
     wire_time,
 )
 from sundial.report.figures import PacketLine, WireMinimum
+from sundial.report.figures_counts import DIRECTIONS
 from sundial.report.load import RunData
 from sundial.report.plotting import Drawing
 from sundial.report.topology_view import Topology, cells_between
 from sundial.report.wire_time import AnyHop
 from sundial.report.workload import Curve, Look, Setting
 
-DIRECTIONS = ("request", "reply")
 Lines = dict[tuple[Curve, str], PacketLine]
 """Expected counts by curve and direction."""
 
@@ -48,12 +50,23 @@ class Tables:
     common_axis: bool
 
 
-def draw_all(data: RunData, made: Tables, topology: Topology, folder: Path) -> dict[str, Drawing]:
-    """Draws what there is data for; by file stem, in the order of the page."""
+@dataclass(frozen=True)
+class Drawn:
+    """All figures by file stem, in the order of the page, and what tables show of their lines and points."""
+
+    drawings: dict[str, Drawing]
+    floors: Mapping[Curve, WireMinimum]
+    cells: pl.DataFrame
+    """As `cells.seen` gives them."""
+
+
+def draw_all(data: RunData, made: Tables, topology: Topology, folder: Path) -> Drawn:
+    """Draws what there is data for."""
     looks, curves = made.looks, made.curves
     floors, lines, cell_lines, remark = _expectations(data, made, topology)
     mostly = "mean over the clients; " if len(made.clients) > 1 else ""
     statistic = stats.statistic_named(made.statistic)
+    log_x = plotting.geometric(curves["size"].to_list())
     seen_cells = _seen_cells(data, made, topology)
     found = [
         figures.latency_throughput(
@@ -65,7 +78,7 @@ def draw_all(data: RunData, made: Tables, topology: Topology, folder: Path) -> d
             f"between calls. {remark}",
             folder,
         ),
-        figures.packets(
+        figures_counts.packets(
             seen_packets(data.observed),
             lines,
             looks,
@@ -73,8 +86,9 @@ def draw_all(data: RunData, made: Tables, topology: Topology, folder: Path) -> d
             "a size; a ring marks sizes with a mismatch. Over UDP a packet is an IP fragment, over TCP a segment with "
             "payload.",
             folder,
+            log_x=log_x,
         ),
-        figures.packets(
+        figures_counts.packets(
             seen_cells,
             cell_lines,
             looks,
@@ -83,12 +97,14 @@ def draw_all(data: RunData, made: Tables, topology: Topology, folder: Path) -> d
             "payload are not counted; calls that were sent again or overlap others are left out.",
             folder,
             "cells",
+            log_x=log_x,
         ),
-        figures_cells.saw(
+        figures_counts.saw(
             seen_cells, cell_lines, looks,
             "The same less N/48, what N bytes alone would fill: headers, pads and trailers, in cells. Where a line "
             "jumps a cell is added; where it jumps by more, a packet is.",
             folder,
+            log_x=log_x,
         ),
         figures_time.stages(made.stages, looks, made.common_axis, _stage_caption(made.common_axis), folder),
         figures_time.distributions(
@@ -112,7 +128,8 @@ def draw_all(data: RunData, made: Tables, topology: Topology, folder: Path) -> d
             folder,
         ),
     ]  # fmt: skip
-    return {drawing.stem: drawing for drawing in found if drawing is not None}
+    drawings = {drawing.stem: drawing for drawing in found if drawing is not None}
+    return Drawn(drawings, floors, seen_cells)
 
 
 def _stage_caption(common_axis: bool) -> str:
@@ -150,7 +167,7 @@ def _expectations(
             cell_lines |= {(curve, direction): line for direction, line in of_cells.items()}
         else:
             lines |= {(curve, direction): line for direction, line in settings.lines_of_counts(counts).items()}
-    return floors, lines, cell_lines, _floor_remark(topology, client, server) if floors else ""
+    return floors, lines, cell_lines, floor_remark(topology, client, server) if floors else ""
 
 
 def _add(
@@ -164,16 +181,18 @@ def _add(
             floors[setting.curve] = floor
 
 
-def _floor_remark(topology: Topology, client: str, server: str) -> str:
+def floor_remark(topology: Topology, client: str, server: str) -> str:
+    """What the wire minimum between two machines counts, in words."""
     path = topology.path(client, server) or []
     jitter = any(segment.delays_vary for _, segment, _ in path)
-    bridged = any(node.role == "bridge" and not node.is_device for node in topology.machines)
+    between = [topology.machine(sender.partition(":")[0]) for sender, _, _ in path[1:]]
+    guests = any(machine is not None and not machine.is_device for machine in between)
     text = "Dashed: the least that the packets of a call need on empty wires (preamble, padding, FCS, gaps, "
     if cells_between(topology, client, server):
         text += "cells with their headers, pads and trailers, latencies, "
     text += "propagation"
     text += ", configured delay at its mean" if jitter else ", configured delay"
-    return text + (", nothing for the bridging guest)." if bridged else ").")
+    return text + (", nothing for guests between)." if guests else ").")
 
 
 def _sizes(curves: pl.DataFrame, curve: Curve) -> list[int]:

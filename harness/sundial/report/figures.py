@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures over the argument size: latency and throughput, packets a call, series spread, retransmissions.
+"""Figures over the argument size: latency and throughput, series spread, retransmissions.
 
 Each function takes finished tables, writes one figure and returns it; None where there is nothing to show.
 """
@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
 
 import polars as pl
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, MaxNLocator
+from matplotlib.ticker import FixedLocator
 
 from sundial.report import palette, plotting, registry
 from sundial.report.plotting import Drawing, EndLabel
@@ -235,81 +234,6 @@ def _line(axis: Axes, x: Sequence[float], y: Sequence[float], look: Look) -> Non
         marker=look.marker if len(x) <= MARKED_SIZES else None, markersize=3.8, markeredgewidth=0.6,
         markeredgecolor=palette.PAPER,
     )  # fmt: skip
-
-
-def packets(
-    seen: pl.DataFrame, lines: Mapping[tuple[Curve, str], PacketLine], looks: Mapping[Curve, Look], caption: str,
-    folder: Path, unit: Literal["packets", "cells"] = "packets",
-) -> Drawing | None:  # fmt: skip
-    """Packets or cells a call over size: expected as a line, seen as points; request left, reply right, a row a curve.
-
-    `seen`: app, transport, procedure, size, direction (request, reply), `unit`, calls, wrong (calls that differ).
-    """
-    present = [curve for curve in looks if not of_curve(seen, curve).is_empty() or (curve, "request") in lines]
-    if not present:
-        return None
-    height = 0.75 + 1.5 * len(present)
-    sizes = sorted({*seen["size"].to_list(), *(size for line in lines.values() for size in line.sizes)})
-    counts = [*seen[unit].to_list(), *(most for line in lines.values() for most in line.most)]
-    log_x = plotting.geometric(seen["size"].to_list())
-
-    def paint(figure: Figure) -> None:
-        place = plotting.margins(figure, left=0.5, right=0.15, top=0.32, bottom=0.52)
-        columns = 1 if plotting.is_narrow(figure) else 2
-        grid = figure.subplots(
-            2 * len(present) // columns,
-            columns,
-            sharex=True,
-            sharey=True,
-            squeeze=False,
-            gridspec_kw={"hspace": 0.42, "wspace": 0.07, **place},
-        )
-        for row, curve in enumerate(present):
-            for column, direction in enumerate(("request", "reply")):
-                axis = grid.flat[2 * row + column]
-                _packet_panel(axis, of_curve(seen, curve).filter(pl.col("direction") == direction),
-                              lines.get((curve, direction)), looks[curve], unit)  # fmt: skip
-                plotting.panel_title(axis, f"{looks[curve].label}: {direction}")
-                axis.set_ylim(0, max(counts, default=1) * 1.12 + 0.3)
-                axis.yaxis.set_major_locator(MaxNLocator(4, integer=True))
-                plotting.size_axis(
-                    axis,
-                    sizes,
-                    step=1480 if max(sizes) >= 2 * 1480 else None,
-                    label=2 * row + column >= 2 * len(present) - columns,
-                    log=log_x,
-                )
-                if column % columns == 0:
-                    axis.set_ylabel(unit)
-
-    title, narrow = f"{unit.capitalize()} per call over size", 0.75 + 3.0 * len(present)
-    said = "; ".join(_packets_seen(of_curve(seen, curve), looks[curve], unit) for curve in present)
-    return plotting.draw(unit, title, caption, folder, height, paint, seen=said, narrow_height_in=narrow)
-
-
-def _packets_seen(table: pl.DataFrame, look: Look, unit: str) -> str:
-    """A curve of `packets` in words."""
-    if table.is_empty():
-        return f"{look.label}: none seen"
-    wrong = table.filter(pl.col("wrong") > 0)["size"].n_unique()
-    fewest, most = plotting.least(table[unit]), plotting.greatest(table[unit])
-    said = f"{look.label}: {fewest:.0f} to {most:.0f} {unit} a direction"
-    return said + (f", not as expected at {wrong} sizes" if wrong else ", as expected at every size")
-
-
-def _packet_panel(axis: Axes, seen: pl.DataFrame, line: PacketLine | None, look: Look, unit: str) -> None:
-    if line:
-        axis.step(line.sizes, line.most, where="post", color=palette.WIRE, linewidth=1.0)
-        if line.fewest != line.most:
-            axis.fill_between(
-                line.sizes, line.fewest, line.most, step="post", color=palette.WIRE, alpha=0.25, linewidth=0
-            )
-    right = seen.filter(pl.col("wrong") == 0)
-    wrong = seen.filter(pl.col("wrong") > 0)
-    size = 3.6 if seen["size"].n_unique() <= MARKED_SIZES else 1.9
-    axis.plot(right["size"], right[unit], look.marker, color=look.colour, markersize=size, markeredgewidth=0)
-    ring: dict[str, Any] = {"markersize": 7, "markerfacecolor": "none", "markeredgewidth": 1.6}
-    axis.plot(wrong["size"], wrong[unit], "o", color=palette.ALARM, **ring)
 
 
 def spread(curves: pl.DataFrame, looks: Mapping[Curve, Look], caption: str, folder: Path) -> Drawing | None:

@@ -103,24 +103,43 @@ def _of(table: pl.DataFrame, curve: Curve) -> pl.DataFrame:
     return table.filter(pl.col("app") == app, pl.col("transport") == transport, pl.col("procedure") == procedure)
 
 
-def key_numbers(curves: pl.DataFrame, sizes: Sequence[int], looks: Mapping[Curve, Look]) -> Table:
-    """Round trip and throughput at a few sizes; the rest is in summary.csv."""
+def key_numbers(
+    curves: pl.DataFrame, sizes: Sequence[int], looks: Mapping[Curve, Look],
+    bounds: Mapping[Curve, Mapping[int, float]], cells: pl.DataFrame,
+) -> Table:  # fmt: skip
+    """Round trip and throughput at a few sizes; the rest is in summary.csv.
+
+    `bounds`: most throughput that the wires allow, by size; `cells`: of calls as captured, which get columns where
+    there are any.
+    """
     rows = []
     for size in sizes:
         for curve, look in looks.items():
+            seen = _of(cells, curve).filter(pl.col("size") == size)
+            ways = (seen.filter(pl.col("direction") == direction)["cells"] for direction in ("request", "reply"))
+            counted = " + ".join(map(_range_text, ways))
+            bound = bounds.get(curve, {}).get(size)
             for row in _of(curves, curve).filter(pl.col("size") == size).iter_rows(named=True):
                 times = [
                     decimal(row[f"rtt_{name}_us"]) for name in ("min", "median", "mean", "p95", "p99", "max", "stddev")
                 ]
+                rate = row["throughput_kBps"]
+                share = f"{decimal(100 * rate / bound)}{THIN}%" if bound and rate is not None else DASH
                 rows.append(
-                    (whole(size), look.label, whole(row["calls"]), *times, decimal(row["throughput_kBps"], 2),
-                     decimal(row["throughput_stddev_pct"], 2))
+                    (whole(size), look.label, whole(row["calls"]), *((counted,) if cells.height else ()), *times,
+                     decimal(rate, 2), *((share,) if bounds else ()), decimal(row["throughput_stddev_pct"], 2))
                 )  # fmt: skip
     columns = (
-        Column("size (B)"), *words("traffic"),
-        *numbers("calls", "min", "median", "mean", "p95", "p99", "max", "std. dev.", "kB/s", "series sd (%)"),
+        Column("size (B)"), *words("traffic"), *numbers("calls"),
+        *(numbers("cells") if cells.height else ()),
+        *numbers("min", "median", "mean", "p95", "p99", "max", "std. dev.", "kB/s"),
+        *(numbers("of wire's bound") if bounds else ()), *numbers("series sd (%)"),
     )  # fmt: skip
     return Table("Round trip (µs) and throughput at some sizes", columns, tuple(rows))
+
+
+def _range_text(values: pl.Series) -> str:
+    return size_text(*_bounds(values)) if len(values) else DASH
 
 
 def stage_numbers(stages: pl.DataFrame, sizes: Sequence[int], looks: Mapping[Curve, Look], common_axis: bool) -> Table:

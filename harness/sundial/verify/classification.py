@@ -25,7 +25,7 @@ def classify(
     """Adds `class` to frames that have `call` where they belong to one.
 
     `segments`: row and pos of TCP frames of the calls' connections; `background`: row and class of what
-    workloads send beside calls; `addresses`: end and own (list) of each port.
+    workloads send beside calls; `addresses`: end, own (list) and relays of each port.
     """
     flags, data = pl.col("tcp_flags"), pl.col("tcp_length")
     opening = segments.filter(~pl.col("reply"), pl.col("data") == 0, pl.col("pos") == 0).select(
@@ -43,8 +43,8 @@ def classify(
         .join(addresses, on="end", how="left", maintain_order="left")
     )
     own = pl.col("own").list.contains(pl.col("source")) | pl.col("own").list.contains(pl.col("target"))
-    # Packets of others: heard on a shared wire, or passed on by a guest that joins segments and has no address.
-    passes = (pl.col("direction") == INBOUND) | (pl.col("own").list.len() == 0)
+    # Packets of others: heard on a shared wire, or passed on by what joins segments or networks.
+    passes = (pl.col("direction") == INBOUND) | pl.col("relays")
     other = (pl.col("ethertype") == IPV4) & pl.col("source").is_not_null() & passes & ~own
     # Reassembly that times out (RFC 792, code 1) follows from lost fragments; it is explained where some were lost.
     lossy = frames["fate"].drop_nulls().len() > 0
@@ -76,7 +76,7 @@ def classify(
         .then(pl.lit("icmp_port_closed"))
         .otherwise(pl.lit(UNEXPLAINED))
         .alias("class")
-    ).drop("opens", "background", "known", "own")
+    ).drop("opens", "background", "known", "own", "relays")
 
 
 def _port_closed(frames: pl.DataFrame) -> pl.Series:

@@ -13,11 +13,11 @@ import polars as pl
 from sundial.model.network import Device
 from sundial.verify.findings import FINDING
 from sundial.verify.law import Bounds, Counted
-from sundial.verify.learning import FILTERED, FLOODED, Received, output_ports
+from sundial.verify.learning import FILTERED, FLOODED, Behind, Received, behind, output_ports
 from sundial.verify.wire import Passages, Wire
 
-Offered = Callable[[str, Passages], list[pl.DataFrame]]
-"""Findings of what is handed in at a port."""
+Offered = Callable[[str, Passages, Behind | None], list[pl.DataFrame]]
+"""Findings of what is handed in at a port, and of what is known to be behind the other ports."""
 
 COUNTERS = ("received_frames", "forwarded_frames", "flooded_frames", "filtered_frames")
 
@@ -31,11 +31,13 @@ def check_device(
         return [], {}
     frames = _received([wires[end].received_at(end) for end in ends])
     way = output_ports(frames, device.written.ageing, device.written.mac_table_entries)
+    room = len(np.unique(frames.source)) <= device.written.mac_table_entries
     found = []
     counted: dict[tuple[str, str], Bounds] = {}
     for number, end in enumerate(ends):
         mine = np.flatnonzero((way == number) | ((way == FLOODED) & (frames.port != number)))
-        found += check_offered(end, _handed_in(frames, mine, device.written.forwarding_latency, wires[end].end_ns))
+        given = _handed_in(frames, mine, device.written.forwarding_latency, wires[end].end_ns)
+        found += check_offered(end, given, behind(frames, number, device.written.ageing) if room else None)
         here = way[frames.port == number]
         numbers = (len(here), int((here >= 0).sum()), int((here == FLOODED).sum()), int((here == FILTERED).sum()))
         counted |= {(end, name): (each, each) for name, each in zip(COUNTERS, numbers, strict=True)}

@@ -18,6 +18,7 @@ from sundial.verify.wire import Numbers
 
 GROUP_BIT = 1 << 40
 """Of an address as a number: multicast and broadcast (IEEE 802.3, 3.2.3)."""
+FOREVER_NS = 1 << 62
 FLOODED, FILTERED = -1, -2
 """Instead of a port: all others, and none."""
 
@@ -79,3 +80,34 @@ def _learned_with_few_places(frames: Received, ageing_ns: int, entries: int) -> 
         home, since = table.get(target, (FLOODED, now))
         found.append(home if now - since < ageing_ns else FLOODED)
     return np.array(found, np.int64)
+
+
+@dataclass(frozen=True)
+class Behind:
+    """The addresses behind all ports of a relay but one: each was seen there at `since_ns`, and known to be there until
+    `until_ns`. In order of time."""
+
+    address: Numbers
+    since_ns: Numbers
+    until_ns: Numbers
+
+    def knows(self, address: int, at_ns: int) -> bool:
+        """Whether an address is known to be there at an instant."""
+        here = self.address == address
+        return bool((here & (self.since_ns <= at_ns) & (at_ns < self.until_ns)).any())
+
+    def came(self, address: int) -> list[int]:
+        """When frames from an address have come there."""
+        return [int(at) for at in self.since_ns[self.address == address]]
+
+
+def behind(frames: Received, port: int, ageing_ns: int) -> Behind:
+    """What is behind the other ports, for a table that has a place for every address."""
+    learnt = pl.DataFrame({"address": frames.source, "at": frames.ready_ns, "port": frames.port}).filter(
+        pl.Series((frames.source & GROUP_BIT) == 0)
+    )
+    # Until its next frame, wherever that comes in.
+    until = learnt.with_columns(
+        until=pl.min_horizontal(pl.col("at") + ageing_ns, pl.col("at").shift(-1).over("address").fill_null(FOREVER_NS))
+    ).filter(pl.col("port") != port)
+    return Behind(*(until[name].to_numpy() for name in ("address", "at", "until")))

@@ -133,16 +133,17 @@ def check_refused(segment: SegmentBase, wire: Wire, port: str, handed_in: Passag
 
 
 def check_places(
-    segment: SegmentBase, wire: Wire, port: str, handed_in: Passages, left_ns: Numbers
+    segment: SegmentBase, wire: Wire, port: str, handed_in: Passages, left_ns: Numbers, slack_ns: int = 0
 ) -> tuple[pl.DataFrame, Passages]:
-    """Where it is seen when frames have left the ring (`left_ns`, in order): which were refused, and the others."""
+    """Where it is seen when frames have left the ring (`left_ns`, in order, or up to `slack_ns` before): which were
+    refused, and the others."""
     places, _ = ring_of(wire, segment, port)
     fits = of_right_length(segment, handed_in)
     gone = was_refused(wire, port, handed_in)
     enters: Numbers = (fits & ~gone).astype(np.int64)
     entered = np.cumsum(enters) - enters
-    inside = entered - np.searchsorted(left_ns, handed_in.time_ns, "right")
-    full = fits & (inside >= places)
+    most, least = (entered - np.searchsorted(left_ns - slack, handed_in.time_ns, "right") for slack in (0, slack_ns))
+    full = fits & (np.where(gone, most, least) >= places)
     return check_refused(segment, wire, port, handed_in, full), handed_in.take(fits & ~gone)
 
 

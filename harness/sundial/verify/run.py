@@ -146,12 +146,14 @@ def verify_run(run_dir: Path) -> Verification:
 
 
 def _addresses(ports: pl.DataFrame) -> pl.DataFrame:
-    """end, own: the addresses of the machine behind each port; what joins segments has none there."""
+    """end, own, relays: the addresses of the machine behind each port, and whether it passes on what is not its own;
+    what joins segments has none there."""
     rows = []
-    for (joins, _), part in ports.group_by("joins", "machine"):
+    for (joins, forwards, _), part in ports.group_by("joins", "forwards", "machine"):
         own = part["address"].drop_nulls().to_list()
-        rows += [(end, own if own or joins else [""]) for end in part["end"]]
-    return pl.DataFrame(rows, schema={"end": pl.String, "own": pl.List(pl.String)}, orient="row")
+        rows += [(end, own if own or joins else [""], joins or forwards) for end in part["end"]]
+    schema = {"end": pl.String(), "own": pl.List(pl.String()), "relays": pl.Boolean()}
+    return pl.DataFrame(rows, schema=schema, orient="row")
 
 
 def _with_settled(frames: pl.DataFrame, settled: Sequence[Settled]) -> pl.DataFrame:

@@ -4,7 +4,8 @@ hears what."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import polars as pl
@@ -18,6 +19,7 @@ from sundial.model.topology import Topology
 from sundial.observe import RunDirectory
 from sundial.verify.contention import Contention
 from sundial.verify.law import Law
+from sundial.verify.learning import Behind
 from sundial.verify.offered import check_not_before
 from sundial.verify.wire import Passages, Wire
 
@@ -54,13 +56,26 @@ class SegmentVerifier(Protocol[SegmentT]):
         """What a segment of this kind leaves beside its capture of frames, `wire/KIND/SEGMENT.NAME.pcapng` each."""
         return ()
 
+    def check_behind(self, segment: SegmentT, wire: Wire, port: str, behind: Behind) -> list[pl.DataFrame]:
+        """Findings of what the segment was told of addresses behind the device at `port`."""
+        return []
+
     def hears_all(self, segment: SegmentT) -> bool:
         """Whether each port hears what is for another one, too."""
         return True
 
+    def own_types(self, segment: SegmentT) -> Collection[int]:
+        """EtherTypes of frames that end at the adapters, which answer them: none passes the segment, and none that
+        arrives was sent by a machine."""
+        return ()
+
     def keeps_order(self, segment: SegmentT, port: str) -> bool:
         """Whether what `port` sends arrives in the order in which it was sent."""
         return True
+
+    def orders_pairs(self, segment: SegmentT) -> bool:
+        """Whether that holds only of frames between the same two addresses."""
+        return False
 
 
 def verifiers() -> Mapping[str, SegmentVerifier[Any]]:
@@ -95,13 +110,27 @@ def contention_of_port(segment: SegmentBase, port: str, frames: pl.DataFrame) ->
     return None if verifier is None else verifier.contention(segment, port, frames)
 
 
-def hearing(network: Network) -> tuple[dict[str, bool], dict[str, bool]]:
-    """`hears_all` by capture, and `keeps_order` by port, of segments whose kind can be asked."""
+@dataclass(frozen=True)
+class Hearing:
+    """What a topology says of who hears what. By capture: whether each port hears what is for another one, and the
+    EtherTypes that its adapters answer themselves; by port: whether what it sends arrives in order; `pairs`: ports of
+    which that holds between two addresses only."""
+
+    hears_all: Mapping[str, bool] = field(default_factory=dict)
+    own_types: Mapping[str, Collection[int]] = field(default_factory=dict)
+    keeps_order: Mapping[str, bool] = field(default_factory=dict)
+    pairs: Collection[str] = ()
+
+
+def hearing(network: Network) -> Hearing:
+    """Of segments whose kind can be asked."""
     known = verifiers()
     asked = {name: (known[each.kind], each) for name, each in network.segments.items() if each.kind in known}
-    return (
+    return Hearing(
         {f"wire/{name}.pcapng": kind.hears_all(segment) for name, (kind, segment) in asked.items()},
+        {f"wire/{name}.pcapng": kind.own_types(segment) for name, (kind, segment) in asked.items()},
         {port: kind.keeps_order(segment, port) for kind, segment in asked.values() for port in segment.ports},
+        [port for kind, segment in asked.values() if kind.orders_pairs(segment) for port in segment.ports],
     )
 
 

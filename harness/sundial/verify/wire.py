@@ -97,6 +97,8 @@ class Wire:
     """Of the run, in those captures."""
     macs: Mapping[str, int] = field(default_factory=dict)
     """Of what is plugged in at each port."""
+    addresses: Mapping[str, Sequence[bytes]] = field(default_factory=dict)
+    """The IPv4 addresses behind each port."""
 
     def differing_bits(self, one: Numbers, other: Numbers) -> Numbers:
         """In how many bits frames differ, by rows; of frames of different length, all of the longer one."""

@@ -16,6 +16,7 @@ from sundial.verify.contention import Contention
 from sundial.verify.devices import check_device
 from sundial.verify.findings import FINDING
 from sundial.verify.law import Bounds, Counted, Law, merged
+from sundial.verify.learning import Behind
 from sundial.verify.segment import contention_of_port, network_of, verifiers
 from sundial.verify.wire import Passages, Wire
 
@@ -26,7 +27,7 @@ UNPROVEN_REAL_CLOCK = (
 
 
 _COLUMNS = ("row", "capture", "interface", "time_ns", "direction", "frame_length", "captured_length", "octets_begin",
-            "octets_hash", "eth_source", "eth_target", "fate", "comment")  # fmt: skip
+            "octets_hash", "eth_source", "eth_target", "eth_type", "fate", "comment")  # fmt: skip
 
 
 def check_wires(
@@ -64,9 +65,12 @@ def _device(
     laws = verifiers()
     wires = {port.end: by_name[port.segment] for port in device.ports if port.segment in by_name}
 
-    def check_offered(end: str, handed_in: Passages) -> list[pl.DataFrame]:
-        segment = network.segments[wires[end].name]
-        return laws[segment.kind].check_offered(segment, wires[end], end, handed_in) if segment.kind in laws else []
+    def check_offered(end: str, handed_in: Passages, behind: Behind | None) -> list[pl.DataFrame]:
+        segment, wire = network.segments[wires[end].name], wires[end]
+        if segment.kind not in laws:
+            return []
+        found = laws[segment.kind].check_offered(segment, wire, end, handed_in)
+        return found if behind is None else found + laws[segment.kind].check_behind(segment, wire, end, behind)
 
     return check_device(device, wires, check_offered)
 
@@ -98,6 +102,7 @@ def _wire(
         run.path / "wire",
         run.epoch_ns,
         {end: int(network.plug(end).mac.replace(":", ""), 16) for end in network.segments[name].ports},
+        {nic.end: [nic.address.ip.packed] for nic in network.nics() if nic.segment == name and nic.address},
     )
 
 

@@ -95,7 +95,7 @@ CASES = [
     ("impairments: {both: {header_bit: -1 %}}", "impairments.both.header_bit: '-1 %' is negative", PERCENT),
     ("impairments: {both: {loss: 1 %}}", "impairments.both.loss: unknown field", "cell_loss, gemodel, payload_bit, header_bit"),
     ("impairments: {both: {gemodel: {p: 1 %}}}", "impairments.both.gemodel: r is missing", PERCENT),
-    ('impairments: {both: {cell_loss: 1 %}, "from client:eth0": {gemodel: {p: 1 %, r: 10 %}}}',
+    ('impairments: {"from client:eth0": {cell_loss: 1 %, gemodel: {p: 1 %, r: 10 %}}}',
      "impairments.from client:eth0.gemodel: cell_loss and gemodel exclude each other", "one of the two"),
     ("capture: {cells: maybe}", "capture.cells: 'maybe' is neither true nor false", "true, false"),
     ("capture: {cells_most: 0}", "capture.cells_most: 0 is out of range", "a whole number from 1 to 100000000"),
@@ -145,6 +145,10 @@ def test_fields_of_both_directions_hold_where_one_has_none_of_its_own(tmp_path: 
     there = segment.faults("to server:eth0")
     assert (str(there.cell_loss), str(there.payload_bit)) == ("0.01", "0.02")
     assert segment.faults("from server:eth0").payload_bit is None
+    written = 'impairments: {both: {cell_loss: 1 %, header_bit: 2 %}, "to server:eth0": {gemodel: {p: 1 %, r: 10 %}}}'
+    there = loaded(tmp_path / "net.yaml", written).faults("to server:eth0")
+    assert (there.cell_loss, str(there.header_bit)) == (None, "0.02")
+    assert there.gemodel is not None
 
 
 def test_what_is_written_is_read_again(tmp_path: Path) -> None:

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Static routes of machines: who forwards, and every mistake as one line."""
 
+from dataclasses import replace
+from ipaddress import IPv4Interface
 from pathlib import Path
 
 import pytest
 
 from sundial.errors import BadInput
-from sundial.model.load import load_topology
+from sundial.model.experiment import Experiment
+from sundial.model.load import load_experiments, load_topology
 from sundial.model.network import Network, build_network
 from sundial.plan.jobs import build_idle_jobs
 from tests.seams.golden_files import ROUTED
@@ -88,3 +91,63 @@ segments:
     assert str(caught.value) == (
         f"{path}:5: machines.n2.interfaces.eth0.mtu: MTU {mtu} of n2:eth0, which boots ssscore; allowed: 576 to 1500"
     )
+
+
+def called(folder: Path, text: str) -> Experiment:
+    path = folder / "net.yaml"
+    path.write_text(text)
+    (experiment,) = load_experiments("quickstart", topology=str(path))
+    return experiment
+
+
+def test_calls_follow_routes(tmp_path: Path) -> None:
+    network = called(tmp_path, ROUTED).network
+    near, far = network.nic("client:eth0"), network.nic("server:eth0")
+    assert network.route("client", "server") == (near, far)
+    assert [(one.end, other.end) for one, other in network.passed("client", "server")] == [
+        ("client:eth0", "router:eth0"),
+        ("router:eth1", "server:eth0"),
+    ]
+    assert network.route("client", "router") == (near, network.nic("router:eth0"))
+    assert network.way(near, network.nic("router:eth0")) == ["near"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ROUTED.replace(f", routes: [{OWN_ROUTE}]", ""),
+        ROUTED.replace(", routes: [{to: 10.0.0.0/24, via: 10.1.0.254}]", ""),
+        ROUTED.replace("to: 10.1.0.0/24", "to: 10.2.0.0/24"),
+    ],
+    ids=["no way there", "no way back", "another network"],
+)
+def test_calls_need_a_way_there_and_back(tmp_path: Path, text: str) -> None:
+    with pytest.raises(
+        BadInput, match="'client' and 'server' share no segment, and no routes lead from one to the other"
+    ):
+        called(tmp_path, text)
+
+
+def test_routes_that_lead_in_a_circle_lead_nowhere(tmp_path: Path) -> None:
+    text = ROUTED.replace("10.1.0.254/24}}}", "10.1.0.254/24}}, routes: [{to: 10.2.0.0/24, via: 10.0.0.1}]}")
+    text = text.replace(OWN_ROUTE, f"{OWN_ROUTE}, {{to: 10.2.0.0/24, via: 10.0.0.254}}")
+    network = written(tmp_path / "net.yaml", text)
+    stranger = replace(network.nic("server:eth0"), address=IPv4Interface("10.2.0.9/24"))
+    assert network.hops("client", stranger) == []
+
+
+def test_a_router_must_not_cut_packets(tmp_path: Path) -> None:
+    text = ROUTED.replace("10.1.0.254/24}", "10.1.0.254/24, mtu: 1400}")
+    with pytest.raises(
+        BadInput, match=r"packets of 1500 bytes from 'client' to 'server' do not fit router:eth1, MTU 1400"
+    ):
+        called(tmp_path, text)
+
+
+def test_cell_edges_count_the_segments_behind_a_router(tmp_path: Path) -> None:
+    text = ROUTED.replace("far: {kind: switch, rate: 10 Mbit/s", "far: {kind: atm")
+    path = tmp_path / "net.yaml"
+    path.write_text(text)
+    (experiment,) = load_experiments("lane-edges", topology=str(path))
+    (lane,) = load_experiments("lane-edges")
+    assert [each.sizes for each in experiment.workloads] == [each.sizes for each in lane.workloads]  # type: ignore[attr-defined]

@@ -41,6 +41,7 @@ def test_every_topology_of_the_checkout_loads() -> None:
 
 OWN_TOPOLOGY = {
     "atm-faults": "lane-office",
+    "lane-contention": "lane-office",
     "lane-edges": "two-hosts-lane",
     "loss": "two-hosts-wan",
     "sss-faults": "sss-two-lossy",

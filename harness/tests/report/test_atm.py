@@ -16,6 +16,7 @@ from sundial.model.load import load_topology
 from sundial.model.network import build_network
 from sundial.report import (
     cells,
+    drawings,
     expected,
     tables_run,
     topology_narrow,
@@ -118,7 +119,7 @@ def setting() -> Setting:
 
 
 def test_expected_cells_step_where_a_cell_is_added() -> None:
-    """Section 5 of ATM.md: N mod 48 is 1 for a call over UDP and 17 for its reply, in the first packet."""
+    """By hand, byte by byte: N mod 48 is 1 for a call over UDP and 17 for its reply, in the first packet."""
     lines = expected.cell_lines(setting(), [0, 1400])
     for direction, rest in (("request", 1), ("reply", 17)):
         line = lines[direction]
@@ -221,7 +222,8 @@ def on_the_wire(*rows: tuple[int, str, int, int, bool]) -> pl.DataFrame:
 
 def test_cells_begin_at_their_stamp_at_the_sender_and_end_there_at_the_receiver() -> None:
     table = on_the_wire((0, "a:eth0", 2, 65, False), (1000, "a:eth0", 2, 65, True), (3000, "b:eth0", 1, 64, False))
-    drawn = report_call.spans(table, {"a:eth0": 1000.0, "b:eth0": 2000.0})
+    own = [("a:eth0", 65), ("b:eth0", 64)]
+    drawn = report_call.spans(table, {"a:eth0": 1000.0, "b:eth0": 2000.0}, own)
     assert drawn.select("row", "start_us", "wide_us", "pdu").rows() == [
         ("a:eth0 out", 0.0, 1.0, 0), ("a:eth0 out", 1.0, 1.0, 0), ("b:eth0 in", 1.0, 2.0, 0)
     ]  # fmt: skip
@@ -231,8 +233,17 @@ def test_pdus_are_told_apart_by_channel_and_last_cell() -> None:
     table = on_the_wire(
         (0, "a:e", 2, 65, False), (1, "a:e", 2, 66, True), (2, "a:e", 2, 65, True), (3, "a:e", 2, 65, True)
     )
-    drawn = report_call.spans(table, {"a:e": 1.0})
-    assert drawn.select("vci", "pdu").rows() == [(65, 0), (66, 0), (65, 0), (65, 1)]
+    drawn = report_call.spans(table, {"a:e": 1.0}, [("a:e", 65)])
+    assert drawn.select("vci", "pdu", "own").rows() == [(65, 0, True), (66, 0, False), (65, 0, True), (65, 1, True)]
+
+
+def test_the_channels_of_a_call_are_those_between_its_machines() -> None:
+    found = report_call.choose(pl.DataFrame([call(0, 0)]))
+    assert found is not None
+    ports = ["server:eth0", "other:eth0", "client:eth0"]
+    assert report_call.own_channels(found, ports, 64) == [("client:eth0", 64), ("server:eth0", 66)]
+    behind = report_call.own_channels(found, ["edge:a0", "server:eth0"], 64)
+    assert set(behind) == {("edge:a0", 65), ("server:eth0", 64)}
 
 
 def test_the_call_that_is_drawn_is_the_last_one_next_to_two_packets() -> None:
@@ -312,10 +323,30 @@ def test_of_very_many_channels_those_that_lost_are_shown() -> None:
 
 def test_losses_are_added_up_by_cause() -> None:
     ports = {"sun1:eth0": {"dropped": {"queue full": 1, "wrong CRC": 2}}, "sun2:eth0": {"dropped": {"queue full": 3}}}
-    table = report_tables.losses(ports, CHANNELS)
+    fates = [
+        (None, 0),
+        ("dropped: 2 of 32 cells, queue full towards sun2:eth0", 2),
+        ("dropped: 30 of 32 cells, queue full towards sun1:eth0", 30),
+        ("dropped: 1 of 32 cells, cell loss from sun1:eth0", 1),
+        ("dropped: wrong CRC towards sun2:eth0", 0),
+        ("dropped: joined to the PDU before towards sun2:eth0", 0),
+    ]
+    pdus = pl.DataFrame(fates, schema={"comment": pl.String, "lctr": pl.UInt16}, orient="row")
+    table = report_tables.losses(pdus, ports)
     assert table is not None
-    assert table.rows == (("queue full", "2", "4"), ("wrong CRC", "0", "2"))
-    assert report_tables.losses({}, {}) is None
+    assert table.rows == (
+        ("cell loss", "1", "1", "0"),
+        ("joined to the PDU before", "1", "0", "0"),
+        ("queue full", "2", "32", "4"),
+        ("wrong CRC", "1", "0", "2"),
+    )
+    assert report_tables.losses(pdus.head(1), {}) is None
+
+
+def test_without_a_capture_no_pdus_are_said() -> None:
+    table = report_tables.losses(None, {"a:e": {"dropped": {"policed": 5, "not IP": 0}}})
+    assert table is not None
+    assert table.rows == (("policed", "\u2013", "\u2013", "5"),)
 
 
 def test_devices_have_their_counters() -> None:
@@ -384,3 +415,8 @@ def test_captures_may_be_missing_or_broken(tmp_path: Path, content: bytes | None
     build_report(folder)
     assert not (folder / "figures" / "call-elan.svg").exists()
     assert "Virtual channels at the switch" in (folder / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("name", "words"), [("pc-hub-lane", "delay)."), ("two-hosts-netem", "nothing for guests")])
+def test_the_caption_tells_what_stands_between(name: str, words: str) -> None:
+    assert words in drawings.floor_remark(shipped(name), "client", "server")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The wire minimum of cells and of mixed paths, against ATM.md section 6: its rules and its table."""
+"""The wire minimum of cells and of mixed paths, against arithmetic by hand: the rules of wires, and a table."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LINES_NS = {
     "TAXI": Fraction(4320),
     "25.6": Fraction(16_875),
 }
-"""Cell times as ATM.md section 2 has them."""
+"""Of 53 octets at 149.76 Mb/s, and of 54 at 100 and 25.6 Mb/s."""
 
 
 def lane(frame_bytes: int) -> int:
@@ -51,7 +51,7 @@ TABLE = (
     (TCP_12, 8192, (6, 6), (183, 183), (14016.0, 1401.6, 1645.8, 1041.9, 1589.8, 6210.0, 14177.4)),
     (TCP_0, 8192, (6, 6), (181, 181), (13900.8, 1390.1, 1634.2, 1030.6, 1572.5, 6142.5, 14056.5)),
 )
-"""What ATM.md section 6 prints: packets and cells of request and reply, and us for both ways, latencies 0."""
+"""By hand: packets and cells of request and reply, and us for both ways in the order of WIRES, latencies 0."""
 
 
 def echo(kind: tuple[str, bool], size: int, mtu: int = 1500) -> tuple[Leg, Leg]:
@@ -125,7 +125,7 @@ def test_a_frame_waits_for_its_last_cell_before_the_next_hop() -> None:
 
 
 def test_a_link_counts_the_cells_of_its_netem() -> None:
-    """1514 B are 32 cells of 53 at 149.76 Mb/s and not 1514 bytes: 90.6 us, not 81.4 (ATM.md section 12)."""
+    """1514 B are 32 cells of 53 at 149.76 Mb/s and not 1514 bytes: 90.6 us, not 81.4."""
     hop = Hop(149_760_000, 0.0, False, 10, 48, 5)
     assert wire_time.transit_ns([1514], [hop]) / 1000 == pytest.approx(90.6, abs=0.05)
     alike = [hop.busy_ns(frame) for frame in (39, 60, 74, 1514)]

@@ -142,6 +142,16 @@ def test_a_frame_is_on_disk_while_the_machines_are_up(kept: dict[str, Any]) -> N
     assert "Echo (ping) reply" in shown.stdout, shown.stderr
 
 
+def test_a_frame_that_is_too_long_for_its_segment_is_refused_and_recorded(kept: dict[str, Any]) -> None:
+    script = "ip link set eth0 mtu 4000; ping -s 3000 -c 1 -W 1 10.0.0.2; ip link set eth0 mtu 1500; ping -c 1 10.0.0.2"
+    done = run("linux", "sh", "-c", script)
+    assert (done.returncode, "1 packets received" in done.stdout) == (0, True), done
+    capture = Path(kept["captures"]) / "wire" / "lan.pcapng"
+    # Cut off at the longest frame that comes in.
+    refused = re.compile(rb"dropped: \d+ bytes, longest is 1514 \(linux:eth0\)")
+    wait_until(lambda: refused.search(capture.read_bytes()) is not None, seconds=10, what="the frame's fate")
+
+
 def test_a_kernel_that_panics_makes_the_run_a_failed_one(tmp_path: Path) -> None:
     require_guests()
     topology = tmp_path / "exec-panic.yaml"

@@ -246,7 +246,8 @@ class Network:
         faults, last = self.faults("to", to), number == pdu.cells - 1
         if faults is not None:
             if self.random.random() < float(faults.cell_loss or 0):
-                pdu.lose(to, at, f"cell loss towards {self.ports[to]}")
+                left = at - self.cell_time(to) - self.propagation(to)
+                pdu.lose(to, left, f"cell loss towards {self.ports[to]}")
                 return
             flip |= self.random.random() < float(faults.payload_bit or 0)
         data = bytearray(pdu.data[48 * number : 48 * number + 48])
@@ -257,7 +258,7 @@ class Network:
         if to != self.service:
             self.cells.append(Record(up(at), to, IN, vci, bytes(data), pt=int(last), clp=clp, kind=3))
         parts = self.parts[to, vci, pdu.sender]
-        parts.append((pdu, number))
+        parts.append((pdu, number, clp))
         if last:
             self.whole(at, to, vci, pdu, parts[:])
             parts.clear()
@@ -276,7 +277,7 @@ class Network:
             # Whole picoseconds from here on.
             self.push(-(-at // 117) * 117 + latency, 0, self.service, ("on", copy))
         else:
-            self.pdus.append(Record(up(at), to, IN, vci, pdu.data))
+            self.pdus.append(Record(up(at), to, IN, vci, pdu.data, clp=parts[0][2]))
             if self.wants(to, pdu):
                 latency = self.written.by_port(self.written.rx_latency)[to]
                 self.frames.append((up(at) + latency, self.ports[to], IN, pdu.frame or b"", None))
@@ -329,7 +330,11 @@ class Network:
             return Octets(np.frombuffer(b"".join(chosen), np.uint8), np.cumsum(size) - size, size)
 
         rings = dict.fromkeys(self.relays, 128)
-        return Wire(self.name, self.ports, table.with_columns(fate=fate), None, octets, rings, folder, EPOCH_NS)
+        macs = {port: int.from_bytes(address(number)) for number, port in enumerate(self.ports)}
+        table = table.with_columns(fate=fate)
+        return Wire(
+            self.name, self.ports, table, None, octets, rings=rings, folder=folder, epoch_ns=EPOCH_NS, macs=macs
+        )
 
 
 def up(units: int) -> int:

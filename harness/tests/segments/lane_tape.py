@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What clients and services of LAN emulation say to each other, written down by hand after af-lane-0021: for tests of its
-rules. Everything takes the same time on its way; the octets are put together here."""
+"""What clients and services of LAN emulation say to each other, written down by hand after af-lane-0021: for tests of
+its rules. Everything takes the same time on its way; the octets are put together here."""
 
 from __future__ import annotations
 
@@ -21,6 +21,9 @@ SERVICE_NS = 50_000
 SETUP_NS = 2_000_000
 CELL_NS = 2832
 """Of OC-3c, rounded up: what is handed over together leaves one behind the other."""
+READY_IND, READY_QUERY = bytes.fromhex("ff0001010103"), bytes.fromhex("ff0001010003")
+ASKED_NS = 8494
+"""Three cells: a frame by the BUS leaves behind the LE_ARP_REQUEST for it."""
 BROADCAST = bytes.fromhex("ffffffffffff")
 SERVER, BUS = (bytes.fromhex("470005 80ffe1 00000000000000 025344020000") + bytes([last]) for last in (1, 2))
 
@@ -109,7 +112,11 @@ class Lan:
         )  # fmt: skip
         every = {"target": b"\0\1" + BROADCAST}
         return self.asked(
-            at, port, 33, control(6, third, port + 1, own, **every), control(0x106, third, port + 1, own, to=BUS, **every)
+            at,
+            port,
+            33,
+            control(6, third, port + 1, own, **every),
+            control(0x106, third, port + 1, own, to=BUS, **every),
         )
 
     def join_all(self) -> None:
@@ -149,8 +156,8 @@ class Lan:
     def call(self, named_at: int, port: int, peer: int) -> int:
         """The channel after an answer; when it is there."""
         at = named_at + SETUP_NS
-        self.out(at, port, 64 + peer, b"\xff\0\1\1\0\3")
-        self.came(at + WAY_NS, peer, 64 + port, b"\xff\0\1\1\0\3")
+        self.out(at, port, 64 + peer, READY_IND)
+        self.came(at + WAY_NS, peer, 64 + port, READY_IND)
         return at
 
     def flush(self, at: int, port: int, peer: int, *, answered: bool = True, vci: int = 35) -> int:
@@ -174,7 +181,7 @@ class Lan:
     def first_frame(self, at: int, port: int, peer: int) -> int:
         """By the BUS, and all that leads to the channel; when frames may go by that."""
         answered = self.ask(at, port, mac(peer))
-        self.data(at + 10_000, port, mac(peer))
+        self.data(at + ASKED_NS, port, mac(peer))
         return self.flush(self.call(answered, port, peer) + CELL_NS, port, peer)
 
     # ---- Captures ----

@@ -47,7 +47,7 @@ def wires_of(device: Device, tapes: list[Tape], end_ns: int | None = None) -> di
 def check(device: Device, written: list[Any], wires: dict[str, Wire]) -> tuple[list[dict[str, Any]], dict[Any, Any]]:
     kinds = {port.end: each for port, each in zip(device.ports, written, strict=True)}
 
-    def offered(end: str, handed_in: Any) -> list[pl.DataFrame]:
+    def offered(end: str, handed_in: Any, behind: Any) -> list[pl.DataFrame]:
         return verifiers()[kinds[end].kind].check_offered(kinds[end], wires[end], end, handed_in)
 
     findings, counted = check_device(device, wires, offered)

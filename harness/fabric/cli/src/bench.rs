@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How many frames a second the models and the captures carry, on one core and without machines.
 
+mod cells;
+
 use std::path::Path;
 use std::time::Instant;
 
@@ -25,6 +27,8 @@ struct Load {
     incast: bool,
     /// One port sends at a time.
     shared: bool,
+    /// From one frame of a port to the next.
+    pace: Span,
 }
 
 /// All measurements.
@@ -33,6 +37,10 @@ pub fn all(frames: u64, directory: &Path) -> anyhow::Result<Value> {
     loads.extend([2, 4, 8, 16, 32, 64].map(|ports| switch(ports, 64, 60, false)));
     loads.extend([16, 256, 4096, 65_536].map(|queue| switch(8, queue, 60, true)));
     loads.push(switch(8, 64, 1514, false));
+    loads.extend(
+        [(60, false), (60, true), (1514, false), (1514, true)]
+            .map(|(bytes, cells)| atm(bytes, cells)),
+    );
     let results: anyhow::Result<Vec<Value>> = loads
         .iter()
         .map(|load| {
@@ -41,25 +49,61 @@ pub fn all(frames: u64, directory: &Path) -> anyhow::Result<Value> {
             measure(load, frames, directory)
         })
         .collect();
-    Ok(json!({ "frames": frames, "results": results? }))
+    Ok(json!({ "frames": frames, "results": results?, "cells": cells::all(frames) }))
+}
+
+/// The time of a frame on Ethernet, with the gap behind it.
+fn ethernet_pace(bytes: usize) -> Span {
+    Span::of_bits(wire_bits(bytes) + GAP_BITS, RATE_BPS)
 }
 
 fn link() -> Load {
-    let own = json!({ "propagation_ns": 25 });
-    Load { kind: "link", own, ports: 2, queue_frames: 0, bytes: 60, incast: false, shared: false }
+    let own = json!({ "rate_bps": RATE_BPS, "propagation_ns": 25 });
+    let pace = ethernet_pace(60);
+    Load {
+        kind: "link",
+        own,
+        ports: 2,
+        queue_frames: 0,
+        bytes: 60,
+        incast: false,
+        shared: false,
+        pace,
+    }
 }
 
 fn hub() -> Load {
-    let own = json!({ "cable_delay_ns": [25, 25], "repeater_delay_ns": 460 });
-    Load { kind: "hub", own, ports: 2, queue_frames: 0, bytes: 60, incast: false, shared: true }
+    let own = json!({ "rate_bps": RATE_BPS, "cable_delay_ns": [25, 25], "repeater_delay_ns": 460 });
+    let pace = ethernet_pace(60);
+    Load {
+        kind: "hub",
+        own,
+        ports: 2,
+        queue_frames: 0,
+        bytes: 60,
+        incast: false,
+        shared: true,
+        pace,
+    }
 }
 
 fn switch(ports: usize, queue_frames: usize, bytes: usize, incast: bool) -> Load {
     let own = json!({
+        "rate_bps": RATE_BPS,
         "forwarding_latency_ns": 2000, "queue_frames": queue_frames, "mac_table_entries": 1024,
         "ageing_ns": 300_000_000_000_u64, "propagation_ns": 25,
     });
-    Load { kind: "switch", own, ports, queue_frames, bytes, incast, shared: false }
+    let pace = ethernet_pace(bytes);
+    Load { kind: "switch", own, ports, queue_frames, bytes, incast, shared: false, pace }
+}
+
+/// Eight ports of OC-3c, bridged, with or without the capture of cells.
+fn atm(bytes: usize, cells: bool) -> Load {
+    let ports = 8;
+    // 18 octets in front and behind.
+    let pace = cells::oc3c((bytes + 18).div_ceil(48) as u64);
+    let own = cells::fields(ports, 1024, cells);
+    Load { kind: "atm", own, ports, queue_frames: 0, bytes, incast: false, shared: false, pace }
 }
 
 fn measure(load: &Load, frames: u64, directory: &Path) -> anyhow::Result<Value> {
@@ -68,8 +112,11 @@ fn measure(load: &Load, frames: u64, directory: &Path) -> anyhow::Result<Value> 
         .with_context(|| format!("cannot make {}", directory.display()))?;
     let config = config(load, &directory)?;
     let outcome = push(load, &config, frames);
-    let capture_bytes =
-        std::fs::metadata(directory.join("wire.pcapng")).map_or(0, |file| file.len());
+    let captures = ["wire.pcapng", "atm/wire.pdus.pcapng", "atm/wire.cells.pcapng"];
+    let capture_bytes: u64 = captures
+        .map(|name| std::fs::metadata(directory.join(name)).map_or(0, |file| file.len()))
+        .iter()
+        .sum();
     std::fs::remove_dir_all(&directory)
         .with_context(|| format!("cannot remove {}", directory.display()))?;
     let (seconds, delivered) = outcome?;
@@ -81,6 +128,7 @@ fn measure(load: &Load, frames: u64, directory: &Path) -> anyhow::Result<Value> 
         "load": if load.incast { "all to one, queue full" } else { "each to the next" },
         "frames_per_second": (frames as f64 / seconds).round(),
         "delivered": delivered,
+        "capture_cells": load.own["capture"]["cells"],
         "capture_bytes": capture_bytes,
         "seconds": seconds,
     }))
@@ -91,13 +139,12 @@ fn push(load: &Load, config: &Config, frames: u64) -> anyhow::Result<(f64, u64)>
     let mut network = Network::open(config, EPOCH_NS)?;
     // The first frames teach a switch every address, so that what is measured is forwarding.
     let sources: Vec<Frame> = (0..load.ports).map(|port| frame(load, port)).collect();
-    let pace = Span::of_bits(wire_bits(load.bytes) + GAP_BITS, RATE_BPS);
     let started = Instant::now();
     let mut now = Time::ZERO;
     for number in 0..frames {
         let port = (number % load.ports as u64) as usize;
         if port == 0 || load.shared {
-            now += pace;
+            now += load.pace;
         }
         let segment = &mut network.segments[0];
         while let Some(at) = segment.model.poll_timeout().filter(|&at| at <= now) {
@@ -139,7 +186,7 @@ fn config(load: &Load, directory: &Path) -> anyhow::Result<Config> {
     };
     let ports: Vec<Value> = (0..load.ports).map(plug).collect();
     let mut segment = json!({
-        "name": "wire", "kind": load.kind, "rate_bps": RATE_BPS, "max_frame_bytes": 1514,
+        "name": "wire", "kind": load.kind, "max_frame_bytes": 1514,
         "adapter": { "ring_frames": 64, "when_full": "drop" }, "ports": ports,
     });
     let fields = segment.as_object_mut().expect("made as an object");

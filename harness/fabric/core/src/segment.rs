@@ -109,7 +109,8 @@ pub trait Segment: Send {
     fn lookahead(&self, from: usize, to: usize) -> Span;
 
     /// No delivery that is still inside and not yet polled will be due at `port` before this;
-    /// `None`: nothing is inside for it.
+    /// `None`: nothing is inside for it. A frame handed in later may free one that waits inside, but what it
+    /// frees is then not due sooner than its own [`Segment::lookahead`] after it.
     fn earliest_delivery(&self, port: usize) -> Option<Time>;
 
     /// The same for the adapter of `port` finishing a frame: a place in its transmit ring falls free.

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The segments and devices of a run, each segment with its captures: what both clocks drive.
 
+mod promises;
+
 use std::collections::VecDeque;
 use std::path::PathBuf;
 
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Map, Value, json};
-use sundial_core::{
-    Bridge, BridgeOutput, Distances, Frame, Hop, Output, Place, Scheduler, Segment, Step, Time,
-};
+use sundial_core::{Bridge, BridgeOutput, Frame, Output, Place, Scheduler, Segment, Step, Time};
 use sundial_wire::control::ControlFrame;
 
 use crate::{CaptureError, Captures, Config, End, SegmentConfig};
+use promises::earlier;
+
+pub use promises::Bounds;
 
 /// A segment's model and its captures.
 pub struct RecordedSegment {
@@ -88,15 +91,6 @@ pub struct Notice {
     pub due: Time,
     /// What arrives; `None`: the adapter is through with a frame.
     pub frame: Option<Frame>,
-}
-
-/// What is not announced yet cannot happen at a machine before these; `None`: nothing inside leads to it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Bounds {
-    /// A delivery.
-    pub delivery: Option<Time>,
-    /// A finished transmission.
-    pub tx_done: Option<Time>,
 }
 
 /// How often the files are brought up to date, for those who look on.
@@ -262,94 +256,6 @@ impl Network {
         }
     }
 
-    /// Distances between machines, and from the ports of devices to them.
-    pub fn distances(&self) -> Distances {
-        let ports = self.devices.iter().map(|device| device.plugs.len()).sum();
-        Distances::new(self.plugs.len(), ports, self.hops())
-    }
-
-    fn hops(&self) -> Vec<Hop> {
-        let mut hops = Vec::new();
-        for RecordedSegment { config, model, .. } in &self.segments {
-            for (from_port, from) in config.ports.iter().enumerate() {
-                let from = match from.end {
-                    End::Machine { machine, .. } => machine,
-                    End::Device { device, port } => self.devices[device].first_sender + port,
-                };
-                let others = config.ports.iter().enumerate().filter(|(to, _)| *to != from_port);
-                for (to_port, to) in others {
-                    let lookahead = model.lookahead(from_port, to_port);
-                    match to.end {
-                        End::Machine { machine: to, .. } => hops.push(Hop { from, to, lookahead }),
-                        End::Device { device, port } => {
-                            let device = &self.devices[device];
-                            let lookahead = lookahead + device.bridge.forwarding_latency();
-                            hops.extend(device.others(port).map(|port| Hop {
-                                from,
-                                to: device.first_sender + port,
-                                lookahead,
-                            }));
-                        }
-                    }
-                }
-            }
-        }
-        hops
-    }
-
-    /// What is to be promised to each machine. `distances`: as [`Network::distances`] has them.
-    pub fn bounds(&self, distances: &Distances) -> Vec<Bounds> {
-        let sends = self.earliest_sends();
-        let bounds = |(machine, plugs): (usize, &Vec<Option<Plug>>)| {
-            let mut bounds = Bounds::default();
-            for &(segment, port) in plugs.iter().flatten() {
-                let model = &self.segments[segment].model;
-                bounds.delivery = earlier(bounds.delivery, model.earliest_delivery(port));
-                bounds.tx_done = earlier(bounds.tx_done, model.earliest_tx_done(port));
-            }
-            let relayed = sends.iter().map(|&(from, at)| at + distances.between(from, machine));
-            bounds.delivery = earlier(bounds.delivery, relayed.min());
-            bounds
-        };
-        self.plugs.iter().enumerate().map(bounds).collect()
-    }
-
-    /// What is inside is handed in by no device before this: numbers of senders, and times.
-    fn earliest_sends(&self) -> Vec<(usize, Time)> {
-        if self.devices.is_empty() {
-            return Vec::new();
-        }
-        let earliest_delivery = |plug: &Option<Plug>| {
-            let (segment, port) = (*plug)?;
-            self.segments[segment].model.earliest_delivery(port)
-        };
-        let mut received: Vec<Vec<Option<Time>>> = self
-            .devices
-            .iter()
-            .map(|device| device.plugs.iter().map(earliest_delivery).collect())
-            .collect();
-        let mut sent: Vec<_> =
-            self.devices.iter().map(|device| vec![None; device.plugs.len()]).collect();
-        for (at, place) in self.scheduler.waiting() {
-            let earliest = match place {
-                Place::DeviceReceives { device, port } => &mut received[device][port],
-                Place::DeviceSends { device, port } => &mut sent[device][port],
-                Place::Machine { .. } => continue,
-            };
-            *earliest = earlier(*earliest, Some(at));
-        }
-        let mut sends = Vec::new();
-        for ((device, received), sent) in self.devices.iter().zip(received).zip(sent) {
-            for (port, sent) in sent.into_iter().enumerate() {
-                let relayed = device.others(port).filter_map(|from| received[from]).min();
-                let relayed = relayed.map(|at| at + device.bridge.forwarding_latency());
-                let earliest = earlier(sent, relayed).filter(|_| device.plugs[port].is_some());
-                sends.extend(earliest.map(|at| (device.first_sender + port, at)));
-            }
-        }
-        sends
-    }
-
     /// The time of the first frame of each machine that is not worked in.
     pub fn earliest_by_machine(&self) -> Vec<Option<Time>> {
         self.scheduler.earliest_by_machine(self.plugs.len())
@@ -437,11 +343,6 @@ impl Device {
     fn others(&self, port: usize) -> impl Iterator<Item = usize> + use<> {
         (0..self.plugs.len()).filter(move |&other| other != port)
     }
-}
-
-/// The earlier of two times, where there are any.
-fn earlier(one: Option<Time>, other: Option<Time>) -> Option<Time> {
-    [one, other].into_iter().flatten().min()
 }
 
 #[cfg(test)]

@@ -63,7 +63,7 @@ class Atm(SegmentBase):
     """Most bits a second on a virtual channel from an adapter, in cells of 53 octets: one for all ports, or by port."""
     impairments: dict[Annotated[str, WAY], Faults] = Field(default_factory=dict)
     """By direction of a line, `from PORT` or `to PORT`, or `both` for all; a direction's own fields go before those of
-    `both`."""
+    `both`, and a loss before one of the other kind."""
     capture: Capture = Capture()
     """What is recorded."""
 
@@ -97,6 +97,8 @@ class Atm(SegmentBase):
         """What happens to cells in one direction, `from PORT` or `to PORT`."""
         both = self.impairments.get("both", Faults())
         own = self.impairments.get(way, Faults())
+        if own.loses:
+            both = both.model_copy(update={"cell_loss": None, "gemodel": None})
         return both.model_copy(update={name: getattr(own, name) for name in own.model_fields_set})
 
     def shaping_bps(self, port: str) -> int | None:

@@ -118,6 +118,11 @@ class Faults(Strict):
     header_bit: _Percent | None = None
     """Cells with bits of the header flipped: HEC corrects one, of more the cell is lost."""
 
+    @property
+    def loses(self) -> bool:
+        """Whether losses are written here, of either kind."""
+        return self.cell_loss is not None or self.gemodel is not None
+
     def check(self, path: Path) -> Iterator[Finding]:
         """Fields that exclude each other."""
         if self.cell_loss is not None and self.gemodel is not None:

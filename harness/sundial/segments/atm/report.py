@@ -114,7 +114,7 @@ class AtmReport(SegmentReport[Atm]):
 
         ports, channels = report_tables.of_segment(data.counters, name)
         found = (
-            report_tables.losses(ports, channels),
+            report_tables.losses(_captures(name, data).all_pdus, ports),
             report_tables.channels(channels, segment.ports, segment.encapsulation != LANE),
         )
         yield from (table for table in found if table is not None)
@@ -138,8 +138,15 @@ def _call(segment: Atm, captures: Captures, data: RunData, folder: Path) -> Draw
         return None
     table, are_cells = found
     cell_ns = {port: segment.cell_time_units(port) / UNITS_PER_NS for port in segment.ports}
-    spans = report_call.spans(table, cell_ns)
+    spans = report_call.spans(table, cell_ns, report_call.own_channels(call, segment.ports, _base_vci(segment)))
     return report_call.draw(captures.name, call, spans, _call_caption(are_cells), folder)
+
+
+def _base_vci(segment: Atm) -> int:
+    """Of the channels between ports."""
+    from sundial.segments.atm import report_pdus
+
+    return report_pdus.DATA_DIRECT if segment.encapsulation == LANE else report_pdus.PERMANENT
 
 
 def _queues(segment: Atm, captures: Captures, folder: Path) -> Drawing | None:
@@ -153,9 +160,9 @@ def _queues(segment: Atm, captures: Captures, folder: Path) -> Drawing | None:
         for port, propagation in zip(segment.ports, segment.by_port(segment.propagation), strict=True)
         for cell_ns in [segment.cell_time_units(port) / UNITS_PER_NS]
     }
-    base_vci = report_pdus.DATA_DIRECT if segment.encapsulation == LANE else report_pdus.PERMANENT
     waiting = {
-        port: report_queue.waiting(channels) for port, channels in report_pdus.queues(captures, lines, base_vci).items()
+        port: report_queue.waiting(channels, segment.queue.cells)
+        for port, channels in report_pdus.queues(captures, lines, _base_vci(segment)).items()
     }
     told = {port: found for port, found in waiting.items() if found is not None}
     losses = report_pdus.losses(captures, lines)
@@ -171,13 +178,12 @@ def _first_exchange(segment: Atm, captures: Captures, folder: Path) -> Drawing |
 
 
 def _call_caption(are_cells: bool) -> str:
+    what = "cell" if are_cells else "PDU"
     text = (
-        "Every cell at the segment's ports while the call was on the wire, from capture stamps: out is what an adapter "
+        f"Every {what} at the ports of the call while it was on the wire, from capture stamps: out is what an adapter "
         "sends, in what it receives. The numbers count the cells of a PDU. Request and reply have the same scale."
     )
-    if are_cells:
-        return text
-    return text.replace("Every cell", "PDUs") + " Cells were not captured: a PDU is drawn as long as its cells take."
+    return text if are_cells else f"{text} Cells were not captured: a PDU is drawn as long as its cells take."
 
 
 def line_text(line: Line) -> str:

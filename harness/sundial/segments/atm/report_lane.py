@@ -11,6 +11,7 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from sundial.expect.atm import LEC_ID
 from sundial.report import palette, plotting
 from sundial.report.plotting import Drawing
 from sundial.segments.atm.report_pdus import DATA_DIRECT, INBOUND, OUTBOUND
@@ -33,7 +34,7 @@ _CONTROL = bytes.fromhex("ff000101")
 _ETHERTYPES = {0x0800: "IP", 0x0806: "ARP"}
 HEAD_OCTETS = 16
 """Of an SDU, to the end of the ethertype; what `events` is given of each PDU."""
-MOST_EVENTS = 28
+MOST_EVENTS = 36
 
 
 @dataclass(frozen=True)
@@ -60,8 +61,9 @@ def events(pdus: pl.DataFrame, heads: Sequence[bytes], ports: Sequence[str]) -> 
     """The first exchange of two ports, from the first frame that one of them sends on.
 
     `pdus`: time_ns, interface, direction, vci, cells, in order of time, with the first octets of each SDU. What is sent
-    on a data direct channel stands there once, where it was sent; all else where it left or reached a port. It ends
-    with the first frames that both have sent on the data direct channel, and with MOST_EVENTS at the latest.
+    on a data direct channel stands there once, where it was sent; all else where it left or reached a port, but for
+    frames that others sent by the BUS. It ends with the first frames that both have sent on the data direct channel,
+    and with MOST_EVENTS at the latest.
     """
     rows = list(zip(pdus.select("time_ns", "interface", "direction", "vci", "cells").iter_rows(), heads, strict=True))
     first = next((k for k, (row, head) in enumerate(rows) if row[2] == OUTBOUND and not words(head)[1]), None)
@@ -69,6 +71,7 @@ def events(pdus: pl.DataFrame, heads: Sequence[bytes], ports: Sequence[str]) -> 
         return []
     near = rows[first][0][1]
     far = next((_peer(row, ports) for row, _ in rows[first:] if row[1] == near and row[3] >= DATA_DIRECT), None)
+    senders = {head[:LEC_ID] for row, head in rows if row[1] in (near, far) and row[2] == OUTBOUND}
     found: list[Event] = []
     settled: set[str] = set()
     for (at_ns, port, direction, vci, cells), head in rows[first:]:
@@ -77,6 +80,8 @@ def events(pdus: pl.DataFrame, heads: Sequence[bytes], ports: Sequence[str]) -> 
         other = SERVICE if vci < DATA_DIRECT else ports[vci - DATA_DIRECT]
         source, target = (port, other) if direction == OUTBOUND else (other, port)
         text, is_control = words(head)
+        if direction == INBOUND and not is_control and head[:LEC_ID] not in senders:
+            continue
         amount = f"{cells} {'cell' if cells == 1 else 'cells'}"
         channel = CHANNELS.get(vci, "data direct")
         found.append(Event(at_ns, source, target, f"{text}, {amount}, {channel}", is_control))
@@ -127,7 +132,7 @@ def _arrow(axis: Axes, y: int, event: Event, lines: Sequence[str], zero_ns: int,
         "", xy=(x2, y), xytext=(x1, y), arrowprops={"arrowstyle": "-|>", "color": colour, "linewidth": 1.4,
                                                     "shrinkA": 0, "shrinkB": 0},
     )  # fmt: skip
-    text = event.text.rpartition(", ")[0] if narrow else event.text
+    text = event.text.partition(", ")[0] if narrow else event.text
     paper = {"facecolor": palette.PAPER, "edgecolor": "none", "pad": 0.8}
     axis.text((x1 + x2) / 2, y - 0.12, text, ha="center", va="bottom", fontsize=7.5, color=palette.INK, bbox=paper)
     when = (event.at_ns - zero_ns) / 1000

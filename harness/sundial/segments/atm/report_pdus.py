@@ -20,8 +20,6 @@ from sundial.report.cells import SENT
 from sundial.segments.atm.report_queue import Channel, Times
 
 INBOUND, OUTBOUND = 1, 2
-CONTROL_VCIS = (17, 33, 34)
-"""Configuration direct, control direct and control distribute of LAN emulation."""
 DATA_DIRECT, PERMANENT = 64, 100
 """VCI of a data direct channel, and of a permanent one, to port 0."""
 FATE = ":fate"

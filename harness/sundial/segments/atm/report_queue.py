@@ -73,8 +73,8 @@ def matched(channel: Channel, *, late: bool) -> Times | None:
     return found
 
 
-def waiting(channels: Sequence[Channel]) -> Waiting | None:
-    """What the channels to one output had waiting there; None where that cannot be told."""
+def waiting(channels: Sequence[Channel], room: int) -> Waiting | None:
+    """What the channels to one output, which has so much room, had waiting there; None where that cannot be told."""
     bounds = []
     for late in (True, False):
         joins = [matched(channel, late=late) for channel in channels]
@@ -89,7 +89,7 @@ def waiting(channels: Sequence[Channel]) -> Waiting | None:
         np.searchsorted(np.sort(join), at, "right") - np.searchsorted(np.sort(start), at, "right")
         for join, start in bounds
     )
-    return Waiting(at, least, most)
+    return Waiting(at, least, np.minimum(most, room))
 
 
 def busiest(found: Waiting) -> tuple[float, float]:

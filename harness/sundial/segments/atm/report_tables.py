@@ -6,11 +6,16 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+import polars as pl
+
 from sundial.report.tables import Column, Table, numbers, whole, words
 from sundial.segments.atm.report_lane import CHANNELS
 from sundial.segments.atm.report_pdus import DATA_DIRECT, PERMANENT
 
 Counted = Mapping[str, Any]
+
+_CAUSE = r"^dropped: (?:\d+ of \d+ cells, )?(.+?)(?: (?:from|towards) \S+| \(.*\)| for \S+ \(.*\))?$"
+"""In the comment of a lost PDU."""
 
 MOST_CHANNELS = 60
 """Rows of the table of channels; of more, those that lost or carried most."""
@@ -47,19 +52,34 @@ def channels(counted: Mapping[str, Counted], ports: Sequence[str], permanent: bo
     return Table(f"Virtual channels at the switch, in cells{more}", columns, cells)
 
 
-def losses(ports: Mapping[str, Counted], counted: Mapping[str, Counted]) -> Table | None:
-    """Everything lost by cause: cells at the switch, and frames that did not get through for it; None: nothing was."""
-    cells: dict[str, int] = {}
+def losses(pdus: pl.DataFrame | None, ports: Mapping[str, Counted]) -> Table | None:
+    """What was lost, by the cause that was first: PDUs and the cells missing of them, as captured, and frames, as
+    counted; None: nothing was. `pdus`: comment, cells and lctr of all PDUs."""
+    table = _fates(pdus) if pdus is not None else pl.DataFrame(schema={"cause": pl.String})
+    seen = {str(row["cause"]): row for row in table.iter_rows(named=True)}
     frames: dict[str, int] = {}
-    for found, many in ((cells, counted.values()), (frames, ports.values())):
-        for values in many:
-            for cause, count in (values.get("dropped") or {}).items():
-                found[cause] = found.get(cause, 0) + int(count)
-    causes = [cause for cause in dict.fromkeys((*cells, *frames)) if cells.get(cause) or frames.get(cause)]
+    for values in ports.values():
+        for cause, count in (values.get("dropped") or {}).items():
+            frames[cause] = frames.get(cause, 0) + int(count)
+    causes = sorted({*seen, *(cause for cause, count in frames.items() if count)})
     if not causes:
         return None
-    rows = tuple((cause, whole(cells.get(cause, 0)), whole(frames.get(cause, 0))) for cause in sorted(causes))
-    return Table("Losses by cause", (Column("cause", "word"), *numbers("cells", "frames")), rows)
+    rows = tuple(
+        (cause, *(whole(seen.get(cause, {}).get(name, 0 if pdus is not None else None)) for name in ("pdus", "cells")),
+         whole(frames.get(cause, 0)))
+        for cause in causes
+    )  # fmt: skip
+    return Table("Losses by cause", (Column("cause", "word"), *numbers("PDUs", "cells missing", "frames")), rows)
+
+
+def _fates(pdus: pl.DataFrame) -> pl.DataFrame:
+    """Lost PDUs by cause, with the cells that are missing of them."""
+    return (
+        pdus.select("lctr", cause=pl.col("comment").str.extract(_CAUSE))
+        .drop_nulls("cause")
+        .group_by("cause")
+        .agg(pdus=pl.len().cast(pl.Int64), cells=pl.col("lctr").cast(pl.Int64).sum())
+    )
 
 
 def _causes(dropped: Any) -> list[str]:

@@ -4,19 +4,22 @@ cells travel. The captures of PDUs and of cells are held against the standards, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import polars as pl
 
-from sundial.expect.atm import LANE
+from sundial.expect.atm import LANE, ROUTED
 from sundial.expect.ip import ETHERNET_HEADER
+from sundial.observe.headers import ARP
 from sundial.segments.atm.model import Atm
 from sundial.segments.atm.verify_balance import channel_counts, port_counts
 from sundial.segments.atm.verify_cells import check_cells, read_cells
 from sundial.segments.atm.verify_channels import NOWHERE, destinations
+from sundial.segments.atm.verify_clip import check_clip
 from sundial.segments.atm.verify_fates import check_words
 from sundial.segments.atm.verify_frames import check_frames
-from sundial.segments.atm.verify_lane import check_lane, lec_ids
+from sundial.segments.atm.verify_handed import check_behind, check_handed_in
+from sundial.segments.atm.verify_lane import check_lane, lec_ids, told_of
 from sundial.segments.atm.verify_lines import NS, check_line
 from sundial.segments.atm.verify_losses import check_losses
 from sundial.segments.atm.verify_pdus import (
@@ -33,8 +36,9 @@ from sundial.segments.atm.verify_times import check_arrivals, due, late, walk
 from sundial.verify.contention import Contention, contention_of
 from sundial.verify.frames import OUTBOUND
 from sundial.verify.law import Law, check_fates, merged
+from sundial.verify.learning import Behind
 from sundial.verify.segment import SegmentVerifier
-from sundial.verify.wire import Wire
+from sundial.verify.wire import Passages, Wire
 
 UNPROVEN = (
     "atm: when a machine handed a frame to its adapter, and how long it waited for its line",
@@ -61,13 +65,31 @@ class _Atm(SegmentVerifier[Atm]):
     def hears_all(self, segment: Atm) -> bool:
         return False
 
+    def check_offered(self, segment: Atm, wire: Wire, port: str, handed_in: Passages) -> list[pl.DataFrame]:
+        return check_handed_in(segment, wire, port, handed_in)
+
+    def check_behind(self, segment: Atm, wire: Wire, port: str, behind: Behind) -> list[pl.DataFrame]:
+        resolved = segment.encapsulation == LANE and segment.lan_emulation.resolution == "le_arp"
+        return (
+            [told_of(pdus, [problem]) for pdus, problem in check_behind(segment, wire, port, behind)]
+            if resolved
+            else []
+        )
+
+    def orders_pairs(self, segment: Atm) -> bool:
+        # A broadcast by the BUS overtakes frames that wait for a channel.
+        return segment.encapsulation == LANE
+
+    def own_types(self, segment: Atm) -> Collection[int]:
+        return (ARP,) if segment.encapsulation == ROUTED else ()
+
     def further_captures(self, segment: Atm) -> Sequence[str]:
         return ["pdus", "cells"] if segment.capture.cells else ["pdus"]
 
     def check_times(self, segment: Atm, wire: Wire) -> Law | None:
         pdus = read_pdus(segment, wire)
         known = lec_ids(segment, wire, pdus) if segment.encapsulation == LANE else None
-        walked = walk(segment, wire, pdus, keep_cells=segment.capture.cells)
+        walked = walk(segment, pdus, keep_cells=segment.capture.cells)
         owed = due(segment, walked)
         found = [
             check_fates(wire, segment, PATTERNS),
@@ -83,6 +105,8 @@ class _Atm(SegmentVerifier[Atm]):
         ]
         if segment.encapsulation == LANE:
             found += check_lane(segment, wire, pdus)
+        elif segment.encapsulation == ROUTED:
+            found += check_clip(segment, wire)
         if segment.capture.cells:
             found += check_cells(segment, wire, pdus, walked, owed, read_cells(segment, wire))
         counted, cut, rings = ring_counts(segment, wire, pdus, walked, late(segment, wire, walked, owed))

@@ -16,7 +16,7 @@ from sundial.segments.atm.verify_lines import stamp
 from sundial.segments.atm.verify_losses import at_fates
 from sundial.segments.atm.verify_pdus import Pdus
 from sundial.segments.atm.verify_queue import PASSED, WORDS
-from sundial.segments.atm.verify_times import Due, Walk
+from sundial.segments.atm.verify_times import Due, Walk, faulty
 from sundial.verify.chance import hardly
 from sundial.verify.law import Bounds
 from sundial.verify.wire import Mask, Numbers, Wire
@@ -45,13 +45,23 @@ def port_counts(segment: Atm, wire: Wire, pdus: Pdus, walked: Walk, owed: Due) -
         counted[port, "rx_cells"] = _sum(came, mine & done, mine & begun)
         counted[port, "rx_pdus"] = _sum(np.ones_like(came), mine & done & owed.arrives, mine & begun & owed.arrives)
         counted[port, "bad_pdus"] = _sum(np.ones_like(came), mine & done & bad, mine & begun & perhaps)
-        counted[port, "cells_tagged"] = (0, 0)
+        counted[port, "cells_tagged"] = _tagged(segment, walked, number, bool(left.all()))
         counted[port, "cells_corrected"] = _corrected(segment, port, int(sent.cells.sum()), int(came[mine].sum()))
     return counted
 
 
 def _sum(numbers: Numbers, least: Mask, most: Mask) -> Bounds:
     return int(numbers[least].sum()), int(numbers[least | most].sum())
+
+
+def _tagged(segment: Atm, walked: Walk, number: int, whole: bool) -> Bounds:
+    """Cells that the contract of a port made CLP 1; of a line that loses cells, which come is not known."""
+    count, port = int(walked.tagged[number]), segment.ports[number]
+    if port not in segment.contracts or segment.contracts[port].action == "drop":
+        return 0, 0
+    if faulty(segment.faults(f"from {port}")):
+        return 0, int(walked.sent[number].cells.sum())
+    return (count if whole else 0), count
 
 
 def _kinds(walked: Walk) -> Numbers:

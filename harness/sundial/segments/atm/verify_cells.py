@@ -21,7 +21,7 @@ from sundial.segments.atm.model import Atm
 from sundial.segments.atm.verify_fates import CRC, NO_COPY
 from sundial.segments.atm.verify_lines import NS, Sent, stamp
 from sundial.segments.atm.verify_pdus import FROM_ADAPTER, TO_ADAPTER, Pdus, at_records, check_records, check_stamps, of
-from sundial.segments.atm.verify_times import Due, Walk
+from sundial.segments.atm.verify_times import UNKNOWN_CLP, Due, Walk
 from sundial.verify.findings import FINDING
 from sundial.verify.frames import INBOUND, OUTBOUND
 from sundial.verify.wire import Mask, Numbers, Wire
@@ -59,7 +59,7 @@ class Expected:
     number: Numbers
     vci: Numbers
     last: Mask
-    clp: Mask
+    clp: Numbers
     sure: Mask
     """Else it may have been lost."""
     bits: Numbers
@@ -165,7 +165,7 @@ def _left(sent: Sent) -> Expected:
     nothing = np.zeros(len(which), np.bool_)
     return Expected(
         stamp(at.low), stamp(at.high), sent.place[which], number, sent.vci[which], number == sent.cells[which] - 1,
-        nothing, ~nothing, nothing.astype(np.int64), which, ~nothing,
+        nothing.astype(np.int64), ~nothing, nothing.astype(np.int64), which, ~nothing,
     )  # fmt: skip
 
 
@@ -177,13 +177,14 @@ def _arrived(segment: Atm, walked: Walk, owed: Due, number: int) -> Expected:
     copy = place[cells.copy]
     last = cells.place == walked.copies.cells[copy] - 1
     sure = ~owed.chance[copy]
+    clp = np.where(walked.clp[copy] == UNKNOWN_CLP, UNKNOWN_CLP, cells.clp)
     # A PDU that is not handed on may have been damaged, too.
     damages = [_damages(segment, each) for each in range(len(segment.ports) + 1)]
     lines = np.array(damages, np.int64)
     bits = np.where(owed.arrives[copy], 0, lines[walked.copies.sender[copy], 0] + lines[number, 1])
     return Expected(
         stamp(cells.arrival.low), stamp(cells.arrival.high), walked.copies.pdu[copy], cells.place,
-        walked.copies.vci[copy], last, cells.clp, sure, bits, cells.copy,
+        walked.copies.vci[copy], last, clp, sure, bits, cells.copy,
         outcome.known[cells.copy],
     )  # fmt: skip
 
@@ -212,7 +213,8 @@ def _against(what: str, pdus: Pdus, expected: Expected, own: Seen, wire: Wire) -
     own, place = own.take(there), place[there]
     for field, column, value in (("VCI", "vci", expected.vci), ("payload type", "pt", expected.last),
                                  ("CLP", "clp", expected.clp)):  # fmt: skip
-        yield _same(own, f"{field} of {what}", value[place].astype(np.int64), own.numbers(column))
+        wanted, found = value[place].astype(np.int64), own.numbers(column)
+        yield _same(own, f"{field} of {what}", np.where(wanted == UNKNOWN_CLP, found, wanted), found)
     yield _same_payload(own, what, pdus, expected.pdu[place], expected.number[place], expected.bits[place])
 
 
@@ -223,14 +225,17 @@ def _which(expected: Expected, own: Seen, pdus: Pdus) -> tuple[Numbers, Mask]:
     if not len(expected.low_ns):
         return np.zeros(len(at), np.int64), np.zeros(len(at), np.bool_)
     earliest = np.minimum.accumulate(expected.low_ns[::-1])[::-1]
+    # Where bounds meet, the time does not tell which is which.
+    meets = np.append(np.maximum.accumulate(expected.high_ns)[:-1] >= earliest[1:], False)
+    known = expected.known & ~meets & ~np.append(False, meets[:-1])
     place = np.searchsorted(earliest, at, "right") - 1
     there = (place >= 0) & (at <= expected.high_ns[place])
     there &= np.append(True, place[1:] != place[:-1])[: len(place)]
-    loose = np.flatnonzero(~expected.known)
+    loose = np.flatnonzero(~known)
     if len(loose):
         low, high = earliest[loose], np.maximum.accumulate(expected.high_ns[loose])
         within = np.searchsorted(low, at, "right") - 1
-        here = np.flatnonzero((within >= 0) & (at <= high[within]) & (~there | ~expected.known[place]))
+        here = np.flatnonzero((within >= 0) & (at <= high[within]) & (~there | ~known[place]))
         place[here], there[here] = _in_order(expected, loose, own.take(here), pdus)
     return np.maximum(place, 0), there
 

@@ -20,7 +20,7 @@ from sundial.segments.atm.verify_fates import CRC, Fates
 from sundial.segments.atm.verify_pdus import Carried, Pdus, at_records, carried, holds, of
 from sundial.verify.findings import findings
 from sundial.verify.frames import INBOUND, OUTBOUND
-from sundial.verify.wire import MOST, Numbers, Wire
+from sundial.verify.wire import MOST, Mask, Numbers, Wire
 
 _ARP = 0x0806
 GROUP_BIT = 1 << 40
@@ -125,31 +125,24 @@ def _received(segment: Atm, wire: Wire, pdus: Pdus, lec_ids: Numbers | None) -> 
     wanted = _wanted(segment, wire, pdus, which, pdus.port[which.place], lec_ids)
     late = (wire.end_ns is not None) & (pairs["time_ns"].to_numpy() > (wire.end_ns or 0))
     records, has = pairs["record"].to_numpy(), pairs["row"].is_not_null().to_numpy()
-    missing, extra = (wanted == 1) & ~has & ~late, (wanted == 0) & has
+    missing, extra = wanted & ~has & ~late, ~wanted & has
     yield at_records(
         pdus.name, "frame of a PDU", missing, records, of(missing, "delivered"), of(missing, "not delivered")
     )
     yield at_records(pdus.name, "frame of a PDU", extra, records, of(extra, "not delivered"), of(extra, "delivered"))
 
 
-def _wanted(segment: Atm, wire: Wire, pdus: Pdus, which: Carried, port: Numbers, lec_ids: Numbers | None) -> Numbers:
-    """Whether a machine gets the frame of each PDU: 1 yes, 0 no, -1 not known. A client at a port hands on what is for
-    its own address or a group, a device's all but its own echo (af-lane-0021, 4.1.1)."""
-    wanted = np.ones(len(which.place), np.int64)
+def _wanted(segment: Atm, wire: Wire, pdus: Pdus, which: Carried, port: Numbers, lec_ids: Numbers | None) -> Mask:
+    """Whether a machine gets the frame of each PDU at a port. A client hands on what is for its own address or a group,
+    a device's all but its own echo (af-lane-0021, 4.1.1)."""
     if segment.encapsulation != LANE or lec_ids is None:
-        return wanted
+        return np.ones(len(which.place), np.bool_)
     octets = pdus.octets.take(which.place)
     target = octets.number(which.begin, 6)
     relays = np.array([name in wire.rings for name in segment.ports])[port]
-    own = np.array([_own_address(wire, number) for number in range(len(segment.ports))])[port]
-    wanted = np.where(relays | ((target & GROUP_BIT) != 0) | (target == own), 1, np.where(own < 0, -1, 0))
-    return np.where(octets.number(0, 2) == lec_ids[port], 0, wanted)
-
-
-def _own_address(wire: Wire, number: int) -> int:
-    """A machine's, which each of its frames shows; -1: it sent none."""
-    sent = wire.sent[number]
-    return int(sent.source[0]) if len(sent) else -1
+    own = np.array([wire.macs[name] for name in segment.ports])[port]
+    echo = octets.number(0, 2) == lec_ids[port]
+    return np.asarray((relays | ((target & GROUP_BIT) != 0) | (target == own)) & ~echo)
 
 
 def _lost(segment: Atm, wire: Wire, pdus: Pdus, fates: Fates, lec_ids: Numbers | None) -> Iterator[pl.DataFrame]:
@@ -165,9 +158,9 @@ def _lost(segment: Atm, wire: Wire, pdus: Pdus, fates: Fates, lec_ids: Numbers |
     # A copy of the BUS that its port would not have handed on is nobody's frame.
     port = fates.port[np.searchsorted(fates.record, which.place)]
     copied = (pdus.vci[which.place] == MULTICAST) & (port >= 0) & (port < len(segment.ports))
-    wanted = np.where(copied, _wanted(segment, wire, pdus, which, np.where(copied, port, 0), lec_ids), 1)
+    wanted = np.where(copied, _wanted(segment, wire, pdus, which, np.where(copied, port, 0), lec_ids), True)
     has, records = pairs["row"].is_not_null().to_numpy(), pairs["record"].to_numpy()
-    alone, extra = (wanted == 1) & ~has, (wanted == 0) & has
+    alone, extra = wanted & ~has, ~wanted & has
     yield at_records(pdus.name, "fate", alone, records,
                      of(alone, "that of a frame, too"), of(alone, "none in the capture of frames"))  # fmt: skip
     yield at_records(pdus.name, "fate", extra, records,

@@ -5,7 +5,7 @@ and when, and which way data frames go. How PDUs travel, and that their data are
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 
 import numpy as np
 import polars as pl
@@ -48,11 +48,11 @@ def check_lane(segment: Atm, wire: Wire, pdus: Pdus) -> list[pl.DataFrame]:
     clients, told = clients_of(segment, wire), messages(pdus)
     lines = [uplink(segment, pdus, number) for number in range(len(segment.ports))]
     if segment.lan_emulation.resolution == "static":
-        found = [_told(pdus, (_none(each) for each in told))]
+        found = [told_of(pdus, (_none(each) for each in told))]
     else:
         found = [
-            _told(pdus, check_fields(clients, told)),
-            _told(pdus, check_answers(segment, clients, told, lines, wire.end_ns)),
+            told_of(pdus, check_fields(clients, told)),
+            told_of(pdus, check_answers(segment, clients, told, lines, wire.end_ns)),
         ]
     calls = Calls(segment, clients, told)
     for number, line in enumerate(lines):
@@ -63,9 +63,10 @@ def check_lane(segment: Atm, wire: Wire, pdus: Pdus) -> list[pl.DataFrame]:
         if segment.lan_emulation.resolution != "static":
             sent = paths.sent()
             found += [
-                _told(pdus, joining.check()),
-                _told(pdus, channels.check(clients, wire.end_ns)),
-                _told(pdus, check_inquiries(segment, line, own, wanted(wire, line, sent), wire.end_ns)),
+                told_of(pdus, joining.check()),
+                told_of(pdus, channels.check(clients, wire.end_ns)),
+                _rows(pdus, channels.check_data()),
+                told_of(pdus, check_inquiries(segment, line, own, wanted(wire, line, sent), wire.end_ns)),
                 check_drops(segment, wire, line, own, sent, joining.member_ns),
             ]
         found.append(_rows(pdus, paths.check(joining.member_ns)))
@@ -76,7 +77,8 @@ def _none(message: Message) -> Problem:
     return message, "control frame", "none, since all channels are there", NAMES.get(message.opcode, "one")
 
 
-def _told(pdus: Pdus, problems: Iterator[Problem]) -> pl.DataFrame:
+def told_of(pdus: Pdus, problems: Iterable[Problem]) -> pl.DataFrame:
+    """Problems of control frames as findings."""
     return _rows(
         pdus,
         (
@@ -86,7 +88,7 @@ def _told(pdus: Pdus, problems: Iterator[Problem]) -> pl.DataFrame:
     )
 
 
-def _rows(pdus: Pdus, problems: Iterator[Wrong]) -> pl.DataFrame:
+def _rows(pdus: Pdus, problems: Iterable[Wrong]) -> pl.DataFrame:
     rows: list[tuple[None, str, str, str, list[int]]] = [
         (None, f"{pdus.name}: {what}", expected, f"{seen}, record {record + 1}", [])
         for (record, what, expected, seen), _ in zip(problems, range(MOST), strict=False)

@@ -81,6 +81,7 @@ class _Answers:
                 answers = heard[key, request.port]
                 for more in answers[1:]:
                     yield more, "answer", "one to a transaction", f"another one to {NAMES[request.opcode]}"
+                yield from self._passed_on(answers[:1], given, key)
                 known = key in lost or any(at >= request.at_ns for at in unclear)
                 if not answers and not known and self._is_due(request, given, key) and self._in_time(request):
                     yield request, "answer", f"{NAMES[request.opcode | RESPONSE]}", "none"
@@ -98,6 +99,22 @@ class _Answers:
         mac, macs = request.target_mac, self.clients.macs
         registered = mac in macs and self.surely[macs.index(mac)] <= request.at_ns
         return mac == BROADCAST or registered or any(given[key, port] for port in range(len(macs)))
+
+    def _passed_on(
+        self, answers: list[Message], given: defaultdict[tuple[Key | None, int], list[Message]], key: Key | None
+    ) -> Iterator[Problem]:
+        """What a client answered, by way of the LES."""
+        for answer in answers:
+            fields = answer.fields
+            assert fields is not None
+            if answer.opcode == ARP | RESPONSE and (
+                answer.target_mac == BROADCAST or answer.target_mac in self.clients.macs
+            ):
+                continue
+            if answer.opcode in (ARP | RESPONSE, FLUSH | RESPONSE):
+                sender = self.clients.peer(fields.target_address)
+                if not any(each.at_ns < answer.at_ns for each in given[key, sender]):
+                    yield answer, "answer", "one that the client has given which it names", "none of that client"
 
     def _given(self, request: Message, answers: list[Message]) -> Iterator[Problem]:
         """A client answers once, and as soon as it has the request."""

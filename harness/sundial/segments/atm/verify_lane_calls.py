@@ -79,7 +79,7 @@ class Channels:
 
     # ---- Which are ready ----
 
-    def _starts(self, peer: int) -> list[int]:
+    def ready(self, peer: int) -> list[int]:
         """When a channel became ready, or may have."""
         vci = DATA_DIRECT + peer
         said = [
@@ -98,12 +98,12 @@ class Channels:
         found = {}
         for peer in range(len(self.segment.ports)):
             sent = self.line.time_ns[self.left[self.left_vci == DATA_DIRECT + peer]] - self.line.latency_ns
-            found[peer] = np.sort(np.concatenate([sent, self._came(peer), np.array(self._starts(peer), np.int64)]))
+            found[peer] = np.sort(np.concatenate([sent, self._came(peer), np.array(self.ready(peer), np.int64)]))
         return found
 
     def is_ready(self, peer: int, at_ns: int) -> bool:
         """Whether a channel was surely ready."""
-        starts, used = self._starts(peer), self._used[peer]
+        starts, used = self.ready(peer), self._used[peer]
         if not starts or starts[0] > at_ns:
             return False
         last = int(used[np.searchsorted(used, at_ns, "right") - 1])
@@ -143,6 +143,25 @@ class Channels:
             elif each.out and each.opcode == FLUSH and each.vci == MULTICAST_SEND:
                 yield from self._flush(each, clients)
         yield from self._called(end_ns)
+
+    def check_data(self) -> Iterator[tuple[int, str, str, str]]:
+        """Frames on a channel that is not ready, or was released since."""
+        for peer in range(len(self.segment.ports)):
+            places = self.left[self.left_vci == DATA_DIRECT + peer]
+            starts = self.ready(peer)
+            asked = self.line.time_ns[places] - self.line.latency_ns
+            earliest = self.line.earliest_ns(places)
+            used = self._used[peer]
+            before = used[np.maximum(np.searchsorted(used, asked, "left") - 1, 0)]
+            never = asked < starts[0] - ROUNDING_NS if starts else np.ones(len(places), np.bool_)
+            released = earliest > before + self.lane.vcc_time_out + ROUNDING_NS
+            for place in np.flatnonzero(never | released):
+                expected = (
+                    f"none before channel {DATA_DIRECT + peer} is ready"
+                    if never[place]
+                    else (f"a new call, since channel {DATA_DIRECT + peer} was released after {before[place]} ns")
+                )
+                yield int(self.line.record[places[place]]), "data frame", expected, f"one at {asked[place]} ns"
 
     def _ready_ind(self, message: Message, peer: int) -> Iterator[Problem]:
         """When a call is complete, or asked."""
@@ -185,7 +204,7 @@ class Channels:
         peer = -1 if fields is None else clients.peer(fields.target_address)
         if peer < 0 or peer == self.number:
             return
-        due = [*self._starts(peer), *self.calls.named.get((self.number, peer), []), *self._came(peer).tolist()[:1]]
+        due = [*self.ready(peer), *self.calls.named.get((self.number, peer), []), *self._came(peer).tolist()[:1]]
         due += [
             self.line.asked_ns(self.line.at(each.record)) + self.lane.flush_time_out
             for each, answered_ns in self.flushes
@@ -203,7 +222,7 @@ class Channels:
             if number != self.number or peer < 0 or peer == number:
                 continue
             first = named[0] + self.lane.vc_setup
-            starts = self._starts(peer)
+            starts = self.ready(peer)
             place = bisect_right(starts, first + _TRANSIT_NS)
             if place == 0 and (end_ns is None or first + _TRANSIT_NS < end_ns):
                 answer = next(each for each in self.told if each.at_ns + self.latency_ns == named[0])

@@ -97,6 +97,12 @@ def _no_answer(segment: Atm, port: str, line: Uplink, messages: Sequence[Message
             at_ns = line.asked_ns(line.at(each.record)) + lane.le_arp_response_time
             if answered.get(each.fields.transaction, at_ns) >= at_ns:
                 due.setdefault(each.target_mac, []).append(at_ns)
+    # A request that was repeated was not the last.
+    again = {
+        (each.target_mac, line.asked_ns(line.at(each.record))) for each in messages if each.opcode == ARP and each.out
+    }
+    for mac, times in due.items():
+        due[mac] = [one for one in times if not any((mac, one + by) in again for by in (-ROUNDING_NS, 0, ROUNDING_NS))]
     at = fates["time_ns"].to_numpy()
     wrong = np.array(
         [

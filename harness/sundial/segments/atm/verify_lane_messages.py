@@ -28,9 +28,9 @@ from sundial.segments.atm.verify_pdus import Pdus
 from sundial.verify.frames import OUTBOUND
 from sundial.verify.wire import Wire
 
-CONFIGURE, JOIN, READY_IND, REGISTER, UNREGISTER, ARP, FLUSH, NARP, TOPOLOGY = range(1, 10)
+CONFIGURE, JOIN, READY_QUERY, REGISTER, UNREGISTER, ARP, FLUSH, NARP, TOPOLOGY = range(1, 10)
 RESPONSE = 0x0100
-READY_QUERY = READY_IND + RESPONSE
+READY_IND = READY_QUERY + RESPONSE
 """Opcodes; a response is its request and RESPONSE."""
 NAMES = {
     CONFIGURE: "LE_CONFIGURE_REQUEST", CONFIGURE + RESPONSE: "LE_CONFIGURE_RESPONSE", JOIN: "LE_JOIN_REQUEST",

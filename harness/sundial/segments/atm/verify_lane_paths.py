@@ -134,6 +134,7 @@ class Paths:
 
     def _to_one(self, places: Numbers, known: Known) -> Iterator[Wrong]:
         yield from self._unknown(places[self.vci[places] == BUS], known)
+        yield from self._first(places)
         direct = places[self.vci[places] != BUS]
         yield from self._behind(direct, known)
         change = np.flatnonzero(self.vci[places][1:] != self.vci[places][:-1])
@@ -159,6 +160,20 @@ class Paths:
                 yield int(line.record[place]), "frame by the BUS", "an LE_ARP_REQUEST for its station before it", "none"
             if line.exact and self._has_channel(known, low) and self._has_channel(known, high):
                 yield int(line.record[place]), "frame by the BUS", "its data direct channel, which is ready", "the BUS"
+
+    def _first(self, places: Numbers) -> Iterator[Wrong]:
+        """A frame for which the client begins to ask goes by the BUS behind its question."""
+        line = self.line
+        mac = int(self.target[places[0]])
+        asked = [line.asked_ns(line.at(each.record)) for each in self.told
+                 if each.out and each.opcode == ARP and each.target_mac == mac]  # fmt: skip
+        quiet = self.segment.lan_emulation.path_switching_delay + self.segment.lan_emulation.unknown_frame_time
+        begins = np.append(True, np.diff(line.time_ns[places]) > quiet)
+        for place in places[begins & (self.vci[places] == BUS)]:
+            record = int(line.record[place])
+            if line.exact and not any(line.left_at(record, at) for at in asked):
+                seen = f"at {line.time_ns[place]} ns"
+                yield record, "frame by the BUS", "together with an LE_ARP_REQUEST for its station", seen
 
     def _has_channel(self, known: Known, at_ns: int) -> bool:
         peer = known.peer_at(at_ns - 1, self.segment.lan_emulation.ageing - 2)

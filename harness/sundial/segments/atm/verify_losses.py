@@ -23,7 +23,7 @@ from sundial.segments.atm.verify_fates import CELL_LOSS, CRC, HEADER_ERROR, JOIN
 from sundial.segments.atm.verify_lines import NS, stamp
 from sundial.segments.atm.verify_pdus import Pdus, at_records, crc_32, of
 from sundial.segments.atm.verify_queue import CLP_1, EARLY, POLICED, QUEUE_FULL, VC_FULL, WORDS
-from sundial.segments.atm.verify_times import Due, Walk
+from sundial.segments.atm.verify_times import Due, Walk, line_to
 from sundial.verify.chance import hardly
 from sundial.verify.findings import FINDING
 from sundial.verify.wire import MOST, Mask, Numbers, Wire
@@ -119,11 +119,13 @@ def _by_chance(segment: Atm, pdus: Pdus, walked: Walk, owed: Due) -> Iterator[pl
     arrival = walked.times("arrival").take(which)
     behind = fates.towards[fate]
     queued = np.isin(fates.reason[fate], list(QUEUE_WORDS)) & (fates.kind[fate] == LOST)
-    low = np.where(behind, np.where(queued, some.joins.low, walked.by_copy("first_arrival")[which]), in_switch)
-    high = np.where(behind, np.where(queued, some.joins.high + train + segment.cdv * NS, arrival.high),
+    # A line in front of the switch loses a cell where that has come, one behind it where it leaves.
+    line = np.array([sum(line_to(segment, number)) for number in range(len(segment.ports) + 1)])[some.to]
+    low = np.where(behind, np.where(queued, some.joins.low, walked.by_copy("first_arrival")[which] - line), in_switch)
+    high = np.where(behind, np.where(queued, some.joins.high + train + segment.cdv * NS, arrival.high - line),
                     some.joins.high - segment.cell_latency * NS + train)  # fmt: skip
     damaged = fates.kind[fate] == CRC
-    low = np.where(damaged, arrival.low, low)
+    low, high = np.where(damaged, arrival.low, low), np.where(damaged, arrival.high, high)
     low, high, seen = stamp(low), stamp(high), pdus.time_ns[record]
     wrong = allowed & ((seen < low) | (seen > high))
     yield at_records(pdus.name, "time of a fate", wrong, records[record],

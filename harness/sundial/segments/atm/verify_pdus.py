@@ -152,6 +152,8 @@ def check_form(pdus: Pdus) -> list[pl.DataFrame]:
     same("record length", pdus.numbers("rlen"), length + CELL_HEADER + ERF_HEADER)
     same("length of the block", pdus.numbers("original"), length + CELL_HEADER + ERF_HEADER)
     same("payload type", pdus.numbers("pt"), np.zeros_like(length))
+    # What a contract tags has CLP 1 behind the switch: `verify_times`.
+    same("CLP", pdus.numbers("clp"), np.zeros_like(length), pdus.direction != INBOUND)
     flags = np.select([pdus.fate, pdus.direction == INBOUND], [_ERROR, TO_ADAPTER], FROM_ADAPTER)
     same("ERF flags", pdus.numbers("erf_flags"), flags)
     told = ~pdus.fate & pdus.table["comment"].is_not_null().to_numpy()

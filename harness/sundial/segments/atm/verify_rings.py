@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import polars as pl
 
@@ -51,6 +53,7 @@ def ring_counts(segment: Atm, wire: Wire, pdus: Pdus, walked: Walk, late: Number
             for words, (form, *parts) in BY_ADAPTER.items()
         }
         counted |= {(port, f"dropped {words}"): (count, count) for words, count in dropped.items()}
+        counted |= {(port, f"dropped {words}"): (count, count) for words, count in _of_pdus(wire, port).items()}
         counted[port, "dropped adapter full"] = drops, drops
         counted[port, "adapter_full"] = full
         counted[port, "offered_frames"] = offered(
@@ -59,6 +62,14 @@ def ring_counts(segment: Atm, wire: Wire, pdus: Pdus, walked: Walk, late: Number
         cut[port] = (0, int(late[number]))
         counted[port, "undelivered"] = (0, int(late[number]))
     return counted, cut, found
+
+
+def _of_pdus(wire: Wire, port: str) -> dict[str, int]:
+    """Frames that were lost in PDUs on their way from or to a port, by reason."""
+    words = pl.col("comment").str.extract(rf"^dropped: (?:\d+ of \d+ cells, )?(.+) (?:from|towards) {re.escape(port)}$")
+    return dict(
+        wire.fates.filter(pl.col("comment").str.contains(OF_PDUS)).group_by(words).len().drop_nulls().iter_rows()
+    )
 
 
 def _ring(segment: Atm, wire: Wire, pdus: Pdus, walked: Walk, number: int) -> tuple[pl.DataFrame, Bounds]:

@@ -27,7 +27,7 @@ from sundial.segments.atm.verify_channels import (
 from sundial.segments.atm.verify_fates import CRC, JOIN, LOST, NO_COPY, Fates, assigned, read_fates
 from sundial.segments.atm.verify_lines import NS, Sent, Times, sent_by, stamp
 from sundial.segments.atm.verify_output import Copies, Outcome, Policing, all_copies, outcome
-from sundial.segments.atm.verify_pdus import Pdus
+from sundial.segments.atm.verify_pdus import Pdus, at_records, of
 from sundial.segments.atm.verify_queue import conforming
 from sundial.segments.atm.verify_services import sent_by_services
 from sundial.verify.findings import FINDING
@@ -35,6 +35,7 @@ from sundial.verify.frames import INBOUND, OUTBOUND
 from sundial.verify.wire import MOST, Mask, Numbers, Wire
 
 _NEVER = 1 << 62
+UNKNOWN_CLP = -1
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,10 @@ class Walk:
     """Of each copy: which of the fates is its own, or NO_COPY."""
     places: list[Numbers]
     outcomes: list[Outcome]
+    clp: Numbers
+    """Of the first cell of each copy, as it leaves the switch."""
+    tagged: Numbers
+    """Cells from each port that its contract made CLP 1."""
 
     def by_copy(self, name: str) -> Numbers:
         """A column of all outcomes."""
@@ -66,9 +71,9 @@ class Walk:
         return Times(*columns)
 
 
-def walk(segment: Atm, wire: Wire, pdus: Pdus, *, keep_cells: bool) -> Walk:
+def walk(segment: Atm, pdus: Pdus, *, keep_cells: bool) -> Walk:
     """From every port's stamps of what it sent to every port's arrivals."""
-    whole = _whole(segment, wire, pdus)
+    whole = _whole(segment, pdus)
     sent = [sent_by(segment, pdus, number, whole) for number in range(len(segment.ports))]
     fates = read_fates(segment, pdus)
     parts = [_copies(segment, number, each) for number, each in enumerate(sent)]
@@ -94,17 +99,16 @@ def walk(segment: Atm, wire: Wire, pdus: Pdus, *, keep_cells: bool) -> Walk:
     fate = np.full(len(copies), NO_COPY)
     known = fates.copy != NO_COPY
     fate[fates.copy[known]] = np.flatnonzero(known)
-    return Walk(sent, copies, fates, fate, places, outcomes + done)
+    clp = policed.first(copies)
+    return Walk(sent, copies, fates, fate, places, outcomes + done, clp, policed.count())
 
 
-def _whole(segment: Atm, wire: Wire, pdus: Pdus) -> Mask:
-    """PDUs that begin at a whole ns if their line is idle: frames of machines, unless a client may have held them back
-    until an answer came."""
+def _whole(segment: Atm, pdus: Pdus) -> Mask:
+    """PDUs that begin at a whole ns if their line is idle: frames, unless a client may have held them back until an
+    answer came."""
     port, out = pdus.port, pdus.direction == OUTBOUND
-    relays = np.array([name in wire.rings for name in segment.ports] + [True])
-    whole = out & ~relays[port]
     if segment.encapsulation != LANE:
-        return np.asarray(whole)
+        return np.asarray(out)
     table = pl.DataFrame({"port": port, "vci": pdus.vci, "control": pdus.control, "out": out})
     number = pl.int_range(pl.len())
     table = table.with_columns(
@@ -112,7 +116,7 @@ def _whole(segment: Atm, wire: Wire, pdus: Pdus) -> Mask:
         before=pl.when(pl.col("out") & ~pl.col("control")).then(number).forward_fill().shift().over("port", "vci"),
     )
     held = table.select((pl.col("answer") > pl.col("before").fill_null(-1)).fill_null(False)).to_series().to_numpy()
-    return np.asarray(whole & ~pdus.control & (~held | (pdus.vci < DATA_DIRECT)))
+    return np.asarray(out & ~pdus.control & (~held | (pdus.vci < DATA_DIRECT)))
 
 
 def _copies(segment: Atm, number: int, sent: Sent) -> Copies:
@@ -133,10 +137,15 @@ class _Policed:
 
     def __init__(self, segment: Atm, sent: list[Sent]) -> None:
         self.begin: dict[int, Numbers] = {}
+        self.unknown: dict[int, str] = {}
+        """Ports whose lines lose cells: which of the others conform is not known. What happens to those that do not."""
         dropped, tagged, count = [np.zeros(0, np.bool_)], [np.zeros(0, np.bool_)], 0
         for number, (port, each) in enumerate(zip(segment.ports, sent, strict=True)):
             contract = segment.contracts.get(port)
             if contract is None:
+                continue
+            if faulty(segment.faults(f"from {port}")):
+                self.unknown[number] = contract.action
                 continue
             behind = np.cumsum(each.cells) - each.cells
             place = np.arange(int(each.cells.sum())) - np.repeat(behind, each.cells)
@@ -163,6 +172,23 @@ class _Policed:
             begin[mine] = own[np.searchsorted(self.sent[number].place, copies.pdu[mine])]
         return Policing(begin, self.dropped, self.tagged)
 
+    def first(self, copies: Copies) -> Numbers:
+        """Whether the first cell of each copy was tagged; UNKNOWN_CLP: perhaps."""
+        begin = self.of(copies).begin
+        found = np.zeros(len(copies), np.int64)
+        found[np.isin(copies.sender, [port for port, action in self.unknown.items() if action == "tag"])] = UNKNOWN_CLP
+        found[begin >= 0] = self.tagged[begin[begin >= 0]]
+        return found
+
+    def count(self) -> Numbers:
+        """Cells from each port that were tagged."""
+        found = np.zeros(len(self.sent), np.int64)
+        for number, begin in self.begin.items():
+            if len(begin):
+                end = int(begin[-1] + self.sent[number].cells[-1])
+                found[number] = self.tagged[int(begin[0]) : end].sum()
+        return found
+
 
 def line_to(segment: Atm, number: int) -> tuple[int, int]:
     """A cell's time and the propagation on the line to a port, or to the services."""
@@ -178,6 +204,9 @@ def _to(
     unsure, fated = np.zeros((2, len(copies)), np.bool_)
     fated[fates.copy[fates.copy != NO_COPY]] = True
     unsure[fates.copy[fates.random & ~fates.towards & (fates.copy != NO_COPY)]] = True
+    for sender, action in policed.unknown.items():
+        if action == "drop" or segment.queue.clp1_above is not None:
+            unsure |= copies.sender == sender
     return outcome(
         own,
         policed.of(own),
@@ -266,11 +295,11 @@ def check_arrivals(segment: Atm, wire: Wire, pdus: Pdus, walked: Walk, owed: Due
     low, high = stamp(arrival.low[expected]), stamp(arrival.high[expected])
     one = pl.DataFrame(
         {"to": copies.to[expected], "vci": copies.vci[expected], "content": content[expected], "low": low, "high": high,
-         "sent": pdus.numbers("row")[copies.pdu[expected]]}
+         "sent": pdus.numbers("row")[copies.pdu[expected]], "clp": walked.clp[expected]}
     ).sort("low", maintain_order=True)  # fmt: skip
     other = pl.DataFrame(
         {"to": pdus.port[seen], "vci": pdus.vci[seen], "content": pdus.content[seen], "at": pdus.time_ns[seen],
-         "record": pdus.numbers("row")[seen]}
+         "record": pdus.numbers("row")[seen], "seen_clp": pdus.numbers("clp")[seen]}
     )  # fmt: skip
     key = ["to", "vci", "content"]
     number = pl.int_range(pl.len()).over(key).alias("number")
@@ -282,9 +311,14 @@ def check_arrivals(segment: Atm, wire: Wire, pdus: Pdus, walked: Walk, owed: Due
         .otherwise(pl.col("low").is_null() | ~pl.col("at").is_between("low", "high"))
     ).sort(pl.min_horizontal("low", "at"))
     wrong = wrong.head(MOST).with_columns(port=pl.col("to").replace_strict(dict(enumerate(segment.ports)), default="?"))
+    both = table.drop_nulls(["low", "at"])
+    priority, due_clp = both["seen_clp"].to_numpy(), both["clp"].to_numpy()
+    other_clp = (priority != due_clp) & (due_clp != UNKNOWN_CLP)
     return [
-        pl.DataFrame([_arrival(pdus.name, row) for row in wrong.iter_rows(named=True)], schema=FINDING, orient="row")
-    ]
+        pl.DataFrame([_arrival(pdus.name, row) for row in wrong.iter_rows(named=True)], schema=FINDING, orient="row"),
+        at_records(pdus.name, "CLP", other_clp, both["record"].to_numpy(),
+                   of(other_clp, "{}", due_clp), of(other_clp, "{}", priority)),
+    ]  # fmt: skip
 
 
 def _arrival(name: str, row: dict[str, Any]) -> tuple[None, str, str, str, list[int]]:

@@ -10,9 +10,11 @@ from pathlib import Path
 import polars as pl
 
 from sundial.observe import RunDirectory, octets_of
-from sundial.verify.headers import arp, carriage, ethernet, icmp, ip, tcp
-from sundial.verify.headers.ports import ports_of, sent_frames
-from sundial.verify.segment import hearing, network_of
+from sundial.verify.headers import arp, carriage, ethernet, forwarding, icmp, ip, tcp
+from sundial.verify.headers.ports import next_hops, ports_of, sent_frames
+from sundial.verify.segment import Hearing, hearing, network_of
+
+_HOP = ("end", "machine", "domain", "target")
 
 
 def check_headers(
@@ -28,22 +30,26 @@ def check_headers(
     ports = ports_of(run)
     read = partial(octets_of, files=files)
     network = network_of(run)
-    hears_all, keeps_order = hearing(network) if network is not None else ({}, {})
+    heard = hearing(network) if network is not None else Hearing()
     carried = [
         ethernet.check_places(frames, ports),
-        carriage.check_carriage(frames, ports, read, hears_all, _undelivered(run)),
-        carriage.check_order(frames, keeps_order),
+        carriage.check_carriage(frames, ports, read, heard, _undelivered(run)),
+        carriage.check_order(frames, heard.keeps_order, heard.pairs),
     ]
     if run.by_hand:
         return pl.concat(carried)
     sent = sent_frames(frames, ports)
+    routes = {} if network is None else {node.name: node.routes for node in network.nodes}
+    passed = forwarding.passed_on(frames, ports)
+    hops = next_hops(pl.concat([sent.select(_HOP), passed.select(_HOP)]), ports, routes)
     return pl.concat(
         [
             *carried,
-            ethernet.check_ethernet(sent, ports, own_types),
+            ethernet.check_ethernet(sent, ports, hops, own_types),
             ethernet.check_padding(sent, read(sent)),
             arp.check_arp(frames, sent, ports, read),
-            ip.check_ip(sent, ports),
+            ip.check_ip(sent, hops),
+            forwarding.check_forwarding(frames, passed, ports, hops, read),
             icmp.check_icmp(frames, sent, read),
             tcp.check_tcp(frames, sent, ports, read),
         ]

@@ -11,14 +11,15 @@ What a guest that joins segments sends is what it has received before.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import polars as pl
 
 from sundial.verify.corruption import Read, hashes_before
 from sundial.verify.findings import findings, none
 from sundial.verify.frames import COLLISION, CORRUPTED, DROPPED, DUPLICATED, INBOUND, LOST, OUTBOUND, way_from
-from sundial.verify.headers.ports import collided, dropped_by, way_to
+from sundial.verify.headers.ports import collided, dropped_by, lost_from, way_to
+from sundial.verify.segment import Hearing
 
 UNPROVEN = (
     "that a guest which joins segments passes on every frame: tc-netem there reports no losses",
@@ -32,18 +33,17 @@ def check_carriage(
     frames: pl.DataFrame,
     ports: pl.DataFrame,
     read: Read,
-    hears_all: Mapping[str, bool],
+    heard: Hearing,
     undelivered: Mapping[str, int],
 ) -> pl.DataFrame:
-    """`hears_all`: of each capture, whether every port hears what is for another one; `undelivered`: how many frames
-    were on their way when the run ended."""
+    """`undelivered`: how many frames were on their way when the run ended."""
     table = frames.select(
         "row", "capture", "interface", "end", "time_ns", "direction", "fate", "comment", "octets_hash", "eth_target",
-        "frame_length", "captured_length", "octets_begin",
+        "eth_type", "frame_length", "captured_length", "octets_begin",
     )  # fmt: skip
     return pl.concat(
         [
-            _balance(table, ports, read, hears_all, undelivered),
+            _balance(_carried(table, heard), ports, read, heard.hears_all, undelivered),
             _fates(table),
             _collisions(table),
             _passed_on(table, ports, read),
@@ -51,25 +51,27 @@ def check_carriage(
     )
 
 
-def check_order(frames: pl.DataFrame, keeps_order: Mapping[str, bool]) -> pl.DataFrame:
+def check_order(frames: pl.DataFrame, keeps_order: Mapping[str, bool], pairs: Collection[str] = ()) -> pl.DataFrame:
     """A finding for each frame that overtook another one on its way between the same two ports. Frames with equal bytes
-    are left out. `keeps_order`: by sending port."""
+    are left out. `keeps_order`: by sending port; `pairs`: ports that keep it between the same two addresses only."""
     once = pl.len().over("end", "octets_hash") == 1
     table = frames.filter(pl.col("fate").is_null()).select(
-        "row", "capture", "interface", "end", "time_ns", "direction", "octets_hash"
+        "row", "capture", "interface", "end", "time_ns", "direction", "octets_hash", "eth_source", "eth_target"
     )
     sent = table.filter(pl.col("direction") == OUTBOUND).filter(
         pl.len().over("capture", "octets_hash") == 1,
         pl.col("interface").is_in([port for port, keeps in keeps_order.items() if keeps]),
     )
     got = table.filter(pl.col("direction") == INBOUND).filter(once).sort("time_ns", "row")
-    pairs = got.join(
+    # Between two addresses, where others may overtake.
+    between = [pl.when(pl.col("sender").is_in(list(pairs))).then(name) for name in ("eth_source", "eth_target")]
+    journeys = got.join(
         sent.select("capture", "octets_hash", sender="interface", sent_row="row", sent_ns="time_ns"),
         on=["capture", "octets_hash"],
         how="inner",
         maintain_order="left",
-    ).with_columns(latest=pl.col("sent_row").cum_max().over("sender", "end"))
-    late = pairs.filter(pl.col("latest") > pl.col("sent_row")).with_columns(
+    ).with_columns(latest=pl.col("sent_row").cum_max().over("sender", "end", *between))
+    late = journeys.filter(pl.col("latest") > pl.col("sent_row")).with_columns(
         call=pl.lit(None, pl.UInt32), rows=pl.concat_list("latest", "sent_row", "row")
     )
     return findings(
@@ -79,6 +81,15 @@ def check_order(frames: pl.DataFrame, keeps_order: Mapping[str, bool]) -> pl.Dat
         pl.format("as {} sent it, before the frame of {} ns", "sender", "sent_ns"),
         pl.format("at {} ns, after a later frame", "time_ns"),
     )
+
+
+def _carried(table: pl.DataFrame, heard: Hearing) -> pl.DataFrame:
+    """Without frames that no segment carries, since adapters answer them."""
+    for capture, types in heard.own_types.items():
+        if types:
+            own = (pl.col("capture") == capture) & pl.col("eth_type").is_in(list(types))
+            table = table.filter(~own.fill_null(False))
+    return table
 
 
 def _balance(
@@ -108,6 +119,7 @@ def _balance(
     balance = (
         expected.join(arrived, on=_KEY, how="full", coalesce=True)
         .join(changes, on=_KEY, how="full", coalesce=True)
+        .join(_on_the_way(table), on=["capture", "octets_hash"], how="left")
         .join(known, on=["capture", "port"], how="left")
         .with_columns(pl.col("sent", "received").fill_null(0).cast(pl.Int64), pl.col("change").fill_null(0))
         .with_columns(
@@ -118,7 +130,7 @@ def _balance(
             rows=pl.concat_list(pl.col("rows", "got_rows", "fate_rows").fill_null([])),
         )
     )
-    missing = pl.col("hears") & (pl.col("received") < pl.col("most"))
+    missing = pl.col("hears") & (pl.col("received") < pl.col("most") - pl.col("astray").fill_null(0))
     # The frames that the fabric counts as undelivered are the last ones.
     latest = balance.filter(missing).sort("sent_ns", descending=True)
     place = pl.int_range(pl.len()).over("capture")
@@ -136,6 +148,13 @@ def _balance(
     )
 
 
+def _on_the_way(table: pl.DataFrame) -> pl.DataFrame:
+    """How many frames with the same bytes were lost in front of a switch: to whom each went, the law of their kind of
+    segment knows."""
+    lost = table.filter(pl.col("fate") == DROPPED, lost_from().is_not_null())
+    return lost.group_by("capture", "octets_hash").agg(astray=pl.len().cast(pl.Int64))
+
+
 def _uncorrupted(changes: pl.DataFrame, read: Read) -> pl.DataFrame:
     """The frames that corrupted ones were before, each one less."""
     reports = changes.filter(pl.col("fate") == CORRUPTED)
@@ -145,7 +164,7 @@ def _uncorrupted(changes: pl.DataFrame, read: Read) -> pl.DataFrame:
 def _fates(table: pl.DataFrame) -> pl.DataFrame:
     """Fates that name no port of their segment."""
     reports = table.filter(pl.col("fate").is_not_null()).with_columns(
-        where=pl.coalesce(way_from(), collided(), dropped_by(), way_to())
+        where=pl.coalesce(way_from(), collided(), dropped_by(), way_to(), lost_from())
     )
     known = table.filter(pl.col("fate").is_null()).select("capture", where="interface", named=True).unique()
     reports = reports.join(known, on=["capture", "where"], how="left").with_columns(

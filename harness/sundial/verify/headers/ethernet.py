@@ -62,13 +62,14 @@ def check_places(frames: pl.DataFrame, ports: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def check_ethernet(sent: pl.DataFrame, ports: pl.DataFrame, own_types: Collection[int]) -> pl.DataFrame:
-    """`sent` as of `ports.sent_frames`; `own_types`: EtherTypes of workloads."""
+def check_ethernet(
+    sent: pl.DataFrame, ports: pl.DataFrame, hops: pl.DataFrame, own_types: Collection[int]
+) -> pl.DataFrame:
+    """`sent` as of `ports.sent_frames`, `hops` as of `ports.next_hops`; `own_types`: EtherTypes of workloads."""
     others = stations(ports)
-    hops = others.drop_nulls("address").select("domain", target="address", hop="mac")
     macs = others.select("domain", eth_target="mac", station=True)
     table = (
-        sent.join(hops, on=["domain", "target"], how="left", maintain_order="left")
+        sent.join(hops, on=["end", "target"], how="left", maintain_order="left")
         .join(macs, on=["domain", "eth_target"], how="left", maintain_order="left")
         .with_columns(call=pl.lit(None, pl.UInt32), rows=pl.concat_list("row"))
     )

@@ -7,7 +7,6 @@ import polars as pl
 
 from sundial.observe.headers import ETHERNET, IPV4, TCP, UDP
 from sundial.verify.findings import findings
-from sundial.verify.headers.ports import stations
 
 UNPROVEN = (
     "the identification of the first packet of a socket on Linux, which is random",
@@ -33,12 +32,11 @@ _ROUND_NS = 100_000_000
 """No node sends 65,536 packets in so short a time, those to itself included."""
 
 
-def check_ip(sent: pl.DataFrame, ports: pl.DataFrame) -> pl.DataFrame:
-    """`sent` as of `ports.sent_frames`: what they sent as IPv4."""
-    others = stations(ports).drop_nulls("address").select("domain", target="address", known=True)
+def check_ip(sent: pl.DataFrame, hops: pl.DataFrame) -> pl.DataFrame:
+    """`sent` as of `ports.sent_frames`: what they sent as IPv4; `hops` as of `ports.next_hops`."""
     table = (
         sent.filter(pl.col("eth_type") == IPV4)
-        .join(others, on=["domain", "target"], how="left", maintain_order="left")
+        .join(hops.select("end", "target", known=True), on=["end", "target"], how="left", maintain_order="left")
         .with_columns(call=pl.lit(None, pl.UInt32), rows=pl.concat_list("row"), linux=_is_linux())
     )
     flags, protocol = pl.col("ip_flags"), pl.col("protocol")
@@ -65,7 +63,7 @@ def check_ip(sent: pl.DataFrame, ports: pl.DataFrame) -> pl.DataFrame:
         (
             "ip.dst",
             pl.col("known").is_null() | (pl.col("target") == pl.col("address")),
-            pl.lit("another machine's"),
+            pl.lit("another machine's that it can reach"),
             pl.col("target"),
         ),
         (

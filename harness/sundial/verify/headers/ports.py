@@ -4,11 +4,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
+from ipaddress import IPv4Address
 from typing import Any
 
 import polars as pl
 
 from sundial.errors import BadInput
+from sundial.model.topology import Route
 from sundial.observe import RunDirectory
 from sundial.observe.headers import HEADER_COLUMNS
 from sundial.observe.rundir import ALLOWED
@@ -27,9 +30,11 @@ PORT: dict[str, pl.DataType] = {
     "static_arp": pl.Boolean(),
     "netem": pl.String(),
     "domain": pl.Int64(),
+    "forwards": pl.Boolean(),
 }
 """`machine`: its name, or that of a device. `joins`: it joins segments and sends nothing of its own. Ports of one
-`domain` reach each other. `offloads`: the guest leaves checksums and segmentation to its adapter."""
+`domain` reach each other. `forwards`: the machine passes on packets of others. `offloads`: the guest leaves checksums
+and segmentation to its adapter."""
 
 
 SENT = (
@@ -48,6 +53,7 @@ def ports_of(run: RunDirectory) -> pl.DataFrame:
     joins = {name: machines.get(name, {}).get("role") == "bridge" for name in run.nodes}
     network = network_of(run)
     devices = () if network is None else network.devices
+    forwards = {} if network is None else {node.name: node.forwards for node in network.nodes}
     mtus = {} if network is None else {name: segment.mtu for name, segment in network.segments.items()}
     domains = _domains(
         [[item.segment for item in run.nodes[name].interfaces] for name in run.nodes if joins[name]]
@@ -70,6 +76,7 @@ def ports_of(run: RunDirectory) -> pl.DataFrame:
                     **{name: bool(written.get(name, defaults.get(name))) for name in ("offloads", "static_arp")},
                     "netem": written.get("netem") or "",
                     "domain": domains.setdefault(item.segment, len(domains)),
+                    "forwards": forwards.get(node.name, False),
                 }
             )
     for place in (each for device in devices for each in device.ports):
@@ -86,6 +93,7 @@ def ports_of(run: RunDirectory) -> pl.DataFrame:
                 "static_arp": False,
                 "netem": "",
                 "domain": domains[place.segment],
+                "forwards": False,
             }
         )
     return pl.DataFrame(rows, schema=PORT)
@@ -125,16 +133,48 @@ def sent_frames(frames: pl.DataFrame, ports: pl.DataFrame) -> pl.DataFrame:
         .drop_nulls("end")
     )
     own = frames.filter(pl.col("fate").is_null(), pl.col("direction") == OUTBOUND)
-    return (
-        pl.concat([own, refused])
-        .join(ports.filter(~pl.col("joins")), on="end", how="inner", maintain_order="left")
-        .sort("time_ns", "row")
+    sent = pl.concat([own, refused]).join(ports.filter(~pl.col("joins")), on="end", how="inner", maintain_order="left")
+    own, _ = apart(sent, ports)
+    return own.sort("time_ns", "row")
+
+
+def apart(sent: pl.DataFrame, ports: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """What machines have sent of their own, and the packets of others that those which forward have passed on."""
+    routers = ports.filter("forwards").drop_nulls("address").group_by("machine").agg(known="address")
+    marked = sent.join(routers, on="machine", how="left", maintain_order="left").with_columns(
+        other=pl.col("source").is_not_null() & (~pl.col("known").list.contains(pl.col("source"))).fill_null(False)
     )
+    return (
+        marked.filter(~pl.col("other")).drop("known", "other"),
+        marked.filter("other").drop("known", "other"),
+    )
+
+
+def next_hops(packets: pl.DataFrame, ports: pl.DataFrame, routes: Mapping[str, Sequence[Route]]) -> pl.DataFrame:
+    """end, target, hop: to which MAC address each port sends packets for an address: its owner's if that is near, else
+    that of the router of the narrowest route; without a row it knows none. `packets` with PORT."""
+    near = {(domain, address): mac for domain, mac, address in stations(ports).drop_nulls("address").iter_rows()}
+    somewhere = {address for _, address in near}
+    rows = []
+    asked = packets.select("end", "machine", "domain", "target").unique().drop_nulls()
+    for end, machine, domain, target in asked.iter_rows():
+        hop = near.get((domain, target))
+        fitting = [each for each in routes.get(machine, ()) if target in somewhere and IPv4Address(target) in each.to]
+        if hop is None and fitting:
+            hop = near.get((domain, str(max(fitting, key=lambda each: each.to.prefixlen).via)))
+        if hop is not None:
+            rows.append((end, target, hop))
+    return pl.DataFrame(rows, schema={"end": pl.String, "target": pl.String, "hop": pl.Int64}, orient="row")
 
 
 def way_to() -> pl.Expr:
     """The receiving port of such a fate."""
     return pl.col("comment").str.extract(r"(?: to|towards) (\S+:\S+)$")
+
+
+def lost_from() -> pl.Expr:
+    """The port in front of a switch whose line lost a part of a frame: `dropped: 1 of 32 cells, cell loss from A`."""
+    return pl.col("comment").str.extract(r" from (\S+:\S+)$")
 
 
 def dropped_by() -> pl.Expr:

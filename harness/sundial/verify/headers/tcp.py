@@ -261,9 +261,10 @@ def _check_options(own: pl.DataFrame, history: pl.DataFrame) -> pl.DataFrame:
 
 
 def _check_sacks(own: pl.DataFrame, history: pl.DataFrame) -> pl.DataFrame:
-    """A block of SACK (RFC 2018) begins and ends where segments that were received do."""
+    """A block of SACK (RFC 2018; of what came twice, RFC 2883) begins and ends where segments that were received do; a
+    FIN takes a number, too."""
     sacks = own.filter(pl.col("blocks").is_not_null(), pl.col("peer_isn").is_not_null())
-    got = history.filter(~pl.col("out"), pl.col("data") > 0)
+    got = history.filter(~pl.col("out"), (pl.col("data") > 0) | (pl.col("fin") == 1))
     begins = got.select("conn", place="tcp_seq").unique().with_columns(pl.lit(True).alias("left"))
     ends = got.select(
         "conn", place=((pl.col("tcp_seq").cast(pl.Int64) + pl.col("data") + pl.col("fin")) % (1 << 32)).cast(pl.UInt32)

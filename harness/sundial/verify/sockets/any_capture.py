@@ -323,7 +323,7 @@ def _build(
 
 
 def _result(analysis: Analysis, table: pl.DataFrame, filter_of: DisplayFilter) -> Part:
-    addresses = pl.DataFrame(schema={"end": pl.String, "own": pl.List(pl.String)})
+    addresses = pl.DataFrame(schema={"end": pl.String, "own": pl.List(pl.String), "relays": pl.Boolean})
     classified = classification.classify(analysis.frames, analysis.segments, Background().classes, addresses)
     # Frames of other traffic are none of a foreign capture's calls, and no fault.
     ends = table.select(pl.col("client_end").alias("end")).unique()

@@ -8,7 +8,7 @@ use sundial_core::{Distances, Time};
 use sundial_io::{Bounds, Config, EPOCH_NS, Network, Notice};
 
 use crate::machines::{Machine, Sent};
-use crate::world::{World, identity};
+use crate::world::{END_NS, World, identity};
 
 const NEVER: u64 = u64::MAX / 4;
 
@@ -102,11 +102,11 @@ impl Lockstep<'_> {
         let machines = 0..self.machines.len();
         let can_go = |&machine: &usize| {
             let own_ns = self.own_ns(machine);
-            own_ns < NEVER && own_ns < self.horizon_ns(machine)
+            own_ns < END_NS && own_ns < self.horizon_ns(machine)
         };
         let mut ready: Vec<_> = machines.clone().filter(can_go).map(Turn::Machine).collect();
         let safe = |m| self.own_ns(m).min(self.bound_ns(m)).min(self.horizon_ns(m));
-        let safe_ns = machines.map(safe).min().expect("there are machines");
+        let safe_ns = machines.map(safe).min().expect("there are machines").min(END_NS);
         if ns(self.network.next_event(), Time::as_ns_floor) < safe_ns {
             ready.push(Turn::Fabric { safe_ns });
         }
@@ -114,8 +114,8 @@ impl Lockstep<'_> {
     }
 
     fn is_over(&self) -> bool {
-        self.network.next_event().is_none()
-            && (0..self.machines.len()).all(|machine| self.own_ns(machine) == NEVER)
+        ns(self.network.next_event(), Time::as_ns_floor) >= END_NS
+            && (0..self.machines.len()).all(|machine| self.own_ns(machine) >= END_NS)
     }
 
     fn step(&mut self, machine: usize) {

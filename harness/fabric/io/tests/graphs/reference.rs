@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use sundial_core::{Frame, Output, Segment, Span, Time};
+use sundial_core::{Frame, Output, Segment, Time};
 use sundial_io::{Config, End, Notice};
 
 use crate::machines::Machine;
-use crate::world::World;
+use crate::world::{END_NS, World};
 
 /// The law of order: time, then what it is, then whose it is and where, then which was first.
 type Rank = (Time, u8, usize, usize, usize);
@@ -19,29 +19,31 @@ const MACHINE_SENDS: u8 = 3;
 struct Reference {
     config: Config,
     segments: Vec<Box<dyn Segment>>,
-    bridges: Vec<Bridge>,
+    /// Of each device.
+    tables: Vec<Table>,
     machines: Vec<Machine>,
     frames: BTreeMap<Rank, Frame>,
     ranked: usize,
+    now: Time,
 }
 
 /// Port and time of the latest sight of each address.
-#[derive(Default)]
-struct Bridge(BTreeMap<[u8; 6], (usize, Time)>);
+type Table = BTreeMap<[u8; 6], (usize, Time)>;
 
 /// What every machine is told.
 pub fn run(world: &World, config: Config) -> Vec<Vec<Notice>> {
     let segments = config.segments.iter().map(|segment| segment.build(config.seed)).collect();
-    let bridges = config.devices.iter().map(|_| Bridge::default()).collect();
+    let tables = vec![Table::new(); config.devices.len()];
     let machines = Machine::all(world);
     let frames = BTreeMap::new();
-    let mut reference = Reference { config, segments, bridges, machines, frames, ranked: 0 };
+    let mut reference =
+        Reference { config, segments, tables, machines, frames, ranked: 0, now: Time::ZERO };
     while reference.step(world) {}
     reference.machines.into_iter().map(|machine| machine.heard).collect()
 }
 
 impl Reference {
-    /// Works on the next event; `false`: there is none.
+    /// Works on the next event; `false`: there is none before the end.
     fn step(&mut self, world: &World) -> bool {
         let acts =
             self.machines.iter().enumerate().filter_map(|(index, machine)| {
@@ -52,7 +54,11 @@ impl Reference {
         let timeout = asks.filter_map(|(index, it)| Some((it.poll_timeout()?, index))).min();
         let frame = self.frames.first_key_value().map(|(&rank, _)| rank);
         let first = [act.map(|(at, _)| at), timeout.map(|(at, _)| at), frame.map(|rank| rank.0)];
-        let Some(now) = first.into_iter().flatten().min() else { return false };
+        let end = Time::from_ns(END_NS);
+        let next = first.into_iter().flatten().min().filter(|&next| next < end);
+        let Some(now) = next else { return false };
+        assert!(now >= self.now, "{now} after {}: {act:?} {timeout:?} {frame:?}", self.now);
+        self.now = now;
         // A machine says what it does at an instant before anything happens there.
         if let Some((_, machine)) = act.filter(|&(at, _)| at == now) {
             let nics = self.config.machines[machine].nics;
@@ -113,33 +119,33 @@ impl Reference {
     }
 
     fn relay(&mut self, now: Time, device: usize, port: usize, frame: &Frame) {
+        let address = |from: usize| <[u8; 6]>::try_from(&frame[from..from + 6]).expect("six");
+        let (destination, source) = (address(0), address(6));
         let config = &self.config.devices[device];
+        let (ports, latency) = (config.ports, config.bridge.forwarding_latency);
         let (ageing, places) = (config.bridge.ageing, config.bridge.mac_table_entries);
-        let known = self.bridges[device].look_up(now, port, frame, ageing, places);
-        let others = (0..config.ports).filter(|&other| other != port);
-        let to: Vec<usize> = others.filter(|&to| known.is_none_or(|known| known == to)).collect();
-        let latency = config.bridge.forwarding_latency;
-        for to in to {
+        let table = &mut self.tables[device];
+        table.retain(|_, (_, seen)| now.since(*seen) < ageing);
+        if table.contains_key(&source) || table.len() < places {
+            let before = table.insert(source, (port, now));
+            if before.is_some_and(|(before, _)| before != port) {
+                self.note(now, device, port, source, now);
+            }
+            for other in (0..ports).filter(|&other| other != port) {
+                self.note(now, device, other, source, now + ageing);
+            }
+        }
+        let known = self.tables[device].get(&destination).map(|&(port, _)| port);
+        let others = (0..ports).filter(|&other| other != port);
+        for to in others.filter(|&to| known.is_none_or(|known| known == to)) {
             let at = Time::from_ns(now.as_ns_ceil()) + latency;
             self.rank(at, DEVICE_SENDS, device, to, frame.clone());
         }
     }
-}
 
-impl Bridge {
-    fn look_up(
-        &mut self,
-        now: Time,
-        port: usize,
-        frame: &Frame,
-        ageing: Span,
-        places: usize,
-    ) -> Option<usize> {
-        let address = |from: usize| <[u8; 6]>::try_from(&frame[from..from + 6]).expect("six");
-        self.0.retain(|_, (_, seen)| now.since(*seen) < ageing);
-        if self.0.contains_key(&address(6)) || self.0.len() < places {
-            self.0.insert(address(6), (port, now));
-        }
-        self.0.get(&address(0)).map(|&(port, _)| port)
+    fn note(&mut self, now: Time, device: usize, port: usize, address: [u8; 6], until: Time) {
+        let (segment, port) = self.plug(End::Device { device, port });
+        self.segments[segment].note_reachable(now, port, address, until);
+        self.collect(segment);
     }
 }

@@ -13,6 +13,8 @@ use sundial_segments::kinds;
 
 /// Frames that one machine may send; a conversation must end.
 pub const MOST_FRAMES: usize = 40;
+/// Nothing from here on happens: LAN emulation has timers of minutes. The last wish is before half of it.
+pub const END_NS: u64 = 100_000_000;
 
 /// A machine hands in a frame of its own accord.
 #[derive(Clone, Debug)]
@@ -56,7 +58,7 @@ impl World {
     pub fn answer(&self, machine: usize, received: &Frame) -> Option<&Letter> {
         let (sender, number) = identity(received);
         let choice = 31 * sender + 7 * number + machine;
-        (choice % 3 == 0).then(|| &self.answers[choice % self.answers.len()])
+        choice.is_multiple_of(3).then(|| &self.answers[choice % self.answers.len()])
     }
 }
 
@@ -160,12 +162,13 @@ struct Tree {
 }
 
 impl Tree {
+    /// Once at most: an address is at one port of an emulated LAN.
     fn plug_machine(&mut self, segment: usize, machine: usize) {
-        let nic = self.nics[machine];
-        if nic < NICS {
+        let (nic, name) = (self.nics[machine], format!("m{machine}"));
+        if nic < NICS && self.ends[segment].iter().all(|end| end["machine"] != name) {
             self.nics[machine] += 1;
             self.ends[segment].push(json!({
-                "machine": format!("m{machine}"), "nic": nic, "interface": format!("eth{nic}"),
+                "machine": name, "nic": nic, "interface": format!("eth{nic}"),
                 "mac": format!("02:00:00:00:00:{machine:02x}"),
             }));
         }
@@ -185,7 +188,7 @@ impl Tree {
 /// The segment at the ports `ends`.
 fn segment(index: usize, branch: &Branch, ends: Vec<Value>) -> Value {
     let ports = ends.len();
-    let mut segment = match if ports == 2 { branch.kind.index(3) } else { branch.kind.index(2) } {
+    let mut segment = match branch.kind.index(if ports == 2 { 4 } else { 3 }) {
         0 => {
             let fast = branch.rate_bps > 50_000_000;
             let scale = |ns: u64| if fast { ns / 10 } else { ns };
@@ -200,6 +203,7 @@ fn segment(index: usize, branch: &Branch, ends: Vec<Value>) -> Value {
             "forwarding_latency_ns": 2_000, "queue_frames": 3, "mac_table_entries": 4,
             "ageing_ns": 1_000_000,
         }),
+        2 => atm(branch, ports),
         _ => json!({
             "kind": "link", "rate_bps": branch.rate_bps, "propagation_ns": branch.delay_ns,
             "impairments": branch.impairments.as_ref().map_or(json!({}), |it| json!({ "1": it })),
@@ -209,6 +213,44 @@ fn segment(index: usize, branch: &Branch, ends: Vec<Value>) -> Value {
     segment["max_frame_bytes"] = json!(1514);
     segment["adapter"] = json!({ "ring_frames": 8, "when_full": "drop" });
     segment["ports"] = ends.into();
+    segment
+}
+
+/// An ATM switch, with LAN emulation or a mesh of PVCs.
+fn atm(branch: &Branch, ports: usize) -> Value {
+    let line = |port: usize| match (branch.rate_bps + port as u64) % 3 {
+        0 => json!({ "rate_bps": 25_600_000, "cell_octets": 54 }),
+        _ => json!({ "rate_bps": 149_760_000, "cell_octets": 53 }),
+    };
+    let loss = branch.impairments.as_ref().map(|_| json!({ "cell_loss": 0.01 }));
+    let contract = json!({ "rate_bps": 10_000_000, "tolerance_ns": 500_000, "action": "drop" });
+    let of_rate = |part: u64, value: Value| {
+        if branch.rate_bps.is_multiple_of(part) { value } else { Value::Null }
+    };
+    let mut segment = json!({
+        "kind": "atm", "lines": (0..ports).map(line).collect::<Vec<_>>(),
+        "propagation_ns": vec![branch.delay_ns; ports], "tx_latency_ns": vec![0; ports],
+        "rx_latency_ns": vec![branch.delay_ns / 2; ports], "encapsulation": "bridged",
+        "interleave": if branch.delay_ns.is_multiple_of(2) { "pdu" } else { "cells" },
+        "cell_latency_ns": 10_000, "cdv_ns": if branch.delay_ns.is_multiple_of(5) { 3_000 } else { 0 },
+        "queue": { "cells": 40, "discard": "epd", "epd_above": 20, "vc_cells": null, "clp1_above": null },
+        "contracts": vec![of_rate(3, contract); ports],
+        "shaping_bps": vec![of_rate(7, json!(5_000_000)); ports],
+        "impairments": { "from": vec![loss; ports], "to": vec![Value::Null; ports] },
+        "capture": { "cells": true, "cells_most": 1_000 },
+    });
+    if branch.same_bridge {
+        segment["encapsulation"] = json!("lane");
+        segment["lane"] = json!({
+            "frame_size": 1516, "resolution": if branch.delay_ns.is_multiple_of(4) { "static" } else { "le_arp" },
+            "vc_setup_ns": 2_000_000, "service_latency_ns": 50_000, "service_line": line(0),
+            "unknown_frames": 1, "unknown_frame_time_ns": 10_000_000,
+            "control_time_out_ns": 20_000_000, "vcc_time_out_ns": 30_000_000, "retries": 1,
+            "ageing_ns": 20_000_000, "forward_delay_ns": 5_000_000,
+            "le_arp_response_time_ns": 10_000_000, "flush_time_out_ns": 4_000_000,
+            "path_switching_delay_ns": 6_000_000, "elan": "s",
+        });
+    }
     segment
 }
 
@@ -234,8 +276,10 @@ fn config(machines: usize, branches: &[Branch]) -> Value {
         }
     }
     for index in 0..branches.len() {
-        while tree.ends[index].len() < 2 {
-            tree.plug_machine(index, tree.ends[index].len());
+        for machine in 0..machines {
+            if tree.ends[index].len() < 2 {
+                tree.plug_machine(index, machine);
+            }
         }
     }
     let Tree { nics, ends, bridges } = tree;

@@ -113,7 +113,7 @@ impl Crossing {
 impl Variation {
     fn delay(&mut self, at: Units) -> Units {
         let draw = u128::from(self.draws.draw());
-        let delay = ((u128::from(self.most) + 1) * draw >> 32) as Units;
+        let delay = (((u128::from(self.most) + 1) * draw) >> 32) as Units;
         // Two cells of a line never join at once.
         self.last = (at + delay).max(self.last + 1);
         self.last

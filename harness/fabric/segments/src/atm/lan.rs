@@ -9,7 +9,7 @@ use sundial_wire::ethernet::Address;
 
 use super::channels::Channels;
 use super::lane::{
-    self, Action, Client, ClientSettings, Destination, Sdu, ServiceAction, Services,
+    self, Action, Client, ClientSettings, Destination, Role, Sdu, ServiceAction, Services,
 };
 use super::parameters::LaneParameters;
 
@@ -31,7 +31,7 @@ pub(super) struct Lan {
     /// SDUs on their way into a client or the servers, by arrival, station and order.
     arrivals: BTreeMap<(Time, usize, u64), Arrival>,
     next_sequence: u64,
-    /// Data direct VCs that are being set up: when they are there, and their ends.
+    /// Data direct VCs that are being set up: when they are there, caller and called.
     set_ups: BTreeSet<(Time, usize, usize)>,
     orders: VecDeque<Order>,
 }
@@ -138,9 +138,9 @@ impl Lan {
         clients.filter(move |(_, client)| client.waits_for(port)).map(|(number, _)| number)
     }
 
-    /// Control frames that nobody understood at `port`.
+    /// Control frames that nobody understood, at `port` or from there at the servers.
     pub(super) fn ignored_sdus(&self, port: usize) -> u64 {
-        self.clients[port].ignored_sdus()
+        self.clients[port].ignored_sdus() + self.services.ignored_sdus(port)
     }
 
     /// Everything that happens at `now`, the time of [`Lan::next_event`]: servers, clients by port, new VCs,
@@ -156,14 +156,14 @@ impl Lan {
                 self.obey(now, port);
             }
         }
-        while let Some(&(at, one, other)) = self.set_ups.first()
+        while let Some(&(at, caller, called)) = self.set_ups.first()
             && at <= now
         {
             self.set_ups.pop_first();
-            self.clients[one].handle_connected(now, other);
-            self.clients[other].handle_connected(now, one);
-            self.obey(now, one);
-            self.obey(now, other);
+            self.clients[caller].handle_connected(now, called, Role::Caller);
+            self.clients[called].handle_connected(now, caller, Role::Called);
+            self.obey(now, caller);
+            self.obey(now, called);
         }
         while let Some(entry) = self.arrivals.first_entry()
             && entry.key().0 <= now
@@ -197,11 +197,7 @@ impl Lan {
                     self.orders.push_back(Order::Drop { port, frame, reason, comment });
                 }
                 Action::Connect { peer } => {
-                    let ends = (port.min(peer), port.max(peer));
-                    // The other end may have asked for it, too.
-                    if !self.set_ups.iter().any(|&(_, one, other)| (one, other) == ends) {
-                        self.set_ups.insert((now + self.vc_setup, ends.0, ends.1));
-                    }
+                    self.set_ups.insert((now + self.vc_setup, port, peer));
                 }
                 Action::Release { peer } => {
                     self.clients[port].handle_released(now, peer);

@@ -26,6 +26,7 @@ mod pdu;
 mod promises;
 mod reassembly;
 mod records;
+mod sending;
 mod settling;
 mod slab;
 mod stations;
@@ -41,12 +42,11 @@ use sundial_wire::atm::{aal5, lane as lane_wire};
 use sundial_wire::ethernet::Address;
 
 use crate::ethernet::refusal;
-use lan::{Lan, Order};
-use lane::Sdu;
-use mesh::{Decision, Mesh};
+use lan::Lan;
+use mesh::Mesh;
 use network::Network;
 use parameters::Carriage;
-use pdu::{Content, Pdu};
+use sending::Sending;
 use slab::Slab;
 
 pub use config::Config;
@@ -74,16 +74,6 @@ pub struct Atm {
 enum Control {
     Lan(Box<Lan>),
     Mesh(Mesh),
-}
-
-/// A frame that an adapter sends, in one PDU or as a copy on each of several VCs.
-#[derive(Debug)]
-struct Sending {
-    port: usize,
-    frame: Frame,
-    has_started: bool,
-    /// PDUs that have not left in full.
-    unsent: usize,
 }
 
 impl Atm {
@@ -135,129 +125,6 @@ impl Atm {
 
     fn tx_latency(&self, station: usize) -> Span {
         self.parameters.ports.get(station).map_or(Span::ZERO, |port| port.tx_latency)
-    }
-
-    /// When the adapter is through with a frame that it does not send: as if it were one cell.
-    fn dropped_at(&self, now: Time, port: usize) -> Time {
-        now + self.tx_latency(port) + units::span(self.parameters.ports[port].line.cell)
-    }
-
-    /// A frame of the machine at `port` goes nowhere. `comment` says why and where.
-    fn drop(
-        &mut self,
-        now: Time,
-        port: usize,
-        frame: Frame,
-        reason: &'static str,
-        comment: String,
-    ) {
-        let end = self.dropped_at(now, port);
-        self.board.port(port).count_drop(reason);
-        self.board.fate(now, frame, comment);
-        self.finish(end, port);
-    }
-
-    /// A frame has left its place in the ring.
-    fn finish(&mut self, end: Time, port: usize) {
-        self.rings[port].leave(end);
-        self.board.tx_done(end, port);
-    }
-
-    fn handle_mesh_frame(&mut self, now: Time, port: usize, frame: Frame) {
-        let Control::Mesh(mesh) = &self.control else { unreachable!("this is a mesh") };
-        match mesh.decide(port, &frame) {
-            Decision::One(to) => self.send_copies(now, port, &frame, [to]),
-            Decision::Flood => {
-                let others = (0..self.ports()).filter(|&other| other != port);
-                self.send_copies(now, port, &frame, others.collect::<Vec<_>>());
-            }
-            Decision::Answer { port: answering, reply } => {
-                self.board.started(now, port, &frame);
-                let end = self.dropped_at(now, port);
-                self.finish(end, port);
-                // No sooner than an answer could come from there, so that no bound is passed.
-                let way = self.lookahead(port, answering) + self.lookahead(answering, port);
-                self.board.deliver(now + way, port, reply);
-            }
-            Decision::Drop { reason, comment } => {
-                let comment = format!("dropped: {comment} ({})", self.board.name(port));
-                self.drop(now, port, frame, reason, comment);
-            }
-        }
-    }
-
-    /// Sends `frame` on the permanent channels from `from` to each of `to`.
-    fn send_copies(
-        &mut self,
-        now: Time,
-        from: usize,
-        frame: &Frame,
-        to: impl IntoIterator<Item = usize, IntoIter: ExactSizeIterator>,
-    ) {
-        let Control::Mesh(Mesh { encapsulation, .. }) = self.control else {
-            unreachable!("this is a mesh")
-        };
-        let to = to.into_iter();
-        let sending = self.sendings.insert(Sending {
-            port: from,
-            frame: frame.clone(),
-            has_started: false,
-            unsent: to.len(),
-        });
-        for to in to {
-            let content = Content::Rfc2684(encapsulation, frame.clone());
-            self.send(now, from, Mesh::vci(to), None, content, Some(sending));
-        }
-    }
-
-    /// The adapter of `from` gets a PDU at `now`.
-    fn send(
-        &mut self,
-        now: Time,
-        from: usize,
-        vci: u16,
-        to: Option<usize>,
-        content: Content,
-        sending: Option<usize>,
-    ) {
-        let channel = self.network.channels.find(from, vci, to);
-        let at = units::at(now + self.tx_latency(from));
-        self.network.send(at, channel, Pdu::new(from, vci, content, sending));
-    }
-
-    /// Does what the clients and servers want done.
-    fn obey(&mut self, now: Time) {
-        while let Some(order) = self.poll_order() {
-            match order {
-                Order::Send { from, vci, to, sdu } => {
-                    let sending = match &sdu {
-                        Sdu::Data { frame, .. } if from < self.ports() => {
-                            self.held[from] -= 1;
-                            Some(self.sendings.insert(Sending {
-                                port: from,
-                                frame: frame.clone(),
-                                has_started: false,
-                                unsent: 1,
-                            }))
-                        }
-                        _ => None,
-                    };
-                    self.send(now, from, vci, to, Content::Lane(sdu), sending);
-                }
-                Order::Drop { port, frame, reason, comment } => {
-                    self.held[port] -= 1;
-                    self.drop(now, port, frame, reason, comment);
-                }
-            }
-        }
-        self.collect();
-    }
-
-    fn poll_order(&mut self) -> Option<Order> {
-        match &mut self.control {
-            Control::Lan(lan) => lan.poll_order(),
-            Control::Mesh(_) => None,
-        }
     }
 
     /// Decides all that can be decided at `now`; what happens to clients and servers until then happens in order.

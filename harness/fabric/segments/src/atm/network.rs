@@ -33,6 +33,8 @@ pub(super) struct Network {
     /// What an adapter gets from now on joins no queue sooner than this later.
     least_joining: Units,
     cdv: Units,
+    /// When something more can be decided; [`Units::MAX`]: all is.
+    next_decision: Units,
     /// Kept to save allocations.
     over: Vec<usize>,
     crossed: Crossed,
@@ -111,6 +113,7 @@ impl Network {
             cell_latency,
             least_joining,
             cdv,
+            next_decision: Units::MAX,
             over: Vec::new(),
             crossed: Crossed::default(),
         }
@@ -127,6 +130,11 @@ impl Network {
     /// A cell is in its place in a queue at most so long after its last bit.
     pub(super) fn most_cell_latency(&self) -> Units {
         self.cell_latency + self.cdv
+    }
+
+    /// When something more can be decided; [`Network::advance`] does so then.
+    pub(super) fn next_decision(&self) -> Option<Units> {
+        (self.next_decision != Units::MAX).then_some(self.next_decision)
     }
 
     pub(super) fn least_joining(&self) -> Units {
@@ -151,10 +159,15 @@ impl Network {
         if let Some(departure) = uplink.send(at, pdu, passage, channel, &mut self.channels) {
             self.depart(from, departure);
         }
+        let sender = self.decision_of(from);
+        self.next_decision = self.next_decision.min(sender.unwrap_or(Units::MAX));
     }
 
     /// Decides all that nothing handed in at `now` or later can change.
     pub(super) fn advance(&mut self, now: Units) {
+        if now < self.next_decision {
+            return;
+        }
         for station in 0..self.stations.len() {
             let limit = now + self.stations[station].tx_latency;
             while let Some(departure) =
@@ -173,6 +186,8 @@ impl Network {
             }
         }
         self.over = over;
+        let next = (0..self.stations.len()).filter_map(|station| self.decision_of(station)).min();
+        self.next_decision = next.unwrap_or(Units::MAX);
     }
 
     fn depart(&mut self, from: usize, departure: Departure) {
@@ -222,6 +237,8 @@ impl Network {
                 let to = self.channels.leaves[passage.leaf].to;
                 let carries_frame = passage.pdu.frame().is_some();
                 self.stations[to].output.expect_end(passage.last_joining, carries_frame);
+                let decision = self.decision_of(to);
+                self.next_decision = self.next_decision.min(decision.unwrap_or(Units::MAX));
             }
         }
     }

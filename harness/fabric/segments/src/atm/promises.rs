@@ -8,19 +8,14 @@ use super::network::Network;
 use super::units::Units;
 
 impl Network {
-    /// When something more can be decided; [`Network::advance`] does so then.
-    pub(super) fn next_decision(&self) -> Option<Units> {
+    /// When the next end of a PDU can be decided at the output or in the adapter of a station.
+    pub(super) fn decision_of(&self, station: usize) -> Option<Units> {
+        let station = &self.stations()[station];
+        let joinings = station.output.next_frame().into_iter().chain(station.output.next_other());
         // One unit more, for a lower input goes first at the same instant.
-        let ends = self.stations().iter().filter_map(|station| {
-            let joining =
-                station.output.next_frame().into_iter().chain(station.output.next_other());
-            joining.min().map(|joining| (joining + 1).saturating_sub(self.least_joining()))
-        });
-        let departures = self.stations().iter().flat_map(|station| {
-            let starts = station.uplink.earliest_last_cells(&self.channels);
-            starts.map(|(_, start)| (start + 1).saturating_sub(station.tx_latency))
-        });
-        ends.chain(departures).min()
+        let ends = joinings.map(|joining| (joining + 1).saturating_sub(self.least_joining()));
+        let starts = station.uplink.earliest_last_cells(&self.channels).map(|(_, start)| start);
+        ends.chain(starts.map(|start| (start + 1).saturating_sub(station.tx_latency))).min()
     }
 
     /// No undecided PDU with a frame has arrived at `to` in full before.

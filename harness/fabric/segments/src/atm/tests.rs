@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The whole segment. Times worked out by hand on OC-3c: a cell is 331,250,000 / 117 ps.
 
+mod against_reference;
 mod bounds;
+mod captures;
 mod discard;
 mod faults;
 mod lane;
+mod lane_order;
+mod reference;
 
 use serde_json::{Value, json};
 use std::sync::Arc;

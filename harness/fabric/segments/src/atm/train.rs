@@ -87,51 +87,60 @@ impl Run {
     }
 }
 
-/// Cells of one PDU in order, as few runs.
+/// Cells of one PDU in order, as few runs. Most often there is one, which needs no allocation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Runs(Vec<Run>);
+pub(super) struct Runs {
+    first: Option<Run>,
+    rest: Vec<Run>,
+}
 
 impl Runs {
     /// Appends cells behind those before.
     pub(super) fn push(&mut self, run: Run) {
-        if !self.0.last_mut().is_some_and(|last| last.extend(run)) {
-            self.0.push(run);
+        match (&mut self.first, self.rest.last_mut()) {
+            (None, _) => self.first = Some(run),
+            (Some(last), None) | (_, Some(last)) => {
+                if !last.extend(run) {
+                    self.rest.push(run);
+                }
+            }
         }
     }
 
-    /// How many cells.
-    pub(super) fn count(&self) -> usize {
-        self.0.iter().map(|run| run.count as usize).sum()
-    }
-
     pub(super) fn clear(&mut self) {
-        self.0.clear();
+        self.first = None;
+        self.rest.clear();
     }
 
     /// The same cells `by` later.
     pub(super) fn later(mut self, by: Units) -> Self {
-        for run in &mut self.0 {
+        for run in self.first.iter_mut().chain(&mut self.rest) {
             run.at += by;
         }
         self
     }
 
+    /// How many cells.
+    pub(super) fn count(&self) -> usize {
+        self.iter().map(|run| run.count as usize).sum()
+    }
+
     pub(super) fn first(&self) -> Option<&Run> {
-        self.0.first()
+        self.first.as_ref()
     }
 
     pub(super) fn last(&self) -> Option<&Run> {
-        self.0.last()
+        self.rest.last().or(self.first.as_ref())
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = Run> {
-        self.0.iter().copied()
+        self.first.iter().chain(&self.rest).copied()
     }
 
     /// Cell number `nth` of those that are here.
     pub(super) fn nth(&self, nth: usize) -> Run {
         let mut before = 0;
-        for run in &self.0 {
+        for run in self.iter() {
             let within = (nth - before) as u32;
             if within < run.count {
                 return Run::one(run.index + within, run.nth(within), run.tagged);

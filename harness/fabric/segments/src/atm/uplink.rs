@@ -52,7 +52,7 @@ struct Turns {
     /// By channel; none is empty.
     queues: BTreeMap<usize, VecDeque<Waiting>>,
     /// The channel that sent last.
-    last: usize,
+    last: Option<usize>,
 }
 
 impl Uplink {
@@ -118,7 +118,7 @@ impl Uplink {
                 turns.queues.remove(&channel);
             }
         }
-        turns.last = channel;
+        turns.last = Some(channel);
         self.turns = Some(turns);
         Some(departure)
     }
@@ -170,9 +170,9 @@ impl Turns {
         };
         let earliest = self.queues.iter().map(ready).min()?.0;
         let start = free.max(earliest);
-        let after = self.queues.range((Excluded(self.last), Unbounded));
-        let before = self.queues.range(..=self.last);
-        let mut in_turn = after.chain(before).map(ready);
+        // From the one after the last, and around.
+        let after = self.queues.range((self.last.map_or(Unbounded, Excluded), Unbounded));
+        let mut in_turn = after.chain(&self.queues).map(ready);
         let (_, channel) = in_turn.find(|&(at, _)| at <= start).expect("the earliest can start");
         Some((start, channel))
     }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use sundial_core::{Direction, Frame, SegmentKind, Span};
 use sundial_segments::atm;
 
-use crate::common::{Input, Model, Trace, inputs, run, run_hastened};
+use crate::common::{Input, Model, Trace, inputs, run, run_lively};
 
 /// A list with a value for each port.
 fn each<T: Into<Value> + Clone>(values: &[T]) -> Value {
@@ -180,13 +180,14 @@ fn assert_records(trace: &Trace) {
     assert_eq!(count(ports, Direction::Unknown), dropped);
 }
 
-/// By channel, cells are neither lost unseen nor made.
-fn assert_cells(trace: &Trace, copies: impl Fn(&str) -> u64) {
+/// By channel, no cells are made, and none are lost unseen, unless some are still inside.
+fn assert_cells(trace: &Trace, is_over: bool, copies: impl Fn(&str) -> u64) {
     for (name, channel) in &trace.counters.channels {
         let policed = channel.dropped.get("policed").copied().unwrap_or(0);
         let dropped = channel.dropped.values().sum::<u64>() - policed;
         let copied = (channel.cells_in - policed) * copies(name);
-        assert_eq!(copied, channel.cells_out + dropped, "{name}");
+        let decided = channel.cells_out + dropped;
+        assert!(copied == decided || copied > decided && !is_over, "{name}: {copied} {decided}");
     }
 }
 
@@ -208,7 +209,7 @@ proptest! {
     ) {
         let trace = run(&mut *model.build(1), &inputs);
         assert_records(&trace);
-        assert_cells(&trace, |_| 1);
+        assert_cells(&trace, true, |_| 1);
         // One line carries one PDU at a time, so that order is kept.
         for arrivals in in_order(&trace).values() {
             prop_assert!(arrivals.is_sorted_by_key(|(due, _)| *due));
@@ -221,29 +222,34 @@ proptest! {
     ) {
         let trace = run(&mut *model.build(1), &inputs);
         assert_records(&trace);
-        assert_cells(&trace, |_| 1);
+        assert_cells(&trace, true, |_| 1);
         let offered: u64 = trace.counters.ports.iter().map(|port| port.offered_frames).sum();
         let arrived: u64 = trace.counters.ports.iter().map(|port| port.rx_frames).sum();
         let dropped: u64 = trace.counters.ports.iter().map(|port| port.dropped_frames()).sum();
         prop_assert_eq!(offered, arrived + dropped);
     }
 
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn lan_emulation_keeps_its_promises_and_loses_nothing_unseen(
         (model, inputs) in with_inputs(atm_with("lane"), after_joining)
     ) {
-        let trace = run_hastened(&mut *model.build(1), &inputs);
+        let trace = run_lively(&mut *model.build(1), &inputs);
         assert_records(&trace);
         let ports = model.ports() as u64;
         let to_all = |name: &str| matches!(name, "service 0.34" | "service 0.36");
-        assert_cells(&trace, |name| if to_all(name) { ports } else { 1 });
+        assert_cells(&trace, false, |name| if to_all(name) { ports } else { 1 });
     }
 
     #[test]
     fn what_happens_does_not_depend_on_chance_twice(
         (model, inputs) in with_inputs(atm_with("lane"), after_joining), seed in 1_u64..9
     ) {
-        let outcome = || run_hastened(&mut *model.build(seed), &inputs);
+        let outcome = || run_lively(&mut *model.build(seed), &inputs);
         prop_assert_eq!(outcome(), outcome());
     }
 }

@@ -5,6 +5,7 @@ mod atm;
 mod common;
 mod relay;
 
+use atm::atm;
 use std::collections::BTreeMap;
 
 use common::{
@@ -158,7 +159,7 @@ proptest! {
 
     #[test]
     fn the_same_inputs_have_the_same_outcome(
-        (model, inputs) in with_inputs(prop_oneof![link().boxed(), hub().boxed(), switch().boxed()], 40)
+        (model, inputs) in with_inputs(prop_oneof![link().boxed(), hub().boxed(), switch().boxed(), atm().boxed()], 40)
     ) {
         prop_assert_eq!(exact(&model, &inputs), exact(&model, &inputs));
     }

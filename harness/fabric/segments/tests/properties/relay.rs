@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::atm::atm;
 use crate::common::{Model, frame, hub, link, number_of, switch};
 use proptest::prelude::*;
 use sundial_core::{Distances, Hop, Output, Place, Scheduler, Segment, Step, Time};
@@ -16,10 +17,12 @@ const MOST_FRAMES: usize = 200;
 type Plugged = (Model, Vec<usize>);
 
 fn plugged() -> impl Strategy<Value = Plugged> {
-    prop_oneof![link().boxed(), hub().boxed(), switch().boxed()].prop_flat_map(|model| {
-        let machines = prop::collection::vec(0..MACHINES, model.ports());
-        (Just(model), machines)
-    })
+    prop_oneof![link().boxed(), hub().boxed(), switch().boxed(), atm().boxed()].prop_flat_map(
+        |model| {
+            let machines = prop::collection::vec(0..MACHINES, model.ports());
+            (Just(model), machines)
+        },
+    )
 }
 
 struct Run {

@@ -136,7 +136,7 @@ mod tests {
     fn every_pair_of_wrong_bits_is_detected() {
         for first in 0..40 {
             for second in 0..first {
-                let octets = 0x0000_0420_e1_u64 ^ (1 << first) ^ (1 << second);
+                let octets = 0x04_20e1_u64 ^ (1 << first) ^ (1 << second);
                 let received = ((octets >> 8) as u32).to_be_bytes();
                 assert_eq!(check(received, octets as u8), Checked::Errored, "{first} {second}");
             }

@@ -72,7 +72,7 @@ fn put_header(
     length: usize,
 ) {
     let (seconds, ns) = (stamp_ns / NS_PER_S, stamp_ns % NS_PER_S);
-    let time = seconds << 32 | (ns << 32) / NS_PER_S;
+    let time = (seconds << 32) | ((ns << 32) / NS_PER_S);
     let octets = |length: usize| u16::try_from(length).expect("a PDU has 1366 cells at most");
     out.extend_from_slice(&time.to_le_bytes());
     out.extend_from_slice(&type_and_flags);

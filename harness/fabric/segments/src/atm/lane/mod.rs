@@ -133,6 +133,13 @@ pub(super) struct ClientSettings {
     pub(super) lane: Arc<LaneSettings>,
 }
 
+/// Which end of a call a client is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    Caller,
+    Called,
+}
+
 /// What a client wants done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Action {
@@ -140,7 +147,8 @@ pub(super) enum Action {
     Send { vci: u16, sdu: Sdu },
     /// A frame of the machine leaves its ring and goes nowhere.
     Drop { frame: Frame, reason: &'static str, comment: String },
-    /// Set up a data direct VC; both ends are told with `handle_connected` when it is there.
+    /// Set up a data direct VC; both ends are told with `handle_connected` when it is there. The other end
+    /// may be calling, too.
     Connect { peer: usize },
     /// Release a data direct VC; both ends are told with `handle_released` before anything else is done.
     /// What was handed to it is still carried. Nothing happens if the other end has just released it.

@@ -7,7 +7,7 @@ use sundial_wire::atm::lane::Message;
 
 use super::*;
 
-fn lane_fields(ports: usize) -> Value {
+pub(super) fn lane_fields(ports: usize) -> Value {
     let mut fields = fields(ports);
     fields["lines"] = json!(vec![json!({ "rate_bps": 100_000_000, "cell_octets": 54 }); ports]);
     fields["cell_latency_ns"] = 10_000.into();
@@ -34,11 +34,16 @@ fn lane_fields(ports: usize) -> Value {
 }
 
 fn emulated_lan(ports: usize) -> Atm {
+    emulated_lan_of(lane_fields(ports))
+}
+
+pub(super) fn emulated_lan_of(fields: Value) -> Atm {
+    let ports = fields["lines"].as_array().expect("a list").len();
     let common = SegmentParameters {
         macs: (1..=ports as u8).map(|port| [0x02, 0x53, 0x44, 0, 0, port]).collect(),
         ..SegmentParameters::of_machines(ports, 128)
     };
-    let config: Config = serde_json::from_value(lane_fields(ports)).expect("the fields are right");
+    let config: Config = serde_json::from_value(fields).expect("the fields are right");
     Atm::new(&common, config.check(ports).expect("the fields are right"))
 }
 
@@ -51,8 +56,7 @@ fn octets(hex: &str) -> Vec<u8> {
     digits.chunks(2).map(octet).collect()
 }
 
-/// A call of 16 octets, the data of the PDU that PROTOCOLS' section on cells has, from the first machine to the
-/// second: 102 octets.
+/// An ONC RPC call of 16 octets over UDP, from the first machine to the second: 102 octets.
 fn call() -> Frame {
     let mut frame = octets(
         "025344000002 025344000001 0800 45000058 00010000 40116692 0a000001 0a000002
@@ -205,7 +209,7 @@ fn pdus_have_the_octets_that_tshark_was_shown() {
         let found = records.iter().find(|record| record.line() == line);
         &found.unwrap_or_else(|| panic!("no {line}")).pdu
     };
-    // With its CRC from ATM.md's section on captures, which tshark found to be right.
+    // tshark 4.0.17 dissects this PDU down to the call, and finds its CRC right.
     let mut data = [&[0, 1], &call()[..]].concat();
     data.extend([0; 32]);
     data.extend(octets("0000 0068 7d9f8139"));

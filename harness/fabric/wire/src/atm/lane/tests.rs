@@ -4,6 +4,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::ethernet::Address;
 
 const MAC_1: Address = Address([0x02, 0x53, 0x44, 0, 0, 1]);
 const MAC_2: Address = Address([0x02, 0x53, 0x44, 0, 0, 2]);

@@ -3,7 +3,7 @@
 
 use sundial_core::{Span, Time};
 
-use crate::atm::lane::{ClientSettings, Resolution};
+use crate::atm::lane::{ClientSettings, Resolution, Role};
 
 /// C28, the connection complete timer: how long the called client waits for READY_IND or data.
 pub(super) const CONNECTION_COMPLETE: Span = Span::from_ns(4_000_000_000);
@@ -34,13 +34,6 @@ enum Channel {
     },
     /// There from the start and for good.
     Permanent,
-}
-
-/// Which end of a new channel a client is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
-    Caller,
-    Called,
 }
 
 /// What is to be done because its time has come.
@@ -81,22 +74,21 @@ impl Channels {
         is_idle
     }
 
-    /// A channel with `peer` is there. Where both have called, both are callers, and the second call to
-    /// be complete changes nothing: af-lane-0021 has both send on the one that the lower ATM address
-    /// called, and here the two have the same VCI. `None`: there is one already.
-    pub(super) fn connect(&mut self, now: Time, peer: usize) -> Option<Role> {
+    /// A call is complete. The caller sends on the channel at once, the called client when it knows that the
+    /// caller is ready. Where both have called, af-lane-0021 has both send on the channel that the lower ATM
+    /// address called; here the two channels have the same VCI, and the first one that is ready is used.
+    pub(super) fn connect(&mut self, now: Time, peer: usize, role: Role) {
         let channel = &mut self.channels[peer];
-        match channel {
-            Channel::Calling => {
+        match (role, &channel) {
+            (Role::Caller, Channel::Idle | Channel::Calling | Channel::Called { .. }) => {
                 *channel = Channel::Ready { used: now };
-                Some(Role::Caller)
             }
-            Channel::Idle => {
+            (Role::Called, Channel::Idle | Channel::Calling) => {
                 let deadline = now + CONNECTION_COMPLETE;
-                *channel = Channel::Called { queries_left: self.retries + 1, deadline, data: None };
-                Some(Role::Called)
+                let queries_left = self.retries + 1;
+                *channel = Channel::Called { queries_left, deadline, data: None };
             }
-            Channel::Called { .. } | Channel::Ready { .. } | Channel::Permanent => None,
+            _ => {}
         }
     }
 
@@ -183,15 +175,28 @@ mod tests {
         assert!(channels.call(1));
         channels.release(1);
         assert!(!channels.call(1), "one call is under way");
-        assert_eq!(channels.connect(Time::ZERO, 1), Some(Role::Caller));
-        assert_eq!(channels.connect(Time::ZERO, 1), None);
+        channels.connect(Time::ZERO, 1, Role::Caller);
+        assert!(channels.is_ready(1));
+    }
+
+    #[test]
+    fn of_two_calls_the_later_one_changes_nothing() {
+        for roles in [[Role::Called, Role::Caller], [Role::Caller, Role::Called]] {
+            let mut channels = Channels::new(&client_settings());
+            assert!(channels.call(1));
+            for role in roles {
+                channels.connect(Time::ZERO, 1, role);
+            }
+            assert!(channels.is_ready(1));
+            assert!(!channels.make_ready(Time::ZERO, 1));
+        }
     }
 
     #[test]
     fn what_arrives_later_counts_from_then() {
         let mut channels = Channels::new(&client_settings());
         let at = |ns| Time::from_ns(ns);
-        channels.connect(at(0), 1);
+        channels.connect(at(0), 1, Role::Called);
         assert_eq!(channels.deadline(), Some(at(0) + CONNECTION_COMPLETE));
         assert!(channels.note_received(at(20), 1));
         assert!(!channels.note_received(at(30), 1));

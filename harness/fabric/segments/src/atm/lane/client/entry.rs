@@ -103,6 +103,7 @@ impl Entry {
 
     /// Takes every frame that may go now, in order; sees to it that the others will.
     pub(super) fn advance(&mut self, now: Time, endpoint: &mut Endpoint) {
+        self.forget(now, endpoint);
         let peer = self.resolution.peer();
         if !self.waiting.is_empty() {
             match peer {
@@ -115,30 +116,27 @@ impl Entry {
         }
         let direct = peer.filter(|&peer| endpoint.channels.is_ready(peer));
         let path = direct.map_or(Path::Bus, Path::Direct);
-        if !self.order.allows(now, path, endpoint.lane().path_switching_delay) {
+        if !self.order.allows(path) {
             // A channel that is there is wanted, whether or not a frame waits for it.
             if direct.is_some() || !self.waiting.is_empty() {
                 self.order.flush(now, path, endpoint);
             }
             return;
         }
-        while path != Path::Bus || self.may_flood(now, endpoint) {
+        let unknown_frames = endpoint.lane().unknown_frames;
+        while path != Path::Bus || self.unknown.len() < unknown_frames {
             let Some(frame) = self.waiting.pop_front() else { break };
             self.send(now, path, frame, endpoint);
         }
     }
 
-    /// C10 and C11 let one more frame to this address go by the BUS.
-    fn may_flood(&mut self, now: Time, endpoint: &Endpoint) -> bool {
-        self.forget_flooded(now, endpoint);
-        self.unknown.len() < endpoint.lane().unknown_frames
-    }
-
-    fn forget_flooded(&mut self, now: Time, endpoint: &Endpoint) {
+    /// Frames of longer ago than C11 and C22 stand in nobody's way.
+    fn forget(&mut self, now: Time, endpoint: &Endpoint) {
         let time = endpoint.lane().unknown_frame_time;
         while self.unknown.front().is_some_and(|&sent| sent + time <= now) {
             self.unknown.pop_front();
         }
+        self.order.handle_timeout(now, endpoint.lane().path_switching_delay);
     }
 
     fn send(&mut self, now: Time, path: Path, frame: Frame, endpoint: &mut Endpoint) {
@@ -188,8 +186,6 @@ impl Entry {
                 endpoint.drop(frame, "no answer", &what);
             }
         }
-        self.order.handle_timeout(now, endpoint.lane().path_switching_delay);
-        self.forget_flooded(now, endpoint);
         self.advance(now, endpoint);
     }
 }

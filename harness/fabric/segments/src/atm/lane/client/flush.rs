@@ -23,8 +23,8 @@ struct Flush {
 
 impl PathOrder {
     /// A frame on `path` cannot overtake the one before.
-    pub(super) fn allows(&self, now: Time, path: Path, delay: Span) -> bool {
-        self.used.is_none_or(|(used, at)| used == path || at + delay <= now)
+    pub(super) fn allows(&self, path: Path) -> bool {
+        self.used.is_none_or(|(used, _)| used == path)
     }
 
     /// The last frame took the data direct VC with `peer`.

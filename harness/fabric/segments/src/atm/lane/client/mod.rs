@@ -22,9 +22,9 @@ use sundial_wire::ethernet::{Address, Header};
 
 use super::{
     Action, CONFIGURATION_DIRECT, CONTROL_DIRECT, CONTROL_DISTRIBUTE, ClientSettings,
-    MULTICAST_FORWARD, Resolution, Sdu, data_direct, peer_of,
+    MULTICAST_FORWARD, Resolution, Role, Sdu, data_direct, peer_of,
 };
-use channels::{Due, Role};
+use channels::Due;
 use endpoint::{Endpoint, Path};
 use entry::Entry;
 use join::Join;
@@ -127,10 +127,12 @@ impl Client {
         self.settle();
     }
 
-    /// The data direct VC with the client at `peer` is there.
-    pub(in crate::atm) fn handle_connected(&mut self, now: Time, peer: usize) {
+    /// The data direct VC with the client at `peer` is there: the call of this client, or the other's, is
+    /// complete.
+    pub(in crate::atm) fn handle_connected(&mut self, now: Time, peer: usize, role: Role) {
         self.catch_up(now);
-        if self.endpoint.channels.connect(now, peer) == Some(Role::Caller) {
+        self.endpoint.channels.connect(now, peer, role);
+        if role == Role::Caller {
             self.endpoint.send(data_direct(peer), &Message::ReadyIndication);
             self.advance(now, peer);
         }

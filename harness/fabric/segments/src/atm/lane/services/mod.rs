@@ -41,14 +41,15 @@ pub(in crate::atm) struct Services {
     leaving: VecDeque<(Time, ServiceAction)>,
     /// How many of `leaving` have had their time.
     due: usize,
-    ignored_sdus: u64,
+    /// By port of their senders.
+    ignored_sdus: Vec<u64>,
 }
 
 impl Services {
     /// Servers of `ports` clients.
     pub(in crate::atm) fn new(settings: Arc<LaneSettings>, ports: usize) -> Self {
         let server = Server::new(Arc::clone(&settings), ports);
-        Self { settings, server, leaving: VecDeque::new(), due: 0, ignored_sdus: 0 }
+        Self { settings, server, leaving: VecDeque::new(), due: 0, ignored_sdus: vec![0; ports] }
     }
 
     /// `sdu` of the client at `port` arrived in full on `vci`.
@@ -66,7 +67,7 @@ impl Services {
                 self.leaving.push_back((now + self.settings.service_latency, answer));
                 self.handle_timeout(now);
             }
-            None => self.ignored_sdus += 1,
+            None => self.ignored_sdus[port] += 1,
         }
     }
 
@@ -86,9 +87,9 @@ impl Services {
         self.leaving.pop_front().map(|(_, action)| action)
     }
 
-    /// SDUs that no server understands or answers.
-    pub(in crate::atm) fn ignored_sdus(&self) -> u64 {
-        self.ignored_sdus
+    /// SDUs of the client at `port` that no server understands or answers.
+    pub(in crate::atm) fn ignored_sdus(&self, port: usize) -> u64 {
+        self.ignored_sdus[port]
     }
 
     fn control(&mut self, port: usize, vci: u16, frame: &ControlFrame) -> Option<ServiceAction> {

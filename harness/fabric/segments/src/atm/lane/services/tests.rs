@@ -205,7 +205,7 @@ fn what_no_server_understands_is_ignored_and_counted() {
         services.handle_sdu(Time::ZERO, 0, vci, sdu);
     }
     assert_eq!(services.poll_action(), None);
-    assert_eq!(services.ignored_sdus(), 5);
+    assert_eq!(services.ignored_sdus(0), 5);
 }
 
 #[test]

@@ -74,19 +74,28 @@ fn the_called_client_asks_with_le_arp_but_calls_nobody() {
     assert_eq!(rig.lines(), expected);
 }
 
-#[test]
-fn both_ends_calling_at_once_share_one_channel() {
+/// What goes over the channel of machines 0 and 1, which call each other: frames at these microseconds.
+fn calls_from_both_ends(frames: [(u64, usize); 6]) -> (Rig, Vec<String>) {
     let mut rig = Rig::new(2, settings()).joined();
-    for (time, first) in [(10, 1), (11, 3), (20, 5)] {
-        rig.frame_at(at(ms(time)), 0, 1, first);
-        rig.frame_at(at(ms(time)), 1, 0, first + 1);
+    for (number, (time, from)) in (1..).zip(frames) {
+        rig.frame_at(us(time), from, 1 - from, number);
     }
     rig.run_until(at(ms(30)));
-    let on_channel: Vec<String> = rig
-        .lines()
-        .into_iter()
-        .filter(|line| line.contains("on 64") || line.contains("on 65"))
-        .collect();
+    let is_direct = |line: &String| line.contains("on 64") || line.contains("on 65");
+    let lines = rig.lines().into_iter().filter(is_direct).collect();
+    (rig, lines)
+}
+
+#[test]
+fn both_ends_calling_at_once_share_one_channel() {
+    let (rig, lines) = calls_from_both_ends([
+        (10_000, 0),
+        (10_000, 1),
+        (11_000, 0),
+        (11_000, 1),
+        (20_000, 0),
+        (20_000, 1),
+    ]);
     let expected = [
         "12070 us, 0 to 1 on 65: ReadyIndication",
         "12070 us, 1 to 0 on 64: ReadyIndication",
@@ -95,7 +104,30 @@ fn both_ends_calling_at_once_share_one_channel() {
         "20000 us, 0 to 1 on 65: frame 5",
         "20000 us, 1 to 0 on 64: frame 6",
     ];
-    assert_eq!(on_channel, expected);
+    assert_eq!(lines, expected);
+    assert_eq!(numbers(&rig), [(1, 1), (0, 2), (1, 3), (0, 4), (1, 5), (0, 6)]);
+}
+
+#[test]
+fn the_later_of_two_callers_says_that_it_is_ready_when_its_call_is_complete() {
+    let (rig, lines) = calls_from_both_ends([
+        (10_000, 0),
+        (10_500, 1),
+        (11_000, 0),
+        (11_000, 1),
+        (20_000, 0),
+        (20_000, 1),
+    ]);
+    let expected = [
+        "12070 us, 0 to 1 on 65: ReadyIndication",
+        // Each after a flush of 140 us by the BUS; for machine 1, called, from 12.08 ms on.
+        "12210 us, 0 to 1 on 65: frame 3",
+        "12220 us, 1 to 0 on 64: frame 4",
+        "12570 us, 1 to 0 on 64: ReadyIndication",
+        "20000 us, 0 to 1 on 65: frame 5",
+        "20000 us, 1 to 0 on 64: frame 6",
+    ];
+    assert_eq!(lines, expected);
     assert_eq!(numbers(&rig), [(1, 1), (0, 2), (1, 3), (0, 4), (1, 5), (0, 6)]);
 }
 

@@ -46,6 +46,8 @@ prop_compose! {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn frames_arrive_once_and_in_order_and_none_waits_for_ever(
         frames in frames(4), relay: bool, loss in 0..40_u32, seed: u64

@@ -9,8 +9,8 @@ use sundial_wire::atm::lane::{ControlFrame, ElanName, FrameSize, LanDestination,
 use sundial_wire::ethernet::Address;
 
 use crate::atm::lane::{
-    Action, Client, ClientSettings, Destination, LaneSettings, Resolution, Sdu, ServiceAction,
-    Services, data_direct, peer_of,
+    Action, Client, ClientSettings, Destination, LaneSettings, Resolution, Role, Sdu,
+    ServiceAction, Services, data_direct, peer_of,
 };
 
 pub(super) fn ms(milliseconds: u64) -> Span {
@@ -206,12 +206,18 @@ impl Rig {
     }
 
     fn step(&mut self) {
+        self.handle_events();
+        for client in &self.clients {
+            let next = client.poll_timeout();
+            assert!(next.is_none_or(|next| next >= self.now), "nothing is asked for in the past");
+        }
+    }
+
+    fn handle_events(&mut self) {
         let now = self.now;
         for port in 0..self.clients.len() {
             if self.clients[port].poll_timeout().is_some_and(|time| time <= now) {
                 self.clients[port].handle_timeout(now);
-                let next = self.clients[port].poll_timeout();
-                assert!(next.is_none_or(|next| next > now), "what was due is done");
                 self.drain(port);
             }
         }
@@ -223,10 +229,10 @@ impl Rig {
             match entry.remove() {
                 Event::Arrive(copy) => self.arrive(copy),
                 Event::Connect(caller, called) => {
-                    for (port, peer) in [(caller, called), (called, caller)] {
-                        self.clients[port].handle_connected(now, peer);
-                        self.drain(port);
-                    }
+                    self.clients[caller].handle_connected(now, called, Role::Caller);
+                    self.drain(caller);
+                    self.clients[called].handle_connected(now, caller, Role::Called);
+                    self.drain(called);
                 }
                 Event::Frame(port, frame) => {
                     self.clients[port].handle_frame(now, frame);

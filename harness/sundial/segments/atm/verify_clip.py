@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Classical IP over ATM (RFC 2225): permanent channels carry IP packets only, and each adapter answers its machine's
+ARP in place of an ATMARP server, so neither question nor answer leaves it.
+
+The answer comes when one of the machine that has the address could: after one cell each way.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+
+import polars as pl
+
+from sundial.expect.atm import UNITS_PER_PS
+from sundial.observe.headers import ARP, ETHERNET
+from sundial.segments.atm.model import Atm
+from sundial.verify.findings import FINDING
+from sundial.verify.frames import INBOUND, OUTBOUND
+from sundial.verify.wire import MOST, Wire
+
+NOT_IP = r"^dropped: not IP \((\S+)\)$"
+NO_CHANNEL = r"^dropped: no VC for (\d+\.\d+\.\d+\.\d+) \((\S+)\)$"
+PATTERNS = (NOT_IP, NO_CHANNEL)
+
+_ARP = struct.Struct(">HHBBH6s4s6s4s")
+_FIXED = (1, 0x0800, 6, 4)
+_REQUEST, _REPLY = 1, 2
+_NS = 1000 * UNITS_PER_PS
+
+_Row = tuple[None, str, str, str, list[int]]
+
+
+def check_clip(segment: Atm, wire: Wire) -> list[pl.DataFrame]:
+    """Findings about ARP at the ports, and about what no channel takes."""
+    rows: list[_Row] = []
+    for number, port in enumerate(segment.ports):
+        asked, came = (_frames(wire, port, direction) for direction in (OUTBOUND, INBOUND))
+        due = []
+        for at_ns, row, frame in asked:
+            owner, octets = _answer(wire, number, frame)
+            if octets:
+                due.append((at_ns + way_ns(segment, number, owner), row, octets))
+            else:
+                rows.append(
+                    _finding(port, "question of ARP", "one about a machine here", "one that nobody answers", [row])
+                )
+        rows += _compared(port, due, came, wire.end_ns)
+    return [pl.DataFrame(rows[:MOST], schema=FINDING, orient="row"), _dropped(segment, wire)]
+
+
+def way_ns(segment: Atm, number: int, owner: int) -> int:
+    """From a port to another and back, a cell each way."""
+    ports = [segment.ports[each] for each in (number, owner)]
+    cells = sum(2 * segment.cell_time_units(port) for port in ports)
+    waits = [segment.by_port(each)[place] for each in (segment.tx_latency, segment.rx_latency)
+             for place in (number, owner)]  # fmt: skip
+    propagation = sum(segment.by_port(segment.propagation)[place] for place in (number, owner))
+    return -(-cells // _NS) + sum(waits) + 2 * (propagation + segment.cell_latency)
+
+
+def _frames(wire: Wire, port: str, direction: int) -> list[tuple[int, int, bytes]]:
+    """ARP frames at a port: time, row, octets."""
+    here = wire.frames.filter(
+        pl.col("interface") == port,
+        pl.col("direction") == direction,
+        pl.col("fate").is_null(),
+        pl.col("eth_type") == ARP,
+    ).sort("time_ns", "row")
+    if wire.octets is None or here.is_empty():
+        return []
+    octets = wire.octets(here)
+    return [(at, row, octets.frame(place)) for place, (at, row) in enumerate(here.select("time_ns", "row").iter_rows())]
+
+
+def _answer(wire: Wire, number: int, frame: bytes) -> tuple[int, bytes]:
+    """Which port has the address that a frame asks for, and the answer; nothing: it asks for none."""
+    body = frame[ETHERNET:]
+    if len(body) < _ARP.size:
+        return -1, b""
+    *fixed, operation, asker, asker_ip, _, wanted = _ARP.unpack_from(body)
+    owners = [
+        place for place, port in enumerate(wire.ports) if place != number and wanted in wire.addresses.get(port, ())
+    ]
+    if tuple(fixed) != _FIXED or operation != _REQUEST or not owners:
+        return -1, b""
+    mac = wire.macs[wire.ports[owners[0]]].to_bytes(6, "big")
+    header = asker + mac + struct.pack(">H", ARP)
+    return owners[0], header + _ARP.pack(*_FIXED, _REPLY, mac, wanted, asker, asker_ip)
+
+
+def _compared(
+    port: str, due: Sequence[tuple[int, int, bytes]], came: Sequence[tuple[int, int, bytes]], end_ns: int | None
+) -> list[_Row]:
+    """What came against what had to, within the ns that the fabric's rounding leaves."""
+    rows: list[_Row] = []
+    left = list(came)
+    for at_ns, cause, octets in due:
+        found = next((each for each in left if each[2] == octets and abs(each[0] - at_ns) <= 1), None)
+        if found is not None:
+            left.remove(found)
+        elif end_ns is None or at_ns + 1 < end_ns:
+            rows.append(_finding(port, "answer of the adapter", f"{octets.hex()} at {at_ns} ns", "none", [cause]))
+    for at_ns, row, octets in left:
+        rows.append(
+            _finding(port, "answer of the adapter", "to a question before it", f"{octets.hex()} at {at_ns} ns", [row])
+        )
+    return rows
+
+
+def _dropped(segment: Atm, wire: Wire) -> pl.DataFrame:
+    """A frame is dropped that is no IP packet, or for an address that is behind no port."""
+    known = {address for port in segment.ports for address in wire.addresses.get(port, ())}
+    rows: list[_Row] = []
+    fates = wire.fates.with_columns(
+        no_ip=pl.col("comment").str.contains(NOT_IP), address=pl.col("comment").str.extract(NO_CHANNEL, 1)
+    ).filter(pl.col("no_ip") | pl.col("address").is_not_null())
+    octets = wire.octets(fates) if wire.octets is not None and not fates.is_empty() else None
+    for place, (row, no_ip, address) in enumerate(fates.select("row", "no_ip", "address").iter_rows()):
+        frame = octets.frame(place) if octets is not None else b""
+        kind, packet = int.from_bytes(frame[12:14]), frame[ETHERNET:]
+        wanted = packet[24:28] if kind == ARP else packet[16:20]
+        if no_ip and (kind == 0x0800 and packet[:1] and packet[0] >> 4 == 4 and len(packet) >= 20):
+            rows.append(_finding("fate", "not IP", "a frame of another kind", "an IP packet", [row]))
+        elif not no_ip and (wanted in known or address != ".".join(map(str, wanted))):
+            rows.append(_finding("fate", "no VC", "an address behind no port, as named", str(address), [row]))
+    return pl.DataFrame(rows[:MOST], schema=FINDING, orient="row")
+
+
+def _finding(port: str, what: str, expected: str, seen: str, rows: list[int]) -> _Row:
+    return None, f"classical IP at {port}: {what}", expected, seen, rows

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a device hands in at an ATM segment: each frame leaves at once or behind what its line was carrying; a client of
+LAN emulation may hold it back, until something comes that lets it go. And what the client answers for the device: it
+knows the addresses behind that, as the device does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import polars as pl
+
+from sundial.expect.atm import LANE
+from sundial.segments.atm.model import Atm
+from sundial.segments.atm.verify_channels import DISTRIBUTE
+from sundial.segments.atm.verify_lane_calls import NEVER_NS, Calls, Channels
+from sundial.segments.atm.verify_lane_fields import Problem
+from sundial.segments.atm.verify_lane_messages import ARP, NARP, RESPONSE, Clients, Message, clients_of, messages
+from sundial.segments.atm.verify_lane_uplink import ROUNDING_NS, Uplink, uplink
+from sundial.segments.atm.verify_lines import NS
+from sundial.segments.atm.verify_pdus import Pdus, read_pdus
+from sundial.verify.learning import GROUP_BIT, Behind
+from sundial.verify.offered import check_not_before, check_places
+from sundial.verify.wire import Numbers, Passages, Wire, problem
+
+
+def check_handed_in(segment: Atm, wire: Wire, port: str, handed_in: Passages) -> list[pl.DataFrame]:
+    """Findings of what a device handed in at `port`."""
+    pdus, number = read_pdus(segment, wire), segment.ports.index(port)
+    line = uplink(segment, pdus, number)
+    sent = wire.sent_at(port)
+    place = np.searchsorted(line.time_ns, sent.time_ns)
+    known = place < len(line.time_ns)
+    first = np.minimum(place, max(len(line.time_ns) - 1, 0))
+    left_ns = np.sort(np.concatenate([_left(segment, pdus, line, first, sent), _dropped(segment, wire, port)]))
+    ring, _ = check_places(segment, wire, port, handed_in, left_ns, ROUNDING_NS)
+    found = [ring, *check_not_before(wire, port, handed_in)]
+    if not known.all() or not len(sent):
+        return found
+    given = _given(handed_in, sent)
+    there = given >= 0
+    due = handed_in.time_ns[given[there]] + line.latency_ns
+    seen, busy = sent.time_ns[there], line.busy_ns[first[there]]
+    late = (seen > due + ROUNDING_NS) & (busy > due + ROUNDING_NS) if line.exact else np.zeros(len(due), np.bool_)
+    if segment.encapsulation == LANE and segment.lan_emulation.resolution == "le_arp":
+        events = _events(segment, wire, pdus, line, sent)
+        may = (sent.target[there] & GROUP_BIT) == 0
+        after = events + line.latency_ns
+        # The last event that may have let it go, before the line was taken for it.
+        last = np.searchsorted(after, np.minimum(seen, busy + ROUNDING_NS) + ROUNDING_NS, "right") - 1
+        let_go = (last >= 0) & (after[np.maximum(last, 0)] >= due - ROUNDING_NS) if len(after) else may & False
+        on_time = np.abs(seen - after[np.maximum(last, 0)]) <= ROUNDING_NS if len(after) else may & False
+        late &= ~(may & let_go & (on_time | (busy <= after[np.maximum(last, 0)] + ROUNDING_NS)))
+    found.append(
+        problem(f"sent by {port}", late, [handed_in.row[given[there]], sent.row[there]],
+                (f"at {at} ns, or as soon as the line is free" for at in due[late]),
+                (f"at {at} ns" for at in seen[late]))
+    )  # fmt: skip
+    return found
+
+
+def _given(handed_in: Passages, sent: Passages) -> Numbers:
+    """Of each frame that was sent, the place among those handed in; -1: none has its bytes."""
+    number = pl.int_range(pl.len()).over("content").alias("number")
+    one = pl.DataFrame({"content": sent.content}).with_columns(number)
+    other = pl.DataFrame({"content": handed_in.content}).with_columns(number, place=pl.int_range(pl.len()))
+    return (
+        one.join(other, on=["content", "number"], how="left", maintain_order="left")["place"].fill_null(-1).to_numpy()
+    )
+
+
+def _left(segment: Atm, pdus: Pdus, line: Uplink, first: Numbers, sent: Passages) -> Numbers:
+    """When all of each frame has left: with all of its PDUs where it goes to every port."""
+    if not len(sent):
+        return sent.time_ns
+    last = first
+    if segment.encapsulation not in (LANE, "routed"):
+        begins = np.append(first[1:], len(line.time_ns))
+        last = np.maximum(first, np.minimum(begins, first + len(segment.ports) - 1) - 1)
+    cells = pdus.cells[line.place[last]]
+    return np.asarray(line.time_ns[last] + -(-cells * segment.cell_time_units(segment.ports[line.number]) // NS))
+
+
+def _dropped(segment: Atm, wire: Wire, port: str) -> Numbers:
+    """When frames that the adapter dropped have left its ring: as if they had taken a cell."""
+    fates = wire.fates.filter(
+        pl.col("comment").str.ends_with(f"({port})") & ~pl.col("comment").str.contains(r"transmit ring|bytes")
+    )
+    latency_ns = segment.by_port(segment.tx_latency)[segment.ports.index(port)]
+    return fates["time_ns"].to_numpy() + latency_ns + -(-segment.cell_time_units(port) // NS)
+
+
+def _events(segment: Atm, wire: Wire, pdus: Pdus, line: Uplink, sent: Passages) -> Numbers:
+    """When a client may have let frames go: answers, channels that become ready, the ends of C11 and C22."""
+    lane, told, clients = segment.lan_emulation, messages(pdus), clients_of(segment, wire)
+    own = [each for each in told if each.port == line.number and not each.lost]
+    channels = Channels(segment, line, pdus, own, Calls(segment, clients, told))
+    latency_ns = segment.by_port(segment.rx_latency)[line.number]
+    heard = [each.at_ns + latency_ns for each in own if not each.out]
+    ready = [at for peer in range(len(segment.ports)) for at in channels.ready(peer)]
+    flushed = [at for _, at in channels.flushes if at != NEVER_NS]
+    asked = np.unique(sent.time_ns) - line.latency_ns
+    times = [asked + lane.unknown_frame_time, asked + lane.path_switching_delay, np.array([*heard, *ready, *flushed])]
+    return np.unique(np.concatenate(times).astype(np.int64))
+
+
+def check_behind(segment: Atm, wire: Wire, port: str, behind: Behind) -> Iterator[tuple[Pdus, Problem]]:
+    """A proxy answers for the addresses behind its device, and tells when one has come there."""
+    pdus, number = read_pdus(segment, wire), segment.ports.index(port)
+    line, clients = uplink(segment, pdus, number), clients_of(segment, wire)
+    told = [each for each in messages(pdus) if each.port == number and not each.lost and each.whole]
+    answered = {_key(each) for each in told if each.out and each.opcode == ARP | RESPONSE}
+    latency_ns = segment.by_port(segment.rx_latency)[number]
+    for each in told:
+        mac = each.target_mac
+        if each.opcode == ARP and not each.out and each.vci == DISTRIBUTE and not _is_own(clients, number, each):
+            at_ns = each.at_ns + latency_ns
+            knew = {behind.knows(mac, at_ns + by) for by in (-ROUNDING_NS, ROUNDING_NS)}
+            ended = wire.end_ns is not None and at_ns + line.latency_ns + 1_000_000 > wire.end_ns
+            if len(knew) == 1 and ((_key(each) in answered) not in knew) and not ended:
+                what = ("an answer of the proxy", "none") if True in knew else ("no answer", "one of the proxy")
+                yield pdus, (each, f"for {mac:012x}", *what)
+        elif each.opcode == NARP and each.out:
+            came = behind.came(mac)
+            if not any(line.left_at(each.record, at) for at in came):
+                seen = f"at {each.at_ns - line.latency_ns} ns"
+                yield pdus, (each, f"for {mac:012x}", "when the address comes up behind the device", seen)
+
+
+def _key(message: Message) -> tuple[int, bytes]:
+    fields = message.fields
+    return (0, b"") if fields is None else (fields.transaction, fields.source_address)
+
+
+def _is_own(clients: Clients, number: int, message: Message) -> bool:
+    return message.fields is not None and message.fields.source_address == clients.addresses[number]

@@ -1,0 +1,333 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The law of an ATM segment against networks that were run cell by cell, and against damages to their captures."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sundial.errors import BadInput
+from sundial.segments.atm.model import Atm
+from sundial.segments.atm.model_parts import Queue
+from sundial.segments.atm.verify import KIND
+from sundial.segments.atm.verify_queue import Joining, conforming, discarded
+from sundial.verify.law import Law
+from tests.segments.atm_network import BROADCAST, IN, OUT, Network, Record, address, up
+
+OC_3C = 331_250_000
+STATIC = {"resolution": "static"}
+
+
+def segment(ports: int, **fields: Any) -> Atm:
+    return Atm.model_validate({"kind": "atm", "ports": [f"m{number}:eth0" for number in range(ports)], **fields})
+
+
+def traffic(network: Network, seed: int, frames: int, apart_ns: int) -> Network:
+    random = Random(seed)
+    for _ in range(frames):
+        port = random.randrange(network.service)
+        others = [address(each) for each in range(network.service) if each != port]
+        payload = random.randbytes(random.choice([14, 60, 100, 600, 1500]))
+        frame = random.choice([*others, BROADCAST]) + address(port) + b"\x08\x00" + payload
+        network.hand(random.randrange(apart_ns), port, frame)
+    return network.run()
+
+
+def law(network: Network, folder: Path) -> Law:
+    found = KIND.check_times(network.written, network.write(folder))
+    assert found is not None
+    return found
+
+
+def findings(network: Network, folder: Path) -> list[tuple[str, str, str]]:
+    return law(network, folder).findings.select("field", "expected", "seen").rows()
+
+
+POLICED = {"m0:eth0": {"rate": "20 Mbit/s", "tolerance": "20 us", "action": "drop"}}
+TAGGED = {"m0:eth0": {"rate": "20 Mbit/s", "tolerance": "20 us", "action": "tag"}}
+MIXED = {"m0:eth0": "oc-3c", "m1:eth0": "atm-25", "m2:eth0": "taxi-100"}
+SEGMENTS: dict[str, dict[str, Any]] = {
+    "lane": {"lane": STATIC},
+    "lane, 25.6 Mb/s": {"lane": STATIC, "line": "atm-25"},
+    "lane, epd": {"lane": STATIC, "queue": {"cells": 30, "discard": "epd", "epd_above": 10}},
+    "bridged": {"encapsulation": "bridged"},
+    "mixed lines, tail": {"encapsulation": "bridged", "line": MIXED, "queue": {"cells": 30}},
+    "ppd": {"encapsulation": "bridged", "queue": {"cells": 20, "discard": "ppd"}},
+    "epd, limits by channel": {
+        "encapsulation": "bridged",
+        "queue": {"cells": 40, "discard": "epd", "epd_above": 10, "vc_cells": 15},
+    },
+    "policed": {"encapsulation": "bridged", "contracts": POLICED},
+    "tagged": {
+        "encapsulation": "bridged",
+        "contracts": TAGGED,
+        "queue": {"cells": 40, "clp1_above": 5, "discard": "ppd"},
+    },
+    "shaped": {"encapsulation": "bridged", "shaping": "30 Mbit/s"},
+    "loss behind the switch": {"encapsulation": "bridged", "impairments": {"to m1:eth0": {"cell_loss": "3 %"}}},
+    "loss before the switch": {"encapsulation": "bridged", "impairments": {"from m1:eth0": {"cell_loss": "3 %"}}},
+    "payload bits": {"encapsulation": "bridged", "impairments": {"both": {"payload_bit": "1 %"}}},
+    "all at once": {
+        "encapsulation": "bridged",
+        "queue": {"cells": 40},
+        "impairments": {"both": {"payload_bit": "1 %", "cell_loss": "1 %"}},
+    },
+    "latencies": {
+        "encapsulation": "bridged",
+        "propagation": "3 us",
+        "rx_latency": "7 us",
+        "cell_latency": "1 us",
+    },
+}
+
+
+@pytest.mark.parametrize("name", SEGMENTS)
+@pytest.mark.parametrize(("seed", "apart_ns"), [(1, 300_000), (2, 3_000_000)])
+def test_a_network_that_keeps_the_rules_passes(name: str, seed: int, apart_ns: int, tmp_path: Path) -> None:
+    network = traffic(Network(segment(3, **SEGMENTS[name]), seed=seed), seed, 40, apart_ns)
+    assert findings(network, tmp_path) == []
+
+
+def test_discards_happen_in_what_is_tried(tmp_path: Path) -> None:
+    words = set()
+    for name in SEGMENTS:
+        network = traffic(Network(segment(3, **SEGMENTS[name]), seed=1), 1, 40, 300_000)
+        words |= {" ".join((record.comment or "").split(", ")[-1].split(" towards")[0].split(" from")[0].split())
+                  for record in network.pdus}  # fmt: skip
+    assert words >= {"queue full", "early packet discard", "VC full", "CLP 1", "policed", "cell loss",
+                     "dropped: wrong CRC", "dropped: joined to the PDU before"}  # fmt: skip
+
+
+# ---- Counted cells of the queue, by hand ----
+
+
+@pytest.mark.parametrize(
+    ("discard", "early", "expected"),
+    [("tail", None, [(0, 8), (192, 2)]), ("ppd", None, [(0, 8), (192, 2)]), ("epd", 16, [(128, 4), (128, 4)]),
+     ("epd", 32, [(0, 8), (224, 1)])],
+)  # fmt: skip
+def test_two_inputs_of_eight_pdus_at_one_instant(discard: str, early: int | None, expected: list[Any]) -> None:
+    queue = Queue.model_validate({"cells": 64, "discard": discard, "epd_above": early})
+    number = np.repeat(np.arange(256), 2)
+    channel, place = np.tile([0, 1], 256), number % 32
+    cells = Joining(number * OC_3C, channel, place == 0, place == 31, np.zeros(512, np.bool_))
+    lost = discarded(queue, OC_3C, cells) > 0
+    by_input = [lost[channel == each].reshape(8, 32) for each in (0, 1)]
+    assert [(int(each.sum()), int((~each).all(axis=1).sum())) for each in by_input] == expected
+
+
+@pytest.mark.parametrize(("increment", "tolerance", "expected"), [(6, 8, "111001001001"), (9, 14, "111000010001")])
+def test_cells_back_to_back_under_a_contract(increment: int, tolerance: int, expected: str) -> None:
+    kept = conforming(np.arange(12) * 2, increment, tolerance)
+    assert "".join(str(int(each)) for each in kept) == expected
+
+
+@pytest.mark.parametrize("cells", [1, 2, 32, 190])
+def test_a_lone_pdu_takes_a_cell_time_more_than_its_cells(cells: int, tmp_path: Path) -> None:
+    network = Network(segment(2, encapsulation="routed", propagation="0 ns", cell_latency="0 ns"))
+    network.hand(1000, 0, address(1) + address(0) + b"\x08\x00" + bytes(48 * cells - 16))
+    network.run()
+    came = next(record for record in network.pdus if record.direction == IN)
+    assert came.at == 1000 + up((cells + 1) * OC_3C)
+    assert findings(network, tmp_path) == []
+    came.at += 1
+    assert findings(network, tmp_path)
+
+
+# ---- Damages ----
+
+
+def small(**fields: Any) -> Network:
+    """A call and its answer, and a broadcast."""
+    network = Network(segment(2, **fields), seed=3)
+    random = Random(1)
+    network.hand(0, 0, BROADCAST + address(0) + b"\x08\x06" + random.randbytes(28))
+    for at, port in ((100_000, 0), (200_000, 1), (201_000, 1)):
+        network.hand(at, port, address(1 - port) + address(port) + b"\x08\x00" + random.randbytes(200))
+    return network.run()
+
+
+def pick(records: list[Record], direction: int, number: int = 0) -> Record:
+    return sorted((each for each in records if each.direction == direction), key=lambda each: each.at)[number]
+
+
+def test_a_byte_flipped_in_a_pdu_is_named(tmp_path: Path) -> None:
+    network = small(lane=STATIC)
+    assert findings(network, tmp_path) == []
+    record = pick(network.pdus, OUT, 1)
+    record.data = record.data[:40] + bytes([record.data[40] ^ 1]) + record.data[41:]
+    fields = {field for field, *_ in findings(network, tmp_path)}
+    assert {"wire/atm/elan.pdus.pcapng: CRC-32", "atm: wire/atm/elan.pdus.pcapng: octets of a frame"} <= fields
+
+
+def test_a_cell_that_is_missing_is_named(tmp_path: Path) -> None:
+    network = small(lane=STATIC)
+    for direction, words in ((OUT, "from m0:eth0"), (IN, "to m0:eth0")):
+        record = next(each for each in network.cells if (each.direction, each.interface) == (direction, 0))
+        network.cells.remove(record)
+        found = findings(network, tmp_path)
+        assert any(f"cells {words}" in field and seen.startswith("none") for field, _, seen in found), found
+        network.cells.append(record)
+    assert findings(network, tmp_path) == []
+
+
+def test_two_cells_exchanged_are_named(tmp_path: Path) -> None:
+    network = small(lane=STATIC)
+    one, other = pick(network.cells, OUT, 4), pick(network.cells, OUT, 5)
+    one.data, other.data = other.data, one.data
+    assert {field for field, *_ in findings(network, tmp_path)} == {
+        "wire/atm/elan.cells.pcapng: payload of cells from m0:eth0"
+    }
+
+
+def _at(record: Record) -> None:
+    record.at += 1
+
+
+def _vci(record: Record) -> None:
+    record.vci ^= 1
+
+
+def _clp(record: Record) -> None:
+    record.clp ^= 1
+
+
+def _lctr(record: Record) -> None:
+    record.lctr += 1
+
+
+def _pt(record: Record) -> None:
+    record.pt ^= 1
+
+
+def _turned(record: Record) -> None:
+    record.direction ^= 3
+
+
+def _kind(record: Record) -> None:
+    record.kind ^= 7
+
+
+def _longer(record: Record) -> None:
+    record.data += bytes(48)
+
+
+def _remark(record: Record) -> None:
+    record.comment = "dropped: 1 of 2 cells, queue full towards m1:eth0"
+
+
+@pytest.mark.parametrize("change", [_at, _vci, _clp, _lctr, _pt, _turned, _kind, _longer, _remark])
+@pytest.mark.parametrize("direction", [OUT, IN])
+@pytest.mark.parametrize("what", ["pdus", "cells"])
+def test_a_field_of_a_record_that_is_changed_is_found(
+    what: str, direction: int, change: Callable[[Record], None], tmp_path: Path
+) -> None:
+    network = small(lane=STATIC)
+    change(pick(getattr(network, what), direction, 1))
+    assert findings(network, tmp_path)
+
+
+FATES = {
+    "queue full": {
+        "encapsulation": "bridged",
+        "queue": {"cells": 1},
+        "line": {"m0:eth0": "oc-3c", "m1:eth0": "atm-25"},
+    },
+    "cell loss": {"encapsulation": "bridged", "impairments": {"both": {"cell_loss": "20 %"}}},
+    "wrong CRC": {"encapsulation": "bridged", "impairments": {"both": {"payload_bit": "20 %"}}},
+}
+
+
+@pytest.mark.parametrize("name", FATES)
+def test_a_fate_that_is_changed_or_missing_is_found(name: str, tmp_path: Path) -> None:
+    network = small(**FATES[name])
+    assert findings(network, tmp_path) == []
+    fate = next(each for each in network.pdus if name in (each.comment or ""))
+    network.pdus.remove(fate)
+    assert findings(network, tmp_path)
+    network.pdus.append(fate)
+    whole = fate.comment or ""
+    for words in (whole.replace("m1:eth0", "m7:eth0").replace("m0:eth0", "m7:eth0"), whole.replace(name, "VC full"),
+                  whole.replace(" 1 of", " 2 of").replace("wrong CRC", "joined to the PDU before")):  # fmt: skip
+        if words != whole:
+            fate.comment = words
+            assert findings(network, tmp_path), words
+    fate.comment = whole
+    fate.at += 1_000_000
+    assert findings(network, tmp_path)
+
+
+@pytest.mark.parametrize("words", ["cell loss", "header error"])
+def test_a_loss_without_its_fault_is_found(words: str, tmp_path: Path) -> None:
+    network = small(**FATES["queue full"])
+    for each in network.pdus:
+        each.comment = each.comment and each.comment.replace("queue full", words)
+    assert any(expected == "what this segment's lines and queues do" for _, expected, _ in findings(network, tmp_path))
+
+
+@pytest.mark.parametrize("name", ["pdus", "cells"])
+def test_a_damaged_file_is_one_error(name: str, tmp_path: Path) -> None:
+    network = small(lane=STATIC)
+    wire = network.write(tmp_path)
+    path = tmp_path / "atm" / f"elan.{name}.pcapng"
+    path.write_bytes(path.read_bytes()[:-5])
+    with pytest.raises(BadInput, match="truncated block"):
+        KIND.check_times(network.written, wire)
+
+
+def test_cells_up_to_the_limit_are_enough(tmp_path: Path) -> None:
+    network = small(lane=STATIC, capture={"cells": True, "cells_most": 10})
+    network.cells = sorted(network.cells, key=lambda each: each.at)[:10]
+    network.cells[-1].comment = "capture ends: records_most 10"
+    assert findings(network, tmp_path) == []
+    network.cells[-1].comment = None
+    assert [field for field, *_ in findings(network, tmp_path)] == ["wire/atm/elan.cells.pcapng: comment"]
+
+
+def test_without_cells_pdus_alone_are_held(tmp_path: Path) -> None:
+    network = small(lane=STATIC, capture={"cells": False})
+    network.cells = []
+    assert findings(network, tmp_path) == []
+    pick(network.pdus, IN).at -= 1
+    assert findings(network, tmp_path)
+
+
+def test_counters_are_those_of_the_capture(tmp_path: Path) -> None:
+    network = traffic(Network(segment(3, **SEGMENTS["mixed lines, tail"]), seed=1), 1, 40, 300_000)
+    found = law(network, tmp_path)
+    for number, port in enumerate(network.ports):
+        sent = [record for record in network.pdus if (record.direction, record.interface) == (OUT, number)]
+        came = [record for record in network.cells if (record.direction, record.interface) == (IN, number)]
+        assert found.counted[port, "tx_cells"] == (sum(len(each.data) // 48 for each in sent),) * 2
+        assert found.counted[port, "tx_pdus"] == (len(sent),) * 2
+        assert found.counted[port, "rx_cells"] == (len(came),) * 2
+        for other in range(3):
+            if other != number:
+                own = [record for record in sent if record.vci == 100 + other]
+                lost = sum(pdu.lost[to] for pdu in network.sent for to, _ in pdu.targets
+                           if (pdu.sender, to) == (number, other))  # fmt: skip
+                cells = sum(len(each.data) // 48 for each in own)
+                channel = f"{port} 0.{100 + other}"
+                assert found.channels[channel, "cells_in"] == (cells, cells)
+                assert found.channels[channel, "cells_out"] == (cells - lost, cells - lost)
+                assert found.channels[channel, "dropped queue full"] == (lost, lost)
+
+
+def test_a_stamp_is_in_units_of_erf(tmp_path: Path) -> None:
+    network = small(lane=STATIC)
+    network.write(tmp_path)
+    path = tmp_path / "atm" / "elan.pdus.pcapng"
+    data = bytearray(path.read_bytes())
+    place = data.index(network.pdus[0].block()[28:44])
+    struct.pack_into("<Q", data, place, struct.unpack_from("<Q", data, place)[0] + 1)
+    wire = network.write(tmp_path)
+    path.write_bytes(data)
+    found = KIND.check_times(network.written, wire)
+    assert found is not None
+    assert found.findings["field"].to_list() == ["wire/atm/elan.pdus.pcapng: ERF time stamp"]
