@@ -66,7 +66,10 @@ def test_runs_that_fail_are_named(
 
 def test_bad_input(call: Call, house: House, tmp_path: Path) -> None:
     result = call("reproduce", "birrell84")
-    assert (result.exit_code, result.stderr) == (2, "sundial: there is no paper 'birrell84'; allowed: kamesawa98\n")
+    assert (result.exit_code, result.stderr) == (
+        2,
+        "sundial: there is no paper 'birrell84'; allowed: kamesawa98, kedziera98\n",
+    )
     result = call("reproduce", "kamesawa98", "--out", str(tmp_path))
     assert result.exit_code == 2
     assert "exists; allowed: a directory that does not exist yet" in result.stderr

@@ -221,6 +221,9 @@ def test_a10_alike_in_shape() -> None:
     assert (found.outcome, "slow runs: 3968..5392" in found.reason) == ("not met", True)
     falling = curve(ETHERNET, lambda size: 9 * (550 + size * size / 800))
     assert outcome(results(fig4_ethernet=falling), "A10") == "not met"
+    apart = curve(ETHERNET, linear(9), range(16, 257, 16))
+    there = curve(ATM, linear(1), range(4096, 8193, 16))
+    assert outcome(results(fig4_ethernet=apart, fig1_atm=there), "A10") == "undecidable"
 
 
 def test_a11_cells_that_show() -> None:

@@ -20,9 +20,16 @@ MEDIAN_BY_MEAN = 1.2533
 
 def spearman(values: Mapping[int, float]) -> float:
     """Rank correlation of values with their sizes; nan where there are fewer than two, or all are equal."""
-    table = pl.DataFrame({"x": list(values), "y": list(values.values())}, schema={"x": pl.Float64, "y": pl.Float64})
-    found = table.select(pl.corr("x", "y", method="spearman")).item()
-    return float("nan") if found is None else float(found)
+    return correlation(values, {size: float(size) for size in values})
+
+
+def correlation(one: Mapping[int, float], other: Mapping[int, float]) -> float:
+    """Rank correlation of two values over the sizes that both have; nan where that says nothing."""
+    common = [size for size in one if size in other]
+    columns = {"x": [one[size] for size in common], "y": [other[size] for size in common]}
+    table = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.Float64))
+    value = table.select(pl.corr("x", "y", method="spearman")).item()
+    return float("nan") if value is None else float(value)
 
 
 def even(values: Mapping[int, float], step: int) -> dict[int, float]:
