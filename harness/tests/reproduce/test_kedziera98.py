@@ -185,7 +185,7 @@ def test_what_is_expected_comes_from_the_protocols(done: Reproduced) -> None:
     assert curve.cell_us == pytest.approx(331.25 / 117, abs=1e-6)
     expected = curve.expected[8192]
     assert (expected.packets, expected.cells) == ((6, 6), (183, 183))
-    # 366 cells and one more each way (ATM.md, section 6), and 10 us for each cell's way through the switch.
+    # 366 cells and one more each way, and 10 us for each cell's way through the switch.
     assert curve.bound_us[8192] == pytest.approx(1041.9 + 2 * 10 + 4 * 0.025, abs=0.2)
 
 
