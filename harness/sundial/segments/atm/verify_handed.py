@@ -24,7 +24,7 @@ from sundial.verify.offered import check_not_before, check_places
 from sundial.verify.wire import Numbers, Passages, Wire, problem
 
 UNPROVEN = (
-    "lane: which frames that a device handed in waited for a channel, but that each left when something had come for it",
+    "lane: which frames of a device waited for a channel, but that each left when something had come for it",
     "lane: what a proxy answers whose device has seen more addresses than its table holds",
 )
 
