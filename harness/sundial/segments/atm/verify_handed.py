@@ -23,6 +23,11 @@ from sundial.verify.learning import GROUP_BIT, Behind
 from sundial.verify.offered import check_not_before, check_places
 from sundial.verify.wire import Numbers, Passages, Wire, problem
 
+UNPROVEN = (
+    "lane: which frames of a device waited for a channel, but that each left when something had come for it",
+    "lane: what a proxy answers whose device has seen more addresses than its table holds",
+)
+
 
 def check_handed_in(segment: Atm, wire: Wire, port: str, handed_in: Passages) -> list[pl.DataFrame]:
     """Findings of what a device handed in at `port`."""
