@@ -318,6 +318,7 @@ class Network:
                 "octets_hash": [hash(row[3]) for row in rows],
                 "eth_source": [int.from_bytes(row[3][6:12]) for row in rows],
                 "eth_target": [int.from_bytes(row[3][:6]) for row in rows],
+                "eth_type": [int.from_bytes(row[3][12:14]) for row in rows],
                 "comment": pl.Series([row[4] for row in rows], dtype=pl.String),
             }
         ).with_row_index("row")
