@@ -41,6 +41,7 @@ class Section:
     remarks: str = ""
     reasons: Sequence[str] = ()
     """Behind a fold."""
+    reasons_title: str = "Each difference in words"
 
 
 @dataclass(frozen=True)

@@ -170,6 +170,7 @@ def _sections(results: Results, verdicts: Sequence[Verdict]) -> Iterator[Section
         "reasons are below the table.",
         table=tables.statements_table(verdicts),
         reasons=[f"{each.statement.id}, {each.outcome}: {each.reason}." for each in verdicts],
+        reasons_title="Reasons",
     )  # fmt: skip
     yield Section(
         "printed",
