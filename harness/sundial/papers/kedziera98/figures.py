@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -124,8 +125,12 @@ def _printed(axis: Axes, marks: Sequence[Mark], *, log: bool) -> None:
         axis.annotate(
             mark.text, (0.04, mark.value), (0, -3), textcoords="offset points", va="top", color=mark.colour, fontsize=8
         )
+    # In the middle of the widest space between the marks.
+    to_axis = axis.transData + axis.transAxes.inverted()
+    edges = [0.0, *sorted(float(to_axis.transform((0, mark.value))[1]) for mark in marks), 1.0]
+    low, high = max(pairwise(edges), key=lambda pair: pair[1] - pair[0])
     axis.text(
-        0.05, 0.04, NOT_THERE, transform=axis.transAxes, va="bottom", fontsize=7.5, color=palette.MUTED,
+        0.05, (low + high) / 2, NOT_THERE, transform=axis.transAxes, va="center", fontsize=7.5, color=palette.MUTED,
         linespacing=1.35,
     )  # fmt: skip
 
