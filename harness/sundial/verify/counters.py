@@ -120,7 +120,7 @@ def _against_laws(
             seen |= {name: named.get(name, 0) for name in reasons}
             # Counters of this kind alone.
             own = {*numbers, *(name for at, name in law if at == port)} - {*seen, *SENT_AND_RECEIVED, "dropped"}
-            seen |= {name: int(numbers.get(name, 0)) for name in sorted(own - reasons)}
+            seen |= {name: int(numbers[name]) for name in sorted(own - reasons)}
             rows += [_row(f"{segment} {port} {name}", law.get((port, name), (0, 0)), seen[name]) for name in seen]
         refused = pl.col("comment").str.contains(TOO_LONG) | pl.col("comment").str.contains(TOO_SHORT)
         fates = frames.filter(pl.col("interface") == f"{segment}{FATE_SUFFIX}").select(refused.sum()).item()

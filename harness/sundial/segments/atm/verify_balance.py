@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from sundial.expect.atm import LANE
 from sundial.segments.atm.model import Atm
 from sundial.segments.atm.verify_channels import TO_EVERY_PORT
 from sundial.segments.atm.verify_fates import CELL_LOSS, CRC, HEADER_ERROR, JOIN, LOST, NO_COPY, SERVICES
@@ -46,6 +47,8 @@ def port_counts(segment: Atm, wire: Wire, pdus: Pdus, walked: Walk, owed: Due) -
         counted[port, "rx_pdus"] = _sum(np.ones_like(came), mine & done & owed.arrives, mine & begun & owed.arrives)
         counted[port, "bad_pdus"] = _sum(np.ones_like(came), mine & done & bad, mine & begun & perhaps)
         counted[port, "cells_tagged"] = _tagged(segment, walked, number, bool(left.all()))
+        if segment.encapsulation == LANE:
+            counted[port, "lane_ignored_sdus"] = (0, 0)
         counted[port, "cells_corrected"] = _corrected(segment, port, int(sent.cells.sum()), int(came[mine].sum()))
     return counted
 
