@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
 import json
 import socket
 from collections.abc import Callable, Iterator, Sequence
@@ -98,7 +99,17 @@ class Line:
         except TimeoutError:
             raise
         except OSError as error:
+            self._raise_last_words()
             raise self._gone() from error
+
+    def _raise_last_words(self) -> None:
+        """The connection is closed: raise why, where the other end said so before."""
+        with contextlib.suppress(OSError):
+            while data := self.socket.recv(1 << 16):
+                self._buffer += data
+        for answer in map(self._decoded, self._whole_lines()):
+            if "gone" in answer:
+                self._take(answer, lambda _stream, _data: None)
 
     def hear(self, output: Output) -> Ended | None:
         """Take what has come, once; the end of the command when it has been said."""

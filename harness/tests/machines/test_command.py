@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sundial.errors import RunFailed
-from sundial.machines.command import KEPT_BYTES, LINE_BYTES, run_command
+from sundial.machines.command import KEPT_BYTES, LINE_BYTES, Line, run_command
 from sundial.machines.terminal import attach, connect
 from tests.machines.guest_port import b64
 
@@ -50,6 +50,17 @@ def test_a_guest_that_cannot_stream_says_all_at_once(tmp_path: Path) -> None:
     result = run_command(tmp_path / "s", "client", ["tasks"], streams=False)
     assert (result.status, result.stdout, result.dropped) == (0, b"tasks", 5)
     thread.join()
+
+
+def test_the_reason_of_a_connection_that_closed_before_the_request_was_sent(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(tmp_path / "s"))
+        server.listen(1)
+        with Line(tmp_path / "s", "client", "true", streams=True) as line:
+            with server.accept()[0] as stream:
+                stream.sendall(b'{"gone":"it has ended"}\n')
+            with pytest.raises(RunFailed, match="client: it has ended"):
+                line.tell(argv=["true"])
 
 
 def test_output_beyond_what_is_kept_is_counted(tmp_path: Path) -> None:
