@@ -19,6 +19,7 @@ import pytest
 
 from sundial.machines import reaper
 from sundial.machines.waiting import wait_until
+from sundial.model.images import IMAGES
 from sundial.run.places import Places
 
 HARNESS = Path(__file__).parents[2]
@@ -66,6 +67,14 @@ def require_guests() -> None:
             pytest.skip(f"{path.relative_to(places.checkout)} is not built")
     if shutil.which("qemu-system-x86_64") is None:
         pytest.skip("qemu-system-x86_64 is not installed")
+
+
+def require_every_image() -> None:
+    """Skips the test where machines cannot boot or an image is not built."""
+    require_guests()
+    for image in IMAGES:
+        if not (Places().checkout / "images" / "out" / image / "manifest.json").is_file():
+            pytest.skip(f"images/out/{image} is not built")
 
 
 def write_scenario(
