@@ -107,9 +107,21 @@ class _Port:
                         iter(["one that it did not"] * len(of)))
             )  # fmt: skip
         if self.exact:
-            found.append(self._late(of[known], np.flatnonzero(known), waits))
+            found.append(self._late(self._newest(of)[known], np.flatnonzero(known), waits))
             found.append(self._missing(of[known]))
         return found
+
+    def _newest(self, came: Numbers) -> Numbers:
+        """Which frame each sent one can have been at the latest: where some are lost, the last one equal to it that had
+        come by then, for the ones before may be those that were lost; `came` where none is."""
+        if not self.effects.loses:
+            return came
+        equal = pl.DataFrame(
+            {"content": self.came.content, "at": self.came.time_ns, "came": np.arange(len(self.came))}
+        ).sort("at")
+        left = pl.DataFrame({"content": self.sent.content, "at": self.sent.time_ns, "paired": came})
+        found = left.with_row_index().sort("at").join_asof(equal, on="at", by="content", check_sortedness=False)
+        return found.sort("index").select(pl.coalesce("came", "paired")).to_series().to_numpy()
 
     def _early(self, came: Numbers, sent: Numbers) -> pl.DataFrame:
         """None leaves before its least delay, nor faster than the shaper lets it."""
