@@ -186,14 +186,13 @@ static void decode_routes(struct work *work, const struct json_value *list,
     struct json_value route;
 
     job->forward = field_flag(decoder, "forward", forward);
-    if (!field_list(decoder, "routes", list, &walk))
-        return;
-    while (!decoder->failed && json_walk_next(&walk, NULL, &route)) {
-        if (job->route_count == JOB_ROUTES)
-            decoder_fail(decoder, "routes: at most %d", JOB_ROUTES);
-        else
-            decode_route(decoder, &route, &job->routes[job->route_count++]);
-    }
+    if (field_list(decoder, "routes", list, &walk))
+        while (!decoder->failed && json_walk_next(&walk, NULL, &route)) {
+            if (job->route_count == JOB_ROUTES)
+                decoder_fail(decoder, "routes: at most %d", JOB_ROUTES);
+            else
+                decode_route(decoder, &route, &job->routes[job->route_count++]);
+        }
     if (!work->image->has_routes && (job->forward || job->route_count != 0))
         decoder_fail(decoder, "routes, forward: this image has none");
 }
