@@ -318,3 +318,35 @@ def test_a_bridge_sends_no_earlier_than_its_netem_and_no_later_than_its_work(
     node: Any = SimpleNamespace(role="bridge", mips=Decimal(125), nics=nics)
     law = verifiers()["netem"].check_machine(node, wires, lambda port: NEVER_BUSY, exact=True)
     assert len(law.findings) == found
+
+
+@pytest.mark.parametrize(
+    ("netem", "left_ns", "found"),
+    [
+        # The first of two equal frames was lost: what leaves after the second came is that one, in time.
+        ("loss 50%", [1_000_044_000], 0),
+        ("loss 50% delay 10ms", [1_010_044_000], 0),
+        ("loss 50%", [44_000, 1_000_044_000], 0),
+        # Before the second came it can only be the first, too late; and so is the second after a while.
+        ("loss 50%", [500_000_000], 1),
+        ("loss 50%", [1_500_000_000], 1),
+        # Two of them, of which the first was kept for a second.
+        ("loss 50%", [1_000_044_000, 1_000_088_000], 1),
+        ("loss 50% duplicate 10%", [1_000_044_000, 1_000_088_000], 0),
+        # The second, but sooner than its delay.
+        ("loss 50% delay 10ms", [1_009_999_999], 1),
+        # Where nothing is lost the first one has to leave at its own time: it is late, and the second is missing.
+        ("limit 1000", [1_000_044_000], 2),
+    ],
+)
+def test_of_equal_frames_the_last_that_came_is_the_one_sent(netem: str, left_ns: list[int], found: int) -> None:
+    near, far = Tape(["a:eth0", "x:eth0"]), Tape(["x:eth1", "b:eth0"])
+    for at in (0, 1_000_000_000):
+        near.add(at, 1, IN, Frame(0, 0, 60, 1))
+    for at in left_ns:
+        far.add(at, 0, OUT, Frame(0, 0, 60, 1))
+    wires = {"x:eth0": near.wire(end_ns=3_000_000_000), "x:eth1": far.wire(end_ns=3_000_000_000)}
+    nics = [SimpleNamespace(end="x:eth0", netem=""), SimpleNamespace(end="x:eth1", netem=netem)]
+    node: Any = SimpleNamespace(role="bridge", mips=Decimal(125), nics=nics)
+    law = verifiers()["netem"].check_machine(node, wires, lambda port: NEVER_BUSY, exact=True)
+    assert law.findings.height == found, law.findings

@@ -112,21 +112,33 @@ class _Port:
         return found
 
     def _newest(self, came: Numbers) -> Numbers:
-        """Which frame each sent one can have been at the latest: where some are lost, the last one equal to it that had
-        come by then, for the ones before may be those that were lost; `came` where none is."""
+        """Which frame each sent one can have been at the latest. Where some are lost, the ones before may be those that
+        were: from the last to the first, each is the last one equal to it that may have left by then and is not
+        taken; `came` where none is, or nothing is lost."""
         if not self.effects.loses:
             return came
-        equal = pl.DataFrame(
-            {"content": self.came.content, "at": self.came.time_ns, "came": np.arange(len(self.came))}
-        ).sort("at")
-        left = pl.DataFrame({"content": self.sent.content, "at": self.sent.time_ns, "paired": came})
-        found = left.with_row_index().sort("at").join_asof(equal, on="at", by="content", check_sortedness=False)
-        return found.sort("index").select(pl.coalesce("came", "paired")).to_series().to_numpy()
+        earliest = self.came.time_ns + self._shortest_ns()
+        waiting: dict[int, list[int]] = {}
+        for place, content in enumerate(self.came.content.tolist()):
+            waiting.setdefault(content, []).extend([place] * (2 if self.effects.doubles else 1))
+        newest = came.copy()
+        for place in np.argsort(self.sent.time_ns, kind="stable")[::-1].tolist():
+            equal = waiting.get(int(self.sent.content[place]), [])
+            while equal:
+                candidate = equal.pop()
+                if earliest[candidate] <= self.sent.time_ns[place]:
+                    newest[place] = candidate
+                    break
+        return newest
+
+    def _shortest_ns(self) -> int:
+        """What each frame is delayed by at least."""
+        return 0 if self.effects.reorders else self.effects.shortest_ns
 
     def _early(self, came: Numbers, sent: Numbers) -> pl.DataFrame:
         """None leaves before its least delay, nor faster than the shaper lets it."""
         effects = self.effects
-        shortest = effects.shortest_ns if not effects.reorders else 0
+        shortest = self._shortest_ns()
         if not self.exact:
             shortest -= shortest // CLOCK_ERROR
         due = self.came.time_ns[came] + shortest
