@@ -8,6 +8,7 @@ mod discard;
 mod faults;
 mod lane;
 mod lane_order;
+mod netem;
 mod reference;
 
 use serde_json::{Value, json};
