@@ -14,6 +14,7 @@ from sundial.segments.atm.model import Atm
 from sundial.segments.atm.verify_lane_answers import check_answers
 from sundial.segments.atm.verify_lane_calls import Calls, Channels
 from sundial.segments.atm.verify_lane_drops import check_drops, wanted
+from sundial.segments.atm.verify_lane_duties import check_duties
 from sundial.segments.atm.verify_lane_fields import Problem, check_fields, lec_ids_of
 from sundial.segments.atm.verify_lane_inquiries import check_inquiries
 from sundial.segments.atm.verify_lane_join import Joining
@@ -27,7 +28,7 @@ from sundial.verify.wire import MOST, Numbers, Wire
 UNPROVEN = (
     "lane: which frames of a machine waited in its client for a channel, and since when",
     "lane: when a client let its second and later frames to an unknown station go, but for C10 and C11",
-    "lane: the order in which the LES gave LEC IDs to clients whose requests met on its line",
+    "lane: the order of LEC IDs where requests to join reached the LES in one ns, or some were lost or varied by CDV",
     "lane: with `interleave: cells` or shaping, how late a control frame leaves its adapter",
 )
 
@@ -53,6 +54,7 @@ def check_lane(segment: Atm, wire: Wire, pdus: Pdus) -> list[pl.DataFrame]:
         found = [
             told_of(pdus, check_fields(clients, told)),
             told_of(pdus, check_answers(segment, clients, told, lines, wire.end_ns)),
+            told_of(pdus, check_duties(segment, clients, told, lines, wire.end_ns)),
         ]
     calls = Calls(segment, clients, told)
     for number, line in enumerate(lines):
