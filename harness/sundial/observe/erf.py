@@ -9,6 +9,7 @@ and what a cell or a PDU carries. The harness/schemas/README.md says what the fa
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -60,10 +61,14 @@ at `begin` of the file; `original` is the length that the block gives; `plain`: 
 neither, and nothing else."""
 
 
-def read_erf(path: Path, epoch_ns: int) -> pl.DataFrame:
-    """All records of a capture. Raises BadInput where it is no complete capture of ERF records."""
+def read_erf(path: Path, epoch_ns: int, interfaces: Sequence[str] = ()) -> pl.DataFrame:
+    """All records of a capture. Raises BadInput where it is no complete capture of ERF records, or not of `interfaces`,
+    if they are given."""
     capture = open_capture(path)
     try:
+        names = [interface.name for interface in capture.interfaces]
+        if interfaces and names != [*interfaces]:
+            raise BadInput(f"interfaces {', '.join(names)}", file=str(path), allowed=", ".join(interfaces))
         parts = [_records(capture, interface, epoch_ns) for interface in capture.interfaces]
     finally:
         capture.close()

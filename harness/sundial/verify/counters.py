@@ -134,6 +134,8 @@ def _of_channels(
     """Cells of each virtual channel."""
     for segment, channels in told.items():
         law = counted.laws[segment].channels if segment in counted.laws else {}
+        for channel in sorted({*channels} - {channel for channel, _ in law}):
+            yield f"{segment} {channel}", "a channel by wire/counters.json", "none in the capture"
         seen = {
             (channel, name): int(number)
             for channel, numbers in channels.items()

@@ -23,7 +23,7 @@ from sundial.segments.atm.verify_lines import NS, Sent, stamp
 from sundial.segments.atm.verify_pdus import FROM_ADAPTER, TO_ADAPTER, Pdus, at_records, check_records, check_stamps, of
 from sundial.segments.atm.verify_times import UNKNOWN_CLP, Due, Walk
 from sundial.verify.findings import FINDING
-from sundial.verify.frames import INBOUND, OUTBOUND
+from sundial.verify.frames import FATE_SUFFIX, INBOUND, OUTBOUND
 from sundial.verify.wire import Mask, Numbers, Wire
 
 ENDS = r"^capture ends: records_most (\d+)$"
@@ -75,7 +75,7 @@ def read_cells(segment: Atm, wire: Wire) -> Seen:
     name = f"atm/{wire.name}.cells.pcapng"
     assert wire.folder is not None
     path = wire.folder / name
-    table = read_erf(path, wire.epoch_ns)
+    table = read_erf(path, wire.epoch_ns, [*segment.ports, f"{wire.name}{FATE_SUFFIX}"])
     strange = table.filter(~pl.col("interface").is_in(segment.ports))
     if not strange.is_empty():
         what = f"a cell at {strange['interface'][0]!r}, which is no port"

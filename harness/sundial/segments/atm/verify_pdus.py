@@ -17,7 +17,6 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
-from sundial.errors import BadInput
 from sundial.expect.atm import BRIDGED, BRIDGED_FCS, CELL_PAYLOAD, LANE, ROUTED, TRAILER
 from sundial.expect.ip import ETHERNET_FCS, ETHERNET_MIN
 from sundial.observe.erf import AAL5, CELL_HEADER, ERF_HEADER, erf_octets, read_erf
@@ -25,7 +24,7 @@ from sundial.observe.octets import Octets
 from sundial.segments.atm.model import Atm
 from sundial.segments.atm.verify_channels import is_data
 from sundial.verify.findings import FINDING
-from sundial.verify.frames import INBOUND, OUTBOUND
+from sundial.verify.frames import FATE_SUFFIX, INBOUND, OUTBOUND
 from sundial.verify.wire import MOST, SECOND_NS, Mask, Numbers, Wire
 
 HEADERS = {
@@ -105,16 +104,11 @@ class Pdus:
 
 
 def read_pdus(segment: Atm, wire: Wire) -> Pdus:
-    """The capture of PDUs. Raises BadInput where it is none."""
+    """The capture of PDUs. Raises BadInput where it is none of this segment."""
     name = f"atm/{wire.name}.pdus.pcapng"
     assert wire.folder is not None
     path = wire.folder / name
-    table = read_erf(path, wire.epoch_ns)
-    expected = [*segment.ports, f"{wire.name}:fate"]
-    strange = table.filter(~pl.col("interface").is_in(expected))
-    if not strange.is_empty():
-        what = f"interface {strange['interface'][0]!r} is no port"
-        raise BadInput(what, file=str(path), allowed=", ".join(expected))
+    table = read_erf(path, wire.epoch_ns, [*segment.ports, f"{wire.name}{FATE_SUFFIX}"])
     return Pdus(f"wire/{name}", table, erf_octets(path, table), tuple(segment.ports))
 
 
