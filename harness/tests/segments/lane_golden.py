@@ -52,14 +52,23 @@ class Sent:
 
 def check_golden(run: Path) -> None:
     """All of a run over two-hosts-lane in which the client asks for the server's address, then its port, then calls."""
-    epoch_ns = json.loads((run / "run.json").read_text())["epoch_ns"]
-    frames = sent(run, epoch_ns)
+    assert lines(run, epoch_ns(run)) == golden_of(run)
+
+
+def golden_of(run: Path) -> list[Line]:
+    """What must be said there, by when its machines sent their frames."""
+    frames = sent(run, epoch_ns(run))
     expected = golden(frames)
     assert len(expected) == MESSAGES + 2 * (len(frames) - 3)
-    assert lines(run, epoch_ns) == expected
+    return expected
 
 
-def lines(run: Path, epoch_ns: int) -> list[Line]:
+def epoch_ns(run: Path) -> int:
+    """Zero of the run since 1970."""
+    return int(json.loads((run / "run.json").read_text())["epoch_ns"])
+
+
+def lines(run: Path, zero_ns: int) -> list[Line]:
     """All PDUs of a run, by the trailer's length without pad and trailer."""
     capture = pcapng.read((run / "wire" / "atm" / "elan.pdus.pcapng").read_bytes())
     found = []
@@ -68,15 +77,15 @@ def lines(run: Path, epoch_ns: int) -> list[Line]:
         pdu = frame.data[ERF + CELL_HEADER :]
         (size,) = struct.unpack_from(">H", pdu, len(pdu) - 6)
         vci = int.from_bytes(frame.data[ERF : ERF + CELL_HEADER]) >> 4
-        found.append(Line(frame.at_ns - epoch_ns, frame.interface, frame.direction, vci, pdu[:size]))
+        found.append(Line(frame.at_ns - zero_ns, frame.interface, frame.direction, vci, pdu[:size]))
     return sorted(found)
 
 
-def sent(run: Path, epoch_ns: int) -> list[Sent]:
+def sent(run: Path, zero_ns: int) -> list[Sent]:
     """The frames that left the machines."""
     capture = pcapng.read((run / "wire" / "elan.pcapng").read_bytes())
     return [
-        Sent(frame.at_ns - epoch_ns, frame.interface, frame.data) for frame in capture.frames if frame.direction == OUT
+        Sent(frame.at_ns - zero_ns, frame.interface, frame.data) for frame in capture.frames if frame.direction == OUT
     ]
 
 
