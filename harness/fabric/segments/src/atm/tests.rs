@@ -10,6 +10,7 @@ mod lane;
 mod lane_order;
 mod netem;
 mod reference;
+mod refused;
 
 use serde_json::{Value, json};
 use std::sync::Arc;

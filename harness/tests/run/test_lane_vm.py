@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""LAN emulation with booted guests: every message and its time, and the same bytes however often machines and wires
+meet in between."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.run.live import HARNESS, VARIABLES, LiveRun, require_guests
+from tests.segments.lane_golden import check_golden
+
+pytestmark = [pytest.mark.vm, pytest.mark.timeout(400)]
+
+SCENARIO = """\
+description: the port mapper, and two calls
+topology: {topology}
+seed: 1
+linger: 200 ms
+workloads:
+  - {{app: sunrpc, transports: [udp], procedures: [echo], sizes: [2000], calls: 2, warmup: 0}}
+"""
+
+WITH_JITTER = """
+import sys
+from dataclasses import replace
+from sundial.plan import build
+from sundial.run import rig
+jitter_ns = int(sys.argv.pop(1))
+original = build.run_plugin
+def run_plugin(*arguments, **options):
+    plugin = original(*arguments, **options)
+    return replace(plugin, arguments=(*plugin.arguments, ("jitter", jitter_ns)))
+rig.run_plugin = run_plugin
+from sundial.cli.main import main
+main()
+"""
+"""The command line, with gates of the clock at pseudo-random times beside those that are needed."""
+
+
+@pytest.fixture(autouse=True)
+def guests() -> None:
+    require_guests()
+
+
+def scenario(folder: Path, topology: str) -> Path:
+    path = folder / "calls.yaml"
+    path.write_text(SCENARIO.format(topology=topology))
+    return path
+
+
+def passed(run: LiveRun, seconds: float = 120) -> Path:
+    """The directory of a run that verified."""
+    status, output = run.end(seconds)
+    assert status == 0, output
+    assert run.out is not None
+    return run.out
+
+
+def evidence(run: Path) -> dict[str, bytes]:
+    """All captures and counters, and what the guests measured."""
+    files = [path for path in (run / "wire").rglob("*") if path.is_file()]
+    files += [*(run / "nodes").glob("*/samples.jsonl"), *(run / "nodes").glob("*/console.log")]
+    return {str(path.relative_to(run)): path.read_bytes() for path in files}
+
+
+def test_join_first_and_second_call(tmp_path: Path) -> None:
+    check_golden(passed(LiveRun(scenario(tmp_path, "two-hosts-lane"), tmp_path / "run")))
+
+
+def test_the_mixed_path_is_the_same_to_the_byte_with_other_gates(tmp_path: Path) -> None:
+    calls = scenario(tmp_path, "pc-hub-lane")
+    plain = passed(LiveRun(calls, tmp_path / "plain"))
+    command = [sys.executable, "-c", WITH_JITTER, "20000", "run", str(calls), "--out", str(tmp_path / "jitter")]
+    done = subprocess.run(command, cwd=HARNESS, env=VARIABLES, capture_output=True, text=True, check=False, timeout=180)
+    assert done.returncode == 0, done.stderr
+    first, second = evidence(plain), evidence(tmp_path / "jitter")
+    assert {"wire/hub.pcapng", "wire/elan.pcapng", "wire/atm/elan.pdus.pcapng", "wire/atm/elan.cells.pcapng"} <= {
+        *first
+    }
+    assert first.keys() == second.keys()
+    assert [name for name in first if first[name] != second[name]] == []
