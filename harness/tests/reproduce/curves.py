@@ -8,19 +8,9 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 
 from sundial.papers.kedziera98.curves import Curve, OnWire, Point
+from sundial.papers.kedziera98.names import ATM, ETHERNET, LINUX, PCS, RAW_TCP, RAW_UDP, SWAPPED, TCP, UDP
 from sundial.papers.kedziera98.paper import PATH, Kedziera98
-from sundial.papers.kedziera98.results import (
-    ATM,
-    ETHERNET,
-    LINUX,
-    PCS,
-    RAW_TCP,
-    RAW_UDP,
-    SWAPPED,
-    TCP,
-    UDP,
-    Results,
-)
+from sundial.papers.kedziera98.results import Results
 from sundial.papers.kedziera98.wire import Expected
 from sundial.reproduce.paper import read_paper
 from sundial.reproduce.shares import Share

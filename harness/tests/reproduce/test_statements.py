@@ -10,7 +10,8 @@ import pytest
 
 from sundial.papers.kedziera98 import statements
 from sundial.papers.kedziera98.arithmetic import even
-from sundial.papers.kedziera98.results import ATM, ETHERNET, LINUX, PCS, RAW_TCP, RAW_UDP, SWAPPED, TCP, UDP, Results
+from sundial.papers.kedziera98.names import ATM, ETHERNET, LINUX, PCS, RAW_TCP, RAW_UDP, SWAPPED, TCP, UDP
+from sundial.papers.kedziera98.results import Results
 from sundial.papers.kedziera98.statements import STATEMENTS, Verdict, judge
 from tests.reproduce.curves import (
     CELL_US,

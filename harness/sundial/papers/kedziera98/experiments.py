@@ -10,27 +10,11 @@ from decimal import Decimal
 from typing import Any
 
 from sundial.errors import RunFailed
+from sundial.papers.kedziera98 import names
 from sundial.papers.kedziera98.curves import PAPER, curve_of
 from sundial.papers.kedziera98.extents import LAST, Band, Extent
 from sundial.papers.kedziera98.paper import Kedziera98
-from sundial.papers.kedziera98.results import (
-    ATM,
-    CONTROL,
-    ETHERNET,
-    LINUX,
-    PCS,
-    RAW_TCP,
-    RAW_UDP,
-    STREAM_ATM,
-    STREAM_LINUX,
-    SWAPPED,
-    TCP,
-    UDP,
-    Control,
-    Fit,
-    Results,
-    Stream,
-)
+from sundial.papers.kedziera98.results import Control, Fit, Results, Stream
 from sundial.reproduce.fit import Point, nearest
 from sundial.reproduce.measure import Measured
 from sundial.reproduce.runs import Bench, Spec
@@ -72,24 +56,27 @@ _RPC = {"app": "sunrpc", "procedures": ["echo"]}
 _EXCHANGED = {"clients": ["server"], "server": "client"}
 
 CURVES = (
-    Plan(ATM, "SUN-SUN-ATM", "figures 1, 2 and 4: two SUNs on ATM", ON_ATM, (SUN, SUN), "tcp", _RPC),
-    Plan(LINUX, "Linux-SUN", "figure 1: Linux PC calls SUN", MIXED, (LINUX_PC, SUN), "tcp", _RPC, PC_CLIENT),
-    Plan(SWAPPED, "Linux-SUN, exchanged", "figure 1: SUN calls Linux PC", MIXED, (LINUX_PC, SUN), "tcp",
+    Plan(names.ATM, "SUN-SUN-ATM", "figures 1, 2 and 4: two SUNs on ATM", ON_ATM, (SUN, SUN), "tcp", _RPC),
+    Plan(names.LINUX, "Linux-SUN", "figure 1: Linux PC calls SUN", MIXED, (LINUX_PC, SUN), "tcp", _RPC, PC_CLIENT),
+    Plan(names.SWAPPED, "Linux-SUN, exchanged", "figure 1: SUN calls Linux PC", MIXED, (LINUX_PC, SUN), "tcp",
          {**_RPC, **_EXCHANGED}, PC_SERVER),
-    Plan(TCP, "Linux-SUN, TCP", "figure 3: Linux PC calls SUN", MIXED, (LINUX_PC, SUN), "tcp", _RPC, PC_CLIENT),
-    Plan(UDP, "Linux-SUN, UDP", "figure 3: Linux PC calls SUN", MIXED, (LINUX_PC, SUN), "udp", _RPC),
-    Plan(ETHERNET, "PC_Solaris-SUN-Ethernet", "figure 4: Solaris PC calls SUN", MIXED, (SOLARIS_PC, SUN), "tcp", _RPC),
-    Plan(RAW_TCP, "raw TCP, Linux-SUN", "raw sockets, Linux PC to SUN", MIXED, (LINUX_PC, SUN), "tcp",
+    Plan(names.TCP, "Linux-SUN, TCP", "figure 3: Linux PC calls SUN", MIXED, (LINUX_PC, SUN), "tcp", _RPC, PC_CLIENT),
+    Plan(names.UDP, "Linux-SUN, UDP", "figure 3: Linux PC calls SUN", MIXED, (LINUX_PC, SUN), "udp", _RPC),
+    Plan(names.ETHERNET, "PC_Solaris-SUN-Ethernet", "figure 4: Solaris PC calls SUN", MIXED, (SOLARIS_PC, SUN), "tcp",
+         _RPC),
+    Plan(names.RAW_TCP, "raw TCP, Linux-SUN", "raw sockets, Linux PC to SUN", MIXED, (LINUX_PC, SUN), "tcp",
          {"app": "raw"}, SOCKETS_1998),
-    Plan(RAW_UDP, "raw UDP, Linux-SUN", "raw sockets, Linux PC to SUN", MIXED, (LINUX_PC, SUN), "udp", {"app": "raw"}),
-    Plan(PCS, "Linux-PC_Solaris", "Linux PC calls Solaris PC", ON_HUB, (LINUX_PC, SOLARIS_PC), "tcp", _RPC, PC_CLIENT),
+    Plan(names.RAW_UDP, "raw UDP, Linux-SUN", "raw sockets, Linux PC to SUN", MIXED, (LINUX_PC, SUN), "udp",
+         {"app": "raw"}),
+    Plan(names.PCS, "Linux-PC_Solaris", "Linux PC calls Solaris PC", ON_HUB, (LINUX_PC, SOLARIS_PC), "tcp",
+         _RPC, PC_CLIENT),
 )  # fmt: skip
-SELECTED_ONLY = (TCP, UDP, RAW_TCP, RAW_UDP)
+SELECTED_ONLY = (names.TCP, names.UDP, names.RAW_TCP, names.RAW_UDP)
 """Measured at the sizes of figure 3."""
 
 STREAMS = (
-    Plan(STREAM_ATM, "SUN to SUN", "iperf3 over TCP, SUN to SUN", ON_ATM, (SUN, SUN), "tcp", {"app": "iperf3"}),
-    Plan(STREAM_LINUX, "Linux PC to SUN", "iperf3 over TCP, Linux PC to SUN", MIXED, (LINUX_PC, SUN), "tcp",
+    Plan(names.STREAM_ATM, "SUN to SUN", "iperf3 over TCP, SUN to SUN", ON_ATM, (SUN, SUN), "tcp", {"app": "iperf3"}),
+    Plan(names.STREAM_LINUX, "Linux PC to SUN", "iperf3 over TCP, Linux PC to SUN", MIXED, (LINUX_PC, SUN), "tcp",
          {"app": "iperf3"}),
 )  # fmt: skip
 FIRST_CALLS = 10
@@ -205,7 +192,7 @@ def _control(bench: Bench, extent: Extent, speeds: Mapping[str, Decimal]) -> Con
     Raw sockets, as a library of RPC would have the first exchange before the first call, when it binds.
     """
     raw = {"app": "raw"}
-    plan = Plan(CONTROL, "SUN-SUN-ATM", "LAN emulation at the first calls", ON_ATM, (SUN, SUN), "udp", raw)
+    plan = Plan(names.CONTROL, "SUN-SUN-ATM", "LAN emulation at the first calls", ON_ATM, (SUN, SUN), "udp", raw)
     workload = {**raw, "transports": ["udp"], "sizes": [16], "calls": FIRST_CALLS, "warmup": 0}
     run = _make(bench, extent, plan, speeds, [workload])
     if run is None:
@@ -217,7 +204,7 @@ def _control(bench: Bench, extent: Extent, speeds: Mapping[str, Decimal]) -> Con
     ports = {port: _whole(counts) for segment in counted.values() for port, counts in segment["ports"].items()}
     later = times.slice(1).median()
     assert isinstance(later, float)
-    return Control(CONTROL, run.captures, times[0] / 1e3, later / 1e3, ports)
+    return Control(names.CONTROL, run.captures, times[0] / 1e3, later / 1e3, ports)
 
 
 def _whole(counts: Mapping[str, Any]) -> dict[str, int]:

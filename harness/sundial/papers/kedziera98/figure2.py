@@ -12,11 +12,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from sundial.papers.kedziera98 import names
 from sundial.papers.kedziera98.arithmetic import beside_line, fold, neighbours
 from sundial.papers.kedziera98.curves import Curve
 from sundial.papers.kedziera98.extents import GRID, WINDOW
 from sundial.papers.kedziera98.figures import COLOURS, Panel, draw_panels
-from sundial.papers.kedziera98.results import ATM
 from sundial.papers.kedziera98.statements_cells import PERIOD, cells_of, packets_of, teeth, tooth_us, wire_times_us
 from sundial.report import palette, plotting
 from sundial.report.plotting import Drawing
@@ -25,7 +25,7 @@ from sundial.report.tables import DASH, Table, decimal, numbers, whole, words
 WIDTH = WINDOW[1] - WINDOW[0]
 LEAST = 4
 """Sizes without which a window says nothing."""
-COLOUR = COLOURS[ATM]
+COLOUR = COLOURS[names.ATM]
 PHASES = {0, 16, 32}
 """Of sizes of the grid modulo 48."""
 

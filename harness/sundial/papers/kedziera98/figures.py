@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sundial.papers.kedziera98.curves import Curve
-from sundial.papers.kedziera98.results import ATM, ETHERNET, LINUX, PCS, RAW_TCP, RAW_UDP, SWAPPED, TCP, UDP
+from sundial.papers.kedziera98.names import ATM, ETHERNET, LINUX, PCS, RAW_TCP, RAW_UDP, SWAPPED, TCP, UDP
 from sundial.report import palette, plotting
 from sundial.report.plotting import Drawing
 from sundial.workloads.raw.report import LINES as RAW

@@ -6,23 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from sundial.papers.kedziera98 import figure2, tables
+from sundial.papers.kedziera98 import figure2, names, tables
 from sundial.papers.kedziera98.curves import Curve
 from sundial.papers.kedziera98.figures import COLOURS, Band, Mark, draw_lines, draw_throughput
-from sundial.papers.kedziera98.results import (
-    ATM,
-    ETHERNET,
-    LINUX,
-    OF_FIGURES,
-    PCS,
-    RAW_TCP,
-    RAW_UDP,
-    SWAPPED,
-    TCP,
-    UDP,
-    Fit,
-    Results,
-)
+from sundial.papers.kedziera98.results import Fit, Results
 from sundial.papers.kedziera98.statements import Verdict
 from sundial.papers.kedziera98.verdicts import MET, NOT_MET, UNDECIDABLE
 from sundial.report import palette
@@ -30,12 +17,12 @@ from sundial.report.plotting import Drawing
 from sundial.report.tables import decimal
 from sundial.reproduce.page import Page, Section
 
-PAIRS = ((RAW_TCP, TCP), (RAW_UDP, UDP))
+PAIRS = ((names.RAW_TCP, names.TCP), (names.RAW_UDP, names.UDP))
 PRINTED = (
-    (ATM, "atm", "ATM"),
-    (ETHERNET, "ethernet", "Ethernet path"),
-    (TCP, "linux-tcp", "Linux, TCP"),
-    (UDP, "linux-udp", "Linux, UDP"),
+    (names.ATM, "atm", "ATM"),
+    (names.ETHERNET, "ethernet", "Ethernet path"),
+    (names.TCP, "linux-tcp", "Linux, TCP"),
+    (names.UDP, "linux-udp", "Linux, UDP"),
 )
 """Curves with a printed maximum, its id, and a short name."""
 EXCHANGED_LIMITS = (-12.0, 12.0)
@@ -81,43 +68,47 @@ def _mark(results: Results, name: str, key: str) -> Mark:
 
 def _drawings(results: Results, folder: Path) -> Iterator[Drawing | None]:
     title = "Figure 1: throughput by size, SUN-SUN-ATM and Linux-SUN"
-    marks = [_mark(results, "atm", ATM)]
-    yield draw_throughput("figure-1", title, f"{title}. {BOUND}", _curves(results, ATM, LINUX), marks, folder)
+    marks = [_mark(results, "atm", names.ATM)]
+    yield draw_throughput(
+        "figure-1", title, f"{title}. {BOUND}", _curves(results, names.ATM, names.LINUX), marks, folder
+    )
     title = "Linux-SUN, client and server exchanged"
-    both = _curves(results, LINUX, SWAPPED)
+    both = _curves(results, names.LINUX, names.SWAPPED)
     yield draw_throughput("exchanged", title, f"{title}. {BOUND}", both, [], folder)
     yield _draw_difference(results, folder)
-    if ATM in results.curves:
-        yield figure2.draw_window(results.curves[ATM], folder)
-        yield figure2.draw_fold(results.curves[ATM], folder)
+    if names.ATM in results.curves:
+        yield figure2.draw_window(results.curves[names.ATM], folder)
+        yield figure2.draw_fold(results.curves[names.ATM], folder)
     title = "Figure 3: RPC over UDP and TCP, Linux-SUN"
-    marks = [_mark(results, "linux-tcp", TCP), _mark(results, "linux-udp", UDP)]
+    marks = [_mark(results, "linux-tcp", names.TCP), _mark(results, "linux-udp", names.UDP)]
     band = _band(results)
     caption = f"{title}, both axes logarithmic. {BOUND}"
-    both = _curves(results, UDP, TCP)
+    both = _curves(results, names.UDP, names.TCP)
     yield draw_throughput("figure-3", title, caption, both, marks, folder, log=True, band=band)
     title = "Figure 4: ATM and the path over Ethernet"
-    marks = [_mark(results, "atm", ATM), _mark(results, "ethernet", ETHERNET)]
-    yield draw_throughput("figure-4", title, f"{title}. {BOUND}", _curves(results, ATM, ETHERNET), marks, folder)
+    marks = [_mark(results, "atm", names.ATM), _mark(results, "ethernet", names.ETHERNET)]
+    yield draw_throughput(
+        "figure-4", title, f"{title}. {BOUND}", _curves(results, names.ATM, names.ETHERNET), marks, folder
+    )
     yield _draw_ratios(results, folder)
     yield _draw_spread(results, folder)
 
 
 def _band(results: Results) -> Band | None:
-    if UDP not in results.curves:
+    if names.UDP not in results.curves:
         return None
     low, high = results.paper.value("tcp-below-udp").both
-    rates = results.curves[UDP].rates_kBps
+    rates = results.curves[names.UDP].rates_kBps
     below = [[rate * (1 - share / 100) for rate in rates.values()] for share in (high, low)]
     text = f"printed: TCP {low:g} to {high:g} % below UDP"
-    return Band(list(rates), below[0], below[1], text, COLOURS[TCP])
+    return Band(list(rates), below[0], below[1], text, COLOURS[names.TCP])
 
 
 def exchanged_pct(results: Results) -> dict[int, float]:
     """By how much the exchanged curve is beside the other, by size."""
-    if not {LINUX, SWAPPED} <= set(results.curves):
+    if not {names.LINUX, names.SWAPPED} <= set(results.curves):
         return {}
-    one, other = results.curves[LINUX].rates_kBps, results.curves[SWAPPED].rates_kBps
+    one, other = results.curves[names.LINUX].rates_kBps, results.curves[names.SWAPPED].rates_kBps
     return {size: 100 * (other[size] / one[size] - 1) for size in one if size in other}
 
 
@@ -126,7 +117,7 @@ def _draw_difference(results: Results, folder: Path) -> Drawing | None:
     title = "Difference of the curves with client and server exchanged"
     caption = f"{title}. Dotted: the 5 % that the paper prints. Beyond {EXCHANGED_LIMITS[1]:g} % the line is cut off."
     levels = [Mark(value, f"{value:+g} % (printed)", palette.MUTED) for value in (-limit, limit)]
-    lines = [("exchanged by Linux-SUN", COLOURS[SWAPPED], exchanged_pct(results))]
+    lines = [("exchanged by Linux-SUN", COLOURS[names.SWAPPED], exchanged_pct(results))]
     return draw_lines("difference", title, caption, "%", lines, folder, levels=levels, limits=EXCHANGED_LIMITS)
 
 
@@ -143,7 +134,7 @@ def ratios(results: Results) -> dict[str, dict[int, float]]:
 def _draw_ratios(results: Results, folder: Path) -> Drawing | None:
     title = "Raw sockets by RPC"
     levels = []
-    for raw, name in ((RAW_TCP, "raw-tcp"), (RAW_UDP, "raw-udp")):
+    for raw, name in ((names.RAW_TCP, "raw-tcp"), (names.RAW_UDP, "raw-udp")):
         value = results.paper.value(name)
         levels += [Mark(each, f"printed, {raw[4:].upper()}: {each:g}", COLOURS[raw]) for each in value.both]
     lines = [(raw.replace("-", " by RPC, "), COLOURS[raw], of) for raw, of in ratios(results).items()]
@@ -155,7 +146,7 @@ def _draw_spread(results: Results, folder: Path) -> Drawing | None:
     title = "Standard deviation of the series"
     lines = [
         (f"{curve.name}, {curve.transport}", COLOURS[curve.key], curve.of_grid(lambda point: point.sd_pct))
-        for curve in _curves(results, *OF_FIGURES)
+        for curve in _curves(results, *names.OF_FIGURES)
     ]
     limit = results.paper.value("spread").one
     levels = [Mark(limit, f"printed: {limit:g} %", palette.MUTED)]
@@ -206,11 +197,13 @@ def _short(results: Results, fit: Fit) -> str:
 
 def _figures(results: Results) -> Iterator[Section]:
     extent = f"Scale {results.scale}. Throughput is 2N/T, 1 kB = 1000 bytes; of the series the lowest is dropped."
-    yield _throughput(results, "figure-1", "Figure 1: size and throughput", "Figure 1", ATM, LINUX, prose=extent)
-    yield _throughput(results, "exchanged", "Client and server exchanged", "Exchanged", SWAPPED)
+    yield _throughput(
+        results, "figure-1", "Figure 1: size and throughput", "Figure 1", names.ATM, names.LINUX, prose=extent
+    )
+    yield _throughput(results, "exchanged", "Client and server exchanged", "Exchanged", names.SWAPPED)
     yield Section("difference", "By how much they differ", "Difference", figure="difference")
-    if ATM in results.curves:
-        curve = results.curves[ATM]
+    if names.ATM in results.curves:
+        curve = results.curves[names.ATM]
         yield Section(
             "figure-2", "Figure 2: enlargement", "Figure 2",
             "Judged on the time of frames on the wire, which has no noise, and on the least round trips. A step of "
@@ -218,8 +211,8 @@ def _figures(results: Results) -> Iterator[Section]:
             "figure-2", figure2.windows_table(curve),
         )  # fmt: skip
         yield Section("fold", "What goes by cells", "Cells", figure="figure-2-fold", table=figure2.fold_table(curve))
-    yield _throughput(results, "figure-3", "Figure 3: UDP and TCP", "Figure 3", UDP, TCP)
-    yield _throughput(results, "figure-4", "Figure 4: ATM and Ethernet", "Figure 4", ATM, ETHERNET)
+    yield _throughput(results, "figure-3", "Figure 3: UDP and TCP", "Figure 3", names.UDP, names.TCP)
+    yield _throughput(results, "figure-4", "Figure 4: ATM and Ethernet", "Figure 4", names.ATM, names.ETHERNET)
 
 
 def _throughput(results: Results, stem: str, title: str, link: str, *keys: str, prose: str = "") -> Section:
@@ -238,8 +231,8 @@ def _beside(results: Results) -> Iterator[Section]:
         "say of which runs they are.",
     )  # fmt: skip
     yield Section("spread", "Standard deviation", "Deviation", figure="spread")
-    if PCS in results.curves:
-        yield Section("pc-pc", "Two PCs on the hub", "PCs", table=tables.curve_table(_curves(results, PCS)))
+    if names.PCS in results.curves:
+        yield Section("pc-pc", "Two PCs on the hub", "PCs", table=tables.curve_table(_curves(results, names.PCS)))
     control = results.control
     if control is not None:
         prose = (

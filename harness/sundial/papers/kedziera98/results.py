@@ -13,14 +13,6 @@ from sundial.papers.kedziera98.curves import Curve
 from sundial.papers.kedziera98.paper import Kedziera98
 from sundial.reproduce.fit import Candidate
 
-ATM, LINUX, SWAPPED = "fig1-atm", "fig1-linux-sun", "fig1-linux-sun-swapped"
-TCP, UDP, ETHERNET = "fig3-tcp", "fig3-udp", "fig4-ethernet"
-RAW_TCP, RAW_UDP, PCS = "raw-tcp", "raw-udp", "pc-pc"
-STREAM_ATM, STREAM_LINUX, CONTROL = "iperf3-atm", "iperf3-linux-sun", "lane-control"
-
-OF_FIGURES = (ATM, LINUX, SWAPPED, TCP, UDP, ETHERNET)
-"""Curves of the paper's figures."""
-
 
 class Undecidable(Exception):
     """A statement cannot be judged with what was measured; says why."""

@@ -12,24 +12,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from sundial.papers.kedziera98 import statements_cells
+from sundial.papers.kedziera98 import names, statements_cells
 from sundial.papers.kedziera98.arithmetic import Run, correlation, even, slow_runs, spearman
 from sundial.papers.kedziera98.curves import Curve
 from sundial.papers.kedziera98.extents import GRID
-from sundial.papers.kedziera98.results import (
-    ATM,
-    ETHERNET,
-    LINUX,
-    OF_FIGURES,
-    PCS,
-    RAW_TCP,
-    RAW_UDP,
-    SWAPPED,
-    TCP,
-    UDP,
-    Results,
-    Undecidable,
-)
+from sundial.papers.kedziera98.results import Results, Undecidable
 from sundial.papers.kedziera98.verdicts import MET, NOT_MET, UNDECIDABLE, Judged, listed
 
 END_PCT = 5
@@ -119,7 +106,7 @@ def inside(size: int, runs: Iterable[Run]) -> bool:
 
 
 def _a1(results: Results) -> Judged:
-    top = peak(results.curve(ATM))
+    top = peak(results.curve(names.ATM))
     printed = results.paper.value("atm")
     ratio = top.kBps / 1000 / printed.one
     what = f"{top.text}, {ratio:.2f} times the printed {printed.one:g} {printed.unit}"
@@ -129,7 +116,7 @@ def _a1(results: Results) -> Judged:
 
 
 def _a2(results: Results) -> Judged:
-    curve = results.curve(LINUX)
+    curve = results.curve(names.LINUX)
     runs, single = drops(curve)
     rates = even(curve.rates_kBps, GRID)
     left = {size: rate for size, rate in rates.items() if not inside(size, runs) and size not in single}
@@ -140,10 +127,10 @@ def _a2(results: Results) -> Judged:
 
 
 def _a3(results: Results) -> Judged:
-    curve = results.curve(LINUX)
+    curve = results.curve(names.LINUX)
     outcome, what, reason = _drop(curve, DROP_CLIENT)
     others = []
-    for key, expected in ((SWAPPED, DROP_SERVER), (PCS, DROP_CLIENT)):
+    for key, expected in ((names.SWAPPED, DROP_SERVER), (names.PCS, DROP_CLIENT)):
         if key in results.curves:
             try:
                 _, seen, _ = _drop(results.curve(key), expected)
@@ -176,7 +163,7 @@ def _drop(curve: Curve, expected: tuple[int, int]) -> tuple[Literal["met", "not 
 
 
 def _a4(results: Results) -> Judged:
-    one, other = results.curve(LINUX), results.curve(SWAPPED)
+    one, other = results.curve(names.LINUX), results.curve(names.SWAPPED)
     limit = results.paper.value("exchange").one
     runs = [*drops(one)[0], *drops(other)[0]]
     here, there = one.rates_kBps, other.rates_kBps
@@ -218,7 +205,7 @@ def _within(
 
 
 def _a5(results: Results) -> Judged:
-    atm, linux = results.curve(ATM).rates_kBps, results.curve(LINUX).rates_kBps
+    atm, linux = results.curve(names.ATM).rates_kBps, results.curve(names.LINUX).rates_kBps
     common = sorted(set(atm) & set(linux))
     if not common:
         raise Undecidable("the two curves have no size in common")
@@ -229,7 +216,7 @@ def _a5(results: Results) -> Judged:
 
 
 def _a8(results: Results) -> Judged:
-    tcp, udp = results.curve(TCP).rates_kBps, results.curve(UDP).rates_kBps
+    tcp, udp = results.curve(names.TCP).rates_kBps, results.curve(names.UDP).rates_kBps
     low, high = results.paper.value("tcp-below-udp").both
     slow = range(DROP_CLIENT[0], DROP_CLIENT[1] + 1)
     below = {size: 100 * (1 - tcp[size] / udp[size]) for size in sorted(set(tcp) & set(udp)) if size not in slow}
@@ -240,7 +227,7 @@ def _a8(results: Results) -> Judged:
     reason = f"{len(below)} sizes outside {slow[0]}..{slow[-1]}; {len(outside)} not within {low:g} to {high:g} %"
     if outside:
         reason += ": " + listed(f"{size} B {below[size]:.1f} %" for size in outside)
-    bounds = [results.curve(key).bound_us for key in (TCP, UDP)]
+    bounds = [results.curve(key).bound_us for key in (names.TCP, names.UDP)]
     apart = [100 * (1 - bounds[1][size] / bounds[0][size]) for size in below if all(size in each for each in bounds)]
     if apart:
         reason += f"; of the wires alone TCP would be {min(apart):.1f} to {max(apart):.1f} % below UDP"
@@ -248,7 +235,7 @@ def _a8(results: Results) -> Judged:
 
 
 def _a9(results: Results) -> Judged:
-    tcp, udp = peak(results.curve(TCP)), peak(results.curve(UDP))
+    tcp, udp = peak(results.curve(names.TCP)), peak(results.curve(names.UDP))
     least, most = results.paper.value("linux-tcp"), results.paper.value("linux-udp")
     ratio = udp.kBps / most.one
     good = tcp.kBps > least.one and tcp.at_end and 1 / FIT_LEAVES <= ratio <= FIT_LEAVES
@@ -261,7 +248,7 @@ def _a9(results: Results) -> Judged:
 
 
 def _a10(results: Results) -> Judged:
-    atm, ethernet = results.curve(ATM), results.curve(ETHERNET)
+    atm, ethernet = results.curve(names.ATM), results.curve(names.ETHERNET)
     tops = peak(atm), peak(ethernet)
     rates = [even(curve.rates_kBps, GRID) for curve in (atm, ethernet)]
     alike = correlation(*rates)
@@ -282,7 +269,7 @@ def _a10(results: Results) -> Judged:
 def _a12(results: Results) -> Judged:
     pairs = [
         (results.curve(raw), results.curve(rpc), results.paper.value(value))
-        for raw, rpc, value in ((RAW_TCP, TCP, "raw-tcp"), (RAW_UDP, UDP, "raw-udp"))
+        for raw, rpc, value in ((names.RAW_TCP, names.TCP, "raw-tcp"), (names.RAW_UDP, names.UDP, "raw-udp"))
     ]
     said, falling = [], []
     for raw, rpc, value in pairs:
@@ -309,7 +296,7 @@ def _a12(results: Results) -> Judged:
 def _a13(results: Results) -> Judged:
     limit = results.paper.value("spread").one
     worst, said, over, series = 0.0, [], 0, 0
-    for key in OF_FIGURES:
+    for key in names.OF_FIGURES:
         curve = results.curves.get(key)
         spread = curve.of_grid(lambda point: point.sd_pct) if curve else {}
         if curve is None or not spread:

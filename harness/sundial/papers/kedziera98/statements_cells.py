@@ -12,10 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
+from sundial.papers.kedziera98 import names
 from sundial.papers.kedziera98.arithmetic import ByCells, by_cells, by_steps, neighbours
 from sundial.papers.kedziera98.curves import Curve
 from sundial.papers.kedziera98.extents import GRID
-from sundial.papers.kedziera98.results import ATM, ETHERNET, Results, Undecidable
+from sundial.papers.kedziera98.results import Results, Undecidable
 from sundial.papers.kedziera98.verdicts import MET, NOT_MET, UNDECIDABLE, Judged, listed
 
 PERIOD = 48
@@ -146,7 +147,7 @@ def _packets_text(curve: Curve) -> str:
 
 
 def a6(results: Results) -> Judged:
-    curve = results.curve(ATM)
+    curve = results.curve(names.ATM)
     cell = cell_time_us(curve)
     on_wire = grown_by_cells(curve, wire_times_us(curve))
     least = grown_at_steps(curve, curve.of_grid(lambda point: point.least_us))
@@ -188,7 +189,7 @@ def _teeth_text(curve: Curve, cell_us: float) -> str:
 
 
 def a7(results: Results) -> Judged:
-    steps = steps_of(results.curve(ATM))
+    steps = steps_of(results.curve(names.ATM))
     if len(steps) < LEAST_STEPS:
         what = f"{len(steps)} steps of {GRID} B between sizes with as many packets"
         raise Undecidable(f"{what}; {LEAST_STEPS} are needed")
@@ -211,7 +212,7 @@ def a7(results: Results) -> Judged:
 
 
 def a11(results: Results) -> Judged:
-    curve = results.curve(ETHERNET)
+    curve = results.curve(names.ETHERNET)
     cell = cell_time_us(curve)
     shares = {size: 100 * cell / point.time_us for size, point in curve.points.items()}
     spread = curve.of_grid(lambda point: point.sd_pct)
