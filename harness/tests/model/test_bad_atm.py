@@ -8,21 +8,17 @@ import pytest
 from sundial.errors import BadInput
 from sundial.model.load import load_topology
 from sundial.segments.atm.model import Atm
+from tests.model.hosts import TWO_HOSTS
 
-GOOD = """\
-description: Two hosts on an ATM switch
-machines:
-  client:
-    interfaces:
-      eth0: {address: 10.0.0.1/24}
-  server:
-    interfaces:
-      eth0: {address: 10.0.0.2/24}
+GOOD = (
+    TWO_HOSTS
+    + """\
 segments:
   elan:
     kind: atm
     ports: ["client:eth0", "server:eth0"]
 """
+)
 FIELD = 13
 """The line behind those."""
 

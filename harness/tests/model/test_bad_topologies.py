@@ -7,16 +7,11 @@ import pytest
 
 from sundial.errors import BadInput
 from sundial.model.load import load_topology
+from tests.model.hosts import TWO_HOSTS
 
-GOOD = """\
-description: Two hosts on a hub
-machines:
-  client:
-    interfaces:
-      eth0: {address: 10.0.0.1/24}
-  server:
-    interfaces:
-      eth0: {address: 10.0.0.2/24}
+GOOD = (
+    TWO_HOSTS
+    + """\
 segments:
   lan:
     kind: hub
@@ -24,15 +19,10 @@ segments:
     cable_delay: 25 ns
     ports: ["client:eth0", "server:eth0"]
 """
-LINK = """\
-description: Two hosts on a link
-machines:
-  client:
-    interfaces:
-      eth0: {address: 10.0.0.1/24}
-  server:
-    interfaces:
-      eth0: {address: 10.0.0.2/24}
+)
+LINK = (
+    TWO_HOSTS
+    + """\
 segments:
   wan:
     kind: link
@@ -41,6 +31,7 @@ segments:
     impairments:
       both: {delay: 10 ms}
 """
+)
 BRIDGE = """\
 description: Two hosts and a bridge
 machines:
