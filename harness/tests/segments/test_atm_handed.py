@@ -15,7 +15,7 @@ from sundial.segments.atm.verify_handed import check_behind, check_handed_in
 from sundial.verify.learning import Behind
 from sundial.verify.wire import Passages
 from tests.segments.lane_tape import ASKED_NS, BROADCAST, CELL_NS, SERVICE_NS, WAY_NS, Lan, mac
-from tests.segments.pdus import IN, OUT
+from tests.segments.pdus import IN, OUT, PduTape
 from tests.segments.test_lane_rules import FAR, LATER, THREE, lan
 from tests.segments.test_line_laws import segment
 
@@ -23,10 +23,14 @@ EDGE = 2
 """The device's port."""
 
 
-def of_device(made: Lan, folder: Path, at: dict[int, int], end_ns: int | None = None, places: int = 128) -> list[Any]:
+def of_device(
+    made: Lan, folder: Path, at: dict[int, int], end_ns: int | None = None, places: int = 128, *, recorded: bool = True
+) -> list[Any]:
     """Findings, where the device has handed in the frames of its data PDUs `at` other instants than they left, by the
-    number in each."""
+    number in each. `recorded`: the capture has those PDUs."""
     wire = made.wire(folder, end_ns)
+    if not recorded:
+        PduTape(made.ports).write(folder)
     rows, given = [], []
     for pdu in sorted(made.tape.pdus, key=lambda each: each.at):
         if pdu.interface == EDGE and pdu.direction == OUT and pdu.sdu[:2] != b"\xff\0":
@@ -111,3 +115,8 @@ def test_a_proxy_that_is_silent_is_found(tmp_path: Path) -> None:
     assert of_proxy(made, tmp_path, known()) == []
     assert of_proxy(made, tmp_path, known((FAR, 0, 10**12)))
     assert any(pdu.vci == 34 and pdu.direction == IN for pdu in made.tape.pdus)
+
+
+def test_that_there_are_no_pdus_is_for_others_to_say(tmp_path: Path) -> None:
+    made, at = conversation()
+    assert of_device(made, tmp_path, {2: at, 3: at + 100_000, 4: at + 200_000}, recorded=False) == []

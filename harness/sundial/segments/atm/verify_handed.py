@@ -75,8 +75,8 @@ def _given(handed_in: Passages, sent: Passages) -> Numbers:
 
 
 def _left(segment: Atm, pdus: Pdus, line: Uplink, first: Numbers, sent: Passages) -> Numbers:
-    """When all of each frame has left: with all of its PDUs where it goes to every port."""
-    if not len(sent):
+    """When all of each frame has left: with all of its PDUs where it goes to every port; at once if there are none."""
+    if not len(sent) or not len(line.place):
         return sent.time_ns
     last = first
     if segment.encapsulation not in (LANE, "routed"):
