@@ -16,7 +16,7 @@ from sundial.segments.atm.verify_balance import channel_counts, port_counts
 from sundial.segments.atm.verify_cells import check_cells, read_cells
 from sundial.segments.atm.verify_channels import NOWHERE, destinations
 from sundial.segments.atm.verify_clip import check_clip
-from sundial.segments.atm.verify_fates import check_words
+from sundial.segments.atm.verify_fates import SERVICES, check_words
 from sundial.segments.atm.verify_frames import check_frames
 from sundial.segments.atm.verify_handed import check_behind, check_handed_in
 from sundial.segments.atm.verify_lane import check_lane, lec_ids, told_of
@@ -82,6 +82,9 @@ class _Atm(SegmentVerifier[Atm]):
 
     def own_types(self, segment: Atm) -> Collection[int]:
         return (ARP,) if segment.encapsulation == ROUTED else ()
+
+    def own_stations(self, segment: Atm) -> Collection[str]:
+        return (SERVICES,) if segment.encapsulation == LANE else ()
 
     def further_captures(self, segment: Atm) -> Sequence[str]:
         return ["pdus", "cells"] if segment.capture.cells else ["pdus"]
