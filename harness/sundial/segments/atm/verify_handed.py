@@ -13,10 +13,11 @@ import polars as pl
 from sundial.expect.atm import LANE
 from sundial.segments.atm.model import Atm
 from sundial.segments.atm.verify_channels import DISTRIBUTE
-from sundial.segments.atm.verify_lane_calls import NEVER_NS, Calls, Channels
+from sundial.segments.atm.verify_lane_calls import Channels
 from sundial.segments.atm.verify_lane_fields import Problem
 from sundial.segments.atm.verify_lane_messages import ARP, NARP, RESPONSE, Clients, Message, clients_of, messages
 from sundial.segments.atm.verify_lane_uplink import ROUNDING_NS, Uplink, uplink
+from sundial.segments.atm.verify_lane_vccs import NEVER_NS, Vccs
 from sundial.segments.atm.verify_lines import NS
 from sundial.segments.atm.verify_pdus import Pdus, read_pdus
 from sundial.verify.learning import GROUP_BIT, Behind
@@ -99,10 +100,11 @@ def _events(segment: Atm, wire: Wire, pdus: Pdus, line: Uplink, sent: Passages) 
     """When a client may have let frames go: answers, channels that become ready, the ends of C11 and C22."""
     lane, told, clients = segment.lan_emulation, messages(pdus), clients_of(segment, wire)
     own = [each for each in told if each.port == line.number and not each.lost]
-    channels = Channels(segment, line, pdus, own, Calls(segment, clients, told))
+    lines = [uplink(segment, pdus, number) for number in range(len(segment.ports))]
+    channels = Channels(segment, line, own, Vccs(segment, clients, pdus, lines, told))
     latency_ns = segment.by_port(segment.rx_latency)[line.number]
     heard = [each.at_ns + latency_ns for each in own if not each.out]
-    ready = [at for peer in range(len(segment.ports)) for at in channels.ready(peer)]
+    ready = [high for peer in range(len(segment.ports)) for _, high in channels.ready(peer)]
     flushed = [at for _, at in channels.flushes if at != NEVER_NS]
     asked = np.unique(sent.time_ns) - line.latency_ns
     times = [asked + lane.unknown_frame_time, asked + lane.path_switching_delay, np.array([*heard, *ready, *flushed])]

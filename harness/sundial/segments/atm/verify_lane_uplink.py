@@ -49,6 +49,16 @@ class Uplink:
             return False
         return not self.exact or seen <= due + ROUNDING_NS or busy <= due + ROUNDING_NS
 
+    def asked_between(self, record: int) -> tuple[int, int]:
+        """When a PDU was handed to the adapter, at the earliest and at the latest."""
+        place = self.at(record)
+        return int(self.earliest_ns(np.array([place]))[0]), self.asked_ns(place)
+
+    def left_between(self, record: int, asked_ns: tuple[int, int]) -> bool:
+        """Whether a PDU that was handed over at some instant between two may have left when it did."""
+        low, high = self.asked_between(record)
+        return low <= asked_ns[1] and asked_ns[0] <= high + ROUNDING_NS
+
     def earliest_ns(self, places: Numbers | Mask) -> Numbers:
         """When PDUs may have been handed over at the earliest."""
         if not self.exact:
