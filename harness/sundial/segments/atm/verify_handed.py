@@ -49,7 +49,7 @@ def check_handed_in(segment: Atm, wire: Wire, port: str, handed_in: Passages) ->
     seen, busy = sent.time_ns[there], line.busy_ns[first[there]]
     late = (seen > due + ROUNDING_NS) & (busy > due + ROUNDING_NS) if line.exact else np.zeros(len(due), np.bool_)
     if segment.encapsulation == LANE and segment.lan_emulation.resolution == "le_arp":
-        events = _events(segment, wire, pdus, line, sent)
+        events = _events(segment, wire, pdus, line)
         may = (sent.target[there] & GROUP_BIT) == 0
         after = events + line.latency_ns
         # The last event that may have let it go, before the line was taken for it.
@@ -96,7 +96,7 @@ def _dropped(segment: Atm, wire: Wire, port: str) -> Numbers:
     return fates["time_ns"].to_numpy() + latency_ns + -(-segment.cell_time_units(port) // NS)
 
 
-def _events(segment: Atm, wire: Wire, pdus: Pdus, line: Uplink, sent: Passages) -> Numbers:
+def _events(segment: Atm, wire: Wire, pdus: Pdus, line: Uplink) -> Numbers:
     """When a client may have let frames go: answers, channels that become ready, the ends of C11 and C22."""
     lane, told, clients = segment.lan_emulation, messages(pdus), clients_of(segment, wire)
     own = [each for each in told if each.port == line.number and not each.lost]
@@ -106,7 +106,8 @@ def _events(segment: Atm, wire: Wire, pdus: Pdus, line: Uplink, sent: Passages) 
     heard = [each.at_ns + latency_ns for each in own if not each.out]
     ready = [high for peer in range(len(segment.ports)) for _, high in channels.ready(peer)]
     flushed = [at for _, at in channels.flushes if at != NEVER_NS]
-    asked = np.unique(sent.time_ns) - line.latency_ns
+    # C11 and C22 count from when a frame was let go, which may have been behind what its client sent with it.
+    asked = np.unique(np.concatenate([line.time_ns, line.busy_ns])) - line.latency_ns
     times = [asked + lane.unknown_frame_time, asked + lane.path_switching_delay, np.array([*heard, *ready, *flushed])]
     return np.unique(np.concatenate(times).astype(np.int64))
 

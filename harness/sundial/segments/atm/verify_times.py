@@ -18,7 +18,6 @@ from sundial.expect.atm import CELL_OCTETS, LANE, cell_time_units
 from sundial.segments.atm.model import Atm
 from sundial.segments.atm.model_parts import Faults
 from sundial.segments.atm.verify_channels import (
-    DATA_DIRECT,
     NOWHERE,
     arriving_vci,
     destinations,
@@ -105,7 +104,7 @@ def walk(segment: Atm, pdus: Pdus, *, keep_cells: bool) -> Walk:
 
 def _whole(segment: Atm, pdus: Pdus) -> Mask:
     """PDUs that begin at a whole ns if their line is idle: frames, unless a client may have held them back until an
-    answer came."""
+    answer came, or until C11 or C22 after another one was over."""
     port, out = pdus.port, pdus.direction == OUTBOUND
     if segment.encapsulation != LANE:
         return np.asarray(out)
@@ -116,7 +115,15 @@ def _whole(segment: Atm, pdus: Pdus) -> Mask:
         before=pl.when(pl.col("out") & ~pl.col("control")).then(number).forward_fill().shift().over("port", "vci"),
     )
     held = table.select((pl.col("answer") > pl.col("before").fill_null(-1)).fill_null(False)).to_series().to_numpy()
-    return np.asarray(out & ~pdus.control & (~held | (pdus.vci < DATA_DIRECT)))
+    timed = np.zeros(len(port), np.bool_)
+    lane = segment.lan_emulation
+    for number in range(len(segment.ports)):
+        own = np.flatnonzero((port == number) & out & ~pdus.control)
+        at = pdus.time_ns[own]
+        for span_ns in (lane.unknown_frame_time, lane.path_switching_delay):
+            begun = np.searchsorted(at, at - span_ns - 1)
+            timed[own] |= (begun < len(at)) & (at[np.minimum(begun, len(at) - 1)] <= at - span_ns + 1)
+    return np.asarray(out & ~pdus.control & ~held & ~timed)
 
 
 def _copies(segment: Atm, number: int, sent: Sent) -> Copies:
