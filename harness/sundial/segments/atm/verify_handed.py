@@ -97,18 +97,26 @@ def _dropped(segment: Atm, wire: Wire, port: str) -> Numbers:
 
 
 def _events(segment: Atm, wire: Wire, pdus: Pdus, line: Uplink) -> Numbers:
-    """When a client may have let frames go: answers, channels that become ready, the ends of C11 and C22."""
+    """When a client may have let frames go: answers, channels that become ready or are released, the ends of C11 and
+    C22."""
     lane, told, clients = segment.lan_emulation, messages(pdus), clients_of(segment, wire)
     own = [each for each in told if each.port == line.number and not each.lost]
     lines = [uplink(segment, pdus, number) for number in range(len(segment.ports))]
-    channels = Channels(segment, line, own, Vccs(segment, clients, pdus, lines, told))
+    vccs = Vccs(segment, clients, pdus, lines, told)
+    channels = Channels(segment, line, own, vccs)
     latency_ns = segment.by_port(segment.rx_latency)[line.number]
     heard = [each.at_ns + latency_ns for each in own if not each.out]
     ready = [high for peer in range(len(segment.ports)) for _, high in channels.ready(peer)]
+    others = [peer for peer in range(len(segment.ports)) if peer != line.number]
+    released = [at for peer in others for each in vccs.between(line.number, peer) for at in each.released]
     flushed = [at for _, at in channels.flushes if at != NEVER_NS]
     # C11 and C22 count from when a frame was let go, which may have been behind what its client sent with it.
     asked = np.unique(np.concatenate([line.time_ns, line.busy_ns])) - line.latency_ns
-    times = [asked + lane.unknown_frame_time, asked + lane.path_switching_delay, np.array([*heard, *ready, *flushed])]
+    times = [
+        asked + lane.unknown_frame_time,
+        asked + lane.path_switching_delay,
+        np.array([*heard, *ready, *released, *flushed]),
+    ]
     return np.unique(np.concatenate(times).astype(np.int64))
 
 
