@@ -52,8 +52,8 @@ def check_answers(
 def unanswerable(
     segment: Atm, clients: Clients, told: Sequence[Message], lines: Sequence[Uplink], end_ns: int | None
 ) -> list[tuple[int, int]]:
-    """By port, how many LE_ARP requests came to the LES for which it knows neither an answer nor a proxy to ask: surely,
-    and perhaps."""
+    """By port, how many LE_ARP requests came to the LES for which it knows neither an answer nor a proxy to ask:
+    surely, and perhaps."""
     return _Answers(segment, clients, told, lines, end_ns).unanswerable()
 
 

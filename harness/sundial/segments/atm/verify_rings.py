@@ -26,7 +26,7 @@ NOT_IP = r"^dropped: not IP \((\S+)\)$"
 NO_VC = r"^dropped: no VC for (\S+) \((\S+)\)$"
 BY_ADAPTER = {
     "not joined": (NOT_JOINED, "port"),
-    "frames wait": (WAITING, "number", "address", "port"),
+    "8 frames wait": (WAITING, "number", "address", "port"),
     "no answer": (NO_ANSWER, "address", "port"),
     "not IP": (NOT_IP, "port"),
     "no VC": (NO_VC, "address", "port"),

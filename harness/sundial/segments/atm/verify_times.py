@@ -117,8 +117,8 @@ def _whole(segment: Atm, pdus: Pdus) -> Mask:
     held = table.select((pl.col("answer") > pl.col("before").fill_null(-1)).fill_null(False)).to_series().to_numpy()
     timed = np.zeros(len(port), np.bool_)
     lane = segment.lan_emulation
-    for number in range(len(segment.ports)):
-        own = np.flatnonzero((port == number) & out & ~pdus.control)
+    for each in range(len(segment.ports)):
+        own = np.flatnonzero((port == each) & out & ~pdus.control)
         at = pdus.time_ns[own]
         for span_ns in (lane.unknown_frame_time, lane.path_switching_delay):
             begun = np.searchsorted(at, at - span_ns - 1)
