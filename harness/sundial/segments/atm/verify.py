@@ -101,7 +101,7 @@ class _Atm(SegmentVerifier[Atm]):
             *check_encapsulation(segment, pdus, known),
             *(check_line(segment, pdus, number, sent) for number, sent in enumerate(walked.sent)),
             _check_channels(segment, pdus),
-            *check_frames(segment, wire, pdus, walked.fates, known),
+            *check_frames(segment, wire, pdus, walked, known),
             *check_words(pdus, walked.fates),
             *check_arrivals(segment, wire, pdus, walked, owed),
             *check_losses(segment, wire, pdus, walked, owed),

@@ -92,13 +92,13 @@ def _answers(segment: Atm, pdus: Pdus, copies: Copies, got: Numbers, ready: Time
     sources = copies.pdu[got][cause]
     known = pl.DataFrame(
         {"at": stamp(ready.likely[cause]), "cause": cause, "content": pdus.content[sources],
-         "opcode": pdus.octets.take(sources).number(_OPCODE, 1),
-         "transaction": pdus.octets.take(sources).number(_TRANSACTION, 4), "end": copies.sender[got][cause]}
+         "opcode": pdus.sent.take(sources).number(_OPCODE, 1),
+         "transaction": pdus.sent.take(sources).number(_TRANSACTION, 4), "end": copies.sender[got][cause]}
     ).sort("at")  # fmt: skip
     asked = pl.DataFrame(
         {"at": pdus.time_ns[seen], "pdu": seen, "content": pdus.content[seen], "vci": pdus.vci[seen],
-         "opcode": pdus.octets.take(seen).number(_OPCODE, 1),
-         "transaction": pdus.octets.take(seen).number(_TRANSACTION, 4), "end": to[seen]}
+         "opcode": pdus.sent.take(seen).number(_OPCODE, 1),
+         "transaction": pdus.sent.take(seen).number(_TRANSACTION, 4), "end": to[seen]}
     ).sort("at")  # fmt: skip
     passed_on = asked.join_asof(known.select("at", "cause", "content"), on="at", by="content", check_sortedness=False)
     answered = asked.join_asof(
