@@ -47,7 +47,7 @@ def check_handed_in(segment: Atm, wire: Wire, port: str, handed_in: Passages) ->
     there = given >= 0
     due = handed_in.time_ns[given[there]] + line.latency_ns
     seen, busy = sent.time_ns[there], line.busy_ns[first[there]]
-    late = (seen > due + ROUNDING_NS) & (busy > due + ROUNDING_NS) if line.exact else np.zeros(len(due), np.bool_)
+    late = (seen > due + ROUNDING_NS) & (busy > due + ROUNDING_NS)
     if segment.encapsulation == LANE and segment.lan_emulation.resolution == "le_arp":
         events = _events(segment, wire, pdus, line)
         may = (sent.target[there] & GROUP_BIT) == 0

@@ -152,22 +152,24 @@ class Channels:
     def _flushed(self, clients: Clients) -> Iterator[Problem]:
         """As soon as a channel is ready whose frames went by the BUS; again C21 after a request without an answer.
         C21 counts from when a client wanted to ask: on its line, READY_IND may be in front of that."""
-        known: dict[int, list[Span]] = {}
-        waiting: list[tuple[int, Span, int]] = []
+        begins: dict[int, list[Span]] = {}
+        asked: dict[int, list[tuple[Span, int]]] = {}
         again_ns = self.lane.flush_time_out
         for message, answered_ns in self.flushes:
             peer = -1 if message.fields is None else clients.peer(message.fields.target_address)
             if message.vci != MULTICAST_SEND or peer < 0 or peer == self.number:
                 continue
-            begins = known.setdefault(peer, self._begins(peer))
-            due = [(low + again_ns, high + again_ns) for other, (low, high), at in waiting
-                   if other == peer and at >= low + again_ns]  # fmt: skip
-            own = [each for each in (*begins, *due) if self.line.left_between(message.record, each)]
-            if not own:
-                seen = f"at {self.line.asked_ns(self.line.at(message.record))} ns"
-                yield message, "time", f"{NAMES[FLUSH]} when a channel becomes ready, or again", seen
+            if peer not in begins:
+                begins[peer] = self._begins(peer)
+            repeats = [(low + again_ns, high + again_ns) for (low, high), at in asked.get(peer, [])
+                       if at >= low + again_ns]  # fmt: skip
             low, high = self.line.asked_between(message.record)
-            waiting += [(peer, (max(low, each[0]), min(high, each[1])), answered_ns) for each in own]
+            own = [each for each in (*begins[peer], *repeats) if low <= each[1] and each[0] <= high + ROUNDING_NS]
+            if not own:
+                yield message, "time", f"{NAMES[FLUSH]} when a channel becomes ready, or again", f"at {high} ns"
+                continue
+            first, last = max(low, min(each[0] for each in own)), min(high, max(each[1] for each in own))
+            asked.setdefault(peer, []).append(((first, last), answered_ns))
 
     def _begins(self, peer: int) -> list[Span]:
         """When a client may begin to flush the way to another: its channel gets ready, or it is named or moves there

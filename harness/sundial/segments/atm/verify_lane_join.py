@@ -73,7 +73,7 @@ class Joining:
             behind = [each for each in self.asked if each.at_ns > self.member_ns + self.line.latency_ns]
             for message in behind[:1]:
                 yield message, "step", "none: the client is a member", NAMES[message.opcode]
-        elif self.end_ns is not None and at_ns + self.line.latency_ns < self.end_ns and self.line.exact:
+        elif self.end_ns is not None and at_ns + self.line.latency_ns < self.end_ns:
             busy = self.line.time_ns[-1:] >= at_ns
             last = self.asked[-1] if self.asked else None
             if last is not None and not busy.any():

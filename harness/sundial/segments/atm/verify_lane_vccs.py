@@ -155,7 +155,7 @@ class Vccs:
                 if answered:
                     asked.remove(answered[0])
                     continue
-                known = next((at for at in named if line.left_at(message.record, at)), None)
+                known = max((at for at in named if line.left_at(message.record, at)), default=None)
                 yield Call(line.asked_between(message.record) if known is None else (known, known), message)
             self.unanswered[port, peer] = asked
 
