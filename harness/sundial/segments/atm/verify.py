@@ -46,7 +46,6 @@ UNPROVEN = (
     "atm: of a PDU that a line struck on its way to the switch, which of its cells came; queues behind it have bounds",
     "atm: cell delay variation within its bounds, and what a queue discards then, but for the room it may have had",
     "atm: which cells a line loses or damages, but for their share; and the header bits that HEC set right",
-    "atm: with `interleave: cells`, when cells after a PDU's first leave their adapter",
     "atm: the cells themselves where they are not captured, or after `cells_most` of them",
     "atm: the order of slots of SONET, and its overhead, which are not modelled: an idle line begins at once",
 )

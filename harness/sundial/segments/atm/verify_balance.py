@@ -89,7 +89,7 @@ def channel_counts(segment: Atm, wire: Wire, walked: Walk, owed: Due) -> Counted
     """By channel of a port of the switch (`client:eth0 0.65`) and counter, a dropped cell's is `dropped REASON`."""
     copies, known = walked.copies, walked.by_copy("known")
     end_ns = _NEVER if wire.end_ns is None else wire.end_ns
-    last = (copies.cells - 1) * copies.spacing
+    last = copies.length
     into = stamp(copies.joins.high + last) <= end_ns
     out = stamp(walked.times("arrival").high) <= end_ns
     kind = _kinds(walked)

@@ -115,7 +115,7 @@ def _by_chance(segment: Atm, pdus: Pdus, walked: Walk, owed: Due) -> Iterator[pl
     yield at_records(pdus.name, "cells lost", fewer, records[record],
                      of(fewer, "at least {}", least), of(fewer, "{}", comment))  # fmt: skip
     in_switch = some.joins.low - segment.cell_latency * NS
-    train = (some.cells - 1) * some.spacing
+    train = some.length
     arrival = walked.times("arrival").take(which)
     behind = fates.towards[fate]
     queued = np.isin(fates.reason[fate], list(QUEUE_WORDS)) & (fates.kind[fate] == LOST)

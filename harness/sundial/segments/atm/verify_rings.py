@@ -92,7 +92,7 @@ def _ring(segment: Atm, wire: Wire, pdus: Pdus, walked: Walk, number: int) -> tu
     places -= HELD if segment.encapsulation == LANE else 0
     drops = ring_drops(wire, port)
     start, end = sent.start, sent.end
-    head = np.append(True, start.low[1:] - end.high[:-1] >= NS)[: len(sent)]
+    head = np.append(True, start.low[1:] - np.maximum.accumulate(end.high)[:-1] >= NS)[: len(sent)]
     begin = pdus.time_ns[sent.place][np.maximum.accumulate(np.where(head, np.arange(len(sent)), 0))]
     frames = wire.sent[number].time_ns
     own = np.minimum(np.searchsorted(pdus.time_ns[sent.place], frames), max(len(sent) - 1, 0))

@@ -135,6 +135,7 @@ def _copies(segment: Atm, number: int, sent: Sent) -> Copies:
     copies = Copies(
         sent.place, sender, to, sent.vci, arriving_vci(segment, sender, sent.vci), sent.cells,
         np.full(len(sent), sent.spacing), sent.start, joins,
+        np.cumsum(sent.cells) - sent.cells if len(sent.delays) else np.full(len(sent), -1), sent.delays,
     )  # fmt: skip
     return copies.take(to != NOWHERE)
 
@@ -155,8 +156,7 @@ class _Policed:
                 self.unknown[number] = contract.action
                 continue
             behind = np.cumsum(each.cells) - each.cells
-            place = np.arange(int(each.cells.sum())) - np.repeat(behind, each.cells)
-            at = np.repeat(each.start.likely, each.cells) + place * each.spacing
+            at = np.repeat(each.start.likely, each.cells) + each.offsets
             channel = np.repeat(each.vci, each.cells)
             wrong = np.zeros(len(at), np.bool_)
             increment = cell_time_units(contract.rate, CELL_OCTETS)
