@@ -137,10 +137,10 @@ def _same(seen: Seen, what: str, expected: Numbers, found: Numbers) -> pl.DataFr
     return at_records(seen.name, what, wrong, seen.numbers("row"), of(wrong, "{}", expected), of(wrong, "{}", found))
 
 
-def _same_payload(seen: Seen, what: str, pdus: Pdus, pdu: Numbers, number: Numbers, allowed: Numbers) -> pl.DataFrame:
+def _same_payload(seen: Seen, what: str, pdus: Octets, pdu: Numbers, number: Numbers, allowed: Numbers) -> pl.DataFrame:
     """Cells against those of PDUs; as many bits may differ as are `allowed`."""
-    begin = pdus.octets.begin[pdu] + CELL_PAYLOAD * number
-    cells = Octets(pdus.octets.data, begin, np.full(len(begin), CELL_PAYLOAD))
+    begin = pdus.begin[pdu] + CELL_PAYLOAD * number
+    cells = Octets(pdus.data, begin, np.full(len(begin), CELL_PAYLOAD))
     wrong = differing_bits(seen.octets, cells) > allowed
     return at_records(seen.name, f"payload of {what}", wrong, seen.numbers("row"),
                       of(wrong, "that of cell {} of a PDU", number), of(wrong, "another"))  # fmt: skip
@@ -214,7 +214,7 @@ def _against(what: str, pdus: Pdus, expected: Expected, own: Seen, wire: Wire) -
                                  ("CLP", "clp", expected.clp)):  # fmt: skip
         wanted, found = value[place].astype(np.int64), own.numbers(column)
         yield _same(own, f"{field} of {what}", np.where(wanted == UNKNOWN_CLP, found, wanted), found)
-    yield _same_payload(own, what, pdus, expected.pdu[place], expected.number[place], expected.bits[place])
+    yield _same_payload(own, what, pdus.sent, expected.pdu[place], expected.number[place], expected.bits[place])
 
 
 def _which(expected: Expected, own: Seen, pdus: Pdus) -> tuple[Numbers, Mask]:
@@ -250,8 +250,8 @@ def _in_order(expected: Expected, loose: Numbers, own: Seen, pdus: Pdus) -> tupl
             came = int.from_bytes(own.octets.frame(record))
             for index in range(next_, len(ahead)):
                 cell = ahead[index]
-                begin = int(pdus.octets.begin[expected.pdu[cell]] + CELL_PAYLOAD * expected.number[cell])
-                sent = int.from_bytes(pdus.octets.data[begin : begin + CELL_PAYLOAD].tobytes())
+                begin = int(pdus.sent.begin[expected.pdu[cell]] + CELL_PAYLOAD * expected.number[cell])
+                sent = int.from_bytes(pdus.sent.data[begin : begin + CELL_PAYLOAD].tobytes())
                 within = expected.low_ns[cell] <= at[record] <= expected.high_ns[cell]
                 if within and pt[record] == expected.last[cell] and (came ^ sent).bit_count() <= expected.bits[cell]:
                     place[record], there[record], next_ = cell, True, index + 1
@@ -312,4 +312,6 @@ def _joined(port: str, number: int, pdus: Pdus, walked: Walk, own: Seen) -> Iter
     both = cells.with_columns(number=pl.int_range(pl.len()).over("group", "vci")).join(right, on=["group", "vci"])
     mine = own.take(both["place"].to_numpy())
     nothing = np.zeros(both.height, np.int64)
-    yield _same_payload(mine, f"cells to {port}", pdus, both["pdu"].to_numpy(), both["number"].to_numpy(), nothing)
+    yield _same_payload(
+        mine, f"cells to {port}", pdus.octets, both["pdu"].to_numpy(), both["number"].to_numpy(), nothing
+    )

@@ -183,13 +183,12 @@ def _shares(segment: Atm, walked: Walk) -> Iterator[pl.DataFrame]:
                 hit = (reason == words) & (behind == (way == "towards"))
                 cases.append((f"{words} {way} {port}", np.full(len(copies), share), mine, hit))
         for words, shares, mine, hit in cases:
-            likely = float((1 - (1 - shares[mine]) ** copies.cells[mine]).mean()) if mine.any() else 0.0
-            if not likely:
-                continue
-            # Where another fault came first, it has that fate.
-            seen, fewest = int((mine & hit).sum()), int((mine & (~told | hit)).sum())
-            if hardly(seen, int(mine.sum()), likely, fewer=False) or hardly(seen, fewest, likely, fewer=True):
-                rows.append((None, words, f"{100 * likely:.4g} % of {int(mine.sum())} PDUs", f"{seen}", []))
+            # Where another fault came first, it has that fate; and that is likelier the longer a PDU is.
+            seen, alone = int((mine & hit).sum()), mine & (~told | hit)
+            for which, fewer in ((mine, False), (alone, True)):
+                likely = float((1 - (1 - shares[which]) ** copies.cells[which]).mean()) if which.any() else 0.0
+                if likely and hardly(seen, int(which.sum()), likely, fewer=fewer):
+                    rows.append((None, words, f"{100 * likely:.4g} % of {int(which.sum())} PDUs", f"{seen}", []))
     yield pl.DataFrame(rows[:MOST], schema=FINDING, orient="row")
 
 
