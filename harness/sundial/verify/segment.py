@@ -69,6 +69,11 @@ class SegmentVerifier(Protocol[SegmentT]):
         arrives was sent by a machine."""
         return ()
 
+    def own_stations(self, segment: SegmentT) -> Collection[str]:
+        """Stations of the segment itself, which fates may name in place of a port: what is lost on its way to one is
+        nobody's copy yet."""
+        return ()
+
     def keeps_order(self, segment: SegmentT, port: str) -> bool:
         """Whether what `port` sends arrives in the order in which it was sent."""
         return True
@@ -112,12 +117,13 @@ def contention_of_port(segment: SegmentBase, port: str, frames: pl.DataFrame) ->
 
 @dataclass(frozen=True)
 class Hearing:
-    """What a topology says of who hears what. By capture: whether each port hears what is for another one, and the
-    EtherTypes that its adapters answer themselves; by port: whether what it sends arrives in order; `pairs`: ports of
-    which that holds between two addresses only."""
+    """What a topology says of who hears what. By capture: whether each port hears what is for another one, the
+    EtherTypes that its adapters answer themselves, and the stations that are no ports; by port: whether what it sends
+    arrives in order; `pairs`: ports of which that holds between two addresses only."""
 
     hears_all: Mapping[str, bool] = field(default_factory=dict)
     own_types: Mapping[str, Collection[int]] = field(default_factory=dict)
+    own_stations: Mapping[str, Collection[str]] = field(default_factory=dict)
     keeps_order: Mapping[str, bool] = field(default_factory=dict)
     pairs: Collection[str] = ()
 
@@ -129,6 +135,7 @@ def hearing(network: Network) -> Hearing:
     return Hearing(
         {f"wire/{name}.pcapng": kind.hears_all(segment) for name, (kind, segment) in asked.items()},
         {f"wire/{name}.pcapng": kind.own_types(segment) for name, (kind, segment) in asked.items()},
+        {f"wire/{name}.pcapng": kind.own_stations(segment) for name, (kind, segment) in asked.items()},
         {port: kind.keeps_order(segment, port) for kind, segment in asked.values() for port in segment.ports},
         [port for kind, segment in asked.values() if kind.orders_pairs(segment) for port in segment.ports],
     )

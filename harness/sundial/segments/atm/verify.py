@@ -16,7 +16,7 @@ from sundial.segments.atm.verify_balance import channel_counts, port_counts
 from sundial.segments.atm.verify_cells import check_cells, read_cells
 from sundial.segments.atm.verify_channels import NOWHERE, destinations
 from sundial.segments.atm.verify_clip import check_clip
-from sundial.segments.atm.verify_fates import check_words
+from sundial.segments.atm.verify_fates import SERVICES, check_words
 from sundial.segments.atm.verify_frames import check_frames
 from sundial.segments.atm.verify_handed import check_behind, check_handed_in
 from sundial.segments.atm.verify_lane import check_lane, lec_ids, told_of
@@ -46,7 +46,6 @@ UNPROVEN = (
     "atm: of a PDU that a line struck on its way to the switch, which of its cells came; queues behind it have bounds",
     "atm: cell delay variation within its bounds, and what a queue discards then, but for the room it may have had",
     "atm: which cells a line loses or damages, but for their share; and the header bits that HEC set right",
-    "atm: with `interleave: cells`, when cells after a PDU's first leave their adapter",
     "atm: the cells themselves where they are not captured, or after `cells_most` of them",
     "atm: the order of slots of SONET, and its overhead, which are not modelled: an idle line begins at once",
 )
@@ -83,6 +82,9 @@ class _Atm(SegmentVerifier[Atm]):
     def own_types(self, segment: Atm) -> Collection[int]:
         return (ARP,) if segment.encapsulation == ROUTED else ()
 
+    def own_stations(self, segment: Atm) -> Collection[str]:
+        return (SERVICES,) if segment.encapsulation == LANE else ()
+
     def further_captures(self, segment: Atm) -> Sequence[str]:
         return ["pdus", "cells"] if segment.capture.cells else ["pdus"]
 
@@ -98,7 +100,7 @@ class _Atm(SegmentVerifier[Atm]):
             *check_encapsulation(segment, pdus, known),
             *(check_line(segment, pdus, number, sent) for number, sent in enumerate(walked.sent)),
             _check_channels(segment, pdus),
-            *check_frames(segment, wire, pdus, walked.fates, known),
+            *check_frames(segment, wire, pdus, walked, known),
             *check_words(pdus, walked.fates),
             *check_arrivals(segment, wire, pdus, walked, owed),
             *check_losses(segment, wire, pdus, walked, owed),

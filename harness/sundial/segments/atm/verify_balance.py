@@ -13,6 +13,7 @@ from sundial.expect.atm import LANE
 from sundial.segments.atm.model import Atm
 from sundial.segments.atm.verify_channels import TO_EVERY_PORT
 from sundial.segments.atm.verify_fates import CELL_LOSS, CRC, HEADER_ERROR, JOIN, LOST, NO_COPY, SERVICES
+from sundial.segments.atm.verify_lane_ignored import ignored
 from sundial.segments.atm.verify_lines import stamp
 from sundial.segments.atm.verify_losses import at_fates
 from sundial.segments.atm.verify_pdus import Pdus
@@ -37,6 +38,7 @@ def port_counts(segment: Atm, wire: Wire, pdus: Pdus, walked: Walk, owed: Due) -
     last_lost = walked.by_copy("last_lost")
     bad = (kind == JOIN) | (kind == CRC) | (~owed.chance & (owed.lost > 0) & ~last_lost)
     perhaps = bad | (owed.chance & (kind == LOST) & (came > 0))
+    over = ignored(segment, wire, pdus) if segment.encapsulation == LANE else []
     for number, port in enumerate(segment.ports):
         sent = walked.sent[number]
         left, started = stamp(sent.end.high) <= end_ns, pdus.time_ns[sent.place] <= end_ns
@@ -48,7 +50,7 @@ def port_counts(segment: Atm, wire: Wire, pdus: Pdus, walked: Walk, owed: Due) -
         counted[port, "bad_pdus"] = _sum(np.ones_like(came), mine & done & bad, mine & begun & perhaps)
         counted[port, "cells_tagged"] = _tagged(segment, walked, number, bool(left.all()))
         if segment.encapsulation == LANE:
-            counted[port, "lane_ignored_sdus"] = (0, 0)
+            counted[port, "lane_ignored_sdus"] = over[number]
         counted[port, "cells_corrected"] = _corrected(segment, port, int(sent.cells.sum()), int(came[mine].sum()))
     return counted
 
@@ -87,7 +89,7 @@ def channel_counts(segment: Atm, wire: Wire, walked: Walk, owed: Due) -> Counted
     """By channel of a port of the switch (`client:eth0 0.65`) and counter, a dropped cell's is `dropped REASON`."""
     copies, known = walked.copies, walked.by_copy("known")
     end_ns = _NEVER if wire.end_ns is None else wire.end_ns
-    last = (copies.cells - 1) * copies.spacing
+    last = copies.length
     into = stamp(copies.joins.high + last) <= end_ns
     out = stamp(walked.times("arrival").high) <= end_ns
     kind = _kinds(walked)

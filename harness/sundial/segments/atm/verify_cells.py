@@ -22,7 +22,6 @@ from sundial.segments.atm.verify_fates import CRC, NO_COPY
 from sundial.segments.atm.verify_lines import NS, Sent, stamp
 from sundial.segments.atm.verify_pdus import FROM_ADAPTER, TO_ADAPTER, Pdus, at_records, check_records, check_stamps, of
 from sundial.segments.atm.verify_times import UNKNOWN_CLP, Due, Walk
-from sundial.verify.findings import FINDING
 from sundial.verify.frames import FATE_SUFFIX, INBOUND, OUTBOUND
 from sundial.verify.wire import Mask, Numbers, Wire
 
@@ -95,9 +94,7 @@ def check_cells(segment: Atm, wire: Wire, pdus: Pdus, walked: Walk, owed: Due, s
         for way, words in ((OUTBOUND, "from"), (INBOUND, "to")):
             own = seen.take((ports == number) & (direction == way))
             yield _spacing(f"cells {words} {port}", own, cell_time)
-            if way == OUTBOUND and segment.interleave == "cells":
-                yield from _in_turn(port, pdus, walked.sent[number], own)
-            elif way == OUTBOUND:
+            if way == OUTBOUND:
                 yield from _against(f"cells from {port}", pdus, _left(walked.sent[number]), own, wire)
             else:
                 expected = _arrived(segment, walked, owed, number)
@@ -140,10 +137,10 @@ def _same(seen: Seen, what: str, expected: Numbers, found: Numbers) -> pl.DataFr
     return at_records(seen.name, what, wrong, seen.numbers("row"), of(wrong, "{}", expected), of(wrong, "{}", found))
 
 
-def _same_payload(seen: Seen, what: str, pdus: Pdus, pdu: Numbers, number: Numbers, allowed: Numbers) -> pl.DataFrame:
+def _same_payload(seen: Seen, what: str, pdus: Octets, pdu: Numbers, number: Numbers, allowed: Numbers) -> pl.DataFrame:
     """Cells against those of PDUs; as many bits may differ as are `allowed`."""
-    begin = pdus.octets.begin[pdu] + CELL_PAYLOAD * number
-    cells = Octets(pdus.octets.data, begin, np.full(len(begin), CELL_PAYLOAD))
+    begin = pdus.begin[pdu] + CELL_PAYLOAD * number
+    cells = Octets(pdus.data, begin, np.full(len(begin), CELL_PAYLOAD))
     wrong = differing_bits(seen.octets, cells) > allowed
     return at_records(seen.name, f"payload of {what}", wrong, seen.numbers("row"),
                       of(wrong, "that of cell {} of a PDU", number), of(wrong, "another"))  # fmt: skip
@@ -158,10 +155,12 @@ def _spacing(what: str, own: Seen, cell_time: int) -> pl.DataFrame:
 
 
 def _left(sent: Sent) -> Expected:
-    """The cells of what a port sent."""
+    """The cells of what a port sent, in order of time."""
     which = np.repeat(np.arange(len(sent)), sent.cells)
     number = np.arange(len(which)) - np.repeat(np.cumsum(sent.cells) - sent.cells, sent.cells)
-    at = sent.start.take(which) + number * sent.spacing
+    at = sent.start.take(which) + sent.offsets
+    order = np.argsort(at.likely, kind="stable")
+    which, number, at = which[order], number[order], at.take(order)
     nothing = np.zeros(len(which), np.bool_)
     return Expected(
         stamp(at.low), stamp(at.high), sent.place[which], number, sent.vci[which], number == sent.cells[which] - 1,
@@ -215,7 +214,7 @@ def _against(what: str, pdus: Pdus, expected: Expected, own: Seen, wire: Wire) -
                                  ("CLP", "clp", expected.clp)):  # fmt: skip
         wanted, found = value[place].astype(np.int64), own.numbers(column)
         yield _same(own, f"{field} of {what}", np.where(wanted == UNKNOWN_CLP, found, wanted), found)
-    yield _same_payload(own, what, pdus, expected.pdu[place], expected.number[place], expected.bits[place])
+    yield _same_payload(own, what, pdus.sent, expected.pdu[place], expected.number[place], expected.bits[place])
 
 
 def _which(expected: Expected, own: Seen, pdus: Pdus) -> tuple[Numbers, Mask]:
@@ -251,8 +250,8 @@ def _in_order(expected: Expected, loose: Numbers, own: Seen, pdus: Pdus) -> tupl
             came = int.from_bytes(own.octets.frame(record))
             for index in range(next_, len(ahead)):
                 cell = ahead[index]
-                begin = int(pdus.octets.begin[expected.pdu[cell]] + CELL_PAYLOAD * expected.number[cell])
-                sent = int.from_bytes(pdus.octets.data[begin : begin + CELL_PAYLOAD].tobytes())
+                begin = int(pdus.sent.begin[expected.pdu[cell]] + CELL_PAYLOAD * expected.number[cell])
+                sent = int.from_bytes(pdus.sent.data[begin : begin + CELL_PAYLOAD].tobytes())
                 within = expected.low_ns[cell] <= at[record] <= expected.high_ns[cell]
                 if within and pt[record] == expected.last[cell] and (came ^ sent).bit_count() <= expected.bits[cell]:
                     place[record], there[record], next_ = cell, True, index + 1
@@ -287,30 +286,6 @@ def differing_bits(one: Octets, other: Octets) -> Numbers:
     return found
 
 
-def _in_turn(port: str, pdus: Pdus, sent: Sent, own: Seen) -> Iterator[pl.DataFrame]:
-    """Where channels take turns on a line: of each the cells of its PDUs in order, the first at the PDU's time."""
-    expected = _left(sent)
-    count = [np.bincount(each, minlength=1 << 16) for each in (expected.vci, own.numbers("vci"))]
-    wrong = count[1] > count[0] if own.until_ns != _NEVER else count[1] != count[0]
-    rows: list[tuple[None, str, str, str, list[int]]] = [
-        (None, f"{own.name}: cells from {port} on {vci}", f"{count[0][vci]}", f"{count[1][vci]}", [])
-        for vci in np.flatnonzero(wrong).tolist()
-    ]
-    yield pl.DataFrame(rows, schema=FINDING, orient="row")
-    if rows or own.until_ns != _NEVER:
-        return
-    what = f"cells from {port}"
-    order = np.argsort(expected.vci, kind="stable")
-    own = own.take(np.argsort(own.numbers("vci"), kind="stable"))
-    number, low, high = expected.number[order], expected.low_ns[order], expected.high_ns[order]
-    at = own.numbers("time_ns")
-    wrong = (number == 0) & ((at < low) | (at > high))
-    yield at_records(own.name, what, wrong, own.numbers("row"), of(wrong, "at {} ns", low), of(wrong, "at {} ns", at))
-    yield _same(own, f"payload type of {what}", expected.last[order].astype(np.int64), own.numbers("pt"))
-    yield _same(own, f"CLP of {what}", np.zeros(len(at), np.int64), own.numbers("clp"))
-    yield _same_payload(own, what, pdus, expected.pdu[order], number, np.zeros(len(at), np.int64))
-
-
 def _joined(port: str, number: int, pdus: Pdus, walked: Walk, own: Seen) -> Iterator[pl.DataFrame]:
     """A PDU is what its cells make: those since the last "last cell" on its channel, with the stamp of its own last. So
     is one with a wrong CRC."""
@@ -337,4 +312,6 @@ def _joined(port: str, number: int, pdus: Pdus, walked: Walk, own: Seen) -> Iter
     both = cells.with_columns(number=pl.int_range(pl.len()).over("group", "vci")).join(right, on=["group", "vci"])
     mine = own.take(both["place"].to_numpy())
     nothing = np.zeros(both.height, np.int64)
-    yield _same_payload(mine, f"cells to {port}", pdus, both["pdu"].to_numpy(), both["number"].to_numpy(), nothing)
+    yield _same_payload(
+        mine, f"cells to {port}", pdus.octets, both["pdu"].to_numpy(), both["number"].to_numpy(), nothing
+    )

@@ -130,7 +130,7 @@ def _damaged(fates: Fates, which: Numbers, pdus: Pdus, copies: Copies, left: Num
         behind = bisect_right(known, int(pdus.time_ns[record]), key=lambda copy: int(left[copy]))
         came = pdus.octets.frame(record)
         for copy in reversed(known[:behind]):
-            if few_bits(came, pdus.octets.frame(int(copies.pdu[copy]))):
+            if few_bits(came, pdus.sent.frame(int(copies.pdu[copy]))):
                 found[place] = copy
                 break
     return found

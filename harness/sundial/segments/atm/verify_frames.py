@@ -16,8 +16,9 @@ from sundial.expect.atm import LANE, ROUTED
 from sundial.observe.octets import Octets
 from sundial.segments.atm.model import Atm
 from sundial.segments.atm.verify_channels import MULTICAST
-from sundial.segments.atm.verify_fates import CRC, Fates
+from sundial.segments.atm.verify_fates import CRC, NO_COPY
 from sundial.segments.atm.verify_pdus import Carried, Pdus, at_records, carried, holds, of
+from sundial.segments.atm.verify_times import Walk
 from sundial.verify.findings import findings
 from sundial.verify.frames import INBOUND, OUTBOUND
 from sundial.verify.wire import MOST, Mask, Numbers, Wire
@@ -27,11 +28,11 @@ GROUP_BIT = 1 << 40
 """Of an address as a number: multicast and broadcast (IEEE 802.3, 3.2.3)."""
 
 
-def check_frames(segment: Atm, wire: Wire, pdus: Pdus, fates: Fates, lec_ids: Numbers | None) -> Iterator[pl.DataFrame]:
+def check_frames(segment: Atm, wire: Wire, pdus: Pdus, walked: Walk, lec_ids: Numbers | None) -> Iterator[pl.DataFrame]:
     """All three."""
     yield from _sent(segment, wire, pdus)
     yield from _received(segment, wire, pdus, lec_ids)
-    yield from _lost(segment, wire, pdus, fates, lec_ids)
+    yield from _lost(segment, wire, pdus, walked, lec_ids)
 
 
 def _frames(segment: Atm, wire: Wire, direction: int) -> pl.DataFrame:
@@ -145,7 +146,7 @@ def _wanted(segment: Atm, wire: Wire, pdus: Pdus, which: Carried, port: Numbers,
     return np.asarray((relays | ((target & GROUP_BIT) != 0) | (target == own)) & ~echo)
 
 
-def _lost(segment: Atm, wire: Wire, pdus: Pdus, fates: Fates, lec_ids: Numbers | None) -> Iterator[pl.DataFrame]:
+def _lost(segment: Atm, wire: Wire, pdus: Pdus, walked: Walk, lec_ids: Numbers | None) -> Iterator[pl.DataFrame]:
     """The fates of frames that were in PDUs, and of PDUs that carried frames, are the same."""
     which = carried(segment, pdus, pdus.fate)
     table = _table(pdus, which).with_columns(comment=pdus.table["comment"][which.place])
@@ -156,9 +157,14 @@ def _lost(segment: Atm, wire: Wire, pdus: Pdus, fates: Fates, lec_ids: Numbers |
         on=["time_ns", "comment", "number"], how="left", maintain_order="left",
     )  # fmt: skip
     # A copy of the BUS that its port would not have handed on is nobody's frame.
-    port = fates.port[np.searchsorted(fates.record, which.place)]
+    fates = walked.fates
+    own = np.searchsorted(fates.record, which.place)
+    port, copy = fates.port[own], fates.copy[own]
     copied = (pdus.vci[which.place] == MULTICAST) & (port >= 0) & (port < len(segment.ports))
-    wanted = np.where(copied, _wanted(segment, wire, pdus, which, np.where(copied, port, 0), lec_ids), True)
+    # For whom it was, its own octets do not tell where a line has flipped some.
+    origin = np.where(copy != NO_COPY, walked.copies.pdu[copy], which.place)
+    as_sent = Carried(origin, which.begin, which.skipped, which.behind)
+    wanted = np.where(copied, _wanted(segment, wire, pdus, as_sent, np.where(copied, port, 0), lec_ids), True)
     has, records = pairs["row"].is_not_null().to_numpy(), pairs["record"].to_numpy()
     alone, extra = wanted & ~has, ~wanted & has
     yield at_records(pdus.name, "fate", alone, records,

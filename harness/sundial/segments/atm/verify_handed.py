@@ -13,10 +13,11 @@ import polars as pl
 from sundial.expect.atm import LANE
 from sundial.segments.atm.model import Atm
 from sundial.segments.atm.verify_channels import DISTRIBUTE
-from sundial.segments.atm.verify_lane_calls import NEVER_NS, Calls, Channels
+from sundial.segments.atm.verify_lane_calls import Channels
 from sundial.segments.atm.verify_lane_fields import Problem
 from sundial.segments.atm.verify_lane_messages import ARP, NARP, RESPONSE, Clients, Message, clients_of, messages
 from sundial.segments.atm.verify_lane_uplink import ROUNDING_NS, Uplink, uplink
+from sundial.segments.atm.verify_lane_vccs import NEVER_NS, Vccs
 from sundial.segments.atm.verify_lines import NS
 from sundial.segments.atm.verify_pdus import Pdus, read_pdus
 from sundial.verify.learning import GROUP_BIT, Behind
@@ -46,9 +47,9 @@ def check_handed_in(segment: Atm, wire: Wire, port: str, handed_in: Passages) ->
     there = given >= 0
     due = handed_in.time_ns[given[there]] + line.latency_ns
     seen, busy = sent.time_ns[there], line.busy_ns[first[there]]
-    late = (seen > due + ROUNDING_NS) & (busy > due + ROUNDING_NS) if line.exact else np.zeros(len(due), np.bool_)
+    late = (seen > due + ROUNDING_NS) & (busy > due + ROUNDING_NS)
     if segment.encapsulation == LANE and segment.lan_emulation.resolution == "le_arp":
-        events = _events(segment, wire, pdus, line, sent)
+        events = _events(segment, wire, pdus, line)
         may = (sent.target[there] & GROUP_BIT) == 0
         after = events + line.latency_ns
         # The last event that may have let it go, before the line was taken for it.
@@ -95,17 +96,27 @@ def _dropped(segment: Atm, wire: Wire, port: str) -> Numbers:
     return fates["time_ns"].to_numpy() + latency_ns + -(-segment.cell_time_units(port) // NS)
 
 
-def _events(segment: Atm, wire: Wire, pdus: Pdus, line: Uplink, sent: Passages) -> Numbers:
-    """When a client may have let frames go: answers, channels that become ready, the ends of C11 and C22."""
+def _events(segment: Atm, wire: Wire, pdus: Pdus, line: Uplink) -> Numbers:
+    """When a client may have let frames go: answers, channels that become ready or are released, the ends of C11 and
+    C22."""
     lane, told, clients = segment.lan_emulation, messages(pdus), clients_of(segment, wire)
     own = [each for each in told if each.port == line.number and not each.lost]
-    channels = Channels(segment, line, pdus, own, Calls(segment, clients, told))
+    lines = [uplink(segment, pdus, number) for number in range(len(segment.ports))]
+    vccs = Vccs(segment, clients, pdus, lines, told)
+    channels = Channels(segment, line, own, vccs)
     latency_ns = segment.by_port(segment.rx_latency)[line.number]
     heard = [each.at_ns + latency_ns for each in own if not each.out]
-    ready = [at for peer in range(len(segment.ports)) for at in channels.ready(peer)]
+    ready = [high for peer in range(len(segment.ports)) for _, high in channels.ready(peer)]
+    others = [peer for peer in range(len(segment.ports)) if peer != line.number]
+    released = [at for peer in others for each in vccs.between(line.number, peer) for at in each.released]
     flushed = [at for _, at in channels.flushes if at != NEVER_NS]
-    asked = np.unique(sent.time_ns) - line.latency_ns
-    times = [asked + lane.unknown_frame_time, asked + lane.path_switching_delay, np.array([*heard, *ready, *flushed])]
+    # C11 and C22 count from when a frame was let go, which may have been behind what its client sent with it.
+    asked = np.unique(np.concatenate([line.time_ns, line.busy_ns])) - line.latency_ns
+    times = [
+        asked + lane.unknown_frame_time,
+        asked + lane.path_switching_delay,
+        np.array([*heard, *ready, *released, *flushed]),
+    ]
     return np.unique(np.concatenate(times).astype(np.int64))
 
 

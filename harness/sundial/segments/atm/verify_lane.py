@@ -12,7 +12,7 @@ import polars as pl
 
 from sundial.segments.atm.model import Atm
 from sundial.segments.atm.verify_lane_answers import check_answers
-from sundial.segments.atm.verify_lane_calls import Calls, Channels
+from sundial.segments.atm.verify_lane_calls import Channels
 from sundial.segments.atm.verify_lane_drops import check_drops, wanted
 from sundial.segments.atm.verify_lane_duties import check_duties
 from sundial.segments.atm.verify_lane_fields import Problem, check_fields, lec_ids_of
@@ -21,6 +21,7 @@ from sundial.segments.atm.verify_lane_join import Joining
 from sundial.segments.atm.verify_lane_messages import NAMES, Message, clients_of, messages
 from sundial.segments.atm.verify_lane_paths import Paths, Wrong
 from sundial.segments.atm.verify_lane_uplink import uplink
+from sundial.segments.atm.verify_lane_vccs import Vccs
 from sundial.segments.atm.verify_pdus import Pdus
 from sundial.verify.findings import FINDING
 from sundial.verify.wire import MOST, Numbers, Wire
@@ -56,11 +57,11 @@ def check_lane(segment: Atm, wire: Wire, pdus: Pdus) -> list[pl.DataFrame]:
             told_of(pdus, check_answers(segment, clients, told, lines, wire.end_ns)),
             told_of(pdus, check_duties(segment, clients, told, lines, wire.end_ns)),
         ]
-    calls = Calls(segment, clients, told)
+    vccs = Vccs(segment, clients, pdus, lines, told)
     for number, line in enumerate(lines):
         own = [each for each in told if each.port == number and not each.lost]
         joining = Joining(segment, line, own, wire.end_ns)
-        channels = Channels(segment, line, pdus, own, calls)
+        channels = Channels(segment, line, own, vccs)
         paths = Paths.of(segment, clients, pdus, line, own, channels)
         if segment.lan_emulation.resolution != "static":
             sent = paths.sent()

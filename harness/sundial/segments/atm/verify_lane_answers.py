@@ -31,6 +31,7 @@ from sundial.segments.atm.verify_lane_uplink import Uplink
 
 _NS = 1000 * UNITS_PER_PS
 NEVER_NS = 1 << 62
+_LES, _PROXIES, _NOBODY, _UNCLEAR = range(4)
 Key = tuple[int, int, bytes]
 """Opcode of the request, transaction, ATM address of who asked."""
 
@@ -46,6 +47,14 @@ def check_answers(
 ) -> Iterator[Problem]:
     """Problems of all that ask for an answer, and of all answers."""
     yield from _Answers(segment, clients, told, lines, end_ns).check()
+
+
+def unanswerable(
+    segment: Atm, clients: Clients, told: Sequence[Message], lines: Sequence[Uplink], end_ns: int | None
+) -> list[tuple[int, int]]:
+    """By port, how many LE_ARP requests came to the LES for which it knows neither an answer nor a proxy to ask:
+    surely, and perhaps."""
+    return _Answers(segment, clients, told, lines, end_ns).unanswerable()
 
 
 @dataclass
@@ -142,24 +151,42 @@ class _Answers:
             for each in self.told
             if each.vci == DISTRIBUTE and not each.out and not each.lost and each.opcode == ARP
         )
-        macs, relays = self.clients.macs, self.clients.relays
         for request in self.told:
             if not request.out or request.lost or request.opcode != ARP or request.target_mac == BROADCAST:
                 continue
-            key, mac = key_of(request), request.target_mac
-            latest = request.at_ns + self._margin_ns()
-            own = macs.index(mac) if mac in macs else -1
-            proxies = [port for port, relay in enumerate(relays) if relay and port != request.port]
-            joining = [port for port in [own, *proxies] if port >= 0]
-            if any(self.not_yet[port] <= latest and self.surely[port] > request.at_ns for port in joining):
+            key, whom = key_of(request), self._whom(request)
+            asked = [copies[key, port] for port in range(len(self.clients.macs))]
+            if whom in (_LES, _NOBODY) and any(asked):
+                yield request, "control distribute", "an answer of the LES itself, or none", "all clients asked"
+            elif whom != _PROXIES or key in lost or not self._in_time(request):
                 continue
-            registered = own >= 0 and self.surely[own] <= request.at_ns
-            asked = [copies[key, port] for port in range(len(macs))]
-            if registered or not any(self.surely[port] <= request.at_ns for port in proxies):
-                if any(asked):
-                    yield request, "control distribute", "an answer of the LES itself, or none", "all clients asked"
-            elif key not in lost and self._in_time(request) and any(number != 1 for number in asked):
+            elif any(number != 1 for number in asked):
                 yield request, "control distribute", "all clients asked once", ", ".join(map(str, asked))
+
+    def unanswerable(self) -> list[tuple[int, int]]:
+        """See above."""
+        lost = {key_of(each) for each in self.told if each.lost}
+        found = [(0, 0) for _ in self.lines]
+        for request in self.told:
+            asks = request.out and not request.lost and request.opcode == ARP and request.target_mac != BROADCAST
+            if asks and key_of(request) not in lost and self._whom(request) in (_NOBODY, _UNCLEAR):
+                least, most = found[request.port]
+                sure = self._whom(request) == _NOBODY and self._in_time(request)
+                found[request.port] = least + sure, most + 1
+        return found
+
+    def _whom(self, request: Message) -> int:
+        """Who knows the station that a client asks for, while others may be joining."""
+        macs, relays, mac = self.clients.macs, self.clients.relays, request.target_mac
+        latest = request.at_ns + self._margin_ns()
+        own = macs.index(mac) if mac in macs else -1
+        proxies = [port for port, relay in enumerate(relays) if relay and port != request.port]
+        joining = [port for port in [own, *proxies] if port >= 0]
+        if any(self.not_yet[port] <= latest and self.surely[port] > request.at_ns for port in joining):
+            return _UNCLEAR
+        if own >= 0 and self.surely[own] <= request.at_ns:
+            return _LES
+        return _PROXIES if any(self.surely[port] <= request.at_ns for port in proxies) else _NOBODY
 
     def _in_time(self, request: Message) -> bool:
         """Whether an answer must have come before the end."""

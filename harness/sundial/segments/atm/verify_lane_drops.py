@@ -12,6 +12,7 @@ import polars as pl
 from sundial.segments.atm.model import Atm
 from sundial.segments.atm.verify_lane_messages import ARP, RESPONSE, Message
 from sundial.segments.atm.verify_lane_uplink import ROUNDING_NS, Uplink
+from sundial.segments.atm.verify_lane_vccs import NEVER_NS, Span
 from sundial.verify.law import merged, told
 from sundial.verify.wire import Numbers, Wire, problem
 
@@ -91,22 +92,20 @@ def _no_answer(segment: Atm, port: str, line: Uplink, messages: Sequence[Message
         for each in messages
         if each.opcode == ARP + RESPONSE and not each.out and each.fields is not None
     }
-    due: dict[int, list[int]] = {}
-    for each in messages:
-        if each.opcode == ARP and each.out and each.fields is not None:
-            at_ns = line.asked_ns(line.at(each.record)) + lane.le_arp_response_time
-            if answered.get(each.fields.transaction, at_ns) >= at_ns:
-                due.setdefault(each.target_mac, []).append(at_ns)
-    # A request that was repeated was not the last.
-    again = {
-        (each.target_mac, line.asked_ns(line.at(each.record))) for each in messages if each.opcode == ARP and each.out
-    }
-    for mac, times in due.items():
-        due[mac] = [one for one in times if not any((mac, one + by) in again for by in (-ROUNDING_NS, 0, ROUNDING_NS))]
+    due: dict[int, list[Span]] = {}
+    asked = [(each, line.asked_between(each.record)) for each in messages if each.opcode == ARP and each.out]
+    for each, (low, high) in asked:
+        over = low + lane.le_arp_response_time, high + lane.le_arp_response_time
+        number = each.fields.transaction if each.fields is not None else 0
+        # A request that was repeated was not the last.
+        again = any(other.target_mac == each.target_mac and other is not each and line.left_between(other.record, over)
+                    for other, _ in asked)  # fmt: skip
+        if answered.get(number, NEVER_NS) >= over[0] and not again:
+            due.setdefault(each.target_mac, []).append(over)
     at = fates["time_ns"].to_numpy()
     wrong = np.array(
         [
-            all(abs(each - one) > ROUNDING_NS for one in due.get(int(mac), []))
+            not any(low - ROUNDING_NS <= each <= high + ROUNDING_NS for low, high in due.get(int(mac), []))
             for each, mac in zip(at.tolist(), fates["eth_target"].to_list(), strict=True)
         ],
         np.bool_,

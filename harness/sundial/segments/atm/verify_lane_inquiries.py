@@ -10,6 +10,7 @@ from sundial.segments.atm.model import Atm
 from sundial.segments.atm.verify_lane_fields import Problem
 from sundial.segments.atm.verify_lane_messages import ARP, BROADCAST, NARP, RESPONSE, Message
 from sundial.segments.atm.verify_lane_uplink import ROUNDING_NS, Uplink
+from sundial.segments.atm.verify_lane_vccs import NEVER_NS, Span
 
 
 def check_inquiries(
@@ -51,37 +52,45 @@ class _Inquiries:
         """One request after the other."""
         lane, line = self.lane, self.line
         repetitions = 0
+        due: Span | None = None
         for place, request in enumerate(self.requests):
-            at_ns = line.asked_ns(line.at(request.record))
+            # One that is repeated was asked for when the time of the one before was over, whatever its line carried.
+            low, high = line.asked_between(request.record)
+            asked = (max(low, due[0]), min(high, due[1])) if due is not None else (low, high)
             fields = request.fields
-            answer_ns = self.answered.get(fields.transaction if fields else 0)
+            answer_ns = self.answered.get(fields.transaction if fields else 0, NEVER_NS)
             following = self.requests[place + 1] if place + 1 < len(self.requests) else None
-            due_ns = at_ns + lane.le_arp_response_time
-            if answer_ns is not None and answer_ns <= due_ns:
+            over = asked[0] + lane.le_arp_response_time, asked[1] + lane.le_arp_response_time
+            again = following is not None and line.left_between(following.record, over)
+            due = None
+            if answer_ns <= over[0] or (answer_ns <= over[1] and not again):
                 repetitions = 0
                 yield from self._too_soon(answer_ns, following)
+            elif any(asked[0] <= at <= over[1] for at in self.moved):
+                repetitions = 0
             elif repetitions < lane.retries:
                 repetitions += 1
-                yield from self._repeated(request, following, due_ns)
+                due = over
+                yield from self._repeated(request, following, over, again=again)
             else:
                 repetitions = 0
-                if following is not None and following.at_ns - line.latency_ns < due_ns - ROUNDING_NS:
-                    yield following, "time", f"not before {due_ns} ns", f"at {following.at_ns - line.latency_ns} ns"
+                if following is not None and line.asked_between(following.record)[1] < over[0] - ROUNDING_NS:
+                    yield following, "time", f"not before {over[0]} ns", f"at {following.at_ns - line.latency_ns} ns"
 
     def _too_soon(self, answer_ns: int, following: Message | None) -> Iterator[Problem]:
         """What is known is believed for C17; asked again for only when little of that is left."""
         lane = self.lane
         asking_ns = min(lane.le_arp_response_time * (1 + lane.retries), lane.ageing // 2)
         old_ns = answer_ns + lane.ageing - asking_ns
-        if following is None or following.at_ns - self.line.latency_ns >= old_ns - 2 * ROUNDING_NS:
+        if following is None or self.line.asked_ns(self.line.at(following.record)) >= old_ns - 2 * ROUNDING_NS:
             return
         if not any(answer_ns <= at <= following.at_ns for at in self.moved):
             seen = f"at {following.at_ns - self.line.latency_ns} ns"
             yield following, "time", f"not before {old_ns} ns, when its answer is old", seen
 
-    def _repeated(self, request: Message, following: Message | None, due_ns: int) -> Iterator[Problem]:
+    def _repeated(self, request: Message, following: Message | None, due: Span, *, again: bool) -> Iterator[Problem]:
         if following is not None:
-            if not self.line.left_at(following.record, due_ns):
-                yield following, "time", f"again at {due_ns} ns", f"at {following.at_ns - self.line.latency_ns} ns"
-        elif self.end_ns is not None and due_ns + self.line.latency_ns + self.lane.le_arp_response_time < self.end_ns:
-            yield request, "repetition", f"again at {due_ns} ns, since nobody answers", "none"
+            if not again:
+                yield following, "time", f"again at {due[1]} ns", f"at {following.at_ns - self.line.latency_ns} ns"
+        elif self.end_ns is not None and due[1] + self.line.latency_ns + self.lane.le_arp_response_time < self.end_ns:
+            yield request, "repetition", f"again at {due[1]} ns, since nobody answers", "none"

@@ -39,9 +39,11 @@ class Joining:
             if each.fields is not None
         }
         self.member_ns = NEVER_NS
+        self.accepted: set[tuple[int, int]] = set()
+        """Requests, by opcode and transaction, whose answers came in time."""
 
     def check(self) -> Iterator[Problem]:
-        """Problems, and sets `member_ns`."""
+        """Problems, and sets `member_ns` and `accepted`."""
         at_ns, step, left = STAGGER_NS * self.line.number, 0, self.lane.retries
         for message in self.asked:
             if message.opcode != _STEPS[step]:
@@ -55,6 +57,7 @@ class Joining:
             fields = message.fields
             answered_ns = self.answers.get((message.opcode, fields.transaction if fields else 0), NEVER_NS)
             if answered_ns <= at_ns + patience:
+                self.accepted.add((message.opcode, fields.transaction if fields else 0))
                 at_ns, step, left = answered_ns, step + 1, self.lane.retries
                 if step == len(_STEPS):
                     self.member_ns = at_ns
@@ -70,7 +73,7 @@ class Joining:
             behind = [each for each in self.asked if each.at_ns > self.member_ns + self.line.latency_ns]
             for message in behind[:1]:
                 yield message, "step", "none: the client is a member", NAMES[message.opcode]
-        elif self.end_ns is not None and at_ns + self.line.latency_ns < self.end_ns and self.line.exact:
+        elif self.end_ns is not None and at_ns + self.line.latency_ns < self.end_ns:
             busy = self.line.time_ns[-1:] >= at_ns
             last = self.asked[-1] if self.asked else None
             if last is not None and not busy.any():

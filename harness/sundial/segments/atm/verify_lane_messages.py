@@ -139,7 +139,7 @@ class Message:
 def messages(pdus: Pdus) -> list[Message]:
     """All control frames, in the order of the capture."""
     places = np.flatnonzero(pdus.control)
-    octets, sizes = pdus.octets.take(places), pdus.sdu[places]
+    octets, sizes = pdus.sent.take(places), pdus.sdu[places]
     columns = (
         pdus.numbers("row")[places], pdus.port[places], pdus.direction[places] == OUTBOUND, pdus.fate[places],
         pdus.vci[places], pdus.time_ns[places],

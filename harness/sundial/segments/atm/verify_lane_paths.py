@@ -154,18 +154,19 @@ class Paths:
         if not len(places):
             return
         mac = int(self.target[places[0]])
-        asked = [each.at_ns for each in self.told if each.out and each.opcode == ARP and each.target_mac == mac]
+        asked = [line.asked_between(each.record)[0] for each in self.told
+                 if each.out and each.opcode == ARP and each.target_mac == mac]  # fmt: skip
         for place, low, high in zip(places.tolist(), earliest.tolist(), latest.tolist(), strict=True):
-            if not asked or asked[0] - line.latency_ns > high:
+            if not asked or asked[0] > high:
                 yield int(line.record[place]), "frame by the BUS", "an LE_ARP_REQUEST for its station before it", "none"
-            if line.exact and self._has_channel(known, low) and self._has_channel(known, high):
+            if self._has_channel(known, low) and self._has_channel(known, high):
                 yield int(line.record[place]), "frame by the BUS", "its data direct channel, which is ready", "the BUS"
 
     def _first(self, places: Numbers, known: Known) -> Iterator[Wrong]:
         """A frame for which the client begins to ask goes by the BUS behind its question."""
         line = self.line
         mac = int(self.target[places[0]])
-        asked = [line.asked_ns(line.at(each.record)) for each in self.told
+        asked = [line.asked_between(each.record) for each in self.told
                  if each.out and each.opcode == ARP and each.target_mac == mac]  # fmt: skip
         quiet = self.segment.lan_emulation.path_switching_delay + self.segment.lan_emulation.unknown_frame_time
         begins = np.append(True, np.diff(line.time_ns[places]) > quiet)
@@ -173,7 +174,7 @@ class Paths:
             record = int(line.record[place])
             # What is known, but has no channel, may go by the BUS without a question.
             here = known.peer_at(line.asked_ns(int(place)), self.segment.lan_emulation.ageing) >= 0
-            if line.exact and not here and not any(line.left_at(record, at) for at in asked):
+            if not here and not any(line.left_between(record, each) for each in asked):
                 seen = f"at {line.time_ns[place]} ns"
                 yield record, "frame by the BUS", "together with an LE_ARP_REQUEST for its station", seen
 

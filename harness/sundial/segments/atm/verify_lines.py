@@ -8,7 +8,7 @@ whole ns then; what an adapter or a device sends for another reason begins somew
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -16,6 +16,7 @@ import polars as pl
 from sundial.expect.atm import CELL_OCTETS, UNITS_PER_PS, cell_time_units
 from sundial.segments.atm.model import Atm
 from sundial.segments.atm.verify_pdus import Pdus, at_records, of
+from sundial.segments.atm.verify_turns import departures
 from sundial.verify.frames import OUTBOUND
 from sundial.verify.wire import Mask, Numbers
 
@@ -63,8 +64,11 @@ class Sent:
     start: Times
     """Of the first cell."""
     spacing: int
-    """From the first bit of a cell to that of the next of the same PDU."""
+    """From the first bit of a cell to that of the next of the same PDU, where nothing comes between."""
     cell_time: int
+    delays: Numbers
+    """By how much each cell of each PDU, one behind the other, leaves later than that; none where nothing comes
+    between."""
 
     def __len__(self) -> int:
         return len(self.place)
@@ -72,7 +76,13 @@ class Sent:
     @property
     def end(self) -> Times:
         """Of the last cell's last bit."""
-        return self.start + ((self.cells - 1) * self.spacing + self.cell_time)
+        return self.start + (self.offsets[np.cumsum(self.cells) - 1] + self.cell_time)
+
+    @property
+    def offsets(self) -> Numbers:
+        """Of each cell of each PDU, from the first of that."""
+        place = np.arange(int(self.cells.sum())) - np.repeat(np.cumsum(self.cells) - self.cells, self.cells)
+        return place * self.spacing + (self.delays if len(self.delays) else 0)
 
 
 def sent_by(segment: Atm, pdus: Pdus, number: int, whole: Mask) -> Sent:
@@ -83,12 +93,18 @@ def sent_by(segment: Atm, pdus: Pdus, number: int, whole: Mask) -> Sent:
     cells = pdus.cells[place]
     busy = (cells - 1) * spacing + cell_time
     vci = pdus.vci[place]
+    if segment.interleave == "cells":
+        seen = pdus.time_ns[place] * NS
+        times, first, slack = departures(seen, whole[place], vci, cells, cell_time, spacing, NS)
+        start = Times(first, np.maximum(first - slack, seen - NS + 1), np.minimum(first, seen))
+        regular = Sent(place, vci, cells, start, spacing, cell_time, place[:0])
+        return replace(regular, delays=times - np.repeat(first, cells) - regular.offsets)
     if spacing > cell_time:
         # The channel waits for its own pace, not for the line.
         again = np.append(vci[1:] == vci[:-1], False)[: len(place)]
         busy = np.where(again, cells * spacing, busy)
     start = starts(pdus.time_ns[place], busy, whole[place])
-    return Sent(place, vci, cells, start, spacing, cell_time)
+    return Sent(place, vci, cells, start, spacing, cell_time, place[:0])
 
 
 def spacing_of(segment: Atm, port: str) -> int:

@@ -115,7 +115,7 @@ def _by_chance(segment: Atm, pdus: Pdus, walked: Walk, owed: Due) -> Iterator[pl
     yield at_records(pdus.name, "cells lost", fewer, records[record],
                      of(fewer, "at least {}", least), of(fewer, "{}", comment))  # fmt: skip
     in_switch = some.joins.low - segment.cell_latency * NS
-    train = (some.cells - 1) * some.spacing
+    train = some.length
     arrival = walked.times("arrival").take(which)
     behind = fates.towards[fate]
     queued = np.isin(fates.reason[fate], list(QUEUE_WORDS)) & (fates.kind[fate] == LOST)
@@ -183,13 +183,12 @@ def _shares(segment: Atm, walked: Walk) -> Iterator[pl.DataFrame]:
                 hit = (reason == words) & (behind == (way == "towards"))
                 cases.append((f"{words} {way} {port}", np.full(len(copies), share), mine, hit))
         for words, shares, mine, hit in cases:
-            likely = float((1 - (1 - shares[mine]) ** copies.cells[mine]).mean()) if mine.any() else 0.0
-            if not likely:
-                continue
-            # Where another fault came first, it has that fate.
-            seen, fewest = int((mine & hit).sum()), int((mine & (~told | hit)).sum())
-            if hardly(seen, int(mine.sum()), likely, fewer=False) or hardly(seen, fewest, likely, fewer=True):
-                rows.append((None, words, f"{100 * likely:.4g} % of {int(mine.sum())} PDUs", f"{seen}", []))
+            # Where another fault came first, it has that fate; and that is likelier the longer a PDU is.
+            seen, alone = int((mine & hit).sum()), mine & (~told | hit)
+            for which, fewer in ((mine, False), (alone, True)):
+                likely = float((1 - (1 - shares[which]) ** copies.cells[which]).mean()) if which.any() else 0.0
+                if likely and hardly(seen, int(which.sum()), likely, fewer=fewer):
+                    rows.append((None, words, f"{100 * likely:.4g} % of {int(which.sum())} PDUs", f"{seen}", []))
     yield pl.DataFrame(rows[:MOST], schema=FINDING, orient="row")
 
 

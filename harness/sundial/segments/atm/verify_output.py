@@ -39,6 +39,10 @@ class Copies:
     """When the first bit of its first cell left its sender."""
     joins: Times
     """When its first cell joins the queue."""
+    train: Numbers
+    """Where its cells begin among `delays`; -1: they are evenly spaced."""
+    delays: Numbers
+    """By how much cells left their adapter later than at even spacing."""
 
     def __len__(self) -> int:
         return len(self.pdu)
@@ -46,16 +50,35 @@ class Copies:
     def take(self, which: Numbers | Mask) -> Copies:
         """Some of them, by place or by mask."""
         numbers = {name: getattr(self, name)[which] for name in _NUMBERS}
-        return Copies(**numbers, left=self.left.take(which), joins=self.joins.take(which))
+        return Copies(**numbers, left=self.left.take(which), joins=self.joins.take(which), delays=self.delays)
+
+    def offset(self, which: Numbers, place: Numbers) -> Numbers:
+        """From the first cell of a PDU to its `place`th."""
+        own = self.train[which]
+        late = np.where(own >= 0, self.delays[np.where(own >= 0, own + place, 0)], 0) if len(self.delays) else 0
+        return np.asarray(place * self.spacing[which] + late)
+
+    @property
+    def length(self) -> Numbers:
+        """From the first cell of each to its last."""
+        return self.offset(np.arange(len(self)), self.cells - 1)
 
 
-_NUMBERS = ("pdu", "sender", "to", "sent_vci", "vci", "cells", "spacing")
+_NUMBERS = ("pdu", "sender", "to", "sent_vci", "vci", "cells", "spacing", "train")
 
 
 def all_copies(parts: Sequence[Copies]) -> Copies:
     """Several as one."""
     numbers = {name: np.concatenate([getattr(each, name) for each in parts]) for name in _NUMBERS}
-    return Copies(**numbers, left=joined([each.left for each in parts]), joins=joined([each.joins for each in parts]))
+    sizes = [len(each.delays) for each in parts]
+    before = [np.where(each.train >= 0, each.train + sum(sizes[:place]), -1) for place, each in enumerate(parts)]
+    numbers["train"] = np.concatenate(before)
+    return Copies(
+        **numbers,
+        left=joined([each.left for each in parts]),
+        joins=joined([each.joins for each in parts]),
+        delays=np.concatenate([each.delays for each in parts]),
+    )
 
 
 @dataclass(frozen=True)
@@ -134,7 +157,7 @@ def _apart(copies: Copies, cell_time: int, cdv: int) -> Iterator[slice]:
     if not len(copies):
         return
     work = copies.cells * cell_time
-    whole = copies.joins.high + (copies.cells - 1) * copies.spacing + cdv
+    whole = copies.joins.high + copies.length + cdv
     done = np.maximum.accumulate(queue_starts(whole, work) + work)
     calm = np.flatnonzero(copies.joins.low[1:] >= done[:-1]) + 1
     cuts = np.append(calm, len(copies))
@@ -163,7 +186,7 @@ def _chunk(
     some, count = copies.take(which), copies.cells[which]
     copy = np.repeat(np.arange(len(which)), count)
     place = np.arange(len(copy)) - np.repeat(np.cumsum(count) - count, count)
-    offset = place * some.spacing[copy]
+    offset = some.offset(copy, place)
     likely = some.joins.likely[copy] + offset
     if len(likely) > 1 and not (np.diff(likely) > 0).all():
         order = np.lexsort((some.sender[copy], likely))

@@ -23,6 +23,7 @@ from sundial.observe.erf import AAL5, CELL_HEADER, ERF_HEADER, erf_octets, read_
 from sundial.observe.octets import Octets
 from sundial.segments.atm.model import Atm
 from sundial.segments.atm.verify_channels import is_data
+from sundial.segments.atm.verify_flips import CELLS_MOST, restored
 from sundial.verify.findings import FINDING
 from sundial.verify.frames import FATE_SUFFIX, INBOUND, OUTBOUND
 from sundial.verify.wire import MOST, SECOND_NS, Mask, Numbers, Wire
@@ -87,16 +88,31 @@ class Pdus:
     @cached_property
     def sdu(self) -> Numbers:
         """Length of the SDU, by the trailer."""
-        return self.octets.number(self.octets.length - 6, 2)
+        return self.sent.number(self.octets.length - 6, 2)
+
+    @cached_property
+    def sent(self) -> Octets:
+        """As they were sent: short ones with a wrong CRC without the bits that a line flipped."""
+        damaged = self.fate & (self.cells <= CELLS_MOST) & (self.numbers("lctr") == 0)
+        places = np.flatnonzero(damaged)
+        places = places[crc_32(self.octets.take(places)) != self.octets.take(places).number(
+            self.octets.length[places] - 4, 4)]  # fmt: skip
+        if not len(places):
+            return self.octets
+        right = b"".join(restored(self.octets.frame(place)) for place in places.tolist())
+        begin = self.octets.begin.copy()
+        sizes = self.octets.length[places]
+        begin[places] = len(self.octets.data) + np.cumsum(sizes) - sizes
+        return Octets(np.append(self.octets.data, np.frombuffer(right, np.uint8)), begin, self.octets.length)
 
     @cached_property
     def content(self) -> Numbers:
-        return self.octets.hashes()
+        return self.sent.hashes()
 
     @cached_property
     def control(self) -> Mask:
         """LE control frames, on whatever channel."""
-        return np.asarray(self.octets.number(0, 2) == _CONTROL_MARK)
+        return np.asarray(self.sent.number(0, 2) == _CONTROL_MARK)
 
     @cached_property
     def fate(self) -> Mask:

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 import numpy as np
 import polars as pl
 
 from sundial.expect.atm import LANE
 from sundial.segments.atm.model import Atm
+from sundial.segments.atm.verify_fates import NO_COPY, SERVICES
 from sundial.segments.atm.verify_frames import OF_PDUS
 from sundial.segments.atm.verify_lines import NS
 from sundial.segments.atm.verify_pdus import Pdus
@@ -24,7 +26,7 @@ NOT_IP = r"^dropped: not IP \((\S+)\)$"
 NO_VC = r"^dropped: no VC for (\S+) \((\S+)\)$"
 BY_ADAPTER = {
     "not joined": (NOT_JOINED, "port"),
-    "frames wait": (WAITING, "number", "address", "port"),
+    "8 frames wait": (WAITING, "number", "address", "port"),
     "no answer": (NO_ANSWER, "address", "port"),
     "not IP": (NOT_IP, "port"),
     "no VC": (NO_VC, "address", "port"),
@@ -53,7 +55,8 @@ def ring_counts(segment: Atm, wire: Wire, pdus: Pdus, walked: Walk, late: Number
             for words, (form, *parts) in BY_ADAPTER.items()
         }
         counted |= {(port, f"dropped {words}"): (count, count) for words, count in dropped.items()}
-        counted |= {(port, f"dropped {words}"): (count, count) for words, count in _of_pdus(wire, port).items()}
+        in_pdus = _of_pdus(wire, port) + _at_services(pdus, walked, number)
+        counted |= {(port, f"dropped {words}"): (count, count) for words, count in in_pdus.items()}
         counted[port, "dropped adapter full"] = drops, drops
         counted[port, "adapter_full"] = full
         counted[port, "offered_frames"] = offered(
@@ -64,12 +67,21 @@ def ring_counts(segment: Atm, wire: Wire, pdus: Pdus, walked: Walk, late: Number
     return counted, cut, found
 
 
-def _of_pdus(wire: Wire, port: str) -> dict[str, int]:
+def _of_pdus(wire: Wire, port: str) -> Counter[str]:
     """Frames that were lost in PDUs on their way from or to a port, by reason."""
     words = pl.col("comment").str.extract(rf"^dropped: (?:\d+ of \d+ cells, )?(.+) (?:from|towards) {re.escape(port)}$")
-    return dict(
-        wire.fates.filter(pl.col("comment").str.contains(OF_PDUS)).group_by(words).len().drop_nulls().iter_rows()
+    return Counter(
+        dict(wire.fates.filter(pl.col("comment").str.contains(OF_PDUS)).group_by(words).len().drop_nulls().iter_rows())
     )
+
+
+def _at_services(pdus: Pdus, walked: Walk, number: int) -> Counter[str]:
+    """Those that were lost on their way from a port to the services, which have no counters."""
+    fates, copies = walked.fates, walked.copies
+    own = fates.towards & (fates.port == len(pdus.ports)) & ~pdus.control[fates.record] & (fates.copy != NO_COPY)
+    own[own] = copies.sender[fates.copy[own]] == number
+    comments = pdus.table["comment"].gather(fates.record[own])
+    return Counter(comments.str.extract(rf"^dropped: (?:\d+ of \d+ cells, )?(.+) towards {SERVICES}$").drop_nulls())
 
 
 def _ring(segment: Atm, wire: Wire, pdus: Pdus, walked: Walk, number: int) -> tuple[pl.DataFrame, Bounds]:
@@ -80,7 +92,7 @@ def _ring(segment: Atm, wire: Wire, pdus: Pdus, walked: Walk, number: int) -> tu
     places -= HELD if segment.encapsulation == LANE else 0
     drops = ring_drops(wire, port)
     start, end = sent.start, sent.end
-    head = np.append(True, start.low[1:] - end.high[:-1] >= NS)[: len(sent)]
+    head = np.append(True, start.low[1:] - np.maximum.accumulate(end.high)[:-1] >= NS)[: len(sent)]
     begin = pdus.time_ns[sent.place][np.maximum.accumulate(np.where(head, np.arange(len(sent)), 0))]
     frames = wire.sent[number].time_ns
     own = np.minimum(np.searchsorted(pdus.time_ns[sent.place], frames), max(len(sent) - 1, 0))

@@ -23,6 +23,7 @@ from sundial.segments.atm.verify_fates import Fates
 from sundial.segments.atm.verify_lines import NS, Times, stamp
 from sundial.segments.atm.verify_output import Copies, Outcome
 from sundial.segments.atm.verify_pdus import Pdus
+from sundial.segments.atm.verify_turns import in_turn
 from sundial.verify.frames import INBOUND
 from sundial.verify.wire import Numbers, queue_starts
 
@@ -38,7 +39,8 @@ def sent_by_services(
     got = there[~lost]
     ready = arrived.arrival.take(~lost)
     # What is done on an arrival is done at a whole ps.
-    ready = Times(ready.likely, ready.low, ready.high + UNITS_PER_PS) + segment.lan_emulation.service_latency * NS
+    ready = Times(*(-(-each // UNITS_PER_PS) * UNITS_PER_PS for each in (ready.likely, ready.low, ready.high)))
+    ready += segment.lan_emulation.service_latency * NS
     parts = [_sendings(copies, got), _answers(segment, pdus, copies, got, ready)]
     sendings = pl.concat(parts)
     order = np.lexsort((sendings["cause"].to_numpy(), ready.likely[sendings["cause"].to_numpy()]))
@@ -48,20 +50,54 @@ def sent_by_services(
     cell_time = segment.lan_emulation.service_line.cell_time_units
     busy = cells * cell_time
     at = ready.take(cause)
-    left = Times(*(queue_starts(np.maximum.accumulate(each), busy) for each in (at.likely, at.low, at.high)))
-    to = sendings["to"].to_numpy()
+    to, vci = sendings["to"].to_numpy(), sendings["vci"].to_numpy()
+    delays = to[:0]
+    if segment.interleave == "cells":
+        left, delays = _in_turn(at, _channel(segment, vci, to), cells, cell_time)
+    else:
+        left = Times(*(queue_starts(np.maximum.accumulate(each), busy) for each in (at.likely, at.low, at.high)))
+    train = np.cumsum(cells) - cells if len(delays) else np.full(len(to), -1)
     every = to == NOWHERE
     count = np.where(every, len(segment.ports), 1)
     which = np.repeat(np.arange(len(to)), count)
     number = np.arange(len(which)) - np.repeat(np.cumsum(count) - count, count)
-    vci = sendings["vci"].to_numpy()[which]
+    vci = vci[which]
     sender = np.full(len(which), services_port(segment))
     left = left.take(which)
     joins = left + (cell_time + segment.cell_latency * NS)
     return Copies(
         pdu[which], sender, np.where(every[which], number, to[which]), vci, vci, cells[which],
-        np.full(len(which), cell_time), left, joins,
+        np.full(len(which), cell_time), left, joins, train[which], delays,
     )  # fmt: skip
+
+
+def _channel(segment: Atm, vci: Numbers, to: Numbers) -> Numbers:
+    """The services' channels in their order: to each port configuration and control, then those to all."""
+    own = 2 * to + (vci == CONTROL)
+    return np.asarray(np.where(to == NOWHERE, 2 * len(segment.ports) + (vci == MULTICAST), own))
+
+
+def _in_turn(at: Times, channel: Numbers, cells: Numbers, cell_time: int) -> tuple[Times, Numbers]:
+    """Cells of each channel in turn: when each PDU begins, and how much later than one behind the other its cells
+    leave. Where it is not known to the unit what comes first, each leaves while there are any."""
+    begin = np.cumsum(cells) - cells
+    likely = in_turn(at.likely, channel, cells, cell_time)
+    if not len(begin):
+        return at, likely
+    first = likely[begin]
+    place = np.arange(len(likely)) - np.repeat(begin, cells)
+    delays = likely - np.repeat(first, cells) - place * cell_time
+    work = cells * cell_time
+    done = queue_starts(np.maximum.accumulate(at.high), work) + work
+    earliest = np.minimum.accumulate(at.low[::-1])[::-1]
+    run = np.cumsum(np.append(True, earliest[1:] >= done[:-1])) - 1
+    last = np.append(np.flatnonzero(np.diff(run)), len(run) - 1)
+    loose = np.zeros(len(last), np.bool_)
+    np.logical_or.at(loose, run, at.low != at.high)
+    low, high = at.low - delays[begin + cells - 1], done[last][run] - work
+    unsure = loose[run]
+    return Times(first, np.where(unsure, np.minimum(low, first), first),
+                 np.where(unsure, np.maximum(high, first), first)), delays  # fmt: skip
 
 
 _SENDING = {"cause": pl.Int64, "pdu": pl.Int64, "vci": pl.Int64, "to": pl.Int64}
@@ -92,13 +128,13 @@ def _answers(segment: Atm, pdus: Pdus, copies: Copies, got: Numbers, ready: Time
     sources = copies.pdu[got][cause]
     known = pl.DataFrame(
         {"at": stamp(ready.likely[cause]), "cause": cause, "content": pdus.content[sources],
-         "opcode": pdus.octets.take(sources).number(_OPCODE, 1),
-         "transaction": pdus.octets.take(sources).number(_TRANSACTION, 4), "end": copies.sender[got][cause]}
+         "opcode": pdus.sent.take(sources).number(_OPCODE, 1),
+         "transaction": pdus.sent.take(sources).number(_TRANSACTION, 4), "end": copies.sender[got][cause]}
     ).sort("at")  # fmt: skip
     asked = pl.DataFrame(
         {"at": pdus.time_ns[seen], "pdu": seen, "content": pdus.content[seen], "vci": pdus.vci[seen],
-         "opcode": pdus.octets.take(seen).number(_OPCODE, 1),
-         "transaction": pdus.octets.take(seen).number(_TRANSACTION, 4), "end": to[seen]}
+         "opcode": pdus.sent.take(seen).number(_OPCODE, 1),
+         "transaction": pdus.sent.take(seen).number(_TRANSACTION, 4), "end": to[seen]}
     ).sort("at")  # fmt: skip
     passed_on = asked.join_asof(known.select("at", "cause", "content"), on="at", by="content", check_sortedness=False)
     answered = asked.join_asof(

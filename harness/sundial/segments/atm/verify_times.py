@@ -18,7 +18,6 @@ from sundial.expect.atm import CELL_OCTETS, LANE, cell_time_units
 from sundial.segments.atm.model import Atm
 from sundial.segments.atm.model_parts import Faults
 from sundial.segments.atm.verify_channels import (
-    DATA_DIRECT,
     NOWHERE,
     arriving_vci,
     destinations,
@@ -105,7 +104,7 @@ def walk(segment: Atm, pdus: Pdus, *, keep_cells: bool) -> Walk:
 
 def _whole(segment: Atm, pdus: Pdus) -> Mask:
     """PDUs that begin at a whole ns if their line is idle: frames, unless a client may have held them back until an
-    answer came."""
+    answer came, or until C11 or C22 after another one was over."""
     port, out = pdus.port, pdus.direction == OUTBOUND
     if segment.encapsulation != LANE:
         return np.asarray(out)
@@ -116,7 +115,15 @@ def _whole(segment: Atm, pdus: Pdus) -> Mask:
         before=pl.when(pl.col("out") & ~pl.col("control")).then(number).forward_fill().shift().over("port", "vci"),
     )
     held = table.select((pl.col("answer") > pl.col("before").fill_null(-1)).fill_null(False)).to_series().to_numpy()
-    return np.asarray(out & ~pdus.control & (~held | (pdus.vci < DATA_DIRECT)))
+    timed = np.zeros(len(port), np.bool_)
+    lane = segment.lan_emulation
+    for each in range(len(segment.ports)):
+        own = np.flatnonzero((port == each) & out & ~pdus.control)
+        at = pdus.time_ns[own]
+        for span_ns in (lane.unknown_frame_time, lane.path_switching_delay):
+            begun = np.searchsorted(at, at - span_ns - 1)
+            timed[own] |= (begun < len(at)) & (at[np.minimum(begun, len(at) - 1)] <= at - span_ns + 1)
+    return np.asarray(out & ~pdus.control & ~held & ~timed)
 
 
 def _copies(segment: Atm, number: int, sent: Sent) -> Copies:
@@ -128,6 +135,7 @@ def _copies(segment: Atm, number: int, sent: Sent) -> Copies:
     copies = Copies(
         sent.place, sender, to, sent.vci, arriving_vci(segment, sender, sent.vci), sent.cells,
         np.full(len(sent), sent.spacing), sent.start, joins,
+        np.cumsum(sent.cells) - sent.cells if len(sent.delays) else np.full(len(sent), -1), sent.delays,
     )  # fmt: skip
     return copies.take(to != NOWHERE)
 
@@ -148,8 +156,7 @@ class _Policed:
                 self.unknown[number] = contract.action
                 continue
             behind = np.cumsum(each.cells) - each.cells
-            place = np.arange(int(each.cells.sum())) - np.repeat(behind, each.cells)
-            at = np.repeat(each.start.likely, each.cells) + place * each.spacing
+            at = np.repeat(each.start.likely, each.cells) + each.offsets
             channel = np.repeat(each.vci, each.cells)
             wrong = np.zeros(len(at), np.bool_)
             increment = cell_time_units(contract.rate, CELL_OCTETS)

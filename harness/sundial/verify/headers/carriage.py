@@ -18,7 +18,7 @@ import polars as pl
 from sundial.verify.corruption import Read, hashes_before
 from sundial.verify.findings import findings, none
 from sundial.verify.frames import COLLISION, CORRUPTED, DROPPED, DUPLICATED, INBOUND, LOST, OUTBOUND, way_from
-from sundial.verify.headers.ports import collided, dropped_by, lost_from, way_to
+from sundial.verify.headers.ports import collided, dropped_by, lost_at, lost_from, way_to
 from sundial.verify.segment import Hearing
 
 UNPROVEN = (
@@ -43,8 +43,8 @@ def check_carriage(
     )  # fmt: skip
     return pl.concat(
         [
-            _balance(_carried(table, heard), ports, read, heard.hears_all, undelivered),
-            _fates(table),
+            _balance(_carried(table, heard), ports, read, heard, undelivered),
+            _fates(table, heard),
             _collisions(table),
             _passed_on(table, ports, read),
         ]
@@ -93,7 +93,7 @@ def _carried(table: pl.DataFrame, heard: Hearing) -> pl.DataFrame:
 
 
 def _balance(
-    table: pl.DataFrame, ports: pl.DataFrame, read: Read, hears_all: Mapping[str, bool], undelivered: Mapping[str, int]
+    table: pl.DataFrame, ports: pl.DataFrame, read: Read, heard: Hearing, undelivered: Mapping[str, int]
 ) -> pl.DataFrame:
     sent = table.filter(pl.col("fate").is_null(), pl.col("direction") == OUTBOUND)
     got = table.filter(pl.col("fate").is_null(), pl.col("direction") == INBOUND)
@@ -119,12 +119,12 @@ def _balance(
     balance = (
         expected.join(arrived, on=_KEY, how="full", coalesce=True)
         .join(changes, on=_KEY, how="full", coalesce=True)
-        .join(_on_the_way(table), on=["capture", "octets_hash"], how="left")
+        .join(_on_the_way(table, heard), on=["capture", "octets_hash"], how="left")
         .join(known, on=["capture", "port"], how="left")
         .with_columns(pl.col("sent", "received").fill_null(0).cast(pl.Int64), pl.col("change").fill_null(0))
         .with_columns(
             most=pl.col("sent") + pl.col("change"),
-            hears=pl.col("capture").replace_strict(dict(hears_all), default=False, return_dtype=pl.Boolean)
+            hears=pl.col("capture").replace_strict(dict(heard.hears_all), default=False, return_dtype=pl.Boolean)
             | (pl.col("eth_target") == pl.col("mac"))
             | (pl.col("eth_target") // (1 << 40) % 2 == 1),
             rows=pl.concat_list(pl.col("rows", "got_rows", "fate_rows").fill_null([])),
@@ -148,10 +148,10 @@ def _balance(
     )
 
 
-def _on_the_way(table: pl.DataFrame) -> pl.DataFrame:
-    """How many frames with the same bytes were lost in front of a switch: to whom each went, the law of their kind of
-    segment knows."""
-    lost = table.filter(pl.col("fate") == DROPPED, lost_from().is_not_null())
+def _on_the_way(table: pl.DataFrame, heard: Hearing) -> pl.DataFrame:
+    """How many frames with the same bytes were lost in front of a switch, or at a station of the segment itself: to
+    whom each went, the law of their kind of segment knows."""
+    lost = table.filter(pl.col("fate") == DROPPED, lost_from().is_not_null() | lost_at(heard.own_stations))
     return lost.group_by("capture", "octets_hash").agg(astray=pl.len().cast(pl.Int64))
 
 
@@ -161,7 +161,7 @@ def _uncorrupted(changes: pl.DataFrame, read: Read) -> pl.DataFrame:
     return reports.select("capture", "port", hashes_before(reports, read), pl.lit(-1, pl.Int64).alias("step"), "row")
 
 
-def _fates(table: pl.DataFrame) -> pl.DataFrame:
+def _fates(table: pl.DataFrame, heard: Hearing) -> pl.DataFrame:
     """Fates that name no port of their segment."""
     reports = table.filter(pl.col("fate").is_not_null()).with_columns(
         where=pl.coalesce(way_from(), collided(), dropped_by(), way_to(), lost_from())
@@ -172,7 +172,7 @@ def _fates(table: pl.DataFrame) -> pl.DataFrame:
     )
     return findings(
         reports,
-        pl.col("named").is_null(),
+        pl.col("named").is_null() & ~lost_at(heard.own_stations),
         pl.lit("fate"),
         pl.lit("of a port of the segment"),
         pl.col("comment").fill_null("no comment"),

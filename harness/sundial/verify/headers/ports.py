@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from ipaddress import IPv4Address
 from typing import Any
 
@@ -170,6 +170,15 @@ def next_hops(packets: pl.DataFrame, ports: pl.DataFrame, routes: Mapping[str, S
 def way_to() -> pl.Expr:
     """The receiving port of such a fate."""
     return pl.col("comment").str.extract(r"(?: to|towards) (\S+:\S+)$")
+
+
+def lost_at(own_stations: Mapping[str, Collection[str]]) -> pl.Expr:
+    """Whether such a fate was met on the way to a station of the segment itself (`Hearing.own_stations`)."""
+    station = pl.col("comment").str.extract(r" towards ([^\s:]+)$")
+    return pl.any_horizontal(
+        pl.lit(False),
+        *((pl.col("capture") == capture) & station.is_in(list(names)) for capture, names in own_stations.items()),
+    ).fill_null(False)
 
 
 def lost_from() -> pl.Expr:

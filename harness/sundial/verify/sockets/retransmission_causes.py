@@ -10,8 +10,9 @@ that a machine has sent again while it did not know an address, once ARP has tol
 
 A request that had reached the server and was not answered yet explains it where the server had others all the while
 (`busy_servers`), but for the time of one turn: as long as this server takes at most for a request that is alone and is
-not repeated. Without that the cause is at one of the ends: a server that is too slow or silent, a client that has its
-answer and asks again. Under the real clock a machine waits for the host, too, and the time it takes is no evidence.
+not repeated. A datagram for whose fragments its machine may have had no memory (`reassembly`) was lost as well. Without
+that the cause is at one of the ends: a server that is too slow or silent, a client that has its answer and asks again.
+Under the real clock a machine waits for the host, too, and the time it takes is no evidence.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import polars as pl
 
 from sundial.verify.contention import Contention
 from sundial.verify.frames import CORRUPTED, DROPPED
+from sundial.verify.sockets import reassembly
 from sundial.verify.sockets.busy_servers import Servers
 from sundial.verify.sockets.udp import datagrams
 
@@ -51,7 +53,8 @@ def uncaused(
         .with_columns(number=pl.int_range(pl.len()).over("call"))
         .filter(pl.col("number") > 0)
     )
-    events = _events(frames, sent, arrived, expected)
+    put_together = _put_together(frames, arrived, expected)
+    events = _events(frames, sent, put_together, expected)
     moments = again.select("call", "number", "first_ns")
     before = events.join(moments, on="call").filter(pl.col("at") < pl.col("first_ns"))
     counts = before.group_by("call", "number").agg(pl.col("asked", "answered", "received").sum())
@@ -61,8 +64,13 @@ def uncaused(
     greedy = table.filter(pl.col("received") > 0)
     greedy = greedy.filter(~waited(greedy, frames, events, lines))
     waiting = table.filter(pl.col("received") <= 0, pl.col("asked") > pl.col("answered"))
-    slow = waiting.clear() if servers is None else _without_cause(waiting, arrived, expected, calls, servers)
+    slow = waiting.clear() if servers is None else _without_cause(waiting, put_together, expected, calls, servers)
     return pl.concat([greedy, slow]).sort("call", "number")
+
+
+def _put_together(frames: pl.DataFrame, arrived: pl.DataFrame, expected: pl.DataFrame) -> pl.DataFrame:
+    """Without datagrams for which their machine may have had no memory: they have been lost as well."""
+    return arrived.join(reassembly.refused(frames, arrived, expected).select("rows"), on="rows", how="anti")
 
 
 def waited(
