@@ -56,13 +56,12 @@ pub struct FurtherCapture {
 }
 
 /// Records of one interface of a further capture, in order of time, whose bytes are made when they are
-/// written.
+/// written. The first is stamped [`Output::Train::at`].
 pub trait Train: Debug + Send + Sync {
-    /// How many there are; at least one.
-    fn records(&self) -> usize;
-
-    /// The stamp of record `index`, not before that of the one before.
-    fn at(&self, index: usize) -> Time;
+    /// The stamp of the record after `index`, not before its own; `None`: `index` is the last.
+    fn after(&self, _index: usize) -> Option<Time> {
+        None
+    }
 
     /// Appends the bytes of record `index`, which is stamped `stamp_ns` (ns since 1970).
     fn put(&self, index: usize, stamp_ns: u64, out: &mut Vec<u8>);
@@ -182,6 +181,8 @@ pub enum Output {
     Train {
         /// Index into [`Segment::further_captures`].
         capture: usize,
+        /// Stamp of the first, at most [`FurtherCapture::record_lag`] before the call.
+        at: Time,
         /// As in [`Output::Record`].
         interface: usize,
         /// As the machine at the port sees it.

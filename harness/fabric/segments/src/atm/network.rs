@@ -65,10 +65,16 @@ pub(super) struct StationCounters {
 /// What has been decided.
 #[derive(Debug)]
 pub(super) enum Event {
-    /// The first bit of a PDU leaves its adapter.
-    Started { pdu: Arc<Pdu>, at: Units },
-    /// The last bit of a PDU leaves its adapter at `end`; first bits of its cells.
-    Sent { pdu: Arc<Pdu>, end: Units, departures: Runs },
+    /// Cells of a PDU leave its adapter.
+    Left {
+        pdu: Arc<Pdu>,
+        /// Its first bit, if it is among them.
+        start: Option<Units>,
+        /// Its last bit, if it is among them.
+        end: Option<Units>,
+        /// First bits of all its cells, if the last is among them.
+        departures: Runs,
+    },
     /// What became of a PDU at one receiver.
     Settled(Settled),
 }
@@ -194,10 +200,8 @@ impl Network {
         let Departure { passage: first, pdu, run, whole } = departure;
         let Station { uplink, crossing, propagation, counters, .. } = &mut self.stations[from];
         counters.tx_cells += u64::from(run.count);
-        if run.index == 0 {
-            self.events.push_back(Event::Started { pdu: pdu.clone(), at: run.at });
-        }
-        let end = run.last() + uplink.cell;
+        let start = (run.index == 0).then_some(run.at);
+        let end = whole.is_some().then(|| run.last() + uplink.cell);
         let arrival = run.later(uplink.cell + *propagation);
         let leaf = self.passages.get(first).leaf;
         let channel = &mut self.channels.all[self.channels.leaves[leaf].channel];
@@ -218,9 +222,12 @@ impl Network {
                 self.stations[to].output.expect(from, number, piece);
             }
         }
-        if let Some(departures) = whole {
+        if start.or(end).is_some() {
+            let departures = whole.unwrap_or_default();
+            self.events.push_back(Event::Left { pdu, start, end, departures });
+        }
+        if end.is_some() {
             self.stations[from].counters.tx_pdus += 1;
-            self.events.push_back(Event::Sent { pdu, end, departures });
             self.conclude(first);
         }
     }

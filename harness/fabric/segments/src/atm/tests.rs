@@ -63,6 +63,28 @@ fn frame_of_cells(source: u8, destination: u8, cells: usize) -> Frame {
     frame(source, destination, cells * 48 - 18)
 }
 
+/// A train of a further capture.
+struct Recorded {
+    capture: usize,
+    interface: usize,
+    direction: Direction,
+    /// Of the first record.
+    at: Time,
+    train: Arc<dyn Train>,
+}
+
+impl Recorded {
+    /// Stamp and octets of each record, stamped in the octets as `stamp_ns`.
+    fn records(&self, stamp_ns: u64) -> impl Iterator<Item = (Time, Vec<u8>)> {
+        let rest = (0..).map_while(|index| self.train.after(index));
+        std::iter::once(self.at).chain(rest).enumerate().map(move |(index, at)| {
+            let mut octets = Vec::new();
+            self.train.put(index, stamp_ns, &mut octets);
+            (at, octets)
+        })
+    }
+}
+
 /// What comes out of a segment.
 #[derive(Default)]
 struct Outcome {
@@ -70,8 +92,7 @@ struct Outcome {
     deliveries: Vec<(Time, usize, Frame)>,
     /// Stamp and comment of frames that did not arrive.
     fates: Vec<(Time, String)>,
-    /// By number of the capture: interface and train.
-    trains: Vec<(usize, usize, Direction, Arc<dyn Train>)>,
+    trains: Vec<Recorded>,
     finished: Vec<(Time, usize)>,
 }
 
@@ -86,8 +107,8 @@ impl Outcome {
                     self.fates.push((at, comment.expect("a fate has a reason")));
                 }
                 Output::Record { .. } => {}
-                Output::Train { capture, interface, direction, train } => {
-                    self.trains.push((capture, interface, direction, train));
+                Output::Train { capture, at, interface, direction, train } => {
+                    self.trains.push(Recorded { capture, interface, direction, at, train });
                 }
                 Output::TxDone { due, port } => self.finished.push((due, port)),
             }
