@@ -139,6 +139,12 @@ pub trait Segment: Send {
         Vec::new()
     }
 
+    /// The last instant at which the model can be called, and what keeps it from going on; `None`: there is none
+    /// before [`Time::MAX`].
+    fn last_instant(&self) -> Option<(Time, &'static str)> {
+        None
+    }
+
     /// The device at `port` knows `address` behind another of its ports until `until`. `until` <= `now`:
     /// not any more.
     fn note_reachable(&mut self, _now: Time, _port: usize, _address: [u8; 6], _until: Time) {}

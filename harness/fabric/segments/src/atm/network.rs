@@ -35,6 +35,8 @@ pub(super) struct Network {
     cdv: Units,
     /// When something more can be decided; [`Units::MAX`]: all is.
     next_decision: Units,
+    /// No adapter is busy with what has been decided after this.
+    latest_departure: Units,
     /// Kept to save allocations.
     over: Vec<usize>,
     crossed: Crossed,
@@ -120,6 +122,7 @@ impl Network {
             least_joining,
             cdv,
             next_decision: Units::MAX,
+            latest_departure: 0,
             over: Vec::new(),
             crossed: Crossed::default(),
         }
@@ -141,6 +144,11 @@ impl Network {
     /// When something more can be decided; [`Network::advance`] does so then.
     pub(super) fn next_decision(&self) -> Option<Units> {
         (self.next_decision != Units::MAX).then_some(self.next_decision)
+    }
+
+    /// No adapter is busy with what has been decided after this.
+    pub(super) fn latest_departure(&self) -> Units {
+        self.latest_departure
     }
 
     pub(super) fn least_joining(&self) -> Units {
@@ -202,6 +210,7 @@ impl Network {
         counters.tx_cells += u64::from(run.count);
         let start = (run.index == 0).then_some(run.at);
         let end = whole.is_some().then(|| run.last() + uplink.cell);
+        self.latest_departure = self.latest_departure.max(run.last());
         let arrival = run.later(uplink.cell + *propagation);
         let leaf = self.passages.get(first).leaf;
         let channel = &mut self.channels.all[self.channels.leaves[leaf].channel];

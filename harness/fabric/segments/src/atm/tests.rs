@@ -16,30 +16,18 @@ use sundial_core::{
     Direction, Frame, Output, Segment, SegmentKind, SegmentParameters, Span, Time, Train,
 };
 
-use super::{Atm, Config};
+use super::{Atm, Config, plain_fields};
 
 /// Picoseconds of `cells` cells of OC-3c, rounded up.
 fn oc3c(cells: u64) -> Span {
     Span::from_ps((cells * 331_250_000).div_ceil(117))
 }
 
-/// The fields of a segment of `ports` ports, all of OC-3c and without latencies, bridged.
+/// The plainest segment of `ports` ports, all of OC-3c, with the capture of cells.
 fn fields(ports: usize) -> Value {
-    json!({
-        "lines": vec![json!({ "rate_bps": 149_760_000, "cell_octets": 53 }); ports],
-        "propagation_ns": vec![0; ports],
-        "tx_latency_ns": vec![0; ports],
-        "rx_latency_ns": vec![0; ports],
-        "encapsulation": "bridged",
-        "interleave": "pdu",
-        "cell_latency_ns": 0,
-        "cdv_ns": 0,
-        "queue": { "cells": 1024, "discard": "tail", "epd_above": null, "vc_cells": null, "clp1_above": null },
-        "contracts": vec![Value::Null; ports],
-        "shaping_bps": vec![Value::Null; ports],
-        "impairments": { "from": vec![Value::Null; ports], "to": vec![Value::Null; ports] },
-        "capture": { "cells": true, "cells_most": 1_000_000 },
-    })
+    let mut fields = plain_fields(ports);
+    fields["capture"]["cells"] = true.into();
+    fields
 }
 
 fn atm(fields: Value) -> Atm {
