@@ -44,6 +44,7 @@ CASES = [
     ("    calls: 3", "    retry_timeout: 30 s", ["8: workloads.0.retry_timeout: retry_timeout is longer than total_timeout: nothing would be sent again; allowed: up to total_timeout"]),
     ("    calls: 3", "    auth: kerberos", ["8: workloads.0.auth: 'kerberos' is not known; allowed: none, sys"]),
     ("topology: two-hosts-10base-t", "seed: -1\ntopology: two-hosts-10base-t", ["2: seed: -1 is out of range; allowed: a whole number from 0 to 9223372036854775807"]),
+    ("default_scale: smoke", "deadline: 44 h\ndefault_scale: smoke", ["3: deadline: '44 h' is out of range; allowed: a time from 1 ms to 24 h, such as '10 min'"]),
     ("default_scale: smoke", "vary: [{sizes: 5}, 3]\ndefault_scale: smoke", ["3: vary: is not a list of mappings; allowed: - {KEY: VALUE, ...}"]),
     ("default_scale: smoke", "vary: [{topology: office}]\ndefault_scale: smoke", ["3: vary.0.topology: cannot be varied"]),
     ("default_scale: smoke", "vary: [{segments.wan.rate: 1 kbit/s}]\ndefault_scale: smoke", ["3: segments.wan.rate: there is no segment 'wan' in topology 'two-hosts-10base-t'; allowed: lan"]),

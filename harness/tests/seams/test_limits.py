@@ -8,10 +8,13 @@ from pathlib import Path
 
 from sundial.machines import shm
 from sundial.model.devices import DEVICES_MOST, PORTS_MOST
+from sundial.model.fields import In
+from sundial.model.scenario import Scenario
 from sundial.model.segment import MTU_MOST
 from sundial.model.topology import MACHINES_MOST
 from sundial.seams.fabric import Segment
 from sundial.segments.hub.model import CARRIER_SENSE_NS
+from sundial.units import NS_PER_S
 
 HARNESS = Path(__file__).parents[2]
 ETHERNET_HEADER_BYTES = 14
@@ -72,3 +75,14 @@ def test_a_hub_that_the_harness_accepts_is_one_that_the_fabric_accepts() -> None
     hub = "fabric/segments/src/hub/mod.rs"
     sense = {10_000_000: "CARRIER_SENSE_10_NS", 100_000_000: "CARRIER_SENSE_100_NS"}
     assert {rate: constant(hub, rf"{name}: u64 =") for rate, name in sense.items()} == CARRIER_SENSE_NS
+
+
+def longest(field: str) -> int:
+    (longest_ns,) = (item.kind.most for item in Scenario.model_fields[field].metadata if isinstance(item, In))
+    return longest_ns
+
+
+def test_the_clock_of_an_atm_segment_outlasts_the_longest_run() -> None:
+    """A run fails at its deadline, and its wires stay open for `linger` after that at most."""
+    last_ns = constant("fabric/segments/src/atm/units.rs", r"const LAST_HOUR: u64 =") * 3600 * NS_PER_S
+    assert longest("deadline") + longest("linger") < last_ns

@@ -101,8 +101,8 @@ fn switch(ports: usize, queue_frames: usize, bytes: usize, incast: bool) -> Load
 fn atm(bytes: usize, cells: bool) -> Load {
     let ports = 8;
     // 18 octets in front and behind.
-    let pace = cells::oc3c((bytes + 18).div_ceil(48) as u64);
-    let own = cells::fields(ports, 1024, cells);
+    let pace = cells::line_time((bytes + 18).div_ceil(48) as u64);
+    let own = cells::fields(ports, cells);
     Load { kind: "atm", own, ports, queue_frames: 0, bytes, incast: false, shared: false, pace }
 }
 

@@ -132,15 +132,16 @@ impl Board {
         });
     }
 
-    /// Lines of the further capture numbered `capture`.
+    /// Lines of the further capture numbered `capture`, from `at` on.
     pub fn train(
         &mut self,
         capture: usize,
+        at: Time,
         interface: usize,
         direction: Direction,
         train: Arc<dyn Train>,
     ) {
-        self.outputs.push_back(Output::Train { capture, interface, direction, train });
+        self.outputs.push_back(Output::Train { capture, at, interface, direction, train });
     }
 
     fn record(&mut self, at: Time, port: usize, direction: Direction, frame: Frame) {

@@ -56,13 +56,12 @@ pub struct FurtherCapture {
 }
 
 /// Records of one interface of a further capture, in order of time, whose bytes are made when they are
-/// written.
+/// written. The first is stamped [`Output::Train::at`].
 pub trait Train: Debug + Send + Sync {
-    /// How many there are; at least one.
-    fn records(&self) -> usize;
-
-    /// The stamp of record `index`, not before that of the one before.
-    fn at(&self, index: usize) -> Time;
+    /// The stamp of the record after `index`, not before its own; `None`: `index` is the last.
+    fn after(&self, _index: usize) -> Option<Time> {
+        None
+    }
 
     /// Appends the bytes of record `index`, which is stamped `stamp_ns` (ns since 1970).
     fn put(&self, index: usize, stamp_ns: u64, out: &mut Vec<u8>);
@@ -140,6 +139,12 @@ pub trait Segment: Send {
         Vec::new()
     }
 
+    /// The last instant at which the model can be called, and what keeps it from going on; `None`: there is none
+    /// before [`Time::MAX`].
+    fn last_instant(&self) -> Option<(Time, &'static str)> {
+        None
+    }
+
     /// The device at `port` knows `address` behind another of its ports until `until`. `until` <= `now`:
     /// not any more.
     fn note_reachable(&mut self, _now: Time, _port: usize, _address: [u8; 6], _until: Time) {}
@@ -182,6 +187,8 @@ pub enum Output {
     Train {
         /// Index into [`Segment::further_captures`].
         capture: usize,
+        /// Stamp of the first, at most [`FurtherCapture::record_lag`] before the call.
+        at: Time,
         /// As in [`Output::Record`].
         interface: usize,
         /// As the machine at the port sees it.

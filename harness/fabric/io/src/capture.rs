@@ -3,6 +3,7 @@
 
 mod file;
 mod frames;
+mod ordered;
 mod trains;
 
 use std::io;
@@ -12,7 +13,7 @@ use sundial_core::{Output, Segment, Time};
 
 use crate::SegmentConfig;
 use file::CaptureFile;
-use frames::FrameCapture;
+use frames::{FrameCapture, FrameRecord};
 use trains::TrainCapture;
 
 /// Under virtual time the zero of the run is written as 2000-01-01T00:00:00Z.
@@ -57,10 +58,10 @@ impl Captures {
     pub fn record(&mut self, output: Output) -> Option<Output> {
         match output {
             Output::Record { at, interface, direction, frame, comment } => {
-                self.main.record(at, interface, direction, frame, comment);
+                self.main.add(at, interface, direction, FrameRecord::new(frame, comment));
             }
-            Output::Train { capture, interface, direction, train } => {
-                self.further[capture].add(interface, direction, train);
+            Output::Train { capture, at, interface, direction, train } => {
+                self.further[capture].add(at, interface, direction, train);
             }
             output => return Some(output),
         }

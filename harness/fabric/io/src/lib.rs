@@ -19,7 +19,7 @@ pub use config::{
     WhenFull,
 };
 pub use event::Event;
-pub use network::{Bounds, Handled, Network, Notice, RecordedSegment};
+pub use network::{Bounds, Handled, Network, Notice, OutOfTime, RecordedSegment};
 pub use real_clock::{RealError, RealRun};
 pub use run::{RunError, die_with_parent, run};
 pub use virtual_clock::{Observer, VirtualError};

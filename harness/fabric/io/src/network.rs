@@ -93,6 +93,18 @@ pub struct Notice {
     pub frame: Option<Frame>,
 }
 
+/// A segment's model cannot go on.
+#[derive(Debug, thiserror::Error)]
+#[error("segment {segment} ends the run after {} s: {why}", after.as_ns_floor() / 1_000_000_000)]
+pub struct OutOfTime {
+    /// Its name.
+    pub segment: String,
+    /// The last instant that was worked on.
+    pub after: Time,
+    /// What keeps it from going on.
+    pub why: &'static str,
+}
+
 /// How often the files are brought up to date, for those who look on.
 const FLUSH_NS: u64 = 80_000_000;
 
@@ -197,6 +209,15 @@ impl Network {
             }
         }
         Some(Handled { at, done })
+    }
+
+    /// The segment that cannot be called after the earliest instant, if there is one that tells.
+    pub fn out_of_time(&self) -> Option<OutOfTime> {
+        let last = |segment: &RecordedSegment| {
+            let (after, why) = segment.model.last_instant()?;
+            Some(OutOfTime { segment: segment.config.name.clone(), after, why })
+        };
+        self.segments.iter().filter_map(last).min_by_key(|last| last.after)
     }
 
     /// What has been decided for machines, in order, until `None`.

@@ -24,7 +24,7 @@ use rustix::time::{
 };
 use sundial_core::{Frame, RunEnd, Span, Time};
 
-use crate::{CaptureError, Config, End, Handled, Network, Notice, Observer, WhenFull};
+use crate::{CaptureError, Config, End, Handled, Network, Notice, Observer, OutOfTime, WhenFull};
 use port::Port;
 
 /// Spent spinning before a deadline: about what it takes to wake up.
@@ -51,6 +51,9 @@ pub enum RealError {
         /// Why.
         source: io::Error,
     },
+    /// A model cannot go on.
+    #[error(transparent)]
+    OutOfTime(OutOfTime),
     /// A system call failed that cannot fail in good order.
     #[error("{call}")]
     System {
@@ -161,6 +164,9 @@ impl RealRun {
             let end = self.run_end.at().unwrap_or(Time::MAX);
             if self.now >= end || observer.look(&self.network, self.now) {
                 return Ok(self.now.min(end));
+            }
+            if let Some(last) = self.network.out_of_time().filter(|last| self.now > last.after) {
+                return Err(RealError::OutOfTime(last));
             }
             self.work(observer)?;
             self.wait(&mut events)?;
@@ -286,7 +292,8 @@ impl RealRun {
             .network
             .next_flush_ns()
             .map(|ns| Time::from_ns(ns.saturating_sub(self.zero_ns)) + FLUSH_GRACE);
-        inside.chain(due).chain(retry).chain(self.run_end.at()).chain(flush).min()
+        let last = self.network.out_of_time().map(|last| last.after + Span::from_ns(1));
+        inside.chain(due).chain(retry).chain(self.run_end.at()).chain(flush).chain(last).min()
     }
 
     /// Waits for a frame, a request or the next deadline.

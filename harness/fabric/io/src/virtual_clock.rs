@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use sundial_core::{Distances, Frame, RunEnd, Time};
 
 use crate::shm::{Broken, NEVER, Promise, SharedRun};
-use crate::{Bounds, CaptureError, Config, End, Handled, Network, Notice, WhenFull};
+use crate::{Bounds, CaptureError, Config, End, Handled, Network, Notice, OutOfTime, WhenFull};
 
 /// Why a virtual run could not go on.
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +32,9 @@ pub enum VirtualError {
     /// A capture could not be written.
     #[error(transparent)]
     Capture(#[from] CaptureError),
+    /// A model cannot go on.
+    #[error(transparent)]
+    OutOfTime(OutOfTime),
     /// The shared memory could not be made.
     #[error("cannot make the shared memory {}", path.display())]
     Shm {
@@ -237,13 +240,18 @@ impl VirtualRun {
         })
     }
 
-    /// Works on everything before `safe_ns`.
+    /// Works on everything before `safe_ns`, as far as the models go.
     fn work(&mut self, safe_ns: u64, observer: &mut impl Observer) -> Result<(), VirtualError> {
-        self.work_until(safe_ns, observer).map_err(|broken| self.named(broken))?;
+        let last = self.network.out_of_time();
+        let last_ns = last.as_ref().map_or(NEVER, |last| last.after.as_ns_floor());
+        let last_ns = last_ns.max(self.reached_ns);
+        let work = self.work_until(safe_ns.min(last_ns), observer);
+        work.map_err(|broken| self.named(broken))?;
         for segment in &mut self.network.segments {
             segment.advance(Time::from_ns(self.reached_ns))?;
         }
-        Ok(())
+        let ends = safe_ns.min(self.end_ns) > last_ns;
+        last.filter(|_| ends).map_or(Ok(()), |last| Err(VirtualError::OutOfTime(last)))
     }
 
     fn work_until(&mut self, safe_ns: u64, observer: &mut impl Observer) -> Result<(), Broken> {

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use serde_json::{Map, Value, json};
 use sundial_core::{Frame, SegmentParameters, Span, Time};
+use sundial_segments::atm::plain_fields;
 use sundial_segments::kinds;
 
 /// Cells of a frame of 1514 bytes, bridged.
@@ -15,30 +16,18 @@ pub fn all(frames: u64) -> Vec<Value> {
     [1, 4].map(|inputs| measure(inputs, frames)).into()
 }
 
-/// The time of `cells` cells of OC-3c, rounded up.
-pub fn oc3c(cells: u64) -> Span {
+/// The time of `cells` cells on the lines of these segments, rounded up.
+pub fn line_time(cells: u64) -> Span {
     Span::of_bits(cells * 424, 149_760_000)
 }
 
 /// The fields of a segment of `ports` ports of OC-3c that bridges.
-pub fn fields(ports: usize, queue_cells: u64, capture_cells: bool) -> Value {
-    json!({
-        "lines": vec![json!({ "rate_bps": 149_760_000, "cell_octets": 53 }); ports],
-        "propagation_ns": vec![25; ports],
-        "tx_latency_ns": vec![0; ports],
-        "rx_latency_ns": vec![0; ports],
-        "encapsulation": "bridged",
-        "interleave": "pdu",
-        "cell_latency_ns": 10_000,
-        "cdv_ns": 0,
-        "queue": {
-            "cells": queue_cells, "discard": "tail", "epd_above": null, "vc_cells": null, "clp1_above": null,
-        },
-        "contracts": vec![Value::Null; ports],
-        "shaping_bps": vec![Value::Null; ports],
-        "impairments": { "from": vec![Value::Null; ports], "to": vec![Value::Null; ports] },
-        "capture": { "cells": capture_cells, "cells_most": u64::MAX },
-    })
+pub fn fields(ports: usize, capture_cells: bool) -> Value {
+    let mut fields = plain_fields(ports);
+    fields["propagation_ns"] = vec![25; ports].into();
+    fields["cell_latency_ns"] = 10_000.into();
+    fields["capture"] = json!({ "cells": capture_cells, "cells_most": u64::MAX });
+    fields
 }
 
 fn object(fields: Value) -> Map<String, Value> {
@@ -52,7 +41,7 @@ fn object(fields: Value) -> Map<String, Value> {
 fn measure(inputs: usize, frames: u64) -> Value {
     let kinds = kinds();
     let kind = kinds.find("atm").expect("it ships with Sundial");
-    let fields = object(fields(inputs + 1, 1024, false));
+    let fields = object(fields(inputs + 1, false));
     let builder = kind.check(fields, inputs + 1).expect("the fields are right");
     let mut model = builder.build(&SegmentParameters::of_machines(inputs + 1, 64));
     let sources: Vec<Frame> = (0..inputs).map(|port| frame(port, inputs)).collect();
@@ -61,7 +50,7 @@ fn measure(inputs: usize, frames: u64) -> Value {
     for number in 0..frames {
         let port = (number % inputs as u64) as usize;
         if port == 0 {
-            now += oc3c(CELLS);
+            now += line_time(CELLS);
         }
         // The inputs are not in step.
         let at = now + Span::from_ns(700 * port as u64);

@@ -2,6 +2,7 @@
 use std::path::Path;
 
 use sundial_core::{Frame, Span};
+use sundial_segments::atm::plain_fields;
 use sundial_segments::kinds;
 
 use super::*;
@@ -9,6 +10,11 @@ use crate::EPOCH_NS;
 
 /// A hub, a switch and a link full of impairments, each between machines of its own.
 fn config(directory: &Path, seed: u64) -> Config {
+    let text = config_text(directory, seed);
+    Config::parse(Path::new("test"), text.to_string().as_bytes(), &kinds()).expect("right")
+}
+
+fn config_text(directory: &Path, seed: u64) -> Value {
     let port = |machine: &str| {
         let mac = "02:00:00:00:00:01";
         json!({ "machine": machine, "nic": 0, "interface": "eth0", "mac": mac })
@@ -33,7 +39,7 @@ fn config(directory: &Path, seed: u64) -> Config {
         "duplicate": 0.1, "corrupt": 0.1, "reorder": 0.2,
     });
     let link = json!({ "impairments": { "0": impaired, "1": impaired } });
-    let text = json!({
+    json!({
         "version": 1, "clock": "virtual", "seed": seed, "capture_dir": directory, "shm": "unused",
         "machines": machines,
         "segments": [
@@ -41,8 +47,7 @@ fn config(directory: &Path, seed: u64) -> Config {
             segment("office", "switch", ["c", "d"], switch),
             segment("wan", "link", ["e", "f"], link),
         ],
-    });
-    Config::parse(Path::new("test"), text.to_string().as_bytes(), &kinds()).expect("right")
+    })
 }
 
 /// Runs 300 frames through every segment; the contents of all files.
@@ -122,4 +127,22 @@ fn files_are_not_written_before_it_is_time() {
     network.flush_when_due().expect("room");
     assert_eq!(network.next_flush_ns(), None);
     assert!(network.next_flush_ns > 0);
+}
+
+#[test]
+fn a_run_ends_where_the_clock_of_a_segment_does() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let without = Network::open(&config(directory.path(), 1), EPOCH_NS).expect("room");
+    assert!(without.out_of_time().is_none());
+    let mut text = config_text(directory.path(), 1);
+    let segment = text["segments"][1].as_object_mut().expect("made as an object");
+    segment.retain(|field, _| ["name", "ports", "max_frame_bytes"].contains(&field.as_str()));
+    segment.insert("kind".into(), "atm".into());
+    segment.extend(plain_fields(2).as_object().expect("made as an object").clone());
+    let with = Config::parse(Path::new("test"), text.to_string().as_bytes(), &kinds());
+    let with = Network::open(&with.expect("right"), EPOCH_NS).expect("room");
+    let last = with.out_of_time().expect("it tells");
+    assert_eq!(last.after, Time::from_ns(136_800_000_000_000));
+    let words = "segment office ends the run after 136800 s: its clock counts 38 h";
+    assert_eq!(last.to_string(), words);
 }

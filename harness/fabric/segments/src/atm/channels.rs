@@ -51,27 +51,30 @@ pub(super) enum Discarding {
     Partial,
 }
 
+/// VCI at the sender and, where one VCI stands for several channels, receiver.
+type Number = (u16, Option<usize>);
+
 /// All channels of a switch.
 #[derive(Debug, Default)]
 pub(super) struct Channels {
     pub(super) all: Vec<Channel>,
     pub(super) leaves: Vec<Leaf>,
-    /// By sender, VCI and, where one number stands for several channels, receiver.
-    numbers: BTreeMap<(usize, u16, Option<usize>), usize>,
+    /// Of each sender, in order: VCI and, where one number stands for several channels, receiver; the channel.
+    numbers: Vec<Vec<(Number, usize)>>,
 }
 
 impl Channels {
     /// Adds the channel `vci` of station `from` to each of `ends`: station and VCI there.
     pub(super) fn open(&mut self, from: usize, vci: u16, ends: &[(usize, u16)]) {
-        self.insert((from, vci, None), ends);
+        self.insert(from, (vci, None), ends);
     }
 
     /// The same for one of several channels of `from` that have the same number.
     pub(super) fn open_one_of(&mut self, from: usize, vci: u16, end: (usize, u16)) {
-        self.insert((from, vci, Some(end.0)), &[end]);
+        self.insert(from, (vci, Some(end.0)), &[end]);
     }
 
-    fn insert(&mut self, key: (usize, u16, Option<usize>), ends: &[(usize, u16)]) {
+    fn insert(&mut self, from: usize, number: Number, ends: &[(usize, u16)]) {
         let channel = self.all.len();
         let first_leaf = self.leaves.len();
         self.leaves.extend(ends.iter().map(|&(to, vci)| Leaf {
@@ -83,10 +86,9 @@ impl Channels {
             starts: VecDeque::new(),
             reassembly: Reassembly::default(),
         }));
-        let (from, vci, _) = key;
         self.all.push(Channel {
             from,
-            vci,
+            vci: number.0,
             leaves: (first_leaf..self.leaves.len()).collect(),
             gcra: None,
             next_cell: 0,
@@ -94,16 +96,21 @@ impl Channels {
             cells_out: 0,
             dropped: BTreeMap::new(),
         });
-        let before = self.numbers.insert(key, channel);
-        assert!(before.is_none(), "a VCI is used once");
+        if self.numbers.len() <= from {
+            self.numbers.resize(from + 1, Vec::new());
+        }
+        let place = self.place(from, number).expect_err("a VCI is used once");
+        self.numbers[from].insert(place, (number, channel));
     }
 
     /// The channel `vci` of station `from`; `to` tells those apart that have the same number.
     pub(super) fn find(&self, from: usize, vci: u16, to: Option<usize>) -> usize {
-        *self
-            .numbers
-            .get(&(from, vci, to))
-            .expect("stations send on channels that are in the table")
+        let place = self.place(from, (vci, to));
+        self.numbers[from][place.expect("stations send on channels that are in the table")].1
+    }
+
+    fn place(&self, from: usize, number: Number) -> Result<usize, usize> {
+        self.numbers[from].binary_search_by_key(&number, |&(number, _)| number)
     }
 
     /// By `NAME VPI.VCI`, those that carried something.

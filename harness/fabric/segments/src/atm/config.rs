@@ -3,6 +3,7 @@
 
 mod impairments;
 mod lane;
+mod plain;
 mod queue;
 
 use std::collections::BTreeSet;
@@ -20,6 +21,8 @@ use super::parameters::{
 use super::{Atm, units};
 use lane::LaneFields;
 use queue::QueueFields;
+
+pub use plain::plain_fields;
 
 /// A segment of ATM as `fabric.json` has it.
 #[derive(Debug, Deserialize)]

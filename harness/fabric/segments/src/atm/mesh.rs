@@ -116,7 +116,8 @@ impl Mesh {
 
     /// The frame that the machine at `to` gets for `frame` from `from`.
     pub(super) fn restore(&self, from: usize, to: usize, frame: &Frame) -> Frame {
-        if self.routes.is_none() || frame[..12] == [self.macs[to].0, self.macs[from].0].concat() {
+        let is_the_same = || frame[..6] == self.macs[to].0 && frame[6..12] == self.macs[from].0;
+        if self.routes.is_none() || is_the_same() {
             return frame.clone();
         }
         let mut restored = frame.to_vec();

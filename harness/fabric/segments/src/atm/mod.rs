@@ -49,7 +49,7 @@ use parameters::Carriage;
 use sending::Sending;
 use slab::Slab;
 
-pub use config::Config;
+pub use config::{Config, plain_fields};
 pub use parameters::AtmParameters;
 
 /// Adapters, a switch, and who decides what travels on its channels.
@@ -281,6 +281,15 @@ impl Segment for Atm {
             captures.push(capture("cells", Some(self.parameters.capture.cells_most)));
         }
         captures
+    }
+
+    fn last_instant(&self) -> Option<(Time, &'static str)> {
+        let is_behind = self.network.latest_departure() > units::at(units::LAST);
+        Some(if is_behind {
+            (self.now, "frames wait in an adapter for longer than its clock of 38 h counts")
+        } else {
+            (units::LAST, "its clock counts 38 h")
+        })
     }
 
     fn note_reachable(&mut self, now: Time, port: usize, address: [u8; 6], until: Time) {

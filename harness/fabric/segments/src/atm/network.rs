@@ -35,6 +35,8 @@ pub(super) struct Network {
     cdv: Units,
     /// When something more can be decided; [`Units::MAX`]: all is.
     next_decision: Units,
+    /// No adapter is busy with what has been decided after this.
+    latest_departure: Units,
     /// Kept to save allocations.
     over: Vec<usize>,
     crossed: Crossed,
@@ -65,10 +67,16 @@ pub(super) struct StationCounters {
 /// What has been decided.
 #[derive(Debug)]
 pub(super) enum Event {
-    /// The first bit of a PDU leaves its adapter.
-    Started { pdu: Arc<Pdu>, at: Units },
-    /// The last bit of a PDU leaves its adapter at `end`; first bits of its cells.
-    Sent { pdu: Arc<Pdu>, end: Units, departures: Runs },
+    /// Cells of a PDU leave its adapter.
+    Left {
+        pdu: Arc<Pdu>,
+        /// Its first bit, if it is among them.
+        start: Option<Units>,
+        /// Its last bit, if it is among them.
+        end: Option<Units>,
+        /// First bits of all its cells, if the last is among them.
+        departures: Runs,
+    },
     /// What became of a PDU at one receiver.
     Settled(Settled),
 }
@@ -114,6 +122,7 @@ impl Network {
             least_joining,
             cdv,
             next_decision: Units::MAX,
+            latest_departure: 0,
             over: Vec::new(),
             crossed: Crossed::default(),
         }
@@ -135,6 +144,11 @@ impl Network {
     /// When something more can be decided; [`Network::advance`] does so then.
     pub(super) fn next_decision(&self) -> Option<Units> {
         (self.next_decision != Units::MAX).then_some(self.next_decision)
+    }
+
+    /// No adapter is busy with what has been decided after this.
+    pub(super) fn latest_departure(&self) -> Units {
+        self.latest_departure
     }
 
     pub(super) fn least_joining(&self) -> Units {
@@ -194,10 +208,9 @@ impl Network {
         let Departure { passage: first, pdu, run, whole } = departure;
         let Station { uplink, crossing, propagation, counters, .. } = &mut self.stations[from];
         counters.tx_cells += u64::from(run.count);
-        if run.index == 0 {
-            self.events.push_back(Event::Started { pdu: pdu.clone(), at: run.at });
-        }
-        let end = run.last() + uplink.cell;
+        let start = (run.index == 0).then_some(run.at);
+        let end = whole.is_some().then(|| run.last() + uplink.cell);
+        self.latest_departure = self.latest_departure.max(run.last());
         let arrival = run.later(uplink.cell + *propagation);
         let leaf = self.passages.get(first).leaf;
         let channel = &mut self.channels.all[self.channels.leaves[leaf].channel];
@@ -218,9 +231,12 @@ impl Network {
                 self.stations[to].output.expect(from, number, piece);
             }
         }
-        if let Some(departures) = whole {
+        if start.or(end).is_some() {
+            let departures = whole.unwrap_or_default();
+            self.events.push_back(Event::Left { pdu, start, end, departures });
+        }
+        if end.is_some() {
             self.stations[from].counters.tx_pdus += 1;
-            self.events.push_back(Event::Sent { pdu, end, departures });
             self.conclude(first);
         }
     }

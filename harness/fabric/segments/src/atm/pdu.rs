@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 
 use sundial_core::Frame;
 use sundial_wire::atm::aal5;
+use sundial_wire::atm::cell::PAYLOAD_OCTETS;
 use sundial_wire::atm::encapsulation::Encapsulation;
 
 use super::lane::Sdu;
@@ -21,6 +22,7 @@ pub(super) struct Pdu {
     pub(super) content: Content,
     /// The hand-in that this PDU is a part of, at the sender.
     pub(super) sending: Option<usize>,
+    crc: OnceLock<u32>,
     octets: OnceLock<Box<[u8]>>,
 }
 
@@ -52,7 +54,7 @@ impl Content {
 impl Pdu {
     pub(super) fn new(from: usize, vci: u16, content: Content, sending: Option<usize>) -> Self {
         let cells = aal5::cells(content.sdu_octets()) as u32;
-        Self { from, vci, cells, content, sending, octets: OnceLock::new() }
+        Self { from, vci, cells, content, sending, crc: OnceLock::new(), octets: OnceLock::new() }
     }
 
     /// The machine's frame in it.
@@ -63,12 +65,24 @@ impl Pdu {
         }
     }
 
-    /// SDU, padding and trailer.
+    /// Appends SDU, padding and trailer to `out`. Its two records need no copy between them.
+    pub(super) fn put(&self, out: &mut Vec<u8>) {
+        match self.octets.get() {
+            Some(octets) => out.extend_from_slice(octets),
+            None => {
+                let start = out.len();
+                self.content.put_sdu(out);
+                let crc = |covered: &[u8]| *self.crc.get_or_init(|| aal5::crc32(covered));
+                aal5::finish_with(out, start, crc);
+            }
+        }
+    }
+
+    /// SDU, padding and trailer, for those who read them piece by piece.
     pub(super) fn octets(&self) -> &[u8] {
         self.octets.get_or_init(|| {
-            let mut octets = Vec::with_capacity(self.cells as usize * 48);
-            self.content.put_sdu(&mut octets);
-            aal5::finish(&mut octets, 0);
+            let mut octets = Vec::with_capacity(self.cells as usize * PAYLOAD_OCTETS);
+            self.put(&mut octets);
             octets.into()
         })
     }

@@ -12,13 +12,11 @@ use super::reassembly::{Flips, Fragment, payload};
 use super::train::Runs;
 use super::units;
 
-/// A PDU of which all cells are known.
+/// A PDU that has arrived.
 #[derive(Debug)]
-pub(super) struct PduLine {
+pub(super) struct ArrivedPdu {
     pub(super) pdu: Arc<Pdu>,
-    pub(super) at: Time,
-    pub(super) way: Way,
-    /// On the line where it is recorded.
+    /// On the line of the receiver.
     pub(super) vci: u16,
     /// The first cell's priority.
     pub(super) low_priority: bool,
@@ -28,7 +26,6 @@ pub(super) struct PduLine {
 #[derive(Debug)]
 pub(super) struct BadPduLine {
     pub(super) pdu: Arc<Pdu>,
-    pub(super) at: Time,
     pub(super) lost_cells: u32,
     /// Of a PDU that arrived with wrong bits.
     pub(super) flips: Flips,
@@ -47,6 +44,11 @@ pub(super) struct CellLines {
 }
 
 impl CellLines {
+    /// The stamp of the first.
+    pub(super) fn at(&self) -> Time {
+        units::time(self.cells.nth(0).at)
+    }
+
     /// What arrived at an adapter on `vci`.
     pub(super) fn arrived(fragment: Fragment, vci: u16) -> Self {
         let Fragment { pdu, cells, flips } = fragment;
@@ -58,31 +60,28 @@ fn header(vci: u16, is_last: bool, low_priority: bool) -> CellHeader {
     CellHeader { vpi: 0, vci, payload_type: is_last.into(), low_priority }
 }
 
-impl Train for PduLine {
-    fn records(&self) -> usize {
-        1
-    }
+/// Appends a whole PDU.
+fn put_good(pdu: &Pdu, stamp_ns: u64, way: Way, header: CellHeader, out: &mut Vec<u8>) {
+    let record = PduRecord { stamp_ns, way, bad: false, lost_cells: 0, header };
+    let octets = pdu.cells as usize * PAYLOAD_OCTETS;
+    erf::put_pdu_with(out, &record, octets, |out| pdu.put(out));
+}
 
-    fn at(&self, _index: usize) -> Time {
-        self.at
+/// As its adapter sends it.
+impl Train for Pdu {
+    fn put(&self, _index: usize, stamp_ns: u64, out: &mut Vec<u8>) {
+        put_good(self, stamp_ns, Way::FromAdapter, header(self.vci, false, false), out);
     }
+}
 
+impl Train for ArrivedPdu {
     fn put(&self, _index: usize, stamp_ns: u64, out: &mut Vec<u8>) {
         let header = header(self.vci, false, self.low_priority);
-        let record = PduRecord { stamp_ns, way: self.way, bad: false, lost_cells: 0, header };
-        erf::put_pdu(out, &record, self.pdu.octets());
+        put_good(&self.pdu, stamp_ns, Way::ToAdapter, header, out);
     }
 }
 
 impl Train for BadPduLine {
-    fn records(&self) -> usize {
-        1
-    }
-
-    fn at(&self, _index: usize) -> Time {
-        self.at
-    }
-
     fn put(&self, _index: usize, stamp_ns: u64, out: &mut Vec<u8>) {
         let record = PduRecord {
             stamp_ns,
@@ -104,12 +103,9 @@ impl Train for BadPduLine {
 }
 
 impl Train for CellLines {
-    fn records(&self) -> usize {
-        self.cells.count()
-    }
-
-    fn at(&self, index: usize) -> Time {
-        units::time(self.cells.nth(index).at)
+    fn after(&self, index: usize) -> Option<Time> {
+        let next = index + 1;
+        (next < self.cells.count()).then(|| units::time(self.cells.nth(next).at))
     }
 
     fn put(&self, index: usize, stamp_ns: u64, out: &mut Vec<u8>) {

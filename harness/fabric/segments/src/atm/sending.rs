@@ -13,7 +13,6 @@ use super::{Atm, Control, units};
 #[derive(Debug)]
 pub(super) struct Sending {
     pub(super) port: usize,
-    pub(super) frame: Frame,
     /// The first bit of its first PDU has left.
     pub(super) has_started: bool,
     /// PDUs that have not left in full.
@@ -50,10 +49,10 @@ impl Atm {
     pub(super) fn handle_mesh_frame(&mut self, now: Time, port: usize, frame: Frame) {
         let Control::Mesh(mesh) = &self.control else { unreachable!("this is a mesh") };
         match mesh.decide(port, &frame) {
-            Decision::One(to) => self.send_copies(now, port, &frame, [to]),
+            Decision::One(to) => self.send_copies(now, port, frame, &[to]),
             Decision::Flood => {
                 let others = (0..self.ports()).filter(|&other| other != port);
-                self.send_copies(now, port, &frame, others.collect::<Vec<_>>());
+                self.send_copies(now, port, frame, &others.collect::<Vec<_>>());
             }
             Decision::Answer { port: answering, reply } => {
                 self.board.started(now, port, &frame);
@@ -71,25 +70,14 @@ impl Atm {
     }
 
     /// Sends `frame` on the permanent channels from `from` to each of `to`.
-    fn send_copies(
-        &mut self,
-        now: Time,
-        from: usize,
-        frame: &Frame,
-        to: impl IntoIterator<Item = usize, IntoIter: ExactSizeIterator>,
-    ) {
+    fn send_copies(&mut self, now: Time, from: usize, frame: Frame, to: &[usize]) {
         let Control::Mesh(Mesh { encapsulation, .. }) = self.control else {
             unreachable!("this is a mesh")
         };
-        let to = to.into_iter();
-        let sending = self.sendings.insert(Sending {
-            port: from,
-            frame: frame.clone(),
-            has_started: false,
-            unsent: to.len(),
-        });
-        for to in to {
-            let content = Content::Rfc2684(encapsulation, frame.clone());
+        let sending = Sending { port: from, has_started: false, unsent: to.len() };
+        let sending = self.sendings.insert(sending);
+        for (frame, &to) in std::iter::repeat_n(frame, to.len()).zip(to) {
+            let content = Content::Rfc2684(encapsulation, frame);
             self.send(now, from, Mesh::vci(to), None, content, Some(sending));
         }
     }
@@ -115,14 +103,10 @@ impl Atm {
             match order {
                 Order::Send { from, vci, to, sdu } => {
                     let sending = match &sdu {
-                        Sdu::Data { frame, .. } if from < self.ports() => {
+                        Sdu::Data { .. } if from < self.ports() => {
                             self.held[from] -= 1;
-                            Some(self.sendings.insert(Sending {
-                                port: from,
-                                frame: frame.clone(),
-                                has_started: false,
-                                unsent: 1,
-                            }))
+                            let sending = Sending { port: from, has_started: false, unsent: 1 };
+                            Some(self.sendings.insert(sending))
                         }
                         _ => None,
                     };

@@ -10,7 +10,7 @@ use super::fate::{Loss, Side, Spoiled};
 use super::network::{Event, Outcome, Settled};
 use super::pdu::{Content, Pdu};
 use super::reassembly::{Flips, Fragment};
-use super::records::{BadPduLine, CellLines, PduLine};
+use super::records::{ArrivedPdu, BadPduLine, CellLines};
 use super::train::Runs;
 use super::units::{self, Units};
 use super::{Atm, Control};
@@ -34,16 +34,20 @@ impl Atm {
     pub(super) fn collect(&mut self) {
         while let Some(event) = self.network.poll_event() {
             match event {
-                Event::Started { pdu, at } => self.started(pdu, units::time(at)),
-                Event::Sent { pdu, end, departures } => {
-                    self.sent(pdu, units::time(end), departures);
+                Event::Left { pdu, start, end, departures } => {
+                    if let Some(start) = start {
+                        self.started(&pdu, units::time(start));
+                    }
+                    if let Some(end) = end {
+                        self.sent(pdu, units::time(end), departures);
+                    }
                 }
                 Event::Settled(settled) => self.settled(settled),
             }
         }
     }
 
-    fn started(&mut self, pdu: Arc<Pdu>, at: Time) {
+    fn started(&mut self, pdu: &Arc<Pdu>, at: Time) {
         let from = pdu.from;
         if from == self.ports() {
             // The servers' line is not captured.
@@ -53,12 +57,11 @@ impl Atm {
             let sending = self.sendings.get_mut(number);
             if !sending.has_started {
                 sending.has_started = true;
-                self.board.started(at, from, &sending.frame);
+                let frame = pdu.frame().expect("it is a part of a frame's hand-in");
+                self.board.started(at, from, frame);
             }
         }
-        let vci = pdu.vci;
-        let line = PduLine { pdu, at, way: Way::FromAdapter, vci, low_priority: false };
-        self.board.train(PDUS, from, Direction::Outbound, Arc::new(line));
+        self.board.train(PDUS, at, from, Direction::Outbound, pdu.clone());
     }
 
     fn sent(&mut self, pdu: Arc<Pdu>, end: Time, departures: Runs) {
@@ -75,44 +78,40 @@ impl Atm {
         if self.parameters.capture.cells && from < self.ports() {
             let (way, vci) = (Way::FromAdapter, pdu.vci);
             let lines = CellLines { pdu, way, vci, cells: departures, flips: Flips::new() };
-            self.board.train(CELLS, from, Direction::Outbound, Arc::new(lines));
+            self.board.train(CELLS, lines.at(), from, Direction::Outbound, Arc::new(lines));
         }
     }
 
     fn settled(&mut self, settled: Settled) {
         let Settled { to, vci, arrived, outcome } = settled;
-        let pdu = arrived.pdu.clone();
+        let captures_cells = self.parameters.capture.cells && to < self.ports();
+        let lines = (captures_cells && arrived.cells.first().is_some())
+            .then(|| CellLines::arrived(arrived.clone(), vci));
         match outcome {
-            Outcome::Received { at } => self.received(at, to, vci, &arrived),
+            Outcome::Received { at } => self.received(at, to, vci, arrived),
             Outcome::Lost { loss: Loss { cause, side, at }, cells } => {
                 let (reason, flips) = (cause.name(), Flips::new());
-                self.failed(&pdu, to, Failure { at, lost_cells: cells, side, reason, flips });
+                let failure = Failure { at, lost_cells: cells, side, reason, flips };
+                self.failed(arrived.pdu, to, failure);
             }
             Outcome::Spoiled { at, why } => {
                 let flips = match why {
-                    Spoiled::WrongCrc => arrived.flips.clone(),
+                    Spoiled::WrongCrc => arrived.flips,
                     Spoiled::Joined => Flips::new(),
                 };
                 let (side, reason) = (Side::Towards, why.name());
-                self.failed(&pdu, to, Failure { at, lost_cells: 0, side, reason, flips });
+                self.failed(arrived.pdu, to, Failure { at, lost_cells: 0, side, reason, flips });
             }
         }
-        if self.parameters.capture.cells && to < self.ports() && arrived.cells.first().is_some() {
-            let lines = CellLines::arrived(arrived, vci);
-            self.board.train(CELLS, to, Direction::Inbound, Arc::new(lines));
+        if let Some(lines) = lines {
+            self.board.train(CELLS, lines.at(), to, Direction::Inbound, Arc::new(lines));
         }
     }
 
     /// A good PDU is at the adapter of `to`, its last bit at `at`.
-    fn received(&mut self, at: Units, to: usize, vci: u16, arrived: &Fragment) {
-        let pdu = &arrived.pdu;
+    fn received(&mut self, at: Units, to: usize, vci: u16, arrived: Fragment) {
+        let Fragment { pdu, cells, .. } = arrived;
         let at = units::time(at);
-        if to < self.ports() {
-            let low_priority = arrived.cells.first().is_some_and(|run| run.tagged);
-            let way = Way::ToAdapter;
-            let line = PduLine { pdu: pdu.clone(), at, way, vci, low_priority };
-            self.board.train(PDUS, to, Direction::Inbound, Arc::new(line));
-        }
         let due = at + self.rx_latency(to);
         let frame = match (&mut self.control, &pdu.content) {
             (Control::Mesh(mesh), Content::Rfc2684(_, frame)) => {
@@ -125,13 +124,18 @@ impl Atm {
             }
             _ => unreachable!("a segment has one way of carrying frames"),
         };
+        if to < self.ports() {
+            let low_priority = cells.first().is_some_and(|run| run.tagged);
+            let line = ArrivedPdu { pdu, vci, low_priority };
+            self.board.train(PDUS, at, to, Direction::Inbound, Arc::new(line));
+        }
         if let Some(frame) = frame {
             self.board.deliver(due, to, frame);
         }
     }
 
     /// Records and counts a PDU that did not get to `to`.
-    fn failed(&mut self, pdu: &Arc<Pdu>, to: usize, failure: Failure) {
+    fn failed(&mut self, pdu: Arc<Pdu>, to: usize, failure: Failure) {
         let Failure { at, lost_cells, side, reason, flips } = failure;
         let at = units::time(at);
         let cells = match lost_cells {
@@ -153,8 +157,8 @@ impl Atm {
             self.board.port(port).count_drop(reason);
             self.board.fate(at, frame.clone(), comment.clone());
         }
-        let line = BadPduLine { pdu: pdu.clone(), at, lost_cells, flips, comment };
-        self.board.train(PDUS, self.ports(), Direction::Unknown, Arc::new(line));
+        let line = BadPduLine { pdu, lost_cells, flips, comment };
+        self.board.train(PDUS, at, self.ports(), Direction::Unknown, Arc::new(line));
     }
 
     /// The counters of ATM alone.

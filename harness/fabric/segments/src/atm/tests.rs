@@ -18,30 +18,18 @@ use sundial_core::{
     Direction, Frame, Output, Segment, SegmentKind, SegmentParameters, Span, Time, Train,
 };
 
-use super::{Atm, Config};
+use super::{Atm, Config, plain_fields};
 
 /// Picoseconds of `cells` cells of OC-3c, rounded up.
 fn oc3c(cells: u64) -> Span {
     Span::from_ps((cells * 331_250_000).div_ceil(117))
 }
 
-/// The fields of a segment of `ports` ports, all of OC-3c and without latencies, bridged.
+/// The plainest segment of `ports` ports, all of OC-3c, with the capture of cells.
 fn fields(ports: usize) -> Value {
-    json!({
-        "lines": vec![json!({ "rate_bps": 149_760_000, "cell_octets": 53 }); ports],
-        "propagation_ns": vec![0; ports],
-        "tx_latency_ns": vec![0; ports],
-        "rx_latency_ns": vec![0; ports],
-        "encapsulation": "bridged",
-        "interleave": "pdu",
-        "cell_latency_ns": 0,
-        "cdv_ns": 0,
-        "queue": { "cells": 1024, "discard": "tail", "epd_above": null, "vc_cells": null, "clp1_above": null },
-        "contracts": vec![Value::Null; ports],
-        "shaping_bps": vec![Value::Null; ports],
-        "impairments": { "from": vec![Value::Null; ports], "to": vec![Value::Null; ports] },
-        "capture": { "cells": true, "cells_most": 1_000_000 },
-    })
+    let mut fields = plain_fields(ports);
+    fields["capture"]["cells"] = true.into();
+    fields
 }
 
 fn atm(fields: Value) -> Atm {
@@ -65,6 +53,28 @@ fn frame_of_cells(source: u8, destination: u8, cells: usize) -> Frame {
     frame(source, destination, cells * 48 - 18)
 }
 
+/// A train of a further capture.
+struct Recorded {
+    capture: usize,
+    interface: usize,
+    direction: Direction,
+    /// Of the first record.
+    at: Time,
+    train: Arc<dyn Train>,
+}
+
+impl Recorded {
+    /// Stamp and octets of each record, stamped in the octets as `stamp_ns`.
+    fn records(&self, stamp_ns: u64) -> impl Iterator<Item = (Time, Vec<u8>)> {
+        let rest = (0..).map_while(|index| self.train.after(index));
+        std::iter::once(self.at).chain(rest).enumerate().map(move |(index, at)| {
+            let mut octets = Vec::new();
+            self.train.put(index, stamp_ns, &mut octets);
+            (at, octets)
+        })
+    }
+}
+
 /// What comes out of a segment.
 #[derive(Default)]
 struct Outcome {
@@ -72,8 +82,7 @@ struct Outcome {
     deliveries: Vec<(Time, usize, Frame)>,
     /// Stamp and comment of frames that did not arrive.
     fates: Vec<(Time, String)>,
-    /// By number of the capture: interface and train.
-    trains: Vec<(usize, usize, Direction, Arc<dyn Train>)>,
+    trains: Vec<Recorded>,
     finished: Vec<(Time, usize)>,
 }
 
@@ -88,8 +97,8 @@ impl Outcome {
                     self.fates.push((at, comment.expect("a fate has a reason")));
                 }
                 Output::Record { .. } => {}
-                Output::Train { capture, interface, direction, train } => {
-                    self.trains.push((capture, interface, direction, train));
+                Output::Train { capture, at, interface, direction, train } => {
+                    self.trains.push(Recorded { capture, interface, direction, at, train });
                 }
                 Output::TxDone { due, port } => self.finished.push((due, port)),
             }

@@ -5,15 +5,20 @@
 
 use sundial_core::{Span, Time};
 
-/// An instant or a length of time in 1/117 ps. 64 bits hold 43.8 hours.
+/// An instant or a length of time in 1/117 ps. 64 bits hold 43.797 hours, see [`LAST_HOUR`].
 pub(super) type Units = u64;
 
 const PER_PS: u64 = 117;
 const PS_PER_S: u128 = 1_000_000_000_000;
 
+/// The model is not called after so many hours, so that whatever is under way then ends within 64 bits.
+pub(super) const LAST_HOUR: u64 = 38;
+/// The same as an instant.
+pub(super) const LAST: Time = Time::from_ns(LAST_HOUR * 3_600_000_000_000);
+
 /// The instant `time`.
 pub(super) fn at(time: Time) -> Units {
-    time.as_ps().checked_mul(PER_PS).expect("a run with ATM is shorter than 43.8 hours")
+    time.as_ps().checked_mul(PER_PS).expect("nobody calls the model later than it says")
 }
 
 /// The length of `span`; [`Span::MAX`] stays endless.

@@ -84,7 +84,9 @@ impl Uplink {
             None => {
                 let next_cell = &mut channels.all[channel].next_cell;
                 let start = at.max(self.free).max(*next_cell);
-                Some(self.depart_at(start, waiting.pdu.cells, &mut waiting, next_cell))
+                let cells = waiting.pdu.cells;
+                let (run, whole) = self.depart_at(start, cells, &mut waiting, next_cell);
+                Some(Departure { passage, pdu: waiting.pdu, run, whole })
             }
             Some(turns) => {
                 turns.queues.entry(channel).or_default().push_back(waiting);
@@ -111,7 +113,9 @@ impl Uplink {
             1
         };
         let next_cell = &mut channels.all[channel].next_cell;
-        let departure = self.depart_at(start, count, waiting, next_cell);
+        let (run, whole) = self.depart_at(start, count, waiting, next_cell);
+        let departure =
+            Departure { passage: waiting.passage, pdu: waiting.pdu.clone(), run, whole };
         if departure.whole.is_some() {
             queue.pop_front();
             if queue.is_empty() {
@@ -123,26 +127,22 @@ impl Uplink {
         Some(departure)
     }
 
+    /// The next `count` cells of `waiting` leave from `start` on; all its cells, if these are the last ones.
     fn depart_at(
         &mut self,
         start: Units,
         count: u32,
         waiting: &mut Waiting,
         next_cell: &mut Units,
-    ) -> Departure {
+    ) -> (Run, Option<Runs>) {
         let run =
             Run { index: waiting.sent, count, at: start, spacing: self.spacing, tagged: false };
         self.free = run.last() + self.cell;
         *next_cell = run.last() + self.spacing;
         waiting.sent += count;
         waiting.departures.push(run);
-        let whole = waiting.sent == waiting.pdu.cells;
-        Departure {
-            passage: waiting.passage,
-            pdu: waiting.pdu.clone(),
-            run,
-            whole: whole.then(|| std::mem::take(&mut waiting.departures)),
-        }
+        let is_whole = waiting.sent == waiting.pdu.cells;
+        (run, is_whole.then(|| std::mem::take(&mut waiting.departures)))
     }
 
     /// By channel that has something to send: no PDU of it starts its last cell sooner.

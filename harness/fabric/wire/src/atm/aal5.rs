@@ -8,7 +8,7 @@
 //!                       1     1      2        4
 //! ```
 
-use crc::{CRC_32_BZIP2, Crc, Table};
+use crc_fast::CrcAlgorithm;
 
 use super::cell::PAYLOAD_OCTETS;
 
@@ -18,9 +18,6 @@ pub const TRAILER_OCTETS: usize = 8;
 pub const MOST_SDU_OCTETS: usize = 65_535;
 /// Cells of a PDU with the longest SDU.
 pub const MOST_CELLS: usize = cells(MOST_SDU_OCTETS);
-
-/// I.363.5's CRC is sent most significant bit first: the catalogue's `CRC_32_BZIP2`. Sixteen octets a step.
-static CRC: Crc<u32, Table<16>> = Crc::<u32, Table<16>>::new(&CRC_32_BZIP2);
 
 /// Why a received PDU is discarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,18 +33,23 @@ pub const fn cells(octets: usize) -> usize {
     (octets + TRAILER_OCTETS).div_ceil(PAYLOAD_OCTETS)
 }
 
-/// The CRC of `octets`.
+/// The CRC of `octets`. I.363.5 sends it most significant bit first: the catalogue's `CRC-32/BZIP2`.
 pub fn crc32(octets: &[u8]) -> u32 {
-    CRC.checksum(octets)
+    crc_fast::checksum(CrcAlgorithm::Crc32Bzip2, octets) as u32
 }
 
 /// Makes the SDU that begins at `start` of `out` a PDU: appends padding and trailer.
 pub fn finish(out: &mut Vec<u8>, start: usize) {
+    finish_with(out, start, crc32);
+}
+
+/// The same for a caller that may know the CRC of what `crc` is given.
+pub fn finish_with(out: &mut Vec<u8>, start: usize, crc: impl FnOnce(&[u8]) -> u32) {
     let octets = out.len() - start;
     let length = u16::try_from(octets).expect("an SDU has at most 65535 octets");
     out.resize(start + cells(octets) * PAYLOAD_OCTETS - TRAILER_OCTETS + 2, 0);
     out.extend(length.to_be_bytes());
-    let crc = crc32(&out[start..]);
+    let crc = crc(&out[start..]);
     out.extend(crc.to_be_bytes());
 }
 

@@ -46,12 +46,22 @@ pub struct PduRecord {
 
 /// Appends the record of an AAL5 PDU: SDU, padding and trailer.
 pub fn put_pdu(out: &mut Vec<u8>, record: &PduRecord, pdu: &[u8]) {
-    let length = cell::HEADER_OCTETS + pdu.len();
+    put_pdu_with(out, record, pdu.len(), |out| out.extend_from_slice(pdu));
+}
+
+/// The same for a PDU of `octets` octets that `put` appends.
+pub fn put_pdu_with(
+    out: &mut Vec<u8>,
+    record: &PduRecord,
+    octets: usize,
+    put: impl FnOnce(&mut Vec<u8>),
+) {
+    let length = cell::HEADER_OCTETS + octets;
     let error = if record.bad { RX_ERROR } else { 0 };
     let flags = VARYING_LENGTH | record.way as u8 | error;
     put_header(out, record.stamp_ns, [TYPE_AAL5, flags], length, record.lost_cells, length);
     out.extend_from_slice(&record.header.to_octets());
-    out.extend_from_slice(pdu);
+    put(out);
 }
 
 /// Appends the record of a cell. The check of its header is no part of it, but of its length on the wire.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-use sundial_core::{LinkType, Output, SegmentCounters};
+use sundial_core::{Direction, LinkType, Output, SegmentCounters, Span};
 
 use super::*;
 use crate::capture::EPOCH_NS;
@@ -14,12 +14,8 @@ struct Letters {
 }
 
 impl Train for Letters {
-    fn records(&self) -> usize {
-        self.at_ns.len()
-    }
-
-    fn at(&self, index: usize) -> Time {
-        Time::from_ns(self.at_ns[index])
+    fn after(&self, index: usize) -> Option<Time> {
+        self.at_ns.get(index + 1).map(|&ns| Time::from_ns(ns))
     }
 
     fn put(&self, index: usize, stamp_ns: u64, out: &mut Vec<u8>) {
@@ -73,7 +69,7 @@ fn create(directory: &Path, records_most: Option<u64>) -> TrainCapture {
 
 fn add(capture: &mut TrainCapture, name: u8, at_ns: &[u64]) {
     let train = Letters { name, at_ns: at_ns.to_vec(), comment: None };
-    capture.add(0, Direction::Inbound, Arc::new(train));
+    capture.add(Time::from_ns(at_ns[0]), 0, Direction::Inbound, Arc::new(train));
 }
 
 fn read(directory: &Path) -> Vec<u8> {
@@ -166,7 +162,7 @@ fn the_last_record_keeps_its_own_comment() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut capture = create(directory.path(), Some(1));
     let train = Letters { name: b'a', at_ns: vec![1, 2], comment: Some("dropped: policed") };
-    capture.add(2, Direction::Unknown, Arc::new(train));
+    capture.add(Time::from_ns(1), 2, Direction::Unknown, Arc::new(train));
     capture.finish(Time::MAX).expect("room");
     let comment = b"dropped: policed; capture ends: records_most 1";
     assert!(read(directory.path()).windows(comment.len()).any(|bytes| bytes == comment));

@@ -4,6 +4,7 @@
 use serde_json::json;
 use sundial_core::{Segment, Span, Time};
 
+use super::super::units::LAST;
 use super::{atm, fields, finish, frame, frame_of_cells, oc3c};
 
 #[test]
@@ -99,4 +100,47 @@ fn an_arp_request_is_answered_no_sooner_than_a_frame_could_return() {
     assert_eq!(outcome.arrivals(), [(Time::ZERO + oc3c(2) + oc3c(2), 0)]);
     assert_eq!(outcome.finished, [(Time::ZERO + oc3c(1), 0)]);
     assert_eq!(outcome.deliveries[0].2[22..32], [2, 0, 0, 0, 0, 1, 10, 0, 0, 2]);
+}
+
+/// The slowest line and the longest cell that a configuration may have, 48 octets a cell.
+fn slowest() -> serde_json::Value {
+    json!({ "rate_bps": 64_000, "cell_octets": 128 })
+}
+
+#[test]
+fn what_the_last_hour_leaves_under_way_ends_within_the_clock() {
+    let cell_ns: u64 = 128 * 8 * 1_000_000_000 / 64_000;
+    // A full queue in front of the longest PDU, which its adapter has taken in turns with those of 16 stations.
+    let queue_ns = (1 << 20) * cell_ns;
+    let pdu_ns = 2 * 1366 * 17 * cell_ns;
+    let latencies_ns = 6 * 10_000_000_000;
+    let last = LAST + Span::from_ns(queue_ns + pdu_ns + latencies_ns);
+    assert!(last.as_ps().checked_mul(117).is_some(), "{last}");
+}
+
+#[test]
+fn at_the_last_hour_frames_still_arrive() {
+    let mut fields = fields(2);
+    fields["lines"] = json!([slowest(), slowest()]);
+    let mut atm = atm(fields);
+    atm.handle_frame(LAST, 0, frame_of_cells(0, 1, 3));
+    let due = LAST + Span::from_ns(4 * 16_000_000);
+    assert_eq!(finish(&mut atm).arrivals(), [(due, 1)]);
+    let last = atm.last_instant().expect("its clock ends");
+    assert_eq!(last, (Time::from_ns(38 * 3_600_000_000_000), "its clock counts 38 h"));
+}
+
+#[test]
+fn an_adapter_that_is_busy_for_longer_than_the_clock_ends_the_model() {
+    let mut fields = fields(2);
+    fields["lines"] = json!([slowest(), slowest()]);
+    let mut atm = atm(fields);
+    // A PDU of 1366 cells takes 21.856 s; 6259 of them end before 38 h, the last cell of the next one after.
+    for _ in 0..6_259 {
+        atm.handle_frame(Time::from_ns(5), 0, frame(0, 1, 65_525));
+    }
+    assert_eq!(atm.last_instant().map(|(last, _)| last), Some(LAST));
+    atm.handle_frame(Time::from_ns(5), 0, frame(0, 1, 65_525));
+    let why = "frames wait in an adapter for longer than its clock of 38 h counts";
+    assert_eq!(atm.last_instant(), Some((Time::from_ns(5), why)));
 }

@@ -6,7 +6,7 @@ use sundial_core::{Direction, LinkType, Segment, Time};
 use sundial_wire::atm::aal5;
 use sundial_wire::atm::cell::CellHeader;
 
-use super::{Outcome, atm, fields, finish, frame, oc3c};
+use super::{Outcome, Recorded, atm, fields, finish, frame, oc3c};
 
 /// The records of one capture on one interface in one direction: stamps and octets.
 fn records(
@@ -15,17 +15,10 @@ fn records(
     interface: usize,
     direction: Direction,
 ) -> Vec<(Time, Vec<u8>)> {
-    let trains = outcome.trains.iter();
-    let here =
-        trains.filter(|train| (train.0, train.1, train.2) == (capture, interface, direction));
-    here.flat_map(|(.., train)| {
-        (0..train.records()).map(|index| {
-            let mut octets = Vec::new();
-            train.put(index, 1_500_000_000, &mut octets);
-            (train.at(index), octets)
-        })
-    })
-    .collect()
+    let here = |train: &&Recorded| {
+        (train.capture, train.interface, train.direction) == (capture, interface, direction)
+    };
+    outcome.trains.iter().filter(here).flat_map(|train| train.records(1_500_000_000)).collect()
 }
 
 fn header(record: &[u8]) -> CellHeader {

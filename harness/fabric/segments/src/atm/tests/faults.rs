@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use sundial_core::{Segment, Time};
 
-use super::{Outcome, atm, fields, finish, frame_of_cells, oc3c};
+use super::{Outcome, Recorded, atm, fields, finish, frame_of_cells, oc3c};
 
 /// Eight cells from port 0 to port 1 with `faults` on one line.
 fn with_faults(side: &str, port: usize, faults: Value) -> (Outcome, super::Atm) {
@@ -76,10 +76,9 @@ fn a_wrong_payload_bit_costs_the_pdu() {
     // The bad PDU in the capture is not the one that was sent, and is marked.
     let octets = |interface: usize| {
         let mut trains = outcome.trains.iter();
-        let (.., train) = trains.find(|train| (train.0, train.1) == (0, interface)).expect("a PDU");
-        let mut octets = Vec::new();
-        train.put(0, 0, &mut octets);
-        octets
+        let is_here = |train: &&Recorded| (train.capture, train.interface) == (0, interface);
+        let train = trains.find(is_here).expect("a PDU");
+        train.records(0).next().expect("it has a record").1
     };
     let (sent, bad) = (octets(0), octets(2));
     assert_eq!((sent[9], bad[9]), (0x04, 0x14));

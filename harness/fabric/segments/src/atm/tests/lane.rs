@@ -119,19 +119,13 @@ fn capture(frames: &[Time], every: Span) -> Vec<Record> {
     let mut records: Vec<Record> = outcome
         .trains
         .iter()
-        .filter(|(capture, ..)| *capture == 0)
-        .flat_map(|(_, interface, _, train)| {
-            (0..train.records()).map(|index| {
-                let mut record = Vec::new();
-                train.put(index, 0, &mut record);
+        .filter(|train| train.capture == 0)
+        .flat_map(|train| {
+            train.records(0).map(|(at, record)| {
                 // ERF header, then the cell's header.
                 let vci = u32::from_be_bytes([record[16], record[17], record[18], record[19]]) >> 4;
-                Record {
-                    at: train.at(index),
-                    interface: *interface,
-                    vci: vci as u16,
-                    pdu: record[20..].to_vec(),
-                }
+                let pdu = record[20..].to_vec();
+                Record { at, interface: train.interface, vci: vci as u16, pdu }
             })
         })
         .collect();

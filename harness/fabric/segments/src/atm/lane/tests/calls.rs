@@ -23,10 +23,7 @@ fn numbers(rig: &Rig) -> Vec<(usize, u16)> {
 
 #[test]
 fn the_first_frame_goes_by_the_bus_and_the_next_by_a_channel_of_its_own() {
-    let mut rig = Rig::new(2, settings()).joined();
-    rig.frame_at(at(ms(10)), 0, 1, 1);
-    rig.frame_at(at(ms(11)), 0, 1, 2);
-    rig.frame_at(at(ms(20)), 0, 1, 3);
+    let mut rig = Rig::pair(settings()).frames([(10, 0, 1), (11, 0, 1), (20, 0, 1)]);
     rig.run_until(at(ms(30)));
     let expected = [
         "10000 us, 0 to 2 on 33: ArpRequest 4 of 02:53:44:00:00:02",
@@ -50,10 +47,7 @@ fn the_first_frame_goes_by_the_bus_and_the_next_by_a_channel_of_its_own() {
 
 #[test]
 fn the_called_client_asks_with_le_arp_but_calls_nobody() {
-    let mut rig = Rig::new(2, settings()).joined();
-    rig.frame_at(at(ms(10)), 0, 1, 1);
-    rig.frame_at(at(ms(20)), 1, 0, 2);
-    rig.frame_at(at(ms(30)), 1, 0, 3);
+    let mut rig = Rig::pair(settings()).frames([(10, 0, 1), (20, 1, 0), (30, 1, 0)]);
     rig.run_until(at(ms(19)));
     rig.lines();
     rig.run_until(at(ms(40)));
@@ -76,7 +70,7 @@ fn the_called_client_asks_with_le_arp_but_calls_nobody() {
 
 /// What goes over the channel of machines 0 and 1, which call each other: frames at these microseconds.
 fn calls_from_both_ends(frames: [(u64, usize); 6]) -> (Rig, Vec<String>) {
-    let mut rig = Rig::new(2, settings()).joined();
+    let mut rig = Rig::pair(settings());
     for (number, (time, from)) in (1..).zip(frames) {
         rig.frame_at(us(time), from, 1 - from, number);
     }
@@ -151,7 +145,7 @@ fn a_frame_by_the_bus_is_for_its_machine_alone() {
 
 #[test]
 fn of_ten_frames_to_nobody_one_goes_by_the_bus_eight_wait_one_is_dropped() {
-    let mut rig = Rig::new(2, settings()).joined();
+    let mut rig = Rig::pair(settings());
     let nobody = Address([2, 0, 0, 0, 0, 9]);
     for number in 1..=10 {
         rig.hand_in_at(at(ms(10)), 0, frame(mac(0), nobody, number));
@@ -183,7 +177,7 @@ fn of_ten_frames_to_nobody_one_goes_by_the_bus_eight_wait_one_is_dropped() {
 #[test]
 fn an_address_that_nobody_has_is_not_forgotten_within_c11() {
     let lane = LaneSettings { unknown_frame_time: seconds(30), ..settings() };
-    let mut rig = Rig::new(2, lane).joined();
+    let mut rig = Rig::pair(lane);
     let nobody = Address([2, 0, 0, 0, 0, 9]);
     rig.hand_in_at(at(ms(10)), 0, frame(mac(0), nobody, 1));
     rig.hand_in_at(at(seconds(20)), 0, frame(mac(0), nobody, 2));
@@ -196,20 +190,20 @@ fn an_address_that_nobody_has_is_not_forgotten_within_c11() {
 
 #[test]
 fn an_answer_that_comes_after_the_repetition_is_ignored() {
-    let mut rig = Rig::new(2, settings()).joined();
     let late = |copy: &Copy| is(copy, Opcode::ArpResponse) && copy.sent < at(seconds(1));
-    rig.latency = Box::new(move |copy| if late(copy) { ms(990) } else { ms(1) });
-    rig.lose = Box::new(|copy| is(copy, Opcode::ArpResponse) && copy.sent > at(seconds(1)));
-    rig.frame_at(at(ms(10)), 0, 1, 1);
-    rig.run_until(at(ms(1_500)));
+    let asked = |latency: Span| {
+        let mut rig = Rig::pair(settings())
+            .losing(|copy| is(copy, Opcode::ArpResponse) && copy.sent > at(seconds(1)))
+            .frames([(10, 0, 1)]);
+        rig.latency = Box::new(move |copy| if late(copy) { latency } else { ms(1) });
+        rig.run_until(at(ms(1_500)));
+        rig
+    };
     // Sent at 11.05 ms, here at 1001.05 ms; asked again at 1010 ms.
+    let rig = asked(ms(990));
     assert!(rig.copies.iter().any(|copy| copy.vci == 65), "the answer is in time");
 
-    let mut rig = Rig::new(2, settings()).joined();
-    rig.latency = Box::new(move |copy| if late(copy) { ms(1_000) } else { ms(1) });
-    rig.lose = Box::new(|copy| is(copy, Opcode::ArpResponse) && copy.sent > at(seconds(1)));
-    rig.frame_at(at(ms(10)), 0, 1, 1);
-    rig.run_until(at(ms(1_500)));
+    let rig = asked(ms(1_000));
     assert!(!rig.copies.iter().any(|copy| copy.vci == 65), "the answer is late");
     assert_eq!(rig.clients[0].ignored_sdus(), 1);
 }
@@ -217,7 +211,7 @@ fn an_answer_that_comes_after_the_repetition_is_ignored() {
 #[test]
 fn frames_to_unknown_addresses_are_counted_by_address() {
     let lane = LaneSettings { unknown_frames: 2, ..settings() };
-    let mut rig = Rig::new(2, lane).joined();
+    let mut rig = Rig::pair(lane);
     for last in [8, 9] {
         for number in 1..=3 {
             let nobody = Address([2, 0, 0, 0, 0, last]);
@@ -231,10 +225,9 @@ fn frames_to_unknown_addresses_are_counted_by_address() {
 
 #[test]
 fn without_its_response_a_flush_is_repeated_and_then_not_waited_for() {
-    let mut rig = Rig::new(2, settings()).joined();
-    rig.lose = Box::new(|copy| is(copy, Opcode::FlushResponse));
-    rig.frame_at(at(ms(10)), 0, 1, 1);
-    rig.frame_at(at(ms(11)), 0, 1, 2);
+    let mut rig = Rig::pair(settings())
+        .losing(|copy| is(copy, Opcode::FlushResponse))
+        .frames([(10, 0, 1), (11, 0, 1)]);
     rig.run_until(at(seconds(10)));
     let flushes: Vec<Time> = rig
         .copies
@@ -249,10 +242,9 @@ fn without_its_response_a_flush_is_repeated_and_then_not_waited_for() {
 
 #[test]
 fn an_answer_to_the_second_flush_opens_the_path() {
-    let mut rig = Rig::new(2, settings()).joined();
-    rig.lose = Box::new(|copy| is(copy, Opcode::FlushResponse) && copy.sent < at(seconds(1)));
-    rig.frame_at(at(ms(10)), 0, 1, 1);
-    rig.frame_at(at(ms(11)), 0, 1, 2);
+    let mut rig = Rig::pair(settings())
+        .losing(|copy| is(copy, Opcode::FlushResponse) && copy.sent < at(seconds(1)))
+        .frames([(10, 0, 1), (11, 0, 1)]);
     rig.run_until(at(seconds(10)));
     assert_eq!(rig.delivered, [(us(10_070), 1, 1), (us(4_012_220), 1, 2)]);
 }
@@ -261,7 +253,7 @@ fn an_answer_to_the_second_flush_opens_the_path() {
 fn once_the_last_frame_by_the_bus_is_old_enough_no_flush_is_needed() {
     // Called at 10.07 ms; C22 is over 6 s after 10 ms.
     for (vc_setup, flushes) in [(us(5_999_929), 1), (us(5_999_930), 0)] {
-        let mut rig = Rig::new(2, settings()).joined();
+        let mut rig = Rig::pair(settings());
         rig.vc_setup = vc_setup.since(Time::ZERO);
         rig.frame_at(at(ms(10)), 0, 1, 1);
         rig.frame_at(at(seconds(8)), 0, 1, 2);

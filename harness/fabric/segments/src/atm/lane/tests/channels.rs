@@ -19,9 +19,7 @@ fn lines_with(rig: &mut Rig, words: &[&str]) -> Vec<String> {
 
 /// Machine 0 has called machine 1 with frames 1 and 2, and nothing is under way any more at 1 s.
 fn called(lane: LaneSettings) -> Rig {
-    let mut rig = Rig::new(2, lane).joined();
-    rig.frame_at(at(ms(10)), 0, 1, 1);
-    rig.frame_at(at(ms(11)), 0, 1, 2);
+    let mut rig = Rig::pair(lane).frames([(10, 0, 1), (11, 0, 1)]);
     rig.run_until(at(seconds(1)));
     assert_eq!(rig.delivered.len(), 2);
     rig.copies.clear();
@@ -30,13 +28,11 @@ fn called(lane: LaneSettings) -> Rig {
 
 #[test]
 fn a_client_that_was_called_asks_for_a_lost_ready_indication() {
-    let mut rig = Rig::new(2, settings()).joined();
-    rig.lose = Box::new(|copy| {
-        ready(&copy.sdu) == Some(Message::ReadyIndication) && copy.sent < at(seconds(1))
-    });
-    rig.frame_at(at(ms(10)), 0, 1, 1);
-    rig.frame_at(at(ms(20)), 1, 0, 2);
-    rig.frame_at(at(ms(30)), 1, 0, 3);
+    let mut rig = Rig::pair(settings())
+        .losing(|copy| {
+            ready(&copy.sdu) == Some(Message::ReadyIndication) && copy.sent < at(seconds(1))
+        })
+        .frames([(10, 0, 1), (20, 1, 0), (30, 1, 0)]);
     rig.run_until(at(seconds(10)));
     let expected = [
         "12070 us, 0 to 1 on 65: ReadyIndication",
@@ -45,17 +41,17 @@ fn a_client_that_was_called_asks_for_a_lost_ready_indication() {
         "4012080 us, 0 to 1 on 65: ReadyIndication",
     ];
     assert_eq!(lines_with(&mut rig, &["Ready"]), expected);
-    assert_eq!(rig.delivered.iter().map(|(_, _, number)| *number).collect::<Vec<_>>(), [1, 2, 3]);
+    assert_eq!(rig.numbers(), [1, 2, 3]);
 }
 
 #[test]
 fn data_tells_as_much_as_a_ready_indication() {
-    let mut rig = Rig::new(2, settings()).joined();
-    rig.lose = Box::new(|copy| ready(&copy.sdu).is_some());
-    rig.frame_at(at(ms(10)), 0, 1, 1);
-    rig.frame_at(at(ms(20)), 1, 0, 2);
-    rig.frame_at(at(ms(30)), 1, 0, 3);
-    rig.frame_at(at(ms(40)), 0, 1, 4);
+    let mut rig = Rig::pair(settings()).losing(|copy| ready(&copy.sdu).is_some()).frames([
+        (10, 0, 1),
+        (20, 1, 0),
+        (30, 1, 0),
+        (40, 0, 1),
+    ]);
     rig.run_until(at(seconds(10)));
     // Frame 4 arrives at 40.01 ms, the flush over the BUS takes 140 us.
     let third = rig.delivered.last().expect("frame 3 arrives");
@@ -65,9 +61,9 @@ fn data_tells_as_much_as_a_ready_indication() {
 
 #[test]
 fn a_caller_that_never_gets_ready_is_called() {
-    let mut rig = Rig::new(2, settings()).joined();
-    rig.lose = Box::new(|copy| ready(&copy.sdu).is_some() && copy.from == 0);
-    rig.frame_at(at(ms(10)), 0, 1, 1);
+    let mut rig = Rig::pair(settings())
+        .losing(|copy| ready(&copy.sdu).is_some() && copy.from == 0)
+        .frames([(10, 0, 1)]);
     // They go by the BUS, one in C11, from 11.6 s on; eight of them wait when the channel is released.
     for number in 2..=10 {
         rig.frame_at(at(ms(11_600)), 1, 0, number);
@@ -83,8 +79,7 @@ fn a_caller_that_never_gets_ready_is_called() {
         "12014070 us, 1 to 0 on 64: ReadyIndication",
     ];
     assert_eq!(lines_with(&mut rig, &["Ready"]), expected);
-    let numbers: Vec<u16> = rig.delivered.iter().map(|(_, _, number)| *number).collect();
-    assert_eq!(numbers, (1..=10).collect::<Vec<_>>());
+    assert_eq!(rig.numbers(), (1..=10).collect::<Vec<_>>());
 }
 
 #[test]
@@ -163,10 +158,7 @@ fn from_a_channel_to_the_bus_the_channel_is_flushed() {
     let mut lines = lines_with(&mut rig, &[", 0 to"]);
     lines[..2].sort();
     assert_eq!(lines, expected);
-    assert_eq!(
-        rig.delivered.iter().map(|(_, _, number)| *number).collect::<Vec<_>>(),
-        [1, 2, 3, 4]
-    );
+    assert_eq!(rig.numbers(), [1, 2, 3, 4]);
 }
 
 #[test]
@@ -238,8 +230,5 @@ fn while_the_topology_changes_addresses_behind_clients_age_faster() {
     rig.run_until(at(seconds(21)));
     let expected = ["20000000 us, 0 to 2 on 33: ArpRequest 8 of 02:53:44:00:00:0a"];
     assert_eq!(lines_with(&mut rig, &["ArpRequest"])[..1], expected);
-    assert_eq!(
-        rig.delivered.iter().map(|(_, _, number)| *number).collect::<Vec<_>>(),
-        [1, 2, 4, 3]
-    );
+    assert_eq!(rig.numbers(), [1, 2, 4, 3]);
 }

@@ -169,6 +169,16 @@ impl Rig {
         }
     }
 
+    /// Two machines, every client joined: it is 1 ms.
+    pub(super) fn pair(settings: LaneSettings) -> Self {
+        Self::new(2, settings).joined()
+    }
+
+    /// The numbers of the frames that arrived.
+    pub(super) fn numbers(&self) -> Vec<u16> {
+        self.delivered.iter().map(|(_, _, number)| *number).collect()
+    }
+
     /// With every client joined: it is 1 ms.
     pub(super) fn joined(mut self) -> Self {
         self.run_until(at(ms(1)));
@@ -179,6 +189,23 @@ impl Rig {
     /// The machine at `from` hands in frame `number` for the one at `to` at `time`.
     pub(super) fn frame_at(&mut self, time: Time, from: usize, to: usize, number: u16) {
         self.hand_in_at(time, from, frame(mac(from), mac(to), number));
+    }
+
+    /// Frames 1, 2, ...: after how many ms, from and to which machine.
+    pub(super) fn frames<const COUNT: usize>(
+        mut self,
+        frames: [(u64, usize, usize); COUNT],
+    ) -> Self {
+        for (number, (milliseconds, from, to)) in (1..).zip(frames) {
+            self.frame_at(at(ms(milliseconds)), from, to, number);
+        }
+        self
+    }
+
+    /// The same rig, which loses the copies that `lose` picks.
+    pub(super) fn losing(mut self, lose: impl FnMut(&Copy) -> bool + 'static) -> Self {
+        self.lose = Box::new(lose);
+        self
     }
 
     pub(super) fn hand_in_at(&mut self, time: Time, port: usize, frame: Frame) {
