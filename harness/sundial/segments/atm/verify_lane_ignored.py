@@ -70,9 +70,9 @@ def _waits(
         unclear |= any(each.opcode == NARP and each.target_mac == asked.target_mac
                        and asked.at_ns <= each.at_ns <= answer.at_ns for each in own)  # fmt: skip
     elif request == FLUSH:
-        # A frame behind it, and C22 after the last one before it, make it needless.
-        data = np.flatnonzero(~pdus.control[line.place])
-        before = data[(pdus.vci[line.place[data]] == asked.vci) & (line.record[data] < asked.record)]
+        # A frame behind it on the old path, and C22 after the last one before it, make it needless.
+        data = np.flatnonzero(~pdus.control[line.place] & (pdus.vci[line.place] == asked.vci))
+        before = data[line.record[data] < asked.record]
         earliest = line.earliest_ns(before[-1:])
         unclear |= bool((earliest + lane.path_switching_delay <= at_ns).any())
         times = line.time_ns[data]
