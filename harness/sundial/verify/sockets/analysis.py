@@ -88,7 +88,7 @@ def analyse(
     findings = [
         messages.check_datagrams(datagrams, call_legs, dropped),
         messages.check_attempts(datagrams, arrived, call_legs, dropped),
-        messages.check_messages(streamed, alone, calls.select(pl.col("id").alias("call"), "xid")),
+        messages.check_messages(streamed, alone, calls.select("xid", "timestamps", call="id")),
     ]
     for name, protocol in protocols.items():
         own = alone.filter(pl.col("protocol") == name)
