@@ -22,6 +22,7 @@ from sundial.segments.atm.verify_lines import NS
 from sundial.segments.atm.verify_pdus import Pdus, read_pdus
 from sundial.verify.learning import GROUP_BIT, Behind
 from sundial.verify.offered import check_not_before, check_places
+from sundial.verify.segment import HELD_BACK
 from sundial.verify.wire import Numbers, Passages, Wire, problem
 
 UNPROVEN = (
@@ -118,6 +119,35 @@ def _events(segment: Atm, wire: Wire, pdus: Pdus, line: Uplink) -> Numbers:
         np.array([*heard, *ready, *released, *flushed]),
     ]
     return np.unique(np.concatenate(times).astype(np.int64))
+
+
+def held_back(segment: Atm, wire: Wire) -> pl.DataFrame:
+    """Frames that clients may have kept back: those that left, or were given up, when something came that lets a frame
+    go; since the one before for the same station, which did not wait for it."""
+    pdus = read_pdus(segment, wire)
+    parts = [pl.DataFrame(schema=HELD_BACK)]
+    for number, port in enumerate(segment.ports):
+        line, sent = uplink(segment, pdus, number), wire.sent_at(port)
+        given_up = wire.fates.filter(pl.col("comment").str.ends_with(f"({port})"))
+        gone = given_up.select(
+            row=pl.col("row").cast(pl.Int64), time_ns="time_ns", target=pl.col("eth_target").cast(pl.Int64),
+            goes=pl.lit(True),
+        )  # fmt: skip
+        place = np.searchsorted(line.time_ns, sent.time_ns)
+        known = place < len(line.time_ns)
+        seen, busy = sent.time_ns[known], line.busy_ns[place[known]]
+        after = _events(segment, wire, pdus, line) + line.latency_ns
+        last = np.searchsorted(after, np.minimum(seen, busy + ROUNDING_NS) + ROUNDING_NS, "right") - 1
+        event = after[np.maximum(last, 0)] if len(after) else seen
+        goes = (last >= 0) & ((np.abs(seen - event) <= ROUNDING_NS) | (busy <= event + ROUNDING_NS))
+        table = pl.DataFrame(
+            {"row": sent.row[known], "time_ns": seen, "target": sent.target[known], "goes": goes}
+        )  # fmt: skip
+        table = pl.concat([table, gone]).sort("time_ns", "row")
+        table = table.with_columns(since_ns=pl.col("time_ns").shift().over("target"))
+        table = table.filter("goes", (pl.col("target") & GROUP_BIT) == 0).drop_nulls("since_ns")
+        parts.append(table.select(pl.col(name).cast(dtype) for name, dtype in HELD_BACK.items()))
+    return pl.concat(parts)
 
 
 def check_behind(segment: Atm, wire: Wire, port: str, behind: Behind) -> Iterator[tuple[Pdus, Problem]]:

@@ -91,6 +91,15 @@ def waited(
     return pl.Series(never_free, dtype=pl.Boolean)
 
 
+def without_held_back(uncaused: pl.DataFrame, frames: pl.DataFrame, held: pl.DataFrame) -> pl.DataFrame:
+    """Without requests that were sent again while an adapter kept back a frame of their call: one that it had been
+    given (`held`: row and since_ns), and that nobody had seen yet. `frames` with row, call and time_ns."""
+    of_calls = frames.select(pl.col("row").cast(pl.UInt32), "call", until_ns="time_ns").join(held, on="row")
+    meant = uncaused.with_row_index("place").join(of_calls.drop("row"), on="call")
+    explained = meant.filter(pl.col("first_ns").is_between("since_ns", "until_ns"))["place"]
+    return uncaused.with_row_index("place").filter(~pl.col("place").is_in(explained.implode())).drop("place")
+
+
 def _without_cause(
     waiting: pl.DataFrame, arrived: pl.DataFrame, expected: pl.DataFrame, calls: pl.DataFrame, servers: Servers
 ) -> pl.DataFrame:
