@@ -44,7 +44,7 @@ def check_handed_in(segment: Atm, wire: Wire, port: str, handed_in: Passages) ->
     found = [ring, *check_not_before(wire, port, handed_in)]
     if not known.all() or not len(sent):
         return found
-    given = _given(handed_in, sent)
+    given = _given(wire, port, handed_in, sent)
     there = given >= 0
     due = handed_in.time_ns[given[there]] + line.latency_ns
     seen, busy = sent.time_ns[there], line.busy_ns[first[there]]
@@ -66,14 +66,24 @@ def check_handed_in(segment: Atm, wire: Wire, port: str, handed_in: Passages) ->
     return found
 
 
-def _given(handed_in: Passages, sent: Passages) -> Numbers:
-    """Of each frame that was sent, the place among those handed in; -1: none has its bytes."""
-    number = pl.int_range(pl.len()).over("content").alias("number")
-    one = pl.DataFrame({"content": sent.content}).with_columns(number)
-    other = pl.DataFrame({"content": handed_in.content}).with_columns(number, place=pl.int_range(pl.len()))
-    return (
-        one.join(other, on=["content", "number"], how="left", maintain_order="left")["place"].fill_null(-1).to_numpy()
+def _given(wire: Wire, port: str, handed_in: Passages, sent: Passages) -> Numbers:
+    """Of each frame that was sent, the place among those handed in; -1: none has its bytes. Of frames with the same
+    bytes, one that is dropped as it comes is that one, and the others go in order."""
+    fates = wire.fates.filter(pl.col("comment").str.ends_with(f"({port})"))
+    gone = fates.select(content=pl.col("octets_hash").cast(pl.Int64), time_ns="time_ns")
+    given = pl.DataFrame(
+        {"content": handed_in.content, "time_ns": handed_in.time_ns, "place": np.arange(len(handed_in))}
     )
+    at_once = ["content", "time_ns", "number"]
+    number = pl.int_range(pl.len()).alias("number")
+    gone, given = (each.with_columns(number.over("content", "time_ns")) for each in (gone, given))
+    waited = given.join(gone, on=at_once, how="anti")
+    later = gone.join(given, on=at_once, how="anti").select("content", "time_ns", own=pl.lit(None, pl.Int64))
+    done = pl.DataFrame({"content": sent.content, "time_ns": sent.time_ns, "own": np.arange(len(sent))})
+    done = pl.concat([done, later]).sort("time_ns", maintain_order=True).with_columns(number.over("content"))
+    waited = waited.sort("place").drop("number", "time_ns").with_columns(number.over("content"))
+    pairs = done.join(waited, on=["content", "number"], how="left").drop_nulls("own").sort("own")
+    return pairs["place"].fill_null(-1).to_numpy()
 
 
 def _left(segment: Atm, pdus: Pdus, line: Uplink, first: Numbers, sent: Passages) -> Numbers:
