@@ -9,7 +9,19 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks import boot, fabric, forwarding, hub, mutation, quickstart, shaping, sss, verification, virtual_time
+from benchmarks import (
+    boot,
+    fabric,
+    forwarding,
+    hub,
+    mutation,
+    quickstart,
+    repetition,
+    shaping,
+    sss,
+    verification,
+    virtual_time,
+)
 from benchmarks.context import Cannot, Context
 from benchmarks.figure import Outcome, Unmeasured
 from sundial.errors import SundialError
@@ -36,6 +48,7 @@ BENCHMARKS = (
     Benchmark("captures", "memory for a large capture from elsewhere", verification.measure_capture),
     Benchmark("mutation", "damages to runs that verification does not notice", mutation.measure),
     Benchmark("quickstart", "the main job as a whole, and memory", quickstart.measure),
+    Benchmark("repetition", "the same run five times, to the byte", repetition.measure),
     Benchmark("sss", "SSS-CORE: MBCF beside UDP, instructions, boot, memory", sss.measure),
 )
 

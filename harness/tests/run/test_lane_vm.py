@@ -77,6 +77,7 @@ def test_the_mixed_path_is_the_same_to_the_byte_with_other_gates(tmp_path: Path)
     command = [sys.executable, "-c", WITH_JITTER, "20000", "run", str(calls), "--out", str(tmp_path / "jitter")]
     done = subprocess.run(command, cwd=HARNESS, env=VARIABLES, capture_output=True, text=True, check=False, timeout=180)
     assert done.returncode == 0, done.stderr
+    assert "jitter=20000" in (tmp_path / "jitter" / "nodes" / "client" / "domain.xml").read_text()
     first, second = evidence(plain), evidence(tmp_path / "jitter")
     assert {"wire/hub.pcapng", "wire/elan.pcapng", "wire/atm/elan.pdus.pcapng", "wire/atm/elan.cells.pcapng"} <= {
         *first
