@@ -45,3 +45,10 @@ def machine() -> pl.Expr:
 def way_from() -> pl.Expr:
     """The sending port of a fate that befell a frame on its way: `lost: A to B`."""
     return pl.col("comment").str.extract(r"(\S+:\S+) to \S+:\S+$")
+
+
+def dropped_by() -> pl.Expr:
+    """The port whose adapter did not send a frame: `dropped: transmit ring full (A)`, `... 16 attempts of A`."""
+    return pl.coalesce(
+        pl.col("comment").str.extract(r"\((\S+:\S+)\)$"), pl.col("comment").str.extract(r"attempts of (\S+:\S+)$")
+    )

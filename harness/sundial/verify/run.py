@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,9 +28,10 @@ from sundial.verify.sockets.analysis import Analysis, analyse
 from sundial.verify.sockets.calls import display_filter, socket_calls
 from sundial.verify.sockets.kernel_counters import check_kernel_counters
 from sundial.verify.sockets.legs import build_legs
+from sundial.verify.sockets.retransmission_causes import without_held_back
 from sundial.verify.sockets.served import check_served
 from sundial.verify.unproven import unproven
-from sundial.verify.wires import check_wires
+from sundial.verify.wires import check_wires, held_back
 from sundial.verify.workload import Settled, own_transports, sampled_names, socket_protocols, verifiers
 
 _SAMPLED = ("call", "xid", "warmup", "ok", "retransmits", "start_ns", "end_ns")
@@ -71,6 +73,9 @@ def verify_run(run_dir: Path) -> Verification:
         lines=None if network is None else contentions(network, frames),
         transit=transit,
     )
+    if len(analysis.uncaused):
+        held = held_back(run, frames, files)
+        analysis = replace(analysis, uncaused=without_held_back(analysis.uncaused, analysis.frames, held))
     settled = [transport.settle(run, frames, samples) for transport in transports.values()]
     ahead_ns = {} if run.clock == "virtual" else _ahead_ns(analysis)
     background = [kind.background(run, frames, samples, ahead_ns) for kind in verifiers().values()]

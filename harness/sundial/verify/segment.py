@@ -29,6 +29,9 @@ Waits = Callable[[str], Contention | None]
 SegmentT = TypeVar("SegmentT", bound=SegmentBase, contravariant=True)
 
 
+HELD_BACK: Mapping[str, pl.DataType] = {"row": pl.UInt32(), "since_ns": pl.Int64()}
+
+
 @runtime_checkable
 class SegmentVerifier(Protocol[SegmentT]):
     """`KIND` of `sundial.segments.NAME.verify`; what takes the wire of a kind without one is unknown."""
@@ -51,6 +54,10 @@ class SegmentVerifier(Protocol[SegmentT]):
     def check_offered(self, segment: SegmentT, wire: Wire, port: str, handed_in: Passages) -> list[pl.DataFrame]:
         """Findings of what a device handed in at `port`, each frame at its `time_ns`: when it was sent, or dropped."""
         return check_not_before(wire, port, handed_in)
+
+    def held_back(self, segment: SegmentT, wire: Wire) -> pl.DataFrame:
+        """Frames (`row`) that an adapter may have kept back for its own reasons, and since when (`since_ns`)."""
+        return pl.DataFrame(schema=HELD_BACK)
 
     def further_captures(self, segment: SegmentT) -> Sequence[str]:
         """What a segment of this kind leaves beside its capture of frames, `wire/KIND/SEGMENT.NAME.pcapng` each."""

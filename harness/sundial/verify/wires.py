@@ -17,7 +17,7 @@ from sundial.verify.devices import check_device
 from sundial.verify.findings import FINDING
 from sundial.verify.law import Bounds, Counted, Law, merged
 from sundial.verify.learning import Behind
-from sundial.verify.segment import contention_of_port, network_of, verifiers
+from sundial.verify.segment import HELD_BACK, contention_of_port, network_of, verifiers
 from sundial.verify.wire import Passages, Wire
 
 UNPROVEN = ("wires: the origin of time; all stamps may be moved alike as far as calls leave room around their frames",)
@@ -57,6 +57,18 @@ def check_wires(
         found += findings
         counted |= numbers
     return merged(found), Counted(known, network.devices, counted)
+
+
+def held_back(run: RunDirectory, frames: pl.DataFrame, files: Sequence[tuple[Path, str]]) -> pl.DataFrame:
+    """Frames that adapters may have kept back, as `SegmentVerifier.held_back`."""
+    network, laws = network_of(run), verifiers()
+    segments = {} if network is None else network.segments
+    parts = [
+        laws[segment.kind].held_back(segment, _wire(run, network, name, frames, files))
+        for name, segment in segments.items()
+        if network is not None and segment.kind in laws
+    ]
+    return pl.concat([pl.DataFrame(schema=HELD_BACK), *parts])
 
 
 def _device(

@@ -256,6 +256,8 @@ class Stream:
     isn: dict[str, int]
     mss: int = 1460
     timestamps: bool = True
+    sacked: tuple[int, int] | None = None
+    """First and end of what the server says it had twice, in each segment with data."""
     sent: dict[str, int] = field(default_factory=lambda: {CLIENT: 0, SERVER: 0})
     lost: tuple[int, ...] = ()
     ident: dict[str, int] = field(default_factory=lambda: {CLIENT: 500, SERVER: 900})
@@ -266,6 +268,10 @@ class Stream:
         options = struct.pack(">BBH", 2, 4, self.mss) if syn else b""
         if self.timestamps:
             options += struct.pack(">BBBBII", 1, 1, 8, 10, 1, 1 if flags & ACK else 0)
+        if self.sacked and syn:
+            options += struct.pack(">BBBB", 1, 1, 4, 2)
+        elif self.sacked and data and source == SERVER:
+            options += struct.pack(">BBBBII", 1, 1, 5, 10, *(self.isn[target] + 1 + edge for edge in self.sacked))
         seq = (self.isn[source] + 1 + pos) % 2**32
         ack = (self.isn[target] + 1 + self.sent[target]) % 2**32 if flags & ACK else 0
         head = struct.pack(">HHIIBBHHH", *ports, seq, ack, (20 + len(options)) // 4 << 4, flags, 65535, 0, 0)

@@ -125,6 +125,23 @@ def test_a_server_that_does_not_answer_in_time_is_none(talk: Talk) -> None:
     )
 
 
+def test_a_reply_that_a_queue_dropped_is_one_answer(talk: Talk) -> None:
+    """It was seen at the server's port and has a fate further on: the second request had none."""
+    talk.request()
+    before = len(talk.bed.records)
+    talk.reply(lose=(0,))
+    for record in talk.bed.records[before:]:
+        if record.interface == 2:
+            record.comment = "dropped: 1 of 3 cells, queue full towards client:eth0"
+    talk.wait()
+    talk.request()
+    talk.wait()
+    talk.request()
+    talk.reply()
+    found = {(each["field"], each["seen"]) for each in talk.verify().problems}
+    assert ("request.retransmissions", "2 whole requests, 1 replies, 0 of them whole at the client") in found
+
+
 def test_a_client_that_has_its_answer_and_asks_again_has_none(talk: Talk) -> None:
     talk.request()
     talk.reply()

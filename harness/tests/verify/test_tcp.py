@@ -54,6 +54,15 @@ def test_the_peers_mss_limits_segments(tmp_path: Path) -> None:
     assert found == [("tcp.options.mss", "512")] * 2
 
 
+@pytest.mark.parametrize(("reply", "seen"), [([1436, 1436, 1160], []), ([1436, 1160, 1436], ["reply.segments"])])
+def test_segments_with_sack_blocks_hold_so_much_less(tmp_path: Path, reply: list[int], seen: list[str]) -> None:
+    """A block takes 10 octets (RFC 2018, section 3), and two of padding."""
+    stream = connection(tmp_path, 4000, sacked=(0, 1448))
+    stream.call(4000, 1, CALL, reply)
+    fields = [problem["field"] for problem in verify(stream).problems]
+    assert [field for field in fields if field.endswith("segments")] == seen
+
+
 def test_another_division_is_a_mismatch(tmp_path: Path) -> None:
     stream = connection(tmp_path, 4000)
     stream.call(4000, 1, CALL, REPLY)

@@ -18,7 +18,7 @@ from sundial.segments.atm.verify_channels import NOWHERE, destinations
 from sundial.segments.atm.verify_clip import check_clip
 from sundial.segments.atm.verify_fates import SERVICES, check_words
 from sundial.segments.atm.verify_frames import check_frames
-from sundial.segments.atm.verify_handed import check_behind, check_handed_in
+from sundial.segments.atm.verify_handed import check_behind, check_handed_in, held_back
 from sundial.segments.atm.verify_lane import check_lane, lec_ids, told_of
 from sundial.segments.atm.verify_lines import NS, check_line
 from sundial.segments.atm.verify_losses import check_losses
@@ -84,6 +84,10 @@ class _Atm(SegmentVerifier[Atm]):
 
     def own_stations(self, segment: Atm) -> Collection[str]:
         return (SERVICES,) if segment.encapsulation == LANE else ()
+
+    def held_back(self, segment: Atm, wire: Wire) -> pl.DataFrame:
+        resolved = segment.encapsulation == LANE and segment.lan_emulation.resolution == "le_arp"
+        return held_back(segment, wire) if resolved else super().held_back(segment, wire)
 
     def further_captures(self, segment: Atm) -> Sequence[str]:
         return ["pdus", "cells"] if segment.capture.cells else ["pdus"]

@@ -137,10 +137,10 @@ def _same(seen: Seen, what: str, expected: Numbers, found: Numbers) -> pl.DataFr
     return at_records(seen.name, what, wrong, seen.numbers("row"), of(wrong, "{}", expected), of(wrong, "{}", found))
 
 
-def _same_payload(seen: Seen, what: str, pdus: Octets, pdu: Numbers, number: Numbers, allowed: Numbers) -> pl.DataFrame:
+def _same_payload(seen: Seen, what: str, sent: Octets, pdu: Numbers, number: Numbers, allowed: Numbers) -> pl.DataFrame:
     """Cells against those of PDUs; as many bits may differ as are `allowed`."""
-    begin = pdus.begin[pdu] + CELL_PAYLOAD * number
-    cells = Octets(pdus.data, begin, np.full(len(begin), CELL_PAYLOAD))
+    begin = sent.begin[pdu] + CELL_PAYLOAD * number
+    cells = Octets(sent.data, begin, np.full(len(begin), CELL_PAYLOAD))
     wrong = differing_bits(seen.octets, cells) > allowed
     return at_records(seen.name, f"payload of {what}", wrong, seen.numbers("row"),
                       of(wrong, "that of cell {} of a PDU", number), of(wrong, "another"))  # fmt: skip

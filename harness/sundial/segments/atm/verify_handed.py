@@ -22,6 +22,7 @@ from sundial.segments.atm.verify_lines import NS
 from sundial.segments.atm.verify_pdus import Pdus, read_pdus
 from sundial.verify.learning import GROUP_BIT, Behind
 from sundial.verify.offered import check_not_before, check_places
+from sundial.verify.segment import HELD_BACK
 from sundial.verify.wire import Numbers, Passages, Wire, problem
 
 UNPROVEN = (
@@ -43,7 +44,7 @@ def check_handed_in(segment: Atm, wire: Wire, port: str, handed_in: Passages) ->
     found = [ring, *check_not_before(wire, port, handed_in)]
     if not known.all() or not len(sent):
         return found
-    given = _given(handed_in, sent)
+    given = _given(wire, port, handed_in, sent)
     there = given >= 0
     due = handed_in.time_ns[given[there]] + line.latency_ns
     seen, busy = sent.time_ns[there], line.busy_ns[first[there]]
@@ -65,14 +66,24 @@ def check_handed_in(segment: Atm, wire: Wire, port: str, handed_in: Passages) ->
     return found
 
 
-def _given(handed_in: Passages, sent: Passages) -> Numbers:
-    """Of each frame that was sent, the place among those handed in; -1: none has its bytes."""
-    number = pl.int_range(pl.len()).over("content").alias("number")
-    one = pl.DataFrame({"content": sent.content}).with_columns(number)
-    other = pl.DataFrame({"content": handed_in.content}).with_columns(number, place=pl.int_range(pl.len()))
-    return (
-        one.join(other, on=["content", "number"], how="left", maintain_order="left")["place"].fill_null(-1).to_numpy()
+def _given(wire: Wire, port: str, handed_in: Passages, sent: Passages) -> Numbers:
+    """Of each frame that was sent, the place among those handed in; -1: none has its bytes. Of frames with the same
+    bytes, one that is dropped as it comes is that one, and the others go in order."""
+    fates = wire.fates.filter(pl.col("comment").str.ends_with(f"({port})"))
+    gone = fates.select(content=pl.col("octets_hash").cast(pl.Int64), time_ns="time_ns")
+    given = pl.DataFrame(
+        {"content": handed_in.content, "time_ns": handed_in.time_ns, "place": np.arange(len(handed_in))}
     )
+    at_once = ["content", "time_ns", "number"]
+    number = pl.int_range(pl.len()).alias("number")
+    gone, given = (each.with_columns(number.over("content", "time_ns")) for each in (gone, given))
+    waited = given.join(gone, on=at_once, how="anti")
+    later = gone.join(given, on=at_once, how="anti").select("content", "time_ns", own=pl.lit(None, pl.Int64))
+    done = pl.DataFrame({"content": sent.content, "time_ns": sent.time_ns, "own": np.arange(len(sent))})
+    done = pl.concat([done, later]).sort("time_ns", maintain_order=True).with_columns(number.over("content"))
+    waited = waited.sort("place").drop("number", "time_ns").with_columns(number.over("content"))
+    pairs = done.join(waited, on=["content", "number"], how="left").drop_nulls("own").sort("own")
+    return pairs["place"].fill_null(-1).to_numpy()
 
 
 def _left(segment: Atm, pdus: Pdus, line: Uplink, first: Numbers, sent: Passages) -> Numbers:
@@ -118,6 +129,35 @@ def _events(segment: Atm, wire: Wire, pdus: Pdus, line: Uplink) -> Numbers:
         np.array([*heard, *ready, *released, *flushed]),
     ]
     return np.unique(np.concatenate(times).astype(np.int64))
+
+
+def held_back(segment: Atm, wire: Wire) -> pl.DataFrame:
+    """Frames that clients may have kept back: those that left, or were given up, when something came that lets a frame
+    go; since the one before for the same station, which did not wait for it."""
+    pdus = read_pdus(segment, wire)
+    parts = [pl.DataFrame(schema=HELD_BACK)]
+    for number, port in enumerate(segment.ports):
+        line, sent = uplink(segment, pdus, number), wire.sent_at(port)
+        given_up = wire.fates.filter(pl.col("comment").str.ends_with(f"({port})"))
+        gone = given_up.select(
+            row=pl.col("row").cast(pl.Int64), time_ns="time_ns", target=pl.col("eth_target").cast(pl.Int64),
+            goes=pl.lit(True),
+        )  # fmt: skip
+        place = np.searchsorted(line.time_ns, sent.time_ns)
+        known = place < len(line.time_ns)
+        seen, busy = sent.time_ns[known], line.busy_ns[place[known]]
+        after = _events(segment, wire, pdus, line) + line.latency_ns
+        last = np.searchsorted(after, np.minimum(seen, busy + ROUNDING_NS) + ROUNDING_NS, "right") - 1
+        event = after[np.maximum(last, 0)] if len(after) else seen
+        goes = (last >= 0) & ((np.abs(seen - event) <= ROUNDING_NS) | (busy <= event + ROUNDING_NS))
+        table = pl.DataFrame(
+            {"row": sent.row[known], "time_ns": seen, "target": sent.target[known], "goes": goes}
+        )  # fmt: skip
+        table = pl.concat([table, gone]).sort("time_ns", "row")
+        table = table.with_columns(since_ns=pl.col("time_ns").shift().over("target"))
+        table = table.filter("goes", (pl.col("target") & GROUP_BIT) == 0).drop_nulls("since_ns")
+        parts.append(table.select(pl.col(name).cast(dtype) for name, dtype in HELD_BACK.items()))
+    return pl.concat(parts)
 
 
 def check_behind(segment: Atm, wire: Wire, port: str, behind: Behind) -> Iterator[tuple[Pdus, Problem]]:

@@ -111,7 +111,8 @@ class Vccs:
 
     def is_ready(self, port: int, peer: int, at_ns: int) -> bool:
         """Whether one was surely ready at a port."""
-        return any(each.ready[port][1] <= at_ns <= each.released[0] for each in self.between(port, peer))
+        known = self.between(port, peer)
+        return any(each.ready[port][1] <= at_ns < each.released[0] - 2 * ROUNDING_NS for each in known)
 
     def sent(self, port: int, peer: int) -> Numbers:
         """Places on the line from a port, of data frames to a peer."""

@@ -17,8 +17,18 @@ import polars as pl
 
 from sundial.verify.corruption import Read, hashes_before
 from sundial.verify.findings import findings, none
-from sundial.verify.frames import COLLISION, CORRUPTED, DROPPED, DUPLICATED, INBOUND, LOST, OUTBOUND, way_from
-from sundial.verify.headers.ports import collided, dropped_by, lost_at, lost_from, way_to
+from sundial.verify.frames import (
+    COLLISION,
+    CORRUPTED,
+    DROPPED,
+    DUPLICATED,
+    INBOUND,
+    LOST,
+    OUTBOUND,
+    dropped_by,
+    way_from,
+)
+from sundial.verify.headers.ports import collided, lost_at, lost_from, way_to
 from sundial.verify.segment import Hearing
 
 UNPROVEN = (

@@ -15,7 +15,7 @@ from sundial.model.topology import Route
 from sundial.observe import RunDirectory
 from sundial.observe.headers import HEADER_COLUMNS
 from sundial.observe.rundir import ALLOWED
-from sundial.verify.frames import COLLISION, DROPPED, FATE_SUFFIX, OUTBOUND, end_name, way_from
+from sundial.verify.frames import COLLISION, DROPPED, FATE_SUFFIX, OUTBOUND, dropped_by, end_name, way_from
 from sundial.verify.segment import network_of
 
 PORT: dict[str, pl.DataType] = {
@@ -184,13 +184,6 @@ def lost_at(own_stations: Mapping[str, Collection[str]]) -> pl.Expr:
 def lost_from() -> pl.Expr:
     """The port in front of a switch whose line lost a part of a frame: `dropped: 1 of 32 cells, cell loss from A`."""
     return pl.col("comment").str.extract(r" from (\S+:\S+)$")
-
-
-def dropped_by() -> pl.Expr:
-    """The port whose adapter did not send a frame: `dropped: transmit ring full (A)`, `... 16 attempts of A`."""
-    return pl.coalesce(
-        pl.col("comment").str.extract(r"\((\S+:\S+)\)$"), pl.col("comment").str.extract(r"attempts of (\S+:\S+)$")
-    )
 
 
 def collided() -> pl.Expr:

@@ -13,6 +13,7 @@ from sundial.expect import Call
 from sundial.observe.headers import HEADER_COLUMNS
 from sundial.verify.conservation import Transit, check_balance
 from sundial.verify.contention import Contention
+from sundial.verify.frames import DROPPED, dropped_by
 from sundial.verify.sockets import call_times, contents, flows, messages, retransmission_causes, tcp, udp
 from sundial.verify.sockets.busy_servers import Servers, services
 from sundial.verify.sockets.protocol import Files, Setting, SocketProtocol, Streams
@@ -68,6 +69,7 @@ def analyse(
     conns = tcp.connections(frames)
     calls = _with_connections(calls, conns)
     calls, legs, expected = build(calls)
+    refused = frames.filter(pl.col("fate") == DROPPED, dropped_by().is_not_null())["row"]
     udp_frames = udp.attribute_udp(frames.drop(*_NOT_OF_CALLS), calls, flow_table, protocols, exact_time)
     of_protocol = {name: calls.filter(pl.col("protocol") == name) for name in protocols}
     collected = {
@@ -88,7 +90,7 @@ def analyse(
     findings = [
         messages.check_datagrams(datagrams, call_legs, dropped),
         messages.check_attempts(datagrams, arrived, call_legs, dropped),
-        messages.check_messages(streamed, alone, calls.select(pl.col("id").alias("call"), "xid")),
+        messages.check_messages(streamed, alone, calls.select("xid", "timestamps", call="id")),
     ]
     for name, protocol in protocols.items():
         own = alone.filter(pl.col("protocol") == name)
@@ -138,7 +140,7 @@ def analyse(
         expected,
         pl.concat(findings),
         observed,
-        retransmission_causes.uncaused(udp_frames, datagrams, arrived, call_legs, calls, servers, lines or {}),
+        retransmission_causes.uncaused(udp_frames, datagrams, arrived, call_legs, calls, servers, lines or {}, refused),
         of_calls.height + sent_tcp.filter(pl.col("call").is_not_null()).height,
         of_calls.filter(split).height,
         {

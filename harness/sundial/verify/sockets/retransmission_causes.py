@@ -22,7 +22,7 @@ from collections.abc import Mapping
 import polars as pl
 
 from sundial.verify.contention import Contention
-from sundial.verify.frames import CORRUPTED, DROPPED
+from sundial.verify.frames import CORRUPTED
 from sundial.verify.sockets import reassembly
 from sundial.verify.sockets.busy_servers import Servers
 from sundial.verify.sockets.udp import datagrams
@@ -40,12 +40,13 @@ def uncaused(
     calls: pl.DataFrame,
     servers: Servers | None,
     lines: Mapping[str, Contention],
+    refused: pl.Series,
 ) -> pl.DataFrame:
     """Requests sent again that nothing explains: call, reply, asked, answered, received, rows.
 
     `frames`: UDP with `call`; `sent` and `arrived`: their datagrams; `expected`: the expected layout of each leg;
     `calls`: id, server and protocol; `servers`: what they were doing, None where their time is no evidence; `lines`: by
-    port, when the wire in front of it was free.
+    port, when the wire in front of it was free; `refused`: rows of frames that adapters did not send.
     """
     again = (
         sent.filter(~pl.col("reply"))
@@ -54,7 +55,7 @@ def uncaused(
         .filter(pl.col("number") > 0)
     )
     put_together = _put_together(frames, arrived, expected)
-    events = _events(frames, sent, put_together, expected)
+    events = _events(frames, sent, put_together, expected, refused)
     moments = again.select("call", "number", "first_ns")
     before = events.join(moments, on="call").filter(pl.col("at") < pl.col("first_ns"))
     counts = before.group_by("call", "number").agg(pl.col("asked", "answered", "received").sum())
@@ -91,6 +92,15 @@ def waited(
     return pl.Series(never_free, dtype=pl.Boolean)
 
 
+def without_held_back(uncaused: pl.DataFrame, frames: pl.DataFrame, held: pl.DataFrame) -> pl.DataFrame:
+    """Without requests that were sent again while an adapter kept back a frame of their call: one that it had been
+    given (`held`: row and since_ns), and that nobody had seen yet. `frames` with row, call and time_ns."""
+    of_calls = frames.select(pl.col("row").cast(pl.UInt32), "call", until_ns="time_ns").join(held, on="row")
+    meant = uncaused.with_row_index("place").join(of_calls.drop("row"), on="call")
+    explained = meant.filter(pl.col("first_ns").is_between("since_ns", "until_ns"))["place"]
+    return uncaused.with_row_index("place").filter(~pl.col("place").is_in(explained.implode())).drop("place")
+
+
 def _without_cause(
     waiting: pl.DataFrame, arrived: pl.DataFrame, expected: pl.DataFrame, calls: pl.DataFrame, servers: Servers
 ) -> pl.DataFrame:
@@ -115,15 +125,17 @@ def _without_cause(
     return table.filter(pl.col("place").is_in(idle)).select(waiting.columns)
 
 
-def _events(frames: pl.DataFrame, sent: pl.DataFrame, arrived: pl.DataFrame, expected: pl.DataFrame) -> pl.DataFrame:
+def _events(
+    frames: pl.DataFrame, sent: pl.DataFrame, arrived: pl.DataFrame, expected: pl.DataFrame, refused: pl.Series
+) -> pl.DataFrame:
     """What changes the counts of a call: call, at (ns), asked, answered, received.
 
-    A datagram in which the wire corrupted a frame counts as not received: its checksum is wrong. An answer that was
-    dropped before it passed the server's port was given all the same.
+    A datagram in which the wire corrupted a frame counts as not received: its checksum is wrong. An answer that the
+    server's adapter did not send was given all the same.
     """
     whole = arrived.join(expected, on=["call", "reply", "layout"], how="semi")
     corrupted = frames.filter(pl.col("fate") == CORRUPTED, pl.col("call").is_not_null())
-    dropped = datagrams(frames.filter(pl.col("fate") == DROPPED))
+    dropped = datagrams(frames.filter(pl.col("row").is_in(refused.implode())))
     arrivals = pl.concat(
         [
             whole.select("call", "reply", at="last_ns", count=pl.lit(1)),

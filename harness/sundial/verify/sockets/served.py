@@ -14,7 +14,7 @@ import polars as pl
 
 from sundial.observe import RunDirectory
 from sundial.verify.findings import FINDING
-from sundial.verify.frames import DROPPED
+from sundial.verify.frames import DROPPED, dropped_by
 from sundial.verify.samples import RunSamples
 from sundial.verify.sockets.analysis import Analysis
 from sundial.verify.sockets.flows import UDP
@@ -42,7 +42,9 @@ def check_served(
         for name, protocol in protocols.items()
         if _can_be_told(run, analysis.calls.filter(pl.col("protocol") == name), protocol)
     }
-    refused = analysis.frames.filter(pl.col("fate") == DROPPED, "reply", pl.col("call").is_not_null()).height
+    refused = analysis.frames.filter(
+        pl.col("fate") == DROPPED, dropped_by().is_not_null(), "reply", pl.col("call").is_not_null()
+    ).height
     for server, records in samples.records.items() if not refused else ():
         lines = [each for each in records if each["type"] == "counters" and "task" not in each]
         given = answers.filter(pl.col("server") == server, pl.col("protocol").is_in(list(told)))

@@ -198,8 +198,11 @@ def sent_segments(frames: pl.DataFrame) -> pl.DataFrame:
 
 def messages(segments: pl.DataFrame) -> pl.DataFrame:
     """One row for each call and direction sent over TCP: layout, count, bytes, longest, again, first_ns, rows, xid and
-    records as tshark gives them."""
+    records as tshark gives them; with their headers, the longest of the segments and the shortest of all but the last
+    (`with_header_most`, `with_header_least`), and the longest header."""
     fresh = pl.col("fresh") > 0
+    header = pl.col("tcp_header").cast(pl.Int64).filter(fresh)
+    with_header = pl.col("fresh").filter(fresh) + header
     return (
         segments.filter(pl.col("call").is_not_null())
         .group_by("call", "reply")
@@ -208,6 +211,9 @@ def messages(segments: pl.DataFrame) -> pl.DataFrame:
             count=fresh.sum(),
             bytes=pl.col("fresh").sum(),
             longest=pl.col("data").max(),
+            header_most=header.max(),
+            with_header_most=with_header.max(),
+            with_header_least=with_header.slice(0, fresh.sum() - 1).min(),
             again=(~fresh).sum(),
             first_ns=pl.col("time_ns").min(),
             rows=pl.col("row"),

@@ -284,7 +284,7 @@ impl Segment for Atm {
     }
 
     fn last_instant(&self) -> Option<(Time, &'static str)> {
-        let is_behind = self.network.latest_departure() > units::at(units::LAST);
+        let is_behind = self.network.latest_departure() > units::at(units::LAST_DEPARTURE);
         Some(if is_behind {
             (self.now, "frames wait in an adapter for longer than its clock of 38 h counts")
         } else {

@@ -9,12 +9,15 @@ use sundial_core::{Span, Time};
 pub(super) type Units = u64;
 
 const PER_PS: u64 = 117;
+const NS_PER_HOUR: u64 = 3_600_000_000_000;
 const PS_PER_S: u128 = 1_000_000_000_000;
 
 /// The model is not called after so many hours, so that whatever is under way then ends within 64 bits.
 pub(super) const LAST_HOUR: u64 = 38;
 /// The same as an instant.
-pub(super) const LAST: Time = Time::from_ns(LAST_HOUR * 3_600_000_000_000);
+pub(super) const LAST: Time = Time::from_ns(LAST_HOUR * NS_PER_HOUR);
+/// No cell may leave its adapter later.
+pub(super) const LAST_DEPARTURE: Time = Time::from_ns(LAST_HOUR * NS_PER_HOUR + NS_PER_HOUR / 2);
 
 /// The instant `time`.
 pub(super) fn at(time: Time) -> Units {
