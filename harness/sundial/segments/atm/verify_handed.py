@@ -108,8 +108,8 @@ def _dropped(segment: Atm, wire: Wire, port: str) -> Numbers:
 
 
 def _events(segment: Atm, wire: Wire, pdus: Pdus, line: Uplink) -> Numbers:
-    """When a client may have let frames go: answers, channels that become ready or are released, the ends of C11 and
-    C22."""
+    """When a client may have let frames go: answers, channels that become ready or are released, the ends of C11, C17
+    and C22."""
     lane, told, clients = segment.lan_emulation, messages(pdus), clients_of(segment, wire)
     own = [each for each in told if each.port == line.number and not each.lost]
     lines = [uplink(segment, pdus, number) for number in range(len(segment.ports))]
@@ -123,10 +123,11 @@ def _events(segment: Atm, wire: Wire, pdus: Pdus, line: Uplink) -> Numbers:
     flushed = [at for _, at in channels.flushes if at != NEVER_NS]
     # C11 and C22 count from when a frame was let go, which may have been behind what its client sent with it.
     asked = np.unique(np.concatenate([line.time_ns, line.busy_ns])) - line.latency_ns
+    forgotten = [at + lane.ageing for peer in others for at in vccs.named.get((line.number, peer), [])]
     times = [
         asked + lane.unknown_frame_time,
         asked + lane.path_switching_delay,
-        np.array([*heard, *ready, *released, *flushed]),
+        np.array([*heard, *ready, *released, *flushed, *forgotten]),
     ]
     return np.unique(np.concatenate(times).astype(np.int64))
 

@@ -25,7 +25,7 @@ from sundial.segments.atm.verify_output import Copies, Outcome
 from sundial.segments.atm.verify_pdus import Pdus
 from sundial.segments.atm.verify_turns import in_turn
 from sundial.verify.frames import INBOUND
-from sundial.verify.wire import Numbers, queue_starts
+from sundial.verify.wire import Mask, Numbers, queue_starts
 
 _OPCODE, _TRANSACTION = 5, 8
 """Places in an LE control frame: low octet of the opcode, transaction of four octets."""
@@ -55,7 +55,7 @@ def sent_by_services(
     if segment.interleave == "cells":
         left, delays = _in_turn(at, _channel(segment, vci, to), cells, cell_time)
     else:
-        left = Times(*(queue_starts(np.maximum.accumulate(each), busy) for each in (at.likely, at.low, at.high)))
+        left = _in_order(at, busy)
     train = np.cumsum(cells) - cells if len(delays) else np.full(len(to), -1)
     every = to == NOWHERE
     count = np.where(every, len(segment.ports), 1)
@@ -77,6 +77,17 @@ def _channel(segment: Atm, vci: Numbers, to: Numbers) -> Numbers:
     return np.asarray(np.where(to == NOWHERE, 2 * len(segment.ports) + (vci == MULTICAST), own))
 
 
+def _in_order(at: Times, work: Numbers) -> Times:
+    """One behind the other: when each begins. Where it is not known which comes first, each while there are any."""
+    likely, low, high = (queue_starts(np.maximum.accumulate(each), work) for each in (at.likely, at.low, at.high))
+    if not len(work):
+        return Times(likely, low, high)
+    ends, run = _runs(at, work)
+    overtakes = np.append(False, at.low[1:] < np.maximum.accumulate(at.high)[:-1])
+    unsure = _any(overtakes, run)[run]
+    return Times(likely, np.where(unsure, at.low, low), np.where(unsure, ends[run] - work, high))
+
+
 def _in_turn(at: Times, channel: Numbers, cells: Numbers, cell_time: int) -> tuple[Times, Numbers]:
     """Cells of each channel in turn: when each PDU begins, and how much later than one behind the other its cells
     leave. Where it is not known to the unit what comes first, each leaves while there are any."""
@@ -88,16 +99,27 @@ def _in_turn(at: Times, channel: Numbers, cells: Numbers, cell_time: int) -> tup
     place = np.arange(len(likely)) - np.repeat(begin, cells)
     delays = likely - np.repeat(first, cells) - place * cell_time
     work = cells * cell_time
+    ends, run = _runs(at, work)
+    low, high = at.low - delays[begin + cells - 1], ends[run] - work
+    unsure = _any(at.low != at.high, run)[run]
+    return Times(first, np.where(unsure, np.minimum(low, first), first),
+                 np.where(unsure, np.maximum(high, first), first)), delays  # fmt: skip
+
+
+def _runs(at: Times, work: Numbers) -> tuple[Numbers, Numbers]:
+    """Stretches between which the line is idle for certain: when each is over at the latest, and which each PDU is
+    in."""
     done = queue_starts(np.maximum.accumulate(at.high), work) + work
     earliest = np.minimum.accumulate(at.low[::-1])[::-1]
     run = np.cumsum(np.append(True, earliest[1:] >= done[:-1])) - 1
-    last = np.append(np.flatnonzero(np.diff(run)), len(run) - 1)
-    loose = np.zeros(len(last), np.bool_)
-    np.logical_or.at(loose, run, at.low != at.high)
-    low, high = at.low - delays[begin + cells - 1], done[last][run] - work
-    unsure = loose[run]
-    return Times(first, np.where(unsure, np.minimum(low, first), first),
-                 np.where(unsure, np.maximum(high, first), first)), delays  # fmt: skip
+    return done[np.append(np.flatnonzero(np.diff(run)), len(run) - 1)], run
+
+
+def _any(which: Mask, run: Numbers) -> Mask:
+    """Whether there is one in each stretch."""
+    found = np.zeros(int(run[-1]) + 1, np.bool_)
+    found[run[which]] = True
+    return found
 
 
 _SENDING = {"cause": pl.Int64, "pdu": pl.Int64, "vci": pl.Int64, "to": pl.Int64}
