@@ -19,7 +19,7 @@ A `collision` says nothing about what arrives: the frame is sent again, or `drop
 def with_places(frames: pl.DataFrame) -> pl.DataFrame:
     """Adds `row`, `end` (one text for capture and interface) and `fate`, the reason on a fate interface."""
     ends = frames.select("capture", "interface").unique()
-    ends = ends.with_columns(end=pl.concat_str("capture", pl.lit("|"), "interface"))
+    ends = ends.with_columns(end=end_of("interface"))
     return (
         frames.join(ends, on=["capture", "interface"], how="left", maintain_order="left")
         .with_row_index("row")
@@ -30,6 +30,11 @@ def with_places(frames: pl.DataFrame) -> pl.DataFrame:
         )
         .pipe(lean)
     )
+
+
+def end_of(interface: str) -> pl.Expr:
+    """`end` of the interface that a column names."""
+    return pl.concat_str("capture", pl.lit("|"), interface)
 
 
 def end_name(capture: str, interface: str) -> str:

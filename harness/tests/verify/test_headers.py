@@ -241,6 +241,13 @@ def test_fates_name_a_port_of_their_segment(tmp_path: Path) -> None:
     assert "fate" in fields(bed)
 
 
+@pytest.mark.parametrize(("port", "known"), [("server:eth0", True), ("client:eth1", False)])
+def test_a_fate_may_name_a_port_at_which_no_frame_was_seen(tmp_path: Path, port: str, known: bool) -> None:
+    bed = Bed(tmp_path / "run")
+    bed.records.append(Record(bed.now, 2, 0, arp(1, SERVER, CLIENT, BROADCAST), f"dropped: not joined ({port})"))
+    assert ("fate" not in fields(bed)) == known
+
+
 @pytest.mark.parametrize(
     ("frame", "field"),
     [

@@ -26,6 +26,7 @@ from sundial.verify.frames import (
     LOST,
     OUTBOUND,
     dropped_by,
+    end_of,
     way_from,
 )
 from sundial.verify.headers.ports import collided, lost_at, lost_from, way_to
@@ -54,7 +55,7 @@ def check_carriage(
     return pl.concat(
         [
             _balance(_carried(table, heard), ports, read, heard, undelivered),
-            _fates(table, heard),
+            _fates(table, ports, heard),
             _collisions(table),
             _passed_on(table, ports, read),
         ]
@@ -171,14 +172,16 @@ def _uncorrupted(changes: pl.DataFrame, read: Read) -> pl.DataFrame:
     return reports.select("capture", "port", hashes_before(reports, read), pl.lit(-1, pl.Int64).alias("step"), "row")
 
 
-def _fates(table: pl.DataFrame, heard: Hearing) -> pl.DataFrame:
+def _fates(table: pl.DataFrame, ports: pl.DataFrame, heard: Hearing) -> pl.DataFrame:
     """Fates that name no port of their segment."""
     reports = table.filter(pl.col("fate").is_not_null()).with_columns(
         where=pl.coalesce(way_from(), collided(), dropped_by(), way_to(), lost_from())
     )
-    known = table.filter(pl.col("fate").is_null()).select("capture", where="interface", named=True).unique()
-    reports = reports.join(known, on=["capture", "where"], how="left").with_columns(
-        call=pl.lit(None, pl.UInt32), rows=pl.concat_list("row")
+    known = ports.select("end", named=True)
+    reports = (
+        reports.with_columns(end=end_of("where"))
+        .join(known, on="end", how="left")
+        .with_columns(call=pl.lit(None, pl.UInt32), rows=pl.concat_list("row"))
     )
     return findings(
         reports,
