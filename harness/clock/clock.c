@@ -493,6 +493,9 @@ static void keep_time(int64_t clock)
 
     if (view.idle && event > view.now) {
         arm_run(event);
+        // At once: what the host puts in (a command for the guest) wakes the CPU as soon as QEMU's
+        // lock is free, and must not find it before the time that the others have been promised.
+        qemu.icount_start_warp_timer();
         return;
     }
     uint64_t handed_in = count.sent + count.stops;

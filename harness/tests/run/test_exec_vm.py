@@ -122,6 +122,16 @@ def test_a_monitor_says_what_it_cannot(kept: dict[str, Any]) -> None:
     )  # fmt: skip
 
 
+def test_commands_while_the_machines_sleep_break_no_promise(kept: dict[str, Any]) -> None:
+    """Under the virtual clock a sleeping machine has promised the others silence until its next event."""
+    script = "echo up; for i in 1 2 3; do sleep 0.01; ping -c 1 -W 1 10.0.0.2 || exit; done"
+    for _ in range(6):
+        both = [start("linux", "sh", "-c", script) for _ in range(2)]
+        for process in both:
+            out, error = process.communicate(timeout=60)
+            assert process.returncode == 0, (out, error)
+
+
 def test_tcpdump_runs_as_it_is(kept: dict[str, Any]) -> None:
     script = "tcpdump -c 2 -ni eth0 -w /tmp/x icmp & sleep 2; ping -c 4 10.0.0.2; wait; tcpdump -nr /tmp/x"
     done = run("linux", "sh", "-c", script)
