@@ -140,7 +140,17 @@ def analyse(
         expected,
         pl.concat(findings),
         observed,
-        retransmission_causes.uncaused(udp_frames, datagrams, arrived, call_legs, calls, servers, lines or {}, refused),
+        retransmission_causes.uncaused(
+            udp_frames,
+            datagrams,
+            arrived,
+            call_legs,
+            calls,
+            servers,
+            lines or {},
+            refused,
+            [name for name, protocol in protocols.items() if protocol.asks_again_at_other_replies],
+        ),
         of_calls.height + sent_tcp.filter(pl.col("call").is_not_null()).height,
         of_calls.filter(split).height,
         {

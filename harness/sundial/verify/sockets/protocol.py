@@ -114,6 +114,10 @@ class SocketProtocol(Protocol):
         """Of udp and tcp."""
 
     @property
+    def asks_again_at_other_replies(self) -> bool:
+        """A client that waits over UDP sends its request again when a reply to an earlier call comes."""
+
+    @property
     def least_reply(self) -> int:
         """Bytes of the shortest reply."""
 
@@ -175,6 +179,7 @@ class SocketDefaults:
 
     server_app = ""
     transports: Sequence[str] = tuple(sorted(IP_PROTOCOL, reverse=True))
+    asks_again_at_other_replies = False
     least_reply = 0
     by_order = False
     waits_for_records = False

@@ -10,14 +10,15 @@ that a machine has sent again while it did not know an address, once ARP has tol
 
 A request that had reached the server and was not answered yet explains it where the server had others all the while
 (`busy_servers`), but for the time of one turn: as long as this server takes at most for a request that is alone and is
-not repeated. A datagram for whose fragments its machine may have had no memory (`reassembly`) was lost as well. Without
-that the cause is at one of the ends: a server that is too slow or silent, a client that has its answer and asks again.
+not repeated. A datagram for whose fragments its machine may have had no memory (`reassembly`) was lost as well. Some
+clients ask again when a reply to an earlier call comes (`other_replies`). Without that the cause is at one of the ends:
+a server that is too slow or silent, a client that has its answer and asks again.
 Under the real clock a machine waits for the host, too, and the time it takes is no evidence.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import polars as pl
 
@@ -25,6 +26,7 @@ from sundial.verify.contention import Contention
 from sundial.verify.frames import CORRUPTED
 from sundial.verify.sockets import reassembly
 from sundial.verify.sockets.busy_servers import Servers
+from sundial.verify.sockets.other_replies import after_other_replies
 from sundial.verify.sockets.udp import datagrams
 
 UNPROVEN_REAL_CLOCK: tuple[str, ...] = (
@@ -41,12 +43,14 @@ def uncaused(
     servers: Servers | None,
     lines: Mapping[str, Contention],
     refused: pl.Series,
+    impatient: Collection[str],
 ) -> pl.DataFrame:
     """Requests sent again that nothing explains: call, reply, asked, answered, received, rows.
 
     `frames`: UDP with `call`; `sent` and `arrived`: their datagrams; `expected`: the expected layout of each leg;
     `calls`: id, server and protocol; `servers`: what they were doing, None where their time is no evidence; `lines`: by
-    port, when the wire in front of it was free; `refused`: rows of frames that adapters did not send.
+    port, when the wire in front of it was free; `refused`: rows of frames that adapters did not send; `impatient`:
+    protocols whose clients ask again when a reply to an earlier call comes.
     """
     again = (
         sent.filter(~pl.col("reply"))
@@ -66,7 +70,13 @@ def uncaused(
     greedy = greedy.filter(~waited(greedy, frames, events, lines))
     waiting = table.filter(pl.col("received") <= 0, pl.col("asked") > pl.col("answered"))
     slow = waiting.clear() if servers is None else _without_cause(waiting, put_together, expected, calls, servers)
-    return pl.concat([greedy, slow]).sort("call", "number")
+    found = pl.concat([greedy, slow]).sort("call", "number")
+    if found.is_empty() or not impatient:
+        return found
+    of_them = calls.filter(pl.col("protocol").is_in(list(impatient))).select(call="id")
+    whole = put_together.join(expected, on=["call", "reply", "layout"], how="semi")
+    others = after_other_replies(frames.join(of_them, on="call", how="semi"), sent, whole)
+    return found.join(others, on=["call", "first_ns"], how="anti", maintain_order="left")
 
 
 def _put_together(frames: pl.DataFrame, arrived: pl.DataFrame, expected: pl.DataFrame) -> pl.DataFrame:

@@ -49,6 +49,7 @@ _SERVER_APP = "echo-server"
 class _SunRpc(SocketDefaults):
     client_app = "echo-client"
     server_app = _SERVER_APP
+    asks_again_at_other_replies = True
     least_reply = REPLY
     waits_for_records = True  # libtirpc's read_vc: it polls the one connection until bytes come
 
