@@ -282,7 +282,7 @@ def test_a_bridge_with_netem_delays_what_passes(image: Path, tmp_path: Path) -> 
     bridged = job(
         "middle",
         [{"device": "eth0", "offloads": False}, {"device": "eth1", "offloads": False}],
-        bridge={"ports": ["eth0", "eth1"], "netem": {"eth0": "", "eth1": "delay 300ms"}},
+        bridge={"ports": ["eth0", "eth1"], "netem": {"eth0": "", "eth1": "delay 2s"}},
     )
     far = tmp_path / "far"
     extra = (
@@ -302,11 +302,19 @@ def test_a_bridge_with_netem_delays_what_passes(image: Path, tmp_path: Path) -> 
             host.settimeout(30)
         guest.start((tmp_path / "a", near))
         assert guest.wait_for("done")["status"] == 0, guest.describe()
-        frame = b"\xff" * 6 + b"\x02\x53\x44\x00\x00\x09" + b"\x88\xb6" + b"hello".ljust(46, b".")
-        sent = time.monotonic()
-        hosts[0].sendto(frame, str(tmp_path / "a"))
-        assert hosts[1].recv(2000) == frame  # and nothing of the bridge's own before it
-        assert time.monotonic() - sent >= 0.3
+        east, west = (
+            b"\xff" * 6 + b"\x02\x53\x44\x00\x00" + sender + b"\x88\xb6" + b"hello".ljust(46, b".")
+            for sender in (b"\x08", b"\x09")
+        )
+        hosts[0].sendto(east, str(tmp_path / "a"))
+        hosts[1].sendto(west, str(tmp_path / "c"))
+        while hosts[0].recv(2000) != west:  # sent later, the other way, which has no netem
+            pass
+        hosts[1].setblocking(False)
+        with pytest.raises(BlockingIOError):
+            hosts[1].recv(2000)
+        hosts[1].settimeout(30)
+        assert hosts[1].recv(2000) == east  # and nothing of the bridge's own before it
 
 
 def test_a_kernel_panic_ends_the_machine(image: Path, tmp_path: Path) -> None:
