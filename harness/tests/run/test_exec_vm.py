@@ -19,8 +19,7 @@ from typing import Any
 import pytest
 
 from sundial.machines.waiting import wait_until
-from sundial.run.places import Places
-from tests.run.live import HARNESS, VARIABLES, require_guests, sundial, up
+from tests.run.live import HARNESS, VARIABLES, require_every_image, require_guests, sundial, up
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(400)]
 
@@ -44,9 +43,7 @@ SHOWN_S = 0.2
 
 @pytest.fixture(scope="module", params=["real", "virtual"])
 def kept(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
-    require_guests()
-    if not (Places().checkout / "images" / "out" / "ssscore" / "manifest.json").is_file():
-        pytest.skip("images/out/ssscore is not built")
+    require_every_image()
     topology = tmp_path_factory.mktemp("up") / f"{NAME}.yaml"
     topology.write_text(PAIR)
     with up(topology, "--clock", request.param) as found:

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sundial.run.places import Places
-from tests.run.live import LiveRun, require_guests
+from tests.run.live import LiveRun, require_every_image
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(400)]
 RUN_S = 200.0
@@ -18,9 +17,7 @@ RUN_S = 200.0
 
 @pytest.fixture(autouse=True)
 def guests() -> None:
-    require_guests()
-    if not (Places().checkout / "images" / "out" / "ssscore" / "manifest.json").is_file():
-        pytest.skip("images/out/ssscore is not built")
+    require_every_image()
 
 
 def test_two_runs_are_equal_to_the_byte(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ knows the addresses behind that, as the device does."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import polars as pl
@@ -50,7 +50,8 @@ def check_handed_in(segment: Atm, wire: Wire, port: str, handed_in: Passages) ->
     seen, busy = sent.time_ns[there], line.busy_ns[first[there]]
     late = (seen > due + ROUNDING_NS) & (busy > due + ROUNDING_NS)
     if segment.encapsulation == LANE and segment.lan_emulation.resolution == "le_arp":
-        events = _events(segment, wire, pdus, line)
+        _, told, vccs = _talk(segment, wire, pdus)
+        events = _events(segment, line, told, vccs)
         may = (sent.target[there] & GROUP_BIT) == 0
         after = events + line.latency_ns
         # The last event that may have let it go, before the line was taken for it.
@@ -107,13 +108,17 @@ def _dropped(segment: Atm, wire: Wire, port: str) -> Numbers:
     return fates["time_ns"].to_numpy() + latency_ns + -(-segment.cell_time_units(port) // NS)
 
 
-def _events(segment: Atm, wire: Wire, pdus: Pdus, line: Uplink) -> Numbers:
+def _talk(segment: Atm, wire: Wire, pdus: Pdus) -> tuple[list[Uplink], list[Message], Vccs]:
+    """Of all clients: their lines, what they and the services said, and their channels."""
+    lines, told = [uplink(segment, pdus, number) for number in range(len(segment.ports))], messages(pdus)
+    return lines, told, Vccs(segment, clients_of(segment, wire), pdus, lines, told)
+
+
+def _events(segment: Atm, line: Uplink, told: Sequence[Message], vccs: Vccs) -> Numbers:
     """When a client may have let frames go: answers, channels that become ready or are released, the ends of C11, C17
     and C22."""
-    lane, told, clients = segment.lan_emulation, messages(pdus), clients_of(segment, wire)
+    lane = segment.lan_emulation
     own = [each for each in told if each.port == line.number and not each.lost]
-    lines = [uplink(segment, pdus, number) for number in range(len(segment.ports))]
-    vccs = Vccs(segment, clients, pdus, lines, told)
     channels = Channels(segment, line, own, vccs)
     latency_ns = segment.by_port(segment.rx_latency)[line.number]
     heard = [each.at_ns + latency_ns for each in own if not each.out]
@@ -136,9 +141,10 @@ def held_back(segment: Atm, wire: Wire) -> pl.DataFrame:
     """Frames that clients may have kept back: those that left, or were given up, when something came that lets a frame
     go; since the one before for the same station, which did not wait for it."""
     pdus = read_pdus(segment, wire)
+    lines, told, vccs = _talk(segment, wire, pdus)
     parts = [pl.DataFrame(schema=HELD_BACK)]
-    for number, port in enumerate(segment.ports):
-        line, sent = uplink(segment, pdus, number), wire.sent_at(port)
+    for line, port in zip(lines, segment.ports, strict=True):
+        sent = wire.sent_at(port)
         given_up = wire.fates.filter(pl.col("comment").str.ends_with(f"({port})"))
         gone = given_up.select(
             row=pl.col("row").cast(pl.Int64), time_ns="time_ns", target=pl.col("eth_target").cast(pl.Int64),
@@ -147,7 +153,7 @@ def held_back(segment: Atm, wire: Wire) -> pl.DataFrame:
         place = np.searchsorted(line.time_ns, sent.time_ns)
         known = place < len(line.time_ns)
         seen, busy = sent.time_ns[known], line.busy_ns[place[known]]
-        after = _events(segment, wire, pdus, line) + line.latency_ns
+        after = _events(segment, line, told, vccs) + line.latency_ns
         last = np.searchsorted(after, np.minimum(seen, busy + ROUNDING_NS) + ROUNDING_NS, "right") - 1
         event = after[np.maximum(last, 0)] if len(after) else seen
         goes = (last >= 0) & ((np.abs(seen - event) <= ROUNDING_NS) | (busy <= event + ROUNDING_NS))

@@ -24,6 +24,7 @@ from sundial.segments.atm.verify_lane_messages import (
     Message,
 )
 from sundial.segments.atm.verify_lane_uplink import ROUNDING_NS, Uplink
+from sundial.segments.atm.verify_lane_vccs import NEVER_NS
 
 _CONTROL_CELLS = 3
 _NS = 1000 * UNITS_PER_PS
@@ -33,7 +34,6 @@ _WAIT_NS = 100_000_000
 Answers = dict[int, list[tuple[int, int | None]]]
 """By the MAC address that a client asked for: when an answer came, and the port of the client that it names; None: it
 came too late to be believed."""
-NEVER_NS = 1 << 62
 
 
 def check_duties(
