@@ -28,7 +28,7 @@ from sundial.machines.snapshots import Snapshot, SnapshotStore
 from sundial.machines.waiting import in_parallel
 from sundial.model.network import Node
 from sundial.plan.build import Boot, MachineFiles, Plan, domain_spec, run_plugin, watch_plugin
-from sundial.plan.domain import DomainSpec, Plugin, domain_xml
+from sundial.plan.domain import DomainSpec, MemoryFile, Plugin, domain_xml
 from sundial.plan.jobs import encode_job
 from sundial.run.fabric import Fabric
 from sundial.run.session import Session
@@ -67,6 +67,7 @@ class Rig:
         self._cold = cold
         self._interactive = interactive
         self._kvm = kvm
+        self._held: list[Snapshot] = []
         self._zeros: dict[str, int] = {}
         self._snapshots = contextlib.ExitStack()
         self._deafen: Callable[[], None] = _nothing
@@ -94,6 +95,7 @@ class Rig:
                 held[key.digest()] = self._snapshots.enter_context(using)
             found[node.name] = held[key.digest()]
             self._zeros[node.name] = found[node.name].zero_ns
+        self._held = list(held.values())
         return found
 
     def start_fabric(self) -> Fabric:
@@ -151,18 +153,24 @@ class Rig:
         return last_words(self._node_folder(machine) / "console.log")
 
     def take_down(self, hurry: bool = False) -> None:
-        """Stop the fabric (it writes what it has, unless in a hurry), end every machine, and leave nothing behind."""
+        """Stop the fabric (it writes what it has, unless in a hurry), end every machine, and leave nothing behind.
+
+        Raises RunFailed where somebody has written to the memory that the machines were restored from.
+        """
         if self.fabric is not None and (hurry or not self.fabric.stop(STOP_S)):
             self.fabric.kill()
         in_parallel([machine.destroy for machine in self.machines.values()])
         for name in self.machines:
             take_back(self._node_folder(name), self._session.qemu_user)
         self._deafen()
+        intact = all(snapshot.is_sealed() for snapshot in self._held)
         self._snapshots.close()
         for path in (self.plan.paths.shm, self.folder):
             self._session.guard.forget(path)
         for path in (self.plan.paths.shm, self.folder):
             shutil.rmtree(path, ignore_errors=True)
+        if not intact:
+            raise RunFailed("a snapshot that its machines were restored from was changed while they ran: run it again")
 
     def _start(self, node: Node, snapshot: Snapshot | None) -> None:
         folder = self._node_folder(node.name)
@@ -172,7 +180,7 @@ class Rig:
             job = job.model_copy(update={"zero_ns": zero_ns})
         (self.folder / f"job-{node.name}").write_bytes(encode_job(job))
         (folder / "job.json").write_text(json.dumps(job.document(), indent=1) + "\n")
-        spec = self._spec(node, folder, zero_ns)
+        spec = self._spec(node, folder, snapshot)
         xml = domain_xml(spec)
         (folder / "domain.xml").write_text(xml)
         machine = self._session.hypervisor.start(node.name, xml)
@@ -183,7 +191,7 @@ class Rig:
             except MigrationFailed as error:
                 raise RunFailed(f"cannot be restored: {error}", machine=node.name) from error
 
-    def _spec(self, node: Node, folder: Path, zero_ns: int | None) -> DomainSpec:
+    def _spec(self, node: Node, folder: Path, snapshot: Snapshot | None) -> DomainSpec:
         files = MachineFiles(
             console=folder / "console.log",
             samples=folder / "samples.jsonl",
@@ -196,6 +204,7 @@ class Rig:
             self.folder / f"policy-{node.name}",
             read=[boot.kernel, boot.initrd],
             write=[folder, self.folder, *self._shared_memory(node)],
+            mapped=[] if snapshot is None else [snapshot.memory],
             kvm=self._kvm,
         )
         return domain_spec(
@@ -205,8 +214,9 @@ class Rig:
             boot,
             files,
             policy=policy,
-            plugin=self._plugin(node, zero_ns),
-            incoming=zero_ns is not None,
+            memory_file=None if snapshot is None else MemoryFile(snapshot.memory, shared=False),
+            plugin=self._plugin(node, None if snapshot is None else snapshot.zero_ns),
+            incoming=snapshot is not None,
             kvm=self._kvm,
             run_as=(os.getuid(), os.getgid()) if self._session.connect.endswith("/system") else None,
         )
