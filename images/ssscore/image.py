@@ -4,7 +4,6 @@
 import re
 
 from recipe import sources
-from recipe.cpio import Archive
 from recipe.errors import RecipeError
 from recipe.image import CHECKOUT, Contents, Workspace, run_make
 
@@ -26,19 +25,16 @@ def make(workspace: Workspace) -> Contents:
     lwip, made = workspace.scratch / "lwip", workspace.scratch / "made"
     sources.unpack(description, lwip)
     run_make(SOURCES, OUT=made, LWIP=lwip)
-    archive = Archive()
-    for task in sorted((made / "bin").iterdir()):
-        archive.add_file(task.name, task.read_bytes(), 0o755)
     return Contents(
         kernel=(made / "ssscore").read_bytes(),
-        initrd=archive.to_bytes(),
+        initrd=(made / "tasks.cpio").read_bytes(),
         kernel_release=_release(),
         cmdline="",
         packages=[
             {"name": LWIP_PACKAGE, "source": name, "sha256": digest}
             for name, digest in sources.listed_files(description.read_text()).items()
         ],
-        facts={"tasks": archive.paths()},
+        facts={"tasks": sorted(task.name for task in (made / "bin").iterdir())},
     )
 
 
