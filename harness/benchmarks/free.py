@@ -36,21 +36,22 @@ def wall_per_virtual(context: Context) -> float:
 
 def _measure(folder: Path, virtual_s: float) -> float:
     experiment = echo(folder)
-    session, images = guests.prepared(experiment)
+    session, boots = guests.prepared(experiment)
     paths = RunPaths(folder, session.folder(), session.shm())
     plan = plan_run(experiment, paths)
     # Only for its snapshots, which are those of the runs in lock-step.
-    rig = Rig(session, plan, images, paths.sockets, lambda name: folder, SimpleQueue(), cold=False, interactive=False)
+    rig = Rig(session, plan, boots, paths.sockets, lambda name: folder, SimpleQueue(), cold=False, interactive=False)
     machines: list[Machine] = []
     consoles: list[Path] = []
     try:
         for name, snapshot in rig.prepare(lambda text: None).items():
             node = next(node for node in plan.network.nodes if node.name == name)
-            image = images[node.image]
+            booted = boots[name]
             job = paths.sockets / f"job-{name}"
             job.write_bytes(encode_job(guests.busy(plan.jobs[name]), zero_ns=snapshot.zero_ns))
             consoles.append(folder / f"{name}.console")
-            boot = Boot(emulator(), image.kernel, image.initrd, str(image.manifest["cmdline"]))
+            digests = booted.kernel_sha256, booted.initrd_sha256
+            boot = Boot(emulator(), booted.kernel, booted.initrd, booted.cmdline, *digests)
             files = MachineFiles(consoles[-1], folder / f"{name}.samples", job)
             memory = MemoryFile(snapshot.memory, shared=False)
             name_there = session.domain_name(name)

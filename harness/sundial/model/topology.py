@@ -33,6 +33,7 @@ from sundial.model.fields import (
     written,
 )
 from sundial.model.images import MEMORY, Role
+from sundial.model.own import OwnBoot
 from sundial.model.segment import Mtu, SegmentBase, SegmentKind
 
 MACHINES_MOST = 16
@@ -49,7 +50,7 @@ _Name = Annotated[str, NAMED]
 _Memory = Annotated[int, In(MEMORY)]
 
 
-class Defaults(Strict):
+class Defaults(OwnBoot):
     """What holds for every machine and interface that does not say otherwise."""
 
     image: _Name = "linux"
@@ -92,7 +93,7 @@ class Route(Strict):
     """Another machine's address, on a network that one of its interfaces is on; that machine forwards packets."""
 
 
-class Machine(Strict):
+class Machine(OwnBoot):
     """One guest."""
 
     role: Role = "host"

@@ -38,12 +38,14 @@ class Plan:
 
 @dataclass(frozen=True)
 class Boot:
-    """What the host adds for one machine: its emulator and its image."""
+    """What the host adds for one machine: its emulator and what it boots."""
 
     emulator: Path
     kernel: Path
     initrd: Path
     cmdline: str
+    kernel_sha256: str
+    initrd_sha256: str
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from typing import Any
 
 from sundial import faults
 from sundial.errors import BadInput, InternalError, Interrupted, SundialError
+from sundial.machines.bootfiles import boot_files
 from sundial.machines.images import Images, PinnedImages
 from sundial.model.network import Network
 from sundial.model.topology import Accelerator, Clock
@@ -82,6 +84,10 @@ class BringUp:
         images = {name: known.ensure(name, say) for name in names}
         accelerator = session.accelerator(order.clock, order.accelerator)
         sockets = session.folder()
+        # Apart from the sockets, where QEMU may write.
+        self._copies = session.folder()
+        with disk_full_is_a_failure():
+            boots = {node.name: boot_files(node, images[node.image], self._copies) for node in order.network.nodes}
         _check_sockets(order.plan(RunPaths(Path("/"), sockets, session.shm_folder / "x")))
         say("preparing the guests")
         self.document = record.RunRecord(
@@ -92,6 +98,7 @@ class BringUp:
             clock=order.clock,
             accelerator=accelerator,
             images=images,
+            boots={name: files.own for name, files in boots.items() if files.own is not None},
             versions=record.versions(session.places, session.hypervisor.versions(), images),
             command=order.command,
         )
@@ -105,7 +112,7 @@ class BringUp:
         self.rig = Rig(
             session,
             self.plan,
-            images,
+            boots,
             sockets,
             self.folder.node,
             self.queue,
@@ -190,6 +197,7 @@ class BringUp:
         for node in self.plan.network.nodes:
             self.document.zero(node.name, self.rig.zero_ns(node.name))
         self.rig.take_down(hurry=self._interrupts.hurry)
+        shutil.rmtree(self._copies, ignore_errors=True)
 
     def _write(
         self,

@@ -11,7 +11,7 @@ import contextlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from queue import SimpleQueue
@@ -19,10 +19,10 @@ from typing import Any
 
 from sundial.errors import BadInput, RunFailed
 from sundial.machines import cores
+from sundial.machines.bootfiles import BootFiles
 from sundial.machines.confinement import hand_over, take_back
 from sundial.machines.console import last_words, tail
 from sundial.machines.hypervisor import Happening, LifecycleEvent, Machine, MonitorError
-from sundial.machines.images import Image
 from sundial.machines.migration import MigrationFailed, load_state
 from sundial.machines.snapshots import Snapshot, SnapshotStore
 from sundial.machines.waiting import in_parallel
@@ -41,13 +41,14 @@ STOP_S = 5.0
 
 
 class Rig:
-    """One topology, put up. `node_folder` says where a machine's console, samples, job and domain are written."""
+    """One topology, put up. `boots` says what each machine boots, `node_folder` where its console, samples, job and
+    domain are written."""
 
     def __init__(
         self,
         session: Session,
         plan: Plan,
-        images: dict[str, Image],
+        boots: Mapping[str, BootFiles],
         folder: Path,
         node_folder: Callable[[str], Path],
         queue: Queue,
@@ -62,7 +63,7 @@ class Rig:
         self.machines: dict[str, Machine] = {}
         self.fabric: Fabric | None = None
         self._session = session
-        self._images = images
+        self._boots = boots
         self._node_folder = node_folder
         self._cold = cold
         self._interactive = interactive
@@ -87,9 +88,9 @@ class Rig:
         held: dict[str, Snapshot] = {}
         found: dict[str, Snapshot] = {}
         for node in self.plan.network.nodes:
-            maker = SnapshotMaker(self._session, self.plan, node, self._boot(node), self._interactive)
-            image = self._images[node.image]
-            key = snapshot_key(maker.spec(self.folder), node.mips, image, self._session.places.plugin, qemu)
+            boot = self._boot(node)
+            maker = SnapshotMaker(self._session, self.plan, node, boot, self._interactive)
+            key = snapshot_key(maker.spec(self.folder), node.mips, boot, self._session.places.plugin, qemu)
             if key.digest() not in held:
                 using: AbstractContextManager[Snapshot] = store.use(key, maker.make, report)
                 held[key.digest()] = self._snapshots.enter_context(using)
@@ -248,8 +249,15 @@ class Rig:
         return run_plugin(self.plan, node, library, supervisor=os.getpid(), report=report, zero_ns=zero_ns)
 
     def _boot(self, node: Node) -> Boot:
-        image = self._images[node.image]
-        return Boot(self._session.emulator(), image.kernel, image.initrd, str(image.manifest["cmdline"]))
+        files = self._boots[node.name]
+        return Boot(
+            self._session.emulator(),
+            files.kernel,
+            files.initrd,
+            files.cmdline,
+            files.kernel_sha256,
+            files.initrd_sha256,
+        )
 
     def _last_words(self, machine: str) -> str:
         """The last thing its QEMU said, where libvirt runs in this process and keeps it."""

@@ -21,7 +21,6 @@ from sundial.errors import RunFailed
 from sundial.machines.confinement import hand_over
 from sundial.machines.console import PanicWatch, last_words
 from sundial.machines.hypervisor import Machine, MachineState
-from sundial.machines.images import Image
 from sundial.machines.memory import allocate, copy_without_zeros
 from sundial.machines.migration import MigrationFailed, save_state
 from sundial.machines.snapshots import MEMORY, STATE, SnapshotKey, sha256_of
@@ -38,7 +37,7 @@ BOOT_S = 180.0
 _NOWHERE = Path("/")
 
 
-def snapshot_key(spec: DomainSpec, mips: Decimal, image: Image, plugin: Path, qemu: str) -> SnapshotKey:
+def snapshot_key(spec: DomainSpec, mips: Decimal, boot: Boot, plugin: Path, qemu: str) -> SnapshotKey:
     """The key of the snapshot that fits the domain `spec`: all of its XML but what differs from run to run."""
     shape = replace(
         spec,
@@ -64,8 +63,8 @@ def snapshot_key(spec: DomainSpec, mips: Decimal, image: Image, plugin: Path, qe
         mips=str(mips),
         memory_mib=spec.memory >> 20,
         nics=len(spec.nics),
-        kernel_sha256=image.kernel_sha256,
-        initrd_sha256=image.initrd_sha256,
+        kernel_sha256=boot.kernel_sha256,
+        initrd_sha256=boot.initrd_sha256,
         cmdline=spec.cmdline,
         plugin_sha256=sha256_of(plugin),
     )

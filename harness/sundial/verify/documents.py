@@ -26,6 +26,7 @@ from sundial.plan.domain import QEMU_NAMESPACE, DomainSpec, FrameSockets, machin
 from sundial.seams.run import Run
 from sundial.seams.samples import Record
 from sundial.units import TIME, icount_shift
+from sundial.verify import boots
 from sundial.verify.findings import FINDING
 from sundial.verify.frames import OUTBOUND, machine
 from sundial.verify.samples import RunSamples
@@ -171,6 +172,7 @@ def _machine(run: RunDirectory, network: Network, node: Node, domain: ET.Element
     yield "vcpu", "1", str(domain.findtext("vcpu"))
     yield "QEMU's arguments", " ".join(flags), " ".join(arguments[begin : begin + len(flags)])
     netdevs = [each.partition(",local")[0] for each in arguments if each.startswith("dgram,")]
+    yield from boots.differing(run, node, domain)
     yield "netdevs", " ".join(f"dgram,id=n{place}" for place in range(len(node.nics))), " ".join(netdevs)
     if spec.clock == "virtual":
         zero_ns = (run.document["nodes"].get(node.name) or {}).get("zero_ns")

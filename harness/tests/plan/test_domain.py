@@ -21,7 +21,9 @@ from sundial.plan.build import (
 from sundial.plan.domain import QEMU_NAMESPACE, DomainSpec, MemoryFile, domain_xml, machine_flags
 from sundial.plan.paths import RunPaths
 
-BOOT = Boot(Path("/usr/bin/qemu-system-x86_64"), Path("/i/kernel"), Path("/i/initrd"), "console=ttyS0 quiet")
+BOOT = Boot(
+    Path("/usr/bin/qemu-system-x86_64"), Path("/i/kernel"), Path("/i/initrd"), "console=ttyS0 quiet", "k" * 64, "i" * 64
+)
 FILES = MachineFiles(console=Path("/r/console.log"), samples=Path("/r/samples.jsonl"), job=Path("/r/job"))
 LIBRARY = Path("/clock/sundial-clock.so")
 
