@@ -27,7 +27,7 @@ fail() {
 # What a run needs; then what only tests need (WITH_TESTS=1), and what benchmarks compare with (WITH_BENCH=1).
 packages="qemu-system-x86 libvirt-daemon libvirt-daemon-driver-qemu python3-libvirt python3-venv tshark \
 gcc libc6-dev binutils make patch cpio xz-utils lz4 libtirpc-dev rpcsvc-proto libjansson-dev"
-test_packages="chromium fonts-dejavu-core poppler-utils clang cppcheck shellcheck"
+test_packages="libvirt-clients openssh-server chromium fonts-dejavu-core poppler-utils clang cppcheck shellcheck"
 bench_packages="vde2"
 
 missing_packages() {

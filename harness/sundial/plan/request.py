@@ -86,6 +86,8 @@ class Kept:
     pid: int
     """Of the process that keeps it."""
     machines: tuple[KeptMachine, ...]
+    connect: str = EMBEDDED
+    """libvirt's URI, or EMBEDDED."""
 
     def to_json(self) -> dict[str, Any]:
         return {**asdict(self), "captures": str(self.captures), "final": str(self.final)}

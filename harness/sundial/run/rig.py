@@ -143,7 +143,11 @@ class Rig:
 
     def ended(self, event: LifecycleEvent) -> MachineEnded | None:
         """What a lifecycle event means to a supervisor; None: nothing. Names are without the session's token."""
-        if event.machine not in self.machines or event.happening not in (Happening.STOPPED, Happening.CRASHED):
+        if event.machine not in self.machines:
+            return None
+        if event.happening is Happening.LOST:
+            return MachineEnded(event.machine, event.reason, lost=True)
+        if event.happening not in (Happening.STOPPED, Happening.CRASHED):
             return None
         how = self.machines[event.machine].ending() or event.reason
         words = self._last_words(event.machine)
@@ -219,7 +223,7 @@ class Rig:
             plugin=self._plugin(node, None if snapshot is None else snapshot.zero_ns),
             incoming=snapshot is not None,
             kvm=self._kvm,
-            run_as=(os.getuid(), os.getgid()) if self._session.connect.endswith("/system") else None,
+            run_as=(os.getuid(), os.getgid()) if self._session.system_daemon else None,
         )
 
     def _shared_memory(self, node: Node) -> list[Path]:

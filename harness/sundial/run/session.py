@@ -19,6 +19,7 @@ from sundial.machines.connection import open_hypervisor
 from sundial.machines.guard import Guard
 from sundial.machines.hypervisor import Hypervisor
 from sundial.machines.runtime import RuntimeFolder
+from sundial.model.daemon import parse_daemon
 from sundial.model.topology import Accelerator
 from sundial.model.topology import Clock as RunClock
 from sundial.plan.confinement import Allowed, policy_text
@@ -71,6 +72,11 @@ class Session:
         Raises HostLacks.
         """
         return self.places.confine if self.connect == EMBEDDED else emulator()
+
+    @property
+    def system_daemon(self) -> bool:
+        """QEMU is started by a daemon that runs as root, for us."""
+        return self.connect != EMBEDDED and parse_daemon(self.connect).mode == "system"
 
     def confine(
         self,
