@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A reproducible initramfs: the "newc" cpio of the kernel's buffer-format.rst.
 
-Entries are sorted; times, owners and inode numbers carry nothing of the host. As a program, for guest-apps/sss-core/Makefile:
+Entries are sorted; times, owners and inode numbers carry nothing of the host. guest-apps/sss-core/Makefile runs it:
 
     python3 cpio.py ARCHIVE PROGRAM...    the programs, by their names
 """
