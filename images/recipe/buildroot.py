@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The recipe `buildroot`: both images in one build of a release that the user has unpacked (buildroot-configs/README.md).
+"""The recipe `buildroot`: both images in one build of a release that the user has unpacked (see buildroot-configs).
 
 Nothing is written to the release. Downloads, objects and the log stay in the cache; only what changed is built again.
 """
