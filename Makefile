@@ -8,6 +8,15 @@ TOPOLOGY ?=
 RUN_OPTIONS ?=
 BENCH_OPTIONS ?=
 
+# What images are made by: KERNEL=tuned, or BUILDROOT=DIR with a release; without either what was chosen last.
+KERNEL ?=
+BUILDROOT ?=
+RECIPE := $(if $(BUILDROOT),buildroot,$(KERNEL))
+ifneq ($(RECIPE),)
+export SUNDIAL_RECIPE := $(RECIPE)
+export SUNDIAL_BUILDROOT := $(abspath $(BUILDROOT))
+endif
+
 PYTHON := .venv/bin/python
 CARGO := cargo --quiet
 FABRIC := --manifest-path harness/fabric/Cargo.toml
@@ -27,6 +36,11 @@ setup-tests:
 .PHONY: setup-bench
 setup-bench:
 	@WITH_BENCH=1 harness/setup.sh
+
+.PHONY: images
+images: export SUNDIAL_RECIPE := $(or $(RECIPE),distribution)
+images: setup ## Build the images and choose their recipe (KERNEL=tuned, or BUILDROOT=DIR with an unpacked release)
+	@./sundial images build --if-needed $(if $(BUILDROOT),--buildroot $(BUILDROOT),--recipe $(SUNDIAL_RECIPE))
 
 .PHONY: run
 run: setup ## Run the main job: quickstart (SCENARIO=..., TOPOLOGY=..., RUN_OPTIONS=...)

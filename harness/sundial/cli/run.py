@@ -47,6 +47,7 @@ def _workloads() -> str:
 @click.option("--clock", type=click.Choice(["virtual", "real"]), help="Virtual time, or the host's clock.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="The run directory to write.")
 @click.option("--connect", metavar="URI", default=EMBEDDED, help="A libvirt daemon instead of the embedded driver.")
+@completion.recipe_option
 @click.option("--cold", is_flag=True, help="Boot the guests instead of restoring them.")
 @click.option("--dry-run", is_flag=True, help="Print the plan as JSON and start nothing.")
 @as_json
@@ -59,6 +60,7 @@ def run(
     clock: Clock | None,
     out: Path | None,
     connect: str,
+    recipe: str | None,
     cold: bool,
     dry_run: bool,
     as_json: bool,
@@ -91,7 +93,7 @@ def run(
     results = []
     with progress(quiet=as_json) as shown:
         for experiment, folder in zip(experiments, folders, strict=True):
-            results.append(_one(experiment, folder, connect, cold, shown))
+            results.append(_one(experiment, folder, connect, recipe, cold, shown))
     if as_json:
         print_json(results if len(results) > 1 else results[0])
     else:
@@ -117,8 +119,10 @@ def _folders(out: Path | None, count: int) -> list[Path | None]:
     return list(folders)
 
 
-def _one(experiment: Experiment, folder: Path | None, connect: str, cold: bool, shown: Progress) -> dict[str, Any]:
-    request = RunRequest(experiment, rooms.CAPTURES, folder, connect, cold, tuple(sys.argv))
+def _one(
+    experiment: Experiment, folder: Path | None, connect: str, recipe: str | None, cold: bool, shown: Progress
+) -> dict[str, Any]:
+    request = RunRequest(experiment, rooms.CAPTURES, folder, connect, cold, tuple(sys.argv), recipe=recipe)
     if experiment.variant:
         shown.say(f"run with {experiment.variant}")
     made = rooms.run(request, shown)

@@ -24,6 +24,7 @@ from typing import Any
 from sundial import faults
 from sundial.errors import BadInput, InternalError, Interrupted, SundialError
 from sundial.machines.images import Images, PinnedImages
+from sundial.machines.recipes import asked
 from sundial.model.network import Network
 from sundial.model.topology import Accelerator, Clock
 from sundial.plan.build import Plan
@@ -69,6 +70,8 @@ class Order:
     start_order: Sequence[str] = ()
     images: Path | None = None
     """A folder of pinned images instead of the checkout's own."""
+    recipe: str | None = None
+    """What the checkout's images are made by; None where none was asked for."""
 
 
 class BringUp:
@@ -77,7 +80,7 @@ class BringUp:
     def __init__(self, order: Order, session: Session, interrupts: Interrupts, say: Say) -> None:
         """Claim the run directory. Raises BadInput, HostLacks, RunFailed; nothing has been started then."""
         self.began = time.monotonic()
-        known = Images(session.places.checkout) if order.images is None else PinnedImages(order.images)
+        known = _images(order, session.places.checkout)
         names = dict.fromkeys(node.image for node in order.network.nodes)
         images = {name: known.ensure(name, say) for name in names}
         accelerator = session.accelerator(order.clock, order.accelerator)
@@ -211,6 +214,12 @@ class BringUp:
             epoch_ns=epoch_ns if isinstance(epoch_ns, int) else None,
         )
         self.folder.write_json("run.json", self.document.to_json())
+
+
+def _images(order: Order, checkout: Path) -> Images | PinnedImages:
+    if order.images is not None:
+        return PinnedImages(order.images)
+    return Images(checkout, asked(checkout, order.recipe))
 
 
 def _check_sockets(plan: Plan) -> None:

@@ -57,7 +57,11 @@ class RunRecord:
             "accelerator": accelerator,
             "versions": {},
             "images": {
-                name: {"sha256": {"kernel": image.kernel_sha256, "initrd": image.initrd_sha256}}
+                name: {
+                    "sha256": {"kernel": image.kernel_sha256, "initrd": image.initrd_sha256},
+                    "recipe": image.recipe,
+                    "hz": image.hz,
+                }
                 for name, image in images.items()
             },
             "time": {"virtual_ns": None, "wall_s": None},

@@ -30,9 +30,13 @@ class ImageDigests(Form):
 
 
 class ImageUse(Form):
-    """An image of the run."""
+    """An image of the run; earlier versions wrote its digests alone."""
 
     sha256: ImageDigests
+    recipe: str | None = None
+    """What it was made by."""
+    hz: Annotated[int, Field(ge=1)] | None = None
+    """Ticks a second of its kernel, in which its TCP counts; null where it has none."""
 
 
 class Time(Form):
