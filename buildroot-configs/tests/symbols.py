@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from unittest import mock
 
 import kconfiglib
 
@@ -41,10 +42,9 @@ def types(release: Path) -> dict[str, str]:
         place = [f"O={output}", f"BR2_EXTERNAL={TREE}"]
         command = ["make", "-s", "-C", str(release), *place, "sundial_linux_defconfig"]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-        os.environ.update(
-            BR2_BASE_DIR=output, BASE_DIR=output, BR2_EXTERNAL_SUNDIAL_PATH=str(TREE), srctree=str(release), CONFIG_=""
-        )
-        parsed = kconfiglib.Kconfig("Config.in", warn=False)
+        variables = {"BR2_BASE_DIR": output, "BASE_DIR": output, "BR2_EXTERNAL_SUNDIAL_PATH": str(TREE)}
+        with mock.patch.dict(os.environ, variables | {"srctree": str(release), "CONFIG_": ""}):
+            parsed = kconfiglib.Kconfig("Config.in", warn=False)
     return {name: kconfiglib.TYPE_TO_STR[symbol.type] for name, symbol in parsed.syms.items() if symbol.nodes}
 
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kconfig without a release: defconfigs against the table of Buildroot's symbols, our Config.in as Kconfig reads it."""
 
-import os
 from pathlib import Path
 
 import kconfiglib
@@ -61,7 +60,7 @@ def ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> kconfiglib.Kconfig:
     monkeypatch.setenv("CONFIG_", "")
     (tmp_path / "Config.in").write_text(BUILDROOT)
     monkeypatch.chdir(tmp_path)
-    assert "srctree" not in os.environ
+    monkeypatch.delenv("srctree", raising=False)
     read = kconfiglib.Kconfig("Config.in", warn_to_stderr=False)
     assert read.warnings == []
     return read

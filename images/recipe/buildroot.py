@@ -16,7 +16,9 @@ from pathlib import Path
 
 from recipe import release as releases
 from recipe.errors import HostLacks, RecipeError
-from recipe.image import CHECKOUT, Workspace, say
+from recipe.image import CHECKOUT, Workspace
+from recipe.locks import locked
+from recipe.progress import say
 
 TREE = CHECKOUT / "buildroot-configs"
 DEFCONFIGS = (TREE / "configs/sundial_linux_defconfig", TREE / "configs/sundial_ssscore_defconfig")
@@ -66,7 +68,9 @@ class Built:
     """For the manifests of both."""
     info: dict[str, dict[str, object]]
     """All packages, as the release describes them."""
-    sbom: bytes | None
+    compiler: str
+    beside: dict[str, bytes]
+    """The SBOM, where the release makes one."""
 
 
 def inputs_sha256(paths: list[Path]) -> str:
@@ -90,7 +94,12 @@ def build(workspace: Workspace) -> Built:
     if release.warning:
         say(release.warning)
     work = workspace.cache / "buildroot"
-    work.mkdir(parents=True, exist_ok=True)
+    with locked(work / ".lock", "another build by Buildroot"):
+        return _build(release, work)
+
+
+def _build(release: releases.Release, work: Path) -> Built:
+    folder = release.folder
     before = releases.state(folder)
     make = _Make(release, work)
     identity = releases.tree_sha256(folder)
@@ -104,12 +113,12 @@ def build(workspace: Workspace) -> Built:
     if changed := releases.written(before, releases.state(folder)):
         raise RecipeError(f"the build has written to the release {folder}: {changed[0]}")
     facts: dict[str, object] = {
+        **({"sbom": SBOM} if sbom else {}),
         "release": {"version": release.version, "sha256": identity},
         "defconfigs": {path.name: _sha256(path) for path in DEFCONFIGS},
         "kernel_config_sha256": _sha256(KERNEL_CONFIG),
-        "compiler": make.compiler(),
     }
-    return Built(work / "output/images", facts, info, sbom)
+    return Built(work / "output/images", facts, info, make.compiler(), {SBOM: sbom} if sbom else {})
 
 
 class _Make:

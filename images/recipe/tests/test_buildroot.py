@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The recipe `buildroot` on a made-up release, whose make answers as a real one does; what real releases print, as text."""
+"""The recipe `buildroot` on a made-up release, whose make answers as a real one does; what releases say, as text."""
 
 import json
 import os
@@ -36,16 +36,24 @@ all:
 \t@@COMMAND@
 \t@printf '\\033[7m>>>   Finalizing target directory\\033[27m\\n'
 \t@mkdir -p $(O)/images/linux $(O)/images/ssscore $(O)/host/bin
-\t@printf '#!/bin/sh\\necho gcc 13.3.0\\n' > $(O)/host/bin/x86_64-gcc; chmod +x $(O)/host/bin/x86_64-gcc
+\t@printf '#!/bin/sh\\necho gcc 13.3.0\\n' > $(O)/host/bin/x86_64-linux-gcc; chmod +x $(O)/host/bin/x86_64-linux-gcc
 """
+
+
+def package(kind: str, version: str | None, licences: str, *dependencies: str) -> dict[str, object]:
+    """As `make show-info` describes one; without a version it is virtual."""
+    about = {"type": kind, "virtual": version is None, "dependencies": list(dependencies)}
+    return about if version is None else about | {"version": version, "licenses": licences}
+
+
 INFO = {
-    "linux": {"type": "target", "virtual": False, "version": "6.1.183", "licenses": "GPL-2.0", "dependencies": ["skeleton"]},
-    "skeleton": {"type": "target", "virtual": False, "version": "", "licenses": "unknown", "dependencies": []},
-    "sss-core": {"type": "target", "virtual": False, "version": "1.0", "licenses": "Apache-2.0", "dependencies": ["lwip"]},
-    "lwip": {"type": "target", "virtual": False, "version": "2.1.3", "licenses": "BSD-3-Clause", "dependencies": ["jdk"]},
-    "jdk": {"type": "target", "virtual": True, "dependencies": []},
-    "rootfs-cpio": {"type": "rootfs", "virtual": False, "version": "1", "dependencies": ["linux"]},
-}  # fmt: skip
+    "linux": package("target", "6.1.183", "GPL-2.0", "skeleton"),
+    "skeleton": package("target", "", "unknown"),
+    "sss-core": package("target", "1.0", "Apache-2.0", "lwip"),
+    "lwip": package("target", "2.1.3", "BSD-3-Clause", "jdk"),
+    "jdk": package("target", None, ""),
+    "rootfs-cpio": package("rootfs", "1", "", "linux"),
+}
 
 
 def make_release(folder: Path, dropped: str = "nothing at all", command: str = ":") -> Path:
@@ -98,9 +106,9 @@ def test_it_builds_once_says_how_far_it_is_and_describes_what_it_built(
     first = (work / "output/calls").read_text().splitlines()
     assert first == [f"source {work}/downloads 1700000000 none file:///mirror", "all"]
     assert built.facts["release"] == {"version": "2025.02.16", "sha256": release.tree_sha256(folder)}
-    assert built.facts["compiler"] == "gcc 13.3.0"
+    assert built.compiler == "gcc 13.3.0"
     assert set(built.facts["defconfigs"]) == {"sundial_linux_defconfig", "sundial_ssscore_defconfig"}
-    assert built.sbom is None
+    assert (built.beside, built.facts.get("sbom")) == ({}, None)
     calls(tmp_path)
     assert buildroot.build(workspace(tmp_path, folder)).facts == built.facts
     assert calls(tmp_path) == []
@@ -136,7 +144,9 @@ def test_a_record_of_parts_that_was_damaged_is_as_none(tmp_path: Path, checkout:
     assert calls(tmp_path) == ["source", "all"]
 
 
-def test_a_line_of_the_defconfig_that_is_dropped_is_named_before_anything_is_built(tmp_path: Path, checkout: Path) -> None:
+def test_a_line_of_the_defconfig_that_is_dropped_is_named_before_anything_is_built(
+    tmp_path: Path, checkout: Path
+) -> None:
     folder = make_release(tmp_path / "release", dropped="BR2_PACKAGE_RPCBIND")
     with pytest.raises(RecipeError, match=r"^Buildroot 2025.02.16 does not take a line .*: BR2_PACKAGE_RPCBIND=y$"):
         buildroot.build(workspace(tmp_path, folder))
@@ -174,7 +184,9 @@ def test_the_sbom_is_that_of_the_release(
 ) -> None:
     folder = make_release(tmp_path / "release")
     (folder / "utils/generate-cyclonedx").write_text(program)
-    assert buildroot.build(workspace(tmp_path, folder)).sbom == sbom
+    built = buildroot.build(workspace(tmp_path, folder))
+    assert built.beside.get("sbom.cdx.json") == sbom
+    assert ("sbom" in built.facts) == (sbom is not None)
     assert ("warning: no SBOM" in capsys.readouterr().out) == (sbom is None)
 
 
