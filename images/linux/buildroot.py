@@ -19,4 +19,6 @@ def make(workspace: Workspace) -> Contents:
         cmdline=COMMAND_LINE,
         packages=release.package_list(built.info),
         facts=built.facts | {"hz": release.hz((folder / "config").read_text())},
+        compiler=built.compiler,
+        beside=built.beside,
     )

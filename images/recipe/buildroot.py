@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The recipe `buildroot`: both images in one build of a release that the user has unpacked. README.md of buildroot-configs.
+"""The recipe `buildroot`: both images in one build of a release that the user has unpacked (see buildroot-configs).
 
-Nothing is written to the release. Downloads, objects and the log are kept in the cache; only what changed is built again.
+Nothing is written to the release. Downloads, objects and the log stay in the cache; only what changed is built again.
 """
 
 import hashlib
@@ -16,7 +16,9 @@ from pathlib import Path
 
 from recipe import release as releases
 from recipe.errors import HostLacks, RecipeError
-from recipe.image import CHECKOUT, Workspace, say
+from recipe.image import CHECKOUT, Workspace
+from recipe.locks import locked
+from recipe.progress import say
 
 TREE = CHECKOUT / "buildroot-configs"
 DEFCONFIGS = (TREE / "configs/sundial_linux_defconfig", TREE / "configs/sundial_ssscore_defconfig")
@@ -27,7 +29,9 @@ SBOM = "sbom.cdx.json"
 
 # Settings of a build that a user may give in the environment; all other BR2_ variables are kept from it.
 FROM_ENVIRONMENT = ("BR2_PRIMARY_SITE", "BR2_PRIMARY_SITE_ONLY", "BR2_JLEVEL")
+NOT_FOR_MAKE = frozenset({"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "O", "V", "SOURCE_DATE_EPOCH"})
 LAST_LINES = 20
+SBOM_LIMIT_S = 120
 
 DEVELOPMENT_FILES = [
     (f"/usr/bin/{program}", package)
@@ -37,7 +41,7 @@ DEVELOPMENT_FILES = [
     }.items()
 ]  # fmt: skip
 
-# What is built of what: a part that changed is built again. All else is built anew if the release or our tree has changed.
+# What is built of what: (sources, packages). A part that changed is built again; if WHOLE or the release changed, all.
 PARTS = {
     "linux": ([KERNEL_CONFIG], ["linux"]),
     "busybox": ([TREE / "board/sundial/linux/busybox.fragment"], ["busybox"]),
@@ -45,7 +49,10 @@ PARTS = {
         [CHECKOUT / "guest-apps", CHECKOUT / "LICENSE", CHECKOUT / "images/recipe/cpio.py"],
         ["sundial-guest-apps", "sss-core"],
     ),
-    "root": ([*sorted(TREE.glob("board/sundial/linux/*.sh")), CHECKOUT / "images/linux/init", CHECKOUT / "images/linux/etc"], []),
+    "root": (
+        [*sorted(TREE.glob("board/sundial/linux/*.sh")), CHECKOUT / "images/linux/init", CHECKOUT / "images/linux/etc"],
+        [],
+    ),
 }
 WHOLE = [TREE / name for name in ("Config.in", "external.desc", "external.mk", "configs", "package", "patches")]
 NO_INPUTS = frozenset({"build", "tests", "__pycache__"})
@@ -61,7 +68,9 @@ class Built:
     """For the manifests of both."""
     info: dict[str, dict[str, object]]
     """All packages, as the release describes them."""
-    sbom: bytes | None
+    compiler: str
+    beside: dict[str, bytes]
+    """The SBOM, where the release makes one."""
 
 
 def inputs_sha256(paths: list[Path]) -> str:
@@ -71,7 +80,8 @@ def inputs_sha256(paths: list[Path]) -> str:
         for path in [top] if top.is_file() else sorted(top.rglob("*")):
             names = path.relative_to(CHECKOUT)
             if path.is_file() and not NO_INPUTS.intersection(names.parts):
-                digest.update(f"{names}\0{path.stat().st_mode & 0o111}\0".encode() + hashlib.sha256(path.read_bytes()).digest())
+                digest.update(f"{names}\0{path.stat().st_mode & 0o111}\0".encode())
+                digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()
 
 
@@ -84,11 +94,17 @@ def build(workspace: Workspace) -> Built:
     if release.warning:
         say(release.warning)
     work = workspace.cache / "buildroot"
-    work.mkdir(parents=True, exist_ok=True)
+    with locked(work / ".lock", "another build by Buildroot"):
+        return _build(release, work)
+
+
+def _build(release: releases.Release, work: Path) -> Built:
+    folder = release.folder
     before = releases.state(folder)
     make = _Make(release, work)
     identity = releases.tree_sha256(folder)
-    make.prepare({"whole": f"{identity} {inputs_sha256(WHOLE)}"} | {part: inputs_sha256(PARTS[part][0]) for part in PARTS})
+    parts = {part: inputs_sha256(sources) for part, (sources, _) in PARTS.items()}
+    make.prepare({"whole": f"{identity} {inputs_sha256(WHOLE)}", **parts})
     if not make.is_complete:
         make.configure("".join([DEFCONFIGS[0].read_text(), ALSO]))
         make.everything()
@@ -97,12 +113,12 @@ def build(workspace: Workspace) -> Built:
     if changed := releases.written(before, releases.state(folder)):
         raise RecipeError(f"the build has written to the release {folder}: {changed[0]}")
     facts: dict[str, object] = {
+        **({"sbom": SBOM} if sbom else {}),
         "release": {"version": release.version, "sha256": identity},
         "defconfigs": {path.name: _sha256(path) for path in DEFCONFIGS},
         "kernel_config_sha256": _sha256(KERNEL_CONFIG),
-        "compiler": make.compiler(),
     }
-    return Built(work / "output/images", facts, info, sbom)
+    return Built(work / "output/images", facts, info, make.compiler(), {SBOM: sbom} if sbom else {})
 
 
 class _Make:
@@ -143,7 +159,7 @@ class _Make:
         self._logged([f"BR2_DEFCONFIG={file}", "defconfig"], "w")
         dropped = releases.not_taken(defconfig, (self._output / ".config").read_text())
         if dropped:
-            raise RecipeError(f"Buildroot {self._release.version} does not take this line of the defconfigs: {dropped[0]}")
+            raise RecipeError(f"Buildroot {self._release.version} does not take a line of the defconfigs: {dropped[0]}")
 
     def everything(self) -> None:
         """Downloads, so that what is missing is missed in the first minutes, and builds."""
@@ -156,7 +172,8 @@ class _Make:
 
     def answer(self, target: str) -> str:
         """Standard output of a target that only prints."""
-        done = subprocess.run(self._command(["-s", target]), capture_output=True, text=True, check=False, env=self._environment())
+        command = self._command(["-s", target])
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=self._environment())
         if done.returncode != 0:
             lines = done.stderr.strip().splitlines() or ["no output"]
             raise RecipeError(f"Buildroot's make {target} failed: {lines[-1]}")
@@ -171,11 +188,12 @@ class _Make:
         environment = self._environment() | {"MAKEFLAGS": f"O={self._output}"}
         try:
             done = subprocess.run(
-                ["python3", program], input=info, capture_output=True, text=True, check=False, env=environment, timeout=120
-            )
+                ["python3", program], input=info, capture_output=True, text=True, check=False, env=environment,
+                timeout=SBOM_LIMIT_S,
+            )  # fmt: skip
             problem = (done.stderr.strip().splitlines() or ["no output"])[-1] if done.returncode != 0 else ""
         except subprocess.TimeoutExpired:
-            problem = "no answer in 120 s"
+            problem = f"no answer in {SBOM_LIMIT_S} s"
         if problem:
             say(f"warning: no SBOM, for utils/generate-cyclonedx failed: {problem}")
             return None
@@ -209,8 +227,8 @@ class _Make:
                     log.flush()
                     say(line)
         if process.returncode != 0:
-            where = f"Buildroot's make {targets[-1]} failed (status {process.returncode}); all of its output: {self._log}"
-            raise RecipeError("\n".join([*last, where]))
+            what = f"Buildroot's make {targets[-1]} failed (status {process.returncode})"
+            raise RecipeError("\n".join([*last, f"{what}; its whole output is in {self._log}"]))
 
     def _command(self, targets: list[str]) -> list[str]:
         given = [f"{name}={os.environ[name]}" for name in FROM_ENVIRONMENT if name in os.environ]
@@ -221,7 +239,7 @@ class _Make:
         mine = {
             name: value
             for name, value in os.environ.items()
-            if not name.startswith("BR2_") and name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "O", "V", "SOURCE_DATE_EPOCH")
+            if not name.startswith("BR2_") and name not in NOT_FOR_MAKE
         }
         mine |= {"BR2_DL_DIR": str(self._downloads), "PYTHONDONTWRITEBYTECODE": "1"}
         if self._release.epoch is not None:

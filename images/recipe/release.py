@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a Buildroot release says, as text: its version, the configuration it has taken, packages, progress. Nothing here runs it."""
+"""What a Buildroot release says as text: version, configuration taken, packages, progress. Nothing here runs it."""
 
 import hashlib
 import re
