@@ -80,7 +80,10 @@ class BringUp:
         known = Images(session.places.checkout) if order.images is None else PinnedImages(order.images)
         names = dict.fromkeys(node.image for node in order.network.nodes)
         images = {name: known.ensure(name, say) for name in names}
-        accelerator = session.accelerator(order.clock, order.accelerator)
+        hosts = [session.host(name, uri) for name, uri in order.network.hosts.items()]
+        # KVM can be tried on this host alone; machines on another run as these do.
+        asked = "tcg" if hosts and order.accelerator == "auto" else order.accelerator
+        accelerator = session.accelerator(order.clock, asked)
         sockets = session.folder()
         _check_sockets(order.plan(RunPaths(Path("/"), sockets, session.shm_folder / "x")))
         say("preparing the guests")
@@ -113,6 +116,7 @@ class BringUp:
             interactive=order.interactive,
             kvm=accelerator == "kvm",
         )
+        self.document.hosts({name: site.record() for name, site in self.rig.sites.items()})
         self._order = order
         self._session = session
         self._interrupts = interrupts
@@ -190,6 +194,7 @@ class BringUp:
         for node in self.plan.network.nodes:
             self.document.zero(node.name, self.rig.zero_ns(node.name))
         self.rig.take_down(hurry=self._interrupts.hurry)
+        self.document.carried({name: site.carried() for name, site in self.rig.sites.items()})
 
     def _write(
         self,
