@@ -43,6 +43,8 @@ def up(
     print_table([["MACHINE", "ADDRESS"], *([machine.name, machine.address] for machine in kept.machines)])
     click.echo(f"captures  {kept.captures}")
     click.echo(f"libvirt   {kept.connect}: ./sundial virsh --topology {kept.topology} list")
+    for name, uri in kept.hosts.items():
+        click.echo(f"host {name}: ./sundial virsh --connect '{uri}' list")
     say(f"look at them with: ./sundial open {kept.topology}; after down they are in {kept.final}")
     first = kept.machines[0].name
     say(f"use them with: ./sundial exec {first} -- COMMAND, ./sundial console {first}; end with: ./sundial down")

@@ -88,8 +88,19 @@ def _run_events(libvirt: Any) -> None:
 class LibvirtHypervisor:
     """A Hypervisor on one libvirt connection, `where` in words. `token` makes domain names unlike anybody else's."""
 
-    def __init__(self, libvirt: Any, handle: Any, token: str, pid_folder: Path | None, where: str) -> None:
+    def __init__(
+        self,
+        libvirt: Any,
+        handle: Any,
+        token: str,
+        pid_folder: Path | None,
+        where: str,
+        *,
+        emulator: str | None = None,
+    ) -> None:
+        """`emulator`: QEMU's version where that is not this computer's."""
         self._libvirt = libvirt
+        self._emulator = emulator
         self._handle = handle
         self._token = token
         self._pid_folder = pid_folder
@@ -153,7 +164,7 @@ class LibvirtHypervisor:
     def _ask_versions(self) -> dict[str, str]:
         def ask() -> dict[str, str]:
             # Not the handle's getVersion: it means libvirt's default emulator, which may be another program.
-            return {"qemu": qemu_version(), "libvirt": dotted(self._handle.getLibVersion())}
+            return {"qemu": self._emulator or qemu_version(), "libvirt": dotted(self._handle.getLibVersion())}
 
         return self._bounded("asking for versions", ask)
 
@@ -218,7 +229,11 @@ def open_hypervisor(
 
 def qemu_version() -> str:
     """Of qemu-system-x86_64, as it says itself; `unknown` where it does not."""
-    said = subprocess.run([EMULATOR, "--version"], capture_output=True, text=True, check=False).stdout
+    return version_in(subprocess.run([EMULATOR, "--version"], capture_output=True, text=True, check=False).stdout)
+
+
+def version_in(said: str) -> str:
+    """Of what QEMU says of itself."""
     found = re.search(r"version (\d+(?:\.\d+)+)(?: \(([^)]+)\))?", said)
     return " ".join(part for part in found.groups() if part) if found else "unknown"
 

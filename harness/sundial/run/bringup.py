@@ -85,7 +85,10 @@ class BringUp:
         known = _images(order, session.places.checkout)
         names = dict.fromkeys(node.image for node in order.network.nodes)
         images = {name: known.ensure(name, say) for name in names}
-        accelerator = session.accelerator(order.clock, order.accelerator)
+        hosts = [session.host(name, uri) for name, uri in order.network.hosts.items()]
+        # KVM can be tried on this host alone; machines on another run as these do.
+        asked = "tcg" if hosts and order.accelerator == "auto" else order.accelerator
+        accelerator = session.accelerator(order.clock, asked)
         sockets = session.folder()
         # Apart from the sockets, where QEMU may write.
         self._copies = session.folder()
@@ -123,6 +126,7 @@ class BringUp:
             interactive=order.interactive,
             kvm=accelerator == "kvm",
         )
+        self.document.hosts({name: site.record() for name, site in self.rig.sites.items()})
         self._order = order
         self._session = session
         self._interrupts = interrupts
@@ -199,8 +203,11 @@ class BringUp:
         self._interrupts.cleaning_begins()
         for node in self.plan.network.nodes:
             self.document.zero(node.name, self.rig.zero_ns(node.name))
-        self.rig.take_down(hurry=self._interrupts.hurry)
-        shutil.rmtree(self._copies, ignore_errors=True)
+        try:
+            self.rig.take_down(hurry=self._interrupts.hurry)
+        finally:
+            self.document.carried({name: site.carried() for name, site in self.rig.sites.items()})
+            shutil.rmtree(self._copies, ignore_errors=True)
 
     def _write(
         self,

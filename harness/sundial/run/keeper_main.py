@@ -204,8 +204,17 @@ class Keeper:
             for node in plan.network.nodes
         )
         folder = self._bring_up.folder
-        connect = self._session.connect
-        return Kept(plan.network.name, plan.clock, folder.path, folder.final, os.getpid(), machines, connect)
+        hosts = {name: uri.text for name, uri in plan.network.hosts.items()}
+        return Kept(
+            plan.network.name,
+            plan.clock,
+            folder.path,
+            folder.final,
+            os.getpid(),
+            machines,
+            self._session.connect,
+            hosts,
+        )
 
 
 def _order(request: UpRequest, places: Places) -> Order:

@@ -78,6 +78,16 @@ class RunRecord:
             },
         }
 
+    def hosts(self, hosts: Mapping[str, dict[str, Any]]) -> None:
+        """Other computers that run machines, by name; a run without them says nothing of it."""
+        if hosts:
+            self._document["hosts"] = {name: {**host, "frames": {}} for name, host in hosts.items()}
+
+    def carried(self, frames: Mapping[str, Mapping[str, Mapping[str, int]]]) -> None:
+        """Frames that have gone to and from each of them."""
+        for name, by_interface in frames.items():
+            self._document["hosts"][name]["frames"] = by_interface
+
     def zero(self, node: str, zero_ns: int) -> None:
         """Where zero of the run's time axis is on a guest's clock."""
         self._document["nodes"][node]["zero_ns"] = zero_ns

@@ -31,6 +31,7 @@ from sundial.plan.build import Boot, MachineFiles, Plan, domain_spec, run_plugin
 from sundial.plan.domain import DomainSpec, MemoryFile, Plugin, domain_xml
 from sundial.plan.jobs import encode_job
 from sundial.run.fabric import Fabric
+from sundial.run.remote import RemoteSite
 from sundial.run.session import Session
 from sundial.run.snapshotting import SnapshotMaker, snapshot_key
 from sundial.run.supervisor import Event, MachineEnded
@@ -70,8 +71,11 @@ class Rig:
         self._kvm = kvm
         self._held: list[Snapshot] = []
         self._zeros: dict[str, int] = {}
+        self.sites = {
+            name: RemoteSite(session.host(name, uri), plan, folder) for name, uri in plan.network.hosts.items()
+        }
         self._snapshots = contextlib.ExitStack()
-        self._deafen: Callable[[], None] = _nothing
+        self._deafen = contextlib.ExitStack()
 
     def prepare(self, say: Say) -> dict[str, Snapshot]:
         """Find or make the snapshot of every machine; held until `take_down`. None under the real clock: guests boot.
@@ -111,7 +115,8 @@ class Rig:
 
     def start_machines(self, snapshots: dict[str, Snapshot], start_order: Sequence[str]) -> None:
         """All machines at once, paused. Raises RunFailed naming the first that did not start."""
-        self._deafen = self._session.hypervisor.listen(self.queue.put)
+        for hypervisor in (self._session.hypervisor, *(site.host.hypervisor for site in self.sites.values())):
+            self._deafen.callback(hypervisor.listen(self.queue.put))
         nodes = ordered(self.plan.network.nodes, start_order)
 
         def starter(node: Node) -> Callable[[], None]:
@@ -167,7 +172,9 @@ class Rig:
         in_parallel([machine.destroy for machine in self.machines.values()])
         for name in self.machines:
             take_back(self._node_folder(name), self._session.qemu_user)
-        self._deafen()
+        for site in self.sites.values():
+            site.close()
+        self._deafen.close()
         intact = all(snapshot.is_sealed() for snapshot in self._held)
         self._snapshots.close()
         for path in (self.plan.paths.shm, self.folder):
@@ -179,6 +186,16 @@ class Rig:
 
     def _start(self, node: Node, snapshot: Snapshot | None) -> None:
         folder = self._node_folder(node.name)
+        if node.host is not None:
+            self.machines[node.name] = self.sites[node.host].start(
+                node,
+                self._boot(node),
+                folder,
+                console_socket=self.console_socket(node.name) if self._interactive else None,
+                exec_socket=self.exec_socket(node.name) if self._interactive else None,
+                kvm=self._kvm,
+            )
+            return
         zero_ns = None if snapshot is None else snapshot.zero_ns
         job = self.plan.jobs[node.name]
         if zero_ns is not None:
@@ -268,10 +285,6 @@ class Rig:
         log = self._session.runtime.path / "log" / "qemu" / f"{self._session.domain_name(machine)}.log"
         said = [line for line in tail(log, 20) if line.startswith(("sundial-clock:", "qemu-system"))]
         return said[-1] if said else ""
-
-
-def _nothing() -> None:
-    return
 
 
 def ordered(nodes: Sequence[Node], start_order: Sequence[str]) -> list[Node]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -21,7 +22,7 @@ import pytest
 from sundial.machines import reaper
 from sundial.machines.waiting import wait_until
 
-USER = 1000
+USER = 64056
 QEMU_CONF = 'stdio_handler = "file"\nsecurity_driver = "none"\ncgroup_controllers = []\n'
 LIBVIRTD_CONF = 'auth_unix_rw = "none"\nauth_unix_ro = "none"\nunix_sock_rw_perms = "0777"\n'
 
@@ -39,29 +40,45 @@ while os.wait()[0] != daemon.pid:
 FURNISH = """
 set -eu
 mount --bind "$1/etc" /etc
-for folder in /run /var/lib /var/cache /var/log $2; do mount -t tmpfs own "$folder"; done
-ip link set lo up 2>/dev/null || true
-echo ready
-exec cat
+shift
+program=$1
+shift
+for folder in /run /var/lib /var/cache /var/log "$@"; do mount -t tmpfs own "$folder"; done
+exec /usr/bin/python3 -c "$program"
 """
-"""Arguments: a folder, and what else is to be empty. Lasts until its standard input is closed."""
+"""Arguments: a folder, a program that stays, and what else is to be empty."""
+
+STAY = """
+import os, select
+os.write(1, b"ready\\n")
+while not select.select([0], [], [], 0.05)[0] or os.read(0, 1):
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        pass
+"""
+"""Until its standard input is closed. Where it is process 1 it takes notice of the end of orphans."""
 
 
 @dataclass
 class Computer:
     """Namespaces, and how to run something in them."""
 
-    holder: subprocess.Popen[str]
+    pid: int
+    """Of a process in them."""
     folder: Path
-    network: bool
+    spaces: tuple[str, ...]
 
     def command(self, *argv: str, cwd: Path = Path("/")) -> list[str]:
-        spaces = ["--mount", "--net"] if self.network else ["--mount"]
-        return ["nsenter", "--target", str(self.holder.pid), *spaces, f"--wdns={cwd}", "--", *argv]
+        return ["nsenter", "--target", str(self.pid), *self.spaces, f"--wdns={cwd}", "--", *argv]
 
     def path(self, inside: str) -> Path:
         """One of its files, as this process sees it."""
-        return Path(f"/proc/{self.holder.pid}/root{inside}")
+        return Path(f"/proc/{self.pid}/root{inside}")
+
+    def run(self, *argv: str) -> str:
+        return subprocess.run(self.command(*argv), check=True, capture_output=True, text=True, timeout=60).stdout
 
 
 def require_programs(*programs: str) -> None:
@@ -76,8 +93,8 @@ def require_namespaces(*kinds: str) -> None:
 
 
 @contextmanager
-def computer(folder: Path, *, network: bool = False, empty: Sequence[str] = ()) -> Iterator[Computer]:
-    """`empty`: folders that have nothing of the host's in them."""
+def computer(folder: Path, *, apart: bool = False, empty: Sequence[str] = ()) -> Iterator[Computer]:
+    """`apart`: with a network and processes of its own. `empty`: folders that have nothing of this host's in them."""
     shutil.copytree("/etc", folder / "etc", symlinks=True, ignore_dangling_symlinks=True)
     for name, line in (("passwd", "{0}:x:{1}:{1}::/home/{0}:/bin/sh\n"), ("group", "{0}:x:{1}:\n")):
         with (folder / "etc" / name).open("a") as file:
@@ -87,16 +104,22 @@ def computer(folder: Path, *, network: bool = False, empty: Sequence[str] = ()) 
     (folder / "etc" / "libvirt").mkdir(exist_ok=True)
     (folder / "etc" / "libvirt" / "qemu.conf").write_text(QEMU_CONF)
     (folder / "etc" / "libvirt" / "libvirtd.conf").write_text(LIBVIRTD_CONF)
-    spaces = ["--mount", "--propagation", "private", *(["--net"] if network else [])]
-    words = ["unshare", *spaces, "sh", "-c", FURNISH, "sh", str(folder), " ".join(empty)]
+    spaces = ["--mount", "--propagation", "private"]
+    spaces += ["--net", "--pid", "--fork", "--mount-proc", "--kill-child"] if apart else []
+    words = ["unshare", *spaces, "sh", "-c", FURNISH, "sh", str(folder), STAY, *empty]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None
         assert holder.stdin is not None
         try:
             assert holder.stdout.readline() == "ready\n"
-            yield Computer(holder, folder, network)
+            inside = _children(holder.pid)[0] if apart else holder.pid
+            yield Computer(inside, folder, ("--mount", "--net", "--pid") if apart else ("--mount",))
         finally:
             holder.stdin.close()
+
+
+def _children(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 @contextmanager
@@ -167,8 +190,7 @@ def as_user() -> list[str]:
 
 def daemon_pid(starter: subprocess.Popen[bytes]) -> int:
     """libvirtd itself, a child of what ADOPT runs in."""
-    children = map(int, Path(f"/proc/{starter.pid}/task/{starter.pid}/children").read_text().split())
-    (pid,) = [pid for pid in children if reaper.command_line(pid).startswith(b"libvirtd")]
+    (pid,) = [pid for pid in _children(starter.pid) if reaper.command_line(pid).startswith(b"libvirtd")]
     return pid
 
 
@@ -176,3 +198,80 @@ def machines_of(virsh: Sequence[str]) -> list[str]:
     """Names of all machines that a daemon has; `virsh` begins the command line."""
     done = subprocess.run([*virsh, "list", "--all", "--name"], capture_output=True, text=True, check=True, timeout=30)
     return done.stdout.split()
+
+
+@dataclass
+class SecondHost:
+    """Another computer with sshd, and how to get there."""
+
+    computer: Computer
+    address: str
+    key: Path
+    known: Path
+
+    def uri(self, mode: str = "session", user: str = "tester", **changed: str) -> str:
+        options = {"keyfile": str(self.key), "known_hosts": str(self.known), **changed}
+        words = "&".join(f"{name}={value}" for name, value in options.items() if value)
+        return f"qemu+ssh://{user}@{self.address}/{mode}?{words}"
+
+    def cut(self) -> None:
+        """The cable is pulled: nothing comes and nothing goes, and nobody is told."""
+        self.computer.run("ip", "link", "set", "sundial1", "down")
+
+
+SSHD = """
+ListenAddress {0}
+HostKey /etc/ssh/own_key
+AuthorizedKeysFile /etc/ssh/own_authorized
+StrictModes no
+UsePAM no
+PasswordAuthentication no
+PidFile none
+LogLevel ERROR
+"""
+
+
+@contextmanager
+def second_host(folder: Path, *hidden: Path, settings: str = "") -> Iterator[SecondHost]:
+    """Another host beside this one, as two network namespaces; it has none of our folders, nor those hidden."""
+    require_programs("sshd", "ssh", "ip", "libvirtd", "qemu-system-x86_64")
+    require_namespaces("--mount", "--net", "--pid", "--fork")
+    number = os.getpid() % 60
+    near, far = f"198.18.{number}.1", f"198.18.{number}.2"
+    for name in ("own_key", "user_key"):
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name], check=True)
+    empty = ["/tmp", "/home", "/root", *map(str, hidden)]
+    with computer(folder, apart=True, empty=empty) as place:
+        near_end = f"sundial{number}"
+        link = ["ip", "link", "add", near_end, "type", "veth", "peer", "name", "sundial1", "netns", str(place.pid)]
+        if subprocess.run(link, capture_output=True, check=False).returncode != 0:
+            pytest.skip("no veth interfaces here")
+        for words in (["addr", "add", f"{near}/30", "dev", near_end], ["link", "set", near_end, "up"]):
+            subprocess.run(["ip", *words], check=True)
+        place.run("ip", "addr", "add", f"{far}/30", "dev", "sundial1")
+        for name in ("sundial1", "lo"):
+            place.run("ip", "link", "set", name, "up")
+        keys = place.path("/etc/ssh")
+        shutil.copy(folder / "own_key", keys / "own_key")
+        shutil.copy(folder / "user_key.pub", keys / "own_authorized")
+        (keys / "own_config").write_text(SSHD.format(far) + settings)
+        place.run("mkdir", "-p", "/run/sshd", "/home/tester")
+        place.run("chown", "tester:tester", "/home/tester")
+        known = folder / "known_hosts"
+        known.write_text(f"{far} {(folder / 'own_key.pub').read_text()}")
+        log = (folder / "sshd.log").open("w")
+        words = place.command("/usr/sbin/sshd", "-D", "-e", "-f", "/etc/ssh/own_config")
+        with log, subprocess.Popen(words, stdout=log, stderr=log) as server:
+            try:
+                wait_until(lambda: _answers(far), seconds=20, what=f"sshd ({log.name})")
+                yield SecondHost(place, far, folder / "user_key", known)
+            finally:
+                server.kill()
+
+
+def _answers(address: str) -> bool:
+    try:
+        socket.create_connection((address, 22), 1.0).close()
+    except OSError:
+        return False
+    return True
