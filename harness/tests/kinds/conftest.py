@@ -11,7 +11,8 @@ from tests.kinds.tree import Tree, copy_checkout
 
 PRETENDED_RECIPE = """#!/bin/sh
 name=$(basename "$PWD")
-mkdir -p "../out/$name" && cd "../out/$name" && echo kernel > kernel && echo initrd > initrd
+while [ "$1" != --out ]; do shift; done
+mkdir -p "$2" && cd "$2" && echo kernel > kernel && echo initrd > initrd
 sum() { sha256sum "$1" | cut -d' ' -f1; }
 echo '{"version": 1, "name": "'"$name"'", "kernel_release": "6.1-toy", "cmdline": "quiet",
  "sha256": {"kernel": "'"$(sum kernel)"'", "initrd": "'"$(sum initrd)"'"}}' > manifest.json
