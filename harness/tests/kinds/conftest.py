@@ -31,7 +31,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Tree:
     fabric = made.root / "harness" / "fabric" / "target" / "release" / "sundial-fabric"
     fabric.parent.mkdir(parents=True)
     fabric.write_text("fabric\n")
-    assert made.sundial("images", "build", "toy").stdout.startswith("toy  kernel ")
+    assert made.sundial("images", "build", "toy").stdout.startswith("toy  own  kernel ")
     return made
 
 
