@@ -75,6 +75,21 @@ def _exec(asked: Exec, output: Any) -> Any:
     return _room("sundial.run.keeper").exec_(asked.machine, asked.argv, foreground, output, asked.topology)
 
 
+def virsh_commands() -> list[str]:
+    """The commands of `sundial virsh` under the embedded driver."""
+    return list(_room("sundial.machines.virsh").COMMANDS)
+
+
+def connected(topology: str | None) -> str:
+    """libvirt's URI of a topology that is up, or EMBEDDED. Raises BadInput."""
+    return cast(str, _room("sundial.run.keeper").connected(topology))
+
+
+def virsh(argv: Sequence[str], topology: str | None) -> str:
+    """What virsh would print of a topology of the embedded driver's. Raises BadInput, RunFailed."""
+    return cast(str, _room("sundial.run.keeper").virsh(argv, topology))
+
+
 def console(machine: str, topology: str | None) -> None:
     """Join the terminal with a machine's console until the user leaves it. Raises BadInput, RunFailed."""
     _room("sundial.run.keeper").console(machine, topology)

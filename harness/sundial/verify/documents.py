@@ -9,6 +9,7 @@ topology: the machine that libvirt was given is the one that was planned.
 from __future__ import annotations
 
 import json
+import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -26,6 +27,7 @@ from sundial.plan.domain import QEMU_NAMESPACE, DomainSpec, FrameSockets, machin
 from sundial.seams.run import Run
 from sundial.seams.samples import Record
 from sundial.units import TIME, icount_shift
+from sundial.verify import boots
 from sundial.verify.findings import FINDING
 from sundial.verify.frames import OUTBOUND, machine
 from sundial.verify.samples import RunSamples
@@ -170,8 +172,10 @@ def _machine(run: RunDirectory, network: Network, node: Node, domain: ET.Element
     yield "memory", str(spec.memory), str(domain.findtext("memory"))
     yield "vcpu", "1", str(domain.findtext("vcpu"))
     yield "QEMU's arguments", " ".join(flags), " ".join(arguments[begin : begin + len(flags)])
-    netdevs = [each.partition(",local")[0] for each in arguments if each.startswith("dgram,")]
-    yield "netdevs", " ".join(f"dgram,id=n{place}" for place in range(len(node.nics))), " ".join(netdevs)
+    yield from boots.differing(run, node, domain)
+    netdevs = [re.split(",(?:local|server)", each)[0] for each in arguments if each.startswith(("dgram,", "stream,"))]
+    kind = "dgram" if node.host is None else "stream"
+    yield "netdevs", " ".join(f"{kind},id=n{place}" for place in range(len(node.nics))), " ".join(netdevs)
     if spec.clock == "virtual":
         zero_ns = (run.document["nodes"].get(node.name) or {}).get("zero_ns")
         told = _plugin(arguments)
