@@ -142,7 +142,9 @@ class _Make:
             old, complete = dict(made["parts"]), bool(made["complete"])
         except (OSError, ValueError, LookupError, TypeError):
             old, complete = {}, False
-        if old.get("whole") != parts["whole"]:
+        if old.get("whole") != parts["whole"] or not (self._output / ".config").exists():
+            complete = False
+            self._parts_file.unlink(missing_ok=True)  # first: what is half removed is nothing
             shutil.rmtree(self._output, ignore_errors=True)
             self._output.mkdir()
         else:

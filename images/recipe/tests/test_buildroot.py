@@ -153,6 +153,16 @@ def test_a_record_of_parts_that_was_damaged_is_as_none(tmp_path: Path, checkout:
     assert calls(tmp_path) == ["source", "all"]
 
 
+def test_an_output_that_was_never_configured_is_begun_anew(tmp_path: Path, checkout: Path) -> None:
+    folder = make_release(tmp_path / "release")
+    buildroot.build(workspace(tmp_path, folder))
+    calls(tmp_path)
+    (tmp_path / "cache/buildroot/output/.config").unlink()
+    (checkout / "apps/a.c").write_text("int a;")
+    buildroot.build(workspace(tmp_path, folder))
+    assert calls(tmp_path) == ["source", "all"]
+
+
 def test_a_line_of_the_defconfig_that_is_dropped_is_named_before_anything_is_built(
     tmp_path: Path, checkout: Path
 ) -> None:
