@@ -71,7 +71,7 @@ class RemoteHost:
             self._greet()
             libvirt = load_libvirt()
             handle = open_daemon(libvirt, uri, folder, ssh=self._ssh, open_s=None)
-            where = f"{uri.text}, host {name}"
+            where = f"{uri.shown}, host {name}"
             self._hypervisor = LibvirtHypervisor(libvirt, handle, self.token, None, where, emulator=self._version)
         except BaseException:
             self.close()
@@ -190,7 +190,7 @@ class RemoteHost:
         except DeadlineMissed as error:
             # Its answer may still come, and would be taken for that to the next question.
             self._process.kill()
-            raise RunFailed(f"{error}: {self.uri.text}") from error
+            raise RunFailed(f"{error}: {self.uri.shown}") from error
         if not line:
             raise self._lost()
         try:
@@ -204,7 +204,7 @@ class RemoteHost:
     def _lost(self) -> RunFailed:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(ANSWER_S)
-        return RunFailed(f"the ssh connection to host {self.name} ({self.uri.text}) is lost: {self._said()}")
+        return RunFailed(f"the ssh connection to host {self.name} ({self.uri.shown}) is lost: {self._said()}")
 
     def _said(self) -> str:
         """The last thing that ssh, or what it started, has said."""
