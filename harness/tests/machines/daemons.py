@@ -267,7 +267,7 @@ class SecondHost(SshServer):
 
     def ours(self) -> str:
         """What there is of ours: files, and processes."""
-        left = "ls -d /tmp/sundial*/* 2>/dev/null; ps -eo args | grep -E '[q]emu-system|[s]undial'"
+        left = "ls -d /tmp/sundial*/* 2>/dev/null; ps -eo comm=,args= | grep -E '^(qemu-system|python3.* sundial-)'"
         return subprocess.run(
             self.computer.command("sh", "-c", left), capture_output=True, text=True, check=False, timeout=60
         ).stdout
@@ -278,7 +278,7 @@ def second_host(folder: Path, *hidden: Path, settings: str = "") -> Iterator[Sec
     """Another host beside this one, as two network namespaces; it has none of our folders, nor those hidden."""
     require_programs("ip", "libvirtd", "qemu-system-x86_64")
     require_namespaces("--mount", "--net", "--pid", "--uts", "--fork")
-    number = os.getpid() % 60
+    number = os.getpid() % 120
     near, far = f"198.18.{number}.1", f"198.18.{number}.2"
     empty = ["/tmp", "/home", "/root", *map(str, hidden)]
     with computer(folder, apart=True, empty=empty) as place:
@@ -294,8 +294,12 @@ def second_host(folder: Path, *hidden: Path, settings: str = "") -> Iterator[Sec
         place.run("hostname", "second")
         place.run("mkdir", "-p", "/home/tester")
         place.run("chown", "tester:tester", "/home/tester")
-        with ssh_server(place, far, 22, settings) as server:
-            yield SecondHost(**vars(server))
+        try:
+            with ssh_server(place, far, 22, settings) as server:
+                yield SecondHost(**vars(server))
+        finally:
+            # Else it is there until the kernel has taken the other namespace apart.
+            subprocess.run(["ip", "link", "del", near_end], check=True)
 
 
 def _answers(address: str, port: int) -> bool:

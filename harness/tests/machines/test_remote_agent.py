@@ -19,6 +19,7 @@ from sundial.machines import reaper, remote, remote_agent
 from sundial.machines.remote_agent import Gone, Input, clear_stale
 from sundial.machines.waiting import wait_until
 
+
 class Agent:
     """One, and what it answers."""
 
