@@ -7,6 +7,7 @@ need it.
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -198,6 +199,12 @@ def open_embedded_libvirt(root: Path, cache: Path) -> str:
     connection = _room("sundial.machines.connection")
     connection.open_hypervisor(connection.EMBEDDED, root, cache, "doctor").close()
     return cast(str, connection.dotted(connection.load_libvirt().getVersion()))
+
+
+def libvirt_daemons() -> dict[str, str]:
+    """The usual daemons of this computer that are running, by URI, with their versions or what is wrong."""
+    libvirt = _room("sundial.machines.connection").load_libvirt()
+    return cast("dict[str, str]", _room("sundial.machines.daemon").running(libvirt, os.environ, os.geteuid()))
 
 
 def _room(name: str) -> Any:
