@@ -63,6 +63,7 @@ class RemoteHost:
         self.uri = uri
         self._ssh = Ssh(uri, control=folder / f"h-{name}")
         self._words = b""
+        self._silent = ""
         self._lock = threading.Lock()
         self._closing = threading.Event()
         self._hypervisor: LibvirtHypervisor | None = None
@@ -189,8 +190,9 @@ class RemoteHost:
             line = call_within(seconds, f"host {self.name}", self._process.stdout.readline)
         except DeadlineMissed as error:
             # Its answer may still come, and would be taken for that to the next question.
+            self._silent = f"no answer within {seconds:g} s"
             self._process.kill()
-            raise RunFailed(f"{error}: {self.uri.shown}") from error
+            raise self._lost() from error
         if not line:
             raise self._lost()
         try:
@@ -208,6 +210,8 @@ class RemoteHost:
 
     def _said(self) -> str:
         """The last thing that ssh, or what it started, has said."""
+        if self._silent:
+            return self._silent
         lines = self._words.decode(errors="replace").strip().splitlines()
         return lines[-1].strip() if lines else f"ssh ended with status {self._process.returncode}"
 
@@ -222,10 +226,10 @@ class RemoteHost:
             self.hypervisor.lost(str(self._lost().message))
 
     def _beat(self) -> None:
-        """Without a word for a while the agent takes us for dead."""
+        """Without a word for a while the agent takes us for dead, and we it: ssh may live on without it."""
         while not self._closing.wait(BEAT_S):
-            with self._lock, contextlib.suppress(RunFailed):
-                self._tell(b'{"alive": true}\n')
+            with contextlib.suppress(RunFailed):
+                self._ask({"alive": True})
 
     def _forward(self, kind: str, what: str) -> None:
         words = self._ssh.command("-O", "forward", kind, what)

@@ -62,6 +62,7 @@ def test_it_says_what_there_is_and_keeps_files(agent: Agent) -> None:
     folder = Path(agent.hello["folder"])
     assert (agent.hello["user"], agent.hello["group"]) == (os.geteuid(), os.getegid())
     assert folder.stat().st_mode & 0o777 == 0o700
+    assert agent.ask({"alive": True}) == {}
     path = Path(agent.ask({"write": "0-1j", "data": base64.b64encode(b"a\0job").decode()})["path"])
     assert (path.parent, path.read_bytes()) == (folder, b"a\0job")
     outside = Path(agent.ask({"write": "../../etc/x", "data": ""})["path"])

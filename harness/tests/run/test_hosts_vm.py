@@ -143,7 +143,8 @@ def test_a_system_daemon_there_runs_qemu_as_who_asked(tmp_path: Path, host: Seco
         run.process.kill()
         run.process.communicate()
         wait_until(lambda: not host.ours(), seconds=30, what="everything to be gone")
-        assert host.computer.run("virsh", "-c", "qemu:///system", "list", "--all", "--name").split() == []
+        listed = ("virsh", "-c", "qemu:///system", "list", "--all", "--name")
+        wait_until(lambda: not host.computer.run(*listed).split(), seconds=20, what="libvirt to notice")
     assert owners == ["tester"]
 
 
