@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Boots a built image and prints what it costs until the guest says ready: virtual seconds (8 ns an instruction), host
-processor and wall seconds, and the memory of QEMU. The first argument names the image; the others are added to the
-kernel's command line, and -NAME leaves the initcall NAME in again."""
+processor and wall seconds, and the memory of QEMU. The first argument names the image; --recipe R, where it comes next,
+its recipe. The others are added to the kernel's command line, and -NAME leaves the initcall NAME in again."""
 
 import json
 import struct
@@ -10,6 +10,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from recipe.image import recipes
 from testing.guest import ICOUNT, IMAGES, Guest
 
 EPOCH = 946684800  # -rtc base of the measured machine
@@ -37,9 +38,15 @@ def memory_mib(pid: int) -> dict[str, int]:
 
 
 def main() -> None:
-    image = IMAGES / "out" / sys.argv[1]
+    name, *words = sys.argv[1:]
+    recipe = recipes(name)[0]
+    if words[:1] == ["--recipe"] and len(words) > 1:
+        recipe, words = words[1], words[2:]
+    image = IMAGES / "out" / recipe / name
+    if not (image / "manifest.json").is_file():
+        sys.exit(f"images/out/{recipe}/{name} is not built: ./sundial images build {name} --recipe {recipe}")
     manifest = json.loads((image / "manifest.json").read_text())
-    cmdline = altered(manifest["cmdline"], sys.argv[2:])
+    cmdline = altered(manifest["cmdline"], words)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         guest = Guest(folder / "guest", image, {"version": 1, "wait": True}, ICOUNT)

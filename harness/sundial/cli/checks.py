@@ -106,7 +106,7 @@ class Host:
 
     def images(self) -> dict[str, str]:
         """Images by name and whether they are built, stale or missing."""
-        return {image.name: image.state for image in rooms.images().list()}
+        return {image.name: image.state for image in rooms.images().list() if image.chosen}
 
     def libvirt(self) -> str:
         """Version of libvirt, whose embedded driver was opened once. Raises SundialError."""

@@ -173,25 +173,46 @@ def papers() -> list[tuple[Any, list[str]]]:
 
 
 def reproduce(
-    name: str, scale: str, seed: int, out: Path | None, connect: str, command: tuple[str, ...], progress: Progress
+    name: str,
+    scale: str,
+    seed: int,
+    out: Path | None,
+    connect: str,
+    recipe: str | None,
+    command: tuple[str, ...],
+    progress: Progress,
 ) -> Any:
     """Run a paper's experiments and write their report; answers a `Reproduced`.
 
     Raises BadInput, HostLacks, RunFailed, Interrupted.
     """
     room = _room("sundial.reproduce.perform")
-    doors = room.Doors(run=run, verify=verify_run, report=build_report, pin_images=pin_images)
+    known = images(recipe)
+
+    def pin(folder: Path, shown: Progress) -> dict[str, dict[str, str]]:
+        return cast("dict[str, dict[str, str]]", _room("sundial.machines.images").pin(known, folder, shown.say))
+
+    doors = room.Doors(run=run, verify=verify_run, report=build_report, pin_images=pin)
     return room.perform(room.Request(name, scale, seed, CAPTURES, out, connect, command), doors, progress)
 
 
-def images() -> Any:
-    """The images of this checkout: `.names()`, `.list()`, `.build(name, say)`, `.ensure(name, say)`."""
-    return _room("sundial.machines.images").Images(ROOT)
+def images(recipe: str | None = None) -> Any:
+    """The images of this checkout: `.names()`, `.list()`, `.build(name, say)`, `.ensure(name, say)`.
+
+    Made by the recipe that is chosen unless one is given. Raises BadInput for one that no image has.
+    """
+    return _images(_room("sundial.machines.recipes").asked(ROOT, recipe))
 
 
-def pin_images(folder: Path, progress: Progress) -> dict[str, dict[str, str]]:
-    """Copy every image into a folder, built first where it is not current. Raises HostLacks."""
-    return cast("dict[str, dict[str, str]]", _room("sundial.machines.images").pin(images(), folder, progress.say))
+def images_by(recipe: str, release: Path | None) -> tuple[Any, Callable[[], None]]:
+    """The same, made by a recipe from a Buildroot release, and what makes both the choice of commands to come."""
+    room = _room("sundial.machines.recipes")
+    choice = room.asked(ROOT, recipe) if release is None else room.Choice(recipe, release)
+    return _images(choice), lambda: room.choose(ROOT, choice)
+
+
+def _images(choice: Any) -> Any:
+    return _room("sundial.machines.images").Images(ROOT, choice)
 
 
 def open_embedded_libvirt(root: Path, cache: Path) -> str:

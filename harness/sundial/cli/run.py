@@ -48,6 +48,7 @@ def _workloads() -> str:
 @click.option("--clock", type=click.Choice(["virtual", "real"]), help="Virtual time, or the host's clock.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="The run directory to write.")
 @connect_option
+@completion.recipe_option
 @click.option("--cold", is_flag=True, help="Boot the guests instead of restoring them.")
 @click.option("--dry-run", is_flag=True, help="Print the plan as JSON and start nothing.")
 @as_json
@@ -60,6 +61,7 @@ def run(
     clock: Clock | None,
     out: Path | None,
     connect: str,
+    recipe: str | None,
     cold: bool,
     dry_run: bool,
     as_json: bool,
@@ -93,7 +95,7 @@ def run(
     results = []
     with progress(quiet=as_json) as shown:
         for experiment, folder in zip(experiments, folders, strict=True):
-            results.append(_one(experiment, folder, connect, cold, shown))
+            results.append(_one(experiment, folder, connect, recipe, cold, shown))
     if as_json:
         print_json(results if len(results) > 1 else results[0])
     else:
@@ -119,8 +121,10 @@ def _folders(out: Path | None, count: int) -> list[Path | None]:
     return list(folders)
 
 
-def _one(experiment: Experiment, folder: Path | None, connect: str, cold: bool, shown: Progress) -> dict[str, Any]:
-    request = RunRequest(experiment, rooms.CAPTURES, folder, connect, cold, tuple(sys.argv))
+def _one(
+    experiment: Experiment, folder: Path | None, connect: str, recipe: str | None, cold: bool, shown: Progress
+) -> dict[str, Any]:
+    request = RunRequest(experiment, rooms.CAPTURES, folder, connect, cold, tuple(sys.argv), recipe=recipe)
     if experiment.variant:
         shown.say(f"run with {experiment.variant}")
     made = rooms.run(request, shown)

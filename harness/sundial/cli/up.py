@@ -21,11 +21,20 @@ from sundial.plan.request import UpRequest
 @click.option("--seed", type=click.IntRange(0, SEED_MOST), default=1, metavar="N", help="Of everything random.")
 @click.option("--clock", type=click.Choice(["virtual", "real"]), default="real", help="The clock of the machines.")
 @connect_option
+@completion.recipe_option
 @as_json
-def up(topology: str, overrides: tuple[str, ...], seed: int, clock: Clock, connect: str, as_json: bool) -> None:
+def up(
+    topology: str,
+    overrides: tuple[str, ...],
+    seed: int,
+    clock: Clock,
+    connect: str,
+    recipe: str | None,
+    as_json: bool,
+) -> None:
     """Boot the machines of TOPOLOGY and leave them up, until `sundial down`."""
     loaded = load_topology(topology, overrides, clock)
-    request = UpRequest(loaded, build_network(loaded), clock, seed, checked(connect))
+    request = UpRequest(loaded, build_network(loaded), clock, seed, checked(connect), recipe)
     with progress(quiet=as_json) as shown:
         kept = rooms.up(request, shown)
     if as_json:

@@ -28,6 +28,8 @@ ANSWER_S = 20.0
 COPY_S = 600.0
 END_S = 15.0
 BEAT_S = 5.0
+LAST_WORDS_S = 3.0
+"""For ssh to end after what it started."""
 WORDS_BYTES = 4096
 LEAST_QEMU = (7, 2)
 """The first with `-netdev stream`."""
@@ -204,8 +206,13 @@ class RemoteHost:
         return answer
 
     def _lost(self) -> RunFailed:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(ANSWER_S)
+        try:
+            self._process.wait(LAST_WORDS_S)
+        except subprocess.TimeoutExpired:
+            # Others still use the connection, such as libvirt; without the agent it is of no use.
+            self._silent = self._silent or "the agent there has ended"
+            self._process.kill()
+            self._process.wait()
         return RunFailed(f"the ssh connection to host {self.name} ({self.uri.shown}) is lost: {self._said()}")
 
     def _said(self) -> str:

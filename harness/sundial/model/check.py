@@ -11,6 +11,7 @@ from itertools import chain
 
 import networkx as nx
 
+from sundial.model.check_own import check_own
 from sundial.model.finding import Finding, Path
 from sundial.model.images import IMAGES
 from sundial.model.network import bridges, broadcast_domains, derived_mac, device_mac
@@ -37,7 +38,7 @@ def check_topology(topology: Topology) -> list[Finding]:
     """Everything wrong with `topology`, in the order a reader mends it; empty when it is sound."""
     findings = list(chain(_machines(topology), _devices(topology), _ends(topology), _segments(topology)))
     if not findings:
-        rules = (_macs, _addresses, _routes, _mtus, _bridged, _joined_mtus, _loops)
+        rules = (_macs, _addresses, _routes, _mtus, _bridged, _joined_mtus, _loops, check_own)
         findings = [finding for rule in rules for finding in rule(topology)]
     first: dict[Path, Finding] = {}
     for finding in findings:

@@ -17,6 +17,7 @@ import networkx as nx
 from sundial.model.daemon import DaemonUri
 from sundial.model.devices import Bridge
 from sundial.model.images import IMAGES
+from sundial.model.own import LaidFile, files_of
 from sundial.model.topology import Clock, Machine, Route, Segment, Topology
 
 MAC_PREFIX = "02:53:44"
@@ -90,8 +91,20 @@ class Node:
     routes: tuple[Route, ...] = ()
     forwards: bool = False
     """Packets of others: a route of another machine leads to it."""
+    kernel: str | None = None
+    """A file of its own on the host, instead of the image's; `initrd` likewise."""
+    initrd: str | None = None
+    cmdline: str | None = None
+    """Words behind the image's kernel command line."""
+    files: tuple[tuple[str, LaidFile], ...] = ()
+    """Laid into its root, by path, sorted."""
     host: str | None = None
     """The computer that runs it; None: this one."""
+
+    @property
+    def boots_its_own(self) -> bool:
+        """Whether what it boots is not just its image."""
+        return bool(self.kernel or self.initrd or self.cmdline or self.files)
 
 
 @dataclass(frozen=True)
@@ -293,5 +306,9 @@ def _node(topology: Topology, name: str, index: int, machine: Machine, plugged: 
         nics=tuple(nics),
         routes=tuple(machine.routes),
         forwards=any(nic.address is not None and nic.address.ip in gateways for nic in nics),
+        kernel=machine.kernel or defaults.kernel,
+        initrd=machine.initrd or defaults.initrd,
+        cmdline=machine.cmdline or defaults.cmdline,
+        files=tuple(files_of(defaults, machine).items()),
         host=machine.on,
     )

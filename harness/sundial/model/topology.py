@@ -34,6 +34,7 @@ from sundial.model.fields import (
     written,
 )
 from sundial.model.images import MEMORY, Role
+from sundial.model.own import OwnBoot
 from sundial.model.segment import Mtu, SegmentBase, SegmentKind
 
 MACHINES_MOST = 16
@@ -51,7 +52,7 @@ _Name = Annotated[str, NAMED]
 _Memory = Annotated[int, In(MEMORY)]
 
 
-class Defaults(Strict):
+class Defaults(OwnBoot):
     """What holds for every machine and interface that does not say otherwise."""
 
     image: _Name = "linux"
@@ -101,7 +102,7 @@ class Host(Strict):
     """Its libvirt daemon, reached by ssh, by which the machines' files and frames travel too."""
 
 
-class Machine(Strict):
+class Machine(OwnBoot):
     """One guest."""
 
     role: Role = "host"

@@ -28,6 +28,7 @@ QEMU_SEED = 1
 GUEST_UUID = "53554e44-4941-4c00-0000-000000000001"
 """The machine's UUID as every guest sees it: a boot must not depend on which run it is for."""
 
+_MEMORY = "sundial.memory"
 _DEVICE_MAC = "02:53:44:ff:00:{:02x}"
 _SERIAL_SLOT = 0x08
 _FIRST_NIC_SLOT = 0x10
@@ -57,6 +58,15 @@ class Plugin:
 
 
 @dataclass(frozen=True)
+class MemoryFile:
+    """A file that holds a machine's main memory, of just that size."""
+
+    path: Path
+    shared: bool
+    """What the guest writes goes into the file; else the machine keeps it to itself (copy-on-write)."""
+
+
+@dataclass(frozen=True)
 class DomainSpec:
     """Everything that a domain is made from. Sizes in bytes; paths absolute."""
 
@@ -79,6 +89,8 @@ class DomainSpec:
     job: Path
     """The file behind fw_cfg."""
     nics: tuple[FrameSockets | FrameStream, ...]
+    memory_file: MemoryFile | None = None
+    """None: memory of its own."""
     plugin: Plugin | None = None
     console_socket: Path | None = None
     """A unix socket to type into the console, for interactive machines."""
@@ -210,6 +222,12 @@ def _netdevs(spec: DomainSpec) -> Iterator[str]:
 
 
 def _run_arguments(spec: DomainSpec) -> Iterator[str]:
+    if spec.memory_file is not None:
+        shared = "on" if spec.memory_file.shared else "off"
+        path = _escaped(spec.memory_file.path)
+        yield from ("-object", f"memory-backend-file,id={_MEMORY},size={spec.memory},mem-path={path},share={shared}")
+        # Later options win: the memory that libvirt made stays untouched, and costs nothing.
+        yield from ("-machine", f"memory-backend={_MEMORY}")
     samples = "socket,id=samples,server=off" if spec.dials else "file,id=samples"
     yield from ("-chardev", f"{samples},path={_escaped(spec.samples)}")
     if spec.exec_socket is not None:

@@ -41,6 +41,8 @@ class RunRequest:
     """The arguments as typed, for run.json."""
     images: Path | None = None
     """A folder of images that `pin` made, instead of those of the checkout."""
+    recipe: str | None = None
+    """What the checkout's images are made by, where the command says it."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,8 @@ class UpRequest:
     clock: Clock
     seed: int
     connect: str
+    recipe: str | None = None
+    """What images are made by, where the command says it."""
 
 
 @dataclass(frozen=True)

@@ -230,6 +230,7 @@ def _order(request: UpRequest, places: Places) -> Order:
         topology={**request.topology.model_dump(mode="json", exclude_none=True), "clock": request.clock},
         command=("sundial", "up", network.name),
         interactive=True,
+        recipe=request.recipe,
     )
 
 

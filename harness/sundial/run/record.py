@@ -41,6 +41,7 @@ class RunRecord:
         clock: str,
         accelerator: str,
         images: Mapping[str, Image],
+        boots: Mapping[str, Mapping[str, Any]],
         versions: Future[dict[str, str | None]],
         command: Sequence[str],
     ) -> None:
@@ -57,9 +58,14 @@ class RunRecord:
             "accelerator": accelerator,
             "versions": {},
             "images": {
-                name: {"sha256": {"kernel": image.kernel_sha256, "initrd": image.initrd_sha256}}
+                name: {
+                    "sha256": {"kernel": image.kernel_sha256, "initrd": image.initrd_sha256},
+                    "recipe": image.recipe,
+                    "hz": image.hz,
+                }
                 for name, image in images.items()
             },
+            **({"boots": dict(boots)} if boots else {}),
             "time": {"virtual_ns": None, "wall_s": None},
             "captures": {},
             "files": {},

@@ -11,7 +11,7 @@ import contextlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from queue import SimpleQueue
@@ -19,16 +19,16 @@ from typing import Any
 
 from sundial.errors import BadInput, RunFailed
 from sundial.machines import cores
+from sundial.machines.bootfiles import BootFiles
 from sundial.machines.confinement import hand_over, take_back
 from sundial.machines.console import last_words, tail
 from sundial.machines.hypervisor import Happening, LifecycleEvent, Machine, MonitorError
-from sundial.machines.images import Image
 from sundial.machines.migration import MigrationFailed, load_state
 from sundial.machines.snapshots import Snapshot, SnapshotStore
 from sundial.machines.waiting import in_parallel
 from sundial.model.network import Node
 from sundial.plan.build import Boot, MachineFiles, Plan, domain_spec, run_plugin, watch_plugin
-from sundial.plan.domain import DomainSpec, Plugin, domain_xml
+from sundial.plan.domain import DomainSpec, MemoryFile, Plugin, domain_xml
 from sundial.plan.jobs import encode_job
 from sundial.run.fabric import Fabric
 from sundial.run.remote import RemoteSite
@@ -42,13 +42,14 @@ STOP_S = 5.0
 
 
 class Rig:
-    """One topology, put up. `node_folder` says where a machine's console, samples, job and domain are written."""
+    """One topology, put up. `boots` says what each machine boots, `node_folder` where its console, samples, job and
+    domain are written."""
 
     def __init__(
         self,
         session: Session,
         plan: Plan,
-        images: dict[str, Image],
+        boots: Mapping[str, BootFiles],
         folder: Path,
         node_folder: Callable[[str], Path],
         queue: Queue,
@@ -63,11 +64,12 @@ class Rig:
         self.machines: dict[str, Machine] = {}
         self.fabric: Fabric | None = None
         self._session = session
-        self._images = images
+        self._boots = boots
         self._node_folder = node_folder
         self._cold = cold
         self._interactive = interactive
         self._kvm = kvm
+        self._held: list[Snapshot] = []
         self._zeros: dict[str, int] = {}
         self.sites = {
             name: RemoteSite(session.host(name, uri), plan, folder) for name, uri in plan.network.hosts.items()
@@ -90,14 +92,15 @@ class Rig:
         held: dict[str, Snapshot] = {}
         found: dict[str, Snapshot] = {}
         for node in self.plan.network.nodes:
-            maker = SnapshotMaker(self._session, self.plan, node, self._boot(node), self._interactive)
-            image = self._images[node.image]
-            key = snapshot_key(maker.spec(self.folder), node.mips, image, self._session.places.plugin, qemu)
+            boot = self._boot(node)
+            maker = SnapshotMaker(self._session, self.plan, node, boot, self._interactive)
+            key = snapshot_key(maker.spec(self.folder), node.mips, boot, self._session.places.plugin, qemu)
             if key.digest() not in held:
                 using: AbstractContextManager[Snapshot] = store.use(key, maker.make, report)
                 held[key.digest()] = self._snapshots.enter_context(using)
             found[node.name] = held[key.digest()]
             self._zeros[node.name] = found[node.name].zero_ns
+        self._held = list(held.values())
         return found
 
     def start_fabric(self) -> Fabric:
@@ -160,7 +163,10 @@ class Rig:
         return last_words(self._node_folder(machine) / "console.log")
 
     def take_down(self, hurry: bool = False) -> None:
-        """Stop the fabric (it writes what it has, unless in a hurry), end every machine, and leave nothing behind."""
+        """Stop the fabric (it writes what it has, unless in a hurry), end every machine, and leave nothing behind.
+
+        Raises RunFailed where somebody has written to the memory that the machines were restored from.
+        """
         if self.fabric is not None and (hurry or not self.fabric.stop(STOP_S)):
             self.fabric.kill()
         in_parallel([machine.destroy for machine in self.machines.values()])
@@ -169,11 +175,14 @@ class Rig:
         for site in self.sites.values():
             site.close()
         self._deafen.close()
+        intact = all(snapshot.is_sealed() for snapshot in self._held)
         self._snapshots.close()
         for path in (self.plan.paths.shm, self.folder):
             self._session.guard.forget(path)
         for path in (self.plan.paths.shm, self.folder):
             shutil.rmtree(path, ignore_errors=True)
+        if not intact:
+            raise RunFailed("a snapshot that its machines were restored from was changed while they ran: run it again")
 
     def _start(self, node: Node, snapshot: Snapshot | None) -> None:
         folder = self._node_folder(node.name)
@@ -193,7 +202,7 @@ class Rig:
             job = job.model_copy(update={"zero_ns": zero_ns})
         (self.folder / f"job-{node.name}").write_bytes(encode_job(job))
         (folder / "job.json").write_text(json.dumps(job.document(), indent=1) + "\n")
-        spec = self._spec(node, folder, zero_ns)
+        spec = self._spec(node, folder, snapshot)
         xml = domain_xml(spec)
         (folder / "domain.xml").write_text(xml)
         machine = self._session.hypervisor.start(node.name, xml)
@@ -204,7 +213,7 @@ class Rig:
             except MigrationFailed as error:
                 raise RunFailed(f"cannot be restored: {error}", machine=node.name) from error
 
-    def _spec(self, node: Node, folder: Path, zero_ns: int | None) -> DomainSpec:
+    def _spec(self, node: Node, folder: Path, snapshot: Snapshot | None) -> DomainSpec:
         files = MachineFiles(
             console=folder / "console.log",
             samples=folder / "samples.jsonl",
@@ -217,6 +226,7 @@ class Rig:
             self.folder / f"policy-{node.name}",
             read=[boot.kernel, boot.initrd],
             write=[folder, self.folder, *self._shared_memory(node)],
+            mapped=[] if snapshot is None else [snapshot.memory],
             kvm=self._kvm,
         )
         return domain_spec(
@@ -226,8 +236,9 @@ class Rig:
             boot,
             files,
             policy=policy,
-            plugin=self._plugin(node, zero_ns),
-            incoming=zero_ns is not None,
+            memory_file=None if snapshot is None else MemoryFile(snapshot.memory, shared=False),
+            plugin=self._plugin(node, None if snapshot is None else snapshot.zero_ns),
+            incoming=snapshot is not None,
             kvm=self._kvm,
             run_as=(os.getuid(), os.getgid()) if self._session.system_daemon else None,
         )
@@ -259,8 +270,15 @@ class Rig:
         return run_plugin(self.plan, node, library, supervisor=os.getpid(), report=report, zero_ns=zero_ns)
 
     def _boot(self, node: Node) -> Boot:
-        image = self._images[node.image]
-        return Boot(self._session.emulator(), image.kernel, image.initrd, str(image.manifest["cmdline"]))
+        files = self._boots[node.name]
+        return Boot(
+            self._session.emulator(),
+            files.kernel,
+            files.initrd,
+            files.cmdline,
+            files.kernel_sha256,
+            files.initrd_sha256,
+        )
 
     def _last_words(self, machine: str) -> str:
         """The last thing its QEMU said, where libvirt runs in this process and keeps it."""

@@ -87,15 +87,25 @@ class Session:
         """QEMU is started by a daemon that runs as root, for us."""
         return self.connect != EMBEDDED and parse_daemon(self.connect).mode == "system"
 
-    def confine(self, policy: Path, *, read: Sequence[Path], write: Sequence[Path], kvm: bool = False) -> Path | None:
+    def confine(
+        self,
+        policy: Path,
+        *,
+        read: Sequence[Path],
+        write: Sequence[Path],
+        mapped: Sequence[Path] = (),
+        kvm: bool = False,
+    ) -> Path | None:
         """Write what one machine's QEMU is allowed into `policy`, and make the files that it writes its own.
+
+        What it opens as if to write, and maps copy-on-write, stays whose it is.
 
         None where nothing of ours confines it. Raises HostLacks.
         """
         if self.connect != EMBEDDED:
             return None
         own = [self.places.plugin, self.runtime.path / "lib", *read]
-        policy.write_text(policy_text(Allowed(emulator(), own, write, kvm, self.qemu_user)))
+        policy.write_text(policy_text(Allowed(emulator(), own, [*write, *mapped], kvm, self.qemu_user)))
         hand_over(write, self.qemu_user)
         return policy
 

@@ -30,9 +30,34 @@ class ImageDigests(Form):
 
 
 class ImageUse(Form):
-    """An image of the run."""
+    """An image of the run; earlier versions wrote its digests alone."""
 
     sha256: ImageDigests
+    recipe: str | None = None
+    """What it was made by."""
+    hz: Annotated[int, Field(ge=1)] | None = None
+    """Ticks a second of its kernel, in which its TCP counts; null where it has none."""
+
+
+class LaidFile(Form):
+    """A file that was laid into a machine's root."""
+
+    sha256: Sha256
+    mode: Annotated[str, Field(pattern=r"^[0-7]{4}$")]
+    bytes: Natural
+
+
+class OwnBoot(Form):
+    """What a machine booted that was not just its image."""
+
+    kernel: Sha256
+    initrd: Sha256
+    """Of the whole archive, files laid in behind it included."""
+    cmdline: str
+    kernel_release: str | None
+    """What the kernel calls itself; null where its file does not say it."""
+    files: dict[str, LaidFile]
+    """By path in the machine."""
 
 
 class Time(Form):
@@ -109,6 +134,8 @@ class Run(Form):
     versions: dict[str, str | None]
     """Of every program that had a part in the run; what is built here is named by its content."""
     images: dict[str, ImageUse]
+    boots: dict[str, OwnBoot] = Field(default_factory=dict)
+    """By machine, of those with a kernel, an initrd, words on the command line or files of their own."""
     time: Time
     captures: dict[str, Sha256]
     """File in the run directory to its digest."""

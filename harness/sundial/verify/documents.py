@@ -27,6 +27,7 @@ from sundial.plan.domain import QEMU_NAMESPACE, DomainSpec, FrameSockets, machin
 from sundial.seams.run import Run
 from sundial.seams.samples import Record
 from sundial.units import TIME, icount_shift
+from sundial.verify import boots
 from sundial.verify.findings import FINDING
 from sundial.verify.frames import OUTBOUND, machine
 from sundial.verify.samples import RunSamples
@@ -191,6 +192,7 @@ def _machine(run: RunDirectory, network: Network, node: Node, domain: ET.Element
     yield "memory", str(spec.memory), str(domain.findtext("memory"))
     yield "vcpu", "1", str(domain.findtext("vcpu"))
     yield "QEMU's arguments", " ".join(flags), " ".join(arguments[begin : begin + len(flags)])
+    yield from boots.differing(run, node, domain)
     netdevs = [re.split(",(?:local|server)", each)[0] for each in arguments if each.startswith(("dgram,", "stream,"))]
     kind = "dgram" if node.host is None else "stream"
     yield "netdevs", " ".join(f"{kind},id=n{place}" for place in range(len(node.nics))), " ".join(netdevs)

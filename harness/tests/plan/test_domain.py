@@ -18,10 +18,12 @@ from sundial.plan.build import (
     run_plugin,
     watch_plugin,
 )
-from sundial.plan.domain import QEMU_NAMESPACE, DomainSpec, FrameStream, domain_xml, machine_flags
+from sundial.plan.domain import QEMU_NAMESPACE, DomainSpec, FrameStream, MemoryFile, domain_xml, machine_flags
 from sundial.plan.paths import RunPaths
 
-BOOT = Boot(Path("/usr/bin/qemu-system-x86_64"), Path("/i/kernel"), Path("/i/initrd"), "console=ttyS0 quiet")
+BOOT = Boot(
+    Path("/usr/bin/qemu-system-x86_64"), Path("/i/kernel"), Path("/i/initrd"), "console=ttyS0 quiet", "k" * 64, "i" * 64
+)
 FILES = MachineFiles(console=Path("/r/console.log"), samples=Path("/r/samples.jsonl"), job=Path("/r/job"))
 LIBRARY = Path("/clock/sundial-clock.so")
 
@@ -131,6 +133,18 @@ def test_a_machine_on_another_host_dials_everything_but_its_command_port(paths: 
         ("source", {"mode": "connect", "path": "/t/c"}),
         ("target", {"type": "isa-serial", "port": "0"}),
     ]
+
+
+@pytest.mark.parametrize(("shared", "word"), [(True, "on"), (False, "off")])
+def test_memory_in_a_file_takes_the_place_of_libvirts(paths: RunPaths, shared: bool, word: str) -> None:
+    made = plan(paths)
+    memory = MemoryFile(Path("/s,/memory"), shared=shared)
+    spec = spec_of(made, "client", memory_file=memory)
+    backend = f"memory-backend-file,id=sundial.memory,size={spec.memory},mem-path=/s,,/memory,share={word}"
+    told = arguments(spec)
+    assert told[told.index(backend) - 1] == "-object"
+    assert told[told.index("memory-backend=sundial.memory") - 1] == "-machine"
+    assert machine_flags(spec) == machine_flags(spec_of(made, "client"))
 
 
 def test_commas_in_paths_are_doubled(paths: RunPaths) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from sundial.machines import reaper
+from sundial.machines.images import Images
 from sundial.machines.waiting import wait_until
 from sundial.model.images import IMAGES
 from sundial.run.places import Places
@@ -62,9 +63,10 @@ main()
 def require_guests() -> None:
     """Skip, naming what is missing."""
     places = Places()
-    for path in (places.plugin, places.fabric, places.checkout / "images" / "out" / "linux" / "manifest.json"):
+    for path in (places.plugin, places.fabric):
         if not path.is_file():
             pytest.skip(f"{path.relative_to(places.checkout)} is not built")
+    require_image("linux")
     if shutil.which("qemu-system-x86_64") is None:
         pytest.skip("qemu-system-x86_64 is not installed")
 
@@ -73,8 +75,14 @@ def require_every_image() -> None:
     """Skips the test where machines cannot boot or an image is not built."""
     require_guests()
     for image in IMAGES:
-        if not (Places().checkout / "images" / "out" / image / "manifest.json").is_file():
-            pytest.skip(f"images/out/{image} is not built")
+        require_image(image)
+
+
+def require_image(name: str) -> None:
+    """Skips the test where the image is not built by the recipe that is chosen."""
+    recipe = Images(Places().checkout).recipe(name)
+    if not (Places().checkout / "images" / "out" / recipe / name / "manifest.json").is_file():
+        pytest.skip(f"images/out/{recipe}/{name} is not built")
 
 
 def write_scenario(

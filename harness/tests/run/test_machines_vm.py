@@ -94,24 +94,41 @@ def test_booted_guests_and_restored_ones_give_the_same_bytes(tmp_path: Path) -> 
     assert warm["captures"] == cold["captures"]
 
 
-def test_a_damaged_snapshot_is_made_anew_with_one_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize("part", ["state", "memory"])
+def test_a_damaged_snapshot_is_made_anew_with_one_line(tmp_path: Path, part: str) -> None:
     scenario = write_scenario(tmp_path, sizes="0:32:16", calls=2)
     # No other run that goes on meanwhile uses snapshots of so much memory.
     memory = f"{random.randrange(100, 400)} MiB"
     size = [word for name in ("client", "server") for word in ("--set", f"machines.{name}.memory={memory}")]
     said = made(LiveRun(scenario, tmp_path / "one", *size))
     (digest,) = re.findall(r"no snapshot (\w+) yet", said)
-    (used,) = Places().snapshots.glob(f"{digest}*/state")
-    with used.open("r+b") as state:
-        state.seek(1_000_000)
-        byte = state.read(1)
-        state.seek(1_000_000)
-        state.write(bytes([byte[0] ^ 1]))
+    (used,) = Places().snapshots.glob(f"{digest}*/{part}")
+    with used.open("r+b") as file:
+        file.seek(100_000)
+        byte = file.read(1)
+        file.seek(100_000)
+        file.write(bytes([byte[0] ^ 1]))
     output = made(LiveRun(scenario, tmp_path / "two", *size))
     if LiveRun.read(tmp_path / "one")["images"] != LiveRun.read(tmp_path / "two")["images"]:
         pytest.skip("the image was changed meanwhile")
     assert len(re.findall("is damaged .*making it again", output)) == 1
     assert "making it again" not in made(LiveRun(scenario, tmp_path / "three", *size))
+
+
+def test_a_write_to_the_memory_that_machines_share_fails_the_run(tmp_path: Path) -> None:
+    scenario = write_scenario(tmp_path, sizes="0:512:16", calls=20)
+    memory = f"{random.randrange(100, 400)} MiB"
+    size = [word for name in ("client", "server") for word in ("--set", f"machines.{name}.memory={memory}")]
+    run = LiveRun(scenario, tmp_path / "run", *size)
+    run.wait_batches()
+    domain = (run.partial / "nodes" / "client" / "domain.xml").read_text()
+    (used,) = re.findall(r"mem-path=([^,]+),share=off", domain)
+    with Path(used).open("r+b") as file:
+        file.write(file.read(1))
+    status, output = run.end()
+    assert status == 4, output
+    assert "was changed while they ran" in output
+    assert run.leftovers() == []
 
 
 def test_a_topology_is_up_until_it_is_down(tmp_path: Path) -> None:
