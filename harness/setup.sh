@@ -24,11 +24,13 @@ fail() {
     exit 3
 }
 
-# What a run needs; then what only tests need (WITH_TESTS=1), and what benchmarks compare with (WITH_BENCH=1).
+# What a run needs; then what only tests need (WITH_TESTS=1), what benchmarks compare with (WITH_BENCH=1), and what
+# building a kernel takes (SUNDIAL_RECIPE=tuned, as make KERNEL=tuned sets it).
 packages="qemu-system-x86 libvirt-daemon libvirt-daemon-driver-qemu python3-libvirt python3-venv tshark \
 gcc libc6-dev binutils make patch cpio xz-utils lz4 libtirpc-dev rpcsvc-proto libjansson-dev"
-test_packages="chromium fonts-dejavu-core poppler-utils clang cppcheck shellcheck"
+test_packages="libvirt-clients openssh-server chromium fonts-dejavu-core poppler-utils clang cppcheck shellcheck"
 bench_packages="vde2"
+kernel_packages="flex bison bc libelf-dev perl-base"
 
 missing_packages() {
     for package in "$@"; do
@@ -77,6 +79,7 @@ python_environment() {
 install_packages "$packages"
 [ "${WITH_TESTS:-}" = 1 ] && install_packages "$test_packages"
 [ "${WITH_BENCH:-}" = 1 ] && install_packages "$bench_packages"
+[ "${SUNDIAL_RECIPE:-}" = tuned ] && install_packages "$kernel_packages"
 /usr/bin/python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || fail "/usr/bin/python3 is older than 3.11"
 command -v cargo >/dev/null || fail "cargo is missing: install Rust 1.95 or newer (rustup)"
 

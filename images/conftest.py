@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from testing.built import Built, build
+from testing.built import Built, build, recipe_under_test
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -28,7 +28,7 @@ def built(
     name = request.path.parents[1].name
     if name not in built_images:
         built_images[name] = build(name, tmp_path_factory.mktemp(name))
-    return Built(name, built_images[name])
+    return Built(name, built_images[name], recipe_under_test(name))
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from benchmarks.experiments import echo
 from sundial.machines.hypervisor import Machine
 from sundial.machines.migration import load_state
 from sundial.plan.build import Boot, MachineFiles, domain_spec, plan_run
-from sundial.plan.domain import domain_xml
+from sundial.plan.domain import MemoryFile, domain_xml
 from sundial.plan.jobs import encode_job
 from sundial.plan.paths import RunPaths
 from sundial.run.places import emulator
@@ -53,7 +53,9 @@ def _measure(folder: Path, virtual_s: float) -> float:
             digests = booted.kernel_sha256, booted.initrd_sha256
             boot = Boot(emulator(), booted.kernel, booted.initrd, booted.cmdline, *digests)
             files = MachineFiles(consoles[-1], folder / f"{name}.samples", job)
-            spec = domain_spec(plan, node, session.domain_name(name), boot, files, incoming=True)
+            memory = MemoryFile(snapshot.memory, shared=False)
+            name_there = session.domain_name(name)
+            spec = domain_spec(plan, node, name_there, boot, files, memory_file=memory, incoming=True)
             machines.append(session.hypervisor.start(name, domain_xml(spec)))
             load_state(machines[-1], snapshot.state, paths.sockets)
         for machine in machines:

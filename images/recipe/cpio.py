@@ -2,12 +2,16 @@
 """A reproducible initramfs: the "newc" cpio of the kernel's buffer-format.rst.
 
 Entries are sorted; times, owners and inode numbers carry nothing of the host. The harness lays files into a machine's
-root with the same writer (harness/sundial/machines/archives.py), so this needs the standard library alone.
+root with the same writer (harness/sundial/machines/archives.py), so this needs the standard library alone. As a program,
+for guest-apps/sss-core/Makefile:
+
+    python3 cpio.py ARCHIVE PROGRAM...    the programs, by their names
 """
 
 import stat
+import sys
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 MAGIC = b"070701"
 _TRAILER = "TRAILER!!!"
@@ -100,3 +104,17 @@ class Archive:
         parts.append(_entry(_TRAILER, 0, 0, b"", (0, 0)))
         whole = b"".join(parts)
         return whole + b"\0" * (-len(whole) % 512)
+
+
+def main(arguments: list[str]) -> int:
+    """Writes an archive of programs; 0 or an exception, since it is a step of make."""
+    out, *programs = map(Path, arguments)
+    archive = Archive()
+    for program in programs:
+        archive.add_file(program.name, program.read_bytes(), 0o755)
+    out.write_bytes(archive.to_bytes())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,28 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From images/NAME/image.py, which says what goes into an image, to kernel, initrd and manifest.json.
+"""From images/NAME/RECIPE.py, which says what goes into an image, to kernel, initrd and manifest.json.
 
 Needs no root and writes only below images/out (or DIR). The same packages and sources give the same bytes.
 """
 
 import argparse
-import fcntl
 import hashlib
 import importlib.util
 import json
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
+import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 from recipe.errors import HostLacks, RecipeError
+from recipe.locks import locked, scratch_in
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 IMAGES = CHECKOUT / "images"
+OWN = "own"
+"""The recipe of an image whose image.toml names none."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,8 @@ class Workspace:
 
     scratch: Path
     cache: Path
+    release: Path | None = None
+    """The Buildroot release that was given."""
 
 
 @dataclass(frozen=True)
@@ -43,10 +46,14 @@ class Contents:
     cmdline: str
     packages: list[dict[str, str]]
     facts: dict[str, object] = field(default_factory=dict)
+    compiler: str | None = None
+    """Where it is not the host's."""
+    beside: dict[str, bytes] = field(default_factory=dict)
+    """Further files by name, which the harness does not read."""
 
 
 class ImageModule(Protocol):
-    """What images/NAME/image.py holds."""
+    """What images/NAME/RECIPE.py holds."""
 
     DEVELOPMENT_FILES: list[tuple[str, str]]
     """Without these it cannot be made: (file, package)."""
@@ -55,9 +62,18 @@ class ImageModule(Protocol):
         """The image. Raises RecipeError."""
 
 
-def load(name: str) -> ImageModule:
-    """The module images/NAME/image.py."""
-    spec = importlib.util.spec_from_file_location(f"image_{name}", IMAGES / name / "image.py")
+def recipes(name: str) -> list[str]:
+    """What the image can be made by, the usual one first."""
+    declared = tomllib.loads((IMAGES / name / "image.toml").read_text())
+    return list(declared.get("recipes", {OWN: []}))
+
+
+def load(name: str, recipe: str) -> ImageModule:
+    """The module images/NAME/RECIPE.py. Raises RecipeError where there is none."""
+    path = IMAGES / name / f"{recipe}.py"
+    if not path.is_file():
+        raise RecipeError(f"images/{name}/{recipe}.py, which makes the image, is not there")
+    spec = importlib.util.spec_from_file_location(f"image_{name}_{recipe}", path)
     assert spec is not None, "the name ends in .py"
     assert spec.loader is not None, "the name ends in .py"
     module = importlib.util.module_from_spec(spec)
@@ -78,7 +94,9 @@ def run_make(folder: Path, **variables: Path) -> None:
     settings = [f"{name}={value}" for name, value in variables.items()]
     command = ["make", "-s", "-C", str(folder), *settings, "all"]
     # Under `make`, its own jobs and options are not meant for this one.
-    environment = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
+    environment = {
+        name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")
+    }
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     if done.returncode != 0:
         lines = (done.stderr.strip() or done.stdout.strip()).splitlines()
@@ -86,40 +104,36 @@ def run_make(folder: Path, **variables: Path) -> None:
         raise RecipeError(f"{what} does not compile:\n" + "\n".join(lines[-20:]))
 
 
-def build(name: str, out: Path, cache: Path) -> dict[str, object]:
-    """Writes kernel, initrd and manifest.json to `out`; returns the manifest.
+def build(name: str, recipe: str, out: Path, cache: Path, release: Path | None = None) -> None:
+    """Writes kernel, initrd and manifest.json to `out`.
 
     Files are exchanged one by one, the manifest last, so that a manifest always describes files that are complete.
     """
-    module = load(name)
+    module = load(name, recipe)
     check_host(module.DEVELOPMENT_FILES)
-    out.mkdir(parents=True, exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(prefix=".build-", dir=out))
-    try:
-        contents = module.make(Workspace(scratch, cache))
-        manifest = _manifest(name, contents)
-        text = json.dumps(manifest, indent=2) + "\n"
-        for file, data in (
-            ("kernel", contents.kernel), ("initrd", contents.initrd), ("manifest.json", text.encode())
-        ):  # fmt: skip
-            (scratch / f"new-{file}").write_bytes(data)
-            (scratch / f"new-{file}").replace(out / file)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
-    return manifest
+    with locked(out.with_name(f".{out.name}.lock"), f"another build of {out}"):
+        with scratch_in(cache) as scratch:
+            contents = module.make(Workspace(scratch, cache, release))
+        text = json.dumps(_manifest(name, recipe, contents), indent=2) + "\n"
+        out.mkdir(parents=True, exist_ok=True)
+        parts = {"kernel": contents.kernel, "initrd": contents.initrd}
+        for file, data in (contents.beside | parts | {"manifest.json": text.encode()}).items():
+            (out / f".{file}").write_bytes(data)
+            (out / f".{file}").replace(out / file)
 
 
-def _manifest(name: str, contents: Contents) -> dict[str, object]:
+def _manifest(name: str, recipe: str, contents: Contents) -> dict[str, object]:
     files = {"kernel": contents.kernel, "initrd": contents.initrd}
     return {
         "version": 1,
         "name": name,
+        "recipe": recipe,
         "kernel_release": contents.kernel_release,
         "cmdline": contents.cmdline,
         **contents.facts,
         "sha256": {file: hashlib.sha256(data).hexdigest() for file, data in files.items()},
         "bytes": {file: len(data) for file, data in files.items()},
-        "compiler": _compiler_version(),
+        "compiler": contents.compiler or _compiler_version(),
         "packages": contents.packages,
     }
 
@@ -132,26 +146,23 @@ def _compiler_version() -> str:
 def main() -> int:
     """The command line of every image's `build`; exit status as in README.md."""
     name = sys.argv[1]
+    known = recipes(name)
     parser = argparse.ArgumentParser(
         prog=f"images/{name}/build", description=f"Builds the image {name}: kernel, initrd and manifest.json."
     )
-    parser.add_argument("--out", type=Path, default=IMAGES / "out" / name, metavar="DIR")
+    parser.add_argument("--recipe", choices=known, default=known[0])
+    parser.add_argument("--buildroot", type=Path, metavar="DIR", help="the release for a recipe that needs one")
+    parser.add_argument("--out", type=Path, metavar="DIR")
     parser.add_argument("--cache", type=Path, default=IMAGES / "out" / "cache", metavar="DIR")
     options = parser.parse_args(sys.argv[2:])
+    out = options.out or IMAGES / "out" / options.recipe / name
+    release = options.buildroot and options.buildroot.resolve()
     try:
-        options.cache.mkdir(parents=True, exist_ok=True)
-        with (options.cache / ".lock").open("w") as lock:
-            # Two builds at once would download into each other's files.
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            manifest = build(name, options.out.resolve(), options.cache.resolve())
+        build(name, options.recipe, out.resolve(), options.cache.resolve(), release)
     except RecipeError as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)
         return error.exit_status
     except OSError as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)
         return 4
-    digests = manifest["sha256"]
-    assert isinstance(digests, dict), "made above"
-    for file, digest in digests.items():
-        print(f"{digest}  {options.out / file}")
     return 0

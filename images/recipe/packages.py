@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from recipe.errors import HostLacks, RecipeError
+from recipe.locks import locked
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,10 @@ class Package:
         """The name apt-get download gives the file (a colon is not allowed in one)."""
         version = self.version.replace(":", "%3a")
         return f"{self.name}_{version}_{self.architecture}.deb"
+
+    def listed(self) -> dict[str, str]:
+        """As manifests list it."""
+        return {"name": self.name, "version": self.version, "sha256": self.sha256}
 
 
 def sha256_of(path: Path) -> str:
@@ -108,7 +113,11 @@ def library_closure(names: list[str]) -> list[Package]:
 
 def download(packages: list[Package], cache: Path) -> dict[str, Path]:
     """The package files by package name, from the cache where they are whole, else from apt."""
-    cache.mkdir(parents=True, exist_ok=True)
+    with locked(cache / ".lock", "the downloads of another build"):
+        return _download(packages, cache)
+
+
+def _download(packages: list[Package], cache: Path) -> dict[str, Path]:
     files = {package.name: cache / package.file_name for package in packages}
     missing = [
         package

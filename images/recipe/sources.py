@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from recipe.errors import HostLacks, RecipeError
+from recipe.locks import locked
 from recipe.packages import sha256_of
 
 _APT_FOLDER = Path("/etc/apt")
@@ -76,6 +77,11 @@ def download(name: str, cache: Path) -> Path:
 
     apt checks the .dsc against the distribution's signed lists. Lists of others that do not answer do no harm.
     """
+    with locked(cache / ".lock", "the downloads of another build"):
+        return _download(name, cache)
+
+
+def _download(name: str, cache: Path) -> Path:
     folder = cache / f"source-{name}"
     folder.mkdir(parents=True, exist_ok=True)
     if (kept := _complete(folder, name)) is not None:

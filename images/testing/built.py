@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An image built for tests, and the sources that the compiler read for it."""
+"""An image built for tests, and the sources that the compiler read for it.
 
+SUNDIAL_RECIPE names the recipe, for images that have it; SUNDIAL_BUILDROOT the release, where it needs one.
+"""
+
+import os
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -8,6 +12,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+
+from recipe.image import recipes
 
 IMAGES = Path(__file__).resolve().parents[1]
 CHECKOUT = IMAGES.parent
@@ -18,12 +24,22 @@ class Built(NamedTuple):
 
     name: str
     folder: Path
+    recipe: str
+
+
+def recipe_under_test(name: str) -> str:
+    """What the image is made by for these tests."""
+    known = recipes(name)
+    asked = os.environ.get("SUNDIAL_RECIPE", known[0])
+    return asked if asked in known else known[0]
 
 
 def build(name: str, out: Path, **options: Any) -> Path:
     """Runs images/NAME/build; skips the test where the host lacks something."""
-    command = [IMAGES / name / "build", "--out", out]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600, **options)
+    command = [IMAGES / name / "build", "--out", out, "--recipe", recipe_under_test(name)]
+    if release := os.environ.get("SUNDIAL_BUILDROOT"):
+        command += ["--buildroot", release]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=3600, **options)
     if done.returncode == 3:
         pytest.skip(done.stderr.strip())
     assert done.returncode == 0, done.stderr

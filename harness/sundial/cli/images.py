@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
 
 import click
 
@@ -11,6 +12,9 @@ from sundial.cli import completion, rooms
 from sundial.cli.talk import Verb, as_json, print_json, print_table, progress
 from sundial.errors import BadInput
 from sundial.model.images import IMAGES
+
+BUILDROOT = "buildroot"
+"""The recipe that builds from a release."""
 
 
 class _Images(click.Group):
@@ -33,33 +37,62 @@ def images() -> None:
 @images.command(cls=Verb)
 @click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=completion.of(lambda: IMAGES))
 @click.option("--if-needed", is_flag=True, help="Build only what is missing or stale.")
+@click.option(
+    "--recipe",
+    metavar="R",
+    shell_complete=completion.RECIPES,
+    help="Build by this recipe, where an image has it, and choose it for the commands to come.",
+)
+@click.option(
+    "--buildroot",
+    "release",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="A Buildroot release to build from: the recipe buildroot.",
+)
 @as_json
-def build(names: tuple[str, ...], if_needed: bool, as_json: bool) -> None:
+def build(names: tuple[str, ...], if_needed: bool, recipe: str | None, release: Path | None, as_json: bool) -> None:
     """Build images, all of them unless NAMEs are given."""
-    known = rooms.images()
+    if release is not None and recipe not in (None, BUILDROOT):
+        raise BadInput(f"recipe {recipe} builds from no release", field="--buildroot", allowed=f"--recipe {BUILDROOT}")
+    if release is not None or recipe is not None:
+        known, choose = rooms.images_by(recipe or BUILDROOT, release and release.absolute())
+    else:
+        known, choose = rooms.images(), None
     built = []
     with progress(quiet=as_json) as shown:
         for name in names or known.names():
             image = known.ensure(name, shown.say) if if_needed else known.build(name, shown.say)
-            built.append({"name": image.name, "kernel": image.kernel_sha256, "initrd": image.initrd_sha256})
+            digests = {"kernel": image.kernel_sha256, "initrd": image.initrd_sha256}
+            built.append({"name": image.name, "recipe": image.recipe, **digests})
+    if choose is not None:
+        choose()
     if as_json:
         print_json(built)
     else:
         for image in built:
-            click.echo(f"{image['name']}  kernel {image['kernel'][:12]}  initrd {image['initrd'][:12]}")
+            made = f"{image['name']}  {image['recipe']}"
+            click.echo(f"{made}  kernel {image['kernel'][:12]}  initrd {image['initrd'][:12]}")
 
 
 @images.command(name="list", cls=Verb)
 @as_json
 def list_(as_json: bool) -> None:
-    """List images and whether they are built."""
+    """List images by their recipes, and whether they are built; machines boot those of the chosen recipe."""
     images = rooms.images().list()
     if as_json:
         print_json([asdict(image) for image in images])
         return
-    rows = [["IMAGE", "STATE", "KERNEL", "DESCRIPTION"]]
+    rows = [["IMAGE", "RECIPE", "CHOSEN", "STATE", "KERNEL", "DESCRIPTION"]]
     rows += [
-        [image.name, image.state, str((image.manifest or {}).get("kernel_release", "")), image.description]
+        [
+            image.name,
+            image.recipe,
+            "chosen" if image.chosen else "",
+            image.state,
+            str((image.manifest or {}).get("kernel_release", "")),
+            image.description,
+        ]
         for image in images
     ]
     print_table(rows)

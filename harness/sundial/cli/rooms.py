@@ -7,14 +7,18 @@ need it.
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Callable, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
 from sundial.model.catalog import ROOT
+from sundial.model.daemon import parse_daemon
 from sundial.model.network import Network
 from sundial.plan.request import Kept, Progress, RunRequest, RunResult, UpRequest
 
@@ -73,6 +77,29 @@ def exec_gathered(asked: Exec) -> Any:
 def _exec(asked: Exec, output: Any) -> Any:
     foreground = _room("sundial.machines.foreground").Foreground(asked.input_fd, asked.terminal, asked.seconds)
     return _room("sundial.run.keeper").exec_(asked.machine, asked.argv, foreground, output, asked.topology)
+
+
+def virsh_commands() -> list[str]:
+    """The commands of `sundial virsh` under the embedded driver."""
+    return list(_room("sundial.machines.virsh").COMMANDS)
+
+
+def connected(topology: str | None) -> str:
+    """libvirt's URI of a topology that is up, or EMBEDDED. Raises BadInput."""
+    return cast(str, _room("sundial.run.keeper").connected(topology))
+
+
+@contextmanager
+def ssh_uri(uri: str) -> Iterator[str]:
+    """A daemon behind ssh as libvirt itself can reach it meanwhile, with all options of ours. Raises HostLacks."""
+    daemon = parse_daemon(uri)
+    with tempfile.TemporaryDirectory(prefix="sundial-") as folder:
+        yield daemon.through(str(_room("sundial.machines.ssh").Ssh(daemon).write_program(Path(folder) / "ssh")))
+
+
+def virsh(argv: Sequence[str], topology: str | None) -> str:
+    """What virsh would print of a topology of the embedded driver's. Raises BadInput, RunFailed."""
+    return cast(str, _room("sundial.run.keeper").virsh(argv, topology))
 
 
 def console(machine: str, topology: str | None) -> None:
@@ -146,25 +173,46 @@ def papers() -> list[tuple[Any, list[str]]]:
 
 
 def reproduce(
-    name: str, scale: str, seed: int, out: Path | None, connect: str, command: tuple[str, ...], progress: Progress
+    name: str,
+    scale: str,
+    seed: int,
+    out: Path | None,
+    connect: str,
+    recipe: str | None,
+    command: tuple[str, ...],
+    progress: Progress,
 ) -> Any:
     """Run a paper's experiments and write their report; answers a `Reproduced`.
 
     Raises BadInput, HostLacks, RunFailed, Interrupted.
     """
     room = _room("sundial.reproduce.perform")
-    doors = room.Doors(run=run, verify=verify_run, report=build_report, pin_images=pin_images)
+    known = images(recipe)
+
+    def pin(folder: Path, shown: Progress) -> dict[str, dict[str, str]]:
+        return cast("dict[str, dict[str, str]]", _room("sundial.machines.images").pin(known, folder, shown.say))
+
+    doors = room.Doors(run=run, verify=verify_run, report=build_report, pin_images=pin)
     return room.perform(room.Request(name, scale, seed, CAPTURES, out, connect, command), doors, progress)
 
 
-def images() -> Any:
-    """The images of this checkout: `.names()`, `.list()`, `.build(name, say)`, `.ensure(name, say)`."""
-    return _room("sundial.machines.images").Images(ROOT)
+def images(recipe: str | None = None) -> Any:
+    """The images of this checkout: `.names()`, `.list()`, `.build(name, say)`, `.ensure(name, say)`.
+
+    Made by the recipe that is chosen unless one is given. Raises BadInput for one that no image has.
+    """
+    return _images(_room("sundial.machines.recipes").asked(ROOT, recipe))
 
 
-def pin_images(folder: Path, progress: Progress) -> dict[str, dict[str, str]]:
-    """Copy every image into a folder, built first where it is not current. Raises HostLacks."""
-    return cast("dict[str, dict[str, str]]", _room("sundial.machines.images").pin(images(), folder, progress.say))
+def images_by(recipe: str, release: Path | None) -> tuple[Any, Callable[[], None]]:
+    """The same, made by a recipe from a Buildroot release, and what makes both the choice of commands to come."""
+    room = _room("sundial.machines.recipes")
+    choice = room.asked(ROOT, recipe) if release is None else room.Choice(recipe, release)
+    return _images(choice), lambda: room.choose(ROOT, choice)
+
+
+def _images(choice: Any) -> Any:
+    return _room("sundial.machines.images").Images(ROOT, choice)
 
 
 def open_embedded_libvirt(root: Path, cache: Path) -> str:
@@ -172,6 +220,12 @@ def open_embedded_libvirt(root: Path, cache: Path) -> str:
     connection = _room("sundial.machines.connection")
     connection.open_hypervisor(connection.EMBEDDED, root, cache, "doctor").close()
     return cast(str, connection.dotted(connection.load_libvirt().getVersion()))
+
+
+def libvirt_daemons() -> dict[str, str]:
+    """The usual daemons of this computer that are running, by URI, with their versions or what is wrong."""
+    libvirt = _room("sundial.machines.connection").load_libvirt()
+    return cast("dict[str, str]", _room("sundial.machines.daemon").running(libvirt, os.environ, os.geteuid()))
 
 
 def _room(name: str) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from sundial.cli import completion, rooms
+from sundial.cli.connect import checked, connect_option
 from sundial.cli.runs import captures
 from sundial.cli.talk import Verb, as_json, print_json, progress, say
 from sundial.errors import BadInput, VerificationFailed
@@ -19,7 +20,7 @@ from sundial.model.scenario import KINDS
 from sundial.model.topology import Clock
 from sundial.plan.build import plan_run
 from sundial.plan.paths import RunPaths
-from sundial.plan.request import EMBEDDED, Progress, RunRequest
+from sundial.plan.request import Progress, RunRequest
 
 _DRY = RunPaths(capture=Path("/run/wire"), sockets=Path("/run/sockets"), shm=Path("/dev/shm/sundial"))
 
@@ -46,7 +47,8 @@ def _workloads() -> str:
 @click.option("--seed", type=int, metavar="N", help="Of everything random.")
 @click.option("--clock", type=click.Choice(["virtual", "real"]), help="Virtual time, or the host's clock.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="The run directory to write.")
-@click.option("--connect", metavar="URI", default=EMBEDDED, help="A libvirt daemon instead of the embedded driver.")
+@connect_option
+@completion.recipe_option
 @click.option("--cold", is_flag=True, help="Boot the guests instead of restoring them.")
 @click.option("--dry-run", is_flag=True, help="Print the plan as JSON and start nothing.")
 @as_json
@@ -59,6 +61,7 @@ def run(
     clock: Clock | None,
     out: Path | None,
     connect: str,
+    recipe: str | None,
     cold: bool,
     dry_run: bool,
     as_json: bool,
@@ -70,6 +73,7 @@ def run(
     sundial run quickstart --set sizes=1472,1473 --set mtu=576
     sundial run sunrpc-sweep --scale quick --topology two-hosts-switched
     """
+    connect = checked(connect)
     experiments = load_experiments(
         scenario, topology=topology, overrides=overrides, scale=scale, seed=seed, clock=clock
     )
@@ -91,7 +95,7 @@ def run(
     results = []
     with progress(quiet=as_json) as shown:
         for experiment, folder in zip(experiments, folders, strict=True):
-            results.append(_one(experiment, folder, connect, cold, shown))
+            results.append(_one(experiment, folder, connect, recipe, cold, shown))
     if as_json:
         print_json(results if len(results) > 1 else results[0])
     else:
@@ -117,8 +121,10 @@ def _folders(out: Path | None, count: int) -> list[Path | None]:
     return list(folders)
 
 
-def _one(experiment: Experiment, folder: Path | None, connect: str, cold: bool, shown: Progress) -> dict[str, Any]:
-    request = RunRequest(experiment, rooms.CAPTURES, folder, connect, cold, tuple(sys.argv))
+def _one(
+    experiment: Experiment, folder: Path | None, connect: str, recipe: str | None, cold: bool, shown: Progress
+) -> dict[str, Any]:
+    request = RunRequest(experiment, rooms.CAPTURES, folder, connect, cold, tuple(sys.argv), recipe=recipe)
     if experiment.variant:
         shown.say(f"run with {experiment.variant}")
     made = rooms.run(request, shown)

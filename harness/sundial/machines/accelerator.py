@@ -25,8 +25,8 @@ END_S = 2.0
 
 def probe_kernels(checkout: Path) -> list[Path]:
     """Where kernels are, once built, that a probe may boot: Linux, which ends the machine where it finds no root."""
-    linux = [name for name, kind in ImageKinds(checkout / "images").items() if kind.platform == "linux"]
-    return [checkout / "images" / "out" / name / "kernel" for name in linux]
+    linux = [kind for kind in ImageKinds(checkout / "images").values() if kind.platform == "linux"]
+    return [checkout / "images" / "out" / recipe / kind.name / "kernel" for kind in linux for recipe in kind.recipes]
 
 
 def boot_command(accelerator: Chosen, kernel: Path) -> list[str]:

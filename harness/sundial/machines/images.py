@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Guest images: `images/NAME/build` makes `images/out/NAME/{kernel,initrd,manifest.json}`.
+"""Guest images: `images/NAME/build` makes `images/out/RECIPE/NAME/{kernel,initrd,manifest.json}`.
 
 An image is current when the digest of everything that its build reads is the one it was built from; that digest is
 kept beside it. The declaration (`image.toml`) names the inputs outside of the image's folder: an edit of one guest's
@@ -12,15 +12,18 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shlex
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from sundial.errors import BadInput, HostLacks, RunFailed
-from sundial.model.images import DECLARATION, ImageKinds
+from sundial.machines.recipes import Choice, chosen
+from sundial.model.images import DECLARATION, OWN, ImageKinds
 
 Say = Callable[[str], None]
 DIGEST = "inputs.sha256"
@@ -41,12 +44,25 @@ class Image:
     initrd_sha256: str
     manifest: dict[str, Any]
 
+    @property
+    def recipe(self) -> str:
+        """What it was made by."""
+        return _recipe(self.manifest)
+
+    @property
+    def hz(self) -> int | None:
+        """Ticks a second of its kernel, where the manifest names them."""
+        return self.manifest.get("hz")
+
 
 @dataclass(frozen=True)
 class ImageStatus:
     """One line of `sundial images list`."""
 
     name: str
+    recipe: str
+    chosen: bool
+    """Whether machines boot the one of this recipe."""
     state: str
     """built, stale, damaged or missing."""
     manifest: dict[str, Any] | None
@@ -58,70 +74,86 @@ class Damaged(Exception):
 
 
 class Images:
-    """The images of one checkout."""
+    """The images of one checkout, made by the recipe that is chosen."""
 
-    def __init__(self, checkout: Path) -> None:
+    def __init__(self, checkout: Path, choice: Choice | None = None) -> None:
+        """Raises BadInput where no image has the recipe."""
         self._checkout = checkout
         self._kinds = ImageKinds(checkout / "images")
+        self._choice = chosen(checkout) if choice is None else choice
+        if self._choice.recipe is not None:
+            known = dict.fromkeys(recipe for kind in self._kinds.values() for recipe in kind.recipes)
+            if self._choice.recipe not in known:
+                raise BadInput(f"no image has a recipe {self._choice.recipe}", allowed=", ".join(known))
 
     def names(self) -> list[str]:
         """Every image that is declared. Raises BadInput for a declaration that is wrong."""
         return list(self._kinds)
 
+    def recipe(self, name: str) -> str:
+        """The one that the image is made by. Raises BadInput for an unknown name."""
+        self._check_known(name)
+        return self._kinds[name].recipe(self._choice.recipe)
+
     def list(self) -> list[ImageStatus]:
-        return [self._status(name) for name in self.names()]
+        return [self._status(name, recipe) for name in self.names() for recipe in self._kinds[name].recipes]
 
     def build(self, name: str, say: Say) -> Image:
         """Run the image's build. Raises BadInput for an unknown name, HostLacks when it fails."""
-        self._check_known(name)
+        recipe = self.recipe(name)
         program = self._checkout / "images" / name / "build"
         if not os.access(program, os.X_OK):
             raise HostLacks(f"images/{name}/build is not an executable file", hint="images/README.md says what it does")
-        digest = self._inputs(name)
-        say(f"building image {name}")
-        done = subprocess.run(
-            [str(program)], cwd=program.parent, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
-        )
-        if done.returncode != 0:
-            output = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()]
-            raise HostLacks(
-                f"image {name} could not be built: {output[-1] if output else f'status {done.returncode}'}",
-                hint=f"run images/{name}/build to see all of its output",
-            )
-        (self._out(name) / DIGEST).write_text(digest + "\n")
+        out, digest = self._out(name, recipe), self._inputs(name, recipe)
+        options = ["--out", str(out)]
+        if len(self._kinds[name].recipes) > 1:
+            options += ["--recipe", recipe]
+        release = self._choice.release if recipe == self._choice.recipe else None
+        if release is not None:
+            if not release.is_dir():
+                what = f"image {name} has to be built again, and its Buildroot release {release} is not there"
+                raise HostLacks(what, hint="make images BUILDROOT=DIR")
+            options += ["--buildroot", str(release)]
+        say(f"building image {name}{'' if recipe == OWN else f' ({recipe})'}")
+        hint = f"run {shlex.join([f'images/{name}/build', *options])} to see all of its output"
+        status, last = _run([str(program), *options], say)
+        if status != 0:
+            raise HostLacks(f"image {name} could not be built: {last or f'status {status}'}", hint=hint)
         try:
-            return _load(name, self._out(name))
+            image = _load(name, recipe, out)
         except Damaged as damage:
-            hint = f"run images/{name}/build to see all of its output"
             raise HostLacks(f"image {name} was just built and cannot be used: {damage}", hint=hint) from damage
+        (out / DIGEST).write_text(digest + "\n")
+        return image
 
     def ensure(self, name: str, say: Say) -> Image:
         """The image, built first where it is missing, damaged, or what it is made from has changed."""
+        recipe = self.recipe(name)
         try:
-            if self._is_current(name):
-                return _load(name, self._out(name))
+            if self._is_current(name, recipe):
+                return _load(name, recipe, self._out(name, recipe))
         except Damaged as damage:
             say(f"image {name} is damaged: {damage}")
         return self.build(name, say)
 
-    def _status(self, name: str) -> ImageStatus:
-        self._check_known(name)
-        about = self._kinds[name].description
-        if not self._is_whole(name):
-            return ImageStatus(name, "missing", None, about)
-        try:
-            image = _load(name, self._out(name))
-        except Damaged:
-            return ImageStatus(name, "damaged", None, about)
-        return ImageStatus(name, "built" if self._is_current(name) else "stale", image.manifest, about)
+    def _status(self, name: str, recipe: str) -> ImageStatus:
+        state, manifest = "missing", None
+        if self._is_whole(name, recipe):
+            try:
+                manifest = _load(name, recipe, self._out(name, recipe)).manifest
+                state = "built" if self._is_current(name, recipe) else "stale"
+            except Damaged:
+                state = "damaged"
+        return ImageStatus(name, recipe, recipe == self.recipe(name), state, manifest, self._kinds[name].description)
 
-    def _is_whole(self, name: str) -> bool:
-        return all((self._out(name) / part).is_file() for part in (*PARTS, MANIFEST, DIGEST))
+    def _is_whole(self, name: str, recipe: str) -> bool:
+        return all((self._out(name, recipe) / part).is_file() for part in (*PARTS, MANIFEST, DIGEST))
 
-    def _is_current(self, name: str) -> bool:
-        self._check_known(name)
+    def _is_current(self, name: str, recipe: str) -> bool:
         try:
-            return self._is_whole(name) and (self._out(name) / DIGEST).read_text().strip() == self._inputs(name)
+            if not self._is_whole(name, recipe):
+                return False
+            return (self._out(name, recipe) / DIGEST).read_text().strip() == self._inputs(name, recipe)
         except (OSError, ValueError):
             return False
 
@@ -129,13 +161,14 @@ class Images:
         if name not in self._kinds:
             raise BadInput(f"there is no image {name}", allowed=", ".join(self._kinds) or "none is declared here")
 
-    def _out(self, name: str) -> Path:
-        return self._checkout / "images" / "out" / name
+    def _out(self, name: str, recipe: str) -> Path:
+        return self._checkout / "images" / "out" / recipe / name
 
-    def input_files(self, name: str) -> Sequence[Path]:
+    def input_files(self, name: str, recipe: str) -> Sequence[Path]:
         """Everything that the build reads, but not the declaration, which is not in the image. Raises HostLacks."""
         chosen: set[Path] = set()
-        for pattern in (f"images/{name}", *self._kinds[name].inputs):
+        kind = self._kinds[name]
+        for pattern in (f"images/{name}", *kind.inputs, *kind.recipes[recipe]):
             files = {file for place in self._checkout.glob(pattern.removeprefix("!")) for file in _files(place)}
             if pattern.startswith("!"):
                 chosen -= files
@@ -146,10 +179,10 @@ class Images:
                 raise HostLacks(what, hint="restore it from the repository")
         return sorted(chosen - {self._checkout / "images" / name / DECLARATION})
 
-    def _inputs(self, name: str) -> str:
+    def _inputs(self, name: str, recipe: str) -> str:
         """sha256 over the names, modes and contents of everything that the build reads. Raises HostLacks."""
         digest = hashlib.sha256()
-        for path in self.input_files(name):
+        for path in self.input_files(name, recipe):
             digest.update(f"{path.relative_to(self._checkout)}\0{path.stat().st_mode & 0o111}\0".encode())
             digest.update(hashlib.sha256(path.read_bytes()).digest())
         return digest.hexdigest()
@@ -164,23 +197,50 @@ class PinnedImages:
     def ensure(self, name: str, say: Say) -> Image:
         """The image. Raises RunFailed for one that is not as it was."""
         try:
-            return _load(name, self._folder / name)
+            return _load(name, None, self._folder / name)
         except Damaged as damage:
             raise RunFailed(f"the copy of image {name} in {self._folder} was changed: {damage}") from damage
 
 
 def pin(images: Images, folder: Path, say: Say) -> dict[str, dict[str, str]]:
-    """Copy all images into `folder`, for PinnedImages; the sha256 of each one's parts. Raises HostLacks."""
+    """Copy all images into `folder`, for PinnedImages; the sha256 of each one's parts and its recipe.
+
+    Raises HostLacks.
+    """
     pinned = {}
     for name in images.names():
         image = images.ensure(name, say)
         shutil.copytree(image.kernel.parent, folder / name)
-        pinned[name] = {"kernel": image.kernel_sha256, "initrd": image.initrd_sha256}
+        pinned[name] = {"kernel": image.kernel_sha256, "initrd": image.initrd_sha256, "recipe": image.recipe}
     return pinned
 
 
-def _load(name: str, out: Path) -> Image:
-    """Raises Damaged."""
+def _run(command: list[str], say: Say) -> tuple[int, str]:
+    """Run a build, saying the lines of its output as they come; its exit status and its last line, of errors first."""
+    last = ""
+    with tempfile.TemporaryFile("w+", errors="replace") as errors:
+        with subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, text=True, errors="replace"
+        ) as process:
+            assert process.stdout is not None, "asked for above"
+            try:
+                for line in filter(None, map(str.strip, process.stdout)):
+                    say(line)
+                    last = line
+            except BaseException:
+                process.terminate()
+                raise
+        errors.seek(0)
+        said = [line.strip() for line in errors if line.strip()]
+    return process.returncode, said[-1] if said else last
+
+
+def _recipe(manifest: dict[str, Any]) -> str:
+    return str(manifest.get("recipe", OWN))
+
+
+def _load(name: str, recipe: str | None, out: Path) -> Image:
+    """The image in `out`, which must be of the recipe where one is given. Raises Damaged."""
     try:
         manifest = json.loads((out / MANIFEST).read_text())
         kernel, initrd = (_file_sha256(out / part) for part in PARTS)
@@ -189,6 +249,11 @@ def _load(name: str, out: Path) -> Image:
     named = manifest.get("sha256") if isinstance(manifest, dict) else None
     if not isinstance(named, dict) or not isinstance(manifest.get("cmdline"), str):
         raise Damaged(f"its {MANIFEST} is not what the build wrote")
+    if recipe not in (None, _recipe(manifest)):
+        raise Damaged(f"its {MANIFEST} says recipe {_recipe(manifest)}, not {recipe}")
+    hz = manifest.get("hz")
+    if hz is not None and (type(hz) is not int or hz < 1):
+        raise Damaged(f"hz in its {MANIFEST} is no number of ticks a second")
     for part, found in zip(PARTS, (kernel, initrd), strict=True):
         if named.get(part) != found:
             raise Damaged(f"its {part} has another sha256 than {MANIFEST} says")

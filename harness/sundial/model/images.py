@@ -26,6 +26,10 @@ from sundial.units import SIZE, TIME, Quantity
 
 DECLARATION = "image.toml"
 FOLDER = ROOT / "images"
+OWN = "own"
+"""The recipe of an image that declares none."""
+BESIDE_RECIPES = frozenset({"cache", "snapshots"})
+"""Folders of images/out that are no recipe's."""
 
 Role = Literal["host", "bridge"]
 MEMORY = SIZE.between("1 MiB", "64 GiB", example="96 MiB")
@@ -40,6 +44,7 @@ _INPUT = Text(
     "a path relative to the checkout, such as guest-apps/echo; * ? [] match names; with ! in front: not these",
 )
 _KEY = re.compile(r"\s*([A-Za-z0-9_-]+)\s*=")
+_TABLE = re.compile(r"\s*\[([A-Za-z0-9_-]+)\]")
 
 
 class ImageKind(Strict):
@@ -97,11 +102,30 @@ class ImageKind(Strict):
     inputs: tuple[Annotated[str, _INPUT], ...] = ()
     """Files and folders that its `build` reads beside its own folder; the image is stale when one changes. Later lines
     win over earlier ones."""
+    recipes: Annotated[
+        dict[Annotated[str, NAMED], tuple[Annotated[str, _INPUT], ...]],
+        Field(min_length=1, default_factory=lambda: {OWN: ()}),
+    ]
+    """The ways to make it, each with the inputs that only it reads; the first is used unless another is chosen."""
+
+    def recipe(self, asked: str | None) -> str:
+        """The one to make it by where `asked` is chosen: an image that does not have it is made by its first."""
+        return asked if asked is not None and asked in self.recipes else next(iter(self.recipes))
 
     @property
     def memory_sizes(self) -> Quantity:
         """What a topology may set."""
         return SIZE.between(SIZE.show(self.memory_least), SIZE.show(self.memory_most), SIZE.show(self.memory))
+
+    @model_validator(mode="after")
+    def _check_recipes(self) -> Self:
+        for name in BESIDE_RECIPES & self.recipes.keys():
+            raise BadInput(
+                f"{name} cannot be a recipe's name",
+                field=f"recipes.{name}",
+                allowed=f"not {' or '.join(sorted(BESIDE_RECIPES))}",
+            )
+        return self
 
     @model_validator(mode="after")
     def _check_memory(self) -> Self:
@@ -151,9 +175,13 @@ def read_image(path: Path) -> ImageKind:
     if data.setdefault("name", name) != name:
         raise BadInput(f"{data['name']!r} is not the folder's name", allowed=name, file=file, field="name")
     source = Source(name, file, data)
+    table: tuple[str, ...] = ()
     for number, line in enumerate(text.splitlines(), 1):
-        if key := _KEY.match(line):
-            source.origins.setdefault((key[1],), Origin(file, number))
+        if header := _TABLE.match(line):
+            table = (header[1],)
+            source.origins.setdefault(table, Origin(file, number))
+        elif key := _KEY.match(line):
+            source.origins.setdefault((*table, key[1]), Origin(file, number))
     return validate(source, ImageKind)
 
 

@@ -37,7 +37,7 @@ def load_topology(reference: str, overrides: Sequence[str] = (), clock: Clock | 
     parsed = [parse_override(text) for text in overrides]
     for override in parsed:
         if not is_for_topology(override):
-            allowed = "clock, accelerator, defaults.*, machines.*, devices.*, segments.*, mtu"
+            allowed = "clock, accelerator, defaults.*, hosts.*, machines.*, devices.*, segments.*, mtu"
             raise BadInput("is no field of a topology", file=SET, field=override.key, allowed=allowed)
     apply_to_topology(source, parsed)
     return _topology(source, clock)

@@ -160,6 +160,9 @@ def setup(run: Mapping[str, Any]) -> list[tuple[str, str]]:
     accelerator = {"tcg": "TCG: QEMU translates every instruction", "kvm": "KVM: the host's processor"}
     rows.append(("accelerator", accelerator.get(str(run.get("accelerator")), DASH)))
     rows.append(("seed", str(run.get("seed", DASH))))
+    images = [_made(str(name), use) for name, use in _part(run, "images").items() if isinstance(use, Mapping)]
+    if images:
+        rows.append(("images", "; ".join(images)))
     mtu = run.get("mtu")
     if isinstance(mtu, Mapping) and mtu:
         rows.append(("MTU", ", ".join(f"{name} {value} B" for name, value in mtu.items())))
@@ -168,6 +171,13 @@ def setup(run: Mapping[str, Any]) -> list[tuple[str, str]]:
         known = STATISTICS.get(str(statistic))
         rows.append(("statistic", known.sentence if known else str(statistic)))
     return rows
+
+
+def _made(name: str, use: Mapping[str, Any]) -> str:
+    """An image of the run, with its recipe and the ticks of its kernel where run.json has them."""
+    how = [str(use["recipe"])] if use.get("recipe") else []
+    how += [f"HZ={use['hz']}"] if use.get("hz") else []
+    return f"{name} ({', '.join(how)})" if how else name
 
 
 def command(run: Mapping[str, Any]) -> str:

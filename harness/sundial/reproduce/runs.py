@@ -63,7 +63,8 @@ class Doors:
     verify: Callable[[Path], Mapping[str, Any]]
     report: Callable[[Path], object]
     pin_images: Callable[[Path, Progress], dict[str, dict[str, str]]]
-    """Copies every image into a folder, built first where it is not current; the sha256 of its parts, by its name."""
+    """Copies every image into a folder, built first where it is not current; the sha256 of its parts and its recipe, by
+    its name."""
 
 
 class Bench:
@@ -74,7 +75,7 @@ class Bench:
         self.seed = seed
         self.made: list[Made] = []
         self.images: dict[str, dict[str, str]] = {}
-        """sha256 of kernel and initrd of each image, the same for all runs."""
+        """sha256 of kernel and initrd of each image, and its recipe: the same for all runs."""
         self._connect = connect
         self._doors = doors
         self._progress = progress

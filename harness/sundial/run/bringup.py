@@ -26,6 +26,7 @@ from sundial import faults
 from sundial.errors import BadInput, InternalError, Interrupted, SundialError
 from sundial.machines.bootfiles import boot_files
 from sundial.machines.images import Images, PinnedImages
+from sundial.machines.recipes import asked
 from sundial.model.network import Network
 from sundial.model.topology import Accelerator, Clock
 from sundial.plan.build import Plan
@@ -71,6 +72,8 @@ class Order:
     start_order: Sequence[str] = ()
     images: Path | None = None
     """A folder of pinned images instead of the checkout's own."""
+    recipe: str | None = None
+    """What the checkout's images are made by; None where none was asked for."""
 
 
 class BringUp:
@@ -79,10 +82,13 @@ class BringUp:
     def __init__(self, order: Order, session: Session, interrupts: Interrupts, say: Say) -> None:
         """Claim the run directory. Raises BadInput, HostLacks, RunFailed; nothing has been started then."""
         self.began = time.monotonic()
-        known = Images(session.places.checkout) if order.images is None else PinnedImages(order.images)
+        known = _images(order, session.places.checkout)
         names = dict.fromkeys(node.image for node in order.network.nodes)
         images = {name: known.ensure(name, say) for name in names}
-        accelerator = session.accelerator(order.clock, order.accelerator)
+        hosts = [session.host(name, uri) for name, uri in order.network.hosts.items()]
+        # KVM can be tried on this host alone; machines on another run as these do.
+        asked = "tcg" if hosts and order.accelerator == "auto" else order.accelerator
+        accelerator = session.accelerator(order.clock, asked)
         sockets = session.folder()
         # Apart from the sockets, where QEMU may write.
         self._copies = session.folder()
@@ -120,6 +126,7 @@ class BringUp:
             interactive=order.interactive,
             kvm=accelerator == "kvm",
         )
+        self.document.hosts({name: site.record() for name, site in self.rig.sites.items()})
         self._order = order
         self._session = session
         self._interrupts = interrupts
@@ -196,8 +203,11 @@ class BringUp:
         self._interrupts.cleaning_begins()
         for node in self.plan.network.nodes:
             self.document.zero(node.name, self.rig.zero_ns(node.name))
-        self.rig.take_down(hurry=self._interrupts.hurry)
-        shutil.rmtree(self._copies, ignore_errors=True)
+        try:
+            self.rig.take_down(hurry=self._interrupts.hurry)
+        finally:
+            self.document.carried({name: site.carried() for name, site in self.rig.sites.items()})
+            shutil.rmtree(self._copies, ignore_errors=True)
 
     def _write(
         self,
@@ -219,6 +229,12 @@ class BringUp:
             epoch_ns=epoch_ns if isinstance(epoch_ns, int) else None,
         )
         self.folder.write_json("run.json", self.document.to_json())
+
+
+def _images(order: Order, checkout: Path) -> Images | PinnedImages:
+    if order.images is not None:
+        return PinnedImages(order.images)
+    return Images(checkout, asked(checkout, order.recipe))
 
 
 def _check_sockets(plan: Plan) -> None:

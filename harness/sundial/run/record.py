@@ -58,7 +58,11 @@ class RunRecord:
             "accelerator": accelerator,
             "versions": {},
             "images": {
-                name: {"sha256": {"kernel": image.kernel_sha256, "initrd": image.initrd_sha256}}
+                name: {
+                    "sha256": {"kernel": image.kernel_sha256, "initrd": image.initrd_sha256},
+                    "recipe": image.recipe,
+                    "hz": image.hz,
+                }
                 for name, image in images.items()
             },
             **({"boots": dict(boots)} if boots else {}),
@@ -73,6 +77,16 @@ class RunRecord:
                 node.name: {"zero_ns": None, "interfaces": _interfaces(network, node.name)} for node in network.nodes
             },
         }
+
+    def hosts(self, hosts: Mapping[str, dict[str, Any]]) -> None:
+        """Other computers that run machines, by name; a run without them says nothing of it."""
+        if hosts:
+            self._document["hosts"] = {name: {**host, "frames": {}} for name, host in hosts.items()}
+
+    def carried(self, frames: Mapping[str, Mapping[str, Mapping[str, int]]]) -> None:
+        """Frames that have gone to and from each of them."""
+        for name, by_interface in frames.items():
+            self._document["hosts"][name]["frames"] = by_interface
 
     def zero(self, node: str, zero_ns: int) -> None:
         """Where zero of the run's time axis is on a guest's clock."""

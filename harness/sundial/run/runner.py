@@ -83,6 +83,7 @@ def order_of(request: RunRequest, start_order: Sequence[str]) -> Order:
         cold=request.cold,
         start_order=start_order,
         images=request.images,
+        recipe=request.recipe,
     )
 
 

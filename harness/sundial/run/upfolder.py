@@ -53,13 +53,15 @@ def request_to_json(request: UpRequest, places: Places) -> dict[str, Any]:
         "clock": request.clock,
         "seed": request.seed,
         "connect": request.connect,
+        "recipe": request.recipe,
         "checkout": str(places.checkout),
     }
 
 
 def request_from_json(document: dict[str, Any]) -> tuple[UpRequest, Places]:
     topology = Topology.model_validate(document["topology"])
-    request = UpRequest(topology, build_network(topology), document["clock"], document["seed"], document["connect"])
+    how = (document[name] for name in ("clock", "seed", "connect", "recipe"))
+    request = UpRequest(topology, build_network(topology), *how)
     return request, Places(Path(document["checkout"]))
 
 

@@ -30,9 +30,13 @@ class ImageDigests(Form):
 
 
 class ImageUse(Form):
-    """An image of the run."""
+    """An image of the run; earlier versions wrote its digests alone."""
 
     sha256: ImageDigests
+    recipe: str | None = None
+    """What it was made by."""
+    hz: Annotated[int, Field(ge=1)] | None = None
+    """Ticks a second of its kernel, in which its TCP counts; null where it has none."""
 
 
 class LaidFile(Form):
@@ -93,6 +97,27 @@ class Machine(Form):
     interfaces: Items[Interface]
 
 
+class CarriedFrames(Form):
+    """Frames of one interface between the fabric and a machine on another host."""
+
+    to_machine: Natural
+    to_fabric: Natural
+    undelivered: Natural
+    """The fabric had ended already."""
+
+
+class RemoteHost(Form):
+    """Another computer that ran machines."""
+
+    connect: str
+    """libvirt's URI."""
+    machines: Items[str]
+    qemu: str
+    libvirt: str
+    frames: dict[str, CarriedFrames]
+    """By MACHINE:INTERFACE; empty where the run did not come so far."""
+
+
 class Run(Form):
     """The record of one run."""
 
@@ -124,6 +149,8 @@ class Run(Form):
     epoch_ns: int | None
     """What zero of the run's axis is in captures, in ns since 1970."""
     nodes: dict[str, Machine]
+    hosts: dict[str, RemoteHost] = Field(default_factory=dict)
+    """Other computers that ran machines; left out where there were none."""
 
     def document(self) -> dict[str, Any]:
         """The record as it is written."""

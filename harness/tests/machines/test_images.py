@@ -9,14 +9,17 @@ from sundial.machines.images import Images, PinnedImages, pin
 
 RECIPE = """#!/bin/sh
 set -eu
-out=../out/tiny
+cd "$(dirname "$0")"
+[ "$1" = --out ]
+out=$2 recipe=own
+[ "${3-}" != --recipe ] || recipe=$4
 mkdir -p $out
 printf kernel > $out/kernel
 cat recipe-input ../../guest-apps/app.c > $out/initrd
 sum() { sha256sum $out/$1 | cut -d' ' -f1; }
-printf '{"version": 1, "cmdline": "quiet", "packages": {"linux": "6.1"}, "sha256": {"kernel": "%s", "initrd": "%s"}}' \\
-    "$(sum kernel)" "$(sum initrd)" > $out/manifest.json
-echo run >> ../runs
+printf '{"version": 1, "cmdline": "quiet", "packages": {"linux": "6.1"}, "sha256": {"kernel": "%s", "initrd": "%s"},
+    "recipe": "%s"}' "$(sum kernel)" "$(sum initrd)" $recipe > $out/manifest.json
+echo "$@" >> ../runs
 """
 
 DECLARATION = """description = "tiny"
@@ -153,7 +156,7 @@ def deep(out: Path) -> None:
 def test_what_is_damaged_is_noticed_and_built_again(checkout: Path, harm: Callable[[Path], None]) -> None:
     images, said = Images(checkout), list[str]()
     first = images.ensure("tiny", said.append)
-    harm(checkout / "images" / "out" / "tiny")
+    harm(checkout / "images" / "out" / "own" / "tiny")
     assert images.list()[0].state == "damaged"
     assert images.ensure("tiny", said.append) == first
     assert said[1].startswith("image tiny is damaged: ")

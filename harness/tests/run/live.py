@@ -10,7 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from sundial.machines import reaper
+from sundial.machines.images import Images
 from sundial.machines.waiting import wait_until
 from sundial.model.images import IMAGES
 from sundial.run.places import Places
@@ -62,9 +63,10 @@ main()
 def require_guests() -> None:
     """Skip, naming what is missing."""
     places = Places()
-    for path in (places.plugin, places.fabric, places.checkout / "images" / "out" / "linux" / "manifest.json"):
+    for path in (places.plugin, places.fabric):
         if not path.is_file():
             pytest.skip(f"{path.relative_to(places.checkout)} is not built")
+    require_image("linux")
     if shutil.which("qemu-system-x86_64") is None:
         pytest.skip("qemu-system-x86_64 is not installed")
 
@@ -73,8 +75,14 @@ def require_every_image() -> None:
     """Skips the test where machines cannot boot or an image is not built."""
     require_guests()
     for image in IMAGES:
-        if not (Places().checkout / "images" / "out" / image / "manifest.json").is_file():
-            pytest.skip(f"images/out/{image} is not built")
+        require_image(image)
+
+
+def require_image(name: str) -> None:
+    """Skips the test where the image is not built by the recipe that is chosen."""
+    recipe = Images(Places().checkout).recipe(name)
+    if not (Places().checkout / "images" / "out" / recipe / name / "manifest.json").is_file():
+        pytest.skip(f"images/out/{recipe}/{name} is not built")
 
 
 def write_scenario(
@@ -85,12 +93,18 @@ def write_scenario(
     return path
 
 
-def sundial(*argv: str, given: bytes = b"", seconds: float = 300.0) -> subprocess.CompletedProcess[str]:
-    """The command line in a process of its own, to its end; `given` is its input."""
+def sundial(
+    *argv: str,
+    given: bytes = b"",
+    seconds: float = 300.0,
+    through: Sequence[str] = (),
+    variables: Mapping[str, str] | None = None,
+) -> subprocess.CompletedProcess[str]:
+    """The command line in a process of its own, to its end; `given` is its input, `through` what starts it."""
     done = subprocess.run(
-        [sys.executable, "-m", "sundial.cli", *argv],
+        [*through, sys.executable, "-m", "sundial.cli", *argv],
         cwd=HARNESS,
-        env=VARIABLES,
+        env={**VARIABLES, **(variables or {})},
         input=given,
         capture_output=True,
         check=False,
@@ -113,7 +127,10 @@ def up(topology: Path, *options: str) -> Iterator[dict[str, Any]]:
 
 
 class LiveRun:
-    """One `sundial run`. `files` are put into guests before anything else: by machine, path to content."""
+    """One `sundial run`. `files` are put into guests before anything else: by machine, path to content.
+
+    `through` begins the command line, and executes the rest of it.
+    """
 
     def __init__(
         self,
@@ -121,17 +138,18 @@ class LiveRun:
         out: Path | None,
         *options: str,
         files: dict[str, dict[str, str]] | None = None,
-        runtime: Path | None = None,
+        through: Sequence[str] = (),
+        variables: Mapping[str, str] | None = None,
     ) -> None:
         self.out = out
-        argv = [sys.executable, "-m", "sundial.cli"]
+        argv = [*through, sys.executable, "-m", "sundial.cli"]
         if files is not None:
-            argv = [sys.executable, "-c", WITH_FILES, json.dumps(files)]
+            argv = [*through, sys.executable, "-c", WITH_FILES, json.dumps(files)]
         argv += ["run", str(scenario), *options, *(() if out is None else ("--out", str(out)))]
         self.process = subprocess.Popen(
             argv,
             cwd=HARNESS,
-            env=VARIABLES,
+            env={**VARIABLES, **(variables or {})},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -15,12 +15,13 @@ from sundial.run.session import Session
 
 RECIPE = """#!/bin/sh
 set -eu
-mkdir -p ../out/linux
-echo kernel > ../out/linux/kernel
-echo initrd > ../out/linux/initrd
-sum() { sha256sum "../out/linux/$1" | cut -d' ' -f1; }
+out=$2
+mkdir -p "$out"
+echo kernel > "$out/kernel"
+echo initrd > "$out/initrd"
+sum() { sha256sum "$out/$1" | cut -d' ' -f1; }
 echo '{"version": 1, "kernel_release": "6.1", "cmdline": "console=ttyS0", "sha256": {"kernel": "'"$(sum kernel)"'",
- "initrd": "'"$(sum initrd)"'"}}' > ../out/linux/manifest.json
+ "initrd": "'"$(sum initrd)"'"}}' > "$out/manifest.json"
 """
 
 

@@ -141,7 +141,7 @@ def _fabrics() -> Iterator[tuple[str, Plan]]:
 
 def _runs() -> Iterator[tuple[str, dict[str, Any]]]:
     digest = "0123456789abcdef" * 4
-    image = Image("linux", Path("/kernel"), Path("/initrd"), digest, digest, {})
+    image = Image("linux", Path("/kernel"), Path("/initrd"), digest, digest, {"recipe": "tuned", "hz": 250})
     for status in ("complete", "failed"):
         (experiment,) = load_experiments("quickstart", seed=SEED)
         versions: Future[dict[str, str | None]] = Future()

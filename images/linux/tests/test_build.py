@@ -7,12 +7,15 @@ import os
 from pathlib import Path
 
 import pytest
+from linux import root
 from sundial.machines.images import Images
+from sundial.machines.recipes import Choice
 
 from recipe.cpio import Archive
 from recipe.errors import RecipeError
-from recipe.image import load
-from testing.built import CHECKOUT, build, compiled_sources
+from testing.built import CHECKOUT, Built, build, compiled_sources, recipe_under_test
+
+CONFIG = CHECKOUT / "buildroot-configs/board/sundial/linux/linux.config"
 
 
 def digest(path: Path) -> str:
@@ -25,20 +28,42 @@ def test_building_twice_gives_the_same_bytes(image: Path, tmp_path: Path) -> Non
     build("linux", again, env={**os.environ, "TZ": "Asia/Tokyo", "LC_ALL": "C"})
     for name in ("kernel", "initrd", "manifest.json"):
         assert digest(image / name) == digest(again / name), name
-    assert sorted(path.name for path in again.iterdir()) == ["initrd", "kernel", "manifest.json"]
+    manifest = json.loads((again / "manifest.json").read_text())
+    sbom = {manifest["sbom"]} if "sbom" in manifest else set()
+    assert {path.name for path in again.iterdir()} == {"initrd", "kernel", "manifest.json"} | sbom
 
 
 @pytest.mark.slow
-def test_the_manifest_describes_the_files(image: Path) -> None:
+def test_the_manifest_describes_the_files(built: Built) -> None:
+    image = built.folder
     manifest = json.loads((image / "manifest.json").read_text())
     for name in ("kernel", "initrd"):
         assert manifest["sha256"][name] == digest(image / name)
         assert manifest["bytes"][name] == (image / name).stat().st_size
+    assert manifest["recipe"] == built.recipe
+    assert str(CHECKOUT) not in (image / "manifest.json").read_text()
+
+
+PACKAGED = pytest.mark.skipif(
+    recipe_under_test("linux") not in ("distribution", "tuned"), reason="its root is not made of packages"
+)
+
+
+@pytest.mark.slow
+@PACKAGED
+def test_the_manifest_lists_packages_and_the_kernel(built: Built) -> None:
+    manifest = json.loads((built.folder / "manifest.json").read_text())
     names = [package["name"] for package in manifest["packages"]]
-    assert manifest["kernel_release"] in names[0]
     assert {"busybox-static", "rpcbind", "iperf3", "libtirpc3", "libc6"} <= set(names)
     assert "apt" not in names
-    assert str(CHECKOUT) not in (image / "manifest.json").read_text()
+    if built.recipe == "tuned":
+        assert manifest["kernel_release"].endswith("-sundial")
+        assert manifest["kernel_source"]["package"].startswith("linux-source-")
+        assert manifest["kernel_config_sha256"] == digest(CONFIG)
+        assert f"CONFIG_HZ_{manifest['hz']}=y" in CONFIG.read_text().splitlines()
+    else:
+        assert manifest["kernel_release"] in names[0]
+        assert manifest["hz"] == 250  # of the distribution's kernels for this architecture
 
 
 @pytest.mark.slow
@@ -50,7 +75,7 @@ def test_no_path_of_the_host_is_in_the_image(image: Path) -> None:
 @pytest.mark.slow
 def test_all_that_is_compiled_is_an_input_and_tasks_of_the_other_guest_are_not(tmp_path: Path) -> None:
     sources = compiled_sources(CHECKOUT / "guest-apps", tmp_path / "made")
-    inputs = set(Images(CHECKOUT).input_files("linux"))
+    inputs = set(Images(CHECKOUT, Choice()).input_files("linux", "distribution"))
     assert sources <= inputs
     tasks = {path for path in inputs if path.parent == CHECKOUT / "guest-apps/sss-core/tasks"}
     assert tasks == {path for path in sources if path.parent == CHECKOUT / "guest-apps/sss-core/tasks"}
@@ -63,7 +88,7 @@ def test_every_application_that_make_leaves_is_in_the_image(tmp_path: Path) -> N
     for name, program in {"runner": "apps", "echo": "apps", "new": "more-apps"}.items():
         (tmp_path / name).symlink_to(program)
     base, extras = Archive(), Archive()
-    load("linux").add_applications(base, extras, tmp_path)
+    root.add_applications(base, extras, tmp_path)
     assert [path for path in base.paths() if "apps" in path or path.endswith(("runner", "echo"))] == [
         "bin/runner",
         "usr/lib/sundial/apps",
@@ -72,4 +97,4 @@ def test_every_application_that_make_leaves_is_in_the_image(tmp_path: Path) -> N
     assert extras.paths()[-2:] == ["usr/lib/sundial/more-apps", "usr/lib/sundial/new"]
     (tmp_path / "runner").unlink()
     with pytest.raises(RecipeError, match="make left no link runner"):
-        load("linux").add_applications(Archive(), Archive(), tmp_path)
+        root.add_applications(Archive(), Archive(), tmp_path)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from sundial.machines.images import Images
+from sundial.machines.recipes import Choice
 
 from recipe import sources
 from testing.built import CHECKOUT, build, compiled_sources
@@ -42,7 +43,7 @@ def test_all_that_is_compiled_is_an_input_and_programs_of_the_other_guest_are_no
     lwip = tmp_path / "lwip"
     sources.unpack(sources.download("lwip", CHECKOUT / "images/out/cache"), lwip)
     compiled = compiled_sources(CHECKOUT / "guest-apps/sss-core", tmp_path / "made", LWIP=lwip)
-    inputs = set(Images(CHECKOUT).input_files("ssscore"))
+    inputs = set(Images(CHECKOUT, Choice()).input_files("ssscore", "distribution"))
     assert compiled <= inputs
     others = ("guest-apps/runner", "guest-apps/raw", "guest-apps/sss-core/linux", "guest-apps/sss-core/tasks/linux")
     assert not any(path.is_relative_to(CHECKOUT / other) for path in inputs for other in others)

@@ -1,44 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Linux image: the distribution's cloud kernel, busybox, what is compiled from guest-apps, and their libraries."""
+"""The root that two recipes share: busybox, what is compiled from guest-apps, packaged programs and their libraries."""
 
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from recipe import kernel, lz4, modules, packages, programs
+from recipe import lz4, packages, programs
 from recipe.cpio import Archive
 from recipe.errors import RecipeError
-from recipe.image import CHECKOUT, Contents, Workspace, run_make
+from recipe.image import CHECKOUT, Workspace, run_make
 
 HERE = Path(__file__).resolve().parent
 APPS_SOURCE = CHECKOUT / "guest-apps"
-KERNEL_PACKAGE = "linux-image-cloud-amd64"
-
-# Parts of the kernel's start that no guest of ours needs, by the name of their initcall. What they
-# cost: README.md, "Where the boot goes".
-SKIPPED_INITCALLS = [
-    "load_system_certificate_list",  # checks the certificates of modules
-    "ftrace_check_for_weak_functions",  # the tracer: its 38,000 records, then its files
-    "ftrace_check_sync",
-    "trace_eval_init",
-    "tracer_init_tracefs",
-    "event_trace_init",
-    "init_blk_tracer",
-    "init_kprobe_trace",
-    "blake2s_mod_init",  # self-tests that no option turns off
-    "crypto_kdf108_init",
-]
-
-# Why each word is there: README.md, "The command line".
-COMMAND_LINE = " ".join(
-    [
-        "console=ttyS0 quiet panic=-1 rootfstype=ramfs tsc=reliable net.ifnames=0 ipv6.disable=1",
-        "mitigations=off init_on_alloc=0 no_timer_check nolapic_timer lsm= audit=0",
-        "cryptomgr.notests=1 psi=0 cgroup_disable=memory hardened_usercopy=off",
-        "initcall_blacklist=" + ",".join(SKIPPED_INITCALLS),
-    ]
-)
-
-BOOT_MODULES = ["virtio_pci", "virtio_net", "virtio_console", "qemu_fw_cfg"]
-EXTRA_MODULES = ["bridge", "ifb", "sch_netem", "sch_tbf", "sch_prio", "sch_htb"]
 
 # Program in the guest: (package, path in the package).
 BASE_PROGRAMS = {
@@ -70,19 +42,38 @@ DEVELOPMENT_FILES = [
     ("/usr/bin/rpcgen", "rpcsvc-proto"),
     ("/usr/bin/gcc", "gcc"),
     ("/usr/bin/make", "make"),
-    ("/usr/bin/objcopy", "binutils"),
     ("/usr/bin/lz4", "lz4"),
 ]
 
 
-def _vmlinux(image: Path, cache: Path) -> bytes:
-    """The extracted kernel, kept in the cache by the digest of what it was extracted from."""
-    kept = cache / f"vmlinux-{packages.sha256_of(image)}"
-    if not kept.is_file():
-        temporary = kept.with_suffix(".partial")
-        temporary.write_bytes(kernel.extract_vmlinux(image.read_bytes()))
-        temporary.replace(kept)
-    return kept.read_bytes()
+@dataclass
+class Root:
+    """A root that a recipe may add to: `base` as it is booted, `extras` as the runner unpacks them."""
+
+    base: Archive = field(default_factory=Archive)
+    extras: Archive = field(default_factory=Archive)
+    packages: list[dict[str, str]] = field(default_factory=list)
+    """As the manifest lists them."""
+
+    def to_bytes(self) -> bytes:
+        """The initrd, with the extras in it."""
+        self.base.add_file(EXTRAS_PATH, lz4.compress(self.extras.to_bytes()))
+        return self.base.to_bytes()
+
+
+def make_root(workspace: Workspace) -> Root:
+    """Everything but what belongs to the kernel."""
+    needed = packages.library_closure([package for package, _ in (BASE_PROGRAMS | EXTRA_PROGRAMS).values()])
+    files = packages.download(needed, workspace.cache)
+    for package in needed:
+        packages.unpack(files[package.name], workspace.scratch / "packages" / package.name)
+    run_make(APPS_SOURCE, OUT=workspace.scratch / "applications")
+    root = Root()
+    _add_base(root.base)
+    tree = programs.PackageTree(workspace.scratch / "packages")
+    used = _add_programs(root.base, root.extras, tree, workspace.scratch / "applications")
+    root.packages = [package.listed() for package in needed if package.name in used]
+    return root
 
 
 def _add_base(archive: Archive) -> None:
@@ -146,53 +137,3 @@ def _add_programs(base: Archive, extras: Archive, tree: programs.PackageTree, ap
         extras.add_file(path, tree.file("iproute2", path).read_bytes())
     named = {package for package, _ in (BASE_PROGRAMS | EXTRA_PROGRAMS).values()}
     return named | {found.package for found in all_libraries.values()}
-
-
-def _add_modules(base: Archive, extras: Archive, tree: Path, release: str, scratch: Path) -> None:
-    needed = modules.collect(tree, BOOT_MODULES + EXTRA_MODULES, scratch)
-    boot = {module.name for module in modules.collect(tree, BOOT_MODULES, scratch)}
-    folder = f"lib/modules/{release}"
-    for module in needed:
-        archive = base if module.name in boot else extras
-        archive.add_file(f"{folder}/{module.name}.ko", module.data)
-    for name, data in modules.index_files(needed).items():
-        base.add_file(f"{folder}/{name}", data)
-
-
-def _kernel_package_name() -> str:
-    """The package with the kernel itself: the one that the unversioned package stands for."""
-    for name in packages.look_up([KERNEL_PACKAGE])[KERNEL_PACKAGE].depends:
-        if name.startswith("linux-image-"):
-            return name
-    raise RecipeError(f"package {KERNEL_PACKAGE}: names no kernel package")
-
-
-def make(workspace: Workspace) -> Contents:
-    scratch = workspace.scratch
-    kernel_name = _kernel_package_name()
-    kernel_package = packages.look_up([kernel_name])[kernel_name]
-    needed = packages.library_closure([package for package, _ in (BASE_PROGRAMS | EXTRA_PROGRAMS).values()])
-    files = packages.download([kernel_package, *needed], workspace.cache)
-    packages.unpack(files[kernel_name], scratch / "kernel-package")
-    for package in needed:
-        packages.unpack(files[package.name], scratch / "packages" / package.name)
-    release = next((scratch / "kernel-package/lib/modules").iterdir()).name
-    run_make(APPS_SOURCE, OUT=scratch / "applications")
-
-    base, extras = Archive(), Archive()
-    _add_base(base)
-    tree = programs.PackageTree(scratch / "packages")
-    used = _add_programs(base, extras, tree, scratch / "applications")
-    _add_modules(base, extras, scratch / "kernel-package/lib/modules", release, scratch / "modules")
-    base.add_file(EXTRAS_PATH, lz4.compress(extras.to_bytes()))
-    return Contents(
-        kernel=_vmlinux(scratch / f"kernel-package/boot/vmlinuz-{release}", workspace.cache),
-        initrd=base.to_bytes(),
-        kernel_release=release,
-        cmdline=COMMAND_LINE,
-        packages=[
-            {"name": package.name, "version": package.version, "sha256": package.sha256}
-            for package in [kernel_package, *needed]
-            if package.name in used or package is kernel_package
-        ],
-    )

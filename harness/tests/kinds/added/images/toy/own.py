@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from recipe.image import Contents, Workspace, load
 
-LINUX = load("linux")
+LINUX = load("linux", "distribution")
 DEVELOPMENT_FILES = LINUX.DEVELOPMENT_FILES
 
 

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which recipe images are made by: what a command asks for, else the environment, else what was chosen last.
+
+`images/out/recipe.json` holds the choice; without it each image is made by the first recipe that it declares.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sundial.errors import BadInput
+from sundial.model.catalog import shown
+
+CHOICE = Path("images/out/recipe.json")
+RECIPE, RELEASE = "SUNDIAL_RECIPE", "SUNDIAL_BUILDROOT"
+"""Variables of the environment."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A recipe; None is the first of each image."""
+
+    recipe: str | None = None
+    release: Path | None = None
+    """The Buildroot release that the recipe builds from, where it needs one."""
+
+
+def chosen(checkout: Path, environment: Mapping[str, str] = os.environ) -> Choice:
+    """The choice where a command asks for none. Raises BadInput for a file that is not one."""
+    if recipe := environment.get(RECIPE):
+        release = environment.get(RELEASE)
+        return Choice(recipe, Path(release).absolute() if release else _release_of(recipe, _kept(checkout)))
+    return _kept(checkout)
+
+
+def asked(checkout: Path, recipe: str | None, environment: Mapping[str, str] = os.environ) -> Choice:
+    """The choice for one command, `recipe` being its `--recipe`. Raises BadInput."""
+    usual = chosen(checkout, environment)
+    return usual if recipe is None else Choice(recipe, _release_of(recipe, usual))
+
+
+def choose(checkout: Path, choice: Choice) -> None:
+    """Keep the choice for the commands to come."""
+    path = checkout / CHOICE
+    path.parent.mkdir(parents=True, exist_ok=True)
+    document = {"recipe": choice.recipe} | ({"release": str(choice.release)} if choice.release else {})
+    written = path.with_name(f".{path.name}.{os.getpid()}")
+    written.write_text(json.dumps(document) + "\n")
+    written.replace(path)
+
+
+def _release_of(recipe: str, usual: Choice) -> Path | None:
+    return usual.release if usual.recipe == recipe else None
+
+
+def _kept(checkout: Path) -> Choice:
+    path = checkout / CHOICE
+    try:
+        document: Any = json.loads(path.read_text(encoding="utf-8"))
+        recipe, release = document["recipe"], document.get("release")
+    except FileNotFoundError:
+        return Choice()
+    except (OSError, ValueError, RecursionError, LookupError, TypeError, AttributeError):
+        recipe = release = None
+    if not isinstance(recipe, str) or not isinstance(release, str | None):
+        allowed = '{"recipe": NAME}, as ./sundial images build --recipe NAME writes it'
+        raise BadInput("is not a choice of a recipe", file=shown(path), allowed=allowed)
+    return Choice(recipe, None if release is None else Path(release))
