@@ -7,14 +7,18 @@ need it.
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Callable, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
 from sundial.model.catalog import ROOT
+from sundial.model.daemon import parse_daemon
 from sundial.model.network import Network
 from sundial.plan.request import Kept, Progress, RunRequest, RunResult, UpRequest
 
@@ -83,6 +87,14 @@ def virsh_commands() -> list[str]:
 def connected(topology: str | None) -> str:
     """libvirt's URI of a topology that is up, or EMBEDDED. Raises BadInput."""
     return cast(str, _room("sundial.run.keeper").connected(topology))
+
+
+@contextmanager
+def ssh_uri(uri: str) -> Iterator[str]:
+    """A daemon behind ssh as libvirt itself can reach it meanwhile, with all options of ours. Raises HostLacks."""
+    daemon = parse_daemon(uri)
+    with tempfile.TemporaryDirectory(prefix="sundial-") as folder:
+        yield daemon.through(str(_room("sundial.machines.ssh").Ssh(daemon).write_program(Path(folder) / "ssh")))
 
 
 def virsh(argv: Sequence[str], topology: str | None) -> str:
@@ -208,6 +220,12 @@ def open_embedded_libvirt(root: Path, cache: Path) -> str:
     connection = _room("sundial.machines.connection")
     connection.open_hypervisor(connection.EMBEDDED, root, cache, "doctor").close()
     return cast(str, connection.dotted(connection.load_libvirt().getVersion()))
+
+
+def libvirt_daemons() -> dict[str, str]:
+    """The usual daemons of this computer that are running, by URI, with their versions or what is wrong."""
+    libvirt = _room("sundial.machines.connection").load_libvirt()
+    return cast("dict[str, str]", _room("sundial.machines.daemon").running(libvirt, os.environ, os.geteuid()))
 
 
 def _room(name: str) -> Any:

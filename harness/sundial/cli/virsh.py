@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 
 import click
@@ -13,6 +14,7 @@ from sundial.cli import completion, rooms
 from sundial.cli.connect import checked
 from sundial.cli.talk import Verb
 from sundial.errors import HostLacks
+from sundial.model.daemon import parse_daemon
 from sundial.plan.request import EMBEDDED
 
 
@@ -31,7 +33,8 @@ from sundial.plan.request import EMBEDDED
     metavar="[COMMAND] [ARG]...",
     shell_complete=completion.of(rooms.virsh_commands),
 )
-def virsh(topology: str | None, connect: str | None, argv: tuple[str, ...]) -> None:
+@click.pass_context
+def virsh(ctx: click.Context, topology: str | None, connect: str | None, argv: tuple[str, ...]) -> None:
     """Answer COMMAND as virsh does, about machines that are up; without COMMAND: list what there is.
 
     Of the embedded driver, which virsh cannot reach, `sundial virsh` shows what can be read; a machine is named as in
@@ -50,4 +53,7 @@ def virsh(topology: str | None, connect: str | None, argv: tuple[str, ...]) -> N
     if program is None:
         raise HostLacks("virsh is not installed", hint="apt-get install libvirt-clients")
     sys.stdout.flush()
-    os.execv(program, ["virsh", "-c", where, *argv])
+    if parse_daemon(where).transport != "ssh":
+        os.execv(program, ["virsh", "-c", where, *argv])
+    with rooms.ssh_uri(where) as uri:
+        ctx.exit(subprocess.run(["virsh", "-c", uri, *argv], executable=program, check=False).returncode)

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from sundial.errors import HostLacks, RunFailed
-from sundial.machines.daemon import CLOSE_REASONS, one_line, open_daemon, require_here
+from sundial.machines.daemon import CLOSE_REASONS, dotted, one_line, open_daemon, require_here
 from sundial.machines.domain import LibvirtMachine, Parenthood, adopt_orphans, lifecycle_event, noticing_ends
 from sundial.machines.hypervisor import Happening, LifecycleEvent, Listener, Machine
 from sundial.machines.virsh import answer
@@ -236,11 +236,6 @@ def version_in(said: str) -> str:
     """Of what QEMU says of itself."""
     found = re.search(r"version (\d+(?:\.\d+)+)(?: \(([^)]+)\))?", said)
     return " ".join(part for part in found.groups() if part) if found else "unknown"
-
-
-def dotted(version: int) -> str:
-    """libvirt's 7002022 as 7.2.22."""
-    return f"{version // 1_000_000}.{version // 1000 % 1000}.{version % 1000}"
 
 
 def _open_embedded(libvirt: Any, root: Path, cache: Path, emulator: Path | None) -> Any:

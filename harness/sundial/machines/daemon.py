@@ -6,8 +6,10 @@ from __future__ import annotations
 import contextlib
 import secrets
 import socket
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, urlencode
 
 from sundial.errors import BadInput, HostLacks, RunFailed
 from sundial.machines.ssh import Ssh, hint
@@ -17,6 +19,9 @@ from sundial.model.daemon import DaemonUri
 DAEMON_S = 25.0
 KEEP_ALIVE_S = 5
 KEEP_ALIVE_MOST = 3
+ASK_S = 3.0
+SOCKETS = ("libvirt-sock", "virtqemud-sock")
+"""Of libvirtd, and of the daemon for QEMU where there is one for each purpose."""
 CLOSE_REASONS = ("an error", "end of file", "no answer")
 """By libvirt's number; the next one is our own closing."""
 
@@ -53,6 +58,37 @@ def require_here(handle: Any, uri: DaemonUri) -> None:
             field="--connect",
             hint="name it below hosts: in the topology, and put machines on it",
         )
+
+
+def running(libvirt: Any, variables: Mapping[str, str], user: int) -> dict[str, str]:
+    """The usual daemons whose sockets are there, by URI, with libvirt's version or what is wrong; none is started."""
+    runtime = variables.get("XDG_RUNTIME_DIR")
+    own = Path(runtime) if runtime else Path(variables.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    folders = {"qemu:///session": own / "libvirt", "qemu:///system": Path("/run/libvirt")}
+    if user == 0:  # to whom libvirt gives the system's
+        del folders["qemu:///session"]
+    served = {uri: next(filter(Path.is_socket, map(folder.joinpath, SOCKETS)), None) for uri, folder in folders.items()}
+    return {uri: _version(libvirt, uri, path) for uri, path in served.items() if path is not None}
+
+
+def _version(libvirt: Any, uri: str, path: Path) -> str:
+    def ask() -> str:
+        handle = libvirt.open(f"{uri}?{urlencode({'socket': path}, quote_via=quote)}")
+        number = handle.getLibVersion()
+        handle.close()
+        return dotted(number)
+
+    try:
+        return call_within(ASK_S, uri, ask)
+    except libvirt.libvirtError as error:
+        return one_line(error)
+    except DeadlineMissed:
+        return "does not answer"
+
+
+def dotted(version: int) -> str:
+    """libvirt's 7002022 as 7.2.22."""
+    return f"{version // 1_000_000}.{version // 1000 % 1000}.{version % 1000}"
 
 
 def one_line(error: Exception) -> str:

@@ -28,6 +28,8 @@ ANSWER_S = 20.0
 COPY_S = 600.0
 END_S = 15.0
 BEAT_S = 5.0
+LAST_WORDS_S = 3.0
+"""For ssh to end after what it started."""
 WORDS_BYTES = 4096
 LEAST_QEMU = (7, 2)
 """The first with `-netdev stream`."""
@@ -63,6 +65,7 @@ class RemoteHost:
         self.uri = uri
         self._ssh = Ssh(uri, control=folder / f"h-{name}")
         self._words = b""
+        self._silent = ""
         self._lock = threading.Lock()
         self._closing = threading.Event()
         self._hypervisor: LibvirtHypervisor | None = None
@@ -71,7 +74,7 @@ class RemoteHost:
             self._greet()
             libvirt = load_libvirt()
             handle = open_daemon(libvirt, uri, folder, ssh=self._ssh, open_s=None)
-            where = f"{uri.text}, host {name}"
+            where = f"{uri.shown}, host {name}"
             self._hypervisor = LibvirtHypervisor(libvirt, handle, self.token, None, where, emulator=self._version)
         except BaseException:
             self.close()
@@ -189,8 +192,9 @@ class RemoteHost:
             line = call_within(seconds, f"host {self.name}", self._process.stdout.readline)
         except DeadlineMissed as error:
             # Its answer may still come, and would be taken for that to the next question.
+            self._silent = f"no answer within {seconds:g} s"
             self._process.kill()
-            raise RunFailed(f"{error}: {self.uri.text}") from error
+            raise self._lost() from error
         if not line:
             raise self._lost()
         try:
@@ -202,12 +206,19 @@ class RemoteHost:
         return answer
 
     def _lost(self) -> RunFailed:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(ANSWER_S)
-        return RunFailed(f"the ssh connection to host {self.name} ({self.uri.text}) is lost: {self._said()}")
+        try:
+            self._process.wait(LAST_WORDS_S)
+        except subprocess.TimeoutExpired:
+            # Others still use the connection, such as libvirt; without the agent it is of no use.
+            self._silent = self._silent or "the agent there has ended"
+            self._process.kill()
+            self._process.wait()
+        return RunFailed(f"the ssh connection to host {self.name} ({self.uri.shown}) is lost: {self._said()}")
 
     def _said(self) -> str:
         """The last thing that ssh, or what it started, has said."""
+        if self._silent:
+            return self._silent
         lines = self._words.decode(errors="replace").strip().splitlines()
         return lines[-1].strip() if lines else f"ssh ended with status {self._process.returncode}"
 
@@ -222,10 +233,10 @@ class RemoteHost:
             self.hypervisor.lost(str(self._lost().message))
 
     def _beat(self) -> None:
-        """Without a word for a while the agent takes us for dead."""
+        """Without a word for a while the agent takes us for dead, and we it: ssh may live on without it."""
         while not self._closing.wait(BEAT_S):
-            with self._lock, contextlib.suppress(RunFailed):
-                self._tell(b'{"alive": true}\n')
+            with contextlib.suppress(RunFailed):
+                self._ask({"alive": True})
 
     def _forward(self, kind: str, what: str) -> None:
         words = self._ssh.command("-O", "forward", kind, what)

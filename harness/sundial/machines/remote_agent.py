@@ -8,7 +8,7 @@ but the cache of kernels. It is told what to do in JSON lines on its standard in
     {"keep": SHA256, "bytes": N}     and N bytes behind the line: {"path": PATH} once they have that digest
     {"write": NAME, "data": BASE64}  {"path": PATH} in the folder
     {"remove": NAME}                 {}: files of the folder whose names begin so are gone
-    {"alive": true}                  nothing: the other side is still there
+    {"alive": true}                  {}: the other side is still there, and so is this one
     {"end": true}                    {}: everything has been cleaned up, and it ends
 
 Its first line says what there is: {"folder": PATH, "qemu": PATH or null, "version": TEXT, "user": N, "group": N}. When
@@ -165,6 +165,8 @@ def _obey(request: dict[str, Any], source: Input, folder: Path, cache: Cache) ->
     elif "remove" in request:
         for path in folder.glob(f"{Path(request['remove']).name}*"):
             reaper.remove(path)
+        _say({})
+    elif "alive" in request:
         _say({})
     return "end" not in request
 

@@ -35,10 +35,10 @@ class Ssh:
         }
         if "known_hosts" in self.uri.options:
             settings["UserKnownHostsFile"] = _quoted(self.uri.options["known_hosts"])
+        if "keyfile" in self.uri.options:
+            settings["IdentityFile"] = _quoted(self.uri.options["keyfile"])
         for name, value in settings.items():
             options += ["-o", f"{name}={value}"]
-        if "keyfile" in self.uri.options:
-            options += ["-i", self.uri.options["keyfile"].replace("%", "%%")]
         if self.control is not None:
             options += ["-S", str(self.control)]
         return options

@@ -22,7 +22,8 @@ SSH_OPTIONS = (*SSH_OWN, "mode", "socket")
 
 _HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.:-]*[A-Za-z0-9_])?")
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@\\$-]*")
-PORT_MOST = 65535
+_PATH = re.compile(r"[^\"\\$]+")
+"""ssh expands what it reads; only percent signs can be written so that it does not."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,11 @@ class DaemonUri:
     host: str | None = None
     port: int | None = None
     options: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def shown(self) -> str:
+        """Without its options, for messages."""
+        return self.text.partition("?")[0]
 
     def through(self, command: str) -> str:
         """The same daemon for libvirt, reached by a program that stands for ssh and knows ssh's options."""
@@ -82,8 +88,9 @@ def parse_host(text: str) -> DaemonUri:
     for name, value in uri.options.items():
         if name not in SSH_OPTIONS:
             raise BadInput(f"option {name!r} of {text!r} is not known", allowed=", ".join(SSH_OPTIONS))
-        if name in SSH_OWN and not value.startswith("/"):
-            raise BadInput(f"{value!r} is no absolute path", field=name, allowed=f"{name}=/PATH")
+        if name in SSH_OWN and not (value.startswith("/") and _PATH.fullmatch(value)):
+            what = f"{value!r} is no absolute path that ssh can be given"
+            raise BadInput(what, field=name, allowed=f"{name}=/PATH without quotes, backslashes and dollars")
     return uri
 
 

@@ -11,7 +11,6 @@ from typing import Any
 from sundial.machines.hypervisor import Machine
 from sundial.machines.relay import FileRelay, FrameRelay
 from sundial.machines.remote import RemoteHost
-from sundial.machines.snapshots import sha256_of
 from sundial.model.network import Node
 from sundial.plan.build import Boot, MachineFiles, Plan, domain_spec
 from sundial.plan.domain import FrameStream, domain_xml
@@ -60,8 +59,8 @@ class RemoteSite:
             replace(
                 boot,
                 emulator=host.emulator,
-                kernel=host.boot_file(boot.kernel, sha256_of(boot.kernel)),
-                initrd=host.boot_file(boot.initrd, sha256_of(boot.initrd)),
+                kernel=host.boot_file(boot.kernel, boot.kernel_sha256),
+                initrd=host.boot_file(boot.initrd, boot.initrd_sha256),
             ),
             files,
             kvm=kvm,

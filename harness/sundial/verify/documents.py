@@ -37,6 +37,7 @@ UNPROVEN = (
     "run.json: scenario.linger and scenario.deadline, but that the run was long enough for the one and not too long for"
     " the other: when a machine said that it was done is not captured",
     "nodes/*/domain.xml: paths on the host; the machine itself is the planned one",
+    "run.json: hosts.*.qemu, .libvirt and .frames, what another computer says of itself and what was carried there",
 )
 _DOMAIN_MOST = 1 << 20
 _ARGUMENT = f"{{{QEMU_NAMESPACE}}}commandline/{{{QEMU_NAMESPACE}}}arg"
@@ -50,7 +51,7 @@ def check_documents(run: RunDirectory, samples: RunSamples, frames: pl.DataFrame
     `frames` with row, interface, direction, fate and time_ns.
     """
     rows = [*_format(run), *_records(run, samples), *_names(run), *_length(run, samples, frames), *_domains(run)]
-    rows += _beginnings(run, samples, frames)
+    rows += [*_hosts(run), *_beginnings(run, samples, frames)]
     return pl.DataFrame(rows, schema=FINDING, orient="row")
 
 
@@ -133,6 +134,25 @@ def _beginnings(run: RunDirectory, samples: RunSamples, frames: pl.DataFrame) ->
         for row, direction, time_ns in first.iter_rows() if starts else ():
             if direction == OUTBOUND and time_ns < min(starts):
                 yield None, "first frame", f"{name} begins at {min(starts)} ns", f"at {time_ns} ns", [row]
+
+
+def _hosts(run: RunDirectory) -> Iterator[_Row]:
+    """Other computers ran the machines that the topology put there."""
+    try:
+        network = recorded_network(run.document)
+    except SundialError:
+        return  # the plan says so
+    planned = {
+        name: (uri.text, [node.name for node in network.nodes if node.host == name])
+        for name, uri in network.hosts.items()
+    }
+    found = run.document.get("hosts")
+    recorded = found if isinstance(found, dict) else {}
+    for name in dict.fromkeys([*planned, *recorded]):
+        host = recorded.get(name)
+        seen = (host.get("connect"), host.get("machines")) if isinstance(host, dict) else None
+        if planned.get(name) != seen:
+            yield None, f"run.json hosts.{name}", str(planned.get(name)), str(seen), []
 
 
 # ---- domain.xml ----

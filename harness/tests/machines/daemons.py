@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -105,7 +106,7 @@ def computer(folder: Path, *, apart: bool = False, empty: Sequence[str] = ()) ->
     (folder / "etc" / "libvirt" / "qemu.conf").write_text(QEMU_CONF)
     (folder / "etc" / "libvirt" / "libvirtd.conf").write_text(LIBVIRTD_CONF)
     spaces = ["--mount", "--propagation", "private"]
-    spaces += ["--net", "--pid", "--fork", "--mount-proc", "--kill-child"] if apart else []
+    spaces += ["--net", "--uts", "--pid", "--fork", "--mount-proc", "--kill-child"] if apart else []
     words = ["unshare", *spaces, "sh", "-c", FURNISH, "sh", str(folder), STAY, *empty]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None
@@ -113,7 +114,7 @@ def computer(folder: Path, *, apart: bool = False, empty: Sequence[str] = ()) ->
         try:
             assert holder.stdout.readline() == "ready\n"
             inside = _children(holder.pid)[0] if apart else holder.pid
-            yield Computer(inside, folder, ("--mount", "--net", "--pid") if apart else ("--mount",))
+            yield Computer(inside, folder, ("--mount", "--net", "--uts", "--pid") if apart else ("--mount",))
         finally:
             holder.stdin.close()
 
@@ -123,10 +124,10 @@ def _children(pid: int) -> list[int]:
 
 
 @contextmanager
-def system_daemon(place: Computer) -> Iterator[subprocess.Popen[bytes]]:
+def system_daemon(place: Computer, python: str = sys.executable) -> Iterator[subprocess.Popen[bytes]]:
     """`qemu:///system` of a computer: libvirtd as root. The process that started it, which ends with it."""
     log = (place.folder / "libvirtd.log").open("w")
-    words = place.command(sys.executable, "-c", ADOPT, "libvirtd")
+    words = place.command(python, "-c", ADOPT, "libvirtd")
     with log, subprocess.Popen(words, stdout=log, stderr=log, start_new_session=True) as process:
         try:
             served = place.path("/run/libvirt/libvirt-sock")
@@ -201,26 +202,25 @@ def machines_of(virsh: Sequence[str]) -> list[str]:
 
 
 @dataclass
-class SecondHost:
-    """Another computer with sshd, and how to get there."""
+class SshServer:
+    """sshd of a computer, and how to get there."""
 
     computer: Computer
     address: str
+    port: int
     key: Path
     known: Path
 
     def uri(self, mode: str = "session", user: str = "tester", **changed: str) -> str:
+        """`changed` options; an empty one is left out."""
         options = {"keyfile": str(self.key), "known_hosts": str(self.known), **changed}
-        words = "&".join(f"{name}={value}" for name, value in options.items() if value)
-        return f"qemu+ssh://{user}@{self.address}/{mode}?{words}"
-
-    def cut(self) -> None:
-        """The cable is pulled: nothing comes and nothing goes, and nobody is told."""
-        self.computer.run("ip", "link", "set", "sundial1", "down")
+        words = "&".join(f"{name}={quote(value, safe='/')}" for name, value in options.items() if value)
+        return f"qemu+ssh://{user}@{self.address}:{self.port}/{mode}?{words}"
 
 
 SSHD = """
 ListenAddress {0}
+Port {1}
 HostKey /etc/ssh/own_key
 AuthorizedKeysFile /etc/ssh/own_authorized
 StrictModes no
@@ -232,14 +232,54 @@ LogLevel ERROR
 
 
 @contextmanager
+def ssh_server(place: Computer, address: str, port: int, settings: str = "") -> Iterator[SshServer]:
+    """sshd with keys of its own; the user's has a name that has to be escaped."""
+    require_programs("sshd", "ssh")
+    folder = place.folder
+    key, known = folder / "the user's key, 100%", folder / "known hosts"
+    for path in (folder / "own_key", key):
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", path], check=True)
+    keys = place.path("/etc/ssh")
+    shutil.copy(folder / "own_key", keys / "own_key")
+    shutil.copy(f"{key}.pub", keys / "own_authorized")
+    # sshd keeps what it was told first.
+    (keys / "own_config").write_text(settings + SSHD.format(address, port))
+    name = address if port == 22 else f"[{address}]:{port}"
+    known.write_text(f"{name} {(folder / 'own_key.pub').read_text()}")
+    place.run("mkdir", "-p", "/run/sshd")
+    log = (folder / "sshd.log").open("w")
+    words = place.command("/usr/sbin/sshd", "-D", "-e", "-f", "/etc/ssh/own_config")
+    with log, subprocess.Popen(words, stdout=log, stderr=log) as server:
+        try:
+            wait_until(lambda: _answers(address, port), seconds=20, what=f"sshd ({log.name})")
+            yield SshServer(place, address, port, key, known)
+        finally:
+            server.kill()
+
+
+@dataclass
+class SecondHost(SshServer):
+    """One on another computer, beside this one."""
+
+    def cut(self) -> None:
+        """The cable is pulled: nothing comes and nothing goes, and nobody is told."""
+        self.computer.run("ip", "link", "set", "sundial1", "down")
+
+    def ours(self) -> str:
+        """What there is of ours: files, and processes."""
+        left = "ls -d /tmp/sundial*/* 2>/dev/null; ps -eo comm=,args= | grep -E '^(qemu-system|python3.* sundial-)'"
+        return subprocess.run(
+            self.computer.command("sh", "-c", left), capture_output=True, text=True, check=False, timeout=60
+        ).stdout
+
+
+@contextmanager
 def second_host(folder: Path, *hidden: Path, settings: str = "") -> Iterator[SecondHost]:
     """Another host beside this one, as two network namespaces; it has none of our folders, nor those hidden."""
-    require_programs("sshd", "ssh", "ip", "libvirtd", "qemu-system-x86_64")
-    require_namespaces("--mount", "--net", "--pid", "--fork")
-    number = os.getpid() % 60
+    require_programs("ip", "libvirtd", "qemu-system-x86_64")
+    require_namespaces("--mount", "--net", "--pid", "--uts", "--fork")
+    number = os.getpid() % 120
     near, far = f"198.18.{number}.1", f"198.18.{number}.2"
-    for name in ("own_key", "user_key"):
-        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name], check=True)
     empty = ["/tmp", "/home", "/root", *map(str, hidden)]
     with computer(folder, apart=True, empty=empty) as place:
         near_end = f"sundial{number}"
@@ -251,27 +291,20 @@ def second_host(folder: Path, *hidden: Path, settings: str = "") -> Iterator[Sec
         place.run("ip", "addr", "add", f"{far}/30", "dev", "sundial1")
         for name in ("sundial1", "lo"):
             place.run("ip", "link", "set", name, "up")
-        keys = place.path("/etc/ssh")
-        shutil.copy(folder / "own_key", keys / "own_key")
-        shutil.copy(folder / "user_key.pub", keys / "own_authorized")
-        (keys / "own_config").write_text(SSHD.format(far) + settings)
-        place.run("mkdir", "-p", "/run/sshd", "/home/tester")
+        place.run("hostname", "second")
+        place.run("mkdir", "-p", "/home/tester")
         place.run("chown", "tester:tester", "/home/tester")
-        known = folder / "known_hosts"
-        known.write_text(f"{far} {(folder / 'own_key.pub').read_text()}")
-        log = (folder / "sshd.log").open("w")
-        words = place.command("/usr/sbin/sshd", "-D", "-e", "-f", "/etc/ssh/own_config")
-        with log, subprocess.Popen(words, stdout=log, stderr=log) as server:
-            try:
-                wait_until(lambda: _answers(far), seconds=20, what=f"sshd ({log.name})")
-                yield SecondHost(place, far, folder / "user_key", known)
-            finally:
-                server.kill()
+        try:
+            with ssh_server(place, far, 22, settings) as server:
+                yield SecondHost(**vars(server))
+        finally:
+            # Else it is there until the kernel has taken the other namespace apart.
+            subprocess.run(["ip", "link", "del", near_end], check=True)
 
 
-def _answers(address: str) -> bool:
+def _answers(address: str, port: int) -> bool:
     try:
-        socket.create_connection((address, 22), 1.0).close()
+        socket.create_connection((address, port), 1.0).close()
     except OSError:
         return False
     return True
