@@ -45,6 +45,9 @@ def virsh(ctx: click.Context, topology: str | None, connect: str | None, argv: t
     sundial virsh dominfo client
     sundial virsh qemu-monitor-command client --hmp info network
     """
+    if not argv and connect is None:
+        click.echo(rooms.virsh_overview(), nl=False)
+        return
     where = checked(connect) if connect is not None else rooms.connected(topology)
     if where == EMBEDDED:
         click.echo(rooms.virsh(argv, topology), nl=False)
