@@ -56,7 +56,7 @@ def virsh(ctx: click.Context, topology: str | None, connect: str | None, argv: t
     if program is None:
         raise HostLacks("virsh is not installed", hint="apt-get install libvirt-clients")
     sys.stdout.flush()
-    if parse_daemon(where).transport != "ssh":
-        os.execv(program, ["virsh", "-c", where, *argv])
-    with rooms.ssh_uri(where) as uri:
-        ctx.exit(subprocess.run(["virsh", "-c", uri, *argv], executable=program, check=False).returncode)
+    if parse_daemon(where).transport == "ssh":
+        with rooms.ssh_uri(where) as uri:
+            ctx.exit(subprocess.run(["virsh", "-c", uri, *argv], executable=program, check=False).returncode)
+    os.execv(program, ["virsh", "-c", where, *argv])
