@@ -213,7 +213,7 @@ class _Make:
     def _logged(self, targets: list[str], mode: str, progress: releases.Progress | None = None) -> None:
         last: deque[str] = deque(maxlen=LAST_LINES)
         with (
-            self._log.open(mode) as log,
+            self._log.open(mode, buffering=1) as log,
             # Should this process be killed, make must not go on: the next build would meet it in the same folder.
             subprocess.Popen(
                 ["setpriv", "--pdeathsig", "TERM", *self._command(targets)],
@@ -227,7 +227,6 @@ class _Make:
                 last.append(text.rstrip())
                 line = progress.line(text.rstrip("\n")) if progress else None
                 if line:
-                    log.flush()
                     say(line)
         if process.returncode != 0:
             what = f"Buildroot's make {targets[-1]} failed (status {process.returncode})"

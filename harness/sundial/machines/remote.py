@@ -54,6 +54,10 @@ module.main(sys.argv[1])
 """Makes modules of what is sent, and runs the last; nothing is read ahead of what the agent is to read itself."""
 
 
+class ConnectionLost(RunFailed):
+    """ssh has ended, or nothing is answered any more."""
+
+
 class RemoteHost:
     """The host `name` of a topology. Raises HostLacks where it cannot be used."""
 
@@ -142,7 +146,8 @@ class RemoteHost:
             bufsize=0,
             start_new_session=True,
         )
-        threading.Thread(target=self._listen, args=(process.stderr,), name=f"ssh-{self.name}", daemon=True).start()
+        self._listener = threading.Thread(target=self._listen, args=(process.stderr,), daemon=True)
+        self._listener.start()
         modules = [(module.__name__, Path(str(module.__file__)).read_text()) for module in (reaper, remote_agent)]
         source = json.dumps(modules).encode()
         assert process.stdin is not None
@@ -153,8 +158,11 @@ class RemoteHost:
     def _greet(self) -> None:
         try:
             hello = self._hear(CONNECT_S + ANSWER_S)
+        except ConnectionLost as error:
+            words = self._said()
+            raise HostLacks(f"host {self.name} ({self.uri.shown}): {words}", hint=hint(words, self.uri)) from error
         except RunFailed as error:
-            raise HostLacks(error.message, hint=hint(self._said(), self.uri)) from error
+            raise HostLacks(error.message) from error
         if hello["qemu"] is None:
             raise HostLacks(
                 f"host {self.name} has no {remote_agent.EMULATOR}",
@@ -205,7 +213,7 @@ class RemoteHost:
             raise RunFailed(f"host {self.name}: {answer['error']}")
         return answer
 
-    def _lost(self) -> RunFailed:
+    def _lost(self) -> ConnectionLost:
         try:
             self._process.wait(LAST_WORDS_S)
         except subprocess.TimeoutExpired:
@@ -213,12 +221,13 @@ class RemoteHost:
             self._silent = self._silent or "the agent there has ended"
             self._process.kill()
             self._process.wait()
-        return RunFailed(f"the ssh connection to host {self.name} ({self.uri.shown}) is lost: {self._said()}")
+        return ConnectionLost(f"the ssh connection to host {self.name} ({self.uri.shown}) is lost: {self._said()}")
 
     def _said(self) -> str:
         """The last thing that ssh, or what it started, has said."""
         if self._silent:
             return self._silent
+        self._listener.join(LAST_WORDS_S)
         lines = self._words.decode(errors="replace").strip().splitlines()
         return lines[-1].strip() if lines else f"ssh ended with status {self._process.returncode}"
 

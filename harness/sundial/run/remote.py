@@ -71,10 +71,9 @@ class RemoteSite:
         (node_folder / "job.json").write_text(json.dumps(job.document(), indent=1) + "\n")
         self._open_file(node, there["c"], node_folder / "console.log", console_socket)
         self._open_file(node, there["s"], node_folder / "samples.jsonl")
-        machine = host.hypervisor.start(node.name, xml)
         if exec_socket is not None:
             host.reach(exec_socket, there["x"])
-        return machine
+        return host.hypervisor.start(node.name, xml)
 
     def carried(self) -> dict[str, dict[str, int]]:
         """Frames by interface."""

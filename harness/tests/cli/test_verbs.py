@@ -332,6 +332,7 @@ def test_virsh_asks_the_keeper_or_becomes_virsh(call: Call, monkeypatch: pytest.
     monkeypatch.setattr(rooms, "virsh", lambda argv, topology: f"{asked.append((argv, topology))} said\n")
     assert call("virsh", "--topology", "office", "list", "--all").stdout == "None said\n"
     assert asked == [(("list", "--all"), "office")]
+    assert [line.split()[0] for line in call("virsh").stdout.splitlines()] == rooms.virsh_commands()
     monkeypatch.setenv("PATH", str(tmp_path))
     result = call("virsh", "--connect", "qemu:///system", "list")
     assert (result.exit_code, result.stderr.splitlines()[1]) == (3, "hint: apt-get install libvirt-clients")
