@@ -10,10 +10,15 @@ import pytest
 from tests.kinds.tree import Tree, copy_checkout
 
 PRETENDED_RECIPE = """#!/bin/sh
-name=$(basename "$PWD")
-mkdir -p "../out/$name" && cd "../out/$name" && echo kernel > kernel && echo initrd > initrd
+name=$(basename "$PWD") recipe=own
+while [ $# -gt 1 ]; do
+    [ "$1" != --out ] || out=$2
+    [ "$1" != --recipe ] || recipe=$2
+    shift
+done
+mkdir -p "$out" && cd "$out" && echo kernel > kernel && echo initrd > initrd
 sum() { sha256sum "$1" | cut -d' ' -f1; }
-echo '{"version": 1, "name": "'"$name"'", "kernel_release": "6.1-toy", "cmdline": "quiet",
+echo '{"version": 1, "name": "'"$name"'", "recipe": "'"$recipe"'", "kernel_release": "6.1-toy", "cmdline": "quiet",
  "sha256": {"kernel": "'"$(sum kernel)"'", "initrd": "'"$(sum initrd)"'"}}' > manifest.json
 """
 """Instead of the Python that images/toy/build starts: an image without the minute that compiling takes."""
@@ -30,7 +35,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Tree:
     fabric = made.root / "harness" / "fabric" / "target" / "release" / "sundial-fabric"
     fabric.parent.mkdir(parents=True)
     fabric.write_text("fabric\n")
-    assert made.sundial("images", "build", "toy").stdout.startswith("toy  kernel ")
+    assert made.sundial("images", "build", "toy").stdout.startswith("toy  own  kernel ")
     return made
 
 
