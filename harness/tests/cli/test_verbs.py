@@ -307,3 +307,22 @@ def test_what_is_up_is_listed(call: Call, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(rooms, "kept", lambda: [kept])
     assert call("ls", "--up").stdout.splitlines()[1] == "office    real   a b"
     assert json.loads(call("ls", "--up", "--json").stdout)[0]["machines"][1]["name"] == "b"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("images", "build", "--recipe", "nope"), "no image has a recipe nope; allowed: distribution, tuned"),
+        (("run", "quickstart", "--recipe", "nope"), "no image has a recipe nope; allowed: distribution, tuned"),
+        (("reproduce", "kamesawa98", "--recipe", "nope"), "no image has a recipe nope; allowed: distribution, tuned"),
+        (("images", "build", "--buildroot", "/no/such"), "--buildroot: /no/such is no folder"),
+        (("images", "build", "--buildroot", "/", "--recipe", "tuned"), "--buildroot: recipe tuned builds from no"),
+    ],
+)
+def test_a_recipe_that_is_not_there_is_one_line_and_nothing_begins(
+    call: Call, captures: Path, words: tuple[str, ...], message: str
+) -> None:
+    result = call(*words)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert message in result.stderr
+    assert not captures.exists() or list(captures.iterdir()) == []
