@@ -40,7 +40,7 @@ setup-bench:
 .PHONY: images
 images: export SUNDIAL_RECIPE := $(or $(RECIPE),distribution)
 images: setup ## Build the images and choose their recipe (KERNEL=tuned, or BUILDROOT=DIR with an unpacked release)
-	@./sundial images build --if-needed $(if $(BUILDROOT),--buildroot $(BUILDROOT),--recipe $(SUNDIAL_RECIPE))
+	@./sundial images build $(if $(BUILDROOT),--buildroot $(BUILDROOT),--if-needed --recipe $(SUNDIAL_RECIPE))
 
 .PHONY: run
 run: setup ## Run the main job: quickstart (SCENARIO=..., TOPOLOGY=..., RUN_OPTIONS=...)
@@ -98,8 +98,9 @@ check-sss-core: ## SSS-CORE's parts, on the host
 check-python: ## The harness without machines
 	@cd harness && ../$(PYTEST) -n 2 -m "not vm and not slow" tests
 
-check-images: ## The images' recipes
+check-images: ## The images' recipes, and what Buildroot reads, without a release
 	@$(PYTEST) -m "not vm and not slow" images
+	@$(PYTEST) -m "not slow" buildroot-configs
 
 .PHONY: test
 test: check ## Pass every test, those with booted guests included
@@ -110,7 +111,18 @@ vm-harness: # machines wait more than they compute
 	@cd harness && ../$(PYTEST) -n 3 --dist loadfile -m "vm or slow" tests
 vm-guests:
 	@$(PYTEST) -m "vm or slow" images
+	@$(PYTEST) -m slow buildroot-configs
 	@$(PYTEST) -m vm guest-apps/sss-core/tests
+
+.PHONY: test-images
+test-images: ## Build the images from a release (BUILDROOT=DIR), then run their tests on them
+ifeq ($(BUILDROOT),)
+	@echo 'BUILDROOT is not set: the Buildroot images were not built'
+else
+	@$(MAKE) --no-print-directory setup-tests images
+	@$(PYTEST) buildroot-configs
+	@$(PYTEST) -m "vm or slow" images
+endif
 
 .PHONY: format
 format: ## Format all sources

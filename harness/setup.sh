@@ -28,7 +28,7 @@ fail() {
 # building a kernel takes (SUNDIAL_RECIPE=tuned, as make KERNEL=tuned sets it).
 packages="qemu-system-x86 libvirt-daemon libvirt-daemon-driver-qemu python3-libvirt python3-venv tshark \
 gcc libc6-dev binutils make patch cpio xz-utils lz4 libtirpc-dev rpcsvc-proto libjansson-dev"
-test_packages="chromium fonts-dejavu-core poppler-utils clang cppcheck shellcheck"
+test_packages="libvirt-clients openssh-server chromium fonts-dejavu-core poppler-utils clang cppcheck shellcheck"
 bench_packages="vde2"
 kernel_packages="flex bison bc libelf-dev perl-base"
 

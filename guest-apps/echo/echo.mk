@@ -8,7 +8,8 @@ OBJECTS += $(ECHO_GENERATED_OBJECT)
 LIBRARIES += -ltirpc
 
 # The library's own type for XDR filters does not fit its own xdr_void.
-TIRPC_CFLAGS = -Iecho -Iecho/tirpc -I/usr/include/tirpc -Wno-cast-function-type
+TIRPC = /usr/include/tirpc
+TIRPC_CFLAGS = -Iecho -Iecho/tirpc -I$(TIRPC) -Wno-cast-function-type
 
 $(ECHO:%.c=$(OUT)/objects/%.o): CFLAGS += $(TIRPC_CFLAGS)
 $(ECHO:%.c=$(OUT)/objects/%.o): $(OUT)/echo.h $(wildcard echo/tirpc/*.h)

@@ -12,6 +12,7 @@
 #include "clock.h"
 #include "options.h"
 #include "samples.h"
+#include "syscalls.h"
 
 enum {
     ARGUMENTS = 32,
@@ -108,7 +109,7 @@ static char *run(char *const arguments[], int *status)
     pid = fork();
     if (pid == 0) {
         dup2(ends[1], STDOUT_FILENO);
-        closefrom(STDERR_FILENO + 1);
+        close_descriptors_from(STDERR_FILENO + 1);
         execvp(arguments[0], arguments);
         _exit(127);
     }

@@ -7,9 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/pidfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "syscalls.h"
 
 enum {
     SIGNALLED = 128, /* exit statuses above this mean a signal, as in the shell */
@@ -47,7 +48,7 @@ static _Noreturn void become_command(char *const argv[], const int ends[3],
     setsid();
     for (int i = 0; i < 3; i++)
         dup2(ends[i], i);
-    closefrom(STDERR_FILENO + 1);
+    close_descriptors_from(STDERR_FILENO + 1);
     if (terminal != NULL) {
         ioctl(STDIN_FILENO, TIOCSCTTY, 0);
         setenv("TERM", terminal->type, 1);
@@ -106,7 +107,7 @@ const char *command_start(struct command *command, char *const argv[],
         error = terminal != NULL ? "cannot make a terminal" : "cannot make a pipe";
     else if ((command->pid = fork()) == 0)
         become_command(argv, far, terminal);
-    else if (command->pid < 0 || (command->ended = pidfd_open(command->pid, 0)) < 0)
+    else if (command->pid < 0 || (command->ended = open_process(command->pid)) < 0)
         error = "cannot start a process";
     close_end(&far[0]);
     if (terminal == NULL) {

@@ -77,12 +77,12 @@ static bool read_entry(const uint8_t *archive, size_t length, size_t *offset, st
 
 static int write_file(const struct entry *entry, int folder)
 {
-    int file = openat(folder, entry->name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC,
+    int file = openat(folder, entry->name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
                       entry->mode & 07777);
     size_t done = 0;
 
     if (file < 0)
-        return -1;
+        return errno == EEXIST ? 0 : -1;
     while (done < entry->size) {
         ssize_t written = write(file, entry->data + done, entry->size - done);
 

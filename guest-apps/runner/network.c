@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/ethtool.h>
-#include <linux/if_bridge.h>
 #include <linux/sockios.h>
 #include <net/if.h>
 #include <net/if_arp.h>
@@ -351,6 +350,12 @@ static int wait_until_forwarding(const char *device)
     return -1;
 }
 
+/* The module may be part of the kernel. That of netem is the kernel's to ask for. */
+static int load_bridge(void)
+{
+    return access("/sys/module/bridge", F_OK) == 0 ? 0 : process_run_shell("exec modprobe bridge");
+}
+
 int network_configure_bridge(const struct job_bridge_port *ports, size_t count,
                              char error[JOB_ERROR])
 {
@@ -360,8 +365,8 @@ int network_configure_bridge(const struct job_bridge_port *ports, size_t count,
 
     if (handle < 0)
         failed = "opening a socket";
-    else if (process_run_shell("exec modprobe -a bridge sch_netem") != 0)
-        failed = "loading the modules";
+    else if (load_bridge() != 0)
+        failed = "loading its module";
     else if (ioctl(handle, SIOCBRADDBR, BRIDGE) != 0)
         failed = "creating the bridge";
     else if (keep_quiet() != 0)

@@ -8,6 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "syscalls.h"
+
 static const char CONSOLE[] = "/dev/ttyS0";
 
 /* Job control needs a session of its own whose controlling terminal is the console. */
@@ -22,7 +24,7 @@ static _Noreturn void become_shell(void)
     dup2(console, STDIN_FILENO);
     dup2(console, STDOUT_FILENO);
     dup2(console, STDERR_FILENO);
-    closefrom(STDERR_FILENO + 1); /* the record stream is not for typing into */
+    close_descriptors_from(STDERR_FILENO + 1); /* the record stream is not for typing into */
     setenv("HOME", "/root", 1);
     setenv("TERM", "vt100", 1);
     if (chdir("/root") != 0)

@@ -15,7 +15,7 @@ from benchmarks.experiments import echo
 from sundial.machines.hypervisor import Machine
 from sundial.machines.migration import load_state
 from sundial.plan.build import Boot, MachineFiles, domain_spec, plan_run
-from sundial.plan.domain import domain_xml
+from sundial.plan.domain import MemoryFile, domain_xml
 from sundial.plan.jobs import encode_job
 from sundial.plan.paths import RunPaths
 from sundial.run.places import emulator
@@ -36,23 +36,26 @@ def wall_per_virtual(context: Context) -> float:
 
 def _measure(folder: Path, virtual_s: float) -> float:
     experiment = echo(folder)
-    session, images = guests.prepared(experiment)
+    session, boots = guests.prepared(experiment)
     paths = RunPaths(folder, session.folder(), session.shm())
     plan = plan_run(experiment, paths)
     # Only for its snapshots, which are those of the runs in lock-step.
-    rig = Rig(session, plan, images, paths.sockets, lambda name: folder, SimpleQueue(), cold=False, interactive=False)
+    rig = Rig(session, plan, boots, paths.sockets, lambda name: folder, SimpleQueue(), cold=False, interactive=False)
     machines: list[Machine] = []
     consoles: list[Path] = []
     try:
         for name, snapshot in rig.prepare(lambda text: None).items():
             node = next(node for node in plan.network.nodes if node.name == name)
-            image = images[node.image]
+            booted = boots[name]
             job = paths.sockets / f"job-{name}"
             job.write_bytes(encode_job(guests.busy(plan.jobs[name]), zero_ns=snapshot.zero_ns))
             consoles.append(folder / f"{name}.console")
-            boot = Boot(emulator(), image.kernel, image.initrd, str(image.manifest["cmdline"]))
+            digests = booted.kernel_sha256, booted.initrd_sha256
+            boot = Boot(emulator(), booted.kernel, booted.initrd, booted.cmdline, *digests)
             files = MachineFiles(consoles[-1], folder / f"{name}.samples", job)
-            spec = domain_spec(plan, node, session.domain_name(name), boot, files, incoming=True)
+            memory = MemoryFile(snapshot.memory, shared=False)
+            name_there = session.domain_name(name)
+            spec = domain_spec(plan, node, name_there, boot, files, memory_file=memory, incoming=True)
             machines.append(session.hypervisor.start(name, domain_xml(spec)))
             load_state(machines[-1], snapshot.state, paths.sockets)
         for machine in machines:

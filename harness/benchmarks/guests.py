@@ -13,8 +13,9 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 
 from benchmarks.context import Cannot
+from sundial.machines.bootfiles import BootFiles, boot_files
 from sundial.machines.hypervisor import LifecycleEvent
-from sundial.machines.images import Image, Images
+from sundial.machines.images import Images
 from sundial.model.experiment import Experiment
 from sundial.plan.build import Plan, plan_run
 from sundial.plan.paths import RunPaths
@@ -86,10 +87,10 @@ def timed(
 
     Captures go to `folder`/wire and stay there where `keep` says so. Raises Cannot, RunFailed.
     """
-    session, images = prepared(experiment)
+    session, boots = prepared(experiment)
     plan = _plan(experiment, session, folder, change, linger_s)
     queue: Queue = SimpleQueue()
-    rig = Rig(session, plan, images, plan.paths.sockets, _nodes(folder), queue, cold=False, interactive=False)
+    rig = Rig(session, plan, boots, plan.paths.sockets, _nodes(folder), queue, cold=False, interactive=False)
     times = Times()
     used = _cpu_of_children()
     left: set[str] = set()
@@ -113,12 +114,14 @@ def timed(
     return times
 
 
-def prepared(experiment: Experiment) -> tuple[Session, dict[str, Image]]:
-    """The session of this process, and the images that the experiment needs."""
+def prepared(experiment: Experiment) -> tuple[Session, dict[str, BootFiles]]:
+    """The session of this process, and what each machine of the experiment boots."""
     session = open_session(EMBEDDED)
     known = Images(session.places.checkout)
-    names = dict.fromkeys(node.image for node in experiment.network.nodes)
-    return session, {name: known.ensure(name, _silent) for name in names}
+    nodes = experiment.network.nodes
+    images = {name: known.ensure(name, _silent) for name in dict.fromkeys(node.image for node in nodes)}
+    copies = session.folder()
+    return session, {node.name: boot_files(node, images[node.image], copies) for node in nodes}
 
 
 def _plan(experiment: Experiment, session: Session, folder: Path, change: Change, linger_s: float) -> Plan:

@@ -16,7 +16,7 @@ from benchmarks.figure import Figure, Outcome, below
 from benchmarks.guests import weigh
 
 SUBJECT = "quickstart after set-up"
-TARGET, MEMORY_TARGET = below(120.0), below(150.0)
+TARGET, MEMORY_TARGET = below(120.0), below(100.0)
 DEADLINE_S = 900.0
 WEIGH_S = 0.25
 

@@ -37,7 +37,7 @@ BARE_WIRE = ("segments.lan.rate=100 Gbit/s", "segments.lan.propagation=0 ns", "s
 RATIO, BELOW_UDP = below(0.5), below(1.0)
 NULL_RPC, REMOTE_WRITE = below(4000), below(1000)
 STREAM = at_least(97.0)
-KERNEL, BOOT, MEMORY = below(256 * 1024), below(0.3), below(64.0)
+KERNEL, BOOT, MEMORY = below(256 * 1024), below(0.3), below(35.0)
 
 
 def measure(context: Context) -> Iterator[Outcome]:

@@ -46,6 +46,10 @@ class Contents:
     cmdline: str
     packages: list[dict[str, str]]
     facts: dict[str, object] = field(default_factory=dict)
+    compiler: str | None = None
+    """Where it is not the host's."""
+    beside: dict[str, bytes] = field(default_factory=dict)
+    """Further files by name, which the harness does not read."""
 
 
 class ImageModule(Protocol):
@@ -90,7 +94,9 @@ def run_make(folder: Path, **variables: Path) -> None:
     settings = [f"{name}={value}" for name, value in variables.items()]
     command = ["make", "-s", "-C", str(folder), *settings, "all"]
     # Under `make`, its own jobs and options are not meant for this one.
-    environment = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
+    environment = {
+        name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")
+    }
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     if done.returncode != 0:
         lines = (done.stderr.strip() or done.stdout.strip()).splitlines()
@@ -110,7 +116,8 @@ def build(name: str, recipe: str, out: Path, cache: Path, release: Path | None =
             contents = module.make(Workspace(scratch, cache, release))
         text = json.dumps(_manifest(name, recipe, contents), indent=2) + "\n"
         out.mkdir(parents=True, exist_ok=True)
-        for file, data in (("kernel", contents.kernel), ("initrd", contents.initrd), ("manifest.json", text.encode())):
+        parts = {"kernel": contents.kernel, "initrd": contents.initrd}
+        for file, data in (contents.beside | parts | {"manifest.json": text.encode()}).items():
             (out / f".{file}").write_bytes(data)
             (out / f".{file}").replace(out / file)
 
@@ -126,7 +133,7 @@ def _manifest(name: str, recipe: str, contents: Contents) -> dict[str, object]:
         **contents.facts,
         "sha256": {file: hashlib.sha256(data).hexdigest() for file, data in files.items()},
         "bytes": {file: len(data) for file, data in files.items()},
-        "compiler": _compiler_version(),
+        "compiler": contents.compiler or _compiler_version(),
         "packages": contents.packages,
     }
 

@@ -1,14 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The SSS-CORE image: the kernel of guest-apps/sss-core with lwIP, and an archive of its tasks."""
-
-import re
+"""The recipe `distribution`: guest-apps/sss-core by the host's compiler, with the distribution's source of lwIP."""
 
 from recipe import sources
-from recipe.cpio import Archive
-from recipe.errors import RecipeError
-from recipe.image import CHECKOUT, Contents, Workspace, run_make
+from recipe.image import Contents, Workspace, run_make
+from ssscore import core
 
-SOURCES = CHECKOUT / "guest-apps/sss-core"
 LWIP_PACKAGE = "lwip"
 
 DEVELOPMENT_FILES = [
@@ -25,27 +21,15 @@ def make(workspace: Workspace) -> Contents:
     description = sources.download(LWIP_PACKAGE, workspace.cache)
     lwip, made = workspace.scratch / "lwip", workspace.scratch / "made"
     sources.unpack(description, lwip)
-    run_make(SOURCES, OUT=made, LWIP=lwip)
-    archive = Archive()
-    for task in sorted((made / "bin").iterdir()):
-        archive.add_file(task.name, task.read_bytes(), 0o755)
+    run_make(core.SOURCES, OUT=made, LWIP=lwip)
     return Contents(
         kernel=(made / "ssscore").read_bytes(),
-        initrd=archive.to_bytes(),
-        kernel_release=_release(),
+        initrd=(made / "tasks.cpio").read_bytes(),
+        kernel_release=core.release(),
         cmdline="",
         packages=[
             {"name": LWIP_PACKAGE, "source": name, "sha256": digest}
             for name, digest in sources.listed_files(description.read_text()).items()
         ],
-        facts={"tasks": archive.paths()},
+        facts={"tasks": core.tasks()},
     )
-
-
-def _release() -> str:
-    """What the kernel calls itself in its hello."""
-    text = (SOURCES / "kernel/main.c").read_text()
-    found = re.search(r'#define SSS_VERSION\s+"([^"]+)"', text)
-    if found is None:
-        raise RecipeError("guest-apps/sss-core/kernel/main.c defines no SSS_VERSION")
-    return f"sss-core {found[1]}"

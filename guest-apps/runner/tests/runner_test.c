@@ -234,6 +234,40 @@ static void archives_are_unpacked(void)
     EXPECT(rmdir(folder) == 0);
 }
 
+static void what_is_there_already_stays(void)
+{
+    static char archive[1024];
+    char folder[] = "/tmp/runner-test-XXXXXX";
+    char text[16] = "";
+    size_t length = 0;
+    int root;
+    int file;
+
+    length += put_entry(archive + length, S_IFREG | 0755, "own", "image");
+    length += put_entry(archive + length, S_IFLNK | 0777, "tool", "own");
+    length += put_entry(archive + length, S_IFREG | 0644, "new", "image");
+    length += put_entry(archive + length, 0, "TRAILER!!!", "");
+    EXPECT(mkdtemp(folder) != NULL);
+    root = open(folder, O_RDONLY | O_DIRECTORY);
+    for (size_t i = 0; i < 2; i++) {
+        file = openat(root, i == 0 ? "own" : "tool", O_WRONLY | O_CREAT, 0600);
+        EXPECT(write(file, "mine", 4) == 4);
+        close(file);
+    }
+    EXPECT(cpio_unpack((uint8_t *)archive, length, root) == 0);
+    for (size_t i = 0; i < 2; i++) {
+        file = openat(root, i == 0 ? "own" : "tool", O_RDONLY | O_NOFOLLOW);
+        EXPECT(read(file, text, sizeof(text)) == 4 && memcmp(text, "mine", 4) == 0);
+        close(file);
+    }
+    EXPECT(faccessat(root, "new", R_OK, 0) == 0);
+    unlinkat(root, "own", 0);
+    unlinkat(root, "tool", 0);
+    unlinkat(root, "new", 0);
+    close(root);
+    EXPECT(rmdir(folder) == 0);
+}
+
 static void an_archive_gives_its_memory_back(void)
 {
     enum { PAGE = 4096, PAGES = 4 };
@@ -273,6 +307,7 @@ int main(void)
         {"lz4_blocks_are_decoded_within_their_room", lz4_blocks_are_decoded_within_their_room},
         {"lz4_frames_are_decoded", lz4_frames_are_decoded},
         {"archives_are_unpacked", archives_are_unpacked},
+        {"what_is_there_already_stays", what_is_there_already_stays},
         {"an_archive_gives_its_memory_back", an_archive_gives_its_memory_back},
     };
 

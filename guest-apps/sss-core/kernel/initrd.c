@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cpio, "newc": a header of 110 characters, hexadecimal; name and data padded to 4. */
+/*
+ * cpio, "newc": a header of 110 characters, hexadecimal; name and data padded to 4. Behind the
+ * image's archive there may be another one, of files that belong to the machine alone; what comes
+ * later wins.
+ */
 #include "initrd.h"
 
 #include <stdbool.h>
@@ -7,14 +11,25 @@
 #include <string.h>
 
 #include "boot_info.h"
+#include "console.h"
+#include "panic.h"
 
-enum { HEADER = 110, FIELD_SIZE = 6 + 6 * 8, FIELD_NAME_SIZE = 6 + 11 * 8 };
+enum {
+    HEADER = 110,
+    FIELD_MODE = 6 + 1 * 8,
+    FIELD_SIZE = 6 + 6 * 8,
+    FIELD_NAME_SIZE = 6 + 11 * 8,
+    FILE_TYPE = 0170000,
+    REGULAR = 0100000,
+    FILES = 128,
+};
 
-struct entry {
+static struct file {
     const char *name; /* without folder */
     const void *data;
     size_t length;
-};
+} files[FILES];
+static unsigned file_count;
 
 static bool read_field(const char *text, size_t *value)
 {
@@ -31,56 +46,84 @@ static bool read_field(const char *text, size_t *value)
     return true;
 }
 
-/* The entry at *offset, which is moved past it; false at the end, or if the archive is damaged. */
-static bool read_entry(size_t *offset, struct entry *entry)
+/* The entry at *offset, which is moved past it; false if it is damaged. */
+static bool read_entry(const char *archive, size_t bytes, size_t *offset, struct file *file,
+                       size_t *mode)
 {
-    size_t bytes, name_size, data_at;
-    const char *archive = boot_initrd(&bytes);
-    const char *header, *slash;
+    const char *header = archive + *offset, *slash;
+    size_t name_size, data_at;
 
-    if (archive == NULL || bytes - *offset < HEADER)
-        return false;
-    header = archive + *offset;
-    if (memcmp(header, "070701", 6) != 0)
-        return false;
-    if (!read_field(header + FIELD_SIZE, &entry->length) ||
+    if (bytes - *offset < HEADER || memcmp(header, "070701", 6) != 0 ||
+        !read_field(header + FIELD_MODE, mode) || !read_field(header + FIELD_SIZE, &file->length) ||
         !read_field(header + FIELD_NAME_SIZE, &name_size))
         return false;
     data_at = (*offset + HEADER + name_size + 3) & ~(size_t)3;
-    if (name_size == 0 || data_at > bytes || entry->length > bytes - data_at ||
+    if (name_size == 0 || data_at > bytes || file->length > bytes - data_at ||
         header[HEADER + name_size - 1] != '\0')
         return false;
-    entry->name = header + HEADER;
-    while ((slash = strchr(entry->name, '/')) != NULL)
-        entry->name = slash + 1;
-    entry->data = archive + data_at;
-    *offset = (data_at + entry->length + 3) & ~(size_t)3;
+    file->name = header + HEADER;
+    while ((slash = strchr(file->name, '/')) != NULL)
+        file->name = slash + 1;
+    file->data = archive + data_at;
+    *offset = (data_at + file->length + 3) & ~(size_t)3;
     if (*offset > bytes)
         *offset = bytes;
-    return strcmp(entry->name, "TRAILER!!!") != 0;
+    return true;
+}
+
+static struct file *find(const char *name)
+{
+    for (unsigned i = 0; i < file_count; i++)
+        if (strcmp(files[i].name, name) == 0)
+            return &files[i];
+    return NULL;
+}
+
+static void keep(const struct file *file)
+{
+    struct file *place = find(file->name);
+
+    if (place == NULL) {
+        if (file_count == FILES)
+            panic("the initrd has more than %d files", FILES);
+        place = &files[file_count++];
+    }
+    *place = *file;
+}
+
+void initrd_init(void)
+{
+    size_t bytes, mode, offset = 0;
+    const char *archive = boot_initrd(&bytes);
+    struct file file;
+
+    if (archive == NULL)
+        return;
+    for (;;) {
+        while (offset < bytes && archive[offset] == '\0')
+            offset++;
+        if (offset == bytes)
+            return;
+        if (!read_entry(archive, bytes, &offset, &file, &mode)) {
+            kprintf("initrd: damaged at byte %zu\n", offset);
+            return;
+        }
+        if ((mode & FILE_TYPE) == REGULAR)
+            keep(&file);
+    }
 }
 
 const void *initrd_find(const char *name, size_t *length)
 {
-    struct entry entry;
-    size_t offset = 0;
+    const struct file *file = find(name);
 
-    while (read_entry(&offset, &entry)) {
-        if (strcmp(entry.name, name) == 0) {
-            *length = entry.length;
-            return entry.data;
-        }
-    }
-    return NULL;
+    if (file == NULL)
+        return NULL;
+    *length = file->length;
+    return file->data;
 }
 
 const char *initrd_at(unsigned index)
 {
-    struct entry entry;
-    size_t offset = 0;
-
-    while (read_entry(&offset, &entry))
-        if (index-- == 0)
-            return entry.name;
-    return NULL;
+    return index < file_count ? files[index].name : NULL;
 }

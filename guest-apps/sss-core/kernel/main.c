@@ -5,6 +5,7 @@
 #include "console.h"
 #include "ethernet.h"
 #include "gates.h"
+#include "initrd.h"
 #include "interrupt.h"
 #include "memory.h"
 #include "net.h"
@@ -35,6 +36,7 @@ void kernel_main(uint64_t start_info_physical)
     boot_info_init(start_info_physical); /* command line, initrd, memory map */
     memory_init();                       /* physical pages */
     paging_init();                       /* the kernel's mappings, with protection */
+    initrd_init();                       /* names of programs */
     gates_init();                        /* exceptions and system calls */
     interrupt_init();                    /* local APIC and I/O APIC */
     timer_init();                        /* the clock */

@@ -82,30 +82,44 @@ static void read_memory_map(void)
     total_count = free_count;
 }
 
-static void *take_page(void)
+/*
+ * RAM that has not been used yet is zero but for what the firmware left in it. Pages that are zero
+ * are not written to: until somebody does, the host need not have a page of its own for them.
+ */
+static void *clear_fresh(char *pages, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const char *next = pages + i * PAGE;
+        size_t words = PAGE / 8;
+        bool zero;
+
+        __asm__ volatile("repe scasq"
+                         : "+D"(next), "+c"(words), "=@ccz"(zero)
+                         : "a"(0ull)
+                         : "memory");
+        if (!zero)
+            memset(pages + i * PAGE, 0, PAGE);
+    }
+    return pages;
+}
+
+void *page_alloc(void)
 {
     struct free_page *page = free_pages;
 
     if (page != NULL) {
         free_pages = page->next;
         free_count--;
-        return page;
+        return memset(page, 0, PAGE);
     }
     for (unsigned i = 0; i < region_count; i++) {
         if (regions[i].next < regions[i].end) {
             regions[i].next += PAGE;
             free_count--;
-            return direct(regions[i].next - PAGE);
+            return clear_fresh(direct(regions[i].next - PAGE), 1);
         }
     }
     return NULL;
-}
-
-void *page_alloc(void)
-{
-    void *page = take_page();
-
-    return page == NULL ? NULL : memset(page, 0, PAGE);
 }
 
 void *page_alloc_user(void)
@@ -150,7 +164,7 @@ void *pages_alloc(size_t count)
 
             regions[i].next += count * PAGE;
             free_count -= count;
-            return memset(pages, 0, count * PAGE);
+            return clear_fresh(pages, count);
         }
     }
     return NULL;

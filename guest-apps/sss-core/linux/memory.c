@@ -12,6 +12,12 @@
 
 #include "node_state.h"
 
+/* <linux/mman.h>, since musl's <sys/mman.h> has neither. */
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ  22
+#define MADV_POPULATE_WRITE 23
+#endif
+
 enum { OWN_AREAS = NODES_MOST * 2 + 1, SHARES = 64 };
 
 static struct {

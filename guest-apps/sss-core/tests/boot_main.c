@@ -11,6 +11,7 @@
 #include "kernel/console.h"
 #include "kernel/cpu.h"
 #include "kernel/gates.h"
+#include "kernel/initrd.h"
 #include "kernel/interrupt.h"
 #include "kernel/jobfile.h"
 #include "kernel/kformat.h"
@@ -223,6 +224,7 @@ void kernel_main(uint64_t start_info_physical)
     boot_info_init(start_info_physical);
     memory_init();
     paging_init();
+    initrd_init();
     gates_init();
     interrupt_init();
     timer_init();

@@ -221,6 +221,44 @@ def test_the_smallest_program_runs(built: Path, tmp_path: Path) -> None:
     assert all_pages_back(machine.boot(built, "good", archive=archive))
 
 
+GOOD = machine.elf([(READ | EXECUTE, 0x400000, EXIT)])
+BAD = machine.elf([(READ | EXECUTE, 0x400000, EXIT)], machine=3)
+
+
+@pytest.mark.parametrize("zeros", [0, 4, 512 + 4])
+def test_a_second_archive_adds_tasks_and_its_files_win(built: Path, tmp_path: Path, zeros: int) -> None:
+    archive = tmp_path / "archive"
+    second = machine.newc({"own": GOOD, "bin/changed": GOOD})
+    archive.write_bytes(machine.newc({"first": GOOD, "changed": BAD}) + bytes(zeros) + second + bytes(3))
+    for name in ("first", "own", "changed"):
+        assert all_pages_back(machine.boot(built, name, archive=archive))
+
+
+def test_behind_damage_nothing_is_read_and_it_says_so(built: Path, tmp_path: Path) -> None:
+    archive = tmp_path / "archive"
+    whole = machine.newc({"first": GOOD})
+    archive.write_bytes(whole + b"garbage" + machine.newc({"own": GOOD}))
+    assert all_pages_back(machine.boot(built, "first", archive=archive))
+    console = machine.boot(built, "own", archive=archive)
+    assert f"initrd: damaged at byte {len(whole)}\n" in console
+    assert "PANIC: cannot start own: -2" in console
+
+
+def test_folders_and_links_are_no_tasks(built: Path, tmp_path: Path) -> None:
+    archive = tmp_path / "archive"
+    # As machine.newc writes the mode: 8 is a file, 4 a folder, a a link.
+    folder = machine.newc({"good": b""}).replace(b"000081ed", b"000041ed")
+    link = machine.newc({"good": b"x"}).replace(b"000081ed", b"0000a1ed")
+    archive.write_bytes(machine.newc({"good": GOOD}) + folder + link)
+    assert all_pages_back(machine.boot(built, "good", archive=archive))
+
+
+def test_more_files_than_there_is_room_for_stop_the_kernel(built: Path, tmp_path: Path) -> None:
+    archive = tmp_path / "archive"
+    archive.write_bytes(machine.newc({f"task-{number}": b"" for number in range(129)}))
+    assert "PANIC: the initrd has more than 128 files" in machine.boot(built, "task-0", archive=archive)
+
+
 def test_the_library_does_what_its_names_say(built: Path) -> None:
     assert "library 0 failures\n" in machine.boot(built, "library")
 

@@ -115,6 +115,10 @@ class Host:
             root.chmod(0o711)
             return rooms.open_embedded_libvirt(root, ROOT / ".sundial" / "capabilities")
 
+    def daemons(self) -> dict[str, str]:
+        """The usual libvirt daemons that are running, by URI, with their versions or what they say; none is started."""
+        return rooms.libvirt_daemons()
+
 
 def check_all(host: Host) -> list[Check]:
     """Every check, in the order in which to mend."""
@@ -130,6 +134,7 @@ def check_all(host: Host) -> list[Check]:
         check_cores,
         check_memory,
         check_kvm,
+        check_daemons,
         check_confinement,
         check_netem,
         check_wireshark,
@@ -244,6 +249,16 @@ def boots_kernel(host: Host, accelerator: Chosen, kernel: Path) -> bool:
     """Whether a kernel boots under an accelerator."""
     status, _ = host.run(boot_command(accelerator, kernel))
     return status == 0
+
+
+def check_daemons(host: Host) -> Check:
+    """What --connect would reach. The embedded driver needs none of them."""
+    daemons = host.daemons() if host.importable("libvirt") else {}
+    found = ", ".join(f"{uri} ({words})" for uri, words in daemons.items())
+    if not found:
+        mend = "only --connect would use one: apt-get install libvirt-daemon-system"
+        return Check("libvirt daemons", State.OPTIONAL, "none is running", mend)
+    return Check("libvirt daemons", State.GOOD, found)
 
 
 def check_confinement(host: Host) -> Check:

@@ -26,6 +26,7 @@ from sundial.cli.talk import show_error
 from sundial.cli.topology import topology
 from sundial.cli.up import up
 from sundial.cli.verify import verify
+from sundial.cli.virsh import virsh
 from sundial.errors import BadInput, Interrupted, SundialError
 
 
@@ -48,7 +49,7 @@ def sundial() -> None:
     """
 
 
-for command in (doctor, images, topology, up, exec_, console, down, run, verify, report, reproduce, open_, ls):
+for command in (doctor, images, topology, up, exec_, console, virsh, down, run, verify, report, reproduce, open_, ls):
     sundial.add_command(command)
 
 

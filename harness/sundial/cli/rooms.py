@@ -7,14 +7,18 @@ need it.
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Callable, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
 from sundial.model.catalog import ROOT
+from sundial.model.daemon import parse_daemon
 from sundial.model.network import Network
 from sundial.plan.request import Kept, Progress, RunRequest, RunResult, UpRequest
 
@@ -73,6 +77,34 @@ def exec_gathered(asked: Exec) -> Any:
 def _exec(asked: Exec, output: Any) -> Any:
     foreground = _room("sundial.machines.foreground").Foreground(asked.input_fd, asked.terminal, asked.seconds)
     return _room("sundial.run.keeper").exec_(asked.machine, asked.argv, foreground, output, asked.topology)
+
+
+def virsh_commands() -> list[str]:
+    """The commands of `sundial virsh` under the embedded driver."""
+    return list(_room("sundial.machines.virsh").COMMANDS)
+
+
+def virsh_overview() -> str:
+    """What they do, a line each."""
+    return cast(str, _room("sundial.machines.virsh").overview())
+
+
+def connected(topology: str | None) -> str:
+    """libvirt's URI of a topology that is up, or EMBEDDED. Raises BadInput."""
+    return cast(str, _room("sundial.run.keeper").connected(topology))
+
+
+@contextmanager
+def ssh_uri(uri: str) -> Iterator[str]:
+    """A daemon behind ssh as libvirt itself can reach it meanwhile, with all options of ours. Raises HostLacks."""
+    daemon = parse_daemon(uri)
+    with tempfile.TemporaryDirectory(prefix="sundial-") as folder:
+        yield daemon.through(str(_room("sundial.machines.ssh").Ssh(daemon).write_program(Path(folder) / "ssh")))
+
+
+def virsh(argv: Sequence[str], topology: str | None) -> str:
+    """What virsh would print of a topology of the embedded driver's. Raises BadInput, RunFailed."""
+    return cast(str, _room("sundial.run.keeper").virsh(argv, topology))
 
 
 def console(machine: str, topology: str | None) -> None:
@@ -193,6 +225,12 @@ def open_embedded_libvirt(root: Path, cache: Path) -> str:
     connection = _room("sundial.machines.connection")
     connection.open_hypervisor(connection.EMBEDDED, root, cache, "doctor").close()
     return cast(str, connection.dotted(connection.load_libvirt().getVersion()))
+
+
+def libvirt_daemons() -> dict[str, str]:
+    """The usual daemons of this computer that are running, by URI, with their versions or what is wrong."""
+    libvirt = _room("sundial.machines.connection").load_libvirt()
+    return cast("dict[str, str]", _room("sundial.machines.daemon").running(libvirt, os.environ, os.geteuid()))
 
 
 def _room(name: str) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from sundial.cli import completion, rooms
+from sundial.cli.connect import checked, connect_option
 from sundial.cli.runs import captures
 from sundial.cli.talk import Verb, as_json, print_json, progress, say
 from sundial.errors import BadInput, VerificationFailed
@@ -19,7 +20,7 @@ from sundial.model.scenario import KINDS
 from sundial.model.topology import Clock
 from sundial.plan.build import plan_run
 from sundial.plan.paths import RunPaths
-from sundial.plan.request import EMBEDDED, Progress, RunRequest
+from sundial.plan.request import Progress, RunRequest
 
 _DRY = RunPaths(capture=Path("/run/wire"), sockets=Path("/run/sockets"), shm=Path("/dev/shm/sundial"))
 
@@ -46,7 +47,7 @@ def _workloads() -> str:
 @click.option("--seed", type=int, metavar="N", help="Of everything random.")
 @click.option("--clock", type=click.Choice(["virtual", "real"]), help="Virtual time, or the host's clock.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="The run directory to write.")
-@click.option("--connect", metavar="URI", default=EMBEDDED, help="A libvirt daemon instead of the embedded driver.")
+@connect_option
 @completion.recipe_option
 @click.option("--cold", is_flag=True, help="Boot the guests instead of restoring them.")
 @click.option("--dry-run", is_flag=True, help="Print the plan as JSON and start nothing.")
@@ -72,6 +73,7 @@ def run(
     sundial run quickstart --set sizes=1472,1473 --set mtu=576
     sundial run sunrpc-sweep --scale quick --topology two-hosts-switched
     """
+    connect = checked(connect)
     experiments = load_experiments(
         scenario, topology=topology, overrides=overrides, scale=scale, seed=seed, clock=clock
     )

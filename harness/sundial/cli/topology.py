@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from sundial.cli.talk import Verb, as_json, print_json, print_table
 from sundial.errors import BadInput
 from sundial.model.catalog import find, names
 from sundial.model.load import load_topology
-from sundial.model.network import Network, build_network
+from sundial.model.network import Network, Node, build_network
 from sundial.model.topology import SEGMENT_KINDS, Segment
 from sundial.units import RATE, SIZE
 
@@ -66,6 +67,12 @@ def show(name: str, overrides: tuple[str, ...], as_svg: bool, as_json: bool) -> 
             rows.append([*first, nic.device, str(nic.address or "-"), nic.mac, str(nic.mtu), nic.segment])
     print_table(rows)
     click.echo()
+    own = [[f"{node.name}:", words] for node in network.nodes for words in _own(node)]
+    own += [[f"{node.name}:", f"on host {node.host}"] for node in network.nodes if node.host is not None]
+    own += [[f"{name}:", uri.shown] for name, uri in network.hosts.items()]
+    if own:
+        print_table(own)
+        click.echo()
     if network.devices:
         rows = [["DEVICE", "KIND", "INTERFACE", "MAC", "SEGMENT"]]
         for device in network.devices:
@@ -123,6 +130,16 @@ def graph(name: str, overrides: tuple[str, ...]) -> None:
 def _rate(segment: Segment) -> str:
     rates = sorted({segment.rate_bps(port) for port in segment.ports})
     return " ".join(RATE.show(rate) for rate in rates)
+
+
+def _own(node: Node) -> Iterator[str]:
+    """What a machine boots that is not just its image, a line each."""
+    for what, value in (("kernel", node.kernel), ("initrd", node.initrd), ("command line, added", node.cmdline)):
+        if value is not None:
+            yield f"{what} {value}"
+    for path, laid in node.files:
+        content = "content in the topology" if laid.source is None else f"from {laid.source}"
+        yield f"file {path} ({laid.mode:04o}) {content}"
 
 
 def _resolved(network: Network) -> list[dict[str, Any]]:

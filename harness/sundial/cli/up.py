@@ -6,12 +6,13 @@ from __future__ import annotations
 import click
 
 from sundial.cli import completion, rooms
+from sundial.cli.connect import checked, connect_option
 from sundial.cli.talk import Verb, as_json, print_json, print_table, progress, say
 from sundial.model.load import load_topology
 from sundial.model.network import build_network
 from sundial.model.scenario import SEED_MOST
 from sundial.model.topology import Clock
-from sundial.plan.request import EMBEDDED, UpRequest
+from sundial.plan.request import UpRequest
 
 
 @click.command(cls=Verb, short_help="Boot a topology and leave it up.")
@@ -19,7 +20,7 @@ from sundial.plan.request import EMBEDDED, UpRequest
 @click.option("--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Change a field; may be repeated.")
 @click.option("--seed", type=click.IntRange(0, SEED_MOST), default=1, metavar="N", help="Of everything random.")
 @click.option("--clock", type=click.Choice(["virtual", "real"]), default="real", help="The clock of the machines.")
-@click.option("--connect", metavar="URI", default=EMBEDDED, help="A libvirt daemon instead of the embedded driver.")
+@connect_option
 @completion.recipe_option
 @as_json
 def up(
@@ -33,7 +34,7 @@ def up(
 ) -> None:
     """Boot the machines of TOPOLOGY and leave them up, until `sundial down`."""
     loaded = load_topology(topology, overrides, clock)
-    request = UpRequest(loaded, build_network(loaded), clock, seed, connect, recipe)
+    request = UpRequest(loaded, build_network(loaded), clock, seed, checked(connect), recipe)
     with progress(quiet=as_json) as shown:
         kept = rooms.up(request, shown)
     if as_json:
@@ -41,6 +42,9 @@ def up(
         return
     print_table([["MACHINE", "ADDRESS"], *([machine.name, machine.address] for machine in kept.machines)])
     click.echo(f"captures  {kept.captures}")
+    click.echo(f"libvirt   {kept.connect}: ./sundial virsh --topology {kept.topology} list")
+    for name, uri in kept.hosts.items():
+        click.echo(f"host {name}: ./sundial virsh --connect '{uri}' list")
     say(f"look at them with: ./sundial open {kept.topology}; after down they are in {kept.final}")
     first = kept.machines[0].name
     say(f"use them with: ./sundial exec {first} -- COMMAND, ./sundial console {first}; end with: ./sundial down")

@@ -14,7 +14,7 @@ from sundial.machines.hypervisor import Happening, Hypervisor, LifecycleEvent, M
 from sundial.machines.images import Image, Images, ImageStatus
 from sundial.machines.migration import MigrationFailed, load_state, save_state
 from sundial.machines.runtime import RuntimeFolder
-from sundial.machines.snapshots import MadeState, Snapshot, SnapshotKey, SnapshotStore
+from sundial.machines.snapshots import Snapshot, SnapshotKey, SnapshotStore
 from sundial.machines.terminal import attach
 from sundial.plan.request import EMBEDDED
 
@@ -31,7 +31,6 @@ __all__ = [
     "LifecycleEvent",
     "Machine",
     "MachineState",
-    "MadeState",
     "MigrationFailed",
     "MonitorError",
     "PanicWatch",

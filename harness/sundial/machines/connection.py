@@ -22,21 +22,23 @@ import re
 import shutil
 import subprocess
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from sundial.errors import HostLacks, RunFailed
+from sundial.machines.daemon import CLOSE_REASONS, dotted, one_line, open_daemon, require_here
 from sundial.machines.domain import LibvirtMachine, Parenthood, adopt_orphans, lifecycle_event, noticing_ends
-from sundial.machines.hypervisor import Listener, Machine
+from sundial.machines.hypervisor import Happening, LifecycleEvent, Listener, Machine
+from sundial.machines.virsh import answer
 from sundial.machines.waiting import DeadlineMissed, call_within
+from sundial.model.daemon import parse_daemon
 from sundial.plan.request import EMBEDDED
 
 T = TypeVar("T")
 
 OPEN_S = 60.0
 """The first time, the embedded driver runs QEMU a few times to learn what it can do."""
-DAEMON_S = 15.0
 START_S = 60.0
 CALL_S = 10.0
 NOBODY = 65534
@@ -84,15 +86,29 @@ def _run_events(libvirt: Any) -> None:
 
 
 class LibvirtHypervisor:
-    """A Hypervisor on one libvirt connection. `token` makes domain names unlike anybody else's."""
+    """A Hypervisor on one libvirt connection, `where` in words. `token` makes domain names unlike anybody else's."""
 
-    def __init__(self, libvirt: Any, handle: Any, token: str, pid_folder: Path | None) -> None:
+    def __init__(
+        self,
+        libvirt: Any,
+        handle: Any,
+        token: str,
+        pid_folder: Path | None,
+        where: str,
+        *,
+        emulator: str | None = None,
+    ) -> None:
+        """`emulator`: QEMU's version where that is not this computer's."""
         self._libvirt = libvirt
+        self._emulator = emulator
         self._handle = handle
         self._token = token
         self._pid_folder = pid_folder
+        self._where = where
+        self._started: list[str] = []
         self._listeners: list[Listener] = []
         self._versions: dict[str, str] = {}
+        self._bounded("watching the connection", lambda: handle.registerCloseCallback(self._on_close, None))
         self._callback: int | None = self._bounded(
             "watching machines",
             lambda: handle.domainEventRegisterAny(
@@ -116,13 +132,25 @@ class LibvirtHypervisor:
                 lambda: self._handle.createXML(domain_xml, libvirt.VIR_DOMAIN_START_PAUSED),
             )
         except libvirt.libvirtError as error:
-            raise RunFailed(f"libvirt could not start it: {_one_line(error)}", machine=name) from error
+            raise RunFailed(f"libvirt could not start it: {one_line(error)}", machine=name) from error
         except DeadlineMissed as error:
             raise RunFailed(f"libvirt does not answer: {error}", machine=name) from error
         finally:
             if parenthood is not None:
                 parenthood.give_up()
+        self._started.append(name)
         return LibvirtMachine(libvirt, domain, name, parenthood)
+
+    def virsh(self, argv: Sequence[str]) -> str:
+        """What virsh would print of our machines. Raises BadInput, RunFailed."""
+        names = {name: self.domain_name(name) for name in self._started}
+        return self._bounded(f"virsh {argv[0] if argv else ''}".strip(), lambda: answer(self._handle, names, argv))
+
+    def lost(self, why: str) -> None:
+        """No machine can be reached any more: say so of each."""
+        for name in self._started:
+            for listener in list(self._listeners):
+                listener(LifecycleEvent(name, Happening.LOST, why))
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         self._listeners.append(listener)
@@ -136,7 +164,7 @@ class LibvirtHypervisor:
     def _ask_versions(self) -> dict[str, str]:
         def ask() -> dict[str, str]:
             # Not the handle's getVersion: it means libvirt's default emulator, which may be another program.
-            return {"qemu": qemu_version(), "libvirt": dotted(self._handle.getLibVersion())}
+            return {"qemu": self._emulator or qemu_version(), "libvirt": dotted(self._handle.getLibVersion())}
 
         return self._bounded("asking for versions", ask)
 
@@ -146,6 +174,9 @@ class LibvirtHypervisor:
         with contextlib.suppress(self._libvirt.libvirtError, DeadlineMissed):
             if callback is not None:
                 call_within(CALL_S, "libvirt", lambda: self._handle.domainEventDeregisterAny(callback))
+        with contextlib.suppress(self._libvirt.libvirtError, DeadlineMissed):
+            call_within(CALL_S, "libvirt", self._handle.unregisterCloseCallback)
+        with contextlib.suppress(self._libvirt.libvirtError, DeadlineMissed):
             call_within(CALL_S, "libvirt", self._handle.close)
 
     def _on_lifecycle(self, handle: Any, domain: Any, event: int, detail: int, opaque: Any) -> None:
@@ -157,11 +188,15 @@ class LibvirtHypervisor:
             for listener in list(self._listeners):
                 listener(happened)
 
+    def _on_close(self, handle: Any, reason: int, opaque: Any) -> None:
+        if reason < len(CLOSE_REASONS):
+            self.lost(f"the libvirt daemon at {self._where} is gone: {CLOSE_REASONS[reason]}")
+
     def _bounded(self, what: str, call: Callable[[], T]) -> T:
         try:
             return call_within(CALL_S, what, call)
         except self._libvirt.libvirtError as error:
-            raise RunFailed(f"libvirt: {what} failed: {_one_line(error)}") from error
+            raise RunFailed(f"libvirt: {what} failed: {one_line(error)}") from error
         except DeadlineMissed as error:
             raise RunFailed(f"libvirt does not answer: {error}") from error
 
@@ -176,44 +211,31 @@ def open_hypervisor(
     Raises HostLacks when there is no such libvirt, RunFailed when it does not answer within `open_s` seconds.
     """
     libvirt = load_libvirt()
-    embedded = connect == EMBEDDED
-    where = "the embedded driver" if embedded else connect
+    if connect != EMBEDDED:
+        uri = parse_daemon(connect)
+        handle = open_daemon(libvirt, uri, root, open_s=open_s)
+        require_here(handle, uri)
+        return LibvirtHypervisor(libvirt, handle, token, None, connect)
+    where = "the embedded driver"
     try:
-        if embedded:
-            handle = call_within(open_s or OPEN_S, where, lambda: _open_embedded(libvirt, root, cache, emulator))
-        else:
-            handle = call_within(open_s or DAEMON_S, where, lambda: _open_daemon(libvirt, connect))
+        handle = call_within(open_s or OPEN_S, where, lambda: _open_embedded(libvirt, root, cache, emulator))
     except libvirt.libvirtError as error:
-        hint = "apt-get install libvirt-daemon libvirt-daemon-driver-qemu qemu-system-x86" if embedded else None
-        raise HostLacks(f"libvirt cannot be reached at {where}: {_one_line(error)}", hint=hint) from error
+        hint = "apt-get install libvirt-daemon libvirt-daemon-driver-qemu qemu-system-x86"
+        raise HostLacks(f"libvirt cannot be reached at {where}: {one_line(error)}", hint=hint) from error
     except DeadlineMissed as error:
-        raise RunFailed(
-            f"libvirt does not answer at {error}", hint="leave out --connect to use libvirt's embedded driver"
-        ) from error
-    return LibvirtHypervisor(libvirt, handle, token, root / "run" / "qemu" if embedded else None)
+        raise RunFailed(f"libvirt does not answer at {error}") from error
+    return LibvirtHypervisor(libvirt, handle, token, root / "run" / "qemu", where)
 
 
 def qemu_version() -> str:
     """Of qemu-system-x86_64, as it says itself; `unknown` where it does not."""
-    said = subprocess.run([EMULATOR, "--version"], capture_output=True, text=True, check=False).stdout
+    return version_in(subprocess.run([EMULATOR, "--version"], capture_output=True, text=True, check=False).stdout)
+
+
+def version_in(said: str) -> str:
+    """Of what QEMU says of itself."""
     found = re.search(r"version (\d+(?:\.\d+)+)(?: \(([^)]+)\))?", said)
     return " ".join(part for part in found.groups() if part) if found else "unknown"
-
-
-def dotted(version: int) -> str:
-    """libvirt's 7002022 as 7.2.22."""
-    return f"{version // 1_000_000}.{version // 1000 % 1000}.{version % 1000}"
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())
-
-
-def _open_daemon(libvirt: Any, uri: str) -> Any:
-    handle = libvirt.open(uri)
-    with contextlib.suppress(libvirt.libvirtError):
-        handle.setKeepAlive(5, 3)
-    return handle
 
 
 def _open_embedded(libvirt: Any, root: Path, cache: Path, emulator: Path | None) -> Any:

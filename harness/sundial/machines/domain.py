@@ -207,4 +207,5 @@ class LibvirtMachine:
         try:
             call_within(DESTROY_S, f"destroying machine {self._name}", self._domain.destroy)
         except (self._libvirt.libvirtError, DeadlineMissed):
-            return
+            # Gone already, or its daemon is: then the process may still be there, on this computer at least.
+            reaper.end_all(f"guest={self._domain_name},")

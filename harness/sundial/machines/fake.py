@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sundial.errors import RunFailed
@@ -89,6 +89,9 @@ class FakeHypervisor:
 
     def versions(self) -> dict[str, str]:
         return {"qemu": "0.0.0", "libvirt": "0.0.0"}
+
+    def virsh(self, argv: Sequence[str]) -> str:
+        return " ".join(argv)
 
     def close(self) -> None:
         self.closed = True

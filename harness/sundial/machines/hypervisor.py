@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Protocol
@@ -27,6 +27,8 @@ class Happening(Enum):
     """It ended: `reason` says shutdown, destroyed, failed ..."""
     CRASHED = "crashed"
     """The guest reported a panic."""
+    LOST = "lost"
+    """It cannot be reached any more, whatever it does: `reason` is the whole sentence."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,9 @@ class Hypervisor(Protocol):
 
     def versions(self) -> dict[str, str]:
         """Of `qemu` and `libvirt`."""
+
+    def virsh(self, argv: Sequence[str]) -> str:
+        """What virsh would print. Raises BadInput, RunFailed."""
 
     def close(self) -> None:
         """Let go. Machines are to be destroyed before."""

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """A machine's state out to a file and back in, through a unix socket that this process serves or dials.
 
+Main memory that is a file shared with QEMU stays out of it (QEMU's capability x-ignore-shared): a machine that is
+restored maps that file. Other memory is in the state.
+
 libvirt starts QEMU in a sandbox that may not spawn, which rules `exec:` out, and QEMU 7.2 has no `file:`; with plain
 QEMU migration nothing of the saved domain's name or uuid is in the state, so that one snapshot serves any machine.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 import secrets
 import socket
@@ -22,14 +24,15 @@ from sundial.machines.waiting import WALL, Clock, DeadlineMissed, wait_until
 STREAM_S = 60.0
 UNLIMITED = 1 << 40
 CHUNK = 1 << 20
+IGNORE_SHARED = {"capability": "x-ignore-shared", "state": True}
 
 
 class MigrationFailed(Exception):
     """The state could not be taken or given; the machine is of no more use."""
 
 
-def save_state(machine: Machine, path: Path, sockets: Path, clock: Clock = WALL) -> tuple[int, str]:
-    """Write the state of a paused machine to `path`, synced; its size and sha256.
+def save_state(machine: Machine, path: Path, sockets: Path, clock: Clock = WALL) -> None:
+    """Write the state of a paused machine to `path`, synced.
 
     `sockets` is a folder with a short name. Raises MigrationFailed.
     """
@@ -41,16 +44,16 @@ def save_state(machine: Machine, path: Path, sockets: Path, clock: Clock = WALL)
         server.listen(1)
         server.settimeout(STREAM_S)
         try:
+            machine.qmp("migrate-set-capabilities", capabilities=[IGNORE_SHARED])
             machine.qmp("migrate-set-parameters", **{"max-bandwidth": UNLIMITED})
             machine.qmp("migrate", uri=f"unix:{address}")
             stream, _ = server.accept()
             with stream:
                 stream.settimeout(STREAM_S)
-                size, digest = _receive(stream, path)
+                _receive(stream, path)
             wait_until(lambda: _save_ended(machine), seconds=STREAM_S, what="saving the state", clock=clock)
         except (OSError, MonitorError, DeadlineMissed) as error:
             raise MigrationFailed(f"saving {machine.name}: {error}") from error
-    return size, digest
 
 
 def load_state(machine: Machine, path: Path, sockets: Path, clock: Clock = WALL) -> None:
@@ -61,6 +64,7 @@ def load_state(machine: Machine, path: Path, sockets: Path, clock: Clock = WALL)
     with _socket_path(sockets) as address, socket.socket(socket.AF_UNIX) as stream, path.open("rb") as state:
         stream.settimeout(STREAM_S)
         try:
+            machine.qmp("migrate-set-capabilities", capabilities=[IGNORE_SHARED])
             machine.qmp("migrate-incoming", uri=f"unix:{address}")
             stream.connect(str(address))
             _send(stream, state)
@@ -79,19 +83,14 @@ def _socket_path(folder: Path) -> Iterator[Path]:
         path.unlink(missing_ok=True)
 
 
-def _receive(stream: socket.socket, path: Path) -> tuple[int, str]:
-    digest = hashlib.sha256()
-    size = 0
+def _receive(stream: socket.socket, path: Path) -> None:
     buffer = bytearray(CHUNK)
     view = memoryview(buffer)
     with path.open("wb") as out:
         while count := stream.recv_into(buffer):
             out.write(view[:count])
-            digest.update(view[:count])
-            size += count
         out.flush()
         os.fsync(out.fileno())
-    return size, digest.hexdigest()
 
 
 def _send(stream: socket.socket, state: BinaryIO) -> None:

@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Booted guests kept as files: `FOLDER/KEY/{state,meta.json}`, KEY over everything that the state depends on.
+"""Booted guests kept as files: `FOLDER/KEY/{state,memory,meta.json}`, KEY over everything that they depend on.
 
-A snapshot is written beside its place and renamed when whole. A seal in its meta data (size, inode, change times)
-shows whether the state can have been touched since its sha256 was checked; only then is it read again. The meta data
-have a sha256 of their own. What is damaged is made again. Every user holds a shared lock, a maker an exclusive one, so
-that two harnesses never make the same one at once and none is removed under a reader.
+`memory` is the guest's main memory, which all machines restored from it map copy-on-write; `state` is the rest. A
+snapshot is written beside its place and renamed when whole. Seals in its meta data (size, inode, change times) show
+whether a file can have been touched since its sha256 was checked; only then is it read again. The meta data have a
+sha256 of their own. What is damaged is made again. Every user holds a shared lock, a maker an exclusive one, so that
+two harnesses never make the same one at once and none is removed under a reader.
+
+QEMU opens `memory` for writing even where it maps it copy-on-write (8.2 and newer need not), so the file is writable
+for whomever QEMU is, in a folder that nobody else enters. A write to it would change machines that run: a user looks
+at the seals once more when its machines have ended (`Snapshot.is_sealed`).
 """
 
 from __future__ import annotations
@@ -22,13 +27,15 @@ from pathlib import Path
 from typing import Any
 
 from sundial.errors import RunFailed
+from sundial.machines.memory import memory_sha256
 from sundial.machines.waiting import WALL, Clock, DeadlineMissed, wait_until
 
-FORMAT = 2
+FORMAT = 3
 """Change when the meaning of what is stored changes."""
 
 META_SHA256 = "meta_sha256"
 """The field of the meta data that holds the sha256 of all others."""
+STATE, MEMORY = "state", "memory"
 LOCK_S = 300.0
 KEPT = 8
 
@@ -57,26 +64,34 @@ class SnapshotKey:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A whole, checked snapshot. `zero_ns`: the guest's TSC at zero of the time axis."""
+    """A whole, checked snapshot."""
 
     key: str
-    state: Path
-    size: int
-    sha256: str
+    folder: Path
     zero_ns: int
+    """The guest's TSC at zero of the time axis."""
+    seals: tuple[tuple[str, tuple[int, ...]], ...]
+
+    @property
+    def state(self) -> Path:
+        """Everything but main memory, as QEMU migrates it."""
+        return self.folder / STATE
+
+    @property
+    def memory(self) -> Path:
+        """Main memory."""
+        return self.folder / MEMORY
+
+    def is_sealed(self) -> bool:
+        """Whether no file was touched since the snapshot was checked."""
+        try:
+            return all(_seal(self.folder / name) == seal for name, seal in self.seals)
+        except OSError:
+            return False
 
 
-@dataclass(frozen=True)
-class MadeState:
-    """What a maker hands over after it has written the state file."""
-
-    size: int
-    sha256: str
-    zero_ns: int
-
-
-Maker = Callable[[Path], MadeState]
-"""Boots a guest and writes its state to the path given."""
+Maker = Callable[[Path], int]
+"""Boots a guest, and writes its `state` and its `memory` into the folder given; the guest's TSC at zero of the axis."""
 
 
 class Damaged(Exception):
@@ -141,22 +156,15 @@ class SnapshotStore:
         if not place.is_dir():
             return None
         meta = _read_meta(place / "meta.json")
-        state = place / "state"
-        try:
-            status = state.stat()
-        except OSError as error:
-            raise Damaged("its state file is missing") from error
-        snapshot = Snapshot(digest, state, meta["size"], meta["sha256"], meta["zero_ns"])
-        named, sealed = meta["digest"], meta["seal"]
-        if named != digest:
+        if meta["digest"] != digest:
             raise Damaged("its meta data are those of another snapshot")
-        if status.st_size != snapshot.size:
-            raise Damaged(f"its state has {status.st_size} bytes instead of {snapshot.size}")
-        if sealed != _seal(state):
-            if sha256_of(state) != snapshot.sha256:
-                raise Damaged("its state has another sha256")
-            _write_meta(place / "meta.json", {**meta, "seal": _seal(state)})
-        return snapshot
+        seals = {}
+        for name, file in meta["files"].items():
+            seals[name] = _checked(place / name, file)
+        if any(list(seals[name]) != file["seal"] for name, file in meta["files"].items()):
+            files = {name: {**file, "seal": seals[name]} for name, file in meta["files"].items()}
+            _write_meta(place / "meta.json", {**meta, "files": files})
+        return Snapshot(digest, place, meta["zero_ns"], tuple(seals.items()))
 
     def _make(self, key: SnapshotKey, digest: str, make: Maker) -> None:
         place = self._folder / digest
@@ -164,17 +172,23 @@ class SnapshotStore:
         for old in (place, *self._folder.glob(f".{digest}.*.making")):
             shutil.rmtree(old, ignore_errors=True)
         beside = self._folder / f".{digest}.{secrets.token_hex(3)}.making"
-        beside.mkdir()
+        beside.mkdir(mode=0o700)
         try:
-            made = make(beside / "state")
+            zero_ns = make(beside)
+            (beside / MEMORY).chmod(0o666)
             meta = {
                 "version": FORMAT,
                 "digest": digest,
                 "key": asdict(key),
-                "size": made.size,
-                "sha256": made.sha256,
-                "zero_ns": made.zero_ns,
-                "seal": _seal(beside / "state"),
+                "zero_ns": zero_ns,
+                "files": {
+                    name: {
+                        "size": (beside / name).stat().st_size,
+                        "sha256": _SHA256[name](beside / name),
+                        "seal": _seal(beside / name),
+                    }
+                    for name in (STATE, MEMORY)
+                },
             }
             _write_meta(beside / "meta.json", meta)
             beside.rename(place)
@@ -205,16 +219,33 @@ class SnapshotStore:
             raise RunFailed(f"snapshot {digest[:12]}: {error}") from error
 
 
-def _seal(state: Path) -> list[int]:
-    """What changes when anybody touches the file."""
-    status = state.stat()
-    return [status.st_size, status.st_ino, status.st_mtime_ns, status.st_ctime_ns]
+def _checked(path: Path, file: dict[str, Any]) -> tuple[int, ...]:
+    """The seal of a file that is as its meta data say; read only where the seal is another. Raises Damaged."""
+    try:
+        seal = _seal(path)
+        if seal[0] != file["size"]:
+            raise Damaged(f"its {path.name} has {seal[0]} bytes instead of {file['size']}")
+        if list(seal) != file["seal"] and _SHA256[path.name](path) != file["sha256"]:
+            raise Damaged(f"its {path.name} has another sha256")
+    except OSError as error:
+        raise Damaged(f"its {path.name} cannot be read: {error.strerror}") from error
+    return seal
+
+
+def _seal(path: Path) -> tuple[int, ...]:
+    """What changes when anybody touches the file: size, inode, and the times of its last changes in ns."""
+    status = path.stat()
+    return status.st_size, status.st_ino, status.st_mtime_ns, status.st_ctime_ns
 
 
 def sha256_of(path: Path) -> str:
     """Hex digest of a file's content."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+_SHA256: dict[str, Callable[[Path], str]] = {STATE: sha256_of, MEMORY: memory_sha256}
+"""How the digest of each file of a snapshot is taken."""
 
 
 def _read_meta(path: Path) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from itertools import chain
 
 import networkx as nx
 
+from sundial.model.check_own import check_own
 from sundial.model.finding import Finding, Path
 from sundial.model.images import IMAGES
 from sundial.model.network import bridges, broadcast_domains, derived_mac, device_mac
@@ -21,16 +22,23 @@ from sundial.units import SIZE
 
 def check_clock(topology: Topology, clock: Clock) -> list[Finding]:
     """What is wrong with `topology` under `clock`."""
-    if clock == "virtual" and topology.accelerator == "kvm":
-        return [Finding(("accelerator",), "KVM cannot keep virtual time", "auto or tcg, or the clock real")]
-    return []
+    if clock != "virtual":
+        return []
+    findings = [
+        Finding(("machines", name, "on"), f"virtual time does not reach host {machine.on!r}", "the clock real")
+        for name, machine in topology.machines.items()
+        if machine.on is not None
+    ]
+    if topology.accelerator == "kvm":
+        findings.append(Finding(("accelerator",), "KVM cannot keep virtual time", "auto or tcg, or the clock real"))
+    return findings
 
 
 def check_topology(topology: Topology) -> list[Finding]:
     """Everything wrong with `topology`, in the order a reader mends it; empty when it is sound."""
     findings = list(chain(_machines(topology), _devices(topology), _ends(topology), _segments(topology)))
     if not findings:
-        rules = (_macs, _addresses, _routes, _mtus, _bridged, _joined_mtus, _loops)
+        rules = (_macs, _addresses, _routes, _mtus, _bridged, _joined_mtus, _loops, check_own)
         findings = [finding for rule in rules for finding in rule(topology)]
     first: dict[Path, Finding] = {}
     for finding in findings:
@@ -51,6 +59,9 @@ def _machines(topology: Topology) -> Iterator[Finding]:
             )
         else:
             yield from _memory(topology, name, image)
+        if machine.on is not None and machine.on not in topology.hosts:
+            known = ", ".join(topology.hosts) or "none: there is no hosts: in the topology"
+            yield Finding((*path, "on"), f"there is no host {machine.on!r}", known)
         expected = [f"eth{number}" for number in range(len(machine.interfaces))]
         if sorted(machine.interfaces) != expected:
             yield Finding((*path, "interfaces"), "interface numbers have a gap", ", ".join(expected))

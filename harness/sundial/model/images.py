@@ -90,6 +90,14 @@ class ImageKind(Strict):
     """It takes static routes, and can forward packets between its interfaces."""
     streams_commands: _Capability = False
     """A command of `sundial exec` gets input, signals and a terminal, and its output comes while it runs."""
+    files: _Capability = False
+    """Files of a topology can be laid into its root."""
+    flat_files: _Capability = False
+    """Its files are in no folders: the root has nothing else."""
+    compressed_initrd: _Capability = False
+    """Its kernel unpacks an initrd that is compressed."""
+    command_line: _Capability = False
+    """Its kernel reads its command line."""
 
     inputs: tuple[Annotated[str, _INPUT], ...] = ()
     """Files and folders that its `build` reads beside its own folder; the image is stale when one changes. Later lines

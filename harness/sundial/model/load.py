@@ -14,6 +14,7 @@ from sundial.model import catalog
 from sundial.model.check import check_clock, check_topology
 from sundial.model.experiment import Experiment, resolve_workloads
 from sundial.model.finding import Finding
+from sundial.model.hostfiles import check_host_files, make_absolute
 from sundial.model.network import build_network
 from sundial.model.overrides import (
     SET,
@@ -36,7 +37,7 @@ def load_topology(reference: str, overrides: Sequence[str] = (), clock: Clock | 
     parsed = [parse_override(text) for text in overrides]
     for override in parsed:
         if not is_for_topology(override):
-            allowed = "clock, accelerator, defaults.*, machines.*, devices.*, segments.*, mtu"
+            allowed = "clock, accelerator, defaults.*, hosts.*, machines.*, devices.*, segments.*, mtu"
             raise BadInput("is no field of a topology", file=SET, field=override.key, allowed=allowed)
     apply_to_topology(source, parsed)
     return _topology(source, clock)
@@ -107,8 +108,10 @@ def _experiment(
 
 
 def _topology(source: Source, clock: Clock | None) -> Topology:
+    make_absolute(source, SET)
     topology = _named(source, Topology)
     _refuse(source, [*check_topology(topology), *check_clock(topology, clock or topology.clock)])
+    _refuse(source, list(check_host_files(topology)))
     return topology
 
 

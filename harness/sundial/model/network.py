@@ -6,15 +6,18 @@ Order is meaning here: machines, interfaces and ports keep the order of the file
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from decimal import Decimal
 from ipaddress import IPv4Address, IPv4Interface
 from typing import Literal
 
 import networkx as nx
 
+from sundial.model.daemon import DaemonUri
 from sundial.model.devices import Bridge
 from sundial.model.images import IMAGES
+from sundial.model.own import LaidFile, files_of
 from sundial.model.topology import Clock, Machine, Route, Segment, Topology
 
 MAC_PREFIX = "02:53:44"
@@ -88,6 +91,20 @@ class Node:
     routes: tuple[Route, ...] = ()
     forwards: bool = False
     """Packets of others: a route of another machine leads to it."""
+    kernel: str | None = None
+    """A file of its own on the host, instead of the image's; `initrd` likewise."""
+    initrd: str | None = None
+    cmdline: str | None = None
+    """Words behind the image's kernel command line."""
+    files: tuple[tuple[str, LaidFile], ...] = ()
+    """Laid into its root, by path, sorted."""
+    host: str | None = None
+    """The computer that runs it; None: this one."""
+
+    @property
+    def boots_its_own(self) -> bool:
+        """Whether what it boots is not just its image."""
+        return bool(self.kernel or self.initrd or self.cmdline or self.files)
 
 
 @dataclass(frozen=True)
@@ -101,6 +118,8 @@ class Network:
     domains: dict[str, int]
     """Segments by name to their broadcast domain: bridges join segments into one."""
     devices: tuple[Device, ...] = ()
+    hosts: Mapping[str, DaemonUri] = field(default_factory=dict)
+    """Other computers that run machines, and how to reach them."""
 
     def node(self, name: str) -> Node:
         """The machine called `name` (KeyError if there is none)."""
@@ -199,7 +218,16 @@ def build_network(topology: Topology) -> Network:
     devices = tuple(
         _device(name, index, written, plugged) for index, (name, written) in enumerate(topology.devices.items())
     )
-    return Network(topology.name, topology.clock, nodes, dict(topology.segments), broadcast_domains(topology), devices)
+    used = {node.host for node in nodes}
+    return Network(
+        topology.name,
+        topology.clock,
+        nodes,
+        dict(topology.segments),
+        broadcast_domains(topology),
+        devices,
+        {name: host.connect for name, host in topology.hosts.items() if name in used},
+    )
 
 
 def bridges(topology: Topology) -> dict[str, Literal["machine", "device"]]:
@@ -278,4 +306,9 @@ def _node(topology: Topology, name: str, index: int, machine: Machine, plugged: 
         nics=tuple(nics),
         routes=tuple(machine.routes),
         forwards=any(nic.address is not None and nic.address.ip in gateways for nic in nics),
+        kernel=machine.kernel or defaults.kernel,
+        initrd=machine.initrd or defaults.initrd,
+        cmdline=machine.cmdline or defaults.cmdline,
+        files=tuple(files_of(defaults, machine).items()),
+        host=machine.on,
     )

@@ -147,10 +147,10 @@ def _plain(node: Any, origin: Origin) -> Any:
 
 
 def _refuse_new_names(topology: Source, override: Override) -> None:
-    """Of `machines`, `devices` and `segments` what is there can be changed; a mistyped name must not make a new one."""
+    """Of `hosts`, `machines` and the like what is there can be changed; a mistyped name must not make a new one."""
     path = override.path
     parts = topology.data.get(str(path[0]))
-    named = path[0] in ("machines", "devices", "segments") and len(path) > 1
+    named = path[0] in ("hosts", "machines", "devices", "segments") and len(path) > 1
     if named and isinstance(parts, dict) and path[1] not in parts:
         raise BadInput(
             f"there is no {str(path[0])[:-1]} {path[1]!r} in topology {topology.name!r}",

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, Union
 from pydantic import Field
 
 from sundial.kinds import load
+from sundial.model.daemon import DaemonUri, HostUri
 from sundial.model.devices import DEVICES_MOST, Bridge
 from sundial.model.fields import (
     DEVICE,
@@ -33,9 +34,11 @@ from sundial.model.fields import (
     written,
 )
 from sundial.model.images import MEMORY, Role
+from sundial.model.own import OwnBoot
 from sundial.model.segment import Mtu, SegmentBase, SegmentKind
 
 MACHINES_MOST = 16
+HOSTS_MOST = 8
 ROUTES_MOST = 64
 """Of one machine."""
 
@@ -49,7 +52,7 @@ _Name = Annotated[str, NAMED]
 _Memory = Annotated[int, In(MEMORY)]
 
 
-class Defaults(Strict):
+class Defaults(OwnBoot):
     """What holds for every machine and interface that does not say otherwise."""
 
     image: _Name = "linux"
@@ -92,7 +95,14 @@ class Route(Strict):
     """Another machine's address, on a network that one of its interfaces is on; that machine forwards packets."""
 
 
-class Machine(Strict):
+class Host(Strict):
+    """Another computer that runs machines."""
+
+    connect: Annotated[DaemonUri, HostUri()]
+    """Its libvirt daemon, reached by ssh, by which the machines' files and frames travel too."""
+
+
+class Machine(OwnBoot):
     """One guest."""
 
     role: Role = "host"
@@ -107,6 +117,8 @@ class Machine(Strict):
     """Its interfaces: eth0, eth1 and so on without a gap."""
     routes: list[Route] = Field(default_factory=list, max_length=ROUTES_MOST, exclude_if=operator.not_)
     """Static routes."""
+    on: _Name | None = Field(default=None, exclude_if=operator.not_)
+    """The host that runs it, one of `hosts`; left out: this computer. Real clock only."""
 
 
 if TYPE_CHECKING:
@@ -131,6 +143,8 @@ class Topology(Strict):
     """What runs the machines under the real clock; auto: KVM where a guest boots under it. Virtual time needs TCG."""
     defaults: Defaults = Defaults()
     """What holds for every machine that does not say otherwise."""
+    hosts: dict[_Name, Host] = Field(default_factory=dict, max_length=HOSTS_MOST, exclude_if=operator.not_)
+    """Other computers that run machines, by name."""
     machines: dict[_Name, Machine] = Field(min_length=1, max_length=MACHINES_MOST)
     """The guests, by name."""
     devices: dict[_Name, Bridge] = Field(default_factory=dict, max_length=DEVICES_MOST, exclude_if=operator.not_)

@@ -11,7 +11,7 @@ from sundial.model.experiment import Experiment
 from sundial.model.images import IMAGES
 from sundial.model.network import Network, Node
 from sundial.model.topology import Clock
-from sundial.plan.domain import DomainSpec, FrameSockets, Plugin
+from sundial.plan.domain import DomainSpec, FrameSockets, MemoryFile, Plugin
 from sundial.plan.fabric import fabric_config
 from sundial.plan.jobs import build_idle_jobs, build_jobs, encode_job
 from sundial.plan.paths import RunPaths
@@ -38,12 +38,14 @@ class Plan:
 
 @dataclass(frozen=True)
 class Boot:
-    """What the host adds for one machine: its emulator and its image."""
+    """What the host adds for one machine: its emulator and what it boots."""
 
     emulator: Path
     kernel: Path
     initrd: Path
     cmdline: str
+    kernel_sha256: str
+    initrd_sha256: str
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,7 @@ def domain_spec(
     boot: Boot,
     files: MachineFiles,
     *,
+    memory_file: MemoryFile | None = None,
     plugin: Plugin | None = None,
     incoming: bool = False,
     kvm: bool = False,
@@ -109,6 +112,7 @@ def domain_spec(
         samples=files.samples,
         job=files.job,
         nics=tuple(FrameSockets(plan.paths.machine_end(nic), plan.paths.fabric_end(nic)) for nic in node.nics),
+        memory_file=memory_file,
         plugin=plugin,
         console_socket=files.console_socket,
         exec_socket=files.exec_socket,

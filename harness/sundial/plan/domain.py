@@ -28,6 +28,7 @@ QEMU_SEED = 1
 GUEST_UUID = "53554e44-4941-4c00-0000-000000000001"
 """The machine's UUID as every guest sees it: a boot must not depend on which run it is for."""
 
+_MEMORY = "sundial.memory"
 _DEVICE_MAC = "02:53:44:ff:00:{:02x}"
 _SERIAL_SLOT = 0x08
 _FIRST_NIC_SLOT = 0x10
@@ -42,11 +43,27 @@ class FrameSockets:
 
 
 @dataclass(frozen=True)
+class FrameStream:
+    """The unix stream socket that QEMU dials for one interface: each frame behind its length."""
+
+    path: Path
+
+
+@dataclass(frozen=True)
 class Plugin:
     """The clock plugin and its arguments, in order."""
 
     path: Path
     arguments: tuple[tuple[str, str | int], ...]
+
+
+@dataclass(frozen=True)
+class MemoryFile:
+    """A file that holds a machine's main memory, of just that size."""
+
+    path: Path
+    shared: bool
+    """What the guest writes goes into the file; else the machine keeps it to itself (copy-on-write)."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +88,9 @@ class DomainSpec:
     """Where the guest's records go."""
     job: Path
     """The file behind fw_cfg."""
-    nics: tuple[FrameSockets, ...]
+    nics: tuple[FrameSockets | FrameStream, ...]
+    memory_file: MemoryFile | None = None
+    """None: memory of its own."""
     plugin: Plugin | None = None
     console_socket: Path | None = None
     """A unix socket to type into the console, for interactive machines."""
@@ -85,6 +104,8 @@ class DomainSpec:
     """What harness/confine, which is the emulator then, allows QEMU."""
     run_as: tuple[int, int] | None = None
     """User and group of QEMU under a system libvirtd; None: libvirt's choice."""
+    dials: bool = False
+    """`console` and `samples` are no files but unix sockets that QEMU dials: the machine is on another computer."""
 
 
 def domain_xml(spec: DomainSpec) -> str:
@@ -157,7 +178,10 @@ def _devices(domain: ET.Element, spec: DomainSpec) -> None:
     devices = ET.SubElement(domain, "devices")
     _text(devices, "emulator", str(spec.emulator))
     ET.SubElement(devices, "controller", type="usb", index="0", model="none")
-    if spec.console_socket is None:
+    if spec.dials:
+        serial = ET.SubElement(devices, "serial", type="unix")
+        ET.SubElement(serial, "source", mode="connect", path=str(spec.console))
+    elif spec.console_socket is None:
         serial = ET.SubElement(devices, "serial", type="file")
         ET.SubElement(serial, "source", path=str(spec.console), append="off")
     else:
@@ -188,13 +212,24 @@ def _machine_arguments(spec: DomainSpec) -> Iterator[str]:
 
 def _netdevs(spec: DomainSpec) -> Iterator[str]:
     for number, nic in enumerate(spec.nics):
+        if isinstance(nic, FrameStream):
+            where = f"addr.type=unix,addr.path={_escaped(nic.path)}"
+            yield from ("-netdev", f"stream,id=n{number},server=off,{where}")
+            continue
         own, far = _escaped(nic.machine_end), _escaped(nic.fabric_end)
         ends = f"local.type=unix,local.path={own},remote.type=unix,remote.path={far}"
         yield from ("-netdev", f"dgram,id=n{number},{ends}")
 
 
 def _run_arguments(spec: DomainSpec) -> Iterator[str]:
-    yield from ("-chardev", f"file,id=samples,path={_escaped(spec.samples)}")
+    if spec.memory_file is not None:
+        shared = "on" if spec.memory_file.shared else "off"
+        path = _escaped(spec.memory_file.path)
+        yield from ("-object", f"memory-backend-file,id={_MEMORY},size={spec.memory},mem-path={path},share={shared}")
+        # Later options win: the memory that libvirt made stays untouched, and costs nothing.
+        yield from ("-machine", f"memory-backend={_MEMORY}")
+    samples = "socket,id=samples,server=off" if spec.dials else "file,id=samples"
+    yield from ("-chardev", f"{samples},path={_escaped(spec.samples)}")
     if spec.exec_socket is not None:
         yield from ("-chardev", f"socket,id=exec,server=on,wait=off,path={_escaped(spec.exec_socket)}")
     yield from ("-fw_cfg", f"name={JOB_FILE},file={_escaped(spec.job)}")

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -90,6 +90,10 @@ class Kept:
     pid: int
     """Of the process that keeps it."""
     machines: tuple[KeptMachine, ...]
+    connect: str = EMBEDDED
+    """libvirt's URI, or EMBEDDED."""
+    hosts: dict[str, str] = field(default_factory=dict)
+    """Other computers that run machines, and their URIs."""
 
     def to_json(self) -> dict[str, Any]:
         return {**asdict(self), "captures": str(self.captures), "final": str(self.final)}

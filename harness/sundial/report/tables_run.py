@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sundial.report.tables import DASH, Column, Table, decimal, numbers, whole, words
@@ -140,18 +140,31 @@ def facts(run: Record) -> Table:
     rows = [(f"host: {key.removesuffix('_bytes')}", _amount(key, value)) for key, value in (host or {}).items()]
     versions = run.get("versions") if isinstance(run.get("versions"), Mapping) else {}
     rows += [(str(key), _plain(value)) for key, value in (versions or {}).items()]
+    for name, boot in (run.get("boots") or {}).items():
+        for what, field in (("kernel", "kernel_release"), ("command line", "cmdline")):
+            rows.append((f"{name}: {what}", _plain(boot.get(field) if isinstance(boot, Mapping) else None)))
     return Table("Host and versions", words("what", "value"), tuple(rows))
 
 
 def hashes(run: Record) -> Table:
-    """SHA-256 of what went in (images) and of what came out (captures)."""
+    """SHA-256 of what went in (images, and what machines booted instead) and of what came out (captures)."""
     rows = []
     for name, image in (run.get("images") or {}).items():
         sums = image.get("sha256") if isinstance(image, Mapping) else None
         for part, value in sums.items() if isinstance(sums, Mapping) else ():
             rows.append((f"image {name}: {part}", _plain(value)))
+    for name, boot in (run.get("boots") or {}).items():
+        rows += _booted(str(name), boot if isinstance(boot, Mapping) else {})
     rows += [(str(name), _plain(value)) for name, value in (run.get("captures") or {}).items()]
     return Table("SHA-256", (Column("file", "word"), Column("sha256", "code")), tuple(rows))
+
+
+def _booted(machine: str, boot: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    yield from ((f"{machine}: {part}", _plain(boot.get(part))) for part in ("kernel", "initrd"))
+    files = boot.get("files")
+    for path, laid in files.items() if isinstance(files, Mapping) else ():
+        mode, digest = (laid.get(field) if isinstance(laid, Mapping) else None for field in ("mode", "sha256"))
+        yield f"{machine}: {path} ({_plain(mode)})", _plain(digest)
 
 
 def _amount(key: str, value: object) -> str:

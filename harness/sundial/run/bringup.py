@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from typing import Any
 
 from sundial import faults
 from sundial.errors import BadInput, InternalError, Interrupted, SundialError
+from sundial.machines.bootfiles import boot_files
 from sundial.machines.images import Images, PinnedImages
 from sundial.machines.recipes import asked
 from sundial.model.network import Network
@@ -83,8 +85,15 @@ class BringUp:
         known = _images(order, session.places.checkout)
         names = dict.fromkeys(node.image for node in order.network.nodes)
         images = {name: known.ensure(name, say) for name in names}
-        accelerator = session.accelerator(order.clock, order.accelerator)
+        hosts = [session.host(name, uri) for name, uri in order.network.hosts.items()]
+        # KVM can be tried on this host alone; machines on another run as these do.
+        asked = "tcg" if hosts and order.accelerator == "auto" else order.accelerator
+        accelerator = session.accelerator(order.clock, asked)
         sockets = session.folder()
+        # Apart from the sockets, where QEMU may write.
+        self._copies = session.folder()
+        with disk_full_is_a_failure():
+            boots = {node.name: boot_files(node, images[node.image], self._copies) for node in order.network.nodes}
         _check_sockets(order.plan(RunPaths(Path("/"), sockets, session.shm_folder / "x")))
         say("preparing the guests")
         self.document = record.RunRecord(
@@ -95,6 +104,7 @@ class BringUp:
             clock=order.clock,
             accelerator=accelerator,
             images=images,
+            boots={name: files.own for name, files in boots.items() if files.own is not None},
             versions=record.versions(session.places, session.hypervisor.versions(), images),
             command=order.command,
         )
@@ -108,7 +118,7 @@ class BringUp:
         self.rig = Rig(
             session,
             self.plan,
-            images,
+            boots,
             sockets,
             self.folder.node,
             self.queue,
@@ -116,6 +126,7 @@ class BringUp:
             interactive=order.interactive,
             kvm=accelerator == "kvm",
         )
+        self.document.hosts({name: site.record() for name, site in self.rig.sites.items()})
         self._order = order
         self._session = session
         self._interrupts = interrupts
@@ -192,7 +203,11 @@ class BringUp:
         self._interrupts.cleaning_begins()
         for node in self.plan.network.nodes:
             self.document.zero(node.name, self.rig.zero_ns(node.name))
-        self.rig.take_down(hurry=self._interrupts.hurry)
+        try:
+            self.rig.take_down(hurry=self._interrupts.hurry)
+        finally:
+            self.document.carried({name: site.carried() for name, site in self.rig.sites.items()})
+            shutil.rmtree(self._copies, ignore_errors=True)
 
     def _write(
         self,

@@ -105,6 +105,19 @@ def status(topology: str | None = None, places: Places | None = None) -> dict[st
     return _ask(record, "status", DOWN_S)
 
 
+def connected(topology: str | None = None, places: Places | None = None) -> str:
+    """libvirt's URI of a topology, or EMBEDDED. Raises BadInput."""
+    return _find(topology, places or Places()).kept.connect
+
+
+def virsh(argv: Sequence[str], topology: str | None = None, places: Places | None = None) -> str:
+    """What virsh would print of a topology's machines. Raises BadInput, RunFailed."""
+    answer = _ask(_find(topology, places or Places()), "virsh", DOWN_S, argv=list(argv))
+    if "failed" in answer:
+        raise _error(answer["failed"])
+    return str(answer.get("printed"))
+
+
 def exec_(
     machine: str,
     argv: Sequence[str],
@@ -189,12 +202,12 @@ def _end(record: KeeperRecord, folder: UpFolder) -> None:
         raise RunFailed(f"the keeper of {record.kept.topology} does not end")
 
 
-def _ask(record: KeeperRecord, command: str, seconds: float) -> dict[str, Any]:
+def _ask(record: KeeperRecord, command: str, seconds: float, **more: object) -> dict[str, Any]:
     try:
         with socket.socket(socket.AF_UNIX) as stream:
             stream.settimeout(seconds)
             stream.connect(record.control)
-            stream.sendall(json.dumps({"command": command}).encode() + b"\n")
+            stream.sendall(json.dumps({"command": command, **more}).encode() + b"\n")
             with stream.makefile() as lines:
                 answer = json.loads(lines.readline())
     except (OSError, ValueError) as error:

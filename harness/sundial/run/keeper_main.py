@@ -3,10 +3,10 @@
 
 Its request is a JSON document on stdin, from `keeper.up` alone. On stdout it writes JSON lines, `{"say": TEXT}`, and
 last `{"up": ...}` or `{"failed": ...}`; then nothing reads them any more. Its control socket answers
-`{"command": "status"}` and `{"command": "down"}`. A machine that ends (a guest may power itself off) leaves the others
-up, and so does one that hangs under the real clock: it is ended, so that no caller waits for its answer. The end of the
-fabric, or of the last machine, ends the keeper. Where a kernel panicked, a guest hung or wrote too much, or QEMU was
-killed, run.json says `failed` after `down`, and why.
+`{"command": "status"}`, `{"command": "virsh", "argv": [...]}` and `{"command": "down"}`. A machine that ends (a guest
+may power itself off) leaves the others up, and so does one that hangs under the real clock: it is ended, so that no
+caller waits for its answer. The end of the fabric, or of the last machine, ends the keeper. Where a kernel panicked, a
+guest hung or wrote too much, or QEMU was killed, run.json says `failed` after `down`, and why.
 """
 
 from __future__ import annotations
@@ -120,6 +120,13 @@ class Keeper:
         counters = rig.fabric.counters() if rig.fabric is not None else {}
         return {"state": self._bring_up.state.value, "machines": machines, "counters": counters}
 
+    def virsh(self, argv: Sequence[str]) -> dict[str, Any]:
+        """What `virsh` answers."""
+        try:
+            return {"printed": self._session.hypervisor.virsh(argv)}
+        except SundialError as error:
+            return {"failed": error.to_json()}
+
     def _boot(self) -> None:
         """All guests up, each having answered a command."""
         self._bring_up.transition(State.PAUSED)
@@ -171,7 +178,7 @@ class Keeper:
                 if ended is not None:
                     self._note(panics(files))
                     if event.reason != SHUT_DOWN and ended.report != "aborted":
-                        self._note({ended.machine: f"the machine ended: {ended.how}"})
+                        self._note({ended.machine: ended.how if ended.lost else f"the machine ended: {ended.how}"})
                     self._ended.setdefault(ended.machine, ended.how)
                     guests.forget(ended.machine)
                 # Where a machine ended the run, the fabric and the others follow, and it says why.
@@ -197,7 +204,17 @@ class Keeper:
             for node in plan.network.nodes
         )
         folder = self._bring_up.folder
-        return Kept(plan.network.name, plan.clock, folder.path, folder.final, os.getpid(), machines)
+        hosts = {name: uri.text for name, uri in plan.network.hosts.items()}
+        return Kept(
+            plan.network.name,
+            plan.clock,
+            folder.path,
+            folder.final,
+            os.getpid(),
+            machines,
+            self._session.connect,
+            hosts,
+        )
 
 
 def _order(request: UpRequest, places: Places) -> Order:
@@ -261,8 +278,10 @@ def failure_of(faults: Mapping[str, str]) -> RunFailed | None:
     """What became of a topology whose machines have had these faults, by machine; None where there are none."""
     if not faults:
         return None
-    (machine, how), *others = faults.items()
-    return RunFailed("; ".join([how, *(": ".join(other) for other in others)]), machine=machine)
+    (machine, how), *rest = faults.items()
+    # What has befallen several, such as the end of libvirt's daemon, is said once.
+    others = [": ".join(other) for other in rest if other[1] != how]
+    return RunFailed("; ".join([how, *others]), machine=machine)
 
 
 class Control:
@@ -290,16 +309,19 @@ class Control:
             stream.settimeout(5.0)
             try:
                 with stream.makefile() as lines:
-                    command = json.loads(lines.readline()).get("command")
+                    request = json.loads(lines.readline())
+                command = request.get("command")
             except (OSError, ValueError, AttributeError):
-                command = None
+                request, command = {}, None
             if command == "down":
                 self._waiting.append(stream)
                 self._keeper.request_down()
             elif command == "status":
                 _answer(stream, self._keeper.status())
+            elif command == "virsh":
+                _answer(stream, self._keeper.virsh([str(word) for word in request.get("argv", [])]))
             else:
-                _answer(stream, {"error": "known commands: status, down"})
+                _answer(stream, {"error": "known commands: status, down, virsh"})
 
 
 def _answer(stream: socket.socket, answer: dict[str, Any]) -> None:

@@ -41,6 +41,7 @@ class RunRecord:
         clock: str,
         accelerator: str,
         images: Mapping[str, Image],
+        boots: Mapping[str, Mapping[str, Any]],
         versions: Future[dict[str, str | None]],
         command: Sequence[str],
     ) -> None:
@@ -64,6 +65,7 @@ class RunRecord:
                 }
                 for name, image in images.items()
             },
+            **({"boots": dict(boots)} if boots else {}),
             "time": {"virtual_ns": None, "wall_s": None},
             "captures": {},
             "files": {},
@@ -75,6 +77,16 @@ class RunRecord:
                 node.name: {"zero_ns": None, "interfaces": _interfaces(network, node.name)} for node in network.nodes
             },
         }
+
+    def hosts(self, hosts: Mapping[str, dict[str, Any]]) -> None:
+        """Other computers that run machines, by name; a run without them says nothing of it."""
+        if hosts:
+            self._document["hosts"] = {name: {**host, "frames": {}} for name, host in hosts.items()}
+
+    def carried(self, frames: Mapping[str, Mapping[str, Mapping[str, int]]]) -> None:
+        """Frames that have gone to and from each of them."""
+        for name, by_interface in frames.items():
+            self._document["hosts"][name]["frames"] = by_interface
 
     def zero(self, node: str, zero_ns: int) -> None:
         """Where zero of the run's time axis is on a guest's clock."""

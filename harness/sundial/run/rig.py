@@ -11,7 +11,7 @@ import contextlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from queue import SimpleQueue
@@ -19,18 +19,19 @@ from typing import Any
 
 from sundial.errors import BadInput, RunFailed
 from sundial.machines import cores
+from sundial.machines.bootfiles import BootFiles
 from sundial.machines.confinement import hand_over, take_back
 from sundial.machines.console import last_words, tail
 from sundial.machines.hypervisor import Happening, LifecycleEvent, Machine, MonitorError
-from sundial.machines.images import Image
 from sundial.machines.migration import MigrationFailed, load_state
 from sundial.machines.snapshots import Snapshot, SnapshotStore
 from sundial.machines.waiting import in_parallel
 from sundial.model.network import Node
 from sundial.plan.build import Boot, MachineFiles, Plan, domain_spec, run_plugin, watch_plugin
-from sundial.plan.domain import DomainSpec, Plugin, domain_xml
+from sundial.plan.domain import DomainSpec, MemoryFile, Plugin, domain_xml
 from sundial.plan.jobs import encode_job
 from sundial.run.fabric import Fabric
+from sundial.run.remote import RemoteSite
 from sundial.run.session import Session
 from sundial.run.snapshotting import SnapshotMaker, snapshot_key
 from sundial.run.supervisor import Event, MachineEnded
@@ -41,13 +42,14 @@ STOP_S = 5.0
 
 
 class Rig:
-    """One topology, put up. `node_folder` says where a machine's console, samples, job and domain are written."""
+    """One topology, put up. `boots` says what each machine boots, `node_folder` where its console, samples, job and
+    domain are written."""
 
     def __init__(
         self,
         session: Session,
         plan: Plan,
-        images: dict[str, Image],
+        boots: Mapping[str, BootFiles],
         folder: Path,
         node_folder: Callable[[str], Path],
         queue: Queue,
@@ -62,14 +64,18 @@ class Rig:
         self.machines: dict[str, Machine] = {}
         self.fabric: Fabric | None = None
         self._session = session
-        self._images = images
+        self._boots = boots
         self._node_folder = node_folder
         self._cold = cold
         self._interactive = interactive
         self._kvm = kvm
+        self._held: list[Snapshot] = []
         self._zeros: dict[str, int] = {}
+        self.sites = {
+            name: RemoteSite(session.host(name, uri), plan, folder) for name, uri in plan.network.hosts.items()
+        }
         self._snapshots = contextlib.ExitStack()
-        self._deafen: Callable[[], None] = _nothing
+        self._deafen = contextlib.ExitStack()
 
     def prepare(self, say: Say) -> dict[str, Snapshot]:
         """Find or make the snapshot of every machine; held until `take_down`. None under the real clock: guests boot.
@@ -86,14 +92,15 @@ class Rig:
         held: dict[str, Snapshot] = {}
         found: dict[str, Snapshot] = {}
         for node in self.plan.network.nodes:
-            maker = SnapshotMaker(self._session, self.plan, node, self._boot(node), self._interactive)
-            image = self._images[node.image]
-            key = snapshot_key(maker.spec(self.folder), node.mips, image, self._session.places.plugin, qemu)
+            boot = self._boot(node)
+            maker = SnapshotMaker(self._session, self.plan, node, boot, self._interactive)
+            key = snapshot_key(maker.spec(self.folder), node.mips, boot, self._session.places.plugin, qemu)
             if key.digest() not in held:
                 using: AbstractContextManager[Snapshot] = store.use(key, maker.make, report)
                 held[key.digest()] = self._snapshots.enter_context(using)
             found[node.name] = held[key.digest()]
             self._zeros[node.name] = found[node.name].zero_ns
+        self._held = list(held.values())
         return found
 
     def start_fabric(self) -> Fabric:
@@ -108,7 +115,8 @@ class Rig:
 
     def start_machines(self, snapshots: dict[str, Snapshot], start_order: Sequence[str]) -> None:
         """All machines at once, paused. Raises RunFailed naming the first that did not start."""
-        self._deafen = self._session.hypervisor.listen(self.queue.put)
+        for hypervisor in (self._session.hypervisor, *(site.host.hypervisor for site in self.sites.values())):
+            self._deafen.callback(hypervisor.listen(self.queue.put))
         nodes = ordered(self.plan.network.nodes, start_order)
 
         def starter(node: Node) -> Callable[[], None]:
@@ -140,7 +148,11 @@ class Rig:
 
     def ended(self, event: LifecycleEvent) -> MachineEnded | None:
         """What a lifecycle event means to a supervisor; None: nothing. Names are without the session's token."""
-        if event.machine not in self.machines or event.happening not in (Happening.STOPPED, Happening.CRASHED):
+        if event.machine not in self.machines:
+            return None
+        if event.happening is Happening.LOST:
+            return MachineEnded(event.machine, event.reason, lost=True)
+        if event.happening not in (Happening.STOPPED, Happening.CRASHED):
             return None
         how = self.machines[event.machine].ending() or event.reason
         words = self._last_words(event.machine)
@@ -151,28 +163,46 @@ class Rig:
         return last_words(self._node_folder(machine) / "console.log")
 
     def take_down(self, hurry: bool = False) -> None:
-        """Stop the fabric (it writes what it has, unless in a hurry), end every machine, and leave nothing behind."""
+        """Stop the fabric (it writes what it has, unless in a hurry), end every machine, and leave nothing behind.
+
+        Raises RunFailed where somebody has written to the memory that the machines were restored from.
+        """
         if self.fabric is not None and (hurry or not self.fabric.stop(STOP_S)):
             self.fabric.kill()
         in_parallel([machine.destroy for machine in self.machines.values()])
         for name in self.machines:
             take_back(self._node_folder(name), self._session.qemu_user)
-        self._deafen()
+        for site in self.sites.values():
+            site.close()
+        self._deafen.close()
+        intact = all(snapshot.is_sealed() for snapshot in self._held)
         self._snapshots.close()
         for path in (self.plan.paths.shm, self.folder):
             self._session.guard.forget(path)
         for path in (self.plan.paths.shm, self.folder):
             shutil.rmtree(path, ignore_errors=True)
+        if not intact:
+            raise RunFailed("a snapshot that its machines were restored from was changed while they ran: run it again")
 
     def _start(self, node: Node, snapshot: Snapshot | None) -> None:
         folder = self._node_folder(node.name)
+        if node.host is not None:
+            self.machines[node.name] = self.sites[node.host].start(
+                node,
+                self._boot(node),
+                folder,
+                console_socket=self.console_socket(node.name) if self._interactive else None,
+                exec_socket=self.exec_socket(node.name) if self._interactive else None,
+                kvm=self._kvm,
+            )
+            return
         zero_ns = None if snapshot is None else snapshot.zero_ns
         job = self.plan.jobs[node.name]
         if zero_ns is not None:
             job = job.model_copy(update={"zero_ns": zero_ns})
         (self.folder / f"job-{node.name}").write_bytes(encode_job(job))
         (folder / "job.json").write_text(json.dumps(job.document(), indent=1) + "\n")
-        spec = self._spec(node, folder, zero_ns)
+        spec = self._spec(node, folder, snapshot)
         xml = domain_xml(spec)
         (folder / "domain.xml").write_text(xml)
         machine = self._session.hypervisor.start(node.name, xml)
@@ -183,7 +213,7 @@ class Rig:
             except MigrationFailed as error:
                 raise RunFailed(f"cannot be restored: {error}", machine=node.name) from error
 
-    def _spec(self, node: Node, folder: Path, zero_ns: int | None) -> DomainSpec:
+    def _spec(self, node: Node, folder: Path, snapshot: Snapshot | None) -> DomainSpec:
         files = MachineFiles(
             console=folder / "console.log",
             samples=folder / "samples.jsonl",
@@ -196,6 +226,7 @@ class Rig:
             self.folder / f"policy-{node.name}",
             read=[boot.kernel, boot.initrd],
             write=[folder, self.folder, *self._shared_memory(node)],
+            mapped=[] if snapshot is None else [snapshot.memory],
             kvm=self._kvm,
         )
         return domain_spec(
@@ -205,10 +236,11 @@ class Rig:
             boot,
             files,
             policy=policy,
-            plugin=self._plugin(node, zero_ns),
-            incoming=zero_ns is not None,
+            memory_file=None if snapshot is None else MemoryFile(snapshot.memory, shared=False),
+            plugin=self._plugin(node, None if snapshot is None else snapshot.zero_ns),
+            incoming=snapshot is not None,
             kvm=self._kvm,
-            run_as=(os.getuid(), os.getgid()) if self._session.connect.endswith("/system") else None,
+            run_as=(os.getuid(), os.getgid()) if self._session.system_daemon else None,
         )
 
     def _shared_memory(self, node: Node) -> list[Path]:
@@ -238,18 +270,21 @@ class Rig:
         return run_plugin(self.plan, node, library, supervisor=os.getpid(), report=report, zero_ns=zero_ns)
 
     def _boot(self, node: Node) -> Boot:
-        image = self._images[node.image]
-        return Boot(self._session.emulator(), image.kernel, image.initrd, str(image.manifest["cmdline"]))
+        files = self._boots[node.name]
+        return Boot(
+            self._session.emulator(),
+            files.kernel,
+            files.initrd,
+            files.cmdline,
+            files.kernel_sha256,
+            files.initrd_sha256,
+        )
 
     def _last_words(self, machine: str) -> str:
         """The last thing its QEMU said, where libvirt runs in this process and keeps it."""
         log = self._session.runtime.path / "log" / "qemu" / f"{self._session.domain_name(machine)}.log"
         said = [line for line in tail(log, 20) if line.startswith(("sundial-clock:", "qemu-system"))]
         return said[-1] if said else ""
-
-
-def _nothing() -> None:
-    return
 
 
 def ordered(nodes: Sequence[Node], start_order: Sequence[str]) -> list[Node]:

@@ -18,7 +18,9 @@ from sundial.machines.confinement import hand_over, qemu_user
 from sundial.machines.connection import open_hypervisor
 from sundial.machines.guard import Guard
 from sundial.machines.hypervisor import Hypervisor
+from sundial.machines.remote import RemoteHost
 from sundial.machines.runtime import RuntimeFolder
+from sundial.model.daemon import DaemonUri, parse_daemon
 from sundial.model.topology import Accelerator
 from sundial.model.topology import Clock as RunClock
 from sundial.plan.confinement import Allowed, policy_text
@@ -38,10 +40,12 @@ class Session:
     connect: str = EMBEDDED
     start_fabric: StartFabric = FabricProcess
     shm_folder: Path = Path("/dev/shm")
+    open_host: Callable[[str, DaemonUri, Path, str], RemoteHost] = RemoteHost
     runs_kvm: Callable[[Path, Path], bool] = runs_kvm
     qemu_user: int | None = None
     """Whom QEMU is made where root starts it."""
     _numbers: itertools.count[int] = field(default_factory=itertools.count)
+    _hosts: dict[str, RemoteHost] = field(default_factory=dict)
 
     def folder(self) -> Path:
         """A new folder for sockets and jobs, with a short name."""
@@ -54,6 +58,12 @@ class Session:
         path = self.shm_folder / f"{self.runtime.token}-{next(self._numbers)}"
         self.guard.remove_on_death(path)
         return path
+
+    def host(self, name: str, uri: DaemonUri) -> RemoteHost:
+        """Another computer, connected for the life of the session. Raises HostLacks, RunFailed."""
+        if name not in self._hosts:
+            self._hosts[name] = self.open_host(name, uri, self.runtime.path, self.runtime.token)
+        return self._hosts[name]
 
     def accelerator(self, clock: RunClock, asked: Accelerator) -> Chosen:
         """What is to run machines; only for this host can KVM be tried. Raises HostLacks."""
@@ -72,15 +82,30 @@ class Session:
         """
         return self.places.confine if self.connect == EMBEDDED else emulator()
 
-    def confine(self, policy: Path, *, read: Sequence[Path], write: Sequence[Path], kvm: bool = False) -> Path | None:
+    @property
+    def system_daemon(self) -> bool:
+        """QEMU is started by a daemon that runs as root, for us."""
+        return self.connect != EMBEDDED and parse_daemon(self.connect).mode == "system"
+
+    def confine(
+        self,
+        policy: Path,
+        *,
+        read: Sequence[Path],
+        write: Sequence[Path],
+        mapped: Sequence[Path] = (),
+        kvm: bool = False,
+    ) -> Path | None:
         """Write what one machine's QEMU is allowed into `policy`, and make the files that it writes its own.
+
+        What it opens as if to write, and maps copy-on-write, stays whose it is.
 
         None where nothing of ours confines it. Raises HostLacks.
         """
         if self.connect != EMBEDDED:
             return None
         own = [self.places.plugin, self.runtime.path / "lib", *read]
-        policy.write_text(policy_text(Allowed(emulator(), own, write, kvm, self.qemu_user)))
+        policy.write_text(policy_text(Allowed(emulator(), own, [*write, *mapped], kvm, self.qemu_user)))
         hand_over(write, self.qemu_user)
         return policy
 
@@ -90,6 +115,8 @@ class Session:
 
     def close(self) -> None:
         """End whatever still runs, and leave nothing behind."""
+        for host in self._hosts.values():
+            host.close()
         self.guard.end_processes()
         self.hypervisor.close()
         self.runtime.remove()

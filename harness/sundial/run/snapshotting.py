@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes the snapshot that a machine is restored from: boots a guest alone in virtual time until it waits for its job.
 
-The plugin sees the guest's `sundial-ready`, writes the report with zero of the time axis and pauses the machine; then
-its state is taken.
+Its main memory is a file from the beginning. The plugin sees the guest's `sundial-ready`, writes the report with zero
+of the time axis and pauses the machine; then the rest of its state is taken.
 """
 
 from __future__ import annotations
@@ -18,15 +18,16 @@ from decimal import Decimal
 from pathlib import Path
 
 from sundial.errors import RunFailed
+from sundial.machines.confinement import hand_over
 from sundial.machines.console import PanicWatch, last_words
 from sundial.machines.hypervisor import Machine, MachineState
-from sundial.machines.images import Image
+from sundial.machines.memory import allocate, copy_without_zeros
 from sundial.machines.migration import MigrationFailed, save_state
-from sundial.machines.snapshots import MadeState, SnapshotKey, sha256_of
+from sundial.machines.snapshots import MEMORY, STATE, SnapshotKey, sha256_of
 from sundial.machines.waiting import WALL, Clock, DeadlineMissed, wait_until
 from sundial.model.network import Node
 from sundial.plan.build import Boot, MachineFiles, Plan, boot_plugin, domain_spec
-from sundial.plan.domain import DomainSpec, FrameSockets, domain_xml
+from sundial.plan.domain import DomainSpec, FrameSockets, MemoryFile, domain_xml
 from sundial.plan.jobs import WAITING, encode_job
 from sundial.run.session import Session
 from sundial.run.supervisor import PANIC_S
@@ -36,7 +37,7 @@ BOOT_S = 180.0
 _NOWHERE = Path("/")
 
 
-def snapshot_key(spec: DomainSpec, mips: Decimal, image: Image, plugin: Path, qemu: str) -> SnapshotKey:
+def snapshot_key(spec: DomainSpec, mips: Decimal, boot: Boot, plugin: Path, qemu: str) -> SnapshotKey:
     """The key of the snapshot that fits the domain `spec`: all of its XML but what differs from run to run."""
     shape = replace(
         spec,
@@ -48,6 +49,7 @@ def snapshot_key(spec: DomainSpec, mips: Decimal, image: Image, plugin: Path, qe
         samples=_NOWHERE,
         job=_NOWHERE,
         nics=tuple(FrameSockets(_NOWHERE, _NOWHERE) for _ in spec.nics),
+        memory_file=MemoryFile(_NOWHERE, shared=False),
         plugin=None,
         incoming=False,
         console_socket=None if spec.console_socket is None else _NOWHERE,
@@ -61,8 +63,8 @@ def snapshot_key(spec: DomainSpec, mips: Decimal, image: Image, plugin: Path, qe
         mips=str(mips),
         memory_mib=spec.memory >> 20,
         nics=len(spec.nics),
-        kernel_sha256=image.kernel_sha256,
-        initrd_sha256=image.initrd_sha256,
+        kernel_sha256=boot.kernel_sha256,
+        initrd_sha256=boot.initrd_sha256,
         cmdline=spec.cmdline,
         plugin_sha256=sha256_of(plugin),
     )
@@ -93,24 +95,29 @@ class SnapshotMaker:
         name = self._session.domain_name(f"boot-{secrets.token_hex(3)}")
         return domain_spec(replace(self._plan, paths=paths), self._node, name, self._boot, files, plugin=plugin)
 
-    def make(self, path: Path) -> MadeState:
-        """Boot, wait for the guest to wait, save to `path`. Raises RunFailed."""
+    def make(self, target: Path) -> int:
+        """Boot, wait for the guest to wait, write state and memory to `target`; its clock then. Raises RunFailed."""
+        booted = target / "booted"
         with self._own_folder() as folder:
             (folder / "job").write_bytes(encode_job(WAITING))
+            allocate(booted, self._node.memory)
+            hand_over([booted], self._session.qemu_user)
             read = [self._boot.kernel, self._boot.initrd]
-            policy = self._session.confine(folder / "policy", read=read, write=[folder])
-            spec = replace(self.spec(folder), policy=policy)
+            policy = self._session.confine(folder / "policy", read=read, write=[folder, booted])
+            spec = replace(self.spec(folder), policy=policy, memory_file=MemoryFile(booted, shared=True))
             name = spec.name.removeprefix(f"{self._session.runtime.token}-")
             machine = self._session.hypervisor.start(name, domain_xml(spec))
             try:
                 machine.resume()
                 zero_ns = self._wait_frozen(machine, folder)
-                size, digest = save_state(machine, path, folder, self._clock)
+                save_state(machine, target / STATE, folder, self._clock)
             except MigrationFailed as error:
                 raise RunFailed(f"the snapshot could not be taken: {error}") from error
             finally:
                 machine.destroy()
-        return MadeState(size, digest, zero_ns)
+        copy_without_zeros(booted, target / MEMORY)
+        booted.unlink()
+        return zero_ns
 
     @contextmanager
     def _own_folder(self) -> Iterator[Path]:

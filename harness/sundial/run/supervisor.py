@@ -9,6 +9,7 @@
                 machine ended, report `finished`  running: it has reached the end before the fabric said so
                 machine ended, report `aborted`   running: a victim; failed after VICTIM_S unless the culprit shows
                 machine ended otherwise           failed, the machine named
+                machine lost                      failed, the machine named, in the words that say what was lost
                 kernel panic                      running: it still prints where; failed, the machine named, when the
                                                   machine has ended, or after PANIC_S
                 guest's error line                failed, the machine named
@@ -46,6 +47,8 @@ class MachineEnded:
     machine: str
     how: str
     report: str | None = None
+    lost: bool = False
+    """It cannot be reached any more, and `how` says why."""
 
 
 @dataclass(frozen=True)
@@ -170,6 +173,8 @@ class Supervisor:
                 self._victim = (now, event)
             case FabricEnded():
                 return _fabric_failure(event)
+            case MachineEnded(machine, how, lost=True):
+                return Failed(how, machine)
             case MachineEnded(report="finished"):
                 return None
             case MachineEnded(report="aborted"):

@@ -39,6 +39,27 @@ class ImageUse(Form):
     """Ticks a second of its kernel, in which its TCP counts; null where it has none."""
 
 
+class LaidFile(Form):
+    """A file that was laid into a machine's root."""
+
+    sha256: Sha256
+    mode: Annotated[str, Field(pattern=r"^[0-7]{4}$")]
+    bytes: Natural
+
+
+class OwnBoot(Form):
+    """What a machine booted that was not just its image."""
+
+    kernel: Sha256
+    initrd: Sha256
+    """Of the whole archive, files laid in behind it included."""
+    cmdline: str
+    kernel_release: str | None
+    """What the kernel calls itself; null where its file does not say it."""
+    files: dict[str, LaidFile]
+    """By path in the machine."""
+
+
 class Time(Form):
     """How long the run took."""
 
@@ -76,6 +97,27 @@ class Machine(Form):
     interfaces: Items[Interface]
 
 
+class CarriedFrames(Form):
+    """Frames of one interface between the fabric and a machine on another host."""
+
+    to_machine: Natural
+    to_fabric: Natural
+    undelivered: Natural
+    """The fabric had ended already."""
+
+
+class RemoteHost(Form):
+    """Another computer that ran machines."""
+
+    connect: str
+    """libvirt's URI."""
+    machines: Items[str]
+    qemu: str
+    libvirt: str
+    frames: dict[str, CarriedFrames]
+    """By MACHINE:INTERFACE; empty where the run did not come so far."""
+
+
 class Run(Form):
     """The record of one run."""
 
@@ -92,6 +134,8 @@ class Run(Form):
     versions: dict[str, str | None]
     """Of every program that had a part in the run; what is built here is named by its content."""
     images: dict[str, ImageUse]
+    boots: dict[str, OwnBoot] = Field(default_factory=dict)
+    """By machine, of those with a kernel, an initrd, words on the command line or files of their own."""
     time: Time
     captures: dict[str, Sha256]
     """File in the run directory to its digest."""
@@ -105,6 +149,8 @@ class Run(Form):
     epoch_ns: int | None
     """What zero of the run's axis is in captures, in ns since 1970."""
     nodes: dict[str, Machine]
+    hosts: dict[str, RemoteHost] = Field(default_factory=dict)
+    """Other computers that ran machines; left out where there were none."""
 
     def document(self) -> dict[str, Any]:
         """The record as it is written."""

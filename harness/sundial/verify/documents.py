@@ -9,6 +9,7 @@ topology: the machine that libvirt was given is the one that was planned.
 from __future__ import annotations
 
 import json
+import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -26,6 +27,7 @@ from sundial.plan.domain import QEMU_NAMESPACE, DomainSpec, FrameSockets, machin
 from sundial.seams.run import Run
 from sundial.seams.samples import Record
 from sundial.units import TIME, icount_shift
+from sundial.verify import boots
 from sundial.verify.findings import FINDING
 from sundial.verify.frames import OUTBOUND, machine
 from sundial.verify.samples import RunSamples
@@ -35,6 +37,7 @@ UNPROVEN = (
     "run.json: scenario.linger and scenario.deadline, but that the run was long enough for the one and not too long for"
     " the other: when a machine said that it was done is not captured",
     "nodes/*/domain.xml: paths on the host; the machine itself is the planned one",
+    "run.json: hosts.*.qemu, .libvirt and .frames, what another computer says of itself and what was carried there",
 )
 _DOMAIN_MOST = 1 << 20
 _ARGUMENT = f"{{{QEMU_NAMESPACE}}}commandline/{{{QEMU_NAMESPACE}}}arg"
@@ -48,7 +51,7 @@ def check_documents(run: RunDirectory, samples: RunSamples, frames: pl.DataFrame
     `frames` with row, interface, direction, fate and time_ns.
     """
     rows = [*_format(run), *_records(run, samples), *_names(run), *_length(run, samples, frames), *_domains(run)]
-    rows += _beginnings(run, samples, frames)
+    rows += [*_hosts(run), *_beginnings(run, samples, frames)]
     return pl.DataFrame(rows, schema=FINDING, orient="row")
 
 
@@ -133,6 +136,25 @@ def _beginnings(run: RunDirectory, samples: RunSamples, frames: pl.DataFrame) ->
                 yield None, "first frame", f"{name} begins at {min(starts)} ns", f"at {time_ns} ns", [row]
 
 
+def _hosts(run: RunDirectory) -> Iterator[_Row]:
+    """Other computers ran the machines that the topology put there."""
+    try:
+        network = recorded_network(run.document)
+    except SundialError:
+        return  # the plan says so
+    planned = {
+        name: (uri.text, [node.name for node in network.nodes if node.host == name])
+        for name, uri in network.hosts.items()
+    }
+    found = run.document.get("hosts")
+    recorded = found if isinstance(found, dict) else {}
+    for name in dict.fromkeys([*planned, *recorded]):
+        host = recorded.get(name)
+        seen = (host.get("connect"), host.get("machines")) if isinstance(host, dict) else None
+        if planned.get(name) != seen:
+            yield None, f"run.json hosts.{name}", str(planned.get(name)), str(seen), []
+
+
 # ---- domain.xml ----
 
 
@@ -141,6 +163,7 @@ def _domains(run: RunDirectory) -> Iterator[_Row]:
         network = recorded_network(run.document)
     except SundialError:
         return  # the plan says so
+    lines: dict[str, str] = {}
     for node in network.nodes:
         name = f"nodes/{node.name}/domain.xml"
         path = run.path / name
@@ -157,6 +180,9 @@ def _domains(run: RunDirectory) -> Iterator[_Row]:
         for field, expected, seen in _machine(run, network, node, domain):
             if expected != seen:
                 yield None, f"{name} {field}", expected, seen, []
+        line = boots.line_of_image(node, domain)
+        if lines.setdefault(node.image, line) != line:
+            yield None, f"{name} cmdline", f"{lines[node.image]}, as others that boot {node.image}", line, []
 
 
 def _machine(run: RunDirectory, network: Network, node: Node, domain: ET.Element) -> Iterator[tuple[str, str, str]]:
@@ -170,8 +196,10 @@ def _machine(run: RunDirectory, network: Network, node: Node, domain: ET.Element
     yield "memory", str(spec.memory), str(domain.findtext("memory"))
     yield "vcpu", "1", str(domain.findtext("vcpu"))
     yield "QEMU's arguments", " ".join(flags), " ".join(arguments[begin : begin + len(flags)])
-    netdevs = [each.partition(",local")[0] for each in arguments if each.startswith("dgram,")]
-    yield "netdevs", " ".join(f"dgram,id=n{place}" for place in range(len(node.nics))), " ".join(netdevs)
+    yield from boots.differing(run, node, domain)
+    netdevs = [re.split(",(?:local|server)", each)[0] for each in arguments if each.startswith(("dgram,", "stream,"))]
+    kind = "dgram" if node.host is None else "stream"
+    yield "netdevs", " ".join(f"{kind},id=n{place}" for place in range(len(node.nics))), " ".join(netdevs)
     if spec.clock == "virtual":
         zero_ns = (run.document["nodes"].get(node.name) or {}).get("zero_ns")
         told = _plugin(arguments)

@@ -14,6 +14,7 @@ import polars as pl
 
 from sundial.observe import RunDirectory
 from sundial.units import NS_PER_S
+from sundial.verify.boots import kernels
 from sundial.verify.findings import FINDING, findings
 from sundial.verify.samples import RunSamples
 
@@ -35,8 +36,7 @@ def _node(run: RunDirectory, samples: RunSamples, name: str, sampled_as: Mapping
     job = run.jobs.get(name, {})
     steps = [each for each in job.get("steps", ()) if isinstance(each, dict)]
     records = samples.records.get(name, ())
-    kernels = str((run.document.get("versions") or {}).get("kernel") or "")
-    yield from _beginning_and_end(name, job, steps, records, kernels)
+    yield from _beginning_and_end(name, job, steps, records, kernels(run, name))
     yield from _within_steps(name, steps, records, sampled_as)
     planned = [each for number, step in enumerate(steps) for each in _batches(number, step, sampled_as)]
     done = [line for (client, _), line in sorted(samples.batches.items()) if client == name]
@@ -81,7 +81,7 @@ def _beginning_and_end(
     job: Mapping[str, Any],
     steps: Sequence[Mapping[str, Any]],
     records: Sequence[Mapping[str, Any]],
-    kernels: str,
+    kernels: Sequence[str],
 ) -> Iterator[_Row]:
     """The machine says who it is and which clock it reads, that each step has ended well, and that all have."""
     hellos = [each for each in records if each["type"] == "hello"]
@@ -91,8 +91,8 @@ def _beginning_and_end(
     for field, expected in (("machine", job.get("machine")), ("clock", job.get("clock")), ("clock_hz", NS_PER_S)):
         if hello.get(field) != expected:
             yield None, f"nodes/{name} hello {field}", str(expected), str(hello.get(field)), []
-    if kernels and hello.get("kernel") not in kernels.split(", "):
-        yield None, f"nodes/{name} hello kernel", kernels, str(hello.get("kernel")), []
+    if kernels and hello.get("kernel") not in kernels:
+        yield None, f"nodes/{name} hello kernel", ", ".join(kernels), str(hello.get("kernel")), []
     ended = [(each.get("step"), each.get("app"), each.get("status")) for each in records if each["type"] == "step"]
     expected = [(number, step.get("app"), 0) for number, step in enumerate(steps)]
     for place in range(max(len(ended), len(expected))):

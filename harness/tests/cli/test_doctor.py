@@ -68,6 +68,9 @@ class FakeHost(Host):
             raise HostLacks("libvirt cannot be reached", hint="apt-get install libvirt-daemon")
         return "9.0.0"
 
+    def daemons(self) -> dict[str, str]:
+        return dict(self.changes.get("daemons", {"qemu:///system": "9.0.0"}))
+
 
 def lacking(host: Host) -> list[tuple[str, str | None]]:
     return [(check.name, check.mend) for check in check_all(host) if check.state is State.LACKING]
@@ -75,6 +78,13 @@ def lacking(host: Host) -> list[tuple[str, str | None]]:
 
 def test_a_host_with_everything() -> None:
     assert [check for check in check_all(FakeHost()) if check.state is not State.GOOD] == []
+
+
+def test_daemons_are_named_and_none_is_needed() -> None:
+    two = {"qemu:///session": "9.0.0", "qemu:///system": "does not answer"}
+    found = checks.check_daemons(FakeHost(daemons=two))
+    assert found == Check("libvirt daemons", State.GOOD, "qemu:///session (9.0.0), qemu:///system (does not answer)")
+    assert checks.check_daemons(FakeHost(daemons={})).state is State.OPTIONAL
 
 
 @pytest.mark.parametrize(

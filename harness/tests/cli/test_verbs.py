@@ -26,7 +26,7 @@ MakeRun = Callable[..., Path]
 def test_help_lists_every_verb_in_order(call: Call) -> None:
     result = call("--help")
     verbs = [line.split()[0] for line in result.stdout.partition("Commands:")[2].splitlines() if line.strip()]
-    assert ",".join(verbs) == "doctor,images,topology,up,exec,console,down,run,verify,report,reproduce,open,ls"
+    assert ",".join(verbs) == "doctor,images,topology,up,exec,console,virsh,down,run,verify,report,reproduce,open,ls"
 
 
 def test_topologies_are_listed_and_shown(call: Call) -> None:
@@ -254,7 +254,12 @@ def test_up_exec_console_down(call: Call, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(rooms, "down", down)
     result = call("up", "two-hosts-10base-t")
     assert result.exit_code == 0
-    assert result.stdout.splitlines() == ["MACHINE  ADDRESS", "client   10.0.0.1/24", "captures  /.c.partial"]
+    assert result.stdout.splitlines() == [
+        "MACHINE  ADDRESS",
+        "client   10.0.0.1/24",
+        "captures  /.c.partial",
+        "libvirt   embedded: ./sundial virsh --topology two-hosts-10base-t list",
+    ]
     assert "./sundial open two-hosts-10base-t; after down they are in /c" in result.stderr
     result = call("exec", "--timeout", "1.5 s", "client", "--", "ls", "--json", "-l")
     assert (result.exit_code, result.stderr.splitlines()) == (
@@ -305,7 +310,7 @@ def test_what_is_up_is_listed(call: Call, monkeypatch: pytest.MonkeyPatch) -> No
     assert call("ls", "--up").stderr == "nothing is up\n"
     kept = kept_office(Path("/c"))
     monkeypatch.setattr(rooms, "kept", lambda: [kept])
-    assert call("ls", "--up").stdout.splitlines()[1] == "office    real   a b"
+    assert call("ls", "--up").stdout.splitlines()[1] == "office    real   embedded  a b"
     assert json.loads(call("ls", "--up", "--json").stdout)[0]["machines"][1]["name"] == "b"
 
 
@@ -326,3 +331,25 @@ def test_a_recipe_that_is_not_there_is_one_line_and_nothing_begins(
     assert (result.exit_code, result.stdout) == (2, "")
     assert message in result.stderr
     assert not captures.exists() or list(captures.iterdir()) == []
+
+
+def test_virsh_asks_the_keeper_or_becomes_virsh(call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr(rooms, "connected", lambda topology: "embedded")
+    monkeypatch.setattr(rooms, "virsh", lambda argv, topology: f"{asked.append((argv, topology))} said\n")
+    assert call("virsh", "--topology", "office", "list", "--all").stdout == "None said\n"
+    assert asked == [(("list", "--all"), "office")]
+    assert [line.split()[0] for line in call("virsh").stdout.splitlines()] == rooms.virsh_commands()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    result = call("virsh", "--connect", "qemu:///system", "list")
+    assert (result.exit_code, result.stderr.splitlines()[1]) == (3, "hint: apt-get install libvirt-clients")
+    virsh = tmp_path / "virsh"
+    virsh.write_text('#!/bin/sh\necho "$0 $*"\n')
+    virsh.chmod(0o755)
+    became: list[Any] = []
+    monkeypatch.setattr(os, "execv", lambda program, argv: became.append((program, argv)))
+    monkeypatch.setattr(rooms, "connected", lambda topology: "qemu:///session")
+    call("virsh", "dominfo", "--domain", "client")
+    assert became == [(str(virsh), ["virsh", "-c", "qemu:///session", "dominfo", "--domain", "client"])]
+    result = call("virsh", "--connect", "xen:///", "list")
+    assert (result.exit_code, result.stderr.startswith("sundial: --connect: 'xen:///' is no daemon")) == (2, True)

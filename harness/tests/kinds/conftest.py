@@ -10,10 +10,10 @@ import pytest
 from tests.kinds.tree import Tree, copy_checkout
 
 PRETENDED_RECIPE = """#!/bin/sh
-name=$(basename "$PWD") recipe=own
-while [ $# -gt 1 ]; do
-    [ "$1" != --out ] || out=$2
-    [ "$1" != --recipe ] || recipe=$2
+name=$(basename "$PWD")
+recipe=own
+while [ $# -gt 0 ]; do
+    case $1 in --out) out=$2 ;; --recipe) recipe=$2 ;; esac
     shift
 done
 mkdir -p "$out" && cd "$out" && echo kernel > kernel && echo initrd > initrd

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-import hashlib
 import json
 import os
 import threading
@@ -9,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sundial.errors import RunFailed
-from sundial.machines.snapshots import MadeState, Snapshot, SnapshotKey, SnapshotStore
+from sundial.machines.snapshots import Snapshot, SnapshotKey, SnapshotStore
 
 KEY = SnapshotKey(
     qemu="7.2.22",
@@ -29,17 +28,21 @@ class Kitchen:
 
     def __init__(self, content: bytes = b"state" * 1000) -> None:
         self.content = content
+        self.memory = b"memory" * 1000
         self.made = 0
         self.said: list[str] = []
 
-    def make(self, path: Path) -> MadeState:
+    def make(self, folder: Path) -> int:
         self.made += 1
-        path.write_bytes(self.content)
-        return MadeState(len(self.content), hashlib.sha256(self.content).hexdigest(), 13_007_200_000)
+        (folder / "state").write_bytes(self.content)
+        (folder / "memory").write_bytes(self.memory)
+        return 13_007_200_000
 
     def use(self, store: SnapshotStore, key: SnapshotKey = KEY) -> Snapshot:
         with store.use(key, self.make, self.said.append) as snapshot:
             assert snapshot.state.read_bytes() == self.content
+            assert snapshot.memory.read_bytes() == self.memory
+            assert snapshot.is_sealed()
             return snapshot
 
 
@@ -130,18 +133,47 @@ def test_a_damaged_one_is_noticed_and_made_anew(tmp_path: Path, harm) -> None:  
     assert kitchen.made == 2
 
 
-def test_a_touched_but_whole_one_is_read_again_and_kept(tmp_path: Path) -> None:
+@pytest.mark.parametrize("harm", [flip, truncate, lose])
+def test_damaged_memory_is_noticed_and_made_anew(tmp_path: Path, harm) -> None:  # type: ignore[no-untyped-def]
     store, kitchen = SnapshotStore(tmp_path / "s"), Kitchen()
-    os.utime(kitchen.use(store).state, (1, 1))
+    harm(kitchen.use(store).memory)
+    kitchen.use(store)
+    assert kitchen.made == 2
+    assert "its memory" in kitchen.said[1]
+
+
+@pytest.mark.parametrize("name", ["state", "memory"])
+def test_a_touched_but_whole_one_is_read_again_and_kept(tmp_path: Path, name: str) -> None:
+    store, kitchen = SnapshotStore(tmp_path / "s"), Kitchen()
+    os.utime(kitchen.use(store).folder / name, (1, 1))
     kitchen.use(store)
     assert kitchen.made == 1
+
+
+def test_a_write_while_it_is_used_is_noticed(tmp_path: Path) -> None:
+    """Machines map the memory: a write changes those that run, even one that is taken back."""
+    store, kitchen = SnapshotStore(tmp_path / "s"), Kitchen()
+    with store.use(KEY, kitchen.make, kitchen.said.append) as snapshot:
+        assert snapshot.is_sealed()
+        flip(snapshot.memory)
+        flip(snapshot.memory)
+        assert snapshot.memory.read_bytes() == kitchen.memory
+        assert not snapshot.is_sealed()
+        snapshot.memory.unlink()
+        assert not snapshot.is_sealed()
+
+
+def test_only_its_owner_gets_at_a_snapshot_and_qemu_may_be_another_user(tmp_path: Path) -> None:
+    snapshot = Kitchen().use(SnapshotStore(tmp_path / "s"))
+    assert snapshot.folder.stat().st_mode & 0o777 == 0o700
+    assert snapshot.memory.stat().st_mode & 0o777 == 0o666
 
 
 def test_a_maker_that_fails_leaves_nothing(tmp_path: Path) -> None:
     store = SnapshotStore(tmp_path / "s")
 
-    def fail(path: Path) -> MadeState:
-        path.write_bytes(b"half")
+    def fail(folder: Path) -> int:
+        (folder / "state").write_bytes(b"half")
         raise RunFailed("the guest did not boot")
 
     with pytest.raises(RunFailed, match="did not boot"), store.use(KEY, fail, lambda line: None):

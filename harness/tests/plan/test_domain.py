@@ -18,10 +18,12 @@ from sundial.plan.build import (
     run_plugin,
     watch_plugin,
 )
-from sundial.plan.domain import QEMU_NAMESPACE, DomainSpec, domain_xml, machine_flags
+from sundial.plan.domain import QEMU_NAMESPACE, DomainSpec, FrameStream, MemoryFile, domain_xml, machine_flags
 from sundial.plan.paths import RunPaths
 
-BOOT = Boot(Path("/usr/bin/qemu-system-x86_64"), Path("/i/kernel"), Path("/i/initrd"), "console=ttyS0 quiet")
+BOOT = Boot(
+    Path("/usr/bin/qemu-system-x86_64"), Path("/i/kernel"), Path("/i/initrd"), "console=ttyS0 quiet", "k" * 64, "i" * 64
+)
 FILES = MachineFiles(console=Path("/r/console.log"), samples=Path("/r/samples.jsonl"), job=Path("/r/job"))
 LIBRARY = Path("/clock/sundial-clock.so")
 
@@ -117,6 +119,34 @@ def test_interactive_machines_have_a_console_socket_and_a_command_port(paths: Ru
     ]
 
 
+def test_a_machine_on_another_host_dials_everything_but_its_command_port(paths: RunPaths) -> None:
+    there = {"console": Path("/t/c"), "samples": Path("/t/s"), "exec_socket": Path("/t/x")}
+    spec = spec_of(plan(paths, clock="real"), "netem", dials=True, nics=(FrameStream(Path("/t/n,0")),), **there)
+    told = arguments(spec)
+    assert "stream,id=n0,server=off,addr.type=unix,addr.path=/t/n,,0" in told
+    assert "socket,id=samples,server=off,path=/t/s" in told
+    assert "socket,id=exec,server=on,wait=off,path=/t/x" in told
+    assert not [each for each in told if each.startswith(("dgram", "file,"))]
+    serial = ET.fromstring(domain_xml(spec)).find("devices/serial")
+    assert serial is not None
+    assert [(child.tag, dict(child.attrib)) for child in serial] == [
+        ("source", {"mode": "connect", "path": "/t/c"}),
+        ("target", {"type": "isa-serial", "port": "0"}),
+    ]
+
+
+@pytest.mark.parametrize(("shared", "word"), [(True, "on"), (False, "off")])
+def test_memory_in_a_file_takes_the_place_of_libvirts(paths: RunPaths, shared: bool, word: str) -> None:
+    made = plan(paths)
+    memory = MemoryFile(Path("/s,/memory"), shared=shared)
+    spec = spec_of(made, "client", memory_file=memory)
+    backend = f"memory-backend-file,id=sundial.memory,size={spec.memory},mem-path=/s,,/memory,share={word}"
+    told = arguments(spec)
+    assert told[told.index(backend) - 1] == "-object"
+    assert told[told.index("memory-backend=sundial.memory") - 1] == "-machine"
+    assert machine_flags(spec) == machine_flags(spec_of(made, "client"))
+
+
 def test_commas_in_paths_are_doubled(paths: RunPaths) -> None:
     assert "file,id=samples,path=/a,,b/s" in arguments(spec_of(plan(paths), "client", samples=Path("/a,b/s")))
 
@@ -126,7 +156,9 @@ def test_virtual_time_refuses_kvm(paths: RunPaths) -> None:
         domain_xml(spec_of(plan(paths), "client", kvm=True))
 
 
-@pytest.mark.parametrize("changes", [{}, {"console_socket": Path("/s/c")}, {"run_as": (1000, 1000)}, {"kvm": True}])
+@pytest.mark.parametrize(
+    "changes", [{}, {"console_socket": Path("/s/c")}, {"run_as": (1000, 1000)}, {"kvm": True}, {"dials": True}]
+)
 def test_libvirt_takes_the_xml_by_its_own_schema(paths: RunPaths, changes: dict[str, object]) -> None:
     libvirt = pytest.importorskip("libvirt", reason="python3-libvirt is not installed")
     clock = "real" if changes.get("kvm") else "virtual"

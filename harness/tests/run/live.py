@@ -10,7 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -93,12 +93,18 @@ def write_scenario(
     return path
 
 
-def sundial(*argv: str, given: bytes = b"", seconds: float = 300.0) -> subprocess.CompletedProcess[str]:
-    """The command line in a process of its own, to its end; `given` is its input."""
+def sundial(
+    *argv: str,
+    given: bytes = b"",
+    seconds: float = 300.0,
+    through: Sequence[str] = (),
+    variables: Mapping[str, str] | None = None,
+) -> subprocess.CompletedProcess[str]:
+    """The command line in a process of its own, to its end; `given` is its input, `through` what starts it."""
     done = subprocess.run(
-        [sys.executable, "-m", "sundial.cli", *argv],
+        [*through, sys.executable, "-m", "sundial.cli", *argv],
         cwd=HARNESS,
-        env=VARIABLES,
+        env={**VARIABLES, **(variables or {})},
         input=given,
         capture_output=True,
         check=False,
@@ -121,7 +127,10 @@ def up(topology: Path, *options: str) -> Iterator[dict[str, Any]]:
 
 
 class LiveRun:
-    """One `sundial run`. `files` are put into guests before anything else: by machine, path to content."""
+    """One `sundial run`. `files` are put into guests before anything else: by machine, path to content.
+
+    `through` begins the command line, and executes the rest of it.
+    """
 
     def __init__(
         self,
@@ -129,17 +138,18 @@ class LiveRun:
         out: Path | None,
         *options: str,
         files: dict[str, dict[str, str]] | None = None,
-        runtime: Path | None = None,
+        through: Sequence[str] = (),
+        variables: Mapping[str, str] | None = None,
     ) -> None:
         self.out = out
-        argv = [sys.executable, "-m", "sundial.cli"]
+        argv = [*through, sys.executable, "-m", "sundial.cli"]
         if files is not None:
-            argv = [sys.executable, "-c", WITH_FILES, json.dumps(files)]
+            argv = [*through, sys.executable, "-c", WITH_FILES, json.dumps(files)]
         argv += ["run", str(scenario), *options, *(() if out is None else ("--out", str(out)))]
         self.process = subprocess.Popen(
             argv,
             cwd=HARNESS,
-            env=VARIABLES,
+            env={**VARIABLES, **(variables or {})},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

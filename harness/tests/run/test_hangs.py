@@ -43,10 +43,10 @@ def test_a_boot_for_a_snapshot_that_hangs_is_given_up(
     (experiment,) = load_experiments("quickstart", topology="two-hosts-10base-t")
     folder = stage.session.folder()
     plan = plan_run(experiment, RunPaths(folder, folder, stage.session.shm()))
-    boot = Boot(Path("/qemu"), Path("/kernel"), Path("/initrd"), "")
+    boot = Boot(Path("/qemu"), Path("/kernel"), Path("/initrd"), "", "k" * 64, "i" * 64)
     maker = SnapshotMaker(stage.session, plan, plan.network.nodes[0], boot, False, clock)
     with pytest.raises(RunFailed, match="client: making its snapshot: hung: nothing has moved for"):
-        maker.make(folder / "state")
+        maker.make(folder)
     assert clock.now() <= within
     (machine,) = stage.hypervisor.machines.values()
     assert machine.state() is MachineState.GONE

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run promises when nothing goes wrong: the same bytes again, from snapshots that heal, through any libvirt."""
+"""What a run promises when nothing goes wrong: the same bytes again, from snapshots that heal."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from pathlib import Path
 
 import pytest
 
-from sundial.machines.waiting import wait_until
 from sundial.run.places import Places
 from tests.run.live import HARNESS, LiveRun, require_guests, sundial, up, write_scenario
 
@@ -95,19 +94,20 @@ def test_booted_guests_and_restored_ones_give_the_same_bytes(tmp_path: Path) -> 
     assert warm["captures"] == cold["captures"]
 
 
-def test_a_damaged_snapshot_is_made_anew_with_one_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize("part", ["state", "memory"])
+def test_a_damaged_snapshot_is_made_anew_with_one_line(tmp_path: Path, part: str) -> None:
     scenario = write_scenario(tmp_path, sizes="0:32:16", calls=2)
     # No other run that goes on meanwhile uses snapshots of so much memory.
     memory = f"{random.randrange(100, 400)} MiB"
     size = [word for name in ("client", "server") for word in ("--set", f"machines.{name}.memory={memory}")]
     said = made(LiveRun(scenario, tmp_path / "one", *size))
     (digest,) = re.findall(r"no snapshot (\w+) yet", said)
-    (used,) = Places().snapshots.glob(f"{digest}*/state")
-    with used.open("r+b") as state:
-        state.seek(1_000_000)
-        byte = state.read(1)
-        state.seek(1_000_000)
-        state.write(bytes([byte[0] ^ 1]))
+    (used,) = Places().snapshots.glob(f"{digest}*/{part}")
+    with used.open("r+b") as file:
+        file.seek(100_000)
+        byte = file.read(1)
+        file.seek(100_000)
+        file.write(bytes([byte[0] ^ 1]))
     output = made(LiveRun(scenario, tmp_path / "two", *size))
     if LiveRun.read(tmp_path / "one")["images"] != LiveRun.read(tmp_path / "two")["images"]:
         pytest.skip("the image was changed meanwhile")
@@ -115,59 +115,19 @@ def test_a_damaged_snapshot_is_made_anew_with_one_line(tmp_path: Path) -> None:
     assert "making it again" not in made(LiveRun(scenario, tmp_path / "three", *size))
 
 
-# Takes notice of the QEMUs that the daemon detaches, as init does: libvirt waits for that when one has ended. Else they
-# would be this process's, which adopts orphans once a test has opened the embedded driver in it.
-ADOPT = """
-import ctypes, os, signal, subprocess, sys
-ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
-daemon = subprocess.Popen(sys.argv[1:])
-signal.signal(signal.SIGTERM, lambda *_: daemon.terminate())
-while os.wait()[0] != daemon.pid:
-    pass
-"""
-
-
-@pytest.fixture
-def daemon(tmp_path: Path) -> Iterator[str]:
-    """A libvirtd of our own, on private sockets and folders; the URI to reach it.
-
-    It runs as an ordinary user, as a session daemon does: in a user namespace when the tests run as root.
-    """
-    program = shutil.which("libvirtd")
-    if program is None:
-        pytest.skip("libvirtd is not installed")
-    home = Path(f"/tmp/sundial-libvirtd-{os.getpid()}")
-    home.mkdir(mode=0o700)
-    (home / "config" / "libvirt").mkdir(parents=True)
-    (home / "config" / "libvirt" / "qemu.conf").write_text('stdio_handler = "file"\nsecurity_driver = "none"\n')
-    folders = {f"XDG_{name}_{kind}": home / name.lower() for name, kind in (("CONFIG", "HOME"), ("CACHE", "HOME"))}
-    variables = {**os.environ, **{name: str(path) for name, path in folders.items()}, "HOME": str(home)}
-    variables["XDG_RUNTIME_DIR"] = str(home / "run")
-    (home / "run").mkdir(mode=0o700)
-    user = ["unshare", "--user", "--map-user=1000", "--map-group=1000"] if os.geteuid() == 0 else []
-    if user and subprocess.run([*user, "true"], capture_output=True, check=False).returncode != 0:
-        shutil.rmtree(home)
-        pytest.skip("user namespaces are not allowed here, and libvirtd as root wants the user libvirt-qemu")
-    log = (home / "log").open("w")
-    command = [*user, sys.executable, "-c", ADOPT, program]
-    process = subprocess.Popen(command, env=variables, stdout=log, stderr=log, start_new_session=True)
-    path = home / "run" / "libvirt" / "libvirt-sock"
-    try:
-        wait_until(path.exists, seconds=30, what=f"libvirtd ({(home / 'log').read_text()})")
-        yield f"qemu+unix:///session?socket={path}"
-    finally:
-        process.terminate()
-        process.wait(30)
-        log.close()
-        shutil.rmtree(home, ignore_errors=True)
-
-
-@pytest.mark.parametrize("clock", ["virtual", "real"])
-def test_a_libvirt_daemon_does_as_well(tmp_path: Path, daemon: str, clock: str) -> None:
-    scenario = write_scenario(tmp_path, sizes="0:64:16", calls=5)
-    run = LiveRun(scenario, tmp_path / "run", "--connect", daemon, "--clock", clock)
-    run.wait_batches(1)
-    made(run)
+def test_a_write_to_the_memory_that_machines_share_fails_the_run(tmp_path: Path) -> None:
+    scenario = write_scenario(tmp_path, sizes="0:512:16", calls=20)
+    memory = f"{random.randrange(100, 400)} MiB"
+    size = [word for name in ("client", "server") for word in ("--set", f"machines.{name}.memory={memory}")]
+    run = LiveRun(scenario, tmp_path / "run", *size)
+    run.wait_batches()
+    domain = (run.partial / "nodes" / "client" / "domain.xml").read_text()
+    (used,) = re.findall(r"mem-path=([^,]+),share=off", domain)
+    with Path(used).open("r+b") as file:
+        file.write(file.read(1))
+    status, output = run.end()
+    assert status == 4, output
+    assert "was changed while they ran" in output
     assert run.leftovers() == []
 
 
@@ -184,6 +144,15 @@ def test_a_topology_is_up_until_it_is_down(tmp_path: Path) -> None:
         assert (told.returncode, told.stdout) == (7, "client\n")
         unknown = sundial("exec", "--topology", name, "nobody", "--", "true")
         assert unknown.returncode == 2
+        listed = sundial("virsh", "--topology", name, "list")
+        states = {line.split()[1].rpartition("-")[2]: line.split()[2] for line in listed.stdout.splitlines()[2:4]}
+        assert states == {"client": "running", "server": "running"}
+        monitored = sundial("virsh", "--topology", name, "qemu-monitor-command", "client", "--hmp", "info", "uuid")
+        assert monitored.stdout.split() == ["53554e44-4941-4c00-0000-000000000001"]
+        for words in (["suspend", "client"], ["rubbish"], ["dominfo", "nobody"]):
+            refused = sundial("virsh", "--topology", name, *words)
+            assert (refused.returncode, refused.stdout) == (2, "")
+        assert kept["connect"] == "embedded"
     captures = Path(kept["final"])
     try:
         assert json.loads((captures / "run.json").read_text())["status"] == "complete"

@@ -50,6 +50,10 @@ def after(*events: Event, seconds: float = 0.0) -> Verdict | None:
             MachineEnded("client", "exit status 70", "invariant broken"),
             Failed("the machine ended before the run did: exit status 70", "client"),
         ),
+        (
+            MachineEnded("server", "the ssh connection to host b is lost: Broken pipe", lost=True),
+            Failed("the ssh connection to host b is lost: Broken pipe", "server"),
+        ),
         (GuestFailed("server", "echo-server failed: signal 11"), Failed("echo-server failed: signal 11", "server")),
         (JobDone("client", 1), Failed("its job failed with status 1", "client")),
         (

@@ -154,6 +154,7 @@ def _runs() -> Iterator[tuple[str, dict[str, Any]]]:
             clock=experiment.clock,
             accelerator="tcg",
             images={"linux": image},
+            boots={},
             versions=versions,
             command=["sundial", "run", "quickstart"],
         )

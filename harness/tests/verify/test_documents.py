@@ -155,3 +155,31 @@ def test_a_record_of_another_form_is_named(run: Path, pattern: str, changed: str
 def test_a_domain_that_was_not_planned_is_named(run: Path, pattern: str, changed: str, field: str) -> None:
     replace(run / "nodes" / "client" / "domain.xml", pattern, changed)
     assert fields(run) == [f"nodes/client/domain.xml{field}"]
+
+
+OF_B = {"connect": "qemu+ssh://me@b/session", "machines": ["server"], "qemu": "7.2", "libvirt": "9.0", "frames": {}}
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "named"),
+    [
+        ((), None, []),
+        (("b", "machines"), ["client"], ["b"]),
+        (("b", "connect"), "qemu+ssh://me@c/session", ["b"]),
+        (("c",), {**OF_B, "machines": []}, ["c"]),
+        (("b",), None, ["b"]),
+    ],
+)
+def test_machines_ran_on_the_hosts_that_were_planned(
+    run: Path, path: tuple[str, ...], value: object, named: list[str]
+) -> None:
+    document = json.loads((run / "run.json").read_text())
+    document["topology"]["hosts"] = {"b": {"connect": OF_B["connect"]}}
+    document["topology"]["machines"]["server"]["on"] = "b"
+    document["hosts"] = {"b": dict(OF_B)}
+    if path:
+        at = document["hosts"] if len(path) == 1 else document["hosts"][path[0]]
+        at[path[-1]] = value
+    (run / "run.json").write_text(json.dumps(document))
+    found = [field for field in fields(run) if field.startswith("run.json hosts.") and field.count(".") == 2]
+    assert set(found) == {f"run.json hosts.{name}" for name in named}

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""With SUNDIAL_BUILDROOT=DIR (make test-images BUILDROOT=DIR): the release takes both defconfigs, line by line."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+import symbols
+from recipe import release
+
+
+@pytest.fixture(scope="module")
+def folder() -> Path:
+    """The release."""
+    if not os.environ.get("SUNDIAL_BUILDROOT"):
+        pytest.skip("BUILDROOT is not set: no release to hold the defconfigs against")
+    return Path(os.environ["SUNDIAL_BUILDROOT"])
+
+
+@pytest.mark.parametrize("defconfig", sorted(symbols.TREE.glob("configs/*_defconfig")), ids=lambda path: path.name)
+def test_a_release_takes_every_line_and_writes_the_same_ones(folder: Path, tmp_path: Path, defconfig: Path) -> None:
+    before = release.state(folder)
+    command = ["make", "-s", "-C", str(folder), f"O={tmp_path}", f"BR2_EXTERNAL={symbols.TREE}"]
+    for target in (f"BR2_DEFCONFIG={defconfig} defconfig", f"BR2_DEFCONFIG={tmp_path}/saved savedefconfig"):
+        subprocess.run([*command, *target.split()], check=True, capture_output=True)
+    assert release.not_taken(defconfig.read_text(), (tmp_path / ".config").read_text()) == []
+    assert (tmp_path / "saved").read_text() == defconfig.read_text()
+    assert release.written(before, release.state(folder)) == []
+
+
+def test_a_release_has_the_symbols_of_the_table(folder: Path) -> None:
+    known = symbols.types(folder)
+    rows = [line.split("\t") for line in symbols.TABLE.read_text().splitlines()[1:]]
+    assert {symbol: known.get(symbol) for symbol, _, _ in rows} == {symbol: kind for symbol, kind, _ in rows}

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The option `--connect`, which several verbs have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from sundial.errors import BadInput
+from sundial.model.daemon import parse_daemon
+from sundial.plan.request import EMBEDDED
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+connect_option: Callable[[Decorated], Decorated] = click.option(
+    "--connect", metavar="URI", default=EMBEDDED, help="A libvirt daemon instead of the embedded driver."
+)
+
+
+def checked(connect: str) -> str:
+    """The option's value. Raises BadInput for what is neither the embedded driver nor a daemon's URI."""
+    if connect != EMBEDDED:
+        try:
+            parse_daemon(connect)
+        except BadInput as error:
+            raise error.within(field="--connect") from None
+    return connect

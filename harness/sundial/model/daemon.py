@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a libvirt daemon is, as its URI says it, and how ssh gets there."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any, Literal, cast, get_args
+from urllib.parse import quote, unquote, urlencode, urlsplit
+
+from sundial.errors import BadInput
+from sundial.model.fields import Marker
+
+Mode = Literal["session", "system"]
+Transport = Literal["", "unix", "ssh", "libssh", "libssh2", "tls", "tcp", "ext"]
+ALLOWED = "qemu:///session, qemu:///system, qemu+unix:///session?socket=PATH, qemu+ssh://USER@HOST/session and the like"
+HOST_ALLOWED = "qemu+ssh://USER@HOST/session or .../system; options: keyfile, known_hosts, mode, socket"
+SSH_OWN = ("keyfile", "known_hosts")
+"""Options that are ssh's; the others are libvirt's."""
+SSH_OPTIONS = (*SSH_OWN, "mode", "socket")
+"""Options that a host of a topology may have."""
+
+_HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.:-]*[A-Za-z0-9_])?")
+_USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@\\$-]*")
+_PATH = re.compile(r"[^\"\\$]+")
+"""ssh expands what it reads; only percent signs can be written so that it does not."""
+
+
+@dataclass(frozen=True)
+class DaemonUri:
+    """A URI, taken apart; `text` is the whole as it was written."""
+
+    text: str
+    transport: Transport
+    mode: Mode
+    user: str | None = None
+    host: str | None = None
+    port: int | None = None
+    options: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def shown(self) -> str:
+        """Without its options, for messages."""
+        return self.text.partition("?")[0]
+
+    def through(self, command: str) -> str:
+        """The same daemon for libvirt, reached by a program that stands for ssh and knows ssh's options."""
+        where = f"[{self.host}]" if self.host and ":" in self.host else self.host or ""
+        where = f"{quote(self.user, safe='')}@{where}" if self.user else where
+        where = f"{where}:{self.port}" if self.port else where
+        options = {name: value for name, value in self.options.items() if name not in SSH_OWN}
+        return f"qemu+ssh://{where}/{self.mode}?{urlencode({**options, 'command': command}, quote_via=quote)}"
+
+
+def parse_daemon(text: str) -> DaemonUri:
+    """What `--connect` takes beside the embedded driver. Raises BadInput."""
+    if not text.isprintable() or " " in text:
+        raise BadInput(f"{text!r} is no URI: unusual characters are written as %XX", allowed=ALLOWED)
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError as error:
+        raise BadInput(f"{text!r} is no URI: {error}", allowed=ALLOWED) from error
+    scheme, _, transport = parts.scheme.partition("+")
+    mode = parts.path.removeprefix("/")
+    if scheme != "qemu" or transport not in get_args(Transport) or mode not in get_args(Mode) or parts.fragment:
+        raise BadInput(f"{text!r} is no daemon that runs QEMU machines", allowed=ALLOWED)
+    user = unquote(parts.username) if parts.username else None
+    host = unquote(parts.hostname) if parts.hostname else None
+    if parts.password is not None:
+        raise BadInput("a URI holds no password", allowed="a key, with ?keyfile=PATH or in ssh's agent")
+    # Both become arguments of ssh, which would take what begins with a hyphen as an option.
+    if host is not None and not _HOST.fullmatch(host):
+        raise BadInput(f"{host!r} is no host's name or address", allowed=ALLOWED)
+    if user is not None and not _USER.fullmatch(user):
+        raise BadInput(f"{user!r} is no user's name", allowed=ALLOWED)
+    if transport == "ssh" and host is None:
+        raise BadInput(f"{text!r} names no host", allowed="qemu+ssh://USER@HOST/session")
+    options = _options(text, parts.query)
+    return DaemonUri(text, cast(Transport, transport), cast(Mode, mode), user, host, port, options)
+
+
+def parse_host(text: str) -> DaemonUri:
+    """Another computer's daemon, as a topology names it. Raises BadInput."""
+    uri = parse_daemon(text)
+    if uri.transport != "ssh":
+        raise BadInput(f"{text!r} does not go by ssh", allowed=HOST_ALLOWED)
+    for name, value in uri.options.items():
+        if name not in SSH_OPTIONS:
+            raise BadInput(f"option {name!r} of {text!r} is not known", allowed=", ".join(SSH_OPTIONS))
+        if name in SSH_OWN and not (value.startswith("/") and _PATH.fullmatch(value)):
+            what = f"{value!r} is no absolute path that ssh can be given"
+            raise BadInput(what, field=name, allowed=f"{name}=/PATH without quotes, backslashes and dollars")
+    return uri
+
+
+def _options(text: str, query: str) -> dict[str, str]:
+    """By name, `%XX` decoded; a plus is a plus, as libvirt reads it."""
+    options: dict[str, str] = {}
+    for word in filter(None, query.split("&")):
+        name, equals, value = word.partition("=")
+        if not equals or not value or name in options:
+            raise BadInput(f"{word!r} in {text!r} is no option", allowed="NAME=VALUE, each name once")
+        options[name] = unquote(value)
+        if not options[name].isprintable():
+            raise BadInput(f"{word!r} in {text!r} holds what cannot be printed", allowed="NAME=VALUE")
+    return options
+
+
+class HostUri(Marker):
+    """A daemon on another computer, reached by ssh."""
+
+    def parse(self, value: object) -> DaemonUri:
+        if isinstance(value, DaemonUri):
+            return value
+        if not isinstance(value, str):
+            raise BadInput(f"{value!r} is no URI", allowed=HOST_ALLOWED)
+        return parse_host(value)
+
+    def show(self, value: Any) -> str:
+        return str(value.text)
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "string", "pattern": r"^qemu\+ssh://[^/]+/(session|system)(\?.*)?$", "x-allowed": HOST_ALLOWED}

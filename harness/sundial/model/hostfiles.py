@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The files on this host that a topology names: made absolute, found, and looked into before anything is started."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path as HostPath
+from typing import Any, BinaryIO
+
+from sundial.model import bootable
+from sundial.model.check_own import too_large, written_at
+from sundial.model.finding import Finding
+from sundial.model.images import IMAGES
+from sundial.model.own import files_of
+from sundial.model.source import FieldPath, Source
+from sundial.model.topology import Topology
+from sundial.units import SIZE
+
+KERNEL_MOST = 256 << 20
+INITRD_MOST = 512 << 20
+FILE_MOST = 1 << 30
+"""Of a kernel, of an initrd, and of a file that is laid in, in bytes."""
+
+_Look = Callable[[BinaryIO, int], str | None]
+
+
+class Unusable(Exception):
+    """A file cannot be used; the message says why, `allowed` what could."""
+
+    def __init__(self, what: str, allowed: str) -> None:
+        super().__init__(what)
+        self.allowed = allowed
+
+
+def make_absolute(source: Source, command_line: str) -> None:
+    """Every path to a file of the host, from the folder of the file that it is written in; what is written on the
+    `command_line` (the name of that origin), from the working directory."""
+    for path, owner, field in _named(source.data):
+        written = source.origin(path).file
+        folder = HostPath() if written == command_line else HostPath(written).parent
+        owner[field] = str(HostPath(os.path.abspath(folder / owner[field])))  # noqa: PTH100  (resolve follows links)
+
+
+def check_host_files(topology: Topology) -> Iterator[Finding]:
+    """Findings about each file that a machine boots with."""
+    for name, machine in topology.machines.items():
+        defaults, image = topology.defaults, IMAGES[machine.image or topology.defaults.image]
+        kernel, initrd = machine.kernel or defaults.kernel, machine.initrd or defaults.initrd
+        try:
+            if kernel is not None:
+                field: FieldPath = written_at(topology, name, "kernel")
+                check_kernel(kernel)
+            if initrd is not None:
+                field = written_at(topology, name, "initrd")
+                size = check_initrd(initrd, compressed=image.compressed_initrd)
+                yield from too_large(topology, name, "initrd", size)
+            taken = 0
+            for path, laid in files_of(defaults, machine).items():
+                field = (*written_at(topology, name, "files", path), "from")
+                taken += len((laid.content or "").encode()) if laid.source is None else check_file(laid.source)
+        except Unusable as fault:
+            yield Finding(field, str(fault), fault.allowed)
+        else:
+            yield from too_large(topology, name, "files", taken)
+
+
+def check_kernel(path: str) -> int:
+    """The size of a kernel that QEMU starts. Raises Unusable."""
+    return _look(path, KERNEL_MOST, bootable.KERNEL_ALLOWED, bootable.kernel_fault)
+
+
+def check_initrd(path: str, *, compressed: bool) -> int:
+    """The size of an initrd that the image's kernel unpacks. Raises Unusable."""
+    allowed = bootable.INITRD_ALLOWED if compressed else bootable.PLAIN_ALLOWED
+    return _look(path, INITRD_MOST, allowed, lambda file, _: bootable.initrd_fault(file, compressed=compressed))
+
+
+def check_file(path: str) -> int:
+    """The size of a file that can be laid in. Raises Unusable."""
+    return _look(path, FILE_MOST, "a file that can be read", lambda *_: None)
+
+
+def read_whole(path: str, size: int) -> bytes:
+    """The content of a file that was looked at, if it still has this size. Raises Unusable."""
+    with _opened(path, "the same file as before") as file:
+        content = file.read(size + 1)
+    if len(content) != size:
+        raise Unusable(f"{path} was changed while it was read", "a file that nobody writes")
+    return content
+
+
+def _look(path: str, most: int, allowed: str, fault_of: _Look) -> int:
+    with _opened(path, allowed) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > most:
+            raise Unusable(f"{path} has {size} bytes", f"{SIZE.show(most)} at most")
+        fault = fault_of(file, size)
+    if fault is not None:
+        raise Unusable(f"{path} {fault}", allowed)
+    return size
+
+
+def _opened(path: str, allowed: str) -> BinaryIO:
+    """A regular file; nothing else is opened, for a pipe would wait. Raises Unusable."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except FileNotFoundError as error:
+        raise Unusable(f"there is no {path}", allowed) from error
+    except OSError as error:
+        raise Unusable(f"{path} cannot be read: {error.strerror}", allowed) from error
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise Unusable(f"{path} is no regular file", allowed)
+    return os.fdopen(handle, "rb")
+
+
+def _named(data: Mapping[str, Any]) -> Iterator[tuple[FieldPath, dict[str, Any], str]]:
+    """Where a topology as it was written names files: path, the mapping it is in and its key; what is malformed is
+    left to its validation."""
+    machines = data.get("machines")
+    owners: list[tuple[FieldPath, Any]] = [(("defaults",), data.get("defaults"))]
+    owners += [(("machines", name), each) for name, each in (machines.items() if isinstance(machines, dict) else ())]
+    for path, owner in owners:
+        if not isinstance(owner, dict):
+            continue
+        yield from (((*path, field), owner, field) for field in ("kernel", "initrd") if _is_path(owner.get(field)))
+        files = owner.get("files")
+        for name, laid in files.items() if isinstance(files, dict) else ():
+            if isinstance(laid, dict) and _is_path(laid.get("from")):
+                yield (*path, "files", name, "from"), laid, "from"
+
+
+def _is_path(value: object) -> bool:
+    return isinstance(value, str) and value != "" and value.isprintable()

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a machine boots instead of its image's kernel and initrd, and the files that are laid into its root.
+
+Here is what a topology says; whether the host has these files is in `hostfiles.py`, which a recorded run does not ask.
+"""
+
+from __future__ import annotations
+
+import operator
+import posixpath
+from collections.abc import Mapping
+from typing import Annotated, Any, Self
+
+from pydantic import ConfigDict, Field, model_validator
+
+from sundial.errors import BadInput
+from sundial.model.fields import Marker, Strict, written
+from sundial.units import SIZE
+
+FILES_MOST = 64
+"""Of one machine."""
+CONTENT_MOST = 64 << 10
+"""Of a file whose content is in the topology, in bytes."""
+PATH_MOST = 1024
+"""Of a path on the host or in a machine, in bytes; one name in it has NAME_MOST."""
+NAME_MOST = 255
+CMDLINE_MOST = 1024
+ARCHIVE_END = "TRAILER!!!"
+"""The name that ends an archive of cpio, and so can be no file's."""
+MOUNTED = ("/dev", "/proc", "/sys")
+"""Where an image mounts file systems over its root: what is laid in there is not seen."""
+
+CMDLINE_ALLOWED = f"one line of up to {CMDLINE_MOST} ASCII characters"
+CONTENT_ALLOWED = f"text of up to {SIZE.show(CONTENT_MOST)}"
+HOST_PATH_ALLOWED = "a path on this host, from the folder of the file that names it"
+GUEST_PATH_ALLOWED = f"an absolute path such as '/etc/motd', without '.', '..' or '//', not below {', '.join(MOUNTED)}"
+MODE_ALLOWED = "four octal digits in quotes, such as '0644' or '0755'"
+
+
+class HostPath(Marker):
+    """A file on the host; `load.py` makes it absolute."""
+
+    def parse(self, value: object) -> str:
+        if not isinstance(value, str) or not value or not value.isprintable() or _too_long(value):
+            raise BadInput(f"{value!r} is not a path", allowed=HOST_PATH_ALLOWED)
+        return value
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "string", "minLength": 1, "maxLength": PATH_MOST, "x-allowed": HOST_PATH_ALLOWED}
+
+
+class GuestPath(Marker):
+    """A file in a machine."""
+
+    def parse(self, value: object) -> str:
+        if not isinstance(value, str) or not value.isprintable() or _too_long(value) or not _is_normal(value):
+            raise BadInput(f"{value!r} cannot be laid in", allowed=GUEST_PATH_ALLOWED)
+        return value
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "string", "pattern": "^/", "maxLength": PATH_MOST, "x-allowed": GUEST_PATH_ALLOWED}
+
+
+class Mode(Marker):
+    """The permissions of a file; the value is an int."""
+
+    def parse(self, value: object) -> int:
+        # YAML 1.2 reads 0644 without quotes as six hundred and forty-four.
+        if not isinstance(value, str) or len(value) != 4 or set(value) - set("01234567"):
+            raise BadInput(f"{value!r} is not a mode", allowed=MODE_ALLOWED)
+        mode = int(value, 8)
+        if mode & 0o1000:
+            raise BadInput(f"{value!r} has the sticky bit, which is for folders", allowed=MODE_ALLOWED)
+        for bit, execute, who in ((0o4000, 0o100, "owner"), (0o2000, 0o010, "group")):
+            if mode & bit and not mode & execute:
+                what = f"{value!r} lets others run as its {who}, who cannot execute it"
+                raise BadInput(what, allowed=f"the {who}'s execute bit too, such as '{mode | execute:04o}'")
+        return mode
+
+    def show(self, value: int) -> str:
+        return f"{value:04o}"
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "string", "pattern": "^[0-7]{4}$", "x-allowed": MODE_ALLOWED}
+
+
+class Words(Marker):
+    """Words of a kernel's command line."""
+
+    def parse(self, value: object) -> str:
+        words = value.strip() if isinstance(value, str) else ""
+        if not words or not words.isascii() or not words.isprintable() or len(words) > CMDLINE_MOST:
+            raise BadInput(f"{value!r} cannot be on a command line", allowed=CMDLINE_ALLOWED)
+        return words
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "string", "minLength": 1, "maxLength": CMDLINE_MOST, "x-allowed": CMDLINE_ALLOWED}
+
+
+class Content(Marker):
+    """The content of a file, in UTF-8."""
+
+    def parse(self, value: object) -> str:
+        try:
+            fits = isinstance(value, str) and len(value.encode()) <= CONTENT_MOST
+        except UnicodeEncodeError:  # half of a surrogate pair, which YAML can write
+            fits = False
+        if not isinstance(value, str) or not fits:
+            raise BadInput(f"{str(value)[:40]!r} is not allowed here", allowed=CONTENT_ALLOWED)
+        return value
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "string", "maxLength": CONTENT_MOST, "x-allowed": CONTENT_ALLOWED}
+
+
+class LaidFile(Strict):
+    """One file that is laid into a machine's root; its folder is made where there is none."""
+
+    model_config = ConfigDict(serialize_by_alias=True)
+
+    source: Annotated[str, HostPath()] | None = Field(default=None, alias="from")
+    """A file on this host with its content."""
+    content: Annotated[str, Content()] | None = None
+    """Its content, instead of `from`."""
+    mode: Annotated[int, Mode()] = written("0644")
+    """Its permissions; it belongs to root."""
+
+    @model_validator(mode="after")
+    def _has_one_content(self) -> Self:
+        if (self.source is None) == (self.content is None):
+            raise BadInput("has both from and content" if self.source else "has no content", allowed="from or content")
+        return self
+
+
+class OwnBoot(Strict):
+    """The fields that `defaults` and each machine have for this."""
+
+    kernel: Annotated[str, HostPath()] | None = None
+    """A kernel to boot instead of the image's: an ELF file with a PVH note, or a bzImage."""
+    initrd: Annotated[str, HostPath()] | None = None
+    """An archive to boot with instead of the image's: cpio (newc), compressed or not."""
+    cmdline: Annotated[str, Words()] | None = None
+    """Words behind the image's kernel command line."""
+    files: dict[Annotated[str, GuestPath()], LaidFile] = Field(
+        default_factory=dict, max_length=FILES_MOST, exclude_if=operator.not_
+    )
+    """Files laid into the root, by their path there; a machine's come beside those of `defaults`, and win over them."""
+
+
+def files_of(defaults: OwnBoot, machine: OwnBoot) -> Mapping[str, LaidFile]:
+    """All files of a machine, by path, sorted."""
+    return dict(sorted({**defaults.files, **machine.files}.items()))
+
+
+def _too_long(path: str) -> bool:
+    encoded = path.encode()
+    return len(encoded) > PATH_MOST or max(map(len, encoded.split(b"/"))) > NAME_MOST
+
+
+def _is_normal(path: str) -> bool:
+    if any(path == place or path.startswith(f"{place}/") for place in MOUNTED) or path.endswith(f"/{ARCHIVE_END}"):
+        return False
+    # posixpath keeps two slashes at the beginning.
+    return path.startswith("/") and not path.startswith("//") and posixpath.normpath(path) == path != "/"
