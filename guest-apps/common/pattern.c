@@ -76,9 +76,11 @@ static bool are_equal(const uint8_t *a, const uint8_t *b, size_t length)
     word_pair pairs = {0, 0};
     uint64_t difference;
 
-    for (; length >= 32; length -= 32, a += 32, b += 32) {
+    for (; length >= 64; length -= 64, a += 64, b += 64) {
         add_difference(&pairs, a, b);
         add_difference(&pairs, a + 16, b + 16);
+        add_difference(&pairs, a + 32, b + 32);
+        add_difference(&pairs, a + 48, b + 48);
     }
     difference = pairs[0] | pairs[1];
     for (; length >= 8; length -= 8, a += 8, b += 8)

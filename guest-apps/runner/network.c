@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/ethtool.h>
-#include <linux/if_bridge.h>
 #include <linux/sockios.h>
 #include <net/if.h>
 #include <net/if_arp.h>

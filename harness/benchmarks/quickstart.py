@@ -35,7 +35,7 @@ class Quickstart:
 
 def measure(context: Context) -> Iterator[Outcome]:
     """Everything: guests, capture, verification, report."""
-    turns = context.in_turns({"quickstart": lambda: _once(context)}, repeats=1 if context.quick else None)
+    turns = context.in_turns({"quickstart": lambda: once(context)}, repeats=1 if context.quick else None)
     yield from turns.unmeasured(SUBJECT)
     for found in turns.found.values():
         yield from _figures(found)
@@ -50,7 +50,8 @@ def _figures(found: list[Quickstart]) -> Iterator[Outcome]:
     yield Figure(SUBJECT, "memory of the largest guest, Rss", "MB", rss, MEMORY_TARGET)
 
 
-def _once(context: Context) -> Quickstart:
+def once(context: Context, *options: str) -> Quickstart:
+    """One run of it; `options` are further words of the command."""
     number = sum(path.name.startswith("quickstart-") for path in context.folder.iterdir())
     out = context.folder / f"quickstart-{number}"
     found = Quickstart()
@@ -67,7 +68,7 @@ def _once(context: Context) -> Quickstart:
                 found.pss[pid] = max(found.pss.get(pid, 0), pss)
                 found.rss[pid] = max(found.rss.get(pid, 0), rss)
 
-    arguments = ["run", "quickstart", "--out", str(out)]
+    arguments = ["run", "quickstart", "--out", str(out), *options]
     found.wall_s = sundial(arguments, deadline_s=DEADLINE_S, log=context.folder / "log", look=look, poll_s=0.05)
     found.virtual_s = json.loads((out / "run.json").read_text())["time"]["virtual_ns"] / 1e9
     found.calls = json.loads((out / "verify.json").read_text())["calls"]

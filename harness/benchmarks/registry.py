@@ -16,6 +16,7 @@ from benchmarks import (
     hub,
     mutation,
     quickstart,
+    recipes,
     repetition,
     shaping,
     sss,
@@ -49,6 +50,7 @@ BENCHMARKS = (
     Benchmark("mutation", "damages to runs that verification does not notice", mutation.measure),
     Benchmark("quickstart", "the main job as a whole, and memory", quickstart.measure),
     Benchmark("repetition", "the same run five times, to the byte", repetition.measure),
+    Benchmark("recipes", "the Linux image by its recipes: boot, calls, memory, sizes", recipes.measure),
     Benchmark("sss", "SSS-CORE: MBCF beside UDP, instructions, boot, memory", sss.measure),
 )
 

@@ -42,19 +42,20 @@ DEVELOPMENT_FILES = [
 ]  # fmt: skip
 
 # What is built of what: (sources, packages). A part that changed is built again; if WHOLE or the release changed, all.
+BOARD = TREE / "board/sundial/linux"
 PARTS = {
     "linux": ([KERNEL_CONFIG], ["linux"]),
-    "busybox": ([TREE / "board/sundial/linux/busybox.fragment"], ["busybox"]),
+    "busybox": ([BOARD / "busybox.fragment"], ["busybox"]),
+    "lwip": ([TREE / "package/lwip"], ["lwip", "sss-core"]),
+    "rpcsvc-proto": ([TREE / "package/rpcsvc-proto"], ["host-rpcsvc-proto", "sss-core", "sundial-guest-apps"]),
     "applications": (
-        [CHECKOUT / "guest-apps", CHECKOUT / "LICENSE", CHECKOUT / "images/recipe/cpio.py"],
-        ["sundial-guest-apps", "sss-core"],
+        [TREE / "package/sss-core", TREE / "package/sundial-guest-apps"]
+        + [CHECKOUT / name for name in ("guest-apps", "LICENSE", "images/recipe/cpio.py")],
+        ["sss-core", "sundial-guest-apps"],
     ),
-    "root": (
-        [*sorted(TREE.glob("board/sundial/linux/*.sh")), CHECKOUT / "images/linux/init", CHECKOUT / "images/linux/etc"],
-        [],
-    ),
+    "root": ([*sorted(BOARD.glob("*.sh")), CHECKOUT / "images/linux/init", CHECKOUT / "images/linux/etc"], []),
 }
-WHOLE = [TREE / name for name in ("Config.in", "external.desc", "external.mk", "configs", "package", "patches")]
+WHOLE = [TREE / name for name in ("Config.in", "external.desc", "external.mk", "configs", "patches")]
 NO_INPUTS = frozenset({"build", "tests", "__pycache__"})
 
 
@@ -141,11 +142,13 @@ class _Make:
             old, complete = dict(made["parts"]), bool(made["complete"])
         except (OSError, ValueError, LookupError, TypeError):
             old, complete = {}, False
-        if old.get("whole") != parts["whole"]:
+        if old.get("whole") != parts["whole"] or not (self._output / ".config").exists():
+            complete = False
+            self._parts_file.unlink(missing_ok=True)  # first: what is half removed is nothing
             shutil.rmtree(self._output, ignore_errors=True)
             self._output.mkdir()
         else:
-            changed = [package for part in PARTS if old.get(part) != parts[part] for package in PARTS[part][1]]
+            changed = dict.fromkeys(name for part in PARTS if old.get(part) != parts[part] for name in PARTS[part][1])
             if changed:
                 self._logged([f"{package}-dirclean" for package in changed], "w")
         self.is_complete = complete and old == parts
@@ -210,7 +213,7 @@ class _Make:
     def _logged(self, targets: list[str], mode: str, progress: releases.Progress | None = None) -> None:
         last: deque[str] = deque(maxlen=LAST_LINES)
         with (
-            self._log.open(mode) as log,
+            self._log.open(mode, buffering=1) as log,
             # Should this process be killed, make must not go on: the next build would meet it in the same folder.
             subprocess.Popen(
                 ["setpriv", "--pdeathsig", "TERM", *self._command(targets)],
@@ -224,7 +227,6 @@ class _Make:
                 last.append(text.rstrip())
                 line = progress.line(text.rstrip("\n")) if progress else None
                 if line:
-                    log.flush()
                     say(line)
         if process.returncode != 0:
             what = f"Buildroot's make {targets[-1]} failed (status {process.returncode})"

@@ -31,12 +31,15 @@ def _memory(name: str) -> str:
 class Guest:
     """One machine in a folder of its own; a context manager that leaves no process behind."""
 
-    def __init__(self, folder: Path, image: Path, job: dict, extra: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, folder: Path, image: Path, job: dict, extra: tuple[str, ...] = (), cmdline: str | None = None
+    ) -> None:
         self.folder = folder
         self.samples_path = folder / "samples.jsonl"
         self.console_path = folder / "console.log"
         self._image = image
         self._extra = extra
+        self._cmdline = cmdline
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "job").write_bytes(job_text(job))
         self._process: subprocess.Popen | None = None
@@ -60,7 +63,7 @@ class Guest:
             *("-fw_cfg", f"name=opt/sundial/job,file={self.folder}/job"),
             *("-serial", f"file:{self.console_path}"),
             *("-kernel", str(self._image / "kernel"), "-initrd", str(self._image / "initrd")),
-            *("-append", manifest["cmdline"]),
+            *("-append", manifest["cmdline"] if self._cmdline is None else self._cmdline),
             *self._extra,
         ]
 

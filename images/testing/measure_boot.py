@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import NamedTuple, Self
 
 from recipe.image import recipes
 from testing.guest import ICOUNT, IMAGES, Guest
@@ -28,6 +29,25 @@ def altered(cmdline: str, words: list[str]) -> str:
     return cmdline
 
 
+class Asked(NamedTuple):
+    """A built image, and the command line to boot it with."""
+
+    image: Path
+    cmdline: str
+
+    @classmethod
+    def of(cls, arguments: list[str]) -> Self:
+        """NAME [--recipe R] [WORD]... Ends the program where that is not built."""
+        name, *words = arguments
+        recipe = recipes(name)[0]
+        if words[:1] == ["--recipe"] and len(words) > 1:
+            recipe, words = words[1], words[2:]
+        image = IMAGES / "out" / recipe / name
+        if not (image / "manifest.json").is_file():
+            sys.exit(f"images/out/{recipe}/{name} is not built: ./sundial images build {name} --recipe {recipe}")
+        return cls(image, altered(json.loads((image / "manifest.json").read_text())["cmdline"], words))
+
+
 def memory_mib(pid: int) -> dict[str, int]:
     fields = {}
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
@@ -38,20 +58,10 @@ def memory_mib(pid: int) -> dict[str, int]:
 
 
 def main() -> None:
-    name, *words = sys.argv[1:]
-    recipe = recipes(name)[0]
-    if words[:1] == ["--recipe"] and len(words) > 1:
-        recipe, words = words[1], words[2:]
-    image = IMAGES / "out" / recipe / name
-    if not (image / "manifest.json").is_file():
-        sys.exit(f"images/out/{recipe}/{name} is not built: ./sundial images build {name} --recipe {recipe}")
-    manifest = json.loads((image / "manifest.json").read_text())
-    cmdline = altered(manifest["cmdline"], words)
+    asked = Asked.of(sys.argv[1:])
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        guest = Guest(folder / "guest", image, {"version": 1, "wait": True}, ICOUNT)
-        original = guest.command
-        guest.command = lambda wire: [cmdline if word == manifest["cmdline"] else word for word in original(wire)]
+        guest = Guest(folder / "guest", asked.image, {"version": 1, "wait": True}, ICOUNT, cmdline=asked.cmdline)
         capture = folder / "guest" / "wire.pcap"
         with guest:
             begin = time.monotonic()

@@ -64,6 +64,8 @@ class Root:
     def __init__(self, initrd: bytes) -> None:
         self.complete = True
         """False: it may have more than is known."""
+        self.damage: str | None = None
+        """What is wrong with it, where a kernel would stop unpacking."""
         self._entries: dict[str, cpio.Entry] = {}
         self._read(initrd)
 
@@ -105,8 +107,8 @@ class Root:
             elif initrd.startswith(cpio.MAGIC, start):
                 try:
                     entries, start = cpio.read(initrd, start)
-                except ValueError:
-                    self.complete = False
+                except ValueError as error:
+                    self.complete, self.damage = False, str(error)
                     return
                 self._entries.update({entry.path.strip("/"): entry for entry in entries})
             else:

@@ -76,12 +76,12 @@ def kernel_fault(file: BinaryIO, size: int) -> str | None:
         return _elf_fault(file, head, size)
     if head[_SETUP_MAGIC : _SETUP_MAGIC + 4] != b"HdrS":
         return "is neither an ELF file nor a bzImage"
-    if not head[_LOAD_FLAGS] & 1:
-        return "is a zImage, which is loaded low and is no more started"
     (blocks,) = struct.unpack_from("<I", head, _SYSTEM_SIZE)
     whole = ((head[_SETUP_SECTORS] or 4) + 1) * _SECTOR + 16 * blocks
     # The last paragraph of 16 bytes may be a part of one.
-    return f"is a bzImage of {whole} bytes that is cut off at {size}" if size <= whole - 16 else None
+    if size <= whole - 16:
+        return f"is a bzImage of {whole} bytes that is cut off at {size}"
+    return None if head[_LOAD_FLAGS] & 1 else "is a zImage, which is loaded low and is no more started"
 
 
 def kernel_release(data: bytes) -> str | None:
@@ -90,7 +90,7 @@ def kernel_release(data: bytes) -> str | None:
         (at,) = struct.unpack_from("<H", data, _VERSION_AT)
         words = data[at + _SECTOR : at + _SECTOR + 256].split(b"\0")[0].split() if at else []
         return words[0].decode("ascii", "replace") if words else None
-    found = re.search(rb"Linux version ([!-~]{1,64}) ", data)
+    found = re.search(rb"Linux version ([0-9][!-~]{0,63}) ", data)
     return found[1].decode() if found else None
 
 

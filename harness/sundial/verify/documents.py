@@ -165,6 +165,7 @@ def _domains(run: RunDirectory) -> Iterator[_Row]:
         network = recorded_network(run.document)
     except SundialError:
         return  # the plan says so
+    lines: dict[str, str] = {}
     for node in network.nodes:
         name = f"nodes/{node.name}/domain.xml"
         path = run.path / name
@@ -181,6 +182,9 @@ def _domains(run: RunDirectory) -> Iterator[_Row]:
         for field, expected, seen in _machine(run, network, node, domain):
             if expected != seen:
                 yield None, f"{name} {field}", expected, seen, []
+        line = boots.line_of_image(node, domain)
+        if lines.setdefault(node.image, line) != line:
+            yield None, f"{name} cmdline", f"{lines[node.image]}, as others that boot {node.image}", line, []
 
 
 def _machine(run: RunDirectory, network: Network, node: Node, domain: ET.Element) -> Iterator[tuple[str, str, str]]:

@@ -11,10 +11,14 @@ from tests.kinds.tree import Tree, copy_checkout
 
 PRETENDED_RECIPE = """#!/bin/sh
 name=$(basename "$PWD")
-while [ "$1" != --out ]; do shift; done
-mkdir -p "$2" && cd "$2" && echo kernel > kernel && echo initrd > initrd
+recipe=own
+while [ $# -gt 0 ]; do
+    case $1 in --out) out=$2 ;; --recipe) recipe=$2 ;; esac
+    shift
+done
+mkdir -p "$out" && cd "$out" && echo kernel > kernel && echo initrd > initrd
 sum() { sha256sum "$1" | cut -d' ' -f1; }
-echo '{"version": 1, "name": "'"$name"'", "kernel_release": "6.1-toy", "cmdline": "quiet",
+echo '{"version": 1, "name": "'"$name"'", "recipe": "'"$recipe"'", "kernel_release": "6.1-toy", "cmdline": "quiet",
  "sha256": {"kernel": "'"$(sum kernel)"'", "initrd": "'"$(sum initrd)"'"}}' > manifest.json
 """
 """Instead of the Python that images/toy/build starts: an image without the minute that compiling takes."""

@@ -134,12 +134,31 @@ def test_only_what_changed_is_built_again(tmp_path: Path, checkout: Path) -> Non
     assert not kept.exists(), "another release: nothing of the old one is used"
 
 
+def test_every_file_of_the_tree_is_an_input_of_some_part() -> None:
+    tops = [*buildroot.WHOLE, *(path for sources, _ in buildroot.PARTS.values() for path in sources)]
+    assert [path for path in tops if not path.exists()] == []
+    files = [path for path in buildroot.TREE.rglob("*") if path.is_file() and path.parent != buildroot.TREE / "tests"]
+    not_read = {"README.md", "pytest.ini"}
+    uncovered = [path for path in files if not any(path.is_relative_to(top) for top in tops)]
+    assert {path.name for path in uncovered if path.suffix != ".pyc"} == not_read
+
+
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"parts": 3, "complete": true}'])
 def test_a_record_of_parts_that_was_damaged_is_as_none(tmp_path: Path, checkout: Path, text: str) -> None:
     folder = make_release(tmp_path / "release")
     buildroot.build(workspace(tmp_path, folder))
     calls(tmp_path)
     (tmp_path / "cache/buildroot/output/sundial-parts.json").write_text(text)
+    buildroot.build(workspace(tmp_path, folder))
+    assert calls(tmp_path) == ["source", "all"]
+
+
+def test_an_output_that_was_never_configured_is_begun_anew(tmp_path: Path, checkout: Path) -> None:
+    folder = make_release(tmp_path / "release")
+    buildroot.build(workspace(tmp_path, folder))
+    calls(tmp_path)
+    (tmp_path / "cache/buildroot/output/.config").unlink()
+    (checkout / "apps/a.c").write_text("int a;")
     buildroot.build(workspace(tmp_path, folder))
     assert calls(tmp_path) == ["source", "all"]
 

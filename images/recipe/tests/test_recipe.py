@@ -7,8 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-
-from recipe import modules, packages, sources
+from recipe import cpio, kernel_config, modules, packages, sources
 from recipe.cpio import Archive
 from recipe.errors import HostLacks, RecipeError
 from recipe.image import CHECKOUT, check_host, run_make
@@ -29,6 +28,48 @@ def test_archives_are_ordered_and_carry_nothing_of_the_host() -> None:
     assert len(first.to_bytes()) % 512 == 0
     with pytest.raises(ValueError, match="twice"):
         first.add_file("a", b"")
+
+
+def test_an_archive_is_read_as_it_was_written() -> None:
+    archive = cpio.Archive()
+    archive.add_file("b/c", b"hello", 0o4755)
+    archive.add_link("a", "b/c")
+    data = b"zeros" + bytes(3) + archive.to_bytes() + b"behind"
+    entries, end = cpio.read(data, 8)
+    assert entries == [
+        cpio.Entry("a", stat.S_IFLNK | 0o777, b"b/c"),
+        cpio.Entry("b", stat.S_IFDIR | 0o755, b""),
+        cpio.Entry("b/c", stat.S_IFREG | 0o4755, b"hello"),
+    ]
+    assert data[end:].lstrip(b"\0") == b"behind"
+
+
+@pytest.mark.parametrize("place", [0, 14, 54, 94, 109])
+def test_a_damaged_archive_is_refused(place: int) -> None:
+    archive = cpio.Archive()
+    archive.add_file("file", b"hello")
+    data = bytearray(archive.to_bytes())
+    data[place : place + 1] = b"x"
+    if place == 109:  # within the check sum, which this kind has not
+        assert cpio.read(bytes(data))[0][0].data == b"hello"
+    else:
+        with pytest.raises(ValueError, match=r"cpio|literal"):
+            cpio.read(bytes(data))
+    for cut in range(len(archive.to_bytes().rstrip(b"\0"))):
+        with pytest.raises(ValueError, match="cpio"):
+            cpio.read(archive.to_bytes()[:cut])
+
+
+def test_an_archive_that_lies_over_another_names_no_folders_of_its_own() -> None:
+    archive = cpio.Archive(over_another=True)
+    archive.add_file("usr/bin/x", b"")
+    assert archive.paths() == ["usr/bin/x"]
+
+
+def test_a_configuration_says_what_the_kernel_unpacks() -> None:
+    config = "CONFIG_RD_GZIP=y\n# CONFIG_RD_XZ is not set\nCONFIG_RD_ZSTD=y\nCONFIG_RD_NEW=y\nCONFIG_HZ=250\n"
+    assert kernel_config.unpacks(config) == ["gzip", "zstd"]
+    assert kernel_config.unpacks("") == []
 
 
 def test_modules_are_listed_with_all_they_need() -> None:
