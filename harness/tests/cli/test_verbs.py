@@ -17,6 +17,7 @@ from click.testing import Result
 from sundial.cli import rooms
 from sundial.cli.open_ import viewer_command
 from sundial.errors import BadInput
+from sundial.model.catalog import ROOT
 from sundial.plan.request import Kept, KeptMachine, UpRequest
 
 Call = Callable[..., Result]
@@ -38,6 +39,17 @@ def test_topologies_are_listed_and_shown(call: Call) -> None:
     assert call("topology", "show", "office", "--svg").stdout.startswith("<svg ")
     document = json.loads(call("topology", "show", "office", "--json").stdout)
     assert document["resolved"][5]["address"] == "10.0.0.100/24"
+
+
+def test_what_machines_boot_beside_their_image_is_shown(call: Call) -> None:
+    words = ["--set", "machines.server.cmdline=loglevel=7"]
+    shown = call("topology", "show", "two-hosts-own-files", *words).stdout.splitlines()
+    script = ROOT / "topologies" / "two-hosts-own-files" / "hello.sh"
+    assert f"client:  file /usr/bin/hello (0755) from {script}" in shown
+    assert "server:  command line, added loglevel=7" in shown
+    assert "server:  file /etc/motd (0644) content in the topology" in shown
+    document = json.loads(call("topology", "show", "two-hosts-own-files", *words, "--json").stdout)
+    assert document["machines"]["client"]["files"]["/usr/bin/hello"] == {"from": str(script), "mode": "0755"}
 
 
 def test_a_topology_is_checked(call: Call, tmp_path: Path) -> None:
