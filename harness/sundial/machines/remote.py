@@ -111,20 +111,27 @@ class RemoteHost:
 
     def bring(self, there: Path, here: Path) -> None:
         """Who connects to the socket `there` is connected to the one `here`."""
-        self._forward("-R", f"{there}:{here}")
+        self._forward("forward", "-R", f"{there}:{here}")
 
     def reach(self, here: Path, there: Path) -> None:
         """Who connects to the socket `here` is connected to the one `there`."""
-        self._forward("-L", f"{here}:{there}")
+        self._forward("forward", "-L", f"{here}:{there}")
+
+    def bring_no_more(self, there: Path, here: Path) -> None:
+        """Nobody connects to `there` any more; nothing happens when the connection is lost."""
+        with contextlib.suppress(RunFailed):
+            self._forward("cancel", "-R", f"{there}:{here}")
 
     def close(self) -> None:
         """End what still runs there, and the connection."""
         self._closing.set()
         if self._hypervisor is not None:
             self._hypervisor.close()
-        with contextlib.suppress(RunFailed):
+        with contextlib.suppress(RunFailed, subprocess.TimeoutExpired):
             if self._process.poll() is None:
                 self._ask({"end": True}, seconds=END_S)
+                # It ends with the agent, which then is gone for sure.
+                self._process.wait(LAST_WORDS_S)
         self._process.kill()
         self._process.wait()
         for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
@@ -247,8 +254,8 @@ class RemoteHost:
             with contextlib.suppress(RunFailed):
                 self._ask({"alive": True})
 
-    def _forward(self, kind: str, what: str) -> None:
-        words = self._ssh.command("-O", "forward", kind, what)
+    def _forward(self, action: str, kind: str, what: str) -> None:
+        words = self._ssh.command("-O", action, kind, what)
         done = subprocess.run(words, capture_output=True, text=True, timeout=ANSWER_S, check=False)
         if done.returncode != 0:
             said = " ".join(done.stderr.split())

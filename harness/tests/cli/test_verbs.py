@@ -326,6 +326,25 @@ def test_what_is_up_is_listed(call: Call, monkeypatch: pytest.MonkeyPatch) -> No
     assert json.loads(call("ls", "--up", "--json").stdout)[0]["machines"][1]["name"] == "b"
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("images", "build", "--recipe", "nope"), "no image has a recipe nope; allowed: distribution, tuned"),
+        (("run", "quickstart", "--recipe", "nope"), "no image has a recipe nope; allowed: distribution, tuned"),
+        (("reproduce", "kamesawa98", "--recipe", "nope"), "no image has a recipe nope; allowed: distribution, tuned"),
+        (("images", "build", "--buildroot", "/no/such"), "--buildroot: /no/such is no folder"),
+        (("images", "build", "--buildroot", "/", "--recipe", "tuned"), "--buildroot: recipe tuned builds from no"),
+    ],
+)
+def test_a_recipe_that_is_not_there_is_one_line_and_nothing_begins(
+    call: Call, captures: Path, words: tuple[str, ...], message: str
+) -> None:
+    result = call(*words)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert message in result.stderr
+    assert not captures.exists() or list(captures.iterdir()) == []
+
+
 def test_virsh_asks_the_keeper_or_becomes_virsh(call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     asked: list[Any] = []
     monkeypatch.setattr(rooms, "connected", lambda topology: "embedded")
