@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixtures for images/NAME/tests: the image NAME, built once."""
+"""Fixtures for images/NAME/tests: the image NAME of this checkout, built where it is not current."""
 
 import shutil
 from pathlib import Path
 
 import pytest
 
-from testing.built import Built, build, recipe_under_test
+from testing.built import Built, current
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -14,21 +14,10 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         pytest.skip("qemu-system-x86_64 is not installed")
 
 
-@pytest.fixture(scope="session")
-def built_images() -> dict[str, Path]:
-    """Images that this session has built, by name."""
-    return {}
-
-
 @pytest.fixture(scope="module")
-def built(
-    request: pytest.FixtureRequest, built_images: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
-) -> Built:
+def built(request: pytest.FixtureRequest) -> Built:
     """The image whose folder the test is in."""
-    name = request.path.parents[1].name
-    if name not in built_images:
-        built_images[name] = build(name, tmp_path_factory.mktemp(name))
-    return Built(name, built_images[name], recipe_under_test(name))
+    return current(request.path.parents[1].name)
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@
 from pathlib import Path
 
 from linux import root
-from recipe import kernel, kernel_source, modules, packages
+from recipe import kernel, kernel_config, kernel_source, modules, packages
 from recipe.errors import RecipeError
 from recipe.image import Contents, Workspace
 
@@ -77,11 +77,12 @@ def make(workspace: Workspace) -> Contents:
     release = next((unpacked / "lib/modules").iterdir()).name
     made = root.make_root(workspace)
     _add_modules(made, unpacked / "lib/modules", release, workspace.scratch / "modules")
+    config = (unpacked / f"boot/config-{release}").read_text()
     return Contents(
         kernel=_vmlinux(unpacked / f"boot/vmlinuz-{release}", workspace),
         initrd=made.to_bytes(),
         kernel_release=release,
         cmdline=COMMAND_LINE,
         packages=[package.listed(), *made.packages],
-        facts={"hz": kernel_source.hz((unpacked / f"boot/config-{release}").read_text())},
+        facts={"hz": kernel_source.hz(config), "unpacks": kernel_config.unpacks(config)},
     )

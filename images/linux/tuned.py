@@ -2,7 +2,7 @@
 """The recipe `tuned`: a kernel with nothing in it that no guest needs, and the root of packaged programs."""
 
 from linux import root
-from recipe import kernel_source, packages
+from recipe import kernel_config, kernel_source, packages
 from recipe.image import CHECKOUT, Contents, Workspace
 
 # The configuration that Buildroot's recipe has too.
@@ -37,5 +37,6 @@ def make(workspace: Workspace) -> Contents:
             "kernel_source": {"package": source.name, "version": source.version, "sha256": source.sha256},
             "kernel_config_sha256": packages.sha256_of(CONFIG),
             "hz": kernel.hz,
+            "unpacks": kernel_config.unpacks(CONFIG.read_text()),
         },
     )

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An image built for tests, and the sources that the compiler read for it.
+"""The image that is tested, and the sources that the compiler read for it.
 
-SUNDIAL_RECIPE names the recipe, for images that have it; SUNDIAL_BUILDROOT the release, where it needs one.
+It is made by the recipe that was chosen last; SUNDIAL_RECIPE names another, SUNDIAL_BUILDROOT the release it needs.
 """
 
-import os
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -13,7 +12,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from recipe.image import recipes
+from sundial.errors import HostLacks
+from sundial.machines.images import Images
+from sundial.machines.recipes import chosen
 
 IMAGES = Path(__file__).resolve().parents[1]
 CHECKOUT = IMAGES.parent
@@ -29,15 +30,22 @@ class Built(NamedTuple):
 
 def recipe_under_test(name: str) -> str:
     """What the image is made by for these tests."""
-    known = recipes(name)
-    asked = os.environ.get("SUNDIAL_RECIPE", known[0])
-    return asked if asked in known else known[0]
+    return Images(CHECKOUT).recipe(name)
+
+
+def current(name: str) -> Built:
+    """The image of this checkout, built first where it is not current; skips the test where the host lacks something."""
+    try:
+        image = Images(CHECKOUT).ensure(name, lambda line: None)
+    except HostLacks as lack:
+        pytest.skip(str(lack))
+    return Built(name, image.kernel.parent, image.recipe)
 
 
 def build(name: str, out: Path, **options: Any) -> Path:
-    """Runs images/NAME/build; skips the test where the host lacks something."""
+    """Runs images/NAME/build once more, into another folder; skips the test where the host lacks something."""
     command = [IMAGES / name / "build", "--out", out, "--recipe", recipe_under_test(name)]
-    if release := os.environ.get("SUNDIAL_BUILDROOT"):
+    if (release := chosen(CHECKOUT).release) is not None:
         command += ["--buildroot", release]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=3600, **options)
     if done.returncode == 3:

@@ -46,7 +46,7 @@ def images() -> None:
 @click.option(
     "--buildroot",
     "release",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    type=click.Path(path_type=Path),
     metavar="DIR",
     help="A Buildroot release to build from: the recipe buildroot.",
 )
@@ -55,6 +55,8 @@ def build(names: tuple[str, ...], if_needed: bool, recipe: str | None, release: 
     """Build images, all of them unless NAMEs are given."""
     if release is not None and recipe not in (None, BUILDROOT):
         raise BadInput(f"recipe {recipe} builds from no release", field="--buildroot", allowed=f"--recipe {BUILDROOT}")
+    if release is not None and not release.is_dir():
+        raise BadInput(f"{release} is no folder", field="--buildroot", allowed="the folder of an unpacked release")
     if release is not None or recipe is not None:
         known, choose = rooms.images_by(recipe or BUILDROOT, release and release.absolute())
     else:

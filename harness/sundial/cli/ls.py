@@ -61,8 +61,8 @@ def _list_kept(as_json: bool) -> None:
     elif not found:
         say("nothing is up")
     else:
-        names = [
-            [kept.topology, kept.clock, kept.connect, " ".join(machine.name for machine in kept.machines)]
-            for kept in found
-        ]
-        print_table([["TOPOLOGY", "CLOCK", "LIBVIRT", "MACHINES"], *names])
+        rows = [["TOPOLOGY", "CLOCK", "LIBVIRT", "MACHINES"]]
+        for kept in found:
+            machines = " ".join(machine.name for machine in kept.machines)
+            rows.append([kept.topology, kept.clock, ", ".join([kept.connect, *kept.hosts]), machines])
+        print_table(rows)

@@ -84,6 +84,11 @@ def virsh_commands() -> list[str]:
     return list(_room("sundial.machines.virsh").COMMANDS)
 
 
+def virsh_overview() -> str:
+    """What they do, a line each."""
+    return cast(str, _room("sundial.machines.virsh").overview())
+
+
 def connected(topology: str | None) -> str:
     """libvirt's URI of a topology that is up, or EMBEDDED. Raises BadInput."""
     return cast(str, _room("sundial.run.keeper").connected(topology))

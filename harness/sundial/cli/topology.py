@@ -68,6 +68,8 @@ def show(name: str, overrides: tuple[str, ...], as_svg: bool, as_json: bool) -> 
     print_table(rows)
     click.echo()
     own = [[f"{node.name}:", words] for node in network.nodes for words in _own(node)]
+    own += [[f"{node.name}:", f"on host {node.host}"] for node in network.nodes if node.host is not None]
+    own += [[f"{name}:", uri.shown] for name, uri in network.hosts.items()]
     if own:
         print_table(own)
         click.echo()

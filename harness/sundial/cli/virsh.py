@@ -45,6 +45,9 @@ def virsh(ctx: click.Context, topology: str | None, connect: str | None, argv: t
     sundial virsh dominfo client
     sundial virsh qemu-monitor-command client --hmp info network
     """
+    if not argv and connect is None:
+        click.echo(rooms.virsh_overview(), nl=False)
+        return
     where = checked(connect) if connect is not None else rooms.connected(topology)
     if where == EMBEDDED:
         click.echo(rooms.virsh(argv, topology), nl=False)
@@ -53,7 +56,7 @@ def virsh(ctx: click.Context, topology: str | None, connect: str | None, argv: t
     if program is None:
         raise HostLacks("virsh is not installed", hint="apt-get install libvirt-clients")
     sys.stdout.flush()
-    if parse_daemon(where).transport != "ssh":
-        os.execv(program, ["virsh", "-c", where, *argv])
-    with rooms.ssh_uri(where) as uri:
-        ctx.exit(subprocess.run(["virsh", "-c", uri, *argv], executable=program, check=False).returncode)
+    if parse_daemon(where).transport == "ssh":
+        with rooms.ssh_uri(where) as uri:
+            ctx.exit(subprocess.run(["virsh", "-c", uri, *argv], executable=program, check=False).returncode)
+    os.execv(program, ["virsh", "-c", where, *argv])

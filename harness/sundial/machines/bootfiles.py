@@ -17,7 +17,7 @@ from typing import Any
 from sundial.errors import BadInput, RunFailed
 from sundial.machines.archives import Conflict, LaidContent, Root, lay_over
 from sundial.machines.images import Image
-from sundial.model.bootable import INITRD_ALLOWED, kernel_fault, kernel_release
+from sundial.model.bootable import INITRD_ALLOWED, PLAIN_ALLOWED, compression, kernel_fault, kernel_release
 from sundial.model.hostfiles import Unusable, check_file, check_initrd, check_kernel, read_whole
 from sundial.model.images import IMAGES
 from sundial.model.network import Node
@@ -97,6 +97,10 @@ def _initrd(node: Node, image: Image, laid: Sequence[LaidContent]) -> bytes:
             data = read_whole(node.initrd, check_initrd(node.initrd, compressed=compressed))
         except Unusable as fault:
             raise _refused(node, "initrd", fault) from fault
+        packed, unpacked = compression(data), image.manifest.get("unpacks")
+        if packed is not None and node.kernel is None and isinstance(unpacked, list) and packed not in unpacked:
+            what = f"{node.initrd} is compressed ({packed}), which the kernel of image {image.name} does not unpack"
+            raise BadInput(what, field=_field(node, "initrd"), allowed=", ".join(unpacked) or PLAIN_ALLOWED)
         damage = Root(data).damage
         if damage is not None:
             raise BadInput(f"{node.initrd} is damaged: {damage}", field=_field(node, "initrd"), allowed=INITRD_ALLOWED)

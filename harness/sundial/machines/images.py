@@ -106,7 +106,7 @@ class Images:
             raise HostLacks(f"images/{name}/build is not an executable file", hint="images/README.md says what it does")
         out, digest = self._out(name, recipe), self._inputs(name, recipe)
         options = ["--out", str(out)]
-        if len(self._kinds[name].recipes) > 1:
+        if recipe != OWN:
             options += ["--recipe", recipe]
         release = self._choice.release if recipe == self._choice.recipe else None
         if release is not None:
@@ -116,7 +116,7 @@ class Images:
             options += ["--buildroot", str(release)]
         say(f"building image {name}{'' if recipe == OWN else f' ({recipe})'}")
         hint = f"run {shlex.join([f'images/{name}/build', *options])} to see all of its output"
-        status, last = _run([str(program), *options], say)
+        status, last = _run([str(program), *options], program.parent, say)
         if status != 0:
             raise HostLacks(f"image {name} could not be built: {last or f'status {status}'}", hint=hint)
         try:
@@ -215,12 +215,14 @@ def pin(images: Images, folder: Path, say: Say) -> dict[str, dict[str, str]]:
     return pinned
 
 
-def _run(command: list[str], say: Say) -> tuple[int, str]:
-    """Run a build, saying the lines of its output as they come; its exit status and its last line, of errors first."""
+def _run(command: list[str], folder: Path, say: Say) -> tuple[int, str]:
+    """Run a build in `folder`, saying the lines of its output as they come; its exit status and its last line, of
+    errors first."""
     last = ""
     with tempfile.TemporaryFile("w+", errors="replace") as errors:
+        nowhere, pipe = subprocess.DEVNULL, subprocess.PIPE
         with subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, text=True, errors="replace"
+            command, cwd=folder, stdin=nowhere, stdout=pipe, stderr=errors, text=True, errors="replace"
         ) as process:
             assert process.stdout is not None, "asked for above"
             try:

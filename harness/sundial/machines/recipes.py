@@ -39,9 +39,16 @@ def chosen(checkout: Path, environment: Mapping[str, str] = os.environ) -> Choic
 
 
 def asked(checkout: Path, recipe: str | None, environment: Mapping[str, str] = os.environ) -> Choice:
-    """The choice for one command, `recipe` being its `--recipe`. Raises BadInput."""
-    usual = chosen(checkout, environment)
-    return usual if recipe is None else Choice(recipe, _release_of(recipe, usual))
+    """The choice for one command, `recipe` being its `--recipe`, which goes before a file that is damaged.
+
+    Raises BadInput.
+    """
+    if recipe is None:
+        return chosen(checkout, environment)
+    try:
+        return Choice(recipe, _release_of(recipe, chosen(checkout, environment)))
+    except BadInput:
+        return Choice(recipe)
 
 
 def choose(checkout: Path, choice: Choice) -> None:

@@ -54,6 +54,10 @@ module.main(sys.argv[1])
 """Makes modules of what is sent, and runs the last; nothing is read ahead of what the agent is to read itself."""
 
 
+class ConnectionLost(RunFailed):
+    """ssh has ended, or nothing is answered any more."""
+
+
 class RemoteHost:
     """The host `name` of a topology. Raises HostLacks where it cannot be used."""
 
@@ -107,20 +111,27 @@ class RemoteHost:
 
     def bring(self, there: Path, here: Path) -> None:
         """Who connects to the socket `there` is connected to the one `here`."""
-        self._forward("-R", f"{there}:{here}")
+        self._forward("forward", "-R", f"{there}:{here}")
 
     def reach(self, here: Path, there: Path) -> None:
         """Who connects to the socket `here` is connected to the one `there`."""
-        self._forward("-L", f"{here}:{there}")
+        self._forward("forward", "-L", f"{here}:{there}")
+
+    def bring_no_more(self, there: Path, here: Path) -> None:
+        """Nobody connects to `there` any more; nothing happens when the connection is lost."""
+        with contextlib.suppress(RunFailed):
+            self._forward("cancel", "-R", f"{there}:{here}")
 
     def close(self) -> None:
         """End what still runs there, and the connection."""
         self._closing.set()
         if self._hypervisor is not None:
             self._hypervisor.close()
-        with contextlib.suppress(RunFailed):
+        with contextlib.suppress(RunFailed, subprocess.TimeoutExpired):
             if self._process.poll() is None:
                 self._ask({"end": True}, seconds=END_S)
+                # It ends with the agent, which then is gone for sure.
+                self._process.wait(LAST_WORDS_S)
         self._process.kill()
         self._process.wait()
         for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
@@ -142,7 +153,8 @@ class RemoteHost:
             bufsize=0,
             start_new_session=True,
         )
-        threading.Thread(target=self._listen, args=(process.stderr,), name=f"ssh-{self.name}", daemon=True).start()
+        self._listener = threading.Thread(target=self._listen, args=(process.stderr,), daemon=True)
+        self._listener.start()
         modules = [(module.__name__, Path(str(module.__file__)).read_text()) for module in (reaper, remote_agent)]
         source = json.dumps(modules).encode()
         assert process.stdin is not None
@@ -153,8 +165,11 @@ class RemoteHost:
     def _greet(self) -> None:
         try:
             hello = self._hear(CONNECT_S + ANSWER_S)
+        except ConnectionLost as error:
+            words = self._said()
+            raise HostLacks(f"host {self.name} ({self.uri.shown}): {words}", hint=hint(words, self.uri)) from error
         except RunFailed as error:
-            raise HostLacks(error.message, hint=hint(self._said(), self.uri)) from error
+            raise HostLacks(error.message) from error
         if hello["qemu"] is None:
             raise HostLacks(
                 f"host {self.name} has no {remote_agent.EMULATOR}",
@@ -205,7 +220,7 @@ class RemoteHost:
             raise RunFailed(f"host {self.name}: {answer['error']}")
         return answer
 
-    def _lost(self) -> RunFailed:
+    def _lost(self) -> ConnectionLost:
         try:
             self._process.wait(LAST_WORDS_S)
         except subprocess.TimeoutExpired:
@@ -213,12 +228,13 @@ class RemoteHost:
             self._silent = self._silent or "the agent there has ended"
             self._process.kill()
             self._process.wait()
-        return RunFailed(f"the ssh connection to host {self.name} ({self.uri.shown}) is lost: {self._said()}")
+        return ConnectionLost(f"the ssh connection to host {self.name} ({self.uri.shown}) is lost: {self._said()}")
 
     def _said(self) -> str:
         """The last thing that ssh, or what it started, has said."""
         if self._silent:
             return self._silent
+        self._listener.join(LAST_WORDS_S)
         lines = self._words.decode(errors="replace").strip().splitlines()
         return lines[-1].strip() if lines else f"ssh ended with status {self._process.returncode}"
 
@@ -238,8 +254,8 @@ class RemoteHost:
             with contextlib.suppress(RunFailed):
                 self._ask({"alive": True})
 
-    def _forward(self, kind: str, what: str) -> None:
-        words = self._ssh.command("-O", "forward", kind, what)
+    def _forward(self, action: str, kind: str, what: str) -> None:
+        words = self._ssh.command("-O", action, kind, what)
         done = subprocess.run(words, capture_output=True, text=True, timeout=ANSWER_S, check=False)
         if done.returncode != 0:
             said = " ".join(done.stderr.split())

@@ -55,8 +55,8 @@ class Command:
 
 def answer(handle: Any, names: dict[str, str], argv: Sequence[str]) -> str:
     """What virsh would print; `names` are libvirt's by machine. Raises BadInput, and what libvirt raises."""
-    if not argv or argv[0] in ("help", "--help"):
-        return "".join(f"    {name:<22} {command.about}\n" for name, command in COMMANDS.items())
+    if not argv or argv[0] == "help":
+        return overview()
     name, *words = argv
     command = COMMANDS.get(name)
     if command is None and name in CHANGING:
@@ -68,6 +68,11 @@ def answer(handle: Any, names: dict[str, str], argv: Sequence[str]) -> str:
     if command is None:
         raise BadInput(f"unknown command: {name!r}", allowed=", ".join(COMMANDS))
     return command.answer(handle, _parse(handle, names, name, command, words)) + "\n"
+
+
+def overview() -> str:
+    """All commands, a line each."""
+    return "".join(f"    {name:<22} {command.about}\n" for name, command in COMMANDS.items())
 
 
 def _parse(handle: Any, names: dict[str, str], name: str, command: Command, words: Sequence[str]) -> Asked:

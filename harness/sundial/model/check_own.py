@@ -12,8 +12,9 @@ from sundial.model.own import files_of
 from sundial.model.topology import Machine, Topology
 from sundial.units import SIZE
 
-SHARES = {"initrd": 2, "files": 4}
-"""What they may take of a machine's memory: one part in so many."""
+FILES_SPARE = 2 << 20
+"""What the files of a machine may take where its memory is the least of its image. Linux at 96 MiB boots with 2 MiB of
+them, and not with 6."""
 
 
 def check_own(topology: Topology) -> Iterator[Finding]:
@@ -35,9 +36,15 @@ def too_large(topology: Topology, name: str, field: Literal["initrd", "files"], 
     machine = topology.machines[name]
     image = IMAGES[machine.image or topology.defaults.image]
     memory = machine.memory or topology.defaults.memory or image.memory
-    if taken > memory // SHARES[field]:
+    if field == "initrd":
+        most, allowed = memory // 2, "half of its memory"
+    else:
+        most = FILES_SPARE + (memory - image.memory_least) // 3
+        least, spare = SIZE.show(image.memory_least), SIZE.show(FILES_SPARE)
+        allowed = f"{spare}, and a third of what its memory is above the {least} that image {image.name} needs"
+    if taken > most:
         what = f"{taken} bytes are too much for the memory of {name!r}, {SIZE.show(memory)}"
-        yield Finding(written_at(topology, name, field), what, f"one part in {SHARES[field]} of its memory")
+        yield Finding(written_at(topology, name, field), what, allowed)
 
 
 def _machine(topology: Topology, name: str, machine: Machine, image: ImageKind) -> Iterator[Finding]:

@@ -278,8 +278,10 @@ def failure_of(faults: Mapping[str, str]) -> RunFailed | None:
     """What became of a topology whose machines have had these faults, by machine; None where there are none."""
     if not faults:
         return None
-    (machine, how), *others = faults.items()
-    return RunFailed("; ".join([how, *(": ".join(other) for other in others)]), machine=machine)
+    (machine, how), *rest = faults.items()
+    # What has befallen several, such as the end of libvirt's daemon, is said once.
+    others = [": ".join(other) for other in rest if other[1] != how]
+    return RunFailed("; ".join([how, *others]), machine=machine)
 
 
 class Control:

@@ -29,6 +29,7 @@ class RemoteSite:
         self._folder = folder
         self._frames: dict[str, FrameRelay] = {}
         self._files: list[FileRelay] = []
+        self._ways: list[tuple[Path, Path]] = []
 
     def start(
         self,
@@ -71,10 +72,9 @@ class RemoteSite:
         (node_folder / "job.json").write_text(json.dumps(job.document(), indent=1) + "\n")
         self._open_file(node, there["c"], node_folder / "console.log", console_socket)
         self._open_file(node, there["s"], node_folder / "samples.jsonl")
-        machine = host.hypervisor.start(node.name, xml)
         if exec_socket is not None:
             host.reach(exec_socket, there["x"])
-        return machine
+        return host.hypervisor.start(node.name, xml)
 
     def carried(self) -> dict[str, dict[str, int]]:
         """Frames by interface."""
@@ -86,6 +86,8 @@ class RemoteSite:
             file.close(DRAIN_S)
         for relay in self._frames.values():
             relay.close()
+        for there, here in self._ways:
+            self.host.bring_no_more(there, here)
         self.host.remove(f"{self._folder.name}-")
 
     def record(self) -> dict[str, Any]:
@@ -100,11 +102,15 @@ class RemoteSite:
             here, there = self._folder / f"r{name}", self.host.folder / name
             paths = self._plan.paths
             self._frames[nic.end] = FrameRelay(here, paths.machine_end(nic), paths.fabric_end(nic))
-            self.host.bring(there, here)
+            self._bring(there, here)
             streams.append(FrameStream(there))
         return tuple(streams)
 
     def _open_file(self, node: Node, there: Path, file: Path, callers: Path | None = None) -> None:
         here = self._folder / f"r{there.name}"
         self._files.append(FileRelay(here, file, callers))
+        self._bring(there, here)
+
+    def _bring(self, there: Path, here: Path) -> None:
         self.host.bring(there, here)
+        self._ways.append((there, here))

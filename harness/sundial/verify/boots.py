@@ -37,9 +37,13 @@ def differing(run: RunDirectory, node: Node, domain: ET.Element) -> Iterator[tup
         seen = PurePosixPath(domain.findtext(f"os/{part}") or "").name if own else _of_image(run, node, part)
         yield f"boots {part}", str(boot.get(part)), seen
     yield "boots cmdline", str(boot.get("cmdline")), str(domain.findtext("os/cmdline"))
-    if node.cmdline is not None and not str(boot.get("cmdline")).endswith(node.cmdline):
-        yield "boots cmdline", f"... {node.cmdline}", str(boot.get("cmdline"))
     yield from _files(node, boot.get("files"))
+
+
+def line_of_image(node: Node, domain: ET.Element) -> str:
+    """The kernel command line of a machine without the words that are its own."""
+    line = domain.findtext("os/cmdline") or ""
+    return line if node.cmdline is None else line.removesuffix(f" {node.cmdline}")
 
 
 def kernels(run: RunDirectory, machine: str) -> list[str]:

@@ -37,6 +37,8 @@ UNPROVEN = (
     "run.json: scenario.linger and scenario.deadline, but that the run was long enough for the one and not too long for"
     " the other: when a machine said that it was done is not captured",
     "nodes/*/domain.xml: paths on the host; the machine itself is the planned one",
+)
+UNPROVEN_REAL_CLOCK = (
     "run.json: hosts.*.qemu, .libvirt and .frames, what another computer says of itself and what was carried there",
 )
 _DOMAIN_MOST = 1 << 20
@@ -163,6 +165,7 @@ def _domains(run: RunDirectory) -> Iterator[_Row]:
         network = recorded_network(run.document)
     except SundialError:
         return  # the plan says so
+    lines: dict[str, str] = {}
     for node in network.nodes:
         name = f"nodes/{node.name}/domain.xml"
         path = run.path / name
@@ -179,6 +182,9 @@ def _domains(run: RunDirectory) -> Iterator[_Row]:
         for field, expected, seen in _machine(run, network, node, domain):
             if expected != seen:
                 yield None, f"{name} {field}", expected, seen, []
+        line = boots.line_of_image(node, domain)
+        if lines.setdefault(node.image, line) != line:
+            yield None, f"{name} cmdline", f"{lines[node.image]}, as others that boot {node.image}", line, []
 
 
 def _machine(run: RunDirectory, network: Network, node: Node, domain: ET.Element) -> Iterator[tuple[str, str, str]]:

@@ -17,6 +17,7 @@ from click.testing import Result
 from sundial.cli import rooms
 from sundial.cli.open_ import viewer_command
 from sundial.errors import BadInput
+from sundial.model.catalog import ROOT
 from sundial.plan.request import Kept, KeptMachine, UpRequest
 
 Call = Callable[..., Result]
@@ -38,6 +39,17 @@ def test_topologies_are_listed_and_shown(call: Call) -> None:
     assert call("topology", "show", "office", "--svg").stdout.startswith("<svg ")
     document = json.loads(call("topology", "show", "office", "--json").stdout)
     assert document["resolved"][5]["address"] == "10.0.0.100/24"
+
+
+def test_what_machines_boot_beside_their_image_is_shown(call: Call) -> None:
+    words = ["--set", "machines.server.cmdline=loglevel=7"]
+    shown = call("topology", "show", "two-hosts-own-files", *words).stdout.splitlines()
+    script = ROOT / "topologies" / "two-hosts-own-files" / "hello.sh"
+    assert f"client:  file /usr/bin/hello (0755) from {script}" in shown
+    assert "server:  command line, added loglevel=7" in shown
+    assert "server:  file /etc/motd (0644) content in the topology" in shown
+    document = json.loads(call("topology", "show", "two-hosts-own-files", *words, "--json").stdout)
+    assert document["machines"]["client"]["files"]["/usr/bin/hello"] == {"from": str(script), "mode": "0755"}
 
 
 def test_a_topology_is_checked(call: Call, tmp_path: Path) -> None:
@@ -314,12 +326,32 @@ def test_what_is_up_is_listed(call: Call, monkeypatch: pytest.MonkeyPatch) -> No
     assert json.loads(call("ls", "--up", "--json").stdout)[0]["machines"][1]["name"] == "b"
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("images", "build", "--recipe", "nope"), "no image has a recipe nope; allowed: distribution, tuned"),
+        (("run", "quickstart", "--recipe", "nope"), "no image has a recipe nope; allowed: distribution, tuned"),
+        (("reproduce", "kamesawa98", "--recipe", "nope"), "no image has a recipe nope; allowed: distribution, tuned"),
+        (("images", "build", "--buildroot", "/no/such"), "--buildroot: /no/such is no folder"),
+        (("images", "build", "--buildroot", "/", "--recipe", "tuned"), "--buildroot: recipe tuned builds from no"),
+    ],
+)
+def test_a_recipe_that_is_not_there_is_one_line_and_nothing_begins(
+    call: Call, captures: Path, words: tuple[str, ...], message: str
+) -> None:
+    result = call(*words)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert message in result.stderr
+    assert not captures.exists() or list(captures.iterdir()) == []
+
+
 def test_virsh_asks_the_keeper_or_becomes_virsh(call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     asked: list[Any] = []
     monkeypatch.setattr(rooms, "connected", lambda topology: "embedded")
     monkeypatch.setattr(rooms, "virsh", lambda argv, topology: f"{asked.append((argv, topology))} said\n")
     assert call("virsh", "--topology", "office", "list", "--all").stdout == "None said\n"
     assert asked == [(("list", "--all"), "office")]
+    assert [line.split()[0] for line in call("virsh").stdout.splitlines()] == rooms.virsh_commands()
     monkeypatch.setenv("PATH", str(tmp_path))
     result = call("virsh", "--connect", "qemu:///system", "list")
     assert (result.exit_code, result.stderr.splitlines()[1]) == (3, "hint: apt-get install libvirt-clients")

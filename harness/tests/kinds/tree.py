@@ -15,7 +15,15 @@ from typing import Any, NamedTuple
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 ADDED = Path(__file__).with_name("added")
-COPIED = ("guest-apps", "harness/scenarios", "harness/sundial", "harness/wireshark", "images", "topologies")
+COPIED = (
+    "buildroot-configs",
+    "guest-apps",
+    "harness/scenarios",
+    "harness/sundial",
+    "harness/wireshark",
+    "images",
+    "topologies",
+)
 LINKED = (".venv", "harness/clock", "harness/confine", "harness/tests", "images/out/cache")
 """What is only read, or may be shared."""
 _LEAVINGS = shutil.ignore_patterns("__pycache__", "build", "out", "tests", ".*")

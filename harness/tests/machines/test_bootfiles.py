@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 from dataclasses import replace
 from pathlib import Path
@@ -200,3 +201,23 @@ def test_an_initrd_that_is_cut_off(node: Node, image: Image, copies: Path, tmp_p
     (tmp_path / "mine").write_bytes(data)
     with pytest.raises(BadInput, match=r"machines\.client\.initrd: .*/mine is damaged: .*entry of cpio"):
         boot_files(replace(node, initrd=str(tmp_path / "mine")), image, copies)
+
+
+@pytest.mark.parametrize(
+    ("unpacks", "allowed"), [(["zstd", "xz"], "zstd, xz"), ([], r"a cpio archive \(newc\) that is not compressed")]
+)
+def test_a_recipes_kernel_that_does_not_unpack_it(
+    node: Node, image: Image, copies: Path, tmp_path: Path, unpacks: list[str], allowed: str
+) -> None:
+    (tmp_path / "mine").write_bytes(gzip.compress(TREE))
+    recipe = replace(image, manifest={**image.manifest, "unpacks": unpacks})
+    own = replace(node, initrd=str(tmp_path / "mine"))
+    with pytest.raises(
+        BadInput, match=rf"is compressed \(gzip\), which the kernel of image linux .*; allowed: {allowed}"
+    ):
+        boot_files(own, recipe, copies)
+    for other in (image, replace(image, manifest={**image.manifest, "unpacks": ["gzip"]})):
+        assert boot_files(own, other, copies).initrd.read_bytes() == gzip.compress(TREE)
+    # What a kernel of one's own unpacks, its owner knows.
+    (tmp_path / "bzImage").write_bytes(bz_image())
+    assert boot_files(replace(own, kernel=str(tmp_path / "bzImage")), recipe, copies).own

@@ -80,6 +80,7 @@ def test_a_damaged_choice_is_one_line(tmp_path: Path, junk: str) -> None:
     with pytest.raises(BadInput, match=r"out/recipe.json: is not a choice of a recipe; allowed: ") as raised:
         chosen(tmp_path, {})
     assert "\n" not in str(raised.value)
+    assert asked(tmp_path, "fast", {}) == Choice("fast")
 
 
 def test_results_of_recipes_lie_side_by_side(several: Path) -> None:

@@ -128,7 +128,7 @@ def test_paths_are_from_the_folder_of_the_file_and_of_the_command_line_from_here
         ("files: {/a: {content: x}, /a/b: {content: y}}",
          ["6: machines.client.files./a/b: '/a' is a file, too; allowed: a path that is no folder of another"]),
         ("files: {/large: {from: large}}",
-         ["6: machines.client.files: 26214400 bytes are too much for the memory of 'client', 96 MiB; allowed: one part in 4 of its memory"]),
+         ["6: machines.client.files: 26214400 bytes are too much for the memory of 'client', 96 MiB; allowed: 2 MiB, and a third of what its memory is above the 96 MiB that image linux needs"]),
     ],
 )  # fmt: skip
 def test_one_line_for_each_mistake(folder: Path, client: str, lines: list[str]) -> None:
@@ -223,11 +223,17 @@ def test_what_an_image_cannot_do(folder: Path, client: str, field: str, words: s
 def test_an_initrd_may_take_half_of_the_memory(folder: Path) -> None:
     archive = newc({"x": (FILE, bytes(49 << 20))})
     (folder / "big.cpio").write_bytes(archive)
-    with pytest.raises(
-        BadInput, match=r"bytes are too much for the memory of 'client', 96 MiB; allowed: one part in 2"
-    ):
+    with pytest.raises(BadInput, match=r"bytes are too much for the memory of 'client', 96 MiB; allowed: half of"):
         load_topology(str(write(folder, "initrd: big.cpio")))
     assert load_topology(str(write(folder, "initrd: big.cpio\nmemory: 128 MiB")))
+
+
+def test_files_may_take_what_the_image_can_spare(folder: Path) -> None:
+    (folder / "motd").write_bytes(bytes(2 << 20))
+    assert load_topology(str(write(folder, "files: {/x: {from: motd}}")))
+    with pytest.raises(BadInput, match=r"2097153 bytes are too much for the memory of 'client', 96 MiB"):
+        load_topology(str(write(folder, "files: {/x: {from: motd}, /y: {content: y}}")))
+    assert load_topology(str(write(folder, "memory: 99 MiB\nfiles: {/x: {from: motd}, /y: {content: y}}")))
 
 
 def test_a_recorded_topology_is_read_again_without_the_files(folder: Path) -> None:

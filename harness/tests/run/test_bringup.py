@@ -3,10 +3,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from sundial.model.load import load_experiments
 from sundial.run.bringup import BringUp, State
 from sundial.run.interrupts import Interrupts
 from sundial.run.runner import order_of
@@ -64,3 +69,37 @@ def test_other_ways_do_not_exist(bring_up: BringUp, reached: list[State], target
     with pytest.raises(ValueError, match=f"no transition from {bring_up.state.value} to {target.value}"):
         bring_up.transition(target)
     bring_up.transition(State.DONE)
+
+
+OWN = """\
+description: Two hosts, one with a file of its own
+machines:
+  client: {interfaces: {eth0: {address: 10.0.0.1/24}}, files: {/x: {from: file}}}
+  server: {interfaces: {eth0: {address: 10.0.0.2/24}}}
+segments:
+  lan: {kind: hub, rate: 10 Mbit/s, cable_delay: 25 ns, ports: ["client:eth0", "server:eth0"]}
+"""
+
+
+def test_what_is_booted_is_what_was_there_when_the_run_began(stage: Stage, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("before\n")
+    (tmp_path / "own.yaml").write_text(OWN)
+    (experiment,) = load_experiments("quickstart", topology=str(tmp_path / "own.yaml"), clock="real")
+    request = replace(stage.request(), experiment=experiment)
+    bring_up = BringUp(order_of(request, ()), stage.session, Interrupts(), stage.words.say)
+    (tmp_path / "file").write_text("after\n")
+    bring_up.transition(State.PAUSED)
+    document = json.loads((bring_up.folder.path / "run.json").read_text())
+    (booted,) = document["boots"].values()
+    assert booted["files"]["/x"]["sha256"] == hashlib.sha256(b"before\n").hexdigest()
+    domains = {name: (bring_up.folder.node(name) / "domain.xml").read_text() for name in ("client", "server")}
+    (copy,) = re.findall(r"<initrd>(.*)</initrd>", domains["client"])
+    assert Path(copy).name == booted["initrd"] == hashlib.sha256(Path(copy).read_bytes()).hexdigest()
+    assert b"before\n" in Path(copy).read_bytes()
+    assert copy not in domains["server"]
+    policy = (stage.session.runtime.path / "0" / "policy-client").read_text()
+    assert f"read {copy}\n" in policy
+    assert f"write {Path(copy).parent}\n" not in policy
+    bring_up.transition(State.DONE)
+    bring_up.conclude(None, None, collect=False)
+    assert stage.leftovers() == []

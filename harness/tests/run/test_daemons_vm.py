@@ -147,3 +147,21 @@ def test_a_topology_is_up_through_a_daemon(tmp_path: Path, daemon: Reached) -> N
         shutil.rmtree(kept["final"], ignore_errors=True)
     assert down.returncode == 0, down.stderr
     assert daemon.machines() == []
+
+
+def test_a_daemon_that_dies_takes_the_topology_down(tmp_path: Path, socket_of_a_user: Reached) -> None:
+    topology = tmp_path / "lost-pair.yaml"
+    topology.write_text((Places().checkout / "topologies" / "two-hosts-switched.yaml").read_text())
+    uri = socket_of_a_user.uri
+    done = sundial("up", str(topology), "--json", "--connect", uri)
+    assert done.returncode == 0, done.stderr
+    final = Path(json.loads(done.stdout)["final"])
+    try:
+        os.kill(socket_of_a_user.pid, signal.SIGKILL)
+        wait_until(lambda: (final / "run.json").is_file(), seconds=60, what="the end of the topology")
+        record = json.loads((final / "run.json").read_text())
+    finally:
+        shutil.rmtree(final, ignore_errors=True)
+    assert record["status"] == "failed"
+    assert record["error"]["message"] == f"client: the libvirt daemon at {uri} is gone: end of file"
+    assert sundial("exec", "--topology", "lost-pair", "client", "--", "true").returncode == 2

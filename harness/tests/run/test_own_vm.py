@@ -131,6 +131,8 @@ def test_the_same_files_under_other_names_give_the_same_bytes(image: Image, tmp_
 
 
 def test_a_compressed_initrd_has_the_files_laid_over_it(image: Image, topology: Path, tmp_path: Path) -> None:
+    if "gzip" not in image.manifest["unpacks"]:
+        pytest.skip(f"the kernel of recipe {image.recipe} does not unpack gzip")
     (tmp_path / "small.gz").write_bytes(gzip.compress(image.initrd.read_bytes(), 1))
     options = ["--set", f"machines.client.initrd={tmp_path / 'small.gz'}", "--set", "defaults.memory=160 MiB"]
     with up(topology, *options, "--set", "defaults.cmdline=loglevel=3 mine=1"):

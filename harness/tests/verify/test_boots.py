@@ -79,6 +79,16 @@ def test_what_is_changed_or_missing_is_noticed(run: Path, change: Change, field:
     assert f"nodes/client/domain.xml {field}" in fields(run)
 
 
+@pytest.mark.parametrize("words", ["loglevel=5", None])
+def test_the_command_line_has_the_words_of_the_topology(run: Path, words: str | None) -> None:
+    def change(document: dict[str, Any]) -> None:
+        machine = document["topology"]["machines"]["client"]
+        machine.update(cmdline=words) if words else machine.pop("cmdline")
+
+    edit(run, change)
+    assert fields(run) == ["nodes/server/domain.xml cmdline"]
+
+
 @pytest.mark.parametrize("value", ["6.0", "", 5])
 def test_a_kernel_calls_itself_what_its_file_says(run: Path, value: object) -> None:
     edit(run, lambda document: client(document).update(kernel_release=value))

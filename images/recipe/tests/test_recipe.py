@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from recipe import cpio, modules, packages, sources
+from recipe import cpio, kernel_config, modules, packages, sources
 from recipe.cpio import Archive
 from recipe.errors import HostLacks, RecipeError
 from recipe.image import CHECKOUT, check_host, run_make
@@ -64,6 +64,12 @@ def test_an_archive_that_lies_over_another_names_no_folders_of_its_own() -> None
     archive = cpio.Archive(over_another=True)
     archive.add_file("usr/bin/x", b"")
     assert archive.paths() == ["usr/bin/x"]
+
+
+def test_a_configuration_says_what_the_kernel_unpacks() -> None:
+    config = "CONFIG_RD_GZIP=y\n# CONFIG_RD_XZ is not set\nCONFIG_RD_ZSTD=y\nCONFIG_RD_NEW=y\nCONFIG_HZ=250\n"
+    assert kernel_config.unpacks(config) == ["gzip", "zstd"]
+    assert kernel_config.unpacks("") == []
 
 
 def test_modules_are_listed_with_all_they_need() -> None:
