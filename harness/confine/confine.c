@@ -196,7 +196,8 @@ static void limit(int which, rlim_t most)
 
 static void confine(const struct policy *policy)
 {
-    // Small guests touch a page here and there: with huge pages, QEMU takes up to half as much memory again.
+    // Small guests touch a page here and there: with huge pages, QEMU takes up to half as much
+    // memory again.
     prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
     limit(RLIMIT_CORE, 0);
     if (policy->file_bytes > 0)
