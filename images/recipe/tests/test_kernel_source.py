@@ -191,7 +191,7 @@ def test_the_kernels_own_tools_give_the_configuration_back(tmp_path: Path) -> No
     assert [name for name in sorted(FORBIDDEN) if symbols.get(f"CONFIG_{name}") == f"CONFIG_{name}=y"] == []
 
 
-NOTE = r'.section .note.Xen,\"a\",@note; .long 4,8,18; .asciz \"Xen\"; .quad 0'
+NOTE = r".section .note.Xen,\"a\",@note; .long 4,8,18; .asciz \"Xen\"; .quad 0"
 PRETENDED_KERNEL = f"""
 olddefconfig:
 \t@sed -i s/WISH=y/WISH=n/ .config
