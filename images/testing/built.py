@@ -42,9 +42,9 @@ def current(name: str) -> Built:
     return Built(name, image.kernel.parent, image.recipe)
 
 
-def build(name: str, out: Path, **options: Any) -> Path:
+def build(name: str, out: Path, *words: str | Path, **options: Any) -> Path:
     """Runs images/NAME/build once more, into another folder; skips the test where the host lacks something."""
-    command = [IMAGES / name / "build", "--out", out, "--recipe", recipe_under_test(name)]
+    command = [IMAGES / name / "build", "--out", out, "--recipe", recipe_under_test(name), *words]
     if (release := chosen(CHECKOUT).release) is not None:
         command += ["--buildroot", release]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=3600, **options)

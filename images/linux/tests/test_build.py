@@ -34,6 +34,21 @@ def test_building_twice_gives_the_same_bytes(image: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(
+    recipe_under_test("linux") != "tuned" or "COMPILE_AGAIN" not in os.environ,
+    reason="COMPILE_AGAIN is not set, or the recipe is not tuned: no kernel was compiled a second time",
+)
+def test_compiling_the_kernel_again_gives_the_same_bytes(image: Path, tmp_path: Path) -> None:
+    cache = tmp_path / "another" / "cache"
+    cache.mkdir(parents=True)
+    for package in (CHECKOUT / "images/out/cache").glob("*.deb"):
+        (cache / package.name).symlink_to(package)
+    build("linux", tmp_path / "again", "--cache", cache)
+    for name in ("kernel", "initrd", "manifest.json"):
+        assert digest(image / name) == digest(tmp_path / "again" / name), name
+
+
+@pytest.mark.slow
 def test_the_manifest_describes_the_files(built: Built) -> None:
     image = built.folder
     manifest = json.loads((image / "manifest.json").read_text())

@@ -189,3 +189,53 @@ def test_the_kernels_own_tools_give_the_configuration_back(tmp_path: Path) -> No
     symbols = kernel_source.symbols(made)
     assert [name for name in sorted(REQUIRED) if symbols.get(f"CONFIG_{name}") != f"CONFIG_{name}=y"] == []
     assert [name for name in sorted(FORBIDDEN) if symbols.get(f"CONFIG_{name}") == f"CONFIG_{name}=y"] == []
+
+
+NOTE = r".section .note.Xen,\"a\",@note; .long 4,8,18; .asciz \"Xen\"; .quad 0"
+PRETENDED_KERNEL = f"""
+olddefconfig:
+\t@sed -i s/WISH=y/WISH=n/ .config
+vmlinux:
+\t@echo '  CC      init/main.o'
+\t@echo "built by $$KBUILD_BUILD_USER at $$KBUILD_BUILD_TIMESTAMP" > modules.builtin
+\t@if grep -q BROKEN .config; then echo 'main.c:1:2: error: no such thing' >&2; exit 1; fi
+\t@echo "{NOTE}" | gcc -c -x assembler -o vmlinux -
+kernelrelease:
+\t@echo 6.1-pretended
+"""
+
+
+def compiled_from(folder: Path, config: str) -> kernel_source.Kernel | None:
+    source, made = folder / "source", folder / "made"
+    source.mkdir()
+    made.mkdir()
+    (source / "Makefile").write_text(PRETENDED_KERNEL)
+    kernel_source._compile(source, config, made)
+    return kernel_source._read(made)
+
+
+def test_make_is_given_the_configuration_and_nothing_of_the_host(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("KBUILD_BUILD_USER", "me")
+    monkeypatch.setenv("MAKEFLAGS", "-n")
+    monkeypatch.setattr(kernel_source, "FILES_A_LINE", 1)
+    kernel = compiled_from(tmp_path, "CONFIG_HZ=250\n")
+    assert kernel is not None
+    assert (kernel.release, kernel.hz) == ("6.1-pretended", 250)
+    assert kernel.built_in == b"built by sundial at 1970-01-01T00:00:00Z\n"
+    assert capsys.readouterr().out.splitlines()[-1] == "kernel: 1 files are compiled"
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ("CONFIG_HZ=250\nCONFIG_WISH=y\n", r"does not take these lines of the configuration: CONFIG_WISH=y$"),
+        ("CONFIG_HZ=250\nCONFIG_BROKEN=y\n", r"^kernel: make vmlinux: main.c:1:2: error: no such thing$"),
+        ("CONFIG_A=y\n", r"has no CONFIG_HZ$"),
+    ],
+)
+def test_what_make_does_not_take_or_build_is_one_line(tmp_path: Path, config: str, words: str) -> None:
+    with pytest.raises(RecipeError, match=words):
+        compiled_from(tmp_path, config)
+    assert kernel_source._read(tmp_path / "made") is None
