@@ -240,7 +240,7 @@ class Rig:
             plugin=self._plugin(node, None if snapshot is None else snapshot.zero_ns),
             incoming=snapshot is not None,
             kvm=self._kvm,
-            run_as=(os.getuid(), os.getgid()) if self._session.system_daemon else None,
+            run_as=self._session.run_as,
         )
 
     def _shared_memory(self, node: Node) -> list[Path]:

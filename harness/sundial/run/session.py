@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import itertools
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -83,9 +84,10 @@ class Session:
         return self.places.confine if self.connect == EMBEDDED else emulator()
 
     @property
-    def system_daemon(self) -> bool:
-        """QEMU is started by a daemon that runs as root, for us."""
-        return self.connect != EMBEDDED and parse_daemon(self.connect).mode == "system"
+    def run_as(self) -> tuple[int, int] | None:
+        """User and group that a system's daemon is to give QEMU, so that it can use our files; None: as it comes."""
+        system = self.connect != EMBEDDED and parse_daemon(self.connect).mode == "system"
+        return (os.getuid(), os.getgid()) if system else None
 
     def confine(
         self,

@@ -104,7 +104,8 @@ class SnapshotMaker:
             hand_over([booted], self._session.qemu_user)
             read = [self._boot.kernel, self._boot.initrd]
             policy = self._session.confine(folder / "policy", read=read, write=[folder, booted])
-            spec = replace(self.spec(folder), policy=policy, memory_file=MemoryFile(booted, shared=True))
+            memory = MemoryFile(booted, shared=True)
+            spec = replace(self.spec(folder), policy=policy, memory_file=memory, run_as=self._session.run_as)
             name = spec.name.removeprefix(f"{self._session.runtime.token}-")
             machine = self._session.hypervisor.start(name, domain_xml(spec))
             try:
