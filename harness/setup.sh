@@ -31,6 +31,8 @@ gcc libc6-dev binutils make patch cpio xz-utils lz4 libtirpc-dev rpcsvc-proto li
 test_packages="libvirt-clients openssh-server chromium fonts-dejavu-core poppler-utils clang cppcheck shellcheck"
 bench_packages="vde2"
 kernel_packages="flex bison bc libelf-dev perl-base"
+# What a Buildroot release asks of its host (SUNDIAL_RECIPE=buildroot, as make BUILDROOT=DIR sets it).
+buildroot_packages="bc bzip2 cpio file g++ make patch perl rsync unzip wget"
 
 missing_packages() {
     for package in "$@"; do
@@ -80,6 +82,7 @@ install_packages "$packages"
 [ "${WITH_TESTS:-}" = 1 ] && install_packages "$test_packages"
 [ "${WITH_BENCH:-}" = 1 ] && install_packages "$bench_packages"
 [ "${SUNDIAL_RECIPE:-}" = tuned ] && install_packages "$kernel_packages"
+[ "${SUNDIAL_RECIPE:-}" = buildroot ] && install_packages "$buildroot_packages"
 /usr/bin/python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || fail "/usr/bin/python3 is older than 3.11"
 command -v cargo >/dev/null || fail "cargo is missing: install Rust 1.95 or newer (rustup)"
 
