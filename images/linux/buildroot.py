@@ -19,7 +19,7 @@ def make(workspace: Workspace) -> Contents:
         kernel_release=release.kernel_release(kernel),
         cmdline=COMMAND_LINE,
         packages=release.package_list(built.info),
-        facts=built.facts | {"hz": release.hz(config), "unpacks": kernel_config.unpacks(config)},
+        facts=built.facts | {"hz": kernel_config.hz(config), "unpacks": kernel_config.unpacks(config)},
         compiler=built.compiler,
         beside=built.beside,
     )

@@ -4,7 +4,7 @@
 from pathlib import Path
 
 from linux import root
-from recipe import kernel, kernel_config, kernel_source, modules, packages
+from recipe import kernel, kernel_config, modules, packages
 from recipe.errors import RecipeError
 from recipe.image import Contents, Workspace
 
@@ -84,5 +84,5 @@ def make(workspace: Workspace) -> Contents:
         kernel_release=release,
         cmdline=COMMAND_LINE,
         packages=[package.listed(), *made.packages],
-        facts={"hz": kernel_source.hz(config), "unpacks": kernel_config.unpacks(config)},
+        facts={"hz": kernel_config.hz(config), "unpacks": kernel_config.unpacks(config)},
     )

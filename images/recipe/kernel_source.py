@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from recipe import packages
+from recipe import kernel_config, packages
 from recipe.elf import Elf, is_elf
 from recipe.errors import HostLacks, RecipeError
 from recipe.image import Workspace
@@ -161,16 +161,8 @@ def _compile(source: Path, asked: str, folder: Path) -> None:
     shutil.copy(source / BUILT_IN, folder / BUILT_IN)
     (folder / CONFIG).write_text(config)
     digests = {name: packages.sha256_of(folder / name) for name in (VMLINUX, BUILT_IN, CONFIG)}
-    made = {"release": release, "hz": hz(config), "sha256": digests}
+    made = {"release": release, "hz": kernel_config.hz(config), "sha256": digests}
     (folder / MADE).write_text(json.dumps(made, indent=1) + "\n")
-
-
-def hz(config: str) -> int:
-    """Ticks a second of a kernel with this configuration."""
-    found = re.search(r"^CONFIG_HZ=(\d+)$", config, re.MULTILINE)
-    if found is None:
-        raise RecipeError("the kernel's configuration has no CONFIG_HZ")
-    return int(found[1])
 
 
 def _make(source: Path, *words: str) -> Iterator[str]:

@@ -144,14 +144,6 @@ def _closure(info: Mapping[str, Mapping[str, object]], roots: Iterable[str]) -> 
     return found
 
 
-def hz(kernel_config: str) -> int:
-    """Ticks a second that a kernel was configured for."""
-    found = re.search(r"^CONFIG_HZ=(\d+)$", kernel_config, re.MULTILINE)
-    if found is None:
-        raise RecipeError("the kernel's configuration has no CONFIG_HZ")
-    return int(found[1])
-
-
 def kernel_release(vmlinux: bytes) -> str:
     """The release that the kernel's banner names."""
     found = re.search(rb"Linux version (\S+) \(", vmlinux)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from recipe import buildroot, release
+from recipe import buildroot, kernel_config, release
 from recipe.errors import HostLacks, RecipeError
 from recipe.image import Workspace
 
@@ -281,9 +281,9 @@ def test_packages_are_listed_with_licences_but_not_what_is_none() -> None:
 
 
 def test_facts_of_a_kernel_are_read_from_it() -> None:
-    assert release.hz("CONFIG_HZ_100=y\n# CONFIG_HZ_250 is not set\nCONFIG_HZ=100\n") == 100
+    assert kernel_config.hz("CONFIG_HZ_100=y\n# CONFIG_HZ_250 is not set\nCONFIG_HZ=100\n") == 100
     assert release.kernel_release(b"\x7fELF...Linux version 6.1.183 (u@h) (gcc) #1\0") == "6.1.183"
     with pytest.raises(RecipeError, match="CONFIG_HZ"):
-        release.hz("")
+        kernel_config.hz("")
     with pytest.raises(RecipeError, match="banner"):
         release.kernel_release(b"Linux version %s")
