@@ -229,8 +229,15 @@ def _when_written(file: Path) -> int:
 
 
 def _when_ended(pid: int) -> None:
-    while Path(f"/proc/{pid}").exists() and " Z " not in Path(f"/proc/{pid}/stat").read_text():
+    while not _has_ended(pid):
         time.sleep(0.05)
+
+
+def _has_ended(pid: int) -> bool:
+    try:
+        return " Z " in Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):  # the latter where it ends between open and read
+        return True
 
 
 def test_what_is_no_release_is_refused_in_one_line(tmp_path: Path) -> None:
