@@ -27,7 +27,7 @@ OTHER_NOTES = note(kind=1) + note(name=b"GNU\0")
         (bz_image()[:-15], None),
         (b"", "is neither an ELF file nor a bzImage"),
         (b"#!/bin/sh\n" * 100, "is neither an ELF file nor a bzImage"),
-        (gzip.compress(elf()), "is neither an ELF file nor a bzImage"),
+        (gzip.compress(elf(), mtime=0), "is neither an ELF file nor a bzImage"),
         (elf(notes=b""), "is an ELF file without a PVH note (of Linux: CONFIG_PVH=y)"),
         (elf(notes=OTHER_NOTES), "is an ELF file without a PVH note (of Linux: CONFIG_PVH=y)"),
         (elf(notes=note()[:7]), "is an ELF file without a PVH note (of Linux: CONFIG_PVH=y)"),
@@ -67,15 +67,15 @@ def test_what_a_kernel_calls_itself() -> None:
     ("data", "fault"),
     [
         (ARCHIVE, None),
-        (gzip.compress(ARCHIVE), None),
+        (gzip.compress(ARCHIVE, mtime=0), None),
         (bz2.compress(ARCHIVE), None),
         (lzma.compress(ARCHIVE), None),
         (lzma.compress(ARCHIVE, lzma.FORMAT_ALONE), None),
         (b"\x02\x21\x4c\x18 lz4", None),
         (b"\x28\xb5\x2f\xfd zstd", None),
-        (gzip.compress(b"text"), "is gzip of something that is no cpio archive"),
+        (gzip.compress(b"text", mtime=0), "is gzip of something that is no cpio archive"),
         (
-            gzip.compress(ARCHIVE)[:2] + b"xxxxxxxxxxxxxxxxxxxx",
+            gzip.compress(ARCHIVE, mtime=0)[:2] + b"xxxxxxxxxxxxxxxxxxxx",
             "is damaged (gzip): Error -3 while decompressing data: ",
         ),
         (b"\x04\x22\x4d\x18", "is lz4 in its frame format, which no kernel unpacks"),
@@ -91,5 +91,5 @@ def test_initrds(data: bytes, fault: str | None) -> None:
 
 def test_a_kernel_that_unpacks_nothing_wants_the_archive_itself() -> None:
     assert initrd_fault(io.BytesIO(ARCHIVE), compressed=False) is None
-    fault = initrd_fault(io.BytesIO(gzip.compress(ARCHIVE)), compressed=False)
+    fault = initrd_fault(io.BytesIO(gzip.compress(ARCHIVE, mtime=0)), compressed=False)
     assert fault == "is compressed (gzip), which the image's kernel does not unpack"
