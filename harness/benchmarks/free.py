@@ -14,7 +14,7 @@ from benchmarks.context import Cannot, Context
 from benchmarks.experiments import echo
 from sundial.machines.hypervisor import Machine
 from sundial.machines.migration import load_state
-from sundial.plan.build import Boot, MachineFiles, domain_spec, plan_run
+from sundial.plan.build import MachineFiles, domain_spec, plan_run
 from sundial.plan.domain import MemoryFile, domain_xml
 from sundial.plan.jobs import encode_job
 from sundial.plan.paths import RunPaths
@@ -46,15 +46,13 @@ def _measure(folder: Path, virtual_s: float) -> float:
     try:
         for name, snapshot in rig.prepare(lambda text: None).items():
             node = next(node for node in plan.network.nodes if node.name == name)
-            booted = boots[name]
             job = paths.sockets / f"job-{name}"
             job.write_bytes(encode_job(guests.busy(plan.jobs[name]), zero_ns=snapshot.zero_ns))
             consoles.append(folder / f"{name}.console")
-            digests = booted.kernel_sha256, booted.initrd_sha256
-            boot = Boot(emulator(), booted.kernel, booted.initrd, booted.cmdline, *digests)
             files = MachineFiles(consoles[-1], folder / f"{name}.samples", job)
             memory = MemoryFile(snapshot.memory, shared=False)
             name_there = session.domain_name(name)
+            boot = boots[name].started_by(emulator())
             spec = domain_spec(plan, node, name_there, boot, files, memory_file=memory, incoming=True)
             machines.append(session.hypervisor.start(name, domain_xml(spec)))
             load_state(machines[-1], snapshot.state, paths.sockets)

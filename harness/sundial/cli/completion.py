@@ -4,14 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
 
 import click
 
 from sundial.model import catalog
 from sundial.model.images import IMAGES
 
-Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 Complete = Callable[[click.Context, click.Parameter, str], list[str]]
 
 
@@ -27,10 +25,3 @@ def of(names: Callable[[], Iterable[str]]) -> Complete:
 SCENARIOS = of(lambda: catalog.names("scenario"))
 TOPOLOGIES = of(lambda: catalog.names("topology"))
 RECIPES = of(lambda: dict.fromkeys(recipe for kind in IMAGES.values() for recipe in kind.recipes))
-
-recipe_option: Callable[[Decorated], Decorated] = click.option(
-    "--recipe",
-    metavar="R",
-    shell_complete=RECIPES,
-    help="Boot images made by this recipe instead of the chosen one (sundial images list).",
-)

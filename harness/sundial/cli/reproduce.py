@@ -11,7 +11,7 @@ import click
 
 from sundial import kinds
 from sundial.cli import completion, rooms
-from sundial.cli.connect import checked, connect_option
+from sundial.cli.options import checked_connect, connect_option, recipe_option
 from sundial.cli.talk import Verb, as_json, print_json, print_table, progress
 from sundial.errors import BadInput, RunFailed, VerificationFailed
 from sundial.model.scenario import SEED_MOST
@@ -30,7 +30,7 @@ _PAPERS = kinds.having("papers", "reproduce")
 @click.option("--seed", type=click.IntRange(0, SEED_MOST), default=1, metavar="N", help="Of everything random.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="The folder to write.")
 @connect_option
-@completion.recipe_option
+@recipe_option
 @as_json
 def reproduce(
     paper: str | None,
@@ -54,7 +54,7 @@ def reproduce(
     extent = "quick" if quick else scale or "full"
     command = ("sundial", *sys.argv[1:])
     with progress(quiet=as_json) as shown:
-        done = rooms.reproduce(paper, extent, seed, out, checked(connect), recipe, command, shown)
+        done = rooms.reproduce(paper, extent, seed, out, checked_connect(connect), recipe, command, shown)
     if as_json:
         print_json(_summary(done))
     else:

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from sundial.cli import completion, rooms
-from sundial.cli.connect import checked, connect_option
+from sundial.cli.options import checked_connect, connect_option, recipe_option
 from sundial.cli.runs import captures
 from sundial.cli.talk import Verb, as_json, print_json, progress, say
 from sundial.errors import BadInput, VerificationFailed
@@ -48,7 +48,7 @@ def _workloads() -> str:
 @click.option("--clock", type=click.Choice(["virtual", "real"]), help="Virtual time, or the host's clock.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="The run directory to write.")
 @connect_option
-@completion.recipe_option
+@recipe_option
 @click.option("--cold", is_flag=True, help="Boot the guests instead of restoring them.")
 @click.option("--dry-run", is_flag=True, help="Print the plan as JSON and start nothing.")
 @as_json
@@ -73,7 +73,7 @@ def run(
     sundial run quickstart --set sizes=1472,1473 --set mtu=576
     sundial run sunrpc-sweep --scale quick --topology two-hosts-switched
     """
-    connect = checked(connect)
+    connect = checked_connect(connect)
     experiments = load_experiments(
         scenario, topology=topology, overrides=overrides, scale=scale, seed=seed, clock=clock
     )

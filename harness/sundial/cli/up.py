@@ -6,7 +6,7 @@ from __future__ import annotations
 import click
 
 from sundial.cli import completion, rooms
-from sundial.cli.connect import checked, connect_option
+from sundial.cli.options import checked_connect, connect_option, recipe_option
 from sundial.cli.talk import Verb, as_json, print_json, print_table, progress, say
 from sundial.model.load import load_topology
 from sundial.model.network import build_network
@@ -21,7 +21,7 @@ from sundial.plan.request import UpRequest
 @click.option("--seed", type=click.IntRange(0, SEED_MOST), default=1, metavar="N", help="Of everything random.")
 @click.option("--clock", type=click.Choice(["virtual", "real"]), default="real", help="The clock of the machines.")
 @connect_option
-@completion.recipe_option
+@recipe_option
 @as_json
 def up(
     topology: str,
@@ -34,7 +34,7 @@ def up(
 ) -> None:
     """Boot the machines of TOPOLOGY and leave them up, until `sundial down`."""
     loaded = load_topology(topology, overrides, clock)
-    request = UpRequest(loaded, build_network(loaded), clock, seed, checked(connect), recipe)
+    request = UpRequest(loaded, build_network(loaded), clock, seed, checked_connect(connect), recipe)
     with progress(quiet=as_json) as shown:
         kept = rooms.up(request, shown)
     if as_json:

@@ -11,7 +11,7 @@ import sys
 import click
 
 from sundial.cli import completion, rooms
-from sundial.cli.connect import checked
+from sundial.cli.options import checked_connect
 from sundial.cli.talk import Verb
 from sundial.errors import HostLacks
 from sundial.model.daemon import parse_daemon
@@ -48,7 +48,7 @@ def virsh(ctx: click.Context, topology: str | None, connect: str | None, argv: t
     if not argv and connect is None:
         click.echo(rooms.virsh_overview(), nl=False)
         return
-    where = checked(connect) if connect is not None else rooms.connected(topology)
+    where = checked_connect(connect) if connect is not None else rooms.connected(topology)
     if where == EMBEDDED:
         click.echo(rooms.virsh(argv, topology), nl=False)
         return

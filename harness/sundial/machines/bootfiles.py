@@ -21,6 +21,7 @@ from sundial.model.bootable import INITRD_ALLOWED, PLAIN_ALLOWED, compression, k
 from sundial.model.hostfiles import Unusable, check_file, check_initrd, check_kernel, read_whole
 from sundial.model.images import IMAGES
 from sundial.model.network import Node
+from sundial.plan.build import Boot
 
 COMMAND_LINE_MOST = 2047
 """Of Linux on x86-64, in bytes."""
@@ -37,6 +38,10 @@ class BootFiles:
     cmdline: str
     own: dict[str, Any] | None = None
     """As run.json has it, of a machine with something of its own."""
+
+    def started_by(self, emulator: Path) -> Boot:
+        """The same for a plan."""
+        return Boot(emulator, self.kernel, self.initrd, self.cmdline, self.kernel_sha256, self.initrd_sha256)
 
 
 def boot_files(node: Node, image: Image, copies: Path) -> BootFiles:

@@ -158,11 +158,9 @@ class SnapshotStore:
         meta = _read_meta(place / "meta.json")
         if meta["digest"] != digest:
             raise Damaged("its meta data are those of another snapshot")
-        seals = {}
-        for name, file in meta["files"].items():
-            seals[name] = _checked(place / name, file)
-        if any(list(seals[name]) != file["seal"] for name, file in meta["files"].items()):
-            files = {name: {**file, "seal": seals[name]} for name, file in meta["files"].items()}
+        seals = {name: _checked(place / name, file) for name, file in meta["files"].items()}
+        files = {name: {**file, "seal": list(seals[name])} for name, file in meta["files"].items()}
+        if files != meta["files"]:
             _write_meta(place / "meta.json", {**meta, "files": files})
         return Snapshot(digest, place, meta["zero_ns"], tuple(seals.items()))
 

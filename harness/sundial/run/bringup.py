@@ -87,8 +87,8 @@ class BringUp:
         images = {name: known.ensure(name, say) for name in names}
         hosts = [session.host(name, uri) for name, uri in order.network.hosts.items()]
         # KVM can be tried on this host alone; machines on another run as these do.
-        asked = "tcg" if hosts and order.accelerator == "auto" else order.accelerator
-        accelerator = session.accelerator(order.clock, asked)
+        wanted: Accelerator = "tcg" if hosts and order.accelerator == "auto" else order.accelerator
+        accelerator = session.accelerator(order.clock, wanted)
         sockets = session.folder()
         # Apart from the sockets, where QEMU may write.
         self._copies = session.folder()

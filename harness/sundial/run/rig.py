@@ -270,15 +270,7 @@ class Rig:
         return run_plugin(self.plan, node, library, supervisor=os.getpid(), report=report, zero_ns=zero_ns)
 
     def _boot(self, node: Node) -> Boot:
-        files = self._boots[node.name]
-        return Boot(
-            self._session.emulator(),
-            files.kernel,
-            files.initrd,
-            files.cmdline,
-            files.kernel_sha256,
-            files.initrd_sha256,
-        )
+        return self._boots[node.name].started_by(self._session.emulator())
 
     def _last_words(self, machine: str) -> str:
         """The last thing its QEMU said, where libvirt runs in this process and keeps it."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The option `--connect`, which several verbs have."""
+"""Options that several verbs have."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
+from sundial.cli import completion
 from sundial.errors import BadInput
 from sundial.model.daemon import parse_daemon
 from sundial.plan.request import EMBEDDED
@@ -18,9 +19,16 @@ connect_option: Callable[[Decorated], Decorated] = click.option(
     "--connect", metavar="URI", default=EMBEDDED, help="A libvirt daemon instead of the embedded driver."
 )
 
+recipe_option: Callable[[Decorated], Decorated] = click.option(
+    "--recipe",
+    metavar="R",
+    shell_complete=completion.RECIPES,
+    help="Boot images made by this recipe instead of the chosen one (sundial images list).",
+)
 
-def checked(connect: str) -> str:
-    """The option's value. Raises BadInput for what is neither the embedded driver nor a daemon's URI."""
+
+def checked_connect(connect: str) -> str:
+    """The value of `--connect`. Raises BadInput for what is neither the embedded driver nor a daemon's URI."""
     if connect != EMBEDDED:
         try:
             parse_daemon(connect)
