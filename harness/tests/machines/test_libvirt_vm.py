@@ -94,20 +94,27 @@ def test_the_life_of_two_machines_started_at_once(hypervisor: LibvirtHypervisor)
     assert LifecycleEvent("a", Happening.RESUMED, "unpaused") in events
 
 
-@pytest.mark.vm
-def test_a_state_saved_from_one_machine_starts_others(
-    hypervisor: LibvirtHypervisor, runtime: RuntimeFolder, tmp_path: Path
-) -> None:
-    state = tmp_path / "state"
-    source = hypervisor.start("source", xml(hypervisor, "source"))
+def save_one(hypervisor: LibvirtHypervisor, runtime: RuntimeFolder, state: Path, *arguments: str) -> None:
+    """Start a machine, stop it, and write its state."""
+    source = hypervisor.start("source", xml(hypervisor, "source", *arguments))
     try:
         source.resume()
         source.qmp("stop")
         save_state(source, state, runtime.path)
     finally:
         source.destroy()
-    incoming = ("-incoming", "defer", "-global", "migration.announce-rounds=0")
-    copies = [hypervisor.start(name, xml(hypervisor, name, *incoming)) for name in ("one", "two")]
+
+
+INCOMING = ("-incoming", "defer", "-global", "migration.announce-rounds=0")
+
+
+@pytest.mark.vm
+def test_a_state_saved_from_one_machine_starts_others(
+    hypervisor: LibvirtHypervisor, runtime: RuntimeFolder, tmp_path: Path
+) -> None:
+    state = tmp_path / "state"
+    save_one(hypervisor, runtime, state)
+    copies = [hypervisor.start(name, xml(hypervisor, name, *INCOMING)) for name in ("one", "two")]
     try:
         for machine in copies:
             load_state(machine, state, runtime.path)
@@ -130,18 +137,11 @@ def test_memory_in_a_file_stays_out_of_the_state_and_is_not_written_by_who_maps_
 ) -> None:
     memory, state = tmp_path / "memory", tmp_path / "state"
     allocate(memory, 64 << 20)
-    source = hypervisor.start("source", xml(hypervisor, "source", *with_memory(memory, "on")))
-    try:
-        source.resume()
-        source.qmp("stop")
-        save_state(source, state, runtime.path)
-    finally:
-        source.destroy()
+    save_one(hypervisor, runtime, state, *with_memory(memory, "on"))
     before = memory_sha256(memory)
     assert state.stat().st_size < 1 << 20
     assert any(memory.read_bytes()), "the firmware has used it"
-    incoming = ("-incoming", "defer", "-global", "migration.announce-rounds=0")
-    machine = hypervisor.start("copy", xml(hypervisor, "copy", *with_memory(memory, "off"), *incoming))
+    machine = hypervisor.start("copy", xml(hypervisor, "copy", *with_memory(memory, "off"), *INCOMING))
     try:
         load_state(machine, state, runtime.path)
         first = machine.qmp("human-monitor-command", **{"command-line": "xp /16xb 0x400"})

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,9 @@ import pytest
 from recipe import buildroot, kernel_config, release
 from recipe.errors import HostLacks, RecipeError
 from recipe.image import Workspace
+from sundial.machines.waiting import wait_until
+
+PATIENCE_S = 60.0
 
 MAKEFILE = """\
 export BR2_VERSION := 2025.02.16
@@ -219,18 +221,15 @@ def test_make_ends_with_the_recipe_that_is_killed(tmp_path: Path, checkout: Path
     with subprocess.Popen([sys.executable, "-c", program], env=environment, stdout=subprocess.DEVNULL) as process:
         pid = _when_written(tmp_path / "cache/buildroot/output/pid")
         process.send_signal(signal.SIGKILL)
-    _when_ended(pid)
+    wait_until(lambda: _has_ended(pid), seconds=PATIENCE_S, what="the end of make")
 
 
 def _when_written(file: Path) -> int:
-    while not (file.exists() and file.read_text().endswith("\n")):
-        time.sleep(0.05)
+    def written() -> bool:
+        return file.exists() and file.read_text().endswith("\n")
+
+    wait_until(written, seconds=PATIENCE_S, what="make")
     return int(file.read_text())
-
-
-def _when_ended(pid: int) -> None:
-    while not _has_ended(pid):
-        time.sleep(0.05)
 
 
 def _has_ended(pid: int) -> bool:
