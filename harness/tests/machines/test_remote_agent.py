@@ -108,7 +108,13 @@ def test_the_end_of_the_connection_ends_machines_and_removes_the_folder(tmp_path
 
 
 def _machine(agent: Agent) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)", f"guest={agent.token}-server,"])
+    """A process that looks like a machine of this agent's."""
+    arguments = [sys.executable, "-c", "import time; time.sleep(1000)", f"guest={agent.token}-server,"]
+    process = subprocess.Popen(arguments)
+    # The program is there a moment before its arguments are.
+    command_line = Path(f"/proc/{process.pid}/cmdline")
+    wait_until(lambda: agent.token.encode() in command_line.read_bytes(), seconds=20, what="its arguments")
+    return process
 
 
 def test_rubbish_ends_it_and_cleans_up(tmp_path: Path) -> None:
