@@ -55,6 +55,12 @@ def start_time(pid: int) -> int | None:
     return None if found is None else int(found[1][19])
 
 
+def processor_s(pid: int) -> float | None:
+    """Processor time that a process has used, in user and kernel mode; None where there is none."""
+    found = stat(pid)
+    return None if found is None else (int(found[1][11]) + int(found[1][12])) / os.sysconf("SC_CLK_TCK")
+
+
 def processes_of(token: str) -> list[int]:
     """All processes with `token` in their command line, but not this one."""
     needle = token.encode()
@@ -167,13 +173,3 @@ def main(commands: IO[str]) -> int:
 
 if __name__ == "__main__":
     sys.exit(main(sys.stdin))
-
-
-def processor_s(pid: int) -> float | None:
-    """Processor time that a process has used, in user and kernel mode (proc(5), stat); None when it is gone."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return None
-    fields = stat.rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
