@@ -13,6 +13,8 @@ T = TypeVar("T")
 
 IMAGES = Path(__file__).resolve().parents[1]
 JOB_BYTES = 65536
+PATIENCE_S = 600.0
+"""After which a machine hangs; on a busy host one of a second takes minutes."""
 ICOUNT = ("-icount", "shift=3,sleep=off", "-rtc", "base=2000-01-01,clock=vm")
 
 
@@ -99,9 +101,9 @@ class Guest:
     def lines(self, kind: str) -> list[dict]:
         return [line for line in self.samples() if isinstance(line, dict) and line["type"] == kind]
 
-    def wait_until(self, happened: Callable[[], T], otherwise: str, timeout: float = 60) -> T:
-        """The first true answer of `happened`, which must come before the machine ends and the time is over."""
-        deadline = time.monotonic() + timeout
+    def wait_until(self, happened: Callable[[], T], otherwise: str) -> T:
+        """The first true answer of `happened`, which must come before the machine ends or hangs."""
+        deadline = time.monotonic() + PATIENCE_S
         while True:
             too_late = self.ended() or time.monotonic() > deadline
             if found := happened():
@@ -109,12 +111,12 @@ class Guest:
             assert not too_late, f"{otherwise}; {self.describe()}"
             time.sleep(0.05)
 
-    def wait_for(self, kind: str, timeout: float = 60) -> dict:
+    def wait_for(self, kind: str) -> dict:
         """The first line of this type."""
-        return self.wait_until(lambda: self.lines(kind), f"no {kind!r} line", timeout)[0]
+        return self.wait_until(lambda: self.lines(kind), f"no {kind!r} line")[0]
 
-    def wait_until_ended(self, timeout: float = 60) -> None:
-        self.wait_until(self.ended, "still running", timeout)
+    def wait_until_ended(self) -> None:
+        self.wait_until(self.ended, "still running")
 
     def describe(self) -> str:
         console = ""
@@ -171,6 +173,6 @@ def run_pair(folder: Path, image: Path, client_job: dict, server_job: dict) -> t
     with server, client:
         server.start((ends[1], ends[0]))
         client.start(ends)
-        client.wait_for("done", timeout=120)
+        client.wait_for("done")
         time.sleep(1)  # the server tells its counters when it has been idle
     return client, server

@@ -15,7 +15,7 @@ def node_job(number: int, peer: int, **fields: object) -> dict:
 def run_to_done(folder: Path, image: Path, what: dict, extra: tuple[str, ...] = ICOUNT) -> Guest:
     with Guest(folder, image, what, extra) as guest:
         guest.start((folder / "a", folder / "b"))
-        guest.wait_for("done", timeout=30)
+        guest.wait_for("done")
         capture = folder / "wire.pcap"  # the frame is sent behind the record
-        guest.wait_until(lambda: b"sundial-done" in capture.read_bytes(), "done is not on the wire", timeout=30)
+        guest.wait_until(lambda: b"sundial-done" in capture.read_bytes(), "done is not on the wire")
     return guest

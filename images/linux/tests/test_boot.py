@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from testing.guest import ICOUNT, Guest, interface, job, run_pair
+from testing.guest import ICOUNT, PATIENCE_S, Guest, interface, job, run_pair
 
 pytestmark = pytest.mark.vm
 
@@ -212,7 +212,7 @@ class ExecPort:
 
     def __init__(self, path: Path) -> None:
         self._socket = socket.socket(socket.AF_UNIX)
-        self._socket.settimeout(60)
+        self._socket.settimeout(PATIENCE_S)
         self._socket.connect(str(path))
         self._lines = self._socket.makefile("rb")
         self._number = 0
@@ -269,7 +269,7 @@ def test_an_interactive_machine_serves_commands_and_a_shell(image: Path, tmp_pat
         assert quiet[1] in (b"0\n", b"")
         port.close()
         console = socket.socket(socket.AF_UNIX)
-        console.settimeout(30)
+        console.settimeout(PATIENCE_S)
         console.connect(str(console_path))
         console.sendall(b"echo $((6*7))\n")
         seen = b""
@@ -300,7 +300,7 @@ def test_a_bridge_with_netem_delays_what_passes(image: Path, tmp_path: Path) -> 
         ]
         for host, path in zip(hosts, (near, far), strict=True):
             host.bind(str(path))
-            host.settimeout(30)
+            host.settimeout(PATIENCE_S)
         guest.start((tmp_path / "a", near))
         assert guest.wait_for("done")["status"] == 0, guest.describe()
         east, west = (
@@ -314,7 +314,7 @@ def test_a_bridge_with_netem_delays_what_passes(image: Path, tmp_path: Path) -> 
         hosts[1].setblocking(False)
         with pytest.raises(BlockingIOError):
             hosts[1].recv(2000)
-        hosts[1].settimeout(30)
+        hosts[1].settimeout(PATIENCE_S)
         assert hosts[1].recv(2000) == east  # and nothing of the bridge's own before it
 
 

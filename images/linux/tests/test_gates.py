@@ -25,7 +25,7 @@ def boot(folder: Path, image: Path, jitter: str) -> dict:
         extra=(*ICOUNT, "-seed", "1", "-uuid", UUID, "-plugin", plugin),
     ) as guest:
         guest.start((folder / "l", folder / "r"))
-        guest.wait_until(report.exists, "not ready", timeout=180)
+        guest.wait_until(report.exists, "not ready")
     return json.loads(report.read_text())
 
 

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from testing.guest import ICOUNT, Guest, interface, run_pair
+from testing.guest import ICOUNT, PATIENCE_S, Guest, interface, run_pair
 from testing.nodes import node_job, run_to_done
 
 pytestmark = pytest.mark.vm
@@ -24,7 +24,7 @@ def test_a_waiting_machine_says_ready_once_and_nothing_else(bootable: Path, tmp_
     with Guest(tmp_path / "g", bootable, WAIT, ICOUNT) as guest:
         guest.start((tmp_path / "a", tmp_path / "b"))
         capture = tmp_path / "g/wire.pcap"
-        guest.wait_until(lambda: capture.exists() and capture.stat().st_size > FILE_HEADER, "not ready", timeout=30)
+        guest.wait_until(lambda: capture.exists() and capture.stat().st_size > FILE_HEADER, "not ready")
         time.sleep(1)
     assert capture.read_bytes().count(b"\x88\xb5sundial-ready") == 1
     assert capture.stat().st_size == FILE_HEADER + RECORD_HEADER + CONTROL_FRAME
@@ -85,7 +85,7 @@ def test_no_json_is_one_line_too(bootable: Path, tmp_path: Path) -> None:
     with Guest(tmp_path / "g", bootable, {}, ICOUNT) as guest:
         (tmp_path / "g/job").write_bytes(b'{"version":1,'.ljust(65536, b"\n"))
         guest.start((tmp_path / "a", tmp_path / "b"))
-        assert guest.wait_for("done", timeout=30)["status"] == 2
+        assert guest.wait_for("done")["status"] == 2
         assert "not JSON" in guest.lines("error")[0]["message"]
 
 
@@ -151,12 +151,12 @@ class Interactive:
     def start(self, folder: Path, stack: contextlib.ExitStack) -> None:
         stack.enter_context(self.guest)
         self.guest.start((folder / "a", folder / "b"))
-        self.guest.wait_for("done", timeout=30)
+        self.guest.wait_for("done")
         self.console, self.commands = (stack.enter_context(socket.socket(socket.AF_UNIX)) for _ in range(2))
         self.console.connect(str(self._console))
         self.commands.connect(str(self._commands))
         for end in (self.console, self.commands):
-            end.settimeout(10)
+            end.settimeout(PATIENCE_S)
 
     def ask(self, request: dict) -> dict:
         self.commands.sendall(json.dumps(request).encode() + b"\n")
@@ -164,6 +164,9 @@ class Interactive:
         while not answer.endswith(b"\n"):
             answer += self.commands.recv(65536)
         return json.loads(answer)
+
+    def log(self) -> str:
+        return base64.b64decode(self.ask({"argv": ["log"]})["stdout"]).decode()
 
     def type(self, text: str, until: str) -> str:
         self.console.sendall(text.encode())
@@ -202,11 +205,10 @@ def test_the_monitor_answers_people_and_programs(bootable: Path, tmp_path: Path)
         assert machine.ask({"id": 2, "argv": ["run", "x" * 2000]}) == {"id": 2, "error": "argv: longer than 1023 bytes"}
         assert machine.ask({"id": 3, "argv": ["run", "x" * 9000]})["error"] == "a line longer than 4096 bytes"
         assert "portmapper" in machine.type("tasls\x7f\x7fks\r", "sss n1> ")
-        log = base64.b64decode(machine.ask({"argv": ["log"]})["stdout"]).decode()
-        assert "hello" in log
-        assert "sss n1>" not in log, "what is shown to a person at the terminal is no part of it"
+        machine.guest.wait_until(lambda: "hello" in machine.log(), "the task has said nothing")
+        assert "sss n1>" not in machine.log(), "what is shown to a person at the terminal is no part of it"
         machine.type("halt\r", "off")
-        machine.guest.wait_until_ended(10)
+        machine.guest.wait_until_ended()
 
 
 def test_a_panic_says_where_and_ends_the_machine(bootable: Path, tmp_path: Path) -> None:
@@ -215,7 +217,7 @@ def test_a_panic_says_where_and_ends_the_machine(bootable: Path, tmp_path: Path)
         machine.start(tmp_path, stack)
         heard = machine.type("panic\r", "backtrace:")
         assert "PANIC: on request of the monitor" in heard
-        machine.guest.wait_until_ended(10)
+        machine.guest.wait_until_ended()
 
 
 def test_a_machine_without_a_job_offers_the_monitor(bootable: Path, tmp_path: Path) -> None:
@@ -224,7 +226,7 @@ def test_a_machine_without_a_job_offers_the_monitor(bootable: Path, tmp_path: Pa
         guest.command = lambda wire: without_job(command(wire))  # type: ignore[method-assign]
         guest.start((tmp_path / "a", tmp_path / "b"))
         guest.wait_until(
-            lambda: guest.console_path.exists() and "sss ?> " in guest.console_path.read_text(), "no prompt", timeout=30
+            lambda: guest.console_path.exists() and "sss ?> " in guest.console_path.read_text(), "no prompt"
         )
 
 
@@ -239,7 +241,7 @@ def frozen(folder: Path, image: Path, jitter: str) -> dict:
     plugin = f"file={PLUGIN},mode=boot,shift=3,report={report}{jitter}"
     with Guest(folder, image, WAIT, extra=(*ICOUNT, "-seed", "1", "-uuid", UUID, "-plugin", plugin)) as guest:
         guest.start((folder / "l", folder / "r"))
-        guest.wait_until(report.exists, "not ready", timeout=60)
+        guest.wait_until(report.exists, "not ready")
     return json.loads(report.read_text())
 
 

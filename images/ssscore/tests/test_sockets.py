@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from testing.guest import Guest, run_pair
+from testing.guest import PATIENCE_S, Guest, run_pair
 from testing.nodes import node_job
 
 pytestmark = pytest.mark.vm
@@ -56,9 +56,9 @@ class Peer:
             NODE_MAC + PEER_MAC + b"\x08\x00" + header + payload, self._machine
         )
 
-    def packets(self, timeout: float = 10) -> Iterator[tuple[int, bytes]]:
+    def packets(self) -> Iterator[tuple[int, bytes]]:
         """Protocol and payload of each IPv4 packet that comes."""
-        self._wire.settimeout(timeout)
+        self._wire.settimeout(PATIENCE_S)
         while True:
             frame = self._wire.recv(2048)
             if frame[12:14] == b"\x08\x00":
@@ -112,7 +112,7 @@ def machine(
     ):
         wire.bind(str(ends[1]))
         guest.start(ends)
-        guest.wait_for("done", timeout=60)
+        guest.wait_for("done")
         yield guest, Peer(wire, ends[0])
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from recipe.cpio import Archive
-from testing.guest import Guest
+from testing.guest import PATIENCE_S, Guest
 from testing.nodes import node_job
 
 pytestmark = pytest.mark.vm
@@ -51,10 +51,10 @@ class Node:
             stack.enter_context(guest)
             guest.start(wire)
         for guest in (other, self.guest):
-            guest.wait_for("done", timeout=60)
+            guest.wait_for("done")
         self._commands = stack.enter_context(socket.socket(socket.AF_UNIX))
         self._commands.connect(str(path))
-        self._commands.settimeout(60)
+        self._commands.settimeout(PATIENCE_S)
 
     def ask(self, *argv: str) -> str:
         self._commands.sendall(json.dumps({"argv": argv}).encode() + b"\n")
@@ -65,11 +65,11 @@ class Node:
         assert told["status"] == 0, told
         return base64.b64decode(told["stdout"]).decode(errors="replace")
 
-    def run(self, task: str, options: str, until: str, timeout: float = 60) -> str:
+    def run(self, task: str, options: str, until: str) -> str:
         """Starts a task and waits for what it prints -> the task's number."""
         before = self.console().count(until)
         number = self.ask("run", task, options).split()[1]
-        self.guest.wait_until(lambda: self.console().count(until) > before, f"no {until!r}", timeout)
+        self.guest.wait_until(lambda: self.console().count(until) > before, f"no {until!r}")
         return number
 
     def console(self) -> str:
@@ -82,7 +82,7 @@ class Node:
 
     def check(self, free: int) -> None:
         """All that tasks have had is back; the node starts tasks and talks to its peer."""
-        self.guest.wait_until(lambda: self.free_pages() == free, f"{self.free_pages()} pages free of {free}", 30)
+        self.guest.wait_until(lambda: self.free_pages() == free, f"{self.free_pages()} pages free of {free}")
         self.run("hello", "{}", "hello: task")
         self.run("sum", '{"server":2,"numbers":[1,2,3]}', "\nsum ")
         assert "PANIC" not in self.console()
@@ -103,5 +103,5 @@ def test_a_million_random_calls_leave_the_node_as_it_was(hostile: Path, tmp_path
     with contextlib.ExitStack() as stack:
         node = Node(tmp_path, hostile, stack)
         free = node.free_pages()
-        node.run("fuzz", "8 1000000", " calls by ", timeout=400)
+        node.run("fuzz", "8 1000000", " calls by ")
         node.check(free)
