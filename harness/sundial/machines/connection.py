@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 OPEN_S = 60.0
 """The first time, the embedded driver runs QEMU a few times to learn what it can do."""
-START_S = 60.0
+START_S = 180.0
 CALL_S = 10.0
 NOBODY = 65534
 EMULATOR = "qemu-system-x86_64"

@@ -149,13 +149,17 @@ def test_a_system_daemon_there_runs_qemu_as_who_asked(tmp_path: Path, host: Seco
 
 
 def test_a_topology_is_up_on_both(tmp_path: Path, host: SecondHost) -> None:
-    done = sundial("up", str(topology(tmp_path, host.uri())), "--json")
+    path = topology(tmp_path, host.uri())
+    laid = "    on: b\n    files: {/etc/laid: {content: from here}}\n"
+    path.write_text(path.read_text().replace("    on: b\n", laid))
+    done = sundial("up", str(path), "--json")
     assert done.returncode == 0, done.stderr
     kept = json.loads(done.stdout)
     try:
         assert kept["hosts"] == {"b": host.uri()}
         pinged = sundial("exec", "--topology", "apart", "server", "--", "ping", "-c", "2", "-s", "8000", "10.0.0.1")
         assert pinged.returncode == 0, pinged.stdout
+        assert sundial("exec", "--topology", "apart", "server", "--", "cat", "/etc/laid").stdout == "from here"
         socket = next(machine["console"] for machine in kept["machines"] if machine["name"] == "server")
         assert b"typed-4" in _typed(socket, b"echo typed-$((2+2))\n")
         listed = sundial("virsh", "--connect", host.uri(), "list", "--name")
