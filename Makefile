@@ -39,6 +39,7 @@ setup-bench:
 
 .PHONY: images
 images: export SUNDIAL_RECIPE := $(or $(RECIPE),distribution)
+images: export WITH_IMAGES := 0
 images: setup ## Build the images and choose their recipe (KERNEL=tuned, or BUILDROOT=DIR with an unpacked release)
 	@./sundial images build $(if $(BUILDROOT),--buildroot $(BUILDROOT),--if-needed --recipe $(SUNDIAL_RECIPE))
 
@@ -119,7 +120,7 @@ test-images: ## Build the images from a release (BUILDROOT=DIR), then run their 
 ifeq ($(BUILDROOT),)
 	@echo 'BUILDROOT is not set: the Buildroot images were not built'
 else
-	@$(MAKE) --no-print-directory setup-tests images
+	@WITH_IMAGES=0 $(MAKE) --no-print-directory setup-tests images
 	@$(PYTEST) buildroot-configs
 	@$(PYTEST) -m "vm or slow" images
 endif
