@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #define SYNC_MAGIC      UINT64_C(0x3130004c41494453) // "SDIAL\0" "01", little-endian
-#define SYNC_VERSION    2u
+#define SYNC_VERSION    3u
 #define SYNC_NICS       8u
 #define SYNC_RING_SLOTS 256u
 #define SYNC_SLOT_MOST  65536u           // no file has larger slots
@@ -22,7 +22,7 @@
 #define SYNC_PAGE       4096             // what can be mapped in its own way
 
 #ifndef SYNC_MACHINES // tests build with more, too
-#define SYNC_MACHINES 16u
+#define SYNC_MACHINES 64u
 #endif
 
 #define SYNC_FABRIC SYNC_MACHINES // index of the fabric among the members

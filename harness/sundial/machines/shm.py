@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 MAGIC = 0x3130004C41494453
-VERSION = 2
-MACHINES = 16
+VERSION = 3
+MACHINES = 64
 NICS = 8
 NEVER = (2**64 - 1) // 4
 TIMES = "times"

@@ -37,7 +37,7 @@ from sundial.model.images import MEMORY, Role
 from sundial.model.own import OwnBoot
 from sundial.model.segment import Mtu, SegmentBase, SegmentKind
 
-MACHINES_MOST = 16
+MACHINES_MOST = 64
 HOSTS_MOST = 8
 ROUTES_MOST = 64
 """Of one machine."""

@@ -71,6 +71,27 @@ def test_a_server_that_is_started_anew_goes_on(tmp_path: Path) -> None:
     assert sum(lives.values()) == 12 + 2, "the call that it died at is executed twice"
 
 
+def test_many_nodes_call_one_server(tmp_path: Path) -> None:
+    """Sixty-four, the most there may be, take a minute."""
+    names = [f"n{number}" for number in range(1, 25)]
+    places = {name: {"interfaces": {"eth0": {"address": f"10.0.0.{1 + at}/24"}}} for at, name in enumerate(names)}
+    ports = [f"{name}:eth0" for name in names]
+    topology = {
+        "description": "Many nodes on a switch",
+        "defaults": {"image": "ssscore"},
+        "machines": places,
+        "segments": {"lan": {"kind": "switch", "rate": "100 Mbit/s", "ports": ports}},
+    }
+    calls = {"app": "sunrpc", "transports": ["mbcf3", "udp"], "sizes": [64], "calls": 3}
+    workload = calls | {"clients": names[1:], "server": names[0]}
+    scenario = {"description": "All call one", "topology": "many.yaml", "workloads": [workload]}
+    (tmp_path / "many.yaml").write_text(json.dumps(topology))
+    (tmp_path / "all.yaml").write_text(json.dumps(scenario))
+    status, output = LiveRun(tmp_path / "all.yaml", tmp_path / "run").end(RUN_S)
+    assert status == 0, output
+    assert "verdict  pass: 184 calls, 0 mismatches" in output
+
+
 TWO_ADAPTERS = """
 description: A node between two others
 defaults: {image: ssscore}
