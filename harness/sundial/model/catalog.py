@@ -21,10 +21,14 @@ def names(kind: Kind) -> list[str]:
     return sorted(path.stem for path in FOLDERS[kind].glob("*.yaml"))
 
 
-def find(kind: Kind, reference: str) -> Source:
-    """Read a shipped file by name, or any file by path (anything with a slash or ending in .yaml). Raises BadInput."""
+def find(kind: Kind, reference: str, base: Path | None = None) -> Source:
+    """Read a shipped file by name, or any file by path (anything with a slash or ending in .yaml). Raises BadInput.
+
+    A relative path begins at the folder `base`, else at the working directory.
+    """
     if "/" in reference or reference.endswith((".yaml", ".yml")):
-        return read(Path(reference), reference)
+        path = Path(reference) if base is None else base / reference
+        return read(path, reference if base is None else shown(path))
     path = FOLDERS[kind] / f"{reference}.yaml"
     if reference not in names(kind):
         raise BadInput(f"there is no {kind} {reference!r}", allowed=", ".join([*names(kind), "or a path to a file"]))

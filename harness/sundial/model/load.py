@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from pathlib import Path
 
 from sundial.errors import BadInput
 from sundial.model import catalog
@@ -62,8 +63,7 @@ def load_experiments(
     scale = scale or _choice(parsed, "scale")
     parsed = [override for override in parsed if override.key not in ("topology", "scale")]
     scale = apply_scale(written, scale)
-    reference = topology or _default_topology(written)
-    wires = catalog.find("topology", reference)
+    wires = catalog.find("topology", topology) if topology else _own_topology(written)
     experiments = []
     for changes in variants(written, parsed):
         experiments.append(
@@ -136,9 +136,9 @@ def _choice(overrides: Sequence[Override], key: str) -> str | None:
     return None
 
 
-def _default_topology(scenario: Source) -> str:
+def _own_topology(scenario: Source) -> Source:
     reference = scenario.data.get("topology")
     if not isinstance(reference, str):
         problem = scenario.problem(("topology",), "topology is missing", ", ".join(catalog.names("topology")))
         raise BadInput.many([problem])
-    return reference
+    return catalog.find("topology", reference, Path(scenario.file).parent)

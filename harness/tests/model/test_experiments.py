@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from sundial.errors import BadInput
+from sundial.model.catalog import FOLDERS
 from sundial.model.experiment import Experiment
 from sundial.model.load import load_experiments, load_topology
 from sundial.model.network import build_network
@@ -44,6 +45,22 @@ def test_the_sweep_has_512_sizes_and_three_scales() -> None:
         assert (workload.calls, workload.series) == (calls, series)
     assert one("sunrpc-sweep").scale == "smoke"
     assert one("sunrpc-sweep", scale="paper").scenario.deadline == 24 * 3600 * 10**9
+
+
+def test_a_scenarios_own_topology_is_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    below = tmp_path / "below"
+    below.mkdir()
+    quickstart = (FOLDERS["scenario"] / "quickstart.yaml").read_text()
+    assert "topology: two-hosts-10base-t\n" in quickstart
+    (below / "mine.yaml").write_text(quickstart.replace("two-hosts-10base-t", "wires.yaml"))
+    wires = (FOLDERS["topology"] / "two-hosts-10base-t.yaml").read_text()
+    (below / "wires.yaml").write_text(wires)
+    monkeypatch.chdir(tmp_path)
+    assert one("below/mine.yaml").topology.name == "wires"
+    (below / "wires.yaml").rename(tmp_path / "wires.yaml")
+    with pytest.raises(BadInput, match=r"^below/wires\.yaml: no such file"):
+        one("below/mine.yaml")
+    assert one("below/mine.yaml", topology="wires.yaml").topology.name == "wires"
 
 
 def test_set_wins_over_scale_and_reaches_every_workload() -> None:
@@ -100,7 +117,7 @@ def test_cell_edges_follow_the_encapsulation_and_the_way() -> None:
 
 
 def test_edges_are_those_of_packets_on_atm_too() -> None:
-    lan, lane = (one("quickstart", topology=name) for name in ("two-hosts-100base-tx", "two-hosts-lane"))
+    lan, lane = (one("quickstart", topology=name) for name in ("two-hosts-10base-t", "two-hosts-lane"))
     assert [sizes(lan, number) for number in range(4)] == [sizes(lane, number) for number in range(4)]
 
 
