@@ -105,7 +105,8 @@ def _build(release: releases.Release, work: Path) -> Built:
     make = _Make(release, work)
     identity = releases.tree_sha256(folder)
     parts = {part: inputs_sha256(sources) for part, (sources, _) in PARTS.items()}
-    make.prepare({"whole": f"{identity} {inputs_sha256(WHOLE)}", **parts})
+    # Buildroot writes the paths of both into what it makes, so that neither may move.
+    make.prepare({"whole": f"{identity} {inputs_sha256(WHOLE)} {TREE} {work}", **parts})
     if not make.is_complete:
         make.configure("".join([DEFCONFIGS[0].read_text(), ALSO]))
         make.everything()

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from sundial.machines.recipes import RECIPE, RELEASE
+
 CHECKOUT = Path(__file__).resolve().parents[3]
 ADDED = Path(__file__).with_name("added")
 COPIED = (
@@ -67,11 +69,13 @@ class Tree:
     root: Path
 
     def python(self, *words: str) -> subprocess.CompletedProcess[str]:
+        # Kinds do not depend on how images are made, and a build by Buildroot would go on in the cache, which is shared.
+        environment = {name: value for name, value in os.environ.items() if name not in (RECIPE, RELEASE)}
         paths = {"PATH": f"{self.root / 'bin'}:{os.environ['PATH']}", "PYTHONPATH": str(self.root / "harness")}
         return subprocess.run(
             [sys.executable, *words],
             cwd=self.root,
-            env={**os.environ, "NO_COLOR": "1", "COLUMNS": "200", **paths},
+            env={**environment, "NO_COLOR": "1", "COLUMNS": "200", **paths},
             capture_output=True,
             text=True,
             check=False,

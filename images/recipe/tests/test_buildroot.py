@@ -134,6 +134,10 @@ def test_only_what_changed_is_built_again(tmp_path: Path, checkout: Path) -> Non
     (folder / "package/a.mk").touch()
     buildroot.build(workspace(tmp_path, folder))
     assert not kept.exists(), "another release: nothing of the old one is used"
+    kept.touch()
+    (tmp_path / "cache").rename(tmp_path / "moved")
+    buildroot.build(Workspace(tmp_path, tmp_path / "moved", folder))
+    assert not (tmp_path / "moved/buildroot/output/kept").exists(), "it holds the paths of its old place"
 
 
 def test_every_file_of_the_tree_is_an_input_of_some_part() -> None:
