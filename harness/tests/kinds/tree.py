@@ -69,7 +69,7 @@ class Tree:
     root: Path
 
     def python(self, *words: str) -> subprocess.CompletedProcess[str]:
-        # Kinds do not depend on how images are made, and a build by Buildroot would go on in the cache, which is shared.
+        # Kinds do not depend on how images are made, and Buildroot would build on in the cache, which is shared.
         environment = {name: value for name, value in os.environ.items() if name not in (RECIPE, RELEASE)}
         paths = {"PATH": f"{self.root / 'bin'}:{os.environ['PATH']}", "PYTHONPATH": str(self.root / "harness")}
         return subprocess.run(
