@@ -109,7 +109,7 @@ def test_the_end_of_the_connection_ends_machines_and_removes_the_folder(tmp_path
 
 def _machine(agent: Agent) -> subprocess.Popen[bytes]:
     """A process that looks like a machine of this agent's."""
-    arguments = [sys.executable, "-c", "import time; time.sleep(1000)", f"guest={agent.token}-server,"]
+    arguments = [sys.executable, "-c", "import signal; signal.pause()", f"guest={agent.token}-server,"]
     process = subprocess.Popen(arguments)
     # The program is there a moment before its arguments are.
     command_line = Path(f"/proc/{process.pid}/cmdline")
