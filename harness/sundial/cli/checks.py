@@ -20,6 +20,7 @@ from sundial.errors import SundialError
 from sundial.machines.accelerator import PROBE_S, Chosen, boot_command, probe_kernels
 from sundial.machines.confinement import Holds, holds
 from sundial.machines.connection import EMULATOR
+from sundial.machines.cores import may_hurry
 from sundial.model.catalog import ROOT
 
 TESTED_QEMU = ("7.2", "10.0")
@@ -101,6 +102,9 @@ class Host:
     def cores(self) -> int:
         return len(os.sched_getaffinity(0))
 
+    def real_time(self) -> bool:
+        return may_hurry()
+
     def python(self) -> tuple[int, int]:
         return sys.version_info[:2]
 
@@ -132,6 +136,7 @@ def check_all(host: Host) -> list[Check]:
         check_images,
         check_shm,
         check_cores,
+        check_real_time,
         check_memory,
         check_kvm,
         check_daemons,
@@ -221,6 +226,14 @@ def check_cores(host: Host) -> Check:
     if cores < 2:
         return Check("cores", State.OPTIONAL, str(cores), "with one core, runs are correct but slow")
     return Check("cores", State.GOOD, str(cores))
+
+
+def check_real_time(host: Host) -> Check:
+    """Real-time scheduling, by which runs under virtual time do not wait for other work of the host."""
+    if host.real_time():
+        return Check("scheduling", State.GOOD, "real-time (SCHED_RR) for guests and fabric")
+    mend = "on a busy host runs are correct but several times slower; allow CAP_SYS_NICE or an rtprio limit of 1"
+    return Check("scheduling", State.OPTIONAL, "no right to real-time scheduling", mend)
 
 
 def check_memory(host: Host) -> Check:

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A core of its own for each guest's CPU, where there are enough."""
+"""Which cores guests run on, and that other work of the host waits for them: hints, which change speed only."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import threading
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -20,6 +21,10 @@ def assign(pids: Sequence[int], cores: Iterable[int], first: int = 0) -> dict[in
     return {pid: ordered[(first + place) % len(ordered)] for place, pid in enumerate(pids)}
 
 
+RUNTIME = Path("/proc/sys/kernel/sched_rt_runtime_us")
+"""What the kernel leaves real-time threads of each period; -1: all of it."""
+
+
 def settle(pids: Sequence[int], proc: Path = Path("/proc")) -> None:
     """Keep the guest's CPU of each of these QEMUs on one core: a hint, which changes speed only.
 
@@ -32,3 +37,50 @@ def settle(pids: Sequence[int], proc: Path = Path("/proc")) -> None:
             for thread in (proc / str(pid) / "task").iterdir():
                 if (thread / "comm").read_text().rstrip().endswith(VCPU):
                     os.sched_setaffinity(int(thread.name), {core})
+
+
+def hurry(guests: Iterable[int], fabric: int, proc: Path = Path("/proc")) -> None:
+    """Run guests (their CPUs and QEMU main loops) and fabric before other work of the host, where it allows that.
+
+    Each waits for the others many thousand times a second, so that one that the scheduler lets wait holds up all. The
+    same priority for all: whoever has the lock of their shared memory must not be kept from its core by one that spins
+    for it. Monitors and the harness stay as they are.
+    """
+    if not keeps_time_for_others():
+        return
+    with contextlib.suppress(OSError):
+        for pid in guests:
+            for thread in (proc / str(pid) / "task").iterdir():
+                if thread.name == str(pid) or (thread / "comm").read_text().rstrip().endswith(VCPU):
+                    _in_real_time(int(thread.name))
+        _in_real_time(fabric)
+
+
+def may_hurry() -> bool:
+    """Whether the host allows real-time scheduling to this user."""
+    allowed: list[bool] = []
+
+    def attempt() -> None:
+        with contextlib.suppress(OSError):
+            _in_real_time(0)
+            allowed.append(True)
+
+    # A thread's own scheduling ends with it.
+    thread = threading.Thread(target=attempt)
+    thread.start()
+    thread.join()
+    return bool(allowed) and keeps_time_for_others()
+
+
+def keeps_time_for_others(runtime: Path = RUNTIME) -> bool:
+    """Whether threads in real time leave a part of each core to the others, so that what hangs can be ended."""
+    try:
+        return int(runtime.read_text()) >= 0
+    except (OSError, ValueError):
+        return False
+
+
+def _in_real_time(thread: int) -> None:
+    os.sched_setscheduler(
+        thread, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(os.sched_get_priority_min(os.SCHED_RR))
+    )

@@ -30,6 +30,9 @@ class Fabric(Protocol):
     def wait_listening(self) -> None:
         """Return when it serves. Raises RunFailed when it does not."""
 
+    def pid(self) -> int | None:
+        """Of its process; None where there is none."""
+
     def counters(self) -> dict[str, Any]:
         """Its counters now; empty when it does not answer."""
 
@@ -77,6 +80,9 @@ class FabricProcess:
             self._talk.join(CONTROL_S)
             said = self._words or f"status {self._process.returncode}"
             raise RunFailed(f"did not start: {said}", machine="fabric")
+
+    def pid(self) -> int:
+        return self._process.pid
 
     def counters(self) -> dict[str, Any]:
         answer = self._command("counters")
@@ -155,6 +161,9 @@ class FakeFabric:
 
     def wait_listening(self) -> None:
         return
+
+    def pid(self) -> None:
+        return None
 
     def counters(self) -> dict[str, Any]:
         return {} if self.silent else {"segments": {}}

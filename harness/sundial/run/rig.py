@@ -124,7 +124,10 @@ class Rig:
 
         in_parallel([starter(node) for node in nodes])
         if self.plan.clock == "virtual":
-            cores.settle([pid for machine in self.machines.values() if (pid := machine.pid()) is not None])
+            guests = [pid for machine in self.machines.values() if (pid := machine.pid()) is not None]
+            cores.settle(guests)
+            if self.fabric is not None and (fabric := self.fabric.pid()) is not None:
+                cores.hurry(guests, fabric)
 
     def resume(self, start_order: Sequence[str] = ()) -> None:
         """Let all guests run. Raises RunFailed."""

@@ -60,6 +60,9 @@ class FakeHost(Host):
     def cores(self) -> int:
         return 4
 
+    def real_time(self) -> bool:
+        return bool(self.changes.get("real_time", True))
+
     def images(self) -> dict[str, str]:
         return dict(self.changes.get("images", {"linux": "built"}))
 
@@ -78,6 +81,13 @@ def lacking(host: Host) -> list[tuple[str, str | None]]:
 
 def test_a_host_with_everything() -> None:
     assert [check for check in check_all(FakeHost()) if check.state is not State.GOOD] == []
+
+
+def test_real_time_scheduling_is_a_luxury() -> None:
+    found = checks.check_real_time(FakeHost(real_time=False))
+    assert found.state is State.OPTIONAL
+    assert found.mend is not None
+    assert "CAP_SYS_NICE" in found.mend
 
 
 def test_daemons_are_named_and_none_is_needed() -> None:

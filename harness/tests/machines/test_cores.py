@@ -2,8 +2,9 @@
 import os
 import threading
 from pathlib import Path
+from queue import SimpleQueue
 
-from sundial.machines.cores import assign, settle
+from sundial.machines.cores import assign, hurry, keeps_time_for_others, may_hurry, settle
 
 
 def test_each_has_a_core_of_its_own_beginning_anywhere() -> None:
@@ -17,39 +18,61 @@ def test_nobody_is_bound_where_cores_are_too_few() -> None:
     assert assign([], {0}) == {}
 
 
+class Threads:
+    """Threads of this process which stand for those of QEMU number 77, until `end`."""
+
+    def __init__(self, proc: Path, *names: str) -> None:
+        self.cores: dict[str, set[int]] = {}
+        self.policies: dict[str, int] = {}
+        self._end = threading.Event()
+        self._threads = []
+        for name in names:
+            started: SimpleQueue[int] = SimpleQueue()
+            self._threads.append(threading.Thread(target=self._live, args=(name, started)))
+            self._threads[-1].start()
+            folder = proc / "77" / "task" / str(started.get(timeout=600))
+            folder.mkdir(parents=True)
+            (folder / "comm").write_text(f"{name}\n")
+
+    def end(self) -> None:
+        self._end.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _live(self, name: str, started: SimpleQueue[int]) -> None:
+        started.put(threading.get_native_id())
+        self._end.wait(600)
+        self.cores[name] = os.sched_getaffinity(0)
+        self.policies[name] = os.sched_getscheduler(0) & ~os.SCHED_RESET_ON_FORK
+
+
 def test_only_the_threads_of_guests_are_bound(tmp_path: Path) -> None:
-    found: dict[str, set[int]] = {}
-
-    def thread(name: str) -> int:
-        """A thread of this process, which stands for one of QEMU's."""
-        started, bound = threading.Event(), threading.Event()
-        ends.append(bound)
-        number: list[int] = []
-
-        def live() -> None:
-            number.append(threading.get_native_id())
-            started.set()
-            bound.wait(30)
-            found[name] = os.sched_getaffinity(0)
-
-        threads.append(threading.Thread(target=live))
-        threads[-1].start()
-        started.wait(30)
-        return number[0]
-
-    threads: list[threading.Thread] = []
-    ends: list[threading.Event] = []
-    for name in ("ALL CPUs/TCG", "IO mon_iothread"):
-        folder = tmp_path / "77" / "task" / str(thread(name))
-        folder.mkdir(parents=True)
-        (folder / "comm").write_text(f"{name}\n")
+    threads = Threads(tmp_path, "ALL CPUs/TCG", "IO mon_iothread")
     settle([77], tmp_path)
-    for end in ends:
-        end.set()
-    for each in threads:
-        each.join(30)
-    assert len(found["ALL CPUs/TCG"]) == 1
-    assert found["IO mon_iothread"] == os.sched_getaffinity(0)
+    threads.end()
+    assert len(threads.cores["ALL CPUs/TCG"]) == 1
+    assert threads.cores["IO mon_iothread"] == os.sched_getaffinity(0)
+
+
+def test_guests_and_fabric_run_in_real_time_where_that_is_allowed(tmp_path: Path) -> None:
+    threads, fabric = Threads(tmp_path, "ALL CPUs/TCG", "IO mon_iothread"), Threads(tmp_path / "other", "fabric")
+    (number,) = (int(folder.name) for folder in (tmp_path / "other" / "77" / "task").iterdir())
+    hurry([77], number, tmp_path)
+    threads.end()
+    fabric.end()
+    expected = os.SCHED_RR if may_hurry() else os.SCHED_OTHER
+    assert threads.policies == {"ALL CPUs/TCG": expected, "IO mon_iothread": os.SCHED_OTHER}
+    assert fabric.policies == {"fabric": expected}
+    assert os.sched_getscheduler(0) == os.SCHED_OTHER
+
+
+def test_no_real_time_where_it_would_take_all_of_a_core(tmp_path: Path) -> None:
+    limit = tmp_path / "sched_rt_runtime_us"
+    limit.write_text("950000\n")
+    assert keeps_time_for_others(limit)
+    limit.write_text("-1\n")
+    assert not keeps_time_for_others(limit)
+    assert not keeps_time_for_others(tmp_path / "missing")
 
 
 def test_a_process_that_is_gone_is_no_matter(tmp_path: Path) -> None:
