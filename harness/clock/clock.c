@@ -6,32 +6,31 @@
 // executing nor idling can pass a pending timer, so a machine cannot run ahead of what its peers
 // have promised.
 #define _GNU_SOURCE
+#include "blocks.h"
 #include "gate.h"
 #include "inbox.h"
+#include "member.h"
 #include "options.h"
 #include "qemu.h"
 #include "sync.h"
 
-#include <errno.h>
-#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
+// Version 1 of the plugin API is all that QEMU 7.2 knows, and 10.0 asks for 2 at least. QEMU reads
+// this before it calls anything here but what the linker calls.
 __attribute__((visibility("default"))) int qemu_plugin_version = 1;
-int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char **argv);
+__attribute__((constructor)) static void choose_plugin_version(void)
+{
+    if (qemu_has_scoreboards())
+        qemu_plugin_version = 2;
+}
 
-enum exit_status {
-    EXIT_END = 0,        // the run reached its end
-    EXIT_ABORTED = 3,    // another member failed, or the supervisor is gone
-    EXIT_INVARIANT = 70, // a promise of virtual time was broken: a bug
-};
+int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char **argv);
 
 // Between the instant the guest is frozen at and zero: the guest sleeps through it, so a pause that
 // takes effect some hundred nanoseconds late changes nothing.
@@ -44,8 +43,6 @@ static const uint64_t QUIET_NS = 2 * 200 * 1000;
 static const uint16_t CONTROL_ETHERTYPE = 0x88b5;
 static const char READY[] = "sundial-ready";
 
-static struct options options;
-static struct sync run;
 static struct sync_end to_fabric, from_fabric;
 static struct sync_member *me;
 static uint64_t timer[64]; // QEMUTimer, opaque and smaller than this
@@ -53,13 +50,15 @@ static uint64_t timer[64]; // QEMUTimer, opaque and smaller than this
 static bool keeping_time; // zero was given: a run
 static bool ready_seen;
 static bool freeze_pending;      // the stop was requested
-static int64_t zero_ns;          // virtual clock at the start of the run
-static int64_t armed_ns;         // virtual clock the gate is armed for; 0: not yet
 static int64_t wanted_ns;        // armed_ns without jitter
 static uint64_t handed_in_at_ns; // when the guest handed in its latest frame
 static bool in_gate;             // its callback runs and will arm it at the end
+static bool halted = true;       // the CPU has executed HLT and no block since
 
-static int64_t instructions_before; // the run: where the machine was restored
+// The CPU looks at its horizon at the last entry of a block from which the block ends by this.
+static int64_t look_ns;     // virtual clock
+static int64_t stop_ns;     // where the gate is armed while the CPU executes and looks by itself
+static uint64_t allowed_ns; // since zero: how far the latest look or gate let the machine go
 
 static struct {
     NetClientState *client;
@@ -70,86 +69,6 @@ static struct {
 } nics[SYNC_NICS];
 static struct inbox inbox;
 static struct done_queue done[SYNC_NICS]; // when the adapters finished their frames
-
-static struct {
-    uint64_t gates, waits, room_waits, sent, delivered, overruns, stops, overshoot_ns;
-} count;
-
-// ---- Leaving ----------------------------------------------------------------------------------
-
-static void report(const char *status)
-{
-    if (!options.report)
-        return;
-    char temporary[4096];
-    snprintf(temporary, sizeof temporary, "%s.partial", options.report);
-    FILE *f = fopen(temporary, "w");
-    if (!f)
-        return;
-    fprintf(f,
-            "{\"version\":1,\"status\":\"%s\",\"qemu\":\"%d.%d\",\"zero_ns\":%lld,\"virtual_ns\":%"
-            "lld,\"gates\":%llu,"
-            "\"waits\":%llu,\"room_waits\":%llu,\"sent\":%llu,\"delivered\":%llu,\"overruns\":%llu,"
-            "\"stops\":%llu,"
-            "\"instructions\":%lld,\"max_overshoot_ns\":%llu}\n",
-            status, qemu.major, qemu.minor, (long long)zero_ns,
-            (long long)(armed_ns ? armed_ns - zero_ns : 0), (unsigned long long)count.gates,
-            (unsigned long long)count.waits, (unsigned long long)count.room_waits,
-            (unsigned long long)count.sent, (unsigned long long)count.delivered,
-            (unsigned long long)count.overruns, (unsigned long long)count.stops,
-            // the supervisor may go first
-            (long long)(qemu.icount_get_raw ? qemu.icount_get_raw() - instructions_before : 0),
-            (unsigned long long)count.overshoot_ns);
-    fclose(f);
-    rename(temporary, options.report);
-}
-
-// Leaves without unwinding: a blocked machine cannot be asked politely, and has nothing on disk to
-// lose.
-static _Noreturn void leave(const char *status, enum exit_status code)
-{
-    report(status);
-    _exit(code);
-}
-
-static _Noreturn void broken(const char *invariant)
-{
-    fprintf(stderr, "sundial-clock: invariant broken: %s\n", invariant);
-    if (run.shared)
-        sync_abort(&run);
-    leave("invariant broken", EXIT_INVARIANT);
-}
-
-static void lock(void)
-{
-    if (!sync_lock(&run))
-        leave("aborted", EXIT_ABORTED);
-}
-
-// Lets go whoever can go on with what I have just published.
-static void release_and_unlock(void)
-{
-    struct sync_wake_set wake = sync_release(&run);
-    sync_unlock(&run);
-    sync_wake(&run, wake);
-}
-
-// Sleeps until somebody lets me go, or for so long that it is worth a look whether I may.
-static void nap(void)
-{
-    if (sync_nap(&run) == SYNC_ABORTED)
-        leave("aborted", EXIT_ABORTED);
-}
-
-// Ends the machine as soon as its supervisor is gone, whatever the machine is doing.
-static void *watch_supervisor(void *unused)
-{
-    (void)unused;
-    struct pollfd supervisor = {.fd = options.supervisor_fd, .events = POLLIN};
-    while (poll(&supervisor, 1, -1) < 0 && errno == EINTR)
-        continue;
-    leave("supervisor gone", EXIT_ABORTED);
-}
 
 // ---- Time -------------------------------------------------------------------------------------
 
@@ -175,21 +94,63 @@ static int64_t jitter_ns(void)
 }
 
 // Arming while the CPU is halted makes QEMU jump to the next timer at once: so the gate is armed
-// once, as the last thing its callback does, and never for longer than the machine may go.
-static void arm(int64_t at_clock_ns)
+// once, as the last thing its callback does, and never for longer than the machine may go. `now` is
+// the clock.
+static void arm(int64_t at_clock_ns, int64_t now)
 {
     armed_ns = wanted_ns = at_clock_ns;
     if (options.jitter_ns) {
-        int64_t sooner = clock_ns() + jitter_ns();
+        int64_t sooner = now + jitter_ns();
         if (sooner < armed_ns)
             armed_ns = sooner;
     }
+    // On the CPU's own thread it needs no kick: it does not execute now, and looks at its timers,
+    // or gets a new budget, before it does.
+    qemu_quiet_kicks(qemu_current_cpu() != NULL);
     qemu.timer_mod_ns(timer, armed_ns);
+    qemu_quiet_kicks(false);
 }
 
-static void arm_run(uint64_t at_ns)
+static int64_t clock_at(uint64_t run_ns)
 {
-    arm(zero_ns + (int64_t)at_ns);
+    return zero_ns + (int64_t)run_ns;
+}
+
+// How far a machine goes before it looks at the others again, and waits to be let go: half of its
+// least lookahead, so that whoever is behind can always go on by as much.
+static uint64_t stride_ns(void)
+{
+    static uint64_t stride;
+    if (!stride) {
+        uint64_t least = GATE_PUBLISH_NS; // without peers
+        for (unsigned m = 0; m < run.machines; m++) {
+            uint64_t distance = run.shared->fixed.distance_ns[m][options.machine];
+            least = distance < least ? distance : least;
+        }
+        stride = least > 1 ? least / 2 : 1;
+    }
+    return stride;
+}
+
+// A CPU that executes looks by itself; one that sleeps jumps to its next timer and passes no
+// block's entry.
+static bool looks_by_itself(void)
+{
+    return blocks_watched() && !halted;
+}
+
+// Sets the times of the next look and of the next delivery or end.
+static void adopt(const struct gate_plan *plan, int64_t now)
+{
+    look_ns = clock_at(plan->look);
+    if (options.jitter_ns) {
+        int64_t sooner = now + jitter_ns();
+        look_ns = sooner < look_ns ? sooner : look_ns;
+    }
+    // A machine that nobody sends anything still has a gate now and then.
+    int64_t farthest = now + (int64_t)GATE_PUBLISH_NS;
+    stop_ns = plan->stop < SYNC_NEVER && clock_at(plan->stop) < farthest ? clock_at(plan->stop)
+                                                                         : farthest;
 }
 
 // ---- Receiving --------------------------------------------------------------------------------
@@ -276,7 +237,7 @@ static bool has_place(unsigned nic, uint64_t now)
         if (certain)
             return place;
         count.room_waits++;
-        nap();
+        nap(true, false);
     }
 }
 
@@ -308,8 +269,12 @@ static struct sync_slot *free_slot(uint64_t now)
 static void gate_after(uint64_t now)
 {
     handed_in_at_ns = now;
-    if (!in_gate && armed_ns > zero_ns + (int64_t)now)
-        arm_run(now + 1);
+    if (in_gate)
+        return;
+    int64_t soon = clock_at(now + stride_ns());
+    look_ns = soon < look_ns ? soon : look_ns;
+    if (armed_ns > clock_at(now) && !looks_by_itself())
+        arm(clock_at(now + 1), clock_at(now));
 }
 
 static bool is_ready_frame(const uint8_t *frame, size_t length)
@@ -327,12 +292,12 @@ static void ready(void)
         return;
     ready_seen = true;
     int64_t now = clock_ns();
-    arm(now + (int64_t)(2 * FREEZE_GRID_NS - (uint64_t)now % FREEZE_GRID_NS));
+    arm(now + (int64_t)(2 * FREEZE_GRID_NS - (uint64_t)now % FREEZE_GRID_NS), now);
 }
 
 // NetReceive of every netdev: the guest's adapter hands in a frame. Runs inside a timer of the
 // virtual clock (virtio-net with tx=timer), so the time is exact.
-static ssize_t transmit(NetClientState *client, const uint8_t *frame, size_t length)
+static ssize_t transmit_locked(NetClientState *client, const uint8_t *frame, size_t length)
 {
     if (is_ready_frame(frame, length)) {
         ready();
@@ -372,6 +337,14 @@ static ssize_t transmit(NetClientState *client, const uint8_t *frame, size_t len
     return (ssize_t)length;
 }
 
+static ssize_t transmit(NetClientState *client, const uint8_t *frame, size_t length)
+{
+    pthread_mutex_lock(&state_lock);
+    ssize_t taken = transmit_locked(client, frame, length);
+    pthread_mutex_unlock(&state_lock);
+    return taken;
+}
+
 // ---- Idling -----------------------------------------------------------------------------------
 
 static void warp(void *cpu, uint64_t unused)
@@ -397,25 +370,24 @@ static void warp_here(void)
 // ---- The gate ---------------------------------------------------------------------------------
 
 // Before the run. Freezes at the first quiet grid point after the guest said ready.
-static void gate_before_run(void)
+static void gate_before_run(int64_t now)
 {
-    int64_t now = clock_ns();
     if (now < wanted_ns) {
-        arm(wanted_ns);
+        arm(wanted_ns, now);
         return;
     }
     if (freeze_pending) { // until the main loop has stopped the machine
-        arm(now + 1);
+        arm(now + 1, now);
         return;
     }
     if (!ready_seen) {
-        arm(now + (int64_t)GATE_PUBLISH_NS);
+        arm(now + (int64_t)GATE_PUBLISH_NS, now);
         return;
     }
     int64_t quiet = qemu.clock_deadline_ns_all(QEMU_CLOCK_VIRTUAL, QEMU_TIMER_ATTR_ALL);
-    bool asleep = qemu.all_cpu_threads_idle() && (quiet < 0 || (uint64_t)quiet >= QUIET_NS);
-    if (!asleep) {
-        arm(now + (int64_t)(FREEZE_GRID_NS - (uint64_t)now % FREEZE_GRID_NS));
+    bool resting = qemu.all_cpu_threads_idle() && (quiet < 0 || (uint64_t)quiet >= QUIET_NS);
+    if (!resting) {
+        arm(now + (int64_t)(FREEZE_GRID_NS - (uint64_t)now % FREEZE_GRID_NS), now);
         return;
     }
     zero_ns = now - now % (int64_t)FREEZE_GRID_NS + (int64_t)FREEZE_TO_ZERO_NS;
@@ -423,16 +395,17 @@ static void gate_before_run(void)
     freeze_pending = true;
     qemu.system_vmstop_request_prepare();
     qemu.system_vmstop_request(RUN_STATE_PAUSED);
-    arm(now + 1);
+    arm(now + 1, now);
 }
 
-// The machine as it is at this gate.
-static struct gate_view observe(int64_t clock)
+// The machine as it is at this gate, or look.
+static struct gate_view observe(int64_t clock, int64_t armed)
 {
     struct gate_view view = {
         .now = (uint64_t)(clock - zero_ns),
-        .armed = armed_ns > zero_ns ? (uint64_t)(armed_ns - zero_ns) : 0,
+        .armed = armed > zero_ns ? (uint64_t)(armed - zero_ns) : 0,
         .idle = qemu.all_cpu_threads_idle(),
+        .stride = 1,
     };
     view.own = view.now;
     if (view.idle) {
@@ -440,16 +413,20 @@ static struct gate_view observe(int64_t clock)
         // devices.
         int64_t deadline = qemu.clock_deadline_ns_all(QEMU_CLOCK_VIRTUAL, QEMU_TIMER_ATTR_ALL);
         view.own = deadline < 0 ? SYNC_NEVER : view.now + (uint64_t)deadline;
-    }
+    } else if (looks_by_itself())
+        view.stride = stride_ns();
     return view;
 }
 
 // Promises what the machine will do next, and waits until its horizon lets it. Returns that event,
-// with the lock held.
-static uint64_t wait_for_horizon(struct gate_view *view)
+// with the lock held. `state_is_free`: others may use the state meanwhile.
+static uint64_t wait_for_horizon(struct gate_view *view, bool state_is_free)
 {
+    if (view->now >= allowed_ns + options.instruction_ns)
+        broken("the machine ran past its horizon");
     lock();
     me->joined = 1;
+    uint64_t stride = blocks_watched() ? stride_ns() : 0;
     for (;;) {
         drain();
         atomic_fetch_add_explicit(&me->gates, 1, memory_order_relaxed);
@@ -464,13 +441,18 @@ static uint64_t wait_for_horizon(struct gate_view *view)
         me->own_ns = event;
         me->waiting = SYNC_RUNNING;
         view->horizon = sync_horizon(&run, options.machine);
-        if (gate_may_pass(view, event))
+        if (gate_may_pass(view, event, stride)) {
+            allowed_ns = view->horizon;
             return event;
+        }
         me->waiting = SYNC_AT_HORIZON;
+        me->stride_ns = stride;
         sync_quiet(&run);
         release_and_unlock();
         count.waits++;
-        nap();
+        enum sync_nap how = nap(!view->idle, state_is_free);
+        if (how == SYNC_URGED || how == SYNC_STILL_WAITING)
+            stride = 0;
         lock();
     }
 }
@@ -480,19 +462,20 @@ static void keep_time(int64_t clock)
     if (armed_ns && (clock < armed_ns || (uint64_t)(clock - armed_ns) >= options.instruction_ns))
         broken("the machine ran past its gate");
 
-    struct gate_view view = observe(clock);
-    uint64_t event = wait_for_horizon(&view);
+    struct gate_view view = observe(clock, armed_ns);
+    uint64_t event = wait_for_horizon(&view, false);
     if (view.now >= view.end) {
         me->own_ns = SYNC_NEVER;
         me->finished = 1;
         release_and_unlock();
         leave("finished", EXIT_END);
     }
-    struct gate_others others = gate_observe(&run, view.now);
+    struct gate_others others = gate_observe(&run, view.now, cores);
     release_and_unlock();
 
     if (view.idle && event > view.now) {
-        arm_run(event);
+        look_ns = stop_ns = clock_at(event);
+        arm(stop_ns, clock);
         // At once: what the host puts in (a command for the guest) wakes the CPU as soon as QEMU's
         // lock is free, and must not find it before the time that the others have been promised.
         qemu.icount_start_warp_timer();
@@ -504,26 +487,78 @@ static void keep_time(int64_t clock)
     bool sent = count.sent + count.stops != handed_in || handed_in_at_ns == view.now;
     view.due = inbox_first(&inbox);
     view.place = first_place_ns();
-    arm_run(gate_next(&view, &others, sent));
+    struct gate_plan plan = gate_next(&view, &others, sent);
+    adopt(&plan, clock);
+    arm(looks_by_itself() || stop_ns < look_ns ? stop_ns : look_ns, clock);
 }
 
 static void gate(void *unused)
 {
     (void)unused;
+    pthread_mutex_lock(&state_lock);
     in_gate = true;
     count.gates++;
     int64_t clock = clock_ns();
     if (armed_ns && clock >= armed_ns && (uint64_t)(clock - armed_ns) > count.overshoot_ns)
         count.overshoot_ns = (uint64_t)(clock - armed_ns);
     if (!keeping_time)
-        gate_before_run();
+        gate_before_run(clock);
     else if (clock < zero_ns) // restored a little before zero
-        arm(zero_ns);
+        arm(zero_ns, clock);
     else
         keep_time(clock);
     in_gate = false;
+    pthread_mutex_unlock(&state_lock);
     if (qemu.all_cpu_threads_idle())
         warp_here();
+}
+
+// ---- Looks at a block's entry -----------------------------------------------------------------
+
+// Moves the gate without leaving QEMU's inner loop.
+static void move_gate(int64_t at_clock_ns, int64_t now)
+{
+    arm(at_clock_ns, now);
+    blocks_renew_budget(options.instruction_ns);
+}
+
+// What a gate does, but for deliveries: those need QEMU's lock and their exact time, hence a gate.
+// `full`: the next block does not end by `look_ns`.
+static void look(int64_t clock, bool full)
+{
+    count.looks++;
+    int64_t too_soon = full ? look_ns : clock;
+    struct gate_view view = observe(clock, clock);
+    wait_for_horizon(&view, true);
+    struct gate_others others = gate_observe(&run, view.now, cores);
+    release_and_unlock();
+    struct gate_plan plan = gate_next(&view, &others, false);
+    adopt(&plan, clock);
+    if (look_ns <= too_soon) {
+        // Nothing more was won, and the others may need the machine to go into this block: QEMU
+        // divides it.
+        count.splits++;
+        move_gate(look_ns < stop_ns ? look_ns : stop_ns, clock);
+    } else if (armed_ns <= look_ns || armed_ns > stop_ns || options.jitter_ns)
+        move_gate(stop_ns, clock);
+}
+
+// Before a block: how many instructions the CPU may execute before it is to look again.
+static uint64_t before_block(bool full)
+{
+    int64_t clock = clock_ns();
+    if (halted || full || clock >= look_ns) {
+        pthread_mutex_lock(&state_lock);
+        if (halted) {
+            halted = false; // its gate was armed for the next look
+            move_gate(stop_ns, clock);
+        }
+        if (full || clock >= look_ns)
+            look(clock, full);
+        pthread_mutex_unlock(&state_lock);
+    }
+    uint64_t to_look_ns = (uint64_t)(look_ns - clock);
+    return (to_look_ns + options.instruction_ns - 1) / options.instruction_ns;
 }
 
 // ---- Setting up -------------------------------------------------------------------------------
@@ -553,11 +588,14 @@ static void run_state_changed(void *unused, bool running, int state)
         }
         qemu.timer_init_full(timer, NULL, QEMU_CLOCK_VIRTUAL, 1, 0, gate, NULL);
         instructions_before = qemu.icount_get_raw();
-        if (options.mode == MODE_RUN)
+        if (options.mode == MODE_RUN) {
             qemu_quiet_notifications();
+            look_ns = stop_ns = zero_ns;
+            blocks_watch(before_block);
+        }
     }
     if (!freeze_pending)
-        arm(clock_ns());
+        arm(clock_ns(), clock_ns());
 }
 
 // HLT marks the CPU halted before the instructions up to it are accounted; a main loop that wakes
@@ -568,12 +606,21 @@ static void before_halt(unsigned vcpu, void *unused)
     (void)vcpu;
     (void)unused;
     qemu.icount_update(qemu_current_cpu());
+    if (keeping_time) {
+        pthread_mutex_lock(&state_lock);
+        halted = true;
+        int64_t clock = qemu_accounted_ns();
+        if (blocks_watched() && armed_ns > clock)
+            arm(clock, clock); // a CPU that sleeps must not jump beyond its horizon
+        pthread_mutex_unlock(&state_lock);
+    }
     warp_here();
 }
 
 static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
     (void)id;
+    count.translations++;
     const uint8_t HLT = 0xf4;
     struct qemu_plugin_insn *last = qemu.plugin_tb_get_insn(tb, qemu.plugin_tb_n_insns(tb) - 1);
     if (qemu.plugin_insn_size(last) == 1 && qemu_first_byte(last) == HLT)
@@ -585,12 +632,8 @@ static const char *install(qemu_plugin_id_t id, int argc, char **argv)
     const char *wrong = options_parse(&options, argc, argv);
     if (wrong)
         return wrong;
-    if (options.supervisor_fd >= 0) {
-        pthread_t thread;
-        if (pthread_create(&thread, NULL, watch_supervisor, NULL) != 0)
-            return "cannot start a thread";
-        pthread_detach(thread);
-    }
+    if (options.supervisor_fd >= 0 && !leave_with_supervisor())
+        return "cannot start a thread";
     if (options.mode == MODE_WATCH)
         return NULL;
     wrong = qemu_load();
@@ -600,7 +643,7 @@ static const char *install(qemu_plugin_id_t id, int argc, char **argv)
         wrong = sync_map(&run, options.shm, options.machine, &to_fabric, &from_fabric);
         if (wrong)
             return wrong;
-        run.spins = options.spins;
+        cores = count_cores();
         me = &run.shared->machine[options.machine];
         for (unsigned n = 0; n < options.nics; n++)
             nics[n].capacity = run.shared->fixed.adapter_frames[options.machine][n];

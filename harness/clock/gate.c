@@ -16,32 +16,41 @@ uint64_t gate_event(const struct gate_view *view)
     return event < view->now ? view->now : event;
 }
 
-bool gate_may_pass(const struct gate_view *view, uint64_t event)
+static uint64_t later(uint64_t a, uint64_t b)
 {
-    if (view->now >= view->end || view->horizon > event)
+    return a > b ? a : b;
+}
+
+bool gate_may_pass(const struct gate_view *view, uint64_t event, uint64_t stride_ns)
+{
+    if (view->now >= view->end || view->horizon > event + stride_ns)
         return true;
     return event == view->end && view->horizon >= view->end;
 }
 
-struct gate_others gate_observe(const struct sync *y, uint64_t now)
+struct gate_others gate_observe(const struct sync *y, uint64_t now, unsigned cores)
 {
     const struct sync_shared *s = y->shared;
     const uint64_t *distance_to = s->fixed.distance_ns[y->index];
     struct gate_others others = {.help = SYNC_NEVER, .grid = GATE_PUBLISH_NS};
-    bool others_run = false;
+    unsigned others_run = 0;
 
     for (unsigned i = 0; i < y->machines; i++) {
         const struct sync_member *other = &s->machine[i];
         if (i == y->index || other->finished || distance_to[i] >= SYNC_NEVER)
             continue;
-        if (other->waiting == SYNC_RUNNING) {
-            others_run = true;
+        if (sync_at_work(y, i)) {
+            others_run++;
             continue;
         }
-        uint64_t at = other->own_ns >= distance_to[i] ? other->own_ns - distance_to[i] + 1 : 0;
+        uint64_t goal = earlier(other->own_ns, SYNC_NEVER) + earlier(other->stride_ns, SYNC_NEVER);
+        uint64_t at = goal >= distance_to[i] ? goal - distance_to[i] + 1 : 0;
         if (at > now)
             others.help = earlier(others.help, at);
     }
+    // Where every core has work there is no use in waking one more.
+    if (others_run >= cores)
+        return (struct gate_others){.help = SYNC_NEVER, .grid = GATE_PUBLISH_NS};
     if (s->fabric.waiting) {
         uint64_t at = sync_fabric_work(y) + 1;
         if (at > now)
@@ -56,20 +65,20 @@ struct gate_others gate_observe(const struct sync *y, uint64_t now)
     return others;
 }
 
-uint64_t gate_next(const struct gate_view *view, const struct gate_others *others, bool sent)
+struct gate_plan gate_next(const struct gate_view *view, const struct gate_others *others,
+                           bool sent)
 {
     uint64_t now = view->now;
-    uint64_t next = sent ? now + 1 : others->help;
+    struct gate_plan plan;
 
-    next = earlier(next, earlier(view->horizon, view->end));
-    next = earlier(next, now - now % others->grid + others->grid);
+    plan.look = earlier(sent ? now + 1 : others->help, now - now % others->grid + others->grid);
+    plan.look = earlier(later(plan.look, now + view->stride), view->horizon);
     // Never at now: QEMU would call again endlessly with the big lock held.
-    if (next <= now)
-        next = now + 1;
+    plan.look = later(plan.look, now + 1);
     // What is due within this instruction gets its gate at its own time, although that has passed;
     // once each.
-    next = earlier(next, view->due);
-    if (view->place < next)
-        next = view->place > view->armed ? view->place : now + 1;
-    return next;
+    plan.stop = earlier(later(view->end, now + 1), view->due);
+    if (view->place < plan.stop)
+        plan.stop = view->place > view->armed ? view->place : now + 1;
+    return plan;
 }

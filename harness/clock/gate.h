@@ -21,6 +21,7 @@ struct gate_view {
     uint64_t due;     // the first frame to deliver
     uint64_t place;   // a stopped queue can go on
     uint64_t end;     // of the run
+    uint64_t stride;  // the machine does not look at the others again before it has gone so far
     uint64_t horizon; // the machine may run up to, not including, this time
 };
 
@@ -33,9 +34,19 @@ struct gate_others {
 // The time that the machine promises: nothing leaves it before, unless something reaches it.
 uint64_t gate_event(const struct gate_view *view);
 // Whether the machine may go on to its event, or has to wait for the others.
-bool gate_may_pass(const struct gate_view *view, uint64_t event);
+// It goes by more than `stride_ns`, or waits until nobody else can go.
+bool gate_may_pass(const struct gate_view *view, uint64_t event, uint64_t stride_ns);
 // What a machine needs to know of the others once it may pass.
-struct gate_others gate_observe(const struct sync *y, uint64_t now);
-// When to look again, after what was due has been delivered. `due` and `place` are those left then;
-// `sent`: the guest handed in a frame at this instant.
-uint64_t gate_next(const struct gate_view *view, const struct gate_others *others, bool sent);
+// `cores`: that the members can run on.
+struct gate_others gate_observe(const struct sync *y, uint64_t now, unsigned cores);
+// When to look again.
+struct gate_plan {
+    // at a moment of the machine's choice before this: whether it may go on
+    uint64_t look;
+    // exactly then: something is delivered, or ends
+    uint64_t stop;
+};
+// After what was due has been delivered. `due` and `place` are those left then; `sent`: the guest
+// handed in a frame at this instant.
+struct gate_plan gate_next(const struct gate_view *view, const struct gate_others *others,
+                           bool sent);

@@ -77,7 +77,7 @@ const char *options_parse(struct options *o, int argc, char **argv)
                           .nics = 1,
                           .zero_ns = -1,
                           .instruction_ns = 1,
-                          .spins = 300,
+                          .spins = 3000,
                           .supervisor_fd = -1};
     uint64_t supervisor = 0;
     for (int i = 0; i < argc; i++) {

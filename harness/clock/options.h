@@ -17,7 +17,7 @@ struct options {
     unsigned nics;           // netdevs n0, n1, ...
     int64_t zero_ns;         // virtual clock at the start of the run
     uint64_t instruction_ns; // 2^shift of -icount
-    unsigned spins;
+    unsigned spins;          // pauses that a wait stays awake where that pays
     // mean distance of further gates at pseudo-random times, 0: none. They must change nothing
     uint64_t jitter_ns;
     int supervisor_fd; // pidfd, -1: none

@@ -41,6 +41,11 @@ static const char *say(const char *format, const char *what)
     return complaint;
 }
 
+bool qemu_has_scoreboards(void)
+{
+    return dlsym(RTLD_DEFAULT, "qemu_plugin_scoreboard_new") != NULL;
+}
+
 const char *qemu_load(void)
 {
     const struct {
@@ -86,6 +91,7 @@ const char *qemu_load(void)
         memcpy(&qemu.icount_start_warp_timer, &warp, sizeof warp);
         memcpy(&qemu.async_run_on_cpu, &run, sizeof run);
     }
+    qemu.tcg_qemu_tb_exec = dlsym(RTLD_DEFAULT, "tcg_qemu_tb_exec");
     if (!dlsym(RTLD_DEFAULT, "current_cpu"))
         return "this QEMU does not export current_cpu (it was built without modules)";
 
@@ -171,6 +177,21 @@ static void notify_if_it_has_timers(void *opaque, int type)
             quieted[i].notify(opaque, type);
 }
 
+// The main loop's list: whose change makes the CPU leave its loop, to look at its timers again.
+static void (*kick)(void *opaque, int type);
+static __thread bool kicks_are_quiet;
+
+static void kick_if_not_quiet(void *opaque, int type)
+{
+    if (!kicks_are_quiet)
+        kick(opaque, type);
+}
+
+void qemu_quiet_kicks(bool quiet)
+{
+    kicks_are_quiet = quiet;
+}
+
 static void not_to_be_called(void *opaque, int type)
 {
     (void)opaque;
@@ -196,6 +217,10 @@ void qemu_quiet_notifications(void)
          list = tail_of(list, offset)->next) {
         struct timer_list_tail *tail = tail_of(list, offset);
         // The main loop's own list, which makes the vCPU look, has no opaque.
+        if (!tail->opaque && !kick) {
+            kick = tail->notify;
+            tail->notify = kick_if_not_quiet;
+        }
         if (!tail->opaque || quieted_count == sizeof quieted / sizeof *quieted)
             continue;
         quieted[quieted_count].list = list;
@@ -206,10 +231,25 @@ void qemu_quiet_notifications(void)
     qemu.timerlist_free(own);
 }
 
-void *qemu_current_cpu(void)
+static void **current_cpu(void)
 {
     static __thread void **current; // dlsym gives each thread its own address
     if (!current)
         current = dlsym(RTLD_DEFAULT, "current_cpu");
-    return *current;
+    return current;
+}
+
+void *qemu_current_cpu(void)
+{
+    return *current_cpu();
+}
+
+int64_t qemu_accounted_ns(void)
+{
+    // A thread without a CPU gets what was accounted last.
+    void **current = current_cpu(), *cpu = *current;
+    *current = NULL;
+    int64_t ns = qemu.clock_get_ns(QEMU_CLOCK_VIRTUAL);
+    *current = cpu;
+    return ns;
 }

@@ -51,6 +51,8 @@ struct qemu {
     // NULL, both, where one is missing
     void (*async_run_on_cpu)(void *cpu, void (*function)(void *cpu, uint64_t), uint64_t);
     int64_t (*icount_get_raw)(void); // instructions executed so far
+    // What executes translated code; NULL where this QEMU does not show it.
+    uintptr_t (**tcg_qemu_tb_exec)(void *env, const void *code);
     // Network
     NetClientState *(*find_netdev)(const char *id);
     ssize_t (*send_packet)(NetClientState *nc, const uint8_t *frame, int size);
@@ -65,11 +67,16 @@ struct qemu {
 
 extern struct qemu qemu;
 
+// Whether this QEMU has version 2 of the plugin API, which brought scoreboards.
+bool qemu_has_scoreboards(void);
 // Fills `qemu`. Returns NULL, or a sentence saying what this QEMU lacks.
 const char *qemu_load(void);
 // From here a jump of the virtual clock wakes no thread that has no timer of that clock. Only for
 // speed: does nothing where QEMU's timer lists do not look as known.
 void qemu_quiet_notifications(void);
+// While `quiet`, a timer that this thread moves does not make the CPU leave its loop. Does nothing
+// where qemu_quiet_notifications() did nothing.
+void qemu_quiet_kicks(bool quiet);
 // First byte of an instruction at translation time.
 uint8_t qemu_first_byte(const struct qemu_plugin_insn *insn);
 // Replaces the function that takes the guest's frames at the back end NAME. Returns NULL or what is
@@ -77,3 +84,6 @@ uint8_t qemu_first_byte(const struct qemu_plugin_insn *insn);
 const char *qemu_take_netdev(const char *name, NetReceive *receive, NetClientState **nc);
 // The CPU that the calling thread runs.
 void *qemu_current_cpu(void);
+// The virtual clock as it was last accounted. Unlike clock_get_ns() it may be called inside a
+// block.
+int64_t qemu_accounted_ns(void);

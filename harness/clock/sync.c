@@ -366,28 +366,52 @@ static void wake_member(const struct sync *y, unsigned index)
 }
 
 // Adds the member to `set` where it sleeps.
-static void let_go(const struct sync *y, unsigned index, struct sync_wake_set *set)
+static void let_go(const struct sync *y, unsigned index, enum sync_go how,
+                   struct sync_wake_set *set)
 {
-    atomic_store(go(y, index), 1);
+    atomic_store(go(y, index), how);
     if (atomic_load(&member(y, index)->asleep))
         set->words[index / 64] |= UINT64_C(1) << index % 64;
+}
+
+// Whether waiting machine m can go on by more than `stride_ns`, or has something new to look at.
+static bool can_go(const struct sync *y, unsigned m, uint64_t stride_ns)
+{
+    const struct sync_member *k = &y->shared->machine[m];
+    return sync_horizon(y, m) > earlier(k->own_ns, SYNC_NEVER) + stride_ns ||
+           k->rx_due_ns < k->own_ns || y->shared->fixed.end_ns < k->own_ns;
+}
+
+// Whether member `index` is at work, or has been let go and will be.
+bool sync_at_work(const struct sync *y, unsigned index)
+{
+    return member(y, index)->waiting == SYNC_RUNNING ||
+           atomic_load_explicit(go(y, index), memory_order_relaxed) != SYNC_STAY;
 }
 
 struct sync_wake_set sync_release(const struct sync *y)
 {
     const struct sync_shared *s = y->shared;
     struct sync_wake_set set = {0};
+    bool somebody = sync_at_work(y, SYNC_FABRIC);
+    if (!somebody && (sync_fabric_work(y) < sync_safe(y) || sync_all_finished(y))) {
+        let_go(y, SYNC_FABRIC, SYNC_LOOK, &set);
+        somebody = true;
+    }
     for (unsigned m = 0; m < y->machines; m++) {
         const struct sync_member *k = &s->machine[m];
-        if (k->waiting != SYNC_AT_HORIZON || atomic_load_explicit(go(y, m), memory_order_relaxed))
+        if (k->finished)
             continue;
-        if (sync_horizon(y, m) > k->own_ns || k->rx_due_ns < k->own_ns ||
-            s->fixed.end_ns < k->own_ns)
-            let_go(y, m, &set);
+        if (k->waiting == SYNC_AT_HORIZON && !sync_at_work(y, m) &&
+            can_go(y, m, earlier(k->stride_ns, SYNC_NEVER)))
+            let_go(y, m, SYNC_LOOK, &set);
+        somebody |= sync_at_work(y, m);
     }
-    if (s->fabric.waiting && !atomic_load_explicit(go(y, SYNC_FABRIC), memory_order_relaxed) &&
-        (sync_fabric_work(y) < sync_safe(y) || sync_all_finished(y)))
-        let_go(y, SYNC_FABRIC, &set);
+    // A wait for a whole stride must not become a wait for one another. That somebody can go on by
+    // less is shown in README.md.
+    for (unsigned m = 0; m < y->machines && !somebody; m++)
+        if (s->machine[m].waiting == SYNC_AT_HORIZON && !s->machine[m].finished && can_go(y, m, 0))
+            let_go(y, m, SYNC_GO_ANYHOW, &set);
     return set;
 }
 
@@ -400,22 +424,23 @@ void sync_wake(const struct sync *y, struct sync_wake_set set)
 
 void sync_ring_bell(const struct sync *y, unsigned index)
 {
-    atomic_store(go(y, index), 1);
+    atomic_store(go(y, index), SYNC_LOOK);
     if (atomic_load(&member(y, index)->asleep))
         wake_member(y, index);
 }
 
 void sync_quiet(const struct sync *y)
 {
-    atomic_store(go(y, y->index), 0);
+    atomic_store(go(y, y->index), SYNC_STAY);
 }
 
-enum sync_nap sync_nap(const struct sync *y)
+enum sync_nap sync_nap(const struct sync *y, unsigned spins, bool *slept)
 {
     _Atomic uint32_t *let = go(y, y->index);
-    for (unsigned i = 0; i < y->spins && !atomic_load_explicit(let, memory_order_acquire); i++)
+    for (unsigned i = 0; i < spins && !atomic_load_explicit(let, memory_order_acquire); i++)
         __builtin_ia32_pause();
-    if (!atomic_load(let)) {
+    *slept = !atomic_load(let);
+    if (*slept) {
         struct timespec patience = {0, ABORT_CHECK_NS};
         struct sync_member *me = member(y, y->index);
         atomic_store(&me->asleep, 1);
@@ -425,7 +450,10 @@ enum sync_nap sync_nap(const struct sync *y)
     }
     if (sync_aborted_by(y) >= 0)
         return SYNC_ABORTED;
-    return atomic_load(let) ? SYNC_WOKEN : SYNC_STILL_WAITING;
+    uint32_t how = atomic_load(let);
+    if (how == SYNC_GO_ANYHOW)
+        return SYNC_URGED;
+    return how ? SYNC_WOKEN : SYNC_STILL_WAITING;
 }
 
 // ---- The end for everybody --------------------------------------------------------------------
@@ -436,7 +464,7 @@ void sync_abort(const struct sync *y)
     atomic_store(&y->shared->bell.abort.value, 1);
     for (unsigned m = 0; m <= y->machines; m++) {
         unsigned index = m < y->machines ? m : SYNC_FABRIC;
-        atomic_store(go(y, index), 1);
+        atomic_store(go(y, index), SYNC_LOOK);
         wake_member(y, index);
     }
 }

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #define SYNC_MAGIC      UINT64_C(0x3130004c41494453) // "SDIAL\0" "01", little-endian
-#define SYNC_VERSION    3u
+#define SYNC_VERSION    4u
 #define SYNC_NICS       8u
 #define SYNC_RING_SLOTS 256u
 #define SYNC_SLOT_MOST  65536u           // no file has larger slots
@@ -39,6 +39,12 @@ enum sync_waiting {
     SYNC_FOR_ROOM = 2, // inside a transmission, goes on when the fabric has caught up with own_ns
 };
 
+enum sync_go {
+    SYNC_STAY = 0,
+    SYNC_LOOK = 1,      // look again
+    SYNC_GO_ANYHOW = 2, // and go, be it less than a stride: nobody else can
+};
+
 enum sync_lock_state {
     SYNC_NO_LOCK = 0,
     SYNC_WANTS_LOCK = 1,
@@ -56,6 +62,9 @@ struct sync_member {
     uint64_t rx_due_ns; // earliest entry in the receive ring that is not drained yet
     // earliest frame from here that the fabric has not worked into its state
     uint64_t tx_floor_ns;
+    // while it waits: it is not worth waking before it can go so far beyond own_ns, unless nobody
+    // else can go
+    uint64_t stride_ns;
     uint32_t waiting;  // enum sync_waiting
     uint32_t stopped;  // a full adapter has stopped a queue: its next place is an event
     uint32_t finished; // reached end_ns and left
@@ -76,7 +85,7 @@ struct sync_word {
 struct sync_bell {
     _Alignas(SYNC_PAGE) struct sync_word lock; // 0, or 1 + the index of the member that has it
     struct sync_word abort;                    // nonzero: look whether a member has `aborted`
-    struct sync_word go[SYNC_MACHINES + 1];    // futex words: 1 = look again
+    struct sync_word go[SYNC_MACHINES + 1];    // futex words, enum sync_go
 };
 
 // Written by the fabric only.
@@ -142,7 +151,6 @@ struct sync {
     struct sync_shared *shared;
     unsigned index;    // machine, or SYNC_FABRIC
     unsigned machines; // of the run
-    unsigned spins;    // pauses before a wait goes to sleep
     // Waits for the lock of 1 ms each until its holder is given up; 0: only an abort ends it.
     unsigned lock_patience;
 };
@@ -221,6 +229,8 @@ uint64_t sync_safe(const struct sync *y);
 uint64_t sync_fabric_work(const struct sync *y);
 // Every machine has reached the end and left.
 bool sync_all_finished(const struct sync *y);
+// Whether member `index` is at work, or has been let go and will be.
+bool sync_at_work(const struct sync *y, unsigned index);
 // Lets go whoever can go on; the set says whom sync_wake must wake.
 struct sync_wake_set sync_release(const struct sync *y);
 // Outside the lock.
@@ -232,12 +242,14 @@ enum sync_nap {
     SYNC_STILL_WAITING, // nobody let me go for a while: time to look for oneself
     SYNC_WOKEN,
     SYNC_ABORTED,
+    SYNC_URGED, // let go because nobody else can go on
 };
 
 // Says that I am going to wait. Under the lock, with `waiting`.
 void sync_quiet(const struct sync *y);
-// Sleeps until somebody lets me go, or for 50 ms.
-enum sync_nap sync_nap(const struct sync *y);
+// Waits until somebody lets me go, or for 50 ms: for `spins` pauses awake, then asleep. `slept`:
+// whether it came to that.
+enum sync_nap sync_nap(const struct sync *y, unsigned spins, bool *slept);
 // Ends the run for everybody.
 void sync_abort(const struct sync *y);
 // The member that has ended the run, or -1.

@@ -155,9 +155,10 @@ static void test_what_a_gate_promises(void)
                              .end = SYNC_NEVER,
                              .horizon = 1200};
     CHECK(gate_event(&view) == 1000); // it runs: it may send at once
-    CHECK(gate_may_pass(&view, 1000));
+    CHECK(gate_may_pass(&view, 1000, 0));
+    CHECK(gate_may_pass(&view, 1000, 199) && !gate_may_pass(&view, 1000, 200)); // a stride
     view.horizon = 1000; // up to, not including
-    CHECK(!gate_may_pass(&view, 1000));
+    CHECK(!gate_may_pass(&view, 1000, 0));
 
     view.idle = true, view.own = 4000;
     CHECK(gate_event(&view) == 1500); // the frame wakes it before its timer does
@@ -167,11 +168,11 @@ static void test_what_a_gate_promises(void)
     CHECK(gate_event(&view) == 1000);
 
     view.due = view.place = SYNC_NEVER, view.end = 3000, view.horizon = 2999;
-    CHECK(gate_event(&view) == 3000 && !gate_may_pass(&view, 3000));
+    CHECK(gate_event(&view) == 3000 && !gate_may_pass(&view, 3000, 0));
     view.horizon = 3000; // nothing happens at the end itself
-    CHECK(gate_may_pass(&view, 3000));
+    CHECK(gate_may_pass(&view, 3000, 0));
     view.now = 3000, view.horizon = 0;
-    CHECK(gate_may_pass(&view, 3000));
+    CHECK(gate_may_pass(&view, 3000, 0));
 }
 
 static void test_what_a_gate_sees_of_the_others(void)
@@ -181,19 +182,33 @@ static void test_what_a_gate_sees_of_the_others(void)
     struct sync_member *m = s->machine;
     m[0].own_ns = 1000, m[1].own_ns = 5000, m[2].own_ns = 900;
     y.index = 0;
-    struct gate_others others = gate_observe(&y, 1000);
+    struct gate_others others = gate_observe(&y, 1000, 4);
     CHECK(others.help == SYNC_NEVER &&
           others.grid == 100); // they run: 100 ns is my least lookahead
     m[1].waiting = m[2].waiting = SYNC_AT_HORIZON;
-    others = gate_observe(&y, 1000);
+    others = gate_observe(&y, 1000, 4);
     CHECK(others.help == 4901 && others.grid == GATE_PUBLISH_NS); // 2 is behind me already
-    others = gate_observe(&y, 700);
+    others = gate_observe(&y, 700, 4);
     CHECK(others.help == 771); // 2 goes on when I am at 900 - 130 + 1
+    m[2].stride_ns = 20;
+    CHECK(gate_observe(&y, 700, 4).help == 791); // it wants to get to 920
+    m[2].stride_ns = 0;
+    s->bell.go[2].value = SYNC_LOOK; // it will go on anyway
+    CHECK(gate_observe(&y, 700, 4).help == 4901 && gate_observe(&y, 700, 4).grid == 100);
+    CHECK(gate_observe(&y, 700, 1).help == SYNC_NEVER); // and take the only core
+    s->bell.go[2].value = SYNC_STAY;
     m[2].finished = 1;
-    CHECK(gate_observe(&y, 700).help == 4901);
+    CHECK(gate_observe(&y, 700, 4).help == 4901);
     s->fabric.waiting = 1, s->fixed.fabric_next_ns = 2000;
-    CHECK(gate_observe(&y, 700).help == 2001);
+    CHECK(gate_observe(&y, 700, 4).help == 2001);
     free(s);
+}
+
+// When a machine that cannot look by itself has its next gate.
+static uint64_t first(const struct gate_view *view, const struct gate_others *others, bool sent)
+{
+    struct gate_plan plan = gate_next(view, others, sent);
+    return plan.look < plan.stop ? plan.look : plan.stop;
 }
 
 static void test_when_to_look_again(void)
@@ -206,24 +221,32 @@ static void test_when_to_look_again(void)
                              .place = SYNC_NEVER,
                              .end = SYNC_NEVER,
                              .horizon = SYNC_NEVER};
-    CHECK(gate_next(&view, &alone, false) == GATE_PUBLISH_NS); // the next point of the grid
-    CHECK(gate_next(&view, &alone, true) == 1235);
+    CHECK(first(&view, &alone, false) == GATE_PUBLISH_NS); // the next point of the grid
+    CHECK(first(&view, &alone, true) == 1235);
     view.horizon = 9000;
-    CHECK(gate_next(&view, &alone, false) == 9000);
+    CHECK(first(&view, &alone, false) == 9000);
     view.end = 8000;
-    CHECK(gate_next(&view, &alone, false) == 8000);
+    CHECK(first(&view, &alone, false) == 8000);
     const struct gate_others peer = {.help = 5000, .grid = 100};
-    CHECK(gate_next(&view, &peer, false) == 1300);
+    CHECK(first(&view, &peer, false) == 1300);
     view.due = 1250;
-    CHECK(gate_next(&view, &peer, false) == 1250);
+    CHECK(first(&view, &peer, false) == 1250);
     view.due = 1232; // within this instruction, after the gate: at its own time, once
-    CHECK(gate_next(&view, &peer, false) == 1232);
+    CHECK(first(&view, &peer, false) == 1232);
     view.due = SYNC_NEVER, view.place = 1232;
-    CHECK(gate_next(&view, &peer, false) == 1232);
+    CHECK(first(&view, &peer, false) == 1232);
     view.place = 1230; // this gate has seen it
-    CHECK(gate_next(&view, &peer, false) == 1235);
+    CHECK(first(&view, &peer, false) == 1235);
     view.place = SYNC_NEVER, view.horizon = 1234;
-    CHECK(gate_next(&view, &alone, false) == 1235); // never at now
+    CHECK(first(&view, &alone, false) == 1235); // never at now
+
+    // A look may come later than it is wished for, a delivery and the end may not.
+    view.stride = 500, view.horizon = 9000;
+    struct gate_plan plan = gate_next(&view, &peer, true);
+    CHECK(plan.look == 1734 && plan.stop == 8000);
+    view.horizon = 1600, view.due = 1700;
+    plan = gate_next(&view, &peer, true);
+    CHECK(plan.look == 1600 && plan.stop == 1700); // not beyond the horizon
 }
 
 static void test_release(void)
@@ -251,6 +274,39 @@ static void test_release(void)
     m[0].own_ns = 101;
     sync_release(&y);
     CHECK(s->bell.go[SYNC_FABRIC].value == 1);
+    free(s);
+}
+
+static void test_a_stride_is_waited_for_while_others_are_at_work(void)
+{
+    struct sync y = three();
+    struct sync_shared *s = y.shared;
+    struct sync_member *m = s->machine;
+    s->fabric.waiting = 1;
+    m[0].own_ns = 100, m[1].own_ns = 150, m[2].own_ns = 500;
+    m[1].waiting = SYNC_AT_HORIZON, m[1].stride_ns = 50; // horizon 200: 50 ns, not more
+    sync_release(&y);
+    CHECK(s->bell.go[1].value == SYNC_STAY); // 0 is at work
+    m[0].own_ns = 101;
+    sync_release(&y);
+    CHECK(s->bell.go[1].value == SYNC_LOOK);
+    atomic_store(&s->bell.go[1].value, SYNC_STAY);
+
+    // All wait for more than they can get: those that can go at all are let go.
+    m[0].waiting = m[2].waiting = SYNC_AT_HORIZON,
+    m[0].stride_ns = m[1].stride_ns = m[2].stride_ns = 1000;
+    sync_release(&y);
+    CHECK(s->bell.go[0].value == SYNC_GO_ANYHOW && s->bell.go[1].value == SYNC_GO_ANYHOW);
+    CHECK(s->bell.go[2].value == SYNC_STAY); // horizon 180
+    // One of them has been told and is not there yet: that is enough.
+    atomic_store(&s->bell.go[1].value, SYNC_STAY);
+    sync_release(&y);
+    CHECK(s->bell.go[1].value == SYNC_STAY);
+    // Nor while the fabric is at work.
+    atomic_store(&s->bell.go[0].value, SYNC_STAY);
+    s->fabric.waiting = 0;
+    sync_release(&y);
+    CHECK(s->bell.go[0].value == SYNC_STAY && s->bell.go[1].value == SYNC_STAY);
     free(s);
 }
 
@@ -347,6 +403,7 @@ int main(void)
     RUN(test_what_a_gate_sees_of_the_others);
     RUN(test_when_to_look_again);
     RUN(test_release);
+    RUN(test_a_stride_is_waited_for_while_others_are_at_work);
     RUN(test_wake_set_has_room_for_every_member);
     RUN(test_times_that_cannot_be_are_never);
     RUN(test_only_a_page_tells_who_ended_the_run);

@@ -26,6 +26,8 @@ static const uint64_t WIRE_NS[MACHINES][MACHINES] = {
 static struct sync run[MACHINES + 1]; // as each member sees it, the fabric last
 static struct sync_end sends[2][MACHINES], receives[2][MACHINES]; // of the fabric, of the machines
 static unsigned disturbance; // how often threads yield at bad moments
+static unsigned spins;       // pauses that a wait stays awake
+static uint64_t stride_ns;   // how far a machine wants to get before it is let go
 
 struct machine {
     unsigned index;
@@ -79,6 +81,7 @@ static uint64_t go_to(struct machine *m, uint64_t now, uint64_t wish)
     struct sync_member *me = &y->shared->machine[m->index];
     // never late
     const struct sync_expect expect = {.earliest_ns = now, .nics = MACHINES};
+    uint64_t stride = stride_ns;
     for (;;) {
         CHECK(sync_lock(y));
         struct sync_entry e;
@@ -90,7 +93,8 @@ static uint64_t go_to(struct machine *m, uint64_t now, uint64_t wish)
         me->rx_due_ns = SYNC_NEVER;
         uint64_t event = inbox_first(&m->inbox) < wish ? inbox_first(&m->inbox) : wish;
         me->own_ns = event;
-        bool may = sync_horizon(y, m->index) > event;
+        me->stride_ns = stride;
+        bool may = sync_horizon(y, m->index) > event + stride;
         me->waiting = may ? SYNC_RUNNING : SYNC_AT_HORIZON;
         if (!may)
             sync_quiet(y);
@@ -98,7 +102,10 @@ static uint64_t go_to(struct machine *m, uint64_t now, uint64_t wish)
         maybe_yield(&m->noise);
         if (may)
             return event;
-        CHECK(sync_nap(y) != SYNC_ABORTED);
+        enum sync_nap how = sync_nap(y, spins, &(bool){false});
+        CHECK(how != SYNC_ABORTED);
+        if (how == SYNC_URGED)
+            stride = 0;
     }
 }
 
@@ -197,7 +204,7 @@ static void *fabric(void *argument)
         if (over)
             return NULL;
         if (!(work < safe)) {
-            CHECK(sync_nap(y) != SYNC_ABORTED);
+            CHECK(sync_nap(y, spins, &(bool){false}) != SYNC_ABORTED);
             continue;
         }
         // All that happens before `safe`, in order of (time, machine, order of sending).
@@ -236,8 +243,7 @@ static void *fabric(void *argument)
     }
 }
 
-static uint64_t simulate(unsigned spins, unsigned yields, unsigned long long noise,
-                         uint64_t *received)
+static uint64_t simulate(unsigned yields, unsigned long long noise, uint64_t *received)
 {
     static struct machine machines[MACHINES];
     struct sync_shared *shared = aligned_alloc(SYNC_PAGE, sync_size());
@@ -246,10 +252,8 @@ static uint64_t simulate(unsigned spins, unsigned yields, unsigned long long noi
     sync_format(shared, MACHINES, FRAME_BYTES);
     void *rings[MACHINES];
     for (unsigned m = 0; m <= MACHINES; m++)
-        run[m] = (struct sync){.shared = shared,
-                               .index = m < MACHINES ? m : SYNC_FABRIC,
-                               .machines = MACHINES,
-                               .spins = spins};
+        run[m] = (struct sync){
+            .shared = shared, .index = m < MACHINES ? m : SYNC_FABRIC, .machines = MACHINES};
     for (unsigned m = 0; m < MACHINES; m++) {
         uint64_t bytes = sync_rings_bytes(FRAME_BYTES);
         CHECK(rings[m] = aligned_alloc(64, bytes));
@@ -296,19 +300,26 @@ static uint64_t simulate(unsigned spins, unsigned yields, unsigned long long noi
 static void test_every_interleaving_gives_the_same_frames(void)
 {
     uint64_t received, again;
-    uint64_t expected = simulate(0, 0, 1, &received);
+    uint64_t expected = simulate(0, 1, &received);
     CHECK(received > 2000); // something happened
     const struct {
-        unsigned spins, yields;
+        unsigned spins;
+        uint64_t stride_ns; // 17: half of the least wire; 5000: beyond every horizon, so that all
+                            // wait for all
+        unsigned yields;
         unsigned long long noise;
-    } variations[] = {{300, 0, 2}, {0, 3, 3}, {0, 2, 4}, {2000, 5, 5}, {100, 2, 6}, {0, 1, 7}};
-    for (size_t i = 0; i < sizeof variations / sizeof *variations; i++) {
-        uint64_t hash = simulate(variations[i].spins, variations[i].yields, variations[i].noise,
-                                 &again);
+    } variations[] = {{300, 0, 0, 2},  {0, 0, 3, 3},     {0, 17, 2, 4},
+                      {2000, 0, 5, 5}, {2000, 17, 0, 8}, {100, 17, 2, 6},
+                      {0, 0, 1, 7},    {0, 5000, 0, 9},  {300, 5000, 3, 10}};
+    enum { VARIATIONS = sizeof variations / sizeof *variations };
+    for (size_t i = 0; i < VARIATIONS; i++) {
+        spins = variations[i].spins;
+        stride_ns = variations[i].stride_ns;
+        uint64_t hash = simulate(variations[i].yields, variations[i].noise, &again);
         CHECK(again == received);
         CHECK(hash == expected);
     }
-    printf("%llu frames received alike in 7 runs\n", (unsigned long long)received);
+    printf("%llu frames received alike in %d runs\n", (unsigned long long)received, VARIATIONS + 1);
 }
 
 int main(void)

@@ -93,6 +93,38 @@ def write_scenario(
     return path
 
 
+STIRRED = """
+import json, sys
+from dataclasses import replace
+from sundial.plan import build
+from sundial.run import rig
+jitter_ns, counts = int(sys.argv.pop(1)), sys.argv.pop(1)
+original, ended = build.run_plugin, rig.Rig.ended
+def run_plugin(*arguments, **options):
+    plugin = original(*arguments, **options)
+    return replace(plugin, arguments=(*plugin.arguments, ("jitter", jitter_ns))) if jitter_ns else plugin
+def count(self, event):
+    with open(counts, "a") as file:
+        file.write(json.dumps(self.report(event.machine)) + "\\n")
+    return ended(self, event)
+rig.run_plugin, rig.Rig.ended = run_plugin, count
+from sundial.cli.main import main
+main()
+"""
+"""The command line, with gates and looks of the clock at pseudo-random times beside those that are needed."""
+
+
+def stirred(jitter_ns: int, scenario: Path, out: Path) -> dict[str, int]:
+    """Run `scenario` so (0: nothing added); what the clocks of all machines counted together."""
+    counts = out.with_suffix(".counts")
+    argv = [sys.executable, "-c", STIRRED, str(jitter_ns), str(counts), "run", str(scenario), "--out", str(out)]
+    done = subprocess.run(argv, cwd=HARNESS, env=VARIABLES, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr
+    reports = [json.loads(line) for line in counts.read_text().splitlines()]
+    finished = [report for report in reports if report.get("status") == "finished"]
+    return {name: sum(report[name] for report in finished) for name in ("gates", "looks", "splits", "sent")}
+
+
 def sundial(
     *argv: str,
     given: bytes = b"",

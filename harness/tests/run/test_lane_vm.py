@@ -4,13 +4,11 @@ meet in between."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.run.live import HARNESS, VARIABLES, LiveRun, require_guests
+from tests.run.live import LiveRun, require_guests
 from tests.segments.lane_golden import check_golden
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(400)]
@@ -23,22 +21,6 @@ linger: 200 ms
 workloads:
   - {{app: sunrpc, transports: [udp], procedures: [echo], sizes: [2000], calls: 2, warmup: 0}}
 """
-
-WITH_JITTER = """
-import sys
-from dataclasses import replace
-from sundial.plan import build
-from sundial.run import rig
-jitter_ns = int(sys.argv.pop(1))
-original = build.run_plugin
-def run_plugin(*arguments, **options):
-    plugin = original(*arguments, **options)
-    return replace(plugin, arguments=(*plugin.arguments, ("jitter", jitter_ns)))
-rig.run_plugin = run_plugin
-from sundial.cli.main import main
-main()
-"""
-"""The command line, with gates of the clock at pseudo-random times beside those that are needed."""
 
 
 @pytest.fixture(autouse=True)
@@ -74,9 +56,7 @@ def test_join_first_and_second_call(tmp_path: Path) -> None:
 def test_the_mixed_path_is_the_same_to_the_byte_with_other_gates(tmp_path: Path) -> None:
     calls = scenario(tmp_path, "pc-hub-lane")
     plain = passed(LiveRun(calls, tmp_path / "plain"))
-    command = [sys.executable, "-c", WITH_JITTER, "20000", "run", str(calls), "--out", str(tmp_path / "jitter")]
-    done = subprocess.run(command, cwd=HARNESS, env=VARIABLES, capture_output=True, text=True, check=False, timeout=180)
-    assert done.returncode == 0, done.stderr
+    stirred(20_000, calls, tmp_path / "jitter")
     assert "jitter=20000" in (tmp_path / "jitter" / "nodes" / "client" / "domain.xml").read_text()
     first, second = evidence(plain), evidence(tmp_path / "jitter")
     assert {"wire/hub.pcapng", "wire/elan.pcapng", "wire/atm/elan.pdus.pcapng", "wire/atm/elan.cells.pcapng"} <= {

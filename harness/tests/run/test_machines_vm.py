@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from sundial.run.places import Places
-from tests.run.live import HARNESS, LiveRun, require_guests, sundial, up, write_scenario
+from tests.run.live import HARNESS, LiveRun, require_guests, stirred, sundial, up, write_scenario
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(400)]
 
@@ -92,6 +92,20 @@ def test_booted_guests_and_restored_ones_give_the_same_bytes(tmp_path: Path) -> 
     # The boot is the same to the nanosecond, and so is everything after it.
     assert warm["nodes"] == cold["nodes"]
     assert warm["captures"] == cold["captures"]
+
+
+def test_when_the_clock_looks_changes_nothing(tmp_path: Path) -> None:
+    scenario = write_scenario(tmp_path, sizes="0:1024:512", calls=10)
+    plain = stirred(0, scenario, tmp_path / "plain")
+    often = stirred(3_000, scenario, tmp_path / "often")
+    assert often["gates"] > 10 * plain["gates"]
+    assert often["looks"] > plain["looks"]
+    # A call is a few gates: where frames are handed in and delivered, and where the CPU falls asleep.
+    assert 0 < plain["gates"] < 6 * plain["sent"]
+    assert plain["looks"] > 10 * plain["splits"]
+    first, second = evidence(tmp_path / "plain"), evidence(tmp_path / "often")
+    assert first.keys() == second.keys()
+    assert [name for name in first if first[name] != second[name]] == []
 
 
 @pytest.mark.parametrize("part", ["state", "memory"])

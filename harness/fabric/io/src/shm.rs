@@ -74,6 +74,7 @@ struct Member {
     tx_done_bound_ns: AtomicU64,
     rx_due_ns: AtomicU64,
     tx_floor_ns: AtomicU64,
+    stride_ns: AtomicU64,
     waiting: AtomicU32,
     stopped: AtomicU32,
     finished: AtomicU32,
@@ -108,7 +109,6 @@ struct Sync {
     shared: *mut Shared,
     index: u32,
     machines: u32,
-    spins: u32,
     lock_patience: u32,
 }
 
@@ -165,7 +165,7 @@ unsafe extern "C" {
     fn sync_wake(y: *const Sync, set: WakeSet);
     fn sync_ring_bell(y: *const Sync, index: u32);
     fn sync_quiet(y: *const Sync);
-    fn sync_nap(y: *const Sync) -> u32;
+    fn sync_nap(y: *const Sync, spins: u32, slept: *mut bool) -> u32;
     fn sync_abort(y: *const Sync);
     fn sync_aborted_by(y: *const Sync) -> i32;
     fn sync_lock_holder(y: *const Sync) -> i32;
@@ -272,6 +272,8 @@ pub struct SharedRun {
     /// A frame on its way out of a ring, where its machine cannot change it any more.
     buffer: Vec<u8>,
     folder: PathBuf,
+    /// Pauses that a wait stays awake.
+    spins: u32,
     _memory: Mapping,
 }
 
@@ -337,10 +339,10 @@ impl SharedRun {
                 shared,
                 index: MACHINES as u32,
                 machines: nics.len() as u32,
-                spins,
                 lock_patience: LOCK_PATIENCE,
             },
             rings,
+            spins,
             buffer: vec![0; slot_bytes as usize],
             folder: folder.to_owned(),
             _memory: memory,
@@ -463,8 +465,9 @@ impl SharedRun {
     /// [`Self::locked`].
     pub fn nap(&self) -> Result<(), Broken> {
         const ABORTED: u32 = 2;
-        // SAFETY: only atomics are touched.
-        match unsafe { sync_nap(&self.sync) } {
+        let mut slept = false;
+        // SAFETY: only atomics and `slept` are touched.
+        match unsafe { sync_nap(&self.sync, self.spins, &mut slept) } {
             ABORTED => Err(self.aborted().unwrap_or(Broken::Aborted { by: None })),
             _ => Ok(()),
         }
