@@ -15,12 +15,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from sundial.model.catalog import ROOT
-from sundial.model.daemon import parse_daemon
-from sundial.model.network import Network
-from sundial.plan.request import Kept, Progress, RunRequest, RunResult, UpRequest
+
+if TYPE_CHECKING:
+    from sundial.model.network import Network
+    from sundial.plan.request import Kept, Progress, RunRequest, RunResult, UpRequest
 
 CAPTURES = ROOT / "captures"
 LOGS = ROOT / ".sundial" / "log"
@@ -29,12 +30,12 @@ LOGS = ROOT / ".sundial" / "log"
 
 def run(request: RunRequest, progress: Progress) -> RunResult:
     """Make one run. Raises HostLacks, RunFailed, Interrupted."""
-    return cast(RunResult, _room("sundial.run.runner").run(request, progress))
+    return cast("RunResult", _room("sundial.run.runner").run(request, progress))
 
 
 def up(request: UpRequest, progress: Progress) -> Kept:
     """Bring a topology up and leave it up. Raises HostLacks, RunFailed."""
-    return cast(Kept, _room("sundial.run.keeper").up(request, progress))
+    return cast("Kept", _room("sundial.run.keeper").up(request, progress))
 
 
 def down(topology: str | None) -> list[str]:
@@ -97,7 +98,7 @@ def connected(topology: str | None) -> str:
 @contextmanager
 def ssh_uri(uri: str) -> Iterator[str]:
     """A daemon behind ssh as libvirt itself can reach it meanwhile, with all options of ours. Raises HostLacks."""
-    daemon = parse_daemon(uri)
+    daemon = _room("sundial.model.daemon").parse_daemon(uri)
     with tempfile.TemporaryDirectory(prefix="sundial-") as folder:
         yield daemon.through(str(_room("sundial.machines.ssh").Ssh(daemon).write_program(Path(folder) / "ssh")))
 

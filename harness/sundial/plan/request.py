@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from sundial.model.experiment import Experiment
-from sundial.model.network import Network
-from sundial.model.topology import Clock, Topology
+if TYPE_CHECKING:
+    from sundial.model.experiment import Experiment
+    from sundial.model.network import Network
+    from sundial.model.topology import Clock, Topology
 
 EMBEDDED = "embedded"
 """The `connect` value that means libvirt's embedded driver; anything else is a URI."""
