@@ -50,6 +50,8 @@ stdio_handler = "file"
 security_driver = "none"
 cgroup_controllers = []
 remember_owner = 0
+# Else libvirt asks each QEMU for some 400 properties of its CPU, one by one, before it calls it started.
+capability_filters = [ "cpu-unavailable-features" ]
 """
 
 _event_loop = threading.Lock()
