@@ -147,6 +147,7 @@ def open_session(connect: str, places: Places | None = None) -> Session:
             emulator=where.confine,
             programs=Book(where.programs),
         )
+        guard.wait_ready()
     except BaseException:
         runtime.remove()
         guard.stop()
