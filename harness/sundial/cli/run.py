@@ -128,7 +128,16 @@ def _folders(out: Path | None, count: int) -> list[Path | None]:
 def _one(
     experiment: Experiment, folder: Path | None, connect: str, recipe: str | None, cold: bool, shown: Progress
 ) -> dict[str, Any]:
-    request = RunRequest(experiment, rooms.CAPTURES, folder, connect, cold, tuple(sys.argv), recipe=recipe)
+    request = RunRequest(
+        experiment,
+        rooms.CAPTURES,
+        folder,
+        connect,
+        cold,
+        tuple(sys.argv),
+        recipe=recipe,
+        when_running=rooms.warm_evaluation,
+    )
     if experiment.variant:
         shown.say(f"run with {experiment.variant}")
     made = rooms.run(request, shown)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -44,6 +45,8 @@ class RunRequest:
     """A folder of images that `pin` made, instead of those of the checkout."""
     recipe: str | None = None
     """What the checkout's images are made by, where the command says it."""
+    when_running: Callable[[], None] = lambda: None
+    """Called once all machines run."""
 
 
 @dataclass(frozen=True)

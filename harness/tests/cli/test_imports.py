@@ -2,6 +2,7 @@
 """What a command imports before it has done anything: libraries that take long are left to those that use them."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -48,6 +49,26 @@ def test_what_needs_no_model_imports_none(words: tuple[str, ...]) -> None:
 
 def test_a_plan_is_made_without_what_evaluates_captures() -> None:
     assert imported("run", "quickstart", "--dry-run") == MODEL
+
+
+def test_what_evaluates_captures_is_imported_while_machines_run() -> None:
+    """By a thread that takes no time from them, and whose faults are left to who needs the rooms."""
+    program = """
+import os, sys, threading
+from sundial.cli import rooms
+rooms.warm_evaluation()
+(thread,) = set(threading.enumerate()) - {threading.current_thread()}
+thread.join()
+rooms_and_polars = {"polars", "sundial.report.build", "sundial.verify"}
+print(os.getpriority(os.PRIO_PROCESS, 0), *sorted(rooms_and_polars & set(sys.modules)))
+rooms.VERIFY = "sundial.nothing"
+rooms.warm_evaluation()
+"""
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", program], capture_output=True, text=True, check=True, env=_environment()
+    )
+    own = os.getpriority(os.PRIO_PROCESS, 0)
+    assert (done.stdout, done.stderr) == (f"{own} polars sundial.report.build sundial.verify\n", "")
 
 
 def test_bridges_need_a_graph() -> None:
