@@ -5,7 +5,17 @@ Python's own start-up answers Ctrl-C with a traceback. -S leaves most of it to t
 hiding modules of the same names, and what takes long are the imports: a second on a busy host.
 """
 
+import os
 import sys
+from pathlib import Path
+
+# Pydantic has none here, and looking for them reads what every package says of itself.
+os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+if sys.dont_write_bytecode:
+    # PYTHONDONTWRITEBYTECODE, which containers like to set: nothing beside the sources then, but compiling them all
+    # takes every command half a second.
+    sys.pycache_prefix = str(Path(__file__).resolve().parents[3] / ".sundial" / "pycache")
+    sys.dont_write_bytecode = False
 
 try:
     import site

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable
 import click
 
 from sundial.model import catalog
-from sundial.model.images import IMAGES
 
 Complete = Callable[[click.Context, click.Parameter, str], list[str]]
 
@@ -24,4 +23,12 @@ def of(names: Callable[[], Iterable[str]]) -> Complete:
 
 SCENARIOS = of(lambda: catalog.names("scenario"))
 TOPOLOGIES = of(lambda: catalog.names("topology"))
-RECIPES = of(lambda: dict.fromkeys(recipe for kind in IMAGES.values() for recipe in kind.recipes))
+
+
+def _recipes() -> Iterable[str]:
+    from sundial.model.images import IMAGES
+
+    return dict.fromkeys(recipe for kind in IMAGES.values() for recipe in kind.recipes)
+
+
+RECIPES = of(_recipes)

@@ -9,7 +9,7 @@ from sundial.cli import rooms
 from sundial.cli.talk import Verb
 
 
-@click.command(cls=Verb, short_help="Join the terminal with a machine's console.")
+@click.command(cls=Verb)
 @click.argument("machine")
 @click.option("--topology", metavar="T", help="Which one, where several are up.")
 def console(machine: str, topology: str | None) -> None:

@@ -12,7 +12,7 @@ from sundial.errors import HostLacks
 _WORDS = {State.GOOD: "ok", State.OPTIONAL: "no (optional)", State.LACKING: "LACKING"}
 
 
-@click.command(cls=Verb, short_help="Check what a run needs from this host.")
+@click.command(cls=Verb)
 @as_json
 def doctor(as_json: bool) -> None:
     """Check everything that a run needs from this host."""

@@ -9,7 +9,7 @@ from sundial.cli import rooms
 from sundial.cli.talk import Verb, as_json, print_json, say
 
 
-@click.command(cls=Verb, short_help="End what was left up.")
+@click.command(cls=Verb)
 @click.argument("topology", required=False)
 @as_json
 def down(topology: str | None, as_json: bool) -> None:

@@ -20,7 +20,6 @@ _TIMEOUT = TIME.between(least="1 ms", example="10 s")
 @click.command(
     name="exec",
     cls=Verb,
-    short_help="Run a command in a machine that is up.",
     # What stands behind the machine is the command's, options too.
     context_settings={"allow_interspersed_args": False},
 )

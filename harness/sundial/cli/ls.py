@@ -13,7 +13,7 @@ from sundial.cli.talk import Verb, as_json, print_json, print_table, say
 from sundial.errors import BadInput
 
 
-@click.command(cls=Verb, short_help="List runs, or what is up.")
+@click.command(cls=Verb)
 @click.option("--up", is_flag=True, help="List the topologies that were left up instead.")
 @as_json
 def ls(up: bool, as_json: bool) -> None:

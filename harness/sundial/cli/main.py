@@ -7,37 +7,56 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 
 import click
 
 from sundial import __version__, faults
 from sundial.cli import rooms
-from sundial.cli.console import console
-from sundial.cli.doctor import doctor
-from sundial.cli.down import down
-from sundial.cli.exec_ import exec_
-from sundial.cli.images import images
-from sundial.cli.ls import ls
-from sundial.cli.open_ import open_
-from sundial.cli.report import report
-from sundial.cli.reproduce import reproduce
-from sundial.cli.run import run
 from sundial.cli.talk import show_error
-from sundial.cli.topology import topology
-from sundial.cli.up import up
-from sundial.cli.verify import verify
-from sundial.cli.virsh import virsh
 from sundial.errors import BadInput, Interrupted, SundialError
 
+COMMANDS = {
+    "doctor": "Check what a run needs from this host.",
+    "images": "Guest images: build, list.",
+    "topology": "Topologies: list, show, check, graph.",
+    "up": "Boot a topology and leave it up.",
+    "exec": "Run a command in a machine that is up.",
+    "console": "Join the terminal with a machine's console.",
+    "virsh": "Ask libvirt about machines that are up, as virsh does.",
+    "down": "End what was left up.",
+    "run": "Run a scenario, verify it, write its report.",
+    "verify": "Compare a capture with what the protocol says.",
+    "report": "Write the report of a run again.",
+    "reproduce": "Run a paper's experiments again, beside what it printed.",
+    "open": "Look at a capture in Wireshark.",
+    "ls": "List runs, or what is up.",
+}
+"""In the order in which one meets them, each with what the list of commands says of it. The command NAME is NAME, or
+`NAME_` where Python has such a word, in the module of that name."""
+WORDS_OF_PYTHON = ("exec", "open")
 
-class InOrder(click.Group):
-    """Lists its commands in the order in which one meets them, not by the alphabet."""
+
+class Commands(click.Group):
+    """Imports a command when it is asked for: no command waits for what others need."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.commands)
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        name = f"{cmd_name}_" if cmd_name in WORDS_OF_PYTHON else cmd_name
+        command = getattr(import_module(f"sundial.cli.{name}"), name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
 
 
-@click.group(cls=InOrder, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="sundial")
 def sundial() -> None:
     """Run RPC systems on emulated networks, record every frame, and prove what went over the wire.
@@ -47,10 +66,6 @@ def sundial() -> None:
     nothing was started; 3 the host lacks something; 4 the run failed; 70 a fault of sundial itself;
     130 interrupted.
     """
-
-
-for command in (doctor, images, topology, up, exec_, console, virsh, down, run, verify, report, reproduce, open_, ls):
-    sundial.add_command(command)
 
 
 def main() -> None:

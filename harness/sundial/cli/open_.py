@@ -50,7 +50,7 @@ FURTHER_COLUMNS: Columns = (
 the last of a PDU)."""
 
 
-@click.command(name="open", cls=Verb, short_help="Look at a capture in Wireshark.")
+@click.command(name="open", cls=Verb)
 @click.argument("run", metavar="RUN|TOPOLOGY")
 @click.argument("segment", required=False)
 @click.option("--filter", "shown", metavar="FILTER", help="A display filter, such as one from `sundial verify`.")

@@ -10,7 +10,6 @@ import click
 
 from sundial.cli import completion
 from sundial.errors import BadInput
-from sundial.model.daemon import parse_daemon
 from sundial.plan.request import EMBEDDED
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
@@ -30,6 +29,8 @@ recipe_option: Callable[[Decorated], Decorated] = click.option(
 def checked_connect(connect: str) -> str:
     """The value of `--connect`. Raises BadInput for what is neither the embedded driver nor a daemon's URI."""
     if connect != EMBEDDED:
+        from sundial.model.daemon import parse_daemon
+
         try:
             parse_daemon(connect)
         except BadInput as error:

@@ -11,7 +11,7 @@ from sundial.cli.talk import Verb, as_json, print_json, say
 from sundial.errors import BadInput
 
 
-@click.command(cls=Verb, short_help="Write the report of a run again.")
+@click.command(cls=Verb)
 @click.argument("run")
 @as_json
 def report(run: str, as_json: bool) -> None:

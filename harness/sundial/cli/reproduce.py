@@ -21,7 +21,6 @@ _PAPERS = kinds.having("papers", "reproduce")
 
 @click.command(
     cls=Verb,
-    short_help="Run a paper's experiments again, beside what it printed.",
     epilog=f"Papers: {', '.join(_PAPERS)}.",
 )
 @click.argument("paper", required=False, shell_complete=completion.of(lambda: _PAPERS))

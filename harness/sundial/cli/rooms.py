@@ -7,34 +7,39 @@ need it.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from sundial.model.catalog import ROOT
-from sundial.model.daemon import parse_daemon
-from sundial.model.network import Network
-from sundial.plan.request import Kept, Progress, RunRequest, RunResult, UpRequest
+
+if TYPE_CHECKING:
+    from sundial.model.network import Network
+    from sundial.plan.request import Kept, Progress, RunRequest, RunResult, UpRequest
 
 CAPTURES = ROOT / "captures"
 LOGS = ROOT / ".sundial" / "log"
 """Tracebacks of faults of Sundial itself."""
+VERIFY, REPORT = "sundial.verify", "sundial.report.build"
+IDLE = 19
+"""The least priority."""
 
 
 def run(request: RunRequest, progress: Progress) -> RunResult:
     """Make one run. Raises HostLacks, RunFailed, Interrupted."""
-    return cast(RunResult, _room("sundial.run.runner").run(request, progress))
+    return cast("RunResult", _room("sundial.run.runner").run(request, progress))
 
 
 def up(request: UpRequest, progress: Progress) -> Kept:
     """Bring a topology up and leave it up. Raises HostLacks, RunFailed."""
-    return cast(Kept, _room("sundial.run.keeper").up(request, progress))
+    return cast("Kept", _room("sundial.run.keeper").up(request, progress))
 
 
 def down(topology: str | None) -> list[str]:
@@ -94,10 +99,10 @@ def connected(topology: str | None) -> str:
     return cast(str, _room("sundial.run.keeper").connected(topology))
 
 
-@contextmanager
+@contextlib.contextmanager
 def ssh_uri(uri: str) -> Iterator[str]:
     """A daemon behind ssh as libvirt itself can reach it meanwhile, with all options of ours. Raises HostLacks."""
-    daemon = parse_daemon(uri)
+    daemon = _room("sundial.model.daemon").parse_daemon(uri)
     with tempfile.TemporaryDirectory(prefix="sundial-") as folder:
         yield daemon.through(str(_room("sundial.machines.ssh").Ssh(daemon).write_program(Path(folder) / "ssh")))
 
@@ -123,9 +128,21 @@ def in_the_making() -> list[Path]:
     return cast("list[Path]", _room("sundial.run.directory").in_the_making(CAPTURES)) if CAPTURES.is_dir() else []
 
 
+def warm_evaluation() -> None:
+    """Begin to import what `verify_run` and `build_report` need, in time that the machines leave over."""
+
+    def work() -> None:
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), IDLE)  # of this thread alone
+        with contextlib.suppress(Exception):  # who needs it meets the same error
+            for room in (VERIFY, REPORT):
+                _room(room)
+
+    threading.Thread(target=work, name="warming").start()
+
+
 def verify_run(path: Path) -> dict[str, Any]:
     """Verify a run directory; answers what was written to verify.json. Raises BadInput."""
-    return cast("dict[str, Any]", _room("sundial.verify").verify_run(path).to_json())
+    return cast("dict[str, Any]", _room(VERIFY).verify_run(path).to_json())
 
 
 def mismatches(run: str, document: dict[str, Any], most: int) -> list[tuple[str, str | None]]:
@@ -150,18 +167,18 @@ def forget_verdict(path: Path) -> None:
 
 def verifiable() -> list[str]:
     """What a capture from elsewhere may hold, as `sundial verify --protocol` says it."""
-    return cast("list[str]", _room("sundial.verify").offered())
+    return cast("list[str]", _room(VERIFY).offered())
 
 
 def verify_pcap(path: Path, protocol: str, mtu: int, port: int | None) -> dict[str, Any]:
     """Verify a foreign capture; answers a document like verify.json. Raises BadInput."""
-    found = _room("sundial.verify").verify_pcap(path, protocol=protocol, mtu=mtu, port=port)
+    found = _room(VERIFY).verify_pcap(path, protocol=protocol, mtu=mtu, port=port)
     return cast("dict[str, Any]", found.to_json())
 
 
 def build_report(path: Path) -> Path:
     """Write the report of a run directory from verify.json as it is; answers its HTML file. Raises BadInput."""
-    return cast(Path, _room("sundial.report.build").build_report(path).html)
+    return cast(Path, _room(REPORT).build_report(path).html)
 
 
 def topology_drawing(network: Network, *, as_svg: bool) -> str:

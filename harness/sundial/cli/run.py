@@ -13,6 +13,7 @@ from sundial.cli import completion, rooms
 from sundial.cli.options import checked_connect, connect_option, recipe_option
 from sundial.cli.runs import captures
 from sundial.cli.talk import Verb, as_json, print_json, progress, say
+from sundial.described import descriptions
 from sundial.errors import BadInput, VerificationFailed
 from sundial.model.experiment import Experiment
 from sundial.model.load import load_experiments
@@ -25,16 +26,19 @@ from sundial.plan.request import Progress, RunRequest
 _DRY = RunPaths(capture=Path("/run/wire"), sockets=Path("/run/sockets"), shm=Path("/dev/shm/sundial"))
 
 
-def _workloads() -> str:
-    """The kinds of workloads, a line each, with their transports."""
-    lines = ["\b", "Workloads (app):"]
-    for app, kind in KINDS.items():
-        transports = ", ".join(transport.name for transport in kind.transports)
-        lines.append(f"  {app}: {kind.model.model_fields['app'].description} Over {transports}.")
-    return "\n".join(lines)
+class _Run(Verb):
+    """Lists the kinds of workloads below its help, a line each, with their transports."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        lines = ["\b", "Workloads (app):"]
+        for app, kind in KINDS.items():
+            transports = ", ".join(transport.name for transport in kind.transports)
+            lines.append(f"  {app}: {descriptions(kind.model)['app']} Over {transports}.")
+        self.epilog = "\n".join(lines)
+        super().format_epilog(ctx, formatter)
 
 
-@click.command(cls=Verb, short_help="Run a scenario, verify it, write its report.", epilog=_workloads())
+@click.command(cls=_Run)
 @click.argument("scenario", shell_complete=completion.SCENARIOS)
 @click.option(
     "--topology",
@@ -124,7 +128,16 @@ def _folders(out: Path | None, count: int) -> list[Path | None]:
 def _one(
     experiment: Experiment, folder: Path | None, connect: str, recipe: str | None, cold: bool, shown: Progress
 ) -> dict[str, Any]:
-    request = RunRequest(experiment, rooms.CAPTURES, folder, connect, cold, tuple(sys.argv), recipe=recipe)
+    request = RunRequest(
+        experiment,
+        rooms.CAPTURES,
+        folder,
+        connect,
+        cold,
+        tuple(sys.argv),
+        recipe=recipe,
+        when_running=rooms.warm_evaluation,
+    )
     if experiment.variant:
         shown.say(f"run with {experiment.variant}")
     made = rooms.run(request, shown)

@@ -1,26 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
 """How the command line talks: stdout is data, stderr is talk, the exit status is the verdict.
 
-Progress is drawn on a terminal and is plain lines elsewhere. NO_COLOR is honoured (by rich).
+Progress is drawn on a terminal and is plain lines elsewhere. NO_COLOR is honoured (by rich, which is imported where
+there is something to draw).
 """
 
 from __future__ import annotations
 
 import json
+import os
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-from rich.console import Console
-from rich.markup import escape
-from rich.status import Status
 
 from sundial import faults
 from sundial.cli import rooms
 from sundial.errors import Interrupted, RunFailed, SundialError, VerificationFailed
 from sundial.printable import printable
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.status import Status
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -70,7 +74,10 @@ def show_error(error: SundialError, *, as_json: bool) -> None:
 
 def say(text: str) -> None:
     """One line of talk."""
-    _stderr().print(_plain(text))
+    if _is_drawn():
+        _stderr().print(_plain(text))
+    else:
+        click.echo(printable(text), err=True)
 
 
 def print_json(value: Any) -> None:
@@ -129,8 +136,7 @@ class DrawnProgress:
 @contextmanager
 def progress(*, quiet: bool = False) -> Iterator[PlainProgress | DrawnProgress]:
     """Drawn on a terminal, plain lines elsewhere or when `quiet` (machine-readable output was asked for)."""
-    console = _stderr()
-    if quiet or not console.is_terminal:
+    if quiet or not _is_drawn() or not (console := _stderr()).is_terminal:
         yield PlainProgress()
         return
     with console.status("") as status:
@@ -141,8 +147,17 @@ def progress(*, quiet: bool = False) -> Iterator[PlainProgress | DrawnProgress]:
 
 def _plain(text: str) -> str:
     """As it is written: neither markup of ours nor controls of the terminal."""
+    from rich.markup import escape
+
     return escape(printable(text))
 
 
+def _is_drawn() -> bool:
+    """Whether rich may have anything to add to plain lines: it takes some variables for a terminal, too."""
+    return sys.stderr.isatty() or any(name in os.environ for name in ("FORCE_COLOR", "TTY_COMPATIBLE"))
+
+
 def _stderr() -> Console:
+    from rich.console import Console
+
     return Console(stderr=True, highlight=False, soft_wrap=True)

@@ -15,7 +15,7 @@ from sundial.model.topology import Clock
 from sundial.plan.request import UpRequest
 
 
-@click.command(cls=Verb, short_help="Boot a topology and leave it up.")
+@click.command(cls=Verb)
 @click.argument("topology", shell_complete=completion.TOPOLOGIES)
 @click.option("--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Change a field; may be repeated.")
 @click.option("--seed", type=click.IntRange(0, SEED_MOST), default=1, metavar="N", help="Of everything random.")

@@ -33,7 +33,7 @@ class _Protocol(click.ParamType[str]):
         return [CompletionItem(name) for name in rooms.verifiable() if name.startswith(incomplete)]
 
 
-@click.command(cls=Verb, short_help="Compare a capture with what the protocol says.")
+@click.command(cls=Verb)
 @click.argument("run", required=False)
 @click.option("--pcap", type=click.Path(path_type=Path), metavar="FILE", help="A capture from elsewhere.")
 @click.option("--protocol", type=_Protocol(), help="What the capture holds.")

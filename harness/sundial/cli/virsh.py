@@ -20,7 +20,6 @@ from sundial.plan.request import EMBEDDED
 
 @click.command(
     cls=Verb,
-    short_help="Ask libvirt about machines that are up, as virsh does.",
     # What stands behind the first word is virsh's, options too.
     context_settings={"allow_interspersed_args": False},
 )

@@ -23,6 +23,7 @@ import shutil
 import subprocess
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -30,6 +31,7 @@ from sundial.errors import HostLacks, RunFailed
 from sundial.machines.daemon import CLOSE_REASONS, dotted, one_line, open_daemon, require_here
 from sundial.machines.domain import LibvirtMachine, Parenthood, adopt_orphans, lifecycle_event, noticing_ends
 from sundial.machines.hypervisor import Happening, LifecycleEvent, Listener, Machine
+from sundial.machines.seals import Book
 from sundial.machines.virsh import answer
 from sundial.machines.waiting import DeadlineMissed, call_within
 from sundial.model.daemon import parse_daemon
@@ -43,6 +45,7 @@ START_S = 180.0
 CALL_S = 10.0
 NOBODY = 65534
 EMULATOR = "qemu-system-x86_64"
+UNKNOWN = "unknown"
 
 QEMU_CONF = """\
 # Written by sundial for libvirt's embedded driver.
@@ -50,6 +53,8 @@ stdio_handler = "file"
 security_driver = "none"
 cgroup_controllers = []
 remember_owner = 0
+# Else libvirt asks each QEMU for some 400 properties of its CPU, one by one, before it calls it started.
+capability_filters = [ "cpu-unavailable-features" ]
 """
 
 _event_loop = threading.Lock()
@@ -96,11 +101,11 @@ class LibvirtHypervisor:
         pid_folder: Path | None,
         where: str,
         *,
-        emulator: str | None = None,
+        version: Callable[[], str],
     ) -> None:
-        """`emulator`: QEMU's version where that is not this computer's."""
+        """`version`: QEMU's, asked for when it is needed."""
         self._libvirt = libvirt
-        self._emulator = emulator
+        self._qemu_version = version
         self._handle = handle
         self._token = token
         self._pid_folder = pid_folder
@@ -164,7 +169,7 @@ class LibvirtHypervisor:
     def _ask_versions(self) -> dict[str, str]:
         def ask() -> dict[str, str]:
             # Not the handle's getVersion: it means libvirt's default emulator, which may be another program.
-            return {"qemu": self._emulator or qemu_version(), "libvirt": dotted(self._handle.getLibVersion())}
+            return {"qemu": self._qemu_version(), "libvirt": dotted(self._handle.getLibVersion())}
 
         return self._bounded("asking for versions", ask)
 
@@ -202,20 +207,29 @@ class LibvirtHypervisor:
 
 
 def open_hypervisor(
-    connect: str, root: Path, cache: Path, token: str, *, emulator: Path | None = None, open_s: float | None = None
+    connect: str,
+    root: Path,
+    cache: Path,
+    token: str,
+    *,
+    emulator: Path | None = None,
+    programs: Book | None = None,
+    open_s: float | None = None,
 ) -> LibvirtHypervisor:
     """Connect to libvirt: `connect` is EMBEDDED or a URI, `root` the embedded driver's folder, `cache` the shared one.
 
-    `emulator` is what domains of the embedded driver will name; None: libvirt's own choice.
+    `emulator` is what domains of the embedded driver will name; None: libvirt's own choice. `programs` remembers
+    QEMU's version.
 
     Raises HostLacks when there is no such libvirt, RunFailed when it does not answer within `open_s` seconds.
     """
     libvirt = load_libvirt()
+    version = partial(qemu_version, programs)
     if connect != EMBEDDED:
         uri = parse_daemon(connect)
         handle = open_daemon(libvirt, uri, root, open_s=open_s)
         require_here(handle, uri)
-        return LibvirtHypervisor(libvirt, handle, token, None, connect)
+        return LibvirtHypervisor(libvirt, handle, token, None, connect, version=version)
     where = "the embedded driver"
     try:
         handle = call_within(open_s or OPEN_S, where, lambda: _open_embedded(libvirt, root, cache, emulator))
@@ -224,18 +238,30 @@ def open_hypervisor(
         raise HostLacks(f"libvirt cannot be reached at {where}: {one_line(error)}", hint=hint) from error
     except DeadlineMissed as error:
         raise RunFailed(f"libvirt does not answer at {error}") from error
-    return LibvirtHypervisor(libvirt, handle, token, root / "run" / "qemu", where)
+    return LibvirtHypervisor(libvirt, handle, token, root / "run" / "qemu", where, version=version)
 
 
-def qemu_version() -> str:
+def qemu_version(programs: Book | None) -> str:
     """Of qemu-system-x86_64, as it says itself; `unknown` where it does not."""
-    return version_in(subprocess.run([EMULATOR, "--version"], capture_output=True, text=True, check=False).stdout)
+    program = Path(shutil.which(EMULATOR) or EMULATOR)
+    try:
+        return _version(program) if programs is None else programs.value(program, _version)
+    except (OSError, ValueError):
+        return UNKNOWN
 
 
 def version_in(said: str) -> str:
     """Of what QEMU says of itself."""
     found = re.search(r"version (\d+(?:\.\d+)+)(?: \(([^)]+)\))?", said)
-    return " ".join(part for part in found.groups() if part) if found else "unknown"
+    return " ".join(part for part in found.groups() if part) if found else UNKNOWN
+
+
+def _version(program: Path) -> str:
+    """What QEMU says. Raises OSError, and ValueError where it says nothing: that is not to be remembered."""
+    found = version_in(subprocess.run([program, "--version"], capture_output=True, text=True, check=False).stdout)
+    if found == UNKNOWN:
+        raise ValueError(f"{program} does not say its version")
+    return found
 
 
 def _open_embedded(libvirt: Any, root: Path, cache: Path, emulator: Path | None) -> Any:

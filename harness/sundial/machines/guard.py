@@ -23,7 +23,10 @@ STOP_S = 5.0
 
 
 class Guard:
-    """The harness's side. Use as a context manager: leaving it says that the end is a normal one."""
+    """The harness's side. Use as a context manager: leaving it says that the end is a normal one.
+
+    Its process is started at once; `wait_ready` before anything that it must end.
+    """
 
     def __init__(self, token: str) -> None:
         if not token:
@@ -34,6 +37,7 @@ class Guard:
         self._process = self._start()
 
     def _start(self) -> subprocess.Popen[str]:
+        self._is_ready = False
         process = subprocess.Popen(
             [sys.executable, "-I", "-S", str(Path(reaper.__file__))],
             stdin=subprocess.PIPE,
@@ -43,17 +47,27 @@ class Guard:
             start_new_session=True,
             cwd="/",
         )
-        output = process.stdout
+        with contextlib.suppress(BrokenPipeError):  # `wait_ready` finds out
+            _write(process, token=self.token)
+        return process
+
+    def wait_ready(self) -> None:
+        """Return when it is there; machines may be started from then on. Raises RunFailed.
+
+        What it is told before that waits in its pipe, and is done should we die.
+        """
+        output = self._process.stdout
         assert output is not None
+        if self._is_ready:
+            return
         try:
             ready = call_within(START_S, "the guard process", output.readline)
         except DeadlineMissed as error:
-            process.kill()
+            self._process.kill()
             raise RunFailed(str(error)) from error
         if ready.strip() != "ready":
             raise RunFailed("the guard process did not start")
-        _write(process, token=self.token)
-        return process
+        self._is_ready = True
 
     @property
     def pid(self) -> int:
@@ -94,6 +108,7 @@ class Guard:
                     stream.close()
 
     def __enter__(self) -> Guard:
+        self.wait_ready()
         return self
 
     def __exit__(
@@ -111,6 +126,7 @@ class Guard:
         """Somebody killed the guard: another one takes its place, and is told everything again."""
         self.stop()
         self._process = self._start()
+        self.wait_ready()
         for path in self._removals:
             _write(self._process, remove=path)
         for source, target in self._renames.items():

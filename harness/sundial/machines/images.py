@@ -4,7 +4,8 @@
 An image is current when the digest of everything that its build reads is the one it was built from; that digest is
 kept beside it. The declaration (`image.toml`) names the inputs outside of the image's folder: an edit of one guest's
 sources must not rebuild every image. What is in an image (versions, package names) is in the build's manifest, with the
-sha256 of its parts, which are compared whenever the image is used: one that was changed or cut is built again.
+sha256 of its parts, which are compared whenever the image is used: one that was changed or cut is built again. They are
+read only where they can have changed (`seals`).
 """
 
 from __future__ import annotations
@@ -23,11 +24,13 @@ from typing import Any
 
 from sundial.errors import BadInput, HostLacks, RunFailed
 from sundial.machines.recipes import Choice, chosen
+from sundial.machines.seals import Book, sha256_of
 from sundial.model.images import DECLARATION, OWN, ImageKinds
 
 Say = Callable[[str], None]
 DIGEST = "inputs.sha256"
 MANIFEST = "manifest.json"
+SEALS = "seals.json"
 PARTS = ("kernel", "initrd")
 LEAVINGS = {"build", "tests", "out", "__pycache__", ".cache"}
 """Folders that are no input of any build."""
@@ -210,7 +213,7 @@ def pin(images: Images, folder: Path, say: Say) -> dict[str, dict[str, str]]:
     pinned = {}
     for name in images.names():
         image = images.ensure(name, say)
-        shutil.copytree(image.kernel.parent, folder / name)
+        shutil.copytree(image.kernel.parent, folder / name, ignore=shutil.ignore_patterns(SEALS))
         pinned[name] = {"kernel": image.kernel_sha256, "initrd": image.initrd_sha256, "recipe": image.recipe}
     return pinned
 
@@ -245,7 +248,8 @@ def _load(name: str, recipe: str | None, out: Path) -> Image:
     """The image in `out`, which must be of the recipe where one is given. Raises Damaged."""
     try:
         manifest = json.loads((out / MANIFEST).read_text())
-        kernel, initrd = (_file_sha256(out / part) for part in PARTS)
+        book = Book(out / SEALS)
+        kernel, initrd = (book.value(out / part, sha256_of) for part in PARTS)
     except (OSError, ValueError, RecursionError) as error:
         raise Damaged(f"cannot be read: {error}") from error
     named = manifest.get("sha256") if isinstance(manifest, dict) else None
@@ -270,8 +274,3 @@ def _files(place: Path) -> Iterator[Path]:
     for folder, folders, names in os.walk(place):
         folders[:] = [name for name in folders if name not in LEAVINGS]
         yield from (Path(folder) / name for name in names if not name.endswith((".o", ".pyc", ".md")))
-
-
-def _file_sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

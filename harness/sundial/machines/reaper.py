@@ -147,7 +147,8 @@ def main(commands: IO[str]) -> int:
     token = ""
     removals: list[str] = []
     renames: dict[str, str] = {}
-    print("ready", flush=True)
+    with contextlib.suppress(BrokenPipeError):  # who is dead already needs us the more
+        os.write(1, b"ready\n")
     for line in commands:
         command = json.loads(line)
         if "stop" in command:

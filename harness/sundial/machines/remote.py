@@ -79,7 +79,9 @@ class RemoteHost:
             libvirt = load_libvirt()
             handle = open_daemon(libvirt, uri, folder, ssh=self._ssh, open_s=None)
             where = f"{uri.shown}, host {name}"
-            self._hypervisor = LibvirtHypervisor(libvirt, handle, self.token, None, where, emulator=self._version)
+            self._hypervisor = LibvirtHypervisor(
+                libvirt, handle, self.token, None, where, version=lambda: self._version
+            )
         except BaseException:
             self.close()
             raise

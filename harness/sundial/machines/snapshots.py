@@ -2,10 +2,10 @@
 """Booted guests kept as files: `FOLDER/KEY/{state,memory,meta.json}`, KEY over everything that they depend on.
 
 `memory` is the guest's main memory, which all machines restored from it map copy-on-write; `state` is the rest. A
-snapshot is written beside its place and renamed when whole. Seals in its meta data (size, inode, change times) show
-whether a file can have been touched since its sha256 was checked; only then is it read again. The meta data have a
-sha256 of their own. What is damaged is made again. Every user holds a shared lock, a maker an exclusive one, so that
-two harnesses never make the same one at once and none is removed under a reader.
+snapshot is written beside its place and renamed when whole. Seals in its meta data (`seals.py`) show whether a file can
+have been touched since its sha256 was checked; only then is it read again. The meta data have a sha256 of their own.
+What is damaged is made again. Every user holds a shared lock, a maker an exclusive one, so that two harnesses never
+make the same one at once and none is removed under a reader.
 
 QEMU opens `memory` for writing even where it maps it copy-on-write (8.2 and newer need not), so the file is writable
 for whomever QEMU is, in a folder that nobody else enters. A write to it would change machines that run: a user looks
@@ -28,13 +28,12 @@ from typing import Any
 
 from sundial.errors import RunFailed
 from sundial.machines.memory import memory_sha256
+from sundial.machines.seals import Known, Read, Seal, look, read_summed, seal_of, sha256_of, write_summed
 from sundial.machines.waiting import WALL, Clock, DeadlineMissed, wait_until
 
 FORMAT = 3
 """Change when the meaning of what is stored changes."""
 
-META_SHA256 = "meta_sha256"
-"""The field of the meta data that holds the sha256 of all others."""
 STATE, MEMORY = "state", "memory"
 LOCK_S = 300.0
 KEPT = 8
@@ -70,7 +69,7 @@ class Snapshot:
     folder: Path
     zero_ns: int
     """The guest's TSC at zero of the time axis."""
-    seals: tuple[tuple[str, tuple[int, ...]], ...]
+    seals: tuple[tuple[str, Seal], ...]
 
     @property
     def state(self) -> Path:
@@ -85,7 +84,7 @@ class Snapshot:
     def is_sealed(self) -> bool:
         """Whether no file was touched since the snapshot was checked."""
         try:
-            return all(_seal(self.folder / name) == seal for name, seal in self.seals)
+            return all(seal_of(self.folder / name) == seal for name, seal in self.seals)
         except OSError:
             return False
 
@@ -158,11 +157,11 @@ class SnapshotStore:
         meta = _read_meta(place / "meta.json")
         if meta["digest"] != digest:
             raise Damaged("its meta data are those of another snapshot")
-        seals = {name: _checked(place / name, file) for name, file in meta["files"].items()}
-        files = {name: {**file, "seal": list(seals[name])} for name, file in meta["files"].items()}
+        checked = {name: _checked(place / name, file) for name, file in meta["files"].items()}
+        files = {name: _file(known) for name, known in checked.items()}
         if files != meta["files"]:
-            _write_meta(place / "meta.json", {**meta, "files": files})
-        return Snapshot(digest, place, meta["zero_ns"], tuple(seals.items()))
+            write_summed(place / "meta.json", {**meta, "files": files})
+        return Snapshot(digest, place, meta["zero_ns"], tuple((name, known.seal) for name, known in checked.items()))
 
     def _make(self, key: SnapshotKey, digest: str, make: Maker) -> None:
         place = self._folder / digest
@@ -179,16 +178,9 @@ class SnapshotStore:
                 "digest": digest,
                 "key": asdict(key),
                 "zero_ns": zero_ns,
-                "files": {
-                    name: {
-                        "size": (beside / name).stat().st_size,
-                        "sha256": _SHA256[name](beside / name),
-                        "seal": _seal(beside / name),
-                    }
-                    for name in (STATE, MEMORY)
-                },
+                "files": {name: _file(look(beside / name, None, _SHA256[name])) for name in (STATE, MEMORY)},
             }
-            _write_meta(beside / "meta.json", meta)
+            write_summed(beside / "meta.json", meta)
             beside.rename(place)
         except BaseException:
             shutil.rmtree(beside, ignore_errors=True)
@@ -217,59 +209,38 @@ class SnapshotStore:
             raise RunFailed(f"snapshot {digest[:12]}: {error}") from error
 
 
-def _checked(path: Path, file: dict[str, Any]) -> tuple[int, ...]:
-    """The seal of a file that is as its meta data say; read only where the seal is another. Raises Damaged."""
+def _checked(path: Path, file: dict[str, Any]) -> Known:
+    """A file that is as its meta data say; read only where its seal does not hold. Raises Damaged."""
+    known = Known(file["sha256"], tuple(file["seal"]), file.get("read_ns", 0))
     try:
-        seal = _seal(path)
-        if seal[0] != file["size"]:
-            raise Damaged(f"its {path.name} has {seal[0]} bytes instead of {file['size']}")
-        if list(seal) != file["seal"] and _SHA256[path.name](path) != file["sha256"]:
-            raise Damaged(f"its {path.name} has another sha256")
+        size = path.stat().st_size
+        if size != file["size"]:
+            raise Damaged(f"its {path.name} has {size} bytes instead of {file['size']}")
+        found = look(path, known, _SHA256[path.name])
     except OSError as error:
         raise Damaged(f"its {path.name} cannot be read: {error.strerror}") from error
-    return seal
+    if found.value != known.value:
+        raise Damaged(f"its {path.name} has another sha256")
+    return found
 
 
-def _seal(path: Path) -> tuple[int, ...]:
-    """What changes when anybody touches the file: size, inode, and the times of its last changes in ns."""
-    status = path.stat()
-    return status.st_size, status.st_ino, status.st_mtime_ns, status.st_ctime_ns
+def _file(known: Known) -> dict[str, Any]:
+    """A file in the meta data."""
+    return {"size": known.seal[0], "sha256": known.value, "seal": list(known.seal), "read_ns": known.read_ns}
 
 
-def sha256_of(path: Path) -> str:
-    """Hex digest of a file's content."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-_SHA256: dict[str, Callable[[Path], str]] = {STATE: sha256_of, MEMORY: memory_sha256}
+_SHA256: dict[str, Read] = {STATE: sha256_of, MEMORY: memory_sha256}
 """How the digest of each file of a snapshot is taken."""
 
 
 def _read_meta(path: Path) -> dict[str, Any]:
     try:
-        meta = json.loads(path.read_text())
-    except (OSError, ValueError) as error:
-        raise Damaged("its meta data cannot be read") from error
-    if not isinstance(meta, dict) or meta.get("version") != FORMAT:
+        meta = read_summed(path)
+    except ValueError as error:
+        raise Damaged(f"its meta data {error}") from error
+    if meta.get("version") != FORMAT:
         raise Damaged("its meta data are of another version")
-    if meta.pop(META_SHA256, None) != _meta_sha256(meta):
-        raise Damaged("its meta data have another sha256")
     return meta
-
-
-def _write_meta(path: Path, meta: dict[str, Any]) -> None:
-    beside = path.with_suffix(f".{secrets.token_hex(3)}")
-    with beside.open("w") as file:
-        json.dump({**meta, META_SHA256: _meta_sha256(meta)}, file, indent=1, sort_keys=True)
-        file.write("\n")
-        file.flush()
-        os.fsync(file.fileno())
-    beside.rename(path)
-
-
-def _meta_sha256(meta: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(meta, sort_keys=True).encode()).hexdigest()
 
 
 def _sync_folder(path: Path) -> None:

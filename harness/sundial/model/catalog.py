@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from sundial.errors import BadInput
-from sundial.model.source import Source, read
+
+if TYPE_CHECKING:
+    from sundial.model.source import Source
 
 ROOT = Path(__file__).resolve().parents[3]
 """The checkout."""
@@ -26,6 +28,8 @@ def find(kind: Kind, reference: str, base: Path | None = None) -> Source:
 
     A relative path begins at the folder `base`, else at the working directory.
     """
+    from sundial.model.source import read
+
     if "/" in reference or reference.endswith((".yaml", ".yml")):
         path = Path(reference) if base is None else base / reference
         return read(path, reference if base is None else shown(path))

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain
 
-import networkx as nx
-
 from sundial.model.check_own import check_own
 from sundial.model.finding import Finding, Path
 from sundial.model.images import IMAGES
@@ -260,8 +258,12 @@ def _joined_mtus(topology: Topology) -> Iterator[Finding]:
 
 
 def _loops(topology: Topology) -> Iterator[Finding]:
-    graph = nx.MultiGraph()
     joining = bridges(topology)
+    if not joining:
+        return
+    import networkx as nx
+
+    graph = nx.MultiGraph()
     for name, segment in topology.segments.items():
         for number, end in enumerate(segment.ports):
             owner = end.partition(":")[0]

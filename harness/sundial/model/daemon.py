@@ -5,11 +5,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Any, Literal, cast, get_args
+from typing import Literal, cast, get_args
 from urllib.parse import quote, unquote, urlencode, urlsplit
 
 from sundial.errors import BadInput
-from sundial.model.fields import Marker
 
 Mode = Literal["session", "system"]
 Transport = Literal["", "unix", "ssh", "libssh", "libssh2", "tls", "tcp", "ext"]
@@ -105,20 +104,3 @@ def _options(text: str, query: str) -> dict[str, str]:
         if not options[name].isprintable():
             raise BadInput(f"{word!r} in {text!r} holds what cannot be printed", allowed="NAME=VALUE")
     return options
-
-
-class HostUri(Marker):
-    """A daemon on another computer, reached by ssh."""
-
-    def parse(self, value: object) -> DaemonUri:
-        if isinstance(value, DaemonUri):
-            return value
-        if not isinstance(value, str):
-            raise BadInput(f"{value!r} is no URI", allowed=HOST_ALLOWED)
-        return parse_host(value)
-
-    def show(self, value: Any) -> str:
-        return str(value.text)
-
-    def schema(self) -> dict[str, Any]:
-        return {"type": "string", "pattern": r"^qemu\+ssh://[^/]+/(session|system)(\?.*)?$", "x-allowed": HOST_ALLOWED}

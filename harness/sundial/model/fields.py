@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from ipaddress import AddressValueError, IPv4Address, IPv4Interface, IPv4Network, NetmaskValueError
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler
+from pydantic import ConfigDict, Field, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
 from sundial import units
+from sundial.described import Described
 from sundial.errors import BadInput
+from sundial.model.daemon import HOST_ALLOWED, DaemonUri, parse_host
 
 NAME = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
 NAME_MOST = 32
@@ -32,10 +34,10 @@ HOST_ADDRESS_ALLOWED = "an IPv4 address, such as '10.0.0.254'"
 NETEM_ALLOWED = "the words after 'netem' in a tc command line, such as 'delay 10ms loss 1%'"
 
 
-class Strict(BaseModel):
-    """Base of every model here: frozen, unknown fields refused, docstrings are the fields' descriptions."""
+class Strict(Described):
+    """Base of every model here: frozen, unknown fields refused, made ready when it is first used."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, defer_build=True)
 
 
 def written(text: str) -> Any:
@@ -266,6 +268,23 @@ class Mac(Marker):
 
     def schema(self) -> dict[str, Any]:
         return {"type": "string", "pattern": "^[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}$", "x-allowed": MAC_ALLOWED}
+
+
+class HostUri(Marker):
+    """A daemon on another computer, reached by ssh."""
+
+    def parse(self, value: object) -> DaemonUri:
+        if isinstance(value, DaemonUri):
+            return value
+        if not isinstance(value, str):
+            raise BadInput(f"{value!r} is no URI", allowed=HOST_ALLOWED)
+        return parse_host(value)
+
+    def show(self, value: Any) -> str:
+        return str(value.text)
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "string", "pattern": r"^qemu\+ssh://[^/]+/(session|system)(\?.*)?$", "x-allowed": HOST_ALLOWED}
 
 
 NAMED = Text(NAME, NAME_ALLOWED, NAME_MOST)

@@ -12,8 +12,6 @@ from decimal import Decimal
 from ipaddress import IPv4Address, IPv4Interface
 from typing import Literal
 
-import networkx as nx
-
 from sundial.model.daemon import DaemonUri
 from sundial.model.devices import Bridge
 from sundial.model.images import IMAGES
@@ -149,13 +147,16 @@ class Network:
 
     def way(self, near: Nic, far: Nic) -> list[str]:
         """The segments that frames from one interface to another pass, in this order; both are in one domain."""
+        if near.segment == far.segment:
+            return [near.segment]
+        import networkx as nx  # takes a tenth of a second, and few topologies need it
+
         graph = nx.Graph()
         for node in self.nodes:
             if node.role == "bridge":
                 graph.add_edges_from((f"bridge {node.name}", nic.segment) for nic in node.nics)
         for device in self.devices:
             graph.add_edges_from((f"bridge {device.name}", port.segment) for port in device.ports)
-        graph.add_nodes_from((near.segment, far.segment))
         return [name for name in nx.shortest_path(graph, near.segment, far.segment) if name in self.segments]
 
     def route(self, client: str, server: str) -> tuple[Nic, Nic] | None:
@@ -238,9 +239,13 @@ def bridges(topology: Topology) -> dict[str, Literal["machine", "device"]]:
 
 def broadcast_domains(topology: Topology) -> dict[str, int]:
     """Segments by name to the number of their broadcast domain, numbered in the order of the file."""
+    joining = bridges(topology)
+    if not joining:
+        return {name: number for number, name in enumerate(topology.segments)}
+    import networkx as nx
+
     graph = nx.Graph()
     graph.add_nodes_from(topology.segments)
-    joining = bridges(topology)
     for name, segment in topology.segments.items():
         for end in segment.ports:
             owner = end.partition(":")[0]

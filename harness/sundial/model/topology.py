@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, Union
 from pydantic import Field
 
 from sundial.kinds import load
-from sundial.model.daemon import DaemonUri, HostUri
+from sundial.model.daemon import DaemonUri
 from sundial.model.devices import DEVICES_MOST, Bridge
 from sundial.model.fields import (
     DEVICE,
@@ -26,6 +26,7 @@ from sundial.model.fields import (
     Address,
     Flag,
     HostAddress,
+    HostUri,
     In,
     Mac,
     Mips,

@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from sundial.model.experiment import Experiment
-from sundial.model.network import Network
-from sundial.model.topology import Clock, Topology
+if TYPE_CHECKING:
+    from sundial.model.experiment import Experiment
+    from sundial.model.network import Network
+    from sundial.model.topology import Clock, Topology
 
 EMBEDDED = "embedded"
 """The `connect` value that means libvirt's embedded driver; anything else is a URI."""
@@ -43,6 +45,8 @@ class RunRequest:
     """A folder of images that `pin` made, instead of those of the checkout."""
     recipe: str | None = None
     """What the checkout's images are made by, where the command says it."""
+    when_running: Callable[[], None] = lambda: None
+    """Called once all machines run."""
 
 
 @dataclass(frozen=True)

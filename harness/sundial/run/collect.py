@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sundial.errors import SundialError
-from sundial.machines.snapshots import sha256_of
+from sundial.machines.seals import sha256_of
 
 SAMPLES = "samples.parquet"
 

@@ -26,7 +26,6 @@ from sundial.machines import reaper
 from sundial.machines.command import Ended, Output
 from sundial.machines.foreground import Foreground, perform
 from sundial.machines.terminal import attach, connect
-from sundial.model.images import IMAGES
 from sundial.plan.request import Kept, KeptMachine, Progress, UpRequest
 from sundial.run.places import Places
 from sundial.run.upfolder import LOG, KeeperRecord, UpFolder, all_up, kept_from_json, request_to_json
@@ -129,6 +128,8 @@ def exec_(
     """Run a command in a machine. Raises BadInput, RunFailed, Interrupted."""
     record = _find(topology, places or Places())
     kept = _machine(record, machine)
+    from sundial.model.images import IMAGES
+
     streams = IMAGES[kept.image].streams_commands
     if not streams:
         _check_plain(kept, foreground)

@@ -33,6 +33,11 @@ class Places:
         return self.private / "capabilities"
 
     @property
+    def programs(self) -> Path:
+        """Versions and digests of programs, which are asked and read again when they have changed."""
+        return self.private / "programs.json"
+
+    @property
     def kvm(self) -> Path:
         """Whether a guest boots under KVM here, since the host's last boot."""
         return self.private / "kvm.json"

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import sundial
 from sundial.errors import SundialError
 from sundial.machines.images import Image
-from sundial.machines.snapshots import sha256_of
+from sundial.machines.seals import Book, sha256_of
 from sundial.model.network import Network
 from sundial.run.collect import Digests
 from sundial.run.places import Places
@@ -150,14 +150,15 @@ def versions(
 
 def _versions(places: Places, hypervisor: Mapping[str, str], images: Mapping[str, Image]) -> dict[str, str | None]:
     """What we build ourselves is named by its content."""
+    programs = Book(places.programs)
     kernels = sorted({str(image.manifest.get("kernel_release", "")) for image in images.values()} - {""})
     return {
         "sundial": sundial.__version__,
         **hypervisor,
-        "tshark": _tshark(),
+        "tshark": _tshark(programs),
         "kernel": ", ".join(kernels) or None,
-        "plugin": sha256_of(places.plugin)[:16],
-        "fabric": sha256_of(places.fabric)[:16],
+        "plugin": programs.value(places.plugin, sha256_of)[:16],
+        "fabric": programs.value(places.fabric, sha256_of)[:16],
     }
 
 
@@ -180,16 +181,23 @@ def _system() -> str | None:
     return named[1] if named else None
 
 
-def _tshark() -> str | None:
+def _tshark(programs: Book) -> str | None:
     program = shutil.which("tshark")
     if program is None:
         return None
     try:
-        said = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=TOOL_S, check=False)
-    except (OSError, subprocess.TimeoutExpired):
+        return programs.value(Path(program), _version)
+    except (OSError, ValueError, subprocess.TimeoutExpired):
         return None
+
+
+def _version(program: Path) -> str:
+    """What a program says. Raises OSError, TimeoutExpired, ValueError: none of these is to be remembered."""
+    said = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=TOOL_S, check=False)
     found = re.search(r"\d+\.\d+\.\d+", said.stdout)
-    return found[0] if found else None
+    if found is None:
+        raise ValueError(f"{program} does not say its version")
+    return found[0]
 
 
 def _text(path: Path) -> str:

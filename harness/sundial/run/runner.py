@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from queue import Empty
 
@@ -57,7 +57,8 @@ def run(
     with interrupts.taken():
         live = session or open_session(request.connect)
         bring_up = BringUp(order_of(request, start_order), live, interrupts, progress.say)
-        return Run(bring_up, request.experiment.scenario.name, progress, watchdog or Watchdog()).make()
+        scenario = request.experiment.scenario.name
+        return Run(bring_up, scenario, progress, watchdog or Watchdog(), request.when_running).make()
 
 
 def order_of(request: RunRequest, start_order: Sequence[str]) -> Order:
@@ -90,8 +91,16 @@ def order_of(request: RunRequest, start_order: Sequence[str]) -> Order:
 class Run:
     """One run in its directory."""
 
-    def __init__(self, bring_up: BringUp, scenario: str, progress: Progress, watchdog: Watchdog) -> None:
+    def __init__(
+        self,
+        bring_up: BringUp,
+        scenario: str,
+        progress: Progress,
+        watchdog: Watchdog,
+        when_running: Callable[[], None],
+    ) -> None:
         self._bring_up = bring_up
+        self._when_running = when_running
         self._scenario = scenario
         self._progress = progress
         self._watchdog = watchdog
@@ -123,6 +132,7 @@ class Run:
         self._bring_up.transition(State.PAUSED)
         self._progress.say(f"running {self._scenario} on {self._plan.network.name}")
         self._bring_up.transition(State.RUNNING)
+        self._when_running()
         verdict = self._watch()
         if isinstance(verdict, Failed):
             raise self._failure(verdict)

@@ -21,6 +21,7 @@ from sundial.machines.guard import Guard
 from sundial.machines.hypervisor import Hypervisor
 from sundial.machines.remote import RemoteHost
 from sundial.machines.runtime import RuntimeFolder
+from sundial.machines.seals import Book
 from sundial.model.daemon import DaemonUri, parse_daemon
 from sundial.model.topology import Accelerator
 from sundial.model.topology import Clock as RunClock
@@ -138,7 +139,15 @@ def open_session(connect: str, places: Places | None = None) -> Session:
     guard = Guard(runtime.token)
     guard.remove_on_death(runtime.path)
     try:
-        hypervisor = open_hypervisor(connect, runtime.path, where.libvirt_cache, runtime.token, emulator=where.confine)
+        hypervisor = open_hypervisor(
+            connect,
+            runtime.path,
+            where.libvirt_cache,
+            runtime.token,
+            emulator=where.confine,
+            programs=Book(where.programs),
+        )
+        guard.wait_ready()
     except BaseException:
         runtime.remove()
         guard.stop()

@@ -23,7 +23,8 @@ from sundial.machines.console import PanicWatch, last_words
 from sundial.machines.hypervisor import Machine, MachineState
 from sundial.machines.memory import allocate, copy_without_zeros
 from sundial.machines.migration import MigrationFailed, save_state
-from sundial.machines.snapshots import MEMORY, STATE, SnapshotKey, sha256_of
+from sundial.machines.seals import sha256_of
+from sundial.machines.snapshots import MEMORY, STATE, SnapshotKey
 from sundial.machines.waiting import WALL, Clock, DeadlineMissed, wait_until
 from sundial.model.network import Node
 from sundial.plan.build import Boot, MachineFiles, Plan, boot_plugin, domain_spec

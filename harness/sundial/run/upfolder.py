@@ -16,8 +16,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from sundial.model.network import build_network
-from sundial.model.topology import Topology
 from sundial.plan.request import Kept, KeptMachine, UpRequest
 from sundial.run.directory import write_whole
 from sundial.run.places import Places
@@ -59,6 +57,9 @@ def request_to_json(request: UpRequest, places: Places) -> dict[str, Any]:
 
 
 def request_from_json(document: dict[str, Any]) -> tuple[UpRequest, Places]:
+    from sundial.model.network import build_network
+    from sundial.model.topology import Topology
+
     topology = Topology.model_validate(document["topology"])
     how = (document[name] for name in ("clock", "seed", "connect", "recipe"))
     request = UpRequest(topology, build_network(topology), *how)

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 from typing import Annotated, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, Strict
+from pydantic import ConfigDict, Field, Strict
+
+from sundial.described import Described
 
 ItemT = TypeVar("ItemT")
 
@@ -26,10 +28,10 @@ DevicePort = Annotated[str, Field(pattern=r"^[a-z][a-z0-9]{0,14}$")]
 """An interface of a device without a guest."""
 
 
-class Form(BaseModel):
+class Form(Described):
     """An object that has these fields and no other. Nothing is converted: "1" is no integer."""
 
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", defer_build=True)
 
 
 class OpenForm(Form):

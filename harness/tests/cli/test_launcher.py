@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The launcher in the checkout's root: any folder, any link, and a clear word before set-up."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -47,3 +48,15 @@ def test_bad_input_reaches_the_shell_as_status_2(checkout: Path) -> None:
     done = run(sys.executable, "-m", "sundial.cli", "run", "nothing", cwd=ROOT / "harness")
     assert done.returncode == 2
     assert done.stderr.startswith("sundial: there is no scenario 'nothing'; allowed: ")
+
+
+def test_what_is_compiled_is_kept_where_nothing_may_be_beside_the_sources(tmp_path: Path) -> None:
+    """Containers like to set PYTHONDONTWRITEBYTECODE."""
+    harness = tmp_path / "harness"
+    shutil.copytree(ROOT / "harness" / "sundial", harness / "sundial", ignore=shutil.ignore_patterns("__pycache__"))
+    program = harness / "sundial" / "cli" / "__main__.py"
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(harness)}
+    subprocess.run([sys.executable, "-P", program, "--version"], env=environment, check=True, capture_output=True)
+    kept = {path.name.partition(".")[0] for path in (tmp_path / ".sundial" / "pycache").rglob("*.pyc")}
+    assert {"main", "rooms", "talk"} <= kept
+    assert list(harness.rglob("__pycache__")) == []

@@ -154,6 +154,34 @@ def test_a_guard_that_was_killed_is_replaced_and_knows_everything(token: str, tm
     assert sorted(path.name for path in tmp_path.iterdir()) == ["forgotten", "run"]
 
 
+def test_what_it_was_told_before_it_was_ready_is_done(token: str, tmp_path: Path) -> None:
+    (tmp_path / "go").touch()
+    (tmp_path / "socket").mkdir()
+    slow = tmp_path / "slow-python"
+    slow.write_text(f'#!/bin/sh\nwhile [ -e {tmp_path}/go ]; do sleep 0.01; done\nexec {sys.executable} "$@"\n')
+    slow.chmod(0o755)
+    program = (
+        "import os, signal, sys\n"
+        "from pathlib import Path\n"
+        "from sundial.machines.guard import Guard\n"
+        f"sys.executable = {str(slow)!r}\n"
+        f"guard = Guard({token!r})\n"
+        f"guard.remove_on_death(Path({str(tmp_path / 'socket')!r}))\n"
+        "print(guard.pid, flush=True)\n"
+        "signal.pause()\n"
+    )
+    harness = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, cwd=HARNESS)
+    assert harness.stdout is not None
+    guard = os.pidfd_open(int(harness.stdout.readline()))
+    harness.kill()
+    harness.wait()
+    harness.stdout.close()
+    assert (tmp_path / "socket").exists()
+    (tmp_path / "go").unlink()
+    assert reaper.wait_gone(guard, 20)
+    assert not (tmp_path / "socket").exists()
+
+
 def test_a_killed_guard_does_not_spoil_the_end(token: str) -> None:
     guard = Guard(token)
     os.kill(guard.pid, signal.SIGKILL)

@@ -10,6 +10,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -77,6 +78,20 @@ def test_a_run_that_ends_well(stage: Stage) -> None:
     assert (result.path / "samples.parquet").is_file()
     assert all(machine.state() is MachineState.GONE for machine in stage.hypervisor.machines.values())
     assert stage.leftovers() == []
+
+
+def test_the_caller_hears_when_all_machines_run(stage: Stage) -> None:
+    heard: list[list[MachineState]] = []
+
+    def hear() -> None:
+        heard.append([machine.state() for machine in stage.hypervisor.machines.values()])
+        write_samples(stage)
+        stage.fabric.heard(JobDone("client", 0))
+        stage.fabric.finish(5_000_000_000)
+
+    stage.act = lambda stage: None
+    runner.run(replace(stage.request(), when_running=hear), stage.words, session=stage.session)
+    assert heard == [[MachineState.RUNNING, MachineState.RUNNING]]
 
 
 def test_a_second_run_gets_the_next_number(stage: Stage) -> None:
