@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.run.live import LiveRun, require_guests
+from tests.run.live import LiveRun, require_guests, stirred
 from tests.segments.lane_golden import check_golden
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(400)]
