@@ -98,6 +98,8 @@ class Node:
     """Laid into its root, by path, sorted."""
     host: str | None = None
     """The computer that runs it; None: this one."""
+    adapter_latency_ns: int = 0
+    """From handing a frame to one of its adapters until that may begin to send it."""
 
     @property
     def boots_its_own(self) -> bool:
@@ -282,6 +284,7 @@ def _node(topology: Topology, name: str, index: int, machine: Machine, plugged: 
     defaults = topology.defaults
     gateways = {route.via for each in topology.machines.values() for route in each.routes}
     image = machine.image or defaults.image
+    adapter = machine.adapter or defaults.adapter
     nics = []
     for number, device in enumerate(sorted(machine.interfaces)):
         interface = machine.interfaces[device]
@@ -316,4 +319,5 @@ def _node(topology: Topology, name: str, index: int, machine: Machine, plugged: 
         cmdline=machine.cmdline or defaults.cmdline,
         files=tuple(files_of(defaults, machine).items()),
         host=machine.on,
+        adapter_latency_ns=adapter.latency if adapter else 0,
     )

@@ -37,6 +37,7 @@ from sundial.model.fields import (
 from sundial.model.images import MEMORY, Role
 from sundial.model.own import OwnBoot
 from sundial.model.segment import Mtu, SegmentBase, SegmentKind
+from sundial.units import TIME
 
 MACHINES_MOST = 64
 HOSTS_MOST = 8
@@ -51,6 +52,15 @@ Accelerator = Literal["auto", "tcg", "kvm"]
 
 _Name = Annotated[str, NAMED]
 _Memory = Annotated[int, In(MEMORY)]
+ADAPTER_LATENCY = TIME.between(most="10 ms", example="5 us")
+
+
+class MachineAdapter(Strict):
+    """How a machine's network adapters work; of their transmit rings, `adapter` of a segment says more."""
+
+    latency: Annotated[int, In(ADAPTER_LATENCY)] = written("0 ns")
+    """From the doorbell, when the guest hands in a frame, until the adapter has fetched its descriptor and may begin to
+    send it."""
 
 
 class Defaults(OwnBoot):
@@ -62,6 +72,8 @@ class Defaults(OwnBoot):
     """Million instructions a second in virtual time."""
     memory: _Memory | None = None
     """Main memory of a machine, in the range of its image; left out: what the image asks for."""
+    adapter: MachineAdapter | None = Field(default=None, exclude_if=operator.not_)
+    """The network adapters of a machine; left out: they begin with a frame at once."""
     mtu: Mtu | None = None
     """Largest IP packet an interface sends, in bytes; left out: its segment's."""
     offloads: Annotated[bool, Flag()] = False
@@ -114,6 +126,8 @@ class Machine(OwnBoot):
     """Million instructions a second in virtual time."""
     memory: _Memory | None = None
     """Main memory."""
+    adapter: MachineAdapter | None = Field(default=None, exclude_if=operator.not_)
+    """Its network adapters."""
     interfaces: dict[Annotated[str, DEVICE], Interface] = Field(min_length=1)
     """Its interfaces: eth0, eth1 and so on without a gap."""
     routes: list[Route] = Field(default_factory=list, max_length=ROUTES_MOST, exclude_if=operator.not_)

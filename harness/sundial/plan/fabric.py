@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sundial.model.network import Device, DevicePort, Network, Nic
+from sundial.model.network import Device, DevicePort, Network, Nic, Node
 from sundial.model.segment import SegmentBase
 from sundial.model.topology import Clock
 from sundial.plan.paths import RunPaths
@@ -28,13 +28,18 @@ def fabric_config(
         "control": str(paths.control),
         "linger_ns": linger_ns,
         "done_machines": list(done_machines),
-        "machines": [{"name": node.name, "nics": len(node.nics)} for node in network.nodes],
+        "machines": [_machine(node) for node in network.nodes],
         **({"devices": [_device(device) for device in network.devices]} if network.devices else {}),
         "segments": [_segment(name, segment, network, clock, paths) for name, segment in network.segments.items()],
     }
     if clock == "virtual":
         config["shm"] = str(paths.shm)
     return config
+
+
+def _machine(node: Node) -> dict[str, Any]:
+    latency = {"adapter_latency_ns": node.adapter_latency_ns} if node.adapter_latency_ns else {}
+    return {"name": node.name, "nics": len(node.nics), **latency}
 
 
 def _segment(name: str, segment: SegmentBase, network: Network, clock: Clock, paths: RunPaths) -> dict[str, Any]:

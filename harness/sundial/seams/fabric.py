@@ -61,6 +61,8 @@ class Machine(Form):
 
     name: str
     nics: Natural
+    adapter_latency_ns: Annotated[int, Field(ge=0, le=10_000_000)] = 0
+    """From handing a frame to one of its adapters until that may begin to send it. Left out where there is none."""
 
 
 class Bridge(Form):

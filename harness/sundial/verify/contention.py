@@ -24,21 +24,23 @@ _FRAMING = ETHERNET_PREAMBLE + ETHERNET_FCS + ETHERNET_GAP
 @dataclass(frozen=True)
 class Contention:
     """Stretches in which the wire was taken, in order and apart; `passed`: their sum up to each; collisions of one
-    port."""
+    port. What is asked of it is when frames are handed in: `latency_ns` before they could be on the wire."""
 
     begins: list[int] = field(default_factory=list)
     ends: list[int] = field(default_factory=list)
     passed: list[int] = field(default_factory=list)
     collisions: list[int] = field(default_factory=list)
     slot_ns: int = 0
+    latency_ns: int = 0
 
     def busy_ns(self, low: int, high: int) -> int:
         """How long the wire was taken between two instants."""
-        return self._until(high) - self._until(low)
+        return self._until(high + self.latency_ns) - self._until(low + self.latency_ns)
 
     def idle_ns(self, low: int, high: int) -> int:
         """How long it was certainly free for the port: not taken, and not perhaps backing off."""
-        count = bisect_left(self.collisions, high) - bisect_right(self.collisions, low)
+        late = self.latency_ns
+        count = bisect_left(self.collisions, high + late) - bisect_right(self.collisions, low + late)
         slots = sum((1 << min(attempt, BACKOFF_LIMIT)) - 1 for attempt in range(1, count + 1))
         return high - low - self.busy_ns(low, high) - slots * self.slot_ns
 

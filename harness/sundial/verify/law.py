@@ -17,7 +17,7 @@ from sundial.expect.ip import ETHERNET_HEADER
 from sundial.model.network import Device
 from sundial.model.segment import SegmentBase
 from sundial.verify.findings import findings, none
-from sundial.verify.wire import GAP_BITS, Line, Passages, Wire, bits_of, problem
+from sundial.verify.wire import GAP_BITS, Line, Numbers, Passages, Wire, bits_of, problem
 
 Bounds = tuple[int, int]
 """The fewest and the most."""
@@ -102,8 +102,9 @@ def check_ring(
 ) -> tuple[pl.DataFrame, Bounds]:
     """Frames that a full ring refused, on a line that no other takes; and how often a ring can have been full.
 
-    A full ring holds as many frames as it has places (`ring_of`) that have not left, so they follow one another without
-    a pause.
+    A full ring holds as many frames as it has places (`ring_of`) that have not left. The last of them was handed in
+    before the one that is refused, so it leaves before that would have, if it follows a pause, or is one of those that
+    follow such a frame without one.
     """
     drops = ring_drops(wire, port)
     line, bits = Line(rate_bps), bits_of(sent.length)
@@ -113,16 +114,17 @@ def check_ring(
     begin = np.maximum.accumulate(np.where(head, np.arange(len(sent)), 0))
     places, drops_frames = ring_of(wire, segment, port)
     full = np.arange(len(sent)) - begin + 1 >= places
+    room = check_room(wire, segment, port, sent, line.ends(starts, bits))
     if not drops_frames:
         refused = problem(f"ring of {port}", np.ones(len(drops), np.bool_), [drops["row"].to_numpy().astype(np.int64)],
                           iter(["the machine stops"] * len(drops)), iter(["a frame refused"] * len(drops)))  # fmt: skip
-        return refused, (0, int(full.sum()))
+        return merged([room, refused]), (0, int(full.sum()))
     at = drops["time_ns"].to_numpy()
-    oldest = np.searchsorted(line.ends(starts, bits), at, "left")
+    oldest = np.searchsorted(line.ends(starts, bits), at - wire.latency_ns.get(port, 0), "left")
     last = oldest + places - 1
     there = last < len(sent)
-    place = np.minimum(last, max(len(sent) - 1, 0))
-    holds = there & (begin[place] <= oldest) if len(sent) else there
+    first = begin[np.minimum(last, max(len(sent) - 1, 0))] if len(sent) else last
+    holds = there & (sent.time_ns[first] <= at) if len(sent) else there
     open_end = ~there if wire.end_ns is not None else np.zeros(len(at), np.bool_)
     wrong = ~holds & ~open_end
     findings_ = problem(
@@ -132,7 +134,24 @@ def check_ring(
         (f"{places} frames that wait" for _ in range(len(at))),
         ("a frame refused" for _ in range(len(at))),
     )
-    return findings_, (len(at), len(at))
+    return merged([room, findings_]), (len(at), len(at))
+
+
+def check_room(wire: Wire, segment: SegmentBase, port: str, sent: Passages, ends: Numbers) -> pl.DataFrame:
+    """A frame has a place in its ring since it was handed in, the adapter's latency before its first bit at the latest:
+    by then the one that had the place before it has left."""
+    latency_ns, (places, _) = wire.latency_ns.get(port, 0), ring_of(wire, segment, port)
+    if not latency_ns or len(sent) <= places:
+        return none()
+    due = ends[:-places] + latency_ns
+    wrong = np.append(np.zeros(places, np.bool_), sent.time_ns[places:] < due)
+    return problem(
+        f"ring of {port}",
+        wrong,
+        [np.append(np.full(places, -1), sent.row[:-places]), sent.row],
+        (f"no start before {at} ns" for at in due[wrong[places:]]),
+        (f"begins at {at} ns" for at in sent.time_ns[wrong]),
+    )
 
 
 def offered(wire: Wire, segment: SegmentBase, port: str, done: int) -> Bounds:

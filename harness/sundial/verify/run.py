@@ -11,6 +11,7 @@ from typing import Any
 
 import polars as pl
 
+from sundial.model.network import Network
 from sundial.observe import open_run, read_frames
 from sundial.observe.octets import octets_of
 from sundial.verify import classification, corruption, counters, directory, headers, scenario_expectations, truncation
@@ -18,6 +19,7 @@ from sundial.verify.conservation import transit_of
 from sundial.verify.documents import check_documents
 from sundial.verify.findings import none
 from sundial.verify.frames import with_places
+from sundial.verify.handed_in import latest_hand_in
 from sundial.verify.headers.ports import ports_of
 from sundial.verify.jobs import check_jobs
 from sundial.verify.plan import check_plan
@@ -57,9 +59,10 @@ def verify_run(run_dir: Path) -> Verification:
     protocols, transports = socket_protocols(), own_transports()
     calls = socket_calls(run, samples, protocols)
     files = [(run_dir / name, name) for name in sorted(run.captures)]
-    frames = with_places(read_frames(files, run.epoch_ns, calls.ports()))
-    frames = corruption.with_corrupted(frames, partial(octets_of, files=files))
+    on_wire = with_places(read_frames(files, run.epoch_ns, calls.ports()))
+    on_wire = corruption.with_corrupted(on_wire, partial(octets_of, files=files))
     network, ports = network_of(run), ports_of(run)
+    frames = latest_hand_in(on_wire, network)
     transit = transit_of(frames, ports)
     analysis = analyse(
         frames,
@@ -74,7 +77,7 @@ def verify_run(run_dir: Path) -> Verification:
         transit=transit,
     )
     if len(analysis.uncaused):
-        held = held_back(run, frames, files)
+        held = held_back(run, on_wire, files)
         analysis = replace(analysis, uncaused=without_held_back(analysis.uncaused, analysis.frames, held))
     settled = [transport.settle(run, frames, samples) for transport in transports.values()]
     ahead_ns = {} if run.clock == "virtual" else _ahead_ns(analysis)
@@ -88,20 +91,20 @@ def verify_run(run_dir: Path) -> Verification:
     classified = _with_settled(classified, settled)
     classified = _excuse(classified, analysis)
     sampled = _sampled(analysis, settled, samples)
-    wire_findings, counted = check_wires(run, frames, files)
+    wire_findings, counted = check_wires(run, on_wire, files)
     findings = pl.concat(
         [
-            check_documents(run, samples, frames),
+            check_documents(run, samples, on_wire),
             check_jobs(run),
             none() if run.by_hand else check_plan(run, samples, sampled_names()),
             directory.check_directory(run),
             directory.check_samples(run, samples.table.drop("id")),
-            none() if run.by_hand else directory.check_frames(frames),
-            directory.check_remarks(frames),
-            directory.check_order(frames),
+            none() if run.by_hand else directory.check_frames(on_wire),
+            directory.check_remarks(on_wire),
+            directory.check_order(on_wire),
             scenario_expectations.check_calls(run, sampled, (each.client_app for each in protocols.values())),
             wire_findings,
-            counters.check_counters(run, frames, counted),
+            counters.check_counters(run, on_wire, counted),
             check_kernel_counters(analysis, samples.batches),
             check_served(run, samples, analysis, protocols),
             analysis.findings,
@@ -146,7 +149,7 @@ def verify_run(run_dir: Path) -> Verification:
     )
     verification.write(run_dir / "verify.json")
     observed = pl.concat([analysis.observed, *(each.observed for each in settled)], how="diagonal_relaxed")
-    _observed(samples, observed, failed).write_parquet(run_dir / "observed.parquet")
+    _observed(samples, _stamped(observed, all_calls, network), failed).write_parquet(run_dir / "observed.parquet")
     return verification
 
 
@@ -203,6 +206,20 @@ def _sampled(analysis: Analysis, settled: Sequence[Settled], samples: RunSamples
     """Calls with a sample: those that the scenario asked for."""
     over_sockets = analysis.calls.filter(pl.col("id") < samples.table.height).height
     return over_sockets + sum(each.calls.height for each in settled)
+
+
+def _stamped(observed: pl.DataFrame, calls: pl.DataFrame, network: Network | None) -> pl.DataFrame:
+    """With the stamps of the wire where frames had those of `latest_hand_in`."""
+    late = {node.name: node.adapter_latency_ns for node in (() if network is None else network.nodes)}
+    if not any(late.values()):
+        return observed
+    senders = {"call_first_tx_ns": "client", "reply_first_tx_ns": "server"}
+    names = calls.select("client", "server", call="id").cast({"call": observed.schema["call"]})
+    table = observed.join(names, on="call", how="left", maintain_order="left")
+    return table.with_columns(
+        pl.col(stamp) + pl.col(sender).replace_strict(late, default=0, return_dtype=pl.Int64)
+        for stamp, sender in senders.items()
+    ).drop("client", "server")
 
 
 def _observed(samples: RunSamples, observed: pl.DataFrame, failed: pl.DataFrame) -> pl.DataFrame:

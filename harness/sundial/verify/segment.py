@@ -5,7 +5,7 @@ hears what."""
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import polars as pl
@@ -18,6 +18,7 @@ from sundial.model.segment import SegmentBase
 from sundial.model.topology import Topology
 from sundial.observe import RunDirectory
 from sundial.verify.contention import Contention
+from sundial.verify.handed_in import on_the_wire
 from sundial.verify.law import Law
 from sundial.verify.learning import Behind
 from sundial.verify.offered import check_not_before
@@ -105,14 +106,16 @@ def network_of(run: RunDirectory) -> Network | None:
 
 
 def contentions(network: Network, frames: pl.DataFrame) -> dict[str, Contention]:
-    """Of each port by its name, as `n1:eth0`, where it is known. `frames` with fate."""
+    """Of each port by its name, as `n1:eth0`, where it is known. `frames` with fate, as of `latest_hand_in`."""
+    frames = on_the_wire(frames, network)
+    late = {nic.end: node.adapter_latency_ns for node in network.nodes for nic in node.nics}
     by_port: dict[str, Contention] = {}
     for name, segment in network.segments.items():
         captured = frames.filter(pl.col("capture") == f"wire/{name}.pcapng")
         for port in segment.ports:
             contention = contention_of_port(segment, port, captured)
             if contention is not None:
-                by_port[port] = contention
+                by_port[port] = replace(contention, latency_ns=late.get(port, 0))
     return by_port
 
 

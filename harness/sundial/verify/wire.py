@@ -99,6 +99,8 @@ class Wire:
     """Of what is plugged in at each port."""
     addresses: Mapping[str, Sequence[bytes]] = field(default_factory=dict)
     """The IPv4 addresses behind each port."""
+    latency_ns: Mapping[str, int] = field(default_factory=dict)
+    """Of the adapters of machines, by port; a device's have none."""
 
     def differing_bits(self, one: Numbers, other: Numbers) -> Numbers:
         """In how many bits frames differ, by rows; of frames of different length, all of the longer one."""

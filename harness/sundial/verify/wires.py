@@ -15,6 +15,7 @@ from sundial.observe.octets import octets_of
 from sundial.verify.contention import Contention
 from sundial.verify.devices import check_device
 from sundial.verify.findings import FINDING
+from sundial.verify.handed_in import latest_hand_in
 from sundial.verify.law import Bounds, Counted, Law, merged
 from sundial.verify.learning import Behind
 from sundial.verify.segment import HELD_BACK, contention_of_port, network_of, verifiers
@@ -60,7 +61,7 @@ def check_wires(
 
 
 def held_back(run: RunDirectory, frames: pl.DataFrame, files: Sequence[tuple[Path, str]]) -> pl.DataFrame:
-    """Frames that adapters may have kept back, as `SegmentVerifier.held_back`."""
+    """Frames that adapters may have kept back, as `SegmentVerifier.held_back`, but since machines handed them in."""
     network, laws = network_of(run), verifiers()
     segments = {} if network is None else network.segments
     parts = [
@@ -68,7 +69,9 @@ def held_back(run: RunDirectory, frames: pl.DataFrame, files: Sequence[tuple[Pat
         for name, segment in segments.items()
         if network is not None and segment.kind in laws
     ]
-    return pl.concat([pl.DataFrame(schema=HELD_BACK), *parts])
+    held = pl.concat([pl.DataFrame(schema=HELD_BACK), *parts])
+    of_frames = held.rename({"since_ns": "time_ns"}).join(frames.drop("time_ns"), on="row", how="left")
+    return latest_hand_in(of_frames, network).select("row", since_ns="time_ns")
 
 
 def _device(
@@ -115,6 +118,7 @@ def _wire(
         run.epoch_ns,
         {end: int(network.plug(end).mac.replace(":", ""), 16) for end in network.segments[name].ports},
         {nic.end: [nic.address.ip.packed] for nic in network.nics() if nic.segment == name and nic.address},
+        {nic.end: node.adapter_latency_ns for node in network.nodes for nic in node.nics},
     )
 
 

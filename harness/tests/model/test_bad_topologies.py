@@ -51,6 +51,7 @@ segments:
   far: {kind: switch, rate: 100 Mbit/s, ports: ["bridge:eth1", "server:eth0"]}
 """
 RATES = "a rate from 10 Mbit/s to 100 Mbit/s, such as '10 Mbit/s'"
+ADAPTERS = "a time from 0 ns to 10 ms, such as '5 us'"
 CABLES = "a time from 0 ns to 100 us, such as '25 ns'"
 NAMES = "up to 32 lower-case letters, digits and single hyphens, beginning with a letter"
 ADDRESSES = "an IPv4 host address with its prefix length from 8 to 30, such as '10.0.0.1/24'"
@@ -90,6 +91,18 @@ CASES = [
     (GOOD, "machines:", "defaults: {mips: 100}\nmachines:",
      ["2: defaults.mips: 100 mips is not a power of two of ns an instruction; "
       "allowed: 1000, 500, 250, 125, 62.5, 31.25, 15.625, 7.8125, 3.90625, 1.953125, 0.9765625"]),
+    (GOOD, "machines:", "defaults: {adapter: {latency: -1 us}}\nmachines:",
+     [f"2: defaults.adapter.latency: '-1 us' is negative; allowed: {ADAPTERS}"]),
+    (GOOD, "machines:", "defaults: {adapter: {latency: 10.001 ms}}\nmachines:",
+     [f"2: defaults.adapter.latency: '10.001 ms' is out of range; allowed: {ADAPTERS}"]),
+    (GOOD, "machines:", "defaults: {adapter: {latency: 0.5 ns}}\nmachines:",
+     [f"2: defaults.adapter.latency: '0.5 ns' is not a whole number of ns; allowed: {ADAPTERS}"]),
+    (GOOD, "  client:\n", "  client:\n    adapter: {latency: 5}\n",
+     [f"4: machines.client.adapter.latency: '5' has no unit; allowed: {ADAPTERS}"]),
+    (GOOD, "  client:\n", "  client:\n    adapter: {latency: 5 Mbit/s}\n",
+     [f"4: machines.client.adapter.latency: '5 Mbit/s' has the wrong unit 'Mbit/s' (known: ns, us, ms, s, min, h); allowed: {ADAPTERS}"]),
+    (GOOD, "  client:\n", "  client:\n    adapter: {ring_frames: 5}\n",
+     ["4: machines.client.adapter.ring_frames: unknown field; allowed: latency"]),
     (GOOD, "machines:", "defaults: {mtu: 67}\nmachines:",
      ["2: defaults.mtu: 67 is out of range; allowed: a whole number from 68 to 18174"]),
     (GOOD, "machines:", "defaults: {memory: 1 KiB}\nmachines:",

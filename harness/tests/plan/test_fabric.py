@@ -57,6 +57,19 @@ def test_real_clock_has_sockets_and_no_shared_memory(paths: RunPaths) -> None:
     }  # fmt: skip
 
 
+def test_the_latency_of_adapters_is_a_machines(paths: RunPaths) -> None:
+    """A machine's own wins over that of all; a machine that has none is written as before there was one."""
+    own = ("defaults.adapter.latency=20 us", "machines.server.adapter.latency=1.5 us")
+    for overrides, written in (
+        (own, [{"adapter_latency_ns": 20_000}, {"adapter_latency_ns": 1_500}]),
+        ((own[0], "machines.server.adapter.latency=0 ns"), [{"adapter_latency_ns": 20_000}, {}]),
+        ((own[1],), [{}, {"adapter_latency_ns": 1_500}]),
+    ):
+        machines = planned(paths, "two-hosts-10base-t", *overrides)["machines"]
+        names = ({"name": "client", "nics": 1}, {"name": "server", "nics": 1})
+        assert machines == [{**name, **latency} for name, latency in zip(names, written, strict=True)]
+
+
 def test_a_repeater_is_quicker_at_100_mbit(paths: RunPaths) -> None:
     assert planned(paths, "two-hosts-100base-tx")["segments"][0]["repeater_delay_ns"] == 460
 

@@ -128,6 +128,7 @@ def _jobs() -> Iterator[tuple[str, bytes]]:
 def _fabrics() -> Iterator[tuple[str, Plan]]:
     """One for each kind of segment, and what a plan has with the real clock and with nothing to run."""
     yield "hub", _plan("quickstart")
+    yield "hub-adapter-latency", _plan("quickstart", "machines.client.adapter.latency=20 us")
     yield "hub-real-clock", _plan("quickstart", clock="real")
     yield "link", _plan("quickstart", topology="two-hosts-wan")
     yield "link-impaired", _plan("sss-faults")

@@ -11,7 +11,8 @@ from sundial.model.devices import DEVICES_MOST, PORTS_MOST
 from sundial.model.fields import In
 from sundial.model.scenario import Scenario
 from sundial.model.segment import MTU_MOST
-from sundial.model.topology import MACHINES_MOST
+from sundial.model.topology import ADAPTER_LATENCY, MACHINES_MOST
+from sundial.seams.fabric import Machine as FabricMachine
 from sundial.seams.fabric import Segment
 from sundial.segments.hub.model import CARRIER_SENSE_NS
 from sundial.units import NS_PER_S
@@ -69,6 +70,12 @@ def test_a_topology_has_as_many_devices_as_the_fabric_takes() -> None:
     devices = "fabric/io/src/config/devices.rs"
     assert constant(devices, r"const DEVICES: usize =") == DEVICES_MOST
     assert constant(devices, r"const PORTS: .* = 2\.\.=") == PORTS_MOST
+
+
+def test_an_adapters_latency_has_one_limit() -> None:
+    assert constant("fabric/io/src/config/raw.rs", r"const ADAPTER_LATENCY_MOST_NS: u64 =") == ADAPTER_LATENCY.most
+    (limit,) = (each.le for each in FabricMachine.model_fields["adapter_latency_ns"].metadata if hasattr(each, "le"))
+    assert limit == ADAPTER_LATENCY.most
 
 
 def test_a_hub_that_the_harness_accepts_is_one_that_the_fabric_accepts() -> None:

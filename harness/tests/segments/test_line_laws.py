@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from math import ceil
@@ -315,9 +316,95 @@ def test_a_bridge_sends_no_earlier_than_its_netem_and_no_later_than_its_work(
     far_wire = far.wire()
     wires = {"x:eth0": near.wire(), "x:eth1": far_wire}
     nics = [SimpleNamespace(end="x:eth0", netem=""), SimpleNamespace(end="x:eth1", netem=netem)]
-    node: Any = SimpleNamespace(role="bridge", mips=Decimal(125), nics=nics)
+    node: Any = SimpleNamespace(role="bridge", mips=Decimal(125), nics=nics, adapter_latency_ns=0)
     law = verifiers()["netem"].check_machine(node, wires, lambda port: NEVER_BUSY, exact=True)
     assert len(law.findings) == found
+
+
+@pytest.mark.parametrize(("after", "found"), [(10_049_999, 1), (10_050_000, 0), (10_000_000, 1), (20_000_000, 1)])
+def test_a_bridge_sends_no_earlier_than_its_adapter_has_the_frame(after: int, found: int) -> None:
+    near, far = Tape(["a:eth0", "x:eth0"]), Tape(["x:eth1", "b:eth0"])
+    near.add(1_000, 1, IN, Frame(0, 0, 60, 1))
+    far.add(1_000 + after, 0, OUT, Frame(0, 0, 60, 1))
+    wires = {"x:eth0": near.wire(), "x:eth1": far.wire()}
+    nics = [SimpleNamespace(end="x:eth0", netem=""), SimpleNamespace(end="x:eth1", netem="delay 10ms")]
+    node: Any = SimpleNamespace(role="bridge", mips=Decimal(125), nics=nics, adapter_latency_ns=50_000)
+    law = verifiers()["netem"].check_machine(node, wires, lambda port: NEVER_BUSY, exact=True)
+    assert len(law.findings) == found
+
+
+def through_adapters(written: Any, frames: list[Frame], latency_ns: int) -> Tape:
+    """A link whose adapters have a latency: what each machine would like to send at an instant, it hands in as soon as
+    the ring has a place, or it is dropped; it is on the line the latency later, or behind those before it."""
+    tape, places = Tape(written.ports), written.adapter.ring_frames
+    drops = written.adapter.when_full == "drop"
+    for port in (0, 1):
+        ends: list[int] = []
+        handed_in = free = 0
+        for frame in sorted((one for one in frames if one.port == port), key=lambda one: (one.at, one.name)):
+            handed_in = max(frame.at, handed_in)
+            inside = [end for end in ends if end > handed_in]
+            if len(inside) >= places and drops:
+                tape.fate(handed_in + latency_ns, f"dropped: transmit ring full ({written.ports[port]})", frame)
+                continue
+            if len(inside) >= places:
+                handed_in = inside[-places] + 1
+            start = max(handed_in + latency_ns, free)
+            end = start + bits(frame) * 10**9 // written.rate
+            free = end + 96 * 10**9 // written.rate
+            ends.append(end)
+            tape.add(start, port, OUT, frame)
+            tape.add(end + written.propagation, 1 - port, IN, frame)
+    return tape
+
+
+def with_latency(wire: Any, latency_ns: int) -> Any:
+    return replace(wire, latency_ns=dict.fromkeys(wire.ports, latency_ns))
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    traffic(2, 400_000), st.sampled_from([0, 1, 7_000, 100_000]), st.sampled_from([1, 2, 5]),
+    st.sampled_from(["stop", "drop"]),
+)  # fmt: skip
+def test_a_link_whose_adapters_have_a_latency_passes(
+    frames: list[Frame], latency_ns: int, places: int, when_full: str
+) -> None:
+    adapter = {"ring_frames": places, "when_full": when_full}
+    written = segment("link", PORTS[:2], rate="10 Mbit/s", adapter=adapter)
+    wire = through_adapters(written, frames, latency_ns).wire()
+    assert check(written, with_latency(wire, latency_ns)) == []
+
+
+@pytest.mark.parametrize("when_full", ["stop", "drop"])
+@pytest.mark.parametrize(("places", "at", "found"), [(1, 77_600, 0), (1, 77_599, 1), (2, 77_599, 0)])
+def test_a_frame_that_leaves_before_it_can_have_been_handed_in_is_found(
+    when_full: str, places: int, at: int, found: int
+) -> None:
+    """The first frame leaves at 57,600 ns; the second has its place from then on, and 20 us are the adapter's."""
+    adapter = {"ring_frames": places, "when_full": when_full}
+    for kind, own in (("link", {}), ("hub", {"cable_delay": "0 ns"}), ("switch", {})):
+        written = segment(kind, PORTS[:2], rate="10 Mbit/s", adapter=adapter, **own)
+        tape = Tape(PORTS[:2])
+        tape.add(0, 0, OUT, Frame(0, 0, 60, 1))
+        tape.add(at, 0, OUT, Frame(at, 0, 60, 2))
+        wire = tape.wire()
+        seen = [problem for problem in check(written, with_latency(wire, 20_000)) if "ring" in problem["field"]]
+        assert len(seen) == found, kind
+        assert [problem for problem in check(written, wire) if "ring" in problem["field"]] == [], "without a latency"
+
+
+def test_a_frame_that_a_ring_with_places_refused_is_found() -> None:
+    """Handed in at 100 us by an adapter of 20 us: the one frame before it is on the line until 157.6 us."""
+    written = segment("link", PORTS[:2], rate="10 Mbit/s", adapter={"ring_frames": 1, "when_full": "drop"})
+    tape = Tape(PORTS[:2])
+    tape.add(100_000, 0, OUT, Frame(0, 0, 60, 1))
+    tape.fate(120_000, "dropped: transmit ring full (a:eth0)", Frame(0, 0, 60, 2))
+    tape.add(200_000, 0, OUT, Frame(0, 0, 60, 3))
+    rings = "time on the wire: ring of a:eth0"
+    assert rings not in [problem["field"] for problem in check(written, with_latency(tape.wire(), 20_000))]
+    tape.fate(177_601, "dropped: transmit ring full (a:eth0)", Frame(0, 0, 60, 4))
+    assert [problem["field"] for problem in check(written, with_latency(tape.wire(), 20_000))].count(rings) == 1
 
 
 @pytest.mark.parametrize(
@@ -347,6 +434,6 @@ def test_of_equal_frames_the_last_that_came_is_the_one_sent(netem: str, left_ns:
         far.add(at, 0, OUT, Frame(0, 0, 60, 1))
     wires = {"x:eth0": near.wire(end_ns=3_000_000_000), "x:eth1": far.wire(end_ns=3_000_000_000)}
     nics = [SimpleNamespace(end="x:eth0", netem=""), SimpleNamespace(end="x:eth1", netem=netem)]
-    node: Any = SimpleNamespace(role="bridge", mips=Decimal(125), nics=nics)
+    node: Any = SimpleNamespace(role="bridge", mips=Decimal(125), nics=nics, adapter_latency_ns=0)
     law = verifiers()["netem"].check_machine(node, wires, lambda port: NEVER_BUSY, exact=True)
     assert law.findings.height == found, law.findings

@@ -32,7 +32,7 @@ impl SegmentKind for Tube {
     }
 
     fn build(common: &SegmentParameters, delay: &Span) -> Box<dyn Segment> {
-        let rings = [0, 1].map(|port| Ring::new(common.rings[port]));
+        let rings = [0, 1].map(|port| common.ring(port));
         Box::new(TubeModel { delay: *delay, rings, board: Board::new(common) })
     }
 }

@@ -5,13 +5,16 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::{
-    Direction, Frame, Output, PortCounters, SegmentCounters, SegmentParameters, Time, Train,
+    Direction, Frame, Output, PortCounters, SegmentCounters, SegmentParameters, Span, Time, Train,
 };
 
 /// The transmit ring of one adapter: how many frames are in it at an instant.
+///
+/// A frame takes its place when it is handed in, which is the adapter's latency before the model has it.
 #[derive(Clone, Debug)]
 pub struct Ring {
     places: usize,
+    latency: Span,
     /// Frames handed in whose end is not known yet.
     open: usize,
     /// Ends that are known, in order.
@@ -19,14 +22,16 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// An empty ring.
-    pub fn new(places: usize) -> Self {
-        Self { places, open: 0, ends: VecDeque::new() }
+    /// An empty ring of an adapter that begins with a frame `latency` after it was handed in.
+    pub fn new(places: usize, latency: Span) -> Self {
+        Self { places, latency, open: 0, ends: VecDeque::new() }
     }
 
-    /// Takes a place at `now` if there is one.
+    /// Takes a place for the frame that the adapter can begin with at `now`, if there was one when it was
+    /// handed in.
     pub fn enter(&mut self, now: Time) -> bool {
-        while self.ends.front().is_some_and(|&end| end <= now) {
+        let handed_in = now.back(self.latency);
+        while self.ends.front().is_some_and(|&end| end <= handed_in) {
             self.ends.pop_front();
         }
         if self.open + self.ends.len() >= self.places {
@@ -188,10 +193,19 @@ mod tests {
 
     #[test]
     fn a_place_in_the_ring_falls_free_at_the_end() {
-        let mut ring = Ring::new(1);
+        let mut ring = Ring::new(1, Span::ZERO);
         assert!(ring.enter(Time::ZERO));
         ring.leave(Time::from_ns(5));
         assert!(!ring.enter(Time::from_ns(4)));
         assert!(ring.enter(Time::from_ns(5)));
+    }
+
+    #[test]
+    fn a_place_is_asked_for_when_the_frame_is_handed_in() {
+        let mut ring = Ring::new(1, Span::from_ns(3));
+        assert!(ring.enter(Time::from_ns(3)), "handed in at 0");
+        ring.leave(Time::from_ns(5));
+        assert!(!ring.enter(Time::from_ns(7)), "handed in at 4, when the first was still there");
+        assert!(ring.enter(Time::from_ns(8)), "handed in at 5");
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use sundial_wire::pcapng::LinkType;
 
-use crate::{Frame, SegmentCounters, Span, Time};
+use crate::{Frame, Ring, SegmentCounters, Span, Time};
 
 /// What every model is built from, whatever its kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +23,9 @@ pub struct SegmentParameters {
     pub relays: Vec<bool>,
     /// Places in the transmit ring of the adapter at each port.
     pub rings: Vec<usize>,
+    /// How long before the model has a frame it was handed to the adapter at each port. Whoever calls the
+    /// model adds this; only [`SegmentParameters::ring`] needs to know.
+    pub adapter_latency: Vec<Span>,
     /// Longer frames are refused. At most [`crate::MAX_FRAME_BYTES`].
     pub max_frame_bytes: usize,
 }
@@ -37,8 +40,14 @@ impl SegmentParameters {
             macs: (0..machines).map(|machine| [2, 0, 0, 0, 0, machine as u8]).collect(),
             relays: vec![false; machines],
             rings: vec![ring_frames; machines],
+            adapter_latency: vec![Span::ZERO; machines],
             max_frame_bytes: 1514,
         }
+    }
+
+    /// The transmit ring of the adapter at `port`.
+    pub fn ring(&self, port: usize) -> Ring {
+        Ring::new(self.rings[port], self.adapter_latency[port])
     }
 }
 
@@ -89,8 +98,8 @@ impl Eq for dyn Train {}
 ///
 /// Four groups: `handle_*` something happened, `poll_*` something to do, the rest only look.
 pub trait Segment: Send {
-    /// The machine or device at `port` hands a frame to its adapter at `now`. Timeouts that are due by `now` are handled
-    /// first, so that a caller cannot get the order wrong.
+    /// The adapter at `port` can begin with a frame at `now`: its latency after the machine or device handed it in.
+    /// Timeouts that are due by `now` are handled first, so that a caller cannot get the order wrong.
     fn handle_frame(&mut self, now: Time, port: usize, frame: Frame);
 
     /// The model asked to be called at `now` ([`Segment::poll_timeout`]). Everything due by `now` is
@@ -104,7 +113,8 @@ pub trait Segment: Send {
     fn poll_output(&mut self) -> Option<Output>;
 
     /// Least time from a frame handed in at `from` to any delivery at `to`, for an empty segment.
-    /// [`Span::MAX`]: never.
+    /// [`Span::MAX`]: never. What a segment itself answers to a frame, in place of the machine at another port, it delivers
+    /// no sooner than the way there and back.
     fn lookahead(&self, from: usize, to: usize) -> Span;
 
     /// No delivery that is still inside and not yet polled will be due at `port` before this;

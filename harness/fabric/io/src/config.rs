@@ -76,6 +76,8 @@ pub struct MachineConfig {
     pub name: String,
     /// How many network interfaces it has.
     pub nics: usize,
+    /// From handing a frame to an adapter until that can begin to send it.
+    pub adapter_latency: Span,
 }
 
 /// A device: a bridge.
@@ -117,6 +119,8 @@ pub struct PortConfig {
     pub mac: [u8; 6],
     /// Places in the adapter's transmit ring.
     pub ring_frames: usize,
+    /// As of the machine; a device's adapter has none.
+    pub adapter_latency: Span,
     /// The fabric's and the machine's socket (a machine's port, real clock).
     pub sockets: Option<(PathBuf, PathBuf)>,
 }
@@ -209,6 +213,7 @@ impl SegmentConfig {
             macs: self.ports.iter().map(|port| port.mac).collect(),
             relays: self.ports.iter().map(|port| matches!(port.end, End::Device { .. })).collect(),
             rings: self.ports.iter().map(|port| port.ring_frames).collect(),
+            adapter_latency: self.ports.iter().map(|port| port.adapter_latency).collect(),
             max_frame_bytes: self.max_frame_bytes,
         })
     }

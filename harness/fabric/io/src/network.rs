@@ -8,7 +8,9 @@ use std::path::PathBuf;
 
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Map, Value, json};
-use sundial_core::{Bridge, BridgeOutput, Frame, Output, Place, Scheduler, Segment, Step, Time};
+use sundial_core::{
+    Bridge, BridgeOutput, Frame, Output, Place, Scheduler, Segment, Span, Step, Time,
+};
 use sundial_wire::control::ControlFrame;
 
 use crate::{CaptureError, Captures, Config, End, SegmentConfig};
@@ -63,6 +65,8 @@ pub struct Network {
     devices: Vec<Device>,
     /// By machine and network interface.
     plugs: Vec<Vec<Option<Plug>>>,
+    /// Of each machine's adapters.
+    latencies: Vec<Span>,
     scheduler: Scheduler,
     notices: VecDeque<Notice>,
     counters: PathBuf,
@@ -144,6 +148,7 @@ impl Network {
             segments,
             devices,
             plugs,
+            latencies: config.machines.iter().map(|machine| machine.adapter_latency).collect(),
             scheduler: Scheduler::new(),
             notices: VecDeque::new(),
             counters: config.capture_dir.join("counters.json"),
@@ -157,8 +162,10 @@ impl Network {
         *self.plugs.get(machine)?.get(nic)?
     }
 
-    /// Interface `nic` of `machine` hands in `frame` at `at`, not before its earlier ones.
+    /// `machine` hands `frame` to the adapter `nic` at `at`, not before its earlier ones. What follows begins when the
+    /// adapter can begin with it, its latency later.
     pub fn hand_in(&mut self, at: Time, machine: usize, nic: usize, frame: Frame) {
+        let at = at + self.latencies[machine];
         self.scheduler.hand_in(at, Place::Machine { machine, nic }, frame);
     }
 
@@ -275,11 +282,6 @@ impl Network {
                 (End::Device { .. }, None) => {}
             }
         }
-    }
-
-    /// The time of the first frame of each machine that is not worked in.
-    pub fn earliest_by_machine(&self) -> Vec<Option<Time>> {
-        self.scheduler.earliest_by_machine(self.plugs.len())
     }
 
     /// Brings the capture files up to date when it is time to. Call it often; it costs a look at a clock.

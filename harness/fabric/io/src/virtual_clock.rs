@@ -2,12 +2,13 @@
 //! The driver of a run in virtual time: a member of the graph of promises, beside the machines.
 //!
 //! One round: take what the machines have handed in and publish what is known (under the lock), then work on
-//! everything before the safe time, in the scheduler's order. See `harness/clock/README.md`.
+//! everything before the safe time, in the scheduler's order. See `harness/clock/README.md`; with adapters that have a
+//! latency, "Adapters" in `harness/fabric/README.md`.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
 
-use sundial_core::{Distances, Frame, RunEnd, Time};
+use sundial_core::{Distances, Frame, RunEnd, Span, Time};
 
 use crate::shm::{Broken, NEVER, Promise, SharedRun};
 use crate::{Bounds, CaptureError, Config, End, Handled, Network, Notice, OutOfTime, WhenFull};
@@ -67,8 +68,8 @@ struct Machine {
 }
 
 impl Machine {
-    /// What is known of it; of its frames nothing yet.
-    fn promise(&self, bounds: Bounds) -> Promise {
+    /// What is known of it. `begins`: when an adapter begins with the first frame that is not worked in.
+    fn promise(&self, bounds: Bounds, begins: Option<Time>) -> Promise {
         let mut bound_ns = bounds.delivery.map_or(NEVER, Time::as_ns_ceil);
         let mut done_ns = bounds.tx_done.map_or(NEVER, Time::as_ns_ceil);
         for (due_ns, _, frame) in &self.overflow {
@@ -80,7 +81,7 @@ impl Machine {
             tx_done_bound_ns: done_ns,
             pushed_ns: self.pushed_ns,
             pushed_done_ns: self.pushed_done_ns,
-            tx_floor_ns: NEVER, // filled in once the rings are taken
+            tx_floor_ns: begins.map_or(NEVER, Time::as_ns_floor),
         }
     }
 }
@@ -96,10 +97,14 @@ pub struct VirtualRun {
     frames: u64,
     run_end: RunEnd,
     end_ns: u64,
+    /// All that begins before this is worked in.
     reached_ns: u64,
+    /// What is handed in from an instant on begins so much later at least: so far the models are ahead.
+    ahead: Span,
 }
 
 enum Round {
+    /// On all that begins before this.
     Work(u64),
     Sleep,
     Finished,
@@ -119,6 +124,7 @@ impl VirtualRun {
             }
         }
         let distances = network.distances();
+        let ahead = network.least_adapter_latency();
         let nics: Vec<usize> = config.machines.iter().map(|machine| machine.nics).collect();
         let mut shm = SharedRun::create(&path, &nics, config.frame_buffer_bytes(), spins)
             .map_err(|source| VirtualError::Shm { path, source })?;
@@ -139,6 +145,7 @@ impl VirtualRun {
             run_end: RunEnd::new(config.done_machines.iter().copied(), linger),
             end_ns: NEVER,
             reached_ns: 0,
+            ahead,
         })
     }
 
@@ -166,7 +173,7 @@ impl VirtualRun {
             }
             asleep = false;
             match self.publish().map_err(|broken| self.named(broken))? {
-                Round::Work(safe_ns) => self.work(safe_ns, observer)?,
+                Round::Work(before_ns) => self.work(before_ns, observer)?,
                 Round::Sleep => asleep = true,
                 Round::Finished => {
                     self.work(NEVER, observer)?;
@@ -200,35 +207,30 @@ impl VirtualRun {
 
     /// Takes and publishes under the lock, and says what to do next.
     fn publish(&mut self) -> Result<Round, Broken> {
-        let bounds = self.network.bounds(&self.distances).into_iter();
-        let promises: Vec<_> = self
-            .machines
-            .iter()
-            .zip(bounds)
-            .map(|(machine, bounds)| machine.promise(bounds))
-            .collect();
-        let next_ns = self.network.next_event().map_or(NEVER, Time::as_ns_floor);
+        let mut bounds = self.network.bounds(&self.distances);
         let overflowing = self.machines.iter().any(|machine| !machine.overflow.is_empty());
-        for machine in &mut self.machines {
-            machine.pushed_ns = NEVER;
-            machine.pushed_done_ns = NEVER;
-        }
-        let Self { shm, network, machines, frames, end_ns, reached_ns, .. } = self;
+        let Self { shm, network, distances, machines, frames, end_ns, reached_ns, ahead, .. } =
+            self;
+        // Stamps are the machines' time, all else here is the models'.
+        let earliest_ns = reached_ns.saturating_sub(ahead.as_ns_floor());
         shm.locked(|shared| {
             for m in 0..machines.len() {
-                shared.take(m, *reached_ns, |sent| {
+                shared.take(m, earliest_ns, |sent| {
                     let at = Time::from_ns(sent.time_ns);
                     network.hand_in(at, m, sent.nic, Frame::new(sent.frame));
                     *frames += 1;
                 })?;
             }
-            let floors = network.earliest_by_machine();
-            for (m, (mut promise, floor)) in promises.into_iter().zip(floors).enumerate() {
-                promise.tx_floor_ns = floor.map_or(NEVER, Time::as_ns_floor);
-                shared.promise(m, promise);
+            let begins = network.bound_by_adapters(distances, &mut bounds);
+            for (m, (bounds, begins)) in bounds.into_iter().zip(begins).enumerate() {
+                shared.promise(m, machines[m].promise(bounds, begins));
+                machines[m].pushed_ns = NEVER;
+                machines[m].pushed_done_ns = NEVER;
             }
             // What happens at or after the end does not happen.
-            shared.set_next(if next_ns < *end_ns { next_ns } else { NEVER }, *frames);
+            let next = network.next_event().filter(|next| next.as_ns_floor() < *end_ns);
+            let next_ns = next.map_or(NEVER, |next| next.back(*ahead).as_ns_floor());
+            shared.set_next(next_ns, *frames);
             shared.set_end(*end_ns);
             if shared.all_finished() {
                 return Ok(Round::Finished);
@@ -236,31 +238,32 @@ impl VirtualRun {
             let safe_ns = shared.safe_ns();
             let work = shared.work_ns() < safe_ns || overflowing;
             shared.wait(!work);
-            Ok(if work { Round::Work(safe_ns) } else { Round::Sleep })
+            let before_ns = safe_ns.saturating_add(ahead.as_ns_floor()).min(NEVER);
+            Ok(if work { Round::Work(before_ns) } else { Round::Sleep })
         })
     }
 
-    /// Works on everything before `safe_ns`, as far as the models go.
-    fn work(&mut self, safe_ns: u64, observer: &mut impl Observer) -> Result<(), VirtualError> {
+    /// Works on everything before `before_ns`, as far as the models go.
+    fn work(&mut self, before_ns: u64, observer: &mut impl Observer) -> Result<(), VirtualError> {
         let last = self.network.out_of_time();
         let last_ns = last.as_ref().map_or(NEVER, |last| last.after.as_ns_floor());
         let last_ns = last_ns.max(self.reached_ns);
-        let work = self.work_until(safe_ns.min(last_ns), observer);
+        let work = self.work_until(before_ns.min(last_ns), observer);
         work.map_err(|broken| self.named(broken))?;
         for segment in &mut self.network.segments {
             segment.advance(Time::from_ns(self.reached_ns))?;
         }
-        let ends = safe_ns.min(self.end_ns) > last_ns;
+        let ends = before_ns.min(self.end_ns) > last_ns;
         last.filter(|_| ends).map_or(Ok(()), |last| Err(VirtualError::OutOfTime(last)))
     }
 
-    fn work_until(&mut self, safe_ns: u64, observer: &mut impl Observer) -> Result<(), Broken> {
+    fn work_until(&mut self, before_ns: u64, observer: &mut impl Observer) -> Result<(), Broken> {
         for m in 0..self.machines.len() {
             self.push_overflow(m)?;
         }
         loop {
             // A frame may bring the end forward.
-            let limit = Time::from_ns(safe_ns.min(self.end_ns));
+            let limit = Time::from_ns(before_ns.min(self.end_ns));
             let Some(Handled { at, done }) = self.network.handle_next(limit) else { break };
             if let Some((machine, status)) = done {
                 observer.done(machine, status, at);
@@ -275,11 +278,11 @@ impl VirtualRun {
                 }
             }
         }
-        // Frames that were handed in at or after the end are no part of the run.
-        if safe_ns > self.end_ns {
+        // Frames that an adapter could begin with at or after the end are no part of the run.
+        if before_ns > self.end_ns {
             self.network.clear();
         }
-        self.reached_ns = safe_ns.min(self.end_ns);
+        self.reached_ns = before_ns.min(self.end_ns);
         Ok(())
     }
 

@@ -105,11 +105,11 @@ def _ring(segment: Atm, wire: Wire, pdus: Pdus, walked: Walk, number: int) -> tu
         return _refused(port, records, "the machine stops"), (0, int(full.sum()))
     at = drops["time_ns"].to_numpy()
     ends = -(-end.high[own] // NS)
-    oldest = np.searchsorted(ends, at, "left")
+    oldest = np.searchsorted(ends, at - wire.latency_ns.get(port, 0), "left")
     last = oldest + places - 1
     there = last < len(own)
     place = np.minimum(last, max(len(own) - 1, 0))
-    holds = there & (before[place] <= oldest) if len(own) else there
+    holds = there & ((before[place] <= oldest) | (begin[own][place] <= at)) if len(own) else there
     open_end = ~there & (wire.end_ns is not None)
     wrong = ~holds & ~open_end
     return _refused(port, records[wrong], f"{places} frames that wait"), (len(at), len(at))

@@ -14,7 +14,7 @@ from sundial.segments.hub.verify_law import check_medium
 from sundial.segments.hub.verify_offered import check_handed_in
 from sundial.verify.contention import Contention, contention_of, duration_ns, serialisations
 from sundial.verify.frames import COLLISION
-from sundial.verify.law import Bounds, Law, check_fates, cut_off, merged, offered, ring_drops, ring_of, told
+from sundial.verify.law import Bounds, Law, check_fates, check_room, cut_off, merged, offered, ring_drops, ring_of, told
 from sundial.verify.segment import SegmentVerifier
 from sundial.verify.wire import SECOND_NS, Arrivals, Passages, Wire, bits_of, check_arrivals, problem, together
 
@@ -41,7 +41,9 @@ class _Hub(SegmentVerifier[Hub]):
         cut: dict[str, Bounds] = {}
         for place, port in enumerate(segment.ports):
             arrivals, late = check_arrivals(port, _due(wire, medium, place), wire.received[place], wire.end_ns)
-            found.append(arrivals)
+            sent = wire.sent[place]
+            ends = sent.time_ns + bits_of(sent.length) * medium.bit_ns
+            found += [arrivals, check_room(wire, segment, port, sent, ends)]
             counted[port, "undelivered"] = (0, late)
             cut[port] = cut_off(wire, segment, port, late)
             counted |= _counted(segment, wire, everything, medium, place)

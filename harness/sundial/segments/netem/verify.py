@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A bridge in a guest's kernel: what it received leaves at its other ports, no earlier than its tc-netem lets it go,
-and no later than that, the work of its CPU and the wire take (tc-netem(8), net/sched/sch_netem.c)."""
+"""A bridge in a guest's kernel: what it received leaves at its other ports, no earlier than its tc-netem lets it go
+and its adapter has fetched it, and no later than that, the work of its CPU and the wire take (tc-netem(8),
+net/sched/sch_netem.c)."""
 
 from __future__ import annotations
 
@@ -56,7 +57,7 @@ class _Netem(SegmentVerifier[Never]):
             came = np.isin(work.row, into[nic.end].row, invert=True)
             port = _Port(
                 nic.end, effects, work.take(came), ready[came] + pause_ns, wires[nic.end].sent_at(nic.end),
-                _homes(into, nic.end), wires[nic.end].end_ns, pause_ns, exact,
+                _homes(into, nic.end), wires[nic.end].end_ns, pause_ns, node.adapter_latency_ns, exact,
             )  # fmt: skip
             found += port.check(waits)
         return Law(merged(found))
@@ -86,6 +87,7 @@ class _Port:
     homes: tuple[Mapping[int, int], Mapping[int, int]]
     end_ns: int | None
     pause_ns: int
+    latency_ns: int
     exact: bool
 
     def check(self, waits: Waits) -> list[pl.DataFrame]:
@@ -117,7 +119,7 @@ class _Port:
         taken; `came` where none is, or nothing is lost."""
         if not self.effects.loses:
             return came
-        earliest = self.came.time_ns + self._shortest_ns()
+        earliest = self.came.time_ns + self._shortest_ns() + self.latency_ns
         waiting: dict[int, list[int]] = {}
         for place, content in enumerate(self.came.content.tolist()):
             waiting.setdefault(content, []).extend([place] * (2 if self.effects.doubles else 1))
@@ -150,6 +152,7 @@ class _Port:
             order = np.argsort(came, kind="stable")
             begins = queue_starts(effects.shaper.fine(due[order]), busy[order])
             due[order] = effects.shaper.whole(begins + busy[order])
+        due += self.latency_ns
         wrong = self.sent.time_ns[sent] < due
         return problem(
             f"bridge at {self.end}",
@@ -160,14 +163,14 @@ class _Port:
         )
 
     def _latest(self) -> Numbers:
-        """When each has left netem, at the latest."""
+        """When each has left netem, and the adapter may begin with it, at the latest."""
         effects = self.effects
         due = self.ready + effects.longest_ns
         if effects.shaper is None or not len(due):
-            return due
+            return due + self.latency_ns
         busy = self._shaping(np.arange(len(self.came))) * (2 if effects.doubles else 1)
         begins = queue_starts(effects.shaper.fine(np.maximum.accumulate(due)), busy)
-        return effects.shaper.whole(begins + busy)
+        return effects.shaper.whole(begins + busy) + self.latency_ns
 
     def _shaping(self, came: Numbers) -> Numbers:
         shaper = self.effects.shaper

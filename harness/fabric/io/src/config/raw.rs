@@ -36,13 +36,23 @@ pub enum WhenFull {
 
 pub(super) type Checked<T> = Result<T, Invalid>;
 
+/// Less than what keeps machines together in time that nothing joins.
+const ADAPTER_LATENCY_MOST_NS: u64 = 10_000_000;
+
 /// What can be plugged in, and what has been.
 struct Plugs {
     clock: Clock,
-    /// By name: number and count of interfaces.
-    machines: BTreeMap<String, (usize, usize)>,
+    machines: BTreeMap<String, Pluggable>,
     devices: Devices,
     taken: BTreeSet<End>,
+}
+
+/// A machine that ports name.
+#[derive(Clone, Copy)]
+struct Pluggable {
+    number: usize,
+    nics: usize,
+    latency: Span,
 }
 
 pub(super) fn invalid<T>(field: impl Into<String>, message: impl Into<String>) -> Checked<T> {
@@ -73,6 +83,8 @@ pub(super) struct Config {
 struct Machine {
     name: String,
     nics: usize,
+    #[serde(default)]
+    adapter_latency_ns: u64,
 }
 
 #[derive(Deserialize)]
@@ -146,10 +158,10 @@ impl Config {
         let machines = self.check_machines()?;
         let mut done_machines = Vec::new();
         for (index, name) in self.done_machines.iter().enumerate() {
-            let Some(&(machine, _)) = machines.get(name) else {
+            let Some(machine) = machines.get(name) else {
                 return invalid(format!("done_machines[{index}]"), format!("no machine {name:?}"));
             };
-            done_machines.push(machine);
+            done_machines.push(machine.number);
         }
         let devices = Devices::check(self.devices, machines.keys())?;
         if self.segments.is_empty() {
@@ -166,7 +178,11 @@ impl Config {
             let checked = segment.check(kinds, index, &mut plugs);
             segments.push(checked.map_err(|invalid| invalid.within(&at))?);
         }
-        let machine = |machine: Machine| MachineConfig { name: machine.name, nics: machine.nics };
+        let machine = |machine: Machine| MachineConfig {
+            name: machine.name,
+            nics: machine.nics,
+            adapter_latency: Span::from_ns(machine.adapter_latency_ns),
+        };
         Ok(super::Config {
             clock: self.clock,
             seed: self.seed,
@@ -181,7 +197,7 @@ impl Config {
         })
     }
 
-    fn check_machines(&self) -> Checked<BTreeMap<String, (usize, usize)>> {
+    fn check_machines(&self) -> Checked<BTreeMap<String, Pluggable>> {
         if self.machines.len() > MACHINES {
             let message = format!("{} are too many, at most {MACHINES}", self.machines.len());
             return invalid("machines", message);
@@ -192,7 +208,16 @@ impl Config {
                 let message = format!("{} are too many, at most {NICS}", machine.nics);
                 return invalid(format!("machines[{index}].nics"), message);
             }
-            if machines.insert(machine.name.clone(), (index, machine.nics)).is_some() {
+            if machine.adapter_latency_ns > ADAPTER_LATENCY_MOST_NS {
+                let message = format!(
+                    "{} is outside 0 to {ADAPTER_LATENCY_MOST_NS}",
+                    machine.adapter_latency_ns
+                );
+                return invalid(format!("machines[{index}].adapter_latency_ns"), message);
+            }
+            let latency = Span::from_ns(machine.adapter_latency_ns);
+            let pluggable = Pluggable { number: index, nics: machine.nics, latency };
+            if machines.insert(machine.name.clone(), pluggable).is_some() {
                 let field = format!("machines[{index}].name");
                 return invalid(field, format!("{:?} is used twice", machine.name));
             }
@@ -247,16 +272,17 @@ fn check_kind(
 
 impl Port {
     fn check(self, segment: usize, ring_frames: usize, plugs: &mut Plugs) -> Checked<PortConfig> {
-        let (owner, end, ports, ring_frames) = match (self.machine, self.device) {
+        let (owner, end, ports, ring_frames, adapter_latency) = match (self.machine, self.device) {
             (Some(name), None) => {
-                let Some(&(machine, nics)) = plugs.machines.get(&name) else {
+                let Some(&Pluggable { number, nics, latency }) = plugs.machines.get(&name) else {
                     return invalid("machine", format!("no machine {name:?}"));
                 };
-                (name, End::Machine { machine, nic: self.nic }, nics, ring_frames)
+                (name, End::Machine { machine: number, nic: self.nic }, nics, ring_frames, latency)
             }
             (None, Some(name)) => {
                 let (device, ports, queue_frames) = plugs.devices.find(&name)?;
-                (name, End::Device { device, port: self.nic }, ports, queue_frames)
+                let end = End::Device { device, port: self.nic };
+                (name, end, ports, queue_frames, Span::ZERO)
             }
             _ => return invalid("", "names a machine or a device"),
         };
@@ -286,6 +312,6 @@ impl Port {
             End::Machine { .. } => None,
         };
         let Self { interface, mac: Mac(mac), .. } = self;
-        Ok(PortConfig { end, owner, interface, mac, ring_frames, sockets })
+        Ok(PortConfig { end, owner, interface, mac, ring_frames, adapter_latency, sockets })
     }
 }

@@ -105,6 +105,11 @@ fn every_refusal_is_one_line_that_names_file_and_field() {
             "machines[0].nics: 9 are too many, at most 8",
         ),
         (
+            "{\"name\": \"a\", \"nics\": 1}",
+            "{\"name\": \"a\", \"nics\": 1, \"adapter_latency_ns\": 10000001}",
+            "machines[0].adapter_latency_ns: 10000001 is outside 0 to 10000000",
+        ),
+        (
             "\"kind\": \"link\"",
             "\"kind\": \"hub\"",
             "segments[0].propagation_ns: unknown field `propagation_ns`, expected one of `rate_bps`, \

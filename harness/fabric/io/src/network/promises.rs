@@ -4,7 +4,7 @@
 //! Senders are the machines and, after them, the ports of devices: [`Distances`] says how long it takes at
 //! least from what a sender hands in to what arrives at a machine.
 
-use sundial_core::{Distances, Hop, Place, Time};
+use sundial_core::{Distances, Hop, Place, Span, Time};
 
 use super::{Network, Plug, RecordedSegment};
 use crate::End;
@@ -27,15 +27,16 @@ impl Network {
 
     fn hops(&self) -> Vec<Hop> {
         let mut hops = Vec::new();
-        for RecordedSegment { config, model, .. } in &self.segments {
-            for (from_port, from) in config.ports.iter().enumerate() {
-                let from = match from.end {
-                    End::Machine { machine, .. } => machine,
-                    End::Device { device, port } => self.devices[device].first_sender + port,
+        for segment in &self.segments {
+            for (from_port, from) in segment.config.ports.iter().enumerate() {
+                let (from, latency) = match from.end {
+                    End::Machine { machine, .. } => (machine, self.latencies[machine]),
+                    End::Device { device, port } => {
+                        (self.devices[device].first_sender + port, Span::ZERO)
+                    }
                 };
-                let others = config.ports.iter().enumerate().filter(|(to, _)| *to != from_port);
-                for (to_port, to) in others {
-                    let lookahead = model.lookahead(from_port, to_port);
+                for (to_port, to) in segment.config.ports.iter().enumerate() {
+                    let lookahead = latency + segment.least_way(from_port, to_port);
                     match to.end {
                         End::Machine { machine: to, .. } => hops.push(Hop { from, to, lookahead }),
                         End::Device { device, port } => {
@@ -54,7 +55,8 @@ impl Network {
         hops
     }
 
-    /// What is to be promised to each machine. `distances`: as [`Network::distances`] has them.
+    /// What is to be promised to each machine of what is in segments and devices; of what waits in its adapters,
+    /// [`Network::bound_by_adapters`] says the rest. `distances`: as [`Network::distances`] has them.
     pub fn bounds(&self, distances: &Distances) -> Vec<Bounds> {
         let sends = self.earliest_sends();
         let bounds = |(machine, plugs): (usize, &Vec<Option<Plug>>)| {
@@ -69,6 +71,33 @@ impl Network {
             bounds
         };
         self.plugs.iter().enumerate().map(bounds).collect()
+    }
+
+    /// Lowers `bounds` to what the frames allow that adapters have and cannot begin with yet. Returns when the first
+    /// one of each machine begins.
+    pub fn bound_by_adapters(
+        &self,
+        distances: &Distances,
+        bounds: &mut [Bounds],
+    ) -> Vec<Option<Time>> {
+        let begins = self.scheduler.earliest_by_machine(self.plugs.len());
+        for (from, (begins, &latency)) in begins.iter().zip(&self.latencies).enumerate() {
+            let &Some(begins) = begins else { continue };
+            let handed_in = begins.back(latency);
+            // Its place falls free strictly after it has left; a refused frame leaves at once.
+            let tx_done = begins + Span::from_ns(1);
+            bounds[from].tx_done = earlier(bounds[from].tx_done, Some(tx_done));
+            for (to, bounds) in bounds.iter_mut().enumerate() {
+                let earliest = handed_in + distances.between(from, to);
+                bounds.delivery = earlier(bounds.delivery, Some(earliest));
+            }
+        }
+        begins
+    }
+
+    /// What machines hand in from an instant on begins so much later at least.
+    pub fn least_adapter_latency(&self) -> Span {
+        self.latencies.iter().copied().min().unwrap_or(Span::ZERO)
     }
 
     /// What is inside is handed in by no device before this: numbers of senders, and times.
@@ -105,6 +134,21 @@ impl Network {
             }
         }
         sends
+    }
+}
+
+impl RecordedSegment {
+    /// The least time from a frame that the adapter at `from` can begin with to what it leads to at `to`. At `from` itself
+    /// that is what the adapter of a machine answers in its place, without the latency that a frame of the machine has.
+    fn least_way(&self, from: usize, to: usize) -> Span {
+        if from != to {
+            return self.model.lookahead(from, to);
+        }
+        let answers = self.config.ports.iter().enumerate().filter_map(|(other, port)| {
+            let answers = other != from && matches!(port.end, End::Machine { .. });
+            answers.then(|| self.model.lookahead(from, other) + self.model.lookahead(other, from))
+        });
+        answers.min().unwrap_or(Span::MAX)
     }
 }
 

@@ -146,3 +146,64 @@ fn a_run_ends_where_the_clock_of_a_segment_does() {
     let words = "segment office ends the run after 136800 s: its clock counts 38 h";
     assert_eq!(last.to_string(), words);
 }
+
+/// Machines a and b on the hub; the adapters of a need 20 us.
+fn with_latency(directory: &Path) -> Network {
+    let mut text = config_text(directory, 1);
+    text["machines"][0]["adapter_latency_ns"] = 20_000.into();
+    let config = Config::parse(Path::new("test"), text.to_string().as_bytes(), &kinds());
+    Network::open(&config.expect("right"), EPOCH_NS).expect("room")
+}
+
+fn ns(time: Option<Time>) -> Option<u64> {
+    time.map(Time::as_ns_floor)
+}
+
+#[test]
+fn an_adapter_begins_its_latency_after_the_doorbell() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut network = with_latency(directory.path());
+    let frame = |from: u8| {
+        let mut bytes = vec![2, 0, 0, 0, 0, 3 - from, 2, 0, 0, 0, 0, from, 8, 0];
+        bytes.resize(60, 0);
+        Frame::from(bytes)
+    };
+    network.hand_in(Time::from_ns(1_000), 0, 0, frame(1));
+    network.hand_in(Time::from_ns(300_000), 1, 0, frame(2));
+    assert_eq!(ns(network.next_event()), Some(21_000));
+    assert!(network.handle_next(Time::from_ns(21_000)).is_none());
+    let mut due = Vec::new();
+    while network.handle_next(Time::from_ns(1_000_000)).is_some() {
+        while let Some(notice) = network.poll_notice() {
+            due.push((notice.machine, notice.frame.is_some(), notice.due.as_ns_floor()));
+        }
+    }
+    // 57.6 us for the smallest frame at 10 Mbit/s, and 500 + 800 + 500 ns through the hub.
+    let sent = [(0, false, 78_600), (1, true, 80_400), (1, false, 357_600), (0, true, 359_400)];
+    assert_eq!(due, sent);
+}
+
+#[test]
+fn a_latency_widens_the_distances_from_its_machine() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let network = with_latency(directory.path());
+    let distances = network.distances().as_ns();
+    assert_eq!((distances[0][1], distances[1][0]), (79_400, 59_400));
+    // An adapter may answer in place of its machine: then only the frame that it answers was late.
+    assert_eq!((distances[0][0], distances[1][1]), (138_800, 118_800));
+    assert_eq!(network.least_adapter_latency(), Span::ZERO, "b has none");
+}
+
+#[test]
+fn what_waits_in_an_adapter_bounds_what_comes_of_it() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut network = with_latency(directory.path());
+    let distances = network.distances();
+    network.hand_in(Time::from_ns(1_000), 0, 0, Frame::from(vec![0xff; 60]));
+    let mut bounds = network.bounds(&distances);
+    assert_eq!(bounds[1], Bounds::default(), "nothing is in the segment yet");
+    let begins = network.bound_by_adapters(&distances, &mut bounds);
+    assert_eq!(begins.iter().map(|&it| ns(it)).collect::<Vec<_>>()[..2], [Some(21_000), None]);
+    assert_eq!((ns(bounds[1].delivery), ns(bounds[1].tx_done)), (Some(80_400), None));
+    assert_eq!((ns(bounds[0].delivery), ns(bounds[0].tx_done)), (Some(139_800), Some(21_001)));
+}

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use sundial_core::{Distances, Time};
+use sundial_core::{Distances, Span, Time};
 use sundial_io::{Bounds, Config, EPOCH_NS, Network, Notice};
 
 use crate::machines::{Machine, Sent};
@@ -22,14 +22,17 @@ struct Lockstep<'a> {
     frames: BTreeMap<(usize, usize), Traced>,
     /// What the fabric promised last.
     bounds: Vec<Bounds>,
+    /// The first frame of each machine that is not worked in: when it was handed in, or, once the fabric has it, when
+    /// the adapter begins with it.
     floors: Vec<Option<Time>>,
+    /// How far the models are ahead of the machines.
+    ahead: Span,
 }
 
 /// A frame that was handed in.
 struct Traced {
     /// Who caused it, and when: itself, and what it answers, and so on.
     origins: Vec<(usize, Time)>,
-    at: Time,
     /// The latest promise to each machine while it was inside.
     promised: Vec<Time>,
 }
@@ -42,7 +45,8 @@ pub fn run(world: &World, config: &Config) -> Vec<Vec<Notice>> {
         world,
         nics: config.machines.iter().map(|machine| machine.nics).collect(),
         bounds: network.bounds(&distances),
-        floors: network.earliest_by_machine(),
+        floors: vec![None; config.machines.len()],
+        ahead: network.least_adapter_latency(),
         network,
         distances,
         machines: Machine::all(world),
@@ -107,7 +111,9 @@ impl Lockstep<'_> {
         let mut ready: Vec<_> = machines.clone().filter(can_go).map(Turn::Machine).collect();
         let safe = |m| self.own_ns(m).min(self.bound_ns(m)).min(self.horizon_ns(m));
         let safe_ns = machines.map(safe).min().expect("there are machines").min(END_NS);
-        if ns(self.network.next_event(), Time::as_ns_floor) < safe_ns {
+        let next = self.network.next_event().map(|next| next.back(self.ahead));
+        let handed_in = self.floors.iter().copied().flatten().min();
+        if ns(next, Time::as_ns_floor).min(ns(handed_in, Time::as_ns_floor)) < safe_ns {
             ready.push(Turn::Fabric { safe_ns });
         }
         ready
@@ -126,7 +132,7 @@ impl Lockstep<'_> {
         origins
             .extend(cause.iter().flat_map(|cause| self.frames[&identity(cause)].origins.clone()));
         let promised = vec![Time::ZERO; self.machines.len()];
-        self.frames.insert(identity(&frame), Traced { origins, at, promised });
+        self.frames.insert(identity(&frame), Traced { origins, promised });
         self.network.hand_in(at, machine, nic, frame);
         // The machine says so itself.
         let floor = &mut self.floors[machine];
@@ -134,7 +140,7 @@ impl Lockstep<'_> {
     }
 
     fn work(&mut self, safe_ns: u64) {
-        let safe = Time::from_ns(safe_ns);
+        let safe = Time::from_ns(safe_ns) + self.ahead;
         while self.network.handle_next(safe).is_some() {
             while let Some(notice) = self.network.poll_notice() {
                 self.check(&notice);
@@ -142,8 +148,8 @@ impl Lockstep<'_> {
             }
         }
         self.bounds = self.network.bounds(&self.distances);
-        self.floors = self.network.earliest_by_machine();
-        for traced in self.frames.values_mut().filter(|traced| traced.at < safe) {
+        self.floors = self.network.bound_by_adapters(&self.distances, &mut self.bounds);
+        for traced in self.frames.values_mut() {
             for (promised, bounds) in traced.promised.iter_mut().zip(&self.bounds) {
                 *promised = (*promised).max(bounds.delivery.unwrap_or(Time::MAX));
             }

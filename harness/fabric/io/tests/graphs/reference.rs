@@ -61,9 +61,10 @@ impl Reference {
         self.now = now;
         // A machine says what it does at an instant before anything happens there.
         if let Some((_, machine)) = act.filter(|&(at, _)| at == now) {
-            let nics = self.config.machines[machine].nics;
-            if let Some(sent) = self.machines[machine].step(world, machine, nics) {
-                self.rank(now, MACHINE_SENDS, machine, sent.nic, sent.frame);
+            let config = &self.config.machines[machine];
+            let begins = now + config.adapter_latency;
+            if let Some(sent) = self.machines[machine].step(world, machine, config.nics) {
+                self.rank(begins, MACHINE_SENDS, machine, sent.nic, sent.frame);
             }
         } else if let Some((_, segment)) = timeout.filter(|&(at, _)| at == now) {
             self.segments[segment].handle_timeout(now);

@@ -254,7 +254,18 @@ fn atm(branch: &Branch, ports: usize) -> Value {
     segment
 }
 
-fn config(machines: usize, branches: &[Branch]) -> Value {
+/// Of each machine's adapters; often of none.
+fn latencies(machines: usize) -> impl Strategy<Value = Vec<u64>> {
+    let latency_ns = || prop_oneof![2 => Just(0_u64), 2 => 1..100_u64, 3 => 100..100_000_u64];
+    prop_oneof![
+        Just(vec![0; machines]),
+        latency_ns().prop_map(move |latency_ns| vec![latency_ns; machines]),
+        prop::collection::vec(latency_ns(), machines),
+    ]
+}
+
+fn config(latencies: &[u64], branches: &[Branch]) -> Value {
+    let machines = latencies.len();
     let mut tree =
         Tree { nics: vec![0; machines], ends: vec![Vec::new(); branches.len()], bridges: vec![] };
     for (index, branch) in branches.iter().enumerate() {
@@ -283,8 +294,7 @@ fn config(machines: usize, branches: &[Branch]) -> Value {
         }
     }
     let Tree { nics, ends, bridges } = tree;
-    let machine =
-        |(index, nics): (usize, usize)| json!({ "name": format!("m{index}"), "nics": nics });
+    let machine = |(index, nics): (usize, usize)| json!({ "name": format!("m{index}"), "nics": nics, "adapter_latency_ns": latencies[index] });
     let device = |(index, (mut bridge, segments)): (usize, (Value, Vec<usize>))| {
         bridge["name"] = json!(format!("b{index}"));
         bridge["nics"] = json!(segments.len());
@@ -304,9 +314,9 @@ pub fn world() -> impl Strategy<Value = World> {
         let branches = prop::collection::vec(branch(machines), 1..5);
         let answers = prop::collection::vec(letter(), 1..8);
         let turns = prop::collection::vec(any::<Index>(), 1..40);
-        (branches, wishes(machines), answers, turns).prop_map(
-            move |(branches, wishes, answers, turns)| World {
-                config: config(machines, &branches),
+        (branches, latencies(machines), wishes(machines), answers, turns).prop_map(
+            move |(branches, latencies, wishes, answers, turns)| World {
+                config: config(&latencies, &branches),
                 machines,
                 wishes,
                 answers,

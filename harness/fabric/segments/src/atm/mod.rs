@@ -99,7 +99,7 @@ impl Atm {
         Self {
             name: common.name.clone(),
             max_frame_bytes: common.max_frame_bytes.min(most_frame_bytes),
-            rings: common.rings.iter().map(|&places| Ring::new(places)).collect(),
+            rings: (0..common.rings.len()).map(|port| common.ring(port)).collect(),
             sendings: Slab::default(),
             held: vec![0; ports],
             network: stations::network(common, &parameters, channels),

@@ -85,7 +85,7 @@ impl Station {
     pub(super) fn new(common: &SegmentParameters, port: usize) -> Self {
         Self {
             queue: VecDeque::new(),
-            ring: Ring::new(common.rings[port]),
+            ring: common.ring(port),
             attempts: 0,
             deferred: false,
             sending: None,

@@ -78,7 +78,7 @@ impl Link {
             max_frame_bytes: common.max_frame_bytes,
             rate_bps,
             propagation,
-            rings: [0, 1].map(|port| Ring::new(common.rings[port])),
+            rings: [0, 1].map(|port| common.ring(port)),
             ways,
             board: Board::new(common),
             now: Time::ZERO,

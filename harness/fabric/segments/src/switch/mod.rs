@@ -91,8 +91,8 @@ impl Switch {
         Self {
             max_frame_bytes: common.max_frame_bytes,
             inputs: lines()
-                .zip(&common.rings)
-                .map(|(line, &places)| Input { line, ring: Ring::new(places) })
+                .zip(0..)
+                .map(|(line, port)| Input { line, ring: common.ring(port) })
                 .collect(),
             outputs: lines().map(|line| OutputPort { line, starts: VecDeque::new() }).collect(),
             table: AddressTable::new(parameters.mac_table_entries, parameters.ageing),
