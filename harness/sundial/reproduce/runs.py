@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
@@ -139,7 +140,7 @@ class Bench:
         command = ("sundial", "run", str(scenario), "--topology", spec.topology, *sets, "--seed", str(self.seed))
         pinned = self.folder / IMAGES if self.images else None
         request = RunRequest(experiment, out.parent, out, self._connect, False, command, images=pinned)
-        return Task(spec.about, request, out), talk
+        return Task(spec.about, request, out, sum(map(_calls, spec.workloads))), talk
 
     def _written(self, spec: Spec) -> Path:
         folder = self.folder / SCENARIOS
@@ -159,6 +160,13 @@ class Bench:
         # JSON is YAML too.
         path.write_text(json.dumps(document, indent=1) + "\n")
         return path
+
+
+def _calls(workload: Mapping[str, Any]) -> int:
+    """About how many calls a workload makes: enough to tell long runs from short ones."""
+    lists = ("clients", "transports", "procedures", "operations", "modes", "sizes")
+    several = math.prod(len(workload[name]) for name in lists if isinstance(workload.get(name), Sequence))
+    return several * int(workload.get("calls", 1)) * int(workload.get("series", 1))
 
 
 def _speeds(mips: Mips) -> Iterator[str]:

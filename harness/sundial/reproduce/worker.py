@@ -29,6 +29,8 @@ class Task:
     about: str
     request: RunRequest
     out: Path
+    calls: int = 0
+    """About how many it makes."""
 
 
 @dataclass(frozen=True)

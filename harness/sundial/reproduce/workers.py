@@ -64,11 +64,11 @@ class Workers:
             self._end()
 
     def make(self, tasks: Sequence[tuple[Task, Progress]]) -> Iterator[Ended]:
-        """What became of each, in their order; they are begun in that order, too.
+        """What became of each, in their order. Those of most calls are begun first, lest one is alone at the end.
 
         Raises what a worker raised: BadInput, HostLacks; Interrupted; RunFailed where a worker itself has died.
         """
-        waiting = list(enumerate(tasks))[::-1]
+        waiting = sorted(enumerate(tasks), key=lambda each: (each[1][0].calls, -each[0]))
         under_way: dict[Connection, int] = {}
         ended: dict[int, Ended] = {}
         for place in range(len(tasks)):

@@ -9,12 +9,14 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from sundial.errors import HostLacks, Interrupted, RunFailed
 from sundial.reproduce.perform import Request, perform
+from sundial.reproduce.runs import _calls
 from sundial.reproduce.worker import Ended
 from sundial.reproduce.workers import Workers
 from tests.reproduce.house import House
@@ -34,6 +36,7 @@ def wait_for(*paths: Path) -> None:
         time.sleep(0.01)
 
 
+@pytest.mark.timeout(600)  # two reproductions
 @pytest.mark.parametrize("name", ["kamesawa98", "kedziera98"])
 def test_side_by_side_gives_the_same_files(tmp_path: Path, name: str) -> None:
     scale = {"kamesawa98": "quick", "kedziera98": "smoke"}[name]
@@ -59,6 +62,20 @@ def test_results_come_by_plan_and_not_by_completion(tmp_path: Path) -> None:
     # The first waits for the third, which the second worker makes after a run that fails.
     assert answers == [Ended("pass", 2), Ended("failed", error="server: its kernel panicked"), *[Ended("pass", 2)] * 2]
     assert gone(workers)
+
+
+def test_the_longest_run_is_begun_first(tmp_path: Path) -> None:
+    short, long = tasks(tmp_path, (f"until {tmp_path / 'r1'}",), ())
+    with Workers(MAKING, 1) as workers:
+        # It would wait for ever, were they begun in the order of the plan.
+        answers = list(workers.make([short, (replace(long[0], calls=5), long[1])]))
+    assert answers == [Ended("pass", 2), Ended("pass", 2)]
+
+
+def test_calls_of_a_workload_are_counted_as_it_is_written() -> None:
+    workload = {"clients": ["a", "b"], "transports": ["udp", "tcp"], "sizes": [1, 2, 3], "calls": 50, "series": 2}
+    assert _calls(workload) == 1200
+    assert _calls({"clients": "a", "transports": ["udp"], "duration": "3 s"}) == 1
 
 
 def test_what_the_host_lacks_ends_the_others(tmp_path: Path) -> None:
