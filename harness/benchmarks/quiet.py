@@ -73,6 +73,15 @@ class Meter:
         best = self._known().get(self._host)
         return None if best is None or best.readings < ENOUGH else best.wall_per_virtual
 
+    @property
+    def said(self) -> str:
+        """What guests running free did in the minutes of the figures that are being taken."""
+        median, best = self.minutes.median, self.best
+        if median is None:
+            return "no guests running free"
+        beside = "too few readings for a best" if best is None else f"best of this host {best:.2f}"
+        return f"guests running free {median:.2f} wall s / virtual s, {beside}"
+
     def line(self) -> str:
         """The best of this host, and when it was."""
         best = self._known().get(self._host)

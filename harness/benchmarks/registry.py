@@ -23,6 +23,7 @@ from benchmarks import (
     sss,
     verification,
     virtual_time,
+    width,
 )
 from benchmarks.context import STORE, Cannot, Context, say
 from benchmarks.figure import Figure, Outcome, Unmeasured
@@ -52,6 +53,7 @@ BENCHMARKS = (
     Benchmark("boot", "from the command to the first call", boot.measure),
     Benchmark("virtual-time", "wall seconds for a virtual second", virtual_time.measure),
     Benchmark("growth", "the same with 4 and 8 guests", virtual_time.measure_growth),
+    Benchmark("width", "2 to 64 nodes, all but one call one: wall time and memory", width.measure),
     Benchmark("verification", "calls verified in a minute", verification.measure),
     Benchmark("captures", "memory for a large capture from elsewhere", verification.measure_capture),
     Benchmark("mutation", "damages to runs that verification does not notice", mutation.measure, timed=False),

@@ -46,6 +46,7 @@ def test_a_line_says_what_was_reached_and_what_could_be(tmp_path: Path) -> None:
     gauge = meter(tmp_path / "free.json", [0.4] * ENOUGH + [0.5, 0.5, 0.5])
     figure = Figure("subject", "name", "s", (1.0,), minutes=gauge.begin())
     assert figure.host(gauge.best) == "unknown"
+    assert gauge.said == "no guests running free"
     for _ in range(ENOUGH):
         gauge.look()
     assert figure.host(gauge.best) == "quiet, 0.4 (0.4)"
@@ -53,6 +54,7 @@ def test_a_line_says_what_was_reached_and_what_could_be(tmp_path: Path) -> None:
     for _ in range(3):
         gauge.look()
     assert loud.host(gauge.best) == "loaded, 0.5 (0.4)"
+    assert gauge.said == "guests running free 0.50 wall s / virtual s, best of this host 0.40"
     assert Figure("subject", "name", "gates", (1.0,), anywhere=True).host(gauge.best) == "any"
     assert loud.to_json(gauge.best)["free_running"] == [0.5, 0.5, 0.5]
 
