@@ -14,7 +14,7 @@ import click
 
 from benchmarks.figure import Figure, Outcome
 from benchmarks.host import host_line
-from benchmarks.registry import BENCHMARKS, run_benchmark
+from benchmarks.registry import BENCHMARKS, meter_of_this_host, run_benchmark
 from benchmarks.table import print_table, write_json
 
 NAMES = [benchmark.name for benchmark in BENCHMARKS]
@@ -28,16 +28,18 @@ def main(names: tuple[str, ...], quick: bool, file: Path | None) -> None:
     """Measure the figures that this project promises, side by side."""
     hosts = [f"host at the start: {host_line()}"]
     outcomes: list[Outcome] = []
+    meter = meter_of_this_host()
     try:
         for benchmark in BENCHMARKS:
             if not names or benchmark.name in names:
-                outcomes.extend(run_benchmark(benchmark, quick))
+                outcomes.extend(run_benchmark(benchmark, quick, meter))
     finally:
         hosts.append(f"host at the end:   {host_line()}")
+        hosts.append(meter.line())
         if outcomes:
-            print_table(outcomes, hosts)
+            print_table(outcomes, hosts, meter.best)
         if file is not None:
-            write_json(file, outcomes, hosts, quick)
+            write_json(file, outcomes, hosts, meter.best, quick=quick)
     sys.exit(0 if all(isinstance(item, Figure) for item in outcomes) else 1)
 
 

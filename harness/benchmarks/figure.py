@@ -9,17 +9,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from benchmarks.quiet import Minutes
+
 
 @dataclass(frozen=True)
 class Target:
-    """A promise: `below` or `at least` a value, or `exactly` it."""
+    """A promise: `below`, `at most` or `at least` a value, or `exactly` it."""
 
-    sense: Literal["below", "at least", "exactly"]
+    sense: Literal["below", "at most", "at least", "exactly"]
     value: float
 
     def holds(self, measured: float) -> bool:
         if self.sense == "below":
             return measured < self.value
+        if self.sense == "at most":
+            return measured <= self.value
         if self.sense == "at least":
             return measured >= self.value
         return measured == self.value
@@ -49,6 +53,10 @@ class Figure:
     values: tuple[float, ...]
     against: Target | Peer | None = None
     note: str = ""
+    anywhere: bool = False
+    """The same on every host: a count, a size, virtual time. Load beside it does not matter."""
+    minutes: Minutes | None = None
+    """In which it was taken."""
 
     @property
     def median(self) -> float:
@@ -73,7 +81,17 @@ class Figure:
             return None
         return "pass" if self.against.holds(self.median) else "fail"
 
-    def to_json(self) -> dict[str, Any]:
+    def host(self, best: float | None) -> str:
+        """Whether it was quiet enough for the figure to be quoted: what guests that ran free in these minutes reached,
+        and the best that they reached on this host."""
+        if self.anywhere:
+            return "any"
+        if best is None or self.minutes is None or self.minutes.median is None:
+            return "unknown"
+        word = "quiet" if self.minutes.quiet(best) else "loaded"
+        return f"{word}, {number(self.minutes.median)} ({number(best)})"
+
+    def to_json(self, best: float | None) -> dict[str, Any]:
         kind = None if self.against is None else type(self.against).__name__.lower()
         return {
             "subject": self.subject,
@@ -86,6 +104,8 @@ class Figure:
             "ratio": self.ratio,
             "verdict": self.verdict,
             "note": self.note,
+            "host": self.host(best),
+            "free_running": [] if self.minutes is None else self.minutes.readings,
         }
 
 
@@ -97,7 +117,7 @@ class Unmeasured:
     name: str
     why: str
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self, best: float | None) -> dict[str, Any]:
         return {"subject": self.subject, "figure": self.name, "unmeasured": self.why}
 
 
@@ -106,6 +126,10 @@ Outcome = Figure | Unmeasured
 
 def below(value: float) -> Target:
     return Target("below", value)
+
+
+def at_most(value: float) -> Target:
+    return Target("at most", value)
 
 
 def at_least(value: float) -> Target:

@@ -13,9 +13,11 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 
 from benchmarks.context import Cannot
+from benchmarks.counts import Counts
 from sundial.machines.bootfiles import BootFiles, boot_files
 from sundial.machines.hypervisor import LifecycleEvent
 from sundial.machines.images import Images
+from sundial.machines.shm import lookahead_ns
 from sundial.model.experiment import Experiment
 from sundial.plan.build import Plan, plan_run
 from sundial.plan.paths import RunPaths
@@ -59,6 +61,9 @@ class Times:
     """From resuming the machines to the end of the run."""
     cpu_s: float = 0.0
     """Processor time of machines and fabric, all of it: what a shared host's load does not change much."""
+    counts: Counts = field(default_factory=Counts)
+    """Of all machines together."""
+    lookahead_ns: int | None = None
     pss: dict[str, int] = field(default_factory=dict)
     """Bytes of each machine's QEMU, shared pages by share, near the end."""
     rss: dict[str, int] = field(default_factory=dict)
@@ -100,6 +105,7 @@ def timed(
         began = time.monotonic()
         rig.start_machines(snapshots, ())
         times.started_s = time.monotonic() - began
+        times.lookahead_ns = lookahead_ns(plan.paths.shm)
         resumed = time.monotonic()
         rig.resume()
         left.update(rig.machines)
@@ -107,6 +113,7 @@ def timed(
         times.run_s = time.monotonic() - resumed
     finally:
         _leave(rig, queue, left)
+        times.counts = Counts.of(rig.report(name) for name in rig.machines)
         rig.take_down()
         times.cpu_s = _cpu_of_children() - used
         if not keep:

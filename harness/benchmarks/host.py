@@ -9,8 +9,12 @@ from pathlib import Path
 
 
 def host_line() -> str:
-    """CPU, cores, memory, load, kernel, QEMU: without these no figure means anything."""
-    load = " ".join(f"{value:.2f}" for value in os.getloadavg())
+    """CPU, cores, memory, kernel, QEMU, load: without these no figure means anything."""
+    return f"{host_name()}, load {' '.join(f'{value:.2f}' for value in os.getloadavg())}"
+
+
+def host_name() -> str:
+    """What does not change while it is this host."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     parts = [
         _cpu(),
@@ -18,14 +22,8 @@ def host_line() -> str:
         f"{memory:.0f} GiB",
         f"Linux {os.uname().release}",
         _qemu(),
-        f"load {load}",
     ]
     return ", ".join(parts)
-
-
-def load_now() -> float:
-    """Processes that ran or waited to run, mean of the last minute."""
-    return os.getloadavg()[0]
 
 
 def _cpu() -> str:

@@ -64,7 +64,7 @@ def _virtual(context: Context, kind: str, rate: str) -> Outcome:
     if worst is None:
         raise Cannot("the capture holds no train of fragments")
     unit, note = "byte times", f"{frames} frames in {len(trains)} trains"
-    return Figure(VIRTUAL, f"{kind}, {rate}: largest error", unit, (worst,), below(1.0), note)
+    return Figure(VIRTUAL, f"{kind}, {rate}: largest error", unit, (worst,), below(1.0), note, anywhere=True)
 
 
 def _error_bytes(train: list[Seen], rate_bps: int) -> float:

@@ -58,7 +58,7 @@ def _attempt(name: str, measured: Any) -> Iterator[Outcome]:
 
 def _kernel() -> Iterator[Outcome]:
     image = Images(ROOT).ensure("ssscore", lambda line: None)
-    yield Figure(SUBJECT, "kernel with lwIP", "B", (float(image.kernel.stat().st_size),), KERNEL)
+    yield Figure(SUBJECT, "kernel with lwIP", "B", (float(image.kernel.stat().st_size),), KERNEL, anywhere=True)
 
 
 def _ratios(context: Context) -> Iterator[Outcome]:
@@ -75,11 +75,14 @@ def _ratios(context: Context) -> Iterator[Outcome]:
             (null / _median(linux, "udp", 0),),
             target,
             note,
+            anywhere=True,
         )
         worst = max(_median(ours, "mbcf3", size) / _median(ours, "udp", size) for size in (0, 64, 256, 512, 1024))
-        yield Figure(SUBJECT, f"MBCF by UDP of the same kernel, the worst size, {wire}", "", (worst,), BELOW_UDP)
+        name = f"MBCF by UDP of the same kernel, the worst size, {wire}"
+        yield Figure(SUBJECT, name, "", (worst,), BELOW_UDP, anywhere=True)
         beside = Peer("mbcf3", null)
-        yield Figure(SUBJECT, f"string RPC of 0 B, mbcf3b, {wire}", "us", (_median(ours, "mbcf3b", 0),), beside)
+        name, value = f"string RPC of 0 B, mbcf3b, {wire}", _median(ours, "mbcf3b", 0)
+        yield Figure(SUBJECT, name, "virtual us", (value,), beside, anywhere=True)
 
 
 def _instructions(context: Context) -> Iterator[Outcome]:
@@ -90,9 +93,9 @@ def _instructions(context: Context) -> Iterator[Outcome]:
     targets = {"mbcf3": NULL_RPC, "mbcf3b": NULL_RPC, "udp": None, "tcp": None}
     for transport, target in targets.items():
         value = float(_trip(run, transport=transport, size=0).instructions)
-        yield Figure(SUBJECT, f"null RPC over {transport}, both ends", "instructions", (value,), target)
+        yield Figure(SUBJECT, f"null RPC over {transport}, both ends", "instructions", (value,), target, anywhere=True)
     value = float(_trip(run, procedure="write", size=4).instructions)
-    yield Figure(SUBJECT, "remote WRITE with its ACK, both ends", "instructions", (value,), REMOTE_WRITE)
+    yield Figure(SUBJECT, "remote WRITE with its ACK, both ends", "instructions", (value,), REMOTE_WRITE, anywhere=True)
 
 
 def _stream(context: Context) -> Iterator[Outcome]:
@@ -102,7 +105,8 @@ def _stream(context: Context) -> Iterator[Outcome]:
         raise Cannot("the stream has failed")
     share = 100 * found.megabytes_per_s / found.most_megabytes_per_s
     note = f"{found.megabytes_per_s:.2f} MB/s, the paper 11.24"
-    yield Figure(SUBJECT, "streaming WRITE, 1408 B, of what 100Base-TX carries", "%", (share,), STREAM, note)
+    name = "streaming WRITE, 1408 B, of what 100Base-TX carries"
+    yield Figure(SUBJECT, name, "%", (share,), STREAM, note, anywhere=True)
 
 
 def _boot(context: Context) -> Iterator[Outcome]:
@@ -127,7 +131,7 @@ def _boot(context: Context) -> Iterator[Outcome]:
     for name, seconds in turns.found.items():
         yield Figure(SUBJECT, name, "s", tuple(seconds), None if name == under_harness else BOOT)
     if weights:
-        yield Figure(SUBJECT, "memory of the largest node, Pss", "MB", tuple(weights), MEMORY)
+        yield Figure(SUBJECT, "memory of the largest node, Pss", "MB", tuple(weights), MEMORY, anywhere=True)
     yield from turns.unmeasured(SUBJECT)
 
 

@@ -13,15 +13,15 @@ from rich.table import Table
 from benchmarks.figure import Figure, Outcome, Target, number
 
 MARKS = {"pass": "[green]pass[/]", "fail": "[red]FAIL[/]", None: ""}
-PLAIN_WIDTH = 150
+PLAIN_WIDTH = 180
 
 
-def print_table(outcomes: Sequence[Outcome], hosts: Sequence[str]) -> None:
+def print_table(outcomes: Sequence[Outcome], hosts: Sequence[str], best: float | None) -> None:
     console = Console()
     if not console.is_terminal:
         console = Console(width=PLAIN_WIDTH)
     table = Table(title=None, header_style="bold", pad_edge=False)
-    for name in ("figure", "measured", "lowest to highest", "unit", "target or peer", "ratio", ""):
+    for name in ("figure", "measured", "lowest to highest", "unit", "target or peer", "ratio", "", "host: free (best)"):
         table.add_column(name, justify="right" if name in ("measured", "ratio") else "left")
     subject = ""
     for outcome in outcomes:
@@ -30,9 +30,9 @@ def print_table(outcomes: Sequence[Outcome], hosts: Sequence[str]) -> None:
             table.add_section()
             table.add_row(f"[bold]{subject}[/]")
         if isinstance(outcome, Figure):
-            table.add_row(*_row(outcome))
+            table.add_row(*_row(outcome, best))
         else:
-            table.add_row(f"  {outcome.name}", "", "", "", "", "", "[yellow]not measured[/]")
+            table.add_row(f"  {outcome.name}", "", "", "", "", "", "[yellow]not measured[/]", "")
     console.print(table)
     for outcome in outcomes:
         if not isinstance(outcome, Figure):
@@ -42,18 +42,23 @@ def print_table(outcomes: Sequence[Outcome], hosts: Sequence[str]) -> None:
     console.print(_count(outcomes), highlight=False)
 
 
-def write_json(path: Path, outcomes: Sequence[Outcome], hosts: Sequence[str], quick: bool) -> None:
-    document = {"version": 1, "hosts": list(hosts), "quick": quick, "figures": [item.to_json() for item in outcomes]}
+def write_json(
+    path: Path, outcomes: Sequence[Outcome], hosts: Sequence[str], best: float | None, *, quick: bool
+) -> None:
+    figures = [item.to_json(best) for item in outcomes]
+    document = {"version": 2, "hosts": list(hosts), "free_running_best": best, "quick": quick, "figures": figures}
     path.write_text(json.dumps(document, indent=1) + "\n")
 
 
-def _row(figure: Figure) -> list[str]:
+def _row(figure: Figure, best: float | None) -> list[str]:
     low, high = figure.spread
     name = f"  {figure.name}" + (f" [dim]({figure.note})[/]" if figure.note else "")
     against = "" if figure.against is None else str(figure.against)
     ratio = "" if figure.ratio is None else f"{figure.ratio:.2f}"
     spread = f"{number(low)} to {number(high)}" if len(figure.values) > 1 else "once"
-    return [name, number(figure.median), spread, figure.unit, against, ratio, MARKS[figure.verdict]]
+    host = figure.host(best)
+    shown = f"[yellow]{host}[/]" if host.startswith("loaded") else host
+    return [name, number(figure.median), spread, figure.unit, against, ratio, MARKS[figure.verdict], shown]
 
 
 def _count(outcomes: Sequence[Outcome]) -> str:

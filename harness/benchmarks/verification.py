@@ -52,7 +52,7 @@ def measure(context: Context) -> Iterator[Outcome]:
         target = below(TARGET_S * calls / CALLS)
         yield Figure(SUBJECT, name, "s", tuple(seconds), target, "UDP and TCP, 1 to 3 packets a way")
         yield Figure(SUBJECT, "calls a second", "calls/s", tuple(calls / each for each in seconds))
-        yield Figure(SUBJECT, "peak memory, all processes", "MB", tuple(peaks), below(TARGET_MB))
+        yield Figure(SUBJECT, "peak memory, all processes", "MB", tuple(peaks), below(TARGET_MB), anywhere=True)
     yield from turns.unmeasured(SUBJECT)
 
 
@@ -65,7 +65,7 @@ def measure_capture(context: Context) -> Iterator[Outcome]:
     seconds = sundial(arguments, deadline_s=CAPTURE_S, log=context.folder / "log", poll_s=0.05, look=watch.look)
     name, peak_mb = f"{frames:,} frames", watch.peak_bytes / 1e6
     yield Figure(CAPTURE_SUBJECT, name, "s", (seconds,))
-    yield Figure(CAPTURE_SUBJECT, "peak memory, all processes", "MB", (peak_mb,), below(CAPTURE_MB))
+    yield Figure(CAPTURE_SUBJECT, "peak memory, all processes", "MB", (peak_mb,), below(CAPTURE_MB), anywhere=True)
 
 
 def _run_of(context: Context, calls: int) -> Path:

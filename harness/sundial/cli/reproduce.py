@@ -16,6 +16,7 @@ from sundial.cli.talk import Verb, as_json, print_json, print_table, progress
 from sundial.errors import BadInput, RunFailed, VerificationFailed
 from sundial.model.scenario import SEED_MOST
 
+JOBS_MOST = 64
 _PAPERS = kinds.having("papers", "reproduce")
 
 
@@ -28,6 +29,9 @@ _PAPERS = kinds.having("papers", "reproduce")
 @click.option("--scale", metavar="S", help="smoke, quick, full or paper, where the paper has them; full by default.")
 @click.option("--seed", type=click.IntRange(0, SEED_MOST), default=1, metavar="N", help="Of everything random.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="The folder to write.")
+@click.option(
+    "--jobs", type=click.IntRange(1, JOBS_MOST), metavar="N", help="Runs side by side; as there are cores by default."
+)
 @connect_option
 @recipe_option
 @as_json
@@ -39,6 +43,7 @@ def reproduce(
     out: Path | None,
     connect: str,
     recipe: str | None,
+    jobs: int | None,
     as_json: bool,
 ) -> None:
     """Run the experiments of PAPER in virtual time and write a report with its tables, printed and measured.
@@ -53,7 +58,7 @@ def reproduce(
     extent = "quick" if quick else scale or "full"
     command = ("sundial", *sys.argv[1:])
     with progress(quiet=as_json) as shown:
-        done = rooms.reproduce(paper, extent, seed, out, checked_connect(connect), recipe, command, shown)
+        done = rooms.reproduce(paper, extent, seed, out, checked_connect(connect), recipe, jobs, command, shown)
     if as_json:
         print_json(_summary(done))
     else:

@@ -201,10 +201,12 @@ def reproduce(
     out: Path | None,
     connect: str,
     recipe: str | None,
+    jobs: int | None,
     command: tuple[str, ...],
     progress: Progress,
 ) -> Any:
-    """Run a paper's experiments and write their report; answers a `Reproduced`.
+    """Run a paper's experiments, `jobs` of them side by side (None: as many as there are cores for), and write their
+    report; answers a `Reproduced`.
 
     Raises BadInput, HostLacks, RunFailed, Interrupted.
     """
@@ -214,8 +216,10 @@ def reproduce(
     def pin(folder: Path, shown: Progress) -> dict[str, dict[str, str]]:
         return cast("dict[str, dict[str, str]]", _room("sundial.machines.images").pin(known, folder, shown.say))
 
-    doors = room.Doors(run=run, verify=verify_run, report=build_report, pin_images=pin)
-    return room.perform(room.Request(name, scale, seed, CAPTURES, out, connect, command), doors, progress)
+    making = _room("sundial.reproduce.worker").Making(run=run, verify=verify_run, report=build_report)
+    at_once = jobs or _room("sundial.reproduce.workers").jobs_of_this_host()
+    request = room.Request(name, scale, seed, CAPTURES, out, connect, command, at_once)
+    return room.perform(request, room.Doors(making, pin), progress)
 
 
 def images(recipe: str | None = None) -> Any:

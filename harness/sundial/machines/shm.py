@@ -116,17 +116,10 @@ class SharedProgress:
 
 def read_progress(folder: Path) -> SharedProgress | None:
     """A look at the run's folder; None where there is none, or one of another make."""
-    try:
-        with (
-            (folder / TIMES).open("rb") as file,
-            mmap.mmap(file.fileno(), ctypes.sizeof(_Shared), prot=mmap.PROT_READ) as view,
-        ):
-            shared = _Shared.from_buffer_copy(view)
-    except (OSError, ValueError):
+    shared = _look(folder)
+    if shared is None:
         return None
     fixed, go = shared.fixed, [bool(word.value) for word in shared.bell.go]
-    if fixed.magic != MAGIC or fixed.version != VERSION or fixed.machine_count > MACHINES:
-        return None
     members = shared.machine[: fixed.machine_count]
     machines = tuple(_member(member, go[index]) for index, member in enumerate(members))
     fabric = _member(shared.fabric, go[MACHINES])
@@ -144,3 +137,28 @@ def _member(member: _Member, let_go: bool) -> MemberProgress:
         bool(member.finished),
         bool(member.joined),
     )
+
+
+def lookahead_ns(folder: Path) -> int | None:
+    """The least time from what one machine sends to what another receives; None where no machine reaches another."""
+    shared = _look(folder)
+    if shared is None:
+        return None
+    count, distances = shared.fixed.machine_count, shared.fixed.distance_ns
+    between = (distances[MACHINES * a + b] for a in range(count) for b in range(count) if a != b)
+    least = min(between, default=NEVER)
+    return least if least < NEVER else None
+
+
+def _look(folder: Path) -> _Shared | None:
+    try:
+        with (
+            (folder / TIMES).open("rb") as file,
+            mmap.mmap(file.fileno(), ctypes.sizeof(_Shared), prot=mmap.PROT_READ) as view,
+        ):
+            shared = _Shared.from_buffer_copy(view)
+    except (OSError, ValueError):
+        return None
+    fixed = shared.fixed
+    known = fixed.magic == MAGIC and fixed.version == VERSION and fixed.machine_count <= MACHINES
+    return shared if known else None

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -15,6 +16,7 @@ from sundial.plan.request import Progress
 from sundial.reproduce.page import write_page
 from sundial.reproduce.paper import Outcome, reproduction
 from sundial.reproduce.runs import Bench, Doors, Made
+from sundial.reproduce.workers import Workers
 from sundial.run.directory import own, run_names, take_up_abandoned
 
 VERSION = 1
@@ -32,6 +34,8 @@ class Request:
     """The folder to write, if the user named it; it must not exist yet."""
     connect: str
     command: tuple[str, ...]
+    jobs: int = 1
+    """Runs side by side."""
 
 
 @dataclass(frozen=True)
@@ -65,12 +69,14 @@ def perform(request: Request, doors: Doors, progress: Progress) -> Reproduced:
     partial, final = _claim(request)
     lock = own(partial)
     _index(partial, [], {}, request.command, "interrupted", {})
-    bench = Bench(partial, request.seed, request.connect, doors, progress)
+    workers = Workers(doors.making, request.jobs) if request.jobs > 1 else None
+    bench = Bench(partial, request.seed, request.connect, doors, progress, workers)
     try:
-        bench.pin_images()
-        outcome = paper.perform(bench, scale=request.scale)
-        progress.say("writing the report")
-        _write(partial, outcome, bench, request.command)
+        with workers or contextlib.nullcontext():
+            bench.pin_images()
+            outcome = paper.perform(bench, scale=request.scale)
+            progress.say("writing the report")
+            _write(partial, outcome, bench, request.command)
     except BaseException:
         _index(partial, bench.made, bench.images, request.command, "failed", {})
         raise

@@ -4,17 +4,19 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from sundial.errors import RunFailed
 from sundial.model.load import load_experiments
-from sundial.plan.request import Progress, RunRequest, RunResult
+from sundial.plan.request import Progress, RunRequest
 from sundial.reproduce.measure import Measured
+from sundial.reproduce.worker import Ended, Making, Task
+from sundial.reproduce.workers import Workers
 
 Mips = Decimal | Mapping[str, Decimal]
 """Speed of all machines of a run, or of each by its name."""
@@ -57,11 +59,9 @@ class Made:
 
 @dataclass(frozen=True)
 class Doors:
-    """What other rooms do for a run; tests bring their own."""
+    """What other rooms do for a reproduction; tests bring their own."""
 
-    run: Callable[[RunRequest, Progress], RunResult]
-    verify: Callable[[Path], Mapping[str, Any]]
-    report: Callable[[Path], object]
+    making: Making
     pin_images: Callable[[Path, Progress], dict[str, dict[str, str]]]
     """Copies every image into a folder, built first where it is not current; the sha256 of its parts and its recipe, by
     its name."""
@@ -70,7 +70,15 @@ class Doors:
 class Bench:
     """Makes runs in one folder at one seed, and keeps what became of each."""
 
-    def __init__(self, folder: Path, seed: int, connect: str, doors: Doors, progress: Progress) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        seed: int,
+        connect: str,
+        doors: Doors,
+        progress: Progress,
+        workers: Workers | None = None,
+    ) -> None:
         self.folder = folder
         self.seed = seed
         self.made: list[Made] = []
@@ -79,6 +87,8 @@ class Bench:
         self._connect = connect
         self._doors = doors
         self._progress = progress
+        self._workers = workers
+        """None: this process makes all runs."""
         self._begun = 0
         self._expected = 0
 
@@ -95,14 +105,33 @@ class Bench:
         self._expected = self._begun + more
 
     def make(self, spec: Spec, mips: Mips) -> Measured | None:
-        """One run at these speeds; None where it failed, which is kept and does not stop the others.
+        """One run at these speeds; see `make_all`."""
+        (measured,) = self.make_all([(spec, mips)])
+        return measured
 
-        Raises BadInput, HostLacks, Interrupted.
+    def make_all(self, asked: Iterable[tuple[Spec, Mips]]) -> Iterator[Measured | None]:
+        """Runs at these speeds, side by side where there are workers, in the order in which they were asked for.
+
+        None where one failed, which is kept and does not stop the others. Raises BadInput, HostLacks, Interrupted.
         """
+        wanted = list(asked)
+        tasks = [self._task(spec, mips) for spec, mips in wanted]
+        ended = self._workers.make(tasks) if self._workers is not None else self._one_by_one(tasks)
+        for (spec, _), (task, _), end in zip(wanted, tasks, ended, strict=True):
+            self.made.append(Made(spec.name, spec.about, *astuple(end)))
+            if end.verdict == "failed":
+                self._progress.say(f"{spec.name} failed: {end.error}")
+                yield None
+            else:
+                yield Measured(task.out)
+
+    def _one_by_one(self, tasks: Iterable[tuple[Task, Progress]]) -> Iterator[Ended]:
+        return (self._doors.making.make(task, progress) for task, progress in tasks)
+
+    def _task(self, spec: Spec, mips: Mips) -> tuple[Task, Progress]:
         self._begun += 1
         self._expected = max(self._expected, self._begun)
         talk = _Numbered(self._progress, f"{self._begun}/{self._expected} {spec.name}")
-        talk.say(spec.about)
         out = self.folder / RUNS / spec.name
         scenario = self._written(spec)
         settings = (*_speeds(mips), *spec.settings)
@@ -111,18 +140,7 @@ class Bench:
         command = ("sundial", "run", str(scenario), "--topology", spec.topology, *sets, "--seed", str(self.seed))
         pinned = self.folder / IMAGES if self.images else None
         request = RunRequest(experiment, out.parent, out, self._connect, False, command, images=pinned)
-        try:
-            self._doors.run(request, talk)
-        except RunFailed as error:
-            self.made.append(Made(spec.name, spec.about, "failed", 0, 0, error.message))
-            self._report_what_there_is(out)
-            self._progress.say(f"{spec.name} failed: {error.message}")
-            return None
-        verdict = self._doors.verify(out)
-        self._doors.report(out)
-        calls, mismatches = int(verdict.get("calls") or 0), int(verdict.get("mismatches") or 0)
-        self.made.append(Made(spec.name, spec.about, str(verdict["verdict"]), calls, mismatches))
-        return Measured(out)
+        return Task(spec.about, request, out, sum(map(_calls, spec.workloads))), talk
 
     def _written(self, spec: Spec) -> Path:
         folder = self.folder / SCENARIOS
@@ -143,9 +161,12 @@ class Bench:
         path.write_text(json.dumps(document, indent=1) + "\n")
         return path
 
-    def _report_what_there_is(self, out: Path) -> None:
-        if (out / "run.json").is_file():
-            self._doors.report(out)
+
+def _calls(workload: Mapping[str, Any]) -> int:
+    """About how many calls a workload makes: enough to tell long runs from short ones."""
+    lists = ("clients", "transports", "procedures", "operations", "modes", "sizes")
+    several = math.prod(len(workload[name]) for name in lists if isinstance(workload.get(name), Sequence))
+    return several * int(workload.get("calls", 1)) * int(workload.get("series", 1))
 
 
 def _speeds(mips: Mips) -> Iterator[str]:

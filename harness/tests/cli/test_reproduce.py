@@ -9,6 +9,9 @@ import pytest
 from click.testing import Result
 
 from sundial.cli import rooms
+from sundial.errors import RunFailed
+from sundial.reproduce import perform, workers
+from sundial.reproduce.perform import Request
 from tests.reproduce.house import House
 
 Call = Callable[..., Result]
@@ -20,6 +23,7 @@ def house(monkeypatch: pytest.MonkeyPatch) -> House:
     monkeypatch.setattr(rooms, "run", made.run)
     monkeypatch.setattr(rooms, "verify_run", made.verify)
     monkeypatch.setattr(rooms, "build_report", made.report)
+    monkeypatch.setattr(workers, "jobs_of_this_host", lambda: 1)  # the house is in this process
     return made
 
 
@@ -38,6 +42,21 @@ def test_what_is_printed(call: Call, house: House, tmp_path: Path) -> None:
     assert f"report   {tmp_path / 'made' / 'report.html'}" in result.stdout
     assert "machine  62.5 mips put Linux nearest" in result.stdout
     assert f"runs     {len(house.asked)}: 0 failed, 0 with mismatches" in result.stdout
+
+
+@pytest.mark.parametrize(("options", "jobs"), [((), 1), (("--jobs", "3"), 3)])
+def test_runs_side_by_side(
+    call: Call, house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], jobs: int
+) -> None:
+    asked: list[Request] = []
+
+    def performed(request: Request, *others: object) -> None:
+        asked.append(request)
+        raise RunFailed("seen")
+
+    monkeypatch.setattr(perform, "perform", performed)
+    call("reproduce", "kamesawa98", "--quick", "--out", str(tmp_path / "made"), *options)
+    assert [request.jobs for request in asked] == [jobs]
 
 
 def test_folders_are_numbered(call: Call, house: House, captures: Path) -> None:
@@ -74,6 +93,7 @@ def test_bad_input(call: Call, house: House, tmp_path: Path) -> None:
     assert result.exit_code == 2
     assert "exists; allowed: a directory that does not exist yet" in result.stderr
     assert call("reproduce", "kamesawa98", "--seed", "-1").exit_code == 2
+    assert call("reproduce", "kamesawa98", "--jobs", "0").exit_code == 2
     result = call("reproduce", "kamesawa98", "--scale", "paper")
     words = "sundial: --scale: kamesawa98 has no scale 'paper'; allowed: quick, full\n"
     assert (result.exit_code, result.stderr) == (2, words)

@@ -19,6 +19,7 @@ from sundial.plan.build import plan_run
 from sundial.plan.paths import RunPaths
 from sundial.plan.request import Progress, RunRequest, RunResult
 from sundial.reproduce.runs import Doors
+from sundial.reproduce.worker import Making
 
 CABLE_NS = 1000
 INSTRUCTIONS = {"linux": (17_000, 16_000), "ssscore": (1_500, 1_000)}
@@ -43,7 +44,7 @@ class House:
     reported: list[str] = field(default_factory=list)
 
     def doors(self) -> Doors:
-        return Doors(self.run, self.verify, self.report, self.pin_images)
+        return Doors(Making(self.run, self.verify, self.report), self.pin_images)
 
     def pin_images(self, folder: Path, progress: Progress) -> dict[str, dict[str, str]]:
         folder.mkdir()

@@ -3,16 +3,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
-from sundial.papers.kamesawa98.faults import DEATHS, fault_rows, fault_specs
+from sundial.papers.kamesawa98.faults import DEATHS, Fault, fault_rows, fault_specs
 from sundial.papers.kamesawa98.paper import Kamesawa98
 from sundial.papers.kamesawa98.results import Results
 from sundial.reproduce.cells import Row, cell_of_rate, cell_of_round_trip, cell_of_stream
-from sundial.reproduce.fit import Candidate, Point, nearest
+from sundial.reproduce.fit import Point, nearest
 from sundial.reproduce.measure import Measured
 from sundial.reproduce.runs import Bench, Spec
 from sundial.units import MIPS_VALUES
@@ -48,8 +49,16 @@ QUICK = Extent(9, 400, (1, 4), (1, 8, 32), (0, 30), ("during",), 60, 2_000)
 EXTENTS = {"quick": QUICK, "full": FULL}
 
 
+@dataclass(frozen=True)
+class Step:
+    """One run, and what is done with it once it is made."""
+
+    spec: Spec
+    take: Callable[[Measured], None]
+
+
 def perform(paper: Kamesawa98, bench: Bench, extent: Extent) -> Results:
-    """All runs, one after the other. Raises RunFailed where the machine model cannot be found."""
+    """All runs. Raises RunFailed where the machine model cannot be found."""
     after_model = 1 + len(WIRES) + 1 + len(DEPTH_TRANSPORTS) + len(extent.clients) + len(list(fault_specs(extent)))
     bench.expect(3 * len(WIRES) + after_model)
     linux: dict[Decimal, dict[int, Measured]] = {}
@@ -66,14 +75,19 @@ def perform(paper: Kamesawa98, bench: Bench, extent: Extent) -> Results:
     best, tried = nearest(MIPS_VALUES, FIRST_MIPS, _reference(paper), measure)
     bench.expect(after_model)
     results = Results(paper, best, tuple(tried), extent.long_calls < FULL.long_calls)
-    _paper_tables(results, bench, extent, best, linux[best.mips])
-    _types(results, bench, extent, best.mips)
-    _depths(results, bench, extent, best.mips)
-    _clients(results, bench, extent, best.mips)
-    for spec, fault in fault_specs(extent):
-        run = bench.make(spec, best.mips)
-        if run is not None:
-            results.faults.append(fault_rows(run, spec, fault))
+    for number, run in linux[best.mips].items():
+        _put_trips(results, number, "linux-udp", run, paper.table(number).sizes, transport="udp")
+    steps = [
+        *_paper_tables(results, extent),
+        _types(results, extent),
+        *_depths(results, extent),
+        *_clients(results, extent),
+        *_faults(results, extent),
+    ]
+    runs = bench.make_all((step.spec, best.mips) for step in steps)
+    for step, made in zip(steps, runs, strict=True):
+        if made is not None:
+            step.take(made)
     return results
 
 
@@ -95,28 +109,23 @@ def _rpc(transports: list[str], sizes: list[int], calls: int, **more: Any) -> di
 
 
 def _linux(bench: Bench, extent: Extent, mips: Decimal) -> dict[int, Measured]:
-    runs = {}
-    for number, wire in WIRES.items():
-        spec = Spec(
+    specs = [
+        Spec(
             f"linux-udp-{wire}-{str(mips.normalize()).replace('.', '-')}-mips",
             f"Linux, Sun RPC over UDP, {wire}, at {mips:f} mips",
             f"two-hosts-{wire}",
             [_rpc(["udp"], [0, 64, 256, 512, 1024], extent.calls)],
         )
-        run = bench.make(spec, mips)
-        if run is not None:
-            runs[number] = run
-    return runs
+        for wire in WIRES.values()
+    ]
+    runs = bench.make_all((spec, mips) for spec in specs)
+    return {number: run for number, run in zip(WIRES, runs, strict=True) if run is not None}
 
 
-def _paper_tables(
-    results: Results, bench: Bench, extent: Extent, best: Candidate, linux: Mapping[int, Measured]
-) -> None:
-    _writes(results, bench, extent, best.mips)
+def _paper_tables(results: Results, extent: Extent) -> Iterator[Step]:
+    yield _writes(results, extent)
     for number, wire in WIRES.items():
         sizes = list(results.paper.table(number).sizes)
-        if number in linux:
-            _put_trips(results, number, "linux-udp", linux[number], sizes, transport="udp")
         columns = {"sss-udp": {}, "sss-mbcf3": {}, "sss-mbcf3-no-ack": {"ack": False}, "sss-mbcf3b": {}}
         transports = [key.split("-")[1] for key in columns]
         spec = Spec(
@@ -128,13 +137,15 @@ def _paper_tables(
                 for transport, more in zip(transports, columns.values(), strict=True)
             ],
         )
-        run = bench.make(spec, best.mips)
-        if run is not None:
-            for step, key in enumerate(columns):
-                _put_trips(results, number, key, run, sizes, node_step=step)
+        yield Step(spec, partial(_take_columns, results, number, list(columns), sizes))
 
 
-def _writes(results: Results, bench: Bench, extent: Extent, mips: Decimal) -> None:
+def _take_columns(results: Results, table: int, keys: Sequence[str], sizes: Sequence[int], run: Measured) -> None:
+    for step, key in enumerate(keys):
+        _put_trips(results, table, key, run, sizes, node_step=step)
+
+
+def _writes(results: Results, extent: Extent) -> Step:
     """Tables 1 and 2."""
     trips, streams = (list(results.paper.table(number).sizes) for number in (1, 2))
     operation = {"app": "mbcf", "operations": ["write"]}
@@ -147,15 +158,16 @@ def _writes(results: Results, bench: Bench, extent: Extent, mips: Decimal) -> No
             {**operation, "modes": ["stream"], "sizes": streams, "calls": extent.operations, "warmup": 0},
         ],
     )
-    run = bench.make(spec, mips)
-    if run is None:
-        return
-    steps = {step["options"]["mode"]: number for number, step in enumerate(run.steps("client"))}
-    _put_trips(results, 1, "write", run, trips, node_step=steps["round_trip"])
-    for size in streams:
-        stream = run.stream(size, node_step=steps["stream"])
-        if stream is not None:
-            results.put(2, "stream", size, cell_of_stream(stream, run))
+
+    def take(run: Measured) -> None:
+        steps = {step["options"]["mode"]: number for number, step in enumerate(run.steps("client"))}
+        _put_trips(results, 1, "write", run, trips, node_step=steps["round_trip"])
+        for size in streams:
+            stream = run.stream(size, node_step=steps["stream"])
+            if stream is not None:
+                results.put(2, "stream", size, cell_of_stream(stream, run))
+
+    return Step(spec, take)
 
 
 def _put_trips(results: Results, table: int, key: str, run: Measured, sizes: Sequence[int], **where: Any) -> None:
@@ -165,7 +177,7 @@ def _put_trips(results: Results, table: int, key: str, run: Measured, sizes: Seq
             results.put(table, key, size, cell_of_round_trip(trip, run))
 
 
-def _types(results: Results, bench: Bench, extent: Extent, mips: Decimal) -> None:
+def _types(results: Results, extent: Extent) -> Step:
     sizes = list(results.paper.table(4).sizes)
     transports = ["udp", "tcp", *MBCF_TRANSPORTS]
     several = ["tcp", *(name for name in MBCF_TRANSPORTS if name != "mbcf1")]  # its request is one packet
@@ -178,17 +190,18 @@ def _types(results: Results, bench: Bench, extent: Extent, mips: Decimal) -> Non
             _rpc(several, LARGE, max(5, extent.calls // 5), procedures=["echo"]),
         ],
     )
-    run = bench.make(spec, mips)
-    if run is None:
-        return
-    for transport in transports:
-        for size in [*sizes, *LARGE]:
-            trip = run.round_trip(transport=transport, size=size)
-            if trip is not None:
-                results.types.append(Row((transport, str(size)), cell_of_round_trip(trip, run)))
+
+    def take(run: Measured) -> None:
+        for transport in transports:
+            for size in [*sizes, *LARGE]:
+                trip = run.round_trip(transport=transport, size=size)
+                if trip is not None:
+                    results.types.append(Row((transport, str(size)), cell_of_round_trip(trip, run)))
+
+    return Step(spec, take)
 
 
-def _depths(results: Results, bench: Bench, extent: Extent, mips: Decimal) -> None:
+def _depths(results: Results, extent: Extent) -> Iterator[Step]:
     for transport in DEPTH_TRANSPORTS:
         spec = Spec(
             f"depth-{transport}",
@@ -196,13 +209,15 @@ def _depths(results: Results, bench: Bench, extent: Extent, mips: Decimal) -> No
             "sss-two-100base-tx",
             [_rpc([transport], [64], 4 * extent.calls, depth=depth) for depth in extent.depths],
         )
-        run = bench.make(spec, mips)
-        if run is not None:
+
+        def take(run: Measured, transport: str = transport) -> None:
             for number, depth in enumerate(extent.depths):
                 results.depths.append(Row((transport, str(depth)), cell_of_rate(run, node_step=number)))
 
+        yield Step(spec, take)
 
-def _clients(results: Results, bench: Bench, extent: Extent, mips: Decimal) -> None:
+
+def _clients(results: Results, extent: Extent) -> Iterator[Step]:
     transports = ["udp", "mbcf3", "mbcf3b"]
     for count in extent.clients:
         names = [f"client{number + 1}" for number in range(count)]
@@ -212,7 +227,18 @@ def _clients(results: Results, bench: Bench, extent: Extent, mips: Decimal) -> N
             "sss-office",
             [_rpc(transports, [64], extent.calls, clients=names)],
         )
-        run = bench.make(spec, mips)
-        if run is not None:
+
+        def take(run: Measured, count: int = count) -> None:
             for transport in transports:
                 results.clients.append(Row((transport, str(count)), cell_of_rate(run, transport=transport)))
+
+        yield Step(spec, take)
+
+
+def _faults(results: Results, extent: Extent) -> Iterator[Step]:
+    for spec, fault in fault_specs(extent):
+
+        def take(run: Measured, spec: Spec = spec, fault: Fault = fault) -> None:
+            results.faults.append(fault_rows(run, spec, fault))
+
+        yield Step(spec, take)

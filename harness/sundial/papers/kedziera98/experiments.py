@@ -17,7 +17,7 @@ from sundial.papers.kedziera98.paper import Kedziera98
 from sundial.papers.kedziera98.results import Control, Fit, Results, Stream
 from sundial.reproduce.fit import Point, nearest
 from sundial.reproduce.measure import Measured
-from sundial.reproduce.runs import Bench, Spec
+from sundial.reproduce.runs import Bench, Mips, Spec
 from sundial.units import MIPS_VALUES
 
 SUN, SOLARIS_PC, LINUX_PC = "sun", "solaris_pc", "linux_pc"
@@ -94,7 +94,7 @@ TRIED_EACH = 3
 
 
 def perform(paper: Kedziera98, bench: Bench, extent: Extent, scale: str) -> Results:
-    """All runs, one after the other. Raises RunFailed where a machine's speed cannot be found."""
+    """All runs. Raises RunFailed where a machine's speed cannot be found."""
     after_fits = len(CURVES) + len(STREAMS) + 1
     bench.expect((TRIED_EACH if extent.search else 1) * len(FITS) + after_fits)
     results = Results(paper, scale)
@@ -103,18 +103,33 @@ def perform(paper: Kedziera98, bench: Bench, extent: Extent, scale: str) -> Resu
         results.fits.append(fit_machine(results, bench, extent, speeds, machine, value, plan))
         speeds[machine] = results.fits[-1].mips
     bench.expect(after_fits)
-    for plan in CURVES:
-        bands = extent.selected if plan.key in SELECTED_ONLY else extent.bands
-        run = _make(bench, extent, plan, speeds, _calling(plan, bands, extent.series))
+    asked = [
+        *(_run_of(extent, plan, speeds, _calling(plan, _bands(extent, plan), extent.series)) for plan in CURVES),
+        *(
+            _run_of(
+                extent,
+                plan,
+                speeds,
+                [{**plan.workload, "transports": [plan.transport], "duration": f"{extent.seconds} s"}],
+            )
+            for plan in STREAMS
+        ),
+        _control_run(extent, speeds),
+    ]
+    runs = bench.make_all(asked)
+    for plan, run in zip(CURVES, runs, strict=False):
         if run is not None:
             results.curves[plan.key] = curve_of(plan.key, plan.name, run, plan.transport)
-    for plan in STREAMS:
-        workload = {**plan.workload, "transports": [plan.transport], "duration": f"{extent.seconds} s"}
-        run = _make(bench, extent, plan, speeds, [workload])
+    for plan, run in zip(STREAMS, runs, strict=False):
         if run is not None:
             results.streams += _streams(plan, run)
-    results.control = _control(bench, extent, speeds)
+    (last,) = runs
+    results.control = None if last is None else _control(last)
     return results
+
+
+def _bands(extent: Extent, plan: Plan) -> Sequence[Band]:
+    return extent.selected if plan.key in SELECTED_ONLY else extent.bands
 
 
 def fit_machine(
@@ -138,7 +153,7 @@ def fit_machine(
             plan.topology, plan.machines, plan.transport, plan.workload, plan.options,
         )  # fmt: skip
         workloads = _calling(plan, [([LAST], extent.fit_calls)], max(2, extent.series))
-        run = _make(bench, extent, named, {**known, machine: mips}, workloads)
+        run = bench.make(*_run_of(extent, named, {**known, machine: mips}, workloads))
         point = None if run is None else curve_of(plan.key, plan.name, run, plan.transport).points.get(LAST)
         if point is None:
             raise RunFailed(f"{named.key} was not measured, so the speed of {machine} is not known")
@@ -159,20 +174,16 @@ def _calling(plan: Plan, bands: Sequence[Band], series: int) -> list[dict[str, A
     return [{**common, "sizes": list(sizes), "calls": calls} for sizes, calls in bands]
 
 
-def _make(
-    bench: Bench,
-    extent: Extent,
-    plan: Plan,
-    speeds: Mapping[str, Decimal],
-    workloads: Sequence[Mapping[str, Any]],
-) -> Measured | None:
+def _run_of(
+    extent: Extent, plan: Plan, speeds: Mapping[str, Decimal], workloads: Sequence[Mapping[str, Any]]
+) -> tuple[Spec, Mips]:
     cells = () if extent.cells or plan.topology == ON_HUB else ("segments.elan.capture.cells=false",)
     spec = Spec(
         plan.key, f"{plan.name}: {plan.about}", plan.topology, workloads, cells, deadline=extent.deadline,
         statistic=PAPER,
     )  # fmt: skip
     mips = {machine: speeds[is_one] for machine, is_one in zip(("client", "server"), plan.machines, strict=True)}
-    return bench.make(spec, mips)
+    return spec, mips
 
 
 def _streams(plan: Plan, run: Measured) -> list[Stream]:
@@ -186,7 +197,7 @@ def _streams(plan: Plan, run: Measured) -> list[Stream]:
     return found
 
 
-def _control(bench: Bench, extent: Extent, speeds: Mapping[str, Decimal]) -> Control | None:
+def _control_run(extent: Extent, speeds: Mapping[str, Decimal]) -> tuple[Spec, Mips]:
     """Two hosts that have never spoken: LAN emulation is asked for everything.
 
     Raw sockets, as a library of RPC would have the first exchange before the first call, when it binds.
@@ -194,9 +205,10 @@ def _control(bench: Bench, extent: Extent, speeds: Mapping[str, Decimal]) -> Con
     raw = {"app": "raw"}
     plan = Plan(names.CONTROL, "SUN-SUN-ATM", "LAN emulation at the first calls", ON_ATM, (SUN, SUN), "udp", raw)
     workload = {**raw, "transports": ["udp"], "sizes": [16], "calls": FIRST_CALLS, "warmup": 0}
-    run = _make(bench, extent, plan, speeds, [workload])
-    if run is None:
-        return None
+    return _run_of(extent, plan, speeds, [workload])
+
+
+def _control(run: Measured) -> Control | None:
     times = run.calls(ok=True).sort("start_ns")["rtt_ns"]
     if times.len() < 2:
         return None

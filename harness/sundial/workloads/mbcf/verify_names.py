@@ -39,12 +39,18 @@ def _names(first: pl.DataFrame) -> Iterator[Fault]:
     """A name has the number of a place and of how often that was taken. A place is taken again after all others that
     are free, and in the first round in their order."""
     node = ("mbcf_source", "mbcf_epoch")
+    ordered = first.with_row_index("order")
+    # A peer's TASKQUE write takes a place at its receiver, which names it when it ends at the earliest.
+    made_by_peers = ordered.filter(pl.col("mbcf_op") == TASKQUE).select(
+        "order", mbcf_source="mbcf_target", made=pl.int_range(1, pl.len() + 1).over("mbcf_target")
+    )
     connections = (
-        first.filter(pl.col("mbcf_op").is_in([TASKQUE, CLOSE]))
-        .select("row", *node, name=pl.coalesce("mbcf_connection", "mbcf_close_connection"))
+        ordered.filter(pl.col("mbcf_op").is_in([TASKQUE, CLOSE]))
+        .select("order", "row", *node, name=pl.coalesce("mbcf_connection", "mbcf_close_connection"))
         .drop_nulls("name")
         .with_columns(fresh=pl.struct("name", *node).is_first_distinct().cast(pl.Int64))
-        .with_columns(rank=pl.col("fresh").cum_sum().over(node))
+        .join_asof(made_by_peers, on="order", by="mbcf_source", check_sortedness=False)  # both are in order of time
+        .with_columns(rank=pl.col("fresh").cum_sum().over(node) + pl.col("made").fill_null(0))
     )
     name = pl.col("name").cast(pl.Int64)
     for row, seen in _misnamed(connections.with_columns(name=name - _CONNECTION), _CONNECTIONS):

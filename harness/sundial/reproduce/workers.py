@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs side by side, each in a process of its own: libvirt's embedded driver and Python itself do one thing at a time.
+
+Which of them makes a run, and when, changes nothing in it: time is virtual. Results come in the order of the tasks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, Pipe, wait
+from pathlib import Path
+from types import TracebackType
+
+from sundial.errors import RunFailed
+from sundial.plan.request import Progress
+from sundial.reproduce.worker import Ended, Making, Said, Task
+from sundial.run.interrupts import Interrupts
+
+PACKAGES = Path(__file__).resolve().parents[2]
+END_S = 60.0
+"""For a worker to take its machines down."""
+LOOK_S = 0.2
+MOST = 8
+"""By default: a worker that verifies weighs some hundred MB."""
+
+
+def jobs_of_this_host() -> int:
+    """As many as there are cores for: two machines that call each other compute in turns."""
+    return max(1, min(MOST, len(os.sched_getaffinity(0))))
+
+
+@dataclass(frozen=True)
+class _Worker:
+    process: subprocess.Popen[bytes]
+    channel: Connection
+
+
+class Workers:
+    """So many processes, started when they are needed. Interrupted, they end their runs as a user's Ctrl-C does."""
+
+    def __init__(self, making: Making, count: int) -> None:
+        self._making = making
+        self._count = count
+        self._workers: list[_Worker] = []
+        self._interrupts = Interrupts()
+        self._taken = contextlib.ExitStack()
+
+    def __enter__(self) -> Workers:
+        self._taken.enter_context(self._interrupts.taken())
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._interrupts.cleaning_begins()
+        with self._taken:
+            self._end()
+
+    def make(self, tasks: Sequence[tuple[Task, Progress]]) -> Iterator[Ended]:
+        """What became of each, in their order. Those of most calls are begun first, lest one is alone at the end.
+
+        Raises what a worker raised: BadInput, HostLacks; Interrupted; RunFailed where a worker itself has died.
+        """
+        waiting = sorted(enumerate(tasks), key=lambda each: (each[1][0].calls, -each[0]))
+        under_way: dict[Connection, int] = {}
+        ended: dict[int, Ended] = {}
+        for place in range(len(tasks)):
+            while place not in ended:
+                self._begin(waiting, under_way)
+                for channel in wait(list(under_way)):
+                    assert isinstance(channel, Connection)
+                    number = under_way[channel]
+                    answer = self._heard(channel)
+                    if isinstance(answer, Said):
+                        tasks[number][1].say(answer.text)
+                        continue
+                    del under_way[channel]
+                    ended[number] = answer
+            self._begin(waiting, under_way)  # before the caller takes its time over this one
+            yield ended.pop(place)
+
+    def _begin(self, waiting: list[tuple[int, tuple[Task, Progress]]], under_way: dict[Connection, int]) -> None:
+        while waiting and len(under_way) < self._count:
+            free = next((each for each in self._workers if each.channel not in under_way), None) or self._start()
+            number, (task, _) = waiting.pop()
+            free.channel.send(task)
+            under_way[free.channel] = number
+
+    def _heard(self, channel: Connection) -> Ended | Said:
+        try:
+            answer = channel.recv()
+        except (OSError, EOFError):
+            (worker,) = (each for each in self._workers if each.channel is channel)
+            raise RunFailed(f"a process that makes runs has ended: status {worker.process.wait()}") from None
+        if isinstance(answer, Exception):
+            raise answer
+        assert isinstance(answer, Ended | Said)
+        return answer
+
+    def _start(self) -> _Worker:
+        ours, theirs = Pipe()
+        descriptor = theirs.fileno()
+        path = os.pathsep.join(filter(None, (str(PACKAGES), os.environ.get("PYTHONPATH"))))
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-c", f"from sundial.reproduce.worker import main; main({descriptor})"],
+            stdin=subprocess.DEVNULL,
+            pass_fds=[descriptor],
+            env={**os.environ, "PYTHONPATH": path},
+            start_new_session=True,  # Ctrl-C reaches us, and we tell them
+        )
+        theirs.close()
+        worker = _Worker(process, ours)
+        self._workers.append(worker)
+        ours.send(self._making)
+        return worker
+
+    def _end(self) -> None:
+        for worker in self._workers:
+            worker.channel.close()
+        hurried = False
+        until = time.monotonic() + END_S
+        for worker in self._workers:
+            while worker.process.poll() is None:
+                if self._interrupts.hurry and not hurried:
+                    hurried = True
+                    self._signal(signal.SIGINT)
+                if time.monotonic() > until:
+                    self._signal(signal.SIGKILL)  # its guard takes the machines down
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    worker.process.wait(LOOK_S)
+
+    def _signal(self, number: signal.Signals) -> None:
+        for worker in self._workers:
+            if worker.process.poll() is None:
+                worker.process.send_signal(number)

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs that only wait or write down what became of them, for workers; importable in their processes."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sundial.errors import HostLacks, RunFailed
+from sundial.plan.request import Progress
+from sundial.reproduce.worker import Making, Task
+from sundial.reproduce.workers import Workers
+from sundial.run.interrupts import Interrupts
+
+LONG_S = 300.0
+"""Nobody waits for so long: what begins such a wait is to be ended."""
+
+
+class Silence:
+    def say(self, text: str) -> None:
+        return
+
+    def share(self, done: float, text: str) -> None:
+        return
+
+
+@dataclass(frozen=True)
+class Words:
+    """The words of a run: what it is to do."""
+
+    out: Path
+    words: tuple[str, ...]
+
+
+def run(request: Any, progress: Progress) -> Any:
+    interrupts = Interrupts()
+    with interrupts.taken():
+        progress.say("running")
+        for word in request.words:
+            what, _, argument = word.partition(" ")
+            if what == "until":
+                _wait_for(Path(argument))
+            elif what == "fail":
+                raise RunFailed("its kernel panicked", machine="server")
+            elif what == "lack":
+                raise HostLacks("the host has no memory left", hint="close other programs")
+            elif what == "die":
+                os._exit(9)
+            elif what == "stay":
+                _stay(request.out, interrupts)
+        request.out.mkdir()
+
+
+def _stay(out: Path, interrupts: Interrupts) -> None:
+    try:
+        out.with_suffix(".began").touch()
+        time.sleep(LONG_S)
+    finally:
+        interrupts.cleaning_begins()
+        out.with_suffix(".ended").touch()
+
+
+def _wait_for(path: Path) -> None:
+    end = time.monotonic() + LONG_S
+    while not path.exists() and time.monotonic() < end:
+        time.sleep(0.01)
+
+
+def verify(out: Path) -> dict[str, Any]:
+    return {"verdict": "pass", "calls": len(out.name), "mismatches": 0}
+
+
+def report(out: Path) -> None:
+    out.with_suffix(".reported").touch()
+
+
+MAKING = Making(run, verify, report)
+
+
+def tasks(folder: Path, *words: tuple[str, ...]) -> list[tuple[Task, Progress]]:
+    """One run each, `r0` first."""
+    made = []
+    for number, each in enumerate(words):
+        out = folder / f"r{number}"
+        request: Any = Words(out, each)
+        made.append((Task("", request, out), Silence()))
+    return made
+
+
+def staying(folder: Path) -> Iterator[Any]:
+    """Two runs that do not end by themselves."""
+    with Workers(MAKING, 2) as workers:
+        yield from workers.make(tasks(folder, ("stay",), ("stay",)))

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which names a node may give to its connections when many peers have made places at it."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from sundial.workloads.mbcf.verify_names import _names
+from sundial.workloads.mbcf.wire import CLOSE, TASKQUE
+
+NAMED = 1 << 31
+FIRST = 1 << 10
+"""Of a place that is taken for the first time."""
+
+
+def frame(op: int, source: int, target: int, name: int) -> dict[str, int | None]:
+    own, ended = (name, None) if op == TASKQUE else (None, name)
+    return {
+        "mbcf_op": op,
+        "mbcf_source": source,
+        "mbcf_target": target,
+        "mbcf_epoch": source,
+        "mbcf_flags": 0,
+        "mbcf_op_id": FIRST + 1,
+        "mbcf_connection": own,
+        "mbcf_close_connection": ended,
+    }
+
+
+def misnamed(peers: int, place: int) -> list[str]:
+    """So many peers write into the server's queue; then it ends the connection that has this place."""
+    frames = [frame(TASKQUE, peer, 1, NAMED | FIRST | 1) for peer in range(2, 2 + peers)]
+    frames.append(frame(CLOSE, 1, 2, NAMED | FIRST | place))
+    return [seen for _, _, seen, _ in _names(pl.DataFrame(frames, infer_schema_length=None).with_row_index("row"))]
+
+
+def test_each_peer_that_writes_takes_a_place() -> None:
+    assert misnamed(peers=200, place=200) == []
+    assert misnamed(peers=100, place=200) == ["0x800004c8"]
+    assert misnamed(peers=0, place=40) == []
+
+
+def test_writes_to_another_node_take_none() -> None:
+    frames = [frame(TASKQUE, peer, 99, NAMED | FIRST | 1) for peer in range(2, 98)]
+    frames.append(frame(CLOSE, 1, 2, NAMED | FIRST | 90))
+    found = list(_names(pl.DataFrame(frames, infer_schema_length=None).with_row_index("row")))
+    assert [row for *_, (row,) in found] == [96]
