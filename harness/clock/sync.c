@@ -326,13 +326,26 @@ uint64_t sync_horizon(const struct sync *y, unsigned m)
     return earlier(horizon, earlier(me->tx_floor_ns, SYNC_NEVER) + s->fixed.distance_ns[m][m]);
 }
 
+// The least of own_ns, inbound and horizon of all. With many machines it is asked for too often to
+// compute every horizon: only who sends before what is known to be safe can make it less.
 uint64_t sync_safe(const struct sync *y)
 {
+    const struct sync_shared *s = y->shared;
     uint64_t safe = SYNC_NEVER;
     for (unsigned m = 0; m < y->machines; m++) {
-        const struct sync_member *k = &y->shared->machine[m];
-        if (!k->finished)
-            safe = earlier(safe, earlier(k->own_ns, earlier(inbound(k), sync_horizon(y, m))));
+        const struct sync_member *k = &s->machine[m];
+        if (k->finished)
+            continue;
+        safe = earlier(safe, earlier(k->own_ns, inbound(k)));
+        safe = earlier(safe, earlier(k->tx_floor_ns, SYNC_NEVER) + s->fixed.distance_ns[m][m]);
+    }
+    for (unsigned j = 0; j < y->machines; j++) {
+        uint64_t from = source(&s->machine[j]);
+        if (from >= safe)
+            continue;
+        for (unsigned m = 0; m < y->machines; m++)
+            if (m != j && !s->machine[m].finished)
+                safe = earlier(safe, from + s->fixed.distance_ns[j][m]);
     }
     return safe;
 }
@@ -374,12 +387,42 @@ static void let_go(const struct sync *y, unsigned index, enum sync_go how,
         set->words[index / 64] |= UINT64_C(1) << index % 64;
 }
 
-// Whether waiting machine m can go on by more than `stride_ns`, or has something new to look at.
-static bool can_go(const struct sync *y, unsigned m, uint64_t stride_ns)
+// The two machines that may send first.
+struct first_two {
+    unsigned machine[2];
+    uint64_t source_ns[2];
+};
+
+static struct first_two find_first_two(const struct sync *y)
 {
-    const struct sync_member *k = &y->shared->machine[m];
-    return sync_horizon(y, m) > earlier(k->own_ns, SYNC_NEVER) + stride_ns ||
-           k->rx_due_ns < k->own_ns || y->shared->fixed.end_ns < k->own_ns;
+    struct first_two f = {.source_ns = {UINT64_MAX, UINT64_MAX}};
+    for (unsigned j = 0; j < y->machines; j++) {
+        uint64_t from = source(&y->shared->machine[j]);
+        if (from >= f.source_ns[1])
+            continue;
+        unsigned place = from < f.source_ns[0] ? 0 : 1;
+        f.machine[1] = place ? j : f.machine[0];
+        f.source_ns[1] = place ? from : f.source_ns[0];
+        f.machine[place] = j;
+        f.source_ns[place] = from;
+    }
+    return f;
+}
+
+// Whether waiting machine m can go on by more than `stride_ns`, or has something new to look at. It
+// seldom takes a horizon to see that it cannot: whoever is behind holds up most of the others.
+static bool can_go(const struct sync *y, unsigned m, uint64_t stride_ns, const struct first_two *f)
+{
+    const struct sync_shared *s = y->shared;
+    const struct sync_member *k = &s->machine[m];
+    if (k->rx_due_ns < k->own_ns || s->fixed.end_ns < k->own_ns)
+        return true;
+    uint64_t goal = earlier(k->own_ns, SYNC_NEVER) + stride_ns;
+    unsigned first = f->machine[0] == m;
+    if (f->source_ns[first] < SYNC_NEVER &&
+        f->source_ns[first] + s->fixed.distance_ns[f->machine[first]][m] <= goal)
+        return false;
+    return sync_horizon(y, m) > goal;
 }
 
 // Whether member `index` is at work, or has been let go and will be.
@@ -392,6 +435,7 @@ bool sync_at_work(const struct sync *y, unsigned index)
 struct sync_wake_set sync_release(const struct sync *y)
 {
     const struct sync_shared *s = y->shared;
+    const struct first_two first = find_first_two(y);
     struct sync_wake_set set = {0};
     bool somebody = sync_at_work(y, SYNC_FABRIC);
     if (!somebody && (sync_fabric_work(y) < sync_safe(y) || sync_all_finished(y))) {
@@ -403,14 +447,15 @@ struct sync_wake_set sync_release(const struct sync *y)
         if (k->finished)
             continue;
         if (k->waiting == SYNC_AT_HORIZON && !sync_at_work(y, m) &&
-            can_go(y, m, earlier(k->stride_ns, SYNC_NEVER)))
+            can_go(y, m, earlier(k->stride_ns, SYNC_NEVER), &first))
             let_go(y, m, SYNC_LOOK, &set);
         somebody |= sync_at_work(y, m);
     }
     // A wait for a whole stride must not become a wait for one another. That somebody can go on by
     // less is shown in README.md.
     for (unsigned m = 0; m < y->machines && !somebody; m++)
-        if (s->machine[m].waiting == SYNC_AT_HORIZON && !s->machine[m].finished && can_go(y, m, 0))
+        if (s->machine[m].waiting == SYNC_AT_HORIZON && !s->machine[m].finished &&
+            can_go(y, m, 0, &first))
             let_go(y, m, SYNC_GO_ANYHOW, &set);
     return set;
 }

@@ -316,6 +316,61 @@ static bool has(struct sync_wake_set set, unsigned index)
 }
 
 // As many machines as there may be, on wires of 100 ns.
+// A time of a member, often equal to another's, now and then none.
+static uint64_t some_time(unsigned long long *random)
+{
+    return next_random(random) % 8 ? 1000 + next_random(random) % 40 : SYNC_NEVER;
+}
+
+// As the rules say it, without shortcuts.
+static uint64_t safe_by_the_rules(const struct sync *y)
+{
+    uint64_t safe = SYNC_NEVER;
+    for (unsigned m = 0; m < y->machines; m++) {
+        const struct sync_member *k = &y->shared->machine[m];
+        const uint64_t times[] = {k->own_ns, k->bound_ns, k->rx_due_ns,
+                                  k->stopped ? k->tx_done_bound_ns : SYNC_NEVER,
+                                  sync_horizon(y, m)};
+        for (size_t i = 0; i < sizeof times / sizeof *times && !k->finished; i++)
+            safe = times[i] < safe ? times[i] : safe;
+    }
+    return safe;
+}
+
+static void test_shortcuts_give_what_the_rules_give(void)
+{
+    unsigned long long random = 7;
+    unsigned went = 0, stayed = 0;
+    for (unsigned round = 0; round < 20000; round++) {
+        struct sync y = view_of(2 + round % 9);
+        struct sync_shared *s = y.shared;
+        for (unsigned a = 0; a < y.machines; a++) {
+            struct sync_member *k = &s->machine[a];
+            k->own_ns = some_time(&random), k->bound_ns = some_time(&random);
+            k->rx_due_ns = some_time(&random), k->tx_done_bound_ns = some_time(&random);
+            k->tx_floor_ns = some_time(&random), k->stride_ns = next_random(&random) % 20;
+            k->stopped = next_random(&random) % 3 == 0, k->finished = next_random(&random) % 9 == 0;
+            k->waiting = a ? SYNC_AT_HORIZON : SYNC_RUNNING; // at work: no one is urged
+            for (unsigned b = 0; b < y.machines; b++)
+                s->fixed.distance_ns[a][b] = next_random(&random) % 9
+                                                 ? 1 + next_random(&random) % 30
+                                                 : SYNC_NEVER;
+        }
+        s->machine[0].finished = 0;
+        CHECK(sync_safe(&y) == safe_by_the_rules(&y));
+        sync_release(&y);
+        for (unsigned m = 1; m < y.machines; m++) {
+            const struct sync_member *k = &s->machine[m];
+            bool goes = !k->finished && (sync_horizon(&y, m) > k->own_ns + k->stride_ns ||
+                                         k->rx_due_ns < k->own_ns);
+            CHECK(s->bell.go[m].value == (goes ? SYNC_LOOK : SYNC_STAY));
+            goes ? went++ : stayed++;
+        }
+        free(s);
+    }
+    CHECK(went > 1000 && stayed > 1000);
+}
+
 static void test_wake_set_has_room_for_every_member(void)
 {
     struct sync y = view_of(SYNC_MACHINES);
@@ -404,6 +459,7 @@ int main(void)
     RUN(test_when_to_look_again);
     RUN(test_release);
     RUN(test_a_stride_is_waited_for_while_others_are_at_work);
+    RUN(test_shortcuts_give_what_the_rules_give);
     RUN(test_wake_set_has_room_for_every_member);
     RUN(test_times_that_cannot_be_are_never);
     RUN(test_only_a_page_tells_who_ended_the_run);
