@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -11,9 +12,18 @@ from typing import Any
 
 import polars as pl
 
-from sundial.observe import open_run, read_frames
+from sundial.observe import RunDirectory, open_run, read_frames
 from sundial.observe.octets import octets_of
-from sundial.verify import classification, corruption, counters, directory, headers, scenario_expectations, truncation
+from sundial.verify import (
+    classification,
+    corruption,
+    counters,
+    directory,
+    headers,
+    scenario_expectations,
+    segment,
+    truncation,
+)
 from sundial.verify.conservation import transit_of
 from sundial.verify.documents import check_documents
 from sundial.verify.findings import none
@@ -57,7 +67,9 @@ def verify_run(run_dir: Path) -> Verification:
     protocols, transports = socket_protocols(), own_transports()
     calls = socket_calls(run, samples, protocols)
     files = [(run_dir / name, name) for name in sorted(run.captures)]
-    frames = with_places(read_frames(files, run.epoch_ns, calls.ports()))
+    with ThreadPoolExecutor(max_workers=1) as aside:
+        without_frames = aside.submit(_check_without_frames, run, samples)
+        frames = with_places(read_frames(files, run.epoch_ns, calls.ports()))
     frames = corruption.with_corrupted(frames, partial(octets_of, files=files))
     network, ports = network_of(run), ports_of(run)
     transit = transit_of(frames, ports)
@@ -92,10 +104,7 @@ def verify_run(run_dir: Path) -> Verification:
     findings = pl.concat(
         [
             check_documents(run, samples, frames),
-            check_jobs(run),
-            none() if run.by_hand else check_plan(run, samples, sampled_names()),
-            directory.check_directory(run),
-            directory.check_samples(run, samples.table.drop("id")),
+            *without_frames.result(),
             none() if run.by_hand else directory.check_frames(frames),
             directory.check_remarks(frames),
             directory.check_order(frames),
@@ -148,6 +157,17 @@ def verify_run(run_dir: Path) -> Verification:
     observed = pl.concat([analysis.observed, *(each.observed for each in settled)], how="diagonal_relaxed")
     _observed(samples, observed, failed).write_parquet(run_dir / "observed.parquet")
     return verification
+
+
+def _check_without_frames(run: RunDirectory, samples: RunSamples) -> list[pl.DataFrame]:
+    """What asks for no frame, done while tshark starts and reads; so are the imports of what comes after it."""
+    segment.verifiers()
+    return [
+        check_jobs(run),
+        none() if run.by_hand else check_plan(run, samples, sampled_names()),
+        directory.check_directory(run),
+        directory.check_samples(run, samples.table.drop("id")),
+    ]
 
 
 def _addresses(ports: pl.DataFrame) -> pl.DataFrame:
