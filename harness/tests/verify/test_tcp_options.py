@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sundial.observe.octets import Octets
@@ -24,6 +24,7 @@ def parsed(options: list[bytes]) -> pl.DataFrame:
     return tcp_options(rows.cast({"row": pl.UInt32}), octets)
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1)), min_size=1, max_size=6))
 def test_time_stamps_are_the_same_in_the_usual_order_and_in_any_other(stamps: list[tuple[int, int]]) -> None:
     values = [stamp.to_bytes(4) + echo.to_bytes(4) for stamp, echo in stamps]
