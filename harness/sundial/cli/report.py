@@ -13,8 +13,9 @@ from sundial.errors import BadInput
 
 @click.command(cls=Verb)
 @click.argument("run")
+@click.option("--png", is_flag=True, help="Write each figure as PNG beside its SVG.")
 @as_json
-def report(run: str, as_json: bool) -> None:
+def report(run: str, png: bool, as_json: bool) -> None:
     """Verify RUN (a directory, a name from `sundial ls`, or latest) and write its report.
 
     That is report.html, summary.csv and figures/. The verdict is a new one: what was written before may not be what the
@@ -26,7 +27,7 @@ def report(run: str, as_json: bool) -> None:
     except BadInput as error:
         rooms.forget_verdict(folder)
         say(f"not verified: {error.message}")
-    written = rooms.build_report(folder)
+    written = rooms.build_report(folder, png=png)
     if as_json:
         print_json({"report": str(written)})
     else:

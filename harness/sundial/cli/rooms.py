@@ -176,9 +176,9 @@ def verify_pcap(path: Path, protocol: str, mtu: int, port: int | None) -> dict[s
     return cast("dict[str, Any]", found.to_json())
 
 
-def build_report(path: Path) -> Path:
+def build_report(path: Path, *, png: bool = False) -> Path:
     """Write the report of a run directory from verify.json as it is; answers its HTML file. Raises BadInput."""
-    return cast(Path, _room(REPORT).build_report(path).html)
+    return cast(Path, _room(REPORT).build_report(path, png=png).html)
 
 
 def topology_drawing(network: Network, *, as_svg: bool) -> str:

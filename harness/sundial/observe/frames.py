@@ -181,10 +181,9 @@ def _group(
     fields = [*_FIELDS, *(field for each in carried.values() for field in each.fields)]
     options = [*_OPTIONS, *(option for kind, each in carried.items() for option in each.options(servers.get(kind, {})))]
     asked = list(dict.fromkeys([_EPOCH, *(field.tshark for field in fields)]))
-    shown = {field.column: _value(field) for field in fields}
     pieces = []
     for interface, text in _dissected(capture, group, asked, options):
-        table = text.select(_nanoseconds(_EPOCH).alias("epoch_ns"), **shown)
+        table = text.select(_nanoseconds(_EPOCH).alias("epoch_ns"), **_shown(text, fields))
         computed = [series for each in carried.values() for series in each.compute(capture, interface)]
         pieces.append(_piece(capture, name, interface, table, computed, epoch_ns))
         capture.forget()
@@ -280,24 +279,30 @@ def lean(table: pl.DataFrame) -> pl.DataFrame:
     return table.with_columns(constant)
 
 
-def _value(field: Field) -> pl.Expr:
-    if field.values == "all":
-        return pl.col(field.tshark)
-    first = _first(field.tshark)
-    return _number(first) if field.values == "number" else first
-
-
-def _first(column: str) -> pl.Expr:
-    """The first of several values: of the outer header, where an ICMP message quotes another one."""
-    value = pl.col(column)
-    return pl.when(value.str.contains(AGGREGATOR, literal=True)).then(value.str.extract(r"^([^,]*)")).otherwise(value)
+def _shown(text: pl.DataFrame, fields: Sequence[Field]) -> dict[str, pl.Expr]:
+    """The values of fields from what tshark printed. What no frame needs is not asked of all: most fields occur once in
+    a frame, and in one form."""
+    names = list(dict.fromkeys(field.tshark for field in fields if field.values != "all"))
+    several, hexadecimal = (
+        text.select(pl.col(name).str.contains(rule).any() for name in names).row(0, named=True)
+        for rule in (AGGREGATOR, "^0x")
+    )
+    shown = {}
+    for field in fields:
+        value = pl.col(field.tshark)
+        if field.values != "all" and several[field.tshark]:
+            # The first of several: of the outer header, where an ICMP message quotes another one.
+            value = value.str.extract(f"^([^{AGGREGATOR}]*)")
+        if field.values == "number":
+            value = _number(value) if hexadecimal[field.tshark] else value.str.to_integer(strict=False).cast(pl.UInt32)
+        shown[field.column] = value
+    return shown
 
 
 def _number(value: pl.Expr) -> pl.Expr:
     """Decimal or 0x-hexadecimal text as a number."""
-    hexadecimal = value.str.starts_with("0x")
     return (
-        pl.when(hexadecimal)
+        pl.when(value.str.starts_with("0x"))
         .then(value.str.strip_prefix("0x").str.to_integer(base=16, strict=False))
         .otherwise(value.str.to_integer(base=10, strict=False))
     ).cast(pl.UInt32)

@@ -16,6 +16,8 @@ ETHERNET = 14
 IPV4, ARP = 0x0800, 0x0806
 TCP, UDP = 6, 17
 _IP_MIN, _UDP, _TCP_MIN = 20, 8, 20
+_HEADS = ETHERNET + 60 + _TCP_MIN
+"""Bytes in which all headers are, an IP header with the most options before that of TCP."""
 
 HEADER_COLUMNS: dict[str, type[pl.DataType]] = {
     "eth_target": pl.Int64,
@@ -42,66 +44,79 @@ pseudo-header where the checksum of UDP or TCP is right. Fragments' sums add up 
 """
 
 
+_Column = tuple[Numbers | NDArray[np.bool_], NDArray[np.bool_]]
+"""Values, and where there are such; elsewhere they are null."""
+
+
 def header_columns(octets: Octets, *, ethernet: bool) -> pl.DataFrame:
     """HEADER_COLUMNS, and the fields that tshark reads as well, named as in the table of frames (`_READ_TWICE`).
 
     All are null where the capture is not of Ethernet.
     """
+    heads = octets.heads(_HEADS)
     framed = octets.has(ETHERNET) & ethernet
-    kind = octets.number(12, 2)
+    kind = heads.number(12, 2)
     ip = framed & (kind == IPV4) & octets.has(ETHERNET + 1)
-    first = octets.number(ETHERNET, 1)
+    first = heads.number(ETHERNET, 1)
     header = (first & 0xF) * 4
     ip4 = ip & (first >> 4 == 4) & (header >= _IP_MIN) & octets.has(ETHERNET + header)
-    length, fragment = octets.number(16, 2), octets.number(20, 2)
-    protocol = octets.number(23, 1)
+    length, fragment = heads.number(16, 2), heads.number(20, 2)
+    protocol = heads.number(23, 1)
     transport = ETHERNET + header
     end = ETHERNET + length
     whole = ip4 & (length >= header) & octets.has(end)
     beginning = ip4 & (fragment & 0x1FFF == 0)
     udp = beginning & (protocol == UDP) & octets.has(transport + _UDP)
     tcp = beginning & (protocol == TCP) & octets.has(transport + _TCP_MIN)
-    bits = octets.number(transport + 12, 2)
-    header_sum = fold(octets.sums(ETHERNET, np.where(ip4, transport, 0)))
+    bits = heads.number(transport + 12, 2)
+    header_sum = fold(heads.sums(ETHERNET, np.where(ip4, transport, 0)))
     payload_sum = fold(octets.sums(transport, np.where(whole, end, 0)))
 
-    def number(at: int | Numbers, size: int, where: NDArray[np.bool_]) -> pl.Series:
-        return _column(octets.number(at, size), where)
+    def number(at: int | Numbers, size: int, where: NDArray[np.bool_]) -> _Column:
+        return heads.number(at, size), where
 
     ports = udp | tcp
-    columns = {
+    columns: dict[str, _Column] = {
         "eth_target": number(0, 6, framed),
         "eth_source": number(6, 6, framed),
-        "eth_type": _column(kind, framed),
-        "ip_version": _column(first >> 4, ip),
+        "eth_type": (kind, framed),
+        "ip_version": (first >> 4, ip),
         "ip_tos": number(15, 1, ip4),
-        "ip_flags": _column(fragment >> 13, ip4),
+        "ip_flags": (fragment >> 13, ip4),
         "ip_ttl": number(22, 1, ip4),
         "ip_checksum": number(24, 2, ip4),
-        "ip_checksum_right": _column(header_sum == 0xFFFF, ip4),
-        "ip_payload_sum": _column(payload_sum, whole),
+        "ip_checksum_right": (header_sum == 0xFFFF, ip4),
+        "ip_payload_sum": (payload_sum, whole),
         "udp_checksum": number(transport + 6, 2, udp),
         "tcp_ack": number(transport + 8, 4, tcp),
-        "tcp_header": _column((bits >> 12) * 4, tcp),
+        "tcp_header": ((bits >> 12) * 4, tcp),
         "tcp_window": number(transport + 14, 2, tcp),
         "tcp_checksum": number(transport + 16, 2, tcp),
         "tcp_urgent": number(transport + 18, 2, tcp),
-        "ip_header": _column(header, ip4),
-        "ip_length": _column(length, ip4),
+        "ip_header": (header, ip4),
+        "ip_length": (length, ip4),
         "ip_id": number(18, 2, ip4),
-        "more": _column(fragment & 0x2000 != 0, ip4),
-        "fragment_offset": _column((fragment & 0x1FFF) * 8, ip4),
-        "protocol": _column(protocol, ip4),
+        "more": (fragment & 0x2000 != 0, ip4),
+        "fragment_offset": ((fragment & 0x1FFF) * 8, ip4),
+        "protocol": (protocol, ip4),
         "source": number(26, 4, ip4),
         "target": number(30, 4, ip4),
         "source_port": number(transport, 2, ports),
         "target_port": number(transport + 2, 2, ports),
         "udp_length": number(transport + 4, 2, udp),
         "tcp_seq": number(transport + 4, 4, tcp),
-        "tcp_flags": _column(bits & 0xFFF, tcp),
-        "tcp_length": _column(length - header - (bits >> 12) * 4, tcp),
+        "tcp_flags": (bits & 0xFFF, tcp),
+        "tcp_length": (length - header - (bits >> 12) * 4, tcp),
     }
-    return pl.DataFrame(columns).cast(HEADER_COLUMNS)  # type: ignore[arg-type]
+    masks = {id(where): where for _, where in columns.values()}
+    table = pl.DataFrame(
+        {name: values for name, (values, _) in columns.items()} | {str(key): mask for key, mask in masks.items()}
+    )
+    # What is null where: in one go, since each select of polars has its price.
+    return table.select(
+        pl.when(pl.col(str(id(where)))).then(name).cast(HEADER_COLUMNS.get(name, table.schema[name])).alias(name)
+        for name, (_, where) in columns.items()
+    )
 
 
 _TRANSPORT = ("source_port", "target_port", "udp_length", "tcp_seq", "tcp_flags", "tcp_length")
@@ -137,8 +152,3 @@ def read_differently(tshark: pl.DataFrame, octets: pl.DataFrame) -> pl.Series:
 
 def _addresses(column: pl.Series) -> dict[str, int]:
     return {text: int.from_bytes(bytes(map(int, text.split(".")))) for text in column.drop_nulls().unique()}
-
-
-def _column(values: Numbers | NDArray[np.bool_], where: NDArray[np.bool_]) -> pl.Series:
-    """Null where `where` is false."""
-    return pl.select(pl.when(pl.Series(where)).then(pl.Series(values))).to_series()

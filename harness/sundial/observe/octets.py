@@ -20,7 +20,7 @@ Numbers = NDArray[np.int64]
 _FRAMES = 1 << 14
 """Frames that are read until the memory in which they were read is given back."""
 _SPAN = 4_000_000
-"""Bytes of a file that are summed at once; the sums of so many fit into 32 bits."""
+"""Bytes of a file that are summed at once."""
 
 
 @dataclass(frozen=True)
@@ -45,25 +45,37 @@ class Octets:
 
     def matrix(self, offset: int | Numbers, width: int) -> NDArray[np.uint8]:
         """`width` bytes from `offset` of each frame, a row a frame; bytes that are not there are 0."""
-        at = np.arange(width) + np.reshape(offset, (-1, 1))
-        inside = (at >= 0) & (at < self.length[:, None])
-        found = np.zeros(inside.shape, np.uint8)
+        found = np.zeros((len(self.begin), width), np.uint8)
+        offsets = np.broadcast_to(np.asarray(offset, dtype=np.int64), self.length.shape)
+        data = np.asarray(self.data)
+        windows = np.lib.stride_tricks.sliding_window_view(data, width) if len(data) >= width else data[:0, None]
         for some in self._slices():
-            places = (self.begin[some, None] + at[slice(None) if len(at) == 1 else some])[inside[some]]
-            found[some][inside[some]] = self.data[places]
+            at, begin, length = offsets[some], self.begin[some], self.length[some]
+            whole = (at >= 0) & (at + width <= length)
+            if whole.all():
+                found[some] = windows[begin + at]
+                continue
+            found[some][whole] = windows[(begin + at)[whole]]
+            cut = np.flatnonzero(~whole)
+            places = at[cut, None] + np.arange(width)
+            inside = (places >= 0) & (places < length[cut, None])
+            rest = np.zeros(inside.shape, np.uint8)
+            rest[inside] = data[(begin[cut, None] + places)[inside]]
+            found[some][cut] = rest
         return found
+
+    def heads(self, width: int) -> Octets:
+        """The first `width` bytes of each frame side by side in memory: many fields of them are read at the price of
+        one walk through the file."""
+        begin = np.arange(len(self.begin), dtype=np.int64) * width
+        return Octets(self.matrix(0, width).reshape(-1), begin, np.minimum(self.length, width))
 
     def number(self, offset: int | Numbers, size: int) -> Numbers:
         """The big-endian number of `size` bytes (at most 7) at `offset`; bytes that are not there are 0."""
-        offsets = np.broadcast_to(np.asarray(offset, dtype=np.int64), self.length.shape)
-        value = np.zeros(len(self.begin), dtype=np.int64)
-        for some in self._slices():
-            for place in range(size):
-                at = offsets[some] + place
-                inside = (at >= 0) & (at < self.length[some])
-                octet = np.zeros(len(at), dtype=np.int64)
-                octet[inside] = self.data[(self.begin[some] + at)[inside]]
-                value[some] = value[some] << 8 | octet
+        octets = self.matrix(offset, size)
+        value = octets[:, 0].astype(np.int64)
+        for place in range(1, size):
+            value = value << 8 | octets[:, place]
         return value
 
     def flat(self, offset: int | Numbers, end: int | Numbers) -> tuple[NDArray[np.uint8], Numbers]:
@@ -82,20 +94,27 @@ class Octets:
         high = np.maximum(low, high)
         result = np.zeros(shape, dtype=np.int64)
         for which in self._spans(low, high):
-            first, last = int(low[which].min()), int(high[which].max())
-            first -= first % 2
-            piece = np.asarray(self.data[first:last])
-            even, odd = np.zeros((2, len(piece) // 2 + 2), dtype=np.uint32)
-            np.cumsum(piece[::2], dtype=np.uint32, out=even[1 : len(piece[::2]) + 1])
-            np.cumsum(piece[1::2], dtype=np.uint32, out=odd[1 : len(piece[1::2]) + 1])
-            begin, stop = low[which] - first, high[which] - first
-            at_even = even[(stop + 1) // 2].astype(np.int64) - even[(begin + 1) // 2]
-            at_odd = odd[stop // 2].astype(np.int64) - odd[begin // 2]
-            from_odd = low[which] % 2 == 1
-            result[which] = np.where(from_odd, at_odd * 256 + at_even, at_even * 256 + at_odd)
+            for odd in (0, 1):
+                some = which[low[which] % 2 == odd]
+                if len(some):
+                    result[some] = self._word_sums(low[some], high[some])
             if len(self.begin) > _FRAMES:
                 self.forget()
         return result
+
+    def _word_sums(self, low: Numbers, high: Numbers) -> Numbers:
+        """`sums` of bytes from `low` to `high` of the file, which all begin at even places, or all at odd ones."""
+        first, last = int(low.min()), int(high.max())
+        piece = np.zeros((last - first + 3) // 2 * 2, np.uint8)
+        piece[: last - first] = self.data[first:last]
+        words = piece.view(">u2").astype(np.uint16)
+        ends = np.stack([low - first, high - first], axis=1) // 2
+        # Every second one is of what is between two frames.
+        found = np.add.reduceat(words, ends.reshape(-1), dtype=np.int64)[::2]
+        found[ends[:, 0] == ends[:, 1]] = 0
+        odd = (high - low) % 2 == 1
+        found[odd] += piece[(high - first - 1)[odd]].astype(np.int64) << 8
+        return found
 
     def hashes(self) -> Numbers:
         """A number of each frame's bytes, the same for equal frames in one process: Python's hash of them, which nobody

@@ -44,8 +44,9 @@ class ReportPaths:
     figures: tuple[Path, ...]
 
 
-def build_report(run_dir: Path) -> ReportPaths:
-    """Writes report.html, summary.csv and figures/ into a run directory, whatever state the run is in.
+def build_report(run_dir: Path, *, png: bool = False) -> ReportPaths:
+    """Writes report.html, summary.csv and figures/ into a run directory, whatever state the run is in; with `png` each
+    figure as PNG beside the SVG.
 
     Raises BadInput where there is no readable run.json.
     """
@@ -59,12 +60,13 @@ def build_report(run_dir: Path) -> ReportPaths:
     topology_drawing = topology_svg.draw(topology)
     if topology_drawing:
         (folder / "topology.svg").write_text(topology_drawing, encoding="utf-8")
-    drawn = draw_all(data, made, topology, folder)
-    of_segments = topology_read.own_drawings(data, folder)
+    with plotting.pictures(png=png):
+        drawn = draw_all(data, made, topology, folder)
+        of_segments = topology_read.own_drawings(data, folder)
     summary = run_dir / "summary.csv"
     made.summary.write_csv(summary, float_precision=3)
     html = run_dir / "report.html"
-    html.write_text(_page(data, made, drawn, of_segments, topology), encoding="utf-8")
+    html.write_text(_page(data, made, drawn, of_segments, topology, png), encoding="utf-8")
     return ReportPaths(html, summary, tuple(sorted(folder.iterdir())))
 
 
@@ -102,7 +104,7 @@ def _tables(data: RunData) -> Tables:
 
 def _page(
     data: RunData, made: Tables, drawn: Drawn, of_segments: Mapping[str, Sequence[Drawing]],
-    topology: Topology,
+    topology: Topology, png: bool,
 ) -> str:  # fmt: skip
     environment = Environment(
         loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
@@ -128,6 +130,7 @@ def _page(
         drawings=everything,
         segments=_own_parts(of_segments, segment_tables),
         inline=inline,
+        png=png,
         key_numbers=tables.key_numbers(made.curves, made.sizes, made.looks, _bounds(drawn.floors), drawn.cells),
         stage_numbers=tables.stage_numbers(made.stages, made.sizes, made.looks, made.common_axis),
         verdicts=tables.verdicts(data.verify, made.looks),

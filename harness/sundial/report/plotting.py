@@ -6,7 +6,9 @@ from __future__ import annotations
 import io
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -84,6 +86,19 @@ class Drawing:
     narrow: str
 
 
+_png = ContextVar("png", default=True)
+
+
+@contextmanager
+def pictures(*, png: bool) -> Iterator[None]:
+    """Whether figures that are drawn meanwhile are written as PNG, too: it takes a third of the time of them all."""
+    token = _png.set(png)
+    try:
+        yield
+    finally:
+        _png.reset(token)
+
+
 def draw(
     stem: str,
     title: str,
@@ -95,10 +110,12 @@ def draw(
     seen: str = "",
     narrow_height_in: float | None = None,
 ) -> Drawing:
-    """Paints a figure in the house style, wide and narrow, and writes STEM.svg and STEM.png of the wide one."""
+    """Paints a figure in the house style, wide and narrow, and writes STEM.svg of the wide one, and STEM.png unless
+    `pictures` says otherwise."""
     with mpl.rc_context(STYLE):  # type: ignore[arg-type]
         figure, svg = _painted(WIDTH_IN, height_in, paint)
-        figure.savefig(folder / f"{stem}.png", dpi=PNG_DPI, metadata={"Software": None})
+        if _png.get():
+            figure.savefig(folder / f"{stem}.png", dpi=PNG_DPI, metadata={"Software": None})
         _, narrow = _painted(NARROW_IN, narrow_height_in or height_in, paint)
     (folder / f"{stem}.svg").write_text(svg, encoding="utf-8")
     return Drawing(stem, title, caption, seen or caption, svg, narrow)

@@ -34,9 +34,12 @@ def findings(
     rows: str | None = "rows",
 ) -> pl.DataFrame:
     """The rows of `table` that meet `where`, as findings. `name` without a dot belongs to the row's direction."""
+    wrong = table.filter(where)
+    if wrong.is_empty():  # as almost always
+        return none()
     field = leg_field(name) if isinstance(name, str) else name
     frames = pl.col(rows).fill_null([]) if rows else pl.lit([], dtype=pl.List(pl.UInt32))
-    return table.filter(where).select(
+    return wrong.select(
         pl.col("call").cast(pl.UInt32),
         field.alias("field"),
         expected.cast(pl.String).alias("expected"),

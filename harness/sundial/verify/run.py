@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -12,9 +13,18 @@ from typing import Any
 import polars as pl
 
 from sundial.model.network import Network
-from sundial.observe import open_run, read_frames
+from sundial.observe import RunDirectory, open_run, read_frames
 from sundial.observe.octets import octets_of
-from sundial.verify import classification, corruption, counters, directory, headers, scenario_expectations, truncation
+from sundial.verify import (
+    classification,
+    corruption,
+    counters,
+    directory,
+    headers,
+    scenario_expectations,
+    segment,
+    truncation,
+)
 from sundial.verify.conservation import transit_of
 from sundial.verify.documents import check_documents
 from sundial.verify.findings import none
@@ -59,7 +69,9 @@ def verify_run(run_dir: Path) -> Verification:
     protocols, transports = socket_protocols(), own_transports()
     calls = socket_calls(run, samples, protocols)
     files = [(run_dir / name, name) for name in sorted(run.captures)]
-    on_wire = with_places(read_frames(files, run.epoch_ns, calls.ports()))
+    with ThreadPoolExecutor(max_workers=1) as aside:
+        without_frames = aside.submit(_check_without_frames, run, samples)
+        on_wire = with_places(read_frames(files, run.epoch_ns, calls.ports()))
     on_wire = corruption.with_corrupted(on_wire, partial(octets_of, files=files))
     network, ports = network_of(run), ports_of(run)
     frames = latest_hand_in(on_wire, network)
@@ -95,10 +107,7 @@ def verify_run(run_dir: Path) -> Verification:
     findings = pl.concat(
         [
             check_documents(run, samples, on_wire),
-            check_jobs(run),
-            none() if run.by_hand else check_plan(run, samples, sampled_names()),
-            directory.check_directory(run),
-            directory.check_samples(run, samples.table.drop("id")),
+            *without_frames.result(),
             none() if run.by_hand else directory.check_frames(on_wire),
             directory.check_remarks(on_wire),
             directory.check_order(on_wire),
@@ -151,6 +160,17 @@ def verify_run(run_dir: Path) -> Verification:
     observed = pl.concat([analysis.observed, *(each.observed for each in settled)], how="diagonal_relaxed")
     _observed(samples, _stamped(observed, all_calls, network), failed).write_parquet(run_dir / "observed.parquet")
     return verification
+
+
+def _check_without_frames(run: RunDirectory, samples: RunSamples) -> list[pl.DataFrame]:
+    """What asks for no frame, done while tshark starts and reads; so are the imports of what comes after it."""
+    segment.verifiers()
+    return [
+        check_jobs(run),
+        none() if run.by_hand else check_plan(run, samples, sampled_names()),
+        directory.check_directory(run),
+        directory.check_samples(run, samples.table.drop("id")),
+    ]
 
 
 def _addresses(ports: pl.DataFrame) -> pl.DataFrame:

@@ -80,7 +80,7 @@ class FakeRooms:
         return {"verdict": self.verdict, "calls": 12, "mismatches": int(bad), "unproven": ["push flags", "padding"],
                 "problems": [problem] if bad else []}  # fmt: skip
 
-    def build_report(self, path: Path) -> Path:
+    def build_report(self, path: Path, *, png: bool = False) -> Path:
         return path / "report.html"
 
 

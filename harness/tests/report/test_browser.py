@@ -54,7 +54,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("browser") / "run"
     plan = synthetic.office(series=2, calls=4, sizes=[16, 1024, 1472, 4096, 8192], mismatched_sizes=[4096])
     synthetic.make(folder, plan)
-    return build_report(folder).html
+    return build_report(folder, png=True).html
 
 
 def shot(
@@ -113,7 +113,9 @@ def test_it_prints_on_a4(report: Path, tmp_path: Path) -> None:
 
 
 def test_png_figures_are_pictures(report: Path) -> None:
-    for path in sorted((report.parent / "figures").glob("*.png")):
+    pictures = sorted((report.parent / "figures").glob("*.png"))
+    assert pictures
+    for path in pictures:
         with Image.open(io.BytesIO(path.read_bytes())) as image:
             pixels = np.asarray(image.convert("L"))
         assert pixels.shape[1] == 1440, path.name

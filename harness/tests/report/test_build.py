@@ -131,11 +131,26 @@ def test_both_themes_and_paper_are_styled(quickstart: Path) -> None:
     assert set(re.findall(r"(?:fill|stroke)[:=]\s*\"?(#[0-9a-fA-F]{6})", body)) == set()
 
 
-def test_figures_are_written_in_both_formats(quickstart: Path) -> None:
+def test_figures_are_written_as_svg(quickstart: Path) -> None:
     made = {path.name for path in (quickstart / "figures").iterdir()}
-    assert {f"{stem}.{kind}" for stem in FIGURES for kind in ("svg", "png")} <= made
+    assert {f"{stem}.svg" for stem in FIGURES} <= made
+    assert not any(name.endswith(".png") for name in made)
+    assert ".png" not in (quickstart / "report.html").read_text(encoding="utf-8")
     assert "topology.svg" in made
     assert "series-spread.svg" in made
+
+
+def test_png_beside_the_svg_where_asked_for(quickstart: Path, tmp_path: Path) -> None:
+    again = tmp_path / quickstart.name
+    shutil.copytree(quickstart, again)
+    made = {path.name for path in build_report(again, png=True).figures}
+    assert {f"{stem}.{kind}" for stem in FIGURES for kind in ("svg", "png")} <= made
+    html = (again / "report.html").read_text(encoding="utf-8")
+    assert re.sub(r' · <a href="figures/[a-z-]+\.png">PNG</a>', "", html) == (quickstart / "report.html").read_text(
+        "utf-8"
+    )
+    assert all(f'href="figures/{stem}.png"' in html for stem in FIGURES)
+    assert not any(path.suffix == ".png" for path in build_report(again).figures)
 
 
 def test_summary_csv(quickstart: Path) -> None:

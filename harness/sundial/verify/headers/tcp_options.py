@@ -46,6 +46,24 @@ def tcp_options(segments: pl.DataFrame, octets: Octets) -> pl.DataFrame:
 
 
 def _parse(octets: NDArray[np.uint8], length: Numbers) -> pl.DataFrame:
+    """Nearly all segments have the options that RFC 7323 recommends (appendix A); only others are walked through."""
+    recommended = (length == 12) & (octets[:, :4] == (NOP, NOP, TIMESTAMPS, 10)).all(axis=1)
+    found = {name: np.full(len(octets), -1, np.int64) for name in OPTIONS if name not in ("row", "malformed")}
+    stamps = np.ascontiguousarray(octets[recommended, 4:12]).view(">u4")
+    found["stamp"][recommended], found["echo"][recommended] = stamps[:, 0], stamps[:, 1]
+    malformed = np.zeros(len(octets), np.bool_)
+    others = np.flatnonzero(~recommended)
+    malformed[others], walked = _walk(octets[others], length[others])
+    for name, values in walked.items():
+        found[name][others] = values
+    table = pl.DataFrame({"malformed": malformed, **found})
+    return table.with_columns(pl.when(pl.col(name) >= 0).then(name) for name in found).with_columns(
+        sack_permitted=pl.col("sack_permitted").is_not_null()
+    )
+
+
+def _walk(octets: NDArray[np.uint8], length: Numbers) -> tuple[NDArray[np.bool_], dict[str, Numbers]]:
+    """Option by option: `malformed`, and the values, -1 where there is none."""
     count = len(octets)
     rows = np.arange(count)
     found: dict[str, Numbers] = {
@@ -93,7 +111,4 @@ def _parse(octets: NDArray[np.uint8], length: Numbers) -> pl.DataFrame:
                 found[name] = np.where(has, number(offset + 8 * place, 4), found[name])
         at = np.where(active, at + size, at)
         active &= (kind != END) & (at < length)
-    table = pl.DataFrame({"malformed": malformed, **found})
-    return table.with_columns(pl.when(pl.col(name) >= 0).then(name) for name in found).with_columns(
-        sack_permitted=pl.col("sack_permitted").is_not_null()
-    )
+    return malformed, found
