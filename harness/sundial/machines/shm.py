@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 MAGIC = 0x3130004C41494453
-VERSION = 3
+VERSION = 4
 MACHINES = 64
 NICS = 8
 NEVER = (2**64 - 1) // 4
@@ -33,11 +33,12 @@ class _Member(ctypes.Structure):
         ("tx_done_bound_ns", ctypes.c_uint64),
         ("rx_due_ns", ctypes.c_uint64),
         ("tx_floor_ns", ctypes.c_uint64),
+        ("stride_ns", ctypes.c_uint64),
         ("waiting", ctypes.c_uint32),
         ("stopped", ctypes.c_uint32),
         ("finished", ctypes.c_uint32),
         ("joined", ctypes.c_uint32),
-        ("_pad", ctypes.c_uint8 * 72),
+        ("_pad", ctypes.c_uint8 * 64),
         ("asleep", ctypes.c_uint32),
         ("lock_state", ctypes.c_uint32),
         ("aborted", ctypes.c_uint32),

@@ -14,8 +14,8 @@ from benchmarks.figure import Figure, Unmeasured
 from benchmarks.virtual_time import BESIDE, FREE_BESIDE, Slope, _counts, _ratios
 from sundial.machines import shm
 
-SHORT = [{"instructions": 1000, "gates": 10, "sleeps": 5, "exits": 4, "translations": 9} for _ in range(2)]
-LONG = [{"instructions": 251_000, "gates": 1210, "sleeps": 405, "exits": 104, "translations": 21} for _ in range(2)]
+SHORT = [{"instructions": 1000, "gates": 4, "looks": 6, "sleeps": 5, "translations": 9} for _ in range(2)]
+LONG = [{"instructions": 251_000, "gates": 104, "looks": 1106, "sleeps": 405, "translations": 21} for _ in range(2)]
 
 
 def test_counts_are_sums_over_machines_and_differences_of_runs() -> None:
@@ -29,11 +29,11 @@ def test_counts_are_sums_over_machines_and_differences_of_runs() -> None:
 
 
 def test_what_a_plugin_does_not_count_is_left_out() -> None:
-    counts = Counts.of([*LONG, {"instructions": 5, "gates": 1}])
+    counts = Counts.of([*LONG, {"instructions": 5, "gates": 1, "looks": 0}])
     assert (counts.gates, counts.sleeps, counts.translations) == (2421, None, None)
     slope = Slope(1.0, calls=10, counts=counts.less(Counts.of(SHORT)), lookahead_ns=2000)
     names = [figure.name for figure in _counts("subject", {"echo, x": [slope], "idle, x": [slope]})]
-    assert names == ["echo, x: gates"]
+    assert names == ["echo, x: gates", "echo, x: gates that left the CPU's loop"]
     assert Counts.of([{}]).gates_by_quanta(8, 2000) is None
     assert counts.gates_by_quanta(8, None) is None
 
