@@ -138,7 +138,8 @@ static void look_for_budget(void *env)
 static void limit(uint64_t instructions)
 {
     uint64_t left = countdown->left;
-    limited = instructions < left + (uint64_t)budget->extra;
+    // Where the countdown is too small for it, QEMU fills it up on the way, and asks again.
+    limited = instructions <= left && instructions < left + (uint64_t)budget->extra;
     if (instructions >= left)
         return;
     budget->extra += (int64_t)(left - instructions);

@@ -49,11 +49,11 @@ def hurry(guests: Iterable[int], fabric: int, proc: Path = Path("/proc")) -> Non
     if not keeps_time_for_others():
         return
     with contextlib.suppress(OSError):
+        _in_real_time(fabric)  # first: guests must not keep it from its core
         for pid in guests:
             for thread in (proc / str(pid) / "task").iterdir():
                 if thread.name == str(pid) or (thread / "comm").read_text().rstrip().endswith(VCPU):
                     _in_real_time(int(thread.name))
-        _in_real_time(fabric)
 
 
 def may_hurry() -> bool:
