@@ -45,7 +45,7 @@ class RunRequest:
     """A folder of images that `pin` made, instead of those of the checkout."""
     recipe: str | None = None
     """What the checkout's images are made by, where the command says it."""
-    when_running: Callable[[], None] = lambda: None
+    when_running: Callable[[], None] | None = None
     """Called once all machines run."""
 
 

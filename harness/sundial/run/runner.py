@@ -97,7 +97,7 @@ class Run:
         scenario: str,
         progress: Progress,
         watchdog: Watchdog,
-        when_running: Callable[[], None],
+        when_running: Callable[[], None] | None,
     ) -> None:
         self._bring_up = bring_up
         self._when_running = when_running
@@ -132,7 +132,8 @@ class Run:
         self._bring_up.transition(State.PAUSED)
         self._progress.say(f"running {self._scenario} on {self._plan.network.name}")
         self._bring_up.transition(State.RUNNING)
-        self._when_running()
+        if self._when_running is not None:
+            self._when_running()
         verdict = self._watch()
         if isinstance(verdict, Failed):
             raise self._failure(verdict)
