@@ -123,19 +123,17 @@ def domain_spec(
     )
 
 
-def run_plugin(plan: Plan, node: Node, library: Path, *, supervisor: int, report: Path, zero_ns: int | None) -> Plugin:
-    """The plugin of `node` in a run under virtual time: restored with its clock at `zero_ns`, or booted cold (None)."""
-    mode: tuple[tuple[str, str | int], ...] = (("mode", "cold"),) if zero_ns is None else (("mode", "run"),)
-    zero: tuple[tuple[str, str | int], ...] = () if zero_ns is None else (("zero", zero_ns),)
+def run_plugin(plan: Plan, node: Node, library: Path, *, supervisor: int, report: Path, zero_ns: int) -> Plugin:
+    """The plugin of `node` in a run under virtual time: restored with its clock at `zero_ns`."""
     return Plugin(
         library,
         (
-            *mode,
+            ("mode", "run"),
             ("shm", str(plan.paths.shm)),
             ("machine", node.index),
             ("nics", len(node.nics)),
             ("shift", icount_shift(node.mips)),
-            *zero,
+            ("zero", zero_ns),
             ("report", str(report)),
             ("supervisor", supervisor),
         ),

@@ -269,6 +269,7 @@ class Rig:
         library = self._session.places.plugin
         if self.plan.clock == "real":
             return watch_plugin(library, supervisor=os.getpid())
+        assert zero_ns is not None, "virtual time begins with a snapshot"
         report = self.folder / f"report-{node.name}"
         return run_plugin(self.plan, node, library, supervisor=os.getpid(), report=report, zero_ns=zero_ns)
 

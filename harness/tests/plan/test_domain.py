@@ -98,13 +98,6 @@ def test_a_snapshot_and_its_runs_have_the_same_flags(paths: RunPaths) -> None:
         assert machine_flags(spec_of(made, "client", **change)) != machine_flags(run)
 
 
-def test_a_cold_start_has_no_zero(paths: RunPaths) -> None:
-    made = plan(paths)
-    cold = run_plugin(made, made.network.node("client"), LIBRARY, supervisor=1, report=Path("/c"), zero_ns=None)
-    assert dict(cold.arguments)["mode"] == "cold"
-    assert "zero" not in dict(cold.arguments)
-
-
 def test_interactive_machines_have_a_console_socket_and_a_command_port(paths: RunPaths) -> None:
     spec = spec_of(plan(paths), "client", console_socket=Path("/s/c.sock"), exec_socket=Path("/s/e.sock"))
     told = arguments(spec)
