@@ -34,7 +34,7 @@ impl SegmentKind for Config {
             max_frame_bytes: common.max_frame_bytes,
             rate_bps: parameters.rate_bps,
             delay: Span::from_ns(parameters.delay_ns),
-            rings: [0, 1].map(|port| Ring::new(common.rings[port])),
+            rings: [0, 1].map(|port| Ring::new(common.rings[port], common.adapter_latency[port])),
             lines: [Line::new(parameters.rate_bps), Line::new(parameters.rate_bps)],
             board: Board::new(common),
         })
