@@ -20,7 +20,6 @@ struct budget {
     int64_t all, extra;
 };
 
-static execute **door; // tcg_qemu_tb_exec
 static execute *execute_blocks;
 static blocks_look *ask;
 
@@ -159,15 +158,14 @@ static uintptr_t enter(void *env, const void *code)
     return left;
 }
 
-bool blocks_watch(blocks_look *look)
+void blocks_watch(blocks_look *look)
 {
-    door = qemu.tcg_qemu_tb_exec;
+    execute **door = qemu.tcg_qemu_tb_exec;
     if (!door || !*door)
-        return false;
+        return;
     ask = look;
     execute_blocks = *door;
     *door = enter;
-    return true;
 }
 
 bool blocks_watched(void)

@@ -12,9 +12,9 @@
 // instructions that may be executed before the next look, at least 1.
 typedef uint64_t blocks_look(bool full);
 
-// From here `look` is asked, once it is known where this QEMU keeps its budget of instructions.
-// Returns false where this QEMU has no door for it. Call it while the CPU does not run.
-bool blocks_watch(blocks_look *look);
+// From here `look` is asked, once it is known where this QEMU keeps its budget of instructions;
+// never where it has no door for that. Call it while the CPU does not run.
+void blocks_watch(blocks_look *look);
 // Whether looks take place. It turns true once, and never false.
 bool blocks_watched(void);
 // Inside a look: gives the CPU the budget that ends at the next timer of the virtual clock, as QEMU

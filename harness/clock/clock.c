@@ -93,17 +93,22 @@ static int64_t jitter_ns(void)
     return 1 + (int64_t)((x >> 11) % (2 * options.jitter_ns));
 }
 
+// `at`, or sooner where options.jitter_ns asks for it.
+static int64_t stirred(int64_t at, int64_t now)
+{
+    if (!options.jitter_ns)
+        return at;
+    int64_t sooner = now + jitter_ns();
+    return sooner < at ? sooner : at;
+}
+
 // Arming while the CPU is halted makes QEMU jump to the next timer at once: so the gate is armed
 // once, as the last thing its callback does, and never for longer than the machine may go. `now` is
 // the clock.
 static void arm(int64_t at_clock_ns, int64_t now)
 {
-    armed_ns = wanted_ns = at_clock_ns;
-    if (options.jitter_ns) {
-        int64_t sooner = now + jitter_ns();
-        if (sooner < armed_ns)
-            armed_ns = sooner;
-    }
+    wanted_ns = at_clock_ns;
+    armed_ns = stirred(at_clock_ns, now);
     // On the CPU's own thread it needs no kick: it does not execute now, and looks at its timers,
     // or gets a new budget, before it does.
     qemu_quiet_kicks(qemu_current_cpu() != NULL);
@@ -142,11 +147,7 @@ static bool looks_by_itself(void)
 // Sets the times of the next look and of the next delivery or end.
 static void adopt(const struct gate_plan *plan, int64_t now)
 {
-    look_ns = clock_at(plan->look);
-    if (options.jitter_ns) {
-        int64_t sooner = now + jitter_ns();
-        look_ns = sooner < look_ns ? sooner : look_ns;
-    }
+    look_ns = stirred(clock_at(plan->look), now);
     // A machine that nobody sends anything still has a gate now and then.
     int64_t farthest = now + (int64_t)GATE_PUBLISH_NS;
     stop_ns = plan->stop < SYNC_NEVER && clock_at(plan->stop) < farthest ? clock_at(plan->stop)

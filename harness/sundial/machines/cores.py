@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 VCPU = "/TCG"
@@ -34,9 +34,9 @@ def settle(pids: Sequence[int], proc: Path = Path("/proc")) -> None:
     # Runs at once on one host begin at different cores.
     for pid, core in assign(pids, os.sched_getaffinity(0), first=os.getpid()).items():
         with contextlib.suppress(OSError):
-            for thread in (proc / str(pid) / "task").iterdir():
-                if (thread / "comm").read_text().rstrip().endswith(VCPU):
-                    os.sched_setaffinity(int(thread.name), {core})
+            for thread, name in _threads(pid, proc):
+                if name.endswith(VCPU):
+                    os.sched_setaffinity(thread, {core})
 
 
 def hurry(guests: Iterable[int], fabric: int, proc: Path = Path("/proc")) -> None:
@@ -51,9 +51,9 @@ def hurry(guests: Iterable[int], fabric: int, proc: Path = Path("/proc")) -> Non
     with contextlib.suppress(OSError):
         _in_real_time(fabric)  # first: guests must not keep it from its core
         for pid in guests:
-            for thread in (proc / str(pid) / "task").iterdir():
-                if thread.name == str(pid) or (thread / "comm").read_text().rstrip().endswith(VCPU):
-                    _in_real_time(int(thread.name))
+            for thread, name in _threads(pid, proc):
+                if thread == pid or name.endswith(VCPU):
+                    _in_real_time(thread)
 
 
 def may_hurry() -> bool:
@@ -78,6 +78,12 @@ def keeps_time_for_others(runtime: Path = RUNTIME) -> bool:
         return int(runtime.read_text()) >= 0
     except (OSError, ValueError):
         return False
+
+
+def _threads(pid: int, proc: Path) -> Iterator[tuple[int, str]]:
+    """The threads of a process, with their names. Raises OSError."""
+    for thread in (proc / str(pid) / "task").iterdir():
+        yield int(thread.name), (thread / "comm").read_text().rstrip()
 
 
 def _in_real_time(thread: int) -> None:
