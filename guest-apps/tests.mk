@@ -34,4 +34,5 @@ check: $(UNIT_TESTS:%=$(CHECK)/%) $(CHECK)/apps
 	for test in $(UNIT_TESTS); do $(CHECK)/$$test || exit 1; done
 	$(PYTHON) tests/loopback.py $(CHECK)/apps
 	$(PYTHON) tests/options.py $(CHECK)/apps $(GOLDEN)/jobs
+	$(PYTHON) tests/spare.py $(CHECK)/apps
 	tests/registration.sh . $(abspath $(CHECK))/registration

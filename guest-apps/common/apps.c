@@ -15,7 +15,7 @@ static const struct {
 #undef APPLET
 };
 
-int main(int argc, char **argv)
+int apps_run(int argc, char **argv)
 {
     const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
     const char *name = slash != NULL ? slash + 1 : argc > 0 ? argv[0] : "";
@@ -25,4 +25,9 @@ int main(int argc, char **argv)
             return apps[i].main(argc, argv);
     fprintf(stderr, "%s: no such application\n", name);
     return NO_SUCH_APPLICATION;
+}
+
+int main(int argc, char **argv)
+{
+    return apps_run(argc, argv);
 }

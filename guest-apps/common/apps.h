@@ -12,3 +12,6 @@ typedef int app_main(int argc, char **argv);
 #define APPLET(name, main) app_main main;
 #include "applets.h"
 #undef APPLET
+
+/* Does what argv[0] says; its exit status. */
+int apps_run(int argc, char **argv);

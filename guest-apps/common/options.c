@@ -20,6 +20,7 @@ struct options *options_open(int argc, char **argv)
         samples_fail("out of memory");
     if (argc != 2)
         samples_fail("usage: %s OPTIONS (one JSON object)", argv[0]);
+    json_object_seed(1); /* else it is read from /dev/urandom */
     options->left = json_loads(argv[1], JSON_REJECT_DUPLICATES, &error);
     if (options->left == NULL)
         samples_fail("options: %s (column %d)", error.text, error.column);

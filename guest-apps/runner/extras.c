@@ -79,12 +79,14 @@ int extras_unpack(void)
     return result;
 }
 
-void extras_do_without(void)
+void extras_let_load(bool load)
 {
-    int file = open("/proc/sys/kernel/modprobe", O_WRONLY | O_CLOEXEC);
+    static bool loads = true; /* the kernel's default */
+    int file = load == loads ? -1 : open("/proc/sys/kernel/modprobe", O_WRONLY | O_CLOEXEC);
 
+    loads = load;
     if (file < 0)
         return;
-    dprintf(file, "\n");
+    dprintf(file, "%s\n", load ? "/sbin/modprobe" : "");
     close(file);
 }

@@ -18,8 +18,8 @@ bool extras_are_needed(const struct job *job);
 int extras_unpack(void);
 
 /*
- * For a job that needs no extras: the kernel must not look for modules, since all that could
- * be loaded are among them. Else it starts modprobe in vain for what it lacks (rpcbind asks for
- * IPv6): 730,000 instructions and 2,600 translated blocks before the first call.
+ * Whether the kernel looks for modules. For a job that needs no extras it must not, since all that
+ * could be loaded are among them. Else it starts modprobe in vain for what it lacks (rpcbind asks
+ * for IPv6): 730,000 instructions and 2,600 translated blocks before the first call.
  */
-void extras_do_without(void);
+void extras_let_load(bool load);

@@ -28,9 +28,11 @@
 #include "process.h"
 #include "samples.h"
 #include "shell.h"
+#include "spares.h"
 
 static const char JOB_FILE[] = "/sys/firmware/qemu_fw_cfg/by_name/opt/sundial/job/raw";
 static const char CONTROL_DEVICE[] = "eth0";
+static const char BINDER[] = "rpcbind"; /* what most servers have, and most of their start */
 
 enum {
     POLL_NS = 10 * 1000 * 1000,
@@ -110,6 +112,21 @@ static void wait_for_change(int file)
     } while (read_job(file, PROBE_BYTES) >= 0 && memcmp(before, job_text, sizeof(before)) == 0);
 }
 
+/*
+ * What most jobs will need and is the same in all, while time is free. The kernel's generator has
+ * to be keyed for it; each machine's own seed comes with the job.
+ */
+static int prepare(void)
+{
+    extras_let_load(false);
+    if (entropy_mix(0, "") != 0)
+        return -1;
+    process_prepare_service(BINDER);
+    spares_start();
+    memory_clear_free();
+    return 0;
+}
+
 static int receive_job(struct job *job, char error[JOB_ERROR])
 {
     int file = open(JOB_FILE, O_RDONLY | O_CLOEXEC);
@@ -135,8 +152,10 @@ static int receive_job(struct job *job, char error[JOB_ERROR])
         }
         if (!job->wait)
             break;
-        if (!said_ready)
-            memory_clear_free();
+        if (!said_ready && prepare() != 0) {
+            snprintf(error, JOB_ERROR, "cannot prepare for the job: %s", strerror(errno));
+            return -1;
+        }
         if (!said_ready && (network_bring_up() != 0 || control_say_ready(CONTROL_DEVICE) != 0)) {
             snprintf(error, JOB_ERROR, "cannot say ready on %s: %s", CONTROL_DEVICE,
                      strerror(errno));
@@ -248,8 +267,7 @@ static int take_identity(const struct job *job, char error[JOB_ERROR])
         snprintf(error, JOB_ERROR, "cannot take the name and the seed: %s", strerror(errno));
         return -1;
     }
-    if (!extras_are_needed(job))
-        extras_do_without();
+    extras_let_load(extras_are_needed(job));
     for (size_t i = 0; i < job->interface_count; i++)
         if (network_configure(&job->interfaces[i], error) != 0)
             return -1;
@@ -325,6 +343,7 @@ static void start_helpers(const struct job *job)
         report("cannot start the helper that says alive");
     if (!job->interactive)
         return;
+    spares_end();
     if (process_run_shell("exec busybox --install -s /bin") != 0 ||
         process_fork_helper(shell_serve_console) != 0 || process_fork_helper(exec_serve) != 0)
         report("cannot start the interactive helpers");
@@ -356,6 +375,7 @@ int runner_main(int argc, char **argv)
             report(error);
             network_bring_up();
         } else {
+            process_end_unwanted(&job);
             start_helpers(&job);
             well = run_tasks(&job);
         }

@@ -14,6 +14,7 @@
 
 #include "clock.h"
 #include "samples.h"
+#include "spares.h"
 
 enum {
     LINE = 256,
@@ -31,6 +32,7 @@ struct service {
     char line[LINE];
     size_t length;
     bool ready;
+    bool prepared; /* before there was a job, and no service of it so far */
 };
 
 static struct service services[SERVICES_LIMIT];
@@ -55,8 +57,7 @@ int process_init(void)
     return child_signals < 0 ? -1 : 0;
 }
 
-/* In the child: back to ordinary signals. */
-static void become_ordinary(void)
+void process_become_ordinary(void)
 {
     sigset_t set;
 
@@ -73,11 +74,49 @@ static char *copy_options(const struct job_task *task)
 }
 
 /*
- * Starts an application with its options; `out` becomes its standard output where it is not -1.
  * Until it is another program the child borrows our memory, since a copy for that moment costs
- * 230,000 instructions; so we set its environment in our own.
+ * 230,000 instructions.
  */
-static pid_t start_app(const struct job_task *task, int out, int step)
+static pid_t start_program(const char *path, const char *app, const char *options, int out)
+{
+    pid_t pid = vfork();
+
+    if (pid != 0)
+        return pid;
+    process_become_ordinary();
+    if (out >= 0)
+        dup2(out, STDOUT_FILENO);
+    execl(path, app, options, (char *)NULL);
+    _exit(CANNOT_START);
+}
+
+/* The same with a standard output of its own, `*output` its reading end. */
+static pid_t start_speaker(const char *path, const char *app, const char *options, int *output)
+{
+    int ends[2];
+    pid_t pid;
+
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return -1;
+    pid = start_program(path, app, options, ends[1]);
+    close(ends[1]);
+    if (pid < 0)
+        close(ends[0]);
+    else
+        *output = ends[0];
+    return pid;
+}
+
+static void path_of(const char *app, char path[LINE])
+{
+    snprintf(path, LINE, "%s/%s", APPS, app);
+}
+
+/*
+ * Starts an application with its options and, where `output` is not NULL, a standard output of its
+ * own. Its environment is set in ours, which it has part of or a copy.
+ */
+static pid_t start_app(const struct job_task *task, int *output, int step)
 {
     char path[LINE];
     char number[16];
@@ -86,22 +125,18 @@ static pid_t start_app(const struct job_task *task, int out, int step)
 
     if (options == NULL)
         return -1;
-    snprintf(path, sizeof(path), "%s/%s", APPS, task->app);
+    path_of(task->app, path);
     setenv("SUNDIAL_APP", task->app, 1);
     if (step >= 0) {
         snprintf(number, sizeof(number), "%d", step);
         setenv("SUNDIAL_STEP", number, 1);
     }
-    pid = vfork();
-    if (pid != 0) {
-        free(options);
-        return pid;
-    }
-    become_ordinary();
-    if (out >= 0)
-        dup2(out, STDOUT_FILENO);
-    execl(path, task->app, options, (char *)NULL);
-    _exit(CANNOT_START);
+    pid = spares_become(path, task->app, options, output);
+    if (pid < 0)
+        pid = output == NULL ? start_program(path, task->app, options, -1)
+                             : start_speaker(path, task->app, options, output);
+    free(options);
+    return pid;
 }
 
 static int exit_status(int wait_status)
@@ -145,6 +180,8 @@ static void note_end(pid_t pid, int wait_status)
         if (services[i].pid != pid)
             continue;
         services[i].pid = 0;
+        if (services[i].prepared)
+            return;
         dead_services++;
         describe_end(wait_status, message, sizeof(message));
         report(services[i].app, -1, message);
@@ -220,20 +257,16 @@ static bool wait_for_event(int timeout_ms)
     return true;
 }
 
-int process_start_service(const struct job_task *task)
+static int add_service(const struct job_task *task, bool prepared)
 {
-    struct service *service;
-    int ends[2];
+    struct service *service = &services[service_count];
+    int output = -1;
 
-    if (pipe2(ends, O_CLOEXEC) != 0) {
-        report(task->app, -1, strerror(errno));
-        return -1;
-    }
-    service = &services[service_count++];
-    *service = (struct service){.out = ends[0]};
+    *service = (struct service){.prepared = prepared};
     memcpy(service->app, task->app, sizeof(service->app));
-    service->pid = start_app(task, ends[1], -1);
-    close(ends[1]);
+    service->pid = start_app(task, &output, -1);
+    service->out = output;
+    service_count++;
     if (service->pid < 0)
         report(task->app, -1, strerror(errno));
     while (service->pid > 0 && !service->ready) {
@@ -245,11 +278,79 @@ int process_start_service(const struct job_task *task)
     return service->ready && service->pid > 0 ? 0 : -1;
 }
 
+static bool is_without_options(const struct job_task *task)
+{
+    struct json_walk walk;
+    struct json_value name, value;
+
+    if (json_kind(&task->options) == JSON_IS_NOTHING)
+        return true;
+    json_walk_start(&walk, &task->options);
+    return !json_walk_next(&walk, &name, &value);
+}
+
+static bool is_prepared_for(const struct service *service, const struct job_task *task)
+{
+    char path[LINE];
+
+    path_of(task->app, path);
+    return service->prepared && service->pid > 0 && strcmp(service->app, task->app) == 0 &&
+           is_without_options(task) && spares_can_become(path);
+}
+
+int process_start_service(const struct job_task *task)
+{
+    for (size_t i = 0; i < service_count; i++)
+        if (is_prepared_for(&services[i], task)) {
+            services[i].prepared = false;
+            return 0;
+        }
+    return add_service(task, false);
+}
+
+void process_prepare_service(const char *app)
+{
+    struct job_task task = {0};
+
+    snprintf(task.app, sizeof(task.app), "%s", app);
+    add_service(&task, true);
+}
+
+static bool is_wanted(const struct service *service, const struct job *job)
+{
+    struct json_walk walk;
+    struct job_task task;
+
+    json_walk_start(&walk, &job->services);
+    while (job_next_task(&walk, &task))
+        if (is_prepared_for(service, &task))
+            return true;
+    return false;
+}
+
+void process_end_unwanted(const struct job *job)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < service_count; i++) {
+        if (is_wanted(&services[i], job)) {
+            services[kept++] = services[i];
+            continue;
+        }
+        close(services[i].out);
+        if (services[i].pid > 0) {
+            kill(services[i].pid, SIGKILL);
+            waitpid(services[i].pid, NULL, 0);
+        }
+    }
+    service_count = kept;
+}
+
 int process_run_step(const struct job_task *task, size_t index)
 {
     char message[LINE];
 
-    awaited = start_app(task, -1, (int)index);
+    awaited = start_app(task, NULL, (int)index);
     if (awaited < 0) {
         report(task->app, (int)index, strerror(errno));
         awaited = 0;
@@ -290,7 +391,7 @@ int process_run_shell(const char *command)
     int wait_status;
 
     if (pid == 0) {
-        become_ordinary();
+        process_become_ordinary();
         execl("/bin/sh", "sh", "-c", command, (char *)NULL);
         _exit(CANNOT_START);
     }
@@ -307,7 +408,7 @@ int process_fork_helper(void (*body)(void))
     pid_t pid = fork();
 
     if (pid == 0) {
-        become_ordinary();
+        process_become_ordinary();
         body();
         _exit(0);
     }

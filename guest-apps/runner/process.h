@@ -13,11 +13,23 @@
  * once, also in the middle of a step.
  */
 
+/* In a child: back to ordinary signals. */
+void process_become_ordinary(void);
+
 /* Must be called once, before any process is started. */
 int process_init(void);
 
 /* Starts a service and waits until it prints "ready"; its failure is reported, then -1. */
 int process_start_service(const struct job_task *task);
+
+/*
+ * While the machine waits for its job: starts a service that jobs may ask for without options, and
+ * waits until it is ready. It becomes the job's when that starts it.
+ */
+void process_prepare_service(const char *app);
+
+/* Ends those prepared services that the job does not start. */
+void process_end_unwanted(const struct job *job);
 
 /*
  * Runs step `index` to its end, reports it, and returns its exit status (128 + signal if killed).
