@@ -17,6 +17,12 @@ export SUNDIAL_RECIPE := $(RECIPE)
 export SUNDIAL_BUILDROOT := $(abspath $(BUILDROOT))
 endif
 
+# As harness/sundial/cli/__main__.py does: containers like to set this, and each of a dozen Pythons would compile all tests.
+ifdef PYTHONDONTWRITEBYTECODE
+unexport PYTHONDONTWRITEBYTECODE
+export PYTHONPYCACHEPREFIX := $(CURDIR)/.sundial/pycache
+endif
+
 PYTHON := .venv/bin/python
 CARGO := cargo --quiet
 FABRIC := --manifest-path harness/fabric/Cargo.toml
