@@ -17,6 +17,12 @@ export SUNDIAL_RECIPE := $(RECIPE)
 export SUNDIAL_BUILDROOT := $(abspath $(BUILDROOT))
 endif
 
+# As harness/sundial/cli/__main__.py does: containers like to set this, and each of a dozen Pythons would compile all tests.
+ifdef PYTHONDONTWRITEBYTECODE
+unexport PYTHONDONTWRITEBYTECODE
+export PYTHONPYCACHEPREFIX := $(CURDIR)/.sundial/pycache
+endif
+
 PYTHON := .venv/bin/python
 CARGO := cargo --quiet
 FABRIC := --manifest-path harness/fabric/Cargo.toml
@@ -81,10 +87,10 @@ audit: setup-tests ## Known vulnerabilities of the fabric's dependencies (needs 
 check-types: ## Python's types
 	@cd harness && ../$(PYTHON) -m mypy --no-error-summary sundial benchmarks mutation
 
-# With + cargo shares make's jobs.
+# With + cargo shares make's jobs. Not as released: linking each test with LTO takes minutes, running them all seconds.
 check-fabric: ## The fabric: clippy and its tests
-	+@$(CARGO) clippy $(FABRIC) --release --all-targets --locked -- -D warnings
-	+@$(CARGO) test $(FABRIC) --release --locked
+	+@$(CARGO) clippy $(FABRIC) --all-targets --locked -- -D warnings
+	+@$(CARGO) test $(FABRIC) --locked
 
 check-clock: ## The plugin's parts without QEMU, and what confines QEMU
 	@$(MAKE) --no-print-directory -s -C harness/clock test
@@ -108,8 +114,11 @@ test: check ## Pass every test, those with booted guests included
 	@$(MAKE) --no-print-directory -j$(JOBS) --output-sync=target $(VM_TESTS)
 
 .PHONY: $(VM_TESTS)
+# Collecting all other files, too, takes each worker several seconds. What takes longest begins first.
+LONGEST := $(patsubst %,tests/%.py,kinds/test_kinds_vm run/test_smoke_vm run/test_faults_vm run/test_smoke_topologies_vm)
+VM_FILES = $(LONGEST) $(filter-out $(LONGEST),$(sort $(shell cd harness && grep -rlE 'mark\.(vm|slow)' --include='*.py' tests)))
 vm-harness: # machines wait more than they compute
-	@cd harness && ../$(PYTEST) -n 3 --dist loadfile -m "vm or slow" tests
+	@cd harness && ../$(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder -m "vm or slow" $(VM_FILES)
 vm-guests:
 	@$(PYTEST) -m "vm or slow" images
 	@$(PYTEST) -m slow buildroot-configs

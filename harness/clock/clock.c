@@ -144,14 +144,16 @@ static bool looks_by_itself(void)
     return blocks_watched() && !halted;
 }
 
-// Sets the times of the next look and of the next delivery or end.
-static void adopt(const struct gate_plan *plan, int64_t now)
+// Sets the times of the next look and of the next delivery or end. `sent`: as in gate_next().
+static void plan_next(const struct gate_view *view, const struct gate_others *others, bool sent,
+                      int64_t now)
 {
-    look_ns = stirred(clock_at(plan->look), now);
+    struct gate_plan plan = gate_next(view, others, sent);
+    look_ns = stirred(clock_at(plan.look), now);
     // A machine that nobody sends anything still has a gate now and then.
     int64_t farthest = now + (int64_t)GATE_PUBLISH_NS;
-    stop_ns = plan->stop < SYNC_NEVER && clock_at(plan->stop) < farthest ? clock_at(plan->stop)
-                                                                         : farthest;
+    stop_ns = plan.stop < SYNC_NEVER && clock_at(plan.stop) < farthest ? clock_at(plan.stop)
+                                                                       : farthest;
 }
 
 // ---- Receiving --------------------------------------------------------------------------------
@@ -420,8 +422,9 @@ static struct gate_view observe(int64_t clock, int64_t armed)
 }
 
 // Promises what the machine will do next, and waits until its horizon lets it. Returns that event,
-// with the lock held. `state_is_free`: others may use the state meanwhile.
-static uint64_t wait_for_horizon(struct gate_view *view, bool state_is_free)
+// and what is to be known of the others. `state_is_free`: others may use the state meanwhile.
+static uint64_t wait_for_horizon(struct gate_view *view, struct gate_others *others,
+                                 bool state_is_free)
 {
     if (view->now >= allowed_ns + options.instruction_ns)
         broken("the machine ran past its horizon");
@@ -444,6 +447,8 @@ static uint64_t wait_for_horizon(struct gate_view *view, bool state_is_free)
         view->horizon = sync_horizon(&run, options.machine);
         if (gate_may_pass(view, event, stride)) {
             allowed_ns = view->horizon;
+            *others = gate_observe(&run, view->now, cores);
+            release_and_unlock();
             return event;
         }
         me->waiting = SYNC_AT_HORIZON;
@@ -464,16 +469,15 @@ static void keep_time(int64_t clock)
         broken("the machine ran past its gate");
 
     struct gate_view view = observe(clock, armed_ns);
-    uint64_t event = wait_for_horizon(&view, false);
+    struct gate_others others;
+    uint64_t event = wait_for_horizon(&view, &others, false);
     if (view.now >= view.end) {
+        lock();
         me->own_ns = SYNC_NEVER;
         me->finished = 1;
         release_and_unlock();
         leave("finished", EXIT_END);
     }
-    struct gate_others others = gate_observe(&run, view.now, cores);
-    release_and_unlock();
-
     if (view.idle && event > view.now) {
         look_ns = stop_ns = clock_at(event);
         arm(stop_ns, clock);
@@ -488,8 +492,7 @@ static void keep_time(int64_t clock)
     bool sent = count.sent + count.stops != handed_in || handed_in_at_ns == view.now;
     view.due = inbox_first(&inbox);
     view.place = first_place_ns();
-    struct gate_plan plan = gate_next(&view, &others, sent);
-    adopt(&plan, clock);
+    plan_next(&view, &others, sent, clock);
     arm(looks_by_itself() || stop_ns < look_ns ? stop_ns : look_ns, clock);
 }
 
@@ -530,11 +533,9 @@ static void look(int64_t clock, bool full)
     count.looks++;
     int64_t too_soon = full ? look_ns : clock;
     struct gate_view view = observe(clock, clock);
-    wait_for_horizon(&view, true);
-    struct gate_others others = gate_observe(&run, view.now, cores);
-    release_and_unlock();
-    struct gate_plan plan = gate_next(&view, &others, false);
-    adopt(&plan, clock);
+    struct gate_others others;
+    wait_for_horizon(&view, &others, true);
+    plan_next(&view, &others, false, clock);
     if (look_ns <= too_soon) {
         // Nothing more was won, and the others may need the machine to go into this block: QEMU
         // divides it.

@@ -165,8 +165,13 @@ def job(machine: str, interfaces: list[dict], **fields: object) -> dict:
     }
 
 
-def run_pair(folder: Path, image: Path, client_job: dict, server_job: dict) -> tuple[Guest, Guest]:
-    """Runs a client against a server on one wire until the client is done; both are stopped."""
+def run_pair(
+    folder: Path, image: Path, client_job: dict, server_job: dict, counted: Callable[[dict], bool] | None = None
+) -> tuple[Guest, Guest]:
+    """Runs a client against a server on one wire until the client is done; both are stopped.
+
+    `counted`: until the server, too, has reported such counters, which it does whenever it has been idle.
+    """
     ends = folder / "client.sock", folder / "server.sock"
     server = Guest(folder / "server", image, server_job)
     client = Guest(folder / "client", image, client_job)
@@ -174,5 +179,6 @@ def run_pair(folder: Path, image: Path, client_job: dict, server_job: dict) -> t
         server.start((ends[1], ends[0]))
         client.start(ends)
         client.wait_for("done")
-        time.sleep(1)  # the server tells its counters when it has been idle
+        if counted is not None:
+            server.wait_until(lambda: any(map(counted, server.lines("counters"))), "not all was counted")
     return client, server

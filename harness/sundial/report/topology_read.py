@@ -14,7 +14,7 @@ from sundial.model import topology as model
 from sundial.model.network import Device, Network, Node, build_network
 from sundial.model.segment import SegmentBase
 from sundial.report.segment import SegmentReport
-from sundial.report.topology_view import Machine, Nic, Segment, Topology, mesh_text, time_text
+from sundial.report.topology_view import Machine, Nic, Segment, Topology, mesh_text, time_text, titled
 
 if TYPE_CHECKING:
     import polars as pl
@@ -87,6 +87,7 @@ def _machine(network: Network, node: Node, roles: Mapping[str, str]) -> Machine:
         role="bridge" if node.role == "bridge" else roles.get(node.name, ""),
         notes=(
             f"{node.image}, {float(node.mips):g} mips" if network.clock == "virtual" else node.image,
+            *titled("adapter latency", node.adapter_latency_ns),
             *(note for kind in _kinds().values() for note in kind.notes(node)),
         ),
         nics=tuple(

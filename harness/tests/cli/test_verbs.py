@@ -41,6 +41,14 @@ def test_topologies_are_listed_and_shown(call: Call) -> None:
     assert document["resolved"][5]["address"] == "10.0.0.100/24"
 
 
+def test_a_machines_adapter_latency_is_shown(call: Call) -> None:
+    words = ["two-hosts-10base-t", "--set", "machines.server.adapter.latency=5 us"]
+    shown = call("topology", "show", *words).stdout.splitlines()
+    assert "   client  linux, 125 mips" in shown
+    assert "│  server  linux, 125 mips; adapter latency 5 µs" in shown
+    assert "adapter latency 5 µs" in call("topology", "show", "--svg", *words).stdout
+
+
 def test_what_machines_boot_beside_their_image_is_shown(call: Call) -> None:
     words = ["--set", "machines.server.cmdline=loglevel=7"]
     shown = call("topology", "show", "two-hosts-own-files", *words).stdout.splitlines()

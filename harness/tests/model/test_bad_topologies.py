@@ -101,6 +101,8 @@ CASES = [
      [f"4: machines.client.adapter.latency: '5' has no unit; allowed: {ADAPTERS}"]),
     (GOOD, "  client:\n", "  client:\n    adapter: {latency: 5 Mbit/s}\n",
      [f"4: machines.client.adapter.latency: '5 Mbit/s' has the wrong unit 'Mbit/s' (known: ns, us, ms, s, min, h); allowed: {ADAPTERS}"]),
+    (GOOD, "  client:\n", "  client:\n    adapter: 5 us\n",
+     ["4: machines.client.adapter: is not a mapping of fields; allowed: latency"]),
     (GOOD, "  client:\n", "  client:\n    adapter: {ring_frames: 5}\n",
      ["4: machines.client.adapter.ring_frames: unknown field; allowed: latency"]),
     (GOOD, "machines:", "defaults: {mtu: 67}\nmachines:",

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from sundial.errors import HostLacks, RunFailed
+from sundial.machines.waiting import wait_until
 from sundial.plan.request import Progress
 from sundial.reproduce.worker import Making, Task
 from sundial.reproduce.workers import Workers
@@ -43,7 +44,7 @@ def run(request: Any, progress: Progress) -> Any:
         for word in request.words:
             what, _, argument = word.partition(" ")
             if what == "until":
-                _wait_for(Path(argument))
+                wait_for(Path(argument))
             elif what == "fail":
                 raise RunFailed("its kernel panicked", machine="server")
             elif what == "lack":
@@ -64,10 +65,8 @@ def _stay(out: Path, interrupts: Interrupts) -> None:
         out.with_suffix(".ended").touch()
 
 
-def _wait_for(path: Path) -> None:
-    end = time.monotonic() + LONG_S
-    while not path.exists() and time.monotonic() < end:
-        time.sleep(0.01)
+def wait_for(*paths: Path) -> None:
+    wait_until(lambda: all(path.exists() for path in paths), seconds=LONG_S, what=f"{paths}")
 
 
 def verify(out: Path) -> dict[str, Any]:

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,20 +19,13 @@ from sundial.reproduce.runs import _calls
 from sundial.reproduce.worker import Ended
 from sundial.reproduce.workers import Workers
 from tests.reproduce.house import House
-from tests.reproduce.side import LONG_S, MAKING, Silence, staying, tasks
+from tests.reproduce.side import MAKING, Silence, staying, tasks, wait_for
 
 HARNESS = Path(__file__).resolve().parents[2]
 
 
 def gone(workers: Workers) -> bool:
     return all(worker.process.returncode is not None for worker in workers._workers)
-
-
-def wait_for(*paths: Path) -> None:
-    end = time.monotonic() + LONG_S
-    while not all(path.exists() for path in paths):
-        assert time.monotonic() < end, paths
-        time.sleep(0.01)
 
 
 @pytest.mark.timeout(600)  # two reproductions

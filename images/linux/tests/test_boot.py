@@ -6,6 +6,7 @@ import contextlib
 import json
 import socket
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -38,12 +39,15 @@ def raw(**options: object) -> dict:
     return {"app": "raw-client", "options": settings}
 
 
-def pair(folder: Path, image: Path, services: list, steps: list) -> tuple[Guest, Guest]:
+def pair(
+    folder: Path, image: Path, services: list, steps: list, counted: Callable[[dict], bool] | None = None
+) -> tuple[Guest, Guest]:
     return run_pair(
         folder,
         image,
         job("client", [interface(1, (2,))], steps=steps),
         job("server", [interface(2, (1,))], services=services),
+        counted,
     )
 
 
@@ -69,6 +73,7 @@ def test_echo_over_both_transports_and_all_procedures(image: Path, tmp_path: Pat
             echo(procedure="source", threads=3),
             echo(procedure="null", sizes=[0]),
         ],
+        lambda counters: counters["calls"] >= 4 * 4 * 7 + 4,
     )
     assert_all_ok(client)
     hello = client.lines("hello")[0]
@@ -93,11 +98,14 @@ def test_raw_sockets(image: Path, tmp_path: Path) -> None:
         image,
         [{"app": "raw-server", "options": {}}],
         [raw(transport="udp", sizes=[0, 1, 15, 16, 8192]), raw(transport="tcp", threads=2)],
+        lambda counters: counters["messages"] >= 24,
     )
     assert_all_ok(client)
     counters = server.lines("counters")[-1]
     assert counters["bad_payload"] == 0
-    assert (counters["datagrams"], counters["messages"]) == (20, 24)
+    # A busy host makes the client send again.
+    again = sum(row["retransmits"] for _, rows in client.batches() for row in rows)
+    assert (counters["datagrams"], counters["messages"]) == (20 + again, 24)
 
 
 def test_iperf3(image: Path, tmp_path: Path) -> None:
