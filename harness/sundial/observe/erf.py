@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from sundial.errors import BadInput
 from sundial.observe.octets import Numbers, Octets
-from sundial.observe.pcap import ALLOWED, Capture, Interface, open_capture
+from sundial.observe.pcap import Capture, Interface, open_capture
+from sundial.observe.pcapng import ALLOWED
 
 ERF_LINK = 197
 """LINKTYPE_ERF."""

@@ -20,17 +20,9 @@ from numpy.typing import NDArray
 
 from sundial.errors import BadInput
 from sundial.observe.octets import Octets
+from sundial.observe.pcapng import ALLOWED, BYTE_ORDER, ENHANCED, INTERFACE, SECTION, SIMPLE, bad_file, read_blocks
 
-ALLOWED = "a complete pcapng or pcap file"
-
-_SECTION = 0x0A0D0D0A
-_INTERFACE = 1
-_SIMPLE = 3
-_ENHANCED = 6
-_BYTE_ORDER = 0x1A2B3C4D
 _OPTION_END, _IF_NAME = 0, 2
-_FIXED = {_SECTION: 28, _INTERFACE: 20, _SIMPLE: 16, _ENHANCED: 32}
-"""Least total length of a block with its fixed fields."""
 _CLASSIC = {0xA1B2C3D4: 6, 0xA1B23C4D: 9}
 """Magic of a classic file to the digits of its time stamps."""
 ETHERNET_LINK = 1
@@ -98,7 +90,7 @@ class Capture:
         if self.classic:
             return Octets(data, offsets + 16, length)
         kinds = Octets(data, offsets, length + 16).number(0 if self.order == ">" else 3, 1)
-        return Octets(data, offsets + np.where(kinds == _SIMPLE, 12, 28), length)
+        return Octets(data, offsets + np.where(kinds == SIMPLE, 12, 28), length)
 
     def ticks(self, interface: Interface) -> NDArray[np.int64] | None:
         """When its frames were seen, in units of the interface's clock; None if a block does not tell."""
@@ -109,7 +101,7 @@ class Capture:
             (magic,) = struct.unpack_from(f"{self.order}I", self.data)
             words[:, 0] *= 10 ** _CLASSIC[magic]
             return words[:, 0] + words[:, 1]
-        if (words[:, 0] == _SIMPLE).any():
+        if (words[:, 0] == SIMPLE).any():
             return None
         words[:, 3] <<= 32
         return words[:, 3] + words[:, 4]
@@ -124,14 +116,14 @@ class Capture:
             yield self.data[:24]
             yield from (self.data[offset : offset + total] for offset, total, *_ in interface.each())
             return
-        yield struct.pack(f"{self.order}IIIHHqI", _SECTION, 28, _BYTE_ORDER, 1, 0, -1, 28)
+        yield struct.pack(f"{self.order}IIIHHqI", SECTION, 28, BYTE_ORDER, 1, 0, -1, 28)
         yield interface.description
         yield from self._blocks(interface, snap if interface.link_type == ETHERNET_LINK else None)
 
     def sections(self, interfaces: Sequence[Interface], snap: int | None, frames: int) -> Iterator[bytes]:
         """The frames of several interfaces, each as `parts`, one after another; each but the last is filled up to so
         many frames with empty ones."""
-        empty = struct.pack(f"{self.order}IIIIIIII", _ENHANCED, 32, 0, 0, 0, 0, 0, 32)
+        empty = struct.pack(f"{self.order}IIIIIIII", ENHANCED, 32, 0, 0, 0, 0, 0, 32)
         for place, interface in enumerate(interfaces):
             yield from self.parts(interface, snap)
             if place + 1 < len(interfaces):
@@ -145,7 +137,7 @@ class Capture:
             if place % _AT_ONCE == 0:
                 self.forget()
             head = data[offset : offset + 28]
-            if head[: len(zero)] == ends.pack(_SIMPLE):
+            if head[: len(zero)] == ends.pack(SIMPLE):
                 yield data[offset : offset + total]
             elif (
                 snap is None
@@ -178,16 +170,12 @@ def open_capture(path: Path) -> Capture:
                 (magic,) = struct.unpack_from(f"{order}I", data)
                 if magic in _CLASSIC:
                     return _open_classic(path, data, order)
-            if struct.unpack_from("<I", data) == (_SECTION,):
+            if struct.unpack_from("<I", data) == (SECTION,):
                 return _open_pcapng(path, data)
-        raise _bad(path, 0, "neither pcapng nor pcap")
+        raise bad_file(path, 0, "neither pcapng nor pcap")
     except BadInput:
         data.close()
         raise
-
-
-def _bad(path: Path, offset: int, what: str) -> BadInput:
-    return BadInput(f"{what} at byte {offset}", file=str(path), allowed=ALLOWED)
 
 
 def _open_classic(path: Path, data: mmap.mmap, order: str) -> Capture:
@@ -200,11 +188,11 @@ def _open_classic(path: Path, data: mmap.mmap, order: str) -> Capture:
             data.madvise(mmap.MADV_DONTNEED)
             forget = offset + _AT_ONCE_BYTES
         if end - offset < header.size:
-            raise _bad(path, offset, "truncated record header")
+            raise bad_file(path, offset, "truncated record header")
         _, _, captured, original = header.unpack_from(data, offset)
         total = header.size + captured
         if offset + total > end:
-            raise _bad(path, offset, "truncated frame")
+            raise bad_file(path, offset, "truncated frame")
         number += 1
         blocks += _PACK(offset, total, captured, original, number)
         offset += total
@@ -213,55 +201,23 @@ def _open_classic(path: Path, data: mmap.mmap, order: str) -> Capture:
 
 def _open_pcapng(path: Path, data: mmap.mmap) -> Capture:
     interfaces: list[Interface] = []
-    blocks: list[bytearray] = []
-    base = number = offset = 0
+    blocks: dict[int, list[NDArray[np.void]]] = {}
     order = "<"
-    head, fixed = struct.Struct("<II"), struct.Struct("<IIIII")
-    end, forget = len(data), _AT_ONCE_BYTES
-    while offset < end:
-        if offset >= forget:
-            data.madvise(mmap.MADV_DONTNEED)
-            forget = offset + _AT_ONCE_BYTES
-        if end - offset < 12:
-            raise _bad(path, offset, "truncated block")
-        if data[offset : offset + 4] == b"\x0a\x0d\x0d\x0a":
-            order = _byte_order(path, data, offset)
-            head, fixed = struct.Struct(f"{order}II"), struct.Struct(f"{order}IIIII")
-            base = len(interfaces)
-        kind, total = head.unpack_from(data, offset)
-        if total % 4 or total < _FIXED.get(kind, 12):
-            raise _bad(path, offset, f"impossible block length {total}")
-        if offset + total > end:
-            raise _bad(path, offset, "truncated block")
-        if head.unpack_from(data, offset + total - 8)[1] != total:
-            raise _bad(path, offset, "block whose two lengths differ")
-        if kind == _ENHANCED:
-            index, _, _, captured, original = fixed.unpack_from(data, offset + 8)
-            number += 1
-            if base + index >= len(interfaces) or captured > total - 32:
-                raise _bad(path, offset, f"impossible frame {number}")
-            blocks[base + index] += _PACK(offset, total, captured, original, number)
-        elif kind == _INTERFACE:
+    for found in read_blocks(path, data):
+        order = found.order
+        described = found.kind == INTERFACE
+        for offset, total in zip(found.offset[described].tolist(), found.total[described].tolist(), strict=True):
             block = data[offset : offset + total]
             interfaces.append(Interface(_name(block, order), struct.unpack_from(f"{order}H", block, 8)[0], block))
-            blocks.append(bytearray())
-        elif kind == _SIMPLE:
-            (original,) = struct.unpack_from(f"{order}I", data, offset + 8)
-            number += 1
-            if base >= len(interfaces):
-                raise _bad(path, offset, f"frame {number} without an interface")
-            blocks[base] += _PACK(offset, total, min(original, total - 16), original, number)
-        offset += total
-    for interface, found in zip(interfaces, blocks, strict=True):
-        interface.blocks = np.frombuffer(found, BLOCK)
+        frames = np.empty(int(found.frames.sum()), BLOCK)
+        for name in frames.dtype.names or ():
+            frames[name] = getattr(found, name)[found.frames]
+        owner = found.interface[found.frames]
+        for each in np.unique(owner).tolist():
+            blocks.setdefault(each, []).append(frames[owner == each])
+    for each, parts in blocks.items():
+        interfaces[each].blocks = np.concatenate(parts)
     return Capture(path, False, order, interfaces, data)
-
-
-def _byte_order(path: Path, data: mmap.mmap, offset: int) -> str:
-    for order in "<>":
-        if struct.unpack_from(f"{order}I", data, offset + 8) == (_BYTE_ORDER,):
-            return order
-    raise _bad(path, offset, "section header without byte order")
 
 
 def _name(block: bytes, order: str) -> str:
