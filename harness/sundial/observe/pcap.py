@@ -22,7 +22,7 @@ from sundial.errors import BadInput
 from sundial.observe.octets import Octets
 from sundial.observe.pcapng import ALLOWED, BYTE_ORDER, ENHANCED, INTERFACE, SECTION, SIMPLE, bad_file, read_blocks
 
-_OPTION_END, _IF_NAME = 0, 2
+_OPTION_END, _IF_NAME, _IF_TSRESOL, _IF_TSOFFSET = 0, 2, 9, 14
 _CLASSIC = {0xA1B2C3D4: 6, 0xA1B23C4D: 9}
 """Magic of a classic file to the digits of its time stamps."""
 ETHERNET_LINK = 1
@@ -89,8 +89,16 @@ class Capture:
         offsets, length = interface.blocks["offset"], interface.blocks["captured"].astype(np.int64)
         if self.classic:
             return Octets(data, offsets + 16, length)
-        kinds = Octets(data, offsets, length + 16).number(0 if self.order == ">" else 3, 1)
-        return Octets(data, offsets + np.where(kinds == SIMPLE, 12, 28), length)
+        return Octets(data, offsets + np.where(self.simple(interface), 12, 28), length)
+
+    def simple(self, interface: Interface) -> NDArray[np.bool_]:
+        """Which of its frames are in blocks without time and options."""
+        if self.classic:
+            return np.zeros(len(interface.blocks), np.bool_)
+        data = np.memmap(self.path, np.uint8, "r")
+        heads = Octets(data, interface.blocks["offset"], interface.blocks["total"].astype(np.int64))
+        found: NDArray[np.bool_] = heads.number(3 if self.order == ">" else 0, 1) == SIMPLE
+        return found
 
     def ticks(self, interface: Interface) -> NDArray[np.int64] | None:
         """When its frames were seen, in units of the interface's clock; None if a block does not tell."""
@@ -98,13 +106,22 @@ class Capture:
         heads = Octets(data, interface.blocks["offset"], interface.blocks["total"].astype(np.int64)).matrix(0, 20)
         words: NDArray[np.int64] = np.ascontiguousarray(heads).view(f"{self.order}u4").astype(np.int64)
         if self.classic:
-            (magic,) = struct.unpack_from(f"{self.order}I", self.data)
-            words[:, 0] *= 10 ** _CLASSIC[magic]
+            words[:, 0] *= self.clock(interface)[0]
             return words[:, 0] + words[:, 1]
         if (words[:, 0] == SIMPLE).any():
             return None
         words[:, 3] <<= 32
         return words[:, 3] + words[:, 4]
+
+    def clock(self, interface: Interface) -> tuple[int, int]:
+        """Ticks a second of an interface's clock, and the second in which they begin."""
+        if self.classic:
+            (magic,) = struct.unpack_from(f"{self.order}I", self.data)
+            return 10 ** _CLASSIC[magic], 0
+        resolution = _option(interface.description, self.order, _IF_TSRESOL) or b"\x06"
+        base, exponent = (2, resolution[0] & 0x7F) if resolution[0] & 0x80 else (10, resolution[0])
+        offset = _option(interface.description, self.order, _IF_TSOFFSET)
+        return base**exponent, struct.unpack(f"{self.order}q", offset)[0] if len(offset) == 8 else 0
 
     def parts(self, interface: Interface, snap: int | None = None) -> Iterator[bytes]:
         """The frames of one interface as a capture of their own, piece by piece, as interface 0.
@@ -222,12 +239,17 @@ def _open_pcapng(path: Path, data: mmap.mmap) -> Capture:
 
 def _name(block: bytes, order: str) -> str:
     """The if_name option of an interface block, empty if it has none."""
+    return _option(block, order, _IF_NAME).decode(errors="replace")
+
+
+def _option(block: bytes, order: str, wanted: int) -> bytes:
+    """The first such option of an interface block, empty if it has none."""
     offset = 16
     while offset + 4 <= len(block) - 4:
         code, length = struct.unpack_from(f"{order}HH", block, offset)
         if code == _OPTION_END:
             break
-        if code == _IF_NAME:
-            return block[offset + 4 : offset + 4 + length].decode(errors="replace")
+        if code == wanted:
+            return block[offset + 4 : offset + 4 + length]
         offset += 4 + (length + 3) // 4 * 4
-    return ""
+    return b""
