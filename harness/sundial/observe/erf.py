@@ -8,7 +8,6 @@ and what a cell or a PDU carries. The harness/schemas/README.md says what the fa
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,8 +16,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from sundial.errors import BadInput
-from sundial.observe.octets import Numbers, Octets
-from sundial.observe.pcap import ALLOWED, Capture, Interface, open_capture
+from sundial.observe.octets import Octets
+from sundial.observe.pcap import Capture, Interface, open_capture
+from sundial.observe.pcapng import ALLOWED
+from sundial.observe.stamps import options
 
 ERF_LINK = 197
 """LINKTYPE_ERF."""
@@ -26,12 +27,8 @@ CELL, AAL5 = 3, 4
 """Types of records: TYPE_ATM and TYPE_AAL5."""
 ERF_HEADER, CELL_HEADER = 16, 4
 _HEAD = ERF_HEADER + CELL_HEADER
-_PACKET = 28
-"""Octets of an enhanced packet block before the packet."""
-_OPTION_END, _COMMENT, _FLAGS, _RESOLUTION = 0, 1, 2, 9
-_NS = b"\x09"
-_MOST_OPTIONS = 8
-_SIMPLE = 3
+
+_SECOND_NS = 10**9
 
 ERF_COLUMNS: dict[str, type[pl.DataType]] = {
     "row": pl.UInt32,
@@ -83,7 +80,7 @@ def erf_octets(path: Path, table: pl.DataFrame) -> Octets:
 
 
 def _records(capture: Capture, interface: Interface, epoch_ns: int) -> pl.DataFrame:
-    if capture.classic or interface.link_type != ERF_LINK or _resolution(capture, interface) != _NS:
+    if capture.classic or interface.link_type != ERF_LINK or capture.clock(interface) != (_SECOND_NS, 0):
         what = f"interface {interface.name!r} has no ERF records in ns"
         raise BadInput(what, file=str(capture.path), allowed="pcapng of link type 197 with if_tsresol 9")
     blocks = interface.blocks
@@ -97,7 +94,7 @@ def _records(capture: Capture, interface: Interface, epoch_ns: int) -> pl.DataFr
     stamp = np.ascontiguousarray(heads[:, :8]).view("<u8").ravel()
     words = np.ascontiguousarray(heads[:, 10:16]).view(">u2").reshape(-1, 3)
     header = np.ascontiguousarray(heads[:, 16:20]).view(">u4").ravel()
-    direction, comment, plain = _options(capture, interface)
+    direction, comment, plain = options(capture, interface)
     return pl.DataFrame(
         {
             "row": blocks["number"] - 1,
@@ -123,52 +120,3 @@ def _records(capture: Capture, interface: Interface, epoch_ns: int) -> pl.DataFr
         },
         schema=ERF_COLUMNS,
     )
-
-
-def _resolution(capture: Capture, interface: Interface) -> bytes:
-    """The if_tsresol option of an interface; one without has us."""
-    block, offset = interface.description, 16
-    while offset + 8 <= len(block):
-        code, length = struct.unpack_from(f"{capture.order}HH", block, offset)
-        if code == _RESOLUTION:
-            return block[offset + 4 : offset + 4 + length]
-        if code == _OPTION_END:
-            break
-        offset += 4 + (length + 3) // 4 * 4
-    return b"\x06"
-
-
-def _options(capture: Capture, interface: Interface) -> tuple[Numbers, pl.Series, NDArray[np.bool_]]:
-    """Direction, comment and whether there is nothing else in each block, its padding included."""
-    blocks, order = interface.blocks, capture.order
-    captured = blocks["captured"].astype(np.int64)
-    total = blocks["total"].astype(np.int64)
-    whole = Octets(np.memmap(capture.path, np.uint8, "r"), blocks["offset"], total - 4)
-    place, end = _PACKET + (captured + 3) // 4 * 4, total - 4
-    padding = whole.matrix(_PACKET + captured, 3) * (np.arange(3) < (-captured % 4)[:, None])
-    plain: NDArray[np.bool_] = np.asarray(~padding.any(axis=1))
-    flags, told = np.zeros(len(blocks), np.int64), np.full(len(blocks), -1)
-    size = np.zeros(len(blocks), np.int64)
-    open_ = place + 4 <= end
-    for _ in range(_MOST_OPTIONS):
-        if not open_.any():
-            break
-        which = np.flatnonzero(open_)
-        here = whole.take(which)
-        words = np.ascontiguousarray(here.matrix(place[which], 8)).view(f"{order}u2").reshape(-1, 4).astype(np.int64)
-        code, length = words[:, 0], words[:, 1]
-        is_flags, is_comment = (code == _FLAGS) & (length == 4), code == _COMMENT
-        low, high = (words[:, 2], words[:, 3]) if order == "<" else (words[:, 3], words[:, 2])
-        flags[which[is_flags]] = (low | high << 16)[is_flags]
-        told[which[is_comment]], size[which[is_comment]] = place[which[is_comment]] + 4, length[is_comment]
-        done = code == _OPTION_END
-        plain[which[~(done | is_flags | is_comment)]] = False
-        plain[which[done]] &= (length[done] == 0) & (place[which[done]] + 4 == end[which[done]])
-        place[which] += 4 + (length + 3) // 4 * 4
-        open_[which] = ~done & (place[which] + 4 <= end[which])
-    plain &= (flags & ~3) == 0
-    comments: list[str | None] = [None] * len(blocks)
-    for row in np.flatnonzero(told >= 0).tolist():
-        begin = int(blocks["offset"][row] + told[row])
-        comments[row] = capture.data[begin : begin + int(size[row])].decode(errors="replace")
-    return flags & 3, pl.Series(comments, dtype=pl.String), plain

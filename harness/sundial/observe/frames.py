@@ -5,7 +5,8 @@ Why tshark is called as it is:
 
 * `ip.defragment:FALSE`: every fragment keeps its own row; the first still shows UDP and the RPC header.
 * each interface of a capture is dissected alone: the same frame at two ports is no retransmission. Where they hold few
-  frames, one tshark does one after another and forgets all between them: its start costs more than they do.
+  frames, one tshark does one after another and forgets all between them: its start costs more than they do. Where they
+  hold many, what one port has seen as another did is dissected once, and by several tsharks (`sharing.py`).
 * kinds of workloads say which fields of theirs are shown, on which ports they are, and how tshark is to treat them
   (`workload.Dissection`).
 * frames that carry no TCP are cut to their headers before tshark sees them; lengths are those of the original.
@@ -16,24 +17,27 @@ What is beside tshark's fields is read from the bytes, and some fields are read 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import polars as pl
 
 from sundial.errors import BadInput
 from sundial.observe.headers import HEADER_COLUMNS, header_columns, read_differently
+from sundial.observe.octets import Numbers
 from sundial.observe.pcap import ETHERNET_LINK, Capture, Interface, open_capture
+from sundial.observe.sharing import shares
+from sundial.observe.stamps import options, stamps
 from sundial.observe.tshark import AGGREGATOR, dissect
-from sundial.observe.workload import Field, ServerPorts, dissections
+from sundial.observe.workload import Dissection, Field, ServerPorts, dissections
 
 SNAP = 160
 """Ethernet, IP with options, UDP and the fixed part of an RPC call or the header of a raw payload."""
 
 _FIELDS = (
-    Field("packet_flags", "frame.packet_flags_direction", "number"),
     Field("ip_id", "ip.id", "number"),
     Field("fragment_units", "ip.frag_offset", "number"),
     Field("ip_length", "ip.len", "number"),
@@ -54,14 +58,14 @@ _FIELDS = (
     Field("source", "ip.src", "first"),
     Field("target", "ip.dst", "first"),
     Field("more_text", "ip.flags.mf", "first"),
-    Field("comment", "frame.comment", "all"),
     Field("udp_head", "udp.payload", "all"),
 )
 _FEW = 20_000
 """Frames that one tshark dissects of several interfaces, each filled up to the longest."""
 _AT_ONCE = 250_000
 """Frames that are dissected side by side: a tshark takes 160 MB, and up to 1 kB for each frame."""
-_EPOCH = "frame.time_epoch"
+_PIECE = 25_000
+"""Frames whose bytes are read at once."""
 _OPTIONS = (
     "-o ip.defragment:FALSE",
     "-o tcp.relative_sequence_numbers:FALSE",
@@ -147,53 +151,106 @@ def read_opened(
     opened: Iterable[tuple[Capture, str]], epoch_ns: int, servers: Mapping[str, ServerPorts] | None = None
 ) -> pl.DataFrame:
     """The same of open captures, or of parts of one (`division.py`)."""
-    jobs = [(capture, name, group) for capture, name in opened for group in _groups(capture)]
-    most = max((sum(len(each.blocks) for each in group) for _, _, group in jobs), default=1)
-    with ThreadPoolExecutor(max_workers=max(1, min(os.cpu_count() or 1, _AT_ONCE // most))) as pool:
-        parts = list(pool.map(lambda job: _group(job[0], job[1], job[2], servers or {}, epoch_ns), jobs))
-    return _together([piece for part in parts for piece in part])
+    workers = os.cpu_count() or 1
+    pieces: list[pl.DataFrame] = []
+    with ThreadPoolExecutor(max_workers=workers) as pool:
+        # All are asked for before the first is waited for.
+        for capture, name, shown in [(*each, _shown_of(*each, servers or {}, pool, workers)) for each in opened]:
+            some = [part for each in shown() for part in each.slices()]
+            pieces += pool.map(partial(_piece, capture, name, epoch_ns=epoch_ns), some)
+            capture.forget()
+    return _together(pieces)
 
 
-def _groups(capture: Capture) -> Iterator[list[Interface]]:
+@dataclass(frozen=True)
+class _Shown:
+    """What tshark shows of frames of one interface; hashes of their bytes, where they are known."""
+
+    interface: Interface
+    table: pl.DataFrame
+    hashes: Numbers | None = None
+
+    def slices(self) -> Iterator[_Shown]:
+        """Some frames after others."""
+        for first in range(0, self.table.height, _PIECE):
+            blocks = self.interface.blocks[first : first + _PIECE]
+            hashes = None if self.hashes is None else self.hashes[first : first + _PIECE]
+            yield _Shown(replace(self.interface, blocks=blocks), self.table.slice(first, _PIECE), hashes)
+
+
+def _shown_of(
+    capture: Capture, name: str, servers: Mapping[str, ServerPorts], pool: ThreadPoolExecutor, workers: int
+) -> Callable[[], list[_Shown]]:
+    """Begins to dissect the interfaces of a capture; what is answered waits for that."""
+    groups = _groups(capture)
+    few = [group for group in groups if not _many(capture, group)]
+    many = [group[0] for group in groups if _many(capture, group)]
+    together = [(group, pool.submit(_dissect, capture, group, servers)) for group in few]
+    most = max((len(interface.blocks) for interface in many), default=0)
+    apart = []
+    for share in shares(capture, many, max(workers, -(-most * workers // _AT_ONCE))):
+        parts = [replace(share.interface, blocks=share.interface.blocks[part]) for part in share.parts if len(part)]
+        apart.append((share, [pool.submit(_dissect, capture, [part], servers) for part in parts]))
+
+    def wait() -> list[_Shown]:
+        shown = [
+            _Shown(interface, table)
+            for group, job in together
+            for interface, table in zip(group, job.result(), strict=True)
+        ]
+        tables: list[pl.DataFrame] = []
+        for share, jobs in apart:
+            tables.append(share.assembled([table for job in jobs for table in job.result()], tables))
+            shown.append(_Shown(share.interface, tables[-1], share.hashes))
+        places = {id(interface): place for place, interface in enumerate(capture.interfaces)}
+        return sorted(shown, key=lambda each: places[id(each.interface)])
+
+    return wait
+
+
+def _many(capture: Capture, group: Sequence[Interface]) -> bool:
+    """Whether its frames are worth more than one tshark."""
+    return len(group) == 1 and len(group[0].blocks) > _FEW and not capture.classic
+
+
+def _groups(capture: Capture) -> list[list[Interface]]:
     """Interfaces with frames, in their order; those that one tshark dissects together."""
-    group: list[Interface] = []
+    groups: list[list[Interface]] = []
     for interface in capture.interfaces:
         if not len(interface.blocks):
             continue
+        group = groups[-1] if groups else []
         most = max(len(each.blocks) for each in [*group, interface])
-        if group and (capture.classic or most * (len(group) + 1) > _FEW):
-            yield group
-            group = []
-        group.append(interface)
-    if group:
-        yield group
+        if not group or capture.classic or most * (len(group) + 1) > _FEW:
+            groups.append([])
+        groups[-1].append(interface)
+    return groups
 
 
-def _group(
-    capture: Capture, name: str, group: Sequence[Interface], servers: Mapping[str, ServerPorts], epoch_ns: int
-) -> list[pl.DataFrame]:
-    """Frames of interfaces that are dissected together, in pieces; columns that none of them has are not there."""
-    carried = {
+def _dissect(capture: Capture, group: Sequence[Interface], servers: Mapping[str, ServerPorts]) -> list[pl.DataFrame]:
+    """What one tshark shows of the frames of each interface, without columns of kinds that none of them carries."""
+    carried = _carried(capture, group)
+    fields = [*_FIELDS, *(field for each in carried.values() for field in each.fields)]
+    options = [*_OPTIONS, *(option for kind, each in carried.items() for option in each.options(servers.get(kind, {})))]
+    asked = list(dict.fromkeys(field.tshark for field in fields))
+    found: list[list[pl.DataFrame]] = [[] for _ in group]
+    for place, text in _dissected(capture, group, asked, options):
+        found[place].append(text.select(**_shown(text, fields)))
+    return [pl.concat(tables) for tables in found]
+
+
+def _carried(capture: Capture, group: Sequence[Interface]) -> dict[str, Dissection]:
+    return {
         kind: each
         for kind, each in dissections().items()
         if any(each.carried_by(capture, interface) for interface in group)
     }
-    fields = [*_FIELDS, *(field for each in carried.values() for field in each.fields)]
-    options = [*_OPTIONS, *(option for kind, each in carried.items() for option in each.options(servers.get(kind, {})))]
-    asked = list(dict.fromkeys([_EPOCH, *(field.tshark for field in fields)]))
-    pieces = []
-    for interface, text in _dissected(capture, group, asked, options):
-        table = text.select(_nanoseconds(_EPOCH).alias("epoch_ns"), **_shown(text, fields))
-        computed = [series for each in carried.values() for series in each.compute(capture, interface)]
-        pieces.append(_piece(capture, name, interface, table, computed, epoch_ns))
-        capture.forget()
-    return pieces
 
 
 def _dissected(
     capture: Capture, group: Sequence[Interface], asked: Sequence[str], options: Sequence[str]
-) -> Iterator[tuple[Interface, pl.DataFrame]]:
-    """Some frames of one interface, and what tshark says of them."""
+) -> Iterator[tuple[int, pl.DataFrame]]:
+    """What tshark says of some frames, and which interface of the group they are of."""
     most = max(len(interface.blocks) for interface in group)
     reset = [f"-M {most}"] if len(group) > 1 else []
     place = 0
@@ -202,9 +259,9 @@ def _dissected(
         while done < table.height and place < most * len(group):
             number, first = divmod(place, most)
             height = min(table.height - done, most - first)
-            blocks = group[number].blocks[first : first + height]
-            if len(blocks):
-                yield replace(group[number], blocks=blocks), table.slice(done, len(blocks))
+            some = min(height, len(group[number].blocks) - first)
+            if some > 0:
+                yield number, table.slice(done, some)
             done, place = done + height, place + height
         place += table.height - done
     frames = most * (len(group) - 1) + len(group[-1].blocks)
@@ -213,26 +270,29 @@ def _dissected(
         raise BadInput(what, file=str(capture.path), allowed="a capture that tshark can read")
 
 
-def _piece(
-    capture: Capture, name: str, interface: Interface, table: pl.DataFrame, computed: list[pl.Series], epoch_ns: int
-) -> pl.DataFrame:
+def _piece(capture: Capture, name: str, shown: _Shown, *, epoch_ns: int) -> pl.DataFrame:
     """Columns of some frames at one interface; without those of kinds that are not there."""
-    blocks = interface.blocks
+    interface, blocks = shown.interface, shown.interface.blocks
     octets = capture.octets(interface)
     headers = header_columns(octets, ethernet=interface.link_type == ETHERNET_LINK)
+    direction, comment, _ = options(capture, interface)
+    computed = [
+        series for each in _carried(capture, [interface]).values() for series in each.compute(capture, interface)
+    ]
     columns = {column: kind for column, kind in frame_columns().items() if column != "read_differently"}
-    table = table.with_columns(
+    table = shown.table.with_columns(
         pl.Series("captured_length", blocks["captured"]),
         pl.Series("frame_length", blocks["original"]),
         pl.Series("frame", blocks["number"]),
         pl.Series("octets_begin", octets.begin),
-        pl.Series("octets_hash", octets.hashes()),
+        pl.Series("octets_hash", octets.hashes() if shown.hashes is None else shown.hashes),
+        pl.Series("direction", direction),
+        comment.alias("comment"),
+        (stamps(capture, interface) - epoch_ns).alias("time_ns"),
         *headers.select(HEADER_COLUMNS.keys()),
         *computed,
         capture=pl.lit(name),
         interface=pl.lit(interface.name or Path(name).stem),
-        time_ns=pl.col("epoch_ns") - epoch_ns,
-        direction=pl.col("packet_flags").fill_null(0).cast(pl.UInt8),
         more=pl.col("more_text").is_in(["1", "True"]),
         fragment_offset=pl.col("fragment_units") * 8,
         source_port=pl.coalesce("udp_source", "tcp_source"),
@@ -306,11 +366,3 @@ def _number(value: pl.Expr) -> pl.Expr:
         .then(value.str.strip_prefix("0x").str.to_integer(base=16, strict=False))
         .otherwise(value.str.to_integer(base=10, strict=False))
     ).cast(pl.UInt32)
-
-
-def _nanoseconds(column: str) -> pl.Expr:
-    """`seconds.fraction` as whole ns; the fraction has up to nine digits."""
-    parts = pl.col(column).str.split_exact(".", 1)
-    seconds = parts.struct.field("field_0").cast(pl.Int64)
-    fraction = parts.struct.field("field_1").fill_null("").str.pad_end(9, "0").str.slice(0, 9).cast(pl.Int64)
-    return seconds * 1_000_000_000 + fraction

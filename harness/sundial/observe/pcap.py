@@ -20,17 +20,9 @@ from numpy.typing import NDArray
 
 from sundial.errors import BadInput
 from sundial.observe.octets import Octets
+from sundial.observe.pcapng import ALLOWED, BYTE_ORDER, ENHANCED, INTERFACE, SECTION, SIMPLE, bad_file, read_blocks
 
-ALLOWED = "a complete pcapng or pcap file"
-
-_SECTION = 0x0A0D0D0A
-_INTERFACE = 1
-_SIMPLE = 3
-_ENHANCED = 6
-_BYTE_ORDER = 0x1A2B3C4D
-_OPTION_END, _IF_NAME = 0, 2
-_FIXED = {_SECTION: 28, _INTERFACE: 20, _SIMPLE: 16, _ENHANCED: 32}
-"""Least total length of a block with its fixed fields."""
+_OPTION_END, _IF_NAME, _IF_TSRESOL, _IF_TSOFFSET = 0, 2, 9, 14
 _CLASSIC = {0xA1B2C3D4: 6, 0xA1B23C4D: 9}
 """Magic of a classic file to the digits of its time stamps."""
 ETHERNET_LINK = 1
@@ -97,8 +89,16 @@ class Capture:
         offsets, length = interface.blocks["offset"], interface.blocks["captured"].astype(np.int64)
         if self.classic:
             return Octets(data, offsets + 16, length)
-        kinds = Octets(data, offsets, length + 16).number(0 if self.order == ">" else 3, 1)
-        return Octets(data, offsets + np.where(kinds == _SIMPLE, 12, 28), length)
+        return Octets(data, offsets + np.where(self.simple(interface), 12, 28), length)
+
+    def simple(self, interface: Interface) -> NDArray[np.bool_]:
+        """Which of its frames are in blocks without time and options."""
+        if self.classic:
+            return np.zeros(len(interface.blocks), np.bool_)
+        data = np.memmap(self.path, np.uint8, "r")
+        heads = Octets(data, interface.blocks["offset"], interface.blocks["total"].astype(np.int64))
+        found: NDArray[np.bool_] = heads.number(3 if self.order == ">" else 0, 1) == SIMPLE
+        return found
 
     def ticks(self, interface: Interface) -> NDArray[np.int64] | None:
         """When its frames were seen, in units of the interface's clock; None if a block does not tell."""
@@ -106,13 +106,22 @@ class Capture:
         heads = Octets(data, interface.blocks["offset"], interface.blocks["total"].astype(np.int64)).matrix(0, 20)
         words: NDArray[np.int64] = np.ascontiguousarray(heads).view(f"{self.order}u4").astype(np.int64)
         if self.classic:
-            (magic,) = struct.unpack_from(f"{self.order}I", self.data)
-            words[:, 0] *= 10 ** _CLASSIC[magic]
+            words[:, 0] *= self.clock(interface)[0]
             return words[:, 0] + words[:, 1]
-        if (words[:, 0] == _SIMPLE).any():
+        if (words[:, 0] == SIMPLE).any():
             return None
         words[:, 3] <<= 32
         return words[:, 3] + words[:, 4]
+
+    def clock(self, interface: Interface) -> tuple[int, int]:
+        """Ticks a second of an interface's clock, and the second in which they begin."""
+        if self.classic:
+            (magic,) = struct.unpack_from(f"{self.order}I", self.data)
+            return 10 ** _CLASSIC[magic], 0
+        resolution = _option(interface.description, self.order, _IF_TSRESOL) or b"\x06"
+        base, exponent = (2, resolution[0] & 0x7F) if resolution[0] & 0x80 else (10, resolution[0])
+        offset = _option(interface.description, self.order, _IF_TSOFFSET)
+        return base**exponent, struct.unpack(f"{self.order}q", offset)[0] if len(offset) == 8 else 0
 
     def parts(self, interface: Interface, snap: int | None = None) -> Iterator[bytes]:
         """The frames of one interface as a capture of their own, piece by piece, as interface 0.
@@ -124,14 +133,14 @@ class Capture:
             yield self.data[:24]
             yield from (self.data[offset : offset + total] for offset, total, *_ in interface.each())
             return
-        yield struct.pack(f"{self.order}IIIHHqI", _SECTION, 28, _BYTE_ORDER, 1, 0, -1, 28)
+        yield struct.pack(f"{self.order}IIIHHqI", SECTION, 28, BYTE_ORDER, 1, 0, -1, 28)
         yield interface.description
         yield from self._blocks(interface, snap if interface.link_type == ETHERNET_LINK else None)
 
     def sections(self, interfaces: Sequence[Interface], snap: int | None, frames: int) -> Iterator[bytes]:
         """The frames of several interfaces, each as `parts`, one after another; each but the last is filled up to so
         many frames with empty ones."""
-        empty = struct.pack(f"{self.order}IIIIIIII", _ENHANCED, 32, 0, 0, 0, 0, 0, 32)
+        empty = struct.pack(f"{self.order}IIIIIIII", ENHANCED, 32, 0, 0, 0, 0, 0, 32)
         for place, interface in enumerate(interfaces):
             yield from self.parts(interface, snap)
             if place + 1 < len(interfaces):
@@ -145,7 +154,7 @@ class Capture:
             if place % _AT_ONCE == 0:
                 self.forget()
             head = data[offset : offset + 28]
-            if head[: len(zero)] == ends.pack(_SIMPLE):
+            if head[: len(zero)] == ends.pack(SIMPLE):
                 yield data[offset : offset + total]
             elif (
                 snap is None
@@ -178,16 +187,12 @@ def open_capture(path: Path) -> Capture:
                 (magic,) = struct.unpack_from(f"{order}I", data)
                 if magic in _CLASSIC:
                     return _open_classic(path, data, order)
-            if struct.unpack_from("<I", data) == (_SECTION,):
+            if struct.unpack_from("<I", data) == (SECTION,):
                 return _open_pcapng(path, data)
-        raise _bad(path, 0, "neither pcapng nor pcap")
+        raise bad_file(path, 0, "neither pcapng nor pcap")
     except BadInput:
         data.close()
         raise
-
-
-def _bad(path: Path, offset: int, what: str) -> BadInput:
-    return BadInput(f"{what} at byte {offset}", file=str(path), allowed=ALLOWED)
 
 
 def _open_classic(path: Path, data: mmap.mmap, order: str) -> Capture:
@@ -200,11 +205,11 @@ def _open_classic(path: Path, data: mmap.mmap, order: str) -> Capture:
             data.madvise(mmap.MADV_DONTNEED)
             forget = offset + _AT_ONCE_BYTES
         if end - offset < header.size:
-            raise _bad(path, offset, "truncated record header")
+            raise bad_file(path, offset, "truncated record header")
         _, _, captured, original = header.unpack_from(data, offset)
         total = header.size + captured
         if offset + total > end:
-            raise _bad(path, offset, "truncated frame")
+            raise bad_file(path, offset, "truncated frame")
         number += 1
         blocks += _PACK(offset, total, captured, original, number)
         offset += total
@@ -213,65 +218,38 @@ def _open_classic(path: Path, data: mmap.mmap, order: str) -> Capture:
 
 def _open_pcapng(path: Path, data: mmap.mmap) -> Capture:
     interfaces: list[Interface] = []
-    blocks: list[bytearray] = []
-    base = number = offset = 0
+    blocks: dict[int, list[NDArray[np.void]]] = {}
     order = "<"
-    head, fixed = struct.Struct("<II"), struct.Struct("<IIIII")
-    end, forget = len(data), _AT_ONCE_BYTES
-    while offset < end:
-        if offset >= forget:
-            data.madvise(mmap.MADV_DONTNEED)
-            forget = offset + _AT_ONCE_BYTES
-        if end - offset < 12:
-            raise _bad(path, offset, "truncated block")
-        if data[offset : offset + 4] == b"\x0a\x0d\x0d\x0a":
-            order = _byte_order(path, data, offset)
-            head, fixed = struct.Struct(f"{order}II"), struct.Struct(f"{order}IIIII")
-            base = len(interfaces)
-        kind, total = head.unpack_from(data, offset)
-        if total % 4 or total < _FIXED.get(kind, 12):
-            raise _bad(path, offset, f"impossible block length {total}")
-        if offset + total > end:
-            raise _bad(path, offset, "truncated block")
-        if head.unpack_from(data, offset + total - 8)[1] != total:
-            raise _bad(path, offset, "block whose two lengths differ")
-        if kind == _ENHANCED:
-            index, _, _, captured, original = fixed.unpack_from(data, offset + 8)
-            number += 1
-            if base + index >= len(interfaces) or captured > total - 32:
-                raise _bad(path, offset, f"impossible frame {number}")
-            blocks[base + index] += _PACK(offset, total, captured, original, number)
-        elif kind == _INTERFACE:
+    for found in read_blocks(path, data):
+        order = found.order
+        described = found.kind == INTERFACE
+        for offset, total in zip(found.offset[described].tolist(), found.total[described].tolist(), strict=True):
             block = data[offset : offset + total]
             interfaces.append(Interface(_name(block, order), struct.unpack_from(f"{order}H", block, 8)[0], block))
-            blocks.append(bytearray())
-        elif kind == _SIMPLE:
-            (original,) = struct.unpack_from(f"{order}I", data, offset + 8)
-            number += 1
-            if base >= len(interfaces):
-                raise _bad(path, offset, f"frame {number} without an interface")
-            blocks[base] += _PACK(offset, total, min(original, total - 16), original, number)
-        offset += total
-    for interface, found in zip(interfaces, blocks, strict=True):
-        interface.blocks = np.frombuffer(found, BLOCK)
+        frames = np.empty(int(found.frames.sum()), BLOCK)
+        for name in frames.dtype.names or ():
+            frames[name] = getattr(found, name)[found.frames]
+        owner = found.interface[found.frames]
+        for each in np.unique(owner).tolist():
+            blocks.setdefault(each, []).append(frames[owner == each])
+    for each, parts in blocks.items():
+        interfaces[each].blocks = np.concatenate(parts)
     return Capture(path, False, order, interfaces, data)
-
-
-def _byte_order(path: Path, data: mmap.mmap, offset: int) -> str:
-    for order in "<>":
-        if struct.unpack_from(f"{order}I", data, offset + 8) == (_BYTE_ORDER,):
-            return order
-    raise _bad(path, offset, "section header without byte order")
 
 
 def _name(block: bytes, order: str) -> str:
     """The if_name option of an interface block, empty if it has none."""
+    return _option(block, order, _IF_NAME).decode(errors="replace")
+
+
+def _option(block: bytes, order: str, wanted: int) -> bytes:
+    """The first such option of an interface block, empty if it has none."""
     offset = 16
     while offset + 4 <= len(block) - 4:
         code, length = struct.unpack_from(f"{order}HH", block, offset)
         if code == _OPTION_END:
             break
-        if code == _IF_NAME:
-            return block[offset + 4 : offset + 4 + length].decode(errors="replace")
+        if code == wanted:
+            return block[offset + 4 : offset + 4 + length]
         offset += 4 + (length + 3) // 4 * 4
-    return ""
+    return b""

@@ -39,6 +39,8 @@ STYLE: dict[str, Any] = {
     "axes.titleweight": "bold",
     "axes.titlelocation": "left",
     "axes.titlepad": 7.0,
+    # Where it would be found to be, as no axis has anything above it: looking for that takes a quarter of the drawing.
+    "axes.titley": 1.0,
     "axes.labelsize": 9.0,
     "axes.labelcolor": palette.MUTED,
     "axes.titlecolor": palette.INK,

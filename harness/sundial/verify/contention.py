@@ -9,9 +9,10 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import accumulate
 
+import numpy as np
 import polars as pl
+from numpy.typing import ArrayLike, NDArray
 
 from sundial.expect.ip import ETHERNET_FCS, ETHERNET_GAP, ETHERNET_MIN, ETHERNET_PREAMBLE
 from sundial.verify.frames import OUTBOUND
@@ -54,27 +55,26 @@ class Contention:
 NEVER_BUSY = Contention()
 
 
-def contention_of(taken: Iterable[tuple[int, int]], collisions: Iterable[int] = (), slot_ns: int = 0) -> Contention:
+def contention_of(taken: ArrayLike, collisions: Iterable[int] = (), slot_ns: int = 0) -> Contention:
     """From (begin, end) of what took the wire, in any order."""
-    begins: list[int] = []
-    ends: list[int] = []
-    for begin, end in sorted(taken):
-        if ends and begin <= ends[-1]:
-            ends[-1] = max(ends[-1], end)
-        else:
-            begins.append(begin)
-            ends.append(end)
-    passed = list(accumulate(end - begin for begin, end in zip(begins, ends, strict=True)))
-    return Contention(begins, ends, passed, sorted(collisions), slot_ns)
+    spans = np.asarray(taken, np.int64).reshape(-1, 2)
+    spans = spans[np.argsort(spans[:, 0], kind="stable")]
+    latest = np.maximum.accumulate(spans[:, 1])
+    heads = np.flatnonzero(np.append(True, spans[1:, 0] > latest[:-1])) if len(spans) else np.empty(0, np.int64)
+    begins = spans[heads, 0]
+    ends = latest[np.append(heads[1:], len(spans)) - 1] if len(spans) else begins
+    passed = np.cumsum(ends - begins)
+    return Contention(begins.tolist(), ends.tolist(), passed.tolist(), sorted(collisions), slot_ns)
 
 
-def serialisations(frames: pl.DataFrame, rate_bps: int) -> list[tuple[int, int]]:
-    """When frames that were sent were on a wire of `rate_bps`, with preamble, FCS and gap. `frames` with fate."""
+def serialisations(frames: pl.DataFrame, rate_bps: int) -> NDArray[np.int64]:
+    """When frames that were sent were on a wire of `rate_bps`, with preamble, FCS and gap: a row (begin, end) each.
+    `frames` with fate."""
     sent = frames.filter(pl.col("fate").is_null(), pl.col("direction") == OUTBOUND)
-    return [
-        (at, at + duration_ns(max(length, ETHERNET_MIN) + _FRAMING, rate_bps))
-        for at, length in sent.select("time_ns", "frame_length").iter_rows()
-    ]
+    lengths, which = np.unique(sent["frame_length"].to_numpy(), return_inverse=True)
+    taken = [duration_ns(max(length, ETHERNET_MIN) + _FRAMING, rate_bps) for length in lengths.tolist()]
+    begins = sent["time_ns"].to_numpy()
+    return np.stack([begins, begins + np.array(taken, np.int64)[which]], axis=1)
 
 
 def of_own_frames(port: str, rate_bps: int | Mapping[str, int] | None, frames: pl.DataFrame) -> Contention | None:

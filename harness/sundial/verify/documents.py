@@ -111,7 +111,7 @@ def _length(run: RunDirectory, samples: RunSamples, frames: pl.DataFrame) -> Ite
         linger_ns, deadline_ns = (TIME.parse(scenario.get(name)) for name in ("linger", "deadline"))
     except SundialError:
         return  # the plan says so
-    last_ns = max(samples.table["end_ns"], default=0)
+    last_ns: int = samples.table.select(pl.col("end_ns").max().fill_null(0)).item()
     if last_ns + linger_ns > length_ns:
         expected = f"at least {last_ns} + {linger_ns}, the end of the last call and scenario.linger"
         yield None, "run.json time.virtual_ns", expected, str(length_ns), []
@@ -124,15 +124,20 @@ def _beginnings(run: RunDirectory, samples: RunSamples, frames: pl.DataFrame) ->
     that is no call: the connections that calls take are opened before the first of them."""
     if run.clock != "virtual":
         return
-    seen = frames.filter(pl.col("fate").is_null()).with_columns(machine=machine()).sort("time_ns", "row")
+    seen = (
+        frames.filter(pl.col("fate").is_null())
+        .select("row", "direction", "time_ns", machine=machine())
+        .group_by("machine")
+        .agg(pl.all().sort_by("time_ns", "row").first())
+    )
     for name, node in run.nodes.items():
-        calls = samples.table.filter(pl.col("client") == name)["start_ns"]
+        calls = samples.table.filter(pl.col("client") == name)["start_ns"].drop_nulls().sort().head(1)
         records = [each for each in samples.records.get(name, ()) if "start" in each]
         # A binding is on the run's axis already.
         starts = [int(each["start"]) - (0 if each["type"] == "binding" else node.zero_ns) for each in records]
         if min(starts, default=0) > min(calls, default=min(starts, default=0)):
             continue
-        first = seen.filter(pl.col("machine") == name).select("row", "direction", "time_ns").head(1)
+        first = seen.filter(pl.col("machine") == name).select("row", "direction", "time_ns")
         for row, direction, time_ns in first.iter_rows() if starts else ():
             if direction == OUTBOUND and time_ns < min(starts):
                 yield None, "first frame", f"{name} begins at {min(starts)} ns", f"at {time_ns} ns", [row]

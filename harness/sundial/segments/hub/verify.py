@@ -26,7 +26,8 @@ class _Hub(SegmentVerifier[Hub]):
     def contention(self, segment: Hub, port: str, frames: pl.DataFrame) -> Contention | None:
         times = frames.filter(pl.col("fate") == COLLISION)["time_ns"].to_list()
         jammed_ns = duration_ns((SLOT_BITS + JAM_BITS) // 8 + ETHERNET_GAP, segment.rate)
-        taken = [*serialisations(frames, segment.rate), *((at, at + jammed_ns) for at in times)]
+        jams = np.array([(at, at + jammed_ns) for at in times], np.int64).reshape(-1, 2)
+        taken = np.concatenate([serialisations(frames, segment.rate), jams])
         return contention_of(taken, times, duration_ns(SLOT_BITS // 8, segment.rate))
 
     def check_times(self, segment: Hub, wire: Wire) -> Law:

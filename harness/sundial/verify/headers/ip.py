@@ -96,6 +96,7 @@ def _is_linux() -> pl.Expr:
     return near >= far
 
 
+_SHARED = ["source", "target", "offloads", "place"]
 _DATAGRAM = ["end", "source", "target", "protocol", "ip_id", "turn"]
 
 
@@ -192,12 +193,28 @@ def _repeated(table: pl.DataFrame) -> pl.DataFrame:
 def _check_datagrams(table: pl.DataFrame) -> pl.DataFrame:
     """UDP's length and checksum, of the whole datagram where it was fragmented; its fragments all there, in order."""
     udp = table.filter(pl.col("protocol") == UDP, pl.col("ip_header").is_not_null()).with_columns(
-        data=pl.col("ip_length").cast(pl.Int64) - pl.col("ip_header")
+        data=pl.col("ip_length").cast(pl.Int64) - pl.col("ip_header"), place=pl.int_range(pl.len())
     )
     first = pl.col("fragment_offset") == 0
+    # What no fragment shares an identification with is a datagram by itself: almost all, and nothing to gather.
+    number = ["end", "target", "ip_id"]
+    parts = udp.filter(~first | pl.col("more")).select(number).unique()
+    alone = udp.join(parts, on=number, how="anti", nulls_equal=True, maintain_order="left").select(
+        *_SHARED,
+        rows=pl.concat_list("row"),
+        contiguous=first,
+        ended=~pl.col("more"),
+        length="data",
+        udp_length="udp_length",
+        udp_checksum="udp_checksum",
+        sum=pl.col("ip_payload_sum").cast(pl.Int64),
+        unsummed=pl.col("ip_payload_sum").is_null(),
+    )
     # The same identification comes again after 65,536 datagrams, and begins with a fragment at 0.
-    udp = udp.with_columns(turn=first.cum_sum().over("end", "target", "ip_id", order_by=["time_ns", "row"]))
-    datagrams = udp.group_by(_DATAGRAM, maintain_order=True).agg(
+    several = udp.join(parts, on=number, how="semi", nulls_equal=True, maintain_order="left").with_columns(
+        turn=first.cum_sum().over(number, order_by=["time_ns", "row"])
+    )
+    gathered = several.group_by(_DATAGRAM, maintain_order=True).agg(
         rows=pl.col("row"),
         contiguous=(pl.col("fragment_offset") == pl.col("data").cum_sum().shift(1, fill_value=0)).all(),
         ended=~pl.col("more").last(),
@@ -207,7 +224,9 @@ def _check_datagrams(table: pl.DataFrame) -> pl.DataFrame:
         sum=pl.col("ip_payload_sum").cast(pl.Int64).sum(),
         unsummed=pl.col("ip_payload_sum").is_null().any(),
         offloads=pl.col("offloads").first(),
+        place=pl.col("place").first(),
     )
+    datagrams = pl.concat([alone, gathered.select(alone.columns)]).sort("place")
     datagrams = datagrams.with_columns(call=pl.lit(None, pl.UInt32))
     whole = pl.col("contiguous") & pl.col("ended")
     wrong = fold(pl.col("sum") + pseudo_header(UDP, pl.col("length"))) != 0xFFFF

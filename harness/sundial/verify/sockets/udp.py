@@ -104,18 +104,27 @@ def datagrams(frames: pl.DataFrame) -> pl.DataFrame:
 
     Copies of a packet (the wire's duplicates, a sender's reuse of an identification) make datagrams of their own.
     """
-    split = pl.col("more") | (pl.col("fragment_offset") > 0)
     name = ["call", "reply", "datagram", "copy"]
-    return (
-        frames.filter(pl.col("call").is_not_null())
-        .with_columns(
-            datagram=pl.when(split)
-            .then(pl.col("ip_id").cast(pl.Int64))
-            .otherwise(pl.col("frame").cast(pl.Int64) + _WHOLE),
-            item=pl.concat_str(
-                "fragment_offset", pl.lit(":"), "data", pl.when("more").then(pl.lit("+")).otherwise(pl.lit(""))
-            ),
-        )
+    item = pl.concat_str(
+        "fragment_offset", pl.lit(":"), "data", pl.when("more").then(pl.lit("+")).otherwise(pl.lit(""))
+    )
+    told = frames.filter(pl.col("call").is_not_null())
+    split = pl.col("more") | (pl.col("fragment_offset") > 0)
+    # Most datagrams are one packet, and then nothing has to be gathered.
+    whole = told.filter(~split).select(
+        "call",
+        "reply",
+        datagram=pl.col("frame").cast(pl.Int64) + _WHOLE,
+        copy=pl.int_range(pl.len()).over("call", "reply", "frame", "fragment_offset", order_by=["time_ns", "row"]),
+        layout=item,
+        count=pl.lit(1, pl.get_index_type()),
+        first_ns="time_ns",
+        last_ns="time_ns",
+        rows=pl.concat_list("row"),
+    )
+    pieces = (
+        told.filter(split)
+        .with_columns(datagram=pl.col("ip_id").cast(pl.Int64), item=item)
         .sort("time_ns", "row")
         .with_columns(copy=pl.int_range(pl.len()).over("call", "reply", "datagram", "fragment_offset"))
         .group_by(name)
@@ -126,5 +135,5 @@ def datagrams(frames: pl.DataFrame) -> pl.DataFrame:
             last_ns=pl.col("time_ns").max(),
             rows=pl.col("row").sort_by("fragment_offset"),
         )
-        .sort("call", "reply", "first_ns", "copy", "datagram")
     )
+    return pl.concat([whole, pieces]).sort("call", "reply", "first_ns", "copy", "datagram")

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the blocks of a pcapng file are (draft-ietf-opsawg-pcapng), checked to be whole.
+
+Only the length of each block has to be asked one after another; what blocks say is read of many at once.
+"""
+
+from __future__ import annotations
+
+import mmap
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sundial.errors import BadInput
+
+ALLOWED = "a complete pcapng or pcap file"
+SECTION, INTERFACE, SIMPLE, ENHANCED = 0x0A0D0D0A, 1, 3, 6
+BYTE_ORDER = 0x1A2B3C4D
+_FIXED = {SECTION: 28, INTERFACE: 20, SIMPLE: 16, ENHANCED: 32}
+"""Least total length of a block with its fixed fields."""
+_LEAST = 12
+"""Of any block: its kind, and its length in front and behind."""
+_AT_ONCE_BYTES = 16 << 20
+
+_Numbers = NDArray[np.int64]
+_Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Blocks of one section, in their order; numbers of other kinds than frames are of no meaning."""
+
+    order: str
+    kind: NDArray[np.uint32]
+    offset: _Numbers
+    """In the file."""
+    total: _Numbers
+    interface: _Numbers
+    """Of frames, counted over all sections."""
+    captured: _Numbers
+    original: _Numbers
+    number: _Numbers
+    """Of frames, from 1."""
+
+    @property
+    def frames(self) -> _Mask:
+        """Which are frames."""
+        found: _Mask = (self.kind == ENHANCED) | (self.kind == SIMPLE)
+        return found
+
+
+def read_blocks(path: Path, data: mmap.mmap) -> Iterator[Blocks]:
+    """All blocks, some MB at once. Raises BadInput at the first that is not complete."""
+    base = interfaces = frames = offset = 0
+    order = "<"
+    while offset < len(data):
+        if len(data) - offset < _LEAST:
+            raise bad_file(path, offset, "truncated block")
+        if data[offset : offset + 4] == SECTION.to_bytes(4):
+            order, base = _byte_order(path, data, offset), interfaces
+        words, places = _walk(data, offset, order)
+        kind = words[places]
+        total = words[places + 1].astype(np.int64)
+        begin = offset + places * 4
+
+        def word(place: int | _Numbers, words: NDArray[np.uint32] = words, places: _Numbers = places) -> _Numbers:
+            found: _Numbers = words[np.minimum(places + place, len(words) - 1)].astype(np.int64)
+            return found
+
+        simple = kind == SIMPLE
+        found = Blocks(
+            order,
+            kind,
+            begin,
+            total,
+            base + np.where(simple, 0, word(2)),
+            np.where(simple, np.minimum(word(2), total - 16), word(5)),
+            np.where(simple, word(2), word(6)),
+            frames + np.cumsum(simple | (kind == ENHANCED)),
+        )
+        known = interfaces + np.cumsum(kind == INTERFACE)
+        odd = total % 4 != 0
+        odd |= total < np.select([kind == each for each in _FIXED], list(_FIXED.values()), _LEAST)
+        strange = found.interface >= known
+        rules = {
+            "impossible block length {total}": odd,
+            "truncated block": begin + total > len(data),
+            "block whose two lengths differ": word(total // 4 - 1) != total,
+            "impossible frame {number}": (kind == ENHANCED) & (strange | (found.captured > total - 32)),
+            "frame {number} without an interface": simple & strange,
+        }
+        _refuse(path, found, rules)
+        yield found
+        interfaces, frames, offset = int(known[-1]), int(found.number[-1]), int(begin[-1] + total[-1])
+        data.madvise(mmap.MADV_DONTNEED)
+
+
+def bad_file(path: Path, offset: int, what: str) -> BadInput:
+    """A file that is no whole capture."""
+    return BadInput(f"{what} at byte {offset}", file=str(path), allowed=ALLOWED)
+
+
+def _walk(data: mmap.mmap, offset: int, order: str) -> tuple[NDArray[np.uint32], _Numbers]:
+    """The words of some MB of a file, and at which of them a block begins: blocks that end there, or one that does
+    not end in the file, and none of another section."""
+    (first,) = struct.unpack_from(f"{order}I", data, offset + 4)
+    octets = data[offset : offset + max(_AT_ONCE_BYTES, first // 4 * 4)]
+    words = np.frombuffer(octets, f"{order}u4", len(octets) // 4).astype(np.uint32)
+    view = memoryview(words)  # type: ignore[arg-type]
+    places: list[int] = []
+    at, last = 0, len(words) - _LEAST // 4
+    while at <= last:
+        places.append(at)
+        step = view[at + 1] >> 2
+        if step < _LEAST // 4:
+            break
+        at += step
+    if at > len(words) and len(places) > 1 and offset + len(octets) < len(data):
+        places.pop()
+    found = np.array(places, np.int64)
+    sections = np.flatnonzero(words[found] == SECTION)
+    others = sections[sections > 0]
+    return words, found[: others[0]] if len(others) else found
+
+
+def _refuse(path: Path, found: Blocks, rules: Mapping[str, _Mask]) -> None:
+    """Raises BadInput for the first block that breaks a rule, and of that the first rule."""
+    broken = np.any(list(rules.values()), axis=0)
+    if broken.any():
+        place = int(np.argmax(broken))
+        text = next(text for text, wrong in rules.items() if wrong[place])
+        what = text.format(total=found.total[place], number=found.number[place])
+        raise bad_file(path, int(found.offset[place]), what)
+
+
+def _byte_order(path: Path, data: mmap.mmap, offset: int) -> str:
+    for order in "<>":
+        if struct.unpack_from(f"{order}I", data, offset + 8) == (BYTE_ORDER,):
+            return order
+    raise bad_file(path, offset, "section header without byte order")
