@@ -14,6 +14,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -176,9 +177,12 @@ def verify_pcap(path: Path, protocol: str, mtu: int, port: int | None) -> dict[s
     return cast("dict[str, Any]", found.to_json())
 
 
-def build_report(path: Path, *, png: bool = False) -> Path:
-    """Write the report of a run directory from verify.json as it is; answers its HTML file. Raises BadInput."""
-    return cast(Path, _room(REPORT).build_report(path, png=png).html)
+def build_report(path: Path, *, png: bool = False, drawn: bool = True) -> Path:
+    """Write the report of a run directory from verify.json as it is; answers its HTML file. Raises BadInput.
+
+    Not `drawn`, its figures are said in words alone.
+    """
+    return cast(Path, _room(REPORT).build_report(path, png=png, drawn=drawn).html)
 
 
 def topology_drawing(network: Network, *, as_svg: bool) -> str:
@@ -216,7 +220,8 @@ def reproduce(
     def pin(folder: Path, shown: Progress) -> dict[str, dict[str, str]]:
         return cast("dict[str, dict[str, str]]", _room("sundial.machines.images").pin(known, folder, shown.say))
 
-    making = _room("sundial.reproduce.worker").Making(run=run, verify=verify_run, report=build_report)
+    report = partial(build_report, drawn=False)  # `sundial report` draws what is looked at
+    making = _room("sundial.reproduce.worker").Making(run=run, verify=verify_run, report=report)
     at_once = jobs or _room("sundial.reproduce.workers").jobs_of_this_host()
     request = room.Request(name, scale, seed, CAPTURES, out, connect, command, at_once)
     return room.perform(request, room.Doors(making, pin), progress)

@@ -27,7 +27,7 @@ from sundial.report import (
 from sundial.report.drawings import Drawn, Tables, draw_all
 from sundial.report.figures import WireMinimum
 from sundial.report.load import RunData, load
-from sundial.report.plotting import Drawing
+from sundial.report.plotting import Drawing, Pictures
 from sundial.report.tables import Table
 from sundial.report.topology_view import Topology
 from sundial.report.workload import BOTH_DIRECTIONS, Curve
@@ -44,9 +44,9 @@ class ReportPaths:
     figures: tuple[Path, ...]
 
 
-def build_report(run_dir: Path, *, png: bool = False) -> ReportPaths:
+def build_report(run_dir: Path, *, png: bool = False, drawn: bool = True) -> ReportPaths:
     """Writes report.html, summary.csv and figures/ into a run directory, whatever state the run is in; with `png` each
-    figure as PNG beside the SVG.
+    figure as PNG beside the SVG. Not `drawn`, figures are said in words, and the page says how they come to be drawn.
 
     Raises BadInput where there is no readable run.json.
     """
@@ -55,19 +55,30 @@ def build_report(run_dir: Path, *, png: bool = False) -> ReportPaths:
     folder.mkdir(exist_ok=True)
     for old in (*folder.glob("*.svg"), *folder.glob("*.png")):
         old.unlink()
-    made = _tables(data)
-    topology = topology_read.read(data.run, *_roles(data, made))
+    made, topology = _read(data)
     topology_drawing = topology_svg.draw(topology)
     if topology_drawing:
         (folder / "topology.svg").write_text(topology_drawing, encoding="utf-8")
-    with plotting.pictures(png=png):
-        drawn = draw_all(data, made, topology, folder)
-        of_segments = topology_read.own_drawings(data, folder)
+    pictures = Pictures(png=png, painted=drawn)
+    figures, of_segments = _draw(data, made, topology, folder, pictures)
     summary = run_dir / "summary.csv"
     made.summary.write_csv(summary, float_precision=3)
     html = run_dir / "report.html"
-    html.write_text(_page(data, made, drawn, of_segments, topology, png), encoding="utf-8")
+    html.write_text(_page(data, made, figures, of_segments, topology, pictures), encoding="utf-8")
     return ReportPaths(html, summary, tuple(sorted(folder.iterdir())))
+
+
+def _read(data: RunData) -> tuple[Tables, Topology]:
+    made = _tables(data)
+    return made, topology_read.read(data.run, *_roles(data, made))
+
+
+def _draw(
+    data: RunData, made: Tables, topology: Topology, folder: Path, pictures: Pictures
+) -> tuple[Drawn, dict[str, list[Drawing]]]:
+    """The figures of the run, and those that its segments have of their own."""
+    with plotting.pictures(pictures):
+        return draw_all(data, made, topology, folder), topology_read.own_drawings(data, folder)
 
 
 def _roles(data: RunData, made: Tables) -> tuple[list[str], list[str]]:
@@ -104,7 +115,7 @@ def _tables(data: RunData) -> Tables:
 
 def _page(
     data: RunData, made: Tables, drawn: Drawn, of_segments: Mapping[str, Sequence[Drawing]],
-    topology: Topology, png: bool,
+    topology: Topology, pictures: Pictures,
 ) -> str:  # fmt: skip
     environment = Environment(
         loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
@@ -113,7 +124,7 @@ def _page(
         **drawn.drawings,
         **{drawing.stem: drawing for each in of_segments.values() for drawing in each},
     }
-    inline = {stem: Markup(plotting.inline(drawing)) for stem, drawing in everything.items()}
+    inline = {stem: Markup(plotting.inline(drawing)) for stem, drawing in everything.items() if drawing.svg}
     segment_tables = topology_read.own_tables(data)
     style = (HERE / "style.css").read_text(encoding="utf-8")
     style = style.replace("LIGHT-COLOURS", palette.css_variables(dark=False))
@@ -122,6 +133,8 @@ def _page(
     return environment.get_template("template.html.j2").render(
         style=Markup(style),
         name=data.name,
+        reference=data.reference,
+        drawn=pictures.painted,
         head=headline.headline(data, made.curves),
         remarks=data.remarks,
         topology=_inline_topology(topology) if topology.machines else None,
@@ -130,12 +143,12 @@ def _page(
         drawings=everything,
         segments=_own_parts(of_segments, segment_tables),
         inline=inline,
-        png=png,
+        png=pictures.png,
         key_numbers=tables.key_numbers(made.curves, made.sizes, made.looks, _bounds(drawn.floors), drawn.cells),
         stage_numbers=tables.stage_numbers(made.stages, made.sizes, made.looks, made.common_axis),
         verdicts=tables.verdicts(data.verify, made.looks),
-        problems=tables.problems(data.verify, data.name),
-        first_problem=tables.first_problem(data.verify, data.name),
+        problems=tables.problems(data.verify, data.reference),
+        first_problem=tables.first_problem(data.verify, data.reference),
         problem_count=(data.verify or {}).get("mismatches") or 0,
         unproven=(data.verify or {}).get("unproven") or [],
         after=_present(

@@ -59,6 +59,12 @@ class RunData:
     jobs: dict[str, dict[str, Any]] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
 
+    @property
+    def reference(self) -> str:
+        """What commands call it: its name, below the reproduction that it belongs to."""
+        above = self.directory.absolute().parent.parent
+        return f"{_name(above)}/runs/{self.name}" if (above / "reproduce.json").is_file() else self.name
+
 
 def load(directory: Path) -> RunData:
     """Reads what is there. Raises BadInput where the directory holds no readable run.json."""
@@ -85,7 +91,7 @@ def load(directory: Path) -> RunData:
             jobs[node.name] = job
     return RunData(
         directory=directory,
-        name=re.sub(r"^\.(.*)\.partial$", r"\1", directory.name),
+        name=_name(directory),
         run=run,
         samples=_samples(directory, remarks),
         observed=_parquet(directory / "observed.parquet", OBSERVED, remarks),
@@ -96,6 +102,11 @@ def load(directory: Path) -> RunData:
         jobs=jobs,
         remarks=tuple(remarks),
     )
+
+
+def _name(directory: Path) -> str:
+    """Also of one that is being written."""
+    return re.sub(r"^\.(.*)\.partial$", r"\1", directory.name)
 
 
 def _object(path: Path, remarks: list[str]) -> dict[str, Any] | None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import itertools
 import math
@@ -85,20 +86,32 @@ class Drawing:
     seen: str
     """What is to be seen in it, for those who do not see it."""
     svg: str
+    """Empty, as `narrow` is, where figures are not painted."""
     narrow: str
 
 
-_png = ContextVar("png", default=True)
+@dataclass(frozen=True)
+class Pictures:
+    """What is made of a figure."""
+
+    png: bool = True
+    """Whether it is written as PNG, too: that takes a third of the time of them all."""
+    painted: bool = True
+    """Otherwise it is said in words alone."""
+
+
+ALL = Pictures()
+_pictures = ContextVar("pictures", default=ALL)
 
 
 @contextmanager
-def pictures(*, png: bool) -> Iterator[None]:
-    """Whether figures that are drawn meanwhile are written as PNG, too: it takes a third of the time of them all."""
-    token = _png.set(png)
+def pictures(made: Pictures) -> Iterator[None]:
+    """What becomes of the figures that are drawn meanwhile."""
+    token = _pictures.set(made)
     try:
         yield
     finally:
-        _png.reset(token)
+        _pictures.reset(token)
 
 
 def draw(
@@ -112,15 +125,30 @@ def draw(
     seen: str = "",
     narrow_height_in: float | None = None,
 ) -> Drawing:
-    """Paints a figure in the house style, wide and narrow, and writes STEM.svg of the wide one, and STEM.png unless
+    """Paints a figure in the house style, wide and narrow, and writes STEM.svg of the wide one, and STEM.png; unless
     `pictures` says otherwise."""
-    with mpl.rc_context(STYLE):  # type: ignore[arg-type]
-        figure, svg = _painted(WIDTH_IN, height_in, paint)
-        if _png.get():
-            figure.savefig(folder / f"{stem}.png", dpi=PNG_DPI, metadata={"Software": None})
-        _, narrow = _painted(NARROW_IN, narrow_height_in or height_in, paint)
-    (folder / f"{stem}.svg").write_text(svg, encoding="utf-8")
+    made = _pictures.get()
+    svg = narrow = ""
+    if made.painted:
+        with mpl.rc_context(STYLE), _uncollected():  # type: ignore[arg-type]
+            figure, svg = _painted(WIDTH_IN, height_in, paint)
+            if made.png:
+                figure.savefig(folder / f"{stem}.png", dpi=PNG_DPI, metadata={"Software": None})
+            _, narrow = _painted(NARROW_IN, narrow_height_in or height_in, paint)
+        (folder / f"{stem}.svg").write_text(svg, encoding="utf-8")
     return Drawing(stem, title, caption, seen or caption, svg, narrow)
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Without looking for garbage: a figure's many objects live until it is painted, so there is none."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _painted(width_in: float, height_in: float, paint: Callable[[Figure], None]) -> tuple[Figure, str]:
