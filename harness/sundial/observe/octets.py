@@ -17,6 +17,9 @@ from numpy.typing import NDArray
 
 Numbers = NDArray[np.int64]
 
+# Polars 2.1 takes up numpy at its first use, and fails where two threads are the first at once.
+pl.DataFrame({"numpy": np.zeros(1)})
+
 _FRAMES = 1 << 14
 """Frames that are read until the memory in which they were read is given back."""
 _SPAN = 4_000_000

@@ -68,11 +68,14 @@ def shares(capture: Capture, interfaces: Sequence[Interface], parts: int) -> lis
                 "content": hashes ^ interface.blocks["original"],
                 "place": np.arange(len(hashes)),
             }
-        ).with_columns(turn=pl.int_range(pl.len()).over("exchange"), source=pl.lit(number, pl.Int64))
+        ).with_columns(source=pl.lit(number, pl.Int64))
+        table = table.with_columns(turn=pl.Series(_turns(table["exchange"].to_numpy())))
         same = table.join(seen, on=["exchange", "turn"], how="left", maintain_order="left", suffix="_there").select(
-            "place", "source_there", "place_there",
-            alike=(pl.col("content") == pl.col("content_there")).fill_null(False).all().over("exchange"),
+            "exchange", "place", "source_there", "place_there",
+            alike=(pl.col("content") == pl.col("content_there")).fill_null(False),
         )  # fmt: skip
+        others = same.filter(~pl.col("alike"))["exchange"].unique()
+        same = same.with_columns(alike=~pl.col("exchange").is_in(others.implode()))
         known = same.filter("alike")
         own = table.filter(~same["alike"])
         seen = pl.concat([seen, own.join(seen, on="exchange", how="anti").select(_SEEN.keys())])
@@ -90,6 +93,16 @@ def shares(capture: Capture, interfaces: Sequence[Interface], parts: int) -> lis
 
 
 _SEEN = {"exchange": pl.UInt64, "turn": pl.Int64, "content": pl.Int64, "source": pl.Int64, "place": pl.Int64}
+
+
+def _turns(exchange: NDArray[np.uint64]) -> Numbers:
+    """The number of each frame among those of its exchange."""
+    order = np.argsort(exchange, kind="stable")
+    in_order, place = exchange[order], np.arange(len(order))
+    begins = np.append(True, in_order[1:] != in_order[:-1])[: len(order)]
+    turns = np.empty_like(place)
+    turns[order] = place - np.maximum.accumulate(np.where(begins, place, 0))
+    return turns
 
 
 def exchanges(octets: Octets, hashes: Numbers, ethernet: bool) -> NDArray[np.uint64]:

@@ -62,9 +62,10 @@ def check_order(frames: pl.DataFrame) -> pl.DataFrame:
     behind = ordered.with_columns(
         pl.col("row", "time_ns").shift().over("capture").name.prefix("before_"), call=pl.lit(None, pl.UInt32)
     )
+    late = behind.filter(pl.col("time_ns") < pl.col("before_time_ns"))
     return findings(
-        behind.with_columns(rows=pl.concat_list("before_row", "row")),
-        (pl.col("time_ns") < pl.col("before_time_ns")).fill_null(False),
+        late.with_columns(rows=pl.concat_list("before_row", "row")),
+        pl.lit(True),
         pl.lit("order of records"),
         pl.format("not before {} ns, as the one before it", "before_time_ns"),
         pl.format("at {} ns", "time_ns"),

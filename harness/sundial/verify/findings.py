@@ -34,9 +34,9 @@ def findings(
     rows: str | None = "rows",
 ) -> pl.DataFrame:
     """The rows of `table` that meet `where`, as findings. `name` without a dot belongs to the row's direction."""
-    wrong = table.filter(where)
-    if wrong.is_empty():  # as almost always
+    if table.is_empty() or not table.select(where).to_series().any():  # as almost always, and nothing is copied
         return none()
+    wrong = table.filter(where)
     field = leg_field(name) if isinstance(name, str) else name
     frames = pl.col(rows).fill_null([]) if rows else pl.lit([], dtype=pl.List(pl.UInt32))
     return wrong.select(

@@ -47,6 +47,13 @@ def machine() -> pl.Expr:
     return pl.col("interface").str.extract(r"^([^:]*)")
 
 
+def turn(*key: str) -> pl.Expr:
+    """The number of each row among those of its key, from 0, of a table that is sorted by it: `over` would search."""
+    place = pl.int_range(pl.len())
+    begins = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift()) for name in key) | (place == 0)
+    return place - pl.when(begins).then(place).forward_fill()
+
+
 def way_from() -> pl.Expr:
     """The sending port of a fate that befell a frame on its way: `lost: A to B`."""
     return pl.col("comment").str.extract(r"(\S+:\S+) to \S+:\S+$")

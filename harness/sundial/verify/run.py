@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -63,18 +63,29 @@ def verify_run(run_dir: Path) -> Verification:
 
     Raises BadInput where the directory is not that of a run or one of its files cannot be read.
     """
+    with ThreadPoolExecutor(max_workers=1) as aside:
+        return _verify(run_dir, aside)
+
+
+def _verify(run_dir: Path, aside: Executor) -> Verification:
     run = open_run(run_dir)
     scenario = run.document.get("scenario") or {}
     samples = load_samples(run)
     protocols, transports = socket_protocols(), own_transports()
     calls = socket_calls(run, samples, protocols)
     files = [(run_dir / name, name) for name in sorted(run.captures)]
-    with ThreadPoolExecutor(max_workers=1) as aside:
-        without_frames = aside.submit(_check_without_frames, run, samples)
-        on_wire = with_places(read_frames(files, run.epoch_ns, calls.ports()))
+    without_frames = aside.submit(_check_without_frames, run, samples)
+    on_wire = with_places(read_frames(files, run.epoch_ns, calls.ports()))
     on_wire = corruption.with_corrupted(on_wire, partial(octets_of, files=files))
     network, ports = network_of(run), ports_of(run)
     frames = latest_hand_in(on_wire, network)
+    # What asks for no calls, while they are looked for.
+    header_findings = aside.submit(
+        headers.check_headers, run, frames, files, [each.ethertype for each in transports.values()]
+    )
+    of_wires = aside.submit(_check_wires, run, on_wire, files)
+    document_findings = aside.submit(check_documents, run, samples, on_wire)
+    order_findings = aside.submit(directory.check_order, on_wire)
     transit = transit_of(frames, ports)
     analysis = analyse(
         frames,
@@ -103,17 +114,15 @@ def verify_run(run_dir: Path) -> Verification:
     classified = _with_settled(classified, settled)
     classified = _excuse(classified, analysis)
     sampled = _sampled(analysis, settled, samples)
-    wire_findings, counted = check_wires(run, on_wire, files)
     findings = pl.concat(
         [
-            check_documents(run, samples, on_wire),
+            document_findings.result(),
             *without_frames.result(),
             none() if run.by_hand else directory.check_frames(on_wire),
             directory.check_remarks(on_wire),
-            directory.check_order(on_wire),
+            order_findings.result(),
             scenario_expectations.check_calls(run, sampled, (each.client_app for each in protocols.values())),
-            wire_findings,
-            counters.check_counters(run, on_wire, counted),
+            *of_wires.result(),
             check_kernel_counters(analysis, samples.batches),
             check_served(run, samples, analysis, protocols),
             analysis.findings,
@@ -123,7 +132,7 @@ def verify_run(run_dir: Path) -> Verification:
                 analysis.frames.filter(~pl.col("row").is_in(corruption.damaged_rows(frames).implode())),
                 whole_capture=True,
             ),
-            headers.check_headers(run, frames, files, [each.ethertype for each in transports.values()]),
+            header_findings.result(),
             scenario_expectations.check_sockets(scenario, analysis),
             *(scenario_expectations.check_settled(scenario, each) for each in settled),
             none()
@@ -160,6 +169,12 @@ def verify_run(run_dir: Path) -> Verification:
     observed = pl.concat([analysis.observed, *(each.observed for each in settled)], how="diagonal_relaxed")
     _observed(samples, _stamped(observed, all_calls, network), failed).write_parquet(run_dir / "observed.parquet")
     return verification
+
+
+def _check_wires(run: RunDirectory, on_wire: pl.DataFrame, files: Sequence[tuple[Path, str]]) -> list[pl.DataFrame]:
+    """What the laws of the segments say, and what the fabric counted."""
+    found, counted = check_wires(run, on_wire, files)
+    return [found, counters.check_counters(run, on_wire, counted)]
 
 
 def _check_without_frames(run: RunDirectory, samples: RunSamples) -> list[pl.DataFrame]:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -74,3 +76,12 @@ def test_rows_of_several_captures_keep_their_order(tmp_path: Path) -> None:
     both = octets_of(table, files)
     assert bytes(both.flat(0, both.length)[0]) == bytes([110, 111, 5, 6, 7, 100])
     assert octets_of(table.filter(capture="wire/two"), files).number(0, 1).tolist() == [110, 100]
+
+
+def test_polars_knows_numpy_before_any_thread_asks() -> None:
+    """Asked for it first by two threads at once, its stand-in for numpy fails in one of them."""
+    code = (
+        "import sys, polars._dependencies as known; before = known.numpy; import numpy, sundial.observe\n"
+        "sys.exit(before is numpy or known.numpy is not numpy)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -122,6 +122,40 @@ def test_a_batch_may_be_longer_than_what_is_read_at_a_time(tmp_path: Path, monke
     assert whole.table["batch"].to_list() == [0] * 10 + [1]
 
 
+def test_plain_rows_are_read_at_once_as_each_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    values = [[call, 10**17 + call, 2 * 10**17 + call, call % 2, call % 9, None, None] for call in range(5_000)]
+    for call, value in enumerate(values[:4_000]):
+        value[5] = 4294967295 - call
+    spaced, plain = (
+        [json.dumps(value) for value in values],
+        [json.dumps(value, separators=(",", ":")) for value in values],
+    )
+    alone = read(tmp_path, [*LINES[:3], *spaced, *LINES[5:]]).table
+    assert alone.height == 5_001
+    assert read(tmp_path, [*LINES[:3], *plain[:70], *spaced[70:80], *plain[80:], *LINES[5:]]).table.equals(alone)
+    monkeypatch.setattr(
+        "sundial.observe.samples._rows", lambda _, lines: [] if not lines else pytest.fail("one by one")
+    )
+    assert read(tmp_path, [*LINES[:3], *plain, *LINES[5:6], *LINES[7:]]).table.equals(alone.head(5_000))
+
+
+@pytest.mark.parametrize(
+    "row",
+    ["[2,+3,4,1,0,5,null]", "[2,3,4,1,0,05,null]", "[2,3,4,true,0,5,null]", "[2,,4,1,0,5,null]", "[2,3,4,1,0,5]"],
+)
+def test_a_row_that_is_almost_plain_is_judged_by_itself(tmp_path: Path, row: str) -> None:
+    plain = ["[0,1001000,1002000,1,0,3,null]", "[1,1003000,1004000,1,0,4,null]"]
+
+    def said(rows: list[str]) -> str:
+        try:
+            return str(read(tmp_path, [*LINES[:3], *rows]).table.to_dicts())
+        except GuestFault as fault:
+            return str(fault)
+
+    # A space makes a row be read by itself, and changes nothing else.
+    assert said([*plain, row, *plain]) == said([f"{each} " for each in (*plain, row, *plain)])
+
+
 def test_a_file_without_batches_has_no_calls(tmp_path: Path) -> None:
     assert read(tmp_path, LINES[:1]).table.is_empty()
 

@@ -33,7 +33,7 @@ _ROUND_NS = 100_000_000
 
 
 def check_ip(sent: pl.DataFrame, hops: pl.DataFrame) -> pl.DataFrame:
-    """`sent` as of `ports.sent_frames`: what they sent as IPv4; `hops` as of `ports.next_hops`."""
+    """`sent` as of `ports.sent_frames`: what they sent as IPv4, in order; `hops` as of `ports.next_hops`."""
     table = (
         sent.filter(pl.col("eth_type") == IPV4)
         .join(hops.select("end", "target", known=True), on=["end", "target"], how="left", maintain_order="left")
@@ -151,13 +151,12 @@ def _linux_udp(table: pl.DataFrame, flow: list[str]) -> pl.DataFrame:
     Where a port is used again, by another socket, its numbers begin anew; so they may where the next packet goes on
     from there, or after a pause.
     """
-    order = ["time_ns", "row"]
     number = pl.col("ip_id").cast(pl.Int64)
-    pause = pl.col("time_ns") - pl.col("time_ns").shift(1).over(flow, order_by=order)
-    numbered = table.with_columns(place=pl.int_range(pl.len()).over("end", "target", order_by=order))
-    between = pl.col("place") - pl.col("place").shift(1).over(flow, order_by=order)
-    goes_on = (number.shift(-1).over(flow, order_by=order) - number) % _WRAP == 1
-    anew = (goes_on & ((number - number.shift(1).over(flow, order_by=order)) % _WRAP != 0)) | (pause > _SOCKET_NS)
+    pause = pl.col("time_ns") - pl.col("time_ns").shift(1).over(flow)
+    numbered = table.with_columns(place=pl.int_range(pl.len()).over("end", "target"))
+    between = pl.col("place") - pl.col("place").shift(1).over(flow)
+    goes_on = (number.shift(-1).over(flow) - number) % _WRAP == 1
+    anew = (goes_on & ((number - number.shift(1).over(flow)) % _WRAP != 0)) | (pause > _SOCKET_NS)
     most = between + pause // _TICK_NS + _LATE_TICKS
     return numbered.with_columns(
         least=pl.when(anew).then(0).otherwise(1), most=pl.when(anew).then(_WRAP).otherwise(most)
@@ -167,7 +166,7 @@ def _linux_udp(table: pl.DataFrame, flow: list[str]) -> pl.DataFrame:
 def _steps(table: pl.DataFrame, key: list[str]) -> pl.DataFrame:
     """A finding where identifications of the same `key` step by less than `least` or more than `most`."""
     number = pl.col("ip_id").cast(pl.Int64)
-    before = number.shift(1).over(key, order_by=["time_ns", "row"])
+    before = number.shift(1).over(key)
     steps = table.with_columns(before=before, step=(number - before) % _WRAP)
     return findings(
         steps,
@@ -264,9 +263,16 @@ def pseudo_header(protocol: int, length: pl.Expr) -> pl.Expr:
 
 
 def _address_words(name: str) -> pl.Expr:
-    parts = pl.col(name).str.split_exact(".", 3).struct
-    octets = [parts.field(f"field_{place}").cast(pl.Int64) for place in range(4)]
-    return (octets[0] + octets[2]) * 256 + octets[1] + octets[3]
+    return pl.col(name).map_batches(_words_of, return_dtype=pl.Int64)
+
+
+def _words_of(addresses: pl.Series) -> pl.Series:
+    """The sum of the two words of each address: few are ever asked for."""
+    known = addresses.unique()
+    octets = known.str.split_exact(".", 3).struct.unnest().cast(pl.Int64)
+    first, second, third, fourth = octets.get_columns()
+    # Of no addresses polars makes no numbers.
+    return addresses.replace_strict(known, (first + third) * 256 + second + fourth).cast(pl.Int64)
 
 
 def fold(value: pl.Expr) -> pl.Expr:

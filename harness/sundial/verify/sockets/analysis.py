@@ -128,9 +128,10 @@ def analyse(
             )
         if exact_time:
             findings.append(call_times.check_late_requests(sampled, datagrams))
-    servers = None
-    if exact_time and not one_view:
-        servers = Servers(services(calls, datagrams, whole, tcp_frames, complete, protocols))
+
+    def servers() -> Servers:
+        return Servers(services(calls, datagrams, whole, tcp_frames, complete, protocols))
+
     over_udp = observed.filter(pl.col("transport") == "udp")
     return Analysis(
         frames,
@@ -146,7 +147,7 @@ def analyse(
             arrived,
             call_legs,
             calls,
-            servers,
+            servers if exact_time and not one_view else None,
             lines or {},
             refused,
             [name for name, protocol in protocols.items() if protocol.asks_again_at_other_replies],

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 import numpy as np
 import polars as pl
 
+from sundial.verify.frames import turn
 from sundial.verify.sockets.protocol import SocketProtocol
 
 SEND_BUFFER = 16_384
@@ -35,9 +36,8 @@ def services(
     """
     asked = arrived.filter(~pl.col("reply")).sort("call", "last_ns")
     answered = datagrams.filter("reply").sort("call", "first_ns")
-    place = pl.int_range(pl.len()).over("call")
-    over_udp = asked.select("call", place.alias("place"), since_ns="last_ns").join(
-        answered.select("call", place.alias("place"), until_ns="first_ns"), on=["call", "place"], how="left"
+    over_udp = asked.select("call", place=turn("call"), since_ns="last_ns").join(
+        answered.select("call", place=turn("call"), until_ns="first_ns"), on=["call", "place"], how="left"
     )
     names = [name for name, protocol in protocols.items() if protocol.waits_for_records]
     waits = calls.filter(pl.col("protocol").is_in(names))["id"].implode()

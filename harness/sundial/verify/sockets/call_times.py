@@ -14,6 +14,7 @@ from __future__ import annotations
 import polars as pl
 
 from sundial.verify.findings import findings
+from sundial.verify.frames import turn
 
 DRIFT = 500e-6
 """How much a guest's clock may gain or lose under the real clock: as much as adjtimex(2) can correct."""
@@ -77,14 +78,12 @@ def check_answers(datagrams: pl.DataFrame, arrived: pl.DataFrame, streams: pl.Da
     the n-th to arrive at the earliest.
     """
     asked = (
-        arrived.filter(~pl.col("reply"))
-        .sort("call", "last_ns")
-        .select("call", asked_ns="last_ns", place=pl.int_range(pl.len()).over("call"))
+        arrived.filter(~pl.col("reply")).sort("call", "last_ns").select("call", asked_ns="last_ns", place=turn("call"))
     )
     answers = (
         datagrams.filter("reply")
         .sort("call", "first_ns", "datagram", "copy")
-        .select("call", "rows", answered_ns="first_ns", place=pl.int_range(pl.len()).over("call"))
+        .select("call", "rows", answered_ns="first_ns", place=turn("call"))
     )
     columns = ["call", "asked_ns", "answered_ns", "rows"]
     table = pl.concat([answers.join(asked, on=["call", "place"], how="inner").select(columns), streams.select(columns)])

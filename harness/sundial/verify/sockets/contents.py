@@ -16,6 +16,7 @@ from sundial.expect import Call
 from sundial.expect.ip import ETHERNET_HEADER, UDP_HEADER
 from sundial.observe import octets_of
 from sundial.verify.findings import FINDING, none
+from sundial.verify.frames import turn
 from sundial.verify.sockets.protocol import Bytes, Files, Part, Setting, SocketProtocol
 
 _AT_ONCE = 4_000_000
@@ -38,7 +39,7 @@ def datagram_pieces(frames: pl.DataFrame, datagrams: pl.DataFrame) -> pl.DataFra
     """
     attempts = (
         datagrams.sort("call", "reply", "first_ns", "copy", "datagram")
-        .with_columns(attempt=pl.int_range(pl.len()).over("call", "reply"))
+        .with_columns(attempt=turn("call", "reply"))
         .select("attempt", row="rows")
         .explode("row")
     )

@@ -35,12 +35,12 @@ def check_datagrams(sent: pl.DataFrame, expected: pl.DataFrame, dropped: pl.Data
     table = sent.join(expected.rename({"layout": "expected_layout"}), on=["call", "reply"], how="inner").join(
         dropped, on=["call", "reply"], how="left"
     )
+    table = table.filter(pl.col("layout") != pl.col("expected_layout"))
     missing = pl.col("packets").cast(pl.Int64) - pl.col("count").cast(pl.Int64)
     partly = (
         pl.col("layout").str.split(",").list.set_difference(pl.col("expected_layout").str.split(",")).list.len() == 0
     ) & (missing <= pl.col("dropped").fill_null(0))
-    wrong = (pl.col("layout") != pl.col("expected_layout")) & ~(partly & (missing > 0))
-    return findings(table, wrong, "fragments", pl.col("expected_layout"), pl.col("layout"))
+    return findings(table, ~(partly & (missing > 0)), "fragments", pl.col("expected_layout"), pl.col("layout"))
 
 
 def check_attempts(

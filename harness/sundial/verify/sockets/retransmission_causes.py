@@ -18,12 +18,12 @@ Under the real clock a machine waits for the host, too, and the time it takes is
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import polars as pl
 
 from sundial.verify.contention import Contention
-from sundial.verify.frames import CORRUPTED
+from sundial.verify.frames import CORRUPTED, turn
 from sundial.verify.sockets import reassembly
 from sundial.verify.sockets.busy_servers import Servers
 from sundial.verify.sockets.other_replies import after_other_replies
@@ -40,7 +40,7 @@ def uncaused(
     arrived: pl.DataFrame,
     expected: pl.DataFrame,
     calls: pl.DataFrame,
-    servers: Servers | None,
+    servers: Callable[[], Servers] | None,
     lines: Mapping[str, Contention],
     refused: pl.Series,
     impatient: Collection[str],
@@ -55,9 +55,11 @@ def uncaused(
     again = (
         sent.filter(~pl.col("reply"))
         .sort("call", "first_ns", maintain_order=True)
-        .with_columns(number=pl.int_range(pl.len()).over("call"))
+        .with_columns(number=turn("call"))
         .filter(pl.col("number") > 0)
     )
+    if again.is_empty():
+        return again.with_columns(asked=pl.lit(0), answered=pl.lit(0), received=pl.lit(0))
     put_together = _put_together(frames, arrived, expected)
     events = _events(frames, sent, put_together, expected, refused)
     moments = again.select("call", "number", "first_ns")
@@ -69,7 +71,7 @@ def uncaused(
     greedy = table.filter(pl.col("received") > 0)
     greedy = greedy.filter(~waited(greedy, frames, events, lines))
     waiting = table.filter(pl.col("received") <= 0, pl.col("asked") > pl.col("answered"))
-    slow = waiting.clear() if servers is None else _without_cause(waiting, put_together, expected, calls, servers)
+    slow = waiting.clear() if servers is None else _without_cause(waiting, put_together, expected, calls, servers())
     found = pl.concat([greedy, slow]).sort("call", "number")
     if found.is_empty() or not impatient:
         return found
@@ -119,7 +121,7 @@ def _without_cause(
         arrived.filter(~pl.col("reply"))
         .join(expected, on=["call", "reply", "layout"], how="semi")
         .sort("call", "last_ns")
-        .select("call", since_ns="last_ns", answered=pl.int_range(pl.len()).over("call"))
+        .select("call", since_ns="last_ns", answered=turn("call"))
     )
     table = (
         waiting.join(whole.cast({"answered": waiting.schema["answered"]}), on=["call", "answered"], how="left")

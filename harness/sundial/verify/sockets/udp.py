@@ -110,18 +110,26 @@ def datagrams(frames: pl.DataFrame) -> pl.DataFrame:
     )
     told = frames.filter(pl.col("call").is_not_null())
     split = pl.col("more") | (pl.col("fragment_offset") > 0)
-    # Most datagrams are one packet, and then nothing has to be gathered.
-    whole = told.filter(~split).select(
-        "call",
-        "reply",
-        datagram=pl.col("frame").cast(pl.Int64) + _WHOLE,
-        copy=pl.int_range(pl.len()).over("call", "reply", "frame", "fragment_offset", order_by=["time_ns", "row"]),
-        layout=item,
-        count=pl.lit(1, pl.get_index_type()),
-        first_ns="time_ns",
-        last_ns="time_ns",
-        rows=pl.concat_list("row"),
-    )
+    # Most datagrams are one packet, and then nothing has to be gathered; nor counted, where no other capture has
+    # a frame of that number.
+    several = pl.int_range(pl.len()).over("call", "reply", "frame", "fragment_offset", order_by=["time_ns", "row"])
+    once = pl.col("frame").is_unique()
+    whole = [
+        told.filter(~split)
+        .filter(which)
+        .select(
+            "call",
+            "reply",
+            datagram=pl.col("frame").cast(pl.Int64) + _WHOLE,
+            copy=copy,
+            layout=item,
+            count=pl.lit(1, pl.get_index_type()),
+            first_ns="time_ns",
+            last_ns="time_ns",
+            rows=pl.concat_list("row"),
+        )
+        for which, copy in ((once, pl.lit(0, pl.Int64)), (~once, several))
+    ]
     pieces = (
         told.filter(split)
         .with_columns(datagram=pl.col("ip_id").cast(pl.Int64), item=item)
@@ -136,4 +144,4 @@ def datagrams(frames: pl.DataFrame) -> pl.DataFrame:
             rows=pl.col("row").sort_by("fragment_offset"),
         )
     )
-    return pl.concat([whole, pieces]).sort("call", "reply", "first_ns", "copy", "datagram")
+    return pl.concat([*whole, pieces]).sort("call", "reply", "first_ns", "copy", "datagram")
