@@ -74,7 +74,8 @@ static bool make_room(struct dce_recvq *queue, size_t length)
 /* `bytes` may be at the end of the buffer itself. */
 static void append(struct dce_recvq *queue, const uint8_t *bytes, size_t length)
 {
-    memmove(queue->buffer + queue->length, bytes, length);
+    if (length != 0)
+        memmove(queue->buffer + queue->length, bytes, length);
     queue->length += length;
     if (queue->last_known && queue->next == queue->last)
         queue->complete = true;
@@ -98,7 +99,8 @@ static void keep_early(struct dce_recvq *queue, const struct dce_pdu *pdu)
     uint16_t length = make_room(queue, pdu->length) ? pdu->length : 0;
 
     queue->early_at -= length;
-    memcpy(queue->buffer + queue->early_at, pdu->body, length);
+    if (length != 0)
+        memcpy(queue->buffer + queue->early_at, pdu->body, length);
     *early_of(queue, pdu->fragment) = (struct dce_early){(uint32_t)queue->early_at, length, true};
     queue->early_count++;
 }
