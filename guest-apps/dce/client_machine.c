@@ -408,6 +408,7 @@ static void take_response(struct dce_client *client, uint64_t now, const struct 
     client->waiting = false;
     client->state = DCE_CLIENT_RECV;
     dce_xmitq_done(&client->xmitq);
+    client->response_big_endian = pdu->big_endian;
     if ((pdu->flags2 & DCE_CANCEL_PENDING) != 0)
         client->cancel_is_pending = true;
     if (client->recvq.complete) {

@@ -57,6 +57,7 @@ struct dce_client {
     bool done; /* the end of the call has not been taken yet */
     uint32_t status;
     bool rejected; /* the status came in a reject */
+    bool response_big_endian;
 
     uint64_t began_ns;
     bool waiting;                 /* something was sent that is to be answered */

@@ -16,8 +16,14 @@ UNIT_TESTS += $(DCE_TESTS:%=dce_%)
 $(DCE_TESTS:%=$(CHECK)/dce_%) $(CHECK)/dce_fuzz: $(CHECK)/dce_%: dce/tests/%.c $(DCE_RIG) dce/tests/rig.h $(HEADERS) | $(CHECK)
 	$(CC) $(CHECK_CFLAGS) -o $@ $< $(DCE_RIG)
 
-.PHONY: check-dce-fuzz fuzz-dce
-check: check-dce-fuzz
+.PHONY: check-dce-loopback check-dce-fuzz fuzz-dce
+check: check-dce-loopback check-dce-fuzz
+
+# The markers are looked for in what guests get.
+check-dce-loopback: $(CHECK)/apps
+	$(MAKE) OUT=$(CHECK)/guest $(DCE:%.c=$(CHECK)/guest/objects/%.o)
+	$(PYTHON) dce/tests/loopback.py $(CHECK)/apps $(CHECK)/guest/objects/dce
+
 check-dce-fuzz: $(CHECK)/dce_fuzz
 	for target in $(DCE_TARGETS); do $< $$target $(DCE_FUZZ) || exit 1; done
 
