@@ -443,7 +443,22 @@ static void ept_map(void)
         }
 }
 
-int main(void)
+/* All of them as text, for other parties to dissect. */
+static int dump(void)
+{
+    for (unsigned i = 0; i < BODIES; i++)
+        for (unsigned order = 0; order < 2; order++) {
+            uint8_t golden[DCE_HEADER + 24];
+
+            make(&bodies[i], order, golden);
+            for (unsigned at = 0; at < DCE_HEADER + (unsigned)bodies[i].length; at++)
+                printf("%02x", golden[at]);
+            printf("\n");
+        }
+    return 0;
+}
+
+int main(int argc, char **argv)
 {
     static const struct test tests[] = {
         {"every_type_in_both_orders", every_type_in_both_orders},
@@ -457,5 +472,7 @@ int main(void)
         {"ept_map", ept_map},
     };
 
+    if (argc > 1 && strcmp(argv[1], "dump") == 0)
+        return dump();
     return run_tests(tests, sizeof(tests) / sizeof(*tests));
 }

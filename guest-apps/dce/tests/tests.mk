@@ -16,8 +16,12 @@ UNIT_TESTS += $(DCE_TESTS:%=dce_%)
 $(DCE_TESTS:%=$(CHECK)/dce_%) $(CHECK)/dce_fuzz: $(CHECK)/dce_%: dce/tests/%.c $(DCE_RIG) dce/tests/rig.h $(HEADERS) | $(CHECK)
 	$(CC) $(CHECK_CFLAGS) -o $@ $< $(DCE_RIG)
 
-.PHONY: check-dce-loopback check-dce-fuzz fuzz-dce
-check: check-dce-loopback check-dce-fuzz
+# Scapy, which the harness's environment has, and tshark.
+check-dce-interop: $(CHECK)/apps $(CHECK)/dce_golden_test
+	$(PYTHON) dce/tests/interop.py $(CHECK)/apps $(CHECK)/dce_golden_test
+
+.PHONY: check-dce-loopback check-dce-interop check-dce-fuzz fuzz-dce
+check: check-dce-loopback check-dce-interop check-dce-fuzz
 
 # The markers are looked for in what guests get.
 check-dce-loopback: $(CHECK)/apps
