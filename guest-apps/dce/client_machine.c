@@ -324,9 +324,24 @@ static void after_fack(struct dce_client *client, uint64_t now, bool was_ping)
     }
 }
 
+/* The server knows nothing of the call, or less than it has acknowledged: of an idempotent one it
+ * may be that a late fragment has made it begin once more. */
+static void begin_again(struct dce_client *client, uint64_t now)
+{
+    if (is_idempotent(client)) {
+        dce_recvq_reset(&client->recvq);
+        dce_xmitq_rewind(&client->xmitq);
+    } else {
+        dce_xmitq_again(&client->xmitq);
+    }
+    client->xmitq.sent_ns = now;
+    after_fack(client, now, false);
+}
+
 static void take_fack(struct dce_client *client, uint64_t now, const struct dce_pdu *pdu)
 {
-    bool is_nocall = pdu->ptype == DCE_NOCALL, has_body;
+    bool is_nocall = pdu->ptype == DCE_NOCALL, has_body, is_news;
+    uint16_t base = client->xmitq.base;
     struct dce_fack fack;
 
     if (!in_call(client) || !dce_fack_decode(pdu, &fack, &has_body)) {
@@ -334,27 +349,23 @@ static void take_fack(struct dce_client *client, uint64_t now, const struct dce_
         return;
     }
     client->counts.of[is_nocall ? DCE_COUNT_nocall : DCE_COUNT_facks_received]++;
-    if (is_nocall && !has_body) {
-        /* The server knows nothing of the call. Silence goes on as far as patience is concerned. */
-        if (client->state != DCE_CLIENT_RECV)
-            return;
-        if ((client->operation.semantics & DCE_IDEMPOTENT) != 0) {
-            dce_recvq_reset(&client->recvq);
-            dce_xmitq_rewind(&client->xmitq);
-        } else {
-            dce_xmitq_again(&client->xmitq);
-        }
-        client->xmitq.sent_ns = now;
-        after_fack(client, now, false);
+    if (is_nocall && client->state == DCE_CLIENT_RECV &&
+        (!has_body ||
+         (is_idempotent(client) && dce_after(pdu->fragment, (uint16_t)(base - 1)) < 0))) {
+        begin_again(client, now);
         return;
     }
-    if (!dce_xmitq_fack(&client->xmitq, pdu->fragment, has_body ? &fack : NULL,
+    if ((is_nocall && !has_body) ||
+        !dce_xmitq_fack(&client->xmitq, pdu->fragment, has_body ? &fack : NULL,
                         is_nocall && client->state == DCE_CLIENT_RECV)) {
         client->counts.of[DCE_COUNT_strays]++;
         return;
     }
-    client->waiting = false;
+    /* A nocall that says nothing new is not what is waited for. */
+    is_news = !is_nocall || client->xmitq.base != base || !dce_xmitq_all_sent(&client->xmitq);
     after_fack(client, now, is_nocall);
+    if (is_news)
+        client->waiting = false;
     if (client->xmitq.outstanding != 0)
         wait_for_answer(client, now);
 }

@@ -302,6 +302,37 @@ static void recv_nocall_without_body_sends_all_that_is_kept(void)
     EXPECT(sends(1, DCE_REQUEST) && packet.pdu.fragment == 0 && packet.pdu.serial == 2);
 }
 
+/* A late copy of its first fragment has made the server begin an idempotent call once more. */
+static void recv_nocall_behind_what_was_acknowledged_begins_again(void)
+{
+    begin_of(DCE_IDEMPOTENT, 3 * 4016);
+    EXPECT(sends(0, DCE_REQUEST) && waits(0));
+    comes_fack(0, DCE_FACK, 0, 0, 0);
+    EXPECT(sends(0, DCE_REQUEST) && sends(0, DCE_REQUEST) && waits(0));
+    comes_fack(0, DCE_FACK, 1, 1, 0);
+    times_out(2 * S);
+    EXPECT(sends(2 * S, DCE_PING) && waits(2 * S));
+    comes_fack(2 * S, DCE_NOCALL, 0, 0, 0);
+    EXPECT(sends(2 * S, DCE_REQUEST) && packet.pdu.fragment == 0 && packet.pdu.serial == 3);
+    EXPECT(sends(2 * S, DCE_REQUEST) && packet.pdu.fragment == 1 && waits(2 * S));
+}
+
+static void recv_nocall_without_news_does_not_go_on_for_ever(void)
+{
+    uint64_t now = 0;
+
+    begin_of(0, 8);
+    EXPECT(sends(0, DCE_REQUEST) && waits(0));
+    comes_fack(1, DCE_NOCALL, 0, 0, 0);
+    while (client.state != DCE_CLIENT_IDLE && now < 100 * S) {
+        now = dce_client_deadline(&client);
+        dce_client_timeout(&client, now);
+        if (sends(now, DCE_PING))
+            comes_fack(now, DCE_NOCALL, 0, 0, 0);
+    }
+    EXPECT(client.status == DCE_COMM_FAILURE && now <= 40 * S);
+}
+
 static void recv_nocall_with_body_sends_what_it_does_not_name(void)
 {
     begin_of(0, 3 * 4016);
@@ -532,6 +563,8 @@ int main(void)
         ROW(recv_working_frees_and_pings_later),
         ROW(recv_nocall_without_body_sends_all_that_is_kept),
         ROW(recv_nocall_with_body_sends_what_it_does_not_name),
+        ROW(recv_nocall_behind_what_was_acknowledged_begins_again),
+        ROW(recv_nocall_without_news_does_not_go_on_for_ever),
         ROW(fault_of_a_call_is_acknowledged_later),
         ROW(reject_is_never_acknowledged),
         ROW(who_are_you_from_any_port_of_the_host),
