@@ -96,6 +96,11 @@ void dce_client_call(struct dce_client *client, uint64_t now, const struct dce_o
     header = header_of(client, DCE_REQUEST);
     header.flags1 = operation->semantics;
     dce_xmitq_start(&client->xmitq, now, &header, &client->server, arguments, length);
+    /* What a fack has acknowledged cannot be asked for again: such a call goes at most once. */
+    if (client->xmitq.fragmented) {
+        client->operation.semantics &= (uint8_t)~DCE_IDEMPOTENT;
+        client->xmitq.header.flags1 &= (uint8_t)~DCE_IDEMPOTENT;
+    }
     client->state = DCE_CLIENT_XMIT;
 }
 
@@ -324,16 +329,12 @@ static void after_fack(struct dce_client *client, uint64_t now, bool was_ping)
     }
 }
 
-/* The server knows nothing of the call, or less than it has acknowledged: of an idempotent one it
- * may be that a late fragment has made it begin once more. */
+/* The server knows nothing of the call, or not any more. */
 static void begin_again(struct dce_client *client, uint64_t now)
 {
-    if (is_idempotent(client)) {
+    if (is_idempotent(client)) /* it is executed once more, so no old results among the new ones */
         dce_recvq_reset(&client->recvq);
-        dce_xmitq_rewind(&client->xmitq);
-    } else {
-        dce_xmitq_again(&client->xmitq);
-    }
+    dce_xmitq_again(&client->xmitq);
     client->xmitq.sent_ns = now;
     after_fack(client, now, false);
 }
@@ -349,9 +350,7 @@ static void take_fack(struct dce_client *client, uint64_t now, const struct dce_
         return;
     }
     client->counts.of[is_nocall ? DCE_COUNT_nocall : DCE_COUNT_facks_received]++;
-    if (is_nocall && client->state == DCE_CLIENT_RECV &&
-        (!has_body ||
-         (is_idempotent(client) && dce_after(pdu->fragment, (uint16_t)(base - 1)) < 0))) {
+    if (is_nocall && !has_body && client->state == DCE_CLIENT_RECV) {
         begin_again(client, now);
         return;
     }

@@ -408,16 +408,6 @@ void dce_xmitq_again(struct dce_xmitq *queue)
     restart(queue, 2);
 }
 
-void dce_xmitq_rewind(struct dce_xmitq *queue)
-{
-    queue->copied = 0;
-    queue->all_queued = false;
-    queue->base = queue->unsent = queue->next = 0;
-    queue->outstanding = queue->asks = 0;
-    queue->fack_serial = (uint16_t)(queue->serial - 1);
-    restart(queue, 2);
-}
-
 void dce_xmitq_timeout(struct dce_xmitq *queue)
 {
     if (queue->base != queue->unsent) {

@@ -114,8 +114,6 @@ bool dce_xmitq_fack(struct dce_xmitq *queue, uint16_t fragment, const struct dce
 void dce_xmitq_done(struct dce_xmitq *queue);
 /* Its receiver seems to have lost what was sent: sends again what is kept. */
 void dce_xmitq_again(struct dce_xmitq *queue);
-/* The same from the beginning, the fragments that were acknowledged included. */
-void dce_xmitq_rewind(struct dce_xmitq *queue);
 /* The resend timer is due: sends the head again, and takes its time next. */
 void dce_xmitq_timeout(struct dce_xmitq *queue);
 /* When that is; UINT64_MAX: never. */
