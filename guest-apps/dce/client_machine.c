@@ -332,8 +332,6 @@ static void after_fack(struct dce_client *client, uint64_t now, bool was_ping)
 /* The server knows nothing of the call, or not any more. */
 static void begin_again(struct dce_client *client, uint64_t now)
 {
-    if (is_idempotent(client)) /* it is executed once more, so no old results among the new ones */
-        dce_recvq_reset(&client->recvq);
     dce_xmitq_again(&client->xmitq);
     client->xmitq.sent_ns = now;
     after_fack(client, now, false);
@@ -345,7 +343,8 @@ static void take_fack(struct dce_client *client, uint64_t now, const struct dce_
     uint16_t base = client->xmitq.base;
     struct dce_fack fack;
 
-    if (!in_call(client) || !dce_fack_decode(pdu, &fack, &has_body)) {
+    /* Once the response has begun, both are late ones. */
+    if (!in_call(client) || client->recvq.started || !dce_fack_decode(pdu, &fack, &has_body)) {
         client->counts.of[DCE_COUNT_strays]++;
         return;
     }

@@ -310,6 +310,17 @@ static void idempotent_call_of_several_fragments_goes_at_most_once(void)
     EXPECT(ends(0, DCE_OK) && client.state == DCE_CLIENT_FINAL);
 }
 
+static void recv_nocall_after_the_response_has_begun_is_late(void)
+{
+    begin_of(DCE_IDEMPOTENT, 8);
+    EXPECT(sends(0, DCE_REQUEST) && waits(0));
+    comes_response(1, 0, DCE_FRAGMENT | DCE_NO_FACK);
+    comes_plain(1, DCE_NOCALL);
+    EXPECT(waits(1) && client.counts.of[DCE_COUNT_strays] == 1);
+    comes_response(1, 1, DCE_FRAGMENT | DCE_NO_FACK | DCE_LAST);
+    EXPECT(ends(1, DCE_OK) && client.recvq.length == 16);
+}
+
 static void recv_nocall_without_news_does_not_go_on_for_ever(void)
 {
     uint64_t now = 0;
@@ -557,6 +568,7 @@ int main(void)
         ROW(recv_nocall_without_body_sends_all_that_is_kept),
         ROW(recv_nocall_with_body_sends_what_it_does_not_name),
         ROW(idempotent_call_of_several_fragments_goes_at_most_once),
+        ROW(recv_nocall_after_the_response_has_begun_is_late),
         ROW(recv_nocall_without_news_does_not_go_on_for_ever),
         ROW(fault_of_a_call_is_acknowledged_later),
         ROW(reject_is_never_acknowledged),
