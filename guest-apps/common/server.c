@@ -35,6 +35,11 @@ void server_hold_end(void)
     sigaction(SIGTERM, &end, NULL);
 }
 
+bool server_is_to_end(void)
+{
+    return told_to_end != 0;
+}
+
 void server_read_settings(struct server_settings *settings, struct options *options,
                           unsigned default_port, unsigned least_port)
 {

@@ -40,6 +40,8 @@ int server_open_socket(const struct server_settings *settings, int type);
  * starting without its last counters.
  */
 void server_hold_end(void);
+/* Whether SIGTERM has come: for servers that wait in a loop of their own. */
+bool server_is_to_end(void);
 
 /*
  * Says ready, then serves until SIGTERM. Reports whenever it has been idle for 200 ms after work,

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The DCE RPC client: binds, then measures one batch of calls for each size and caller. */
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "apps.h"
+#include "clock.h"
+#include "epm.h"
+#include "identity.h"
+#include "mapper.h"
+#include "parameters.h"
+#include "pattern.h"
+#include "samples.h"
+#include "stubs.h"
+#include "workload.h"
+
+enum {
+    PORT_LIMIT = 65535,
+    THREADS_LIMIT = 32,
+    PING_DEFAULT_MS = 2000,
+    ACK_DELAY_DEFAULT_MS = 1000,
+    BROADCAST_MS = 5000,
+    CANCEL_MS = 1000,
+    BINDING_DEFAULT_MS = 30000,
+    TIMEOUT_LIMIT_MS = 3600 * 1000,
+    NS_PER_MS = 1000 * 1000,
+};
+
+enum procedure { PROCEDURE_NULL, PROCEDURE_PUT, PROCEDURE_GET, PROCEDURE_ECHO };
+static const char *const procedures[] = {"null", "put", "get", "echo", NULL};
+
+enum semantics { AT_MOST_ONCE, IDEMPOTENT, MAYBE, BROADCAST };
+static const char *const semantics_words[] = {"at_most_once", "idempotent", "maybe", "broadcast",
+                                              NULL};
+static const uint8_t semantics_flags[] = {0, DCE_IDEMPOTENT, DCE_MAYBE,
+                                          DCE_BROADCAST | DCE_IDEMPOTENT};
+
+enum failure { FAILURE_STATUS = 1, FAILURE_REJECT, FAILURE_PAYLOAD };
+
+/* One thread's. */
+struct caller {
+    struct dce_binding binding;
+    bool open;
+    unsigned activities; /* that it has had */
+    uint8_t *payload;
+    uint32_t *statuses;       /* of the calls of the latest batch */
+    struct dce_counts before; /* what was counted when it began */
+};
+
+static struct dce_parameters parameters;
+static struct dce_client_settings settings;
+static struct workload workload;
+static enum procedure procedure;
+static enum semantics semantics;
+static char *server_text;
+static unsigned client_port, mapper_port;
+static uint64_t cancel_after_ns, binding_timeout_ns;
+static struct caller *callers;
+static const struct call_record *written; /* the batch whose rows are being written, */
+static const uint32_t *written_statuses;  /* and its statuses */
+
+/* ---- options ---- */
+
+static void check_sizes(void)
+{
+    for (size_t i = 0; procedure != PROCEDURE_NULL && i < workload.size_count; i++) {
+        if (dce_stubs_index(workload.sizes[i]) < 0)
+            samples_fail("option sizes: %lld is not among interface_sizes", workload.sizes[i]);
+        if (semantics == BROADCAST &&
+            workload.sizes[i] > (long long)parameters.xmitq.fragment - DCE_HEADER)
+            samples_fail("option sizes: a broadcast is at most one fragment, %u bytes",
+                         parameters.xmitq.fragment - DCE_HEADER);
+    }
+    if (procedure == PROCEDURE_NULL && (workload.size_count != 1 || workload.sizes[0] != 0))
+        samples_fail("option sizes: the procedure \"null\" has none");
+    if (semantics == MAYBE && (procedure == PROCEDURE_GET || procedure == PROCEDURE_ECHO))
+        samples_fail("option semantics: \"maybe\" only with null and put, which return nothing");
+    if (semantics == BROADCAST && parameters.xmitq.policy == DCE_OSF)
+        samples_fail("option policy: \"osf\" fragments what a broadcast may not");
+}
+
+static void read_settings(int argc, char **argv)
+{
+    struct options *options = options_open(argc, argv);
+    struct in_addr address;
+
+    dce_parameters_read(&parameters, options);
+    server_text = strdup(options_text(options, "server", NULL));
+    if (server_text == NULL || inet_pton(AF_INET, server_text, &address) != 1)
+        samples_fail("option server: must be an address like 10.0.0.2");
+    settings.server.address = ntohl(address.s_addr);
+    settings.server.port = (uint16_t)options_integer(options, "port", 0, 0, PORT_LIMIT);
+    mapper_port = (unsigned)options_integer(options, "mapper_port", DCE_EPM_PORT, 1, PORT_LIMIT);
+    procedure = (enum procedure)options_word(options, "procedure", procedures);
+    semantics = (enum semantics)options_word(options, "semantics", semantics_words);
+    if (semantics == BROADCAST && settings.server.port == 0)
+        samples_fail("option port: must be given for a broadcast");
+    workload_read(&workload, options, 0, DCE_PAYLOAD_MOST);
+    if (workload.threads > THREADS_LIMIT)
+        samples_fail("option threads: must be an integer from 1 to %d", THREADS_LIMIT);
+    client_port = (unsigned)options_integer(options, "client_port", 0, 0, PORT_LIMIT);
+    settings.ping_ns = dce_option_ms(options, "ping_ms", PING_DEFAULT_MS);
+    settings.ack_delay_ns = dce_option_ms(options, "ack_delay_ms", ACK_DELAY_DEFAULT_MS);
+    binding_timeout_ns = dce_option_ms(options, "binding_timeout_ms", BINDING_DEFAULT_MS);
+    cancel_after_ns = (uint64_t)options_integer(options, "cancel_ms", 0, 0, TIMEOUT_LIMIT_MS) *
+                      NS_PER_MS;
+    check_sizes();
+    options_check_all_taken(options);
+    options_close(options);
+    settings.xmitq = parameters.xmitq;
+    settings.offer = parameters.offer;
+    settings.big_endian = parameters.big_endian;
+    settings.give_up_ns = parameters.give_up_ns;
+    settings.broadcast_ns = (uint64_t)BROADCAST_MS * NS_PER_MS;
+    settings.cancel_ns = (uint64_t)CANCEL_MS * NS_PER_MS;
+    settings.space = dce_identity("space", 0);
+}
+
+/* ---- calls ---- */
+
+static void open_caller(struct caller *caller, size_t thread)
+{
+    struct dce_client_settings own = settings;
+
+    own.activity = dce_identity("activity", caller->activities++ * THREADS_LIMIT + thread);
+    caller->binding.cancel_after_ns = cancel_after_ns;
+    dce_binding_open(&caller->binding, &own, parameters.largest,
+                     client_port == 0 ? 0 : client_port + (unsigned)thread,
+                     parameters.socket_buffer, semantics == BROADCAST);
+    caller->open = true;
+}
+
+static uint32_t call(struct caller *caller, unsigned index)
+{
+    uint8_t flags = semantics_flags[semantics];
+
+    switch (procedure) {
+    case PROCEDURE_NULL:
+        return dce_null(&caller->binding, flags);
+    case PROCEDURE_PUT:
+        return put_i(&caller->binding, flags, index, caller->payload);
+    case PROCEDURE_GET:
+        return get_i(&caller->binding, flags, index);
+    default:
+        return echo_i(&caller->binding, flags, index, caller->payload);
+    }
+}
+
+static bool has_results(const struct dce_binding *binding, size_t size)
+{
+    bool out = procedure == PROCEDURE_GET || procedure == PROCEDURE_ECHO;
+    const struct dce_client *machine = &binding->machine;
+
+    if (semantics == MAYBE)
+        return true;
+    return machine->recvq.length == (out ? size : 0) &&
+           pattern_matches(PATTERN_OPAQUE, machine->seq, 0, binding->results,
+                           machine->recvq.length);
+}
+
+static uint32_t make_call(struct caller *caller, size_t size, struct call_record *record)
+{
+    struct dce_client *machine = &caller->binding.machine;
+    uint64_t resent = machine->counts.of[DCE_COUNT_fragments_resent];
+    int index = dce_stubs_index((long long)size);
+    uint32_t status;
+
+    if (procedure == PROCEDURE_PUT || procedure == PROCEDURE_ECHO)
+        pattern_fill(PATTERN_OPAQUE, machine->called ? machine->seq + 1 : settings.seq, 0,
+                     caller->payload, size);
+    *record = (struct call_record){.start_ns = clock_now_ns()};
+    status = call(caller, index < 0 ? 0 : (unsigned)index);
+    record->end_ns = clock_now_ns();
+    record->has_xid = true;
+    record->xid = machine->seq;
+    record->retransmits = (uint16_t)(machine->counts.of[DCE_COUNT_fragments_resent] - resent);
+    if (status != DCE_OK)
+        record->failure = machine->rejected ? FAILURE_REJECT : FAILURE_STATUS;
+    else if (!has_results(&caller->binding, size))
+        record->failure = FAILURE_PAYLOAD;
+    record->ok = record->failure == 0;
+    return status;
+}
+
+static void run_batch(size_t thread, size_t size, struct call_record *records)
+{
+    struct caller *caller = &callers[thread];
+
+    if (caller->open && workload.connection_per_size) {
+        dce_binding_close(&caller->binding);
+        caller->open = false;
+    }
+    if (!caller->open)
+        open_caller(caller, thread);
+    caller->before = caller->binding.machine.counts;
+    for (size_t i = 0; i < workload_batch_calls(&workload); i++)
+        caller->statuses[i] = make_call(caller, size, &records[i]);
+    dce_settle(&caller->binding);
+}
+
+/* ---- records ---- */
+
+static void failure_text(const struct call_record *record, char *text, size_t size)
+{
+    unsigned status = written_statuses[record - written];
+
+    if (record->failure == FAILURE_PAYLOAD)
+        snprintf(text, size, "wrong payload");
+    else if (record->failure == FAILURE_REJECT)
+        snprintf(text, size, "reject %08x", status);
+    else if (status == DCE_COMM_FAILURE)
+        snprintf(text, size, "no answer");
+    else
+        snprintf(text, size, "fault %08x", status);
+}
+
+static json_t *counters_of_batch(const struct caller *caller)
+{
+    json_t *counters = json_object();
+
+    for (unsigned i = 0; i < DCE_COUNTS; i++)
+        json_object_set_new(counters, dce_count_names[i],
+                            json_integer((json_int_t)(caller->binding.machine.counts.of[i] -
+                                                      caller->before.of[i])));
+    return counters;
+}
+
+static void write_batch(size_t thread, size_t size, const struct call_record *records)
+{
+    const struct caller *caller = &callers[thread];
+    json_t *header = samples_object("batch");
+    char activity[DCE_UUID_TEXT];
+
+    dce_uuid_text(&caller->binding.machine.settings.activity, activity);
+    json_object_update_new(
+        header,
+        json_pack("{sI ss ss sI si ss si si si ss ss ss ss si si so}", "series",
+                  (json_int_t)workload.series, "transport", "udp", "procedure",
+                  procedures[procedure], "size", (json_int_t)size, "thread", (int)thread, "server",
+                  server_text, "server_port", (int)settings.server.port, "client_port",
+                  (int)caller->binding.link.port, "warmup", (int)workload.warmup, "semantics",
+                  semantics_words[semantics], "byte_order", parameters.byte_order_text, "policy",
+                  parameters.policy_text, "activity", activity, "fragment_bytes",
+                  (int)parameters.xmitq.fragment, "window_bytes", (int)parameters.window_bytes,
+                  "counters", counters_of_batch(caller)));
+    written = records;
+    written_statuses = caller->statuses;
+    samples_put_batch(header, records, workload_batch_calls(&workload), failure_text);
+}
+
+/* Calls that failed are results, in rows of their own; only a step that cannot measure fails. */
+int dce_client_main(int argc, char **argv)
+{
+    static const struct workload_calls calls = {.run = run_batch, .write = write_batch};
+
+    if (clock_select_from_environment() != 0)
+        samples_fail("SUNDIAL_CLOCK: must be tsc or monotonic");
+    read_settings(argc, argv);
+    if (settings.server.port == 0)
+        settings.server.port = dce_mapper_ask(&settings, mapper_port, binding_timeout_ns);
+    if (settings.server.port == 0)
+        return 1;
+    callers = calloc(workload.threads, sizeof(*callers));
+    for (size_t thread = 0; callers != NULL && thread < workload.threads; thread++) {
+        callers[thread].payload = calloc(1, parameters.largest + 1);
+        callers[thread].statuses = calloc(workload_batch_calls(&workload) + 1, sizeof(uint32_t));
+        if (callers[thread].payload == NULL || callers[thread].statuses == NULL)
+            samples_fail("out of memory");
+        open_caller(&callers[thread], thread);
+    }
+    if (callers == NULL)
+        samples_fail("out of memory");
+    workload_run(&workload, &calls);
+    for (size_t thread = 0; thread < workload.threads; thread++) {
+        dce_binding_close(&callers[thread].binding);
+        free(callers[thread].payload);
+        free(callers[thread].statuses);
+    }
+    free(callers);
+    free(workload.sizes);
+    free(parameters.sizes);
+    free(server_text);
+    return 0;
+}

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# The core of DCE RPC by itself, with sanitizers; part of `make check`.
+#
+#   make fuzz-dce        libFuzzer, FUZZ_RUNS inputs for each target (wants clang and its runtime)
+#   DCE_FUZZ=N           inputs of the built-in fuzzer in `make check`, for each target
+
+DCE_TESTS = golden_test queue_test client_test server_test wire_test
+DCE_TARGETS = pdu fack ndr tower client server
+DCE_FUZZ ?= 20000
+FUZZ_RUNS ?= 10000000
+DCE_RIG = dce/tests/rig.c $(DCE_CORE)
+
+UNIT_TESTS += $(DCE_TESTS:%=dce_%)
+
+$(DCE_TESTS:%=$(CHECK)/dce_%) $(CHECK)/dce_fuzz: $(CHECK)/dce_%: dce/tests/%.c $(DCE_RIG) dce/tests/rig.h $(HEADERS) | $(CHECK)
+	$(CC) $(CHECK_CFLAGS) -o $@ $< $(DCE_RIG)
+
+# Scapy, which the harness's environment has, and tshark.
+check-dce-interop: $(CHECK)/apps $(CHECK)/dce_golden_test
+	$(PYTHON) dce/tests/interop.py $(CHECK)/apps $(CHECK)/dce_golden_test
+
+.PHONY: check-dce-loopback check-dce-interop check-dce-fuzz fuzz-dce
+check: check-dce-loopback check-dce-interop check-dce-fuzz
+
+# The markers are looked for in what guests get.
+check-dce-loopback: $(CHECK)/apps
+	$(MAKE) OUT=$(CHECK)/guest $(DCE:%.c=$(CHECK)/guest/objects/%.o)
+	$(PYTHON) dce/tests/loopback.py $(CHECK)/apps $(CHECK)/guest/objects/dce
+
+check-dce-fuzz: $(CHECK)/dce_fuzz
+	for target in $(DCE_TARGETS); do $< $$target $(DCE_FUZZ) || exit 1; done
+
+fuzz-dce: | $(CHECK)
+	for target in $(DCE_TARGETS); do \
+		mkdir -p $(CHECK)/corpus-$$target && \
+		clang -std=c11 -D_GNU_SOURCE -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
+			-DDCE_LIBFUZZER=fuzz_$$target -Icommon/tests -o $(CHECK)/libfuzzer-$$target dce/tests/fuzz.c $(DCE_RIG) && \
+		$(CHECK)/libfuzzer-$$target -runs=$(FUZZ_RUNS) -max_len=4096 $(CHECK)/corpus-$$target || exit 1; \
+	done
