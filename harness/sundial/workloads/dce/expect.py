@@ -12,7 +12,7 @@ from functools import lru_cache
 from sundial.expect.call import Call, Leg, Shape
 from sundial.expect.edges import edges
 from sundial.expect.ip import Packet, PerPacket, check_mtu, one, udp_packet_count, udp_packets
-from sundial.workloads.dce.pdu import HEADER
+from sundial.workloads.dce.expect_pdu import HEADER
 
 FRAGMENT = 4096
 """A PDU with its header, where a scenario says nothing else (khandker section 3)."""

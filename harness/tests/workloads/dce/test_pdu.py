@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sundial.workloads.dce.pdu import BadPdu, Fack, Flags, Pdu, Type, parse, parse_fack, parse_status
+from sundial.workloads.dce.expect_pdu import BadPdu, Fack, Flags, Pdu, Type, parse, parse_fack, parse_status
 
 INTERFACE = UUID("6d2c1a0e-4b5f-4c3d-9e8a-0123456789ab")
 ACTIVITY = UUID("00112233-4455-6677-8899-aabbccddeeff")

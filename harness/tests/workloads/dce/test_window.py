@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sundial.workloads.dce.window import Policy, Sender, asks_at_most, window_fragments
+from sundial.workloads.dce.expect_window import Policy, Sender, asks_at_most, window_fragments
 
 POLICIES: list[Policy] = ["window", "halves", "osf"]
 
