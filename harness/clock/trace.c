@@ -32,9 +32,9 @@ struct stamp {
 };
 _Static_assert(sizeof(struct stamp) == 40, "as the header says");
 
-// From here all is stamped. Where QEMU keeps its budget is known a few blocks after zero, but after
-// how many depends on the host; a guest does not begin its job so soon.
-static const uint64_t BEGINS_NS = 1000 * 1000;
+// From the first HLT of the run all is stamped. Where QEMU keeps its budget is known a few blocks
+// after the guest has first woken, but after how many depends on the host.
+static bool begun;
 
 static const uint32_t NO_POINT = UINT32_MAX;
 
@@ -66,7 +66,7 @@ static void flush(void)
 
 static void put(struct stamp stamp)
 {
-    if (closed || stamp.ns < BEGINS_NS)
+    if (closed)
         return;
     if (buffered == sizeof buffer / sizeof *buffer)
         flush();
@@ -105,16 +105,11 @@ static int64_t end_of_block_ns(void)
     return qemu_accounted_ns() + blocks_unaccounted() * (int64_t)options.instruction_ns;
 }
 
-// Since zero; 0 where that is not known yet, or before zero.
+// Since zero.
 static uint64_t now_ns(uint32_t instructions_left)
 {
-    if (!blocks_watched()) {
-        if (qemu_accounted_ns() >= zero_ns + (int64_t)BEGINS_NS)
-            broken("where QEMU counts its instructions was not found, so nothing can be traced");
-        return 0;
-    }
     int64_t clock = end_of_block_ns() - (int64_t)(instructions_left * options.instruction_ns);
-    return clock > zero_ns ? (uint64_t)(clock - zero_ns) : 0;
+    return (uint64_t)(clock - zero_ns);
 }
 
 // One instruction of one translated block.
@@ -127,6 +122,8 @@ static void hit(unsigned vcpu, void *data)
 {
     (void)vcpu;
     const struct hook *hook = data;
+    if (!begun)
+        return;
     put((struct stamp){
         .ns = now_ns(hook->left),
         // These two are in memory inside a block too, unless it changes them itself.
@@ -191,14 +188,17 @@ void trace_before_halt(void)
 {
     if (file < 0)
         return;
+    if (!blocks_watched())
+        broken("where QEMU counts its instructions was not found, so nothing can be traced");
+    begun = true;
     put((struct stamp){.ns = now_ns(1), .point = NO_POINT, .kind = HALT});
-    expected_ns = blocks_watched() ? end_of_block_ns() : 0;
+    expected_ns = end_of_block_ns();
 }
 
 // A stamp's time is computed from QEMU's numbers without its help. Here QEMU has done the same.
 void trace_after_halt(void)
 {
-    if (file < 0 || !expected_ns)
+    if (file < 0)
         return;
     if (qemu_accounted_ns() != expected_ns)
         broken("the time of a stamp is not QEMU's");

@@ -13,7 +13,7 @@ from sundial.model.lists import EVERYONE
 from sundial.model.network import Network
 from sundial.model.scenario import KINDS, Scenario
 from sundial.model.topology import Clock, Topology
-from sundial.model.workload import Ends, WorkloadBase
+from sundial.model.workload import NO_TRACE, Ends, Traced, WorkloadBase
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,14 @@ def resolve_workloads(scenario: Scenario, network: Network) -> tuple[list[Worklo
         findings.extend(wrong)
         workloads.append(workload)
     return workloads, findings or [each for kind in KINDS.values() for each in kind.check_all(workloads, network)]
+
+
+def check_traces(workloads: list[WorkloadBase], clock: Clock) -> Iterator[Finding]:
+    """A trace is of virtual time; a machine on another host has none either."""
+    for number, workload in enumerate(workloads):
+        if clock != "virtual" and isinstance(workload, Traced) and workload.trace != NO_TRACE:
+            path = ("workloads", number, "trace")
+            yield Finding(path, "functions are stamped in virtual time alone", "none, or the clock virtual")
 
 
 def _clients(workload: WorkloadBase, network: Network) -> tuple[str, ...]:
