@@ -125,10 +125,10 @@ class BringUp:
             sockets,
             self.folder.node,
             self.queue,
-            traces,
             cold=order.cold,
             interactive=order.interactive,
             kvm=accelerator == "kvm",
+            traces=traces,
         )
         self.document.hosts({name: site.record() for name, site in self.rig.sites.items()})
         self._order = order

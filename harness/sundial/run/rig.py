@@ -54,11 +54,11 @@ class Rig:
         folder: Path,
         node_folder: Callable[[str], Path],
         queue: Queue,
-        traces: Traces,
         *,
         cold: bool,
         interactive: bool,
         kvm: bool = False,
+        traces: Traces | None = None,
     ) -> None:
         self.plan = plan
         self._traces = traces
@@ -103,8 +103,9 @@ class Rig:
                 held[key.digest()] = self._snapshots.enter_context(using)
             found[node.name] = held[key.digest()]
             self._zeros[node.name] = found[node.name].zero_ns
-            target = self._node_folder(node.name)
-            self._traces.prepare(self._session, node, boot, found[node.name], self._interactive, target, say)
+            if self._traces is not None:
+                target = self._node_folder(node.name)
+                self._traces.prepare(self._session, node, boot, found[node.name], self._interactive, target, say)
         self._held = list(held.values())
         return found
 
@@ -183,11 +184,7 @@ class Rig:
         for site in self.sites.values():
             site.close()
         self._deafen.close()
-        cut: RunFailed | None = None
-        try:
-            self._traces.collect(self.report, self._node_folder)
-        except RunFailed as error:
-            cut = error
+        cut = None if self._traces is None else self._traces.collect(self.report, self._node_folder)
         intact = all(snapshot.is_sealed() for snapshot in self._held)
         self._snapshots.close()
         for path in (self.plan.paths.shm, self.folder):
@@ -289,7 +286,7 @@ class Rig:
             supervisor=os.getpid(),
             report=self.folder / f"report-{node.name}",
             zero_ns=zero_ns,
-            trace=self._traces.files(node.name),
+            trace=None if self._traces is None else self._traces.files(node.name),
         )
 
     def _boot(self, node: Node) -> Boot:

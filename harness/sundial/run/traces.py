@@ -60,8 +60,8 @@ class Traces:
         files.points.write_text(points.text())
         (target / POINTS).write_text(json.dumps(points.model_dump(mode="json"), indent=1) + "\n")
 
-    def collect(self, report: Callable[[str], Mapping[str, Any]], target: Callable[[str], Path]) -> None:
-        """Copy the stamps of machines that have ended to `target`. Raises RunFailed where some of them are missing."""
+    def collect(self, report: Callable[[str], Mapping[str, Any]], target: Callable[[str], Path]) -> RunFailed | None:
+        """Copy the stamps of machines that have ended to `target`; what is wrong where some of them are missing."""
         wrong = None
         for machine in self._plan.traced:
             files = self.files(machine)
@@ -74,8 +74,7 @@ class Traces:
             if not isinstance(stamps, int) or length != HEADER_BYTES + STAMP_BYTES * stamps:
                 what = f"its trace has {length} bytes, and it counted {stamps} stamps of {STAMP_BYTES}"
                 wrong = wrong or RunFailed(what, machine=machine)
-        if wrong is not None:
-            raise wrong
+        return wrong
 
 
 def _programs(node: Node, image: Image) -> tuple[dict[str, str], dict[str, Table]]:

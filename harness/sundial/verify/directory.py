@@ -163,14 +163,14 @@ def _known(run: RunDirectory) -> Iterator[str]:
     yield "wire/counters.json"
     for name in run.nodes:
         yield from (f"nodes/{name}/{file}" for file in OF_NODE)
-    for name in _traced(run):
+    for name in traced_machines(run):
         yield from (f"nodes/{name}/{file}" for file in OF_TRACED)
     if not run.by_hand:
         yield SAMPLES
 
 
-def _traced(run: RunDirectory) -> list[str]:
-    """Machines that were traced."""
+def traced_machines(run: RunDirectory) -> list[str]:
+    """Those that the run's scenario asks to be traced."""
     if run.by_hand:
         return []
     try:

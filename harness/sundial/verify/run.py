@@ -42,6 +42,7 @@ from sundial.verify.sockets.kernel_counters import check_kernel_counters
 from sundial.verify.sockets.legs import build_legs
 from sundial.verify.sockets.retransmission_causes import without_held_back
 from sundial.verify.sockets.served import check_served
+from sundial.verify.steps import check_steps
 from sundial.verify.unproven import unproven
 from sundial.verify.wires import check_wires, held_back
 from sundial.verify.workload import Settled, own_transports, sampled_names, socket_protocols, verifiers
@@ -104,8 +105,10 @@ def verify_run(run_dir: Path) -> Verification:
     classified = _excuse(classified, analysis)
     sampled = _sampled(analysis, settled, samples)
     wire_findings, counted = check_wires(run, on_wire, files)
+    divided = check_steps(run, samples, on_wire, ports)
     findings = pl.concat(
         [
+            divided.findings,
             check_documents(run, samples, on_wire),
             *without_frames.result(),
             none() if run.by_hand else directory.check_frames(on_wire),
@@ -155,6 +158,7 @@ def verify_run(run_dir: Path) -> Verification:
         classified=classification.counts(classified),
         unproven=([BY_HAND] if run.by_hand else []) + unproven(run),
         problems=problems_json(findings, classified, all_calls, filter_of),
+        steps=divided.summary,
     )
     verification.write(run_dir / "verify.json")
     observed = pl.concat([analysis.observed, *(each.observed for each in settled)], how="diagonal_relaxed")

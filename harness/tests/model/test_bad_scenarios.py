@@ -67,6 +67,7 @@ def test_mistake(tmp_path: Path, old: str, new: str, lines: list[str]) -> None:
     assert str(caught.value).splitlines() == list(dict.fromkeys(f"{path}:{line}" for line in lines))
 
 
+TRACE = "none, steps, or a list of up to 256 functions, such as [clnt_dg_call, kernel:udp_sendmsg]"
 OVERRIDES = [
     ("sizes", "--set: 'sizes' is not understood; allowed: KEY=VALUE, such as sizes=16:8192:16"),
     ("sizes=", "--set: 'sizes=' is not understood; allowed: KEY=VALUE, such as sizes=16:8192:16"),
@@ -84,6 +85,9 @@ OVERRIDES = [
     ("segments.lan.rate.unit=1", "--set: segments.lan.rate.unit: 'unit': this value has no fields"),
     ("deadline=5", "--set: deadline: '5' has no unit; allowed: a time from 1 ms to 24 h, such as '10 min'"),
     ("seed=x", "--set: seed: 'x' is not a whole number; allowed: a whole number from 0 to 9223372036854775807"),
+    ("workloads.0.trace=all", f"--set: workloads.0.trace: 'all' is no way to trace; allowed: {TRACE}"),
+    ("workloads.0.trace=[]", f"--set: workloads.0.trace: [] is no way to trace; allowed: {TRACE}"),
+    ("workloads.0.trace=[a b]", f"--set: workloads.0.trace: 'a b' cannot be a function's name; allowed: {TRACE}"),
     ("clock=wall", "--set: clock: 'wall' is not known; allowed: virtual, real"),
     ("accelerator=kvm", "--set: accelerator: KVM cannot keep virtual time; allowed: auto or tcg, or the clock real"),
     ("accelerator=xen", "--set: accelerator: 'xen' is not known; allowed: auto, tcg, kvm"),
@@ -98,6 +102,15 @@ def test_wrong_override(tmp_path: Path, override: str, line: str) -> None:
     with pytest.raises(BadInput) as caught:
         load_experiments(path, overrides=[override])
     assert str(caught.value).splitlines()[0] == line.replace("{file}", path)
+
+
+def test_a_trace_needs_virtual_time(tmp_path: Path) -> None:
+    path = write(tmp_path, GOOD)
+    with pytest.raises(BadInput) as caught:
+        load_experiments(path, overrides=["workloads.0.trace=steps"], clock="real")
+    words = "--set: workloads.0.trace: functions are stamped in virtual time alone; allowed: none, or the clock virtual"
+    assert str(caught.value).splitlines() == [words]
+    assert load_experiments(path, overrides=["trace=none"], clock="real")
 
 
 def test_tcp_has_a_least_mtu_that_udp_has_not(tmp_path: Path) -> None:
