@@ -156,7 +156,7 @@ def verify_run(run_dir: Path) -> Verification:
         groups=groups_json(analysis, failed)
         + [group for each in settled for group in settled_groups_json(each, failed)],
         classified=classification.counts(classified),
-        unproven=([BY_HAND] if run.by_hand else []) + unproven(run),
+        unproven=([BY_HAND] if run.by_hand else []) + unproven(run) + list(divided.unproven),
         problems=problems_json(findings, classified, all_calls, filter_of),
         steps=divided.summary,
     )

@@ -31,7 +31,7 @@ STEP_COLUMNS: dict[str, type[pl.DataType]] = {
 """Of steps.parquet. `call` is a row of samples.parquet; `node` is a machine, or empty on the wire; `thread` numbers the
 contexts of a machine; times in ns since zero."""
 
-UNPROVEN = (
+OF_A_TRACE = (
     "nodes/*/trace.bin: that a function was entered or left when its stamp says; the plugin holds its clock against"
     " QEMU's at each HLT, and what is checked here is that calls, frames and stamps fit one another",
 )
@@ -45,6 +45,7 @@ class Divided:
 
     findings: pl.DataFrame
     summary: dict[str, Any] | None = None
+    unproven: tuple[str, ...] = ()
 
 
 def check_steps(run: RunDirectory, samples: RunSamples, frames: pl.DataFrame, ports: pl.DataFrame) -> Divided:
@@ -85,7 +86,7 @@ def check_steps(run: RunDirectory, samples: RunSamples, frames: pl.DataFrame, po
         "stamps": sum(len(trace.stamps) for trace in traces.values()),
         "repeated": sum(trace.repeated for trace in traces.values()),
     }
-    return Divided(pl.DataFrame(rows, schema=FINDING, orient="row"), summary)
+    return Divided(pl.DataFrame(rows, schema=FINDING, orient="row"), summary, OF_A_TRACE)
 
 
 def _write(target: Any, steps: list[Step]) -> None:

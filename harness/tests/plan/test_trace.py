@@ -9,10 +9,12 @@ import pytest
 
 from sundial.errors import BadInput
 from sundial.model.load import load_experiments
+from sundial.model.scenario import KINDS
+from sundial.model.workload import Traced
 from sundial.plan.build import plan_run
 from sundial.plan.paths import RunPaths
 from sundial.plan.points import Table, Tables, points_of
-from sundial.plan.trace import Function
+from sundial.plan.trace import TRACES, Function
 
 PATHS = RunPaths(capture=Path("/run/wire"), sockets=Path("/run/s"), shm=Path("/dev/shm/sundial-x"))
 PROGRAM = {"call": ((0x401000, 32),), "send": ((0x402000, 16),), "twice": ((0x403000, 8), (0x404000, 8))}
@@ -27,6 +29,10 @@ TABLES = Tables(
 def traced(*overrides: str, scenario: str = "quickstart") -> dict[str, tuple[Function, ...]]:
     (experiment,) = load_experiments(scenario, overrides=overrides)
     return dict(plan_run(experiment, PATHS).traced)
+
+
+def test_kinds_that_can_be_traced_say_what_of() -> None:
+    assert {name for name, kind in KINDS.items() if issubclass(kind.model, Traced)} == set(TRACES) >= {"sunrpc"}
 
 
 def test_nothing_is_traced_unless_it_is_asked_for() -> None:
