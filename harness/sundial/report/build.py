@@ -18,6 +18,7 @@ from sundial.report import (
     registry,
     stages,
     stats,
+    steps,
     tables,
     tables_run,
     topology_narrow,
@@ -63,10 +64,11 @@ def build_report(run_dir: Path, *, png: bool = False) -> ReportPaths:
     with plotting.pictures(png=png):
         drawn = draw_all(data, made, topology, folder)
         of_segments = topology_read.own_drawings(data, folder)
+        of_calls = steps.pictures(made.steps, made.looks, made.sizes, folder)
     summary = run_dir / "summary.csv"
     made.summary.write_csv(summary, float_precision=3)
     html = run_dir / "report.html"
-    html.write_text(_page(data, made, drawn, of_segments, topology, png), encoding="utf-8")
+    html.write_text(_page(data, made, drawn, of_segments, of_calls, topology, png), encoding="utf-8")
     return ReportPaths(html, summary, tuple(sorted(folder.iterdir())))
 
 
@@ -99,19 +101,20 @@ def _tables(data: RunData) -> Tables:
         servers=batches["server"].unique().sort().to_list(),
         statistic=statistic if isinstance(statistic, str) else "mean",
         common_axis=common_axis,
+        steps=steps.read(data.directory, data.samples),
     )
 
 
 def _page(
     data: RunData, made: Tables, drawn: Drawn, of_segments: Mapping[str, Sequence[Drawing]],
-    topology: Topology, png: bool,
+    of_calls: Sequence[Drawing], topology: Topology, png: bool,
 ) -> str:  # fmt: skip
     environment = Environment(
         loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     everything = {
         **drawn.drawings,
-        **{drawing.stem: drawing for each in of_segments.values() for drawing in each},
+        **{drawing.stem: drawing for each in (*of_segments.values(), of_calls) for drawing in each},
     }
     inline = {stem: Markup(plotting.inline(drawing)) for stem, drawing in everything.items()}
     segment_tables = topology_read.own_tables(data)
@@ -133,6 +136,9 @@ def _page(
         png=png,
         key_numbers=tables.key_numbers(made.curves, made.sizes, made.looks, _bounds(drawn.floors), drawn.cells),
         stage_numbers=tables.stage_numbers(made.stages, made.sizes, made.looks, made.common_axis),
+        steps=steps.tables(made.steps, made.looks, made.sizes),
+        calls_by_lane=[drawing.stem for drawing in of_calls],
+        divided=(data.verify or {}).get("steps"),
         verdicts=tables.verdicts(data.verify, made.looks),
         problems=tables.problems(data.verify, data.name),
         first_problem=tables.first_problem(data.verify, data.name),
