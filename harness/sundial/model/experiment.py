@@ -62,12 +62,20 @@ def resolve_workloads(scenario: Scenario, network: Network) -> tuple[list[Worklo
     return workloads, findings or [each for kind in KINDS.values() for each in kind.check_all(workloads, network)]
 
 
-def check_traces(workloads: list[WorkloadBase], clock: Clock) -> Iterator[Finding]:
-    """A trace is of virtual time; a machine on another host has none either."""
+def check_traces(workloads: list[WorkloadBase], network: Network, clock: Clock) -> Iterator[Finding]:
+    """A trace is of virtual time, which no machine on another host has, and of kernels that say where functions are."""
     for number, workload in enumerate(workloads):
-        if clock != "virtual" and isinstance(workload, Traced) and workload.trace != NO_TRACE:
-            path = ("workloads", number, "trace")
+        if not isinstance(workload, Traced) or workload.trace == NO_TRACE:
+            continue
+        path = ("workloads", number, "trace")
+        images = {name: IMAGES[network.node(name).image] for name in (workload.server, *workload.clients)}
+        silent = [f"{name!r} boots {image.name}" for name, image in images.items() if not image.kallsyms]
+        if clock != "virtual":
             yield Finding(path, "functions are stamped in virtual time alone", "none, or the clock virtual")
+        elif silent:
+            fitting = " or ".join(name for name, image in IMAGES.items() if image.kallsyms)
+            what = f"{silent[0]}, whose kernel does not say where its functions are"
+            yield Finding(path, what, f"none, or machines that boot {fitting}")
 
 
 def _clients(workload: WorkloadBase, network: Network) -> tuple[str, ...]:

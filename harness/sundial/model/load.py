@@ -96,7 +96,7 @@ def _experiment(
     network = build_network(topology)
     workloads, findings = resolve_workloads(scenario, network)
     runs_by = clock or topology.clock
-    _refuse(written, findings or list(check_traces(workloads, runs_by)))
+    _refuse(written, findings or list(check_traces(workloads, network, runs_by)))
     return Experiment(
         scenario=scenario.model_copy(update={"workloads": workloads}),
         topology=topology,

@@ -13,7 +13,6 @@ from sundial.errors import BadInput, RunFailed
 from sundial.machines.functions import kernel_table, program_tables
 from sundial.machines.images import Image
 from sundial.machines.snapshots import Snapshot
-from sundial.model.images import IMAGES
 from sundial.model.network import Node
 from sundial.plan.build import Boot, Plan, TraceFiles
 from sundial.plan.points import Table, Tables, points_of
@@ -32,9 +31,12 @@ class Traces:
         """`folder`: where machines may write. Raises BadInput for a machine whose programs are not known."""
         self._plan = plan
         self._folder = folder
-        self._programs = {
-            node.name: _programs(node, images[node.image]) for node in plan.network.nodes if node.name in plan.traced
-        }
+        nodes = [node for node in plan.network.nodes if node.name in plan.traced]
+        for node in nodes:
+            _check_boots(node)
+        self._programs = {image: program_tables(images[image]) for image in {node.image: None for node in nodes}}
+        self._kernels: dict[str, Table] = {}
+        """By snapshot: machines that are restored from one have one."""
 
     def files(self, machine: str) -> TraceFiles | None:
         """What the plugin is given; None for a machine that is not traced."""
@@ -52,10 +54,11 @@ class Traces:
         files = self.files(node.name)
         if files is None:
             return
-        applications, programs = self._programs[node.name]
-        reader = KernelReader(session, self._plan, node, boot, interactive, snapshot)
-        kernel = kernel_table(reader.functions(next(iter(applications)), say))
-        tables = Tables(applications, programs, kernel)
+        applications, programs = self._programs[node.image]
+        if snapshot.key not in self._kernels:
+            reader = KernelReader(session, self._plan, node, boot, interactive, snapshot)
+            self._kernels[snapshot.key] = kernel_table(reader.functions(next(iter(applications)), say))
+        tables = Tables(applications, programs, self._kernels[snapshot.key])
         points = points_of(node.name, self._plan.traced[node.name], tables)
         files.points.write_text(points.text())
         (target / POINTS).write_text(json.dumps(points.model_dump(mode="json"), indent=1) + "\n")
@@ -77,13 +80,8 @@ class Traces:
         return wrong
 
 
-def _programs(node: Node, image: Image) -> tuple[dict[str, str], dict[str, Table]]:
-    if not IMAGES[node.image].kallsyms:
-        fitting = ", ".join(name for name, kind in IMAGES.items() if kind.kallsyms)
-        what = f"the kernel of image {node.image}, which {node.name!r} boots, does not say where its functions are"
-        raise BadInput(what, field="trace", allowed=f"machines that boot {fitting}")
-    applications, programs = program_tables(image)
+def _check_boots(node: Node) -> None:
+    """Raises BadInput for a machine of whose programs it is not known where functions are."""
     if node.initrd is not None or any(path.startswith(f"{APPLICATIONS}/") for path, _ in node.files):
         what = f"machine {node.name!r} boots programs of its own, of which there is no table of functions"
         raise BadInput(what, field="trace", allowed="machines that boot the programs of their image")
-    return applications, programs

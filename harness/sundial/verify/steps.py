@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,7 @@ import polars as pl
 
 from sundial.errors import BadInput
 from sundial.observe import RunDirectory
-from sundial.observe.steps import Arrival, Call, Step, join, lane_of, marked, paths, sums
+from sundial.observe.steps import Arrival, Call, Lane, Step, join, lane_of, marked, paths, sums
 from sundial.observe.trace import Trace, read_trace
 from sundial.verify.directory import traced_machines
 from sundial.verify.findings import FINDING, none
@@ -74,11 +75,7 @@ def check_steps(run: RunDirectory, samples: RunSamples, frames: pl.DataFrame, po
         expected, seen = call.end_ns - call.start_ns, totals.get(call.number)
         if seen != expected:
             rows.append((call.number, "steps", f"{expected} ns, the round trip", f"{seen} ns", []))
-    answered = table.filter(pl.col("ok"))["id"].to_list()
-    by_number = {call.number: call for call in calls}
-    unmarked = [number for number in answered if not marked(lanes[by_number[number].client], by_number[number])]
-    if any(point.role == "call" for trace in traces.values() for point in trace.points):
-        rows += [(number, "trace", "stamps where the call begins and ends", "none", []) for number in unmarked]
+    rows += [(number, "trace", "stamps where the call begins and ends", "none", []) for number in _bare(lanes, table)]
     _write(target, steps)
     summary = {
         "calls": len(calls),
@@ -87,6 +84,17 @@ def check_steps(run: RunDirectory, samples: RunSamples, frames: pl.DataFrame, po
         "repeated": sum(trace.repeated for trace in traces.values()),
     }
     return Divided(pl.DataFrame(rows, schema=FINDING, orient="row"), summary, OF_A_TRACE)
+
+
+def _bare(lanes: Mapping[str, Lane], table: pl.DataFrame) -> Iterator[int]:
+    """Answered calls without stamps of their beginning and end, where others of their program and transport have them:
+    calls of workloads that are not traced are divided by what is stamped for others."""
+    answered = table.filter(pl.col("ok"))
+    for _, part in answered.group_by("client", "app", "transport", maintain_order=True):
+        calls = [Call(*each) for each in part.select("id", "client", "start_ns", "end_ns").iter_rows()]
+        bare = [call.number for call in calls if not marked(lanes[call.client], call)]
+        if len(bare) < len(calls):
+            yield from bare
 
 
 def _write(target: Any, steps: list[Step]) -> None:

@@ -33,11 +33,12 @@ _COMMON: tuple[tuple[str, Stamps], ...] = (
 _OF_TRANSPORT: dict[str, tuple[tuple[str, Stamps], ...]] = {
     "udp": (("udp_sendmsg", "both"), ("udp_queue_rcv_skb", "entry"), ("udp_recvmsg", "both")),
     "tcp": (("tcp_sendmsg", "both"), ("tcp_v4_rcv", "entry"), ("tcp_recvmsg", "both")),
+    "packet": (("packet_sendmsg", "both"), ("packet_rcv", "entry"), ("packet_recvmsg", "both")),
 }
 
 
-def kernel_functions(*transports: Literal["udp", "tcp"]) -> Iterator[Function]:
-    """Those of messages over these transports."""
+def kernel_functions(*transports: Literal["udp", "tcp", "packet"]) -> Iterator[Function]:
+    """Those of messages over these transports; packet: of a program that sends frames of its own."""
     of_transports = (each for transport in transports for each in _OF_TRANSPORT[transport])
     for name, stamps in (*_COMMON, *of_transports):
         yield Function((name,), stamps=stamps)

@@ -113,6 +113,13 @@ def test_a_trace_needs_virtual_time(tmp_path: Path) -> None:
     assert load_experiments(path, overrides=["trace=none"], clock="real")
 
 
+def test_a_trace_needs_a_kernel_that_says_where_its_functions_are(tmp_path: Path) -> None:
+    with pytest.raises(BadInput) as caught:
+        load_experiments("sss-rpc-sweep", overrides=["trace=steps"])
+    words = "'server' boots ssscore, whose kernel does not say where its functions are; allowed: none, or machines that"
+    assert str(caught.value) == f"--set: trace: {words} boot linux"
+
+
 def test_tcp_has_a_least_mtu_that_udp_has_not(tmp_path: Path) -> None:
     for scenario, mtu in ((GOOD, 88), (GOOD.replace("[tcp]", "[udp]"), 68)):
         (experiment,) = load_experiments(write(tmp_path, scenario), overrides=[f"mtu={mtu}"])
