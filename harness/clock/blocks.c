@@ -173,6 +173,11 @@ bool blocks_watched(void)
     return countdown != NULL;
 }
 
+int64_t blocks_unaccounted(void)
+{
+    return budget->all - budget->extra - countdown->left;
+}
+
 void blocks_renew_budget(uint64_t instruction_ns)
 {
     // icount_get_limit() of QEMU, but for timers in real time, which the main loop runs anyway.

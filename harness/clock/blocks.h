@@ -17,6 +17,9 @@ typedef uint64_t blocks_look(bool full);
 void blocks_watch(blocks_look *look);
 // Whether looks take place. It turns true once, and never false.
 bool blocks_watched(void);
+// Once looks take place: how many instructions were executed that QEMU has not accounted yet. A
+// block counts as a whole from its beginning.
+int64_t blocks_unaccounted(void);
 // Inside a look: gives the CPU the budget that ends at the next timer of the virtual clock, as QEMU
 // itself would on entering its loop again. For when a timer was moved.
 void blocks_renew_budget(uint64_t instruction_ns);

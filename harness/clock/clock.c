@@ -13,6 +13,7 @@
 #include "options.h"
 #include "qemu.h"
 #include "sync.h"
+#include "trace.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -607,7 +608,9 @@ static void before_halt(unsigned vcpu, void *unused)
 {
     (void)vcpu;
     (void)unused;
+    trace_before_halt();
     qemu.icount_update(qemu_current_cpu());
+    trace_after_halt();
     if (keeping_time) {
         pthread_mutex_lock(&state_lock);
         halted = true;
@@ -625,8 +628,11 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
     count.translations++;
     const uint8_t HLT = 0xf4;
     struct qemu_plugin_insn *last = qemu.plugin_tb_get_insn(tb, qemu.plugin_tb_n_insns(tb) - 1);
-    if (qemu.plugin_insn_size(last) == 1 && qemu_first_byte(last) == HLT)
+    uint8_t first_byte = 0;
+    qemu_first_bytes(last, &first_byte, 1);
+    if (qemu.plugin_insn_size(last) == 1 && first_byte == HLT)
         qemu.plugin_register_vcpu_insn_exec_cb(last, before_halt, QEMU_PLUGIN_CB_NO_REGS, NULL);
+    trace_block(tb);
 }
 
 static const char *install(qemu_plugin_id_t id, int argc, char **argv)
@@ -651,6 +657,9 @@ static const char *install(qemu_plugin_id_t id, int argc, char **argv)
             nics[n].capacity = run.shared->fixed.adapter_frames[options.machine][n];
         zero_ns = options.zero_ns;
         keeping_time = true;
+        wrong = options.trace ? trace_open(options.trace, options.points) : NULL;
+        if (wrong)
+            return wrong;
     }
     qemu.add_vm_change_state_handler(run_state_changed, NULL);
     qemu.plugin_register_vcpu_tb_trans_cb(id, translated);

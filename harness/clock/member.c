@@ -3,6 +3,7 @@
 #include "member.h"
 
 #include "qemu.h"
+#include "trace.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -33,7 +34,7 @@ void report(const char *status)
             "lld,\"gates\":%llu,\"looks\":%llu,\"splits\":%llu,\"translations\":%llu,"
             "\"waits\":%llu,\"sleeps\":%llu,\"room_waits\":%llu,\"sent\":%llu,\"delivered\":%llu,"
             "\"overruns\":%llu,"
-            "\"stops\":%llu,"
+            "\"stops\":%llu,\"stamps\":%llu,\"stamps_checked\":%llu,"
             "\"instructions\":%lld,\"max_overshoot_ns\":%llu}\n",
             status, qemu.major, qemu.minor, (long long)zero_ns,
             (long long)(armed_ns ? armed_ns - zero_ns : 0), (unsigned long long)count.gates,
@@ -42,6 +43,7 @@ void report(const char *status)
             (unsigned long long)count.sleeps, (unsigned long long)count.room_waits,
             (unsigned long long)count.sent, (unsigned long long)count.delivered,
             (unsigned long long)count.overruns, (unsigned long long)count.stops,
+            (unsigned long long)count.stamps, (unsigned long long)count.stamps_checked,
             // the supervisor may go first
             (long long)(qemu.icount_get_raw ? qemu.icount_get_raw() - instructions_before : 0),
             (unsigned long long)count.overshoot_ns);
@@ -51,6 +53,7 @@ void report(const char *status)
 
 _Noreturn void leave(const char *status, enum exit_status code)
 {
+    trace_close();
     report(status);
     _exit(code);
 }

@@ -24,6 +24,7 @@ struct counts {
     uint64_t translations; // blocks translated
     uint64_t waits, sleeps, room_waits;
     uint64_t sent, delivered, overruns, stops, overshoot_ns;
+    uint64_t stamps, stamps_checked; // in the trace; those whose time was held against QEMU's
 };
 
 extern struct options options;

@@ -49,11 +49,16 @@ static bool take(struct options *o, const char *name, char *value, uint64_t *sup
     uint64_t v = 0;
     if (strcmp(name, "mode") == 0)
         return mode(value, &o->mode);
-    if (strcmp(name, "shm") == 0 || strcmp(name, "report") == 0) {
-        char *copy = strdup(value); // QEMU frees its arguments
-        *(name[0] == 's' ? &o->shm : &o->report) = copy;
-        return copy && *copy;
-    }
+    const struct {
+        const char *name;
+        const char **path;
+    } paths[] = {
+        {"shm", &o->shm}, {"report", &o->report}, {"trace", &o->trace}, {"points", &o->points}};
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
+        if (strcmp(name, paths[i].name) == 0) {
+            *paths[i].path = strdup(value); // QEMU frees its arguments
+            return *paths[i].path && *value;
+        }
     if (strcmp(name, "supervisor") == 0)
         return number(value, 1, INT32_MAX, supervisor);
     if (strcmp(name, "machine") == 0 && number(value, 0, SYNC_MACHINES - 1, &v))
@@ -89,7 +94,7 @@ const char *options_parse(struct options *o, int argc, char **argv)
         if (!take(o, name, equals + 1, &supervisor))
             return say("cannot use %s; known: mode=run|boot|watch, shm=, report=, machine=, nics=, "
                        "zero=, shift=, spins=, "
-                       "supervisor=, jitter=",
+                       "supervisor=, jitter=, trace=, points=",
                        argv[i]);
     }
     if (o->mode == MODE_RUN && !o->shm)
@@ -98,6 +103,10 @@ const char *options_parse(struct options *o, int argc, char **argv)
         return "zero= is needed";
     if (o->zero_ns < 0)
         o->zero_ns = 0;
+    if (!o->trace != !o->points)
+        return "trace= and points= need each other";
+    if (o->trace && o->mode != MODE_RUN)
+        return "only mode=run can be traced";
     if (o->mode == MODE_BOOT && !o->report)
         return "report= is needed";
     if (supervisor) {

@@ -13,6 +13,8 @@ struct options {
     enum mode mode;
     const char *shm;         // path of the run's shared memory
     const char *report;      // path of the JSON report, may be NULL
+    const char *trace;       // path of the trace, may be NULL
+    const char *points;      // path of the list of what it stamps
     unsigned machine;        // index in the run
     unsigned nics;           // netdevs n0, n1, ...
     int64_t zero_ns;         // virtual clock at the start of the run

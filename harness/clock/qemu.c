@@ -58,6 +58,7 @@ const char *qemu_load(void)
         {"qemu_plugin_tb_get_insn", &qemu.plugin_tb_get_insn},
         {"qemu_plugin_insn_size", &qemu.plugin_insn_size},
         {"qemu_plugin_insn_data", &qemu.plugin_insn_data},
+        {"qemu_plugin_insn_vaddr", &qemu.plugin_insn_vaddr},
         {"qemu_clock_get_ns", &qemu.clock_get_ns},
         {"qemu_clock_deadline_ns_all", &qemu.clock_deadline_ns_all},
         {"timer_init_full", &qemu.timer_init_full},
@@ -76,6 +77,8 @@ const char *qemu_load(void)
         {"qemu_system_vmstop_request_prepare", &qemu.system_vmstop_request_prepare},
         {"qemu_system_vmstop_request", &qemu.system_vmstop_request},
         {"qmp_query_version", &qemu.qmp_query_version},
+        {"g_byte_array_new", &qemu.byte_array_new},
+        {"g_byte_array_set_size", &qemu.byte_array_set_size},
     };
     for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
         void *address = dlsym(RTLD_DEFAULT, symbols[i].name);
@@ -92,6 +95,8 @@ const char *qemu_load(void)
         memcpy(&qemu.async_run_on_cpu, &run, sizeof run);
     }
     qemu.tcg_qemu_tb_exec = dlsym(RTLD_DEFAULT, "tcg_qemu_tb_exec");
+    void *registers = dlsym(RTLD_DEFAULT, "x86_cpu_gdb_read_register");
+    memcpy(&qemu.read_register, &registers, sizeof registers);
     if (!dlsym(RTLD_DEFAULT, "current_cpu"))
         return "this QEMU does not export current_cpu (it was built without modules)";
 
@@ -106,19 +111,18 @@ const char *qemu_load(void)
     return say("QEMU %s is not among the versions this plugin was tested with (7.2, 10.0)", number);
 }
 
-uint8_t qemu_first_byte(const struct qemu_plugin_insn *insn)
+void qemu_first_bytes(const struct qemu_plugin_insn *insn, uint8_t *bytes, size_t length)
 {
     // The second form copies (API version 3, from QEMU 9.1), the first one returns a pointer.
     if (qemu.major > 9 || (qemu.major == 9 && qemu.minor >= 1)) {
         size_t (*copy)(const struct qemu_plugin_insn *, void *, size_t);
         memcpy(&copy, &qemu.plugin_insn_data, sizeof copy);
-        uint8_t byte = 0;
-        copy(insn, &byte, 1);
-        return byte;
+        copy(insn, bytes, length);
+        return;
     }
     const void *(*pointer)(const struct qemu_plugin_insn *);
     memcpy(&pointer, &qemu.plugin_insn_data, sizeof pointer);
-    return *(const uint8_t *)pointer(insn);
+    memcpy(bytes, pointer(insn), length);
 }
 
 // Whether an address belongs to the QEMU executable itself.

@@ -22,6 +22,12 @@ enum { QEMU_CLOCK_VIRTUAL = 1 };
 enum { RUN_STATE_PAUSED = 4 };
 enum { QEMU_TIMER_ATTR_ALL = -1 };
 
+// GByteArray of GLib
+typedef struct {
+    uint8_t *data;
+    unsigned len;
+} GByteArray;
+
 typedef struct NetClientState NetClientState;
 typedef ssize_t NetReceive(NetClientState *nc, const uint8_t *frame, size_t size);
 
@@ -35,7 +41,8 @@ struct qemu {
     size_t (*plugin_tb_n_insns)(const struct qemu_plugin_tb *);
     struct qemu_plugin_insn *(*plugin_tb_get_insn)(const struct qemu_plugin_tb *, size_t);
     size_t (*plugin_insn_size)(const struct qemu_plugin_insn *);
-    void *plugin_insn_data; // its signature changed with API version 3: see qemu_first_byte
+    uint64_t (*plugin_insn_vaddr)(const struct qemu_plugin_insn *);
+    void *plugin_insn_data; // its signature changed with API version 3: see qemu_first_bytes
     // Clocks and timers
     int64_t (*clock_get_ns)(int type);
     int64_t (*clock_deadline_ns_all)(int type, int attribute_mask);
@@ -53,6 +60,10 @@ struct qemu {
     int64_t (*icount_get_raw)(void); // instructions executed so far
     // What executes translated code; NULL where this QEMU does not show it.
     uintptr_t (**tcg_qemu_tb_exec)(void *env, const void *code);
+    // Registers, by GDB's numbers; NULL where this QEMU does not show it.
+    int (*read_register)(void *cpu, GByteArray *append_to, int number);
+    GByteArray *(*byte_array_new)(void);
+    GByteArray *(*byte_array_set_size)(GByteArray *, unsigned length);
     // Network
     NetClientState *(*find_netdev)(const char *id);
     ssize_t (*send_packet)(NetClientState *nc, const uint8_t *frame, int size);
@@ -77,8 +88,8 @@ void qemu_quiet_notifications(void);
 // While `quiet`, a timer that this thread moves does not make the CPU leave its loop. Does nothing
 // where qemu_quiet_notifications() did nothing.
 void qemu_quiet_kicks(bool quiet);
-// First byte of an instruction at translation time.
-uint8_t qemu_first_byte(const struct qemu_plugin_insn *insn);
+// The first bytes of an instruction that is at least so long, at translation time.
+void qemu_first_bytes(const struct qemu_plugin_insn *insn, uint8_t *bytes, size_t length);
 // Replaces the function that takes the guest's frames at the back end NAME. Returns NULL or what is
 // wrong.
 const char *qemu_take_netdev(const char *name, NetReceive *receive, NetClientState **nc);

@@ -63,6 +63,7 @@ RANKS = {
     "mbcf/wire": "expect",
     "kedziera98/statistic": "model",
     "sockets": "model",
+    "linux_functions": "plan",
 }
 SHARED = {
     # A kind uses another one's vocabulary: the whole list.

@@ -84,5 +84,6 @@ def make(workspace: Workspace) -> Contents:
         kernel_release=release,
         cmdline=COMMAND_LINE,
         packages=[package.listed(), *made.packages],
-        facts={"hz": kernel_config.hz(config), "unpacks": kernel_config.unpacks(config)},
+        facts={"hz": kernel_config.hz(config), "unpacks": kernel_config.unpacks(config), **made.facts},
+        beside=made.beside,
     )

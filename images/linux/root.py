@@ -4,7 +4,7 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from recipe import lz4, packages, programs
+from recipe import lz4, packages, programs, symbols
 from recipe.cpio import Archive
 from recipe.errors import RecipeError
 from recipe.image import CHECKOUT, Workspace, run_make
@@ -54,6 +54,10 @@ class Root:
     extras: Archive = field(default_factory=Archive)
     packages: list[dict[str, str]] = field(default_factory=list)
     """As the manifest lists them."""
+    facts: dict[str, object] = field(default_factory=dict)
+    """Of the manifest."""
+    beside: dict[str, bytes] = field(default_factory=dict)
+    """Further files of the image."""
 
     def to_bytes(self) -> bytes:
         """The initrd, with the extras in it."""
@@ -73,6 +77,7 @@ def make_root(workspace: Workspace) -> Root:
     tree = programs.PackageTree(workspace.scratch / "packages")
     used = _add_programs(root.base, root.extras, tree, workspace.scratch / "applications")
     root.packages = [package.listed() for package in needed if package.name in used]
+    _add_symbols(root, workspace.scratch / "applications")
     return root
 
 
@@ -119,6 +124,16 @@ def add_applications(base: Archive, extras: Archive, folder: Path) -> None:
         else:
             archive = base if program == links[RUNNER] else extras
             archive.add_link(f"{APPLICATIONS_FOLDER}/{name}", program)
+
+
+def _add_symbols(root: Root, folder: Path) -> None:
+    links = {path.name: path.readlink().name for path in sorted(folder.iterdir()) if path.is_symlink()}
+    programs = {
+        name: ((folder / name).read_bytes(), (folder / f"{name}.symbols").read_bytes())
+        for name in sorted(set(links.values()))
+    }
+    root.beside[symbols.FILE] = symbols.document(programs, links)
+    root.facts["programs"] = {name: symbols.text_sha256(stripped) for name, (stripped, _) in programs.items()}
 
 
 def _add_programs(base: Archive, extras: Archive, tree: programs.PackageTree, applications: Path) -> set[str]:

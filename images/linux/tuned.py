@@ -38,5 +38,7 @@ def make(workspace: Workspace) -> Contents:
             "kernel_config_sha256": packages.sha256_of(CONFIG),
             "hz": kernel.hz,
             "unpacks": kernel_config.unpacks(CONFIG.read_text()),
+            **made.facts,
         },
+        beside=made.beside,
     )

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The little of ELF64 (System V ABI, AMD64) that the recipe asks for: sections and dynamic tags."""
+"""The little of ELF64 (System V ABI, AMD64) that the recipe asks for: sections, dynamic tags, functions."""
 
 import struct
 from dataclasses import dataclass
 from functools import cached_property
 
-_SHT_DYNAMIC = 6
+_SHT_SYMTAB, _SHT_DYNAMIC = 2, 6
+_STT_FUNC = 2
+_SYMBOL = struct.Struct("<IBBHQQ")
 _DT_NULL, _DT_NEEDED, _DT_SONAME = 0, 1, 14
 _PT_INTERP = 3
 _NOTE_HEADER = struct.Struct("<III")
@@ -20,6 +22,15 @@ class Section:
     offset: int
     size: int
     link: int
+
+
+@dataclass(frozen=True, order=True)
+class Function:
+    """Where a function is in memory, `size` in bytes."""
+
+    address: int
+    size: int
+    name: str
 
 
 def is_elf(data: bytes) -> bool:
@@ -73,6 +84,20 @@ class Elf:
     def soname(self) -> str | None:
         names = self._dynamic(_DT_SONAME)
         return names[0] if names else None
+
+    @property
+    def functions(self) -> list[Function]:
+        """Those that the symbol table names with their size, by address; empty where it was stripped."""
+        found = []
+        for section in self.sections:
+            if section.kind != _SHT_SYMTAB:
+                continue
+            strings = self.sections[section.link].offset
+            for at in range(section.offset, section.offset + section.size, _SYMBOL.size):
+                name, info, _, place, address, size = _SYMBOL.unpack_from(self._data, at)
+                if info & 15 == _STT_FUNC and place != 0 and size:
+                    found.append(Function(address, size, self._text(strings + name)))
+        return sorted(found)
 
     def has_pvh_entry(self) -> bool:
         """Whether there is a note that lets QEMU start this kernel directly (Xen's PVH entry)."""

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// The parts without QEMU and without threads: arguments, inbox, arithmetic of horizons.
+// The parts without QEMU and without threads: arguments, points, inbox, arithmetic of horizons.
+#define _GNU_SOURCE
 #include "check.h"
 
 #include "../gate.h"
 #include "../inbox.h"
 #include "../options.h"
+#include "../points.h"
 #include "../sync.h"
 
 #include <string.h>
@@ -39,10 +41,77 @@ static void test_options(void)
         {"mode=run", "shm=/x"},
         {"mode=boot", "shift=3"},
         {"supervisor=0", "mode=watch"},
+        {"trace=/x", "mode=watch"},
         {"zero=99999999999999999999", "shm=/x"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         CHECK(options_parse(&o, 2, bad[i]) != NULL);
+}
+
+static void test_a_trace_belongs_to_a_run(void)
+{
+    struct options o;
+    char *good[] = {"shm=/x", "zero=1", "trace=/t", "points=/p"};
+    CHECK(options_parse(&o, 4, good) == NULL);
+    CHECK(strcmp(o.trace, "/t") == 0 && strcmp(o.points, "/p") == 0);
+    CHECK(options_parse(&o, 3, good) != NULL);
+    char *boot[] = {"mode=boot", "report=/r", "trace=/t", "points=/p"};
+    CHECK(options_parse(&o, 4, boot) != NULL);
+}
+
+// The points of TEXT and the number of the line that is wrong.
+static unsigned parse(struct points *points, const char *text)
+{
+    char *copy = strdup(text);
+    unsigned line = points_parse(points, copy);
+    free(copy);
+    return line;
+}
+
+static void test_points(void)
+{
+    struct points points;
+    CHECK(parse(&points, "") == 0 && points.count == 0 && points_from(&points, 0) == NULL);
+    free(points.all);
+
+    CHECK(parse(&points, "401000 20 both\nffffffff81000000 1 entry\n400000 10 exit") == 0);
+    CHECK(points.count == 3);
+    const struct point *first = points_from(&points, 0);
+    CHECK(first->address == 0x400000 && first->end == 0x400010 && first->number == 2);
+    CHECK(!first->entry && first->exits);
+    CHECK(points_from(&points, 0x40000f) == first);
+    CHECK(points_from(&points, 0x400010)->number == 0);
+    const struct point *last = points_from(&points, 0x401020);
+    CHECK(last->address == 0xffffffff81000000 && last->entry && !last->exits);
+    CHECK(points_from(&points, 0xffffffff81000001) == NULL);
+    free(points.all);
+
+    const char *bad[] = {
+        "401000 20",
+        "401000 0 both",
+        "401000 20 never",
+        "401000 20 both more",
+        "0x401000 20 both",
+        "401000 -1 both",
+        "\n",
+        "ffffffffffffffff 2 both",
+        "1ffffffffffffffff 1 both",
+        "401000 20 both\r",
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        CHECK(parse(&points, bad[i]) == 1);
+        free(points.all);
+    }
+    CHECK(parse(&points, "401000 20 both\n400fff 2 both\n") != 0); // one inside the other
+    free(points.all);
+
+    enum { LINES = POINTS_MOST + 1, BYTES = 16 };
+    char *many = calloc(LINES, BYTES);
+    for (unsigned i = 0; i < LINES; i++)
+        snprintf(many + strlen(many), BYTES, "%x 1 both\n", 0x400000 + i);
+    CHECK(parse(&points, many) == LINES);
+    free(points.all);
+    free(many);
 }
 
 static void test_inbox_is_ordered(void)
@@ -451,6 +520,8 @@ static void test_who_keeps_the_lock_is_named(void)
 int main(void)
 {
     RUN(test_options);
+    RUN(test_a_trace_belongs_to_a_run);
+    RUN(test_points);
     RUN(test_inbox_is_ordered);
     RUN(test_done_queue_counts_strictly_before);
     RUN(test_horizons);

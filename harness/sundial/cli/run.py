@@ -50,6 +50,11 @@ class _Run(Verb):
 @click.option("--scale", metavar="S", help="smoke, quick or paper, where the scenario has them.")
 @click.option("--seed", type=int, metavar="N", help="Of everything random.")
 @click.option("--clock", type=click.Choice(["virtual", "real"]), help="Virtual time, or the host's clock.")
+@click.option(
+    "--trace",
+    type=click.Choice(["steps", "none"]),
+    help="Divide calls into steps, of the workloads that can be; the run itself is the same.",
+)
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="The run directory to write.")
 @connect_option
 @recipe_option
@@ -63,6 +68,7 @@ def run(
     scale: str | None,
     seed: int | None,
     clock: Clock | None,
+    trace: str | None,
     out: Path | None,
     connect: str,
     recipe: str | None,
@@ -75,9 +81,12 @@ def run(
     \b
     sundial run quickstart
     sundial run quickstart --set sizes=1472,1473 --set mtu=576
+    sundial run quickstart --trace steps
     sundial run sunrpc-sweep --scale quick --topology two-hosts-switched
     """
     connect = checked_connect(connect)
+    if trace is not None:
+        overrides = (*overrides, f"trace={trace}")
     experiments = load_experiments(
         scenario, topology=topology, overrides=overrides, scale=scale, seed=seed, clock=clock
     )

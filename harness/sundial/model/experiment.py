@@ -13,7 +13,7 @@ from sundial.model.lists import EVERYONE
 from sundial.model.network import Network
 from sundial.model.scenario import KINDS, Scenario
 from sundial.model.topology import Clock, Topology
-from sundial.model.workload import Ends, WorkloadBase
+from sundial.model.workload import NO_TRACE, Ends, Traced, WorkloadBase
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,22 @@ def resolve_workloads(scenario: Scenario, network: Network) -> tuple[list[Worklo
         findings.extend(wrong)
         workloads.append(workload)
     return workloads, findings or [each for kind in KINDS.values() for each in kind.check_all(workloads, network)]
+
+
+def check_traces(workloads: list[WorkloadBase], network: Network, clock: Clock) -> Iterator[Finding]:
+    """A trace is of virtual time, which no machine on another host has, and of kernels that say where functions are."""
+    for number, workload in enumerate(workloads):
+        if not isinstance(workload, Traced) or workload.trace == NO_TRACE:
+            continue
+        path = ("workloads", number, "trace")
+        images = {name: IMAGES[network.node(name).image] for name in (workload.server, *workload.clients)}
+        silent = [f"{name!r} boots {image.name}" for name, image in images.items() if not image.kallsyms]
+        if clock != "virtual":
+            yield Finding(path, "functions are stamped in virtual time alone", "none, or the clock virtual")
+        elif silent:
+            fitting = " or ".join(name for name, image in IMAGES.items() if image.kallsyms)
+            what = f"{silent[0]}, whose kernel does not say where its functions are"
+            yield Finding(path, what, f"none, or machines that boot {fitting}")
 
 
 def _clients(workload: WorkloadBase, network: Network) -> tuple[str, ...]:

@@ -98,6 +98,8 @@ class ImageKind(Strict):
     """Its kernel unpacks an initrd that is compressed."""
     command_line: _Capability = False
     """Its kernel reads its command line."""
+    kallsyms: _Capability = False
+    """Its kernel says in /proc/kallsyms where its functions are, modules' too."""
 
     inputs: tuple[Annotated[str, _INPUT], ...] = ()
     """Files and folders that its `build` reads beside its own folder; the image is stale when one changes. Later lines

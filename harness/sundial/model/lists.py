@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from sundial.errors import BadInput
@@ -70,6 +71,36 @@ class Words(Marker):
     def schema(self) -> dict[str, Any]:
         one = {"enum": [*self.words, None] if "null" in self.words else list(self.words)}
         return {"anyOf": [one, {"type": "array", "items": one, "minItems": 1}], "x-allowed": self.allowed}
+
+
+class Trace(Marker):
+    """`none`, `steps`, or names of functions in a list: `NAME` of a program or the kernel, `kernel:NAME` of the kernel.
+
+    The value is the word, or a tuple of the names, each once.
+    """
+
+    WORDS = ("none", "steps")
+    ALLOWED = "none, steps, or a list of up to 256 functions, such as [clnt_dg_call, kernel:udp_sendmsg]"
+    MOST = 256
+    _NAME = re.compile(r"(kernel:)?[A-Za-z_.][\w.$]{0,127}")
+
+    def parse(self, value: object) -> str | tuple[str, ...]:
+        if isinstance(value, str) and value in self.WORDS:
+            return value
+        if not isinstance(value, list | tuple) or not 0 < len(value) <= self.MOST:
+            raise BadInput(f"{value!r} is no way to trace", allowed=self.ALLOWED)
+        for name in value:
+            if not isinstance(name, str) or not self._NAME.fullmatch(name):
+                raise BadInput(f"{name!r} cannot be a function's name", allowed=self.ALLOWED)
+        return tuple(dict.fromkeys(value))
+
+    def show(self, value: str | tuple[str, ...]) -> str | list[str]:
+        return value if isinstance(value, str) else list(value)
+
+    def schema(self) -> dict[str, Any]:
+        name = {"type": "string", "pattern": f"^{self._NAME.pattern}$"}
+        names = {"type": "array", "items": name, "minItems": 1, "maxItems": self.MOST}
+        return {"anyOf": [{"enum": list(self.WORDS)}, names], "x-allowed": self.ALLOWED}
 
 
 class Machines(Marker):

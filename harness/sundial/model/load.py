@@ -13,7 +13,7 @@ from pathlib import Path
 from sundial.errors import BadInput
 from sundial.model import catalog
 from sundial.model.check import check_clock, check_topology
-from sundial.model.experiment import Experiment, resolve_workloads
+from sundial.model.experiment import Experiment, check_traces, resolve_workloads
 from sundial.model.finding import Finding
 from sundial.model.hostfiles import check_host_files, make_absolute
 from sundial.model.network import build_network
@@ -95,13 +95,14 @@ def _experiment(
         raise BadInput(f"{seed} is out of range", field="seed", allowed=f"a whole number from 0 to {SEED_MOST}")
     network = build_network(topology)
     workloads, findings = resolve_workloads(scenario, network)
-    _refuse(written, findings)
+    runs_by = clock or topology.clock
+    _refuse(written, findings or list(check_traces(workloads, network, runs_by)))
     return Experiment(
         scenario=scenario.model_copy(update={"workloads": workloads}),
         topology=topology,
         network=network,
         seed=scenario.seed if seed is None else seed,
-        clock=clock or topology.clock,
+        clock=runs_by,
         scale=scale,
         variant=", ".join(f"{override.key}={override.value}" for override in changes),
     )

@@ -10,11 +10,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal, Protocol, TypeVar, runtime_checkable
 
+from pydantic import Field
+
 from sundial.expect.ip import PerPacket
 from sundial.model.fields import NAMED, Flag, In, Strict, Whole, written
 from sundial.model.finding import Finding, Path
 from sundial.model.images import IMAGES, ImageKind
-from sundial.model.lists import EVERYONE, Calls, Machines
+from sundial.model.lists import EVERYONE, Calls, Machines, Trace
 from sundial.model.network import Network
 from sundial.model.sizes import SizeItem, Sizes
 from sundial.units import SIZE, Quantity
@@ -108,6 +110,19 @@ class WorkloadBase(Strict):
 
         @property
         def transports(self) -> tuple[str, ...]: ...
+
+
+NO_TRACE = "none"
+
+
+class Traced(WorkloadBase):
+    """What workloads have whose programs and kernels have functions worth a stamp (`plan_trace.py` of the kind)."""
+
+    trace: Annotated[str | tuple[str, ...], Trace()] = Field(
+        default=NO_TRACE, exclude_if=lambda value: value == NO_TRACE
+    )
+    """Functions of its machines that are stamped in exact virtual time, which changes nothing of the run. steps: those
+    between which a call's time divides; or their names."""
 
 
 class OverSockets(WorkloadBase):

@@ -16,7 +16,7 @@ from sundial.errors import BadInput
 
 ALLOWED = "what 'sundial run' wrote"
 
-PRODUCTS = ("verify.json", "observed.parquet", "summary.csv", "report.html", "figures")
+PRODUCTS = ("verify.json", "observed.parquet", "steps.parquet", "summary.csv", "report.html", "figures")
 """What is made of a run directory afterwards, and written into it."""
 
 

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from sundial.plan.domain import DomainSpec, FrameSockets, MemoryFile, Plugin
 from sundial.plan.fabric import fabric_config
 from sundial.plan.jobs import build_idle_jobs, build_jobs, encode_job
 from sundial.plan.paths import RunPaths
+from sundial.plan.trace import Function, traced_functions
 from sundial.seams.job import Job
 from sundial.units import icount_shift
 
@@ -34,6 +36,8 @@ class Plan:
     """Whose end ends the run; empty for a topology that is only brought up."""
     deadline_ns: int | None
     """On the run's time axis; None: none."""
+    traced: Mapping[str, tuple[Function, ...]] = field(default_factory=dict)
+    """Functions that are stamped, by machine; machines without any are not traced."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,14 @@ class Boot:
     cmdline: str
     kernel_sha256: str
     initrd_sha256: str
+
+
+@dataclass(frozen=True)
+class TraceFiles:
+    """What the plugin of a traced machine writes, and where it reads what to stamp."""
+
+    trace: Path
+    points: Path
 
 
 @dataclass(frozen=True)
@@ -73,7 +85,16 @@ def plan_run(experiment: Experiment, paths: RunPaths) -> Plan:
         done_machines=done,
         paths=paths,
     )
-    return Plan(experiment.network, experiment.clock, paths, fabric, jobs, done, experiment.scenario.deadline)
+    return Plan(
+        experiment.network,
+        experiment.clock,
+        paths,
+        fabric,
+        jobs,
+        done,
+        experiment.scenario.deadline,
+        traced_functions(experiment),
+    )
 
 
 def plan_topology(network: Network, paths: RunPaths, *, clock: Clock, seed: int) -> Plan:
@@ -123,8 +144,18 @@ def domain_spec(
     )
 
 
-def run_plugin(plan: Plan, node: Node, library: Path, *, supervisor: int, report: Path, zero_ns: int) -> Plugin:
+def run_plugin(
+    plan: Plan,
+    node: Node,
+    library: Path,
+    *,
+    supervisor: int,
+    report: Path,
+    zero_ns: int,
+    trace: TraceFiles | None = None,
+) -> Plugin:
     """The plugin of `node` in a run under virtual time: restored with its clock at `zero_ns`."""
+    traced = () if trace is None else (("trace", str(trace.trace)), ("points", str(trace.points)))
     return Plugin(
         library,
         (
@@ -136,6 +167,7 @@ def run_plugin(plan: Plan, node: Node, library: Path, *, supervisor: int, report
             ("zero", zero_ns),
             ("report", str(report)),
             ("supervisor", supervisor),
+            *traced,
         ),
     )
 

@@ -18,6 +18,7 @@ from sundial.report import (
     registry,
     stages,
     stats,
+    steps,
     tables,
     tables_run,
     topology_narrow,
@@ -60,11 +61,11 @@ def build_report(run_dir: Path, *, png: bool = False, drawn: bool = True) -> Rep
     if topology_drawing:
         (folder / "topology.svg").write_text(topology_drawing, encoding="utf-8")
     pictures = Pictures(png=png, painted=drawn)
-    figures, of_segments = _draw(data, made, topology, folder, pictures)
+    figures, of_segments, of_calls = _draw(data, made, topology, folder, pictures)
     summary = run_dir / "summary.csv"
     made.summary.write_csv(summary, float_precision=3)
     html = run_dir / "report.html"
-    html.write_text(_page(data, made, figures, of_segments, topology, pictures), encoding="utf-8")
+    html.write_text(_page(data, made, figures, of_segments, of_calls, topology, pictures), encoding="utf-8")
     return ReportPaths(html, summary, tuple(sorted(folder.iterdir())))
 
 
@@ -75,10 +76,14 @@ def _read(data: RunData) -> tuple[Tables, Topology]:
 
 def _draw(
     data: RunData, made: Tables, topology: Topology, folder: Path, pictures: Pictures
-) -> tuple[Drawn, dict[str, list[Drawing]]]:
-    """The figures of the run, and those that its segments have of their own."""
+) -> tuple[Drawn, dict[str, list[Drawing]], list[Drawing]]:
+    """The figures of the run, those that its segments have of their own, and calls by lanes."""
     with plotting.pictures(pictures):
-        return draw_all(data, made, topology, folder), topology_read.own_drawings(data, folder)
+        return (
+            draw_all(data, made, topology, folder),
+            topology_read.own_drawings(data, folder),
+            steps.pictures(made.steps, made.looks, made.sizes, folder),
+        )
 
 
 def _roles(data: RunData, made: Tables) -> tuple[list[str], list[str]]:
@@ -110,19 +115,20 @@ def _tables(data: RunData) -> Tables:
         servers=batches["server"].unique().sort().to_list(),
         statistic=statistic if isinstance(statistic, str) else "mean",
         common_axis=common_axis,
+        steps=steps.read(data.directory, data.samples),
     )
 
 
 def _page(
     data: RunData, made: Tables, drawn: Drawn, of_segments: Mapping[str, Sequence[Drawing]],
-    topology: Topology, pictures: Pictures,
+    of_calls: Sequence[Drawing], topology: Topology, pictures: Pictures,
 ) -> str:  # fmt: skip
     environment = Environment(
         loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     everything = {
         **drawn.drawings,
-        **{drawing.stem: drawing for each in of_segments.values() for drawing in each},
+        **{drawing.stem: drawing for each in (*of_segments.values(), of_calls) for drawing in each},
     }
     inline = {stem: Markup(plotting.inline(drawing)) for stem, drawing in everything.items() if drawing.svg}
     segment_tables = topology_read.own_tables(data)
@@ -146,6 +152,9 @@ def _page(
         png=pictures.png,
         key_numbers=tables.key_numbers(made.curves, made.sizes, made.looks, _bounds(drawn.floors), drawn.cells),
         stage_numbers=tables.stage_numbers(made.stages, made.sizes, made.looks, made.common_axis),
+        steps=steps.tables(made.steps, made.looks, made.sizes),
+        calls_by_lane=[drawing.stem for drawing in of_calls],
+        divided=(data.verify or {}).get("steps"),
         verdicts=tables.verdicts(data.verify, made.looks),
         problems=tables.problems(data.verify, data.reference),
         first_problem=tables.first_problem(data.verify, data.reference),

@@ -48,6 +48,8 @@ class Tables:
     servers: list[str]
     statistic: str
     common_axis: bool
+    steps: pl.DataFrame
+    """As `steps.read` gives them."""
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,7 @@ from sundial.run.guestfiles import GuestFiles
 from sundial.run.interrupts import Interrupts
 from sundial.run.rig import Queue, Rig, Say
 from sundial.run.session import Session
+from sundial.run.traces import Traces
 
 SOCKET_PATH_MOST = 107
 
@@ -94,7 +95,9 @@ class BringUp:
         self._copies = session.folder()
         with disk_full_is_a_failure():
             boots = {node.name: boot_files(node, images[node.image], self._copies) for node in order.network.nodes}
-        _check_sockets(order.plan(RunPaths(Path("/"), sockets, session.shm_folder / "x")))
+        draft = order.plan(RunPaths(Path("/"), sockets, session.shm_folder / "x"))
+        _check_sockets(draft)
+        traces = Traces(draft, images, sockets)
         say("preparing the guests")
         self.document = record.RunRecord(
             network=order.network,
@@ -125,6 +128,7 @@ class BringUp:
             cold=order.cold,
             interactive=order.interactive,
             kvm=accelerator == "kvm",
+            traces=traces,
         )
         self.document.hosts({name: site.record() for name, site in self.rig.sites.items()})
         self._order = order
@@ -178,6 +182,11 @@ class BringUp:
         if isinstance(error, InternalError) and error.log == str(self.folder.path / faults.LOG):
             error = InternalError(error.message, log=str(final / faults.LOG))
         return final, error, wall_s
+
+    def forget(self) -> None:
+        """Leave no run directory: what was asked for cannot be run."""
+        self.folder.discard()
+        self._session.guard.forget(self.folder.path)
 
     def end(self, error: SundialError | None) -> SundialError | None:
         """Go to done after `error`, or none; the error there is then, of which the first is the one to tell."""

@@ -61,6 +61,11 @@ class RunFolder:
         """Make room for the last words."""
         (self.path / RESERVE).unlink(missing_ok=True)
 
+    def discard(self) -> None:
+        """Remove it, and all that is in it."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        os.close(self._lock)
+
     def finish(self) -> Path:
         """Give it its last name, which another run may have taken meanwhile; the name it got."""
         self.give_up_reserve()

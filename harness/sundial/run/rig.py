@@ -35,6 +35,7 @@ from sundial.run.remote import RemoteSite
 from sundial.run.session import Session
 from sundial.run.snapshotting import SnapshotMaker, snapshot_key
 from sundial.run.supervisor import Event, MachineEnded
+from sundial.run.traces import Traces
 
 Queue = SimpleQueue[Event | LifecycleEvent]
 Say = Callable[[str], None]
@@ -57,8 +58,10 @@ class Rig:
         cold: bool,
         interactive: bool,
         kvm: bool = False,
+        traces: Traces | None = None,
     ) -> None:
         self.plan = plan
+        self._traces = traces
         self.queue = queue
         self.folder = folder
         self.machines: dict[str, Machine] = {}
@@ -100,6 +103,9 @@ class Rig:
                 held[key.digest()] = self._snapshots.enter_context(using)
             found[node.name] = held[key.digest()]
             self._zeros[node.name] = found[node.name].zero_ns
+            if self._traces is not None:
+                target = self._node_folder(node.name)
+                self._traces.prepare(self._session, node, boot, found[node.name], self._interactive, target, say)
         self._held = list(held.values())
         return found
 
@@ -178,6 +184,7 @@ class Rig:
         for site in self.sites.values():
             site.close()
         self._deafen.close()
+        cut = None if self._traces is None else self._traces.collect(self.report, self._node_folder)
         intact = all(snapshot.is_sealed() for snapshot in self._held)
         self._snapshots.close()
         for path in (self.plan.paths.shm, self.folder):
@@ -186,6 +193,8 @@ class Rig:
             shutil.rmtree(path, ignore_errors=True)
         if not intact:
             raise RunFailed("a snapshot that its machines were restored from was changed while they ran: run it again")
+        if cut is not None:
+            raise cut
 
     def _start(self, node: Node, snapshot: Snapshot | None) -> None:
         folder = self._node_folder(node.name)
@@ -270,8 +279,15 @@ class Rig:
         if self.plan.clock == "real":
             return watch_plugin(library, supervisor=os.getpid())
         assert zero_ns is not None, "virtual time begins with a snapshot"
-        report = self.folder / f"report-{node.name}"
-        return run_plugin(self.plan, node, library, supervisor=os.getpid(), report=report, zero_ns=zero_ns)
+        return run_plugin(
+            self.plan,
+            node,
+            library,
+            supervisor=os.getpid(),
+            report=self.folder / f"report-{node.name}",
+            zero_ns=zero_ns,
+            trace=None if self._traces is None else self._traces.files(node.name),
+        )
 
     def _boot(self, node: Node) -> Boot:
         return self._boots[node.name].started_by(self._session.emulator())

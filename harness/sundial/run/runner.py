@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from queue import Empty
 
-from sundial.errors import RunFailed, SundialError
+from sundial.errors import BadInput, RunFailed, SundialError
 from sundial.machines.hypervisor import LifecycleEvent
 from sundial.plan.build import Plan, plan_run
 from sundial.plan.request import Progress, RunRequest, RunResult
@@ -120,6 +120,10 @@ class Run:
             error = self._bring_up.known(happened)
         finally:
             error = self._bring_up.end(error)
+        if isinstance(error, BadInput):
+            # Functions to be traced are looked for in a guest, before any machine of the run is started.
+            self._bring_up.forget()
+            raise error
         final, error, wall_s = self._bring_up.conclude(error, virtual_ns, collect=True)
         if error is not None:
             error.hint = error.hint or f"what there is of the run is in {_shown(final)}"

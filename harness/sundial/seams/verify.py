@@ -97,6 +97,17 @@ class Problem(Form):
     """Frames in other captures."""
 
 
+class Steps(Form):
+    """Calls of a traced run, divided into steps (steps.parquet)."""
+
+    calls: Natural
+    exact: Natural
+    """Calls whose steps join without gap and sum to the round trip."""
+    stamps: Natural
+    repeated: Natural
+    """Stamps left out, since their instruction faulted and was executed again."""
+
+
 class Verification(Form):
     """The verdict."""
 
@@ -117,6 +128,8 @@ class Verification(Form):
     """What the verdict does not rest on, a line each."""
     problems: Items[Problem]
     """The first 1000 of `mismatches`."""
+    steps: Steps | None = None
+    """Left out where nothing was traced."""
 
     def document(self) -> dict[str, Any]:
         """The verdict as it is written."""

@@ -15,6 +15,7 @@ from sundial.seams.fabric import Fabric
 from sundial.seams.job import Job
 from sundial.seams.run import Run
 from sundial.seams.samples import Line
+from sundial.seams.trace import Points
 from sundial.seams.verify import Verification
 
 FOLDER = Path(__file__).parents[2] / "schemas"
@@ -23,6 +24,7 @@ FORMS: dict[str, TypeAdapter[Any]] = {
     "counters": TypeAdapter(Counters),
     "fabric": TypeAdapter(Fabric),
     "job": TypeAdapter(Job),
+    "points": TypeAdapter(Points),
     "run": TypeAdapter(Run),
     "samples": Line,
     "verify": TypeAdapter(Verification),

@@ -11,9 +11,11 @@ import polars as pl
 from pydantic import BaseModel
 
 from sundial.errors import SundialError
+from sundial.model.recorded import recorded_experiment
 from sundial.model.scenario import Scenario
 from sundial.model.topology import Topology
 from sundial.observe import SAMPLE_COLUMNS, RunDirectory, is_plain, kept_files
+from sundial.plan.trace import traced_functions
 from sundial.verify.findings import FINDING, findings
 from sundial.verify.segment import further_captures, network_of
 
@@ -21,6 +23,7 @@ SAMPLES = "samples.parquet"
 NOT_RESOLVED = {"seed", "scale", "vary", "default_scale"}
 """Of a scenario: what a run does not take from it as it is."""
 OF_NODE = ("console.log", "domain.xml", "job.json", "samples.jsonl")
+OF_TRACED = ("points.json", "trace.bin")
 
 UNPROVEN = (
     "run.json itself: who changes it, and makes its digests anew, changes what the other files are held against",
@@ -161,8 +164,20 @@ def _known(run: RunDirectory) -> Iterator[str]:
     yield "wire/counters.json"
     for name in run.nodes:
         yield from (f"nodes/{name}/{file}" for file in OF_NODE)
+    for name in traced_machines(run):
+        yield from (f"nodes/{name}/{file}" for file in OF_TRACED)
     if not run.by_hand:
         yield SAMPLES
+
+
+def traced_machines(run: RunDirectory) -> list[str]:
+    """Those that the run's scenario asks to be traced."""
+    if run.by_hand:
+        return []
+    try:
+        return list(traced_functions(recorded_experiment(run.document)))
+    except SundialError:
+        return []  # the plan says so
 
 
 def _sha256(run: RunDirectory, name: str) -> str:

@@ -45,10 +45,15 @@ class Verification:
     classified: dict[str, int]
     unproven: list[str]
     problems: list[dict[str, Any]]
+    steps: dict[str, int] | None = None
+    """Of a traced run."""
 
     def to_json(self) -> dict[str, Any]:
         """The document as written."""
-        return {"version": VERSION, **asdict(self)}
+        document = {"version": VERSION, **asdict(self)}
+        if self.steps is None:
+            del document["steps"]
+        return document
 
     def write(self, path: Path) -> None:
         """Write verify.json."""

@@ -42,6 +42,7 @@ from sundial.verify.sockets.kernel_counters import check_kernel_counters
 from sundial.verify.sockets.legs import build_legs
 from sundial.verify.sockets.retransmission_causes import without_held_back
 from sundial.verify.sockets.served import check_served
+from sundial.verify.steps import check_steps
 from sundial.verify.unproven import unproven
 from sundial.verify.wires import check_wires, held_back
 from sundial.verify.workload import Settled, own_transports, sampled_names, socket_protocols, verifiers
@@ -114,8 +115,10 @@ def _verify(run_dir: Path, aside: Executor) -> Verification:
     classified = _with_settled(classified, settled)
     classified = _excuse(classified, analysis)
     sampled = _sampled(analysis, settled, samples)
+    divided = check_steps(run, samples, on_wire, ports)
     findings = pl.concat(
         [
+            divided.findings,
             document_findings.result(),
             *without_frames.result(),
             none() if run.by_hand else directory.check_frames(on_wire),
@@ -162,8 +165,9 @@ def _verify(run_dir: Path, aside: Executor) -> Verification:
         groups=groups_json(analysis, failed)
         + [group for each in settled for group in settled_groups_json(each, failed)],
         classified=classification.counts(classified),
-        unproven=([BY_HAND] if run.by_hand else []) + unproven(run),
+        unproven=([BY_HAND] if run.by_hand else []) + unproven(run) + list(divided.unproven),
         problems=problems_json(findings, classified, all_calls, filter_of),
+        steps=divided.summary,
     )
     verification.write(run_dir / "verify.json")
     observed = pl.concat([analysis.observed, *(each.observed for each in settled)], how="diagonal_relaxed")

@@ -37,7 +37,7 @@ CASES = [
     ("  smoke:", "  huge:", ["12: scale: default_scale is missing or names none of them; allowed: huge"]),
     ("    calls: 3", "    one_way: true", ["8: workloads.0.one_way: one_way with echo: only sink has no result; allowed: procedures: sink"]),
     ("    calls: 3", "    one_way: true\n    procedures: sink", ["8: workloads.0.one_way: one_way over udp: libtirpc does not send a call without waiting for its reply; allowed: transports: tcp, mbcf1, mbcf2, mbcf12, mbcf3, mbcf3a, mbcf3b"]),
-    ("    calls: 3", "    call: 3", ["8: workloads.0.call: unknown field; allowed: clients, server, series, socket_buffer, tcp_nodelay, serving, sizes, calls, warmup, order, connection, threads, retry_timeout, total_timeout, app, transports, procedures, one_way, depth, ack, semantics, reply_cache, die, auth, send_buffer, recv_buffer, udp_message_size"]),
+    ("    calls: 3", "    call: 3", ["8: workloads.0.call: unknown field; allowed: clients, server, series, socket_buffer, tcp_nodelay, serving, sizes, calls, warmup, order, connection, threads, retry_timeout, total_timeout, trace, app, transports, procedures, one_way, depth, ack, semantics, reply_cache, die, auth, send_buffer, recv_buffer, udp_message_size"]),
     ("    calls: 3", "    server: host9", ["8: workloads.0.server: topology 'two-hosts-10base-t' has no host 'host9'; allowed: client, server"]),
     ("    calls: 3", "    clients: [server]", ["8: workloads.0.clients: 'server' is the server; allowed: other machines"]),
     ("    calls: 3", "    retry_timeout: 1500 us", ["8: workloads.0.retry_timeout: '1500 us' has the wrong unit 'us' (known: ms, s, min); allowed: a time in whole ms from 1 ms to 60 min, such as '500 ms'"]),
@@ -67,6 +67,7 @@ def test_mistake(tmp_path: Path, old: str, new: str, lines: list[str]) -> None:
     assert str(caught.value).splitlines() == list(dict.fromkeys(f"{path}:{line}" for line in lines))
 
 
+TRACE = "none, steps, or a list of up to 256 functions, such as [clnt_dg_call, kernel:udp_sendmsg]"
 OVERRIDES = [
     ("sizes", "--set: 'sizes' is not understood; allowed: KEY=VALUE, such as sizes=16:8192:16"),
     ("sizes=", "--set: 'sizes=' is not understood; allowed: KEY=VALUE, such as sizes=16:8192:16"),
@@ -84,6 +85,9 @@ OVERRIDES = [
     ("segments.lan.rate.unit=1", "--set: segments.lan.rate.unit: 'unit': this value has no fields"),
     ("deadline=5", "--set: deadline: '5' has no unit; allowed: a time from 1 ms to 24 h, such as '10 min'"),
     ("seed=x", "--set: seed: 'x' is not a whole number; allowed: a whole number from 0 to 9223372036854775807"),
+    ("workloads.0.trace=all", f"--set: workloads.0.trace: 'all' is no way to trace; allowed: {TRACE}"),
+    ("workloads.0.trace=[]", f"--set: workloads.0.trace: [] is no way to trace; allowed: {TRACE}"),
+    ("workloads.0.trace=[a b]", f"--set: workloads.0.trace: 'a b' cannot be a function's name; allowed: {TRACE}"),
     ("clock=wall", "--set: clock: 'wall' is not known; allowed: virtual, real"),
     ("accelerator=kvm", "--set: accelerator: KVM cannot keep virtual time; allowed: auto or tcg, or the clock real"),
     ("accelerator=xen", "--set: accelerator: 'xen' is not known; allowed: auto, tcg, kvm"),
@@ -98,6 +102,22 @@ def test_wrong_override(tmp_path: Path, override: str, line: str) -> None:
     with pytest.raises(BadInput) as caught:
         load_experiments(path, overrides=[override])
     assert str(caught.value).splitlines()[0] == line.replace("{file}", path)
+
+
+def test_a_trace_needs_virtual_time(tmp_path: Path) -> None:
+    path = write(tmp_path, GOOD)
+    with pytest.raises(BadInput) as caught:
+        load_experiments(path, overrides=["workloads.0.trace=steps"], clock="real")
+    words = "--set: workloads.0.trace: functions are stamped in virtual time alone; allowed: none, or the clock virtual"
+    assert str(caught.value).splitlines() == [words]
+    assert load_experiments(path, overrides=["trace=none"], clock="real")
+
+
+def test_a_trace_needs_a_kernel_that_says_where_its_functions_are(tmp_path: Path) -> None:
+    with pytest.raises(BadInput) as caught:
+        load_experiments("sss-rpc-sweep", overrides=["trace=steps"])
+    words = "'server' boots ssscore, whose kernel does not say where its functions are; allowed: none, or machines that"
+    assert str(caught.value) == f"--set: trace: {words} boot linux"
 
 
 def test_tcp_has_a_least_mtu_that_udp_has_not(tmp_path: Path) -> None:

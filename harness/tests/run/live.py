@@ -114,15 +114,17 @@ main()
 """The command line, with gates and looks of the clock at pseudo-random times beside those that are needed."""
 
 
-def stirred(jitter_ns: int, scenario: Path, out: Path) -> dict[str, int]:
+def stirred(jitter_ns: int, scenario: Path, out: Path, *options: str) -> dict[str, int]:
     """Run `scenario` so (0: nothing added); what the clocks of all machines counted together."""
     counts = out.with_suffix(".counts")
     argv = [sys.executable, "-c", STIRRED, str(jitter_ns), str(counts), "run", str(scenario), "--out", str(out)]
+    argv += options
     done = subprocess.run(argv, cwd=HARNESS, env=VARIABLES, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr
     reports = [json.loads(line) for line in counts.read_text().splitlines()]
     finished = [report for report in reports if report.get("status") == "finished"]
-    return {name: sum(report[name] for report in finished) for name in ("gates", "looks", "splits", "sent")}
+    names = ("gates", "looks", "splits", "sent", "instructions", "stamps", "stamps_checked")
+    return {name: sum(report[name] for report in finished) for name in names}
 
 
 def sundial(

@@ -11,6 +11,7 @@ from linux import root
 from sundial.machines.images import Images
 from sundial.machines.recipes import Choice
 
+from recipe import cpio, symbols
 from recipe.cpio import Archive
 from recipe.errors import RecipeError
 from testing.built import CHECKOUT, Built, build, compiled_sources, recipe_under_test
@@ -29,8 +30,9 @@ def test_building_twice_gives_the_same_bytes(image: Path, tmp_path: Path) -> Non
     for name in ("kernel", "initrd", "manifest.json"):
         assert digest(image / name) == digest(again / name), name
     manifest = json.loads((again / "manifest.json").read_text())
-    sbom = {manifest["sbom"]} if "sbom" in manifest else set()
-    assert {path.name for path in again.iterdir()} == {"initrd", "kernel", "manifest.json"} | sbom
+    beside = {manifest["sbom"]} if "sbom" in manifest else set()
+    beside |= {symbols.FILE} if "programs" in manifest else set()
+    assert {path.name for path in again.iterdir()} == {"initrd", "kernel", "manifest.json"} | beside
 
 
 @pytest.mark.slow
@@ -79,6 +81,20 @@ def test_the_manifest_lists_packages_and_the_kernel(built: Built) -> None:
     else:
         assert manifest["kernel_release"] in names[0]
         assert manifest["hz"] == 250  # of the distribution's kernels for this architecture
+
+
+@pytest.mark.slow
+@PACKAGED
+def test_functions_are_found_by_programs_that_are_in_the_image(image: Path) -> None:
+    manifest = json.loads((image / "manifest.json").read_text())
+    told = json.loads((image / symbols.FILE).read_text())
+    inside = {entry.path: entry.data for entry in cpio.read((image / "initrd").read_bytes())[0]}
+    assert manifest["programs"]["apps"] == symbols.text_sha256(inside[f"{root.APPLICATIONS_FOLDER}/apps"])
+    assert {name: table["text_sha256"] for name, table in told["programs"].items()} == manifest["programs"]
+    functions = told["programs"]["apps"]["functions"]
+    assert {"caller_call", "clnt_dg_call", "service_serve"} <= {name for _, _, name in functions}
+    assert [int(address, 16) for address, _, _ in functions] == sorted(int(each[0], 16) for each in functions)
+    assert told["applications"]["echo-client"] == "apps"
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ MBCF_CFLAGS = $(CFLAGS) -Wno-cast-function-type -DSSS_LINUX -Isss-core -Isss-cor
 	-iquote sss-core/tasks/common -Iecho -I$(OUT)
 MBCF_HEADERS = $(wildcard sss-core/*/*.h sss-core/*/*/*.h common/*.h echo/*.h) $(MAKEFILE_LIST)
 
-$(OUT)/mbcf-apps: $(MBCF_OBJECTS)
+$(OUT)/mbcf-apps $(OUT)/mbcf-apps.symbols: $(MBCF_OBJECTS)
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lpthread
 
 $(MBCF_APPS:%=$(OUT)/%): $(OUT)/mbcf-apps

@@ -12,7 +12,7 @@ from sundial.model.images import ImageKind
 from sundial.model.limits import Limit, check_edges_known, resolve_sizes
 from sundial.model.lists import Words
 from sundial.model.network import Network
-from sundial.model.workload import Ends, Millis, Sized, WorkloadBase, WorkloadKind
+from sundial.model.workload import Ends, Millis, Sized, Traced, WorkloadBase, WorkloadKind
 from sundial.workloads.mbcf import transports as over_mbcf
 from sundial.workloads.mbcf.wire import SIGNAL_MOST
 
@@ -24,7 +24,7 @@ _ATOMIC = ("swap", "cas", "fetch_add")
 _WITHOUT_RESULT = ("write", "fifo", "signal")
 
 
-class Mbcf(Sized):
+class Mbcf(Traced, Sized):
     """Memory-based communication without RPC: operations on a server's memory."""
 
     app: Literal["mbcf"]

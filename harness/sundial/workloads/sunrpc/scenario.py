@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from sundial.model.fields import Flag, In, Strict, Whole, written
 from sundial.model.lists import CALLS_MOST, Words
-from sundial.model.workload import Buffer, Calling, Semantics, Transport
+from sundial.model.workload import Buffer, Calling, Semantics, Traced, Transport
 from sundial.units import SIZE
 from sundial.workloads import sockets
 from sundial.workloads.mbcf import transports as over_mbcf
@@ -30,7 +30,7 @@ class Dying(Strict):
     """It is restarted each time, knowing nothing of what was before; where the server's image restarts services."""
 
 
-class SunRpc(Calling):
+class SunRpc(Traced, Calling):
     """ONC RPC: libtirpc and rpcbind on Linux, SSS-CORE's own library and portmapper there."""
 
     app: Literal["sunrpc"]

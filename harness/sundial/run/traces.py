@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Traces of a run: the points of each machine before it starts, its stamps into the run directory when it has ended."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from sundial.errors import BadInput, RunFailed
+from sundial.machines.functions import kernel_table, program_tables
+from sundial.machines.images import Image
+from sundial.machines.snapshots import Snapshot
+from sundial.model.network import Node
+from sundial.plan.build import Boot, Plan, TraceFiles
+from sundial.plan.points import Table, Tables, points_of
+from sundial.run.kernel_functions import APPLICATIONS, KernelReader
+from sundial.run.session import Session
+from sundial.seams.trace import HEADER_BYTES, STAMP_BYTES
+
+TRACE, POINTS = "trace.bin", "points.json"
+Say = Callable[[str], None]
+
+
+class Traces:
+    """Of all machines of one run."""
+
+    def __init__(self, plan: Plan, images: Mapping[str, Image], folder: Path) -> None:
+        """`folder`: where machines may write. Raises BadInput for a machine whose programs are not known."""
+        self._plan = plan
+        self._folder = folder
+        nodes = [node for node in plan.network.nodes if node.name in plan.traced]
+        for node in nodes:
+            _check_boots(node)
+        self._programs = {image: program_tables(images[image]) for image in {node.image: None for node in nodes}}
+        self._kernels: dict[str, Table] = {}
+        """By snapshot: machines that are restored from one have one."""
+
+    def files(self, machine: str) -> TraceFiles | None:
+        """What the plugin is given; None for a machine that is not traced."""
+        if machine not in self._plan.traced:
+            return None
+        return TraceFiles(self._folder / f"trace-{machine}", self._folder / f"points-{machine}")
+
+    def prepare(
+        self, session: Session, node: Node, boot: Boot, snapshot: Snapshot, interactive: bool, target: Path, say: Say
+    ) -> None:
+        """Find the functions of a traced machine; its points for the plugin, and for readers into `target`.
+
+        Raises BadInput for functions that are not there, RunFailed.
+        """
+        files = self.files(node.name)
+        if files is None:
+            return
+        applications, programs = self._programs[node.image]
+        if snapshot.key not in self._kernels:
+            reader = KernelReader(session, self._plan, node, boot, interactive, snapshot)
+            self._kernels[snapshot.key] = kernel_table(reader.functions(next(iter(applications)), say))
+        tables = Tables(applications, programs, self._kernels[snapshot.key])
+        points = points_of(node.name, self._plan.traced[node.name], tables)
+        files.points.write_text(points.text())
+        (target / POINTS).write_text(json.dumps(points.model_dump(mode="json"), indent=1) + "\n")
+
+    def collect(self, report: Callable[[str], Mapping[str, Any]], target: Callable[[str], Path]) -> RunFailed | None:
+        """Copy the stamps of machines that have ended to `target`; what is wrong where some of them are missing."""
+        wrong = None
+        for machine in self._plan.traced:
+            files = self.files(machine)
+            if files is None or not files.trace.is_file():
+                continue
+            stamps = report(machine).get("stamps")
+            # Not moved: it may be another user's.
+            shutil.copyfile(files.trace, target(machine) / TRACE)
+            length = (target(machine) / TRACE).stat().st_size
+            if not isinstance(stamps, int) or length != HEADER_BYTES + STAMP_BYTES * stamps:
+                what = f"its trace has {length} bytes, and it counted {stamps} stamps of {STAMP_BYTES}"
+                wrong = wrong or RunFailed(what, machine=machine)
+        return wrong
+
+
+def _check_boots(node: Node) -> None:
+    """Raises BadInput for a machine of whose programs it is not known where functions are."""
+    if node.initrd is not None or any(path.startswith(f"{APPLICATIONS}/") for path, _ in node.files):
+        what = f"machine {node.name!r} boots programs of its own, of which there is no table of functions"
+        raise BadInput(what, field="trace", allowed="machines that boot the programs of their image")

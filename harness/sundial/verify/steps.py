@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls of traced runs divided into steps: steps.parquet, and whether the steps of each call are its round trip."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from sundial.errors import BadInput
+from sundial.observe import RunDirectory
+from sundial.observe.steps import Arrival, Call, Lane, Step, join, lane_of, marked, paths, sums
+from sundial.observe.trace import Trace, read_trace
+from sundial.verify.directory import traced_machines
+from sundial.verify.findings import FINDING, none
+from sundial.verify.frames import INBOUND, OUTBOUND
+from sundial.verify.samples import RunSamples
+
+STEPS = "steps.parquet"
+STEP_COLUMNS: dict[str, type[pl.DataType]] = {
+    "call": pl.UInt32,
+    "node": pl.String,
+    "thread": pl.Int32,
+    "step": pl.String,
+    "occurrence": pl.Int32,
+    "start_ns": pl.Int64,
+    "end_ns": pl.Int64,
+    "on_path": pl.Boolean,
+}
+"""Of steps.parquet. `call` is a row of samples.parquet; `node` is a machine, or empty on the wire; `thread` numbers the
+contexts of a machine; times in ns since zero."""
+
+OF_A_TRACE = (
+    "nodes/*/trace.bin: that a function was entered or left when its stamp says; the plugin holds its clock against"
+    " QEMU's at each HLT, and what is checked here is that calls, frames and stamps fit one another",
+)
+
+_Row = tuple[int | None, str, str, str, list[int]]
+
+
+@dataclass(frozen=True)
+class Divided:
+    """The outcome; `summary` is None for a run that was not traced."""
+
+    findings: pl.DataFrame
+    summary: dict[str, Any] | None = None
+    unproven: tuple[str, ...] = ()
+
+
+def check_steps(run: RunDirectory, samples: RunSamples, frames: pl.DataFrame, ports: pl.DataFrame) -> Divided:
+    """Divide all calls of traced clients, and write steps.parquet. `frames` as captured, with end and fate; `ports` as
+    of `headers.ports`."""
+    machines = traced_machines(run)
+    target = run.path / STEPS
+    if not machines:
+        target.unlink(missing_ok=True)
+        return Divided(none())
+    traces: dict[str, Trace] = {}
+    rows: list[_Row] = []
+    for name in machines:
+        try:
+            traces[name] = read_trace(run.path / "nodes" / name)
+        except BadInput as error:
+            rows.append((None, f"nodes/{name}/trace.bin", "a trace", str(error), []))
+    lanes = {name: lane_of(name, trace) for name, trace in traces.items()}
+    arrivals, sent = _wires(frames, ports)
+    join(lanes, arrivals, sent)
+    table = samples.table.filter(pl.col("client").is_in(list(lanes)))
+    calls = [Call(*each) for each in table.select("id", "client", "start_ns", "end_ns").iter_rows()]
+    steps = paths(lanes, calls)
+    totals = sums(steps)
+    for call in calls:
+        expected, seen = call.end_ns - call.start_ns, totals.get(call.number)
+        if seen != expected:
+            rows.append((call.number, "steps", f"{expected} ns, the round trip", f"{seen} ns", []))
+    rows += [(number, "trace", "stamps where the call begins and ends", "none", []) for number in _bare(lanes, table)]
+    _write(target, steps)
+    summary = {
+        "calls": len(calls),
+        "exact": sum(totals.get(call.number) == call.end_ns - call.start_ns for call in calls),
+        "stamps": sum(len(trace.stamps) for trace in traces.values()),
+        "repeated": sum(trace.repeated for trace in traces.values()),
+    }
+    return Divided(pl.DataFrame(rows, schema=FINDING, orient="row"), summary, OF_A_TRACE)
+
+
+def _bare(lanes: Mapping[str, Lane], table: pl.DataFrame) -> Iterator[int]:
+    """Answered calls without stamps of their beginning and end, where others of their program and transport have them:
+    calls of workloads that are not traced are divided by what is stamped for others."""
+    answered = table.filter(pl.col("ok"))
+    for _, part in answered.group_by("client", "app", "transport", maintain_order=True):
+        calls = [Call(*each) for each in part.select("id", "client", "start_ns", "end_ns").iter_rows()]
+        bare = [call.number for call in calls if not marked(lanes[call.client], call)]
+        if len(bare) < len(calls):
+            yield from bare
+
+
+def _write(target: Any, steps: list[Step]) -> None:
+    columns = zip(*steps, strict=True) if steps else ([] for _ in STEP_COLUMNS)
+    data = dict(zip(STEP_COLUMNS, columns, strict=True))
+    pl.DataFrame(data, schema=STEP_COLUMNS).write_parquet(target)
+
+
+def _wires(frames: pl.DataFrame, ports: pl.DataFrame) -> tuple[dict[str, list[Arrival]], dict[str, list[int]]]:
+    """By machine: the frames that reached it, each with when which machine sent it; and when its own left.
+
+    A frame at a receiver is the latest that its sender has sent with the same octets.
+    """
+    machines = ports.filter(~pl.col("joins")).select("end", "machine")
+    at_ports = frames.filter(pl.col("fate").is_null()).join(machines, on="end", how="inner")
+    columns = ("eth_source", "octets_hash", "time_ns", "machine")
+    outbound = at_ports.filter(pl.col("direction") == OUTBOUND).select(columns).sort("time_ns")
+    inbound = at_ports.filter(pl.col("direction") == INBOUND).select(columns).sort("time_ns")
+    joined = inbound.join_asof(
+        outbound.rename({"machine": "sender"}).with_columns(sent_ns=pl.col("time_ns")),
+        on="time_ns",
+        by=["eth_source", "octets_hash"],
+        strategy="backward",
+        check_sortedness=False,
+    ).drop_nulls("sent_ns")
+    arrivals: dict[str, list[Arrival]] = {}
+    for machine, *arrival in joined.select("machine", "time_ns", "sender", "sent_ns").iter_rows():
+        arrivals.setdefault(machine, []).append(Arrival(*arrival))
+    sent: dict[str, list[int]] = {}
+    for machine, time_ns in outbound.select("machine", "time_ns").iter_rows():
+        sent.setdefault(machine, []).append(time_ns)
+    return arrivals, sent

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the time of a Sun RPC call goes: functions of libtirpc, or of SSS-CORE's library in a process, and of Linux."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+from sundial.plan.trace import Function, Stamps, WorkloadTrace
+from sundial.plan.workload import Host
+from sundial.workloads import linux_functions
+from sundial.workloads.mbcf.plan_trace import core_functions
+from sundial.workloads.sunrpc.plan import CLIENT, NODE_CLIENT, NODE_SERVER, SERVER
+from sundial.workloads.sunrpc.scenario import TRANSPORTS, SunRpc
+
+_Names = Sequence[tuple[str, Stamps]]
+_CALLS: dict[Literal["udp", "tcp"], str] = {"udp": "clnt_dg_call", "tcp": "clnt_vc_call"}
+_CLIENT: _Names = (("xdr_callhdr", "entry"), ("xdr_replymsg", "entry"))
+_SERVER: dict[str, _Names] = {
+    "udp": (("svc_dg_recv", "both"), ("svc_dg_reply", "both")),
+    "tcp": (("svc_vc_recv", "both"), ("svc_vc_reply", "both")),
+}
+_SERVICE: _Names = (("service_serve", "both"), ("svc_sendreply", "both"))
+
+
+_NODE_CLIENT: _Names = (("rpc_call_now", "entry"), ("rpc_async", "entry"), ("rpc_call_reply", "entry"))
+
+
+def _of(application: str, names: _Names) -> Iterator[Function]:
+    """Which of them there are, the library's version and the compiler decide."""
+    for name, stamps in names:
+        yield Function((name,), application, stamps, needed=False)
+
+
+def _tirpc(transports: Sequence[Literal["udp", "tcp"]], *, serves: bool) -> Iterator[Function]:
+    if serves:
+        for transport in transports:
+            yield from _of(SERVER, _SERVER[transport])
+        yield from _of(SERVER, _SERVICE)
+    else:
+        for transport in transports:
+            yield Function((_CALLS[transport],), CLIENT, role="call")
+        yield from _of(CLIENT, _CLIENT)
+
+
+class SunRpcTrace:
+    """Sun RPC, as a trace asks for it."""
+
+    def functions(self, workload: SunRpc, host: Host, *, serves: bool) -> Iterator[Function]:
+        over_sockets = [name for name in _CALLS if name in workload.transports]
+        if over_sockets:
+            yield from _tirpc(over_sockets, serves=serves)
+            yield from linux_functions.kernel_functions(*over_sockets)
+        if len(over_sockets) < len(workload.transports):
+            application = NODE_SERVER if serves else NODE_CLIENT
+            yield from _of(application, _SERVICE if serves else _NODE_CLIENT)
+            yield from core_functions(application)
+            yield from linux_functions.kernel_functions("packet")
+
+    def application(self, workload: SunRpc, host: Host, *, serves: bool) -> str:
+        by_process = host.image.node_is_process and any(TRANSPORTS[name].between_nodes for name in workload.transports)
+        if serves:
+            return NODE_SERVER if by_process else SERVER
+        return NODE_CLIENT if by_process else CLIENT
+
+
+KIND: WorkloadTrace[SunRpc] = SunRpcTrace()

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which functions are stamped, and where they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sundial.errors import BadInput
+from sundial.model.load import load_experiments
+from sundial.model.scenario import KINDS
+from sundial.model.workload import Traced
+from sundial.plan.build import plan_run
+from sundial.plan.paths import RunPaths
+from sundial.plan.points import Table, Tables, points_of
+from sundial.plan.trace import TRACES, Function
+
+PATHS = RunPaths(capture=Path("/run/wire"), sockets=Path("/run/s"), shm=Path("/dev/shm/sundial-x"))
+PROGRAM = {"call": ((0x401000, 32),), "send": ((0x402000, 16),), "twice": ((0x403000, 8), (0x404000, 8))}
+KERNEL = {"udp_sendmsg": ((0xFFFFFFFF81000000, 64),), "alias": ((0xFFFFFFFF81000000, 64),), "send": ((0x99, 1),)}
+TABLES = Tables(
+    {"client": "apps", "node-client": "mbcf-apps"},
+    {"apps": Table("program apps", PROGRAM), "mbcf-apps": Table("program mbcf-apps", PROGRAM)},
+    Table("the kernel", KERNEL),
+)
+
+
+def traced(*overrides: str, scenario: str = "quickstart") -> dict[str, tuple[Function, ...]]:
+    (experiment,) = load_experiments(scenario, overrides=overrides)
+    return dict(plan_run(experiment, PATHS).traced)
+
+
+def test_kinds_that_can_be_traced_say_what_of() -> None:
+    assert {name for name, kind in KINDS.items() if issubclass(kind.model, Traced)} == set(TRACES) >= {"sunrpc"}
+
+
+def test_nothing_is_traced_unless_it_is_asked_for() -> None:
+    assert traced() == traced("trace=none") == {}
+
+
+def test_steps_are_of_both_ends_and_name_the_calls_of_clients() -> None:
+    functions = traced("trace=steps")
+    assert list(functions) == ["server", "client"]
+    calls = [function.names[0] for function in functions["client"] if function.role == "call"]
+    assert calls == ["clnt_dg_call", "clnt_vc_call"]
+    assert not [function for function in functions["server"] if function.role == "call"]
+    for each in functions.values():
+        assert [function.names for function in each if function.role == "transmit"] == [("start_xmit",)]
+
+
+def test_functions_are_taken_by_name() -> None:
+    client = traced("trace=[clnt_dg_call, kernel:ip_output]")["client"]
+    assert client == (Function(("clnt_dg_call",), "echo-client", anywhere=True), Function(("ip_output",)))
+
+
+def test_points_say_where_functions_are() -> None:
+    functions = (
+        Function(("call",), "client", role="call"),
+        Function(("gone", "send"), "client", "entry"),
+        Function(("udp_sendmsg",), stamps="exit"),
+        Function(("missing",), needed=False),
+        Function(("alias",), stamps="entry"),  # the same function by another name
+    )
+    points = points_of("client", functions, TABLES)
+    assert points.text() == "401000 20 both\n402000 10 entry\nffffffff81000000 40 both\n"
+    assert [(point.name, point.program, point.role) for point in points.points] == [
+        ("call", "apps", "call"),
+        ("send", "apps", None),
+        ("udp_sendmsg", None, None),
+    ]
+
+
+def test_a_name_is_the_programs_before_the_kernels() -> None:
+    both = (Function(("send",), "client", anywhere=True), Function(("udp_sendmsg",), "client", anywhere=True))
+    assert [point.program for point in points_of("client", both, TABLES).points] == ["apps", None]
+
+
+@pytest.mark.parametrize(
+    ("functions", "words"),
+    [
+        ([Function(("udp_sendmesg",))], "the kernel of machine 'c' has no function udp_sendmesg; allowed: udp_sendmsg"),
+        ([Function(("cal",), "client")], "program apps of machine 'c' has no function cal; allowed: call"),
+        (
+            [Function(("sendd",), "client", anywhere=True)],
+            "program apps and the kernel of machine 'c' has no function sendd; allowed: send",
+        ),
+        ([Function(("xyzzy",))], "has no function xyzzy; allowed: functions that it has"),
+        ([Function(("twice",), "client")], "twice is the name of 2 functions of program apps on machine 'c'"),
+        ([Function(("call",), "other")], "the image of machine 'c' does not say where functions of other are"),
+        (
+            [Function(("call",), "client"), Function(("send",), "node-client")],
+            "machine 'c' runs apps and mbcf-apps, whose functions have the same addresses",
+        ),
+    ],
+)
+def test_what_cannot_be_stamped_is_one_line(functions: list[Function], words: str) -> None:
+    with pytest.raises(BadInput) as refused:
+        points_of("c", functions, TABLES)
+    assert words in str(refused.value)
+    assert "\n" not in str(refused.value)

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A trace changes nothing, is the same each time, and divides each call into steps that are its round trip."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from sundial.machines.functions import KALLSYMS
+from sundial.observe.trace import read_trace
+from sundial.run.places import Places
+from tests.run.live import require_guests, stirred, sundial
+
+pytestmark = [pytest.mark.vm, pytest.mark.timeout(400)]
+
+SCENARIO = """\
+description: calls of one packet and of several, over UDP and TCP
+topology: two-hosts-10base-t
+seed: 5
+linger: 50 ms
+workloads:
+  - app: sunrpc
+    transports: [udp, tcp]
+    sizes: [0, 1392, 4016]
+    calls: 5
+"""
+TRACED = ("client", "server")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    require_guests()
+    return tmp_path_factory.mktemp("trace")
+
+
+@pytest.fixture(scope="module")
+def counts(folder: Path) -> dict[str, dict[str, int]]:
+    """What the clocks counted in a run without a trace, with one, and with one and gates at pseudo-random times."""
+    scenario = folder / "calls.yaml"
+    scenario.write_text(SCENARIO)
+    return {
+        "plain": stirred(0, scenario, folder / "plain"),
+        "traced": stirred(0, scenario, folder / "traced", "--trace", "steps"),
+        "often": stirred(3_000, scenario, folder / "often", "--trace", "steps"),
+    }
+
+
+def evidence(folder: Path) -> dict[str, bytes]:
+    """Every file that a trace must not change."""
+    files = [*(folder / "wire").iterdir(), folder / "samples.parquet"]
+    files += [path for name in ("samples.jsonl", "console.log", "job.json") for path in folder.glob(f"nodes/*/{name}")]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+def test_a_trace_changes_nothing(folder: Path, counts: dict[str, dict[str, int]]) -> None:
+    plain = evidence(folder / "plain")
+    for name in ("traced", "often"):
+        traced = evidence(folder / name)
+        assert [file for file in plain if plain[file] != traced[file]] == []
+        assert counts[name]["instructions"] == counts["plain"]["instructions"]
+    assert counts["plain"]["stamps"] == 0 < counts["traced"]["stamps"]
+    assert not list((folder / "plain").glob("nodes/*/trace.bin"))
+
+
+def test_each_trace_of_a_run_is_the_same(folder: Path, counts: dict[str, dict[str, int]]) -> None:
+    assert counts["often"]["gates"] > 10 * counts["traced"]["gates"]
+    for name in TRACED:
+        for file in ("trace.bin", "points.json"):
+            first, second = (folder / run / "nodes" / name / file for run in ("traced", "often"))
+            assert first.read_bytes() == second.read_bytes(), f"{name} {file}"
+    # Each HLT holds the time of stamps against QEMU's.
+    halts = sum(int((read_trace(folder / "traced" / "nodes" / name).stamps["kind"] == 2).sum()) for name in TRACED)
+    assert counts["traced"]["stamps_checked"] == halts > 100
+
+
+def test_the_steps_of_each_call_are_its_round_trip(folder: Path, counts: dict[str, dict[str, int]]) -> None:
+    verdict = json.loads((folder / "traced" / "verify.json").read_text())
+    samples = pl.read_parquet(folder / "traced" / "samples.parquet").with_row_index("call_row")
+    assert verdict["verdict"] == "pass"
+    assert verdict["steps"]["calls"] == verdict["steps"]["exact"] == samples.height == 36
+    steps = pl.read_parquet(folder / "traced" / "steps.parquet")
+    on_path = steps.filter("on_path").with_columns(took_ns=pl.col("end_ns") - pl.col("start_ns"))
+    sums = on_path.group_by("call").agg(pl.col("took_ns").sum()).sort("call")
+    assert sums["took_ns"].to_list() == samples["rtt_ns"].to_list()
+    # No frame was lost: each path goes to the server and back, and nothing on it waits for a timer.
+    assert set(Counter(on_path.filter(pl.col("step") == "wire")["call"]).values()) == {2}
+    assert on_path.filter(pl.col("step").str.starts_with("idle")).is_empty()
+    assert set(on_path["node"]) == {"client", "server", ""}
+
+
+def test_a_function_that_is_not_there_is_named_with_the_nearest(
+    folder: Path, counts: dict[str, dict[str, int]]
+) -> None:
+    del counts  # the kernel has been asked
+    done = sundial(
+        "run", str(folder / "calls.yaml"), "--set", "trace=[kernel:udp_sendmsgx]", "--out", str(folder / "refused")
+    )
+    assert done.returncode == 2
+    last = done.stderr.strip().splitlines()[-1]
+    assert re.fullmatch(
+        r"sundial: trace: the kernel of machine 'client' has no function udp_sendmsgx; allowed: udp_sendmsg, .*", last
+    )
+    assert not (folder / "refused").exists()
+    assert not (folder / ".refused.partial").exists()
+
+
+def test_the_kernel_is_asked_once_for_a_snapshot(folder: Path, counts: dict[str, dict[str, int]]) -> None:
+    del counts
+    assert list(Places().snapshots.glob(f"*/{KALLSYMS}"))
+    done = sundial("run", str(folder / "calls.yaml"), "--trace", "steps", "--out", str(folder / "again"))
+    assert done.returncode == 0, done.stderr
+    assert "where its functions are" not in done.stderr
