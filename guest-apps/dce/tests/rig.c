@@ -314,8 +314,6 @@ static void drain_server(struct rig *rig)
         case DCE_RUN:
             rig->runs[rig->running] = activity;
             rig->run_ends[rig->running++] = rig->now + rig->settings.work_ns;
-            if (rig->on_run != NULL)
-                rig->on_run(rig, activity);
             break;
         default:
             return;
@@ -357,9 +355,7 @@ static void deliver(struct rig *rig, unsigned which)
         drain_server(rig);
     } else {
         client_machine_packet(&rig->client[packet.to], rig->now, &packet.from, &pdu);
-        /* Facks of one burst that come together. */
-        if (!rig->batch_facks || pdu.ptype != DCE_FACK || rig->on_wire == 0)
-            drain_client(rig, packet.to);
+        drain_client(rig, packet.to);
     }
     free(packet.bytes);
 }

@@ -54,7 +54,6 @@ struct rig_call {
     unsigned calls; /* that are left */
     unsigned done, failed;
     uint32_t status;
-    bool checks;
 };
 
 struct rig {
@@ -83,8 +82,6 @@ struct rig {
     } executed[RIG_EXECUTIONS];
     unsigned executions;
     bool wrong_bytes;
-    bool batch_facks; /* all that is on its way comes before anything is sent */
-    void (*on_run)(struct rig *rig, struct dce_activity *activity);
 };
 
 void rig_open(struct rig *rig, const struct rig_settings *settings);
