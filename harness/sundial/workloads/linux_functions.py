@@ -27,7 +27,8 @@ _COMMON: tuple[tuple[str, Stamps], ...] = (
     ("__schedule", "both"),
     ("asm_common_interrupt", "entry"),
     ("asm_exc_page_fault", "entry"),
-    ("ip_rcv", "entry"),
+    ("virtnet_poll", "entry"),
+    ("ip_list_rcv", "entry"),
     ("sock_def_readable", "entry"),
 )
 _OF_TRANSPORT: dict[str, tuple[tuple[str, Stamps], ...]] = {
