@@ -68,7 +68,7 @@ def test_the_table_has_what_is_on_the_path(traced: pl.DataFrame) -> None:
 
 
 def test_the_picture_is_of_a_call_of_median_length(traced: pl.DataFrame, tmp_path: Path) -> None:
-    with plotting.pictures(png=False):
+    with plotting.pictures(plotting.Pictures(png=False)):
         (drawing,) = steps.pictures(traced, LOOKS, SIZES, tmp_path)
     assert drawing.stem == "call-steps-1"
     assert drawing.title == "Sun RPC / UDP, 0 bytes"

@@ -16,8 +16,8 @@ import sys
 from importlib import import_module
 from sundial import kinds
 
-names = kinds.names("workloads")
-for name in [f"sundial.workloads.{kind}.{stage}" for kind in names for stage in ("model", "plan", "report")]:
+stages = ("model", "plan", "report")
+for name in [f"sundial.workloads.{kind}.{stage}" for stage in stages for kind in kinds.having("workloads", stage)]:
     for known in [known for known in sys.modules if known.partition(".")[0] == "sundial"]:
         del sys.modules[known]
     import_module(name)
