@@ -10,7 +10,8 @@ UNIT_TESTS = common_test runner_test exec_test raw_test
 GOLDEN = $(HERE)../harness/tests/seams/golden
 CHECK_CFLAGS = $(CFLAGS) $(SANITIZE) -I$(CHECK) -Icommon/tests
 
-include dce/tests/tests.mk
+# Those of an application that has many; a copy of the sources may be without tests.
+include $(wildcard */tests/tests.mk)
 
 $(CHECK):
 	mkdir -p $@
