@@ -26,50 +26,40 @@ int dce_stubs_index(long long size)
 
 /* ---- the client's ---- */
 
-static struct dce_operation operation(unsigned opnum, uint8_t semantics)
+/* `a` NULL: without arguments. */
+static uint32_t call(struct dce_binding *binding, unsigned opnum, uint8_t semantics,
+                     const uint8_t *a, size_t length)
 {
-    return (struct dce_operation){.interface = dce_sundial_interface,
-                                  .version = DCE_SUNDIAL_VERSION,
-                                  .opnum = (uint16_t)opnum,
-                                  .semantics = semantics};
+    const struct dce_operation operation = {.interface = dce_sundial_interface,
+                                            .version = DCE_SUNDIAL_VERSION,
+                                            .opnum = (uint16_t)opnum,
+                                            .semantics = semantics};
+    struct dce_arguments arguments;
+
+    dce_marshal(&arguments, &operation, a, length);
+    return dce_transmit(binding, &arguments);
 }
 
 DCE_MARKER uint32_t dce_null(struct dce_binding *binding, uint8_t semantics)
 {
-    const struct dce_operation called = operation(DCE_NULL, semantics);
-    struct dce_arguments arguments;
-
-    dce_marshal(&arguments, &called, NULL, 0);
-    return dce_transmit(binding, &arguments);
+    return call(binding, DCE_NULL, semantics, NULL, 0);
 }
 
 DCE_MARKER uint32_t put_i(struct dce_binding *binding, uint8_t semantics, unsigned i,
                           const uint8_t *a)
 {
-    const struct dce_operation called = operation(DCE_PUT + i, semantics);
-    struct dce_arguments arguments;
-
-    dce_marshal(&arguments, &called, a, (size_t)sizes[i]);
-    return dce_transmit(binding, &arguments);
+    return call(binding, DCE_PUT + i, semantics, a, (size_t)sizes[i]);
 }
 
 DCE_MARKER uint32_t get_i(struct dce_binding *binding, uint8_t semantics, unsigned i)
 {
-    const struct dce_operation called = operation(DCE_GET + i, semantics);
-    struct dce_arguments arguments;
-
-    dce_marshal(&arguments, &called, NULL, 0);
-    return dce_transmit(binding, &arguments);
+    return call(binding, DCE_GET + i, semantics, NULL, 0);
 }
 
 DCE_MARKER uint32_t echo_i(struct dce_binding *binding, uint8_t semantics, unsigned i,
                            const uint8_t *a)
 {
-    const struct dce_operation called = operation(DCE_ECHO + i, semantics);
-    struct dce_arguments arguments;
-
-    dce_marshal(&arguments, &called, a, (size_t)sizes[i]);
-    return dce_transmit(binding, &arguments);
+    return call(binding, DCE_ECHO + i, semantics, a, (size_t)sizes[i]);
 }
 
 /* ---- the server's ---- */
