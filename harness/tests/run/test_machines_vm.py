@@ -108,12 +108,17 @@ def test_when_the_clock_looks_changes_nothing(tmp_path: Path) -> None:
     assert [name for name in first if first[name] != second[name]] == []
 
 
+def memory_of_its_own() -> list[str]:
+    """Options for a size of memory that there are no snapshots of, and that a run beside this one has but by chance."""
+    taken = {memory.stat().st_size >> 20 for memory in Places().snapshots.glob("*/memory")}
+    size = random.choice([size for size in range(100, 400) if size not in taken])
+    return [word for name in ("client", "server") for word in ("--set", f"machines.{name}.memory={size} MiB")]
+
+
 @pytest.mark.parametrize("part", ["state", "memory"])
 def test_a_damaged_snapshot_is_made_anew_with_one_line(tmp_path: Path, part: str) -> None:
     scenario = write_scenario(tmp_path, sizes="0:32:16", calls=2)
-    # No other run that goes on meanwhile uses snapshots of so much memory.
-    memory = f"{random.randrange(100, 400)} MiB"
-    size = [word for name in ("client", "server") for word in ("--set", f"machines.{name}.memory={memory}")]
+    size = memory_of_its_own()
     said = made(LiveRun(scenario, tmp_path / "one", *size))
     (digest,) = re.findall(r"no snapshot (\w+) yet", said)
     (used,) = Places().snapshots.glob(f"{digest}*/{part}")
@@ -131,8 +136,7 @@ def test_a_damaged_snapshot_is_made_anew_with_one_line(tmp_path: Path, part: str
 
 def test_a_write_to_the_memory_that_machines_share_fails_the_run(tmp_path: Path) -> None:
     scenario = write_scenario(tmp_path, sizes="0:512:16", calls=20)
-    memory = f"{random.randrange(100, 400)} MiB"
-    size = [word for name in ("client", "server") for word in ("--set", f"machines.{name}.memory={memory}")]
+    size = memory_of_its_own()
     run = LiveRun(scenario, tmp_path / "run", *size)
     run.wait_batches()
     domain = (run.partial / "nodes" / "client" / "domain.xml").read_text()
