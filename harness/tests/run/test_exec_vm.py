@@ -81,6 +81,15 @@ def test_status_output_and_input(kept: dict[str, Any]) -> None:
     assert done.stdout.split()[0] == hashlib.sha256(data).hexdigest()
 
 
+def test_what_linux_tells_time_by_is_not_the_hosts(kept: dict[str, Any]) -> None:
+    domain = (Path(kept["captures"]) / "nodes" / "linux" / "domain.xml").read_text()
+    if 'type="kvm"' in domain:
+        pytest.skip("KVM gives it a clock of its own")
+    done = run("linux", "cat", "/sys/devices/system/clocksource/clocksource0/current_clocksource")
+    # Under virtual time the TSC counts instructions.
+    assert done.stdout == ("tsc\n" if "-icount" in domain else "hpet\n")
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_signals_reach_the_command_and_the_machine_goes_on(kept: dict[str, Any], number: signal.Signals) -> None:
     process = start("linux", "sh", "-c", "echo up; exec sleep 1000000")
