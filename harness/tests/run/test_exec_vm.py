@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from sundial.machines.waiting import wait_until
+from tests.run import live
 from tests.run.live import HARNESS, VARIABLES, require_every_image, require_guests, sundial, up
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(400)]
@@ -57,7 +58,7 @@ def run(*argv: str, given: bytes = b"") -> subprocess.CompletedProcess[str]:
 
 def start(*argv: str, stdin: int = subprocess.DEVNULL) -> subprocess.Popen[bytes]:
     """A command whose first line has come."""
-    process = subprocess.Popen(
+    process = live.start(
         [sys.executable, "-m", "sundial.cli", "exec", "--topology", NAME, *argv],
         cwd=HARNESS,
         env=VARIABLES,
