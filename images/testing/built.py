@@ -4,7 +4,7 @@
 It is made by the recipe that was chosen last; SUNDIAL_RECIPE names another, SUNDIAL_BUILDROOT the release it needs.
 """
 
-import shutil
+import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -54,14 +54,32 @@ def build(name: str, out: Path, *words: str | Path, **options: Any) -> Path:
     return out
 
 
-def compiled_sources(folder: Path, out: Path, **variables: Path) -> set[Path]:
-    """Every file of the checkout that the compiler reads for `make all` in a folder."""
-    settings = [f"{name}={value}" for name, value in {"OUT": out, **variables}.items()]
-    command = ["make", "-s", "-C", str(folder), "CC=gcc -MMD", *settings, "all"]
-    subprocess.run(command, capture_output=True, check=True, timeout=600)
-    sources = {path for file in out.rglob("*.d") for path in _listed(file, folder)}
-    shutil.rmtree(out)
-    return {path for path in sources if path.is_relative_to(CHECKOUT)}
+COMPILER = """\
+#!/bin/sh
+exec gcc "$@" -MMD -MF "$(mktemp '{folder}/XXXXXX.d')"
+"""
+
+
+class Again(NamedTuple):
+    """An image that was built once more, and every file of the checkout that the compiler read for it."""
+
+    folder: Path
+    sources: set[Path]
+
+
+def build_again(name: str, source: Path, scratch: Path, *, environment: dict[str, str], **options: Any) -> Again:
+    """Builds it into a folder in `scratch`; `source` is where its make runs. Buildroot has a compiler of its own, which
+    does not note what it reads."""
+    notes = scratch / "notes"
+    notes.mkdir()
+    compiler = notes / "compiler"
+    compiler.write_text(COMPILER.format(folder=notes))
+    compiler.chmod(0o755)
+    noting = {} if recipe_under_test(name) == "buildroot" else {"CC": str(compiler)}
+    folder = build(name, scratch / "somewhere" / "else", env=os.environ | environment | noting, **options)
+    sources = {path for file in notes.glob("*.d") for path in _listed(file, source)}
+    made = IMAGES / "out"
+    return Again(folder, {path for path in sources if path.is_relative_to(CHECKOUT) and not path.is_relative_to(made)})
 
 
 def _listed(dependencies: Path, folder: Path) -> Iterator[Path]:

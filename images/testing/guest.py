@@ -51,7 +51,9 @@ class Guest:
         local, remote = wire
         return [
             "qemu-system-x86_64",
-            *("-M", "q35", "-accel", "tcg,thread=single", "-cpu", "qemu64,-rdrand,-cx16", "-smp", "1"),
+            # As `sundial.plan.domain` has it: without icount the TSC is the host's.
+            *("-cpu", "qemu64,-rdrand,-cx16" + ("" if "-icount" in self._extra else ",-tsc")),
+            *("-M", "q35", "-accel", "tcg,thread=single", "-smp", "1"),
             *("-m", _memory(manifest["name"]), "-nodefaults", "-no-user-config", "-no-reboot"),
             *("-display", "none"),
             "-netdev",

@@ -2,7 +2,7 @@
 #
 # The core of DCE RPC by itself, with sanitizers; part of `make check`.
 #
-#   make fuzz-dce        libFuzzer, FUZZ_RUNS inputs for each target (wants clang and its runtime)
+#   make fuzz-dce        libFuzzer, FUZZ_RUNS inputs for each target (wants clang and its runtime: libclang-rt-14-dev on Debian 12)
 #   DCE_FUZZ=N           inputs of the built-in fuzzer in `make check`, for each target
 
 DCE_TESTS = golden_test queue_test client_test server_test wire_test
@@ -32,6 +32,8 @@ check-dce-fuzz: $(CHECK)/dce_fuzz
 	for target in $(DCE_TARGETS); do $< $$target $(DCE_FUZZ) || exit 1; done
 
 fuzz-dce: | $(CHECK)
+	@test -e "$$(clang -print-file-name=libclang_rt.fuzzer-x86_64.a)" || \
+		{ echo "make fuzz-dce: packages clang and libclang-rt-14-dev (libFuzzer) are needed" >&2; exit 3; }
 	for target in $(DCE_TARGETS); do \
 		mkdir -p $(CHECK)/corpus-$$target && \
 		clang -std=c11 -D_GNU_SOURCE -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \

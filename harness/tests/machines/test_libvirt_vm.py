@@ -90,7 +90,7 @@ def test_the_life_of_two_machines_started_at_once(hypervisor: LibvirtHypervisor)
     assert all(machine.state() is MachineState.GONE for machine in machines)
     machines[0].destroy()
     stopped = lambda: sum(event.happening is Happening.STOPPED for event in events) == 2  # noqa: E731
-    wait_until(stopped, seconds=5, what="both ends to be told")
+    wait_until(stopped, seconds=60, what="both ends to be told")
     assert LifecycleEvent("a", Happening.RESUMED, "unpaused") in events
 
 
@@ -147,7 +147,7 @@ def test_memory_in_a_file_stays_out_of_the_state_and_is_not_written_by_who_maps_
         first = machine.qmp("human-monitor-command", **{"command-line": "xp /16xb 0x400"})
         machine.qmp("system_reset")  # the firmware writes to all that it uses
         machine.resume()
-        wait_until(lambda: machine.state() is MachineState.RUNNING, seconds=10, what="the machine")
+        wait_until(lambda: machine.state() is MachineState.RUNNING, seconds=60, what="the machine")
     finally:
         machine.destroy()
     bytes_there = memory.read_bytes()[0x400:0x410]
@@ -178,7 +178,7 @@ def test_a_machine_killed_from_outside_is_told(hypervisor: LibvirtHypervisor) ->
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
     told = lambda: any(event.happening is Happening.STOPPED for event in events)  # noqa: E731
-    wait_until(told, seconds=10, what="the end to be told")
+    wait_until(told, seconds=60, what="the end to be told")
     assert machine.state() is MachineState.GONE
 
 

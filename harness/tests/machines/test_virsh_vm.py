@@ -78,7 +78,7 @@ def handle(daemon: SessionDaemon, tmp_path_factory: pytest.TempPathFactory) -> I
 )
 def test_the_answer_is_virshs(daemon: SessionDaemon, handle: Any, line: str) -> None:
     words = line.split(" ", 3) if "qemu-monitor" in line and "--hmp" not in line else line.split()
-    real = subprocess.run(["virsh", "-c", daemon.uri, *words], capture_output=True, check=True, timeout=30)
+    real = subprocess.run(["virsh", "-c", daemon.uri, *words], capture_output=True, check=True, timeout=120)
     ours, theirs = answer(handle, NAMES, words), real.stdout.decode()
     if line == "domstats":  # libvirt has no order of its own for several machines
         ours, theirs = ("\n".join(sorted(text.split("\n\n"))) for text in (ours, theirs))
@@ -132,5 +132,5 @@ def test_without_a_command_it_lists_what_there_is(handle: Any) -> None:
 
 def test_every_refused_command_is_one_of_virshs(daemon: SessionDaemon, tmp_path: Path) -> None:
     for name in (*CHANGING, *COMMANDS):
-        done = subprocess.run(["virsh", "help", name], capture_output=True, text=True, check=False, timeout=30)
+        done = subprocess.run(["virsh", "help", name], capture_output=True, text=True, check=False, timeout=120)
         assert done.returncode == 0, name

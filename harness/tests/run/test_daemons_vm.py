@@ -28,7 +28,7 @@ from tests.machines.daemons import (
     session_daemon,
     system_daemon,
 )
-from tests.run.live import HARNESS, LiveRun, require_guests, sundial, write_scenario
+from tests.run.live import END_S, HARNESS, LiveRun, require_guests, sundial, write_scenario
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(400)]
 
@@ -89,7 +89,7 @@ def test_a_run_and_what_it_leaves_when_killed(tmp_path: Path, daemon: Reached, c
     scenario = write_scenario(tmp_path, sizes="0:64:16", calls=5)
     run = LiveRun(scenario, tmp_path / "run", "--connect", daemon.uri, "--clock", clock, **daemon.how())
     run.wait_batches(1)
-    status, output = run.end(120)
+    status, output = run.end()
     assert status == 0, output
     assert (run.leftovers(), daemon.machines()) == ([], [])
 
@@ -100,7 +100,7 @@ def test_a_run_and_what_it_leaves_when_killed(tmp_path: Path, daemon: Reached, c
     assert len(daemon.machines()) == 2
     hurt.process.kill()
     hurt.process.communicate()
-    wait_until(lambda: not hurt.leftovers() and not daemon.machines(), seconds=30, what="everything to be gone")
+    wait_until(lambda: not hurt.leftovers() and not daemon.machines(), seconds=END_S, what="everything to be gone")
     assert hurt.record()["status"] == "interrupted"
 
 
@@ -110,7 +110,7 @@ def test_a_daemon_that_dies_ends_the_run(tmp_path: Path, socket_of_a_user: Reach
     run = LiveRun(write_scenario(tmp_path), tmp_path / "run", "--connect", uri, "--clock", clock)
     run.wait_batches(1)
     os.kill(socket_of_a_user.pid, signal.SIGKILL)
-    status, output = run.end(60)
+    status, output = run.end()
     assert status == 4
     assert f"the libvirt daemon at {uri} is gone: end of file" in output
     assert run.leftovers() == []
@@ -159,7 +159,7 @@ def test_a_daemon_that_dies_takes_the_topology_down(tmp_path: Path, socket_of_a_
     final = Path(json.loads(done.stdout)["final"])
     try:
         os.kill(socket_of_a_user.pid, signal.SIGKILL)
-        wait_until(lambda: (final / "run.json").is_file(), seconds=60, what="the end of the topology")
+        wait_until(lambda: (final / "run.json").is_file(), seconds=END_S, what="the end of the topology")
         record = json.loads((final / "run.json").read_text())
     finally:
         shutil.rmtree(final, ignore_errors=True)

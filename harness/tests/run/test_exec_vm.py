@@ -20,7 +20,7 @@ import pytest
 
 from sundial.machines.waiting import wait_until
 from tests.run import live
-from tests.run.live import HARNESS, VARIABLES, require_every_image, require_guests, sundial, up
+from tests.run.live import END_S, HARNESS, VARIABLES, require_every_image, require_guests, sundial, up
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(400)]
 
@@ -38,8 +38,6 @@ segments:
   lan: {kind: switch, rate: 100 Mbit/s, ports: ["linux:eth0", "node:eth0"]}
 """
 NAME = "exec-pair"
-SHOWN_S = 0.2
-"""A frame is on disk within so much of the host's time; a busy host may take longer, which no test asserts."""
 
 
 @pytest.fixture(scope="module", params=["real", "virtual"])
@@ -95,7 +93,7 @@ def test_what_linux_tells_time_by_is_not_the_hosts(kept: dict[str, Any]) -> None
 def test_signals_reach_the_command_and_the_machine_goes_on(kept: dict[str, Any], number: signal.Signals) -> None:
     process = start("linux", "sh", "-c", "echo up; exec sleep 1000000")
     process.send_signal(number)
-    process.communicate(timeout=60)
+    process.communicate(timeout=END_S)
     assert process.returncode == 128 + number
     assert run("linux", "true").returncode == 0
 
@@ -109,7 +107,7 @@ def test_a_killed_exec_leaves_nothing_behind(kept: dict[str, Any]) -> None:
     def gone() -> bool:
         return run("linux", "sh", "-c", "ps | grep -c '[:] marked'").stdout == "0\n"
 
-    wait_until(gone, seconds=60, what="the end of the command in the guest")
+    wait_until(gone, seconds=END_S, what="the end of the command in the guest")
 
 
 def test_several_at_a_time_and_a_limit_of_time(kept: dict[str, Any]) -> None:
@@ -117,7 +115,7 @@ def test_several_at_a_time_and_a_limit_of_time(kept: dict[str, Any]) -> None:
     done = run("--timeout", "1 s", "linux", "sleep", "1000000")
     assert (done.returncode, done.stderr) == (124, "linux: sleep did not end within 1 s\n")
     sleeping.send_signal(signal.SIGINT)
-    sleeping.communicate(timeout=60)
+    sleeping.communicate(timeout=END_S)
     assert sleeping.returncode == 128 + signal.SIGINT
 
 
@@ -131,7 +129,7 @@ def test_a_monitor_says_what_it_cannot(kept: dict[str, Any]) -> None:
 
 def test_input_to_a_machine_that_sleeps_breaks_no_promise(kept: dict[str, Any]) -> None:
     """Under the virtual clock a sleeping machine has promised the others silence until its next event."""
-    script = "echo up; while read line; do ping -c 1 -W 1 10.0.0.2 > /dev/null || exit 1; echo $line; done"
+    script = "echo up; while read line; do ping -c 1 -W 10 10.0.0.2 > /dev/null || exit 1; echo $line; done"
     process = start("linux", "sh", "-c", script, stdin=subprocess.PIPE)
     assert process.stdin is not None
     assert process.stdout is not None
@@ -145,7 +143,8 @@ def test_input_to_a_machine_that_sleeps_breaks_no_promise(kept: dict[str, Any]) 
 
 
 def test_tcpdump_runs_as_it_is(kept: dict[str, Any]) -> None:
-    script = "tcpdump -c 2 -ni eth0 -w /tmp/x icmp & sleep 2; ping -c 4 10.0.0.2; wait; tcpdump -nr /tmp/x"
+    script = "tcpdump -c 2 -ni eth0 -w /tmp/x icmp 2> /tmp/said & until grep -q listening /tmp/said; do sleep 0.1; done"
+    script += "; ping -c 4 10.0.0.2; wait; tcpdump -nr /tmp/x"
     done = run("linux", "sh", "-c", script)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("ICMP echo request") == 1
@@ -155,13 +154,15 @@ def test_a_frame_is_on_disk_while_the_machines_are_up(kept: dict[str, Any]) -> N
     capture = Path(kept["captures"]) / "wire" / "lan.pcapng"
     before = capture.stat().st_size
     assert run("linux", "ping", "-c", "1", "10.0.0.2").returncode == 0
-    wait_until(lambda: capture.stat().st_size > before, seconds=10, what="the frames")
-    time.sleep(SHOWN_S)
+    wait_until(lambda: capture.stat().st_size > before, seconds=END_S, what="the frames")
     line = sundial("open", NAME, "--filter", "icmp", "--print").stdout
     # What is there now, in tshark instead of Wireshark: as if the topology had just gone down.
     line = re.sub(r"tail .* -c \+1 -f", "tail -c +1", line.replace("wireshark ", "tshark ").replace(" -k ", " -l "))
-    shown = subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=False, timeout=60)
-    assert "Echo (ping) reply" in shown.stdout, shown.stderr
+
+    def shown() -> bool:
+        return "Echo (ping) reply" in subprocess.run(["sh", "-c", line], capture_output=True, text=True).stdout
+
+    wait_until(shown, seconds=END_S, what="the reply in the capture")
 
 
 def test_a_frame_that_is_too_long_for_its_segment_is_refused_and_recorded(kept: dict[str, Any]) -> None:
@@ -171,7 +172,7 @@ def test_a_frame_that_is_too_long_for_its_segment_is_refused_and_recorded(kept: 
     capture = Path(kept["captures"]) / "wire" / "lan.pcapng"
     # Cut off at the longest frame that comes in.
     refused = re.compile(rb"dropped: \d+ bytes, longest is 1514 \(linux:eth0\)")
-    wait_until(lambda: refused.search(capture.read_bytes()) is not None, seconds=10, what="the frame's fate")
+    wait_until(lambda: refused.search(capture.read_bytes()) is not None, seconds=END_S, what="the frame's fate")
 
 
 def test_a_kernel_that_panics_makes_the_run_a_failed_one(tmp_path: Path) -> None:

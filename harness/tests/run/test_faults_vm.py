@@ -71,7 +71,7 @@ def test_a_server_application_that_crashes_in_the_middle(tmp_path: Path, clock: 
     files = {"server": {"/usr/lib/sundial/echo-server": server}}
     run = LiveRun(write_scenario(tmp_path), tmp_path / "run", "--clock", clock, files=files)
     run.remember()
-    status, output = run.end(60)
+    status, output = run.end()
     assert status == 4, output
     assert "server: " in output
     assert "echo-server" in output
@@ -201,7 +201,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 def test_a_full_disk(tmp_path: Path, small_disk: Path, clock: str) -> None:
     run = LiveRun(write_scenario(tmp_path), small_disk / "run", "--clock", clock)
     run.wait_batches(2)
-    status, output = run.end(120)
+    status, output = run.end()
     assert status == 4, output
     assert "disk is full" in output
     assert run.leftovers() == []
@@ -236,7 +236,7 @@ def test_two_runs_at_once_in_one_checkout(tmp_path: Path) -> None:
     assert one.token != two.token
     assert one.runtime != two.runtime
     for run in (one, two):
-        status, output = run.end(120)
+        status, output = run.end()
         assert status in (0, 1), output
         assert run.leftovers() == []
         assert run.record()["status"] == "complete"
@@ -250,7 +250,7 @@ def test_another_run_is_not_disturbed_by_one_that_dies(tmp_path: Path) -> None:
     other = LiveRun(write_scenario(tmp_path, sizes="0:64:16", calls=20), tmp_path / "other")
     other.wait_batches(1)
     os.kill(doomed.process.pid, signal.SIGKILL)
-    status, output = other.end(120)
+    status, output = other.end()
     assert status in (0, 1), output
     assert other.record()["status"] == "complete"
     doomed.end()

@@ -22,7 +22,7 @@ from tests.machines.daemons import (
     ssh_server,
     system_daemon,
 )
-from tests.run.live import LiveRun, require_guests, sundial, write_scenario
+from tests.run.live import END_S, LiveRun, require_guests, sundial, write_scenario
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(400)]
 
@@ -75,7 +75,7 @@ def started(folder: Path, uri: str, out: str = "run", sizes: str = "0:8192:16", 
 
 
 def test_a_call_goes_to_another_host_and_back(tmp_path: Path, host: SecondHost) -> None:
-    status, output = started(tmp_path, host.uri(), sizes="0:8192:1024", calls=10).end(150)
+    status, output = started(tmp_path, host.uri(), sizes="0:8192:1024", calls=10).end()
     assert status == 0, output
     record = LiveRun.read(tmp_path / "run")
     ran = record["hosts"]["b"]
@@ -96,7 +96,7 @@ def test_a_call_goes_to_another_host_and_back(tmp_path: Path, host: SecondHost) 
     assert [path.name for path in kept] == sorted(images.values())
     before = [path.stat().st_ino for path in kept]
     kept[0].write_bytes(b"damaged")
-    status, output = started(tmp_path, host.uri(), "again", sizes="0:64:32", calls=2).end(150)
+    status, output = started(tmp_path, host.uri(), "again", sizes="0:64:32", calls=2).end()
     assert status == 0, output
     after = [path.stat().st_ino for path in sorted(kept[0].parent.iterdir())]
     assert (after[0] != before[0], after[1]) == (True, before[1])
@@ -108,14 +108,14 @@ def test_a_killed_harness_leaves_nothing_on_either(tmp_path: Path, host: SecondH
     assert "qemu-system" in host.ours()
     run.process.kill()
     run.process.communicate()
-    wait_until(lambda: not run.leftovers() and not host.ours(), seconds=30, what="everything to be gone")
+    wait_until(lambda: not run.leftovers() and not host.ours(), seconds=END_S, what="everything to be gone")
 
 
 def test_a_cut_connection_names_host_and_machine(tmp_path: Path, host: SecondHost) -> None:
     run = started(tmp_path, host.uri())
     run.wait_batches(1)
     host.cut()
-    status, output = run.end(90)
+    status, output = run.end()
     assert status == 4
     (line,) = [line for line in output.splitlines() if line.startswith("sundial: ")]
     assert line.startswith("sundial: server: the ")
@@ -128,9 +128,9 @@ def test_a_killed_agent_names_host_and_machine_and_the_next_one_cleans_up(tmp_pa
     run = started(tmp_path, host.uri())
     run.wait_batches(1)
     host.computer.run("pkill", "-KILL", "-f", "python3 -I -S -u -c")
-    status, output = run.end(60)
+    status, output = run.end()
     assert (status, "host b" in output, "sundial: server: " in output) == (4, True, True), output
-    status, output = started(tmp_path, host.uri(), "next", sizes="0:64:32", calls=2).end(150)
+    status, output = started(tmp_path, host.uri(), "next", sizes="0:64:32", calls=2).end()
     assert status == 0, output
     assert host.ours() == ""
 
@@ -142,9 +142,9 @@ def test_a_system_daemon_there_runs_qemu_as_who_asked(tmp_path: Path, host: Seco
         owners = host.computer.run("ps", "-C", "qemu-system-x86", "-o", "user=").split()
         run.process.kill()
         run.process.communicate()
-        wait_until(lambda: not host.ours(), seconds=30, what="everything to be gone")
+        wait_until(lambda: not host.ours(), seconds=END_S, what="everything to be gone")
         listed = ("virsh", "-c", "qemu:///system", "list", "--all", "--name")
-        wait_until(lambda: not host.computer.run(*listed).split(), seconds=20, what="libvirt to notice")
+        wait_until(lambda: not host.computer.run(*listed).split(), seconds=END_S, what="libvirt to notice")
     assert owners == ["tester"]
 
 
@@ -199,7 +199,7 @@ def _typed(path: str, text: bytes) -> bytes:
 def test_a_host_that_is_not_let_in_to_is_one_line(
     tmp_path: Path, host: SecondHost, changed: dict[str, str], words: str
 ) -> None:
-    status, output = started(tmp_path, host.uri(**changed)).end(60)
+    status, output = started(tmp_path, host.uri(**changed)).end()
     said = [line for line in output.splitlines() if line.startswith("sundial: ")]
     assert (status, len(said)) == (3, 1), output
     assert "host b" in said[0]
@@ -211,13 +211,13 @@ def test_a_host_that_is_not_let_in_to_is_one_line(
 def test_a_host_without_qemu_or_forwarding(tmp_path: Path) -> None:
     (tmp_path / "b").mkdir()
     with second_host(tmp_path / "b", ROOT, settings="AllowStreamLocalForwarding no\n") as host:
-        status, output = started(tmp_path, host.uri()).end(60)
+        status, output = started(tmp_path, host.uri()).end()
         assert (status, "host b forwards no unix sockets" in output) == (4, True), output
         host.computer.run("mount", "--bind", "/dev/null", "/usr/bin/qemu-system-x86_64")
-        status, output = started(tmp_path, host.uri(), "without").end(60)
+        status, output = started(tmp_path, host.uri(), "without").end()
         assert (status, "sundial: host b has no qemu-system-x86_64" in output) == (3, True), output
         refused = host.uri().replace(":22/", ":23/")
-        status, output = started(tmp_path, refused, "refused").end(60)
+        status, output = started(tmp_path, refused, "refused").end()
         assert (status, "Connection refused" in output) == (3, True), output
         assert host.ours() == ""
 
@@ -242,7 +242,7 @@ def neighbour(tmp_path: Path) -> Iterator[SshServer]:
 def test_a_daemon_of_this_host_through_ssh(tmp_path: Path, neighbour: SshServer, clock: str) -> None:
     uri = neighbour.uri("system", "root")
     scenario = write_scenario(tmp_path, sizes="0:64:16", calls=5)
-    status, output = LiveRun(scenario, tmp_path / "run", "--connect", uri, "--clock", clock).end(120)
+    status, output = LiveRun(scenario, tmp_path / "run", "--connect", uri, "--clock", clock).end()
     assert status == 0, output
     unknown = neighbour.uri("system", "root", known_hosts="/dev/null")
     done = sundial("run", str(scenario), "--connect", unknown, "--out", str(tmp_path / "unknown"))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.run.live import LiveRun, require_guests, stirred
+from tests.run.live import END_S, LiveRun, require_guests, stirred
 from tests.segments.lane_golden import check_golden
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(400)]
@@ -34,7 +34,7 @@ def scenario(folder: Path, topology: str) -> Path:
     return path
 
 
-def passed(run: LiveRun, seconds: float = 120) -> Path:
+def passed(run: LiveRun, seconds: float = END_S) -> Path:
     """The directory of a run that verified."""
     status, output = run.end(seconds)
     assert status == 0, output

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from sundial.run.places import Places
-from tests.run.live import HARNESS, LiveRun, require_guests, stirred, sundial, up, write_scenario
+from tests.run.live import END_S, HARNESS, LiveRun, require_guests, stirred, sundial, up, write_scenario
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(400)]
 
@@ -37,7 +37,7 @@ def guests() -> None:
     require_guests()
 
 
-def made(run: LiveRun, seconds: float = 120) -> str:
+def made(run: LiveRun, seconds: float = END_S) -> str:
     """What a run that came to its end has said."""
     status, output = run.end(seconds)
     assert status in (0, 1), output

@@ -141,7 +141,7 @@ def test_a_node_that_is_gone_or_stands_still_is_named(tmp_path: Path, number: si
     run = LiveRun(Path("sss-rpc-sweep"), tmp_path / "run", *sets)
     run.wait_batches(1)
     run.kill(f"guest={run.token}-server,", number)
-    status, output = run.end(60)
+    status, output = run.end()
     assert status == 4, output
     assert told in output
     assert run.leftovers() == []

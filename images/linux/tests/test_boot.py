@@ -103,9 +103,10 @@ def test_raw_sockets(image: Path, tmp_path: Path) -> None:
     assert_all_ok(client)
     counters = server.lines("counters")[-1]
     assert counters["bad_payload"] == 0
-    # A busy host makes the client send again.
+    # A busy host makes the client send again, and loses what comes before the server is up.
     again = sum(row["retransmits"] for _, rows in client.batches() for row in rows)
-    assert (counters["datagrams"], counters["messages"]) == (20 + again, 24)
+    assert 20 <= counters["datagrams"] <= 20 + again
+    assert counters["messages"] == 24
 
 
 def test_iperf3(image: Path, tmp_path: Path) -> None:

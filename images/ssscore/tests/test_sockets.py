@@ -4,7 +4,6 @@
 import contextlib
 import socket
 import struct
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -216,8 +215,10 @@ def test_what_a_task_has_registered_goes_with_it(
 ) -> None:
     steps = [{"app": "kill", "options": {"task": "echo-server"}}]
     with machine(tmp_path, bootable, services=[BINDER, SERVER], steps=steps) as (
-        _,
+        guest,
         peer,
     ):
-        time.sleep(0.2)
-        assert {program for program, _, _, _ in peer.mappings()} == {PMAP_PROGRAM}
+        guest.wait_until(
+            lambda: {program for program, _, _, _ in peer.mappings()} == {PMAP_PROGRAM},
+            "it is still registered",
+        )
