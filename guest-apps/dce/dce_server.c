@@ -86,7 +86,8 @@ static void open_service(struct service *service, bool is_mapper)
         .offer = parameters.offer,
         .big_endian = parameters.big_endian,
         .boot_time = dce_boot_time(),
-        .conv_activity = dce_identity("conv", is_mapper),
+        /* Servers of one machine are told apart by their ports. */
+        .conv_activity = dce_identity("conv", is_mapper ? mapper_port : port),
         .interfaces = &service->interface,
         .interface_count = 1,
         .activities = is_mapper ? MAPPER_ACTIVITIES : ACTIVITIES,
@@ -220,7 +221,7 @@ static void report(void)
         }
     json_object_update_new(
         line,
-        json_pack("{sI so sI sI sI sI}", "executed", (json_int_t)executed, "by_opnum", opnums,
+        json_pack("{si sI so sI sI sI sI}", "port", (int)port, "executed", (json_int_t)executed, "by_opnum", opnums,
                   "bad_payload", (json_int_t)bad_payload, "undecodable", (json_int_t)undecodable,
                   "kept", (json_int_t)dce_server_kept(machine), "mapped", (json_int_t)mapped));
     for (unsigned i = 0; i < DCE_COUNTS; i++)

@@ -49,6 +49,16 @@ _TCP = (("source", 0, 2), ("target", 2, 2), ("seq", 4, 4), ("ack", 8, 4), ("head
         ("checksum", 16, 2), ("urgent", 18, 2))  # fmt: skip
 _ICMP = (("type", 0, 1), ("code", 1, 1), ("checksum", 2, 2), ("rest", 4, 4))
 _TCP_OPTIONS = {1: "nop", 2: "mss", 3: "window_scale", 4: "sack_permitted", 5: "sack", 8: "timestamps"}
+_DCE = (("version", 0, 1), ("type", 1, 1), ("flags1", 2, 1), ("flags2", 3, 1), ("drep", 4, 3), ("serial_hi", 7, 1),
+        ("object", 8, 16), ("interface", 24, 16), ("activity", 40, 16), ("boot_time", 56, 4), ("version_of", 60, 4),
+        ("sequence", 64, 4), ("opnum", 68, 2), ("interface_hint", 70, 2), ("activity_hint", 72, 2), ("length", 74, 2),
+        ("fragment", 76, 2), ("auth", 78, 1), ("serial_lo", 79, 1))  # fmt: skip
+_DCE_FACK = (("version", 0, 1), ("pad", 1, 1), ("window", 2, 2), ("tsdu", 4, 4), ("most", 8, 4), ("serial", 12, 2),
+             ("selack_words", 14, 2))  # fmt: skip
+_DCE_TYPES = ("request", "ping", "response", "fault", "working", "nocall", "reject", "ack", "cancel", "fack",
+              "cancel_ack")  # fmt: skip
+DCE_HEADER = 80
+_DCE_PORTS = frozenset({135, *range(1027, 1035)})
 _WORDS = 16
 """Of a payload, one by one: an RPC header, or the header of a raw payload."""
 
@@ -99,6 +109,21 @@ def payload(data: bytes) -> int:
     return at + 8
 
 
+def is_dce(data: bytes) -> bool:
+    """Whether a frame begins a PDU of DCE RPC: by its ports, and by what they all have."""
+    if not is_ip(data) or fragment_offset(data) or protocol(data) != UDP or len(data) < payload(data) + DCE_HEADER:
+        return False
+    at, begin = layer(data), payload(data)
+    ports = {int.from_bytes(data[at : at + 2]), int.from_bytes(data[at + 2 : at + 4])}
+    known = data[begin] == 4 and data[begin + 1] < len(_DCE_TYPES) and data[begin + 5 : begin + 7] == bytes(2)
+    return known and not ports.isdisjoint(_DCE_PORTS)
+
+
+def dce_type(data: bytes) -> str:
+    """The word for its type."""
+    return _DCE_TYPES[data[payload(data) + 1]]
+
+
 def kind(data: bytes) -> str:
     """What a frame is, for choosing one of each."""
     if ethertype(data) == ARP:
@@ -116,6 +141,8 @@ def kind(data: bytes) -> str:
             if flags & bit:
                 return f"TCP {name}"
         return "TCP data" if size else "TCP ACK"
+    if is_dce(data):
+        return f"DCE {dce_type(data)}{' in fragments' if is_fragment(data) else ''}"
     if protocol(data) == UDP:
         return "first fragment" if is_fragment(data) else "UDP"
     return "ICMP" if protocol(data) == ICMP else f"IP {protocol(data)}"
@@ -148,6 +175,12 @@ def fields(data: bytes) -> Iterator[Field]:
         yield from _tcp_options(data, at)
     begin = payload(data)
     end = _ETHERNET + int.from_bytes(data[16:18])
+    if is_dce(data):
+        yield from (Field(f"dce.{name}", begin + place, length) for name, place, length in _DCE)
+        begin += DCE_HEADER
+        if dce_type(data) in ("fack", "nocall") and begin < end:
+            yield from (Field(f"dce.fack.{name}", begin + place, length) for name, place, length in _DCE_FACK)
+            begin += 16
     words = min(_WORDS, (end - begin) // 4)
     yield from (Field(f"payload.word[{place}]", begin + 4 * place, 4) for place in range(words))
     yield from _content(data[:end], begin + 4 * words)

@@ -17,7 +17,7 @@ NAMES = (
     "sunrpc-virtual", "sunrpc-real", "raw-virtual", "raw-real", "mbcf-virtual", "mbcf-real",
     "sunrpc-mbcf-virtual", "sunrpc-mbcf-real", "iperf3-virtual", "iperf3-real",
     "link-virtual", "jitter-virtual", "switch-virtual", "netem-virtual",
-    "lane-virtual", "lane-faults-virtual", "own-virtual",
+    "lane-virtual", "lane-faults-virtual", "own-virtual", "dce-virtual", "dce-real", "dce-loss-virtual",
 )  # fmt: skip
 """SCENARIO-CLOCK of each."""
 MADE_WITHIN_S = 300

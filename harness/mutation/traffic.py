@@ -38,6 +38,12 @@ def damages(copy: Copy) -> Damages:
         yield _damage("traffic: two TCP segments exchanged at the receiver", _exchanged)
         yield _damage("traffic: TCP acknowledgements all ones", _all_tcp(_ack_all_ones))
         yield _damage("traffic: TCP timestamps of all frames", _all_tcp(_timestamps))
+    if any(protocols.is_dce(each.data) for each in every):
+        for what, (kind, frame) in FORGED_DCE.items():
+            if any(protocols.kind(each.data) == kind for each in every):
+                yield _damage(f"foreign: {what}, both", _insert(frame, "both", kind))
+        for what, whole in WHOLE_DCE.items():
+            yield _damage(f"traffic: {what}", whole)
     if any(capture.is_fate(frame) for capture in captures.values() for frame in capture.frames):
         for what, whole in FATES.items():
             yield _damage(f"fates: {what}", whole)
@@ -354,6 +360,67 @@ FORGED_TCP: dict[str, Callable[[bytes], bytes]] = {
     "TCP reset": _with_tcp_flags(0x14, 0),
     "TCP acknowledgement with seq + 1": _with_tcp_flags(0x10, 1),
     "TCP acknowledgement once more": _with_tcp_flags(0x10, 0),
+}
+
+
+def _dce(change: Callable[[bytearray], None], body: bool = True) -> Callable[[bytes], bytes]:
+    """A PDU made from another one in one frame; without its body where that is of no use."""
+
+    def forge(like: bytes) -> bytes:
+        begin = protocols.payload(like)
+        pdu = bytearray(like[begin:] if body else like[begin : begin + protocols.DCE_HEADER])
+        change(pdu)
+        if not body:
+            pdu[74:76] = bytes(2)
+        at = protocols.layer(like)
+        new = bytearray(like[:begin] + pdu)
+        new[16:18] = (len(new) - 14).to_bytes(2)
+        new[at + 4 : at + 6] = (len(new) - at).to_bytes(2)
+        return protocols.with_checksums(like, bytes(new))
+
+    return forge
+
+
+def _put(place: int, value: int) -> Callable[[bytearray], None]:
+    def change(pdu: bytearray) -> None:
+        pdu[place] = value
+
+    return change
+
+
+def _add(place: int) -> Callable[[bytearray], None]:
+    def change(pdu: bytearray) -> None:
+        pdu[place] = (pdu[place] + 1) % 256
+
+    return change
+
+
+FORGED_DCE: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
+    "a ping that was not due": ("DCE request", _dce(_put(1, 1), body=False)),
+    "an ack in the middle of a batch": ("DCE request", _dce(_put(1, 7), body=False)),
+    "working for a call that has ended": ("DCE response", _dce(_put(1, 4), body=False)),
+    "a request once more": ("DCE request", _dce(_add(79))),
+    "a response once more": ("DCE response", _dce(_add(79))),
+    "a fack once more": ("DCE fack", _dce(_put(0, 4))),
+    "a fack for another transmission": ("DCE fack", _dce(_add(80 + 12))),
+    "a request of another activity": ("DCE request", _dce(_add(55))),
+}
+
+
+def _all_dce(field: int, sides: Callable[[bytes], bool]) -> Change:
+    """One bit of a field in every PDU that `sides` chooses, at all ports."""
+
+    def change(data: bytearray) -> None:
+        if protocols.is_dce(bytes(data)) and not protocols.is_fragment(bytes(data)) and sides(bytes(data)):
+            data[protocols.payload(bytes(data)) + field] ^= 0x20
+
+    return _all_ip(change)
+
+
+WHOLE_DCE: dict[str, Change] = {
+    "the activity of all PDUs in one frame": _all_dce(55, lambda data: True),
+    "the offered window of all facks": _all_dce(80 + 3, lambda data: protocols.dce_type(data) == "fack"),
+    "the activity hint of all responses": _all_dce(73, lambda data: protocols.dce_type(data) == "response"),
 }
 
 

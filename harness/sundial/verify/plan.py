@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What was done against what was to be done: each machine's samples against the steps of its job.
 
-A step that calls by size makes a batch of calls for each of its sizes, and for each of its threads, in this order; each
-batch has its calls numbered without a gap, those to warm up first. Fewer, more or others are findings.
+A step that calls makes a batch of calls for each of its sizes, and for each of its threads, in this order; each batch
+has its calls numbered without a gap, those to warm up first. Fewer, more or others are findings.
 """
 
 from __future__ import annotations
@@ -61,8 +61,10 @@ def _node(run: RunDirectory, samples: RunSamples, name: str, sampled_as: Mapping
 
 def _batches(number: int, step: Mapping[str, Any], sampled_as: Mapping[str, str]) -> Iterator[dict[str, Any]]:
     """The batches of one step: what the line above each must say, as far as it says it, and `calls`."""
-    options = _DEFAULTS | (step.get("options") or {})
-    sizes = options.pop("sizes", None)
+    given = step.get("options") or {}
+    options = _DEFAULTS | given
+    # What is called without a size makes one batch of calls, of size 0.
+    sizes = options.pop("sizes", [0] if "calls" in given else None)
     if sizes is None:
         return
     calls, threads = options.pop("calls") + options["warmup"], options.pop("threads")

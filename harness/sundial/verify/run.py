@@ -81,9 +81,8 @@ def _verify(run_dir: Path, aside: Executor) -> Verification:
     network, ports = network_of(run), ports_of(run)
     frames = latest_hand_in(on_wire, network)
     # What asks for no calls, while they are looked for.
-    header_findings = aside.submit(
-        headers.check_headers, run, frames, files, [each.ethertype for each in transports.values()]
-    )
+    own_types = [each.ethertype for each in transports.values() if each.ethertype is not None]
+    header_findings = aside.submit(headers.check_headers, run, frames, files, own_types)
     of_wires = aside.submit(_check_wires, run, on_wire, files)
     document_findings = aside.submit(check_documents, run, samples, on_wire)
     order_findings = aside.submit(directory.check_order, on_wire)

@@ -43,10 +43,18 @@ def check_sockets(scenario: dict[str, Any], analysis: Analysis) -> pl.DataFrame:
 
 
 def check_settled(scenario: dict[str, Any], settled: Settled) -> pl.DataFrame:
-    """Findings where a call over another transport failed though `expect` rules it out, and it could be made."""
-    if (scenario.get("expect") or {}).get("failures") != "none":
-        return none()
-    return _failures(settled.calls.filter(~pl.col("id").is_in(list(settled.impossible))))
+    """The same of calls that a kind settles by itself."""
+    expect = scenario.get("expect") or {}
+    parts = [none()]
+    if expect.get("retransmissions") == "none":
+        again = pl.col("request_retransmissions")
+        text = pl.lit("request.retransmissions")
+        parts.append(findings(settled.observed, again > 0, text, pl.lit("none"), again, rows=None))
+    if expect.get("retransmissions") == "explained":
+        parts.append(settled.uncaused)
+    if expect.get("failures") == "none":
+        parts.append(_failures(settled.calls.filter(~pl.col("id").is_in(list(settled.impossible)))))
+    return pl.concat(parts)
 
 
 def check_calls(run: RunDirectory, calls: int, client_apps: Iterable[str]) -> pl.DataFrame:

@@ -68,18 +68,21 @@ class Settled:
     """Expected request and reply as in verify.json, by transport, procedure and size."""
     unsent: Mapping[str, Any] = field(default_factory=dict)
     """The same of calls of which nothing is expected."""
+    uncaused: pl.DataFrame = field(default_factory=none)
+    """Findings about what was sent again for no reason of the wire, for scenarios that ask for one."""
 
 
 @runtime_checkable
 class OwnTransport(Protocol):
-    """Calls that go neither over UDP nor over TCP."""
+    """Calls that a kind finds in frames by itself: neither a datagram nor a TCP stream is a message of theirs."""
 
     @property
-    def ethertype(self) -> int:
-        """Of its frames."""
+    def ethertype(self) -> int | None:
+        """Of its frames; None: they are IP's, whose checks they undergo like all others."""
 
     def settle(self, run: RunDirectory, frames: pl.DataFrame, samples: RunSamples) -> Settled:
-        """Compare all its calls with all its frames. `frames` with row, end and fate."""
+        """Compare all its calls with all its frames. `frames` with row, end and fate. A frame is its own if it has a
+        class in the answer; what has none there is explained by others, or not at all."""
 
     def describe(self) -> pl.Expr:
         """One of its frames in words; null for others."""

@@ -33,7 +33,9 @@ def check_headers(
     heard = hearing(network) if network is not None else Hearing()
     carried = [
         ethernet.check_places(frames, ports),
-        carriage.check_carriage(frames, ports, read, heard, _undelivered(run)),
+        carriage.check_carriage(
+            frames, ports, read, heard, _undelivered(run), None if network is None else _end_ns(run)
+        ),
         carriage.check_order(frames, heard.keeps_order, heard.pairs),
     ]
     if run.by_hand:
@@ -54,6 +56,12 @@ def check_headers(
             tcp.check_tcp(frames, sent, ports, read),
         ]
     )
+
+
+def _end_ns(run: RunDirectory) -> int | None:
+    """When a run of the virtual clock ended."""
+    end_ns = (run.counters or {}).get("virtual_ns")
+    return end_ns if run.clock == "virtual" and isinstance(end_ns, int) else None
 
 
 def _undelivered(run: RunDirectory) -> dict[str, int]:

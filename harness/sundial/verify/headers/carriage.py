@@ -38,6 +38,8 @@ UNPROVEN = (
 )
 
 _KEY = ["capture", "port", "octets_hash"]
+LAST_NS = 1_000_000_000
+"""Of the end of a run: longer than any frame is on its way."""
 
 
 def check_carriage(
@@ -46,15 +48,17 @@ def check_carriage(
     read: Read,
     heard: Hearing,
     undelivered: Mapping[str, int],
+    end_ns: int | None,
 ) -> pl.DataFrame:
-    """`undelivered`: how many frames were on their way when the run ended."""
+    """`undelivered`: how many frames were on their way when the run ended, and `end_ns`: when that was, where each wire
+    is held against its law to the ns (`verify.wires`), which then says of the last frames whether they were due."""
     table = frames.select(
         "row", "capture", "interface", "end", "time_ns", "direction", "fate", "comment", "octets_hash", "eth_target",
         "eth_type", "frame_length", "captured_length", "octets_begin",
     )  # fmt: skip
     return pl.concat(
         [
-            _balance(_carried(table, heard), ports, read, heard, undelivered),
+            _balance(_carried(table, heard), ports, read, heard, undelivered, end_ns),
             _fates(table, ports, heard),
             _collisions(table),
             _passed_on(table, ports, read),
@@ -104,7 +108,12 @@ def _carried(table: pl.DataFrame, heard: Hearing) -> pl.DataFrame:
 
 
 def _balance(
-    table: pl.DataFrame, ports: pl.DataFrame, read: Read, heard: Hearing, undelivered: Mapping[str, int]
+    table: pl.DataFrame,
+    ports: pl.DataFrame,
+    read: Read,
+    heard: Hearing,
+    undelivered: Mapping[str, int],
+    end_ns: int | None,
 ) -> pl.DataFrame:
     sent = table.filter(pl.col("fate").is_null(), pl.col("direction") == OUTBOUND)
     got = table.filter(pl.col("fate").is_null(), pl.col("direction") == INBOUND)
@@ -142,6 +151,8 @@ def _balance(
         )
     )
     missing = pl.col("hears") & (pl.col("received") < pl.col("most") - pl.col("astray").fill_null(0))
+    if end_ns is not None:
+        missing &= pl.col("sent_ns").fill_null(0) < end_ns - LAST_NS
     # The frames that the fabric counts as undelivered are the last ones.
     latest = balance.filter(missing).sort("sent_ns", descending=True)
     place = pl.int_range(pl.len()).over("capture")

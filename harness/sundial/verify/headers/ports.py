@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from ipaddress import IPv4Address
+from ipaddress import IPv4Address, ip_network
 from typing import Any
 
 import polars as pl
@@ -24,6 +24,7 @@ PORT: dict[str, pl.DataType] = {
     "machine": pl.String(),
     "mac": pl.Int64(),
     "address": pl.String(),
+    "broadcast": pl.String(),
     "mtu": pl.Int64(),
     "joins": pl.Boolean(),
     "offloads": pl.Boolean(),
@@ -32,10 +33,12 @@ PORT: dict[str, pl.DataType] = {
     "domain": pl.Int64(),
     "forwards": pl.Boolean(),
 }
-"""`machine`: its name, or that of a device. `joins`: it joins segments and sends nothing of its own. Ports of one
-`domain` reach each other. `forwards`: the machine passes on packets of others. `offloads`: the guest leaves checksums
-and segmentation to its adapter."""
+"""`machine`: its name, or that of a device. `broadcast`: the address of all on its network. `joins`: it joins segments
+and sends nothing of its own. Ports of one `domain` reach each other. `forwards`: the machine passes on packets of
+others. `offloads`: the guest leaves checksums and segmentation to its adapter."""
 
+BROADCAST = (1 << 48) - 1
+"""The MAC address of all (IEEE 802.3)."""
 
 SENT = (
     "row", "capture", "interface", "end", "time_ns", "direction", "fate", "comment", "frame_length", "captured_length",
@@ -71,6 +74,9 @@ def ports_of(run: RunDirectory) -> pl.DataFrame:
                     "machine": node.name,
                     "mac": _mac(run, port, item.mac),
                     "address": item.address or None,
+                    "broadcast": str(ip_network(item.network, strict=False).broadcast_address)
+                    if item.address
+                    else None,
                     "mtu": item.mtu,
                     "joins": joins[node.name],
                     **{name: bool(written.get(name, defaults.get(name))) for name in ("offloads", "static_arp")},
@@ -87,6 +93,7 @@ def ports_of(run: RunDirectory) -> pl.DataFrame:
                 "machine": place.device,
                 "mac": _mac(run, place.end, place.mac),
                 "address": None,
+                "broadcast": None,
                 "mtu": mtus[place.segment],
                 "joins": True,
                 "offloads": False,
@@ -152,13 +159,15 @@ def apart(sent: pl.DataFrame, ports: pl.DataFrame) -> tuple[pl.DataFrame, pl.Dat
 
 def next_hops(packets: pl.DataFrame, ports: pl.DataFrame, routes: Mapping[str, Sequence[Route]]) -> pl.DataFrame:
     """end, target, hop: to which MAC address each port sends packets for an address: its owner's if that is near, else
-    that of the router of the narrowest route; without a row it knows none. `packets` with PORT."""
+    that of the router of the narrowest route; all ones for all on its own network; without a row it knows none.
+    `packets` with PORT."""
+    wide = set(ports.select("end", "broadcast").drop_nulls().rows())
     near = {(domain, address): mac for domain, mac, address in stations(ports).drop_nulls("address").iter_rows()}
     somewhere = {address for _, address in near}
     rows = []
     asked = packets.select("end", "machine", "domain", "target").unique().drop_nulls()
     for end, machine, domain, target in asked.iter_rows():
-        hop = near.get((domain, target))
+        hop = BROADCAST if (end, target) in wide else near.get((domain, target))
         fitting = [each for each in routes.get(machine, ()) if target in somewhere and IPv4Address(target) in each.to]
         if hop is None and fitting:
             hop = near.get((domain, str(max(fitting, key=lambda each: each.to.prefixlen).via)))

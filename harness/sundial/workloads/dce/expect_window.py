@@ -14,6 +14,7 @@ happened. Fragments and serials are counted from 0 without wrapping.
 from __future__ import annotations
 
 from collections.abc import Collection
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -58,6 +59,7 @@ class Sender:
     _sent: dict[int, _Sent] = field(default_factory=dict)
     _acked: set[int] = field(default_factory=set)
     _unsent: int = 0
+    _base: int = 0
     _serial: int = 0
     _permits: int = 1
     _burst: int = 1
@@ -66,6 +68,9 @@ class Sender:
     _fack_serial: int = -1
     _awaited: int = -1
     _good_facks: int = _OSF_GOOD_FACKS
+    _offered: bool = False
+    _kept: int = 0
+    """Fragments from the first on that have been copied into the sender's memory, which holds one window."""
 
     def __post_init__(self) -> None:
         if self.policy == "osf":
@@ -88,11 +93,11 @@ class Sender:
         if not self._begun:
             self._begin_burst()
         lost = self._lost()
-        if not lost and self._unsent == self.count:
+        if not lost and not self._copied(self._unsent):
             return None
         fragment = lost[0] if lost else self._unsent
-        left = self._left() - 1
-        ends_burst = self._permits == 1 or not left
+        more = lost[1:] or self._copied(self._unsent + (not lost))
+        ends_burst = self._permits == 1 or not more
         middle = self._until_middle == 1
         return fragment, self.count > 1 and fragment != self.count - 1 and (ends_burst or middle)
 
@@ -102,33 +107,52 @@ class Sender:
         self._until_middle = max(0, self._until_middle - 1)
         self._sent[fragment] = _Sent(serial, asked)
         self._unsent = max(self._unsent, fragment + 1)
+        self._kept = max(self._kept, self._unsent)
         self._serial = serial + 1
         if asked:
             self._awaited = serial
 
-    def fack(self, in_order: int, beyond: Collection[int], serial: int, window: int | None = None) -> None:
-        """A fack for transmission `serial`: all to `in_order` (-1: none) and those `beyond` have come."""
-        if serial >= self._serial or serial < self._fack_serial:
+    def fill(self) -> None:
+        """It has sent what it may, and copies what the window has room for."""
+        while self._copied(self._kept):
+            pass
+
+    def fack(
+        self,
+        in_order: int,
+        beyond: Collection[int],
+        serial: int,
+        window: int | None = None,
+        *,
+        nothing_under_way: bool = False,
+    ) -> bool:
+        """A fack for transmission `serial`: all to `in_order` (-1: none) and those `beyond` have come. Whether it said
+        anything new. `nothing_under_way`: it answers a question that was asked behind all fragments."""
+        if serial >= self._serial:
+            return False
+        if serial < self._fack_serial:
             self._acknowledge(in_order, beyond)
-            return
+            return False
         if window is not None:
             self.window = window
+        self._offered = True
         begin = self._burst_begin(serial)
         before = {number: each.serial for number, each in self._sent.items() if number not in self._acked}
         self._acknowledge(in_order, beyond)
         of_burst = sum(1 for number, own in before.items() if number in self._acked and begin < own <= serial)
         lost = 0
         for number, each in self._sent.items():
-            if number not in self._acked and each.outstanding and each.serial < serial:
+            if number not in self._acked and each.outstanding and (nothing_under_way or each.serial < serial):
                 each.outstanding, each.lost = False, True
                 lost += 1
         if serial == self._fack_serial and not of_burst and not lost:
-            return  # the same once more
+            return False  # the same once more
         if self.policy == "window":
             self._open_window(serial, lost)
         else:
             self._open_halves(of_burst, lost)
         self._fack_serial = serial
+        return True
 
     def timeout(self) -> int | None:
         """Its resend timer: the oldest fragment that is not acknowledged is lost, and goes alone. None: all are."""
@@ -139,6 +163,44 @@ class Sender:
         self._sent[left[0]].lost = True
         self._restart(1)
         return left[0]
+
+    def again(self) -> None:
+        """Its receiver seems to have nothing: all that is not acknowledged goes once more."""
+        for number, each in self._sent.items():
+            each.outstanding, each.lost = False, number not in self._acked
+        self._restart(2)
+
+    def clone(self) -> Sender:
+        """One that goes on by itself."""
+        other = copy(self)
+        other._sent = {number: copy(each) for number, each in self._sent.items()}
+        other._acked = set(self._acked)
+        return other
+
+    @property
+    def all_sent(self) -> bool:
+        """Whether every fragment was sent, and none is to be sent again."""
+        return self._unsent == self.count and not self._lost()
+
+    @property
+    def ever_sent(self) -> bool:
+        """Whether every fragment was sent at least once."""
+        return self._unsent == self.count
+
+    @property
+    def base(self) -> int:
+        """The first fragment that is not acknowledged."""
+        while self._base < self._unsent and self._base in self._acked:
+            self._base += 1
+        return self._base
+
+    def _copied(self, fragment: int) -> bool:
+        """Whether a fragment is in the sender's memory, or has room there now."""
+        # The first fack tells the size of the fragments behind the OSF runtime's first one.
+        most = max(1, self.window) if self.policy != "osf" or self._offered else 1
+        if fragment == self._kept and fragment < self.count and fragment - self.base < most:
+            self._kept += 1
+        return fragment < self._kept
 
     def _acknowledge(self, in_order: int, beyond: Collection[int]) -> None:
         for number, each in self._sent.items():
@@ -161,7 +223,10 @@ class Sender:
 
     def _burst_begin(self, serial: int) -> int:
         """The burst that made a fack begins behind the transmission that had asked before."""
-        asked = (each.serial for each in self._sent.values() if each.asked and each.serial < serial)
+        base = self.base
+        asked = (
+            each.serial for number, each in self._sent.items() if number >= base and each.asked and each.serial < serial
+        )
         return max((own for own in asked if own > self._fack_serial), default=self._fack_serial)
 
     def _restart(self, burst: int) -> None:

@@ -46,6 +46,8 @@ REAL_CLOCK_SLACK_NS = 50_000_000
 """A guest's clock and the fabric's agree only so well without virtual time."""
 EARLY_NS = 5_000_000
 """How much of that a binding may seem to begin late: more, and it would claim the last frames of the one before."""
+CLIENTS = ("echo-client", "mbcf-echo-client")
+"""Whose bindings are questions to the port mapper; those of other kinds are theirs."""
 
 
 def portmap_frames(frames: pl.DataFrame) -> pl.DataFrame:
@@ -112,7 +114,7 @@ def _bindings(
     for name, lines in records.items():
         node, ahead = run.nodes[name], ahead_ns.get(name, 0)
         for line in lines:
-            if line["type"] == "binding":
+            if line["type"] == "binding" and line.get("app", CLIENTS[0]) in CLIENTS:
                 rows += [
                     (
                         binding, item.address, line["start"] + ahead, line["end"] + ahead, bool(line["ok"]),

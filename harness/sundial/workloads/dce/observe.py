@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""DCE RPC in captures: what names a PDU, read from the bytes, and the same fields as tshark has them.
+
+tshark finds PDUs by their first bytes, since no port is theirs. So does WireGuard's dissector, which takes those that
+begin with 04 00 00 00 for its own: it is left out. A client's port that belongs to another protocol hides its PDUs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from sundial.observe.pcap import Capture, Interface
+from sundial.observe.workload import Dissection, Field, ServerPorts
+from sundial.workloads.dce.expect_pdu import HEADER, VERSION, BadPdu, Type, parse
+
+_PAYLOAD = 42
+"""Where a UDP payload begins behind an IP header without options."""
+_UDP = 17
+
+
+class _Dce:
+    """`dce_activity` as a UUID's text. `dcerpc_*` are tshark's."""
+
+    fields = (
+        Field("dcerpc_type", "dcerpc.pkt_type", "number"),
+        Field("dcerpc_sequence", "dcerpc.dg_seqnum", "number"),
+        Field("dcerpc_fragment", "dcerpc.dg_frag_num", "number"),
+        Field("dcerpc_length", "dcerpc.dg_frag_len", "number"),
+        Field("dcerpc_opnum", "dcerpc.opnum", "number"),
+        Field("dcerpc_activity", "dcerpc.dg_act_id", "first"),
+        Field("dcerpc_interface", "dcerpc.dg_if_id", "first"),
+    )
+    computed: Mapping[str, type[pl.DataType]] = {
+        "dce_type": pl.UInt32, "dce_flags": pl.UInt32, "dce_serial": pl.UInt32, "dce_sequence": pl.UInt32,
+        "dce_fragment": pl.UInt32, "dce_length": pl.UInt32, "dce_opnum": pl.UInt32, "dce_activity": pl.String,
+        "dce_interface": pl.String, "dce_asks": pl.Boolean,
+    }  # fmt: skip
+
+    def carried_by(self, capture: Capture, interface: Interface) -> bool:
+        return bool(_alike(capture, interface).any())
+
+    def options(self, ports: ServerPorts) -> Sequence[str]:
+        return ("--disable-protocol wg",)
+
+    def compute(self, capture: Capture, interface: Interface) -> Sequence[pl.Series]:
+        rows: list[dict[str, object]] = [{}] * len(interface.blocks)
+        places = np.flatnonzero(_alike(capture, interface))
+        for place, block in zip(places.tolist(), interface.blocks[places].tolist(), strict=True):
+            rows[place] = read(capture.packet(block))
+        return [
+            pl.Series(column, [row.get(column) for row in rows], dtype, strict=True)
+            for column, dtype in self.computed.items()
+        ]
+
+
+def _alike(capture: Capture, interface: Interface) -> NDArray[np.bool_]:
+    """Frames whose UDP payload begins as a PDU does: version, type, data representation."""
+    octets = capture.octets(interface)
+    ip = (octets.number(12, 2) == 0x0800) & (octets.number(14, 1) == 0x45)
+    udp = (octets.number(23, 1) == _UDP) & (octets.number(20, 2) & 0x1FFF == 0) & octets.has(_PAYLOAD + HEADER)
+    version, kind = octets.number(_PAYLOAD, 1) & 0x0F, octets.number(_PAYLOAD + 1, 1)
+    integers, others = octets.number(_PAYLOAD + 4, 1), octets.number(_PAYLOAD + 5, 2)
+    plain = ((integers == 0x00) | (integers == 0x10)) & (others == 0)
+    found: NDArray[np.bool_] = ip & udp & (version == VERSION) & (kind <= max(Type)) & plain
+    return found
+
+
+def read(frame: bytes) -> dict[str, object]:
+    """The columns of one frame; none where it is no PDU. Of a first fragment the body is not all there."""
+    head = frame[_PAYLOAD : _PAYLOAD + HEADER]
+    little = head[4] == 0x10
+    length = int.from_bytes(head[74:76], "little" if little else "big")
+    try:
+        pdu = parse(head + bytes(length))
+    except BadPdu:
+        return {}
+    return {
+        "dce_type": int(pdu.type), "dce_flags": int(pdu.flags), "dce_serial": pdu.serial,
+        "dce_sequence": pdu.sequence, "dce_fragment": pdu.fragment, "dce_length": length, "dce_opnum": pdu.opnum,
+        "dce_activity": str(pdu.activity), "dce_interface": str(pdu.interface), "dce_asks": pdu.asks,
+    }  # fmt: skip
+
+
+KIND: Dissection = _Dce()

@@ -1,0 +1,406 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Verification of DCE RPC over UDP: both sides of every activity replayed, and each PDU held against what must be sent.
+
+What a machine sends follows from what it was told to do, from what was whole at its port by then, and from its timers
+(`verify_client`, `verify_server`). So a frame without a cause, one that is missing, one that came too early, and one
+with another byte are found alike (`verify_replay`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import polars as pl
+
+from sundial.expect.call import Leg
+from sundial.expect.ip import udp_packets
+from sundial.observe import RunDirectory, octets_of
+from sundial.verify.conservation import transit_of
+from sundial.verify.findings import FINDING
+from sundial.verify.headers.ports import ports_of
+from sundial.verify.result import leg_json
+from sundial.verify.samples import RunSamples
+from sundial.verify.sockets.call_times import check_call_times
+from sundial.verify.workload import CLASSES, OBSERVED, Settled, Verifier, WorkloadVerifier
+from sundial.workloads.dce.expect import parameters
+from sundial.workloads.dce.expect_pdu import HEADER, Pdu, Type
+from sundial.workloads.dce.verify_calls import check_packets, observed, uncaused
+from sundial.workloads.dce.verify_client import OK, Client
+from sundial.workloads.dce.verify_counters import PAUSE_NS, Snapshot, check_batch, check_server, pauses
+from sundial.workloads.dce.verify_datagrams import Traffic, balance, check_layouts, datagrams, own_frames, sightings
+from sundial.workloads.dce.verify_names import CLIENT, SERVER, Activity, Service, activities, bindings_missing, services
+from sundial.workloads.dce.verify_replay import Finding, Replay
+from sundial.workloads.dce.verify_server import Server
+from sundial.workloads.dce.verify_sides import Sides, divide, replay_client, replay_server, servers_of
+from sundial.workloads.dce.verify_stream import CONV
+
+NAME = "dce"
+UNPROVEN: tuple[str, ...] = (
+    "dce: the boot time of a server, which is its own; only that it is one and the same",
+    "dce: how long a machine takes for what it has read, and how long a procedure takes",
+    "dce: which of maybe calls that follow one another closely are executed; only how many are executed or dropped",
+    "dce: a second reading of the headers of PDUs whose ports tshark gives to another protocol",
+    "dce: the places of activities beyond the first 128 of a server",
+)
+UNPROVEN_REAL_CLOCK: tuple[str, ...] = (
+    "dce: that what was due was sent in time",
+    "dce: that a server reports in each pause",
+)
+_CLASS = {
+    Type.REQUEST: "call", Type.RESPONSE: "call", Type.FAULT: "dce_fault", Type.FACK: "dce_fack", Type.PING: "dce_ping",
+    Type.WORKING: "dce_working", Type.NOCALL: "dce_nocall", Type.REJECT: "dce_reject", Type.ACK: "dce_ack",
+    Type.CL_CANCEL: "dce_cancel", Type.CANCEL_ACK: "dce_cancel",
+}  # fmt: skip
+
+
+class _Dce:
+    ethertype = None
+
+    def settle(self, run: RunDirectory, frames: pl.DataFrame, samples: RunSamples) -> Settled:
+        calls = samples.table.filter(pl.col("app") == CLIENT).with_columns(protocol=pl.lit(NAME))
+        known = services(run)
+        if not known and calls.is_empty():
+            return Settled(calls)
+        return _Verification(run, frames, samples, calls, known).settled()
+
+    def describe(self) -> pl.Expr:
+        kinds = {int(kind): kind.name.lower().replace("_", " ") for kind in Type}
+        kind = pl.col("dce_type").replace_strict(kinds, default="PDU", return_dtype=pl.String)
+        ends = [pl.format("{}:{}", name, f"{name}_port") for name in ("source", "target")]
+        text = "DCE RPC {} of call {}, fragment {}, serial {}{}, {} > {}"
+        asks = pl.when("dce_asks").then(pl.lit(", asking for a fack")).otherwise(pl.lit(""))
+        return pl.format(text, kind, "dce_sequence", "dce_fragment", "dce_serial", asks, *ends)
+
+    def display_filter(self, call: Mapping[str, Any]) -> str | None:
+        if call["xid"] is None:
+            return None
+        way = f"ip.addr == {call['client_address']} && udp.port == {call['client_port']}"
+        return f"{way} && dcerpc.dg_seqnum == {call['xid']}"
+
+
+KIND: WorkloadVerifier = Verifier(transport=_Dce(), sampled_as={})
+
+
+class _Verification:
+    """Of one run."""
+
+    def __init__(
+        self,
+        run: RunDirectory,
+        frames: pl.DataFrame,
+        samples: RunSamples,
+        calls: pl.DataFrame,
+        known: Sequence[Service],
+    ) -> None:
+        self.run, self.samples, self.calls, self.services = run, samples, calls, known
+        self.frames = frames
+        self.exact = run.clock == "virtual"
+        self.ports = ports_of(run)
+        self.transit = transit_of(frames, self.ports)
+        self.end_ns = int(frames["time_ns"].max() or 0) if frames.height else 0  # type: ignore[arg-type]
+        ends = {(address, port) for each in known for address in each.addresses for port in each.ports}
+        files = [(run.path / name, name) for name in sorted(run.captures)]
+        self.seen = sightings(run, frames, ends)
+        self.own = own_frames(run, self.seen, self.ports)
+        self.traffic: Traffic = datagrams(self.own, octets_of(self.own, files), frames)
+        self.activities = activities(run, samples, known)
+        self.sides, self.unowned = divide(self.traffic.datagrams, self.activities)
+        self.owner = {
+            number: (sides, pdu)
+            for sides in self.sides.values()
+            for side in (sides.client, sides.server)
+            for number, _, pdu in (*side.sent, *side.arrived)
+        }
+        self.explained: set[int] = set()
+        """Rows of what was sent for a cause."""
+
+    def settled(self) -> Settled:
+        rows: list[Finding] = [*self._unowned(), *self._read_differently()]
+        rows += check_layouts(self.traffic, {number: self._call_of(number) for number in self.owner})
+        seen: list[dict[str, Any]] = []
+        again: list[Finding] = []
+        for sides in self.sides.values():
+            replay = replay_client(sides, partial(self._told, sides.activity), exact=self.exact)
+            rows += self._findings(sides, replay)
+            rows += self._check_samples(sides, replay)
+            exchanges = sides.exchanges()
+            for call in replay.histories[0].calls:
+                exchange = exchanges[call.sequence]
+                again += uncaused(call, exchange, exchanges[call.sequence + 1], sides.activity.settings)
+                if call.id is not None:
+                    seen.append(observed(call, sides.activity, exchange, self._mtus(sides.activity)))
+        for service in self.services:
+            rows += self._serve(service)
+        table = pl.DataFrame(seen, schema=OBSERVED, orient="row").sort("call")
+        ok = dict(self.calls.select("id", "ok").iter_rows())
+        rows += self._foreign_lines()
+        for client, step, lines in bindings_missing(run=self.run, samples=self.samples):
+            rows.append((None, f"nodes/{client} step {step} binding", "one where it asks the mapper", str(lines), []))
+        for row in seen:
+            rows += check_packets(row, bool(ok[row["call"]]))
+        found = [
+            pl.DataFrame(rows, schema=FINDING, orient="row"),
+            check_call_times(self.calls, table, self.exact),
+            balance(self.seen, self.own, self.transit),
+        ]
+        return Settled(
+            self.calls,
+            pl.concat(found),
+            self._classes(),
+            table,
+            sum(len(each.rows) for each in self.traffic.datagrams if each.sent),
+            {
+                f"{NAME}_{way}": int(table[f"{way}_retransmissions"].sum()) for way in ("request", "reply")
+            } if table.height else {},
+            expected=self._expected(),
+            uncaused=pl.DataFrame(again, schema=FINDING, orient="row"),
+        )  # fmt: skip
+
+    def _mtus(self, activity: Activity) -> tuple[int, int]:
+        """Of the ports of both ends."""
+        near = self.run.owner(activity.own_end[0]) if activity.own_end is not None else None
+        node = self.run.nodes.get(activity.server)
+        far = None if node is None else node.towards(activity.server_end[0])
+        return 1500 if near is None else near[1].mtu, 1500 if far is None else far.mtu
+
+    # ---- findings ----
+
+    def _unowned(self) -> Iterator[Finding]:
+        for each in self.unowned:
+            if each.datagram.sent:
+                yield None, "dce.sent", "PDUs of activities that call here", each.reason, each.datagram.rows
+
+    def _read_differently(self) -> Iterator[Finding]:
+        """Fields that tshark reads otherwise, where it takes a frame for DCE RPC at all."""
+        names = ("type", "sequence", "fragment", "length", "opnum", "activity", "interface")
+        rows = self.frames.join(self.seen.select("row"), on="row", how="semi").filter(
+            pl.col("dce_type").is_not_null(), pl.col("dcerpc_type").is_not_null()
+        )
+        for name in names:
+            mine, theirs = f"dce_{name}", f"dcerpc_{name}"
+            wrong = rows.filter(pl.col(mine).ne_missing(pl.col(theirs)))
+            for row, one, other in wrong.select("row", mine, theirs).iter_rows():
+                yield None, f"dce.{name}", f"{one}, read from the bytes", f"{other} by tshark", [row]
+
+    def _findings(self, sides: Sides, replay: Replay[Any]) -> Iterator[Finding]:
+        ids = {call.sequence: call.id for call in sides.activity.calls}
+        for pdu, name, expected, seen, rows in replay.findings:
+            call = None if pdu is None or pdu.interface == CONV else ids.get(pdu.sequence)
+            yield call, f"dce.{name}", expected, seen, list(rows)
+        self.explained |= {row for sent in replay.explained for row in sent.rows}
+
+    def _check_samples(self, sides: Sides, replay: Replay[Client]) -> Iterator[Finding]:
+        """What the client wrote about each call and batch, against its machine."""
+        rows = {row["id"]: row for row in self._rows_of(sides.activity)}
+        ends = (sides.activity.own_end, sides.activity.server_end, "udp")
+        machine = min(replay.histories, key=lambda each: _unlike(each, rows))
+        for place, call in enumerate(machine.calls):
+            if call.id is None:
+                continue
+            row = rows[call.id]
+            status, at_ns = machine.ended.get(place, ("not over", 0))
+            said = OK if row["ok"] else str(row["error"])
+            if said != status:
+                yield call.id, "sample.error", status, said, []
+            if self.exact and row["ok"] and row["end_ns"] < at_ns:
+                yield (
+                    call.id,
+                    "sample.end",
+                    f"not before its last fragment has come, at {at_ns} ns",
+                    str(row["end_ns"]),
+                    [],
+                )
+            if row["retransmits"] != machine.resent.get(place, 0):
+                yield call.id, "sample.retransmits", str(machine.resent.get(place, 0)), str(row["retransmits"]), []
+            said_ends = tuple((row[f"{side}_address"], row[f"{side}_port"]) for side in ("client", "server"))
+            if (*said_ends, row["transport"]) != ends:
+                yield call.id, "sample.ends", str(ends), str((*said_ends, row["transport"])), []
+            if row["xid"] != place:
+                yield call.id, "sample.xid", str(place), str(row["xid"]), []
+        yield from self._check_batches(sides.activity, replay)
+        if sides.activity.mapper:
+            yield from self._check_binding(sides, replay)
+
+    def _rows_of(self, activity: Activity) -> list[dict[str, Any]]:
+        ids = [call.id for call in activity.calls if call.id is not None]
+        return self.calls.filter(pl.col("id").is_in(ids)).rows(named=True)
+
+    def _batches(self, activity: Activity, machine: Client) -> Iterator[tuple[int, Counter[str]]]:
+        """The batches that a machine has begun, and what it has counted of each: those before the last are over."""
+        for number, (batch, place) in enumerate(activity.batches):
+            if place in machine.before:
+                later = activity.batches[number + 1][1] if number + 1 < len(activity.batches) else None
+                after = machine.counts if later is None else machine.before.get(later, machine.counts)
+                yield batch, after - machine.before[place]
+
+    def _told(self, activity: Activity, machine: Client) -> bool:
+        """Whether its program counted the same, up to the batch before the present one."""
+        over = list(self._batches(activity, machine))[-2:-1]
+        return all(not list(check_batch("", self._line(activity, batch), [counts])) for batch, counts in over)
+
+    def _line(self, activity: Activity, batch: int) -> dict[str, Any]:
+        return self.samples.batches[activity.client, batch]
+
+    def _check_batches(self, activity: Activity, replay: Replay[Client]) -> Iterator[Finding]:
+        """A client's counters are those of one of the histories; its activity has the name that its seed gives it."""
+        if activity.named not in (None, activity.uuid):
+            where = f"nodes/{activity.client} batch {activity.batches[0][0]} activity"
+            yield None, where, str(activity.named), str(activity.uuid), []
+        counted: dict[int, list[Counter[str]]] = defaultdict(list)
+        for machine in replay.histories:
+            for batch, counts in self._batches(activity, machine):
+                counted[batch].append(counts)
+        for batch, histories in counted.items():
+            where, line = f"nodes/{activity.client} batch {batch}", self._line(activity, batch)
+            each = [list(check_batch(where, line, [counts])) for counts in histories]
+            yield from min(each, key=len)
+
+    def _check_binding(self, sides: Sides, replay: Replay[Client]) -> Iterator[Finding]:
+        """What a client says of its questions to the mapper."""
+        activity, line = sides.activity, sides.activity.binding or {}
+        where = f"nodes/{activity.client} binding"
+        machine = replay.histories[0]
+        asked = activity.server_end[1]
+        near = (each for each in self.services if each.machine == activity.server and asked in each.ports)
+        service = next(near, None)
+        right = {
+            "sent": machine.counts["fragments"], "port": 0 if service is None else service.ports[0], "ok": True,
+            "transport": "udp",
+        }  # fmt: skip
+        for name, expected in right.items():
+            if line.get(name) != expected:
+                yield None, f"{where} {name}", str(expected), str(line.get(name)), []
+        times = [each.at_ns for _, each, _ in sides.client.sent]
+        came = [each.whole_ns for _, each, _ in sides.client.arrived]
+        if self.exact and times and min(times) < line["start"]:
+            yield None, f"{where} start", f"not after its first frame, at {min(times)} ns", str(line["start"]), []
+        if self.exact and came and min(max(came), line["end"]) != max(came):
+            yield None, f"{where} end", f"not before its answer, at {max(came)} ns", str(line["end"]), []
+
+    # ---- servers ----
+
+    def _serve(self, service: Service) -> Iterator[Finding]:
+        seed = int(self.run.jobs[service.machine].get("seed") or 0)
+        arrived = sorted(
+            each.whole_ns
+            for each in self.traffic.datagrams
+            if not each.sent and each.machine == service.machine and each.target[1] in service.ports
+        )
+        # The last pause may have been too short for a report: when the run ended no frame shows.
+        breaks = pauses(arrived, self.end_ns + PAUSE_NS, exact=self.exact)
+        marks = [mark for begin, end, _ in breaks for mark in (begin, end)]
+        served: list[Replay[Server]] = []
+        mapped: list[Replay[Server]] = []
+        for sides, machine in servers_of(list(self.sides.values()), service, seed, exact=self.exact):
+            replay = replay_server(sides, machine, marks, self.end_ns, exact=self.exact)
+            yield from self._findings(sides, replay)
+            (mapped if sides.activity.mapper else served).append(replay)
+        snapshots = [
+            Snapshot(self._at(served, 2 * place), self._at(mapped, 2 * place), sure)
+            for place, (_, _, sure) in enumerate(breaks)
+        ]
+        records = self.samples.records.get(service.machine, ())
+        lines = [each for each in records if each["type"] == "counters" and each.get("app") == SERVER]
+        lines = [each for each in lines if each.get("port") == service.ports[0]]
+        yield from check_server(f"nodes/{service.machine} port {service.ports[0]}", lines, snapshots)
+
+    def _foreign_lines(self) -> Iterator[Finding]:
+        """Counters of servers that there are not."""
+        known = {(each.machine, SERVER, each.ports[0]) for each in self.services}
+        for machine, records in self.samples.records.items():
+            for line in records:
+                if line["type"] == "counters" and "by_opnum" in line:
+                    seen = machine, line.get("app"), line.get("port")
+                    if seen not in known:
+                        yield (
+                            None,
+                            f"nodes/{machine} counters",
+                            "of a server of its job",
+                            f"{seen[1]}, port {seen[2]}",
+                            [],
+                        )
+
+    @staticmethod
+    def _at(replays: Sequence[Replay[Server]], place: int) -> list[Any]:
+        return [(each.counted[place][1], each.counted[place + 1][1]) for each in replays]
+
+    # ---- the result ----
+
+    def _call_of(self, number: int) -> int | None:
+        sides, pdu = self.owner[number]
+        if pdu.interface == CONV:
+            return None
+        calls = sides.activity.calls
+        return calls[pdu.sequence].id if pdu.sequence < len(calls) else None
+
+    def _classes(self) -> pl.DataFrame:
+        """A frame that was sent has a class if its PDU was explained, and one that came if one like it was."""
+        lines = []
+        known: set[bytes] = set()
+        for number in self.owner:
+            each = self.traffic.datagrams[number]
+            if each.sent and set(each.rows) <= self.explained:
+                known.add(each.payload)
+        firsts: set[tuple[Any, ...]] = set()
+        for number, (sides, pdu) in sorted(self.owner.items(), key=lambda item: self.traffic.datagrams[item[0]].at_ns):
+            each = self.traffic.datagrams[number]
+            if each.sent and not set(each.rows) <= self.explained:
+                continue
+            if each.payload in known:
+                word = self._class(sides, pdu, each.machine, firsts)
+                lines += [(row, word, self._call_of(number)) for row in each.rows]
+        classes = pl.DataFrame(lines, schema=CLASSES, orient="row")
+        return pl.concat([classes, self._pieces(classes)])
+
+    def _pieces(self, classes: pl.DataFrame) -> pl.DataFrame:
+        """What came of datagrams that did not come whole, where the same was sent for a cause."""
+        key = ["source", "target", "ip_id", "fragment_offset", "ip_length", "more", "udp_head"]
+        own = self.own.with_columns(pl.col("row").cast(pl.UInt32))
+        sent = own.filter(pl.col("view") == "sent").join(classes, on="row", how="semi")
+        left = own.filter(pl.col("view") == "received").join(classes, on="row", how="anti")
+        same = left.join(sent.select(key).unique(), on=key, how="semi", nulls_equal=True)
+        return same.select("row", pl.lit("dce_piece").alias("class"), pl.lit(None, pl.UInt32).alias("call"))
+
+    @staticmethod
+    def _class(sides: Sides, pdu: Pdu, machine: str, firsts: set[tuple[Any, ...]]) -> str:
+        if pdu.interface == CONV:
+            return "dce_conv"
+        if sides.activity.mapper:
+            return "dce_mapper"
+        if pdu.type not in (Type.REQUEST, Type.RESPONSE):
+            return _CLASS[pdu.type]
+        name = (machine, sides.activity.uuid, pdu.type, pdu.sequence, pdu.fragment)
+        again = name in firsts
+        firsts.add(name)
+        return "dce_retransmission" if again else "call"
+
+    def _expected(self) -> dict[tuple[str, str, int], dict[str, Any]]:
+        """Request and response of each procedure and size, each sent once."""
+        found: dict[tuple[str, str, int], dict[str, Any]] = {}
+        mtus = {call.id: self._mtus(each) for each in self.activities for call in each.calls}
+        settings = {call.id: each.settings for each in self.activities for call in each.calls}
+        kinds = self.calls.unique(["procedure", "size"], keep="first", maintain_order=True)
+        for procedure, size, number in kinds.select("procedure", "size", "id").iter_rows():
+            legs = [
+                message_leg(settings[number].bodies(part), mtu)
+                for part, mtu in zip(parameters(procedure, size), mtus[number], strict=True)
+            ]
+            found["udp", procedure, size] = {"request": leg_json(legs[0]), "reply": leg_json(legs[1])}
+        return found
+
+
+def _unlike(machine: Client, rows: Mapping[int, Mapping[str, Any]]) -> int:
+    """Calls that ended otherwise than their client says: of several histories the one with the fewest is meant."""
+    ended = (
+        (rows[call.id], machine.ended.get(place)) for place, call in enumerate(machine.calls) if call.id is not None
+    )
+    return sum(end is None or (row["ok"] != (end[0] == OK)) for row, end in ended)
+
+
+def message_leg(pdus: Sequence[int], mtu: int) -> Leg:
+    """All packets of a message whose PDUs have such bodies, sent once."""
+    packets = tuple(packet for body in pdus for packet in udp_packets(HEADER + body, mtu))
+    return Leg("udp", sum(pdus), sum(pdus) + HEADER * len(pdus), tuple(pdus), packets)

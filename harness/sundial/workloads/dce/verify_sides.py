@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The two sides of each activity: its datagrams given to the machines that replay them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from uuid import UUID
+
+from sundial.workloads.dce.expect_pdu import NO_HINT, BadPdu, Fack, Pdu, Type, parse, parse_fack
+from sundial.workloads.dce.verify_calls import Exchange
+from sundial.workloads.dce.verify_client import Client, conv_question
+from sundial.workloads.dce.verify_datagrams import Datagram, Endpoint
+from sundial.workloads.dce.verify_names import Activity, Service, conv_activity
+from sundial.workloads.dce.verify_replay import LATE_NS, Item, Mark, Replay, Sent
+from sundial.workloads.dce.verify_server import Server
+from sundial.workloads.dce.verify_stream import CONV, NEVER, UNREAD_NS, Arrival
+
+REAL_EARLY_NS = 200_000_000
+"""Under the real clock a call begins at most so long before its first frame: the time axes of guests are their own."""
+REAL_LATE_NS = 3_600_000_000_000
+REAL_UNREAD_NS = 10_000_000_000
+"""A machine waits for the host, too."""
+PLACES = 128
+"""Activities that a server has places for: the hint of each is its place."""
+_END_NS = 100_000_000
+"""What is due later than so long before the end of a run need not be in it."""
+
+
+@dataclass
+class Side:
+    """Of one machine in one activity."""
+
+    sent: list[tuple[int, Datagram, Pdu]] = field(default_factory=list)
+    """With the number of the datagram."""
+    arrived: list[tuple[int, Datagram, Pdu]] = field(default_factory=list)
+
+    def items(self, marks: Iterable[int] = ()) -> list[Item]:
+        """In order of time: of one instant what came, then what was sent."""
+        found: list[tuple[int, int, Item]] = [(at_ns, 2, Mark(at_ns)) for at_ns in marks]
+        for _, each, pdu in self.arrived:
+            found.append((each.whole_ns, 0, Arrival(each.whole_ns, pdu, fack_of(pdu))))
+        for _, each, pdu in self.sent:
+            found.append((each.at_ns, 1, Sent(each.at_ns, pdu, each.payload, tuple(each.rows))))
+        return [item for *_, item in sorted(found, key=lambda each: each[:2])]
+
+
+def fack_of(pdu: Pdu) -> Fack | None:
+    """What a fack or a nocall says; None where it says nothing that can be read."""
+    if pdu.type not in (Type.FACK, Type.NOCALL):
+        return None
+    try:
+        return parse_fack(pdu)
+    except BadPdu:
+        return None
+
+
+@dataclass
+class Sides:
+    """Both, and what of their datagrams belongs to which call."""
+
+    activity: Activity
+    client: Side = field(default_factory=Side)
+    server: Side = field(default_factory=Side)
+
+    def exchanges(self) -> dict[int, Exchange]:
+        """By the number of the call: all that was said about it."""
+        found: dict[int, Exchange] = defaultdict(Exchange)
+        for side in (self.client, self.server):
+            for _, each, pdu in side.sent:
+                if pdu.interface != CONV:
+                    found[pdu.sequence].sent.append((each, pdu))
+            for _, each, pdu in side.arrived:
+                if pdu.interface != CONV:
+                    found[pdu.sequence].arrived.append((each, pdu))
+        for exchange in found.values():
+            exchange.sent.sort(key=lambda each: each[0].at_ns)
+            exchange.arrived.sort(key=lambda each: each[0].whole_ns)
+        return found
+
+
+@dataclass(frozen=True)
+class Unowned:
+    """A datagram of no activity, and why."""
+
+    datagram: Datagram
+    reason: str
+
+
+def divide(datagrams: Sequence[Datagram], activities: Sequence[Activity]) -> tuple[dict[UUID, Sides], list[Unowned]]:
+    """Datagrams by activity. Questions of servers name theirs in their body, and the answers are to a question."""
+    known = {each.uuid: Sides(each) for each in activities}
+    asked: dict[tuple[Endpoint, UUID, int], UUID] = {}
+    others: list[Unowned] = []
+    order = sorted(range(len(datagrams)), key=lambda number: datagrams[number].whole_ns)
+    read: dict[int, Pdu] = {}
+    for number in order:
+        try:
+            read[number] = parse(datagrams[number].payload)
+        except BadPdu as error:
+            others.append(Unowned(datagrams[number], str(error)))
+            continue
+        pdu = read[number]
+        question = conv_question(pdu) if pdu.interface == CONV and pdu.type == Type.REQUEST else None
+        if question is not None:
+            asked.setdefault((datagrams[number].source, pdu.activity, pdu.sequence), question[0])
+    for number, pdu in read.items():
+        each = datagrams[number]
+        uuid: UUID | None = pdu.activity
+        if pdu.interface == CONV:
+            asking = each.source if pdu.type == Type.REQUEST else each.target
+            uuid = asked.get((asking, pdu.activity, pdu.sequence))
+        sides = known.get(uuid) if uuid is not None else None
+        if sides is None:
+            others.append(Unowned(each, f"activity {uuid}"))
+        elif not _between(each, sides.activity):
+            others.append(Unowned(each, f"activity {uuid} from {_end(each.source)} to {_end(each.target)}"))
+        else:
+            side = sides.client if each.machine == sides.activity.client else sides.server
+            (side.sent if each.sent else side.arrived).append((number, each, pdu))
+    return known, others
+
+
+def _between(each: Datagram, activity: Activity) -> bool:
+    """Whether a datagram travels between the ends of an activity."""
+    if activity.own_end is None:
+        activity.own_end = each.source if each.machine == activity.client and each.sent else None
+    if each.machine not in (activity.client, activity.server):
+        return False
+    to_server = each.source == activity.own_end
+    to_client = each.target == activity.own_end
+    port = (each.target if to_server else each.source)[1]
+    return (to_server or to_client) and port == activity.server_end[1]
+
+
+def _end(endpoint: Endpoint) -> str:
+    return f"{endpoint[0]}:{endpoint[1]}"
+
+
+def client_of(sides: Sides, *, exact: bool) -> Client:
+    """The machine of a client, with its calls at their times."""
+    first: dict[int, int] = {}
+    for _, each, pdu in sides.client.sent:
+        if pdu.type == Type.REQUEST:
+            first.setdefault(pdu.sequence, each.at_ns)
+    calls = [
+        replace(
+            call,
+            start_ns=min(call.start_ns, first.get(call.sequence, NEVER))
+            if exact
+            else first.get(call.sequence, NEVER) - REAL_EARLY_NS,
+        )
+        for call in sides.activity.calls
+    ]
+    unread_ns = UNREAD_NS if exact else REAL_UNREAD_NS
+    return Client(sides.activity.settings, unread_ns, activity=sides.activity.uuid, calls=calls)
+
+
+def servers_of(every: Sequence[Sides], service: Service, seed: int, *, exact: bool) -> Iterator[tuple[Sides, Server]]:
+    """The machines of one server, each activity in the place that is next when it comes."""
+    for port in service.ports:
+        own = [each for each in every if (each.activity.server, each.activity.server_end[1]) == (service.machine, port)]
+        called = [each for each in own if _first_request(each) is not None]
+        boot_time = _boot_time(own)
+        for place, sides in enumerate(sorted(called, key=lambda each: _first_request(each) or 0)):
+            hint = place if place < PLACES else _hint_seen(sides)
+            machine = Server(
+                service.settings,
+                UNREAD_NS if exact else REAL_UNREAD_NS,
+                activity=sides.activity.uuid,
+                boot_time=boot_time,
+                hint=hint,
+                conv=conv_activity(seed, service.machine, port, hint),
+                conv_sequence=0 if place < PLACES else _conv_seen(sides) - 1,
+                results=service.results,
+                work_ns=0 if port != service.ports[0] else int(service.options.get("work_ms") or 0) * 1_000_000,
+            )
+            yield sides, machine
+
+
+def _first_request(sides: Sides) -> int | None:
+    return min(
+        (each.whole_ns for _, each, pdu in sides.server.arrived if pdu.type == Type.REQUEST and pdu.interface != CONV),
+        default=None,
+    )
+
+
+def _boot_time(every: Iterable[Sides]) -> int:
+    """What the server says: it is its own."""
+    said = ((each.at_ns, pdu.boot_time) for sides in every for _, each, pdu in sides.server.sent if pdu.boot_time)
+    return min(said, default=(0, 0))[1]
+
+
+def _hint_seen(sides: Sides) -> int:
+    hints = (pdu.activity_hint for _, _, pdu in sides.server.sent if pdu.interface != CONV)
+    return next((hint for hint in hints if hint < PLACES), NO_HINT)
+
+
+def _conv_seen(sides: Sides) -> int:
+    questions = (pdu.sequence for _, _, pdu in sides.server.sent if pdu.interface == CONV)
+    return min(questions, default=1)
+
+
+def replay_client(sides: Sides, told: Callable[[Client], bool], *, exact: bool) -> Replay[Client]:
+    """Its calls are all over when its step is. `told`: what its counters say of a history."""
+    replay = Replay([client_of(sides, exact=exact)], LATE_NS if exact else REAL_LATE_NS, told)
+    replay.run(sides.client.items(), NEVER - 1)
+    return replay
+
+
+def replay_server(sides: Sides, machine: Server, marks: Sequence[int], end_ns: int, *, exact: bool) -> Replay[Server]:
+    """`marks`: when its counts are asked for; `end_ns`: of the run."""
+    replay = Replay([machine], LATE_NS if exact else REAL_LATE_NS)
+    replay.run(sides.server.items(marks), end_ns - (_END_NS if exact else REAL_LATE_NS))
+    return replay

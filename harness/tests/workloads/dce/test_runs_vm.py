@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""DCE RPC between booted guests: each policy, semantics and byte order verified, and numbers of khandker's paper."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from tests.run.live import LiveRun, require_guests
+
+pytestmark = [pytest.mark.vm, pytest.mark.timeout(600)]
+
+EACH_KIND = """\
+description: each policy, semantics and byte order
+topology: two-hosts-10base-t
+seed: 7
+linger: 300 ms
+workloads:
+  - {app: dce, port: 1027, procedures: [null, put, get, echo], sizes: [0, 1393, 4017, 24096], calls: 1}
+  - {app: dce, port: 1028, policy: halves, procedures: [put], sizes: [8032, 16064, 24096], calls: 1}
+  - {app: dce, port: 1029, policy: osf, procedures: [echo], sizes: [900, 64256], calls: 1, warmup: 0}
+  - {app: dce, port: 1030, semantics: idempotent, byte_order: big, procedures: [echo], sizes: [0, 8033], calls: 2}
+  - {app: dce, port: 1031, semantics: maybe, procedures: [put], sizes: [0, 4016, 8032], calls: 3}
+  - {app: dce, port: 1032, semantics: broadcast, procedures: [echo], sizes: [16], calls: 2}
+  - {app: dce, port: 1033, binding: mapper, connection: per-size, procedures: [put], sizes: [16, 32], calls: 1}
+  - {app: dce, port: 1034, threads: 3, procedures: [put], sizes: [16064], calls: 2}
+  - {app: dce, port: 1035, work: 2500, procedures: [put], sizes: [16], calls: 1, warmup: 0}
+"""
+LOSSY = """\
+description: each policy under loss, doubling and overtaking
+topology: two-hosts-wan
+seed: 7
+linger: 300 ms
+vary:
+  - segments.wan.impairments.both: {loss: 10 %, duplicate: 3 %, delay: 10 ms, jitter: 4 ms}
+workloads:
+  - {app: dce, port: 1027, procedures: [echo], sizes: [0, 24096], calls: 4, resend: 300 ms, ping: 300 ms}
+  - {app: dce, port: 1028, policy: halves, procedures: [echo], sizes: [24096], calls: 4, resend: 300 ms, ping: 300 ms}
+  - {app: dce, port: 1029, policy: osf, procedures: [echo], sizes: [24096], calls: 4, resend: 300 ms, ping: 300 ms}
+  - {app: dce, port: 1030, semantics: idempotent, procedures: [echo], sizes: [16], calls: 8, ping: 300 ms}
+"""
+SMALL_MTU = """\
+description: every edge at a small MTU
+topology: two-hosts-10base-t
+seed: 7
+linger: 300 ms
+vary: [{mtu: 576}]
+workloads:
+  - {app: dce, procedures: [put], sizes: [0, 4100, edges], calls: 1, warmup: 0}
+"""
+
+
+@pytest.fixture(autouse=True)
+def guests() -> None:
+    require_guests()
+
+
+def passed(folder: Path, text: str) -> tuple[dict[str, Any], pl.DataFrame]:
+    """verify.json and observed calls of a run that verified."""
+    scenario = folder / "calls.yaml"
+    scenario.write_text(text)
+    status, output = LiveRun(scenario, folder / "run").end(200)
+    assert status == 0, output
+    verified = json.loads((folder / "run" / "verify.json").read_text())
+    assert verified["mismatches"] == 0
+    return verified, pl.read_parquet(folder / "run" / "observed.parquet")
+
+
+def test_each_kind_of_call(tmp_path: Path) -> None:
+    verified, observed = passed(tmp_path, EACH_KIND)
+    assert set(observed["verdict"]) == {"pass"}
+    assert observed["retransmissions"].sum() == 0
+    # Eight machines of threads ask nothing twice; the mapper is asked once, and answers.
+    assert {"dce_mapper", "dce_conv", "dce_fack", "dce_ack", "dce_ping", "dce_working"} <= verified["classified"].keys()
+    assert verified["classified"]["dce_mapper"] == 4
+    # khandker section 3: 24096 bytes are 6 PDUs of 3 packets, 4017 one more than 4016.
+    calls = {
+        (procedure, size): (request, reply)
+        for procedure, size, request, reply in observed.select(
+            "procedure", "size", "request_packets", "reply_packets"
+        ).iter_rows()
+    }
+    assert calls["put", 24096] == (18, 1)
+    assert calls["get", 24096] == (1, 18)
+    assert calls["put", 4017] == (4, 1)
+    assert calls["null", 0] == (1, 1)
+    # OSF's runtime: 944 bytes, then 1384: 47 of a packet each. Big-endian idempotent calls are as long as others.
+    assert calls["echo", 64256] == (47, 47)
+    assert calls["echo", 8033] == (7, 7)
+
+
+def test_each_policy_under_loss(tmp_path: Path) -> None:
+    verified, observed = passed(tmp_path, LOSSY)
+    assert verified["classified"]["fate_lost"] > 0
+    assert verified["classified"]["dce_retransmission"] > 0
+    assert observed["retransmissions"].sum() > 0
+    assert observed["ok"].all()
+
+
+def test_every_edge_at_a_small_mtu(tmp_path: Path) -> None:
+    _, observed = passed(tmp_path, SMALL_MTU)
+    sizes = dict(observed.select("size", "request_packets").iter_rows())
+    # RFC 791: 552 bytes of UDP in each fragment, the last of which may have 556.
+    assert sizes[468] == 1
+    assert sizes[469] == 2
+    assert sizes[4016] == 8
+    assert sizes[4017] == 9

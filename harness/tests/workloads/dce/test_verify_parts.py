@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Datagrams put together from frames, activities told apart, names from seeds, counters against pauses."""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter
+from dataclasses import replace
+from uuid import UUID
+
+import numpy as np
+import polars as pl
+import pytest
+
+from sundial.observe import Octets
+from sundial.workloads.dce.expect_pdu import HEADER, Type, parse
+from sundial.workloads.dce.verify_calls import Exchange, uncaused
+from sundial.workloads.dce.verify_client import Call
+from sundial.workloads.dce.verify_counters import COUNTED, Snapshot, check_batch, check_server, pauses
+from sundial.workloads.dce.verify_datagrams import HELD_NS, Datagram, Traffic, check_layouts, datagrams
+from sundial.workloads.dce.verify_names import Activity, Service, identity, map_question, map_results, tower
+from sundial.workloads.dce.verify_server import EITHER, EXECUTED
+from sundial.workloads.dce.verify_sides import divide
+from sundial.workloads.dce.verify_stream import EPM, EPT_MAP, SUNDIAL, Settings, blank, encode
+from tests.workloads.dce.dialogue import ACTIVITY, MS, answer, pdu, question
+
+CLIENT, SERVER = ("10.0.0.1", 40000), ("10.0.0.2", 1027)
+MTU = 1500
+
+
+def frames(*pieces: tuple[float, str, int, bool, bytes]) -> tuple[pl.DataFrame, Octets]:
+    """Frames of datagram 77 at one port: when, `sent` or `received`, offset, more, bytes above IP."""
+    rows, data, begin = [], b"", []
+    for number, (at_ms, view, offset, more, payload) in enumerate(pieces):
+        begin.append(len(data))
+        data += bytes(34) + payload
+        rows.append(
+            {
+                "row": number, "end": "lan|client:eth0", "machine": "client", "mtu": MTU, "view": view,
+                "time_ns": int(at_ms * MS), "source": "10.0.0.1", "target": "10.0.0.2", "source_port": 40000,
+                "target_port": 1027, "ip_id": 77, "more": more, "fragment_offset": offset, "ip_header": 20,
+                "ip_length": 20 + len(payload), "ip_checksum_right": True, "fate": None, "direction": 2,
+                "octets_hash": number,
+            }
+        )  # fmt: skip
+    table = pl.DataFrame(rows, schema_overrides={"fate": pl.String, "direction": pl.UInt8})
+    lengths = np.array([34 + len(payload) for *_, payload in pieces], dtype=np.int64)
+    return table, Octets(np.frombuffer(data, np.uint8), np.array(begin, dtype=np.int64), lengths)
+
+
+def together(*pieces: tuple[float, str, int, bool, bytes]) -> Traffic:
+    table, octets = frames(*pieces)
+    return datagrams(table, octets, table)
+
+
+def udp(payload: bytes) -> bytes:
+    return struct.pack(">HHHH", 40000, 1027, 8 + len(payload), 0) + payload
+
+
+WHOLE = udp(bytes(range(250)) * 8)
+FIRST, SECOND = WHOLE[:1480], WHOLE[1480:]
+
+
+def test_fragments_make_a_datagram_in_any_order() -> None:
+    traffic = together((1, "received", 1480, False, SECOND), (2, "received", 0, True, FIRST))
+    (one,) = traffic.datagrams
+    assert one.payload == WHOLE[8:]
+    assert (one.at_ns, one.whole_ns) == (1 * MS, 2 * MS)
+    assert (one.source, one.target) == (CLIENT, SERVER)
+
+
+def test_a_copy_of_a_fragment_makes_no_other_datagram() -> None:
+    first = (1, "received", 0, True, FIRST)
+    traffic = together(first, (2, "received", 0, True, FIRST), (3, "received", 1480, False, SECOND))
+    assert [each.whole_ns for each in traffic.datagrams] == [3 * MS]
+    twice = together(first, (2, "received", 1480, False, SECOND), (3, "received", 0, True, FIRST))
+    assert len(twice.datagrams) == 1
+
+
+def test_old_fragments_are_forgotten() -> None:
+    late = 1 + HELD_NS / MS + 1
+    assert not together((1, "received", 0, True, FIRST), (late, "received", 1480, False, SECOND)).datagrams
+
+
+def test_what_was_not_sent_whole_is_a_finding() -> None:
+    traffic = together((1, "sent", 0, True, FIRST))
+    assert [seen for _, _, _, seen, _ in check_layouts(traffic, {})] == ["0:1480+"]
+
+
+@pytest.mark.parametrize(("cut", "wrong"), [(1480, False), (1472, True)])
+def test_fragments_are_as_long_as_the_mtu_lets_them(cut: int, wrong: bool) -> None:
+    traffic = together((1, "sent", 0, True, WHOLE[:cut]), (1.1, "sent", cut, False, WHOLE[cut:]))
+    assert bool(list(check_layouts(traffic, {}))) == wrong
+
+
+# ---- activities ----
+
+
+def datagram(what: bytes, *, sent: bool = True, back: bool = False) -> Datagram:
+    source, target = (SERVER, CLIENT) if back else (CLIENT, SERVER)
+    machine = ("client" if sent else "server") if not back else ("server" if sent else "client")
+    return Datagram(machine, sent, source, target, MS, MS, [0], {0: udp(what)}, 8 + len(what), MTU)
+
+
+def activity(**fields: object) -> Activity:
+    own = Activity(ACTIVITY, "client", "server", CLIENT, SERVER, Settings(), [Call(0, SUNDIAL, 1)])
+    return replace(own, **fields)  # type: ignore[arg-type]
+
+
+def test_datagrams_go_to_their_activity_and_side() -> None:
+    ask, reply = datagram(encode(pdu(Type.REQUEST))), datagram(encode(pdu(Type.RESPONSE)), back=True)
+    sides, others = divide([ask, reply], [activity()])
+    assert not others
+    assert [each for _, each, _ in sides[ACTIVITY].client.sent] == [ask]
+    assert [each for _, each, _ in sides[ACTIVITY].server.sent] == [reply]
+
+
+def test_a_question_of_the_server_names_its_activity_and_the_answer_does_not() -> None:
+    asked, told = datagram(encode(question()), back=True), datagram(encode(answer()))
+    sides, others = divide([asked, told], [activity()])
+    assert not others
+    assert [each for _, each, _ in sides[ACTIVITY].client.sent] == [told]
+    assert divide([told], [activity()])[1]
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        datagram(b"no PDU"),
+        datagram(encode(pdu(Type.REQUEST, activity=UUID(int=1)))),
+        replace(datagram(encode(pdu(Type.REQUEST))), source=("10.0.0.1", 40001)),
+        replace(datagram(encode(pdu(Type.REQUEST))), machine="another"),
+        replace(datagram(encode(pdu(Type.REQUEST))), target=("10.0.0.2", 1028)),
+    ],
+)
+def test_what_belongs_to_no_activity(what: Datagram) -> None:
+    assert [each.datagram for each in divide([what], [activity()])[1]] == [what]
+
+
+# ---- causes ----
+
+
+def exchange(*came: int) -> Exchange:
+    """A request at 1 ms and again at 2001 ms; `came`: when one was whole at the server."""
+    data = encode(pdu(Type.REQUEST))
+    each = [(replace(datagram(data), at_ns=at * MS), parse(data)) for at in (1, 2001)]
+    return Exchange(each, [(replace(datagram(data, sent=False), whole_ns=at * MS), parse(data)) for at in came])
+
+
+def test_a_fragment_that_goes_again_needs_a_loss() -> None:
+    call = Call(0, SUNDIAL, 1, id=5)
+    assert not list(uncaused(call, exchange(2002), Exchange(), Settings()))
+    (finding,) = uncaused(call, exchange(2, 2002), Exchange(), Settings())
+    assert finding[:2] == (5, "request.retransmissions")
+
+
+# ---- names ----
+
+
+def test_what_a_seed_gives_to_an_activity() -> None:
+    """As a client in a guest wrote it: guest-apps/dce/identity.c."""
+    assert identity(3925693625085367385, "client", 0, "activity", 0) == UUID("f146bdf5-1894-4daf-a808-5c07034bf3d5")
+    assert identity(3925693625085367385, "client", 9, "activity", 1) == UUID("478d5704-8d8c-46cc-a1ca-f577a72dc04c")
+
+
+def test_a_tower_is_as_c706_appendix_l_has_it() -> None:
+    """Five floors: interface, NDR, connectionless, UDP, IP; little-endian but for port and address."""
+    floors = (
+        "0500"
+        "1300 0d fde95aca6397e84faa55b03fea95bd80 0100 0200 0000"
+        "1300 0d 045d888aeb1cc9119fe808002b104860 0200 0200 0000"
+        "0100 0a 0200 0000"
+        "0100 08 0200 0403"
+        "0100 09 0400 0a000002"
+    )
+    assert tower(1027, "10.0.0.2") == bytes.fromhex(floors)
+
+
+@pytest.mark.parametrize("little", [True, False])
+def test_the_mapper_is_asked_and_answers_with_a_port(little: bool) -> None:
+    order = "<" if little else ">"
+    body = map_question("10.0.0.2", little=little)
+    assert len(body) == 8 + 8 + 76 + 20 + 4
+    service = Service("server", ("10.0.0.2",), {"port": 1027, "byte_order": "little" if little else "big"})
+    results = map_results(blank(ACTIVITY, EPM, 0, EPT_MAP, little=little), service)
+    assert struct.unpack_from(order + "I", results, 20) == (1,)
+    assert tower(1027, "10.0.0.2") in results
+    assert results[-4:] == bytes(4)
+
+
+# ---- counters ----
+
+
+def test_a_batch_has_the_counters_of_its_machine() -> None:
+    counts = Counter(fragments=3, acks=1)
+    said = {name: counts[name] for name in COUNTED}
+    assert not list(check_batch("x", {"counters": said}, [counts]))
+    for name in COUNTED:
+        (finding,) = check_batch("x", {"counters": said | {name: 9}}, [counts])
+        assert finding[1] == f"x counters {name}"
+    assert list(check_batch("x", {"counters": said | {"more": 0}}, [counts]))
+    assert list(check_batch("x", {}, [counts]))
+
+
+def test_pauses() -> None:
+    second = 1000 * MS
+    assert pauses([0, second], 2 * second) == [(150 * MS, second - 1, True), (1150 * MS, 2 * second - 1, True)]
+    assert pauses([0, 220 * MS], 300 * MS) == [(150 * MS, 220 * MS - 1, False)]
+    assert pauses([], second) == []
+
+
+def line(**fields: object) -> dict[str, object]:
+    zero = {**dict.fromkeys((*COUNTED, "kept", "mapped", "bad_payload", "undecodable"), 0), "executed": 2}
+    return zero | {"by_opnum": {"1": 2}, "fragments": 2} | fields
+
+
+def snapshot(**counts: int) -> Snapshot:
+    names = {f"{EXECUTED}1": 2, "fragments": 2} | {name.replace("_", " ", 1): n for name, n in counts.items()}
+    return Snapshot([([Counter(names)], [Counter(names)])], [], True)
+
+
+def test_a_servers_lines_are_of_its_pauses() -> None:
+    assert not list(check_server("x", [line()], [snapshot()]))
+    changes: dict[str, object] = {
+        "executed": 3, "by_opnum": {"1": 3}, "kept": 1, "mapped": 1, "bad_payload": 1, "undecodable": 1, "facks": 1,
+        "fragments": 1, "strays": 1, "overruns": 1,
+    }  # fmt: skip
+    for name, value in changes.items():
+        assert list(check_server("x", [line(**{name: value})], [snapshot()])), name
+
+
+def test_a_line_for_each_pause_that_was_long_enough() -> None:
+    assert list(check_server("x", [], [snapshot()]))
+    assert list(check_server("x", [line()], [snapshot(), snapshot()]))
+    assert not list(check_server("x", [line()], [snapshot(), replace(snapshot(), sure=False)]))
+    assert not list(check_server("x", [line(), line()], [snapshot()]))
+    assert list(check_server("x", [line(), line(), line()], [snapshot()]))
+
+
+def test_maybe_calls_are_executed_or_counted_as_not_taken() -> None:
+    either = Snapshot([([Counter({f"{EITHER}1": 3})], [Counter({f"{EITHER}1": 3})])], [], True)
+    for executed, dropped in ((3, 0), (1, 2)):
+        said = line(executed=executed, by_opnum={"1": executed}, dropped=dropped, fragments=0)
+        assert not list(check_server("x", [said], [either]))
+    assert list(check_server("x", [line(executed=4, by_opnum={"1": 4}, fragments=0)], [either]))
+    assert list(check_server("x", [line(executed=1, by_opnum={"1": 1}, dropped=1, fragments=0)], [either]))
+
+
+def test_a_header_is_encoded_as_it_is_read() -> None:
+    for little in (True, False):
+        whole = pdu(Type.RESPONSE, little_endian=little, serial=0x1234, fragment=5, body=b"abc")
+        assert parse(encode(whole)) == whole
+        assert len(encode(whole)) == HEADER + 3
