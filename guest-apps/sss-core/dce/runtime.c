@@ -10,10 +10,7 @@
 #include "machine.h"
 #include "sss/system.h"
 
-enum {
-    SOCKET_BYTES = 262144,         /* what a socket of the kernel keeps (kernel/udp.c) */
-    TABLE_BYTES = 7 * 1024 * 1024, /* a node with 16 MiB has some more */
-};
+enum { TABLE_BYTES = 7 * 1024 * 1024 /* a node with 16 MiB has some more */ };
 
 /* ---- sockets ---- */
 
@@ -22,10 +19,8 @@ void dce_link_open(struct dce_link *link, unsigned port, int socket_buffer, bool
     struct sss_socket_state state;
     int error;
 
-    (void)broadcast; /* any socket may */
-    if (socket_buffer > SOCKET_BYTES)
-        options_fail("option socket_buffer: at most %d, which all of SSS-CORE's sockets have",
-                     SOCKET_BYTES);
+    (void)socket_buffer; /* all have one size (kernel/udp.c), */
+    (void)broadcast;     /* and may broadcast */
     link->datagram = malloc(DCE_DATAGRAM);
     if (link->datagram == NULL)
         task_fail("out of memory");
