@@ -99,8 +99,7 @@ static void open_service(struct service *service, bool is_mapper)
     uint8_t *memory;
 
     settings.activities = (unsigned)(places < most ? places : most);
-    /* On Linux pages that no activity uses are never touched, and so cost no memory. */
-    memory = calloc(1, dce_server_memory(&settings));
+    memory = runtime_table(dce_server_memory(&settings));
     if (memory == NULL || places == 0)
         samples_fail("out of memory: an activity takes %zu bytes", each);
     service->is_mapper = is_mapper;
@@ -312,10 +311,8 @@ int dce_server_main(int argc, char **argv)
     pthread_mutex_unlock(&lock);
     for (unsigned i = 0; i < executor_count; i++)
         pthread_join(executors[i], NULL);
-    for (unsigned i = 0; i < count_of; i++) {
+    for (unsigned i = 0; i < count_of; i++)
         dce_link_close(&services[i].link);
-        free(services[i].machine.table); /* where its memory begins */
-    }
     free(parameters.sizes);
     return 0;
 }

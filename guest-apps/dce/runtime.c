@@ -146,6 +146,12 @@ size_t runtime_memory(void)
     return SIZE_MAX;
 }
 
+/* Pages that no activity uses are never touched, and so cost no memory. */
+void *runtime_table(size_t bytes)
+{
+    return calloc(1, bytes);
+}
+
 static const char *variable(const char *name)
 {
     const char *value = getenv(name);

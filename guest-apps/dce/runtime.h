@@ -43,8 +43,10 @@ bool runtime_is_to_end(void);
 /* This service serves. */
 void runtime_ready(void);
 void runtime_sleep(uint64_t ns);
-/* What a table may take: some systems give memory as it is touched, others at once. */
+/* What a table may take: some systems give memory as it is touched, others at once. And as much of
+ * it, all zeros, to the end of the program; NULL: there is not so much. */
 size_t runtime_memory(void);
+void *runtime_table(size_t bytes);
 
 /* Whose identities these are. */
 struct dce_self {

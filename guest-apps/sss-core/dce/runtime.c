@@ -131,6 +131,13 @@ size_t runtime_memory(void)
     return TABLE_BYTES;
 }
 
+/* Not calloc, which would clear once more what the kernel has cleared: a server should serve when
+ * its clients begin. */
+void *runtime_table(size_t bytes)
+{
+    return sss_map(NULL, (bytes + 4095) & ~(size_t)4095, SSS_READ | SSS_WRITE);
+}
+
 struct dce_self runtime_self(void)
 {
     static char machine[sizeof(SSS_INFO->machine)], step[16];
