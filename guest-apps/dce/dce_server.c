@@ -98,6 +98,8 @@ static void open_service(struct service *service, bool is_mapper)
     size_t most = is_mapper ? MAPPER_ACTIVITIES : ACTIVITIES;
     uint8_t *memory;
 
+    /* First: what comes while the table is made waits. */
+    dce_link_open(&service->link, is_mapper ? mapper_port : port, parameters.socket_buffer, false);
     settings.activities = (unsigned)(places < most ? places : most);
     memory = runtime_table(dce_server_memory(&settings));
     if (memory == NULL || places == 0)
@@ -109,7 +111,6 @@ static void open_service(struct service *service, bool is_mapper)
                              : (struct dce_interface){dce_sundial_interface, DCE_SUNDIAL_VERSION,
                                                       dce_stubs_has_operation};
     dce_server_init(&service->machine, &settings, memory);
-    dce_link_open(&service->link, is_mapper ? mapper_port : port, parameters.socket_buffer, false);
 }
 
 /* ---- actions, under the lock ---- */
@@ -297,7 +298,7 @@ int dce_server_main(int argc, char **argv)
     runtime_hold_end();
     read_settings(argc, argv);
     count_of = mapper_port == 0 ? SUNDIAL + 1 : SERVICES;
-    for (unsigned i = 0; i < count_of; i++)
+    for (unsigned i = count_of; i-- > 0;) /* the mapper's table is the small one */
         open_service(&services[i], i == MAPPER);
     for (unsigned i = 0; i < executor_count; i++)
         if (pthread_create(&executors[i], NULL, run_executor, NULL) != 0)

@@ -46,6 +46,7 @@ _TROUBLE = (
     "malformed",
     "overruns",
 )
+_HEADS = {"client": "from"}
 _BATCH = ("client", "node_step", "series", "procedure", "size", "thread")
 
 
@@ -187,7 +188,7 @@ def _counted(told: pl.DataFrame) -> Table:
             what = (value if isinstance(value, str) else whole(value) for value in group)
             rows.append((*what, size_text(first, last), whole(count), *map(whole, totals[first])))
     columns = (
-        *(Column({"client": "from"}.get(name, name), "word" if told[name].dtype == pl.String else "number") for name in shown),
+        *(Column(_HEADS.get(name, name), "word" if told[name].dtype == pl.String else "number") for name in shown),
         *numbers("sizes (B)", "sizes"),
         *numbers("fragments sent", "sent again", "facks received", "facks sent", "pings", "who are you"),
         *numbers(*(name.replace("_", " ") for name in names[len(_COUNTED) :])),
