@@ -4,7 +4,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "options.h"
+/* Not quoted: tasks of SSS-CORE have a header of their own by this name. */
+#include <options.h>
+
 #include "samples.h"
 
 /* What all clients are asked: which sizes, how often, by how many callers. */

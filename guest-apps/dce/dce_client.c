@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The DCE RPC client: binds, then measures one batch of calls for each size and caller. */
-#include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "apps.h"
 #include "clock.h"
 #include "epm.h"
 #include "identity.h"
 #include "mapper.h"
 #include "parameters.h"
 #include "pattern.h"
-#include "samples.h"
+#include "programs.h"
+#include "record.h"
 #include "stubs.h"
 #include "workload.h"
 
@@ -84,13 +83,11 @@ static void check_sizes(void)
 static void read_settings(int argc, char **argv)
 {
     struct options *options = options_open(argc, argv);
-    struct in_addr address;
 
     dce_parameters_read(&parameters, options);
     server_text = strdup(options_text(options, "server", NULL));
-    if (server_text == NULL || inet_pton(AF_INET, server_text, &address) != 1)
+    if (server_text == NULL || !dce_address(server_text, &settings.server.address))
         samples_fail("option server: must be an address like 10.0.0.2");
-    settings.server.address = ntohl(address.s_addr);
     settings.server.port = (uint16_t)options_integer(options, "port", 0, 0, PORT_LIMIT);
     mapper_port = (unsigned)options_integer(options, "mapper_port", DCE_EPM_PORT, 1, PORT_LIMIT);
     procedure = (enum procedure)options_word(options, "procedure", procedures);
@@ -216,38 +213,42 @@ static void failure_text(const struct call_record *record, char *text, size_t si
         snprintf(text, size, "fault %08x", status);
 }
 
-static json_t *counters_of_batch(const struct caller *caller)
+static void put_counters(struct dce_record *record, const struct caller *caller)
 {
-    json_t *counters = json_object();
-
+    dce_record_object(record, "counters");
     for (unsigned i = 0; i < DCE_COUNTS; i++)
-        json_object_set_new(counters, dce_count_names[i],
-                            json_integer((json_int_t)(caller->binding.machine.counts.of[i] -
-                                                      caller->before.of[i])));
-    return counters;
+        dce_record_integer(
+            record, dce_count_names[i],
+            (long long)(caller->binding.machine.counts.of[i] - caller->before.of[i]));
+    dce_record_object_end(record);
 }
 
 static void write_batch(size_t thread, size_t size, const struct call_record *records)
 {
     const struct caller *caller = &callers[thread];
-    json_t *header = samples_object("batch");
+    struct dce_record *header = dce_record_new("batch");
     char activity[DCE_UUID_TEXT];
 
     dce_uuid_text(&caller->binding.machine.settings.activity, activity);
-    json_object_update_new(
-        header,
-        json_pack("{sI ss ss sI si ss si si si ss ss ss ss si si so}", "series",
-                  (json_int_t)workload.series, "transport", "udp", "procedure",
-                  procedures[procedure], "size", (json_int_t)size, "thread", (int)thread, "server",
-                  server_text, "server_port", (int)settings.server.port, "client_port",
-                  (int)caller->binding.link.port, "warmup", (int)workload.warmup, "semantics",
-                  semantics_words[semantics], "byte_order", parameters.byte_order_text, "policy",
-                  parameters.policy_text, "activity", activity, "fragment_bytes",
-                  (int)parameters.xmitq.fragment, "window_bytes", (int)parameters.window_bytes,
-                  "counters", counters_of_batch(caller)));
+    dce_record_integer(header, "series", workload.series);
+    dce_record_text(header, "transport", "udp");
+    dce_record_text(header, "procedure", procedures[procedure]);
+    dce_record_integer(header, "size", (long long)size);
+    dce_record_integer(header, "thread", (long long)thread);
+    dce_record_text(header, "server", server_text);
+    dce_record_integer(header, "server_port", settings.server.port);
+    dce_record_integer(header, "client_port", caller->binding.link.port);
+    dce_record_integer(header, "warmup", (long long)workload.warmup);
+    dce_record_text(header, "semantics", semantics_words[semantics]);
+    dce_record_text(header, "byte_order", parameters.byte_order_text);
+    dce_record_text(header, "policy", parameters.policy_text);
+    dce_record_text(header, "activity", activity);
+    dce_record_integer(header, "fragment_bytes", parameters.xmitq.fragment);
+    dce_record_integer(header, "window_bytes", parameters.window_bytes);
+    put_counters(header, caller);
     written = records;
     written_statuses = caller->statuses;
-    samples_put_batch(header, records, workload_batch_calls(&workload), failure_text);
+    dce_record_put_batch(header, records, workload_batch_calls(&workload), failure_text);
 }
 
 /* Calls that failed are results, in rows of their own; only a step that cannot measure fails. */
@@ -255,8 +256,7 @@ int dce_client_main(int argc, char **argv)
 {
     static const struct workload_calls calls = {.run = run_batch, .write = write_batch};
 
-    if (clock_select_from_environment() != 0)
-        samples_fail("SUNDIAL_CLOCK: must be tsc or monotonic");
+    runtime_start();
     read_settings(argc, argv);
     if (settings.server.port == 0)
         settings.server.port = dce_mapper_ask(&settings, mapper_port, binding_timeout_ns);

@@ -7,16 +7,14 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
-#include "apps.h"
 #include "clock.h"
 #include "epm.h"
 #include "identity.h"
 #include "mapper.h"
 #include "parameters.h"
-#include "samples.h"
-#include "server.h"
+#include "programs.h"
+#include "record.h"
 #include "stubs.h"
 
 enum {
@@ -90,18 +88,23 @@ static void open_service(struct service *service, bool is_mapper)
         .conv_activity = dce_identity("conv", is_mapper ? mapper_port : port),
         .interfaces = &service->interface,
         .interface_count = 1,
-        .activities = is_mapper ? MAPPER_ACTIVITIES : ACTIVITIES,
+        .activities = 1,
         .request_bytes = is_mapper ? DCE_EPM_BODY : parameters.largest,
         .response_bytes = is_mapper ? DCE_EPM_BODY : parameters.largest,
         .give_up_ns = parameters.give_up_ns,
         .half_ns = HALF_S * DCE_SECOND_NS,
         .idle_ns = IDLE_S * DCE_SECOND_NS,
     };
-    /* Pages that no activity uses are never touched, and so cost no memory. */
-    uint8_t *memory = calloc(1, dce_server_memory(&settings));
+    size_t each = dce_server_memory(&settings), places = runtime_memory() / each;
+    size_t most = is_mapper ? MAPPER_ACTIVITIES : ACTIVITIES;
+    uint8_t *memory;
 
-    if (memory == NULL)
-        samples_fail("out of memory");
+    /* First: what comes while the table is made waits. */
+    dce_link_open(&service->link, is_mapper ? mapper_port : port, parameters.socket_buffer, false);
+    settings.activities = (unsigned)(places < most ? places : most);
+    memory = runtime_table(dce_server_memory(&settings));
+    if (memory == NULL || places == 0)
+        samples_fail("out of memory: an activity takes %zu bytes", each);
     service->is_mapper = is_mapper;
     service->interface = is_mapper
                              ? (struct dce_interface){dce_epm_interface, DCE_EPM_VERSION,
@@ -109,7 +112,6 @@ static void open_service(struct service *service, bool is_mapper)
                              : (struct dce_interface){dce_sundial_interface, DCE_SUNDIAL_VERSION,
                                                       dce_stubs_has_operation};
     dce_server_init(&service->machine, &settings, memory);
-    dce_link_open(&service->link, is_mapper ? mapper_port : port, parameters.socket_buffer, false);
 }
 
 /* ---- actions, under the lock ---- */
@@ -139,12 +141,11 @@ static void act(struct service *service)
 /* What a procedure of this server takes, unless its client cancels it. */
 static bool work_for(const struct dce_activity *activity)
 {
-    const struct timespec pause = {.tv_nsec = CANCEL_CHECK_NS};
     uint64_t end = clock_now_ns() + work_ns;
     bool cancelled = false;
 
     while (!cancelled && clock_now_ns() < end) {
-        nanosleep(&pause, NULL);
+        runtime_sleep(CANCEL_CHECK_NS);
         pthread_mutex_lock(&lock);
         cancelled = activity->cancel_pending;
         pthread_mutex_unlock(&lock);
@@ -209,26 +210,28 @@ static void *run_executor(void *unused)
 
 static void report(void)
 {
-    json_t *line = samples_object("counters"), *opnums = json_object();
+    struct dce_record *line = dce_record_new("counters");
     const struct dce_server *machine = &services[SUNDIAL].machine;
     char text[8];
 
     pthread_mutex_lock(&lock);
+    dce_record_integer(line, "port", port);
+    dce_record_integer(line, "executed", executed);
+    dce_record_object(line, "by_opnum");
     for (unsigned i = 0; i <= UINT16_MAX; i++)
         if (by_opnum[i] != 0) {
             snprintf(text, sizeof(text), "%u", i);
-            json_object_set_new(opnums, text, json_integer(by_opnum[i]));
+            dce_record_integer(line, text, by_opnum[i]);
         }
-    json_object_update_new(
-        line,
-        json_pack("{si sI so sI sI sI sI}", "port", (int)port, "executed", (json_int_t)executed, "by_opnum", opnums,
-                  "bad_payload", (json_int_t)bad_payload, "undecodable", (json_int_t)undecodable,
-                  "kept", (json_int_t)dce_server_kept(machine), "mapped", (json_int_t)mapped));
+    dce_record_object_end(line);
+    dce_record_integer(line, "bad_payload", bad_payload);
+    dce_record_integer(line, "undecodable", undecodable);
+    dce_record_integer(line, "kept", dce_server_kept(machine));
+    dce_record_integer(line, "mapped", mapped);
     for (unsigned i = 0; i < DCE_COUNTS; i++)
-        json_object_set_new(line, dce_count_names[i],
-                            json_integer((json_int_t)machine->counts.of[i]));
+        dce_record_integer(line, dce_count_names[i], (long long)machine->counts.of[i]);
     pthread_mutex_unlock(&lock);
-    samples_put(line);
+    dce_record_put(line);
 }
 
 /* Everything that has come; whether anything had. */
@@ -236,7 +239,7 @@ static bool receive(struct service *service)
 {
     struct dce_peer from;
     struct dce_pdu pdu;
-    ssize_t length = runtime_receive(&service->link, &from);
+    long length = runtime_receive(&service->link, &from);
 
     if (length < 0)
         return false;
@@ -268,21 +271,17 @@ static uint64_t check_deadlines(unsigned count_of)
 
 static void listen_until_told_to_end(unsigned count_of)
 {
-    struct pollfd watched[SERVICES];
+    struct dce_link *links[SERVICES] = {&services[SUNDIAL].link, &services[MAPPER].link};
     uint64_t report_at = DCE_NEVER;
-    sigset_t while_waiting; /* SIGTERM is let in only here, so that it never falls into a call */
 
-    sigemptyset(&while_waiting);
-    for (unsigned i = 0; i < count_of; i++)
-        watched[i] = (struct pollfd){.fd = services[i].link.handle, .events = POLLIN};
-    while (!server_is_to_end()) {
+    while (!runtime_is_to_end()) {
         uint64_t deadline = check_deadlines(count_of);
+        unsigned ready = runtime_wait(links, count_of, dce_earlier(deadline, report_at), true);
         bool active = false;
 
-        if (runtime_wait(watched, count_of, dce_earlier(deadline, report_at), &while_waiting) > 0)
-            for (unsigned i = 0; i < count_of; i++)
-                if (watched[i].revents != 0)
-                    active = receive(&services[i]) || active;
+        for (unsigned i = 0; i < count_of; i++)
+            if ((ready >> i & 1) != 0)
+                active = receive(&services[i]) || active;
         if (active) {
             report_at = dce_later(clock_now_ns(), REPORT_NS);
         } else if (clock_now_ns() >= report_at) {
@@ -297,18 +296,16 @@ int dce_server_main(int argc, char **argv)
     pthread_t executors[EXECUTORS_LIMIT];
     unsigned count_of;
 
-    if (clock_select_from_environment() != 0)
-        samples_fail("SUNDIAL_CLOCK: must be tsc or monotonic");
-    server_hold_end();
+    runtime_start();
+    runtime_hold_end();
     read_settings(argc, argv);
     count_of = mapper_port == 0 ? SUNDIAL + 1 : SERVICES;
-    for (unsigned i = 0; i < count_of; i++)
+    for (unsigned i = count_of; i-- > 0;) /* the mapper's table is the small one */
         open_service(&services[i], i == MAPPER);
     for (unsigned i = 0; i < executor_count; i++)
         if (pthread_create(&executors[i], NULL, run_executor, NULL) != 0)
             samples_fail("cannot start executor %u", i);
-    puts("ready");
-    fflush(stdout);
+    runtime_ready();
     listen_until_told_to_end(count_of);
     report();
     pthread_mutex_lock(&lock);
@@ -317,10 +314,8 @@ int dce_server_main(int argc, char **argv)
     pthread_mutex_unlock(&lock);
     for (unsigned i = 0; i < executor_count; i++)
         pthread_join(executors[i], NULL);
-    for (unsigned i = 0; i < count_of; i++) {
+    for (unsigned i = 0; i < count_of; i++)
         dce_link_close(&services[i].link);
-        free(services[i].machine.table); /* where its memory begins */
-    }
     free(parameters.sizes);
     return 0;
 }

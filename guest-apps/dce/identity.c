@@ -2,25 +2,17 @@
 #include "identity.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #include "mix.h"
-
-static const char *variable(const char *name)
-{
-    const char *value = getenv(name);
-
-    return value == NULL ? "" : value;
-}
+#include "runtime.h"
 
 static uint64_t mixed(const char *word, uint64_t index)
 {
+    struct dce_self self = runtime_self();
     char name[256];
 
-    snprintf(name, sizeof(name), "dce/%s/%s/%s", variable("SUNDIAL_MACHINE"),
-             variable("SUNDIAL_STEP"), word);
-    return mix_seed(strtoull(variable("SUNDIAL_SEED"), NULL, 10), name, index);
+    snprintf(name, sizeof(name), "dce/%s/%s/%s", self.machine, self.step, word);
+    return mix_seed(self.seed, name, index);
 }
 
 struct dce_uuid dce_identity(const char *word, uint64_t index)
@@ -40,7 +32,7 @@ struct dce_uuid dce_identity(const char *word, uint64_t index)
 
 uint32_t dce_boot_time(void)
 {
-    uint32_t boot_time = (uint32_t)mixed("boot", (uint64_t)getpid());
+    uint32_t boot_time = (uint32_t)mixed("boot", runtime_self().process);
 
     return boot_time == 0 ? 1 : boot_time;
 }
@@ -48,6 +40,6 @@ uint32_t dce_boot_time(void)
 void dce_uuid_text(const struct dce_uuid *uuid, char text[DCE_UUID_TEXT])
 {
     for (unsigned i = 0; i < sizeof(uuid->bytes); i++)
-        text += sprintf(text, i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x",
-                        uuid->bytes[i]);
+        text += snprintf(text, 4, i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x",
+                         uuid->bytes[i]);
 }

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "mapper.h"
 
-#include <jansson.h>
 #include <stdio.h>
-#include <time.h>
 
 #include "clock.h"
 #include "epm.h"
 #include "identity.h"
-#include "samples.h"
+#include "record.h"
 #include "stubs.h"
 
 enum { PAUSE_NS = 100 * 1000 * 1000 };
@@ -29,18 +27,21 @@ static uint16_t ask(struct dce_binding *binding, const struct dce_arguments *arg
 static void put_binding(uint64_t start, uint64_t end, unsigned attempts, uint64_t sent,
                         uint16_t port, uint32_t status)
 {
-    json_t *line = samples_object("binding");
+    struct dce_record *line = dce_record_new("binding");
     char error[32];
 
-    json_object_update_new(line, json_pack("{ss sI sI sb si sI si}", "transport", "udp", "start",
-                                           (json_int_t)start, "end", (json_int_t)end, "ok",
-                                           port != 0, "attempts", (int)attempts, "sent",
-                                           (json_int_t)sent, "port", (int)port));
+    dce_record_text(line, "transport", "udp");
+    dce_record_integer(line, "start", (long long)start);
+    dce_record_integer(line, "end", (long long)end);
+    dce_record_flag(line, "ok", port != 0);
+    dce_record_integer(line, "attempts", attempts);
+    dce_record_integer(line, "sent", (long long)sent);
+    dce_record_integer(line, "port", port);
     if (port == 0) {
         snprintf(error, sizeof(error), "status %08x", (unsigned)status);
-        json_object_set_new(line, "error", json_string(error));
+        dce_record_text(line, "error", error);
     }
-    samples_put(line);
+    dce_record_put(line);
 }
 
 uint16_t dce_mapper_ask(const struct dce_client_settings *settings, unsigned mapper_port,
@@ -52,7 +53,6 @@ uint16_t dce_mapper_ask(const struct dce_client_settings *settings, unsigned map
                                             .version = DCE_EPM_VERSION,
                                             .opnum = DCE_EPM_MAP,
                                             .semantics = DCE_IDEMPOTENT};
-    static const struct timespec pause = {.tv_nsec = PAUSE_NS};
     struct dce_client_settings own = *settings;
     struct dce_binding binding = {.cancel_after_ns = 0};
     struct dce_arguments arguments;
@@ -72,7 +72,7 @@ uint16_t dce_mapper_ask(const struct dce_client_settings *settings, unsigned map
         attempts++;
         if (port != 0 || end - start >= timeout_ns)
             break;
-        nanosleep(&pause, NULL);
+        runtime_sleep(PAUSE_NS);
     }
     put_binding(start, end, attempts, binding.machine.counts.of[DCE_COUNT_fragments], port, status);
     dce_binding_close(&binding);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "parameters.h"
 
+#include <stdlib.h>
+
 #include "samples.h"
 #include "stubs.h"
 
@@ -13,6 +15,21 @@ enum {
     BUFFER_LIMIT = 1 << 24,
     NS_PER_MS = 1000 * 1000,
 };
+
+bool dce_address(const char *text, uint32_t *address)
+{
+    char *end;
+
+    *address = 0;
+    for (unsigned i = 0; i < 4; i++, text = end + 1) {
+        unsigned long part = strtoul(text, &end, 10);
+
+        if (*text < '0' || *text > '9' || part > 255 || *end != (i < 3 ? '.' : '\0'))
+            return false;
+        *address = *address << 8 | (uint32_t)part;
+    }
+    return true;
+}
 
 uint64_t dce_option_ms(struct options *options, const char *name, unsigned absent_ms)
 {

@@ -21,5 +21,7 @@ struct dce_parameters {
 };
 
 void dce_parameters_read(struct dce_parameters *parameters, struct options *options);
+/* An address like 10.0.0.2; false: it is none. */
+bool dce_address(const char *text, uint32_t *address);
 /* Milliseconds from 1 to an hour, as nanoseconds. */
 uint64_t dce_option_ms(struct options *options, const char *name, unsigned absent_ms);

@@ -3,6 +3,9 @@
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -10,12 +13,20 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "machine.h"
 #include "samples.h"
 #include "server.h"
 
 /* ---- sockets ---- */
 
-/* The kernel's limit (net.core.rmem_max) is for programs other than root's, and guests' are root's. */
+static struct timespec timespec_of(uint64_t ns)
+{
+    return (struct timespec){.tv_sec = (time_t)(ns / DCE_SECOND_NS),
+                             .tv_nsec = (long)(ns % DCE_SECOND_NS)};
+}
+
+/* The kernel's limit (net.core.rmem_max) is for programs other than root's, and guests' are root's.
+ */
 static void set_buffer(int handle, int forced, int option, int bytes)
 {
     if (setsockopt(handle, SOL_SOCKET, forced, &bytes, sizeof(bytes)) != 0)
@@ -67,122 +78,91 @@ DCE_MARKER void runtime_send(void *context, const struct dce_peer *to, const uin
         continue;
 }
 
-DCE_MARKER int runtime_wait(struct pollfd *watched, nfds_t count, uint64_t deadline_ns,
-                            const sigset_t *allowed)
+DCE_MARKER unsigned runtime_wait(struct dce_link *const *links, unsigned count,
+                                 uint64_t deadline_ns, bool may_end)
 {
-    uint64_t now = clock_now_ns(), left = deadline_ns > now ? deadline_ns - now : 0;
-    struct timespec pause = {.tv_sec = (time_t)(left / DCE_SECOND_NS),
-                             .tv_nsec = (long)(left % DCE_SECOND_NS)};
-    int ready = ppoll(watched, count, deadline_ns == DCE_NEVER ? NULL : &pause, allowed);
+    uint64_t now = clock_now_ns();
+    struct timespec pause = timespec_of(deadline_ns > now ? deadline_ns - now : 0);
+    struct pollfd watched[DCE_LINKS];
+    unsigned ready = 0;
+    sigset_t all; /* SIGTERM is let in only here, so that it never falls into a call */
 
-    return ready < 0 ? 0 : ready;
+    sigemptyset(&all);
+    for (unsigned i = 0; i < count; i++)
+        watched[i] = (struct pollfd){.fd = links[i]->handle, .events = POLLIN};
+    if (ppoll(watched, count, deadline_ns == DCE_NEVER ? NULL : &pause, may_end ? &all : NULL) <= 0)
+        return 0;
+    for (unsigned i = 0; i < count; i++)
+        ready |= watched[i].revents != 0 ? 1u << i : 0;
+    return ready;
 }
 
-DCE_MARKER ssize_t runtime_receive(struct dce_link *link, struct dce_peer *from)
+DCE_MARKER long runtime_receive(struct dce_link *link, struct dce_peer *from)
 {
     struct sockaddr_in address = {0};
     struct iovec part = {link->datagram, DCE_DATAGRAM};
     struct msghdr message = {
         .msg_name = &address, .msg_namelen = sizeof(address), .msg_iov = &part, .msg_iovlen = 1};
-    ssize_t length = recvmsg(link->handle, &message, MSG_DONTWAIT);
+    long length = recvmsg(link->handle, &message, MSG_DONTWAIT);
 
     from->address = ntohl(address.sin_addr.s_addr);
     from->port = ntohs(address.sin_port);
     return length;
 }
 
-/* ---- the client's calls ---- */
+/* ---- the rest ---- */
 
-void dce_binding_open(struct dce_binding *binding, const struct dce_client_settings *settings,
-                      size_t results_most, unsigned port, int socket_buffer, bool broadcast)
+void runtime_start(void)
 {
-    size_t room = dce_recvq_room(results_most);
-
-    binding->memory = malloc(dce_xmitq_memory(&settings->xmitq));
-    binding->results = malloc(room);
-    if (binding->memory == NULL || binding->results == NULL)
-        samples_fail("out of memory");
-    /* Touched now, so that no page fault falls into a measured call. */
-    memset(binding->memory, 0, dce_xmitq_memory(&settings->xmitq));
-    memset(binding->results, 0, room);
-    dce_client_init(&binding->machine, settings, binding->memory, binding->results, room);
-    dce_link_open(&binding->link, port, socket_buffer, broadcast);
+    if (clock_select_from_environment() != 0)
+        samples_fail("SUNDIAL_CLOCK: must be tsc or monotonic");
 }
 
-void dce_binding_close(struct dce_binding *binding)
+void runtime_hold_end(void)
 {
-    dce_link_close(&binding->link);
-    free(binding->memory);
-    free(binding->results);
-    binding->memory = binding->results = NULL;
+    server_hold_end();
 }
 
-DCE_MARKER void dce_marshal(struct dce_arguments *arguments, const struct dce_operation *operation,
-                            const uint8_t *bytes, size_t length)
+bool runtime_is_to_end(void)
 {
-    *arguments = (struct dce_arguments){*operation, bytes, length};
+    return server_is_to_end();
 }
 
-/* Takes the machine's actions; whether the call has ended. */
-static bool act(struct dce_binding *binding)
+void runtime_ready(void)
 {
-    struct dce_packet packet;
-
-    for (;;)
-        switch (dce_client_next(&binding->machine, clock_now_ns(), &packet)) {
-        case DCE_SEND:
-            xmitq_send(&packet, runtime_send, &binding->link);
-            break;
-        case DCE_DONE:
-            return true;
-        default:
-            return false;
-        }
+    puts("ready");
+    fflush(stdout);
 }
 
-/* Waits for the next event, and tells the machine. */
-static void wait_for_event(struct dce_binding *binding, uint64_t deadline)
+void runtime_sleep(uint64_t ns)
 {
-    struct pollfd watched = {.fd = binding->link.handle, .events = POLLIN};
-    struct dce_peer from;
-    struct dce_pdu pdu;
-    ssize_t length;
+    const struct timespec pause = timespec_of(ns);
 
-    if (runtime_wait(&watched, 1, deadline, NULL) == 0) {
-        dce_client_timeout(&binding->machine, clock_now_ns());
-        return;
-    }
-    length = runtime_receive(&binding->link, &from);
-    if (length < 0)
-        return;
-    if (dce_pdu_decode(binding->link.datagram, (size_t)length, &pdu))
-        client_machine_packet(&binding->machine, clock_now_ns(), &from, &pdu);
-    else
-        binding->machine.counts.of[DCE_COUNT_malformed]++;
+    nanosleep(&pause, NULL);
 }
 
-DCE_MARKER uint32_t dce_transmit(struct dce_binding *binding, const struct dce_arguments *arguments)
+size_t runtime_memory(void)
 {
-    uint64_t now = clock_now_ns(), cancel_at = DCE_NEVER;
-
-    if (binding->cancel_after_ns != 0)
-        cancel_at = dce_later(now, binding->cancel_after_ns);
-    dce_client_call(&binding->machine, now, &arguments->operation, arguments->bytes,
-                    arguments->length);
-    while (!act(binding)) {
-        wait_for_event(binding, dce_earlier(dce_client_deadline(&binding->machine), cancel_at));
-        if (cancel_at != DCE_NEVER && clock_now_ns() >= cancel_at) {
-            dce_client_cancel(&binding->machine, clock_now_ns());
-            cancel_at = DCE_NEVER;
-        }
-    }
-    return binding->machine.status;
+    return SIZE_MAX;
 }
 
-void dce_settle(struct dce_binding *binding)
+/* Pages that no activity uses are never touched, and so cost no memory. */
+void *runtime_table(size_t bytes)
 {
-    while (dce_client_deadline(&binding->machine) != DCE_NEVER) {
-        wait_for_event(binding, dce_client_deadline(&binding->machine));
-        act(binding);
-    }
+    return calloc(1, bytes);
+}
+
+static const char *variable(const char *name)
+{
+    const char *value = getenv(name);
+
+    return value == NULL ? "" : value;
+}
+
+struct dce_self runtime_self(void)
+{
+    return (struct dce_self){.machine = variable("SUNDIAL_MACHINE"),
+                             .step = variable("SUNDIAL_STEP"),
+                             .seed = strtoull(variable("SUNDIAL_SEED"), NULL, 10),
+                             .process = (uint64_t)getpid()};
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "runtime.h"
+#include "binding.h"
 #include "server_machine.h"
 
 /*

@@ -83,6 +83,14 @@ def test_threads_wait_wake_and_lose_the_cpu_in_turn(built: Path) -> None:
     assert "floats 1 1\n" in console
 
 
+def test_posix_threads_exclude_meet_and_wake_one_another(built: Path) -> None:
+    console = machine.boot(built, "pthreads", seconds=60)
+    assert "joined 15, counted 300, overlaps 0\njoined 15, early 0\n" in console
+    assert "one signal woke 1, the first of them 0\n" in console
+    assert "joined 15, all woken 6\n" in console
+    assert all_pages_back(console)
+
+
 def test_waits_end_at_their_time(built: Path) -> None:
     assert "5 s are 5000 ms\nearly 0, late never\n" in machine.boot(built, "timers")
 

@@ -168,7 +168,7 @@ def _page(
             tables_run.scalars("Counters of the services", data.records.get("counters", [])),
             tables_run.scalars("Errors that guests reported", data.records.get("error", [])),
         ),
-        own_tables=registry.tables(data.records),
+        own_tables=registry.tables(data.records, data.samples),
         facts=tables_run.facts(run),
         hashes=tables_run.hashes(run),
         consoles=data.consoles if headline.failed(run) else {},

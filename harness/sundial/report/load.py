@@ -16,13 +16,14 @@ from polars.exceptions import PolarsError
 
 from sundial.errors import BadInput, SundialError
 from sundial.observe import open_run
+from sundial.report import registry
 from sundial.verify.samples import load_samples
 
 SAMPLES: dict[str, type[pl.DataType]] = {
     "series": pl.Int32, "client": pl.String, "server": pl.String, "transport": pl.String,
     "app": pl.String, "procedure": pl.String, "size": pl.Int64, "thread": pl.Int32, "call": pl.Int64,
     "warmup": pl.Boolean, "node_step": pl.Int32, "start_ns": pl.Int64, "end_ns": pl.Int64, "rtt_ns": pl.Int64,
-    "ok": pl.Boolean, "retransmits": pl.Int32, "batch": pl.Int64,
+    "ok": pl.Boolean, "retransmits": pl.Int32, "batch": pl.Int64, "xid": pl.Int64,
 }  # fmt: skip
 """The columns of samples.parquet that the report uses."""
 
@@ -53,7 +54,7 @@ class RunData:
     verify: dict[str, Any] | None = None
     counters: dict[str, Any] | None = None
     records: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
-    """Lines of nodes/*/samples.jsonl that are not calls, by type; each with `machine` added."""
+    """Lines of nodes/*/samples.jsonl that are no rows of calls, by type; each with `machine` added."""
     consoles: dict[str, list[str]] = field(default_factory=dict)
     """Last lines of each machine's console."""
     jobs: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -147,7 +148,10 @@ def _samples(directory: Path, remarks: list[str]) -> pl.DataFrame:
             remarks.append(f"{path.name} lacks {', '.join(absent)}")
         table = pl.DataFrame(schema=SAMPLES)
     kinds = {name: pl.Categorical if name in NAMES else kind for name, kind in SAMPLES.items()}
-    return table.select(pl.col(name).cast(kind) for name, kind in kinds.items())
+    table = table.select(pl.col(name).cast(kind) for name, kind in kinds.items())
+    apart = [app for app, client in registry.CLIENTS.items() if client.first_apart]
+    first = pl.col("app").cast(pl.String).is_in(apart) & (pl.col("xid") == 0).fill_null(value=False)
+    return table.with_columns(warmup=pl.col("warmup") | first)
 
 
 def _streams(directory: Path) -> pl.DataFrame | None:
@@ -158,7 +162,7 @@ def _streams(directory: Path) -> pl.DataFrame | None:
 
 
 def _records(path: Path) -> list[dict[str, Any]]:
-    """JSON objects of a sample stream that tell something; calls are skipped without being parsed."""
+    """JSON objects of a sample stream; calls are skipped without being parsed."""
     if not path.is_file() or path.stat().st_size == 0:
         return []
     found = []
@@ -167,11 +171,10 @@ def _records(path: Path) -> list[dict[str, Any]]:
         while data[at : at + 1] == b"{":
             end = data.find(b"\n", at)
             line = data[at : end if end >= 0 else len(data)]
-            if b'"batch"' not in line[:40]:
-                try:
-                    found.append(json.loads(line))
-                except ValueError:
-                    found.append({"type": "garbled", "line": line[:200].decode("utf-8", "replace")})
+            try:
+                found.append(json.loads(line))
+            except ValueError:
+                found.append({"type": "garbled", "line": line[:200].decode("utf-8", "replace")})
             at = data.find(b"\n{", at) + 1
             if at == 0:
                 break

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
+import polars as pl
+
 from sundial import kinds
 from sundial.expect import Leg
 from sundial.model.scenario import KINDS
@@ -53,7 +55,7 @@ def filters(used: Mapping[str, Collection[str]]) -> Iterator[Filter]:
             yield from report.filters(transports)
 
 
-def tables(records: Records) -> dict[str, list[Table]]:
+def tables(records: Records, samples: pl.DataFrame) -> dict[str, list[Table]]:
     """What kinds have to show besides calls, by the name of the kind."""
-    found = {name: list(report.tables(records)) for name, report in REPORTS.items()}
+    found = {name: list(report.tables(records, samples)) for name, report in REPORTS.items()}
     return {name: made for name, made in found.items() if made}

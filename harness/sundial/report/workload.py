@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from sundial.expect import Leg
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from sundial.report.tables import Table
 
 Curve = tuple[str, str, str]
 """(app, transport, procedure)"""
 
 Records = Mapping[str, list[dict[str, Any]]]
-"""Lines of the sample streams that are not calls, by type; each with its machine."""
+"""Lines of the sample streams that are not calls, those of batches included, by type; each with its machine."""
 
 BOTH_DIRECTIONS = 2
 """What an echo moves: its payload there and back."""
@@ -53,6 +55,8 @@ class Client:
     """What its curves are called, before the transport."""
     lines: Mapping[str, Line] = field(default_factory=dict)
     """By transport; curves over others get spare colours. Clients without any stand last."""
+    first_apart: bool = False
+    """The first call of a connection (xid 0) does more than the others, and is a warm-up whatever the scenario says."""
 
 
 @dataclass(frozen=True)
@@ -96,5 +100,5 @@ class WorkloadReport(Protocol):
     def filters(self, transports: Collection[str]) -> Iterator[Filter]:
         """For a run that has calls over these transports."""
 
-    def tables(self, records: Records) -> Iterator[Table]:
-        """What it has to show besides calls."""
+    def tables(self, records: Records, samples: pl.DataFrame) -> Iterator[Table]:
+        """What it has to show besides what all calls have; `samples`: those of the run, with `load.SAMPLES`."""

@@ -67,6 +67,34 @@ def test_a_broadcast_reaches_one_segment(tmp_path: Path) -> None:
         load_experiments(path, topology=str(topology))
 
 
+@pytest.mark.parametrize(
+    ("written", "line"),
+    [
+        (
+            "threads: 9, sizes: [32128]",
+            "9 callers of 'server', which boots ssscore, with 32768 bytes under way each: its sockets keep 262144; "
+            "allowed: up to 8 callers, or a smaller window",
+        ),
+        (
+            "threads: 16, window: 8 KiB, sizes: [196608]",
+            "16 callers of 'server', which boots ssscore, with up to 196608 bytes: its memory is for 15; "
+            "allowed: up to 15 callers, or smaller sizes",
+        ),
+    ],
+)
+def test_what_a_small_server_cannot_hold(tmp_path: Path, written: str, line: str) -> None:
+    path = write(tmp_path, f"app: dce, {written}")
+    load_experiments(path)
+    with pytest.raises(BadInput) as caught:
+        load_experiments(path, overrides=["machines.server.image=ssscore"])
+    assert str(caught.value).splitlines() == [f"{path}:4: workloads.0.threads: {line}"]
+
+
+@pytest.mark.parametrize("written", ["threads: 8, sizes: [32128]", "threads: 32, sizes: [4016]"])
+def test_what_it_can(tmp_path: Path, written: str) -> None:
+    load_experiments(write(tmp_path, f"app: dce, {written}"), topology="sss-two-100base-tx")
+
+
 def test_one_mapper_a_server(tmp_path: Path) -> None:
     path = write(tmp_path, f"{DCE}, binding: mapper", f"{DCE}, binding: mapper, port: 1028")
     with pytest.raises(BadInput) as caught:

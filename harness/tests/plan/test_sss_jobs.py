@@ -158,6 +158,7 @@ def test_a_cluster_that_is_brought_up_serves_everything(paths: RunPaths) -> None
         "portmapper",
         "echo-server",
         "mbcf-server",
+        "dce-server",
     ]
     assert plan.jobs["n1"].document()["services"][1]["options"]["transports"][:3] == ["udp", "tcp", "mbcf1"]
     assert plan.jobs["n1"].interactive is True

@@ -359,7 +359,7 @@ def test_sample_stream_is_read_without_its_calls(tmp_path: Path) -> None:
             '{"type":"error","step":0,"app":"echo-client","message":"no reply"}\n{"type":"alive"}\n{"type":"cut'
         )
     records = load(run).records
-    assert set(records) == {"hello", "binding", "done", "counters", "error", "garbled"}
+    assert set(records) == {"hello", "batch", "binding", "done", "counters", "error", "garbled"}
     assert [record["port"] for record in records["binding"]] == [1025, 1026]
 
 

@@ -11,7 +11,7 @@ enum { CHUNK = 16 * 1024, ROW_LIMIT = 512 };
 static char chunk[CHUNK];
 static size_t used;
 
-static void flush(void)
+void samples_flush(void)
 {
     if (used > 0)
         sss_call(SSS_RECORD, (uintptr_t)chunk, used, 0, 0, 0, 0);
@@ -42,10 +42,10 @@ static void put_text(const char *text)
 }
 
 /* Errors are this program's own words: nothing in them needs to be escaped. */
-static void put_row(size_t call, const struct call_record *record)
+void samples_put_row(size_t call, const struct call_record *record)
 {
     if (CHUNK - used < ROW_LIMIT)
-        flush();
+        samples_flush();
     chunk[used++] = '[';
     put_number(call);
     chunk[used++] = ',';
@@ -81,6 +81,6 @@ void samples_put_batch(const char *fields, const struct call_record *records, si
                "\"retransmits\",\"xid\",\"error\"]}",
                options_step() < 0 ? 0 : options_step(), options_app(), fields);
     for (size_t call = 0; call < count; call++)
-        put_row(call, &records[call]);
-    flush();
+        samples_put_row(call, &records[call]);
+    samples_flush();
 }

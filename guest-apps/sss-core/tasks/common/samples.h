@@ -23,3 +23,8 @@ struct call_record {
  * JSON members, without braces.
  */
 void samples_put_batch(const char *fields, const struct call_record *records, size_t count);
+
+/* A row by itself, behind a batch line that was written otherwise; and what goes behind the last
+ * one. */
+void samples_put_row(size_t call, const struct call_record *record);
+void samples_flush(void);

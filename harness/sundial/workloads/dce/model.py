@@ -32,6 +32,12 @@ WINDOW_LEAST, WINDOW_MOST = 3 * 1024, 64 * 1024
 SIZES_MOST = 999
 """A procedure for each size: as many opnums lie between two of its families."""
 
+SSS_CORE = "sss-core"
+"""The platform whose tasks are the same programs, with less memory: the next three."""
+SOCKET_BYTES = 256 * 1024
+TABLE_BYTES, PLACE_BYTES = 7 * 1024 * 1024, 75 * 1024
+"""A server's activities, and one of them beside its arguments and results (guest-apps/sss-core/dce/runtime.c)."""
+
 DceSemantics = Literal["at_most_once", "idempotent", "maybe", "broadcast"]
 """C706 section 6.1: the attributes of an operation."""
 
@@ -84,7 +90,7 @@ class Dce(Traced, Sized):
     """Threads of the server that execute calls."""
     socket_buffer: Buffer = written("1 MiB")
     """SO_SNDBUF and SO_RCVBUF of both ends. The kernel counts more than the bytes of a fragment: its default is too
-    small for the windows of four callers."""
+    small for the windows of four callers. SSS-CORE's sockets keep 256 KiB, whatever it says."""
 
 
 class DceKind:
@@ -95,7 +101,7 @@ class DceKind:
     transports = (UDP,)
 
     def runs_on(self, image: ImageKind) -> bool:
-        return image.platform == sockets.LINUX
+        return image.platform in (sockets.LINUX, SSS_CORE)
 
     def check(self, workload: Dce, ends: Ends, path: Path) -> Iterator[Finding]:
         if workload.fragment % FRAGMENT_STEP:
@@ -138,7 +144,7 @@ class DceKind:
         if not findings and len(resolved.sizes) > SIZES_MOST:
             what = f"{len(resolved.sizes)} sizes, each of which is a procedure"
             findings = [Finding((*path, "sizes"), what, f"up to {SIZES_MOST}")]
-        return resolved, findings
+        return resolved, findings or list(_check_memory(resolved, ends, path))
 
     def check_all(self, workloads: Sequence[WorkloadBase], network: Network) -> Iterator[Finding]:
         mapped: dict[str, int] = {}
@@ -149,6 +155,25 @@ class DceKind:
             if known != workload.port:
                 what = f"port {workload.port}, but the endpoint mapper of {workload.server!r} gives port {known}"
                 yield Finding(("workloads", number, "port"), what, "one port a server, or binding: string")
+
+
+def _check_memory(workload: Dce, ends: Ends, path: Path) -> Iterator[Finding]:
+    """What SSS-CORE's nodes cannot hold: the windows of their callers, the calls of a server's clients."""
+    largest = max((size for size in workload.sizes if isinstance(size, int)), default=0)
+    under_way = min(workload.window, max(1, -(-largest // (workload.fragment - HEADER))) * workload.fragment)
+    most, places = SOCKET_BYTES // under_way, TABLE_BYTES // (PLACE_BYTES + 2 * largest)
+    serving = (ends.server, workload.threads * len(ends.clients))
+    for name, callers in (serving, *((name, workload.threads) for name in ends.clients)):
+        image = ends.image(name)
+        if image.platform != SSS_CORE:
+            continue
+        who = f"{callers} callers of {name!r}, which boots {image.name}"
+        if callers > most:
+            what = f"{who}, with {under_way} bytes under way each: its sockets keep {SOCKET_BYTES}"
+            yield Finding((*path, "threads"), what, f"up to {most} callers, or a smaller window")
+        elif name == ends.server and callers > places:
+            what = f"{who}, with up to {largest} bytes: its memory is for {places}"
+            yield Finding((*path, "threads"), what, f"up to {places} callers, or smaller sizes")
 
 
 def _check_broadcast(workload: Dce, ends: Ends, path: Path) -> Iterator[Finding]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
+import polars as pl
+
 from sundial.expect import Leg
 from sundial.report.tables import Table
 from sundial.report.tables_run import scalars
@@ -25,7 +27,7 @@ class Iperf3Report:
     def filters(self, transports: Collection[str]) -> Iterator[Filter]:
         return iter(())
 
-    def tables(self, records: Records) -> Iterator[Table]:
+    def tables(self, records: Records, samples: pl.DataFrame) -> Iterator[Table]:
         table = scalars("iperf3", records.get("iperf3", []))
         if table:
             yield table

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
+import polars as pl
+
 from sundial.expect import Leg
 from sundial.report.tables import Table
 from sundial.report.workload import BOTH_DIRECTIONS, Client, Filter, Records, Setting, WorkloadReport
@@ -26,7 +28,7 @@ class MbcfReport:
     def filters(self, transports: Collection[str]) -> Iterator[Filter]:
         return iter(())
 
-    def tables(self, records: Records) -> Iterator[Table]:
+    def tables(self, records: Records, samples: pl.DataFrame) -> Iterator[Table]:
         return iter(())
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
+import polars as pl
+
 from sundial.expect import Leg
 from sundial.report.calls import socket_legs
 from sundial.report.tables import Table
@@ -46,7 +48,7 @@ class RawReport:
         if "tcp" in transports:
             yield TCP_RETRANSMISSIONS
 
-    def tables(self, records: Records) -> Iterator[Table]:
+    def tables(self, records: Records, samples: pl.DataFrame) -> Iterator[Table]:
         return iter(())
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
+import polars as pl
 from sundial.workloads.toy.expect import expect_call
 from sundial.workloads.toy.plan import CLIENT
 
@@ -28,7 +29,7 @@ class ToyReport:
     def filters(self, transports: Collection[str]) -> Iterator[Filter]:
         yield Filter("toys", 'udp contains "TOY1"', of_calls=True)
 
-    def tables(self, records: Records) -> Iterator[Table]:
+    def tables(self, records: Records, samples: pl.DataFrame) -> Iterator[Table]:
         return iter(())
 
 

@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The DCE RPC client: guest-apps/dce, with the runtime in ../dce. */
+#include "programs.h"
+
+int main(int argc, char **argv)
+{
+    return dce_client_main(argc, argv);
+}
