@@ -97,6 +97,8 @@ const char *qemu_load(void)
     qemu.tcg_qemu_tb_exec = dlsym(RTLD_DEFAULT, "tcg_qemu_tb_exec");
     void *registers = dlsym(RTLD_DEFAULT, "x86_cpu_gdb_read_register");
     memcpy(&qemu.read_register, &registers, sizeof registers);
+    void *memory = dlsym(RTLD_DEFAULT, "cpu_memory_rw_debug");
+    memcpy(&qemu.read_memory, &memory, sizeof memory);
     if (!dlsym(RTLD_DEFAULT, "current_cpu"))
         return "this QEMU does not export current_cpu (it was built without modules)";
 

@@ -60,8 +60,10 @@ struct qemu {
     int64_t (*icount_get_raw)(void); // instructions executed so far
     // What executes translated code; NULL where this QEMU does not show it.
     uintptr_t (**tcg_qemu_tb_exec)(void *env, const void *code);
-    // Registers, by GDB's numbers; NULL where this QEMU does not show it.
+    // Registers, by GDB's numbers, and memory as a debugger reads it: nothing of the guest changes.
+    // NULL where this QEMU does not show it.
     int (*read_register)(void *cpu, GByteArray *append_to, int number);
+    int (*read_memory)(void *cpu, uint64_t address, void *bytes, uint64_t length, bool write);
     GByteArray *(*byte_array_new)(void);
     GByteArray *(*byte_array_set_size)(GByteArray *, unsigned length);
     // Network
