@@ -115,8 +115,24 @@ static uint64_t now_ns(uint32_t instructions_left)
 // One instruction of one translated block.
 struct hook {
     uint32_t point, kind;
-    uint32_t left; // of the block, with this one
+    uint32_t place, length; // in its block
+    // QEMU may have taken the last instruction off again, since it crosses the end of the page.
+    bool doubtful;
 };
+
+enum { PAGE = 4096, INSTRUCTION_MOST = 15 };
+
+// Instructions of the block from this one on, with it. `code`: of the host, in the block.
+static uint32_t left_from(const struct hook *hook, uintptr_t code)
+{
+    int length = (int)hook->length;
+    if (hook->doubtful)
+        length = qemu_block_instructions(code, length);
+    if (length <= (int)hook->place)
+        broken(
+            "how long a block is that ends with its page was not found, so nothing can be traced");
+    return (uint32_t)length - hook->place;
+}
 
 static void hit(unsigned vcpu, void *data)
 {
@@ -125,7 +141,7 @@ static void hit(unsigned vcpu, void *data)
     if (!begun)
         return;
     put((struct stamp){
-        .ns = now_ns(hook->left),
+        .ns = now_ns(left_from(hook, (uintptr_t)__builtin_return_address(0))),
         // These two are in memory inside a block too, unless it changes them itself.
         .page_table = value_of(CR3),
         .thread = value_of(FS_BASE),
@@ -136,13 +152,23 @@ static void hit(unsigned vcpu, void *data)
     });
 }
 
-static void stamp(struct qemu_plugin_insn *instruction, const struct point *point, enum kind kind,
-                  size_t left)
+static void stamp(const struct qemu_plugin_tb *tb, size_t place, const struct point *point,
+                  enum kind kind)
 {
+    size_t length = qemu.plugin_tb_n_insns(tb);
+    struct qemu_plugin_insn *instruction = qemu.plugin_tb_get_insn(tb, place);
+    uint64_t first = qemu.plugin_insn_vaddr(qemu.plugin_tb_get_insn(tb, 0));
+    uint64_t last = qemu.plugin_insn_vaddr(qemu.plugin_tb_get_insn(tb, length - 1));
     // Translated blocks come and go and QEMU does not say when, so a hook stays.
     struct hook *hook = malloc(sizeof *hook);
     if (hook) {
-        *hook = (struct hook){point->number, kind, (uint32_t)left};
+        *hook = (struct hook){
+            .point = point->number,
+            .kind = kind,
+            .place = (uint32_t)place,
+            .length = (uint32_t)length,
+            .doubtful = length > 1 && first / PAGE != (last + INSTRUCTION_MOST - 1) / PAGE,
+        };
         qemu.plugin_register_vcpu_insn_exec_cb(instruction, hit, QEMU_PLUGIN_CB_NO_REGS, hook);
     } else
         broken("no memory for the trace");
@@ -181,12 +207,12 @@ static void stamp_point(struct qemu_plugin_tb *tb, const struct point *point, si
     for (size_t i = 0; point->entry && i < length; i++) {
         struct qemu_plugin_insn *instruction = qemu.plugin_tb_get_insn(tb, i);
         if (qemu.plugin_insn_vaddr(instruction) == point->address && is_present(point))
-            stamp(instruction, point, ENTRY, length - i);
+            stamp(tb, i, point, ENTRY);
     }
     // A return is the last of its block.
     if (point->exits && end >= point->address && end < point->end && is_return(last) &&
         is_present(point))
-        stamp(last, point, EXIT, 1);
+        stamp(tb, length - 1, point, EXIT);
 }
 
 void trace_block(struct qemu_plugin_tb *tb)
