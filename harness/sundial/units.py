@@ -32,6 +32,8 @@ class Quantity:
     example: str
     bare: str | None = None
     """The unit meant when none is written; None: a unit is required."""
+    whole: str | None = None
+    """The unit of which there must be a whole number; None: the base unit."""
 
     def between(self, least: str | None = None, most: str | None = None, example: str | None = None) -> Quantity:
         """The same kind with a narrower range, its ends written as quantities."""
@@ -44,7 +46,8 @@ class Quantity:
 
     @property
     def allowed(self) -> str:
-        return f"{self.noun} from {self.show(self.least)} to {self.show(self.most)}, such as {self.example!r}"
+        noun = self.noun if self.whole is None else f"{self.noun} in whole {self.whole}"
+        return f"{noun} from {self.show(self.least)} to {self.show(self.most)}, such as {self.example!r}"
 
     def parse(self, value: object) -> int:
         """`value` in base units.
@@ -63,8 +66,9 @@ class Quantity:
         exact = number * self.units[unit]
         if exact < 0:
             raise BadInput(f"{str(value)!r} is negative", allowed=self.allowed)
-        if exact != int(exact):
-            raise BadInput(f"{str(value)!r} is not a whole number of {self._base}", allowed=self.allowed)
+        whole = self.whole or self._base
+        if exact != int(exact) or int(exact) % self.units[whole]:
+            raise BadInput(f"{str(value)!r} is not a whole number of {whole}", allowed=self.allowed)
         if not self.least <= exact <= self.most:
             raise BadInput(f"{str(value)!r} is out of range", allowed=self.allowed)
         return int(exact)

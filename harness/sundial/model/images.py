@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
@@ -32,8 +33,8 @@ BESIDE_RECIPES = frozenset({"cache", "snapshots"})
 """Folders of images/out that are no recipe's."""
 
 Role = Literal["host", "bridge"]
-MEMORY = SIZE.between("1 MiB", "64 GiB", example="96 MiB")
-"""What any machine may have; an image narrows it."""
+MEMORY = replace(SIZE, whole="MiB").between("1 MiB", "64 GiB", example="96 MiB")
+"""What any machine may have; an image narrows it. libvirt rounds to MiB."""
 
 _Capability = Annotated[bool, Flag()]
 _Memory = Annotated[int, In(MEMORY)]
@@ -119,7 +120,7 @@ class ImageKind(Strict):
     @property
     def memory_sizes(self) -> Quantity:
         """What a topology may set."""
-        return SIZE.between(SIZE.show(self.memory_least), SIZE.show(self.memory_most), SIZE.show(self.memory))
+        return MEMORY.between(SIZE.show(self.memory_least), SIZE.show(self.memory_most), SIZE.show(self.memory))
 
     @model_validator(mode="after")
     def _check_recipes(self) -> Self:

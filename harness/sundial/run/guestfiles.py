@@ -30,6 +30,7 @@ WORDS_MOST = 1000
 _BEGINNING = 4096
 """Of a line that is too long: it says what it is."""
 _ERROR = b'{"type":"error"'
+_BINDING = b'{"type":"binding"'
 _BATCH = b'{"type":"batch"'
 _ALIVE = b'{"type":"alive"'
 
@@ -61,13 +62,21 @@ class SampleWatch(GrowingFile):
         start = line[:24].replace(b" ", b"")
         self.batches += start.startswith(_BATCH)
         self.told_bytes += 0 if start.startswith(_ALIVE) else len(line) + 1
-        return _words(line) if start.startswith(_ERROR) else None
+        if start.startswith((_ERROR, _BINDING)):
+            return _words(line)
+        return None
 
 
-def _words(line: bytes) -> str:
+def _words(line: bytes) -> str | None:
+    """What a line says of a failure; a client that found no port ends without another one."""
     try:
         record = json.loads(line)
-        words = " ".join(f"{record.get('app', 'a program')} failed: {record.get('message', '')}".split())
+        message = record.get("message", "")
+        if record.get("type") == "binding":
+            if record.get("ok") is True:
+                return None
+            message = f"asked {record.get('attempts')} times for the server's port: {record.get('error')}"
+        words = " ".join(f"{record.get('app', 'a program')} failed: {message}".split())
         return words if len(words) <= WORDS_MOST else f"{words[:WORDS_MOST]} ..."
     except (ValueError, AttributeError, RecursionError):
         return "a program failed with an error line that cannot be read"

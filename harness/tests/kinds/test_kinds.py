@@ -70,7 +70,7 @@ def test_the_image_is_built_and_a_topology_may_name_it(tree: Tree) -> None:
 
 REFUSED = {
     "defaults.image=tin": "there is no image 'tin'; allowed: linux, ssscore, toy",
-    "defaults.memory=64 MiB": "64 MiB for 'client', which boots toy; allowed: a size from 96 MiB",
+    "defaults.memory=64 MiB": "64 MiB for 'client', which boots toy; allowed: a size in whole MiB from 96 MiB",
     "machines.client.role=bridge": "image 'toy' cannot be a bridge; allowed: host",
     "workloads.0.sizes=4": "4 bytes do not fit toy echo over udp; allowed: 8 to",
     "defaults.image=ssscore": "image 'ssscore' of 'server' does not run toy",

@@ -48,9 +48,9 @@ def test_a_machine_gets_what_its_image_is_content_with() -> None:
 @pytest.mark.parametrize(
     ("override", "line"),
     [
-        ("machines.n1.memory=2 GiB", "machines.n1.memory: 2 GiB for 'n1', which boots ssscore; allowed: a size from 16 MiB to 1 GiB, such as '32 MiB'"),
-        ("machines.linux.memory=32 MiB", "machines.linux.memory: 32 MiB for 'linux', which boots linux; allowed: a size from 96 MiB to 4 GiB, such as '96 MiB'"),
-        ("defaults.memory=16 MiB", "defaults.memory: 16 MiB for 'linux', which boots linux; allowed: a size from 96 MiB to 4 GiB, such as '96 MiB'"),
+        ("machines.n1.memory=2 GiB", "machines.n1.memory: 2 GiB for 'n1', which boots ssscore; allowed: a size in whole MiB from 16 MiB to 1 GiB, such as '32 MiB'"),
+        ("machines.linux.memory=32 MiB", "machines.linux.memory: 32 MiB for 'linux', which boots linux; allowed: a size in whole MiB from 96 MiB to 4 GiB, such as '96 MiB'"),
+        ("defaults.memory=16 MiB", "defaults.memory: 16 MiB for 'linux', which boots linux; allowed: a size in whole MiB from 96 MiB to 4 GiB, such as '96 MiB'"),
         ("machines.n1.role=bridge", "machines.n1.role: image 'ssscore' cannot be a bridge; allowed: host"),
     ],
 )  # fmt: skip

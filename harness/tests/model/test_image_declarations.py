@@ -39,7 +39,7 @@ def test_a_folder_is_an_image(tmp_path: Path) -> None:
     assert list(kinds) == ["ant", "toy"]
     toy = kinds["toy"]
     assert (toy.name, toy.platform, toy.roles, toy.memory, toy.start_ns) == ("toy", "toy-os", ("host",), 8 << 20, 10**7)
-    assert toy.memory_sizes.allowed == "a size from 4 MiB to 64 MiB, such as '8 MiB'"
+    assert toy.memory_sizes.allowed == "a size in whole MiB from 4 MiB to 64 MiB, such as '8 MiB'"
     assert (toy.fixed_sockets, kinds["ant"].fixed_sockets) == (False, True)
 
 

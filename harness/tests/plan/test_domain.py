@@ -173,3 +173,11 @@ def test_everything_ends_the_machine(paths: RunPaths) -> None:
     assert root.findtext("vcpu") == "1"
     assert {feature.get("name") for feature in root.findall("cpu/feature[@policy='disable']")} == {"rdrand", "cx16"}
     assert root.find("clock/timer[@name='rtc'][@track='guest']") is not None
+
+
+@pytest.mark.parametrize(("clock", "kvm", "less"), [("virtual", False, 0), ("real", False, 1), ("real", True, 0)])
+def test_a_clock_of_the_host_is_no_clock_of_an_emulated_machine(
+    paths: RunPaths, clock: str, kvm: bool, less: int
+) -> None:
+    root = ET.fromstring(domain_xml(spec_of(plan(paths, clock=clock), "client", kvm=kvm)))
+    assert len(root.findall("cpu/feature[@policy='disable'][@name='tsc']")) == less

@@ -16,7 +16,14 @@ from sundial.model.images import DECLARATION, FOLDER
 from sundial.run.fabric import FakeFabric, OnHeard
 from sundial.run.places import Places
 from sundial.run.session import Session
+from tests.run.live import end_what_was_started
 from tests.run.stage import RECIPE, Stage
+
+
+@pytest.fixture(autouse=True)
+def _nothing_outlives_a_test() -> Iterator[None]:
+    yield
+    end_what_was_started()
 
 
 @pytest.fixture

@@ -160,6 +160,26 @@ def up(topology: Path, *options: str) -> Iterator[dict[str, Any]]:
     assert down.returncode == 0, down.stderr
 
 
+_started: list[subprocess.Popen[Any]] = []
+
+
+def start(argv: Sequence[str], **options: Any) -> subprocess.Popen[Any]:
+    """A process that does not outlive the test that has started it, however that ends."""
+    _started.append(subprocess.Popen(argv, **options))
+    return _started[-1]
+
+
+def end_what_was_started() -> None:
+    """An open pipe would fail a later test; a run's guard ends the machines of one that is killed here."""
+    while _started:
+        process = _started.pop()
+        process.kill()
+        process.wait()
+        for pipe in (process.stdin, process.stdout, process.stderr):
+            if pipe is not None:
+                pipe.close()
+
+
 class LiveRun:
     """One `sundial run`. `files` are put into guests before anything else: by machine, path to content.
 
@@ -180,7 +200,7 @@ class LiveRun:
         if files is not None:
             argv = [*through, sys.executable, "-c", WITH_FILES, json.dumps(files)]
         argv += ["run", str(scenario), *options, *(() if out is None else ("--out", str(out)))]
-        self.process = subprocess.Popen(
+        self.process = start(
             argv,
             cwd=HARNESS,
             env={**VARIABLES, **(variables or {})},

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from sundial.machines.waiting import wait_until
+from tests.run import live
 from tests.run.live import HARNESS, VARIABLES, require_every_image, require_guests, sundial, up
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(400)]
@@ -57,7 +58,7 @@ def run(*argv: str, given: bytes = b"") -> subprocess.CompletedProcess[str]:
 
 def start(*argv: str, stdin: int = subprocess.DEVNULL) -> subprocess.Popen[bytes]:
     """A command whose first line has come."""
-    process = subprocess.Popen(
+    process = live.start(
         [sys.executable, "-m", "sundial.cli", "exec", "--topology", NAME, *argv],
         cwd=HARNESS,
         env=VARIABLES,
@@ -79,6 +80,15 @@ def test_status_output_and_input(kept: dict[str, Any]) -> None:
     assert done.stdout.encode("latin-1") == data
     done = run("linux", "sha256sum", given=data)
     assert done.stdout.split()[0] == hashlib.sha256(data).hexdigest()
+
+
+def test_what_linux_tells_time_by_is_not_the_hosts(kept: dict[str, Any]) -> None:
+    domain = (Path(kept["captures"]) / "nodes" / "linux" / "domain.xml").read_text()
+    if 'type="kvm"' in domain:
+        pytest.skip("KVM gives it a clock of its own")
+    done = run("linux", "cat", "/sys/devices/system/clocksource/clocksource0/current_clocksource")
+    # Under virtual time the TSC counts instructions.
+    assert done.stdout == ("tsc\n" if "-icount" in domain else "hpet\n")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

@@ -34,6 +34,18 @@ def test_an_error_line_that_is_damaged_is_still_an_error(tmp_path: Path) -> None
     assert isinstance(found, GuestFailed)
 
 
+def test_a_client_that_finds_no_port_has_failed_in_these_words(tmp_path: Path) -> None:
+    samples = tmp_path / "samples.jsonl"
+    line = '{"type":"binding","step":0,"app":"echo-client","start":1,"end":9,"ok":%s,"attempts":7,"port":0%s}\n'
+    files = GuestFiles("client", tmp_path)
+    samples.write_text(line % ("true", ""))
+    assert files.look() == []
+    with samples.open("a") as stream:
+        stream.write(line % ("false", ',"error":"RPC: Timed out"'))
+    expected = "echo-client failed: asked 7 times for the server's port: RPC: Timed out"
+    assert files.look() == [GuestFailed("client", expected)]
+
+
 def test_a_panic_in_the_console_is_told(tmp_path: Path) -> None:
     (tmp_path / "console.log").write_text("Kernel panic - not syncing: sysrq triggered crash\n")
     expected = MachinePanicked("client", "Kernel panic - not syncing: sysrq triggered crash")
