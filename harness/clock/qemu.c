@@ -97,6 +97,10 @@ const char *qemu_load(void)
     qemu.tcg_qemu_tb_exec = dlsym(RTLD_DEFAULT, "tcg_qemu_tb_exec");
     void *registers = dlsym(RTLD_DEFAULT, "x86_cpu_gdb_read_register");
     memcpy(&qemu.read_register, &registers, sizeof registers);
+    void *lookup = dlsym(RTLD_DEFAULT, "tcg_tb_lookup");
+    memcpy(&qemu.tcg_tb_lookup, &lookup, sizeof lookup);
+    void *memory = dlsym(RTLD_DEFAULT, "cpu_memory_rw_debug");
+    memcpy(&qemu.read_memory, &memory, sizeof memory);
     if (!dlsym(RTLD_DEFAULT, "current_cpu"))
         return "this QEMU does not export current_cpu (it was built without modules)";
 
@@ -256,4 +260,18 @@ int64_t qemu_accounted_ns(void)
     int64_t ns = qemu.clock_get_ns(QEMU_CLOCK_VIRTUAL);
     *current = cpu;
     return ns;
+}
+
+int qemu_block_instructions(uintptr_t code, int listed)
+{
+    // TranslationBlock as of 7.2: pc, cs_base, flags, cflags, trace_vcpu_dstate, size, icount.
+    enum { ICOUNT_AT = 30 };
+    if (qemu.major > 7)
+        return listed; // plugin_gen_tb_end() there is told how many there are
+    const char *block = qemu.tcg_tb_lookup ? qemu.tcg_tb_lookup(code) : NULL;
+    if (!block)
+        return -1;
+    uint16_t icount;
+    memcpy(&icount, block + ICOUNT_AT, sizeof icount);
+    return icount == listed || icount == listed - 1 ? icount : -1;
 }

@@ -60,8 +60,13 @@ struct qemu {
     int64_t (*icount_get_raw)(void); // instructions executed so far
     // What executes translated code; NULL where this QEMU does not show it.
     uintptr_t (**tcg_qemu_tb_exec)(void *env, const void *code);
-    // Registers, by GDB's numbers; NULL where this QEMU does not show it.
+    // Registers, by GDB's numbers, and memory as a debugger reads it: nothing of the guest changes.
+    // NULL where this QEMU does not show it.
     int (*read_register)(void *cpu, GByteArray *append_to, int number);
+    int (*read_memory)(void *cpu, uint64_t address, void *bytes, uint64_t length, bool write);
+    // The translated block that code at this address of the host belongs to; NULL where this QEMU
+    // does not show it.
+    const void *(*tcg_tb_lookup)(uintptr_t code);
     GByteArray *(*byte_array_new)(void);
     GByteArray *(*byte_array_set_size)(GByteArray *, unsigned length);
     // Network
@@ -93,6 +98,9 @@ void qemu_first_bytes(const struct qemu_plugin_insn *insn, uint8_t *bytes, size_
 // Replaces the function that takes the guest's frames at the back end NAME. Returns NULL or what is
 // wrong.
 const char *qemu_take_netdev(const char *name, NetReceive *receive, NetClientState **nc);
+// How many instructions the block has that the code at this address of the host is of; it has
+// `listed` or, where the last was taken off again, one less. -1 where that cannot be known.
+int qemu_block_instructions(uintptr_t code, int listed);
 // The CPU that the calling thread runs.
 void *qemu_current_cpu(void);
 // The virtual clock as it was last accounted. Unlike clock_get_ns() it may be called inside a

@@ -115,8 +115,24 @@ static uint64_t now_ns(uint32_t instructions_left)
 // One instruction of one translated block.
 struct hook {
     uint32_t point, kind;
-    uint32_t left; // of the block, with this one
+    uint32_t place, length; // in its block
+    // QEMU may have taken the last instruction off again, since it crosses the end of the page.
+    bool doubtful;
 };
+
+enum { PAGE = 4096, INSTRUCTION_MOST = 15 };
+
+// Instructions of the block from this one on, with it. `code`: of the host, in the block.
+static uint32_t left_from(const struct hook *hook, uintptr_t code)
+{
+    int length = (int)hook->length;
+    if (hook->doubtful)
+        length = qemu_block_instructions(code, length);
+    if (length <= (int)hook->place)
+        broken(
+            "how long a block is that ends with its page was not found, so nothing can be traced");
+    return (uint32_t)length - hook->place;
+}
 
 static void hit(unsigned vcpu, void *data)
 {
@@ -125,7 +141,7 @@ static void hit(unsigned vcpu, void *data)
     if (!begun)
         return;
     put((struct stamp){
-        .ns = now_ns(hook->left),
+        .ns = now_ns(left_from(hook, (uintptr_t)__builtin_return_address(0))),
         // These two are in memory inside a block too, unless it changes them itself.
         .page_table = value_of(CR3),
         .thread = value_of(FS_BASE),
@@ -136,13 +152,23 @@ static void hit(unsigned vcpu, void *data)
     });
 }
 
-static void stamp(struct qemu_plugin_insn *instruction, const struct point *point, enum kind kind,
-                  size_t left)
+static void stamp(const struct qemu_plugin_tb *tb, size_t place, const struct point *point,
+                  enum kind kind)
 {
+    size_t length = qemu.plugin_tb_n_insns(tb);
+    struct qemu_plugin_insn *instruction = qemu.plugin_tb_get_insn(tb, place);
+    uint64_t first = qemu.plugin_insn_vaddr(qemu.plugin_tb_get_insn(tb, 0));
+    uint64_t last = qemu.plugin_insn_vaddr(qemu.plugin_tb_get_insn(tb, length - 1));
     // Translated blocks come and go and QEMU does not say when, so a hook stays.
     struct hook *hook = malloc(sizeof *hook);
     if (hook) {
-        *hook = (struct hook){point->number, kind, (uint32_t)left};
+        *hook = (struct hook){
+            .point = point->number,
+            .kind = kind,
+            .place = (uint32_t)place,
+            .length = (uint32_t)length,
+            .doubtful = length > 1 && first / PAGE != (last + INSTRUCTION_MOST - 1) / PAGE,
+        };
         qemu.plugin_register_vcpu_insn_exec_cb(instruction, hit, QEMU_PLUGIN_CB_NO_REGS, hook);
     } else
         broken("no memory for the trace");
@@ -158,6 +184,37 @@ static bool is_return(const struct qemu_plugin_insn *instruction)
     return (size == 1 && bytes[0] == 0xc3) || (size == 2 && bytes[0] == 0xf3 && bytes[1] == 0xc3);
 }
 
+// Whether the code is the point's own: other programs have other functions at its address. What
+// cannot be read, since a part of it is not in memory yet, is believed.
+static bool is_present(const struct point *point)
+{
+    if (!point->has_crc)
+        return true;
+    size_t length = (size_t)(point->end - point->address);
+    uint8_t *code = malloc(length);
+    if (!code)
+        broken("no memory for the trace");
+    bool unread = qemu.read_memory(qemu_current_cpu(), point->address, code, length, false) != 0;
+    bool same = unread || points_crc(code, length) == point->crc;
+    free(code);
+    return same;
+}
+
+static void stamp_point(struct qemu_plugin_tb *tb, const struct point *point, size_t length)
+{
+    struct qemu_plugin_insn *last = qemu.plugin_tb_get_insn(tb, length - 1);
+    uint64_t end = qemu.plugin_insn_vaddr(last);
+    for (size_t i = 0; point->entry && i < length; i++) {
+        struct qemu_plugin_insn *instruction = qemu.plugin_tb_get_insn(tb, i);
+        if (qemu.plugin_insn_vaddr(instruction) == point->address && is_present(point))
+            stamp(tb, i, point, ENTRY);
+    }
+    // A return is the last of its block.
+    if (point->exits && end >= point->address && end < point->end && is_return(last) &&
+        is_present(point))
+        stamp(tb, length - 1, point, EXIT);
+}
+
 void trace_block(struct qemu_plugin_tb *tb)
 {
     if (file < 0)
@@ -168,16 +225,9 @@ void trace_block(struct qemu_plugin_tb *tb)
     uint64_t end = qemu.plugin_insn_vaddr(last);
     const struct point *point = points_from(&points, first);
     const struct point *beyond = points.all + points.count;
-    for (; point && point < beyond && point->address <= end; point++) {
-        for (size_t i = 0; point->entry && i < length; i++) {
-            struct qemu_plugin_insn *instruction = qemu.plugin_tb_get_insn(tb, i);
-            if (qemu.plugin_insn_vaddr(instruction) == point->address)
-                stamp(instruction, point, ENTRY, length - i);
-        }
-        // A return is the last of its block.
-        if (point->exits && end >= point->address && end < point->end && is_return(last))
-            stamp(last, point, EXIT, 1);
-    }
+    for (; point && point < beyond && point->address <= end; point++)
+        if (point->end > first)
+            stamp_point(tb, point, length);
 }
 
 // ---- HLT --------------------------------------------------------------------------------------
@@ -213,7 +263,7 @@ static const char *read_points(const char *path)
     FILE *from = fopen(path, "r");
     if (!from)
         return "points= cannot be read";
-    enum { BYTES_MOST = POINTS_MOST * 48 };
+    enum { BYTES_MOST = POINTS_MOST * 64 };
     char *text = calloc(1, BYTES_MOST + 1);
     size_t length = text ? fread(text, 1, BYTES_MOST, from) : 0;
     bool whole = text && !ferror(from) && feof(from) && strlen(text) == length;
@@ -225,16 +275,17 @@ static const char *read_points(const char *path)
     if (!line)
         return NULL;
     snprintf(complaint, sizeof complaint,
-             "points=, line %u: not \"ADDRESS SIZE entry|exit|both\", or inside another function",
+             "points=, line %u: not \"ADDRESS SIZE entry|exit|both [CRC]\", or inside another "
+             "function",
              line);
     return complaint;
 }
 
 const char *trace_open(const char *path, const char *from)
 {
-    if (!qemu.tcg_qemu_tb_exec || !qemu.read_register)
+    if (!qemu.tcg_qemu_tb_exec || !qemu.read_register || !qemu.read_memory)
         return "this QEMU does not show what a trace needs (tcg_qemu_tb_exec, "
-               "x86_cpu_gdb_read_register)";
+               "x86_cpu_gdb_read_register, cpu_memory_rw_debug)";
     const char *wrong = read_points(from);
     if (wrong)
         return wrong;

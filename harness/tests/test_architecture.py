@@ -64,6 +64,7 @@ RANKS = {
     "kedziera98/statistic": "model",
     "sockets": "model",
     "linux_functions": "plan",
+    "sss_functions": "plan",
 }
 SHARED = {
     # A kind uses another one's vocabulary: the whole list.

@@ -133,7 +133,7 @@ def _add_symbols(root: Root, folder: Path) -> None:
         for name in sorted(set(links.values()))
     }
     root.beside[symbols.FILE] = symbols.document(programs, links)
-    root.facts["programs"] = {name: symbols.text_sha256(stripped) for name, (stripped, _) in programs.items()}
+    root.facts["programs"] = symbols.digests(programs)
 
 
 def _add_programs(base: Archive, extras: Archive, tree: programs.PackageTree, applications: Path) -> set[str]:

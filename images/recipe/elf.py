@@ -19,6 +19,7 @@ _SHT_NOTE = 7
 class Section:
     name: str
     kind: int
+    address: int
     offset: int
     size: int
     link: int
@@ -31,6 +32,7 @@ class Function:
     address: int
     size: int
     name: str
+    code: bytes = b""
 
 
 def is_elf(data: bytes) -> bool:
@@ -51,11 +53,11 @@ class Elf:
         size, count, names_index = struct.unpack_from("<HHH", self._data, 58)
         raw = []
         for index in range(count):
-            name, kind, _, _, offset, length, link = struct.unpack_from("<IIQQQQI", self._data, table + index * size)
-            raw.append((name, kind, offset, length, link))
-        names = raw[names_index][2] if raw else 0
+            name, kind, _, *rest = struct.unpack_from("<IIQQQQI", self._data, table + index * size)
+            raw.append((name, kind, *rest))
+        names = raw[names_index][3] if raw else 0
         return [
-            Section(self._text(names + name), kind, offset, length, link) for name, kind, offset, length, link in raw
+            Section(self._text(names + name), kind, *rest) for name, kind, *rest in raw
         ]
 
     def section(self, name: str) -> bytes:
@@ -95,8 +97,11 @@ class Elf:
             strings = self.sections[section.link].offset
             for at in range(section.offset, section.offset + section.size, _SYMBOL.size):
                 name, info, _, place, address, size = _SYMBOL.unpack_from(self._data, at)
-                if info & 15 == _STT_FUNC and place != 0 and size:
-                    found.append(Function(address, size, self._text(strings + name)))
+                if info & 15 == _STT_FUNC and 0 < place < len(self.sections) and size:
+                    within = self.sections[place]
+                    begin = within.offset + address - within.address
+                    code = self._data[begin : begin + size]
+                    found.append(Function(address, size, self._text(strings + name), code))
         return sorted(found)
 
     def has_pvh_entry(self) -> bool:

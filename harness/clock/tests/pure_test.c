@@ -91,6 +91,8 @@ static void test_points(void)
         "401000 0 both",
         "401000 20 never",
         "401000 20 both more",
+        "401000 20 both 100000000",
+        "401000 20 both 1 2",
         "0x401000 20 both",
         "401000 -1 both",
         "\n",
@@ -104,6 +106,23 @@ static void test_points(void)
     }
     CHECK(parse(&points, "401000 20 both\n400fff 2 both\n") != 0); // one inside the other
     free(points.all);
+
+    // Functions of different programs: all of them are found, the longer one also behind the
+    // shorter.
+    CHECK(parse(&points, "401000 20 both ab\n401008 8 both ffffffff\n401020 8 both 0\n") == 0);
+    CHECK(points.all[0].has_crc && points.all[0].crc == 0xab && points.all[2].crc == 0);
+    CHECK(points_from(&points, 0x401018) == &points.all[0]);
+    CHECK(points_from(&points, 0x401020) == &points.all[2]);
+    free(points.all);
+    // One of them without a CRC.
+    CHECK(parse(&points, "401000 20 both ab\n401008 8 both\n") == 2);
+    free(points.all);
+    CHECK(parse(&points, "401000 20 both\n401004 2 both 1\n401008 8 both ab\n") != 0);
+    free(points.all);
+
+    CHECK(points_crc((const uint8_t *)"123456789", 9) ==
+          0xcbf43926); // as every list of CRCs has it
+    CHECK(points_crc(NULL, 0) == 0);
 
     enum { LINES = POINTS_MOST + 1, BYTES = 16 };
     char *many = calloc(LINES, BYTES);

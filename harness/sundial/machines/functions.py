@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of functions: of an image's programs, as its build keeps them, and of a kernel, as it says itself."""
+"""Tables of functions: of an image's programs, as its build keeps them, and of a kernel, as it says itself or as a
+program of the image."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -12,22 +14,31 @@ from typing import Any
 from sundial.errors import BadInput, RunFailed
 from sundial.machines.images import Image
 from sundial.machines.seals import read_summed, write_summed
-from sundial.plan.points import Table
+from sundial.plan.points import Place, Table
 
 SYMBOLS = "symbols.json"
 KALLSYMS = "kallsyms.json"
 """Beside the snapshot of the kernel that said it: modules are where that snapshot has them."""
 _VERSION = 1
+_SYMBOLS_VERSION = 2
 _TEXT = frozenset("tTwW")
 _FUNCTION_MOST = 1 << 16
 """Bytes; kernels do not say how long a function is, but where the next one begins."""
 
 
-def program_tables(image: Image) -> tuple[dict[str, str], dict[str, Table]]:
-    """The program that each application of an image is in, and the functions of each program.
+@dataclass(frozen=True)
+class ImageTables:
+    """What an image's build keeps."""
 
-    Raises BadInput for an image without such tables, RunFailed for tables of other programs than the image's.
-    """
+    applications: dict[str, str]
+    """The program that each is in."""
+    programs: dict[str, Table]
+    kernel: Table | None
+    """None where the kernel says itself."""
+
+
+def image_tables(image: Image) -> ImageTables:
+    """Raises BadInput for an image without such tables, RunFailed for tables of other programs than the image's."""
     path = image.kernel.parent / SYMBOLS
     programs = image.manifest.get("programs")
     if not isinstance(programs, dict) or not path.is_file():
@@ -35,20 +46,25 @@ def program_tables(image: Image) -> tuple[dict[str, str], dict[str, Table]]:
         raise BadInput(what, field="trace", allowed="images whose build keeps one: images/README.md")
     try:
         written = json.loads(path.read_text())
+        if written["version"] != _SYMBOLS_VERSION:
+            raise ValueError
         tables = {name: _program(image, name, table, programs) for name, table in written["programs"].items()}
         applications = {str(name): str(program) for name, program in written["applications"].items()}
+        kernel = tables.pop(written["kernel"]) if written["kernel"] is not None else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise RunFailed(f"{SYMBOLS} of image {image.name} cannot be read", hint=_hint(image)) from error
-    return {name: program for name, program in applications.items() if program in tables}, tables
+    applications = {name: program for name, program in applications.items() if program in tables}
+    # A kernel is at addresses of its own.
+    return ImageTables(applications, tables, kernel and Table("the kernel", kernel.functions))
 
 
 def _program(image: Image, name: str, table: dict[str, Any], programs: dict[str, Any]) -> Table:
     if table["text_sha256"] != programs.get(name):
         what = f"{SYMBOLS} of image {image.name} does not belong to it: its {name} is of other code"
         raise RunFailed(what, hint=_hint(image))
-    places: dict[str, tuple[tuple[int, int], ...]] = {}
-    for address, size, function in table["functions"]:
-        places[function] = (*places.get(function, ()), (int(address, 16), int(size, 16)))
+    places: dict[str, tuple[Place, ...]] = {}
+    for address, size, crc, function in table["functions"]:
+        places[function] = (*places.get(function, ()), Place(int(address, 16), int(size, 16), int(crc, 16)))
     return Table(f"program {name}", places)
 
 
@@ -73,11 +89,11 @@ def parse_kallsyms(lines: Iterable[str]) -> list[tuple[int, str]]:
 
 def kernel_table(functions: list[tuple[int, str]]) -> Table:
     """With the size of each: up to the next."""
-    places: dict[str, tuple[tuple[int, int], ...]] = {}
+    places: dict[str, tuple[Place, ...]] = {}
     addresses = sorted({address for address, _ in functions})
     sizes = {address: min(after - address, _FUNCTION_MOST) for address, after in pairwise(addresses)}
     for address, name in functions:
-        places[name] = (*places.get(name, ()), (address, sizes.get(address, 1)))
+        places[name] = (*places.get(name, ()), Place(address, sizes.get(address, 1)))
     return Table("the kernel", places)
 
 

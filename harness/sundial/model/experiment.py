@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sundial.model.finding import Finding, Path
-from sundial.model.images import IMAGES
+from sundial.model.images import IMAGES, ImageKind
 from sundial.model.lists import EVERYONE
 from sundial.model.network import Network
 from sundial.model.scenario import KINDS, Scenario
@@ -69,13 +69,17 @@ def check_traces(workloads: list[WorkloadBase], network: Network, clock: Clock) 
             continue
         path = ("workloads", number, "trace")
         images = {name: IMAGES[network.node(name).image] for name in (workload.server, *workload.clients)}
-        silent = [f"{name!r} boots {image.name}" for name, image in images.items() if not image.kallsyms]
+        silent = [f"{name!r} boots {image.name}" for name, image in images.items() if not _says_functions(image)]
         if clock != "virtual":
             yield Finding(path, "functions are stamped in virtual time alone", "none, or the clock virtual")
         elif silent:
-            fitting = " or ".join(name for name, image in IMAGES.items() if image.kallsyms)
+            fitting = " or ".join(name for name, image in IMAGES.items() if _says_functions(image))
             what = f"{silent[0]}, whose kernel does not say where its functions are"
             yield Finding(path, what, f"none, or machines that boot {fitting}")
+
+
+def _says_functions(image: ImageKind) -> bool:
+    return image.kallsyms or image.fixed_kernel
 
 
 def _clients(workload: WorkloadBase, network: Network) -> tuple[str, ...]:

@@ -101,6 +101,8 @@ class ImageKind(Strict):
     """Its kernel reads its command line."""
     kallsyms: _Capability = False
     """Its kernel says in /proc/kallsyms where its functions are, modules' too."""
+    fixed_kernel: _Capability = False
+    """Its kernel's functions are where its build's symbols.json says."""
 
     inputs: tuple[Annotated[str, _INPUT], ...] = ()
     """Files and folders that its `build` reads beside its own folder; the image is stale when one changes. Later lines

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from sundial.errors import BadInput
 from sundial.plan.trace import Function
@@ -16,14 +16,22 @@ NEAREST = 5
 CUTOFF = 0.6
 
 
+class Place(NamedTuple):
+    """Where a function is. `crc`: CRC-32 of its code; None where code changes as it is loaded, as a kernel's does."""
+
+    address: int
+    size: int
+    crc: int | None = None
+
+
 @dataclass(frozen=True)
 class Table:
     """The functions of a program or a kernel."""
 
     name: str
     """What it is called in messages."""
-    functions: Mapping[str, tuple[tuple[int, int], ...]]
-    """Address and size by name; static functions may share one."""
+    functions: Mapping[str, tuple[Place, ...]]
+    """By name; static functions may share one."""
 
 
 @dataclass(frozen=True)
@@ -36,26 +44,51 @@ class Tables:
     kernel: Table
 
 
-def points_of(machine: str, functions: Sequence[Function], tables: Tables) -> Points:
-    """The points of a machine, each address once. Raises BadInput for a name that is not there, with the nearest."""
-    found: dict[int, Point] = {}
+@dataclass(frozen=True)
+class Chosen:
+    """The points of one machine, with the place of each."""
+
+    points: Points
+    places: tuple[Place, ...]
+
+    def text(self) -> str:
+        """The file that the plugin reads."""
+        return "".join(
+            f"{place.address:x} {place.size:x} {point.stamps}{'' if place.crc is None else f' {place.crc:x}'}\n"
+            for point, place in zip(self.points.points, self.places, strict=True)
+        )
+
+
+def points_of(machine: str, functions: Sequence[Function], tables: Tables) -> Chosen:
+    """The points of a machine, each once: programs may have different functions at one address, which their code tells
+    apart. Raises BadInput for a name that is not there, with the nearest."""
+    found: dict[Place, Point] = {}
     for function in functions:
-        point = _point(machine, function, tables)
-        if point is None:
+        placed = _point(machine, function, tables)
+        if placed is None:
             continue
-        address = int(point.address, 16)
-        if address not in found:
-            found[address] = point
-        elif found[address].stamps != point.stamps:
-            found[address] = found[address].model_copy(update={"stamps": "both"})
-    programs = list(dict.fromkeys(point.program for point in found.values() if point.program is not None))
-    if len(programs) > 1:
-        what = f"machine {machine!r} runs {' and '.join(programs)}, whose functions have the same addresses"
-        raise BadInput(what, field="trace", allowed="transports whose programs are one, or functions of the kernel")
-    return Points(version=1, points=tuple(found.values()))
+        place, point = placed
+        if place not in found:
+            found[place] = point
+        elif found[place].stamps != point.stamps:
+            found[place] = found[place].model_copy(update={"stamps": "both"})
+    _check_apart(machine, found)
+    return Chosen(Points(version=1, points=tuple(found.values())), tuple(found))
 
 
-def _point(machine: str, function: Function, tables: Tables) -> Point | None:
+def _check_apart(machine: str, found: Mapping[Place, Point]) -> None:
+    """Raises BadInput for functions at the same addresses whose code does not tell them apart."""
+    reach = fixed = 0
+    for place, point in sorted(found.items(), key=lambda item: item[0].address):
+        if place.address < (reach if place.crc is None else fixed):
+            what = f"{point.name} of machine {machine!r} is at addresses of another function"
+            raise BadInput(what, field="trace", allowed="functions that are apart")
+        reach = max(reach, place.address + place.size)
+        if place.crc is None:
+            fixed = place.address + place.size
+
+
+def _point(machine: str, function: Function, tables: Tables) -> tuple[Place, Point] | None:
     program = None if function.application is None else tables.applications.get(function.application)
     if function.application is not None and program is None:
         what = f"the image of machine {machine!r} does not say where functions of {function.application} are"
@@ -72,9 +105,14 @@ def _point(machine: str, function: Function, tables: Tables) -> Point | None:
     if len(places) > 1:
         what = f"{name} is the name of {len(places)} functions of {table.name} on machine {machine!r}"
         raise BadInput(what, field="trace", allowed="functions that have a name of their own")
-    address, size = places[0]
-    return Point(
-        name=name, program=program, address=f"{address:x}", size=size, stamps=function.stamps, role=function.role
+    (place,) = places
+    return place, Point(
+        name=name,
+        program=program,
+        address=f"{place.address:x}",
+        size=place.size,
+        stamps=function.stamps,
+        role=function.role,
     )
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sundial.errors import BadInput, RunFailed
-from sundial.machines.functions import kernel_table, program_tables
+from sundial.machines.functions import ImageTables, image_tables, kernel_table
 from sundial.machines.images import Image
 from sundial.machines.snapshots import Snapshot
 from sundial.model.network import Node
@@ -32,9 +32,9 @@ class Traces:
         self._plan = plan
         self._folder = folder
         nodes = [node for node in plan.network.nodes if node.name in plan.traced]
+        self._images = {image: image_tables(images[image]) for image in {node.image: None for node in nodes}}
         for node in nodes:
-            _check_boots(node)
-        self._programs = {image: program_tables(images[image]) for image in {node.image: None for node in nodes}}
+            _check_boots(node, self._images[node.image])
         self._kernels: dict[str, Table] = {}
         """By snapshot: machines that are restored from one have one."""
 
@@ -54,14 +54,15 @@ class Traces:
         files = self.files(node.name)
         if files is None:
             return
-        applications, programs = self._programs[node.image]
-        if snapshot.key not in self._kernels:
+        image = self._images[node.image]
+        kernel = image.kernel
+        if kernel is None and snapshot.key not in self._kernels:
             reader = KernelReader(session, self._plan, node, boot, interactive, snapshot)
-            self._kernels[snapshot.key] = kernel_table(reader.functions(next(iter(applications)), say))
-        tables = Tables(applications, programs, self._kernels[snapshot.key])
-        points = points_of(node.name, self._plan.traced[node.name], tables)
-        files.points.write_text(points.text())
-        (target / POINTS).write_text(json.dumps(points.model_dump(mode="json"), indent=1) + "\n")
+            self._kernels[snapshot.key] = kernel_table(reader.functions(next(iter(image.applications)), say))
+        tables = Tables(image.applications, image.programs, kernel or self._kernels[snapshot.key])
+        chosen = points_of(node.name, self._plan.traced[node.name], tables)
+        files.points.write_text(chosen.text())
+        (target / POINTS).write_text(json.dumps(chosen.points.model_dump(mode="json"), indent=1) + "\n")
 
     def collect(self, report: Callable[[str], Mapping[str, Any]], target: Callable[[str], Path]) -> RunFailed | None:
         """Copy the stamps of machines that have ended to `target`; what is wrong where some of them are missing."""
@@ -80,8 +81,10 @@ class Traces:
         return wrong
 
 
-def _check_boots(node: Node) -> None:
+def _check_boots(node: Node, image: ImageTables) -> None:
     """Raises BadInput for a machine of whose programs it is not known where functions are."""
-    if node.initrd is not None or any(path.startswith(f"{APPLICATIONS}/") for path, _ in node.files):
+    # Of a guest that keeps its programs in folders, and of one that has none.
+    own = any(path.startswith(f"{APPLICATIONS}/") or path.removeprefix("/") in image.programs for path, _ in node.files)
+    if own or node.initrd is not None or (node.kernel is not None and image.kernel is not None):
         what = f"machine {node.name!r} boots programs of its own, of which there is no table of functions"
         raise BadInput(what, field="trace", allowed="machines that boot the programs of their image")

@@ -35,7 +35,3 @@ class Points(Form):
 
     version: Literal[1]
     points: Items[Point]
-
-    def text(self) -> str:
-        """The file that the plugin reads."""
-        return "".join(f"{point.address} {point.size:x} {point.stamps}\n" for point in self.points)

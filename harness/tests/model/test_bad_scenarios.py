@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from sundial.errors import BadInput
+from sundial.model import experiment
+from sundial.model.images import IMAGES
 from sundial.model.load import load_experiments
 
 GOOD = """\
@@ -113,7 +115,10 @@ def test_a_trace_needs_virtual_time(tmp_path: Path) -> None:
     assert load_experiments(path, overrides=["trace=none"], clock="real")
 
 
-def test_a_trace_needs_a_kernel_that_says_where_its_functions_are(tmp_path: Path) -> None:
+def test_a_trace_needs_a_kernel_that_says_where_its_functions_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert load_experiments("sss-rpc-sweep", overrides=["trace=steps"])
+    silent = IMAGES["ssscore"].model_copy(update={"fixed_kernel": False})
+    monkeypatch.setattr(experiment, "IMAGES", {**IMAGES, "ssscore": silent})
     with pytest.raises(BadInput) as caught:
         load_experiments("sss-rpc-sweep", overrides=["trace=steps"])
     words = "'server' boots ssscore, whose kernel does not say where its functions are; allowed: none, or machines that"

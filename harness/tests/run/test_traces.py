@@ -16,20 +16,31 @@ from sundial.model.load import load_experiments
 from sundial.plan.build import Plan, plan_run
 from sundial.plan.paths import RunPaths
 from sundial.run.traces import TRACE, Traces
+from tests.model.kernels import elf
 
 STAMPS = b"SUNTRACE" + bytes(8) + bytes(3 * 40)
 
 
-def planned(*overrides: str) -> Plan:
-    (experiment,) = load_experiments("quickstart", overrides=["trace=steps", *overrides])
+def planned(*overrides: str, scenario: str = "quickstart") -> Plan:
+    (experiment,) = load_experiments(scenario, overrides=["trace=steps", *overrides])
     return plan_run(experiment, RunPaths(capture=Path("/run/wire"), sockets=Path("/run/s"), shm=Path("/dev/shm/x")))
 
 
 def images(folder: Path) -> dict[str, Image]:
-    table = {"text_sha256": "a", "functions": [["401000", "20", "f"]]}
-    (folder / SYMBOLS).write_text(json.dumps({"applications": {"echo-client": "apps"}, "programs": {"apps": table}}))
-    manifest = {"programs": {"apps": "a"}}
-    return {"linux": Image("linux", folder / "kernel", folder / "initrd", "1", "2", manifest)}
+    table = {"text_sha256": "a", "functions": [["401000", "20", "ab", "f"]]}
+    written: dict[str, Any] = {
+        "version": 2,
+        "applications": {"echo-client": "apps"},
+        "kernel": None,
+        "programs": {"apps": table, "core": table},
+    }
+    manifest = {"programs": {"apps": "a", "core": "a"}}
+    found = {}
+    for name, kernel in (("linux", None), ("ssscore", "core")):
+        (folder / name).mkdir(exist_ok=True)
+        (folder / name / SYMBOLS).write_text(json.dumps({**written, "kernel": kernel}))
+        found[name] = Image(name, folder / name / "kernel", folder / name / "initrd", "1", "2", manifest)
+    return found
 
 
 @pytest.fixture
@@ -67,7 +78,23 @@ def test_a_machine_that_is_not_traced_gets_no_files(folder: Path) -> None:
     assert Traces(planned(), images(folder), folder).files("client") is not None
 
 
-def test_programs_of_ones_own_are_not_traced(folder: Path) -> None:
-    plan = planned("machines.server.files={/usr/lib/sundial/apps: {content: x}}")
+@pytest.mark.parametrize(
+    ("scenario", "own"),
+    [
+        ("quickstart", "files={/usr/lib/sundial/apps: {content: x}}"),
+        ("mbcf-operations", "files={/apps: {content: x}}"),
+        ("mbcf-operations", "kernel=KERNEL"),
+    ],
+)
+def test_programs_of_ones_own_are_not_traced(folder: Path, scenario: str, own: str) -> None:
+    (folder / "own").write_bytes(elf())
+    plan = planned(f"machines.server.{own.replace('KERNEL', str(folder / 'own'))}", scenario=scenario)
     with pytest.raises(BadInput, match="machine 'server' boots programs of its own"):
         Traces(plan, images(folder), folder)
+
+
+def test_other_files_do_no_harm(folder: Path) -> None:
+    for scenario in ("quickstart", "mbcf-operations"):
+        assert Traces(
+            planned("machines.server.files={/notes: {content: x}}", scenario=scenario), images(folder), folder
+        )

@@ -3,6 +3,7 @@
 
 import json
 import subprocess
+import zlib
 from pathlib import Path
 
 import pytest
@@ -42,12 +43,31 @@ def test_a_program_says_where_its_functions_are(tmp_path: Path) -> None:
     assert told["applications"] == {"app": "a"}
     assert told["programs"]["a"]["text_sha256"] == symbols.text_sha256(stripped)
     functions = told["programs"]["a"]["functions"]
-    assert {name for _, _, name in functions} == {"twice", "hidden", "_start"}
+    assert {name for *_, name in functions} == {"twice", "hidden", "_start"}
+    assert told["kernel"] is None
     (tmp_path / "whole").write_bytes(whole)
     printed = subprocess.run(["nm", "-S", tmp_path / "whole"], capture_output=True, text=True, check=True)
     lines = (line.split() for line in printed.stdout.splitlines())
     by_nm = sorted((int(words[0], 16), int(words[1], 16)) for words in lines if len(words) == 4)
-    assert [(int(address, 16), int(size, 16)) for address, size, _ in functions] == by_nm
+    assert [(int(address, 16), int(size, 16)) for address, size, *_ in functions] == by_nm
+
+
+def test_functions_are_known_by_their_code(tmp_path: Path) -> None:
+    def codes(added: int) -> dict[str, str]:
+        whole = linked(tmp_path, added=added)
+        told = json.loads(symbols.document({"a": (whole, whole)}, {}, "a"))
+        assert told["kernel"] == "a"
+        return {name: crc for _, _, crc, name in told["programs"]["a"]["functions"]}
+
+    one, other = codes(1), codes(2)
+    assert [name for name in one if one[name] != other[name]] == ["hidden"]
+    code = next(each.code for each in Elf(linked(tmp_path)).functions if each.name == "twice")
+    assert int(one["twice"], 16) == zlib.crc32(code)
+    disassembled = subprocess.run(
+        ["objdump", "-d", "--disassemble=twice", tmp_path / "a"], capture_output=True, text=True, check=True
+    )
+    printed = [line.split("\t")[1] for line in disassembled.stdout.splitlines() if line.count("\t") >= 1]
+    assert bytes.fromhex("".join(printed).replace(" ", "")) == code
 
 
 def test_other_code_is_refused(tmp_path: Path) -> None:

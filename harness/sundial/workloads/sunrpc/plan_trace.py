@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the time of a Sun RPC call goes: functions of libtirpc, or of SSS-CORE's library in a process, and of Linux."""
+"""Where the time of a Sun RPC call goes: functions of libtirpc, or of SSS-CORE's library, and of the kernel."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal
 
 from sundial.plan.trace import Function, Stamps, WorkloadTrace
 from sundial.plan.workload import Host
-from sundial.workloads import linux_functions
+from sundial.workloads import linux_functions, sss_functions
 from sundial.workloads.mbcf.plan_trace import core_functions
 from sundial.workloads.sunrpc.plan import CLIENT, NODE_CLIENT, NODE_SERVER, SERVER
 from sundial.workloads.sunrpc.scenario import TRANSPORTS, SunRpc
@@ -23,7 +23,22 @@ _SERVER: dict[str, _Names] = {
 _SERVICE: _Names = (("service_serve", "both"), ("svc_sendreply", "both"))
 
 
-_NODE_CLIENT: _Names = (("rpc_call_now", "entry"), ("rpc_async", "entry"), ("rpc_call_reply", "entry"))
+_NODE_CLIENT: _Names = (
+    ("client_call", "both"),
+    ("rpc_call_encode", "entry"),
+    ("rpc_poll", "entry"),
+    ("rpc_call_reply", "entry"),
+)
+_NODE_SERVICE: _Names = (
+    ("udp_recv", "both"),
+    ("connection_recv", "both"),
+    ("mbm_service_call", "entry"),
+    ("echo_service_dispatch", "entry"),
+    ("xdr_replymsg", "entry"),
+    ("udp_reply", "both"),
+    ("connection_reply", "both"),
+    *_SERVICE,
+)
 
 
 def _of(application: str, names: _Names) -> Iterator[Function]:
@@ -43,17 +58,30 @@ def _tirpc(transports: Sequence[Literal["udp", "tcp"]], *, serves: bool) -> Iter
         yield from _of(CLIENT, _CLIENT)
 
 
+def _on_sss_core(transports: Sequence[str], *, serves: bool) -> Iterator[Function]:
+    """One library and one kernel, whatever the transport."""
+    yield from _of(SERVER, _NODE_SERVICE) if serves else _of(CLIENT, _NODE_CLIENT)
+    between_nodes = [TRANSPORTS[name].between_nodes for name in transports]
+    if not all(between_nodes):
+        yield from sss_functions.kernel_functions("sockets")
+    if any(between_nodes):
+        yield from sss_functions.kernel_functions("mbcf")
+
+
 class SunRpcTrace:
     """Sun RPC, as a trace asks for it."""
 
     def functions(self, workload: SunRpc, host: Host, *, serves: bool) -> Iterator[Function]:
+        if not host.image.node_is_process:
+            yield from _on_sss_core(workload.transports, serves=serves)
+            return
         over_sockets = [name for name in _CALLS if name in workload.transports]
         if over_sockets:
             yield from _tirpc(over_sockets, serves=serves)
             yield from linux_functions.kernel_functions(*over_sockets)
         if len(over_sockets) < len(workload.transports):
             application = NODE_SERVER if serves else NODE_CLIENT
-            yield from _of(application, _SERVICE if serves else _NODE_CLIENT)
+            yield from _of(application, _NODE_SERVICE if serves else _NODE_CLIENT)
             yield from core_functions(application)
             yield from linux_functions.kernel_functions("packet")
 
