@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a traced call did, under the names that the paper's figures 1 and 2 have for it. Pure.
+
+A machine's time in a call is cut at stamps (`steps.parquet`); here each piece gets the step that it is a part of, by the
+stamps before it and the one that follows. An interrupt is a step of its own, taken out of the one that it falls into. So
+the steps of a machine join without gap or overlap, as the pieces do.
+
+Where Linux and our runtime do in one what the paper has as several, the first one's name stands for all: C1 for C1 to
+C4 (binding, marshalling), C11 for C11 and C13 (one system call polls and sets the timer), C19 for C19 to C21, S12 for S12
+and S14. Text and figure 2 number the server's last steps differently; S16 is what table 2 counts by that name: from a
+PDU on to the next one, which is there already, without sleep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import polars as pl
+
+from sundial.observe.steps import ARROW, CALL, HANDED_IN, IDLE, RECEIVE, SEND, WIRE
+
+INTERRUPT, INTERRUPT_ENDS = "asm_common_interrupt", ("irqentry_exit end", "irqentry_exit_to_user_mode end")
+TICK, ADAPTER_RECEIVES, OTHER = "tick", "receive", "other"
+"""An interrupt of the clock, with what it wakes; the adapter's way from the last bit to the interrupt; what has no name."""
+KEPT = "kept"
+"""A fragment that the server keeps, and that makes it send nothing: the paper has no name for it."""
+CLIENT_STUBS = ("dce_null", "put_i")
+PROCEDURES = ("dce_procedure_null", "dce_procedure_put")
+CLIENT_STEPS = ("C1", "C5", "C6", "C7", "C8'", "C8''", "C9", "C10", "C11", "C12", "C14", "C15", "C15 without waking", "C16",
+                "C17", "C18", "C19", "C22")  # fmt: skip
+SERVER_STEPS = ("S1", "S1 without waking", "S2", "S3", "S4", "S5", "S6", "S7", "S8", "S9'", "S9''", "S10", "S11", "S12",
+                "S13", "S15", "S16", KEPT, "idle")  # fmt: skip
+
+
+class Piece(NamedTuple):
+    """A part of a call's time between two stamps."""
+
+    node: str
+    thread: int | None
+    label: str
+    """Of the stamp that it begins at."""
+    follows: str
+    start_ns: int
+    end_ns: int
+    on_path: bool
+
+
+@dataclass(slots=True)
+class Occurrence:
+    """One time that a step was done."""
+
+    node: str
+    step: str
+    start_ns: int
+    end_ns: int
+    work_ns: int = 0
+    """Without the interrupts in it."""
+    path_ns: int = 0
+    """Of the work, what is on the path."""
+
+
+@dataclass(frozen=True)
+class Names:
+    """Which names the steps of a machine have; the two differ in what is between receiving and sending."""
+
+    receive: str
+    wake: str
+    woken: str
+    take: str
+    send: str
+    system: str
+    """With one stroke until the driver has the first frame, with two after that."""
+    sent: str
+    turn: str
+    wait: str
+    asleep: str
+    transmitted: str
+
+
+CLIENT = Names("C15", "C16", "C17", "C18", "C7", "C8", "C9", "C10", "C11", "C14", "C12")
+SERVER = Names("S1", "S2", "S3", "S4", "S8", "S9", "S10", "S11", "S12", "idle", "S13")
+
+
+def pieces_of(table: pl.DataFrame) -> list[Piece]:
+    """Rows of steps.parquet of one call, in order of time."""
+    rows = table.sort("start_ns", "end_ns", "node").select("node", "thread", "step", "start_ns", "end_ns", "on_path")
+    found = []
+    for node, thread, step, *rest in rows.iter_rows():
+        label, _, follows = step.partition(ARROW)
+        found.append(Piece(node, thread, label, follows, *rest))
+    return found
+
+
+def named(pieces: Sequence[Piece], client: str) -> list[Occurrence]:
+    """The steps of one call, of all its machines and wires, in order of time."""
+    found: list[Occurrence] = []
+    for node in dict.fromkeys(piece.node for piece in pieces):
+        own = [piece for piece in pieces if piece.node == node]
+        adapter = [piece for piece in own if piece.thread is None]
+        found += [
+            Occurrence(node, piece.label, piece.start_ns, piece.end_ns, *[piece.end_ns - piece.start_ns] * 2)
+            for piece in adapter
+        ]
+        walk = _Walk([piece for piece in own if piece.thread is not None], CLIENT if node == client else SERVER)
+        found += walk.occurrences(node)
+    return sorted(found, key=lambda each: (each.start_ns, each.node))
+
+
+class _Walk:
+    """One machine's pieces, from stamp to stamp."""
+
+    def __init__(self, pieces: Sequence[Piece], names: Names) -> None:
+        self._pieces = pieces
+        self._names = names
+        self._phase = OTHER if names is CLIENT else names.asleep
+        self._before: list[str] = []
+        """Steps that interrupts have fallen into."""
+        self._has_sent = self._in_driver = False
+
+    def occurrences(self, node: str) -> Iterator[Occurrence]:
+        """Pieces of one step in a row are one; so are those that only interrupts are between."""
+        last: dict[int, Occurrence] = {}
+        done: list[Occurrence] = []
+        depth = 0
+        for place, piece in enumerate(self._pieces):
+            before, nested = self._phase, len(self._before)
+            self._enter(place, piece)
+            depth = len(self._before)
+            entered = (depth > nested) or (depth == nested and before != self._phase)
+            occurrence = last.get(depth)
+            if occurrence is None or entered or occurrence.step != self._phase:
+                occurrence = Occurrence(node, self._phase, piece.start_ns, piece.end_ns)
+                last[depth] = occurrence
+                done.append(occurrence)
+            occurrence.end_ns = piece.end_ns
+            occurrence.work_ns += piece.end_ns - piece.start_ns
+            occurrence.path_ns += piece.end_ns - piece.start_ns if piece.on_path else 0
+        return iter(done)
+
+    def _following(self, place: int, *labels: str) -> str:
+        """The first of these labels behind a place; a label ending in * stands for all that begin so."""
+        for piece in self._pieces[place + 1 :]:
+            if piece.label in labels:
+                return piece.label
+        return ""
+
+    def _enter(self, place: int, piece: Piece) -> None:
+        """What the machine does from this stamp on."""
+        label, names = piece.label, self._names
+        if label == INTERRUPT:
+            self._interrupted(place)
+        elif label in INTERRUPT_ENDS:
+            if self._before:
+                self._phase = self._before.pop()
+        elif self._before:
+            return
+        elif label == "virtnet_poll":
+            self._phase = self._receiving(place)
+        elif label == "__schedule":
+            self._switching()
+        elif label == "__schedule end" and piece.follows == IDLE:
+            self._phase = names.asleep
+        elif label == "xmitq_send":
+            self._phase = names.send
+        elif label == "__x64_sys_sendmsg":
+            self._phase, self._in_driver = f"{names.system}'", False
+        elif label in ("start_xmit end", HANDED_IN):
+            if self._phase == f"{names.system}'":
+                self._phase = f"{names.system}''"
+        elif label == "runtime_send end":
+            self._phase, self._has_sent = names.sent, True
+        elif label == "do_sys_poll":
+            self._polling(place)
+        elif label == "runtime_wait end" and self._phase == names.wake:
+            self._phase = names.woken
+        elif label == "udp_recvmsg":
+            self._phase = names.take
+        elif names is CLIENT:
+            self._client(place, label)
+        else:
+            self._server(place, label)
+
+    def _interrupted(self, place: int) -> None:
+        kind = TICK
+        for piece in self._pieces[place + 1 :]:
+            if piece.label == "skb_xmit_done":
+                kind = self._names.transmitted
+            elif piece.label in ("skb_recv_done", "virtnet_poll"):
+                kind = self._receiving(place)
+            elif piece.label not in (*INTERRUPT_ENDS, INTERRUPT, "__schedule"):
+                continue
+            break
+        if kind == self._names.receive and self._phase == self._names.asleep:
+            self._phase = kind  # ends with the switch to whom it has woken, not with the interrupt
+            return
+        self._before.append(self._phase)
+        self._phase = kind
+
+    def _receiving(self, place: int) -> str:
+        """Whether packets that are taken from the adapter complete a datagram that is waited for."""
+        for piece in self._pieces[place + 1 :]:
+            if piece.label == "sock_def_readable":
+                return self._names.receive
+            if piece.label in ("__schedule", INTERRUPT) or piece.label in INTERRUPT_ENDS:
+                break
+        return f"{self._names.receive} without waking"
+
+    def _switching(self) -> None:
+        names = self._names
+        if self._phase == names.receive:
+            self._phase = names.wake
+        elif self._phase == names.wait or self._phase.endswith("without waking"):
+            self._phase = names.asleep
+
+    def _polling(self, place: int) -> None:
+        """To sleep, or to what has come already."""
+        depth = 0
+        for piece in self._pieces[place + 1 :]:
+            depth += (piece.label == INTERRUPT) - (piece.label in INTERRUPT_ENDS)
+            if depth <= 0 and piece.label in ("__schedule", "do_sys_poll end"):
+                if piece.label == "do_sys_poll end" and self._names is SERVER:
+                    self._phase = "S16"
+                    return
+                break
+        self._phase = self._names.wait
+
+    def _client(self, place: int, label: str) -> None:
+        if label in (CALL, *CLIENT_STUBS):
+            self._phase = "C1"
+        elif label in ("dce_copy", "dce_copy end", "xmitq_append") and not self._has_sent:
+            self._phase = "C5" if label == "dce_copy" else "C6"
+        elif label == "xmitq_send end":
+            self._phase = "C9" if self._following(place, "xmitq_send", "do_sys_poll") == "xmitq_send" else "C10"
+        elif label == "runtime_receive end":
+            ends = [f"{name} end" for name in CLIENT_STUBS]
+            self._phase = "C19" if self._following(place, "xmitq_send", "do_sys_poll", *ends) in ends else "C22"
+
+    def _server(self, place: int, label: str) -> None:
+        if label == "runtime_receive end":
+            ran = [f"{name} end" for name in PROCEDURES]
+            following = self._following(place, "recvq_fack", "do_sys_poll", *ran)
+            self._phase = "S15" if following == "recvq_fack" else "S5" if following in ran else KEPT
+        elif label in PROCEDURES:
+            self._phase = "S6"
+        elif label in [f"{name} end" for name in PROCEDURES]:
+            self._phase = "S7"
+        elif label == "xmitq_send end":
+            self._phase = "S11"
+
+
+__all__ = ["ADAPTER_RECEIVES", "CLIENT_STEPS", "KEPT", "OTHER", "RECEIVE", "SEND", "SERVER_STEPS", "TICK", "WIRE", "named",
+           "pieces_of"]  # fmt: skip
