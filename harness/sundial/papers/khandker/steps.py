@@ -13,7 +13,7 @@ PDU on to the next one, which is there already, without sleep.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -22,8 +22,8 @@ import polars as pl
 from sundial.observe.steps import ARROW, CALL, HANDED_IN, IDLE, RECEIVE, SEND, WIRE
 
 INTERRUPT, INTERRUPT_ENDS = "asm_common_interrupt", ("irqentry_exit end", "irqentry_exit_to_user_mode end")
-TICK, ADAPTER_RECEIVES, OTHER = "tick", "receive", "other"
-"""An interrupt of the clock, with what it wakes; the adapter's way from the last bit to the interrupt; what has no name."""
+TICK, IDLE_TICK, OTHER = "tick", "tick when idle", "other"
+"""An interrupt of the clock, with what it wakes, in a step or in none; what has no name."""
 KEPT = "kept"
 """A fragment that the server keeps, and that makes it send nothing: the paper has no name for it."""
 CLIENT_STUBS = ("dce_null", "put_i")
@@ -93,8 +93,15 @@ def pieces_of(table: pl.DataFrame) -> list[Piece]:
     return found
 
 
-def named(pieces: Sequence[Piece], client: str) -> list[Occurrence]:
-    """The steps of one call, of all its machines and wires, in order of time."""
+def kernel_threads(table: pl.DataFrame) -> frozenset[tuple[str, int]]:
+    """Of rows of steps.parquet: contexts, with their machines, that are no program's. The idle one is; kernel threads are
+    in the same."""
+    idle = table.filter(pl.col("step").str.ends_with(f"{ARROW}{IDLE}")).select("node", "thread").unique()
+    return frozenset(idle.iter_rows())
+
+
+def named(pieces: Sequence[Piece], client: str, kernel: Collection[tuple[str, int]]) -> list[Occurrence]:
+    """The steps of one call, of all its machines and wires, in order of time. `kernel`: of `kernel_threads`."""
     found: list[Occurrence] = []
     for node in dict.fromkeys(piece.node for piece in pieces):
         own = [piece for piece in pieces if piece.node == node]
@@ -103,44 +110,46 @@ def named(pieces: Sequence[Piece], client: str) -> list[Occurrence]:
             Occurrence(node, piece.label, piece.start_ns, piece.end_ns, *[piece.end_ns - piece.start_ns] * 2)
             for piece in adapter
         ]
-        walk = _Walk([piece for piece in own if piece.thread is not None], CLIENT if node == client else SERVER)
-        found += walk.occurrences(node)
+        threads = {thread for name, thread in kernel if name == node}
+        on_cpu = [piece for piece in own if piece.thread is not None]
+        found += _Walk(on_cpu, CLIENT if node == client else SERVER, threads).occurrences(node)
     return sorted(found, key=lambda each: (each.start_ns, each.node))
 
 
 class _Walk:
     """One machine's pieces, from stamp to stamp."""
 
-    def __init__(self, pieces: Sequence[Piece], names: Names) -> None:
+    def __init__(self, pieces: Sequence[Piece], names: Names, kernel: Collection[int]) -> None:
         self._pieces = pieces
         self._names = names
+        self._kernel = kernel
         self._phase = OTHER if names is CLIENT else names.asleep
-        self._before: list[str] = []
-        """Steps that interrupts have fallen into."""
-        self._has_sent = self._in_driver = False
+        self._interrupts: dict[int | None, list[str]] = {}
+        """By thread: interrupts that it has not come back from, the innermost last."""
+        self._has_sent = False
 
-    def occurrences(self, node: str) -> Iterator[Occurrence]:
+    def occurrences(self, node: str) -> list[Occurrence]:
         """Pieces of one step in a row are one; so are those that only interrupts are between."""
-        last: dict[int, Occurrence] = {}
+        last: dict[tuple[int | None, int], Occurrence] = {}
         done: list[Occurrence] = []
-        depth = 0
         for place, piece in enumerate(self._pieces):
-            before, nested = self._phase, len(self._before)
             self._enter(place, piece)
-            depth = len(self._before)
-            entered = (depth > nested) or (depth == nested and before != self._phase)
-            occurrence = last.get(depth)
-            if occurrence is None or entered or occurrence.step != self._phase:
-                occurrence = Occurrence(node, self._phase, piece.start_ns, piece.end_ns)
-                last[depth] = occurrence
+            stack = self._interrupts.get(piece.thread, ())
+            woken = piece.thread in self._kernel and any(self._interrupts.values())
+            step = stack[-1] if stack else TICK if woken else self._phase
+            level = (piece.thread, len(stack)) if stack else (None, int(woken))
+            occurrence = last.get(level)
+            if occurrence is None or occurrence.step != step or (stack and piece.label == INTERRUPT):
+                occurrence = Occurrence(node, step, piece.start_ns, piece.end_ns)
+                last[level] = occurrence
                 done.append(occurrence)
             occurrence.end_ns = piece.end_ns
             occurrence.work_ns += piece.end_ns - piece.start_ns
             occurrence.path_ns += piece.end_ns - piece.start_ns if piece.on_path else 0
-        return iter(done)
+        return done
 
     def _following(self, place: int, *labels: str) -> str:
-        """The first of these labels behind a place; a label ending in * stands for all that begin so."""
+        """The first of these labels behind a place."""
         for piece in self._pieces[place + 1 :]:
             if piece.label in labels:
                 return piece.label
@@ -149,12 +158,12 @@ class _Walk:
     def _enter(self, place: int, piece: Piece) -> None:
         """What the machine does from this stamp on."""
         label, names = piece.label, self._names
+        stack = self._interrupts.setdefault(piece.thread, [])
         if label == INTERRUPT:
-            self._interrupted(place)
+            self._interrupted(place, stack)
         elif label in INTERRUPT_ENDS:
-            if self._before:
-                self._phase = self._before.pop()
-        elif self._before:
+            del stack[-1:]
+        elif stack:
             return
         elif label == "virtnet_poll":
             self._phase = self._receiving(place)
@@ -165,7 +174,7 @@ class _Walk:
         elif label == "xmitq_send":
             self._phase = names.send
         elif label == "__x64_sys_sendmsg":
-            self._phase, self._in_driver = f"{names.system}'", False
+            self._phase = f"{names.system}'"
         elif label in ("start_xmit end", HANDED_IN):
             if self._phase == f"{names.system}'":
                 self._phase = f"{names.system}''"
@@ -182,8 +191,8 @@ class _Walk:
         else:
             self._server(place, label)
 
-    def _interrupted(self, place: int) -> None:
-        kind = TICK
+    def _interrupted(self, place: int, stack: list[str]) -> None:
+        kind = IDLE_TICK if self._phase == self._names.asleep else TICK
         for piece in self._pieces[place + 1 :]:
             if piece.label == "skb_xmit_done":
                 kind = self._names.transmitted
@@ -195,8 +204,7 @@ class _Walk:
         if kind == self._names.receive and self._phase == self._names.asleep:
             self._phase = kind  # ends with the switch to whom it has woken, not with the interrupt
             return
-        self._before.append(self._phase)
-        self._phase = kind
+        stack.append(kind)
 
     def _receiving(self, place: int) -> str:
         """Whether packets that are taken from the adapter complete a datagram that is waited for."""
@@ -250,5 +258,5 @@ class _Walk:
             self._phase = "S11"
 
 
-__all__ = ["ADAPTER_RECEIVES", "CLIENT_STEPS", "KEPT", "OTHER", "RECEIVE", "SEND", "SERVER_STEPS", "TICK", "WIRE", "named",
+__all__ = ["CLIENT_STEPS", "IDLE_TICK", "KEPT", "OTHER", "RECEIVE", "SEND", "SERVER_STEPS", "TICK", "WIRE", "kernel_threads", "named",
            "pieces_of"]  # fmt: skip
