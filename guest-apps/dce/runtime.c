@@ -15,6 +15,13 @@
 
 /* ---- sockets ---- */
 
+/* The kernel's limit (net.core.rmem_max) is for programs other than root's, and guests' are root's. */
+static void set_buffer(int handle, int forced, int option, int bytes)
+{
+    if (setsockopt(handle, SOL_SOCKET, forced, &bytes, sizeof(bytes)) != 0)
+        server_set_option(handle, SOL_SOCKET, option, bytes);
+}
+
 void dce_link_open(struct dce_link *link, unsigned port, int socket_buffer, bool broadcast)
 {
     struct sockaddr_in local = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
@@ -27,8 +34,8 @@ void dce_link_open(struct dce_link *link, unsigned port, int socket_buffer, bool
     if (link->handle < 0)
         samples_fail("cannot open a socket: %s", strerror(errno));
     if (socket_buffer > 0) {
-        server_set_option(link->handle, SOL_SOCKET, SO_SNDBUF, socket_buffer);
-        server_set_option(link->handle, SOL_SOCKET, SO_RCVBUF, socket_buffer);
+        set_buffer(link->handle, SO_SNDBUFFORCE, SO_SNDBUF, socket_buffer);
+        set_buffer(link->handle, SO_RCVBUFFORCE, SO_RCVBUF, socket_buffer);
     }
     if (broadcast)
         server_set_option(link->handle, SOL_SOCKET, SO_BROADCAST, 1);

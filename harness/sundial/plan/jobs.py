@@ -154,14 +154,15 @@ def _interface(network: Network, nic: Nic) -> Interface:
 
 
 def _services(experiment: Experiment, node: Node) -> list[Service]:
-    """What `node` serves: one service for an app, whatever the number of workloads."""
+    """What `node` serves: one service for an app and instance, whatever the number of workloads."""
     host = Host(experiment.network, node)
-    merged: dict[str, ServicePlan] = {}
+    merged: dict[tuple[str, str], ServicePlan] = {}
     for workload in experiment.workloads:
         if workload.server == node.name:
             for service in PLANS[workload.app].services(workload, host):
-                known = merged.get(service.app)
-                merged[service.app] = known.merged(service, node.name) if known else service
+                key = (service.app, service.instance)
+                known = merged.get(key)
+                merged[key] = known.merged(service, node.name) if known else service
     return _tasks(host, list(merged.values()), experiment.seed)
 
 

@@ -49,6 +49,14 @@ class Way:
         return route[1].address.ip
 
     @property
+    def broadcast_address(self) -> IPv4Address:
+        """Of the network in which the client reaches its server."""
+        route = self.client.network.route(self.client.node.name, self.server)
+        if route is None or route[0].address is None:
+            raise AssertionError("resolve_workloads refuses clients that do not reach their server")
+        return route[0].address.network.broadcast_address
+
+    @property
     def server_node(self) -> int:
         """How memory-based communication names the server."""
         return node_id(self.client.network.node(self.server))
@@ -66,6 +74,8 @@ class Service:
     """The process is a node of memory-based communication."""
     restart: bool = False
     """It is restarted when it has ended."""
+    instance: str = ""
+    """Services of one app on one machine that differ in this are processes of their own."""
 
     def merged(self, other: Service, machine: str) -> Service:
         """One service for two workloads that have the same server: with the transports of both.

@@ -41,6 +41,7 @@ def test_every_topology_of_the_checkout_loads() -> None:
 
 OWN_TOPOLOGY = {
     "atm-faults": "lane-office",
+    "dce-faults": "two-hosts-wan",
     "lane-contention": "lane-office",
     "lane-edges": "two-hosts-lane",
     "loss": "two-hosts-wan",
@@ -65,4 +66,5 @@ def test_what_was_asked_for_is_there() -> None:
         names("topology")
     )
     assert {"lane-sweep", "lane-edges", "lane-control", "lane-contention", "atm-faults"} <= set(names("scenario"))
+    assert {"dce-sweep", "dce-edges", "dce-threads", "dce-faults"} <= set(names("scenario"))
     assert {"quickstart", "sunrpc-sweep", "raw-sweep", "iperf3", "loss"} <= set(names("scenario"))

@@ -102,6 +102,12 @@ def _jobs() -> Iterator[tuple[str, bytes]]:
     routed = _routed()
     deadly = f"{rpc}, transports: [mbcf3], die: {{when: during, call: 7, restart: true}}"
     restart = _written("sss-two-100base-tx", deadly, f"{rpc}, transports: [udp], clients: [server], server: client")
+    dce = "app: dce, sizes: [0, 1392, 4016]"
+    dces = _written(
+        "two-hosts-10base-t",
+        f"{dce}, procedures: [null, put, get, echo], binding: mapper, threads: 2, cancel: 5 s, byte_order: big",
+        f"{dce}, procedures: [put], semantics: broadcast, policy: halves, clients: [server], server: client",
+    )
     jobs = {
         "linux/both": both.jobs["client"],
         "linux/host": raw.jobs["client"],
@@ -109,6 +115,8 @@ def _jobs() -> Iterator[tuple[str, bytes]]:
         "linux/real-clock": _plan("quickstart", clock="real").jobs["client"],
         "linux/bridge": _plan("quickstart", topology="two-hosts-netem").jobs["netem"],
         "linux/iperf3": _plan("iperf3").jobs["client"],
+        "linux/dce-client": dces.jobs["client"],
+        "linux/dce-server": dces.jobs["server"],
         "linux/endpoint": mixed.jobs["linux"],
         "linux/interactive": _up("sss-cluster").jobs["linux"],
         "linux/routes": routed.jobs["client"],

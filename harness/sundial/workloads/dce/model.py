@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""DCE RPC in scenarios."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Literal
+
+from sundial.expect.ip import PerPacket
+from sundial.model.fields import In, Whole, written
+from sundial.model.finding import Finding, Path
+from sundial.model.images import ImageKind
+from sundial.model.limits import Limit, resolve_sizes
+from sundial.model.lists import Words
+from sundial.model.network import Network
+from sundial.model.workload import Buffer, Ends, Millis, Sized, Traced, Transport, WorkloadBase, WorkloadKind
+from sundial.units import SIZE
+from sundial.workloads import sockets
+from sundial.workloads.dce.expect import (
+    FRAGMENT_LEAST,
+    FRAGMENT_MOST,
+    FRAGMENT_STEP,
+    PROCEDURES,
+    SIZE_MOST,
+    edge_sizes,
+)
+from sundial.workloads.dce.expect_pdu import HEADER
+
+UDP = Transport("udp", ("at_most_once", "at_least_once"), reliable=False)
+WINDOW_LEAST, WINDOW_MOST = 3 * 1024, 64 * 1024
+"""C706 has the window in kilobytes; the OSF runtime takes 0, 1 and 2 for numbers of fragments."""
+SIZES_MOST = 999
+"""A procedure for each size: as many opnums lie between two of its families."""
+
+DceSemantics = Literal["at_most_once", "idempotent", "maybe", "broadcast"]
+"""C706 section 6.1: the attributes of an operation."""
+
+
+class Dce(Traced, Sized):
+    """DCE RPC over UDP: C706's connectionless protocol, with the fragments and the window of khandker's runtime."""
+
+    app: Literal["dce"]
+    """DCE RPC calls."""
+    transports: Annotated[tuple[str, ...], Words("udp")] = written("udp")
+    """ncadg_ip_udp."""
+    binding: Literal["string", "mapper"] = "string"
+    """How clients know the server's port: it is written, or they ask the endpoint mapper."""
+    port: Annotated[int, Whole(1024, 65535)] = 1027
+    """The server's. Workloads whose server has other sizes, fragments, windows or policies need ports of their own."""
+    byte_order: Literal["little", "big"] = "little"
+    """Of integers in PDUs and parameters; whoever receives makes it right."""
+    procedures: Annotated[tuple[str, ...], Words(*PROCEDURES)] = written("put")
+    """null has no parameter; put has one in, get one out, echo both; a procedure of its own for each size."""
+    semantics: DceSemantics = "at_most_once"
+    """How often a call is executed: at most once; idempotent calls as often as they come; maybe without a response;
+    broadcast to all machines of a segment, of whose responses the first counts."""
+    connection: Literal["per-size", "one"] = "one"
+    """An activity for every size, or one for all: the first call of an activity that is not idempotent begins with
+    the server's question who_are_you."""
+    threads: Annotated[int, Whole(1, 32)] = 1
+    """Threads that call at the same time, each an activity of its own."""
+    fragment: Annotated[int, In(SIZE.between(str(FRAGMENT_LEAST), str(FRAGMENT_MOST), example="4096"))] = written(
+        "4096"
+    )
+    """A PDU with its header of 80 bytes."""
+    window: Annotated[int, In(SIZE.between(str(WINDOW_LEAST), str(WINDOW_MOST), example="32 KiB"))] = written("32 KiB")
+    """What a receiver offers, in whole KiB: bytes under way before their acknowledgement."""
+    policy: Literal["window", "halves", "osf"] = "window"
+    """When a sender asks for an acknowledgement: at the end of each burst as khandker's text says, in its middle too as
+    its table 2 counts, or as the OSF runtime does with its smaller fragments."""
+    resend: Millis = written("2 s")
+    """Without an acknowledgement for so long the oldest fragment is sent again; doubled each time, up to 8 s."""
+    ping: Millis = written("2 s")
+    """A client that waits for its response asks after so long; doubled each time, up to 8 s."""
+    ack_delay: Millis = written("1 s")
+    """A client acknowledges a response after so long, if no call of its activity has done so by then."""
+    give_up: Millis = written("30 s")
+    """A call that nothing is heard of for so long has failed."""
+    cancel: Millis | None = None
+    """A call that lasts so long is cancelled, and so fails."""
+    work: Annotated[int, Whole(0, 60_000)] = 0
+    """Milliseconds that each procedure takes beyond what it does: pings are then answered with working."""
+    executors: Annotated[int, Whole(1, 32)] = 8
+    """Threads of the server that execute calls."""
+    socket_buffer: Buffer = written("1 MiB")
+    """SO_SNDBUF and SO_RCVBUF of both ends. The kernel counts more than the bytes of a fragment: its default is too
+    small for the windows of four callers."""
+
+
+class DceKind:
+    """DCE RPC, as the model asks for it."""
+
+    order = 5
+    model = Dce
+    transports = (UDP,)
+
+    def runs_on(self, image: ImageKind) -> bool:
+        return image.platform == sockets.LINUX
+
+    def check(self, workload: Dce, ends: Ends, path: Path) -> Iterator[Finding]:
+        if workload.fragment % FRAGMENT_STEP:
+            what = f"fragment {workload.fragment} is not a multiple of {FRAGMENT_STEP}"
+            yield Finding((*path, "fragment"), what, f"such as {workload.fragment // FRAGMENT_STEP * FRAGMENT_STEP}")
+        if workload.window % 1024:
+            yield Finding((*path, "window"), f"window {workload.window} is no whole number of KiB", "such as 32 KiB")
+        elif workload.window < workload.fragment:
+            what = f"window {workload.window} below a fragment of {workload.fragment} bytes"
+            yield Finding((*path, "window"), what, "at least one fragment")
+        if workload.semantics == "maybe":
+            returning = [name for name in workload.procedures if name in ("get", "echo")]
+            if returning:
+                what = f"maybe with {returning[0]}: there is no response that could bring its bytes"
+                yield Finding((*path, "semantics"), what, "procedures: null, put")
+        if workload.semantics == "broadcast":
+            yield from _check_broadcast(workload, ends, path)
+        if workload.resend > workload.give_up:
+            what = "resend is longer than give_up: nothing would be sent again"
+            yield Finding((*path, "resend"), what, "up to give_up")
+
+    def resolve(self, workload: Dce, ends: Ends, path: Path) -> tuple[Dce, list[Finding]]:
+        def edges(
+            transport: str, client: str, mtu: int, smallest: int, largest: int, cells: PerPacket | None
+        ) -> list[int]:
+            return edge_sizes(mtu, smallest, largest, fragment=workload.fragment, cells=cells)
+
+        one_pdu = workload.semantics == "broadcast"
+        most = workload.fragment - HEADER if one_pdu else SIZE_MOST
+        resolved, findings = resolve_sizes(
+            workload,
+            ends,
+            path,
+            procedures=[name for name in workload.procedures if name != "null"],
+            limit=lambda transport, procedure, client: Limit(
+                0, most, "one fragment of a broadcast" if one_pdu else "this testbed's own limit"
+            ),
+            edges=edges,
+        )
+        if not findings and len(resolved.sizes) > SIZES_MOST:
+            what = f"{len(resolved.sizes)} sizes, each of which is a procedure"
+            findings = [Finding((*path, "sizes"), what, f"up to {SIZES_MOST}")]
+        return resolved, findings
+
+    def check_all(self, workloads: Sequence[WorkloadBase], network: Network) -> Iterator[Finding]:
+        mapped: dict[str, int] = {}
+        for number, workload in enumerate(workloads):
+            if not isinstance(workload, Dce) or workload.binding == "string":
+                continue
+            known = mapped.setdefault(workload.server, workload.port)
+            if known != workload.port:
+                what = f"port {workload.port}, but the endpoint mapper of {workload.server!r} gives port {known}"
+                yield Finding(("workloads", number, "port"), what, "one port a server, or binding: string")
+
+
+def _check_broadcast(workload: Dce, ends: Ends, path: Path) -> Iterator[Finding]:
+    if workload.binding == "mapper":
+        yield Finding((*path, "binding"), "mapper with broadcast: which machine would be asked?", "string")
+    if workload.policy == "osf":
+        yield Finding((*path, "policy"), "osf with broadcast, which may not be in fragments", "window or halves")
+    for client in ends.clients:
+        if len(ends.network.passed(client, ends.server)) != 1:
+            what = f"broadcast from {client!r}, which shares no segment with {ends.server!r}"
+            yield Finding((*path, "semantics"), what, "both ends on one segment")
+
+
+KIND: WorkloadKind[Dce] = DceKind()

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""DCE RPC in jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sundial.plan.calling import bands, written
+from sundial.plan.workload import Host, Options, Service, Step, Way, WorkloadPlan
+from sundial.workloads.dce.model import Dce
+
+SERVER, CLIENT = "dce-server", "dce-client"
+MAPPER_PORT = 135
+"""The endpoint mapper's (C706 appendix H)."""
+IDLE_SIZES = (0, 64, 1024, 1392, 4016, 8032, 16064, 24096, 32128, 48192, 64256)
+"""Of the interface of a host that is only brought up; most are khandker's."""
+
+
+class DcePlan:
+    """DCE RPC, as the plan asks for it."""
+
+    def services(self, workload: Dce, server: Host) -> Iterator[Service]:
+        options: Options = {
+            "port": workload.port,
+            "mapper_port": MAPPER_PORT if workload.binding == "mapper" else None,
+            "executors": workload.executors,
+            "work_ms": workload.work,
+            **_common(workload),
+        }
+        yield Service(SERVER, written(options), instance=str(workload.port))
+
+    def steps(self, workload: Dce, way: Way) -> Iterator[Step]:
+        for series in range(workload.series):
+            for procedure in workload.procedures:
+                for calls, sizes in bands(workload, series, way.seed, sizeless=procedure == "null"):
+                    options: Options = {
+                        **_binding(workload, way),
+                        "procedure": procedure,
+                        "semantics": workload.semantics,
+                        "sizes": None if procedure == "null" else sizes,
+                        "series": series,
+                        "calls": calls,
+                        "warmup": workload.warmup,
+                        "threads": workload.threads,
+                        "connection": workload.connection,
+                        "ping_ms": workload.ping,
+                        "ack_delay_ms": workload.ack_delay,
+                        "cancel_ms": workload.cancel,
+                        **_common(workload),
+                    }
+                    yield Step(CLIENT, written(options))
+
+    def idle_services(self, host: Host) -> Iterator[Service]:
+        yield Service(SERVER, {"mapper_port": MAPPER_PORT, "interface_sizes": list(IDLE_SIZES)})
+
+
+def _common(workload: Dce) -> Options:
+    """What both ends must be told alike, or may."""
+    return {
+        "interface_sizes": [size for size in workload.sizes if isinstance(size, int)],
+        "byte_order": workload.byte_order,
+        "fragment_bytes": workload.fragment,
+        "window_bytes": workload.window,
+        "policy": workload.policy,
+        "resend_ms": workload.resend,
+        "give_up_ms": workload.give_up,
+        "socket_buffer": workload.socket_buffer,
+    }
+
+
+def _binding(workload: Dce, way: Way) -> Options:
+    if workload.semantics == "broadcast":
+        return {"server": str(way.broadcast_address), "port": workload.port}
+    if workload.binding == "mapper":
+        return {"server": str(way.server_address), "mapper_port": MAPPER_PORT}
+    return {"server": str(way.server_address), "port": workload.port}
+
+
+KIND: WorkloadPlan[Dce] = DcePlan()
