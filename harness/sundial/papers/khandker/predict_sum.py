@@ -17,6 +17,7 @@ from sundial.workloads.dce.expect import bodies, pdu_packets
 
 FACK_IP, RESPONSE_IP = 124, 108
 """Bytes above Ethernet."""
+FURTHER = "further PDUs"
 NOT_WAKING = "S1 without waking"
 
 
@@ -65,11 +66,15 @@ def next_us(costs: Costs) -> float:
 
 
 def burden(costs: Costs, body: int) -> Burden:
-    """One more PDU in a burst."""
+    """One more PDU in a burst, with the clock's interrupts meanwhile."""
     packets = len(pdu_packets(body, MTU)[0])
-    clients = costs.sum("C7", "C8'", "C8''", "C9", size=body) + packets * costs.at("C12")
+    clients = costs.sum("C7", "C8'", "C8''", "C9", size=body) + packets * costs.at("C12", body)
     servers = (packets - 1) * _not_waking(costs) + costs.sum("S1", "S4", size=body) + kept_us(costs) + next_us(costs)
-    return Burden(clients, wire_us(body) + GAP_US, servers)
+
+    def interrupted(machine: str, us: float) -> float:
+        return us / (1 - costs.tick(machine, body) / costs.tick_every_us)
+
+    return Burden(interrupted("client", clients), wire_us(body) + GAP_US, interrupted("server", servers))
 
 
 def _not_waking(costs: Costs) -> float:
@@ -97,14 +102,14 @@ def parts(costs: Costs, size: int, policy: Policy) -> list[Part]:
             *(Part("server", step, costs.at(step, head), 1) for step in ("S1", "S2", "S3", "S4")),
         ]
         answer = ("S5", "S6", "S7", "S8", "S9'") if last else ("S15", "S8", "S9'")
-        listed += [Part("server", step, costs.at(step), 1) for step in answer if step in costs.steps]
+        listed += [Part("server", step, costs.at(step, first), 1) for step in answer if step in costs.steps]
         listed.append(Part("network", "wire back", frame_us(RESPONSE_IP if last else FACK_IP), 1))
         after = ("C15", "C16", "C17", "C18", "C19" if last else "C22")
-        listed += [Part("client", step, costs.at(step), 1) for step in after]
+        listed += [Part("client", step, costs.at(step, first), 1) for step in after]
     more = len(lengths) - len(sent)
     if more:
-        listed.append(Part(slowest[0], "further PDUs", further / more, more))
-    return _with_ticks(costs, _joined(listed))
+        listed.append(Part(slowest[0], FURTHER, further / more, more))
+    return _with_ticks(costs, size, _joined(listed))
 
 
 def _joined(listed: list[Part]) -> list[Part]:
@@ -116,9 +121,10 @@ def _joined(listed: list[Part]) -> list[Part]:
     return [Part(*key, count) for key, count in counts.items() if key[2]]
 
 
-def _with_ticks(costs: Costs, listed: list[Part]) -> list[Part]:
-    for node, cost in costs.ticks.items():
-        busy = sum(part.us for part in listed if part.device == node)
+def _with_ticks(costs: Costs, size: int, listed: list[Part]) -> list[Part]:
+    for node in costs.ticks:
+        cost = costs.tick(node, size)
+        busy = sum(part.us for part in listed if part.device == node and part.step != FURTHER)
         # What interrupts take has interrupts, too.
         listed = [*listed, Part(node, TICK, cost, busy / (costs.tick_every_us - cost))]
     return listed

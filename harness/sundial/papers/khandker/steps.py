@@ -22,8 +22,8 @@ import polars as pl
 from sundial.observe.steps import ARROW, CALL, HANDED_IN, IDLE, RECEIVE, SEND, WIRE
 
 INTERRUPT, INTERRUPT_ENDS = "asm_common_interrupt", ("irqentry_exit end", "irqentry_exit_to_user_mode end")
-TICK, IDLE_TICK, OTHER = "tick", "tick when idle", "other"
-"""An interrupt of the clock, with what it wakes, in a step or in none; what has no name."""
+TICK, IDLE_TICK, KERNEL, OTHER = "tick", "tick when idle", "kernel threads", "other"
+"""An interrupt of the clock, in a step or in none; threads of the kernel that have work of their own; what has no name."""
 KEPT = "kept"
 """A fragment that the server keeps, and that makes it send nothing: the paper has no name for it."""
 CLIENT_STUBS = ("dce_null", "put_i")
@@ -135,9 +135,9 @@ class _Walk:
         for place, piece in enumerate(self._pieces):
             self._enter(place, piece)
             stack = self._interrupts.get(piece.thread, ())
-            woken = piece.thread in self._kernel and any(self._interrupts.values())
-            step = stack[-1] if stack else TICK if woken else self._phase
-            level = (piece.thread, len(stack)) if stack else (None, int(woken))
+            apart = not stack and self._is_apart(piece)
+            step = stack[-1] if stack else KERNEL if apart else self._phase
+            level = (piece.thread, len(stack)) if stack else (None, int(apart))
             occurrence = last.get(level)
             if occurrence is None or occurrence.step != step or (stack and piece.label == INTERRUPT):
                 occurrence = Occurrence(node, step, piece.start_ns, piece.end_ns)
@@ -147,6 +147,14 @@ class _Walk:
             occurrence.work_ns += piece.end_ns - piece.start_ns
             occurrence.path_ns += piece.end_ns - piece.start_ns if piece.on_path else 0
         return done
+
+    def _is_apart(self, piece: Piece) -> bool:
+        """Whether a thread of the kernel has the processor for something that no step is made of."""
+        if piece.thread not in self._kernel:
+            return False
+        if any(self._interrupts.values()):
+            return True
+        return piece.label == "__schedule end" and piece.follows not in (IDLE, "virtnet_poll")
 
     def _following(self, place: int, *labels: str) -> str:
         """The first of these labels behind a place."""
@@ -258,5 +266,5 @@ class _Walk:
             self._phase = "S11"
 
 
-__all__ = ["CLIENT_STEPS", "IDLE_TICK", "KEPT", "OTHER", "RECEIVE", "SEND", "SERVER_STEPS", "TICK", "WIRE", "kernel_threads", "named",
+__all__ = ["CLIENT_STEPS", "IDLE_TICK", "KERNEL", "KEPT", "OTHER", "RECEIVE", "SEND", "SERVER_STEPS", "TICK", "WIRE", "kernel_threads", "named",
            "pieces_of"]  # fmt: skip
