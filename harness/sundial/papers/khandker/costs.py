@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Unit costs: what each step costs once, as warm calls of one PDU show it. Pure.
 
-Medians, at the sizes that table 2 has for one PDU; between them linear. S15 and C22 do not occur in such a call: they are
-those of 4017 bytes, the least call with an acknowledgement. None of these sizes is predicted.
+Means, as the paper's are, for what is rare and dear belongs to them (a receive ring that is filled again), at the sizes
+that table 2 has for one PDU; between them linear. S15 and C22 do not occur in such a call: they are those of 4017
+bytes, the least call with an acknowledgement. None of these sizes is predicted.
 """
 
 from __future__ import annotations
@@ -50,7 +51,8 @@ class Costs:
     steps: Mapping[str, Mapping[int, float]]
     """By step and size."""
     ticks: Mapping[str, Mapping[int, float]]
-    """Of an interrupt of the clock with all that the kernel's own threads do, by machine and size. A mean: few are dear."""
+    """Of an interrupt of the clock with all that the kernel's own threads do, by machine and size. A mean: few are
+    dear."""
     tick_every_us: float
 
     def at(self, step: str, size: int = 0) -> float:
@@ -93,7 +95,10 @@ def unit_costs(calls: Iterable[tuple[int, Sequence[Occurrence]]]) -> Costs:
                 seen[step][0 if size == WITH_FACK else size].append(us)
     return Costs(
         {step: {size: mean(values) for size, values in of.items()} for step, of in seen.items()},
-        {node: {size: us / ticks[node][size] for size, us in of.items() if ticks[node][size]} for node, of in beside.items()},
+        {
+            node: {size: us / ticks[node][size] for size, us in of.items() if ticks[node][size]}
+            for node, of in beside.items()
+        },
         median(apart) if apart else TICK_US,
     )
 

@@ -2,8 +2,8 @@
 """Predictor A, the paper's: how often each step is on the path, by a rule, times what it costs once. Pure.
 
 The path of a burst is its first PDU's from the client to the server. Of each further one only what is slowest counts,
-client, wire or server, for the three work at the same time; then the server's answer, a fack or the response. The clock's
-interrupts come in proportion to the processor time on the path.
+client, wire or server, for the three work at the same time; then the server's answer, a fack or the response. The
+clock's interrupts come in proportion to the processor time on the path.
 """
 
 from __future__ import annotations
@@ -85,7 +85,8 @@ def parts(costs: Costs, size: int, policy: Policy) -> list[Part]:
     """The sum's rows, those that are not 0."""
     lengths = bodies(size)
     first = lengths[0]
-    listed = [Part("client", step, costs.at(step, first), 1) for step in ("C1", "C5", "C6") if step in costs.steps]
+    begin = ("C1", "C5", "C6") if first else ("C1", "C6")
+    listed = [Part("client", step, costs.at(step, first), 1) for step in begin]
     sent = bursts(len(lengths), policy)
     done = 0
     further = 0.0

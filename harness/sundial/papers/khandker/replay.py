@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Predictor B: a call replayed on three resources, with unit costs as service times. Pure.
 
-Each machine has one processor, which interrupts take from the steps of the runtime; the wire carries one frame at a time,
-with the gap of the standard after each. The client sends as its policy's machine says (`expect_window`), the server
-answers each fragment that asks. The clock interrupts both machines every so often, at a phase that a call does not
-choose: the prediction is the mean over phases. Nothing collides: while a fack is under way the sender is silent or has
-its frames in the adapter, whose wait is the wire's.
+Each machine has one processor, which interrupts take from the steps of the runtime; the wire carries one frame at a
+time, with the gap of the standard after each. The client sends as its policy's machine says (`expect_window`), the
+server answers each fragment that asks. The clock interrupts both machines every so often, at a phase that a call does
+not choose: the prediction is the mean over phases. Nothing collides: while a fack is under way the sender is silent
+or has its frames in the adapter, whose wait is the wire's.
 """
 
 from __future__ import annotations

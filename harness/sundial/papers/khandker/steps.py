@@ -1,37 +1,42 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a traced call did, under the names that the paper's figures 1 and 2 have for it. Pure.
 
-A machine's time in a call is cut at stamps (`steps.parquet`); here each piece gets the step that it is a part of, by the
-stamps before it and the one that follows. An interrupt is a step of its own, taken out of the one that it falls into. So
-the steps of a machine join without gap or overlap, as the pieces do.
+A machine's time in a call is cut at stamps (`steps.parquet`); here each piece gets the step that it is a part of, by
+the stamps before it and the one that follows. An interrupt is a step of its own, taken out of the one that it falls
+into. So the steps of a machine join without gap or overlap, as the pieces do.
 
 Where Linux and our runtime do in one what the paper has as several, the first one's name stands for all: C1 for C1 to
-C4 (binding, marshalling), C11 for C11 and C13 (one system call polls and sets the timer), C19 for C19 to C21, S12 for S12
-and S14. Text and figure 2 number the server's last steps differently; S16 is what table 2 counts by that name: from a
-PDU on to the next one, which is there already, without sleep.
+C4 (binding, marshalling), C11 for C11 and C13 (one system call polls and sets the timer), C19 for C19 to C21, S12 for
+S12 and S14. Text and figure 2 number the server's last steps differently; S16 is what table 2 counts by that name:
+from a PDU on to the next one, which is there already, without sleep.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import polars as pl
 
-from sundial.observe.steps import ARROW, CALL, HANDED_IN, IDLE, RECEIVE, SEND, WIRE
+from sundial.observe.steps import ARROW, CALL, HANDED_IN, IDLE
 
 INTERRUPT, INTERRUPT_ENDS = "asm_common_interrupt", ("irqentry_exit end", "irqentry_exit_to_user_mode end")
 TICK, IDLE_TICK, KERNEL, OTHER = "tick", "tick when idle", "kernel threads", "other"
-"""An interrupt of the clock, in a step or in none; threads of the kernel that have work of their own; what has no name."""
+"""An interrupt of the clock, in a step or in none; threads of the kernel that have work of their own; what has no
+name."""
 KEPT = "kept"
 """A fragment that the server keeps, and that makes it send nothing: the paper has no name for it."""
 CLIENT_STUBS = ("dce_null", "put_i")
 PROCEDURES = ("dce_procedure_null", "dce_procedure_put")
-CLIENT_STEPS = ("C1", "C5", "C6", "C7", "C8'", "C8''", "C9", "C10", "C11", "C12", "C14", "C15", "C15 without waking", "C16",
-                "C17", "C18", "C19", "C22")  # fmt: skip
-SERVER_STEPS = ("S1", "S1 without waking", "S2", "S3", "S4", "S5", "S6", "S7", "S8", "S9'", "S9''", "S10", "S11", "S12",
-                "S13", "S15", "S16", KEPT, "idle")  # fmt: skip
+CLIENT_STEPS = (
+    "C1", "C5", "C6", "C7", "C8'", "C8''", "C9", "C10", "C11", "C12", "C14", "C15", "C15 without waking", "C16", "C17",
+    "C18", "C19", "C22",
+)  # fmt: skip
+SERVER_STEPS = (
+    "S1", "S1 without waking", "S2", "S3", "S4", "S5", "S6", "S7", "S8", "S9'", "S9''", "S10", "S11", "S12", "S13",
+    "S15", "S16", KEPT, "idle",
+)  # fmt: skip
 
 
 class Piece(NamedTuple):
@@ -94,8 +99,8 @@ def pieces_of(table: pl.DataFrame) -> list[Piece]:
 
 
 def kernel_threads(table: pl.DataFrame) -> frozenset[tuple[str, int]]:
-    """Of rows of steps.parquet: contexts, with their machines, that are no program's. The idle one is; kernel threads are
-    in the same."""
+    """Of rows of steps.parquet: contexts, with their machines, that are no program's. The idle one is; kernel threads
+    are in the same."""
     idle = table.filter(pl.col("step").str.ends_with(f"{ARROW}{IDLE}")).select("node", "thread").unique()
     return frozenset(idle.iter_rows())
 
@@ -116,6 +121,28 @@ def named(pieces: Sequence[Piece], client: str, kernel: Collection[tuple[str, in
     return sorted(found, key=lambda each: (each.start_ns, each.node))
 
 
+def renamed(table: pl.DataFrame, client: str, kernel: Collection[tuple[str, int]], began_ns: int) -> pl.DataFrame:
+    """Rows of steps.parquet of one call with the paper's names, since its beginning; what is one step, and on the path
+    or not, is one row."""
+    rows: list[tuple[str, str, int, int, bool]] = []
+    pieces = pieces_of(table)
+    for node in dict.fromkeys(piece.node for piece in pieces):
+        own = [piece for piece in pieces if piece.node == node]
+        threads = {thread for name, thread in kernel if name == node}
+        on_cpu = [piece for piece in own if piece.thread is not None]
+        names = [*(piece.label for piece in own if piece.thread is None)]
+        listed = [*(piece for piece in own if piece.thread is None), *on_cpu]
+        names += _Walk(on_cpu, CLIENT if node == client else SERVER, threads).names()
+        for piece, name in sorted(zip(listed, names, strict=True), key=lambda each: each[0].start_ns):
+            begin, end = piece.start_ns - began_ns, piece.end_ns - began_ns
+            if rows and rows[-1][:2] == (node, name) and rows[-1][3:] == (begin, piece.on_path):
+                rows[-1] = (node, name, rows[-1][2], end, piece.on_path)
+            else:
+                rows.append((node, name, begin, end, piece.on_path))
+    names_of = {"node": pl.String, "step": pl.String, "start_ns": pl.Int64, "end_ns": pl.Int64, "on_path": pl.Boolean}
+    return pl.DataFrame(rows, schema=names_of, orient="row").sort("start_ns", "node")
+
+
 class _Walk:
     """One machine's pieces, from stamp to stamp."""
 
@@ -128,18 +155,30 @@ class _Walk:
         """By thread: interrupts that it has not come back from, the innermost last."""
         self._has_sent = False
 
+    def names(self) -> list[str]:
+        """Of each piece, its step."""
+        return [step for step, _ in self._levels()]
+
+    def _levels(self) -> Iterator[tuple[str, tuple[int | None, int]]]:
+        """Of each piece, its step, and what it belongs to: the runtime, the kernel's threads, or an interrupt."""
+        for place, piece in enumerate(self._pieces):
+            self._enter(place, piece)
+            stack = self._interrupts.get(piece.thread, ())
+            if stack:
+                yield stack[-1], (piece.thread, len(stack))
+            elif self._is_apart(piece):
+                yield KERNEL, (None, 1)
+            else:
+                yield self._phase, (None, 0)
+
     def occurrences(self, node: str) -> list[Occurrence]:
         """Pieces of one step in a row are one; so are those that only interrupts are between."""
         last: dict[tuple[int | None, int], Occurrence] = {}
         done: list[Occurrence] = []
-        for place, piece in enumerate(self._pieces):
-            self._enter(place, piece)
-            stack = self._interrupts.get(piece.thread, ())
-            apart = not stack and self._is_apart(piece)
-            step = stack[-1] if stack else KERNEL if apart else self._phase
-            level = (piece.thread, len(stack)) if stack else (None, int(apart))
+        for piece, (step, level) in zip(self._pieces, self._levels(), strict=True):
             occurrence = last.get(level)
-            if occurrence is None or occurrence.step != step or (stack and piece.label == INTERRUPT):
+            new_interrupt = level[0] is not None and piece.label == INTERRUPT
+            if occurrence is None or occurrence.step != step or new_interrupt:
                 occurrence = Occurrence(node, step, piece.start_ns, piece.end_ns)
                 last[level] = occurrence
                 done.append(occurrence)
@@ -264,7 +303,3 @@ class _Walk:
             self._phase = "S7"
         elif label == "xmitq_send end":
             self._phase = "S11"
-
-
-__all__ = ["CLIENT_STEPS", "IDLE_TICK", "KERNEL", "KEPT", "OTHER", "RECEIVE", "SEND", "SERVER_STEPS", "TICK", "WIRE", "kernel_threads", "named",
-           "pieces_of"]  # fmt: skip

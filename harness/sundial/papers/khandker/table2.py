@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from sundial.papers.khandker.counts import Policy, bursts, facks, pdus
-from sundial.papers.khandker.paper import Khandker
+from sundial.papers.khandker.paper import CostRow, Khandker
 
 US_PER_BYTE = 0.8
 """Of 10 Mbit/s."""
@@ -23,7 +23,7 @@ LAST_PACKET = 1144
 def sums(paper: Khandker, *, corrected: bool) -> tuple[int, ...]:
     """The calculated row, us; `corrected`: with what costs must be where the print is wrong."""
     return tuple(
-        sum(row.counts[place] * (row.read if corrected and row.read is not None else row.cost) for row in paper.rows)
+        sum(row.counts[place] * (_cost(row) if corrected else row.cost) for row in paper.rows)
         for place in range(len(paper.sizes))
     )
 
@@ -37,6 +37,21 @@ def printed_facks(paper: Khandker) -> tuple[int, ...]:
     """What the server sends at each size, the response left out: the counts of S8."""
     (row,) = (row for row in paper.rows if row.step == "S8")
     return tuple(count - 1 for count in row.counts)
+
+
+def placements(paper: Khandker, size: int) -> set[int]:
+    """All sums of a column: rows whose columns the text has lost may have any of their numbers there, or none."""
+    place = paper.sizes.index(size)
+    found = {sum(row.counts[place] * _cost(row) for row in paper.rows if row.certain)}
+    for row in paper.rows:
+        if not row.certain:
+            choices = {0, *row.counts}
+            found = {known + count * _cost(row) for known in found for count in choices}
+    return found
+
+
+def _cost(row: CostRow) -> int:
+    return row.cost if row.read is None else row.read
 
 
 @dataclass(frozen=True)
@@ -59,17 +74,20 @@ def _of_sums(paper: Khandker) -> list[Fault]:
     found = []
     for row in paper.rows:
         if row.read is not None:
-            off = [size for place, size in enumerate(paper.sizes) if as_printed[place] != paper.calculated[place]]
-            exact = [size for place, size in enumerate(paper.sizes) if corrected[place] == paper.calculated[place]]
-            follows = f"{row.read}: with it the sums of {_listed(exact)} are as printed, with {row.cost} none of {_listed(off)}"
+            right = [place for place, value in enumerate(paper.calculated) if corrected[place] == value]
+            exact = [paper.sizes[place] for place in right]
+            off = [paper.sizes[place] for place in right if as_printed[place] != paper.calculated[place]]
+            follows = (
+                f"{row.read}: with it the sums of {_listed(exact)} are as printed, with {row.cost} none of "
+                f"{_listed(off)}"
+            )
             found.append(Fault(f"table 2, {row.step}", str(row.cost), follows))
     for place, size in enumerate(paper.sizes):
         if corrected[place] != paper.calculated[place]:
             error = error_pct(paper.measured[place], corrected[place])
-            follows = (
-                f"{corrected[place]} is the sum of the column, and its error {error:+.2f} %; no placement of the rows "
-                "whose columns are lost in the text gives the printed one"
-            )
+            follows = f"{corrected[place]} is the sum of the column, and its error {error:+.2f} %"
+            if paper.calculated[place] not in placements(paper, size):
+                follows += "; no placement of the rows whose columns are lost in the text gives the printed one"
             printed = f"{paper.calculated[place]}, error {paper.error_pct[place]:+.2f} %"
             found.append(Fault(f"table 2, sum of {size}", printed, follows))
     return found
@@ -96,7 +114,12 @@ def _of_facks(paper: Khandker) -> list[Fault]:
         f"section 3.2 has one acknowledgement a window: {_row(said)}. One in the middle of a burst too, as the OSF "
         f"runtime asks for them, gives {_row(halves)}"
     )
-    return [Fault("table 2, S8 without the response", _row(counted), follows)]
+    found = [Fault("table 2, S8 without the response", _row(counted), follows)]
+    made = tuple(count for row in paper.rows if row.step == "S15" for count in row.counts)
+    if made != counted:
+        follows = f"{_row([count for count in counted if count])}: by S8 and S9 as many facks are sent"
+        found.append(Fault("table 2, S15", _row([count for count in made if count]), follows))
+    return found
 
 
 def _of_text(paper: Khandker) -> list[Fault]:
