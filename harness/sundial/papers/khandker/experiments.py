@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from hashlib import sha256
 from pathlib import Path
@@ -14,7 +15,8 @@ from typing import Any
 import polars as pl
 
 from sundial.errors import RunFailed
-from sundial.papers.khandker.costs import unit_costs
+from sundial.papers.khandker.costs import SIZES as COST_SIZES
+from sundial.papers.khandker.costs import WITH_FACK, unit_costs
 from sundial.papers.khandker.counts import Policy
 from sundial.papers.khandker.extents import HUB, LARGE, SIZES, SUMMED, Extent
 from sundial.papers.khandker.packets import OnWire, Wire
@@ -39,7 +41,7 @@ SAME_FILES = ("wire/*.pcapng", "nodes/*/samples.jsonl", "nodes/*/console.log")
 
 def perform(paper: Khandker, bench: Bench, extent: Extent, scale: str) -> Results:
     """All runs. Raises RunFailed where the machine model cannot be found."""
-    after_fit = 1 + len(POLICIES) + len(extent.wires)
+    after_fit = 2 + len(POLICIES) + len(extent.wires)
     bench.expect(TRIED + after_fit)
     fits: dict[Decimal, Measured] = {}
 
@@ -59,13 +61,16 @@ def perform(paper: Khandker, bench: Bench, extent: Extent, scale: str) -> Result
     traced = _fit_spec("traced", f"null and {LARGE} bytes, traced: what a trace costs", extent, {"trace": "steps"})
     asked = [
         traced,
+        _units_spec(extent),
         *(_latency_spec(policy, extent) for policy in POLICIES),
         *(_threads_spec(wire, extent) for wire in extent.wires),
     ]
     runs = bench.make_all((spec, best.mips) for spec in asked)
-    twin = next(runs)
+    twin, units = next(runs), next(runs)
     if twin is not None:
         results.twins = _twins(fits[best.mips], twin)
+    if units is not None:
+        results.costs = unit_costs((call.size, call.steps) for call in Traced(units).calls())
     for policy, run in zip(POLICIES, runs, strict=False):
         if run is not None:
             results.latency[policy], picture = _latency(run)
@@ -86,6 +91,11 @@ def _workload(**more: Any) -> dict[str, Any]:
 def _fit_spec(name: str, about: str, extent: Extent, more: Mapping[str, Any]) -> Spec:
     both = _workload(procedures=["null", "put"], sizes=[LARGE], calls=extent.calls, **more)
     return Spec(name, about, HUB, [both])
+
+
+def _units_spec(extent: Extent) -> Spec:
+    calls = _workload(procedures=["put"], sizes=[*COST_SIZES, WITH_FACK], calls=extent.unit_calls, trace="steps")
+    return Spec("unit-costs", "calls of one PDU, and of the least fack, traced: unit costs", HUB, [calls])
 
 
 def _latency_spec(policy: Policy, extent: Extent) -> Spec:
@@ -119,48 +129,73 @@ def _later_us(run: Measured, size: int) -> list[float]:
     return [each / 1e3 for each in times]
 
 
+@dataclass(frozen=True)
+class TracedCall:
+    """A later call that was traced."""
+
+    size: int
+    """NULL for the procedure without arguments."""
+    row: Mapping[str, Any]
+    """Of samples.parquet."""
+    steps: Sequence[Occurrence]
+
+
+class Traced:
+    """The calls of one run with their steps."""
+
+    def __init__(self, run: Measured) -> None:
+        self._rows = pl.read_parquet(run.folder / "steps.parquet")
+        self._of_calls = {key[0]: part for key, part in self._rows.partition_by("call", as_dict=True).items()}
+        self._kernel = kernel_threads(self._rows)
+        self.samples = run.samples.with_row_index("place").filter("ok")
+
+    def calls(self) -> Iterator[TracedCall]:
+        """In order; those that warm up are left out."""
+        for row in self.samples.filter(~pl.col("warmup")).iter_rows(named=True):
+            size = NULL if row["procedure"] == "null" else int(row["size"])
+            yield TracedCall(size, row, named(pieces_of(self._of_calls[row["place"]]), CLIENT, self._kernel))
+
+    def picture(self, call: TracedCall) -> Picture:
+        """One call, to be drawn."""
+        pieces = renamed(self._of_calls[call.row["place"]], CLIENT, self._kernel, call.row["start_ns"])
+        return Picture(CLIENT, call.row["rtt_ns"], pieces)
+
+
 def _latency(run: Measured) -> tuple[Latency, Picture | None]:
-    steps = pl.read_parquet(run.folder / "steps.parquet")
-    kernel = kernel_threads(steps)
-    of_calls = {key[0]: part for key, part in steps.partition_by("call", as_dict=True).items()}
+    traced = Traced(run)
     wire = Wire(run.folder, run.run, CLIENT, SERVER)
-    samples = run.samples.with_row_index("place").filter("ok")
-    sizes: dict[int, Seen] = {}
-    tables = {}
-    costs: list[tuple[int, Sequence[Occurrence]]] = []
-    slack: list[float] = []
-    picture = None
-    for (procedure, size), part in samples.group_by("procedure", "size", maintain_order=True):
-        later = part.filter(~pl.col("warmup"))
-        if later.is_empty():
-            continue
-        key = NULL if procedure == "null" else int(str(size))
-        rows = list(later.iter_rows(named=True))
-        done = [named(pieces_of(of_calls[row["place"]]), CLIENT, kernel) for row in rows]
-        sizes[key] = _seen(part, [wire.during(row["start_ns"], row["end_ns"]) for row in rows])
-        tables[key] = step_table(done)
-        if procedure == "null":
-            slack = [_slack_us(each) for each in done]
-        else:
-            costs += [(key, each) for each in done]
-        if key == PICTURED:
-            middle = later.sort("rtt_ns", "place").row((later.height - 1) // 2, named=True)
-            pieces = renamed(of_calls[middle["place"]], CLIENT, kernel, middle["start_ns"])
-            picture = Picture(CLIENT, middle["rtt_ns"], pieces)
+    of_sizes: dict[int, list[TracedCall]] = {}
+    for call in traced.calls():
+        of_sizes.setdefault(call.size, []).append(call)
+    sizes = {}
+    for size, calls in of_sizes.items():
+        on_wire = [wire.during(call.row["start_ns"], call.row["end_ns"]) for call in calls]
+        sizes[size] = _seen([call.row["rtt_ns"] for call in calls], _first_ns(traced.samples, size), on_wire)
     verdict = json.loads((run.folder / "verify.json").read_text()).get("steps") or {}
     latency = Latency(
-        run.folder.name, run.captures, sizes, tables, unit_costs(costs), int(verdict.get("exact", 0)),
-        int(verdict.get("calls", 0)), tuple(slack),
-    )  # fmt: skip
-    return latency, picture
+        run=run.folder.name,
+        captures=run.captures,
+        sizes=sizes,
+        steps={size: step_table([call.steps for call in calls]) for size, calls in of_sizes.items()},
+        exact=int(verdict.get("exact", 0)),
+        calls=int(verdict.get("calls", 0)),
+        slack_us=tuple(_slack_us(call.steps) for call in of_sizes.get(NULL, ())),
+    )
+    pictured = sorted(of_sizes.get(PICTURED, ()), key=lambda call: call.row["rtt_ns"])
+    return latency, traced.picture(pictured[(len(pictured) - 1) // 2]) if pictured else None
 
 
-def _seen(part: pl.DataFrame, on_wire: Sequence[OnWire]) -> Seen:
-    later = part.filter(~pl.col("warmup"))
-    first = part.filter(pl.col("xid") == 0)
+def _first_ns(samples: pl.DataFrame, size: int) -> int | None:
+    """The first call of an activity."""
+    procedure = "null" if size == NULL else "put"
+    found = samples.filter(pl.col("xid") == 0, pl.col("procedure") == procedure, pl.col("size") == max(size, 0))
+    return int(found["rtt_ns"][0]) if found.height else None
+
+
+def _seen(later_ns: Sequence[int], first_ns: int | None, on_wire: Sequence[OnWire]) -> Seen:
     return Seen(
-        tuple(each / 1e3 for each in later["rtt_ns"].to_list()),
-        first["rtt_ns"][0] / 1e3 if first.height else None,
+        tuple(each / 1e3 for each in later_ns),
+        None if first_ns is None else first_ns / 1e3,
         tuple(sorted({each.packets for each in on_wire})),
         tuple(sorted({each.bursts for each in on_wire})),
         on_wire[0].requests[0].data if on_wire[0].requests else (),

@@ -24,6 +24,8 @@ class Extent:
 
     calls: int
     """For each size."""
+    unit_calls: int
+    """For each size that unit costs are of."""
     threads: Sequence[int]
     thread_calls: int
     """Of all threads together."""
@@ -33,9 +35,9 @@ class Extent:
 
 HUB, LINK = "two-hosts-10base-t", "two-hosts-10mbit-link"
 EXTENTS = {
-    "smoke": Extent(4, (1, 2), 8, (HUB,)),
-    "quick": Extent(20, (1, 2, 3, 4, 6, 10), 60, (HUB,)),
-    "full": Extent(40, range(1, 11), 400, (HUB, LINK)),
-    "paper": Extent(100, range(1, 11), 1000, (HUB, LINK)),
+    "smoke": Extent(4, 8, (1, 2), 8, (HUB,)),
+    "quick": Extent(20, 100, (1, 2, 3, 4, 6, 10), 60, (HUB,)),
+    "full": Extent(40, 200, range(1, 11), 400, (HUB, LINK)),
+    "paper": Extent(100, 400, range(1, 11), 1000, (HUB, LINK)),
 }
 """By scale, the smallest first. Paper: as many calls by threads as table 1."""

@@ -142,7 +142,7 @@ def draw_path(results: Results, folder: Path) -> Drawing | None:
 
 def draw_errors(results: Results, folder: Path) -> Drawing | None:
     """Errors of both predictors by size."""
-    if not results.latency:
+    if not results.latency or results.costs is None:
         return None
     lines: list[tuple[str, str, str, Points]] = []
     for policy, dashes in zip(results.latency, ("-", ":"), strict=False):

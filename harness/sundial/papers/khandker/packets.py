@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -111,8 +112,7 @@ def _joined(frames: Iterator[tuple[int, bytes]], own: set[bytes]) -> Iterator[Da
         elif begun is not None:
             begun = begun[0], begun[1] + payload, [*begun[2], length]
         if begun is not None and not flags & _MORE:
-            try:
+            # What is of another protocol is left out: the verdict on the run is not given here.
+            with suppress(BadPdu):
                 yield Datagram(begun[0], parse(begun[1]), tuple(begun[2]))
-            except BadPdu:
-                pass  # of another protocol: the verdict on the run is not given here
             begun = None

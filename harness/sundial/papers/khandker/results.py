@@ -76,7 +76,6 @@ class Latency:
     captures: tuple[str, ...]
     sizes: Mapping[int, Seen]
     steps: Mapping[int, StepTable]
-    costs: Costs
     exact: int
     """Calls whose steps are their round trip."""
     calls: int
@@ -156,6 +155,8 @@ class Results:
     scale: str
     best: Candidate
     tried: Sequence[Candidate]
+    costs: Costs | None = None
+    """Of a run of its own."""
     latency: dict[Policy, Latency] = field(default_factory=dict)
     rates: dict[tuple[str, str, int], Rate] = field(default_factory=dict)
     """By topology, procedure and threads."""
@@ -170,6 +171,12 @@ class Results:
             raise Undecidable(f"latency-{policy} was not measured")
         return self.latency[policy]
 
+    def unit_costs(self) -> Costs:
+        """Raises Undecidable."""
+        if self.costs is None:
+            raise Undecidable("unit-costs was not measured")
+        return self.costs
+
     def series(self, wire: str, procedure: str) -> dict[int, Rate]:
         """By threads. Raises Undecidable for fewer than two numbers of threads."""
         found = {n: rate for (of, name, n), rate in self.rates.items() if (of, name) == (wire, procedure)}
@@ -179,14 +186,14 @@ class Results:
 
     def predicted(self, policy: Policy) -> list[Predicted]:
         """All sizes of PDUs that are full or alone, out of the sample and in it. Raises Undecidable."""
-        latency = self.of(policy)
+        latency, costs = self.of(policy), self.unit_costs()
         chosen = [size for size in (*self.paper.sizes, *PREDICTED) if size in latency.sizes]
         return [
             Predicted(
                 size,
                 latency.sizes[size].mean_us,
-                predict_sum.predict(latency.costs, size, policy),
-                replay.predict(latency.costs, size, policy),
+                predict_sum.predict(costs, size, policy),
+                replay.predict(costs, size, policy),
             )
             for size in sorted(set(chosen))
         ]
@@ -208,7 +215,7 @@ def curves_table(results: Results) -> pl.DataFrame:
     """curves.csv: each size of each policy."""
     rows = []
     for policy, latency in results.latency.items():
-        predicted = {each.size: each for each in results.predicted(policy)}
+        predicted = {each.size: each for each in results.predicted(policy)} if results.costs is not None else {}
         for size, seen in sorted(latency.sizes.items()):
             said = predicted.get(size)
             rows.append(

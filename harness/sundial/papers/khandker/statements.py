@@ -229,7 +229,7 @@ STATEMENTS: tuple[Statement[Results], ...] = (
     Statement("K4", "3", "at ten sizes one byte more takes one packet more, and longer",
               "packets exactly; the mean round trip is longer", _jumps),
     Statement("K5", "3", "some jumps need one more wait for an acknowledgement",
-              "those (4017, 12049, 28113, 60241) exceed all others, 1393 apart", _waits),
+              "those (4017, 12049, 28113, 60241) exceed those of a PDU more", _waits),
     Statement("K6", "", "1392 bytes fit in one packet, 4016 in one send as 1392, 1480, 1144; 6000 take five packets",
               "exactly, in the capture", _packets),
     Statement("K7", "", "the window begins with 4 KB, doubles with each acknowledgement, and ends at 32 KB",

@@ -98,6 +98,12 @@ def pieces_of(table: pl.DataFrame) -> list[Piece]:
     return found
 
 
+def _continues(before: Piece, piece: Piece) -> bool:
+    """Whether both are of one stamp: the path begins or ends between them."""
+    same = (before.thread, before.label, before.follows, before.end_ns)
+    return before.on_path != piece.on_path and same == (piece.thread, piece.label, piece.follows, piece.start_ns)
+
+
 def kernel_threads(table: pl.DataFrame) -> frozenset[tuple[str, int]]:
     """Of rows of steps.parquet: contexts, with their machines, that are no program's. The idle one is; kernel threads
     are in the same."""
@@ -161,8 +167,11 @@ class _Walk:
 
     def _levels(self) -> Iterator[tuple[str, tuple[int | None, int]]]:
         """Of each piece, its step, and what it belongs to: the runtime, the kernel's threads, or an interrupt."""
+        before: Piece | None = None
         for place, piece in enumerate(self._pieces):
-            self._enter(place, piece)
+            if before is None or not _continues(before, piece):
+                self._enter(place, piece)
+            before = piece
             stack = self._interrupts.get(piece.thread, ())
             if stack:
                 yield stack[-1], (piece.thread, len(stack))
@@ -175,13 +184,15 @@ class _Walk:
         """Pieces of one step in a row are one; so are those that only interrupts are between."""
         last: dict[tuple[int | None, int], Occurrence] = {}
         done: list[Occurrence] = []
+        before: Piece | None = None
         for piece, (step, level) in zip(self._pieces, self._levels(), strict=True):
             occurrence = last.get(level)
-            new_interrupt = level[0] is not None and piece.label == INTERRUPT
-            if occurrence is None or occurrence.step != step or new_interrupt:
+            begins = level[0] is not None and piece.label == INTERRUPT and not (before and _continues(before, piece))
+            if occurrence is None or occurrence.step != step or begins:
                 occurrence = Occurrence(node, step, piece.start_ns, piece.end_ns)
                 last[level] = occurrence
                 done.append(occurrence)
+            before = piece
             occurrence.end_ns = piece.end_ns
             occurrence.work_ns += piece.end_ns - piece.start_ns
             occurrence.path_ns += piece.end_ns - piece.start_ns if piece.on_path else 0
@@ -211,7 +222,8 @@ class _Walk:
         elif label in INTERRUPT_ENDS:
             del stack[-1:]
         elif stack:
-            return
+            if label == "virtnet_poll":
+                self._received_meanwhile(place, stack)
         elif label == "virtnet_poll":
             self._phase = self._receiving(place)
         elif label == "__schedule":
@@ -250,15 +262,24 @@ class _Walk:
             break
         if kind == self._names.receive and self._phase == self._names.asleep:
             self._phase = kind  # ends with the switch to whom it has woken, not with the interrupt
-            return
+            if not stack:
+                return
         stack.append(kind)
+
+    def _received_meanwhile(self, place: int, stack: list[str]) -> None:
+        """What has come during another interrupt is taken before that ends."""
+        stack[-1] = self._receiving(place)
+        if stack[-1] == self._names.receive and self._phase == self._names.asleep:
+            self._phase = stack[-1]
 
     def _receiving(self, place: int) -> str:
         """Whether packets that are taken from the adapter complete a datagram that is waited for."""
+        depth = 0
         for piece in self._pieces[place + 1 :]:
+            depth += (piece.label == INTERRUPT) - (piece.label in INTERRUPT_ENDS)
             if piece.label == "sock_def_readable":
                 return self._names.receive
-            if piece.label in ("__schedule", INTERRUPT) or piece.label in INTERRUPT_ENDS:
+            if depth < 0 or (depth == 0 and piece.label == "__schedule"):
                 break
         return f"{self._names.receive} without waking"
 

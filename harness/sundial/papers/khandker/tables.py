@@ -135,9 +135,9 @@ def _of_larger(latency: Latency, machine: str, step: str) -> float | None:
 
 def sum_table(results: Results, policy: Policy) -> Table:
     """Table 2 with our unit costs: how often, and what it comes to."""
-    latency = results.of(policy)
+    latency, costs = results.of(policy), results.unit_costs()
     sizes = [size for size in results.paper.sizes if size in latency.sizes]
-    columns = [predict_sum.parts(latency.costs, size, policy) for size in sizes]
+    columns = [predict_sum.parts(costs, size, policy) for size in sizes]
     keys = list(dict.fromkeys((part.device, part.step) for parts in columns for part in parts))
     order = {"client": 0, "network": 1, "server": 2}
     rows = []
