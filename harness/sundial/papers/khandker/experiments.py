@@ -89,12 +89,15 @@ def _workload(**more: Any) -> dict[str, Any]:
 
 
 def _fit_spec(name: str, about: str, extent: Extent, more: Mapping[str, Any]) -> Spec:
-    both = _workload(procedures=["null", "put"], sizes=[LARGE], calls=extent.calls, **more)
+    both = _workload(procedures=["null", "put"], sizes=[LARGE], series=extent.series, calls=extent.calls, **more)
     return Spec(name, about, HUB, [both])
 
 
 def _units_spec(extent: Extent) -> Spec:
-    calls = _workload(procedures=["put"], sizes=[*COST_SIZES, WITH_FACK], calls=extent.unit_calls, trace="steps")
+    calls = _workload(
+        procedures=["put"], sizes=[*COST_SIZES, WITH_FACK], series=extent.series,
+        calls=extent.unit_calls, trace="steps",
+    )  # fmt: skip
     return Spec("unit-costs", "calls of one PDU, and of the least fack, traced: unit costs", HUB, [calls])
 
 
@@ -102,7 +105,7 @@ def _latency_spec(policy: Policy, extent: Extent) -> Spec:
     sizes = SIZES if policy == POLICIES[0] else SUMMED
     about = f"calls by size, traced; the sender's policy is {policy}"
     calls = _workload(
-        procedures=["null", "put"], sizes=list(sizes), calls=extent.calls, connection="per-size", policy=policy,
+        procedures=["null", "put"], sizes=list(sizes), series=extent.series, calls=extent.calls, connection="per-size", policy=policy,
         trace="steps",
     )  # fmt: skip
     return Spec(f"latency-{policy}", about, HUB, [calls])
@@ -185,14 +188,14 @@ def _latency(run: Measured) -> tuple[Latency, Picture | None]:
     return latency, traced.picture(pictured[(len(pictured) - 1) // 2]) if pictured else None
 
 
-def _first_ns(samples: pl.DataFrame, size: int) -> int | None:
-    """The first call of an activity."""
+def _first_ns(samples: pl.DataFrame, size: int) -> float | None:
+    """The first call of an activity; the mean over series."""
     procedure = "null" if size == NULL else "put"
     found = samples.filter(pl.col("xid") == 0, pl.col("procedure") == procedure, pl.col("size") == max(size, 0))
-    return int(found["rtt_ns"][0]) if found.height else None
+    return mean(found["rtt_ns"].to_list()) if found.height else None
 
 
-def _seen(later_ns: Sequence[int], first_ns: int | None, on_wire: Sequence[OnWire]) -> Seen:
+def _seen(later_ns: Sequence[int], first_ns: float | None, on_wire: Sequence[OnWire]) -> Seen:
     return Seen(
         tuple(each / 1e3 for each in later_ns),
         None if first_ns is None else first_ns / 1e3,

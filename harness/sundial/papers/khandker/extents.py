@@ -22,10 +22,12 @@ LARGE = 4016
 class Extent:
     """Calls, threads and wires."""
 
+    series: int
+    """Times that the sizes are gone through, so that calls come at other phases of the machines' clocks."""
     calls: int
-    """For each size."""
+    """For each size and series."""
     unit_calls: int
-    """For each size that unit costs are of."""
+    """The same, for sizes that unit costs are of."""
     threads: Sequence[int]
     thread_calls: int
     """Of all threads together."""
@@ -35,9 +37,9 @@ class Extent:
 
 HUB, LINK = "two-hosts-10base-t", "two-hosts-10mbit-link"
 EXTENTS = {
-    "smoke": Extent(4, 8, (1, 2), 8, (HUB,)),
-    "quick": Extent(20, 100, (1, 2, 3, 4, 6, 10), 60, (HUB,)),
-    "full": Extent(40, 200, range(1, 11), 400, (HUB, LINK)),
-    "paper": Extent(100, 400, range(1, 11), 1000, (HUB, LINK)),
+    "smoke": Extent(1, 4, 8, (1, 2), 8, (HUB,)),
+    "quick": Extent(4, 6, 25, (1, 2, 3, 4, 6, 10), 120, (HUB,)),
+    "full": Extent(10, 6, 25, range(1, 11), 400, (HUB, LINK)),
+    "paper": Extent(20, 10, 50, range(1, 11), 1000, (HUB, LINK)),
 }
 """By scale, the smallest first. Paper: as many calls by threads as table 1."""
