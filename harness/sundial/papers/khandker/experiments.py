@@ -41,7 +41,7 @@ SAME_FILES = ("wire/*.pcapng", "nodes/*/samples.jsonl", "nodes/*/console.log")
 
 def perform(paper: Khandker, bench: Bench, extent: Extent, scale: str) -> Results:
     """All runs. Raises RunFailed where the machine model cannot be found."""
-    after_fit = 2 + len(POLICIES) + len(extent.wires)
+    after_fit = 3 + len(POLICIES) + len(extent.wires)
     bench.expect(TRIED + after_fit)
     fits: dict[Decimal, Measured] = {}
 
@@ -62,15 +62,18 @@ def perform(paper: Khandker, bench: Bench, extent: Extent, scale: str) -> Result
     asked = [
         traced,
         _units_spec(extent),
+        _first_spec(),
         *(_latency_spec(policy, extent) for policy in POLICIES),
         *(_threads_spec(wire, extent) for wire in extent.wires),
     ]
     runs = bench.make_all((spec, best.mips) for spec in asked)
-    twin, units = next(runs), next(runs)
+    twin, units, first = next(runs), next(runs), next(runs)
     if twin is not None:
         results.twins = _twins(fits[best.mips], twin)
     if units is not None:
         results.costs = unit_costs((call.size, call.steps) for call in Traced(units).calls())
+    if first is not None:
+        results.first_us = _first_us(first)
     for policy, run in zip(POLICIES, runs, strict=False):
         if run is not None:
             results.latency[policy], picture = _latency(run)
@@ -101,12 +104,18 @@ def _units_spec(extent: Extent) -> Spec:
     return Spec("unit-costs", "calls of one PDU, and of the least fack, traced: unit costs", HUB, [calls])
 
 
+def _first_spec() -> Spec:
+    """Apart from later calls, for a server looks through all activities that it knows."""
+    calls = {**_workload(procedures=["null", "put"], sizes=list(SIZES), calls=1, connection="per-size"), "warmup": 0}
+    return Spec("first-calls", "the first call of an activity, by size", HUB, [calls])
+
+
 def _latency_spec(policy: Policy, extent: Extent) -> Spec:
     sizes = SIZES if policy == POLICIES[0] else SUMMED
     about = f"calls by size, traced; the sender's policy is {policy}"
     calls = _workload(
-        procedures=["null", "put"], sizes=list(sizes), series=extent.series, calls=extent.calls, connection="per-size", policy=policy,
-        trace="steps",
+        procedures=["null", "put"], sizes=list(sizes), series=extent.series, calls=extent.calls,
+        policy=policy, trace="steps",
     )  # fmt: skip
     return Spec(f"latency-{policy}", about, HUB, [calls])
 
@@ -173,7 +182,7 @@ def _latency(run: Measured) -> tuple[Latency, Picture | None]:
     sizes = {}
     for size, calls in of_sizes.items():
         on_wire = [wire.during(call.row["start_ns"], call.row["end_ns"]) for call in calls]
-        sizes[size] = _seen([call.row["rtt_ns"] for call in calls], _first_ns(traced.samples, size), on_wire)
+        sizes[size] = _seen([call.row["rtt_ns"] for call in calls], on_wire)
     verdict = json.loads((run.folder / "verify.json").read_text()).get("steps") or {}
     latency = Latency(
         run=run.folder.name,
@@ -188,17 +197,15 @@ def _latency(run: Measured) -> tuple[Latency, Picture | None]:
     return latency, traced.picture(pictured[(len(pictured) - 1) // 2]) if pictured else None
 
 
-def _first_ns(samples: pl.DataFrame, size: int) -> float | None:
-    """The first call of an activity; the mean over series."""
-    procedure = "null" if size == NULL else "put"
-    found = samples.filter(pl.col("xid") == 0, pl.col("procedure") == procedure, pl.col("size") == max(size, 0))
-    return mean(found["rtt_ns"].to_list()) if found.height else None
+def _first_us(run: Measured) -> dict[int, float]:
+    """The first call of each activity, by its size."""
+    firsts = run.samples.filter("ok", pl.col("xid") == 0).select("procedure", "size", "rtt_ns")
+    return {NULL if procedure == "null" else size: ns / 1e3 for procedure, size, ns in firsts.iter_rows()}
 
 
-def _seen(later_ns: Sequence[int], first_ns: float | None, on_wire: Sequence[OnWire]) -> Seen:
+def _seen(later_ns: Sequence[int], on_wire: Sequence[OnWire]) -> Seen:
     return Seen(
         tuple(each / 1e3 for each in later_ns),
-        None if first_ns is None else first_ns / 1e3,
         tuple(sorted({each.packets for each in on_wire})),
         tuple(sorted({each.bursts for each in on_wire})),
         on_wire[0].requests[0].data if on_wire[0].requests else (),

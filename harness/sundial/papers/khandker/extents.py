@@ -38,8 +38,8 @@ class Extent:
 HUB, LINK = "two-hosts-10base-t", "two-hosts-10mbit-link"
 EXTENTS = {
     "smoke": Extent(1, 4, 8, (1, 2), 8, (HUB,)),
-    "quick": Extent(4, 6, 25, (1, 2, 3, 4, 6, 10), 120, (HUB,)),
-    "full": Extent(10, 6, 25, range(1, 11), 400, (HUB, LINK)),
-    "paper": Extent(20, 10, 50, range(1, 11), 1000, (HUB, LINK)),
+    "quick": Extent(2, 12, 50, (1, 2, 3, 4, 6, 10), 120, (HUB,)),
+    "full": Extent(3, 20, 100, range(1, 11), 400, (HUB, LINK)),
+    "paper": Extent(5, 40, 200, range(1, 11), 1000, (HUB, LINK)),
 }
 """By scale, the smallest first. Paper: as many calls by threads as table 1."""

@@ -28,7 +28,7 @@ def draw_latency(results: Results, folder: Path) -> Drawing | None:
         return None
     paper, sizes = results.paper, results.latency["window"].sizes
     later = {size: seen.mean_us / 1e3 for size, seen in sizes.items() if size >= 0}
-    first = {size: seen.first_us / 1e3 for size, seen in sizes.items() if size >= 0 and seen.first_us is not None}
+    first = {size: us / 1e3 for size, us in results.first_us.items() if size >= 0}
     printed = {size: us / 1e3 for size, us in zip(paper.sizes, paper.measured, strict=True)}
     printed[paper.text.most_size] = paper.text.most_us / 1e3
 

@@ -28,8 +28,6 @@ class Seen:
     """The later calls of one size."""
 
     times_us: tuple[float, ...]
-    first_us: float | None
-    """The first call of the activity."""
     packets: tuple[int, ...]
     """IP packets of the request, of each different call."""
     bursts: tuple[tuple[int, ...], ...]
@@ -157,6 +155,8 @@ class Results:
     tried: Sequence[Candidate]
     costs: Costs | None = None
     """Of a run of its own."""
+    first_us: dict[int, float] = field(default_factory=dict)
+    """First calls of activities, by size."""
     latency: dict[Policy, Latency] = field(default_factory=dict)
     rates: dict[tuple[str, str, int], Rate] = field(default_factory=dict)
     """By topology, procedure and threads."""
@@ -221,7 +221,8 @@ def curves_table(results: Results) -> pl.DataFrame:
             rows.append(
                 (
                     policy, "null" if size == NULL else "put", max(size, 0), len(seen.times_us), seen.mean_us,
-                    seen.median_us, min(seen.times_us), max(seen.times_us), seen.first_us, seen.packets[0],
+                    seen.median_us, min(seen.times_us), max(seen.times_us), results.first_us.get(size),
+                    seen.packets[0],
                     packets(max(size, 0)), " ".join(map(str, seen.bursts[0])), seen.facks,
                     said.sum_us if said else None, said.replay_us if said else None,
                 )
