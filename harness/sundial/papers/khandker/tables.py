@@ -46,8 +46,8 @@ def latency_table(results: Results) -> Table:
         rows.append(
             (
                 "null" if size == NULL else whole(size), whole(seen.packets[0]), " ".join(map(str, seen.bursts[0])),
-                whole(results.first_us.get(size)), whole(seen.mean_us), whole(seen.median_us), whole(min(seen.times_us)),
-                whole(max(seen.times_us)), whole(said), ratio,
+                whole(results.first_us.get(size)), whole(seen.mean_us), whole(seen.median_us),
+                whole(min(seen.times_us)), whole(max(seen.times_us)), whole(said), ratio,
             )
         )  # fmt: skip
     head = (
