@@ -9,6 +9,7 @@ from statistics import mean
 from sundial.papers.khandker.counts import bursts, pdus
 from sundial.papers.khandker.extents import HUB, LARGE, LINK
 from sundial.papers.khandker.results import NULL, POLICIES, Rate, Results
+from sundial.papers.khandker.steps import IDLE_TICK, SERVER
 from sundial.reproduce.verdicts import UNDECIDABLE, Judged, Statement, Undecidable, listed
 
 SUM_PCT = 8.43
@@ -146,9 +147,10 @@ def saturated_at(rates: Mapping[int, Rate]) -> int:
 
 
 def _server_us(results: Results, size: int) -> float:
-    """What a call takes of the server's processor."""
+    """What a call takes of the server's processor; falling asleep, and ticks meanwhile, are not of the call."""
     table = results.of("window").steps[size]
-    return sum(seen.work_us for (node, _), seen in table.items() if node == "server")
+    idle = (SERVER.asleep, IDLE_TICK)
+    return sum(seen.work_us for (node, step), seen in table.items() if node == "server" and step not in idle)
 
 
 def _threads(results: Results) -> Judged:
@@ -163,7 +165,10 @@ def _threads(results: Results) -> Judged:
         good = good and place == at and abs(gain / expected - 1) <= GAIN_WITHIN and last >= FLAT
         said.append(f"{procedure}: at {place} threads, {gain:.2f} times, then {100 * (last - 1):+.0f} %")
         served, trip = _server_us(results, size), results.of("window").seen(size).mean_us
-        reasons.append(f"the server works {served:.0f} of {trip:.0f} us of a call of {procedure}: {trip / served:.2f}")
+        reasons.append(
+            f"the server works {served:.0f} of {trip:.0f} us of a call of {procedure}, {trip / served:.2f}, and "
+            f"without pause needs {1e6 / best:.0f}"
+        )
     served = sum(step.printed or 0 for step in results.paper.steps if step.step in SERVED_US)
     null = results.paper.measured_us(0)
     reasons.append(f"the paper's, a faster machine than its client, {served:.0f} of {null}: {null / served:.2f}")
