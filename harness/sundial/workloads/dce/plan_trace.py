@@ -38,8 +38,8 @@ _INTERRUPTS: _Names = (
     ("irqentry_exit", "exit"),
     ("irqentry_exit_to_user_mode", "exit"),
 )
-"""What an interrupt was for (the adapter's queues, else the clock), and when the step that it has interrupted goes on: the
-entry itself leaves by IRET, which has no stamp."""
+"""What an interrupt was for (the adapter's queues, else the clock), and when the step that it has interrupted goes on:
+the entry itself leaves by IRET, which has no stamp."""
 
 
 class DceTrace:
