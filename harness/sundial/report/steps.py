@@ -93,7 +93,7 @@ def pictures(steps: pl.DataFrame, looks: Mapping[Curve, Look], sizes: Sequence[i
         present = [size for size in sizes if not part.filter(pl.col("size") == size).is_empty()]
         if present:
             call = _median_call(part.filter(pl.col("size") == present[0]))
-            found.append(_picture(call, f"call-steps-{len(found) + 1}", f"{look.label}, {present[0]} bytes", folder))
+            found.append(picture(call, f"call-steps-{len(found) + 1}", f"{look.label}, {present[0]} bytes", folder))
     return found
 
 
@@ -102,7 +102,8 @@ def _median_call(part: pl.DataFrame) -> pl.DataFrame:
     return part.filter(pl.col("call") == calls["call"][(calls.height - 1) // 2])
 
 
-def _picture(call: pl.DataFrame, stem: str, title: str, folder: Path) -> Drawing:
+def picture(call: pl.DataFrame, stem: str, title: str, folder: Path, caption: str = CAPTION) -> Drawing:
+    """One call by lanes: its client, the wires, its server. `call`: rows as of `read`."""
     client, length_us = call["client"][0], call["rtt_ns"][0] / 1000
     machines = [name for name in call["node"].unique().sort().to_list() if name not in ("", client)]
     lanes = [client, "", *machines]
@@ -135,7 +136,7 @@ def _picture(call: pl.DataFrame, stem: str, title: str, folder: Path) -> Drawing
     seen = ", ".join(
         f"{row['node'] or WIRE} {100 * row['took_ns'] / call['rtt_ns'][0]:.0f} %" for row in share.iter_rows(named=True)
     )
-    return plotting.draw(stem, title, CAPTION, folder, height, paint, seen=f"Of {length_us:.1f} µs: {seen}")
+    return plotting.draw(stem, title, caption, folder, height, paint, seen=f"Of {length_us:.1f} µs: {seen}")
 
 
 def _lanes(axis: Axes, lanes: Sequence[str], length: float) -> None:

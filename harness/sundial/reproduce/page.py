@@ -16,6 +16,7 @@ from sundial.report.plotting import Drawing
 from sundial.report.tables import DASH, Column, Table, decimal, numbers, whole, words
 from sundial.reproduce.cells import Cell, Row
 from sundial.reproduce.runs import RUNS, Bench, Made
+from sundial.reproduce.verdicts import MET, Verdict
 
 HERE = Path(__file__).parent
 STYLE = HERE.parent / "report"
@@ -128,6 +129,29 @@ def table_of_rows(rows: Sequence[Row], first: str, second: str) -> Table:
     unit = rows[0].cell.unit if rows else "us"
     head = (Column(first, "word"), *numbers(second, f"Measured ({unit})"), *more, CAPTURE)
     return Table("", head, tuple(body))
+
+
+def statements_section(verdicts: Sequence[Verdict], prose: str) -> Section:
+    """What the paper says, and whether it is so here; the reasons behind a fold."""
+    reasons = [f"{each.statement.id}, {each.outcome}: {each.reason}." for each in verdicts]
+    return Section(
+        "statements", "Statements of the paper", "Statements", prose, table=_statements(verdicts), reasons=reasons,
+        reasons_title="Reasons",
+    )  # fmt: skip
+
+
+def _statements(verdicts: Sequence[Verdict]) -> Table:
+    """Expected, measured, and whether it is so; what is not met is marked."""
+    rows = tuple(
+        (each.statement.id, each.statement.figure, each.statement.text, each.statement.expected, each.measured,
+         each.outcome)
+        for each in verdicts
+    )  # fmt: skip
+    head = (
+        *words("", "Figure"), Column("The paper says", "prose"), Column("Expected here", "prose"),
+        Column("Measured", "prose"), *words("Verdict"),
+    )  # fmt: skip
+    return Table("Statements", head, rows, frozenset(at for at, each in enumerate(verdicts) if each.outcome != MET))
 
 
 def _runs(listed: Sequence[Made]) -> Table:

@@ -8,11 +8,12 @@ from dataclasses import replace
 
 import pytest
 
-from sundial.papers.kedziera98 import statements
 from sundial.papers.kedziera98.arithmetic import even
 from sundial.papers.kedziera98.names import ATM, ETHERNET, LINUX, PCS, RAW_TCP, RAW_UDP, SWAPPED, TCP, UDP
 from sundial.papers.kedziera98.results import Results
-from sundial.papers.kedziera98.statements import STATEMENTS, Verdict, judge
+from sundial.papers.kedziera98.statements import STATEMENTS
+from sundial.reproduce.verdicts import Verdict, judge
+from sundial.reproduce.verdicts import verdict as verdict_on
 from tests.reproduce.curves import (
     CELL_US,
     CHOSEN,
@@ -31,7 +32,7 @@ SMALL = range(16, 129, 16)
 
 def verdict(of: Results, name: str) -> Verdict:
     (statement,) = (each for each in STATEMENTS if each.id == name)
-    return statements.verdict(statement, of)
+    return verdict_on(statement, of)
 
 
 def outcome(of: Results, name: str) -> str:
@@ -39,14 +40,14 @@ def outcome(of: Results, name: str) -> str:
 
 
 def test_all_are_met_by_curves_as_the_paper_has_them() -> None:
-    found = judge(results())
+    found = judge(STATEMENTS, results())
     assert [each.statement.id for each in found] == [f"A{number}" for number in range(1, 14)]
     assert {each.statement.id: each.outcome for each in found} == {each.id: "met" for each in STATEMENTS}
     assert all(each.measured and each.reason for each in found)
 
 
 def test_none_is_decided_without_runs() -> None:
-    found = judge(Results(results().paper, "full"))
+    found = judge(STATEMENTS, Results(results().paper, "full"))
     assert {each.outcome for each in found} == {"undecidable"}
     assert "fig1-atm was not measured" in {each.reason for each in found}
 

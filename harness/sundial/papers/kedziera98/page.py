@@ -10,12 +10,11 @@ from sundial.papers.kedziera98 import figure2, names, tables
 from sundial.papers.kedziera98.curves import Curve
 from sundial.papers.kedziera98.figures import COLOURS, Band, Mark, draw_lines, draw_throughput
 from sundial.papers.kedziera98.results import Fit, Results
-from sundial.papers.kedziera98.statements import Verdict
-from sundial.papers.kedziera98.verdicts import MET, NOT_MET, UNDECIDABLE
 from sundial.report import palette
 from sundial.report.plotting import Drawing
 from sundial.report.tables import decimal
-from sundial.reproduce.page import Page, Section
+from sundial.reproduce.page import Page, Section, statements_section
+from sundial.reproduce.verdicts import Verdict, counted
 
 PAIRS = ((names.RAW_TCP, names.TCP), (names.RAW_UDP, names.UDP))
 PRINTED = (
@@ -47,9 +46,7 @@ def make_page(results: Results, verdicts: Sequence[Verdict], figures: Path) -> P
 
 
 def _key_figures(results: Results, verdicts: Sequence[Verdict]) -> list[tuple[str, str, str]]:
-    count = {outcome: sum(each.outcome == outcome for each in verdicts) for outcome in (MET, NOT_MET, UNDECIDABLE)}
-    rest = f"{count[NOT_MET]} not, {count[UNDECIDABLE]} undecidable"
-    found = [("statements met", f"{count[MET]} of {len(verdicts)}", rest)]
+    found = [counted(verdicts)]
     for key, value, what in PRINTED:
         if key in results.curves and (rates := results.curves[key].rates_kBps):
             printed = f"printed {results.paper.value(value).text}"
@@ -155,14 +152,11 @@ def _draw_spread(results: Results, folder: Path) -> Drawing | None:
 
 
 def _sections(results: Results, verdicts: Sequence[Verdict]) -> Iterator[Section]:
-    yield Section(
-        "statements", "Statements of the paper", "Statements",
+    yield statements_section(
+        verdicts,
         "Each is judged by code from the runs below. Nothing but one speed a machine was fitted. The "
         "reasons are below the table.",
-        table=tables.statements_table(verdicts),
-        reasons=[f"{each.statement.id}, {each.outcome}: {each.reason}." for each in verdicts],
-        reasons_title="Reasons",
-    )  # fmt: skip
+    )
     yield Section(
         "printed",
         "Numbers of the text",

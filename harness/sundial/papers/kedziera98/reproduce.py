@@ -15,10 +15,11 @@ from sundial.papers.kedziera98.extents import EXTENTS
 from sundial.papers.kedziera98.page import make_page
 from sundial.papers.kedziera98.paper import PATH, Kedziera98
 from sundial.papers.kedziera98.results import Results, curves_table
-from sundial.papers.kedziera98.statements import Verdict, judge
+from sundial.papers.kedziera98.statements import STATEMENTS
 from sundial.reproduce.page import Page
 from sundial.reproduce.paper import Reproduction, read_paper
 from sundial.reproduce.runs import Bench
+from sundial.reproduce.verdicts import Verdict, judge, statements_csv
 
 
 @dataclass(frozen=True)
@@ -41,21 +42,10 @@ class KedzieraOutcome:
         }
 
     def tables(self) -> Mapping[str, pl.DataFrame]:
-        return {"curves.csv": curves_table(self.results), "statements.csv": _statements(self.verdicts)}
+        return {"curves.csv": curves_table(self.results), "statements.csv": statements_csv(self.verdicts)}
 
     def page(self, figures: Path) -> Page:
         return make_page(self.results, self.verdicts, figures)
-
-
-def _statements(verdicts: Sequence[Verdict]) -> pl.DataFrame:
-    """statements.csv."""
-    rows = [
-        (of.id, of.figure, of.text, of.expected, each.measured, each.outcome, each.reason)
-        for each in verdicts
-        for of in (each.statement,)
-    ]
-    names = ("statement", "figure", "text", "expected", "measured", "verdict", "reason")
-    return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
 
 
 class _Kedziera98:
@@ -68,7 +58,7 @@ class _Kedziera98:
 
     def perform(self, bench: Bench, *, scale: str) -> KedzieraOutcome:
         results = experiments.perform(self.paper(), bench, EXTENTS[scale], scale)
-        return KedzieraOutcome(results, judge(results))
+        return KedzieraOutcome(results, judge(STATEMENTS, results))
 
 
 KIND: Reproduction = _Kedziera98()

@@ -12,10 +12,7 @@ import polars as pl
 from sundial.papers.kedziera98.curves import Curve
 from sundial.papers.kedziera98.paper import Kedziera98
 from sundial.reproduce.fit import Candidate
-
-
-class Undecidable(Exception):
-    """A statement cannot be judged with what was measured; says why."""
+from sundial.reproduce.verdicts import Undecidable
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ A statement is judged by what can be measured; where the numbers of a run do not
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,8 +16,8 @@ from sundial.papers.kedziera98 import names, statements_cells
 from sundial.papers.kedziera98.arithmetic import Run, correlation, even, slow_runs, spearman
 from sundial.papers.kedziera98.curves import Curve
 from sundial.papers.kedziera98.extents import GRID
-from sundial.papers.kedziera98.results import Results, Undecidable
-from sundial.papers.kedziera98.verdicts import MET, NOT_MET, UNDECIDABLE, Judged, listed
+from sundial.papers.kedziera98.results import Results
+from sundial.reproduce.verdicts import MET, NOT_MET, UNDECIDABLE, Judged, Statement, Undecidable, listed
 
 END_PCT = 5
 """The last sizes of a curve, where its maximum is looked for."""
@@ -35,41 +35,6 @@ FEW_PCT = 30
 """More sizes than that are no limited range."""
 FIT_LEAVES = math.sqrt(2)
 """Speeds are powers of two."""
-
-
-@dataclass(frozen=True)
-class Statement:
-    """What the paper says, how it is expected to show here, and how it is judged."""
-
-    id: str
-    figure: str
-    text: str
-    expected: str
-    judge: Callable[[Results], Judged]
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """A statement, judged."""
-
-    statement: Statement
-    outcome: Literal["met", "not met", "undecidable"]
-    measured: str
-    reason: str
-
-
-def judge(results: Results) -> list[Verdict]:
-    """All statements, in their order."""
-    return [verdict(statement, results) for statement in STATEMENTS]
-
-
-def verdict(statement: Statement, results: Results) -> Verdict:
-    """One statement; undecidable where a run that it needs failed or does not suffice."""
-    try:
-        found = statement.judge(results)
-    except Undecidable as error:
-        found = Judged(UNDECIDABLE, "\u2013", str(error))
-    return Verdict(statement, found.outcome, found.measured, found.reason)
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from sundial.papers.kedziera98.curves import Curve, Point
 from sundial.papers.kedziera98.results import Control, Fit, Results
-from sundial.papers.kedziera98.statements import Verdict
-from sundial.papers.kedziera98.verdicts import MET
 from sundial.report.tables import DASH, Column, Table, decimal, numbers, whole, words
 from sundial.reproduce.page import CAPTURE, capture_links, report_link
+from sundial.reproduce.verdicts import Verdict
 
 SHOWN = (16, 64, 256, 1024, 2048, 3968, 4096, 6144, 8192)
 """Sizes of tables, or those next to them that were measured."""
@@ -21,20 +20,6 @@ JUDGED_BY = {
 """The statement about each number of the text."""
 COUNTED = ("tx_pdus", "rx_pdus", "tx_cells", "rx_cells", "bad_pdus")
 """What adapters of ATM count."""
-
-
-def statements_table(verdicts: Sequence[Verdict]) -> Table:
-    """Expected, measured, and whether it is so; what is not met is marked."""
-    rows = tuple(
-        (each.statement.id, each.statement.figure, each.statement.text, each.statement.expected, each.measured,
-         each.outcome)
-        for each in verdicts
-    )  # fmt: skip
-    head = (
-        *words("", "Figure"), Column("The paper says", "prose"), Column("Expected here", "prose"),
-        Column("Measured", "prose"), *words("Verdict"),
-    )  # fmt: skip
-    return Table("Statements", head, rows, frozenset(at for at, each in enumerate(verdicts) if each.outcome != MET))
 
 
 def printed_table(results: Results, verdicts: Sequence[Verdict]) -> Table:

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page of a reproduction as it was measured, and of one without runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sundial.papers.khandker.page import make_page
+from sundial.papers.khandker.reproduce import KIND, KhandkerOutcome
+from sundial.papers.khandker.results import Results
+from sundial.papers.khandker.statements import STATEMENTS
+from sundial.papers.khandker.tables import predictions_table, steps_table, sum_table
+from sundial.report.plotting import Pictures, pictures
+from sundial.reproduce.page import Page
+from sundial.reproduce.paper import papers
+from sundial.reproduce.verdicts import judge
+from tests.papers.khandker.recorded import results
+
+
+@pytest.fixture(scope="module")
+def measured() -> Results:
+    return results()
+
+
+@pytest.fixture(scope="module")
+def page(measured: Results, tmp_path_factory: pytest.TempPathFactory) -> Page:
+    with pictures(Pictures(png=False)):
+        return make_page(measured, judge(STATEMENTS, measured), tmp_path_factory.mktemp("figures"))
+
+
+def test_khandker_can_be_reproduced() -> None:
+    assert "khandker" in papers()
+    assert list(KIND.scales) == ["smoke", "quick", "full", "paper"]
+
+
+def test_every_table_and_figure_of_the_paper_is_there(page: Page) -> None:
+    anchors = [section.anchor for section in page.sections]
+    assert anchors == [
+        "statements", "machine", "figure-3", "figure-4", "figure-1", "figure-2", "figure-5", "table-2",
+        "table-2-window", "table-2-halves", "print", "captures",
+    ]  # fmt: skip
+    assert set(page.drawings) == {"figure-3", "figure-4", "figure-5", "errors"}
+    assert all(drawing.svg.startswith("<?xml") for drawing in page.drawings.values())
+    tables = {section.anchor: section.table for section in page.sections}
+    for anchor, table in tables.items():
+        assert anchor == "figure-5" or (table is not None and table.rows), anchor
+
+
+def test_rows_have_a_cell_for_each_column(page: Page) -> None:
+    for section in page.sections:
+        for table in (section.table, section.parts):
+            if table is not None:
+                assert {len(row) for row in table.rows} == {len(table.columns)}, section.anchor
+
+
+def test_printed_is_beside_measured(measured: Results) -> None:
+    client = {row[0]: row for row in steps_table(measured, "client").rows}
+    # Sendmsg' at null, 1392 and 4016 bytes, printed; what was measured is beside each.
+    assert client["C8'"][1:7:2] == ("572", "747", "1\u202f097")
+    assert all(text not in ("", "\u2013") for text in client["C8'"][2:7:2])
+    assert client["C22"][5:7] == ("804", client["C22"][6])
+    server = {row[0]: row for row in steps_table(measured, "server").rows}
+    assert (server["S5"][1], server["S16"][1], server["S6"][1]) == ("519", "396", "4")
+
+
+def test_the_sum_is_of_its_rows(measured: Results) -> None:
+    table = sum_table(measured, "window")
+    rows = {row[1]: row[2:] for row in table.rows}
+    for column in range(len(table.columns) - 2):
+        parts = [
+            float(count) * float(us)
+            for row in table.rows
+            if row[0]
+            for cell in row[2 + column].split(" + ")
+            if " x " in cell
+            for count, us in [cell.split(" x ")]
+        ]
+        # Cells are rounded to us and to hundredths of a time.
+        assert sum(parts) == pytest.approx(float(rows["sum"][column].replace("\u202f", "")), rel=0.005)
+    assert rows["printed: sum"][4] == "32\u202f691"
+
+
+def test_sizes_of_unit_costs_are_told_from_others(measured: Results) -> None:
+    rows = [row for row in predictions_table(measured).rows if row[0] == "window"]
+    assert [row[1] for row in rows if row[2] == "in the sample"] == ["0", "1\u202f392", "4\u202f016"]
+    assert len([row for row in rows if row[2] == "out of sample"]) == 6
+
+
+def test_a_page_without_runs_says_so(measured: Results, tmp_path: Path) -> None:
+    bare = Results(measured.paper, "quick", measured.best, measured.tried)
+    with pictures(Pictures(painted=False)):
+        page = make_page(bare, judge(STATEMENTS, bare), tmp_path)
+    assert page.drawings == {}
+    tables = {section.anchor: section.table for section in page.sections}
+    assert [tables[anchor].rows for anchor in ("figure-3", "figure-1", "table-2") if tables[anchor]] == [(), (), ()]
+    assert tables["print"] is not None
+    assert tables["print"].rows
+
+
+def test_csv_files_have_all_that_was_measured(measured: Results) -> None:
+    outcome = KhandkerOutcome(measured, judge(STATEMENTS, measured))
+    tables = outcome.tables()
+    assert tables["curves.csv"].filter(policy="window").height == 28
+    assert tables["curves.csv"]["sum_us"].drop_nulls().len() == 18
+    assert set(tables["steps.csv"]["at"]) == {"client", "server", "wire"}
+    assert tables["threads.csv"].height == len(measured.rates)
+    assert tables["statements.csv"]["statement"].to_list() == [f"K{number}" for number in range(1, 14)]
+    assert outcome.index()["mips"] == "7.8125"
+    assert outcome.facts()[0][0] == "machines"
