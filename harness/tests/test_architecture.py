@@ -32,7 +32,7 @@ ROOMS: dict[str, set[str]] = {
     "run": {"", "errors", "faults", "printable", "units", "model", "plan", "seams", "machines", "observe"},
     "verify": {"", "errors", "printable", "kinds", "units", "seams", "expect", "model", "plan", "observe"},
     "report": {"", "errors", "printable", "kinds", "units", "expect", "model", "plan", "observe", "verify"},
-    "reproduce": {"", "errors", "printable", "kinds", "units", "model", "plan", "run", "observe", "report"},
+    "reproduce": {"", "errors", "printable", "kinds", "units", "expect", "model", "plan", "run", "observe", "report"},
     "cli": {
         "",
         "described",

@@ -25,7 +25,7 @@ HELPED = {
     ("topology", "--help"): "tube: Two ends and a fixed time between them.",
     ("run", "--help"): "toy: Toys that come back. Over udp.",
     ("images", "--help"): "toy: Linux, with the toys as its own",
-    ("reproduce", "--help"): "Papers: kamesawa98, kedziera98, toy.",
+    ("reproduce", "--help"): "Papers: kamesawa98, kedziera98, khandker, toy.",
     ("verify", "--help"): "toy-udp",
 }
 OFFERED = {
