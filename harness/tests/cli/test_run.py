@@ -114,7 +114,7 @@ def test_bad_input_starts_nothing(call: Call, fake: Any) -> None:
     [
         (
             ["nothing"],
-            "sundial: there is no scenario 'nothing'; allowed: atm-faults, iperf3, lane-contention,",
+            "sundial: there is no scenario 'nothing'; allowed: atm-faults, dce-edges, dce-faults, dce-sweep,",
         ),
         (["quickstart", "--topology", "x.yaml"], "sundial: x.yaml: no such file"),
         (

@@ -31,7 +31,8 @@ def test_help_lists_every_verb_in_order(call: Call) -> None:
 
 
 def test_topologies_are_listed_and_shown(call: Call) -> None:
-    assert "two-hosts-10base-t    Two hosts on a 10Base-T hub, half duplex" in call("topology", "list").stdout
+    listed = dict(line.split(maxsplit=1) for line in call("topology", "list").stdout.splitlines())
+    assert listed["two-hosts-10base-t"] == "Two hosts on a 10Base-T hub, half duplex"
     shown = call("topology", "show", "two-hosts-netem").stdout.splitlines()
     assert shown[0] == "two-hosts-netem: Two hosts with a kernel netem bridge between them (virtual clock)"
     assert "netem    125   96 MiB  eth0       -            02:53:44:00:00:02  1500  near" in shown

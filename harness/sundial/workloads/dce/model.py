@@ -81,7 +81,7 @@ class Dce(Traced, Sized):
     ack_delay: Millis = written("1 s")
     """A client acknowledges a response after so long, if no call of its activity has done so by then."""
     give_up: Millis = written("30 s")
-    """A call that nothing is heard of for so long has failed."""
+    """A call has failed that has no news for so long: no further fragment acknowledged, no `working`, no response."""
     cancel: Millis | None = None
     """A call that lasts so long is cancelled, and so fails."""
     work: Annotated[int, Whole(0, 60_000)] = 0

@@ -44,6 +44,7 @@ UNPROVEN: tuple[str, ...] = (
     "dce: which of maybe calls that follow one another closely are executed; only how many are executed or dropped",
     "dce: a second reading of the headers of PDUs whose ports tshark gives to another protocol",
     "dce: the places of activities beyond the first 128 of a server",
+    "dce: whether an activity has the place of one that has been silent for 1 to some 6 minutes",
 )
 UNPROVEN_REAL_CLOCK: tuple[str, ...] = (
     "dce: that what was due was sent in time",

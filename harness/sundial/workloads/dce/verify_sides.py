@@ -14,7 +14,7 @@ from sundial.workloads.dce.verify_client import Client, conv_question
 from sundial.workloads.dce.verify_datagrams import Datagram, Endpoint
 from sundial.workloads.dce.verify_names import Activity, Service, conv_activity
 from sundial.workloads.dce.verify_replay import LATE_NS, Item, Mark, Replay, Sent
-from sundial.workloads.dce.verify_server import Server
+from sundial.workloads.dce.verify_server import HALF_NS, IDLE_NS, Server
 from sundial.workloads.dce.verify_stream import CONV, NEVER, UNREAD_NS, Arrival
 
 REAL_EARLY_NS = 200_000_000
@@ -157,13 +157,44 @@ def client_of(sides: Sides, *, exact: bool) -> Client:
     return Client(sides.activity.settings, unread_ns, activity=sides.activity.uuid, calls=calls)
 
 
+class Places:
+    """Which place an activity gets: one that is free again, or the next.
+
+    A server forgets an activity some time after the last packet of it: how long after depends on how its last call
+    ended, so between the shortest and the longest of these times the server's own word decides.
+    """
+
+    def __init__(self, give_up_ns: int) -> None:
+        self._surely_ns = give_up_ns + IDLE_NS + HALF_NS
+        self._silent: list[int] = []
+        """Since when, by place."""
+
+    def give(self, sides: Sides, first_ns: int) -> tuple[int, bool]:
+        """The place, and whether another activity had it before."""
+        free = [place for place, since in enumerate(self._silent) if since + HALF_NS <= first_ns]
+        surely = next((place for place in free if self._silent[place] + self._surely_ns <= first_ns), len(self._silent))
+        seen = _hint_seen(sides)
+        allowed = [place for place in (*free, len(self._silent)) if place <= surely]
+        place = seen if seen in allowed else surely
+        last_ns = max(each.whole_ns for _, each, _ in sides.server.arrived)
+        last_ns = max([last_ns, *(each.at_ns for _, each, _ in sides.server.sent)])
+        again = place < len(self._silent)
+        if again:
+            self._silent[place] = last_ns
+        else:
+            self._silent.append(last_ns)
+        return place, again
+
+
 def servers_of(every: Sequence[Sides], service: Service, seed: int, *, exact: bool) -> Iterator[tuple[Sides, Server]]:
-    """The machines of one server, each activity in the place that is next when it comes."""
+    """The machines of one server, each activity in the place that it gets when it comes."""
     for port in service.ports:
         own = [each for each in every if (each.activity.server, each.activity.server_end[1]) == (service.machine, port)]
         called = [each for each in own if _first_request(each) is not None]
         boot_time = _boot_time(own)
-        for place, sides in enumerate(sorted(called, key=lambda each: _first_request(each) or 0)):
+        places = Places(service.settings.give_up_ns)
+        for sides in sorted(called, key=lambda each: _first_request(each) or 0):
+            place, again = places.give(sides, _first_request(sides) or 0)
             hint = place if place < PLACES else _hint_seen(sides)
             machine = Server(
                 service.settings,
@@ -172,7 +203,8 @@ def servers_of(every: Sequence[Sides], service: Service, seed: int, *, exact: bo
                 boot_time=boot_time,
                 hint=hint,
                 conv=conv_activity(seed, service.machine, port, hint),
-                conv_sequence=0 if place < PLACES else _conv_seen(sides) - 1,
+                # A place counts on for who has it next.
+                conv_sequence=_conv_seen(sides) - 1 if again or place >= PLACES else 0,
                 results=service.results,
                 work_ns=0 if port != service.ports[0] else int(service.options.get("work_ms") or 0) * 1_000_000,
             )
