@@ -82,6 +82,7 @@ int pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
 {
     struct pthread_waiter self = {.next = cond->first};
 
+    /* cppcheck-suppress autoVariables; who signals takes it out before the wait is over */
     cond->first = &self;
     pthread_mutex_unlock(mutex);
     while (__atomic_load_n(&self.signalled, __ATOMIC_ACQUIRE) == 0)

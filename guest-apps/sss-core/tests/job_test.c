@@ -119,8 +119,8 @@ static void test_values(void)
 /* ---- the job ---- */
 static bool task_exists(const char *name)
 {
-    static const char *const names[] = {"portmapper",  "echo-server", "echo-client",
-                                        "mbcf-server", "mbcf-client", NULL};
+    static const char *const names[] = {"portmapper",  "echo-server", "echo-client", "mbcf-server",
+                                        "mbcf-client", "dce-server",  "dce-client",  NULL};
 
     for (unsigned i = 0; names[i] != NULL; i++)
         if (strcmp(name, names[i]) == 0)
