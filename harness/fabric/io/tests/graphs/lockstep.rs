@@ -33,7 +33,7 @@ struct Lockstep<'a> {
 struct Traced {
     /// Who caused it, and when: itself, and what it answers, and so on.
     origins: Vec<(usize, Time)>,
-    /// The latest promise to each machine while it was inside.
+    /// The latest promise to each machine while it was inside, as far as frames that were handed in later allow.
     promised: Vec<Time>,
 }
 
@@ -132,6 +132,13 @@ impl Lockstep<'_> {
         origins
             .extend(cause.iter().flat_map(|cause| self.frames[&identity(cause)].origins.clone()));
         let promised = vec![Time::ZERO; self.machines.len()];
+        // What is inside may come earlier by this one: a frame that LAN emulation holds for an address leaves when the
+        // address is heard of.
+        for traced in self.frames.values_mut() {
+            for (to, promised) in traced.promised.iter_mut().enumerate() {
+                *promised = (*promised).min(at + self.distances.between(machine, to));
+            }
+        }
         self.frames.insert(identity(&frame), Traced { origins, promised });
         self.network.hand_in(at, machine, nic, frame);
         // The machine says so itself.
