@@ -108,12 +108,17 @@ class Server(Machine):
 
     def deadline(self) -> int:
         if self.state == "way":
-            return min(self.used_ns + HALF_NS, self.way_at, self.patience())
+            return min(self.used_ns + self.half_ns, self.way_at, self.patience())
         if self.state == "recv":
-            return self.used_ns + HALF_NS
+            return self.used_ns + self.half_ns
         if self.state == "final" and self.outgoing is not None:
             return min(self.outgoing.deadline_ns, self.patience())
         return self.used_ns + IDLE_NS if self.state == "idle" else NEVER
+
+    @property
+    def half_ns(self) -> int:
+        """Half a request without another packet is kept for so long: its client does not give up earlier."""
+        return max(HALF_NS, self.settings.give_up_ns)
 
     def patience(self) -> int:
         if self.state == "way":
@@ -370,7 +375,7 @@ class Server(Machine):
                 assert self.header is not None
                 self._reject(self.header, NOT_ANSWERED)
                 self.state = "unknown"
-            elif now >= self.used_ns + HALF_NS:
+            elif now >= self.used_ns + self.half_ns:
                 self.state = "unknown"
             else:
                 self._ask_who(now)

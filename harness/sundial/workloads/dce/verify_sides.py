@@ -165,7 +165,7 @@ class Places:
     """
 
     def __init__(self, give_up_ns: int) -> None:
-        self._surely_ns = give_up_ns + IDLE_NS + HALF_NS
+        self._surely_ns = IDLE_NS + 2 * max(HALF_NS, give_up_ns)
         self._silent: list[int] = []
         """Since when, by place."""
 
