@@ -42,6 +42,8 @@ class Cell:
     run: str
     captures: tuple[str, ...]
     spread: Spread
+    in_order_ms: tuple[float, ...]
+    """Of each call, as they followed one another."""
     frames: float
     """On the wire, a call, both ways; of acknowledgements too."""
     wire_bytes: float
