@@ -44,14 +44,14 @@ class Cell:
     spread: Spread
     in_order_ms: tuple[float, ...]
     """Of each call, as they followed one another."""
-    frames: float
-    """On the wire, a call, both ways; of acknowledgements too."""
-    wire_bytes: float
-    """Of those frames, a call."""
+    packets: float
+    """With data of the call, both ways, as captured, a call."""
+    message_bytes: float
+    """Of the system's protocol above TCP, both ways, a call."""
     exchanges: float | None
-    """Messages that wait for an answer, a call; None: not counted."""
+    """Messages that have an answer, a call; None: the system has one exchange a call."""
     instructions: float
-    """Of both ends and their kernels, a call."""
+    """That the machines' speed makes of the median time, without what the wire hides of it."""
     switches: float | None
     """Context switches of the client, a call; None: not counted."""
 
@@ -124,7 +124,7 @@ def calls_table(results: Results) -> pl.DataFrame:
                 "least_ms": times.least, "quartile_1_ms": times.quartiles[0], "median_ms": times.median,
                 "quartile_3_ms": times.quartiles[2], "most_ms": times.most,
                 "median_low_ms": times.median_between[0], "median_high_ms": times.median_between[1],
-                "frames": cell.frames, "wire_bytes": cell.wire_bytes, "exchanges": cell.exchanges,
+                "packets": cell.packets, "message_bytes": cell.message_bytes, "exchanges": cell.exchanges,
                 "instructions": cell.instructions, "context_switches": cell.switches, "run": cell.run,
             }
         )  # fmt: skip

@@ -84,7 +84,7 @@ def _arrays(results: Results) -> Judged:
     good = min(arrays) > max(simple) and apart < THREE_ALIKE
     what = f"arrays {min(arrays):.2f} to {_ms(max(arrays))}, primitives {min(simple):.2f} to {_ms(max(simple))}"
     cell = results.cell(Case("rpyc", "local", "int_array"))
-    return Judged.of(good, what, f"no element of a list crosses the wire: {cell.wire_bytes:.0f} bytes a call")
+    return Judged.of(good, what, f"no element of a list crosses the wire: {cell.message_bytes:.0f} bytes a call")
 
 
 def _void_dear(results: Results) -> Judged:
@@ -116,7 +116,11 @@ def _costs(results: Results, place: Place) -> str:
     words = []
     for system in SYSTEMS:
         cell = results.cell(Case(system, place, "void"))
-        parts = [f"{cell.instructions:,.0f} instructions", f"{cell.frames:.1f} frames", f"{cell.wire_bytes:.0f} bytes"]
+        parts = [
+            f"{cell.instructions:,.0f} instructions",
+            f"{cell.packets:.1f} packets",
+            f"{cell.message_bytes:.0f} bytes",
+        ]
         parts += [] if cell.switches is None else [f"{cell.switches:.1f} context switches of the client"]
         parts += [] if cell.exchanges is None else [f"{cell.exchanges:.0f} exchanges"]
         words.append(f"{system} {_ms(cell.spread.mean)}, {', '.join(parts)}")
