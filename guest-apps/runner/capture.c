@@ -48,7 +48,7 @@ struct block_header {
     uint64_t tsc_before; /* the kernel's clock, which stamps frames, was read between these two */
     uint64_t clock_ns;
     uint64_t tsc_after;
-    uint64_t packets; /* since the beginning, those dropped among them */
+    uint64_t packets; /* since the block before, those dropped among them */
     uint64_t dropped;
     uint64_t bytes; /* of the block */
 };
@@ -87,8 +87,8 @@ static void count(struct block_header *header)
 
     if (getsockopt(ring, SOL_PACKET, PACKET_STATISTICS, &since, &length) != 0)
         fail("counting");
-    header->packets += since.tp_packets;
-    header->dropped += since.tp_drops;
+    header->packets = since.tp_packets;
+    header->dropped = since.tp_drops;
 }
 
 static void read_clocks(struct block_header *header)

@@ -86,9 +86,11 @@ def _says_functions(image: ImageKind) -> bool:
 
 
 def _clients(workload: WorkloadBase, network: Network) -> tuple[str, ...]:
-    if workload.clients == (EVERYONE,):
-        return tuple(node.name for node in network.nodes if node.role == "host" and node.name != workload.server)
-    return workload.clients
+    if workload.clients != (EVERYONE,):
+        return workload.clients
+    others = tuple(node.name for node in network.nodes if node.role == "host" and node.name != workload.server)
+    # A host that is alone calls itself, where it can.
+    return others or tuple(node.name for node in network.nodes if node.name == workload.server and node.inner)
 
 
 def _ends(workload: WorkloadBase, network: Network, path: Path) -> Iterator[Finding]:
@@ -100,9 +102,7 @@ def _ends(workload: WorkloadBase, network: Network, path: Path) -> Iterator[Find
         elif not KINDS[workload.app].runs_on(IMAGES[hosts[name].image]):
             yield Finding((*path, field), f"image {hosts[name].image!r} of {name!r} does not run {workload.app}")
     if not workload.clients:
-        server = hosts.get(workload.server)
-        allowed = f"clients: {workload.server}" if server and server.inner else None
-        yield Finding((*path, "clients"), f"topology {network.name!r} has no host but the server", allowed)
+        yield Finding((*path, "clients"), f"topology {network.name!r} has no host but the server")
     for client in workload.clients:
         if client == workload.server:
             yield from _own_client(workload, hosts.get(client), path)

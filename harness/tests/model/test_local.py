@@ -51,6 +51,11 @@ def test_it_calls_127_0_0_1_and_its_steps_come_after_its_services(tmp_path: Path
     assert [interface.device for interface in job.interfaces] == ["eth0", "eth1"]
 
 
+def test_a_host_that_is_alone_calls_itself(tmp_path: Path) -> None:
+    (workload,) = experiment(tmp_path, SCENARIO.replace("clients: server, ", "")).workloads
+    assert workload.clients == ("server",)
+
+
 def test_the_fabric_knows_nothing_of_it(tmp_path: Path) -> None:
     network = experiment(tmp_path).network
     nowhere = RunPaths(Path("/"), Path("/"), Path("/"))
@@ -74,8 +79,8 @@ CASES = [
     ("", "", "loopback: captured, ", "",
      "mine.yaml:4: workloads.0.clients: 'server' is the server, and what passes its loopback interface is not captured;"
      " allowed: other machines, or loopback: captured of server"),
-    ("clients: server, ", "", "", "",
-     "mine.yaml:4: workloads.0.clients: topology 'net' has no host but the server; allowed: clients: server"),
+    ("clients: server, ", "", "loopback: captured, ", "",
+     "mine.yaml:4: workloads.0.clients: topology 'net' has no host but the server"),
     (WORKLOAD, "  - {app: sunrpc, clients: server, transports: [mbcf3], sizes: [16], calls: 1}", "", "",
      "mine.yaml:4: workloads.0.clients: 'server' is the server, and mbcf3 is between nodes;"
      " allowed: other machines, or transports between addresses"),
