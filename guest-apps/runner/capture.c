@@ -112,6 +112,7 @@ static void serve(void)
         fail("mapping its blocks");
     setpriority(PRIO_PROCESS, 0, FIRST); /* else others may fill the ring meanwhile */
     memcpy(header.magic, MAGIC, sizeof(header.magic));
+    read_clocks(&header); /* the first reading fetches pages: none of the run may be so long */
     for (size_t place = 0;; place = (place + 1) % BLOCKS) {
         struct tpacket_block_desc *block = (void *)(blocks + place * BLOCK_BYTES);
 

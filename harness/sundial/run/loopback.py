@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import mmap
 import struct
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +30,8 @@ _KIND_AT = 48 + 10
 """sll_pkttype of the sockaddr_ll behind a tpacket3_hdr."""
 _OUTGOING = 4
 _SECOND_NS = 10**9
+UNEVEN_NS = 20
+"""Between two ticks the kernel's clock is off by a ns or so."""
 _WAYS = {True: (0, 2), False: (1, 1)}
 """By whether it is sent: the interface of the capture, and the direction of epb_flags."""
 _ETHERNET = 1
@@ -42,8 +43,8 @@ class Block:
     there."""
 
     begin: int
-    clock_ns: int
-    tsc: int
+    clocks: tuple[int, int, int]
+    """The TSC, the kernel's clock, and the TSC again."""
     packets: int
     dropped: int
     complete: bool
@@ -53,32 +54,39 @@ def convert(stream: mmap.mmap | bytes, *, interface: str, zero_ns: int) -> Itera
     """The capture, piece by piece. A cut end is left out. Raises ValueError for what no guest writes."""
     blocks = list(_blocks(stream))
     yield _begin(interface)
-    clocks, counters = [each.clock_ns for each in blocks], [each.tsc for each in blocks]
+    clocks = clocks_of([each.clocks for each in blocks] or [(0, 0, 0)])
     last = EPOCH_NS
     for block in blocks:
-        if not block.complete:
-            continue
-        frames = list(_frames(stream, block.begin))
-        stamps = run_times([clock for clock, _, _ in frames], clocks, counters, zero_ns)
-        for stamp, (_, sent, octets) in zip(stamps, frames, strict=True):
-            last = EPOCH_NS + stamp
+        for at, sent, octets in _frames(stream, block.begin) if block.complete else ():
+            last = EPOCH_NS - zero_ns + at + clocks.ahead_ns(at)
             yield _frame(last, sent, octets)
     yield _statistics(last, sum(each.packets for each in blocks), sum(each.dropped for each in blocks))
 
 
-def run_times(stamps: Sequence[int], clocks: Sequence[int], counters: Sequence[int], zero_ns: int) -> list[int]:
-    """Stamps of the kernel's clock on the run's axis. Between two readings of both the clocks run evenly; before the
-    first and after the last at the same speed, a ns for each count."""
-    found = []
-    for stamp in stamps:
-        after = bisect_right(clocks, stamp)
-        one, other = max(after - 1, 0), min(after, len(clocks) - 1)
-        ahead = counters[one] - clocks[one]
-        if one != other:
-            more = counters[other] - clocks[other] - ahead
-            ahead += more * (stamp - clocks[one]) // (clocks[other] - clocks[one])
-        found.append(stamp + ahead - zero_ns)
-    return found
+@dataclass(frozen=True)
+class Clocks:
+    """How far the TSC is ahead of the kernel's clock: by a straight line through two readings, as each counts evenly; the
+    kernel has measured what a count is to a few ppm."""
+
+    begin: tuple[int, int]
+    """The kernel's clock, and how far the TSC was ahead; likewise `end`."""
+    end: tuple[int, int]
+
+    def ahead_ns(self, clock_ns: int) -> int:
+        """At what the kernel's clock shows."""
+        (one, here), (other, there) = self.begin, self.end
+        return here if one == other else here + (there - here) * (clock_ns - one) // (other - one)
+
+
+def clocks_of(readings: Sequence[tuple[int, int, int]]) -> Clocks:
+    """From readings of the TSC, the clock and the TSC again: the first and the last of those that were not interrupted,
+    each half-way. Raises ValueError where others are not on that line: the clocks do not run evenly."""
+    shortest = min(after - before for before, _, after in readings)
+    known = [(clock, (before + after) // 2 - clock) for before, clock, after in readings if after - before == shortest]
+    clocks = Clocks(known[0], known[-1])
+    if any(abs(clocks.ahead_ns(clock) - ahead) > UNEVEN_NS for clock, ahead in known):
+        raise ValueError("its kernel's clock and its TSC do not run evenly")
+    return clocks
 
 
 def collect_loopbacks(folder: Path) -> None:
@@ -119,7 +127,7 @@ def _blocks(stream: mmap.mmap | bytes) -> Iterator[Block]:
         if magic != MAGIC or not before <= after:
             raise ValueError(f"no block at byte {at}")
         complete = begin + length <= len(stream)
-        yield Block(begin, clock, (before + after) // 2, packets, dropped, complete)
+        yield Block(begin, (before, clock, after), packets, dropped, complete)
         if not complete:
             return
         sequence = _BLOCK.unpack_from(stream, begin)[-1]

@@ -14,7 +14,7 @@ from sundial.errors import GuestFault
 from sundial.observe import open_capture
 from sundial.observe.pcapng import Statistics, interface_statistics
 from sundial.observe.stamps import options, stamps
-from sundial.run.loopback import LOOPBACK, collect_loopbacks, run_times
+from sundial.run.loopback import LOOPBACK, clocks_of, collect_loopbacks
 
 SENT, RECEIVED = 4, 0
 ZERO_NS = 5_000_000
@@ -118,7 +118,13 @@ def test_what_no_guest_writes_is_the_guests_fault(tmp_path: Path, stream: bytes,
     assert caught.value.machine == "server"
 
 
-def test_clocks_run_evenly_between_two_readings() -> None:
-    # From reading to reading the counter gains 10 ns in 1000.
-    clocks, counters = [1000, 2000], [500, 1510]
-    assert run_times([900, 1000, 1500, 2000, 2100], clocks, counters, 400) == [0, 100, 605, 1110, 1210]
+def test_stamps_are_moved_by_how_far_the_clocks_are_apart_by_then() -> None:
+    # The kernel's clock gains 1 ns in 100; the second reading was interrupted.
+    clocks = clocks_of([(1000, 1040, 1080), (3000, 9000, 9900), (11_000, 11_140, 11_080)])
+    assert [clocks.ahead_ns(at) for at in (0, 1040, 6090, 11_140)] == [10, 0, -50, -100]
+
+
+def test_clocks_that_do_not_run_evenly_are_the_guests_fault(tmp_path: Path) -> None:
+    stream = b"".join(block(n, [], 500 * n, drift=50 * (n == 2)) for n in (1, 2, 3))
+    with pytest.raises(GuestFault, match="do not run evenly"):
+        collect_loopbacks(directory(tmp_path, stream))
