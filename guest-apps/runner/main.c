@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "apps.h"
+#include "capture.h"
 #include "clock.h"
 #include "control.h"
 #include "entropy.h"
@@ -123,6 +124,8 @@ static int prepare(void)
         return -1;
     process_prepare_service(BINDER);
     spares_start();
+    if (capture_start() != 0)
+        return -1;
     memory_clear_free();
     return 0;
 }
@@ -311,6 +314,7 @@ static bool run_tasks(const struct job *job)
 
 static void finish(bool well)
 {
+    capture_settle();
     samples_put(json_pack("{ss si}", "type", "done", "status", well ? 0 : 1));
     if (control_say_done(CONTROL_DEVICE, well ? 0 : 1) != 0)
         fprintf(stderr, "runner: cannot say done: %s\n", strerror(errno));

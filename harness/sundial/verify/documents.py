@@ -244,5 +244,6 @@ def _spec(run: RunDirectory, node: Node) -> DomainSpec:
         nics=tuple(FrameSockets(nowhere, nowhere) for _ in node.nics),
         console_socket=typed,
         exec_socket=typed,
+        loopback=nowhere if node.inner else None,
         kvm=run.document.get("accelerator") == "kvm",
     )

@@ -351,7 +351,7 @@ class _Verification:
             if each.sent and not set(each.rows) <= self.explained:
                 continue
             if each.payload in known:
-                word = self._class(sides, pdu, each.machine, firsts)
+                word = self._class(sides, pdu, (each.machine, each.sent), firsts)
                 lines += [(row, word, self._call_of(number)) for row in each.rows]
         classes = pl.DataFrame(lines, schema=CLASSES, orient="row")
         return pl.concat([classes, self._pieces(classes)])
@@ -366,14 +366,14 @@ class _Verification:
         return same.select("row", pl.lit("dce_piece").alias("class"), pl.lit(None, pl.UInt32).alias("call"))
 
     @staticmethod
-    def _class(sides: Sides, pdu: Pdu, machine: str, firsts: set[tuple[Any, ...]]) -> str:
+    def _class(sides: Sides, pdu: Pdu, view: tuple[str, bool], firsts: set[tuple[Any, ...]]) -> str:
         if pdu.interface == CONV:
             return "dce_conv"
         if sides.activity.mapper:
             return "dce_mapper"
         if pdu.type not in (Type.REQUEST, Type.RESPONSE):
             return _CLASS[pdu.type]
-        name = (machine, sides.activity.uuid, pdu.type, pdu.sequence, pdu.fragment)
+        name = (view, sides.activity.uuid, pdu.type, pdu.sequence, pdu.fragment)
         again = name in firsts
         firsts.add(name)
         return "dce_retransmission" if again else "call"

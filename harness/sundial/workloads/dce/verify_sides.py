@@ -117,7 +117,9 @@ def divide(datagrams: Sequence[Datagram], activities: Sequence[Activity]) -> tup
         elif not _between(each, sides.activity):
             others.append(Unowned(each, f"activity {uuid} from {_end(each.source)} to {_end(each.target)}"))
         else:
-            side = sides.client if each.machine == sides.activity.client else sides.server
+            # By its end, not by its machine: both may be on one.
+            at_client = (each.source if each.sent else each.target) == sides.activity.own_end
+            side = sides.client if at_client else sides.server
             (side.sent if each.sent else side.arrived).append((number, each, pdu))
     return known, others
 
@@ -125,7 +127,8 @@ def divide(datagrams: Sequence[Datagram], activities: Sequence[Activity]) -> tup
 def _between(each: Datagram, activity: Activity) -> bool:
     """Whether a datagram travels between the ends of an activity."""
     if activity.own_end is None:
-        activity.own_end = each.source if each.machine == activity.client and each.sent else None
+        calls = each.machine == activity.client and each.sent and each.source[1] != activity.server_end[1]
+        activity.own_end = each.source if calls else None
     if each.machine not in (activity.client, activity.server):
         return False
     to_server = each.source == activity.own_end
