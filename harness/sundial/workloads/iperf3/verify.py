@@ -20,6 +20,7 @@ from sundial.verify.frames import DROPPED, end_name
 from sundial.verify.headers.ports import ports_of
 from sundial.verify.samples import RunSamples
 from sundial.verify.sockets import flows
+from sundial.verify.sockets.payloads import payloads
 from sundial.verify.sockets.protocol import IP_PROTOCOL, Files
 from sundial.verify.workload import Background, Verifier, WorkloadVerifier
 from sundial.workloads.iperf3.verify_control import COOKIE, read_control
@@ -32,7 +33,6 @@ from sundial.workloads.iperf3.verify_transfers import (
     check_datagrams,
     local_ports,
     open_connections,
-    payloads,
 )
 
 PORT = 5201

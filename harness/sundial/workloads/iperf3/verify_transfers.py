@@ -17,9 +17,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from sundial.expect.ip import ETHERNET_HEADER, UDP_HEADER
-from sundial.observe import octets_of
 from sundial.verify.sockets import tcp
+from sundial.verify.sockets.payloads import payloads
 from sundial.verify.sockets.protocol import Bytes, Files
 from sundial.workloads.iperf3.verify_control import COOKIE
 
@@ -156,25 +155,6 @@ def open_connections(frames: pl.DataFrame, files: Files) -> Connections:
     conns = tcp.connections(frames)
     placed = tcp.positions(frames, conns).with_columns(data=pl.col("tcp_length").cast(pl.Int64))
     return Connections(placed, tcp.sent_segments(placed), files)
-
-
-def payloads(rows: pl.DataFrame, files: Files) -> Iterator[bytes]:
-    """What UDP and TCP carry in each frame, in the order of the rows."""
-    udp = pl.col("udp_length").is_not_null() & pl.col("tcp_length").is_null()
-    length = pl.when(udp).then(pl.col("udp_length").cast(pl.Int64) - UDP_HEADER).otherwise(pl.col("tcp_length"))
-    places = rows.select(
-        "capture",
-        begin=pl.col("octets_begin") + ETHERNET_HEADER + pl.col("ip_length").cast(pl.Int64) - length,
-        length=length,
-    )
-    data = {name: _bytes_of(name, rows, files) for name in places["capture"].unique()}
-    for capture, begin, count in places.iter_rows():
-        yield data[capture][begin : begin + count].tobytes()
-
-
-def _bytes_of(name: str, rows: pl.DataFrame, files: Files) -> Bytes:
-    one = rows.filter(pl.col("capture") == name).head(1)
-    return np.asarray(octets_of(one, [file for file in files if file[1] == name]).data)
 
 
 def local_ports(result: Mapping[str, Any]) -> list[int]:

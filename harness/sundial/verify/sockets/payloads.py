@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What UDP and TCP carry in each frame, as bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import polars as pl
+
+from sundial.expect.ip import ETHERNET_HEADER, UDP_HEADER
+from sundial.observe import octets_of
+from sundial.verify.sockets.protocol import Bytes, Files
+
+
+def payloads(rows: pl.DataFrame, files: Files) -> Iterator[bytes]:
+    """Of each frame, in the order of the rows."""
+    udp = pl.col("udp_length").is_not_null() & pl.col("tcp_length").is_null()
+    length = pl.when(udp).then(pl.col("udp_length").cast(pl.Int64) - UDP_HEADER).otherwise(pl.col("tcp_length"))
+    places = rows.select(
+        "capture",
+        begin=pl.col("octets_begin") + ETHERNET_HEADER + pl.col("ip_length").cast(pl.Int64) - length,
+        length=length,
+    )
+    data = {name: _bytes_of(name, rows, files) for name in places["capture"].unique()}
+    for capture, begin, count in places.iter_rows():
+        yield data[capture][begin : begin + count].tobytes()
+
+
+def _bytes_of(name: str, rows: pl.DataFrame, files: Files) -> Bytes:
+    one = rows.filter(pl.col("capture") == name).head(1)
+    return np.asarray(octets_of(one, [file for file in files if file[1] == name]).data)
