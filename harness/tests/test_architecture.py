@@ -62,6 +62,7 @@ RANKS = {
     "mbcf/transports": "model",
     "mbcf/wire": "expect",
     "kedziera98/statistic": "model",
+    "functions": "expect",
     "sockets": "model",
     "linux_functions": "plan",
     "sss_functions": "plan",
