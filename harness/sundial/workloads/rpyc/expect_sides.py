@@ -9,6 +9,7 @@ and their counts are its own. What an exception's frames hold is given back when
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -249,6 +250,7 @@ class Side:
         handler, boxed = message.body
         arguments = yield from self.unbox(boxed)
         kind = Kind.REPLY
+        body: Any
         try:
             body = box((yield from self.handle(Handler(handler), *arguments)), self.boxed)
         except Stop:
@@ -437,10 +439,8 @@ class Server(Side):
     def _convert(self, *lists: Proxy) -> Steps:
         """numpy.array asks each for an array of its own, then for its length and its elements."""
         for each in lists:
-            try:
+            with suppress(Refused):
                 yield from self.request(Handler.GETATTR, each, "__array__")
-            except Refused:
-                pass
             yield from self._ask(each, "__len__")
             elements = yield from self._ask(each, "__iter__")
             yield from self._ask(elements, "__iter__")
