@@ -6,6 +6,7 @@ from typing import Any
 
 import rpyc
 from rpyc.core.stream import SocketStream
+from rpyc.version import version
 from sundial_guest import clock, connections, functions, options, samples
 
 CALLS_MOST = 1_000_000
@@ -111,6 +112,7 @@ def _run(caller: Caller, function: functions.Function, chosen: Any) -> None:
         "client_port": caller.port,
         "warmup": chosen.warmup,
         "function": function.number,
+        "library": ".".join(map(str, version)),
         "tcp_nodelay": chosen.tcp_nodelay,
     }
     method, right = function.name, arguments[0] if arguments else None
