@@ -164,9 +164,9 @@ def _decode(data: bytes, at: int, depth: int) -> tuple[Any, int]:
     if tag in _CONSTANTS:
         return _CONSTANTS[tag], at
     if tag == _TEXT:
-        value, at = _decode(data, at, depth + 1)
-        if not isinstance(value, bytes):
+        if data[at] != _EMPTY_TEXT and not _BYTES_1 <= data[at] <= _BYTES_32:
             raise Malformed("a text that is no bytes")
+        value, at = _decode(data, at, depth)
         return value.decode(), at
     if _BYTES_1 <= tag <= _BYTES_32:
         count, at = _count(data, at, tag - _BYTES_1)
