@@ -135,13 +135,14 @@ def test_a_stream_has_its_whole_frames_wherever_it_is_cut(parts: list[bytes], cu
 
 @pytest.mark.parametrize(
     ("written", "words"),
-    [("0000000100020a", "no value"), ("0000000100530a", "no message"), ("000000010002ff", "0xff ends the frame"), ("0000000102020a", "flag 2"),
-     ("0000000101020a", "does not inflate")],
+    [
+        ("0000000100020a", "no value"), ("0000000100530a", "no message"), ("000000010002ff", "0xff ends the frame"),
+        ("0000000102020a", "flag 2"), ("0000000101020a", "does not inflate"),
+    ],
 )  # fmt: skip
 def test_frames_that_are_none_are_told(written: str, words: str) -> None:
     with pytest.raises(Malformed, match=words):
-        for each in frames(bytes.fromhex(written)):
-            unpack(each.data)
+        _ = [unpack(each.data) for each in frames(bytes.fromhex(written))]
 
 
 @pytest.mark.parametrize(
