@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from sundial.workloads.functions import FUNCTIONS
+from sundial.workloads import functions
 from sundial.workloads.rpyc.expect_brine import Kind, Label, Message, pack
 
 SERVICE, PERSON, METHOD = "sundial.Functions", "sundial.Person", "builtins.method"
@@ -22,7 +22,7 @@ BUILTIN = frozenset({METHOD, LIST, LIST_ITERATOR})
 VARIANTS = ("numpy", "zip")
 """How the server computes a distance."""
 EXPOSED = (
-    *(f"exposed_{each.name}" for each in FUNCTIONS if each.name != "distance"),
+    *(f"exposed_{each.name}" for each in functions.FUNCTIONS if each.name != "distance"),
     *(f"exposed_distance_{variant}" for variant in reversed(VARIANTS)),
 )
 """In the order of the server's class."""

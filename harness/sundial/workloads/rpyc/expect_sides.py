@@ -13,8 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from sundial.workloads.functions import BY_NAME, Function
-from sundial.workloads.functions import Person as PersonValue
+from sundial.workloads import functions
 from sundial.workloads.rpyc import expect
 from sundial.workloads.rpyc.expect import Reference, Unknown, Unlike, Version, box, introduced, no_access, resolve
 from sundial.workloads.rpyc.expect_brine import STOP_ITERATION, Handler, Kind, Label, Message
@@ -88,7 +87,7 @@ Steps = Generator[Action, Any, Any]
 class Calls:
     """Calls of one function, one after another, and what is given back behind them."""
 
-    function: Function
+    function: functions.Function
     ids: Sequence[int]
     """A name of the caller's for each."""
     container: str = "list"
@@ -382,7 +381,7 @@ class Client(Side):
 
 
 def _argument(value: Any, planned: Calls) -> Any:
-    if isinstance(value, PersonValue):
+    if isinstance(value, functions.Person):
         return Thing(expect.PERSON)
     if planned.function.contains and planned.container == "list":
         return Thing(expect.LIST, list(value))
@@ -425,7 +424,7 @@ class Server(Side):
             return given[0] if given else None
         if isinstance(given[0], Proxy):
             yield from (self._iterate if variant == "zip" else self._convert)(*given)
-        return BY_NAME["distance"].result
+        return functions.BY_NAME["distance"].result
 
     def _iterate(self, one: Proxy, other: Proxy) -> Steps:
         """zip asks both for their next element in turn; the first says when it has no more."""

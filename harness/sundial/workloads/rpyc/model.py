@@ -13,8 +13,7 @@ from sundial.model.images import ImageKind
 from sundial.model.lists import CALLS_MOST, Words
 from sundial.model.network import Network
 from sundial.model.workload import Ends, Millis, Transport, Warmup, WorkloadBase, WorkloadKind
-from sundial.workloads import sockets
-from sundial.workloads.function_words import ALL, FunctionWords
+from sundial.workloads import function_words, functions, sockets
 from sundial.workloads.rpyc.expect import MAJORS, VARIANTS
 
 RPYC = Transport("rpyc", ("at_most_once",))
@@ -49,7 +48,7 @@ class Rpyc(WorkloadBase):
 
     app: Literal["rpyc"]
     """RPyC calls."""
-    functions: Annotated[tuple[str, ...], FunctionWords()] = written(ALL)
+    functions: Annotated[tuple[str, ...], function_words.FunctionWords()] = written(function_words.ALL)
     """One after another over one connection."""
     containers: Annotated[tuple[str, ...], Words(*CONTAINERS)] = written("list")
     """What arrays are in: of lists only a reference crosses, tuples cross themselves. Functions without arrays are
@@ -57,7 +56,7 @@ class Rpyc(WorkloadBase):
     distance: Annotated[tuple[str, ...], Words(*VARIANTS)] = written("numpy")
     """How the server computes function 12: numpy.array of both arguments, or zip; of lists each element is a call
     back."""
-    tcp_nodelay: Annotated[tuple[bool, ...], _Flags()] = written("false")
+    tcp_nodelay: Annotated[tuple[bool, ...], _Flags()] = (False,)
     """TCP_NODELAY on both ends, which RPyC does not set by itself. Both: one after the other, the second on the port
     behind the first."""
     port: Annotated[int, Whole(1024, 65534)] = PORT
@@ -77,6 +76,16 @@ class Rpyc(WorkloadBase):
     def ports(self) -> dict[bool, int]:
         """Of its servers, by TCP_NODELAY."""
         return {nodelay: self.port + place for place, nodelay in enumerate(self.tcp_nodelay)}
+
+    @property
+    def turns(self) -> Iterator[tuple[str, str, list[str]]]:
+        """Containers and ways to compute, and the functions for which each makes a difference."""
+        for first, container in enumerate(self.containers):
+            for second, variant in enumerate(self.distance):
+                names = [name for name in self.functions if not first or functions.BY_NAME[name].contains]
+                chosen = [name for name in names if not second or name == "distance"]
+                if chosen:
+                    yield container, variant, chosen
 
 
 def packages(image: ImageKind) -> Mapping[str, str]:

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sundial.plan.workload import Host, Service, Step, Way, WorkloadPlan
-from sundial.workloads.functions import BY_NAME
 from sundial.workloads.rpyc.model import PORT, Rpyc
 
 SERVER, CLIENT = "rpyc-server", "rpyc-client"
@@ -22,11 +21,11 @@ class RpycPlan:
     def steps(self, workload: Rpyc, way: Way) -> Iterator[Step]:
         for series in range(workload.series):
             for nodelay, port in workload.ports.items():
-                for container, variant, functions in _turns(workload):
+                for container, variant, names in workload.turns:
                     options = {
                         "server": str(way.server_address),
                         "port": port,
-                        "functions": functions,
+                        "functions": names,
                         "container": container,
                         "distance": variant,
                         "tcp_nodelay": nodelay,
@@ -39,16 +38,6 @@ class RpycPlan:
 
     def idle_services(self, host: Host) -> Iterator[Service]:
         yield Service(SERVER, {"port": PORT, "tcp_nodelay": False})
-
-
-def _turns(workload: Rpyc) -> Iterator[tuple[str, str, list[str]]]:
-    """Containers and ways to compute, and the functions for which each makes a difference."""
-    for first, container in enumerate(workload.containers):
-        for second, variant in enumerate(workload.distance):
-            functions = [name for name in workload.functions if not first or BY_NAME[name].contains]
-            chosen = [name for name in functions if not second or name == "distance"]
-            if chosen:
-                yield container, variant, chosen
 
 
 KIND: WorkloadPlan[Rpyc] = RpycPlan()

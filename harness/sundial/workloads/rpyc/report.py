@@ -20,7 +20,7 @@ from sundial.report.workload import (
     Setting,
     WorkloadReport,
 )
-from sundial.workloads.functions import BY_NAME
+from sundial.workloads import functions
 from sundial.workloads.rpyc.plan import CLIENT
 
 LINES = {"rpyc": Line("rpyc", "#b0486a", "#e58ba6", "X")}
@@ -38,7 +38,7 @@ class RpycReport:
 
     def moves(self, procedure: str) -> int:
         """Lists and objects never cross, so what does is no measure."""
-        return 0 if BY_NAME[procedure].size == 0 else 1 if procedure == "distance" else BOTH_DIRECTIONS
+        return 0 if functions.BY_NAME[procedure].size == 0 else 1 if procedure == "distance" else BOTH_DIRECTIONS
 
     def filters(self, transports: Collection[str]) -> Iterator[Filter]:
         yield Filter("messages of RPyC", "rpyc", of_calls=True)

@@ -17,7 +17,7 @@ from sundial.observe import RunDirectory
 from sundial.verify.samples import RunSamples
 from sundial.verify.segment import network_of
 from sundial.verify.sockets.conversations import End
-from sundial.workloads.functions import BY_NAME
+from sundial.workloads import functions
 from sundial.workloads.rpyc.expect import Version, version
 from sundial.workloads.rpyc.expect_sides import Calls
 from sundial.workloads.rpyc.model import PACKAGE, packages
@@ -100,7 +100,7 @@ def _add(
     each.batches.append(batch)
     each.lines.append(line)
     each.calls.append(
-        Calls(BY_NAME[name], part["id"].to_list(), str(options.get("container", "list")),
+        Calls(functions.BY_NAME[name], part["id"].to_list(), str(options.get("container", "list")),
               str(options.get("distance", "numpy")))
     )  # fmt: skip
     each.rows |= {int(row["id"]): row for row in part.iter_rows(named=True)}
@@ -146,7 +146,7 @@ def check_counters(
             if right:
                 yield None, f"{where} counters", "a line", "none", []
             continue
-        counts = dict.fromkeys(BY_NAME, 0) | dict(right)
+        counts = dict.fromkeys(functions.BY_NAME, 0) | dict(right)
         said = told[-1].get("by_function", {})
         for name in sorted({*counts, *said}):
             if said.get(name, 0) != counts.get(name, 0):
