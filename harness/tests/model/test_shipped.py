@@ -45,6 +45,7 @@ OWN_TOPOLOGY = {
     "lane-contention": "lane-office",
     "lane-edges": "two-hosts-lane",
     "loss": "two-hosts-wan",
+    "rpyc-nagle": "two-hosts-python",
     "sss-faults": "sss-two-lossy",
     "sss-mixed": "sss-cluster",
 }

@@ -90,8 +90,7 @@ class Rpyc(WorkloadBase):
 
 def packages(image: ImageKind) -> Mapping[str, str]:
     """The versions of Python's packages in an image."""
-    found: Mapping[str, str] | None = getattr(image, "python", None)
-    return found or {}
+    return image.python or {}
 
 
 class RpycKind:
