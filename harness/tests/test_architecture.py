@@ -63,6 +63,7 @@ RANKS = {
     "mbcf/wire": "expect",
     "kedziera98/statistic": "model",
     "functions": "expect",
+    "function_words": "model",
     "sockets": "model",
     "linux_functions": "plan",
     "sss_functions": "plan",

@@ -22,7 +22,7 @@ from sundial.plan.request import Kept
 PREFERENCES = ("rpc.dissect_unknown_programs:TRUE", "tcp.relative_sequence_numbers:TRUE", "nameres.mac_name:FALSE")
 FOREIGN = ("wg",)
 """Heuristic dissectors that are not asked: the first request of DCE RPC without flags looks like WireGuard's data."""
-DISSECTOR = ROOT / "harness" / "wireshark" / "mbcf.lua"
+DISSECTORS = tuple(ROOT / "harness" / "wireshark" / name for name in ("mbcf.lua", "rpyc.lua"))
 Columns = tuple[tuple[str, str], ...]
 COLUMNS: Columns = (
     ("No.", "%m"),
@@ -115,7 +115,8 @@ def _columns(capture: Path) -> Columns:
 
 def _look(source: list[str], columns: Columns, shown: str | None) -> list[str]:
     given = ",".join(f'"{title}","{field}"' for title, field in columns)
-    arguments = ["-X", f"lua_script:{DISSECTOR}", *source, "-o", f"gui.column.format:{given}"]
+    dissectors = [part for path in DISSECTORS for part in ("-X", f"lua_script:{path}")]
+    arguments = [*dissectors, *source, "-o", f"gui.column.format:{given}"]
     for preference in PREFERENCES:
         arguments += ["-o", preference]
     for heuristic in FOREIGN:

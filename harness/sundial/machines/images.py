@@ -93,6 +93,10 @@ class Images:
         """Every image that is declared. Raises BadInput for a declaration that is wrong."""
         return list(self._kinds)
 
+    def usual(self) -> list[str]:
+        """Those that are built unless others are named."""
+        return [name for name, kind in self._kinds.items() if not kind.on_demand]
+
     def recipe(self, name: str) -> str:
         """The one that the image is made by. Raises BadInput for an unknown name."""
         self._check_known(name)
@@ -206,12 +210,14 @@ class PinnedImages:
 
 
 def pin(images: Images, folder: Path, say: Say) -> dict[str, dict[str, str]]:
-    """Copy all images into `folder`, for PinnedImages; the sha256 of each one's parts and its recipe.
+    """Copy all images into `folder`, for PinnedImages; the sha256 of each one's parts and its recipe. Of those that are
+    built on demand, the ones that are built.
 
     Raises HostLacks.
     """
     pinned = {}
-    for name in images.names():
+    there = [status.name for status in images.list() if status.chosen and status.state == "built"]
+    for name in dict.fromkeys([*images.usual(), *there]):
         image = images.ensure(name, say)
         shutil.copytree(image.kernel.parent, folder / name, ignore=shutil.ignore_patterns(SEALS))
         pinned[name] = {"kernel": image.kernel_sha256, "initrd": image.initrd_sha256, "recipe": image.recipe}

@@ -46,6 +46,7 @@ OWN_TOPOLOGY = {
     "lane-edges": "two-hosts-lane",
     "local": "one-host",
     "loss": "two-hosts-wan",
+    "rpyc-nagle": "two-hosts-python",
     "sss-faults": "sss-two-lossy",
     "sss-mixed": "sss-cluster",
 }
