@@ -29,6 +29,7 @@
 #include "samples.h"
 #include "shell.h"
 #include "spares.h"
+#include "zygote.h"
 
 static const char JOB_FILE[] = "/sys/firmware/qemu_fw_cfg/by_name/opt/sundial/job/raw";
 static const char CONTROL_DEVICE[] = "eth0";
@@ -123,6 +124,7 @@ static int prepare(void)
         return -1;
     process_prepare_service(BINDER);
     spares_start();
+    zygote_start();
     memory_clear_free();
     return 0;
 }
@@ -146,7 +148,7 @@ static int receive_job(struct job *job, char error[JOB_ERROR])
         if (!job_decode(job_text, (size_t)length, &linux_image, job, error))
             return -1;
         /* While the machine waits to be kept as a snapshot, time is free: unpack for all jobs. */
-        if (extras_are_needed(job) && extras_unpack() != 0) {
+        if (extras_unpack(job) != 0) {
             snprintf(error, JOB_ERROR, "cannot unpack the image's extras: %s", strerror(errno));
             return -1;
         }
@@ -344,6 +346,7 @@ static void start_helpers(const struct job *job)
     if (!job->interactive)
         return;
     spares_end();
+    zygote_end();
     if (process_run_shell("exec busybox --install -s /bin") != 0 ||
         process_fork_helper(shell_serve_console) != 0 || process_fork_helper(exec_serve) != 0)
         report("cannot start the interactive helpers");
