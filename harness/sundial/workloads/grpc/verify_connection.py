@@ -12,7 +12,8 @@ from typing import Any
 from sundial.verify.sockets.conversations import Conversation, Explained, Way
 from sundial.workloads import functions
 from sundial.workloads.grpc import expect_http2 as http2
-from sundial.workloads.grpc.expect import Client, Library, Server, call_messages, octets
+from sundial.workloads.grpc.expect import Client, Library, Server, octets
+from sundial.workloads.grpc.expect_http2 import Flag, Type
 from sundial.workloads.grpc.verify_control import Direction, check_control, check_windows
 from sundial.workloads.grpc.verify_frames import Due, Reading, Wrong, read
 from sundial.workloads.grpc.verify_names import BROKEN, LATE, WRONG, Call, Link, begun
@@ -32,6 +33,8 @@ class Stretch:
     begin: int
     end: int
     frames: int
+    whole: bool
+    """Its last frame is there."""
 
 
 @dataclass(frozen=True)
@@ -93,23 +96,14 @@ class Connection:
             if span.call is not None:
                 known = found.get(span.call)
                 begin, count = (span.begin, 0) if known is None else (known.begin, known.frames)
-                found[span.call] = Stretch(begin, span.end, count + 1)
+                whole = (known is not None and known.whole) or span.frame.has(Flag.END_STREAM)
+                found[span.call] = Stretch(begin, span.end, count + 1, whole)
         return found
 
     def _messages(self, reply: bool) -> list[tuple[int, int]]:
-        """Of each message that was sent whole, its octets and where it ends."""
-        reading = self.readings[reply]
-        ends: dict[int, list[int]] = {}
-        for span in reading.spans:
-            if span.call is not None:
-                ends.setdefault(span.call, []).append(span.end)
-        found = []
-        for place, call in enumerate(self.link.calls):
-            # DATA is the last frame of a request, the second of a reply.
-            if len(ends.get(place, ())) == 3:
-                length = len(call_messages(call.function)[reply])
-                found.append((length, ends[place][1 if reply else 2]))
-        return found
+        """Of each message that was sent, its octets and where it ends."""
+        spans = self.readings[reply].spans
+        return [(len(span.frame.payload), span.end) for span in spans if span.frame.type == Type.DATA]
 
     # ---- findings ----
 
@@ -203,8 +197,7 @@ class Connection:
         if not call.answered and call.xid is not None:
             yield call.id, "sample.xid", "none of a call that failed", str(call.xid), []
         reply = self.stretches[True].get(place)
-        whole = reply is not None and reply.frames == 3
-        came = self.ways[True].arrived_ns(reply.end) if whole and reply is not None else None
+        came = self.ways[True].arrived_ns(reply.end) if reply is not None and reply.whole else None
         altered = any(wrong.call == place for wrong in self.readings[True].wrong)
         if call.ok or not exact:
             return
@@ -285,7 +278,7 @@ class Connection:
         found = dict.fromkeys(functions.NAMES, (0, 0))
         for place, call in enumerate(self.link.calls):
             request = self.stretches[False].get(place)
-            whole = request is not None and request.frames == 3 and self.ways[False].arrived_ns(request.end) is not None
+            whole = request is not None and request.whole and self.ways[False].arrived_ns(request.end) is not None
             if call.function in found:
                 least, most = found[call.function]
                 found[call.function] = least + (place in self.stretches[True]), most + whole

@@ -107,7 +107,8 @@ def _check_updates(
     times = [there.way.arrived_ns(end) for _, end in there.messages]
     came = [at for at in times if at is not None]
     sums = [0, *accumulate(lengths)]
-    ahead = 0 if here.reply else PREFIX
+    # A call that failed leaves behind what its stream might have sent.
+    ahead = 0 if here.reply else PREFIX * (1 + sum(not call.answered for call in link.calls))
     running = 0
     for each, increment in found:
         running += increment

@@ -54,6 +54,8 @@ class Span:
     begin: int
     end: int
     call: int | None
+    frame: Frame
+    """The one that was due."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +158,7 @@ class _Reader:
 
     def _take(self, due: Due, length: int) -> None:
         self.call = due.call if due.call is not None else self.call
-        self.result.spans.append(Span(self.at, self.at + length, due.call))
+        self.result.spans.append(Span(self.at, self.at + length, due.call, due.frame))
         if due.frame.type == Type.HEADERS:
             _note(due.frame, self.table)
         self.at += length
@@ -237,7 +239,7 @@ class _Reader:
                 old.call, old.field, old.expected, f"{old.seen}, and these later", old.begin, old.end
             )
         length = len(frame.octets)
-        self.result.spans.append(Span(self.at, self.at + length, due.call))
+        self.result.spans.append(Span(self.at, self.at + length, due.call, due.frame))
         self.at += length
         return True
 
