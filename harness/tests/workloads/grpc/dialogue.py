@@ -136,7 +136,11 @@ class Dialogue:
                 bed.lines.append(json.dumps([call, begin, over, row["ok"], 0, row["xid"], row["error"]]))
 
     def _jobs(self, directory: Path) -> None:
-        step = {"app": "grpc-client", "options": {"server": SERVER, "port": PORT, "total_timeout_ms": 25_000}}
+        options = {
+            "server": SERVER, "port": PORT, "total_timeout_ms": 25_000, "functions": list(functions.NAMES),
+            "calls": CALLS, "warmup": 0,
+        }  # fmt: skip
+        step = {"app": "grpc-client", "options": options}
         service = {"app": "grpc-server", "options": {"port": PORT}}
         for name, job in (("client", {"steps": [step]}), ("server", {"services": [service]})):
             (directory / "nodes" / name).mkdir(exist_ok=True)

@@ -10,6 +10,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from sundial.observe import open_run
+from sundial.verify.plan import check_plan
+from sundial.verify.samples import load_samples
 from sundial.workloads.grpc import expect_http2 as http2
 from sundial.workloads.grpc import verify
 from sundial.workloads.grpc.expect import LIBRARIES, Client
@@ -222,6 +225,25 @@ def test_a_call_that_has_had_its_time_is_cancelled(tmp_path: Path) -> None:
     said.said["client"][6].insert(0, http2.rst_stream(9, 8))
     said.row[4] |= {"ok": 0, "xid": None, "error": "DEADLINE_EXCEEDED"}
     assert findings(settle(said.write(tmp_path))[0]) == []
+
+
+def test_a_step_makes_a_batch_of_each_function(tmp_path: Path) -> None:
+    directory = Dialogue().write(tmp_path)
+    file = directory / "nodes" / "client" / "job.json"
+
+    def batches() -> list[tuple[str, str, str]]:
+        run = open_run(directory)
+        found = check_plan(run, load_samples(run), {}).select("field", "expected", "seen")
+        return [row for row in found.rows() if "batch" in row[0]]
+
+    assert batches() == []
+    file.write_text(
+        file.read_text().replace('"void", "boolean"', '"boolean", "void"').replace('"calls": 5', '"calls": 6')
+    )
+    assert batches()[:2] == [
+        ("nodes/client batch 0 procedure", "boolean", "void"),
+        ("nodes/client batch 0 calls", "6", "5"),
+    ]
 
 
 @pytest.mark.parametrize("rest", [1, 500])
