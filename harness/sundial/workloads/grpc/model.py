@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Literal
 
 from sundial.errors import BadInput
@@ -36,6 +36,8 @@ class _Functions(Marker):
         return functions.NAMES if _ALL in names else tuple(dict.fromkeys(names))
 
     def _name(self, item: object) -> str:
+        if isinstance(item, str) and item.isdecimal():
+            item = int(item)
         if isinstance(item, int) and not isinstance(item, bool) and 1 <= item <= len(functions.NAMES):
             return functions.NAMES[item - 1]
         if isinstance(item, str) and (item == _ALL or item in functions.BY_NAME):
@@ -83,8 +85,7 @@ class Grpc(WorkloadBase):
 
 def version_of(image: ImageKind) -> str | None:
     """Of gRPC in an image; None: it has none."""
-    python: Mapping[str, str] | None = getattr(image, "python", None)
-    return None if python is None else python.get(PACKAGE)
+    return None if image.python is None else image.python.get(PACKAGE)
 
 
 class GrpcKind:
