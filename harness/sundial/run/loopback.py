@@ -65,8 +65,8 @@ def convert(stream: mmap.mmap | bytes, *, interface: str, zero_ns: int) -> Itera
 
 @dataclass(frozen=True)
 class Clocks:
-    """How far the TSC is ahead of the kernel's clock: by a straight line through two readings, as each counts evenly; the
-    kernel has measured what a count is to a few ppm."""
+    """How far the TSC is ahead of the kernel's clock: by a straight line through two readings. Each counts evenly, but
+    what a count is the kernel has measured, to a kHz."""
 
     begin: tuple[int, int]
     """The kernel's clock, and how far the TSC was ahead; likewise `end`."""

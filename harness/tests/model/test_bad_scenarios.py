@@ -41,7 +41,7 @@ CASES = [
     ("    calls: 3", "    one_way: true\n    procedures: sink", ["8: workloads.0.one_way: one_way over udp: libtirpc does not send a call without waiting for its reply; allowed: transports: tcp, mbcf1, mbcf2, mbcf12, mbcf3, mbcf3a, mbcf3b"]),
     ("    calls: 3", "    call: 3", ["8: workloads.0.call: unknown field; allowed: clients, server, series, socket_buffer, tcp_nodelay, serving, sizes, calls, warmup, order, connection, threads, retry_timeout, total_timeout, trace, app, transports, procedures, one_way, depth, ack, semantics, reply_cache, die, auth, send_buffer, recv_buffer, udp_message_size"]),
     ("    calls: 3", "    server: host9", ["8: workloads.0.server: topology 'two-hosts-10base-t' has no host 'host9'; allowed: client, server"]),
-    ("    calls: 3", "    clients: [server]", ["8: workloads.0.clients: 'server' is the server, and what passes its loopback interface is not captured; allowed: other machines, or loopback: captured of server"]),
+    ("    calls: 3", "    clients: [server]", ["8: workloads.0.clients: 'server' is the server, and what passes its loopback interface is not captured; allowed: other machines, or in virtual time loopback: captured of server"]),
     ("    calls: 3", "    retry_timeout: 1500 us", ["8: workloads.0.retry_timeout: '1500 us' has the wrong unit 'us' (known: ms, s, min); allowed: a time in whole ms from 1 ms to 60 min, such as '500 ms'"]),
     ("    calls: 3", "    retry_timeout: 30 s", ["8: workloads.0.retry_timeout: retry_timeout is longer than total_timeout: nothing would be sent again; allowed: up to total_timeout"]),
     ("    calls: 3", "    auth: kerberos", ["8: workloads.0.auth: 'kerberos' is not known; allowed: none, sys"]),

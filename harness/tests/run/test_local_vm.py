@@ -63,6 +63,7 @@ def test_every_call_is_proven_by_what_the_guest_captured(made: tuple[Path, str])
     assert statistics.dropped == 0
     assert statistics.received == verdict["frames"] > 4 * CALLS
     assert not (directory / "nodes" / "server" / "loopback.bin").exists()
+    assert any(line.startswith("loopback: checksums") for line in verdict["unproven"])
 
 
 def test_a_run_repeats_to_the_byte(made: tuple[Path, str], tmp_path: Path) -> None:
