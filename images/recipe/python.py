@@ -55,8 +55,8 @@ ARCHIVE = "lib/python.cpio.lz4"
 
 # Of the standard library and of numpy: what a program that serves and calls does not import.
 LEFT_OUT = {
-    *("test", "tests", "idlelib", "lib2to3", "ensurepip", "tkinter", "turtledemo", "distutils", "pydoc_data", "unittest"),
-    *("venv", "curses", "sqlite3", "f2py", "__pycache__"),
+    *("test", "tests", "idlelib", "lib2to3", "ensurepip", "tkinter", "turtledemo", "distutils", "pydoc_data"),
+    *("unittest", "venv", "curses", "sqlite3", "f2py", "__pycache__"),
 }
 LEFT_OUT_MODULES = (
     *("_curses", "_dbm", "_gdbm", "_sqlite3", "_test", "_xxtestfuzz", "_ctypes_test", "nis", "ossaudiodev"),
@@ -170,9 +170,7 @@ class _Build:
     @property
     def _loader(self) -> list[str]:
         """Starts a program of the packages with their libraries, whatever the host has."""
-        folders = [path for path in self._packages.glob("*/*") if path.is_dir()]
         found = [folder for package in self._packages.iterdir() for folder in _library_folders(package)]
-        assert folders, "they were unpacked"
         linker = self._packages / "libc6/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2"
         return [str(linker), "--library-path", ":".join(sorted(map(str, found)))]
 
@@ -262,9 +260,8 @@ def _library_folders(package: Path) -> Iterator[Path]:
 
 
 def _run(command: list[str], what: str, environment: dict[str, str] | None = None) -> str:
-    done = subprocess.run(
-        command, capture_output=True, text=True, check=False, env=None if environment is None else os.environ | environment
-    )
+    whole = os.environ | (environment or {})
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=whole)
     if done.returncode != 0:
         said = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()]
         raise RecipeError(f"{what} failed: {said[-1] if said else f'status {done.returncode}'}")

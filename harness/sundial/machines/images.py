@@ -202,7 +202,10 @@ class PinnedImages:
         self._folder = folder
 
     def ensure(self, name: str, say: Say) -> Image:
-        """The image. Raises RunFailed for one that is not as it was."""
+        """The image. Raises RunFailed for one that is not as it was, or was not there."""
+        if not (self._folder / name).is_dir():
+            hint = f"./sundial images build {name}, and begin again"
+            raise RunFailed(f"image {name} was not built when all images were copied to {self._folder}", hint=hint)
         try:
             return _load(name, None, self._folder / name)
         except Damaged as damage:

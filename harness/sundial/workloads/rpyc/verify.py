@@ -8,16 +8,18 @@ the streams of the capture and those of the machines (`verify_replay`); each con
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import polars as pl
 
+from sundial.expect.call import Leg, tcp_leg, unsent_leg
 from sundial.observe import RunDirectory
 from sundial.verify.conservation import transit_of
 from sundial.verify.findings import FINDING
 from sundial.verify.headers.ports import ports_of
+from sundial.verify.result import leg_json
 from sundial.verify.samples import RunSamples
 from sundial.verify.sockets.call_times import check_call_times
 from sundial.verify.sockets.conversations import Conversation, End, Explained, Way, conversations
@@ -90,6 +92,7 @@ class _Verification:
         self.rows: list[Finding] = []
         self.explained: list[Explained] = []
         self.observed: list[dict[str, Any]] = []
+        self.expected: dict[tuple[str, str, int], dict[str, Any]] = {}
         self.executed: dict[tuple[str, int], Counter[str] | None] = {}
         """By machine and port; None where a connection was not judged to its end."""
 
@@ -128,6 +131,8 @@ class _Verification:
             table,
             packets,
             again if table.height else {},
+            expected=self.expected,
+            unsent={way: leg_json(unsent_leg("tcp", 0)) for way in ("request", "reply")},
         )
 
     def _judge(self, conversation: Conversation, plan: Planned) -> None:
@@ -155,13 +160,25 @@ class _Verification:
         self.rows += _check_order(conversation, replay)
         self.rows += _check_segments(conversation, replay)
         spans = {reply: _Spans(conversation.ways[reply], track.lines) for reply, track in replay.tracks.items()}
-        for batch in replay.client.batches:
+        mtus = self._mtus(conversation)
+        for planned_calls, batch in zip(plan.calls, replay.client.batches, strict=False):
+            key = (NAME, planned_calls.function.name, planned_calls.function.size)
             for called in batch.calls:
+                if called.answered >= 0 and key not in self.expected:
+                    self.expected[key] = {
+                        name: leg_json(spans[reply].leg(called.id, mtus[reply], conversation.timestamps))
+                        for reply, name in ((False, "request"), (True, "reply"))
+                    }
                 if called.answered >= 0 or difference is None:
                     self.rows += _check_call(called, plan.rows[called.id])
                 self.observed.append(_observed(called, spans))
         if difference is None:
             self.rows += _check_batches(conversation, replay, plan)
+
+    def _mtus(self, conversation: Conversation) -> dict[bool, int]:
+        """Of the ports from which each way leaves; 1500 for one that is not the run's."""
+        owners = {False: self.run.owner(conversation.client[0]), True: self.run.owner(conversation.server[0])}
+        return {reply: 1500 if owner is None else owner[1].mtu for reply, owner in owners.items()}
 
     def _count(self, conversation: Conversation, replay: Replay | None) -> None:
         key = (conversation.server_machine, conversation.server[1])
@@ -243,9 +260,11 @@ class _Spans:
     def __init__(self, way: Way, lines: Sequence[Line]) -> None:
         self.way, self.lines = way, lines
         self._of_call: dict[int, tuple[int, int]] = {}
+        self._writes: dict[int, list[int]] = defaultdict(list)
         for each in lines:
             if each.call is not None:
                 self._of_call[each.call] = (self._of_call.get(each.call, (each.begin, 0))[0], each.end)
+                self._writes[each.call] += writes(each.end - each.begin)
         first = {(each.begin, each.at_ns, each.row) for each in way.segments(0, len(way.data))}
         self._again = [each for each in way.sent if (each.begin, each.at_ns, each.row) not in first]
 
@@ -254,6 +273,11 @@ class _Spans:
         there = range(len(self.lines))
         began = self.way.sent_ns(self.lines[first].begin + 1) if first in there else None
         return began, self.way.arrived_ns(self.lines[last].end) if last in there else None
+
+    def leg(self, call: int, mtu: int, timestamps: bool) -> Leg:
+        """A call's messages one way, each in writes of its own; segments may have several."""
+        sizes = tuple(self._writes[call])
+        return tcp_leg(sum(sizes), sizes, mtu, timestamps)
 
     def packets(self, call: int) -> tuple[int, int]:
         """Segments that brought a call's messages, and those that brought some of them again."""

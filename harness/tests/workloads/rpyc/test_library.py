@@ -179,3 +179,15 @@ def test_wrong_options_are_refused(tmp_path: Path, side: str, options: dict[str,
     (line,) = records(tmp_path / f"{side}.jsonl")
     assert line["type"] == "error"
     assert line["message"].startswith(words)
+
+
+@pytest.mark.parametrize("side", ["client", "server"])
+def test_options_of_jobs_are_taken(tmp_path: Path, side: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SUNDIAL_CHECK_OPTIONS", "1")
+    job = json.loads((Path(__file__).parents[2] / f"seams/golden/jobs/linux-python/rpyc-{side}.json").read_text())
+    given = [each["options"] for each in (*job["services"], *job["steps"]) if each["app"] == f"rpyc-{side}"]
+    assert given
+    for options in given:
+        program = start(side, options, tmp_path)
+        program.communicate(timeout=60)
+        assert (program.returncode, records(tmp_path / f"{side}.jsonl")) == (0, [])

@@ -147,6 +147,12 @@ def test_what_the_library_says_has_no_mismatch(tmp_path: Path, name: str) -> Non
     for row in settled.observed.select(stamps).iter_rows():
         assert list(row) == sorted(row)
     assert settled.observed["request_retransmissions"].sum() == 0
+    assert set(settled.expected) == {("rpyc", each.name, each.size) for each in FUNCTIONS}
+    for way in ("request", "reply"):
+        # Frames made by hand: a segment for each message, however many of them a call has.
+        void = settled.expected["rpyc", "void", 0][way]
+        assert (void["packets"], void["exact"]) == (3, False)
+        assert void["fewest"] <= settled.observed[f"{way}_packets"][0] <= void["most"]
     assert settled.calls["protocol"].unique().to_list() == ["rpyc"]
 
 
