@@ -150,7 +150,8 @@ class _Account:
         read = call + self.here.reply
         if bisect_right(self.streams, 2 * read - 1) < read:
             return  # its other direction lacks a frame, and has a finding
-        least = self.sums[read]
+        # A client lets the stream of its request send the prefix of a reply.
+        least = self.sums[read] + (0 if self.here.reply else PREFIX)
         if self.total < least:
             self.failed = True
             begin = max(0, end - http2.HEADER)
