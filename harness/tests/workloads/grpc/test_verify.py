@@ -195,7 +195,7 @@ def test_damages(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("increment", "found"), [(1778, []), (1779, [("grpc.request.window_update", "1600 or 1778 for stream 93", "1779")])]
+    ("increment", "found"), [(1778, []), (1779, [("grpc.request.window_update", "1605 or 1778 for stream 93", "1779")])]
 )
 def test_a_message_that_is_read_in_parts(tmp_path: Path, increment: int, found: list[tuple[str, str, str]]) -> None:
     """A client that has read 1,427 of 1,605 octets lets the stream send the 178 that are left, and the connection.
