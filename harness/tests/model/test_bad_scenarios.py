@@ -29,7 +29,7 @@ CALLS = "a whole number from 1 to 1000000"
 MANY = "a whole number from 1 to 1000000, or a mapping such as {0: 3000, 1024: 1000}: calls from that size upward"
 
 CASES = [
-    ("app: sunrpc", "app: dcerpc", ["5: workloads.0.app: 'dcerpc' is not known; allowed: sunrpc, raw, iperf3, mbcf, dce, rpyc"]),
+    ("app: sunrpc", "app: dcerpc", ["5: workloads.0.app: 'dcerpc' is not known; allowed: sunrpc, raw, iperf3, mbcf, dce, grpc, rpyc"]),
     ("transports: [udp]", "transports: [sctp]", ["6: workloads.0.transports: 'sctp' is not known; allowed: one or more of udp, tcp, mbcf1, mbcf2, mbcf12, mbcf3, mbcf3a, mbcf3b"]),
     ("sizes: [0, 16]", "sizes: [8757]", ["7: workloads.0.sizes: 8757 bytes do not fit sunrpc echo over udp; allowed: 0 to 8756 bytes (a UDP message of 8800 bytes; udp_message_size changes it)"]),
     ("sizes: [0, 16]", "sizes: [9001]\n    transports: [tcp]\n    procedures: echo_string", ['8: is not YAML: found duplicate key "transports" with value "[\'tcp\']" (original value: "[\'udp\']")']),

@@ -186,14 +186,6 @@ def octets(frames: Sequence[Frame]) -> int:
     return sum(len(frame.octets) for frame in frames)
 
 
-def credit(reply: bool, messages: Sequence[int]) -> int:
-    """What the window updates of a connection sum to, after calls whose messages to this end had such lengths.
-
-    A server returns what came. A client does so with the next call, and is ahead by what it lets the first stream send.
-    """
-    return sum(messages) if reply else PREFIX + sum(messages[:-1]) if messages else 0
-
-
 CALL_UPDATE = octets([http2.window_update(0, 1)])
 """Octets of the window update of the connection that comes with each message."""
 

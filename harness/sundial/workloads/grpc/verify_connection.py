@@ -14,7 +14,8 @@ from sundial.workloads import functions
 from sundial.workloads.grpc import expect_http2 as http2
 from sundial.workloads.grpc.expect import Client, Library, Server, octets
 from sundial.workloads.grpc.expect_http2 import Flag, Type
-from sundial.workloads.grpc.verify_control import Direction, check_control, check_windows
+from sundial.workloads.grpc.verify_control import Direction, Message, check_control, check_windows
+from sundial.workloads.grpc.verify_credit import check_credit
 from sundial.workloads.grpc.verify_frames import Due, Reading, Wrong, read
 from sundial.workloads.grpc.verify_names import BROKEN, LATE, WRONG, Call, Link, begun
 
@@ -100,10 +101,13 @@ class Connection:
                 found[span.call] = Stretch(begin, span.end, count + 1, whole)
         return found
 
-    def _messages(self, reply: bool) -> list[tuple[int, int]]:
-        """Of each message that was sent, its octets and where it ends."""
-        spans = self.readings[reply].spans
-        return [(len(span.frame.payload), span.end) for span in spans if span.frame.type == Type.DATA]
+    def _messages(self, reply: bool) -> list[Message]:
+        """Those that were sent."""
+        return [
+            Message(span.frame.stream, len(span.frame.payload), span.begin, span.end)
+            for span in self.readings[reply].spans
+            if span.frame.type == Type.DATA
+        ]
 
     # ---- findings ----
 
@@ -123,6 +127,8 @@ class Connection:
                     name = "grpc.reply" if reply else "grpc.request"
                     yield call.id, name, "all of its frames", f"{count} missing", self._rows(reply, place)
             for wrong in check_control(self.link, here, there, counted=self.ends.counted):
+                yield self._finding(wrong, reply)
+            for wrong in () if self.ends.counted else check_credit(self.link, here, there):
                 yield self._finding(wrong, reply)
             for wrong in check_windows(here, there):
                 yield self._finding(wrong, reply)

@@ -1,26 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
 """Frames of a connection that belong to no call: acknowledged settings, window updates, and those that must not be.
 
-The place of a window update is gRPC's choice; that there is one for each message, that they sum to what came, and that
-none returns what had not come yet is not. DATA keeps within the windows that had arrived.
+What window updates have to say is `verify_credit`'s. DATA keeps within the windows that had arrived.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 
 from sundial.verify.sockets.conversations import Way
 from sundial.workloads.grpc import expect_http2 as http2
-from sundial.workloads.grpc.expect import PREFIX, credit
 from sundial.workloads.grpc.expect_http2 import Flag, Frame, Type, Windows
 from sundial.workloads.grpc.verify_frames import Control, Reading, Wrong, name_of
 from sundial.workloads.grpc.verify_names import BROKEN, LATE, Link
 
 _CODES: Mapping[str, frozenset[int]] = {LATE: frozenset((0, 8)), BROKEN: frozenset((0, 7, 8))}
 """Errors of RST_STREAM where a call failed: NO_ERROR, CANCEL, and REFUSED_STREAM of one whose connection broke."""
+
+
+@dataclass(frozen=True)
+class Message:
+    """A DATA frame: its stream, its octets, and where it is."""
+
+    stream: int
+    octets: int
+    begin: int
+    end: int
 
 
 @dataclass(frozen=True)
@@ -31,16 +37,14 @@ class Direction:
     way: Way
     reading: Reading
     opening: int
-    messages: Sequence[tuple[int, int]]
-    """Octets of the message of each DATA frame that was sent, and where it ends."""
+    messages: Sequence[Message]
+    """Of each DATA frame that was sent."""
 
 
 def check_control(link: Link, here: Direction, there: Direction, *, counted: bool) -> Iterator[Wrong]:
     """Findings about one direction; `there` is the other. `counted`: what is no part of a call may be there."""
     controls = here.reading.controls
     yield from _check_settings(link, here, there, counted=counted)
-    updates = [each for each in controls if each.frame.type == Type.WINDOW_UPDATE]
-    yield from _check_updates(link, here, there, updates, counted=counted)
     pings = [
         (there.way.arrived_ns(each.end), each.frame.payload)
         for each in there.reading.controls
@@ -78,46 +82,6 @@ def _check_settings(link: Link, here: Direction, there: Direction, *, counted: b
             yield _wrong(each, f"after the settings have come, at {came} ns", f"at {sent} ns")
 
 
-def _check_updates(
-    link: Link, here: Direction, there: Direction, updates: Sequence[Control], *, counted: bool
-) -> Iterator[Wrong]:
-    """As many as messages, the sum of what came, and never more than had come by then."""
-    found = []
-    for each in updates:
-        if each.frame.stream or each.frame.flags:
-            yield _wrong(each, "one of the connection", str(each.frame))
-            continue
-        try:
-            found.append((each, http2.read_increment(each.frame)))
-        except http2.Http2Error as error:
-            yield _wrong(each, "an increment", str(error))
-            return
-    whole = all(call.answered for call in link.calls)
-    # What a call's other direction lacks has its finding there.
-    if any(here.reading.missing.values()) or any(there.reading.missing.values()):
-        whole = False
-    total = sum(increment for _, increment in found)
-    lengths = [length for length, _ in there.messages]
-    expected = credit(here.reply, lengths)
-    place = found[-1][0] if found else Control(http2.window_update(0, 1), here.opening, here.opening, None)
-    count = f"{len(lengths)}, of {expected} octets together"
-    if whole and not link.cut and ((len(found) != len(lengths) and not counted) or total != expected):
-        yield _wrong(place, count, f"{len(found)}, of {total}")
-        return
-    times = [there.way.arrived_ns(end) for _, end in there.messages]
-    came = [at for at in times if at is not None]
-    sums = [0, *accumulate(lengths)]
-    # A call that failed leaves behind what its stream might have sent.
-    ahead = 0 if here.reply else PREFIX * (1 + sum(not call.answered for call in link.calls))
-    running = 0
-    for each, increment in found:
-        running += increment
-        most = ahead + sums[bisect_right(came, here.way.sent_ns(each.end))]
-        if running > most:
-            yield _wrong(each, f"up to {most} octets, as had come by then", f"{running} with this one")
-            return
-
-
 def _check_ping(
     each: Control, here: Direction, pings: Sequence[tuple[int | None, bytes]], *, counted: bool
 ) -> Iterator[Wrong]:
@@ -150,17 +114,16 @@ def check_windows(here: Direction, there: Direction) -> Iterator[Wrong]:
         if (at := there.way.arrived_ns(end)) is not None
     )
     place = 0
-    for octets, end in here.messages:
-        sent = here.way.sent_ns(end)
+    for each in here.messages:
+        sent = here.way.sent_ns(each.end)
         while place < len(grants) and grants[place][0] <= sent:
             _apply(windows, grants[place][2])
             place += 1
-        # A stream has but one message.
-        stream = end
-        if not windows.send(stream, octets):
-            yield Wrong(None, "grpc.window", "up to what the windows allow", f"{octets} octets", end - octets, end)
+        if not windows.send(each.stream, each.octets):
+            text = f"{each.octets} octets"
+            yield Wrong(None, "grpc.window", "up to what the windows allow", text, each.begin, each.end)
             return
-        windows.forget(stream)
+        windows.forget(each.stream)
 
 
 def _begin(side: Direction) -> int:

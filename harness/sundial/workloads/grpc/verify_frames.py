@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from sundial.workloads.grpc import expect_http2 as http2
 from sundial.workloads.grpc.expect_hpack import HpackError, Table, decode, headers
@@ -119,7 +120,7 @@ class _Reader:
                     self._broken()
                     break
                 continue
-            if frame.stream == 0 or frame.type == Type.RST_STREAM:
+            if frame.stream == 0 or frame.type == Type.RST_STREAM or self._further_update(frame):
                 self._control(frame)
             elif first is None:
                 if not self._late(frame):
@@ -172,6 +173,15 @@ class _Reader:
         self.result.controls.append(Control(frame, self.at, end, self.call))
         self.at = end
 
+    def _further_update(self, frame: Frame) -> bool:
+        """Whether it is a stream's window update that no call has as its own frame."""
+        if frame.type != Type.WINDOW_UPDATE or frame.octets in self.skipped:
+            return False
+        near = islice(self.due, 1 + LOOK_AHEAD)
+        return not any(
+            each.frame == frame or (place == 0 and self._same_but(each, frame)) for place, each in enumerate(near)
+        )
+
     # ---- what is not as it is due ----
 
     def _other(self, first: Due, frame: Frame) -> None:
@@ -181,7 +191,7 @@ class _Reader:
             self._altered(first, frame)
             return
         later = next(
-            (place for place, each in enumerate(list(self.due)[1 : 1 + LOOK_AHEAD], 1) if each.frame == frame), None
+            (place for place, each in enumerate(islice(self.due, 1, 1 + LOOK_AHEAD), 1) if each.frame == frame), None
         )
         if later is not None:
             self._skip(later)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import polars as pl
@@ -69,7 +70,7 @@ class Step:
     def server(self) -> End:
         return str(self.options.get("server")), int(self.options.get("port") or PORT)
 
-    @property
+    @cached_property
     def broke(self) -> bool:
         """Whether a call failed for its connection."""
         return any(call.error == BROKEN for call in self.calls)
@@ -85,7 +86,7 @@ class Link:
     last: bool
     """It is the step's last."""
 
-    @property
+    @cached_property
     def cut(self) -> bool:
         """Whether it broke: what is missing at its end is no fault of its frames."""
         return any(call.error == BROKEN for call in self.calls) or (self.step.broke and not self.calls)

@@ -95,9 +95,3 @@ def test_octets_of_a_whole_run() -> None:
     first = 217 - 28 + len(expect.path_of("void")) - 8
     assert sums[0] - later[0] == first + sum(7 + len(expect.path_of(name)) for name in NAMES[1:])
     assert sums[1] - later[1] + opening == 125
-
-
-def test_credit() -> None:
-    assert expect.credit(True, [5, 7, 10]) == 22
-    assert expect.credit(False, [5, 7, 10]) == 5 + 12
-    assert expect.credit(False, []) == 0

@@ -70,7 +70,7 @@ def test_what_jobs_say_is_taken(modules: Path) -> None:
     ("program", "options", "message"),
     [
         ("grpc-client", {}, "option server: must be a text"),
-        ("grpc-client", {**HERE, "functions": ["13"]}, 'option functions: must be an array of words, each one of "void"'),
+        ("grpc-client", {**HERE, "functions": ["13"]}, 'option functions: must be an array of words, each one of'),
         ("grpc-client", {**HERE, "container": "list"}, "option container: unknown; there are server, port"),
         ("grpc-client", {**HERE, "calls": 0}, "option calls: must be an integer from 1 to 1000000"),
         ("grpc-server", {"max_workers": 65}, "option max_workers: must be an integer from 1 to 64"),
