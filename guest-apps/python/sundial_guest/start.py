@@ -30,6 +30,7 @@ def run(arguments: list[str]) -> NoReturn:
     program = Path(arguments[0]).name
     sys.argv = ["-c", *arguments]
     Path("/proc/self/comm").write_text(program[:COMM_LENGTH])
+    os.environ.pop("SHLVL", None)  # python-program's shell counts itself, and the zygote's child has none
     clock.select_from_environment()
     _seed(program)
     status = _status(program, arguments)
