@@ -13,7 +13,7 @@ from sundial.workloads.dce.verify_calls import Exchange
 from sundial.workloads.dce.verify_client import Client, conv_question
 from sundial.workloads.dce.verify_datagrams import Datagram, Endpoint
 from sundial.workloads.dce.verify_names import Activity, Service, conv_activity
-from sundial.workloads.dce.verify_replay import LATE_NS, Item, Mark, Replay, Sent
+from sundial.workloads.dce.verify_replay import LATE_NS, Item, Replay, Sent
 from sundial.workloads.dce.verify_server import HALF_NS, IDLE_NS, Server
 from sundial.workloads.dce.verify_stream import CONV, NEVER, UNREAD_NS, Arrival
 
@@ -36,9 +36,9 @@ class Side:
     """With the number of the datagram."""
     arrived: list[tuple[int, Datagram, Pdu]] = field(default_factory=list)
 
-    def items(self, marks: Iterable[int] = ()) -> list[Item]:
+    def items(self) -> list[Item]:
         """In order of time: of one instant what came, then what was sent."""
-        found: list[tuple[int, int, Item]] = [(at_ns, 2, Mark(at_ns)) for at_ns in marks]
+        found: list[tuple[int, int, Item]] = []
         for _, each, pdu in self.arrived:
             found.append((each.whole_ns, 0, Arrival(each.whole_ns, pdu, fack_of(pdu))))
         for _, each, pdu in self.sent:
@@ -247,5 +247,5 @@ def replay_client(sides: Sides, told: Callable[[Client], bool], *, exact: bool) 
 def replay_server(sides: Sides, machine: Server, marks: Sequence[int], end_ns: int, *, exact: bool) -> Replay[Server]:
     """`marks`: when its counts are asked for; `end_ns`: of the run."""
     replay = Replay([machine], LATE_NS if exact else REAL_LATE_NS)
-    replay.run(sides.server.items(marks), end_ns - (_END_NS if exact else REAL_LATE_NS))
+    replay.run(sides.server.items(), end_ns - (_END_NS if exact else REAL_LATE_NS), marks)
     return replay
