@@ -20,6 +20,7 @@ HTTP2 = Transport("grpc", ("at_most_once",))
 PACKAGE = "grpc"
 """Images with Python say which version of it they have."""
 _ALL = "all"
+DEFAULT_PORT = PORT
 
 
 class _Functions(Marker):

@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sundial.plan.workload import Host, Service, Step, Way, WorkloadPlan
-from sundial.workloads.grpc.expect import PORT
-from sundial.workloads.grpc.model import Grpc
+from sundial.workloads.grpc.model import DEFAULT_PORT, Grpc
 
 SERVER, CLIENT = "grpc-server", "grpc-client"
 
@@ -36,7 +35,7 @@ class GrpcPlan:
             )
 
     def idle_services(self, host: Host) -> Iterator[Service]:
-        yield Service(SERVER, {"port": PORT})
+        yield Service(SERVER, {"port": DEFAULT_PORT})
 
 
 KIND: WorkloadPlan[Grpc] = GrpcPlan()
