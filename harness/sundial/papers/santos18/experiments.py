@@ -33,7 +33,7 @@ def perform(paper: Santos18, bench: Bench, extent: Extent, scale: str) -> Result
     """All runs."""
     results = Results(paper, scale, MIPS)
     places = [(system, place) for place in TOPOLOGIES for system in SYSTEMS]
-    asked = [_calls_spec(system, place, extent) for system, place in places]  # type: ignore[arg-type]
+    asked = [_calls_spec(system, place, extent) for system, place in places]
     slopes = [(system, delay) for system in SYSTEMS for delay in extent.delays]
     asked += [_slope_spec(system, delay, extent) for system, delay in slopes]
     bench.expect(len(asked))
@@ -41,7 +41,7 @@ def perform(paper: Santos18, bench: Bench, extent: Extent, scale: str) -> Result
     for (_, place), run in zip(places, runs, strict=False):
         if run is not None:
             results.versions = {**results.versions, **_versions(run)}
-            results.cells.update(_cells(run, place, paper, bench.seed))  # type: ignore[arg-type]
+            results.cells.update(_cells(run, place, paper, bench.seed))
     points: dict[Case, dict[float, float]] = {}
     taken: dict[Case, list[str]] = {}
     for (_, delay), run in zip(slopes, runs, strict=True):
@@ -97,7 +97,7 @@ def _cases(run: Measured, place: Place) -> Iterator[tuple[Case, pl.DataFrame]]:
     """The measured calls of each case that succeeded."""
     calls = run.samples.filter(~pl.col("warmup"), "ok")
     for (client, step, function), table in calls.group_by("client", "node_step", "procedure", maintain_order=True):
-        options = run.steps(str(client))[int(step)]["options"]  # type: ignore[call-overload]
+        options = run.steps(str(client))[int(step)]["options"]
         system = str(table["transport"][0])
         yield _case(system, place, str(function), options), table.sort("start_ns")
 

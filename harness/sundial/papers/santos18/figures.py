@@ -76,7 +76,7 @@ def _boxes(results: Results, number: int, system: System, place: Place, folder: 
 
 
 def _bars_of(results: Results, number: int, systems: Sequence[System], place: Place, folder: Path) -> Drawing:
-    bars = {
+    bars: dict[str, Sequence[Bar]] = {
         system: [(name, results.cells[Case(system, place, name)], COLOURS[system]) for name in FIRST_ELEVEN]
         for system in systems
     }
