@@ -122,7 +122,10 @@ def test_a_trace_needs_a_kernel_that_says_where_its_functions_are(monkeypatch: p
     with pytest.raises(BadInput) as caught:
         load_experiments("sss-rpc-sweep", overrides=["trace=steps"])
     words = "'server' boots ssscore, whose kernel does not say where its functions are; allowed: none, or machines that"
-    assert str(caught.value) == f"--set: trace: {words} boot linux"
+    assert (
+        str(caught.value)
+        == f"--set: trace: {words} boot linux or linux-python or linux-python-current or linux-python-paper"
+    )
 
 
 def test_tcp_has_a_least_mtu_that_udp_has_not(tmp_path: Path) -> None:
@@ -142,7 +145,7 @@ def test_iperf3_knows_whole_seconds() -> None:
 def test_an_unknown_key_lists_the_known_ones(tmp_path: Path) -> None:
     with pytest.raises(
         BadInput,
-        match=r"^--set: sices: unknown key; allowed: accelerator, ack, ack_delay, auth, binding, byte_order, calls, cancel, clients, clock",
+        match=r"^--set: sices: unknown key; allowed: accelerator, ack, ack_delay, auth, bdp_probe, binding, byte_order, calls, cancel, clients, clock",
     ):
         load_experiments(write(tmp_path, GOOD), overrides=["sices=5"])
 

@@ -239,7 +239,14 @@ def test_a_server_that_dies_in_a_call(tmp_path: Path) -> None:
 def test_a_call_that_has_had_its_time_is_cancelled(tmp_path: Path) -> None:
     said = Dialogue()
     said.said["server"][5] = []
+    # What its stream was granted is the next one's: so there is nothing to give back on the connection.
+    said.said["client"][6] = [each for each in said.said["client"][6] if each.stream or each.type != Type.WINDOW_UPDATE]
     said.said["client"][6].insert(0, http2.rst_stream(9, 8))
+    # The server gives back the request that it did not answer with the next one: 5 and 7 octets.
+    said.said["server"][6] = [
+        http2.window_update(0, 12) if each.type == Type.WINDOW_UPDATE and not each.stream else each
+        for each in said.said["server"][6]
+    ]
     said.row[4] |= {"ok": 0, "xid": None, "error": "DEADLINE_EXCEEDED"}
     assert findings(settle(said.write(tmp_path))[0]) == []
 
