@@ -10,6 +10,9 @@ from typing import Any
 
 import polars as pl
 
+from sundial import EPOCH_NS
+from sundial.model.images import IMAGES
+from sundial.observe import read_frames
 from sundial.papers.santos18.extents import Extent
 from sundial.papers.santos18.paper import Place, Santos18
 from sundial.papers.santos18.results import DISTANCE, FIRST_ELEVEN, Case, Cell, Results, Slope
@@ -22,16 +25,20 @@ MIPS = Decimal(125)
 """Of all machines; nothing is fitted."""
 TOPOLOGIES: Mapping[Place, str] = {"local": "one-host", "remote": "two-hosts-wifi"}
 SYSTEMS = ("grpc", "rpyc")
+IMAGE = "linux-python"
+_OUTBOUND = 2
+"""Of a frame's direction: sent by the machine at whose port it was seen."""
 NODELAY_PORT = 18862
 """Beside the default port: a server whose connections have TCP_NODELAY."""
 SLOPED = ("void", "string_1024")
 """Functions whose round trips are counted by the link's delay; the distance with lists beside them."""
 NS_PER_MS = 1_000_000
+_BOOTS = f"defaults.image={IMAGE}"
 
 
 def perform(paper: Santos18, bench: Bench, extent: Extent, scale: str) -> Results:
     """All runs."""
-    results = Results(paper, scale, MIPS)
+    results = Results(paper, scale, MIPS, versions=IMAGES[IMAGE].python or {})
     places = [(system, place) for place in TOPOLOGIES for system in SYSTEMS]
     asked = [_calls_spec(system, place, extent) for system, place in places]
     slopes = [(system, delay) for system in SYSTEMS for delay in extent.delays]
@@ -40,7 +47,6 @@ def perform(paper: Santos18, bench: Bench, extent: Extent, scale: str) -> Result
     runs = bench.make_all((spec, MIPS) for spec in asked)
     for (_, place), run in zip(places, runs, strict=False):
         if run is not None:
-            results.versions = {**results.versions, **_versions(run)}
             results.cells.update(_cells(run, place, paper, bench.seed))
     points: dict[Case, dict[float, float]] = {}
     taken: dict[Case, list[str]] = {}
@@ -80,7 +86,8 @@ def _workloads(system: str, calls: int, functions: Sequence[str]) -> Iterator[di
 def _calls_spec(system: str, place: Place, extent: Extent) -> Spec:
     where = {"clients": ["server"]} if place == "local" else {}
     calls = [{**each, **where} for each in _workloads(system, extent.calls, (*FIRST_ELEVEN, DISTANCE))]
-    return Spec(f"{system}-{place}", f"the twelve functions over {system}, {place}", TOPOLOGIES[place], calls)
+    about = f"the twelve functions over {system}, {place}"
+    return Spec(f"{system}-{place}", about, TOPOLOGIES[place], calls, (_BOOTS,))
 
 
 def _slope_spec(system: str, delay: str, extent: Extent) -> Spec:
@@ -113,6 +120,7 @@ def _case(system: str, place: Place, function: str, options: Mapping[str, Any]) 
 
 def _cells(run: Measured, place: Place, paper: Santos18, seed: int) -> Iterator[tuple[Case, Cell]]:
     observed = pl.read_parquet(run.folder / "observed.parquet")
+    sent = _sent(run)
     batches = {
         (client, batch["step"], batch["procedure"]): batch
         for client in run.run["nodes"]
@@ -135,7 +143,7 @@ def _cells(run: Measured, place: Place, paper: Santos18, seed: int) -> Iterator[
                 spread=spread(times, paper.percentiles, seed),
                 in_order_ms=tuple(each / NS_PER_MS for each in times),
                 packets=float(packets or 0),
-                message_bytes=_message_bytes(batch, all_calls),
+                message_bytes=_bytes_during(sent, table) / table.height,
                 exchanges=None if exchanges is None else exchanges / all_calls,
                 instructions=median(times) * float(MIPS) / 1000,
                 switches=None if switches is None else switches / all_calls,
@@ -143,11 +151,16 @@ def _cells(run: Measured, place: Place, paper: Santos18, seed: int) -> Iterator[
         )
 
 
-def _message_bytes(batch: Mapping[str, Any], calls: int) -> float:
-    """What the client's library has written and read, a call."""
-    return (int(batch.get("bytes_sent", 0)) + int(batch.get("bytes_received", 0))) / calls
+def _sent(run: Measured) -> pl.DataFrame:
+    """time_ns and bytes of each segment with data, as it was sent."""
+    names = sorted(str(path.relative_to(run.folder)) for path in (run.folder / "wire").glob("*.pcapng"))
+    epoch_ns = int(run.run.get("epoch_ns") or EPOCH_NS)
+    frames = read_frames([(run.folder / name, name) for name in names], epoch_ns, {})
+    own = frames.filter(pl.col("direction") == _OUTBOUND, pl.col("tcp_length") > 0)
+    return own.select("time_ns", bytes=pl.col("tcp_length").cast(pl.Int64)).sort("time_ns")
 
 
-def _versions(run: Measured) -> dict[str, str]:
-    """Of the libraries in the image, as its manifest lists them."""
-    return {}
+def _bytes_during(sent: pl.DataFrame, calls: pl.DataFrame) -> int:
+    """From the begin of the first of some calls to the end of the last."""
+    begin, end = calls["start_ns"].min(), calls["end_ns"].max()
+    return int(sent.filter(pl.col("time_ns").is_between(begin, end))["bytes"].sum())
