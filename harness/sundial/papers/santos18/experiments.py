@@ -92,7 +92,7 @@ def _calls_spec(system: str, place: Place, extent: Extent) -> Spec:
 
 def _slope_spec(system: str, delay: str, extent: Extent) -> Spec:
     calls = list(_workloads(system, extent.slope_calls, (*SLOPED, DISTANCE)))
-    settings = (_BOOTS, f"segments.air.impairments.both.delay={delay}", "segments.air.impairments.both.jitter=0 ms")
+    settings = (_BOOTS, f"segments.air.impairments.both={{delay: {delay}}}")
     name = f"{system}-delay-{delay.replace(' ', '').replace('.', '-')}"
     return Spec(name, f"{system} by round trip: a delay of {delay} each way", TOPOLOGIES["remote"], calls, settings)
 

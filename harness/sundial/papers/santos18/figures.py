@@ -154,14 +154,11 @@ def draw_slopes(results: Results, folder: Path) -> Drawing | None:
     """Time by round trip of the link: its slope is how many round trips a call waits for."""
     if not results.slopes:
         return None
-    lines = [
-        (f"{NAMES.get(case.system, case.system)} {case.function}{', no Nagle' if case.nodelay else ''}", case, slope)
-        for case, slope in results.slopes.items()
-    ]
+    lines = [(_named(case), case, slope) for case, slope in results.slopes.items()]
     styles = ("-", "--", ":", "-.")
 
     def paint(figure: Figure) -> None:
-        place = plotting.margins(figure, left=0.72, right=0.2, top=0.9, bottom=0.52)
+        place = plotting.margins(figure, left=0.72, right=0.2, top=1.25, bottom=0.52)
         axis = figure.subplots(1, 1, gridspec_kw=place)
         drawn: dict[str, int] = {}
         for label, case, slope in lines:
@@ -181,7 +178,14 @@ def draw_slopes(results: Results, folder: Path) -> Drawing | None:
     title = "Round trips in a call"
     seen = "; ".join(f"{label}: {slope.round_trips:.2f} round trips a call" for label, _, slope in lines)
     caption = f"{title}: median time by the link's round trip time; in the legend the slope."
-    return plotting.draw("slopes", title, caption, folder, 3.8, paint, seen=seen, narrow_height_in=4.6)
+    return plotting.draw("slopes", title, caption, folder, 4.2, paint, seen=seen, narrow_height_in=6.4)
+
+
+def _named(case: Case) -> str:
+    words = [NAMES.get(case.system, case.system), case.function]
+    if case.function == DISTANCE and case.system == "rpyc":
+        words += [case.container, case.variant]
+    return " ".join(words) + (", no Nagle" if case.nodelay else "")
 
 
 def _axis(figure: Figure, labels: Sequence[str], *, legend: bool = False) -> Axes:

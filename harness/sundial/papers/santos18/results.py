@@ -135,7 +135,8 @@ def slopes_table(results: Results) -> pl.DataFrame:
     """slopes.csv: a row for each round trip time of the link, in ms."""
     rows = [
         {
-            "system": case.system, "function": case.function, "container": case.container, "tcp_nodelay": case.nodelay,
+            "system": case.system, "function": case.function, "container": case.container,
+            "variant": case.variant if case.function == DISTANCE else None, "tcp_nodelay": case.nodelay,
             "round_trip_ms": trip, "median_ms": median, "round_trips_a_call": slope.round_trips,
         }
         for case, slope in results.slopes.items()
