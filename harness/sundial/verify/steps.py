@@ -74,6 +74,8 @@ def check_steps(run: RunDirectory, samples: RunSamples, frames: pl.DataFrame, po
         try:
             traces[name] = read_trace(run.path / "nodes" / name)
             found = list(_check_trace(run, name, traces[name]))
+            if not len(traces[name].stamps):
+                found.append((f"nodes/{name}/{TRACE}", ("stamps of a machine that ran", "none")))
         except BadInput as error:
             rows.append((None, f"nodes/{name}/trace.bin", "a trace", str(error), []))
         else:
