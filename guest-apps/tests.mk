@@ -38,4 +38,5 @@ check: $(UNIT_TESTS:%=$(CHECK)/%) $(CHECK)/apps
 	$(PYTHON) tests/loopback.py $(CHECK)/apps
 	$(PYTHON) tests/options.py $(CHECK)/apps $(GOLDEN)/jobs
 	$(PYTHON) tests/spare.py $(CHECK)/apps
+	$(PYTHON) -m pytest -q python/tests
 	tests/registration.sh . $(abspath $(CHECK))/registration

@@ -93,3 +93,5 @@ cargo build --quiet --release --locked --manifest-path harness/fabric/Cargo.toml
 # cargo-deny works offline on every crate of the lock file, those for other systems too; building fetches only its own.
 [ "${WITH_TESTS:-}" != 1 ] || cargo fetch --quiet --locked --manifest-path harness/fabric/Cargo.toml >&2 || fail "cargo could not fetch the crates of harness/fabric"
 [ "${WITH_IMAGES:-1}" = 0 ] || ./sundial images build --if-needed >&2
+# Runs would build it on demand; tests that need it are skipped without.
+[ "${WITH_IMAGES:-1}" = 0 ] || [ "${WITH_TESTS:-}" != 1 ] || ./sundial images build --if-needed linux-python >&2

@@ -38,6 +38,7 @@ size_t dce_server_memory(const struct dce_server_settings *settings)
 {
     return aligned(settings->activities * sizeof(struct dce_activity)) +
            aligned(settings->activities * sizeof(uint16_t)) +
+           aligned(dce_order_memory(settings->activities)) +
            settings->activities * layout_of(settings).bytes;
 }
 
@@ -51,7 +52,9 @@ void dce_server_init(struct dce_server *server, const struct dce_server_settings
     server->table = (struct dce_activity *)(void *)memory;
     memory += aligned(settings->activities * sizeof(struct dce_activity));
     server->queue = (uint16_t *)(void *)memory;
-    parts = memory + aligned(settings->activities * sizeof(uint16_t));
+    memory += aligned(settings->activities * sizeof(uint16_t));
+    dce_order_init(&server->order, settings->activities, memory);
+    parts = memory + aligned(dce_order_memory(settings->activities));
     for (unsigned i = 0; i < settings->activities; i++, parts += layout.bytes) {
         struct dce_activity *activity = &server->table[i];
 
@@ -137,19 +140,55 @@ static void send_fack(struct dce_server *server, struct dce_activity *activity,
                    control->bytes + DCE_HEADER);
 }
 
+/* ---- deadlines ---- */
+
+static uint64_t deadline_of(const struct dce_server *server, const struct dce_activity *activity)
+{
+    const struct dce_server_settings *settings = &server->settings;
+    uint64_t half = dce_later(activity->used_ns, settings->half_ns);
+
+    switch (activity->state) {
+    case DCE_SERVER_WAY:
+        return dce_earlier(
+            half, dce_earlier(activity->way_at, dce_later(activity->way_ns, settings->give_up_ns)));
+    case DCE_SERVER_RECV:
+        return half;
+    case DCE_SERVER_RUN:
+        /* Nothing is due: but a result that comes from another thread sets a timer that is never
+         * earlier than this, so whoever waits for deadlines need not be woken for it. */
+        return activity->check_ns;
+    case DCE_SERVER_FINAL:
+        return dce_earlier(dce_xmitq_deadline(&activity->xmitq),
+                           dce_later(activity->kept_ns, settings->give_up_ns));
+    case DCE_SERVER_IDLE:
+        return dce_later(activity->used_ns, settings->idle_ns);
+    default:
+        return DCE_NEVER;
+    }
+}
+
+/* Its deadline may be another one. */
+static void reorder(struct dce_server *server, const struct dce_activity *activity)
+{
+    dce_order_set(&server->order, index_of(server, activity), deadline_of(server, activity));
+}
+
 /* ---- the table ---- */
+
+static bool is_of(const struct dce_activity *activity, const struct dce_pdu *pdu)
+{
+    return activity->state != DCE_SERVER_FREE && dce_uuid_equal(&activity->uuid, &pdu->activity);
+}
 
 static struct dce_activity *find(struct dce_server *server, const struct dce_pdu *pdu)
 {
     unsigned hint = pdu->activity_hint;
 
-    if (hint < server->used && server->table[hint].state != DCE_SERVER_FREE &&
-        dce_uuid_equal(&server->table[hint].uuid, &pdu->activity))
-        return &server->table[hint];
+    if (hint < server->used && is_of(&server->table[hint], pdu))
+        return server->present = &server->table[hint];
     for (unsigned i = 0; i < server->used; i++)
-        if (server->table[i].state != DCE_SERVER_FREE &&
-            dce_uuid_equal(&server->table[i].uuid, &pdu->activity))
-            return &server->table[i];
+        if (is_of(&server->table[i], pdu))
+            return server->present = &server->table[i];
     return NULL;
 }
 
@@ -241,6 +280,7 @@ static void take_conv_answer(struct dce_server *server, uint64_t now, const stru
         stray(server);
         return;
     }
+    server->present = activity;
     if (pdu->ptype != DCE_RESPONSE || !dce_conv_get_answer(pdu, &said) || said.status != DCE_OK ||
         said.seq != activity->seq) {
         /* The request was a late one, or the client knows another boot of this server. */
@@ -379,7 +419,7 @@ static void take_request(struct dce_server *server, uint64_t now, const struct d
         return;
     activity = find(server, pdu);
     if (activity == NULL) {
-        activity = find_place(server);
+        activity = server->present = find_place(server);
         if (activity == NULL) {
             reject(server, from, pdu, DCE_TOO_BUSY);
             return;
@@ -490,6 +530,7 @@ static void take_cancel(struct dce_server *server, uint64_t now, const struct dc
 DCE_MARKER void server_machine_packet(struct dce_server *server, uint64_t now,
                                       const struct dce_peer *from, const struct dce_pdu *pdu)
 {
+    server->present = NULL;
     switch (pdu->ptype) {
     case DCE_REQUEST:
         take_request(server, now, from, pdu);
@@ -514,6 +555,8 @@ DCE_MARKER void server_machine_packet(struct dce_server *server, uint64_t now,
     default:
         stray(server);
     }
+    if (server->present != NULL)
+        reorder(server, server->present);
 }
 
 /* ---- results ---- */
@@ -533,6 +576,7 @@ void dce_server_result(struct dce_server *server, uint64_t now, struct dce_activ
     if (activity->orphaned || (semantics & DCE_MAYBE) != 0 ||
         (status != DCE_OK && (semantics & DCE_BROADCAST) != 0)) {
         forget_call(activity, now);
+        reorder(server, activity);
         return;
     }
     header.ptype = status == DCE_OK ? DCE_RESPONSE : DCE_FAULT;
@@ -550,6 +594,7 @@ void dce_server_result(struct dce_server *server, uint64_t now, struct dce_activ
     activity->kept_ns = activity->used_ns = now;
     activity->state = DCE_SERVER_FINAL;
     enqueue(server, activity);
+    reorder(server, activity);
 }
 
 /* Everything that can be sent of a response has been sent. */
@@ -574,6 +619,7 @@ enum dce_action dce_server_next(struct dce_server *server, uint64_t now, struct 
             server->counts.of[DCE_COUNT_fragments]++;
             server->counts.of[DCE_COUNT_fragments_resent] += first->xmitq.resent;
             first->xmitq.resent = 0;
+            reorder(server, first);
             return DCE_SEND;
         }
         first->queued = false;
@@ -581,9 +627,11 @@ enum dce_action dce_server_next(struct dce_server *server, uint64_t now, struct 
         server->queue_count--;
         if (first->state == DCE_SERVER_FINAL) {
             after_burst(first, now);
+            reorder(server, first);
         } else if (first->state == DCE_SERVER_RUN && !first->running) {
             first->running = true;
             first->check_ns = dce_later(now, server->settings.xmitq.resend_ns);
+            reorder(server, first);
             *activity = first;
             return DCE_RUN;
         }
@@ -592,40 +640,6 @@ enum dce_action dce_server_next(struct dce_server *server, uint64_t now, struct 
 }
 
 /* ---- time ---- */
-
-static uint64_t deadline_of(const struct dce_server *server, const struct dce_activity *activity)
-{
-    const struct dce_server_settings *settings = &server->settings;
-    uint64_t half = dce_later(activity->used_ns, settings->half_ns);
-
-    switch (activity->state) {
-    case DCE_SERVER_WAY:
-        return dce_earlier(
-            half, dce_earlier(activity->way_at, dce_later(activity->way_ns, settings->give_up_ns)));
-    case DCE_SERVER_RECV:
-        return half;
-    case DCE_SERVER_RUN:
-        /* Nothing is due: but a result that comes from another thread sets a timer that is never
-         * earlier than this, so whoever waits for deadlines need not be woken for it. */
-        return activity->check_ns;
-    case DCE_SERVER_FINAL:
-        return dce_earlier(dce_xmitq_deadline(&activity->xmitq),
-                           dce_later(activity->kept_ns, settings->give_up_ns));
-    case DCE_SERVER_IDLE:
-        return dce_later(activity->used_ns, settings->idle_ns);
-    default:
-        return DCE_NEVER;
-    }
-}
-
-uint64_t dce_server_deadline(const struct dce_server *server)
-{
-    uint64_t deadline = DCE_NEVER;
-
-    for (unsigned i = 0; i < server->used; i++)
-        deadline = dce_earlier(deadline, deadline_of(server, &server->table[i]));
-    return deadline;
-}
 
 static void expire(struct dce_server *server, struct dce_activity *activity, uint64_t now)
 {
@@ -665,9 +679,12 @@ static void expire(struct dce_server *server, struct dce_activity *activity, uin
 
 void dce_server_timeout(struct dce_server *server, uint64_t now)
 {
-    for (unsigned i = 0; i < server->used; i++)
-        if (now >= deadline_of(server, &server->table[i]))
-            expire(server, &server->table[i], now);
+    unsigned count = dce_order_due(&server->order, now);
+
+    for (unsigned i = 0; i < count; i++) {
+        expire(server, &server->table[server->order.found[i]], now);
+        reorder(server, &server->table[server->order.found[i]]);
+    }
 }
 
 unsigned dce_server_kept(const struct dce_server *server)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "machine.h"
+#include "order.h"
 #include "recvq.h"
 
 /*
@@ -69,6 +70,8 @@ struct dce_server {
     unsigned used;   /* places of the table that were ever taken */
     uint16_t *queue; /* activities with something to send or to run */
     unsigned queue_first, queue_count;
+    struct dce_order order;       /* of the table, by deadline */
+    struct dce_activity *present; /* whose the latest packet is; NULL: nobody's */
     struct dce_outbox outbox;
     struct dce_counts counts;
 };
@@ -85,7 +88,10 @@ void server_machine_packet(struct dce_server *server, uint64_t now, const struct
 void dce_server_result(struct dce_server *server, uint64_t now, struct dce_activity *activity,
                        uint32_t status, size_t length);
 void dce_server_timeout(struct dce_server *server, uint64_t now);
-uint64_t dce_server_deadline(const struct dce_server *server);
+static inline uint64_t dce_server_deadline(const struct dce_server *server)
+{
+    return dce_order_first(&server->order);
+}
 /* DCE_SEND (packet), DCE_RUN (activity) or DCE_WAIT. */
 enum dce_action dce_server_next(struct dce_server *server, uint64_t now, struct dce_packet *packet,
                                 struct dce_activity **activity);

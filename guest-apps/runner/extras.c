@@ -11,31 +11,52 @@
 
 #include "cpio.h"
 #include "lz4.h"
+#include "zygote.h"
 
-static const char ARCHIVE[] = "/lib/extras.cpio.lz4";
+static const char PROGRAMS[] = "/usr/lib/sundial";
 
-static bool needs(const struct json_value *tasks)
+static bool is_extra(const struct job_task *task)
 {
     static const char *const names[] = {
 #define EXTRA(name) name,
 #include "extras_apps.h"
 #undef EXTRA
     };
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+        if (strcmp(task->app, names[i]) == 0)
+            return true;
+    return false;
+}
+
+static bool is_python(const struct job_task *task)
+{
+    char path[sizeof(PROGRAMS) + JOB_NAME];
+
+    snprintf(path, sizeof(path), "%s/%s", PROGRAMS, task->app);
+    return zygote_can_become(path);
+}
+
+static bool has(const struct json_value *tasks, bool (*is_it)(const struct job_task *))
+{
     struct json_walk walk;
     struct job_task task;
 
     json_walk_start(&walk, tasks);
     while (job_next_task(&walk, &task))
-        for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-            if (strcmp(task.app, names[i]) == 0)
-                return true;
+        if (is_it(&task))
+            return true;
     return false;
+}
+
+static bool needs(const struct job *job, bool (*is_it)(const struct job_task *))
+{
+    return job->wait || job->interactive || has(&job->services, is_it) || has(&job->steps, is_it);
 }
 
 bool extras_are_needed(const struct job *job)
 {
-    return job->wait || job->interactive || job->bridge_port_count > 0 || needs(&job->services) ||
-           needs(&job->steps);
+    return job->bridge_port_count > 0 || needs(job, is_extra);
 }
 
 static uint8_t *decode(int file, size_t *length)
@@ -54,22 +75,22 @@ static uint8_t *decode(int file, size_t *length)
     return archive;
 }
 
-int extras_unpack(void)
+static int unpack(const char *path)
 {
-    int file = open(ARCHIVE, O_RDONLY | O_CLOEXEC);
+    int file = open(path, O_RDONLY | O_CLOEXEC);
     uint8_t *archive;
     size_t length;
     int root;
     int result = -1;
 
     if (file < 0)
-        return 0; /* unpacked before, and removed below */
+        return 0; /* unpacked before, and removed below; or the image has none */
     archive = decode(file, &length);
     close(file);
     if (archive == NULL)
         return -1;
     /* Before anything is written: a small machine has no room for the archive in both its forms. */
-    unlink(ARCHIVE);
+    unlink(path);
     root = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (root >= 0) {
         result = cpio_unpack(archive, length, root);
@@ -77,6 +98,13 @@ int extras_unpack(void)
     }
     free(archive);
     return result;
+}
+
+int extras_unpack(const struct job *job)
+{
+    if (extras_are_needed(job) && unpack("/lib/extras.cpio.lz4") != 0)
+        return -1;
+    return needs(job, is_python) ? unpack("/lib/python.cpio.lz4") : 0;
 }
 
 void extras_let_load(bool load)

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "apps.h"
+#include "capture.h"
 #include "clock.h"
 #include "control.h"
 #include "entropy.h"
@@ -29,6 +30,7 @@
 #include "samples.h"
 #include "shell.h"
 #include "spares.h"
+#include "zygote.h"
 
 static const char JOB_FILE[] = "/sys/firmware/qemu_fw_cfg/by_name/opt/sundial/job/raw";
 static const char CONTROL_DEVICE[] = "eth0";
@@ -123,6 +125,9 @@ static int prepare(void)
         return -1;
     process_prepare_service(BINDER);
     spares_start();
+    if (capture_start() != 0)
+        return -1;
+    zygote_start();
     memory_clear_free();
     return 0;
 }
@@ -146,7 +151,7 @@ static int receive_job(struct job *job, char error[JOB_ERROR])
         if (!job_decode(job_text, (size_t)length, &linux_image, job, error))
             return -1;
         /* While the machine waits to be kept as a snapshot, time is free: unpack for all jobs. */
-        if (extras_are_needed(job) && extras_unpack() != 0) {
+        if (extras_unpack(job) != 0) {
             snprintf(error, JOB_ERROR, "cannot unpack the image's extras: %s", strerror(errno));
             return -1;
         }
@@ -311,6 +316,7 @@ static bool run_tasks(const struct job *job)
 
 static void finish(bool well)
 {
+    capture_settle();
     samples_put(json_pack("{ss si}", "type", "done", "status", well ? 0 : 1));
     if (control_say_done(CONTROL_DEVICE, well ? 0 : 1) != 0)
         fprintf(stderr, "runner: cannot say done: %s\n", strerror(errno));
@@ -344,6 +350,7 @@ static void start_helpers(const struct job *job)
     if (!job->interactive)
         return;
     spares_end();
+    zygote_end();
     if (process_run_shell("exec busybox --install -s /bin") != 0 ||
         process_fork_helper(shell_serve_console) != 0 || process_fork_helper(exec_serve) != 0)
         report("cannot start the interactive helpers");

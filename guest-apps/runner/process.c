@@ -15,6 +15,7 @@
 #include "clock.h"
 #include "samples.h"
 #include "spares.h"
+#include "zygote.h"
 
 enum {
     LINE = 256,
@@ -132,6 +133,8 @@ static pid_t start_app(const struct job_task *task, int *output, int step)
         setenv("SUNDIAL_STEP", number, 1);
     }
     pid = spares_become(path, task->app, options, output);
+    if (pid < 0)
+        pid = zygote_fork(path, options, output);
     if (pid < 0)
         pid = output == NULL ? start_program(path, task->app, options, -1)
                              : start_speaker(path, task->app, options, output);

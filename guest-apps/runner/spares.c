@@ -91,15 +91,24 @@ static bool write_exactly(int file, const void *bytes, size_t length)
     return true;
 }
 
-static bool tell(int file, bool speaks, const char *app, const char *options)
+const char *spares_order(const char *app, const char *options, size_t *length)
 {
     static char text[SPARE_BYTES];
-    size_t length = 0;
-    bool fits = put(text, &length, app) && put(text, &length, options);
+    bool fits;
 
+    *length = 0;
+    fits = put(text, length, app) && put(text, length, options);
     for (char **variable = environ; fits && *variable != NULL; variable++)
-        fits = put(text, &length, *variable);
-    if (!fits)
+        fits = put(text, length, *variable);
+    return fits ? text : NULL;
+}
+
+static bool tell(int file, bool speaks, const char *app, const char *options)
+{
+    size_t length;
+    const char *text = spares_order(app, options, &length);
+
+    if (text == NULL)
         return false;
     const struct spare_order order = {.bytes = (uint32_t)length, .speaks = speaks};
     return write_exactly(file, &order, sizeof(order)) && write_exactly(file, text, length);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <sys/types.h>
 
 /*
@@ -24,6 +25,12 @@ pid_t spares_become(const char *path, const char *app, const char *options, int 
 
 /* Whether what stands at `path` is the program of all applications. */
 bool spares_can_become(const char *path);
+
+/*
+ * What a process is told that becomes `app`: its name, `options` and our environment, each with its
+ * NUL. NULL where that is too long; the next call writes over it.
+ */
+const char *spares_order(const char *app, const char *options, size_t *length);
 
 /* Ends those that are left: people shall see no processes that do nothing. */
 void spares_end(void);

@@ -25,6 +25,7 @@ from sundial.plan.request import EMBEDDED
 from sundial.run.rig import Queue, Rig
 from sundial.run.session import Session, open_session
 from sundial.run.supervisor import FabricEnded, FabricFinished, JobDone
+from sundial.run.traces import Traces
 from sundial.seams.job import Job, Service
 
 DEADLINE_S = 600.0
@@ -95,7 +96,9 @@ def timed(
     session, boots = prepared(experiment)
     plan = _plan(experiment, session, folder, change, linger_s)
     queue: Queue = SimpleQueue()
-    rig = Rig(session, plan, boots, plan.paths.sockets, _nodes(folder), queue, cold=False, interactive=False)
+    nodes = _nodes(folder)
+    traces = _traces(experiment, session, plan)
+    rig = Rig(session, plan, boots, plan.paths.sockets, nodes, queue, cold=False, interactive=False, traces=traces)
     times = Times()
     used = _cpu_of_children()
     left: set[str] = set()
@@ -129,6 +132,15 @@ def prepared(experiment: Experiment) -> tuple[Session, dict[str, BootFiles]]:
     images = {name: known.ensure(name, _silent) for name in dict.fromkeys(node.image for node in nodes)}
     copies = session.folder()
     return session, {node.name: boot_files(node, images[node.image], copies) for node in nodes}
+
+
+def _traces(experiment: Experiment, session: Session, plan: Plan) -> Traces | None:
+    """Of an experiment that is traced."""
+    if not plan.traced:
+        return None
+    known = Images(session.places.checkout)
+    names = dict.fromkeys(node.image for node in experiment.network.nodes)
+    return Traces(plan, {name: known.ensure(name, _silent) for name in names}, plan.paths.sockets)
 
 
 def _plan(experiment: Experiment, session: Session, folder: Path, change: Change, linger_s: float) -> Plan:

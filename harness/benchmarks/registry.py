@@ -11,6 +11,7 @@ from pathlib import Path
 
 from benchmarks import (
     boot,
+    dce,
     fabric,
     forwarding,
     free,
@@ -21,6 +22,7 @@ from benchmarks import (
     repetition,
     shaping,
     sss,
+    tracing,
     verification,
     virtual_time,
     width,
@@ -60,6 +62,8 @@ BENCHMARKS = (
     Benchmark("quickstart", "the main job as a whole, and memory", quickstart.measure),
     Benchmark("repetition", "the same run five times, to the byte", repetition.measure, timed=False),
     Benchmark("recipes", "the Linux image by its recipes: boot, calls, memory, sizes", recipes.measure, timed=False),
+    Benchmark("dce", "DCE RPC beside Sun RPC: instructions of a null call", dce.measure, timed=False),
+    Benchmark("tracing", "what a trace costs: the same calls traced and untraced in turns", tracing.measure),
     Benchmark("sss", "SSS-CORE: MBCF beside UDP, instructions, boot, memory", sss.measure),
 )
 

@@ -63,6 +63,7 @@ RANKS = {
     "mbcf/wire": "expect",
     "kedziera98/statistic": "model",
     "functions": "expect",
+    "function_words": "model",
     "sockets": "model",
     "linux_functions": "plan",
     "sss_functions": "plan",
@@ -97,7 +98,7 @@ def place(parts: tuple[str, ...]) -> tuple[str, str, str]:
     family, rest = parts[0], parts[1:]
     if not rest:
         return "kinds", family, ""
-    if len(rest) == 1 and (PACKAGE / family / f"{rest[0]}.py").is_file():
+    if (PACKAGE / family / f"{rest[0]}.py").is_file():
         return RANKS[rest[0]], family, ""
     kind = rest[0]
     if len(rest) == 1:

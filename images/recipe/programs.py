@@ -7,10 +7,13 @@ from pathlib import Path
 from recipe.elf import Elf, is_elf
 from recipe.errors import RecipeError
 
-_LIBRARY_FOLDERS = (
+LIBRARY_FOLDERS = (
     "lib/x86_64-linux-gnu",
     "usr/lib/x86_64-linux-gnu",
     "usr/lib/x86_64-linux-gnu/systemd",
+    # Where the alternatives of some libraries lie.
+    "usr/lib/x86_64-linux-gnu/blas",
+    "usr/lib/x86_64-linux-gnu/lapack",
     "lib64",
 )
 
@@ -37,7 +40,7 @@ class PackageTree:
 
     def library(self, name: str) -> Found:
         for package in sorted(self._root.iterdir()):
-            for folder in _LIBRARY_FOLDERS:
+            for folder in LIBRARY_FOLDERS:
                 path = package / folder / name
                 if path.is_symlink() or path.is_file():
                     return Found(package.name, self._resolved(package, path))

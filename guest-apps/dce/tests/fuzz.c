@@ -443,7 +443,8 @@ static void fuzz_server(const uint8_t *data, size_t size)
             now += what * UINT64_C(1000000);
             server_machine_packet(&server, now, &peer, &pdu);
         }
-        while ((action = dce_server_next(&server, now, &packet, &activity)) != DCE_WAIT) {
+        MUST(dce_server_deadline(&server) == rig_deadline(&server));
+        while ((action = dce_server_next(&server, ++now, &packet, &activity)) != DCE_WAIT) {
             MUST(actions++ < ACTIONS);
             if (action == DCE_SEND) {
                 xmitq_send(&packet, discard, &packets_sent);
@@ -452,14 +453,17 @@ static void fuzz_server(const uint8_t *data, size_t size)
                 MUST(runs < ACTIVITIES);
                 running[runs++] = activity;
             }
+            MUST(dce_server_deadline(&server) == rig_deadline(&server));
         }
         for (unsigned i = 0; i < server.used; i++) {
             check_xmitq(&server.table[i].xmitq);
             check_recvq(&server.table[i].recvq);
         }
         MUST(server.outbox.count == 0 && server.queue_count == 0);
+        MUST(dce_server_deadline(&server) == rig_deadline(&server));
         if (dce_server_deadline(&server) <= now) {
             dce_server_timeout(&server, now);
+            MUST(dce_server_deadline(&server) == rig_deadline(&server));
             MUST(dce_server_deadline(&server) > now);
         }
     }

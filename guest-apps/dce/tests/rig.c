@@ -369,6 +369,35 @@ static bool is_quiet(const struct rig *rig)
     return quiet;
 }
 
+/* By the rows of the README's table of states. */
+static uint64_t timer_of(const struct dce_server_settings *settings,
+                         const struct dce_activity *activity)
+{
+    uint64_t half = dce_later(activity->used_ns, settings->half_ns);
+    uint64_t asked = dce_earlier(activity->way_at,
+                                 dce_later(activity->way_ns, settings->give_up_ns));
+    uint64_t kept = dce_later(activity->kept_ns, settings->give_up_ns);
+    const uint64_t timers[] = {
+        [DCE_SERVER_FREE] = DCE_NEVER,
+        [DCE_SERVER_WAY] = dce_earlier(half, asked),
+        [DCE_SERVER_RECV] = half,
+        [DCE_SERVER_RUN] = activity->check_ns,
+        [DCE_SERVER_FINAL] = dce_earlier(dce_xmitq_deadline(&activity->xmitq), kept),
+        [DCE_SERVER_IDLE] = dce_later(activity->used_ns, settings->idle_ns),
+    };
+
+    return timers[activity->state];
+}
+
+uint64_t rig_deadline(const struct dce_server *server)
+{
+    uint64_t first = DCE_NEVER;
+
+    for (unsigned i = 0; i < server->used; i++)
+        first = dce_earlier(first, timer_of(&server->settings, &server->table[i]));
+    return first;
+}
+
 /* Everything that is due at `at`; what arrives comes first. */
 static void step(struct rig *rig, uint64_t at)
 {
@@ -401,6 +430,8 @@ bool rig_run(struct rig *rig, uint64_t most_ns)
     while (!is_quiet(rig)) {
         uint64_t at = dce_server_deadline(&rig->server);
 
+        if (at != rig_deadline(&rig->server))
+            return false;
         for (unsigned i = 0; i < rig->settings.clients; i++)
             at = dce_earlier(at, dce_client_deadline(&rig->client[i]));
         for (unsigned i = 0; i < rig->running; i++)

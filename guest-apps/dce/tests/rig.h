@@ -91,6 +91,9 @@ void rig_call(struct rig *rig, unsigned i, uint16_t opnum, size_t size, unsigned
 /* Until all calls have ended and nothing is on the wire or kept, or `most_ns` have passed: false.
  */
 bool rig_run(struct rig *rig, uint64_t most_ns);
+/* When the first timer of all activities is due, each looked at: what dce_server_deadline must say.
+ */
+uint64_t rig_deadline(const struct dce_server *server);
 /* The server forgets everything and boots again. */
 void rig_restart_server(struct rig *rig);
 uint64_t rig_random(struct rig *rig);

@@ -109,8 +109,11 @@ class Host:
         return sys.version_info[:2]
 
     def images(self) -> dict[str, str]:
-        """Images by name and whether they are built, stale or missing."""
-        return {image.name: image.state for image in rooms.images().list() if image.chosen}
+        """Images by name and whether they are built, stale or missing; of those that are built on demand, the built."""
+        known = rooms.images()
+        usual = known.usual()
+        found = (image for image in known.list() if image.chosen)
+        return {image.name: image.state for image in found if image.name in usual or image.state == "built"}
 
     def libvirt(self) -> str:
         """Version of libvirt, whose embedded driver was opened once. Raises SundialError."""

@@ -52,7 +52,7 @@ def images() -> None:
 )
 @as_json
 def build(names: tuple[str, ...], if_needed: bool, recipe: str | None, release: Path | None, as_json: bool) -> None:
-    """Build images, all of them unless NAMEs are given."""
+    """Build images: those NAMEd, else all but those that are built on demand."""
     if release is not None and recipe not in (None, BUILDROOT):
         raise BadInput(f"recipe {recipe} builds from no release", field="--buildroot", allowed=f"--recipe {BUILDROOT}")
     if release is not None and not release.is_dir():
@@ -63,7 +63,7 @@ def build(names: tuple[str, ...], if_needed: bool, recipe: str | None, release: 
         known, choose = rooms.images(), None
     built = []
     with progress(quiet=as_json) as shown:
-        for name in names or known.names():
+        for name in names or known.usual():
             image = known.ensure(name, shown.say) if if_needed else known.build(name, shown.say)
             digests = {"kernel": image.kernel_sha256, "initrd": image.initrd_sha256}
             built.append({"name": image.name, "recipe": image.recipe, **digests})

@@ -20,9 +20,14 @@ from sundial.model.catalog import ROOT
 from sundial.plan.request import Kept
 
 PREFERENCES = ("rpc.dissect_unknown_programs:TRUE", "tcp.relative_sequence_numbers:TRUE", "nameres.mac_name:FALSE")
+DECODED = ("tcp.port==50051,http2",)
+"""What a port's streams are where nothing in them says it early enough: gRPC's at its usual port. gRPC and its messages
+follow from HTTP/2 by themselves."""
+MESSAGES = ROOT / "guest-apps" / "grpc"
+"""Where Wireshark finds the types of gRPC's messages."""
 FOREIGN = ("wg",)
 """Heuristic dissectors that are not asked: the first request of DCE RPC without flags looks like WireGuard's data."""
-DISSECTOR = ROOT / "harness" / "wireshark" / "mbcf.lua"
+DISSECTORS = tuple(ROOT / "harness" / "wireshark" / name for name in ("mbcf.lua", "rpyc.lua"))
 Columns = tuple[tuple[str, str], ...]
 COLUMNS: Columns = (
     ("No.", "%m"),
@@ -32,15 +37,15 @@ COLUMNS: Columns = (
     ("Destination", "%d"),
     ("Protocol", "%p"),
     ("Length", "%L"),
-    ("XID", "%Cus:rpc.xid or dcerpc.dg_seqnum:0:R"),
+    ("XID", "%Cus:rpc.xid or dcerpc.dg_seqnum or http2.streamid:0:R"),
     ("Seq", "%Cus:tcp.seq or mbcf.seq or dcerpc.dg_frag_num:0:R"),
     ("Fragment (8 B)", "%Cus:ip.frag_offset:0:R"),
     ("Fate", "%Cus:frame.comment:0:R"),
     ("Info", "%i"),
 )
 """The columns for a Sundial capture: when (to the ns, as in the file) and at which port a frame was captured,
-whose call it is (DCE RPC: its sequence number) and which part of it (the fragment of DCE RPC; IP counts offsets in
-8 bytes), what became of it."""
+whose call it is (DCE RPC: its sequence number; gRPC: its stream) and which part of it (the fragment of DCE RPC; IP
+counts offsets in 8 bytes), what became of it."""
 FURTHER_COLUMNS: Columns = (
     *COLUMNS[:3],
     ("VCI", "%Cus:atm.vci:0:R"),
@@ -115,9 +120,13 @@ def _columns(capture: Path) -> Columns:
 
 def _look(source: list[str], columns: Columns, shown: str | None) -> list[str]:
     given = ",".join(f'"{title}","{field}"' for title, field in columns)
-    arguments = ["-X", f"lua_script:{DISSECTOR}", *source, "-o", f"gui.column.format:{given}"]
+    dissectors = [part for path in DISSECTORS for part in ("-X", f"lua_script:{path}")]
+    arguments = [*dissectors, *source, "-o", f"gui.column.format:{given}"]
     for preference in PREFERENCES:
         arguments += ["-o", preference]
+    arguments += ["-o", f'uat:protobuf_search_paths:"{MESSAGES}","TRUE"']
+    for decoded in DECODED:
+        arguments += ["-d", decoded]
     for heuristic in FOREIGN:
         arguments += ["--disable-heuristic", heuristic]
     return [*arguments, "-Y", shown] if shown else arguments

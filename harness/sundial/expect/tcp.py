@@ -8,6 +8,9 @@ segment size can cut it:
   can say (RFC 9293 section 3.1) is cut every `S` bytes: exact;
 * a longer write may also be cut where the peer's window ends, at most once in each full segment: between
   `ceil(write / S)` and twice as many segments;
+* one write that is longer than half of that window, where `S` is too, may also be cut at half of the greatest window
+  that the peer has offered (RFC 9293 section 3.8.6.2.1; Linux: tcp_bound_to_half_wnd, from the window in the SYN on):
+  between `ceil(write / S)` and twice as many as halves;
 * several writes may be joined by Nagle's rule, or while the adapter holds back what was written before: between
   `ceil(total / S)` and the sum of the single writes.
 
@@ -26,6 +29,8 @@ from sundial.expect.ip import IP_HEADER, TCP_HEADER, TCP_TIMESTAMPS, Packet, Per
 
 INITIAL_WINDOW_SEGMENTS = 10
 UNSCALED_WINDOW = 65535
+HALF_WINDOW = 32741
+"""Of the smallest window that a Linux whose interface has the largest MTU offers in its SYN: 65,483."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +70,8 @@ def tcp_segments(writes: tuple[int, ...], size: int, timestamps: bool) -> Segmen
     total = sum(writes)
     fewest, most = -(-total // size), len(payloads)
     fits = most <= INITIAL_WINDOW_SEGMENTS and total <= UNSCALED_WINDOW // size * size
+    if any(min(write, size) > HALF_WINDOW for write in writes):
+        fits, most = False, sum(-(-write // HALF_WINDOW) for write in writes)
     if not fits:
         most *= 2
     return Segments(packets, exact=fits and len(writes) == 1, fewest=fewest, most=most, largest=size)

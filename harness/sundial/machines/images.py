@@ -93,6 +93,10 @@ class Images:
         """Every image that is declared. Raises BadInput for a declaration that is wrong."""
         return list(self._kinds)
 
+    def usual(self) -> list[str]:
+        """Those that are built unless others are named."""
+        return [name for name, kind in self._kinds.items() if not kind.on_demand]
+
     def recipe(self, name: str) -> str:
         """The one that the image is made by. Raises BadInput for an unknown name."""
         self._check_known(name)
@@ -198,7 +202,10 @@ class PinnedImages:
         self._folder = folder
 
     def ensure(self, name: str, say: Say) -> Image:
-        """The image. Raises RunFailed for one that is not as it was."""
+        """The image. Raises RunFailed for one that is not as it was, or was not there."""
+        if not (self._folder / name).is_dir():
+            hint = f"./sundial images build {name}, and begin again"
+            raise RunFailed(f"image {name} was not built when all images were copied to {self._folder}", hint=hint)
         try:
             return _load(name, None, self._folder / name)
         except Damaged as damage:
@@ -206,12 +213,14 @@ class PinnedImages:
 
 
 def pin(images: Images, folder: Path, say: Say) -> dict[str, dict[str, str]]:
-    """Copy all images into `folder`, for PinnedImages; the sha256 of each one's parts and its recipe.
+    """Copy all images into `folder`, for PinnedImages; the sha256 of each one's parts and its recipe. Of those that are
+    built on demand, the ones that are built.
 
     Raises HostLacks.
     """
     pinned = {}
-    for name in images.names():
+    there = [status.name for status in images.list() if status.chosen and status.state == "built"]
+    for name in dict.fromkeys([*images.usual(), *there]):
         image = images.ensure(name, say)
         shutil.copytree(image.kernel.parent, folder / name, ignore=shutil.ignore_patterns(SEALS))
         pinned[name] = {"kernel": image.kernel_sha256, "initrd": image.initrd_sha256, "recipe": image.recipe}

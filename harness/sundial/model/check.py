@@ -36,7 +36,7 @@ def check_topology(topology: Topology) -> list[Finding]:
     """Everything wrong with `topology`, in the order a reader mends it; empty when it is sound."""
     findings = list(chain(_machines(topology), _devices(topology), _ends(topology), _segments(topology)))
     if not findings:
-        rules = (_macs, _addresses, _routes, _mtus, _bridged, _joined_mtus, _loops, check_own)
+        rules = (_macs, _addresses, _routes, _mtus, _bridged, _joined_mtus, _loops, _inside, check_own)
         findings = [finding for rule in rules for finding in rule(topology)]
     first: dict[Path, Finding] = {}
     for finding in findings:
@@ -281,3 +281,8 @@ def _loops(topology: Topology) -> Iterator[Finding]:
 def _segments(topology: Topology) -> Iterator[Finding]:
     for name, segment in topology.segments.items():
         yield from segment.check(("segments", name))
+
+
+def _inside(topology: Topology) -> Iterator[Finding]:
+    for kind in SEGMENT_KINDS.values():
+        yield from kind.check_inside(topology)

@@ -10,7 +10,7 @@ from typing import Any
 from sundial.model.finding import Finding, Path
 from sundial.model.images import IMAGES, ImageKind
 from sundial.model.lists import EVERYONE
-from sundial.model.network import Network
+from sundial.model.network import Network, Node
 from sundial.model.scenario import KINDS, Scenario
 from sundial.model.topology import Clock, Topology
 from sundial.model.workload import NO_TRACE, Ends, Traced, WorkloadBase
@@ -70,7 +70,10 @@ def check_traces(workloads: list[WorkloadBase], network: Network, clock: Clock) 
         path = ("workloads", number, "trace")
         images = {name: IMAGES[network.node(name).image] for name in (workload.server, *workload.clients)}
         silent = [f"{name!r} boots {image.name}" for name, image in images.items() if not _says_functions(image)]
-        if clock != "virtual":
+        if workload.server in workload.clients:
+            what = f"{workload.server!r} is client and server: whose a stamp is, it does not say"
+            yield Finding(path, what, "none, or other clients")
+        elif clock != "virtual":
             yield Finding(path, "functions are stamped in virtual time alone", "none, or the clock virtual")
         elif silent:
             fitting = " or ".join(name for name, image in IMAGES.items() if _says_functions(image))
@@ -83,9 +86,11 @@ def _says_functions(image: ImageKind) -> bool:
 
 
 def _clients(workload: WorkloadBase, network: Network) -> tuple[str, ...]:
-    if workload.clients == (EVERYONE,):
-        return tuple(node.name for node in network.nodes if node.role == "host" and node.name != workload.server)
-    return workload.clients
+    if workload.clients != (EVERYONE,):
+        return workload.clients
+    others = tuple(node.name for node in network.nodes if node.role == "host" and node.name != workload.server)
+    # A host that is alone calls itself, where it can.
+    return others or tuple(node.name for node in network.nodes if node.name == workload.server and node.inner)
 
 
 def _ends(workload: WorkloadBase, network: Network, path: Path) -> Iterator[Finding]:
@@ -98,14 +103,28 @@ def _ends(workload: WorkloadBase, network: Network, path: Path) -> Iterator[Find
             yield Finding((*path, field), f"image {hosts[name].image!r} of {name!r} does not run {workload.app}")
     if not workload.clients:
         yield Finding((*path, "clients"), f"topology {network.name!r} has no host but the server")
-    if workload.server in workload.clients:
-        yield Finding((*path, "clients"), f"{workload.server!r} is the server", "other machines")
     for client in workload.clients:
-        if client in hosts and workload.server in hosts and network.route(client, workload.server) is None:
+        if client == workload.server:
+            yield from _own_client(workload, hosts.get(client), path)
+        elif client in hosts and workload.server in hosts and network.route(client, workload.server) is None:
             what = f"{client!r} and {workload.server!r} share no segment, and no routes lead from one to the other"
             yield Finding((*path, "clients"), what)
         elif client in hosts and workload.server in hosts:
             yield from _mtus_on_the_way(network, client, workload.server, path)
+
+
+def _own_client(workload: WorkloadBase, node: Node | None, path: Path) -> Iterator[Finding]:
+    """A server that is its own client calls itself where that can be captured."""
+    if node is None:
+        return  # said already
+    between = [each.name for each in KINDS[workload.app].transports if each.between_nodes]
+    over_nodes = [name for name in workload.transports if name in between]
+    if not node.inner:
+        what = f"{node.name!r} is the server, and what passes its loopback interface is not captured"
+        yield Finding((*path, "clients"), what, f"other machines, or in virtual time loopback: captured of {node.name}")
+    elif over_nodes:
+        what = f"{node.name!r} is the server, and {over_nodes[0]} is between nodes"
+        yield Finding((*path, "clients"), what, "other machines, or transports between addresses")
 
 
 def _mtus_on_the_way(network: Network, client: str, server: str, path: Path) -> Iterator[Finding]:

@@ -104,6 +104,12 @@ class ImageKind(Strict):
     fixed_kernel: _Capability = False
     """Its kernel's functions are where its build's symbols.json says."""
 
+    python: dict[Annotated[str, NAMED], Annotated[str, PROSE]] | None = None
+    """It has Python: the versions of the interpreter and of its packages by their names, which its build holds against
+    what is inside."""
+    on_demand: _Capability = False
+    """It is built when a command needs it or names it, and not by `make setup`."""
+
     inputs: tuple[Annotated[str, _INPUT], ...] = ()
     """Files and folders that its `build` reads beside its own folder; the image is stale when one changes. Later lines
     win over earlier ones."""

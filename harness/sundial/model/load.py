@@ -111,7 +111,9 @@ def _experiment(
 def _topology(source: Source, clock: Clock | None) -> Topology:
     make_absolute(source, SET)
     topology = _named(source, Topology)
-    _refuse(source, [*check_topology(topology), *check_clock(topology, clock or topology.clock)])
+    if clock is not None:
+        topology = topology.model_copy(update={"clock": clock})
+    _refuse(source, [*check_topology(topology), *check_clock(topology, topology.clock)])
     _refuse(source, list(check_host_files(topology)))
     return topology
 

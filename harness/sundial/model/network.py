@@ -16,7 +16,8 @@ from sundial.model.daemon import DaemonUri
 from sundial.model.devices import Bridge
 from sundial.model.images import IMAGES
 from sundial.model.own import LaidFile, files_of
-from sundial.model.topology import Clock, Machine, Route, Segment, Topology
+from sundial.model.segment import Inside, SegmentBase
+from sundial.model.topology import SEGMENT_KINDS, Clock, Machine, Route, Segment, Topology
 
 MAC_PREFIX = "02:53:44"
 """Locally administered, unicast; `SD` in the middle."""
@@ -100,6 +101,13 @@ class Node:
     """The computer that runs it; None: this one."""
     adapter_latency_ns: int = 0
     """From handing a frame to one of its adapters until that may begin to send it."""
+    inner: tuple[Nic, ...] = ()
+    """Interfaces on segments within the machine; no adapter is behind them."""
+
+    @property
+    def interfaces(self) -> tuple[Nic, ...]:
+        """All that something is captured at."""
+        return (*self.nics, *self.inner)
 
     @property
     def boots_its_own(self) -> bool:
@@ -120,6 +128,13 @@ class Network:
     devices: tuple[Device, ...] = ()
     hosts: Mapping[str, DaemonUri] = field(default_factory=dict)
     """Other computers that run machines, and how to reach them."""
+    inner: Mapping[str, SegmentBase] = field(default_factory=dict)
+    """Segments within machines, by name, which no fabric runs."""
+
+    @property
+    def captured(self) -> dict[str, SegmentBase]:
+        """All segments, each with a capture of its own."""
+        return {**self.segments, **self.inner}
 
     def node(self, name: str) -> Node:
         """The machine called `name` (KeyError if there is none)."""
@@ -135,8 +150,9 @@ class Network:
 
     def plug(self, end: str) -> Nic | DevicePort:
         """What is plugged in at `MACHINE:INTERFACE` or `DEVICE:INTERFACE` (KeyError if there is nothing)."""
-        ports = {port.end: port for device in self.devices for port in device.ports}
-        return ports[end] if end in ports else self.nic(end)
+        ports: dict[str, Nic | DevicePort] = {port.end: port for device in self.devices for port in device.ports}
+        ports |= {nic.end: nic for node in self.nodes for nic in node.interfaces}
+        return ports[end]
 
     def neighbours(self, nic: Nic) -> list[Nic]:
         """The other addressed interfaces that frames from `nic` can reach."""
@@ -163,7 +179,9 @@ class Network:
 
     def route(self, client: str, server: str) -> tuple[Nic, Nic] | None:
         """The first pair of interfaces in one broadcast domain, the server's first interface preferred; else the first
-        that static routes lead to, there and back."""
+        that static routes lead to, there and back. A machine reaches itself on a segment within it."""
+        if client == server:
+            return next(((nic, nic) for nic in self.node(server).inner), None)
         for far in self.node(server).nics:
             for near in self.node(client).nics:
                 if near.address and far.address and self.domains[near.segment] == self.domains[far.segment]:
@@ -177,6 +195,8 @@ class Network:
     def hops(self, machine: str, far: Nic) -> list[tuple[Nic, Nic]]:
         """The interfaces that send and receive a packet from `machine` to `far`, one pair for each broadcast domain on
         its way; empty: it does not get there."""
+        if far in self.node(machine).inner:
+            return [(far, far)]
         found: list[tuple[Nic, Nic]] = []
         while far.address is not None and len(found) <= len(self.nodes):
             target = self._next_hop(machine, far.address.ip)
@@ -230,7 +250,13 @@ def build_network(topology: Topology) -> Network:
         broadcast_domains(topology),
         devices,
         {name: host.connect for name, host in topology.hosts.items() if name in used},
+        {inside.name: inside.segment for name in topology.machines for inside in _inside(topology, name)},
     )
+
+
+def _inside(topology: Topology, machine: str) -> list[Inside]:
+    found = (kind.inside(topology, machine) for kind in SEGMENT_KINDS.values())
+    return [inside for inside in found if inside is not None]
 
 
 def bridges(topology: Topology) -> dict[str, Literal["machine", "device"]]:
@@ -320,4 +346,20 @@ def _node(topology: Topology, name: str, index: int, machine: Machine, plugged: 
         files=tuple(files_of(defaults, machine).items()),
         host=machine.on,
         adapter_latency_ns=adapter.latency if adapter else 0,
+        inner=tuple(
+            Nic(
+                machine=name,
+                device=inside.device,
+                index=len(nics) + number,
+                mac=inside.mac,
+                address=inside.address,
+                mtu=inside.segment.mtu,
+                offloads=False,
+                static_arp=False,
+                netem="",
+                segment=inside.name,
+                port=0,
+            )
+            for number, inside in enumerate(_inside(topology, name))
+        ),
     )

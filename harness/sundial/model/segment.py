@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from decimal import Decimal
+from ipaddress import IPv4Interface
 from typing import TYPE_CHECKING, Annotated, Literal, Protocol, TypeVar, runtime_checkable
 
 from pydantic import Field
@@ -15,7 +17,7 @@ from sundial.model.finding import Finding, Path
 from sundial.units import TIME
 
 if TYPE_CHECKING:
-    from sundial.model.topology import Machine
+    from sundial.model.topology import Machine, Topology
 
 ValueT = TypeVar("ValueT")
 
@@ -100,13 +102,33 @@ class SegmentBase(Strict):
             yield Finding(path, f"port {missing[0]!r} is missing", "one value for all ports, or one for each")
 
 
+@dataclass(frozen=True)
+class Inside:
+    """A segment within one machine, which no fabric runs, and the machine's interface on it."""
+
+    name: str
+    segment: SegmentBase
+    device: str
+    mac: str
+    address: IPv4Interface
+
+
 @runtime_checkable
 class SegmentKind(Protocol):
-    """What a kind of segment is to the model: written under `segments:`, or made of a machine that joins segments."""
+    """What a kind of segment is to the model: written under `segments:`, made of a machine that joins segments, or
+    within a machine."""
 
     model: type[SegmentBase] | None = None
     """A segment of this kind as written, its `kind` the folder's name; None: no segment is written so."""
 
     def check_machine(self, machine: Machine, path: Path) -> Iterator[Finding]:
         """What is wrong with a machine in the eyes of this kind; it is at `path` of the topology."""
+        yield from ()
+
+    def inside(self, topology: Topology, machine: str) -> Inside | None:
+        """The segment of this kind within a machine; None: it has none."""
+        return None
+
+    def check_inside(self, topology: Topology) -> Iterator[Finding]:
+        """What is wrong with those of all machines; asked of a topology whose machines and segments are sound."""
         yield from ()

@@ -132,6 +132,9 @@ class Machine(OwnBoot):
     """Its interfaces: eth0, eth1 and so on without a gap."""
     routes: list[Route] = Field(default_factory=list, max_length=ROUTES_MOST, exclude_if=operator.not_)
     """Static routes."""
+    loopback: Literal["captured", "not"] = Field(default="not", exclude_if=lambda value: value == "not")
+    """Whether what passes its loopback interface is captured, inside the guest. Only where it is may workloads have
+    their client and their server on it. Under the real clock it is not."""
     on: _Name | None = Field(default=None, exclude_if=operator.not_)
     """The host that runs it, one of `hosts`; left out: this computer. Real clock only."""
 

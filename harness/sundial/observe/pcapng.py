@@ -18,8 +18,10 @@ from numpy.typing import NDArray
 from sundial.errors import BadInput
 
 ALLOWED = "a complete pcapng or pcap file"
-SECTION, INTERFACE, SIMPLE, ENHANCED = 0x0A0D0D0A, 1, 3, 6
+SECTION, INTERFACE, SIMPLE, STATISTICS, ENHANCED = 0x0A0D0D0A, 1, 3, 5, 6
 BYTE_ORDER = 0x1A2B3C4D
+_RECEIVED, _DROPPED = 4, 5
+"""isb_ifrecv and isb_ifdrop."""
 _FIXED = {SECTION: 28, INTERFACE: 20, SIMPLE: 16, ENHANCED: 32}
 """Least total length of a block with its fixed fields."""
 _LEAST = 12
@@ -142,3 +144,37 @@ def _byte_order(path: Path, data: mmap.mmap, offset: int) -> str:
         if struct.unpack_from(f"{order}I", data, offset + 8) == (BYTE_ORDER,):
             return order
     raise bad_file(path, offset, "section header without byte order")
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What the kernel says that it gave to a capture: isb_ifrecv and isb_ifdrop of an interface statistics block."""
+
+    received: int
+    dropped: int
+
+
+def interface_statistics(path: Path) -> Statistics | None:
+    """Of the last such block of a capture; None where it has none with both numbers, or is not there. Raises BadInput
+    where the file is not whole."""
+    if not path.is_file() or not path.stat().st_size:
+        return None
+    found = None
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        for blocks in read_blocks(path, data):
+            for place in np.flatnonzero(blocks.kind == STATISTICS).tolist():
+                begin, total = int(blocks.offset[place]), int(blocks.total[place])
+                numbers = dict(_numbers(data[begin + 20 : begin + total - 4], blocks.order))
+                if _RECEIVED in numbers and _DROPPED in numbers:
+                    found = Statistics(numbers[_RECEIVED], numbers[_DROPPED])
+    return found
+
+
+def _numbers(options: bytes, order: str) -> Iterator[tuple[int, int]]:
+    """Options of eight octets."""
+    at = 0
+    while at + 4 <= len(options):
+        code, length = struct.unpack_from(f"{order}HH", options, at)
+        if length == 8 and at + 12 <= len(options):
+            yield code, struct.unpack_from(f"{order}Q", options, at + 4)[0]
+        at += 4 + (length + 3) // 4 * 4

@@ -49,6 +49,8 @@ Over MBCF `server_address` is the server's node, and the ports are the tasks."""
 
 ROW = ("call", "start", "end", "ok", "retransmits", "xid", "error")
 ALLOWED = "lines as in harness/schemas/README.md, Samples"
+COUNTERS = "counters"
+"""The type of a line with what a server counted."""
 ROWS_AT_A_TIME = 100_000
 _BUFFER_BYTES = 1 << 16
 _NATURAL = rb"(?:0|[1-9]\d{0,17})"
@@ -174,7 +176,8 @@ class _Reader:
             raise self.source.fault("neither a row nor a record", number)
         if value["type"] == "alive":
             return  # it may come between two rows
-        self._close()
+        if value["type"] != COUNTERS:  # so may what a server on the client's machine counted
+            self._close()
         if value["type"] == "batch":
             self._batch = {**value, "line": number}
             return

@@ -69,6 +69,8 @@ class MachineFiles:
     job: Path
     console_socket: Path | None = None
     exec_socket: Path | None = None
+    loopback: Path | None = None
+    """For machines whose loopback is captured."""
 
 
 def plan_run(experiment: Experiment, paths: RunPaths) -> Plan:
@@ -137,6 +139,7 @@ def domain_spec(
         plugin=plugin,
         console_socket=files.console_socket,
         exec_socket=files.exec_socket,
+        loopback=files.loopback,
         incoming=incoming,
         kvm=kvm,
         policy=policy,

@@ -21,6 +21,7 @@ from sundial.model.topology import Clock
 QEMU_NAMESPACE = "http://libvirt.org/schemas/domain/qemu/1.0"
 SAMPLES_PORT = "sundial.samples"
 EXEC_PORT = "sundial.exec"
+LOOPBACK_PORT = "sundial.loopback"
 JOB_FILE = "opt/sundial/job"
 QEMU_SEED = 1
 """Of QEMU's own random source, the same for all: a guest's entropy comes from its job."""
@@ -96,6 +97,8 @@ class DomainSpec:
     """A unix socket to type into the console, for interactive machines."""
     exec_socket: Path | None = None
     """A unix socket to the guest's command port, for interactive machines."""
+    loopback: Path | None = None
+    """Where the guest writes what passes its loopback; None: it does not capture that."""
     incoming: bool = False
     """Wait for a saved state instead of booting."""
     kvm: bool = False
@@ -206,6 +209,8 @@ def _machine_arguments(spec: DomainSpec) -> Iterator[str]:
     yield from ("-device", f"virtserialport,bus=records.0,nr=1,chardev=samples,name={SAMPLES_PORT}")
     if spec.exec_socket is not None:
         yield from ("-device", f"virtserialport,bus=records.0,nr=2,chardev=exec,name={EXEC_PORT}")
+    if spec.loopback is not None:
+        yield from ("-device", f"virtserialport,bus=records.0,nr=3,chardev=loopback,name={LOOPBACK_PORT}")
     transmit = "tx=timer,x-txtimer=1,ioeventfd=off," if spec.clock == "virtual" else ""
     for number in range(len(spec.nics)):
         place = f"bus=pcie.0,addr={_FIRST_NIC_SLOT + number:#x}"
@@ -235,6 +240,8 @@ def _run_arguments(spec: DomainSpec) -> Iterator[str]:
     yield from ("-chardev", f"{samples},path={_escaped(spec.samples)}")
     if spec.exec_socket is not None:
         yield from ("-chardev", f"socket,id=exec,server=on,wait=off,path={_escaped(spec.exec_socket)}")
+    if spec.loopback is not None:
+        yield from ("-chardev", f"file,id=loopback,path={_escaped(spec.loopback)}")
     yield from ("-fw_cfg", f"name={JOB_FILE},file={_escaped(spec.job)}")
     if spec.plugin is not None:
         arguments = "".join(f",{name}={_escaped(value)}" for name, value in spec.plugin.arguments)

@@ -36,6 +36,7 @@ from sundial.run.collect import Digests, collect_samples, collect_what_is_there,
 from sundial.run.directory import RunFolder, disk_full_is_a_failure
 from sundial.run.guestfiles import GuestFiles
 from sundial.run.interrupts import Interrupts
+from sundial.run.loopback import collect_loopbacks
 from sundial.run.rig import Queue, Rig, Say
 from sundial.run.session import Session
 from sundial.run.traces import Traces
@@ -163,6 +164,7 @@ class BringUp:
                 with disk_full_is_a_failure():
                     # Samples are read with what run.json says about clocks, and then have a digest there.
                     self.folder.write_json("run.json", self.document.to_json())
+                    collect_loopbacks(self.folder.path)
                     if collect:
                         self._say("collecting samples")
                         collect_samples(self.folder.path)
@@ -174,6 +176,8 @@ class BringUp:
             with contextlib.suppress(Exception):
                 # First of all what happened; the rest may fail on a full disk.
                 self._write(status, error, virtual_ns, wall_s, counters, digested=False)
+                with contextlib.suppress(SundialError):
+                    collect_loopbacks(self.folder.path)
                 if collect:
                     collect_what_is_there(self.folder.path)
                 self._write(status, error, virtual_ns, wall_s, counters)

@@ -14,12 +14,14 @@ from pathlib import Path
 from sundial import SAMPLES_LINE_BYTES
 from sundial.machines.console import GrowingFile, PanicWatch
 from sundial.machines.waiting import WALL, Clock
+from sundial.run.loopback import LOOPBACK
 from sundial.run.supervisor import GuestFailed, MachinePanicked
 from sundial.units import SIZE
 
 SAMPLES_BYTES = 2 << 30
 """The greatest sweep that is shipped writes a quarter of it."""
 CONSOLE_BYTES = 64 << 20
+LOOPBACK_BYTES = 2 << 30
 BYTES_PER_S = 64 << 20
 """Of both; a guest at 125 mips writes samples at 2 MiB/s at most."""
 RATE_S = 1.0
@@ -89,9 +91,14 @@ class Allowance:
     since: float
     bytes_then: int = 0
 
-    def excess(self, samples: int, console: int, now: float) -> str | None:
+    def excess(self, samples: int, console: int, now: float, loopback: int = 0) -> str | None:
         """What is too much, in words."""
-        for what, count, most in (("samples", samples, SAMPLES_BYTES), ("its console", console, CONSOLE_BYTES)):
+        limits = (
+            ("samples", samples, SAMPLES_BYTES),
+            ("its console", console, CONSOLE_BYTES),
+            ("the capture of its loopback", loopback, LOOPBACK_BYTES),
+        )
+        for what, count, most in limits:
             if count > most:
                 return f"it wrote more than {SIZE.show(most)} to {what}"
         passed = now - self.since
@@ -111,6 +118,7 @@ class GuestFiles:
         self.machine = machine
         self.console = folder / "console.log"
         self._samples_file = folder / "samples.jsonl"
+        self._loopback = folder / LOOPBACK
         self._panics = PanicWatch(self.console)
         self._samples = SampleWatch(self._samples_file)
         self._clock = clock
@@ -153,7 +161,8 @@ class GuestFiles:
     def _look_for_excess(self) -> str | None:
         if self._samples.line_is_too_long:
             return f"it wrote a line of more than {SIZE.show(SAMPLES_LINE_BYTES)} to samples"
-        return self._allowance.excess(_size(self._samples_file), _size(self.console), self._clock.now())
+        sizes = _size(self._samples_file), _size(self.console)
+        return self._allowance.excess(*sizes, self._clock.now(), _size(self._loopback))
 
 
 def _size(path: Path) -> int:

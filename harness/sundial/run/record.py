@@ -71,7 +71,7 @@ class RunRecord:
             "files": {},
             "command": list(command),
             "host": host(),
-            "mtu": {name: segment.mtu for name, segment in network.segments.items()},
+            "mtu": {name: segment.mtu for name, segment in network.captured.items()},
             "epoch_ns": sundial.EPOCH_NS if clock == "virtual" else None,
             "nodes": {
                 node.name: {"zero_ns": None, "interfaces": _interfaces(network, node.name)} for node in network.nodes
@@ -125,7 +125,7 @@ def _interfaces(network: Network, node: str) -> list[dict[str, Any]]:
             "segment": nic.segment,
             "mtu": nic.mtu,
         }
-        for nic in network.node(node).nics
+        for nic in network.node(node).interfaces
     ]
 
 

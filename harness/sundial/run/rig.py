@@ -31,6 +31,7 @@ from sundial.plan.build import Boot, MachineFiles, Plan, domain_spec, run_plugin
 from sundial.plan.domain import DomainSpec, MemoryFile, Plugin, domain_xml
 from sundial.plan.jobs import encode_job
 from sundial.run.fabric import Fabric
+from sundial.run.loopback import LOOPBACK
 from sundial.run.remote import RemoteSite
 from sundial.run.session import Session
 from sundial.run.snapshotting import SnapshotMaker, snapshot_key
@@ -232,6 +233,7 @@ class Rig:
             job=self.folder / f"job-{node.name}",
             console_socket=self.console_socket(node.name) if self._interactive else None,
             exec_socket=self.exec_socket(node.name) if self._interactive else None,
+            loopback=folder / LOOPBACK if node.inner else None,
         )
         boot = self._boot(node)
         policy = self._session.confine(

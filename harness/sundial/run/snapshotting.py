@@ -55,6 +55,7 @@ def snapshot_key(spec: DomainSpec, mips: Decimal, boot: Boot, plugin: Path, qemu
         incoming=False,
         console_socket=None if spec.console_socket is None else _NOWHERE,
         exec_socket=None if spec.exec_socket is None else _NOWHERE,
+        loopback=None if spec.loopback is None else _NOWHERE,
         policy=None,
         run_as=None,
     )
@@ -90,6 +91,7 @@ class SnapshotMaker:
             job=folder / "job",
             console_socket=folder / "c.sock" if self._interactive else None,
             exec_socket=folder / "e.sock" if self._interactive else None,
+            loopback=folder / "loopback" if self._node.inner else None,
         )
         plugin = boot_plugin(self._node, self._session.places.plugin, supervisor=os.getpid(), report=folder / "report")
         paths = replace(self._plan.paths, sockets=folder)

@@ -158,7 +158,7 @@ def _known(run: RunDirectory) -> Iterator[str]:
     """What a run of this topology leaves."""
     network = network_of(run)
     segments = {item.segment for node in run.nodes.values() for item in node.interfaces}
-    for segment in sorted(segments if network is None else segments | network.segments.keys()):
+    for segment in sorted(segments if network is None else segments | network.captured.keys()):
         yield f"wire/{segment}.pcapng"
     yield from [] if network is None else further_captures(network)
     yield "wire/counters.json"

@@ -60,7 +60,7 @@ def _machines(run: RunDirectory, network: Network) -> Iterator[_Row]:
     planned = {
         node.name: [
             [nic.device, nic.mac, None if nic.address is None else str(nic.address), nic.segment, nic.mtu]
-            for nic in node.nics
+            for nic in node.interfaces
         ]
         for node in network.nodes
     }
@@ -71,7 +71,7 @@ def _machines(run: RunDirectory, network: Network) -> Iterator[_Row]:
     }
     if seen != planned:
         yield None, "run.json nodes", *_difference(planned, seen), []
-    mtu = {name: segment.mtu for name, segment in network.segments.items()}
+    mtu = {name: segment.mtu for name, segment in network.captured.items()}
     if run.document.get("mtu") != mtu:
         yield None, "run.json mtu", str(mtu), str(run.document.get("mtu")), []
 

@@ -7,7 +7,7 @@ belong to a frame, in time and place, and be allowed by the configuration.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -53,6 +53,8 @@ class Counted:
     devices: Sequence[Device] = ()
     of_devices: Mapping[tuple[str, str], Bounds] = field(default_factory=dict)
     """By port of a device and counter."""
+    inner: Collection[str] = ()
+    """Captures of segments within machines, of which the fabric knows nothing."""
 
 
 def told(wire: Wire, pattern: str, *names: str) -> pl.DataFrame:

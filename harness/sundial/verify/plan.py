@@ -69,12 +69,15 @@ def _batches(number: int, step: Mapping[str, Any], sampled_as: Mapping[str, str]
         return
     calls, threads = options.pop("calls") + options["warmup"], options.pop("threads")
     app = str(step.get("app"))
+    functions = options.pop("functions", None)
     shared = {_NAMED_OTHERWISE.get(str(name), str(name)): value for name, value in options.items()}
-    for size in sizes:
+    # What is called by the names of functions makes a batch for each, whose size its kind knows.
+    turns = [{"size": size} for size in sizes] if functions is None else [{"procedure": name} for name in functions]
+    for turn in turns:
         for thread in range(threads):
             yield {
-                **_LEFT_OUT, **shared, "step": number, "app": sampled_as.get(app, app), "size": size,
-                "thread": thread, "calls": calls,
+                **_LEFT_OUT, **shared, "step": number, "app": sampled_as.get(app, app), **turn, "thread": thread,
+                "calls": calls,
             }  # fmt: skip
 
 

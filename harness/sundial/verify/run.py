@@ -82,8 +82,7 @@ def _verify(run_dir: Path, aside: Executor) -> Verification:
     frames = latest_hand_in(on_wire, network)
     # What asks for no calls, while they are looked for.
     own_types = [each.ethertype for each in transports.values() if each.ethertype is not None]
-    header_findings = aside.submit(headers.check_headers, run, frames, files, own_types)
-    of_wires = aside.submit(_check_wires, run, on_wire, files)
+    on_wires = aside.submit(_check_wires_and_headers, run, on_wire, frames, files, own_types)
     document_findings = aside.submit(check_documents, run, samples, on_wire)
     order_findings = aside.submit(directory.check_order, on_wire)
     transit = transit_of(frames, ports)
@@ -115,6 +114,7 @@ def _verify(run_dir: Path, aside: Executor) -> Verification:
     classified = _excuse(classified, analysis)
     sampled = _sampled(analysis, settled, samples)
     divided = check_steps(run, samples, on_wire, ports)
+    of_wires, of_headers = on_wires.result()
     findings = pl.concat(
         [
             divided.findings,
@@ -124,7 +124,7 @@ def _verify(run_dir: Path, aside: Executor) -> Verification:
             directory.check_remarks(on_wire),
             order_findings.result(),
             scenario_expectations.check_calls(run, sampled, (each.client_app for each in protocols.values())),
-            *of_wires.result(),
+            *of_wires,
             check_kernel_counters(analysis, samples.batches),
             check_served(run, samples, analysis, protocols),
             analysis.findings,
@@ -134,7 +134,7 @@ def _verify(run_dir: Path, aside: Executor) -> Verification:
                 analysis.frames.filter(~pl.col("row").is_in(corruption.damaged_rows(frames).implode())),
                 whole_capture=True,
             ),
-            header_findings.result(),
+            of_headers,
             scenario_expectations.check_sockets(scenario, analysis),
             *(scenario_expectations.check_settled(scenario, each) for each in settled),
             none()
@@ -174,10 +174,18 @@ def _verify(run_dir: Path, aside: Executor) -> Verification:
     return verification
 
 
-def _check_wires(run: RunDirectory, on_wire: pl.DataFrame, files: Sequence[tuple[Path, str]]) -> list[pl.DataFrame]:
-    """What the laws of the segments say, and what the fabric counted."""
+def _check_wires_and_headers(
+    run: RunDirectory,
+    on_wire: pl.DataFrame,
+    frames: pl.DataFrame,
+    files: Sequence[tuple[Path, str]],
+    own_types: Sequence[int],
+) -> tuple[list[pl.DataFrame], pl.DataFrame]:
+    """What the laws of the segments say and what the fabric counted; and the headers, which leave to the laws what they
+    know better."""
     found, counted = check_wires(run, on_wire, files)
-    return [found, counters.check_counters(run, on_wire, counted)]
+    of_headers = headers.check_headers(run, frames, files, own_types, counted.laws.keys())
+    return [found, counters.check_counters(run, on_wire, counted)], of_headers
 
 
 def _check_without_frames(run: RunDirectory, samples: RunSamples) -> list[pl.DataFrame]:

@@ -72,6 +72,10 @@ class SegmentVerifier(Protocol[SegmentT]):
         """Whether each port hears what is for another one, too."""
         return True
 
+    def hears_itself(self, segment: SegmentT) -> bool:
+        """Whether a port hears what it sends itself."""
+        return False
+
     def own_types(self, segment: SegmentT) -> Collection[int]:
         """EtherTypes of frames that end at the adapters, which answer them: none passes the segment, and none that
         arrives was sent by a machine."""
@@ -136,18 +140,21 @@ class Hearing:
     own_stations: Mapping[str, Collection[str]] = field(default_factory=dict)
     keeps_order: Mapping[str, bool] = field(default_factory=dict)
     pairs: Collection[str] = ()
+    to_itself: Collection[str] = ()
+    """Captures of segments whose ports hear what they send."""
 
 
 def hearing(network: Network) -> Hearing:
     """Of segments whose kind can be asked."""
     known = verifiers()
-    asked = {name: (known[each.kind], each) for name, each in network.segments.items() if each.kind in known}
+    asked = {name: (known[each.kind], each) for name, each in network.captured.items() if each.kind in known}
     return Hearing(
         {f"wire/{name}.pcapng": kind.hears_all(segment) for name, (kind, segment) in asked.items()},
         {f"wire/{name}.pcapng": kind.own_types(segment) for name, (kind, segment) in asked.items()},
         {f"wire/{name}.pcapng": kind.own_stations(segment) for name, (kind, segment) in asked.items()},
         {port: kind.keeps_order(segment, port) for kind, segment in asked.values() for port in segment.ports},
         [port for kind, segment in asked.values() if kind.orders_pairs(segment) for port in segment.ports],
+        [f"wire/{name}.pcapng" for name, (kind, segment) in asked.items() if kind.hears_itself(segment)],
     )
 
 

@@ -8,15 +8,22 @@ from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
+from pydantic import ValidationError
 
 from sundial.errors import BadInput
+from sundial.model.recorded import recorded_experiment
 from sundial.observe import RunDirectory
+from sundial.observe.rundir import ALLOWED
 from sundial.observe.steps import Arrival, Call, Lane, Step, join, lane_of, marked, paths, sums
-from sundial.observe.trace import Trace, read_trace
+from sundial.observe.trace import POINTS, TRACE, Trace, read_trace
+from sundial.plan.trace import traced_functions
+from sundial.seams.trace import Points
+from sundial.units import icount_shift
 from sundial.verify.directory import traced_machines
 from sundial.verify.findings import FINDING, none
 from sundial.verify.frames import INBOUND, OUTBOUND
 from sundial.verify.samples import RunSamples
+from sundial.verify.traces import Difference, check_points, check_stamps, check_transmits
 
 STEPS = "steps.parquet"
 STEP_COLUMNS: dict[str, type[pl.DataType]] = {
@@ -33,8 +40,12 @@ STEP_COLUMNS: dict[str, type[pl.DataType]] = {
 contexts of a machine; times in ns since zero."""
 
 OF_A_TRACE = (
-    "nodes/*/trace.bin: that a function was entered or left when its stamp says; the plugin holds its clock against"
-    " QEMU's at each HLT, and what is checked here is that calls, frames and stamps fit one another",
+    "nodes/*/trace.bin: that a function was entered or left when its stamp says, but that it is whole instructions"
+    " after the stamp before; the plugin holds its clock against QEMU's at each HLT",
+    "nodes/*/trace.bin: stamps that are missing, or too many, unless a call, a frame or an exit lacks its own",
+    "nodes/*/trace.bin: of which function a stamp is, and of which thread, as far as its thread leaves what it entered",
+    "nodes/*/trace.bin: the arguments of functions",
+    "nodes/*/points.json: where functions are, and their size",
 )
 
 _Row = tuple[int | None, str, str, str, list[int]]
@@ -62,11 +73,19 @@ def check_steps(run: RunDirectory, samples: RunSamples, frames: pl.DataFrame, po
     for name in machines:
         try:
             traces[name] = read_trace(run.path / "nodes" / name)
+            found = list(_check_trace(run, name, traces[name]))
+            if not len(traces[name].stamps):
+                found.append((f"nodes/{name}/{TRACE}", ("stamps of a machine that ran", "none")))
         except BadInput as error:
             rows.append((None, f"nodes/{name}/trace.bin", "a trace", str(error), []))
+        else:
+            rows += [(None, where, *difference, []) for where, difference in found]
     lanes = {name: lane_of(name, trace) for name, trace in traces.items()}
     arrivals, sent = _wires(frames, ports)
     join(lanes, arrivals, sent)
+    for name, lane in lanes.items():
+        of_frames = check_transmits(lane, sent.get(name, ()))
+        rows += [(None, f"nodes/{name}/{TRACE}", *difference, []) for difference in of_frames]
     table = samples.table.filter(pl.col("client").is_in(list(lanes)))
     calls = [Call(*each) for each in table.select("id", "client", "start_ns", "end_ns").iter_rows()]
     steps = paths(lanes, calls)
@@ -84,6 +103,24 @@ def check_steps(run: RunDirectory, samples: RunSamples, frames: pl.DataFrame, po
         "repeated": sum(trace.repeated for trace in traces.values()),
     }
     return Divided(pl.DataFrame(rows, schema=FINDING, orient="row"), summary, OF_A_TRACE)
+
+
+def _check_trace(run: RunDirectory, name: str, trace: Trace) -> Iterator[tuple[str, Difference]]:
+    """Differences, each with the file that has it. Raises BadInput for a file of points that is none."""
+    file = run.path / "nodes" / name / POINTS
+    try:
+        points = Points.model_validate_json(file.read_bytes()).points
+    except ValidationError as error:
+        where = ".".join(map(str, error.errors()[0]["loc"]))
+        raise BadInput(f"{where}: {error.errors()[0]['msg']}", file=str(file), allowed=ALLOWED) from None
+    experiment = recorded_experiment(run.document)
+    planned = traced_functions(experiment)[name]
+    instruction_ns = 1 << icount_shift(experiment.network.node(name).mips)
+    end_ns = (run.counters or {}).get("virtual_ns")
+    for each in check_points(points, planned):
+        yield f"nodes/{name}/{POINTS}", each
+    for each in check_stamps(trace, points, instruction_ns, end_ns if isinstance(end_ns, int) else None):
+        yield f"nodes/{name}/{TRACE}", each
 
 
 def _bare(lanes: Mapping[str, Lane], table: pl.DataFrame) -> Iterator[int]:

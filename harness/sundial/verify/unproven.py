@@ -16,6 +16,7 @@ from typing import Any
 
 from sundial import kinds
 from sundial.observe import RunDirectory
+from sundial.verify.segment import network_of
 
 OF_A_CAPTURE = (
     "where, when and by what the frames were captured: times on the wire, collisions and losses are not looked at",
@@ -58,7 +59,9 @@ def _modules(package: str, prefix: str) -> Iterator[ModuleType]:
 
 def _segments(run: RunDirectory) -> set[str]:
     segments = (run.document.get("topology") or {}).get("segments") or {}
-    return {str(segment.get("kind")) for segment in segments.values()} if isinstance(segments, dict) else set()
+    written = {str(segment.get("kind")) for segment in segments.values()} if isinstance(segments, dict) else set()
+    network = network_of(run)
+    return written if network is None else written | {segment.kind for segment in network.inner.values()}
 
 
 def _workloads(run: RunDirectory) -> list[dict[str, Any]]:

@@ -39,31 +39,33 @@ def check_wires(
     if network is None:
         return _no_topology(run), Counted()
     laws = verifiers()
-    by_name = {name: _wire(run, network, name, frames, files) for name in network.segments}
+    by_name = {name: _wire(run, network, name, frames, files) for name in network.captured}
     found: list[pl.DataFrame] = []
     known: dict[str, Law] = {}
     for name, wire in by_name.items():
-        segment = network.segments[name]
+        segment = network.captured[name]
         if segment.kind not in laws:
             continue
         law = laws[segment.kind].check_times(segment, wire)
         if law is None:
             continue
         found.append(law.findings)
-        known[name] = law
+        if name in network.segments:
+            known[name] = law
     found += [law.findings for law in _machines(network, by_name, exact=run.clock == "virtual")]
     counted: dict[tuple[str, str], Bounds] = {}
     for device in network.devices:
         findings, numbers = _device(network, device, by_name)
         found += findings
         counted |= numbers
-    return merged(found), Counted(known, network.devices, counted)
+    inner = [f"wire/{name}.pcapng" for name in network.inner]
+    return merged(found), Counted(known, network.devices, counted, inner)
 
 
 def held_back(run: RunDirectory, frames: pl.DataFrame, files: Sequence[tuple[Path, str]]) -> pl.DataFrame:
     """Frames that adapters may have kept back, as `SegmentVerifier.held_back`, but since machines handed them in."""
     network, laws = network_of(run), verifiers()
-    segments = {} if network is None else network.segments
+    segments = {} if network is None else network.captured
     parts = [
         laws[segment.kind].held_back(segment, _wire(run, network, name, frames, files))
         for name, segment in segments.items()
@@ -81,7 +83,7 @@ def _device(
     wires = {port.end: by_name[port.segment] for port in device.ports if port.segment in by_name}
 
     def check_offered(end: str, handed_in: Passages, behind: Behind | None) -> list[pl.DataFrame]:
-        segment, wire = network.segments[wires[end].name], wires[end]
+        segment, wire = network.captured[wires[end].name], wires[end]
         if segment.kind not in laws:
             return []
         found = laws[segment.kind].check_offered(segment, wire, end, handed_in)
@@ -95,7 +97,7 @@ def _machines(network: Network, by_name: Mapping[str, Wire], *, exact: bool) -> 
 
     @cache
     def waits(port: str) -> Contention | None:
-        segment = network.segments[wires[port].name]
+        segment = network.captured[wires[port].name]
         return contention_of_port(segment, port, wires[port].frames)
 
     return [
@@ -107,17 +109,18 @@ def _wire(
     run: RunDirectory, network: Network, name: str, frames: pl.DataFrame, files: Sequence[tuple[Path, str]]
 ) -> Wire:
     end_ns = (run.counters or {}).get("virtual_ns")
+    ends = [nic for node in network.nodes for nic in node.interfaces]
     return Wire(
         name,
-        network.segments[name].ports,
+        network.captured[name].ports,
         frames.select(_COLUMNS).filter(pl.col("capture") == f"wire/{name}.pcapng"),
         end_ns if isinstance(end_ns, int) else None,
         partial(octets_of, files=files),
         {port.end: device.written.queue_frames for device in network.devices for port in device.ports},
         run.path / "wire",
         run.epoch_ns,
-        {end: int(network.plug(end).mac.replace(":", ""), 16) for end in network.segments[name].ports},
-        {nic.end: [nic.address.ip.packed] for nic in network.nics() if nic.segment == name and nic.address},
+        {end: int(network.plug(end).mac.replace(":", ""), 16) for end in network.captured[name].ports},
+        {nic.end: [nic.address.ip.packed] for nic in ends if nic.segment == name and nic.address},
         {nic.end: node.adapter_latency_ns for node in network.nodes for nic in node.nics},
     )
 

@@ -44,3 +44,17 @@ def check_fixed_sockets(workload: OverSockets, ends: Ends, path: Path) -> list[F
         what = f"tcp_nodelay with {who}: its TCP never waits for more data"
         findings.append(Finding((*path, "tcp_nodelay"), what, "true"))
     return findings
+
+
+def check_own_buffers(workload: OverSockets, ends: Ends, path: Path) -> list[Finding]:
+    """A finding where the buffers of a machine that calls itself over TCP are set: there half of a window is less than
+    a segment, and says where TCP cuts (sundial.expect.tcp)."""
+    if ends.server not in ends.clients or "tcp" not in workload.transports:
+        return []
+    found = []
+    for field, place in (("socket_buffer", workload), ("serving.socket_buffer", workload.serving)):
+        if place.socket_buffer is not None:
+            who = f"{ends.server!r}, client and server"
+            what = f"{field} with {who}: where TCP cuts what it sends follows from its buffers there"
+            found.append(Finding((*path, *field.split(".")), what, "leave it out, or udp alone"))
+    return found

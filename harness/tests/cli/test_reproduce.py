@@ -87,7 +87,7 @@ def test_bad_input(call: Call, house: House, tmp_path: Path) -> None:
     result = call("reproduce", "birrell84")
     assert (result.exit_code, result.stderr) == (
         2,
-        "sundial: there is no paper 'birrell84'; allowed: kamesawa98, kedziera98, khandker\n",
+        "sundial: there is no paper 'birrell84'; allowed: kamesawa98, kedziera98, khandker, santos18\n",
     )
     result = call("reproduce", "kamesawa98", "--out", str(tmp_path))
     assert result.exit_code == 2

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -134,8 +135,19 @@ def system_daemon(place: Computer, python: str = sys.executable) -> Iterator[sub
             wait_until(served.exists, seconds=30, what=f"libvirtd ({log.name})")
             yield process
         finally:
-            process.terminate()
+            _end(process, signal.SIGTERM, place)
             process.wait(30)
+
+
+def _end(process: subprocess.Popen[bytes], number: signal.Signals, place: Computer) -> None:
+    """Signal what `place.command` started.
+
+    Where processes are apart that is a child of nsenter. Without nsenter it would be an orphan that is adopted by this
+    process, which does not know it: a zombie, and with one in them the namespaces do not end.
+    """
+    apart = "--pid" in place.spaces
+    for pid in _children(process.pid) if apart else [process.pid]:
+        os.kill(pid, number)
 
 
 @dataclass(frozen=True)
@@ -254,7 +266,7 @@ def ssh_server(place: Computer, address: str, port: int, settings: str = "") -> 
             wait_until(lambda: _answers(address, port), seconds=20, what=f"sshd ({log.name})")
             yield SshServer(place, address, port, key, known)
         finally:
-            server.kill()
+            _end(server, signal.SIGKILL, place)
 
 
 @dataclass

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -172,3 +173,19 @@ def test_a_pinned_image_stays_as_it_was(checkout: Path, tmp_path: Path) -> None:
     flip(folder / "tiny")
     with pytest.raises(RunFailed, match="was changed: its initrd has another sha256"):
         PinnedImages(folder).ensure("tiny", lambda line: None)
+
+
+def test_what_is_built_on_demand_is_built_by_its_name_and_pinned_where_it_is_built(
+    checkout: Path, tmp_path: Path
+) -> None:
+    other = checkout / "images" / "rare"
+    shutil.copytree(checkout / "images" / "tiny", other)
+    (other / "image.toml").write_text(f"on_demand = true\n{DECLARATION}")
+    images = Images(checkout)
+    assert images.names() == ["rare", "tiny"]
+    assert images.usual() == ["tiny"]
+    assert pin(images, tmp_path / "before", lambda line: None).keys() == {"tiny"}
+    with pytest.raises(RunFailed, match="image rare was not built when all images were copied"):
+        PinnedImages(tmp_path / "before").ensure("rare", lambda line: None)
+    images.ensure("rare", lambda line: None)
+    assert pin(images, tmp_path / "after", lambda line: None).keys() == {"rare", "tiny"}

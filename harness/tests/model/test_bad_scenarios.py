@@ -29,7 +29,7 @@ CALLS = "a whole number from 1 to 1000000"
 MANY = "a whole number from 1 to 1000000, or a mapping such as {0: 3000, 1024: 1000}: calls from that size upward"
 
 CASES = [
-    ("app: sunrpc", "app: dcerpc", ["5: workloads.0.app: 'dcerpc' is not known; allowed: sunrpc, raw, iperf3, mbcf, dce"]),
+    ("app: sunrpc", "app: dcerpc", ["5: workloads.0.app: 'dcerpc' is not known; allowed: sunrpc, raw, iperf3, mbcf, dce, grpc, rpyc"]),
     ("transports: [udp]", "transports: [sctp]", ["6: workloads.0.transports: 'sctp' is not known; allowed: one or more of udp, tcp, mbcf1, mbcf2, mbcf12, mbcf3, mbcf3a, mbcf3b"]),
     ("sizes: [0, 16]", "sizes: [8757]", ["7: workloads.0.sizes: 8757 bytes do not fit sunrpc echo over udp; allowed: 0 to 8756 bytes (a UDP message of 8800 bytes; udp_message_size changes it)"]),
     ("sizes: [0, 16]", "sizes: [9001]\n    transports: [tcp]\n    procedures: echo_string", ['8: is not YAML: found duplicate key "transports" with value "[\'tcp\']" (original value: "[\'udp\']")']),
@@ -41,7 +41,7 @@ CASES = [
     ("    calls: 3", "    one_way: true\n    procedures: sink", ["8: workloads.0.one_way: one_way over udp: libtirpc does not send a call without waiting for its reply; allowed: transports: tcp, mbcf1, mbcf2, mbcf12, mbcf3, mbcf3a, mbcf3b"]),
     ("    calls: 3", "    call: 3", ["8: workloads.0.call: unknown field; allowed: clients, server, series, socket_buffer, tcp_nodelay, serving, sizes, calls, warmup, order, connection, threads, retry_timeout, total_timeout, trace, app, transports, procedures, one_way, depth, ack, semantics, reply_cache, die, auth, send_buffer, recv_buffer, udp_message_size"]),
     ("    calls: 3", "    server: host9", ["8: workloads.0.server: topology 'two-hosts-10base-t' has no host 'host9'; allowed: client, server"]),
-    ("    calls: 3", "    clients: [server]", ["8: workloads.0.clients: 'server' is the server; allowed: other machines"]),
+    ("    calls: 3", "    clients: [server]", ["8: workloads.0.clients: 'server' is the server, and what passes its loopback interface is not captured; allowed: other machines, or in virtual time loopback: captured of server"]),
     ("    calls: 3", "    retry_timeout: 1500 us", ["8: workloads.0.retry_timeout: '1500 us' has the wrong unit 'us' (known: ms, s, min); allowed: a time in whole ms from 1 ms to 60 min, such as '500 ms'"]),
     ("    calls: 3", "    retry_timeout: 30 s", ["8: workloads.0.retry_timeout: retry_timeout is longer than total_timeout: nothing would be sent again; allowed: up to total_timeout"]),
     ("    calls: 3", "    auth: kerberos", ["8: workloads.0.auth: 'kerberos' is not known; allowed: none, sys"]),
@@ -122,7 +122,10 @@ def test_a_trace_needs_a_kernel_that_says_where_its_functions_are(monkeypatch: p
     with pytest.raises(BadInput) as caught:
         load_experiments("sss-rpc-sweep", overrides=["trace=steps"])
     words = "'server' boots ssscore, whose kernel does not say where its functions are; allowed: none, or machines that"
-    assert str(caught.value) == f"--set: trace: {words} boot linux"
+    assert (
+        str(caught.value)
+        == f"--set: trace: {words} boot linux or linux-python or linux-python-current or linux-python-paper"
+    )
 
 
 def test_tcp_has_a_least_mtu_that_udp_has_not(tmp_path: Path) -> None:
@@ -142,7 +145,7 @@ def test_iperf3_knows_whole_seconds() -> None:
 def test_an_unknown_key_lists_the_known_ones(tmp_path: Path) -> None:
     with pytest.raises(
         BadInput,
-        match=r"^--set: sices: unknown key; allowed: accelerator, ack, ack_delay, auth, binding, byte_order, calls, cancel, clients, clock",
+        match=r"^--set: sices: unknown key; allowed: accelerator, ack, ack_delay, auth, bdp_probe, binding, byte_order, calls, cancel, clients, clock",
     ):
         load_experiments(write(tmp_path, GOOD), overrides=["sices=5"])
 

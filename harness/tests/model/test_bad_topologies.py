@@ -148,7 +148,7 @@ CASES = [
      ["4: machines.client.interfaces: interface numbers have a gap; allowed: eth0",
       "5: machines.client.interfaces.eth1: interface client:eth1 is not connected; allowed: list it in the ports of one segment",
       "14: segments.lan.ports.0: machine 'client' has no interface 'eth0'; allowed: client:eth1"]),
-    (GOOD, "  client:\n", "  client:\n    image: plan9\n", ["4: machines.client.image: there is no image 'plan9'; allowed: linux, ssscore"]),
+    (GOOD, "  client:\n", "  client:\n    image: plan9\n", ["4: machines.client.image: there is no image 'plan9'; allowed: linux, linux-python, linux-python-current, linux-python-paper, ssscore"]),
     (GOOD, "{address: 10.0.0.1/24}", "{address: 10.0.0.1/24, mtu: 1501}",
      ["5: machines.client.interfaces.eth0.mtu: MTU 1501 of client:eth0 is above that of segment 'lan'; allowed: 68 to 1500"]),
     # links

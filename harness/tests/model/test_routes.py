@@ -41,8 +41,10 @@ CASES = [
     ("client: {", "client: {image: ssscore, ",
      "3: machines.client.routes.0: image 'ssscore' takes no routes; allowed: leave them out"),
     ("router: {", "router: {image: ssscore, ",
-     "3: machines.client.routes.0.via: the image of 'router' forwards no packets; allowed: a machine that boots linux\n"
-     "5: machines.server.routes.0.via: the image of 'router' forwards no packets; allowed: a machine that boots linux"),
+     "3: machines.client.routes.0.via: the image of 'router' forwards no packets; "
+     "allowed: a machine that boots linux or linux-python or linux-python-current or linux-python-paper\n"
+     "5: machines.server.routes.0.via: the image of 'router' forwards no packets; "
+     "allowed: a machine that boots linux or linux-python or linux-python-current or linux-python-paper"),
 ]  # fmt: skip
 
 

@@ -42,9 +42,12 @@ def test_every_topology_of_the_checkout_loads() -> None:
 OWN_TOPOLOGY = {
     "atm-faults": "lane-office",
     "dce-faults": "two-hosts-wan",
+    "grpc-lossy": "two-hosts-wan",
     "lane-contention": "lane-office",
     "lane-edges": "two-hosts-lane",
+    "local": "one-host",
     "loss": "two-hosts-wan",
+    "rpyc-nagle": "two-hosts-python",
     "sss-faults": "sss-two-lossy",
     "sss-mixed": "sss-cluster",
 }
@@ -55,6 +58,8 @@ OWN_TOPOLOGY = {
 def test_every_scenario_loads_on_every_topology_that_has_its_guests(name: str) -> None:
     sss = name.startswith(("sss-", "mbcf-"))
     fitting = [known for known in names("topology") if known.startswith("sss-") == sss and known != "sss-cluster"]
+    if name == "iperf3":
+        fitting.remove("one-host")
     for topology in [OWN_TOPOLOGY[name]] if name in OWN_TOPOLOGY else fitting:
         assert load_experiments(name, topology=topology)
 
@@ -66,5 +71,7 @@ def test_what_was_asked_for_is_there() -> None:
         names("topology")
     )
     assert {"lane-sweep", "lane-edges", "lane-control", "lane-contention", "atm-faults"} <= set(names("scenario"))
+    assert {"one-host", "two-hosts-wifi", "two-hosts-lossy"} <= set(names("topology"))
+    assert {"local"} <= set(names("scenario"))
     assert {"dce-sweep", "dce-edges", "dce-threads", "dce-faults"} <= set(names("scenario"))
     assert {"quickstart", "sunrpc-sweep", "raw-sweep", "iperf3", "loss"} <= set(names("scenario"))

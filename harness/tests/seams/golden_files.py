@@ -108,7 +108,12 @@ def _jobs() -> Iterator[tuple[str, bytes]]:
         f"{dce}, procedures: [null, put, get, echo], binding: mapper, threads: 2, cancel: 5 s, byte_order: big",
         f"{dce}, procedures: [put], semantics: broadcast, policy: halves, clients: [server], server: client",
     )
+    grpc, rpyc = _plan("grpc-lossy"), _plan("rpyc-nagle")
     jobs = {
+        "linux-python/grpc-client": grpc.jobs["client"],
+        "linux-python/grpc-server": grpc.jobs["server"],
+        "linux-python/rpyc-client": rpyc.jobs["client"],
+        "linux-python/rpyc-server": rpyc.jobs["server"],
         "linux/both": both.jobs["client"],
         "linux/host": raw.jobs["client"],
         "linux/server": raw.jobs["server"],

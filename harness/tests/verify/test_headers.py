@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import json
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -14,7 +16,7 @@ from sundial.errors import BadInput
 from sundial.observe import open_run, read_frames
 from sundial.verify.frames import with_places
 from sundial.verify.headers import check_headers
-from sundial.verify.headers.carriage import check_order
+from sundial.verify.headers.carriage import LAST_NS, check_order
 from tests.verify.bed import (
     ACK,
     CLIENT,
@@ -85,12 +87,15 @@ def traffic(directory: Path) -> Bed:
     return bed
 
 
-def fields(bed: Bed) -> list[str]:
+def fields(bed: Bed, timed: Sequence[str] = (), end_ns: int | None = None) -> list[str]:
+    """`timed`: segments with a law of their times; `end_ns`: of the run, as the fabric counted it."""
     path = bed.write()
+    counters = path / "wire" / "counters.json"
+    counters.write_text(json.dumps(json.loads(counters.read_bytes()) | {"virtual_ns": end_ns}))
     run = open_run(path)
     files = [(path / "wire" / "lan.pcapng", "wire/lan.pcapng")]
     frames = with_places(read_frames(files, run.epoch_ns))
-    found = check_headers(run, frames, files, [])
+    found = check_headers(run, frames, files, [], timed)
     assert found.filter(pl.col("rows").list.len() == 0).is_empty()
     return found["field"].unique().sort().to_list()
 
@@ -207,6 +212,33 @@ def test_a_frame_that_is_missing_at_one_port(tmp_path: Path, direction: int) -> 
     assert "frames received by server:eth0" in fields(bed)
 
 
+@pytest.mark.parametrize(
+    ("after_ns", "timed", "missed"),
+    [
+        (LAST_NS, ["lan"], False),
+        (LAST_NS + 1, ["lan"], True),
+        (1, ["lan"], False),
+        (1, [], True),
+        (1, ["wan"], True),
+    ],
+)
+def test_a_frame_of_the_last_second_is_left_to_the_law_of_its_wire(
+    tmp_path: Path, after_ns: int, timed: list[str], missed: bool
+) -> None:
+    bed = traffic(tmp_path)
+    gone = [each for each in bed.records if each.direction == IN][-1]
+    bed.records.remove(gone)
+    sent_ns = gone.at - FLIGHT_NS
+    assert ("frames received by server:eth0" in fields(bed, timed, sent_ns + after_ns)) is missed
+
+
+def test_what_comes_too_often_in_the_last_second_is_left_to_nothing(tmp_path: Path) -> None:
+    bed = traffic(tmp_path)
+    last = [each for each in bed.records if each.direction == IN][-1]
+    bed.records.append(replace(last, at=last.at + 10))
+    assert "frames received by server:eth0" in fields(bed, ["lan"], last.at + 20)
+
+
 def test_a_loss_that_was_none(tmp_path: Path) -> None:
     bed = traffic(tmp_path)
     frame = where(bed, UDP)
@@ -313,4 +345,4 @@ def test_a_run_without_mac_addresses_is_bad_input(tmp_path: Path) -> None:
     file = path / "run.json"
     file.write_text(file.read_text().replace(MAC[CLIENT].hex(":"), "02:53"))
     with pytest.raises(BadInput, match=r"has no MAC address of client:eth0"):
-        check_headers(open_run(path), pl.DataFrame(), [], [])
+        check_headers(open_run(path), pl.DataFrame(), [], [], [])

@@ -97,7 +97,7 @@ def test_functions_are_found_by_programs_that_are_in_the_image(image: Path) -> N
     assert {name: table["text_sha256"] for name, table in told["programs"].items()} == manifest["programs"]
     functions = told["programs"]["apps"]["functions"]
     assert {"caller_call", "clnt_dg_call", "service_serve"} <= {name for *_, name in functions}
-    assert [int(address, 16) for address, _, _ in functions] == sorted(int(each[0], 16) for each in functions)
+    assert [int(address, 16) for address, *_ in functions] == sorted(int(each[0], 16) for each in functions)
     assert told["applications"]["echo-client"] == "apps"
 
 

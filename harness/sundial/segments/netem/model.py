@@ -79,7 +79,8 @@ class Impairments(Strict):
     def check(self, path: Path) -> Iterator[Finding]:
         """Fields that have no effect without another, or exclude each other."""
         for name, needed in _NEEDS:
-            if getattr(self, name) is not None and getattr(self, needed) is None:
+            there = getattr(self, needed)
+            if getattr(self, name) is not None and (there is None or (needed == "jitter" and not there)):
                 yield Finding((*path, name), f"{name} has no effect without {needed}", f"write {needed} too")
         if self.loss is not None and self.gemodel is not None:
             yield Finding((*path, "gemodel"), "loss and gemodel exclude each other", "one of the two")

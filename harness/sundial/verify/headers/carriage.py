@@ -39,7 +39,7 @@ UNPROVEN = (
 
 _KEY = ["capture", "port", "octets_hash"]
 LAST_NS = 1_000_000_000
-"""Of the end of a run: longer than any frame is on its way."""
+"""Of the end of a run: what was sent in it may still have been on its way."""
 
 
 def check_carriage(
@@ -48,17 +48,18 @@ def check_carriage(
     read: Read,
     heard: Hearing,
     undelivered: Mapping[str, int],
-    end_ns: int | None,
+    ends_ns: Mapping[str, int],
 ) -> pl.DataFrame:
-    """`undelivered`: how many frames were on their way when the run ended, and `end_ns`: when that was, where each wire
-    is held against its law to the ns (`verify.wires`), which then says of the last frames whether they were due."""
+    """By capture: `undelivered`, how many frames were on their way when the run ended, and `ends_ns`, when that was, of
+    wires that are held against their law to the ns (`verify.wires`): that says of the last frames whether they were
+    due."""
     table = frames.select(
         "row", "capture", "interface", "end", "time_ns", "direction", "fate", "comment", "octets_hash", "eth_target",
         "eth_type", "frame_length", "captured_length", "octets_begin",
     )  # fmt: skip
     return pl.concat(
         [
-            _balance(_carried(table, heard), ports, read, heard, undelivered, end_ns),
+            _balance(_carried(table, heard), ports, read, heard, undelivered, ends_ns),
             _fates(table, ports, heard),
             _collisions(table),
             _passed_on(table, ports, read),
@@ -69,15 +70,15 @@ def check_carriage(
 def check_order(frames: pl.DataFrame, keeps_order: Mapping[str, bool], pairs: Collection[str] = ()) -> pl.DataFrame:
     """A finding for each frame that overtook another one on its way between the same two ports. Frames with equal bytes
     are left out. `keeps_order`: by sending port; `pairs`: ports that keep it between the same two addresses only."""
-    once = pl.len().over("end", "octets_hash") == 1
+    once = pl.len().over("end", "direction", "octets_hash") == 1
     table = frames.filter(pl.col("fate").is_null()).select(
         "row", "capture", "interface", "end", "time_ns", "direction", "octets_hash", "eth_source", "eth_target"
     )
+    got = table.filter((pl.col("direction") == INBOUND) & once).sort("time_ns", "row")
     sent = table.filter(pl.col("direction") == OUTBOUND).filter(
         pl.len().over("capture", "octets_hash") == 1,
         pl.col("interface").is_in([port for port, keeps in keeps_order.items() if keeps]),
     )
-    got = table.filter(pl.col("direction") == INBOUND).filter(once).sort("time_ns", "row")
     # Between two addresses, where others may overtake.
     between = [pl.when(pl.col("sender").is_in(list(pairs))).then(name) for name in ("eth_source", "eth_target")]
     journeys = got.join(
@@ -113,7 +114,7 @@ def _balance(
     read: Read,
     heard: Hearing,
     undelivered: Mapping[str, int],
-    end_ns: int | None,
+    ends_ns: Mapping[str, int],
 ) -> pl.DataFrame:
     sent = table.filter(pl.col("fate").is_null(), pl.col("direction") == OUTBOUND)
     got = table.filter(pl.col("fate").is_null(), pl.col("direction") == INBOUND)
@@ -124,7 +125,7 @@ def _balance(
     expected = (
         sent.select("capture", "octets_hash", "eth_target", "row", "time_ns", sender="interface")
         .join(of_capture, on="capture", how="left")
-        .filter(pl.col("port") != pl.col("sender"))
+        .filter((pl.col("port") != pl.col("sender")) | pl.col("capture").is_in(list(heard.to_itself)))
         .group_by(*_KEY)
         .agg(
             sent=pl.len(), sent_ns=pl.col("time_ns").max(), rows=pl.col("row"), eth_target=pl.col("eth_target").first()
@@ -151,8 +152,8 @@ def _balance(
         )
     )
     missing = pl.col("hears") & (pl.col("received") < pl.col("most") - pl.col("astray").fill_null(0))
-    if end_ns is not None:
-        missing &= pl.col("sent_ns").fill_null(0) < end_ns - LAST_NS
+    last_ns = pl.col("capture").replace_strict(dict(ends_ns), default=None, return_dtype=pl.Int64) - LAST_NS
+    missing &= (pl.col("sent_ns") < last_ns).fill_null(True)
     # The frames that the fabric counts as undelivered are the last ones.
     latest = balance.filter(missing).sort("sent_ns", descending=True)
     place = pl.int_range(pl.len()).over("capture")

@@ -62,7 +62,7 @@ def check_ip(sent: pl.DataFrame, hops: pl.DataFrame) -> pl.DataFrame:
         ("ip.src", pl.col("source").ne_missing(pl.col("address")), pl.col("address"), pl.col("source")),
         (
             "ip.dst",
-            pl.col("known").is_null() | (pl.col("target") == pl.col("address")),
+            pl.col("known").is_null() | ((pl.col("target") == pl.col("address")) != pl.col("inner")),
             pl.lit("another machine's that it can reach"),
             pl.col("target"),
         ),
@@ -96,7 +96,7 @@ def _is_linux() -> pl.Expr:
     return near >= far
 
 
-_SHARED = ["source", "target", "offloads", "place"]
+_SHARED = ["source", "target", "offloads", "inner", "place"]
 _DATAGRAM = ["end", "source", "target", "protocol", "ip_id", "turn"]
 
 
@@ -223,12 +223,13 @@ def _check_datagrams(table: pl.DataFrame) -> pl.DataFrame:
         sum=pl.col("ip_payload_sum").cast(pl.Int64).sum(),
         unsummed=pl.col("ip_payload_sum").is_null().any(),
         offloads=pl.col("offloads").first(),
+        inner=pl.col("inner").first(),
         place=pl.col("place").first(),
     )
     datagrams = pl.concat([alone, gathered.select(alone.columns)]).sort("place")
     datagrams = datagrams.with_columns(call=pl.lit(None, pl.UInt32))
     whole = pl.col("contiguous") & pl.col("ended")
-    wrong = fold(pl.col("sum") + pseudo_header(UDP, pl.col("length"))) != 0xFFFF
+    wrong = checksum_wrong(pl.col("sum"), pseudo_header(UDP, pl.col("length")), pl.col("udp_checksum"))
     zero = pl.col("udp_checksum") == 0
     return pl.concat(
         [
@@ -255,6 +256,12 @@ def _check_datagrams(table: pl.DataFrame) -> pl.DataFrame:
             ),
         ]
     )
+
+
+def checksum_wrong(total: pl.Expr, pseudo: pl.Expr, written: pl.Expr) -> pl.Expr:
+    """Of a UDP or TCP packet whose words are `total`. On a segment within a machine Linux writes the sum of the pseudo
+    header, for an adapter to go on with (net/core/skbuff.c, CHECKSUM_PARTIAL), and there is none."""
+    return pl.when("inner").then(written != fold(pseudo)).otherwise(fold(total + pseudo) != 0xFFFF)
 
 
 def pseudo_header(protocol: int, length: pl.Expr) -> pl.Expr:

@@ -32,10 +32,12 @@ PORT: dict[str, pl.DataType] = {
     "netem": pl.String(),
     "domain": pl.Int64(),
     "forwards": pl.Boolean(),
+    "inner": pl.Boolean(),
 }
 """`machine`: its name, or that of a device. `broadcast`: the address of all on its network. `joins`: it joins segments
 and sends nothing of its own. Ports of one `domain` reach each other. `forwards`: the machine passes on packets of
-others. `offloads`: the guest leaves checksums and segmentation to its adapter."""
+others. `inner`: on a segment within its machine, which hears itself and leaves checksums of UDP and TCP unfinished.
+`offloads`: the guest leaves checksums and segmentation to its adapter."""
 
 BROADCAST = (1 << 48) - 1
 """The MAC address of all (IEEE 802.3)."""
@@ -56,6 +58,7 @@ def ports_of(run: RunDirectory) -> pl.DataFrame:
     joins = {name: machines.get(name, {}).get("role") == "bridge" for name in run.nodes}
     network = network_of(run)
     devices = () if network is None else network.devices
+    inner = () if network is None else network.inner
     forwards = {} if network is None else {node.name: node.forwards for node in network.nodes}
     mtus = {} if network is None else {name: segment.mtu for name, segment in network.segments.items()}
     domains = _domains(
@@ -83,6 +86,7 @@ def ports_of(run: RunDirectory) -> pl.DataFrame:
                     "netem": written.get("netem") or "",
                     "domain": domains.setdefault(item.segment, len(domains)),
                     "forwards": forwards.get(node.name, False),
+                    "inner": item.segment in inner,
                 }
             )
     for place in (each for device in devices for each in device.ports):
@@ -101,6 +105,7 @@ def ports_of(run: RunDirectory) -> pl.DataFrame:
                 "netem": "",
                 "domain": domains[place.segment],
                 "forwards": False,
+                "inner": False,
             }
         )
     return pl.DataFrame(rows, schema=PORT)

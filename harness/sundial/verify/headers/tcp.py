@@ -8,7 +8,7 @@ import polars as pl
 from sundial.observe.headers import TCP
 from sundial.verify.corruption import Read
 from sundial.verify.findings import findings
-from sundial.verify.headers.ip import fold, pseudo_header
+from sundial.verify.headers.ip import checksum_wrong, pseudo_header
 from sundial.verify.headers.tcp_events import (
     ACK,
     FIN,
@@ -82,13 +82,14 @@ def _all(table: pl.DataFrame, checks: list[Check]) -> pl.DataFrame:
 def _check_fields(own: pl.DataFrame) -> pl.DataFrame:
     flags = pl.col("tcp_flags")
     length = pl.col("ip_length").cast(pl.Int64) - pl.col("ip_header")
-    total = fold(pl.col("ip_payload_sum").cast(pl.Int64) + pseudo_header(TCP, length))
+    total = pl.col("ip_payload_sum").cast(pl.Int64)
+    wrong = checksum_wrong(total, pseudo_header(TCP, length), pl.col("tcp_checksum"))
     urgent = pl.col("tcp_urgent")
     return _all(
         own,
         [
             ("tcp.flags", ~flags.is_in(list(_LEGAL)), pl.lit("flags of a legal segment"), flags),
-            ("tcp.checksum", (total != 0xFFFF) & ~pl.col("offloads"), pl.lit("right"), pl.col("tcp_checksum")),
+            ("tcp.checksum", wrong & ~pl.col("offloads"), pl.lit("right"), pl.col("tcp_checksum")),
             ("tcp.urgent_pointer", (urgent != 0) & (flags & URG == 0), pl.lit("0"), urgent),
             ("tcp.hdr_len", pl.col("tcp_length").cast(pl.Int64) < 0, pl.lit("within the packet"), pl.col("tcp_header")),
             ("tcp.hdr_len", pl.col("tcp_header") < 20, pl.lit("20 at least"), pl.col("tcp_header")),

@@ -27,11 +27,11 @@ def connection_events(frames: pl.DataFrame, sent: pl.DataFrame, ports: pl.DataFr
     `conn` is a connection as one of its ends sees it: a SYN of another sequence number begins a new one.
     """
     own = ports.filter(~pl.col("joins"), pl.col("address").is_not_null())
-    names = [*_SEGMENT, "mtu", "offloads"]
+    names = [*_SEGMENT, "mtu", "offloads", "inner"]
     received = (
         frames.select(*_SEGMENT, "fate", "direction", "protocol")
         .filter(pl.col("fate").is_null(), pl.col("direction") == INBOUND, pl.col("protocol") == TCP)
-        .join(own.select("end", "address", "mtu", "offloads"), on="end", how="inner", maintain_order="left")
+        .join(own.select("end", "address", "mtu", "offloads", "inner"), on="end", how="inner", maintain_order="left")
         .filter(pl.col("target") == pl.col("address"))
         .select(names)
     )

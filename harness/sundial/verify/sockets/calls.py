@@ -103,6 +103,7 @@ def _flows(run: RunDirectory, table: pl.DataFrame) -> pl.DataFrame:
         pl.Series("request_mtu", [ends[address][1] for address in flows["client_address"]], dtype=pl.UInt32),
         pl.Series("reply_mtu", [ends[address][1] for address in flows["server_address"]], dtype=pl.UInt32),
         pl.col("transport").replace_strict(IP_PROTOCOL, return_dtype=pl.UInt32).alias("ip_protocol"),
+        inner=pl.col("client_address") == pl.col("server_address"),
     )
 
 

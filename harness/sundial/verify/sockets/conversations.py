@@ -325,7 +325,8 @@ def _flows(run: RunDirectory, frames: pl.DataFrame, servers: set[End]) -> pl.Dat
         "client_machine": pl.String,
         "server_machine": pl.String,
     }
-    return pl.DataFrame(lines, schema=schema, orient="row")
+    table = pl.DataFrame(lines, schema=schema, orient="row")
+    return table.with_columns(inner=pl.col("client_address") == pl.col("server_address"))
 
 
 def _owner(run: RunDirectory, end: End) -> tuple[str, str]:

@@ -3,13 +3,14 @@
 
 `view` of a frame: `sent` at the port of the machine that sends this direction, `received` at that of the other end,
 `fate` on a segment's interface for what became of frames, `passing` elsewhere (other stations of a hub, the two ports
-of a guest that joins segments).
+of a guest that joins segments). On a segment within a machine one port is both, and a frame's direction says it.
 """
 
 from __future__ import annotations
 
 import polars as pl
 
+from sundial.verify.frames import INBOUND
 from sundial.verify.sockets.protocol import IP_PROTOCOL
 
 VIEW = pl.Enum(["sent", "received", "fate", "passing"])
@@ -40,7 +41,9 @@ def add_flows(frames: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
 
 def add_view(frames: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
     """Sets `view` from `flow`, `reply`, `fate` and the ends of the flow."""
-    ends = flows.select("flow", "client_end", "server_end")
+    if "inner" not in flows.columns:
+        flows = flows.with_columns(inner=pl.lit(False))
+    ends = flows.select("flow", "client_end", "server_end", "inner")
     sender = pl.when("reply").then("server_end").otherwise("client_end")
     receiver = pl.when("reply").then("client_end").otherwise("server_end")
     return (
@@ -51,14 +54,14 @@ def add_view(frames: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
             .then(None)
             .when(pl.col("fate").is_not_null())
             .then(pl.lit("fate"))
-            .when(pl.col("end") == sender)
+            .when((pl.col("end") == sender) & ~(pl.col("inner") & (pl.col("direction") == INBOUND)))
             .then(pl.lit("sent"))
             .when(pl.col("end") == receiver)
             .then(pl.lit("received"))
             .otherwise(pl.lit("passing"))
             .cast(VIEW)
         )
-        .drop("client_end", "server_end")
+        .drop("client_end", "server_end", "inner")
     )
 
 

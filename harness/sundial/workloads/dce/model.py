@@ -181,6 +181,9 @@ def _check_broadcast(workload: Dce, ends: Ends, path: Path) -> Iterator[Finding]
         yield Finding((*path, "binding"), "mapper with broadcast: which machine would be asked?", "string")
     if workload.policy == "osf":
         yield Finding((*path, "policy"), "osf with broadcast, which may not be in fragments", "window or halves")
+    if ends.server in ends.clients:
+        what = f"broadcast from {ends.server!r} to itself: a loopback has no broadcast"
+        yield Finding((*path, "semantics"), what, "clients on other machines")
     for client in ends.clients:
         if len(ends.network.passed(client, ends.server)) != 1:
             what = f"broadcast from {client!r}, which shares no segment with {ends.server!r}"

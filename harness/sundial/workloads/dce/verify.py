@@ -29,7 +29,7 @@ from sundial.workloads.dce.expect import parameters
 from sundial.workloads.dce.expect_pdu import HEADER, Pdu, Type
 from sundial.workloads.dce.verify_calls import check_packets, observed, uncaused
 from sundial.workloads.dce.verify_client import OK, Client
-from sundial.workloads.dce.verify_counters import PAUSE_NS, Snapshot, check_batch, check_server, pauses
+from sundial.workloads.dce.verify_counters import PAUSE_NS, Reports, Totals, check_batch, check_server, pauses
 from sundial.workloads.dce.verify_datagrams import Traffic, balance, check_layouts, datagrams, own_frames, sightings
 from sundial.workloads.dce.verify_names import CLIENT, SERVER, Activity, Service, activities, bindings_missing, services
 from sundial.workloads.dce.verify_replay import Finding, Replay
@@ -299,14 +299,12 @@ class _Verification:
             replay = replay_server(sides, machine, marks, self.end_ns, exact=self.exact)
             yield from self._findings(sides, replay)
             (mapped if sides.activity.mapper else served).append(replay)
-        snapshots = [
-            Snapshot(self._at(served, 2 * place), self._at(mapped, 2 * place), sure)
-            for place, (_, _, sure) in enumerate(breaks)
-        ]
+        of_calls, of_mapper = (Totals((each.counted for each in part), len(breaks)) for part in (served, mapped))
+        reports = Reports(of_calls, of_mapper, [sure for _, _, sure in breaks])
         records = self.samples.records.get(service.machine, ())
         lines = [each for each in records if each["type"] == "counters" and each.get("app") == SERVER]
         lines = [each for each in lines if each.get("port") == service.ports[0]]
-        yield from check_server(f"nodes/{service.machine} port {service.ports[0]}", lines, snapshots)
+        yield from check_server(f"nodes/{service.machine} port {service.ports[0]}", lines, reports)
 
     def _foreign_lines(self) -> Iterator[Finding]:
         """Counters of servers that there are not."""
@@ -323,10 +321,6 @@ class _Verification:
                             f"{seen[1]}, port {seen[2]}",
                             [],
                         )
-
-    @staticmethod
-    def _at(replays: Sequence[Replay[Server]], place: int) -> list[Any]:
-        return [(each.counted[place][1], each.counted[place + 1][1]) for each in replays]
 
     # ---- the result ----
 
@@ -351,7 +345,7 @@ class _Verification:
             if each.sent and not set(each.rows) <= self.explained:
                 continue
             if each.payload in known:
-                word = self._class(sides, pdu, each.machine, firsts)
+                word = self._class(sides, pdu, (each.machine, each.sent), firsts)
                 lines += [(row, word, self._call_of(number)) for row in each.rows]
         classes = pl.DataFrame(lines, schema=CLASSES, orient="row")
         return pl.concat([classes, self._pieces(classes)])
@@ -366,14 +360,14 @@ class _Verification:
         return same.select("row", pl.lit("dce_piece").alias("class"), pl.lit(None, pl.UInt32).alias("call"))
 
     @staticmethod
-    def _class(sides: Sides, pdu: Pdu, machine: str, firsts: set[tuple[Any, ...]]) -> str:
+    def _class(sides: Sides, pdu: Pdu, view: tuple[str, bool], firsts: set[tuple[Any, ...]]) -> str:
         if pdu.interface == CONV:
             return "dce_conv"
         if sides.activity.mapper:
             return "dce_mapper"
         if pdu.type not in (Type.REQUEST, Type.RESPONSE):
             return _CLASS[pdu.type]
-        name = (machine, sides.activity.uuid, pdu.type, pdu.sequence, pdu.fragment)
+        name = (view, sides.activity.uuid, pdu.type, pdu.sequence, pdu.fragment)
         again = name in firsts
         firsts.add(name)
         return "dce_retransmission" if again else "call"

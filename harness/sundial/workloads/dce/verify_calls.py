@@ -104,9 +104,10 @@ def uncaused(call: Call, exchange: Exchange, later: Exchange, settings: Settings
 
 def _disturbed(exchange: Exchange, at_ns: int) -> bool:
     """Whether something that was sent before had not come by then, or not once and in order."""
-    for source in {each.machine for each, _ in exchange.sent}:
-        sent = [each.data for each, _ in exchange.sent if each.machine == source and each.at_ns < at_ns]
-        came = [each.data for each, _ in exchange.arrived if each.machine != source and each.whole_ns < at_ns]
+    for machine, end in {(each.machine, each.source) for each, _ in exchange.sent}:
+        sent = [each.data for each, _ in exchange.sent if each.source == end and each.at_ns < at_ns]
+        others = (each for each, _ in exchange.arrived if each.machine != machine or each.source == end)
+        came = [each.data for each in others if each.whole_ns < at_ns]
         if sent != came:
             return True
     return False

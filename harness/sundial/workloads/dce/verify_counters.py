@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from sundial.workloads.dce.verify_replay import Histories
 from sundial.workloads.dce.verify_server import EITHER, EXECUTED
 
 COUNTED = (
@@ -22,8 +24,6 @@ _SURE_NS = 50_000_000
 """Its own work beside: a pause that is longer by so much is one for the server, too."""
 
 Finding = tuple[int | None, str, str, str, list[int]]
-Histories = Sequence[Counter[str]]
-"""The counts of each history that explains the frames of an activity."""
 
 
 @dataclass(frozen=True)
@@ -40,34 +40,108 @@ class Bounds:
         return isinstance(value, int) and self.least <= value <= self.most
 
 
-def bounds(parts: Sequence[Histories], name: str) -> Bounds:
-    """Of the sum of a count over some activities."""
-    return Bounds(
-        sum(min(each[name] for each in part) for part in parts), sum(max(each[name] for each in part) for part in parts)
-    )
-
-
 def check_batch(where: str, line: Mapping[str, Any], counts: Histories) -> Iterator[Finding]:
     """A client's counters of one batch."""
     said = line.get("counters")
     said = said if isinstance(said, Mapping) else {}
     for name in COUNTED:
-        expected = bounds([counts], name)
+        expected = Bounds(min(each[name] for each in counts), max(each[name] for each in counts))
         if said.get(name) not in expected:
             yield None, f"{where} counters {name}", str(expected), str(said.get(name)), []
     for name in said.keys() - set(COUNTED):
         yield None, f"{where} counters {name}", "no such counter", str(said[name]), []
 
 
-@dataclass(frozen=True)
-class Snapshot:
-    """A server in a pause: the counts of its activities, and of those of its mapper, when the pause began and when it
-    ended."""
+class Totals:
+    """What the sums of some activities' counts may be, in each of a server's pauses: from its beginning to its end.
 
-    served: Sequence[tuple[Histories, Histories]]
-    mapped: Sequence[tuple[Histories, Histories]]
-    sure: bool
-    """The server must have noticed the pause."""
+    Only what changes from pause to pause is kept, and one pause at a time is looked at (`move`): a run may have tens of
+    thousands of pauses, and an interface hundreds of operations.
+    """
+
+    def __init__(self, activities: Iterable[Sequence[tuple[int, Histories]]], pauses: int) -> None:
+        """`activities`: of each, from which mark on it counted what; a pause has two marks, its begin and its end."""
+        self._changes: list[list[tuple[str, int, int]]] = [[] for _ in range(pauses)]
+        """By pause: a name, and by how much the least and the most of it differ from those in the pause before."""
+        for counted in activities:
+            self._add(counted)
+        self._place = -1
+        self._least: Counter[str] = Counter()
+        self._most: Counter[str] = Counter()
+        self.executed: dict[str, int] = {}
+        """Of each operation: how often it surely ran. Those that never did are left out."""
+
+    def _add(self, counted: Sequence[tuple[int, Histories]]) -> None:
+        marks = [mark for mark, _ in counted]
+        least: Mapping[str, int] = {}
+        most: Mapping[str, int] = {}
+        # What a pause ended with is what the next one begins with.
+        for place in sorted({(mark + late) // 2 for mark in marks for late in (0, 1)}):
+            if place == len(self._changes):
+                break
+            begin, end = (counted[bisect_right(marks, 2 * place + late) - 1][1] for late in (0, 1))
+            before = (least, most)
+            least, most = _span(begin if begin is end else [*begin, *end])
+            changed = (least.items() ^ before[0].items()) | (most.items() ^ before[1].items())
+            for name in {name for name, _ in changed}:
+                more = [new.get(name, 0) - old.get(name, 0) for old, new in zip(before, (least, most), strict=True)]
+                self._changes[place].append((name, more[0], more[1]))
+
+    def move(self, place: int) -> None:
+        """To another pause."""
+        while self._place < place:
+            self._place += 1
+            self._change(1)
+        while self._place > place:
+            self._change(-1)
+            self._place -= 1
+
+    def _change(self, sign: int) -> None:
+        for name, least, most in self._changes[self._place]:
+            self._least[name] += sign * least
+            self._most[name] += sign * most
+            if name.startswith(EXECUTED):
+                number = name.removeprefix(EXECUTED)
+                self.executed[number] = self._least[name]
+                if not self.executed[number]:
+                    del self.executed[number]
+
+    def __getitem__(self, name: str) -> Bounds:
+        return Bounds(self._least[name], self._most[name])
+
+    @property
+    def operations(self) -> set[str]:
+        """All that ran, or may have run."""
+        return {name.split()[1] for name in self._most if name.startswith((EXECUTED, EITHER))}
+
+
+_RAN, _EITHER, _ALL = "ran", "may have run", "came"
+"""Sums over all operations: of those that ran, of those that ran or were not taken, and of both."""
+
+
+def _span(histories: Histories) -> tuple[Mapping[str, int], Mapping[str, int]]:
+    """The least and the most of each count, and of the sums over operations."""
+    every = []
+    for each in histories:
+        ran = sum(count for name, count in each.items() if name.startswith(EXECUTED))
+        either = sum(count for name, count in each.items() if name.startswith(EITHER))
+        every.append({**each, _RAN: ran, _EITHER: either, _ALL: ran + either})
+    if all(each == every[0] for each in every):
+        return every[0], every[0]
+    names = set().union(*every)
+    least = {name: min(each.get(name, 0) for each in every) for name in names}
+    return least, {name: max(each.get(name, 0) for each in every) for name in names}
+
+
+@dataclass(frozen=True)
+class Reports:
+    """What a server may report in each pause."""
+
+    served: Totals
+    mapped: Totals
+    """Of its endpoint mapper."""
+    sure: Sequence[bool]
+    """By pause: the server must have noticed it."""
 
 
 def pauses(arrivals_ns: Sequence[int], end_ns: int, *, exact: bool = True) -> list[tuple[int, int, bool]]:
@@ -83,59 +157,52 @@ def pauses(arrivals_ns: Sequence[int], end_ns: int, *, exact: bool = True) -> li
     return found
 
 
-def check_server(where: str, lines: Sequence[Mapping[str, Any]], snapshots: Sequence[Snapshot]) -> Iterator[Finding]:
+def check_server(where: str, lines: Sequence[Mapping[str, Any]], reports: Reports) -> Iterator[Finding]:
     """A server's lines, each of which is of one of its pauses; the last may be of its end."""
-    place = 0
+    place, last = 0, len(reports.sure) - 1
     for number, line in enumerate(lines):
-        fit = next((at for at in range(place, len(snapshots)) if not _differences(line, snapshots[at])), None)
-        if fit is None and number == len(lines) - 1 and snapshots and not _differences(line, snapshots[-1]):
+        fit = next((at for at in range(place, last + 1) if not _differences(line, reports, at)), None)
+        if fit is None and number == len(lines) - 1 and last >= 0 and not _differences(line, reports, last):
             return
         if fit is None:
-            nearest = snapshots[min(place, len(snapshots) - 1)] if snapshots else Snapshot((), (), True)
-            name, expected, seen = next(iter(_differences(line, nearest)), ("line", "none", "one"))
+            name, expected, seen = next(iter(_differences(line, reports, min(place, last))), ("line", "none", "one"))
             yield None, f"{where} counters {name}", expected, seen, []
             fit = place
-        if any(each.sure for each in snapshots[place:fit]):
+        if any(reports.sure[place:fit]):
             yield None, f"{where} counters", "a line for each pause", f"none before line {number}", []
         place = fit + 1
-    if any(each.sure for each in snapshots[place:]):
+    if any(reports.sure[place:]):
         yield None, f"{where} counters", "a line for each pause", f"{len(lines)} lines", []
 
 
-def _differences(line: Mapping[str, Any], snapshot: Snapshot) -> list[tuple[str, str, str]]:
-    served = [[*before, *after] for before, after in snapshot.served]
-    mapped = [[*before, *after] for before, after in snapshot.mapped]
+def _differences(line: Mapping[str, Any], reports: Reports, place: int) -> list[tuple[str, str, str]]:
+    """`place`: of the pause; -1: before the first, when nothing was counted."""
+    served, mapped = reports.served, reports.mapped
+    served.move(place)
+    mapped.move(place)
     found = []
     for name in (*COUNTED, "kept"):
-        expected = bounds(served, name)
+        expected = served[name]
         if name in NOT_TAKEN:
-            expected = Bounds(expected.least, expected.most + _sum(served, EITHER).most)
+            expected = Bounds(expected.least, expected.most + served[_EITHER].most)
         found.append((name, expected, line.get(name)))
     operations = line.get("by_opnum")
     operations = operations if isinstance(operations, Mapping) else {}
-    numbers = {
-        name.split()[1] for part in served for each in part for name in each if name.startswith((EXECUTED, EITHER))
-    }
-    for number in sorted({*numbers, *operations}):
-        sure, either = bounds(served, f"{EXECUTED}{number}"), bounds(served, f"{EITHER}{number}")
-        found.append((f"by_opnum {number}", Bounds(sure.least, sure.most + either.most), operations.get(number, 0)))
+    if operations != served.executed:
+        for number in sorted({*served.operations, *operations}):
+            sure, either = served[f"{EXECUTED}{number}"], served[f"{EITHER}{number}"]
+            bounds = Bounds(sure.least, sure.most + either.most)
+            found.append((f"by_opnum {number}", bounds, operations.get(number, 0)))
     executed = sum(each for each in operations.values() if isinstance(each, int))
     found.append(("executed", Bounds(executed, executed), line.get("executed")))
-    mapping = _sum(mapped, EXECUTED)
-    found += [("mapped", mapping, line.get("mapped"))]
+    found.append(("mapped", mapped[_RAN], line.get("mapped")))
     found += [(name, Bounds(0, 0), line.get(name)) for name in ("bad_payload", "undecodable")]
     # A request of a maybe call was executed or counted as one of the others.
-    together = [_sum(served, EXECUTED, EITHER), *(bounds(served, name) for name in NOT_TAKEN)]
+    together = [served[_ALL], *(served[name] for name in NOT_TAKEN)]
     either = Bounds(sum(each.least for each in together), sum(each.most for each in together))
     seen = executed + sum(_number(line.get(name)) for name in NOT_TAKEN)
     found.append((f"executed, {', '.join(NOT_TAKEN)}", either, seen))
     return [(name, str(expected), str(seen)) for name, expected, seen in found if seen not in expected]
-
-
-def _sum(parts: Sequence[Histories], *words: str) -> Bounds:
-    """Of all counts whose names begin with one of some words."""
-    sums = [[sum(n for name, n in each.items() if name.startswith(words)) for each in part] for part in parts]
-    return Bounds(sum(map(min, sums)), sum(map(max, sums)))
 
 
 def _number(value: object) -> int:

@@ -8,9 +8,11 @@ some where a timer was due while something came.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Generic, TypeVar
 
 from sundial.workloads.dce.expect_pdu import Flags, Pdu, Type
@@ -37,14 +39,9 @@ class Sent:
     rows: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True)
-class Mark:
-    """An instant at which counts are asked for."""
-
-    at_ns: int
-
-
-Item = Sent | Arrival | Mark
+Item = Sent | Arrival
+Histories = Sequence[Counter[str]]
+"""The counts of each history that explains the frames of an activity."""
 
 
 def name_of(pdu: Pdu) -> tuple[Hashable, ...]:
@@ -76,22 +73,37 @@ class Replay(Generic[M]):
     findings: list[tuple[Pdu | None, str, str, str, tuple[int, ...]]] = field(default_factory=list)
     """The PDU that is meant; field, expected, seen, rows."""
     explained: list[Sent] = field(default_factory=list)
-    counted: list[tuple[int, list[Counter[str]]]] = field(default_factory=list)
-    """At each mark: the counts of all histories."""
+    counted: list[tuple[int, Histories]] = field(default_factory=list)
+    """The counts of all histories, from which mark on (by its number) until the next one here."""
 
-    def run(self, items: Iterable[Item], end_ns: int) -> None:
-        """All of them, in the order of their time; `end_ns`: what was due by then must have been sent."""
+    def run(self, items: Iterable[Item], end_ns: int, marks_ns: Sequence[int] = ()) -> None:
+        """All of them, in the order of their time; `end_ns`: what was due by then must have been sent. `marks_ns`, in
+        order: when counts are asked for, behind all else of the same instant."""
+        marked = 0
         for item in items:
-            if isinstance(item, Mark):
-                self.counted.append((item.at_ns, self.counts(item.at_ns)))
-                continue
+            marked = self._count(marks_ns, marked, bisect_left(marks_ns, item.at_ns, lo=marked))
             self._force(item.at_ns - self.late_ns)
             if isinstance(item, Arrival):
                 for each in self.histories:
                     each.inbox.append(item)
             else:
                 self._explain(item)
+        self._count(marks_ns, marked, len(marks_ns))
         self._force(end_ns)
+
+    def _count(self, marks_ns: Sequence[int], begin: int, end: int) -> int:
+        """The counts at some marks between which nothing comes and nothing is sent; answers `end`."""
+        while begin < end:
+            counts = self.counts(marks_ns[begin])
+            if not self.counted or not _same(counts, self.counted[-1][1]):
+                self.counted.append((begin, counts))
+            # While nothing comes, time only adds to what may have happened: counts that differ at a mark differ at all
+            # later ones. Of an activity that is over, most of thousands of marks are alike.
+            begin = bisect_left(marks_ns, True, begin + 1, end, key=partial(self._differ, counts))
+        return end
+
+    def _differ(self, counts: Histories, at_ns: int) -> bool:
+        return not _same(self.counts(at_ns), counts)
 
     def counts(self, until_ns: int) -> list[Counter[str]]:
         """What the machine may have counted at an instant in a pause, in which all that it sent has been seen."""
@@ -207,6 +219,10 @@ def _explore(machine: M, until_ns: int, *, stops_at_output: bool = True) -> Iter
         for one, step in zip([each, *others], steps, strict=True):
             one.take(step)
             waiting.append(one)
+
+
+def _same(one: Histories, other: Histories) -> bool:
+    return len(one) == len(other) and all(map(dict.__eq__, one, other))
 
 
 def _distinct(machines: Sequence[M]) -> list[M]:

@@ -13,7 +13,7 @@ from sundial.workloads.dce.verify_calls import Exchange
 from sundial.workloads.dce.verify_client import Client, conv_question
 from sundial.workloads.dce.verify_datagrams import Datagram, Endpoint
 from sundial.workloads.dce.verify_names import Activity, Service, conv_activity
-from sundial.workloads.dce.verify_replay import LATE_NS, Item, Mark, Replay, Sent
+from sundial.workloads.dce.verify_replay import LATE_NS, Item, Replay, Sent
 from sundial.workloads.dce.verify_server import HALF_NS, IDLE_NS, Server
 from sundial.workloads.dce.verify_stream import CONV, NEVER, UNREAD_NS, Arrival
 
@@ -36,9 +36,9 @@ class Side:
     """With the number of the datagram."""
     arrived: list[tuple[int, Datagram, Pdu]] = field(default_factory=list)
 
-    def items(self, marks: Iterable[int] = ()) -> list[Item]:
+    def items(self) -> list[Item]:
         """In order of time: of one instant what came, then what was sent."""
-        found: list[tuple[int, int, Item]] = [(at_ns, 2, Mark(at_ns)) for at_ns in marks]
+        found: list[tuple[int, int, Item]] = []
         for _, each, pdu in self.arrived:
             found.append((each.whole_ns, 0, Arrival(each.whole_ns, pdu, fack_of(pdu))))
         for _, each, pdu in self.sent:
@@ -117,7 +117,9 @@ def divide(datagrams: Sequence[Datagram], activities: Sequence[Activity]) -> tup
         elif not _between(each, sides.activity):
             others.append(Unowned(each, f"activity {uuid} from {_end(each.source)} to {_end(each.target)}"))
         else:
-            side = sides.client if each.machine == sides.activity.client else sides.server
+            # By its end, not by its machine: both may be on one.
+            at_client = (each.source if each.sent else each.target) == sides.activity.own_end
+            side = sides.client if at_client else sides.server
             (side.sent if each.sent else side.arrived).append((number, each, pdu))
     return known, others
 
@@ -125,7 +127,8 @@ def divide(datagrams: Sequence[Datagram], activities: Sequence[Activity]) -> tup
 def _between(each: Datagram, activity: Activity) -> bool:
     """Whether a datagram travels between the ends of an activity."""
     if activity.own_end is None:
-        activity.own_end = each.source if each.machine == activity.client and each.sent else None
+        calls = each.machine == activity.client and each.sent and each.source[1] != activity.server_end[1]
+        activity.own_end = each.source if calls else None
     if each.machine not in (activity.client, activity.server):
         return False
     to_server = each.source == activity.own_end
@@ -244,5 +247,5 @@ def replay_client(sides: Sides, told: Callable[[Client], bool], *, exact: bool) 
 def replay_server(sides: Sides, machine: Server, marks: Sequence[int], end_ns: int, *, exact: bool) -> Replay[Server]:
     """`marks`: when its counts are asked for; `end_ns`: of the run."""
     replay = Replay([machine], LATE_NS if exact else REAL_LATE_NS)
-    replay.run(sides.server.items(marks), end_ns - (_END_NS if exact else REAL_LATE_NS))
+    replay.run(sides.server.items(), end_ns - (_END_NS if exact else REAL_LATE_NS), marks)
     return replay

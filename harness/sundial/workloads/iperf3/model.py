@@ -45,6 +45,8 @@ class Iperf3Kind:
         """Over UDP it has a connection over TCP, too; it knows whole seconds only."""
         if workload.duration % 1000 != 0:
             yield Finding((*path, "duration"), f"{workload.duration} ms are no whole second", "whole seconds")
+        if ends.server in ends.clients:
+            yield Finding((*path, "clients"), f"iperf3 from {ends.server!r} to itself", "clients on other machines")
         yield from sockets.check_tcp_mtu(ends, path) or sockets.check_fixed_sockets(workload, ends, path)
 
     def resolve(self, workload: Iperf3, ends: Ends, path: Path) -> tuple[Iperf3, list[Finding]]:

@@ -45,6 +45,7 @@ class SunRpcKind:
             yield from over_mbcf.check_wires(ends, path)
             yield from check_edges_known(workload, "MBCF", path)
         yield from sockets.check_fixed_sockets(workload, ends, path)
+        yield from sockets.check_own_buffers(workload, ends, path)
         yield from _check_threads(workload, ends, path)
         yield from check_timeouts(workload, path)
 

@@ -5,20 +5,24 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from uuid import UUID
 
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from sundial.observe import Octets
 from sundial.workloads.dce.expect_pdu import HEADER, Type, parse
 from sundial.workloads.dce.verify_calls import Exchange, uncaused
 from sundial.workloads.dce.verify_client import Call
-from sundial.workloads.dce.verify_counters import COUNTED, Snapshot, check_batch, check_server, pauses
+from sundial.workloads.dce.verify_counters import COUNTED, Bounds, Reports, Totals, check_batch, check_server, pauses
 from sundial.workloads.dce.verify_datagrams import HELD_NS, Datagram, Traffic, check_layouts, datagrams
 from sundial.workloads.dce.verify_names import Activity, Service, identity, map_question, map_results, tower
+from sundial.workloads.dce.verify_replay import Histories
 from sundial.workloads.dce.verify_server import EITHER, EXECUTED
 from sundial.workloads.dce.verify_sides import Places, Sides, divide
 from sundial.workloads.dce.verify_stream import EPM, EPT_MAP, SUNDIAL, Settings, blank, encode
@@ -214,36 +218,88 @@ def line(**fields: object) -> dict[str, object]:
     return zero | {"by_opnum": {"1": 2}, "fragments": 2} | fields
 
 
-def snapshot(**counts: int) -> Snapshot:
-    names = {f"{EXECUTED}1": 2, "fragments": 2} | {name.replace("_", " ", 1): n for name, n in counts.items()}
-    return Snapshot([([Counter(names)], [Counter(names)])], [], True)
+def reports(*counts: Counter[str], sure: Sequence[bool] = (True,)) -> Reports:
+    """Of a server whose one activity may have counted these, all the time."""
+    served = Totals([[(0, counts)]], len(sure))
+    return Reports(served, Totals([], len(sure)), sure)
+
+
+TWO = Counter({f"{EXECUTED}1": 2, "fragments": 2})
 
 
 def test_a_servers_lines_are_of_its_pauses() -> None:
-    assert not list(check_server("x", [line()], [snapshot()]))
+    assert not list(check_server("x", [line()], reports(TWO)))
     changes: dict[str, object] = {
         "executed": 3, "by_opnum": {"1": 3}, "kept": 1, "mapped": 1, "bad_payload": 1, "undecodable": 1, "facks": 1,
         "fragments": 1, "strays": 1, "overruns": 1,
     }  # fmt: skip
     for name, value in changes.items():
-        assert list(check_server("x", [line(**{name: value})], [snapshot()])), name
+        assert list(check_server("x", [line(**{name: value})], reports(TWO))), name
 
 
 def test_a_line_for_each_pause_that_was_long_enough() -> None:
-    assert list(check_server("x", [], [snapshot()]))
-    assert list(check_server("x", [line()], [snapshot(), snapshot()]))
-    assert not list(check_server("x", [line()], [snapshot(), replace(snapshot(), sure=False)]))
-    assert not list(check_server("x", [line(), line()], [snapshot()]))
-    assert list(check_server("x", [line(), line(), line()], [snapshot()]))
+    assert list(check_server("x", [], reports(TWO)))
+    assert list(check_server("x", [line()], reports(TWO, sure=(True, True))))
+    assert not list(check_server("x", [line()], reports(TWO, sure=(True, False))))
+    assert not list(check_server("x", [line(), line()], reports(TWO)))
+    assert list(check_server("x", [line(), line(), line()], reports(TWO)))
+    assert list(check_server("x", [line()], reports(sure=())))
 
 
 def test_maybe_calls_are_executed_or_counted_as_not_taken() -> None:
-    either = Snapshot([([Counter({f"{EITHER}1": 3})], [Counter({f"{EITHER}1": 3})])], [], True)
+    either = reports(Counter({f"{EITHER}1": 3}))
     for executed, dropped in ((3, 0), (1, 2)):
         said = line(executed=executed, by_opnum={"1": executed}, dropped=dropped, fragments=0)
-        assert not list(check_server("x", [said], [either]))
-    assert list(check_server("x", [line(executed=4, by_opnum={"1": 4}, fragments=0)], [either]))
-    assert list(check_server("x", [line(executed=1, by_opnum={"1": 1}, dropped=1, fragments=0)], [either]))
+        assert not list(check_server("x", [said], either))
+    assert list(check_server("x", [line(executed=4, by_opnum={"1": 4}, fragments=0)], either))
+    assert list(check_server("x", [line(executed=1, by_opnum={"1": 1}, dropped=1, fragments=0)], either))
+
+
+def test_a_line_is_looked_for_in_later_pauses_and_missed_in_none() -> None:
+    """Counts that change in the second and the fourth pause, at its end."""
+    four = Counter({f"{EXECUTED}1": 2, f"{EXECUTED}2": 1, "fragments": 3})
+    six = Counter({f"{EXECUTED}1": 2, f"{EXECUTED}2": 2, "fragments": 4})
+    counted = [(0, [TWO]), (3, [four]), (7, [six])]
+
+    def found(*lines: dict[str, object], sure: Sequence[bool] = (False,) * 4) -> list[str]:
+        made = Reports(Totals([counted], 4), Totals([], 4), sure)
+        return [finding[3] for finding in check_server("x", lines, made)]
+
+    later = line(executed=3, by_opnum={"1": 2, "2": 1}, fragments=3)
+    last = line(executed=4, by_opnum={"1": 2, "2": 2}, fragments=4)
+    assert found(line(), later, last) == []
+    assert found(last) == found(later, later, later) == []
+    assert found(last, line()) == ["2"], "the first count that differs: fragments"
+    assert found(line(), last, sure=(True, True, True, True)) == ["none before line 1"]
+    # Neither a line of no pause nor the search for it in all of them changes what later lines are held against.
+    assert found(line(fragments=9), later, last) == ["9"]
+
+
+@settings(deadline=None)
+@given(data=st.data())
+def test_bounds_are_those_of_the_sums_of_all_activities_in_a_pause(data: st.DataObject) -> None:
+    names = st.sampled_from(("fragments", "facks", f"{EXECUTED}1", f"{EXECUTED}2", f"{EITHER}2"))
+    histories = st.lists(st.dictionaries(names, st.integers(0, 3)).map(Counter), min_size=1, max_size=3)
+    pauses = data.draw(st.integers(1, 6))
+
+    def counted() -> list[tuple[int, Histories]]:
+        marks = data.draw(st.sets(st.integers(1, 2 * pauses - 1)))
+        return [(mark, data.draw(histories)) for mark in sorted({0, *marks})]
+
+    every = [counted() for _ in range(data.draw(st.integers(1, 3)))]
+    totals = Totals(every, pauses)
+    for pause in data.draw(st.lists(st.integers(0, pauses - 1))):
+        totals.move(pause)
+        seen = [
+            [each for late in (0, 1) for each in [had for mark, had in one if mark <= 2 * pause + late][-1]]
+            for one in every
+        ]
+        for name in ("fragments", "facks", f"{EXECUTED}1", f"{EXECUTED}2", f"{EITHER}2"):
+            least = sum(min(each[name] for each in part) for part in seen)
+            most = sum(max(each[name] for each in part) for part in seen)
+            assert totals[name] == Bounds(least, most)
+            if name.startswith(EXECUTED):
+                assert totals.executed.get(name.removeprefix(EXECUTED), 0) == least
 
 
 def test_a_header_is_encoded_as_it_is_read() -> None:

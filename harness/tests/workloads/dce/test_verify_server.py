@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from typing import ClassVar
 
 import pytest
 
 from sundial.workloads.dce.expect_pdu import NO_HINT, Flags, Pdu, Type
 from sundial.workloads.dce.verify_replay import Item, Replay
-from sundial.workloads.dce.verify_server import EITHER, EXECUTED
+from sundial.workloads.dce.verify_server import EITHER, EXECUTED, Server
 from tests.workloads.dce.dialogue import (
     FIRST,
     LAST,
@@ -66,6 +67,28 @@ def test_what_the_server_counts() -> None:
     least, most = replay.histories[0].tally()
     assert least == most
     assert least == Counter({"fragments": 1, "facks": 1, "who_are_you": 1, "acks": 1, f"{EXECUTED}1": 1})
+
+
+def test_counts_at_marks_are_kept_where_they_change_and_asked_for_where_they_may() -> None:
+    marks = [at * MS for at in range(0, 600_000, 100)]
+
+    class Asked(Replay[Server]):
+        at_ns: ClassVar[list[int]] = []
+
+        def counts(self, until_ns: int) -> list[Counter[str]]:
+            self.at_ns.append(until_ns)
+            return super().counts(until_ns)
+
+    few, each = Asked([server()]), []
+    few.run(two_fragments(), 1100 * MS, marks)
+    for number, mark in enumerate(marks):
+        replay = Replay([server()])
+        replay.run([item for item in two_fragments() if item.at_ns <= mark], min(mark, 1100 * MS), [mark])
+        if not each or replay.counted[0][1] != each[-1][1]:
+            each.append((number, replay.counted[0][1]))
+    assert few.counted == each
+    assert len(few.counted) > 1
+    assert len(few.at_ns) < 50
 
 
 @pytest.mark.parametrize(

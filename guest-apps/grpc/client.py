@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""grpc-client: calls functions one after another over one channel, each a batch."""
+
+import signal
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import grpc
+
+from sundial_grpc import functions_pb2_grpc as services
+from sundial_grpc.vocabulary import METHODS, PORT, messages, prepare
+from sundial_guest import connections, options
+from sundial_guest.clock import now_ns
+from sundial_guest.functions import BY_NAME, NAMES
+from sundial_guest.samples import Batch
+
+__all__ = ["main", "prepare"]
+
+SPEC = {
+    "server": options.Text(),
+    "port": options.Integer(1, 65535, absent=PORT),
+    "functions": options.Words(*NAMES, absent=list(NAMES)),
+    "calls": options.Integer(1, 1_000_000, absent=1),
+    "warmup": options.Integer(0, 10_000, absent=0),
+    "series": options.Integer(0, 999, absent=0),
+    "bdp_probe": options.Boolean(absent=False),
+    "total_timeout_ms": options.Integer(1, 3_600_000, absent=25_000),
+}
+LATE = "DEADLINE_EXCEEDED"
+WRONG = "DATA_LOSS"
+"""A reply came, with another value."""
+
+
+class Late(Exception):
+    """A call has had its time."""
+
+
+def _late(number: int, frame: object) -> NoReturn:
+    raise Late
+
+
+class Caller:
+    """Calls over one channel, of which the stream numbers follow: 1, 3, 5 and so on."""
+
+    def __init__(self, timeout_s: float) -> None:
+        self._timeout_s = timeout_s
+        self._stream = -1
+        self.failed = 0
+        # A deadline of gRPC's own would be a header of every request. Its wait for an answer looks for signals.
+        signal.signal(signal.SIGALRM, _late)
+
+    def call(self, method: Callable[[Any], Any], request: Any, reply: Any) -> tuple[int, int, int | None, str | None]:
+        """One row of a batch. The stream of a call that failed is not known: it may have had none."""
+        self._stream += 2
+        signal.setitimer(signal.ITIMER_REAL, self._timeout_s)
+        start = now_ns()
+        try:
+            answer = method(request)
+        except grpc.RpcError as failure:
+            self.failed += 1
+            return start, now_ns(), None, failure.code().name
+        except Late:
+            self.failed += 1
+            return start, now_ns(), None, LATE
+        else:
+            end = now_ns()
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        return start, end, self._stream, None if answer == reply else WRONG
+
+
+def main(given: dict[str, Any]) -> int:
+    """Status 0 when it could measure, whatever came of the calls."""
+    chosen = options.read(given, SPEC)
+    channel = grpc.insecure_channel(
+        f"{chosen.server}:{chosen.port}",
+        options=[
+            ("grpc.http2.bdp_probe", int(chosen.bdp_probe)),
+            ("grpc.enable_http_proxy", 0),
+            ("grpc.service_config_disable_resolution", 1),
+        ],
+    )
+    stub = services.FunctionsStub(channel)
+    caller = Caller(chosen.total_timeout_ms / 1000)
+    resent, failed = 0, 0
+    connection: int | None = None
+    for name in chosen.functions:
+        method = getattr(stub, METHODS[name])
+        request, reply = messages(name)
+        batch = Batch()
+        for _ in range(chosen.warmup + chosen.calls):
+            batch.record(caller.call(method, request, reply))
+        if connection is None or caller.failed > failed:
+            # After a failure the channel may have another.
+            connection, failed = connections.find(chosen.server, chosen.port), caller.failed
+        before, resent = resent, 0 if connection is None else connections.retransmits(connection)
+        batch.put(
+            {
+                "series": chosen.series,
+                "transport": "grpc",
+                "procedure": name,
+                "size": BY_NAME[name].size,
+                "thread": 0,
+                "server": chosen.server,
+                "server_port": chosen.port,
+                "client_port": None if connection is None else connections.local_port(connection),
+                "warmup": chosen.warmup,
+                "tcp_retransmits": max(0, resent - before),
+                "function": BY_NAME[name].number,
+            }
+        )
+    channel.close()
+    return 0

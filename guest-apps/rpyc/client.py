@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The twelve functions over RPyC: one connection, one function after another, each a batch."""
+
+import gc
+from typing import Any
+
+import rpyc
+from rpyc.core.stream import SocketStream
+from rpyc.version import version
+from sundial_guest import clock, connections, functions, options, samples
+
+CALLS_MOST = 1_000_000
+SPEC = {
+    "server": options.Text(),
+    "port": options.Integer(1, 65535, absent=18861),
+    "functions": options.Words(*functions.NAMES),
+    "container": options.Word("list", "tuple"),
+    "distance": options.Word("numpy", "zip"),
+    "tcp_nodelay": options.Boolean(absent=False),
+    "calls": options.Integer(0, CALLS_MOST, absent=1),
+    "warmup": options.Integer(0, CALLS_MOST, absent=0),
+    "series": options.Integer(0, 0x7FFFFFFF, absent=0),
+    "total_timeout_ms": options.Integer(1, 3_600_000, absent=25_000),
+}
+
+
+class Person:
+    """The argument of function 11, of which only a reference crosses."""
+
+    # Its name on the wire, however this file is loaded.
+    __module__ = "sundial"
+
+    def __init__(self, name: str, age: int, weight: float) -> None:
+        self.name, self.age, self.weight = name, age, weight
+
+
+class Numbers:
+    """What a connection numbers its requests by, in place of itertools.count, which does not say where it is."""
+
+    def __init__(self) -> None:
+        self.following = 0
+
+    def __next__(self) -> int:
+        self.following += 1
+        return self.following - 1
+
+
+class Caller:
+    """One connection and its root object."""
+
+    def __init__(self, server: str, port: int, *, tcp_nodelay: bool, total_timeout_ms: int) -> None:
+        timeout_s = total_timeout_ms / 1000
+        stream = SocketStream.connect(server, port, nodelay=tcp_nodelay, timeout=timeout_s)
+        self._descriptor: int = stream.fileno()
+        self.port = connections.local_port(self._descriptor)
+        self._connection = rpyc.connect_stream(stream, config={"sync_request_timeout": timeout_s})
+        self._connection._seqcounter = self.numbers = Numbers()
+        self.root = self._connection.root
+
+    def call(self, method: str, arguments: tuple[Any, ...], right: Any, batch: samples.Batch) -> None:
+        """One call, and a row of what came of it."""
+        first, error = self.numbers.following, None
+        start = clock.now_ns()
+        try:
+            result = getattr(self.root, method)(*arguments)
+            end = clock.now_ns()
+            if result != right:
+                error = "wrong result"
+        except Exception as raised:
+            end = clock.now_ns()
+            error = type(raised).__name__
+        batch.record((start, end, first, error))
+
+    def settle(self) -> None:
+        """Give back all references but the root's, and wait until the server has confirmed it.
+
+        An exception at this end holds the frames beneath it, and they the method that was called; both are garbage
+        that only the collector finds.
+        """
+        connection = self._connection
+        connection._last_traceback = None
+        gc.collect()
+        try:
+            while connection._request_callbacks and not connection.closed:
+                connection.serve(None)
+        except EOFError:
+            pass  # the rows say so
+
+    def retransmits(self) -> int:
+        """Segments that TCP has sent again so far."""
+        return 0 if self._connection.closed else connections.retransmits(self._descriptor)
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def _argument(value: Any) -> Any:
+    return Person(value.name, value.age, value.weight) if isinstance(value, functions.Person) else value
+
+
+def _run(caller: Caller, function: functions.Function, chosen: Any) -> None:
+    container = {"list": list, "tuple": tuple}[chosen.container]
+    arguments = tuple(map(_argument, function.in_container(container)))
+    header: dict[str, object] = {
+        "series": chosen.series,
+        "transport": "rpyc",
+        "procedure": function.name,
+        "size": function.size,
+        "thread": 0,
+        "server": chosen.server,
+        "server_port": chosen.port,
+        "client_port": caller.port,
+        "warmup": chosen.warmup,
+        "function": function.number,
+        "library": ".".join(map(str, version)),
+        "tcp_nodelay": chosen.tcp_nodelay,
+    }
+    method, right = function.name, arguments[0] if arguments else None
+    if function.has_container:
+        header["container"] = chosen.container
+    if function.name == "distance":
+        method, right = f"distance_{chosen.distance}", function.result
+        header["variant"] = chosen.distance
+    batch = samples.Batch()
+    first, retransmits = caller.numbers.following, caller.retransmits()
+    for _ in range(chosen.warmup + chosen.calls):
+        caller.call(method, arguments, right, batch)
+    caller.settle()
+    again = max(0, caller.retransmits() - retransmits)
+    batch.put({**header, "tcp_retransmits": again, "exchanges": caller.numbers.following - first})
+
+
+def main(given: dict[str, Any]) -> int:
+    """Calls each function as often as it is told."""
+    chosen = options.read(given, SPEC)
+    caller = Caller(
+        chosen.server, chosen.port, tcp_nodelay=chosen.tcp_nodelay, total_timeout_ms=chosen.total_timeout_ms
+    )
+    for name in chosen.functions:
+        _run(caller, functions.BY_NAME[name], chosen)
+    caller.close()
+    return 0

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a reproduction of santos18 has measured, ready to be judged and shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+import polars as pl
+
+from sundial.papers.santos18.paper import Container, Place, Santos18, System
+from sundial.papers.santos18.spread import Spread
+from sundial.reproduce.verdicts import Undecidable
+from sundial.workloads.functions import NAMES
+
+FIRST_ELEVEN = NAMES[:11]
+"""What all figures before 14 show: the paper leaves the distance out of them."""
+DISTANCE = NAMES[11]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One function as it was called."""
+
+    system: str
+    """A word of `System`, or another system that is beside them."""
+    place: Place
+    function: str
+    container: Container = "list"
+    """Of arrays, and of the two points; it says nothing of a system that knows only one."""
+    variant: str = "numpy"
+    """How a server of RPyC computes the distance."""
+    nodelay: bool = False
+    """TCP_NODELAY; gRPC sets it, whatever this says."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What was measured of a case."""
+
+    run: str
+    captures: tuple[str, ...]
+    spread: Spread
+    in_order_ms: tuple[float, ...]
+    """Of each call, as they followed one another."""
+    packets: float
+    """With data of the call, both ways, as captured, a call."""
+    message_bytes: float
+    """Of the system's protocol above TCP, both ways, a call."""
+    exchanges: float | None
+    """Messages that have an answer, a call; None: the system has one exchange a call."""
+    instructions: float
+    """That the machines' speed makes of the median time, without what the wire hides of it."""
+    switches: float | None
+    """Context switches of the client, a call; None: not counted."""
+
+
+@dataclass(frozen=True)
+class Slope:
+    """Median time by round trip of the link, both in ms."""
+
+    run: tuple[str, ...]
+    points: Mapping[float, float]
+
+    @property
+    def round_trips(self) -> float:
+        """Of the link, a call: the slope between the shortest and the longest."""
+        (first, low), *_, (last, high) = sorted(self.points.items())
+        return (high - low) / (last - first)
+
+
+@dataclass
+class Results:
+    """Of all runs; cells of runs that failed are not there."""
+
+    paper: Santos18
+    scale: str
+    mips: Decimal
+    versions: Mapping[str, str] = field(default_factory=dict)
+    """Of the libraries in the image."""
+    cells: dict[Case, Cell] = field(default_factory=dict)
+    slopes: dict[Case, Slope] = field(default_factory=dict)
+    """By remote cases; the link's delay is in the slope."""
+
+    def cell(self, case: Case) -> Cell:
+        """Raises Undecidable for what was not measured."""
+        if case not in self.cells:
+            raise Undecidable(f"{case.function} over {case.system} was not measured {case.place}ly")
+        return self.cells[case]
+
+    def mean(self, system: str, place: Place, function: str, **how: object) -> float:
+        """The paper's mean in ms. Raises Undecidable."""
+        return self.cell(Case(system, place, function, **how)).spread.mean  # type: ignore[arg-type]
+
+    def means(self, system: System, place: Place) -> dict[str, float]:
+        """Of the first eleven functions. Raises Undecidable."""
+        return {function: self.mean(system, place, function) for function in FIRST_ELEVEN}
+
+    def __iter__(self) -> Iterator[tuple[Case, Cell]]:
+        """In the order in which they are listed."""
+        systems = list(dict.fromkeys(case.system for case in self.cells))
+        keys = sorted(
+            self.cells,
+            key=lambda case: (
+                systems.index(case.system), case.place, NAMES.index(case.function), case.container, case.variant,
+                case.nodelay,
+            ),
+        )  # fmt: skip
+        return iter([(key, self.cells[key]) for key in keys])
+
+
+def calls_table(results: Results) -> pl.DataFrame:
+    """functions.csv: a row a case, times in ms."""
+    rows = []
+    for case, cell in results:
+        times = cell.spread
+        rows.append(
+            {
+                "system": case.system, "place": case.place, "function": case.function, "container": case.container,
+                "variant": case.variant if case.function == DISTANCE else None, "tcp_nodelay": case.nodelay,
+                "calls": times.calls, "kept": times.kept, "mean_ms": times.mean,
+                "standard_error_ms": times.standard_error, "untrimmed_mean_ms": times.whole_mean,
+                "least_ms": times.least, "quartile_1_ms": times.quartiles[0], "median_ms": times.median,
+                "quartile_3_ms": times.quartiles[2], "most_ms": times.most,
+                "median_low_ms": times.median_between[0], "median_high_ms": times.median_between[1],
+                "packets": cell.packets, "message_bytes": cell.message_bytes, "exchanges": cell.exchanges,
+                "instructions": cell.instructions, "context_switches": cell.switches, "run": cell.run,
+            }
+        )  # fmt: skip
+    return pl.DataFrame(rows)
+
+
+def slopes_table(results: Results) -> pl.DataFrame:
+    """slopes.csv: a row for each round trip time of the link, in ms."""
+    rows = [
+        {
+            "system": case.system, "function": case.function, "container": case.container,
+            "variant": case.variant if case.function == DISTANCE else None, "tcp_nodelay": case.nodelay,
+            "round_trip_ms": trip, "median_ms": median, "round_trips_a_call": slope.round_trips,
+        }
+        for case, slope in results.slopes.items()
+        for trip, median in sorted(slope.points.items())
+    ]  # fmt: skip
+    return pl.DataFrame(rows)

@@ -1,0 +1,287 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Verification of gRPC: each frame of HTTP/2 of both ends of each connection, and what follows from what.
+
+What an end has to send follows from the calls of the samples, octet by octet, headers by the state of the table that
+both ends keep (`expect`). So a frame that is missing, one that is too much, and one with another octet are found alike
+(`verify_frames`); those of a connection have their own rules (`verify_control`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from sundial.expect.call import tcp_leg
+from sundial.observe import RunDirectory
+from sundial.verify.conservation import transit_of
+from sundial.verify.findings import FINDING
+from sundial.verify.headers.ports import ports_of
+from sundial.verify.result import leg_json
+from sundial.verify.samples import RunSamples
+from sundial.verify.sockets.call_times import check_call_times
+from sundial.verify.sockets.conversations import Conversation, conversations
+from sundial.verify.workload import OBSERVED, Settled, Verifier, WorkloadVerifier
+from sundial.workloads import functions
+from sundial.workloads.grpc.expect import LIBRARIES, call_octets
+from sundial.workloads.grpc.verify_connection import Connection, Ends, Finding
+from sundial.workloads.grpc.verify_names import BROKEN, CLIENT, SERVER, Service, Step, libraries, links, services, steps
+
+NAME = "grpc"
+UNPROVEN: tuple[str, ...] = (
+    "grpc: between which frames of calls a connection's window updates are",
+    "grpc: which of a call's frames a program writes at once; only that no segment is shorter than a frame needs",
+    "grpc: when a server without work reports; only what it reports at last, and that it counts upwards",
+    "grpc: when a channel whose connection broke tries again",
+)
+_DEFAULT = next(iter(LIBRARIES.values()))
+
+
+class _Grpc:
+    ethertype = None
+
+    def settle(self, run: RunDirectory, frames: pl.DataFrame, samples: RunSamples) -> Settled:
+        calls = samples.table.filter(pl.col("app") == CLIENT).with_columns(protocol=pl.lit(NAME))
+        known = services(run)
+        if not known and calls.is_empty():
+            return Settled(calls)
+        return _Verification(run, frames, samples, calls, known).settled()
+
+    def describe(self) -> pl.Expr:
+        """A segment shows none of its frames."""
+        return pl.lit(None, pl.String)
+
+    def display_filter(self, call: Mapping[str, Any]) -> str | None:
+        if call["xid"] is None or call["client_port"] is None:
+            return None
+        way = f"ip.addr == {call['client_address']} && tcp.port == {call['client_port']}"
+        return f"{way} && http2.streamid == {call['xid']}"
+
+
+KIND: WorkloadVerifier = Verifier(transport=_Grpc())
+
+
+class _Verification:
+    """Of one run."""
+
+    def __init__(
+        self,
+        run: RunDirectory,
+        frames: pl.DataFrame,
+        samples: RunSamples,
+        calls: pl.DataFrame,
+        known: Sequence[Service],
+    ) -> None:
+        self.run, self.samples, self.calls, self.services = run, samples, calls, known
+        self.exact = run.clock == "virtual"
+        self.transit = transit_of(frames, ports_of(run))
+        self.steps = steps(run, samples)
+        ends = {(address, each.port) for each in known for address in each.addresses}
+        self.found = conversations(run, frames, ends)
+        own, self.unowned = links(self.steps, self.found.all)
+        self.libraries = libraries(run)
+        self.connections = [Connection(link, self._ends(link.conversation, link.step)) for link in own]
+        self.again = [each.again() for each in self.connections]
+
+    def _ends(self, each: Conversation, step: Step) -> Ends:
+        server = next(
+            (one for one in self.services if each.server[0] in one.addresses and one.port == each.server[1]), None
+        )
+        ports = (self.run.owner(end[0]) for end in (each.client, each.server))
+        client_mtu, server_mtu = (1500 if port is None else port[1].mtu for port in ports)
+        return Ends(
+            client=self.libraries.get(each.client_machine, _DEFAULT),
+            server=self.libraries.get(each.server_machine, _DEFAULT),
+            client_probes=bool(step.options.get("bdp_probe")),
+            server_probes=server is not None and server.bdp_probe,
+            counted=self._counted(each),
+            mtus=(client_mtu, server_mtu),
+        )
+
+    def _counted(self, each: Conversation) -> bool:
+        """Whether the scenario lets frames beside those of calls be there."""
+        workloads = (self.run.document.get("scenario") or {}).get("workloads", [])
+        return any(
+            one.get("control_frames") == "counted"
+            for one in workloads
+            if isinstance(one, dict) and one.get("app") == NAME and one.get("port") == each.server[1]
+        )
+
+    def settled(self) -> Settled:
+        rows: list[Finding] = [*self._unowned(), *self._check_rows(), *self._check_batches(), *self._check_servers()]
+        seen: list[dict[str, Any]] = []
+        for connection, again in zip(self.connections, self.again, strict=True):
+            rows += connection.findings(exact=self.exact)
+            seen += connection.observed(again)
+        table = pl.DataFrame(seen, schema=OBSERVED, orient="row").sort("call")
+        found = [
+            pl.DataFrame(rows, schema=FINDING, orient="row"),
+            self.found.findings,
+            self.found.balance(self.transit).with_columns(field=pl.lit("grpc.received")),
+            check_call_times(self.calls, table, self.exact),
+        ]
+        explained = [part for connection in self.connections for part in connection.explained()]
+        return Settled(
+            self.calls,
+            pl.concat(found),
+            self.found.classes(explained),
+            table,
+            sum(len(way.sent) for each in self.found.all for way in each.ways.values()),
+            {
+                f"{NAME}_{way}": int(table[f"{way}_retransmissions"].sum()) for way in ("request", "reply")
+            } if table.height else {},
+            expected=self._expected(),
+        )  # fmt: skip
+
+    # ---- findings ----
+
+    def _unowned(self) -> Iterator[Finding]:
+        """Connections of no step. One whose step's calls failed tried again."""
+        for each in self.unowned:
+            tried = any(step.broke and step.client == each.client_machine for step in self.steps)
+            size = sum(len(way.data) for way in each.ways.values())
+            if size or not tried:
+                rows = [row for way in each.ways.values() for row in way.rows(0, len(way.data))]
+                text = "{}:{} > {}:{}".format(*each.client, *each.server)
+                yield None, "grpc.connection", "of a client's step", f"{text}, {size} bytes", rows
+
+    def _check_rows(self) -> Iterator[Finding]:
+        """Samples: the functions with their sizes, over gRPC, with frames of their own where they succeeded."""
+        carried = {call.id for connection in self.connections for call in connection.link.calls}
+        names = ["id", "procedure", "size", "transport", "retransmits", "ok", "error", "client_port", "batch", "client"]
+        for number, procedure, size, transport, again, ok, error, _, batch, client in self.calls.select(
+            names
+        ).iter_rows():
+            known = functions.BY_NAME.get(procedure)
+            if known is None or known.size != size:
+                expected = "one of the twelve functions" if known is None else str(known.size)
+                yield number, "sample.size", expected, f"{procedure}, {size}", []
+            line = self.samples.batches.get((client, batch), {})
+            if known is not None and line.get("function") != known.number:
+                yield number, "sample.function", str(known.number), str(line.get("function")), []
+            if transport != NAME:
+                yield number, "sample.transport", NAME, str(transport), []
+            if again:
+                yield number, "sample.retransmits", "0: TCP sends again, and no client", str(again), []
+            if ok and number not in carried:
+                yield number, "request", "on a connection of its step", "none", []
+            if not ok and error == BROKEN and number not in carried and not self._broke(client):
+                yield number, "sample.error", "none: no connection broke", str(error), []
+
+    def _broke(self, client: str) -> bool:
+        """Whether a connection of a client's broke, or was refused."""
+        return any(
+            each.client_machine == client and (each.ways[True].finished or each.reset_rows or not each.ways[True].data)
+            for each in self.found.all
+        )
+
+    def _check_batches(self) -> Iterator[Finding]:
+        """Ports of batches, and the segments that the client's kernel says it sent again."""
+        counted: dict[tuple[str, int], int] = {}
+        ports: dict[tuple[str, int], set[int]] = {}
+        for connection, again in zip(self.connections, self.again, strict=True):
+            link = connection.link
+            for place, call in enumerate(link.calls):
+                key = (link.step.client, call.batch)
+                ports.setdefault(key, set()).add(link.conversation.client[1])
+                counted[key] = counted.get(key, 0) + again[False].get(place, 0)
+        handshakes = self._handshakes()
+        for (client, batch), line in self.samples.batches.items():
+            if line.get("app") != CLIENT or (client, batch) not in ports:
+                continue
+            where = f"nodes/{client} batch {batch}"
+            own = ports[client, batch]
+            if line.get("client_port") not in own:
+                yield None, f"{where} client_port", ", ".join(map(str, sorted(own))), str(line.get("client_port")), []
+            said, seen = line.get("tcp_retransmits"), counted[client, batch]
+            if len(own) == 1 and said is not None:
+                (port,) = own
+                more = handshakes.get((client, port), 0)
+                if not seen <= said <= seen + more:
+                    yield None, f"{where} tcp_retransmits", f"{seen}, as captured", str(said), []
+
+    def _handshakes(self) -> dict[tuple[str, int], int]:
+        """What a client's kernel counts beside data, or an adapter dropped before it was seen: by machine and port."""
+        frames = self.found.frames.filter(~pl.col("reply"))
+        syns = frames.filter(pl.col("view") == "sent", pl.col("tcp_flags") & 2 != 0).group_by("source_port").len()
+        dropped = frames.filter(pl.col("fate") == "dropped").group_by("source_port").len()
+        counts: dict[int, int] = {port: count - 1 for port, count in syns.iter_rows()}
+        for port, count in dropped.iter_rows():
+            counts[port] = counts.get(port, 0) + count
+        machines = {each.client[1]: each.client_machine for each in self.found.all}
+        return {(machines[port], port): count for port, count in counts.items() if port in machines}
+
+    def _check_servers(self) -> Iterator[Finding]:
+        """What servers counted: at last all requests that they executed, before that never more."""
+        known = {(each.machine, each.port) for each in self.services}
+        for machine, records in self.samples.records.items():
+            for line in records:
+                if (
+                    line["type"] == "counters"
+                    and line.get("app") == SERVER
+                    and (machine, line.get("port")) not in known
+                ):
+                    yield None, f"nodes/{machine} counters", "of a server of its job", f"port {line.get('port')}", []
+        for service in self.services:
+            yield from self._check_server(service)
+
+    def _check_server(self, service: Service) -> Iterator[Finding]:
+        least = dict.fromkeys(functions.NAMES, 0)
+        most = dict(least)
+        for connection in self.connections:
+            if (
+                connection.conversation.server[1] == service.port
+                and connection.conversation.server[0] in service.addresses
+            ):
+                for name, (low, high) in connection.served().items():
+                    least[name] += low
+                    most[name] += high
+        where = f"nodes/{service.machine} port {service.port} counters"
+        lines = [
+            line
+            for line in self.samples.records.get(service.machine, ())
+            if line["type"] == "counters" and line.get("app") == SERVER and line.get("port") == service.port
+        ]
+        if not lines:
+            if any(least.values()) and not any(step.broke for step in self.steps):
+                yield None, where, "a line after its calls", "none", []
+            return
+        before: Mapping[str, Any] = {}
+        for number, line in enumerate(lines):
+            said = line.get("by_function")
+            said = said if isinstance(said, Mapping) else {}
+            last = number == len(lines) - 1
+            for name in {*least, *said}:
+                seen, low = said.get(name, 0), least.get(name, 0) if last else before.get(name, 0)
+                if not isinstance(seen, int) or not low <= seen <= most.get(name, 0):
+                    text = str(low) if low == most.get(name, 0) else f"{low} to {most.get(name, 0)}"
+                    yield None, f"{where} {name}", text, str(seen), []
+            total = sum(each for each in said.values() if isinstance(each, int))
+            for name, expected in (("calls", total), ("failed", 0)):
+                if line.get(name) != expected:
+                    yield None, f"{where} {name}", str(expected), str(line.get(name)), []
+            before = said
+
+    # ---- the result ----
+
+    def _expected(self) -> dict[tuple[str, str, int], dict[str, Any]]:
+        """Request and reply of a later call of each function."""
+        found: dict[tuple[str, str, int], dict[str, Any]] = {}
+        for connection in self.connections:
+            authority = "{}:{}".format(*connection.link.step.server)
+            for call in connection.link.calls:
+                known = functions.BY_NAME.get(call.function)
+                if known is None or (NAME, known.name, known.size) in found:
+                    continue
+                sizes = (
+                    call_octets(library, known.name, [known.name], authority)[way]
+                    for way, library in enumerate((connection.ends.client, connection.ends.server))
+                )
+                timestamps = connection.conversation.timestamps
+                legs = [
+                    tcp_leg(size, (size,), mtu, timestamps)
+                    for size, mtu in zip(sizes, connection.ends.mtus, strict=True)
+                ]
+                found[NAME, known.name, known.size] = {"request": leg_json(legs[0]), "reply": leg_json(legs[1])}
+        return found

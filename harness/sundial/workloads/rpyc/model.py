@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""RPyC in scenarios."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+from sundial.errors import BadInput
+from sundial.model.fields import Flag, Marker, Whole, written
+from sundial.model.finding import Finding, Path
+from sundial.model.images import ImageKind
+from sundial.model.lists import CALLS_MOST, Words
+from sundial.model.network import Network
+from sundial.model.workload import Ends, Millis, Transport, Warmup, WorkloadBase, WorkloadKind
+from sundial.workloads import function_words, functions, sockets
+from sundial.workloads.rpyc.expect import MAJORS, VARIANTS
+
+RPYC = Transport("rpyc", ("at_most_once",))
+CONTAINERS = ("list", "tuple")
+PORT = 18861
+"""Of the library's servers."""
+PACKAGE = "rpyc"
+
+
+class _Flags(Marker):
+    """true, false, or both in a list; the value is a tuple, each once."""
+
+    ALLOWED = "true, false, or a list of both"
+    _ONE = Flag()
+
+    def parse(self, value: object) -> tuple[bool, ...]:
+        items = value if isinstance(value, list | tuple) else [value]
+        if not items or not all(isinstance(item, bool) for item in items):
+            raise BadInput(f"{value!r} is neither true nor false", allowed=self.ALLOWED)
+        return tuple(dict.fromkeys(items))
+
+    def show(self, value: tuple[bool, ...]) -> list[bool]:
+        return list(value)
+
+    def schema(self) -> dict[str, Any]:
+        one = self._ONE.schema()
+        return {"anyOf": [one, {"type": "array", "items": one, "minItems": 1}], "x-allowed": self.ALLOWED}
+
+
+class Rpyc(WorkloadBase):
+    """Twelve functions over RPyC, from nothing to arrays and an object, as santos18 called them."""
+
+    app: Literal["rpyc"]
+    """RPyC calls."""
+    functions: Annotated[tuple[str, ...], function_words.FunctionWords()] = written(function_words.ALL)
+    """One after another over one connection."""
+    containers: Annotated[tuple[str, ...], Words(*CONTAINERS)] = written("list")
+    """What arrays are in: of lists only a reference crosses, tuples cross themselves. Functions without arrays are
+    called with the first alone."""
+    distance: Annotated[tuple[str, ...], Words(*VARIANTS)] = written("numpy")
+    """How the server computes function 12: numpy.array of both arguments, or zip; of lists each element is a call
+    back."""
+    tcp_nodelay: Annotated[tuple[bool, ...], _Flags()] = (False,)
+    """TCP_NODELAY on both ends, which RPyC does not set by itself. Both: one after the other, the second on the port
+    behind the first."""
+    port: Annotated[int, Whole(1024, 65534)] = PORT
+    """The server's, and the next one's where tcp_nodelay is both."""
+    calls: Annotated[int, Whole(1, CALLS_MOST)] = 10
+    """Measured calls of each function."""
+    warmup: Warmup = 1
+    """Calls of each function before those measured."""
+    total_timeout: Millis = written("25 s")
+    """A call without a result fails after this."""
+
+    @property
+    def transports(self) -> tuple[str, ...]:
+        return (RPYC.name,)
+
+    @property
+    def ports(self) -> dict[bool, int]:
+        """Of its servers, by TCP_NODELAY."""
+        return {nodelay: self.port + place for place, nodelay in enumerate(self.tcp_nodelay)}
+
+    @property
+    def turns(self) -> Iterator[tuple[str, str, list[str]]]:
+        """Containers and ways to compute, and the functions for which each makes a difference."""
+        for first, container in enumerate(self.containers):
+            for second, variant in enumerate(self.distance):
+                names = [name for name in self.functions if not first or functions.BY_NAME[name].contains]
+                chosen = [name for name in names if not second or name == "distance"]
+                if chosen:
+                    yield container, variant, chosen
+
+
+def packages(image: ImageKind) -> Mapping[str, str]:
+    """The versions of Python's packages in an image."""
+    return image.python or {}
+
+
+class RpycKind:
+    """RPyC, as the model asks for it."""
+
+    order = 7
+    model = Rpyc
+    transports = (RPYC,)
+
+    def runs_on(self, image: ImageKind) -> bool:
+        return image.platform == sockets.LINUX and PACKAGE in packages(image)
+
+    def check(self, workload: Rpyc, ends: Ends, path: Path) -> Iterator[Finding]:
+        server = packages(ends.image(ends.server))
+        if "numpy" in workload.distance and "distance" in workload.functions and "numpy" not in server:
+            what = f"numpy on {ends.server!r}, which boots {ends.image(ends.server).name}: it has none"
+            yield Finding((*path, "distance"), what, "zip, or an image with numpy")
+        for name, image in ends.images.items():
+            version = packages(image)[PACKAGE]
+            if int(version.split(".")[0]) not in MAJORS:
+                what = f"RPyC {version} on {name!r}, which boots {image.name}: its messages are not known"
+                yield Finding((*path, "app"), what, f"an image with RPyC {', '.join(map(str, MAJORS))}")
+            elif version != server[PACKAGE]:
+                what = f"RPyC {version} on {name!r} and {server[PACKAGE]} on {ends.server!r}"
+                yield Finding((*path, "clients"), what, "images with one version")
+        least = min((mtu for client in ends.clients for mtu in ends.mtus(client)), default=sockets.TCP_MTU_LEAST)
+        if least < sockets.TCP_MTU_LEAST:
+            what = f"RPyC over an MTU of {least} bytes: TCP's segments would have to be fragments"
+            yield Finding((*path, "app"), what, f"an MTU of {sockets.TCP_MTU_LEAST} or more")
+
+    def resolve(self, workload: Rpyc, ends: Ends, path: Path) -> tuple[Rpyc, list[Finding]]:
+        return workload, []
+
+    def check_all(self, workloads: Sequence[WorkloadBase], network: Network) -> Iterator[Finding]:
+        taken: dict[tuple[str, int], tuple[str, bool | None]] = {}
+        for number, workload in enumerate(workloads):
+            for port, use in _uses(workload).items():
+                known = taken.setdefault((workload.server, port), use)
+                if known != use and PACKAGE in (known[0], use[0]):
+                    what = f"port {port} of {workload.server!r} is another server's"
+                    yield Finding(("workloads", number, "port"), what, "a port of its own, or the same tcp_nodelay")
+
+
+def _uses(workload: WorkloadBase) -> dict[int, tuple[str, bool | None]]:
+    """The TCP ports that a workload's servers have, and whose they are."""
+    if isinstance(workload, Rpyc):
+        return {port: (workload.app, nodelay) for nodelay, port in workload.ports.items()}
+    port = getattr(workload, "port", None)
+    return {port: (workload.app, None)} if isinstance(port, int) and "udp" not in workload.transports else {}
+
+
+KIND: WorkloadKind[Rpyc] = RpycKind()

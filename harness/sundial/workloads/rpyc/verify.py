@@ -1,0 +1,301 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Verification of RPyC: both sides of each connection replayed, and each message held against what must be sent.
+
+What a side sends follows from what it was told to do and from the messages that came (`expect_sides`). So a message
+without a cause, one that is missing, one for another request and one with another byte are all a difference between
+the streams of the capture and those of the machines (`verify_replay`); each connection has at most one, the first.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from sundial.expect.call import Leg, tcp_leg, unsent_leg
+from sundial.observe import RunDirectory
+from sundial.verify.conservation import transit_of
+from sundial.verify.findings import FINDING
+from sundial.verify.headers.ports import ports_of
+from sundial.verify.result import leg_json
+from sundial.verify.samples import RunSamples
+from sundial.verify.sockets.call_times import check_call_times
+from sundial.verify.sockets.conversations import Conversation, End, Explained, Way, conversations
+from sundial.verify.workload import OBSERVED, Settled, Verifier, WorkloadVerifier
+from sundial.workloads.rpyc.expect_brine import writes
+from sundial.workloads.rpyc.expect_sides import Called
+from sundial.workloads.rpyc.plan import CLIENT
+from sundial.workloads.rpyc.verify_names import (
+    Finding,
+    Planned,
+    Service,
+    check_counters,
+    check_lines,
+    planned,
+    services,
+)
+from sundial.workloads.rpyc.verify_replay import Line, Replay, left
+
+NAME = "rpyc"
+UNJUDGED = "rpyc_unjudged"
+"""Bytes behind the first difference of a connection."""
+_TIMESTAMPS = 12
+"""Bytes of each segment for the option of RFC 7323."""
+UNPROVEN: tuple[str, ...] = (
+    "rpyc: the ids of objects and classes; only that each object has one, and each class one, while it is held",
+    "rpyc: when the collector of garbage runs; only that what it gives back was held by nobody else",
+    "rpyc: the traceback of an exception between its first and its last line; only that all of a side are alike",
+    "rpyc: the compressed bytes of a long message; only what they inflate to",
+    "rpyc: what is sent on a connection behind its first difference",
+)
+
+
+class _Rpyc:
+    ethertype = None
+
+    def settle(self, run: RunDirectory, frames: pl.DataFrame, samples: RunSamples) -> Settled:
+        calls = samples.table.filter(pl.col("app") == CLIENT).with_columns(protocol=pl.lit(NAME))
+        known = services(run)
+        if not known and calls.is_empty():
+            return Settled(calls)
+        return _Verification(run, frames, samples, calls, known).settled()
+
+    def describe(self) -> pl.Expr:
+        return pl.lit(None, pl.String)
+
+    def display_filter(self, call: Mapping[str, Any]) -> str | None:
+        return f"ip.addr == {call['client_address']} && tcp.port == {call['client_port']}"
+
+
+KIND: WorkloadVerifier = Verifier(transport=_Rpyc())
+
+
+class _Verification:
+    """Of one run."""
+
+    def __init__(
+        self,
+        run: RunDirectory,
+        frames: pl.DataFrame,
+        samples: RunSamples,
+        calls: pl.DataFrame,
+        known: Sequence[Service],
+    ) -> None:
+        self.run, self.samples, self.calls, self.services = run, samples, calls, known
+        self.exact = run.clock == "virtual"
+        self.transit = transit_of(frames, ports_of(run))
+        self.planned = planned(run, samples, calls)
+        ends: set[End] = {end for each in known for end in each.ends} | {each.server for each in self.planned}
+        self.found = conversations(run, frames, ends)
+        self.rows: list[Finding] = []
+        self.explained: list[Explained] = []
+        self.observed: list[dict[str, Any]] = []
+        self.expected: dict[tuple[str, str, int], dict[str, Any]] = {}
+        self.executed: dict[tuple[str, int], Counter[str] | None] = {}
+        """By machine and port; None where a connection was not judged to its end."""
+
+    def settled(self) -> Settled:
+        unused = {(each.client, each.server): each for each in self.planned}
+        for each in self.planned:
+            self.rows += check_lines(self.run, each)
+        for conversation in self.found.all:
+            plan = unused.pop((conversation.client, conversation.server), None)
+            if plan is not None:
+                self._judge(conversation, plan)
+            elif not self.run.by_hand:
+                self._count(conversation, None)
+        for each in unused.values():
+            ends = f"{each.client[0]}:{each.client[1]} > {each.server[0]}:{each.server[1]}"
+            self.rows.append((None, f"{NAME}.connection", ends, "none", []))
+        executed = {key: counts for key, counts in self.executed.items() if counts is not None}
+        for service in self.services:
+            if (service.machine, service.port) not in self.executed:
+                executed[service.machine, service.port] = Counter()
+        if not self.run.by_hand:
+            self.rows += check_counters(self.samples, self.services, executed)
+        table = pl.DataFrame(self.observed, schema=OBSERVED, orient="row").sort("call")
+        parts = [
+            pl.DataFrame(self.rows, schema=FINDING, orient="row"),
+            self.found.findings,
+            self.found.balance(self.transit),
+            check_call_times(self.calls, table, self.exact),
+        ]
+        packets = sum(len(way.sent) for each in self.found.all for way in each.ways.values())
+        again = {f"{NAME}_{way}": int(table[f"{way}_retransmissions"].sum()) for way in ("request", "reply")}
+        return Settled(
+            self.calls,
+            pl.concat(parts),
+            self.found.classes(self.explained),
+            table,
+            packets,
+            again if table.height else {},
+            expected=self.expected,
+            unsent={way: leg_json(unsent_leg("tcp", 0)) for way in ("request", "reply")},
+        )
+
+    def _judge(self, conversation: Conversation, plan: Planned) -> None:
+        """One connection: its messages, then what its client said of its calls and batches."""
+        over = {reply: way.finished or bool(conversation.reset_rows) for reply, way in conversation.ways.items()}
+        data = {reply: way.data for reply, way in conversation.ways.items()}
+        try:
+            replay = Replay(plan.version, plan.calls, data, over)
+        except ValueError as error:
+            self.rows.append((None, f"{NAME}.library", "one that is known", str(error), []))
+            return
+        replay.run()
+        self._explain(conversation, replay)
+        difference = replay.difference
+        if difference is not None:
+            rows = conversation.ways[difference.reply].rows(difference.begin, difference.end)
+            way = "reply" if difference.reply else "request"
+            field = f"{NAME}.{way}.{difference.field}"
+            self.rows.append((difference.call, field, difference.expected, difference.seen, rows))
+        elif replay.client.closed:
+            for reply, what in left(replay):
+                side = "the client" if reply else "the server"
+                self.rows.append((None, f"{NAME}.references", f"all given back by {side}", what, []))
+        self._count(conversation, None if difference is not None else replay)
+        self.rows += _check_order(conversation, replay)
+        self.rows += _check_segments(conversation, replay)
+        spans = {reply: _Spans(conversation.ways[reply], track.lines) for reply, track in replay.tracks.items()}
+        mtus = self._mtus(conversation)
+        for planned_calls, batch in zip(plan.calls, replay.client.batches, strict=False):
+            key = (NAME, planned_calls.function.name, planned_calls.function.size)
+            for called in batch.calls:
+                if called.answered >= 0 and key not in self.expected:
+                    self.expected[key] = {
+                        name: leg_json(spans[reply].leg(called.id, mtus[reply], conversation.timestamps))
+                        for reply, name in ((False, "request"), (True, "reply"))
+                    }
+                if called.answered >= 0 or difference is None:
+                    self.rows += _check_call(called, plan.rows[called.id])
+                self.observed.append(_observed(called, spans))
+        if difference is None:
+            self.rows += _check_batches(conversation, replay, plan)
+
+    def _mtus(self, conversation: Conversation) -> dict[bool, int]:
+        """Of the ports from which each way leaves; 1500 for one that is not the run's."""
+        owners = {False: self.run.owner(conversation.client[0]), True: self.run.owner(conversation.server[0])}
+        return {reply: 1500 if owner is None else owner[1].mtu for reply, owner in owners.items()}
+
+    def _count(self, conversation: Conversation, replay: Replay | None) -> None:
+        key = (conversation.server_machine, conversation.server[1])
+        counts = self.executed.setdefault(key, Counter())
+        if replay is None or counts is None:
+            self.executed[key] = None
+        else:
+            counts.update(replay.server.executed)
+
+    def _explain(self, conversation: Conversation, replay: Replay) -> None:
+        for reply, track in replay.tracks.items():
+            number = conversation.number
+            self.explained += [Explained(number, reply, each.begin, each.end, each.call) for each in track.lines]
+            end = len(conversation.ways[reply].data)
+            if replay.difference is not None and track.at < end:
+                self.explained.append(Explained(number, reply, track.at, end, None, UNJUDGED))
+
+
+def _check_order(conversation: Conversation, replay: Replay) -> Iterator[Finding]:
+    """A message leaves after those have come that its side had read by then."""
+    for reply, track in replay.tracks.items():
+        there, back = conversation.ways[reply], conversation.ways[not reply]
+        came = [back.arrived_ns(each.end) for each in replay.tracks[not reply].lines]
+        for place, line in enumerate(track.lines):
+            if not line.needed or (place and track.lines[place - 1].needed == line.needed):
+                continue
+            needed, sent = came[line.needed - 1], there.sent_ns(line.begin + 1)
+            if needed is None or needed > sent:
+                expected = f"after message {line.needed - 1} of the other way had come, at {needed} ns"
+                rows = there.rows(line.begin, line.end)
+                yield line.call, f"{NAME}.{'reply' if reply else 'request'}.sent", expected, f"at {sent} ns", rows
+
+
+def _check_segments(conversation: Conversation, replay: Replay) -> Iterator[Finding]:
+    """What was judged is in as many segments as it needs, or more where the writes were apart."""
+    for reply, track in replay.tracks.items():
+        room = conversation.mss[0 if reply else 1]
+        if room is None or not track.lines:
+            continue
+        size = room - (_TIMESTAMPS if conversation.timestamps else 0)
+        end = track.lines[-1].end
+        seen = len(conversation.ways[reply].segments(0, end))
+        most = sum(-(-part // size) for line in track.lines for part in writes(line.end - line.begin))
+        least = -(-end // size)
+        if not least <= seen <= most:
+            yield None, f"{NAME}.{'reply' if reply else 'request'}.segments", f"{least} to {most}", str(seen), []
+
+
+def _check_call(called: Called, row: Mapping[str, Any]) -> Iterator[Finding]:
+    """What a client says of a call."""
+    if row["error"] != called.error:
+        yield called.id, "sample.error", called.error or "none: the right value came", row["error"] or "none", []
+    first, last = called.first_number, max(called.number, called.first_number)
+    if not (isinstance(row["xid"], int) and first <= row["xid"] <= last):
+        expected = str(first) if first == last else f"{first} to {last}"
+        yield called.id, "sample.xid", expected, str(row["xid"]), []
+    if row["retransmits"] != 0:
+        yield called.id, "sample.retransmits", "0: TCP sends again, and no client", str(row["retransmits"]), []
+
+
+def _check_batches(conversation: Conversation, replay: Replay, plan: Planned) -> Iterator[Finding]:
+    """What a client says of its batches: requests, and what its TCP sent again."""
+    for batch, number, line in zip(replay.client.batches, plan.batches, plan.lines, strict=False):
+        made = batch.end_number - batch.first_number
+        if line.get("exchanges") != made:
+            yield None, f"nodes/{plan.machine} batch {number} exchanges", str(made), str(line.get("exchanges")), []
+    if replay.client.closed:
+        way, close = conversation.ways[False], replay.tracks[False].lines[-1].begin
+        # What has a part of the close message was sent after the client had asked for the count.
+        first = sum(each.end <= close for each in way.segments(0, close))
+        again = sum(each.end <= close for each in way.sent) - first
+        said = sum(int(line.get("tcp_retransmits") or 0) for line in plan.lines)
+        if said != again:
+            yield None, f"nodes/{plan.machine} tcp_retransmits", str(again), str(said), []
+
+
+class _Spans:
+    """The messages of one way by call."""
+
+    def __init__(self, way: Way, lines: Sequence[Line]) -> None:
+        self.way, self.lines = way, lines
+        self._of_call: dict[int, tuple[int, int]] = {}
+        self._writes: dict[int, list[int]] = defaultdict(list)
+        for each in lines:
+            if each.call is not None:
+                self._of_call[each.call] = (self._of_call.get(each.call, (each.begin, 0))[0], each.end)
+                self._writes[each.call] += writes(each.end - each.begin)
+        first = {(each.begin, each.at_ns, each.row) for each in way.segments(0, len(way.data))}
+        self._again = [each for each in way.sent if (each.begin, each.at_ns, each.row) not in first]
+
+    def times(self, first: int, last: int) -> tuple[int | None, int | None]:
+        """When the message at one place began to leave, and when that at another was whole; None: there is none."""
+        there = range(len(self.lines))
+        began = self.way.sent_ns(self.lines[first].begin + 1) if first in there else None
+        return began, self.way.arrived_ns(self.lines[last].end) if last in there else None
+
+    def leg(self, call: int, mtu: int, timestamps: bool) -> Leg:
+        """A call's messages one way, each in writes of its own; segments may have several."""
+        sizes = tuple(self._writes[call])
+        return tcp_leg(sum(sizes), sizes, mtu, timestamps)
+
+    def packets(self, call: int) -> tuple[int, int]:
+        """Segments that brought a call's messages, and those that brought some of them again."""
+        begin, end = self._of_call.get(call, (0, 0))
+        again = sum(each.begin < end and each.end > begin for each in self._again)
+        return len(self.way.segments(begin, end)), again
+
+
+def _observed(called: Called, spans: Mapping[bool, _Spans]) -> dict[str, Any]:
+    """A row of `workload.OBSERVED`: the request is whole at the server with the message that calls the function, and
+    the reply is the one with the result; packets are those of all messages."""
+    row: dict[str, Any] = dict.fromkeys(OBSERVED)
+    row |= {"call": called.id, "transport": NAME}
+    marks = {False: ("call", called.first, called.asked), True: ("reply", called.answered, called.answered)}
+    for reply, (stamp, first, last) in marks.items():
+        row[f"{stamp}_first_tx_ns"], row[f"{stamp}_last_rx_ns"] = spans[reply].times(first, last)
+        name = "reply" if reply else "request"
+        row[f"{name}_packets"], row[f"{name}_retransmissions"] = spans[reply].packets(called.id)
+        row[f"{name}_fragments"] = 0
+    return row

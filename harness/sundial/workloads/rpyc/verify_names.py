@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who calls whom, from jobs and samples: servers, and the connections of clients with all their calls."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import polars as pl
+
+from sundial.errors import GuestFault
+from sundial.model.images import IMAGES
+from sundial.observe import RunDirectory
+from sundial.verify.samples import RunSamples
+from sundial.verify.segment import network_of
+from sundial.verify.sockets.conversations import End
+from sundial.workloads import functions
+from sundial.workloads.rpyc.expect import Version, version
+from sundial.workloads.rpyc.expect_sides import Calls
+from sundial.workloads.rpyc.model import PACKAGE, packages
+from sundial.workloads.rpyc.plan import SERVER
+
+Finding = tuple[int | None, str, str, str, list[int]]
+
+
+@dataclass(frozen=True)
+class Service:
+    """A server program of a machine."""
+
+    machine: str
+    port: int
+    ends: tuple[End, ...]
+
+
+@dataclass
+class Planned:
+    """A connection that a client has told of."""
+
+    client: End
+    server: End
+    machine: str
+    batches: list[int] = field(default_factory=list)
+    """The numbers of its batches among the client's."""
+    calls: list[Calls] = field(default_factory=list)
+    lines: list[Mapping[str, Any]] = field(default_factory=list)
+    rows: dict[int, Mapping[str, Any]] = field(default_factory=dict)
+    """What the client said of each call, by its id."""
+
+    @property
+    def version(self) -> Version:
+        """What it says that it runs. Raises ValueError for one that is not known."""
+        return version(str(self.lines[0].get("library")))
+
+
+def services(run: RunDirectory) -> list[Service]:
+    """All server programs."""
+    found = []
+    for name, job in run.jobs.items():
+        addresses = [each.address for each in run.nodes[name].interfaces if each.address]
+        for each in job.get("services", ()):
+            if each.get("app") == SERVER:
+                port = int(each["options"]["port"])
+                found.append(Service(name, port, tuple((address, port) for address in addresses)))
+    return found
+
+
+def planned(run: RunDirectory, samples: RunSamples, calls: pl.DataFrame) -> list[Planned]:
+    """Connections in the order of their clients' samples. Raises GuestFault for calls that there cannot be."""
+    found: dict[tuple[Any, ...], Planned] = {}
+    turns: dict[tuple[str, int], int] = defaultdict(int)
+    for (name, batch), part in calls.sort("id").group_by("client", "batch", maintain_order=True):
+        machine, number = str(name), int(str(batch))
+        try:
+            _add(found, turns, run, samples.batches[machine, number], machine, number, part)
+        except (KeyError, TypeError, ValueError, IndexError) as error:
+            raise GuestFault(f"a client recorded RPyC calls that there cannot be: {error}", machine=machine) from None
+    return list(found.values())
+
+
+def _add(
+    found: dict[tuple[Any, ...], Planned],
+    turns: dict[tuple[str, int], int],
+    run: RunDirectory,
+    line: Mapping[str, Any],
+    machine: str,
+    batch: int,
+    part: pl.DataFrame,
+) -> None:
+    """A batch to the connection that made it: a step has one, and a batch for each of its functions."""
+    first, step = part.row(0, named=True), int(line["step"])
+    options = run.jobs[machine]["steps"][step]["options"]
+    client = (str(first["client_address"]), int(first["client_port"]))
+    server = (str(first["server_address"]), int(first["server_port"]))
+    each = found.setdefault((machine, step, client, server), Planned(client, server, machine))
+    name = options["functions"][turns[machine, step]]
+    turns[machine, step] += 1
+    each.batches.append(batch)
+    each.lines.append(line)
+    each.calls.append(
+        Calls(functions.BY_NAME[name], part["id"].to_list(), str(options.get("container", "list")),
+              str(options.get("distance", "numpy")))
+    )  # fmt: skip
+    each.rows |= {int(row["id"]): row for row in part.iter_rows(named=True)}
+
+
+def check_lines(run: RunDirectory, each: Planned) -> Iterator[Finding]:
+    """What a client says of its batches, against its job."""
+    network = network_of(run)
+    image = None if network is None else IMAGES.get(network.node(each.machine).image)
+    library = None if image is None else packages(image).get(PACKAGE)
+    for batch, line, calls in zip(each.batches, each.lines, each.calls, strict=True):
+        function = calls.function
+        right = {
+            "procedure": function.name,
+            "size": function.size,
+            "function": function.number,
+            "transport": PACKAGE,
+            "container": calls.container if function.contains else None,
+            "variant": calls.variant if function.name == "distance" else None,
+            **({} if library is None else {"library": library}),
+        }
+        for name, expected in right.items():
+            if line.get(name) != expected:
+                yield None, f"nodes/{each.machine} batch {batch} {name}", str(expected), str(line.get(name)), []
+
+
+def check_counters(
+    samples: RunSamples, known: Sequence[Service], executed: Mapping[tuple[str, int], Mapping[str, int]]
+) -> Iterator[Finding]:
+    """The last line of each server against the calls that came to it; earlier lines say no more than later ones.
+    `executed`: by machine and port, of those whose connections were all found right."""
+    lines: dict[tuple[str, int], list[Mapping[str, Any]]] = defaultdict(list)
+    for machine, records in samples.records.items():
+        for line in records:
+            if line["type"] == "counters" and line.get("app") == SERVER:
+                lines[machine, line.get("port", 0)].append(line)
+    for service in known:
+        told, where = lines.pop((service.machine, service.port), []), f"nodes/{service.machine} port {service.port}"
+        right = executed.get((service.machine, service.port))
+        if right is None:
+            continue
+        if not told:
+            if right:
+                yield None, f"{where} counters", "a line", "none", []
+            continue
+        counts = dict.fromkeys(functions.BY_NAME, 0) | dict(right)
+        said = told[-1].get("by_function", {})
+        for name in sorted({*counts, *said}):
+            if said.get(name, 0) != counts.get(name, 0):
+                yield None, f"{where} counters {name}", str(counts.get(name, 0)), str(said.get(name, 0)), []
+        for name, expected in (("calls", sum(right.values())), ("failed", 0)):
+            if told[-1].get(name) != expected:
+                yield None, f"{where} counters {name}", str(expected), str(told[-1].get(name)), []
+        for before, after in pairwise(told):
+            if not before.get("calls", 0) <= after.get("calls", 0):
+                yield None, f"{where} counters calls", f"{before.get('calls')} or more", str(after.get("calls")), []
+    for (machine, port), _ in sorted(lines.items()):
+        yield None, f"nodes/{machine} counters", "of a server of its job", f"{SERVER}, port {port}", []

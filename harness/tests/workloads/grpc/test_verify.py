@@ -1,0 +1,288 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Verification of gRPC over runs whose bytes two programs said: nothing is found, and each damage is, by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from sundial.observe import open_run
+from sundial.verify.plan import check_plan
+from sundial.verify.samples import load_samples
+from sundial.workloads.grpc import expect_http2 as http2
+from sundial.workloads.grpc import verify
+from sundial.workloads.grpc.expect import LIBRARIES, Client
+from sundial.workloads.grpc.expect_http2 import Frame, Type
+from sundial.workloads.grpc.verify_frames import Due, read
+from tests.workloads.grpc.dialogue import AUTHORITY, NAMES, Dialogue, findings, recorded, settle
+
+
+def test_what_was_said_has_a_reason(tmp_path: Path) -> None:
+    settled, frames = settle(Dialogue().write(tmp_path))
+    assert findings(settled) == []
+    assert settled.observed.height == len(NAMES)
+    # A string array is longer than a segment; the first segments open the connection.
+    arrays = settled.calls.filter(pl.col("procedure") == "string_array")["id"].to_list()
+    counts = settled.observed.select("call", "request_packets", "reply_packets").rows()
+    assert counts == [(call, *(2, 2)) if call in arrays else (call, 1, 1) for call, _, _ in counts]
+    classes = settled.classes.join(frames.select("row", "fate"), on="row")
+    assert classes.height == frames.height
+    assert dict(classes.group_by("class").len().iter_rows()) == {
+        "tcp_handshake": 6,
+        "grpc_connection": 2 * 3,
+        "call": 2 * (2 * len(NAMES) + 2 * len(arrays) - 1),
+        "tcp_fin": 4,
+    }
+
+
+def test_the_newer_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    newer = LIBRARIES["1.85.1"]
+    monkeypatch.setattr(verify, "libraries", lambda run: {"client": newer, "server": newer})
+    assert findings(settle(Dialogue("1.85.1").write(tmp_path))[0]) == []
+
+
+def test_another_library_than_the_image_has(tmp_path: Path) -> None:
+    """Every trailer differs, the settings do, and so does the user agent of the first request; and nothing else."""
+    found = findings(settle(Dialogue("1.85.1").write(tmp_path))[0])
+    assert len(found) == len(NAMES) + 3
+    assert {name for name, _, _ in found} == {
+        "grpc.request.settings", "grpc.reply.settings", "grpc.request.headers", "grpc.reply.headers"
+    }  # fmt: skip
+
+
+def test_segments_that_are_lost_are_sent_again(tmp_path: Path) -> None:
+    said = Dialogue(lose={("client", 3): (0,), ("server", 47): (1,)})
+    said.retransmits = 1
+    settled, _ = settle(said.write(tmp_path))
+    assert findings(settled) == []
+    assert settled.retransmissions == {"grpc_request": 1, "grpc_reply": 1}
+    said.retransmits = 0
+    assert findings(settle(said.write(tmp_path / "wrong"))[0]) == [
+        ("nodes/client batch 0 tcp_retransmits", "1, as captured", "0")
+    ]
+
+
+# ---- damages: each is one finding, by its name ----
+
+
+def change(frames: list[Frame], place: int, at: int, octet: int) -> None:
+    payload = bytearray(frames[place].payload)
+    payload[at] = octet
+    frames[place] = replace(frames[place], payload=bytes(payload))
+
+
+def remove(frames: list[Frame], kind: Type, *, connection: bool) -> None:
+    (place,) = (number for number, each in enumerate(frames) if each.type == kind and connection == (not each.stream))
+    del frames[place]
+
+
+def insert(frame: Frame) -> Callable[[Dialogue], None]:
+    return lambda said: said.said["client"][5].insert(1, frame)
+
+
+def swap(said: Dialogue) -> None:
+    replies = said.said["server"]
+    replies[12], replies[13] = replies[13], replies[12]
+
+
+def raise_increment(said: Dialogue) -> None:
+    frames = said.said["server"][9]
+    (place,) = (number for number, each in enumerate(frames) if each.type == Type.WINDOW_UPDATE)
+    change(frames, place, 3, 6)
+
+
+def move_credit(said: Dialogue) -> None:
+    """A window update of a call's comes with the call before: its octets had not come."""
+    (update,) = (each for each in said.said["server"][43] if each.type == Type.WINDOW_UPDATE)
+    said.said["server"][43].remove(update)
+    said.said["server"][42].append(update)
+
+
+def count(said: Dialogue) -> None:
+    said.counted["void"] = 4
+
+
+NONE = "none: the scenario does not count control frames"
+CAME = "none: its reply had come at"
+DAMAGES: dict[str, tuple[Callable[[Dialogue], object], list[tuple[str, str, str]]]] = {
+    "a changed octet of a reply": (
+        lambda said: change(said.said["server"][26], 1, 20, 0x58),
+        [("grpc.reply.data", "6d6e6f7071727374 at 20 of 520", "586e6f7071727374 at 20")],
+    ),
+    "another function's path": (
+        lambda said: change(said.said["client"][8], 0, 0, 0xC0),
+        [("grpc.request.headers", ":path: /sundial.Functions/Boolean, ", "grpc-accept-encoding: identity")],
+    ),
+    "a status that is not 0": (
+        lambda said: change(said.said["server"][1], 2, 14, 0x32),
+        [("grpc.reply.headers", "grpc-status: 0", "grpc-status: 2")],
+    ),
+    "no window update of a stream": (
+        lambda said: remove(said.said["client"][3], Type.WINDOW_UPDATE, connection=False),
+        [
+            (
+                "grpc.request.window_update",
+                "WINDOW_UPDATE flags 0x00 stream 5",
+                "DATA flags 0x01 stream 5 length 5 instead",
+            )
+        ],
+    ),
+    "no window update of the connection": (
+        lambda said: remove(said.said["client"][3], Type.WINDOW_UPDATE, connection=True),
+        [("grpc.request.window_update", "15 octets together", "10")],
+    ),
+    "a larger window update": (
+        raise_increment,
+        [("grpc.reply.window_update", "46 or 53 with this one", "52")],
+    ),
+    "a window update before its octets": (
+        move_credit,
+        [("grpc.reply.window_update", "10348 or 11156 with this one", "11964")],
+    ),
+    "no acknowledged settings": (
+        lambda said: said.said["client"][0].remove(http2.SETTINGS_ACK),
+        [("grpc.request.settings", "one acknowledgement", "0")],
+    ),
+    "an octet of the settings": (
+        lambda said: change(said.said["server"][0], 0, 10, 1),
+        [("grpc.reply.settings", "2000fe0300000001 at 10 of 18", "0100fe0300000001")],
+    ),
+    "a PING": (insert(http2.ping(bytes(8))), [("grpc.request.ping", NONE, "PING flags 0x00")]),
+    "a GOAWAY": (insert(http2.goaway(9, 0)), [("grpc.request.goaway", NONE, "GOAWAY flags 0x00")]),
+    "a RST_STREAM": (
+        insert(http2.rst_stream(9, 8)),
+        [("grpc.request.rst_stream", "none of a call that did not fail", "error 8")],
+    ),
+    "a frame too much": (
+        insert(http2.data(9, b"again", last=True)),
+        [("grpc.request.data", "WINDOW_UPDATE flags 0x00 stream 9 length 4", "DATA flags 0x01 stream 9 length 5")],
+    ),
+    "a false stream": (lambda said: said.row[7].update(xid=17), [("sample.xid", "15", "17")]),
+    "a call that is said to have failed": (
+        lambda said: said.row[7].update(ok=0, xid=None, error="UNAVAILABLE"),
+        [("sample.error", CAME, "UNAVAILABLE")],
+    ),
+    "a call that is said to have had its time": (
+        lambda said: said.row[7].update(ok=0, xid=None, error="DEADLINE_EXCEEDED"),
+        [("sample.error", CAME, "DEADLINE_EXCEEDED")],
+    ),
+    "a reply that is said to be another": (
+        lambda said: said.row[7].update(ok=0, error="DATA_LOSS"),
+        [("sample.error", "none: its reply is right", "DATA_LOSS")],
+    ),
+    "a call that ends too early": (
+        lambda said: said.row[7].update(end=1_000_000),
+        [("end", "not before its reply is whole", "ns too early")],
+    ),
+    "a server that counts less": (count, [("nodes/server port 50051 counters void", "5", "4")]),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_damages(tmp_path: Path, name: str) -> None:
+    damage, expected = DAMAGES[name]
+    said = Dialogue()
+    damage(said)
+    found = findings(settle(said.write(tmp_path))[0])
+    assert [field for field, _, _ in found] == [field for field, _, _ in expected]
+    for (_, right, wrong), (_, due, seen) in zip(found, expected, strict=True):
+        assert due in right
+        assert seen in wrong
+
+
+@pytest.mark.parametrize(
+    ("increment", "found"), [(1778, []), (1779, [("grpc.request.window_update", "1605 or 1778 for stream 93", "1779")])]
+)
+def test_a_message_that_is_read_in_parts(tmp_path: Path, increment: int, found: list[tuple[str, str, str]]) -> None:
+    """A client that has read 1,427 of 1,605 octets lets the stream send the 178 that are left, and the connection.
+
+    Measured with guests on a hub. Its account then has 173 octets more than it needs for the next request.
+    """
+    said = Dialogue()
+    after, later = said.said["client"][48], said.said["client"][49]
+    remove(after, Type.WINDOW_UPDATE, connection=True)
+    after[:0] = [http2.window_update(93, increment), http2.window_update(0, 1778)]
+    remove(later, Type.WINDOW_UPDATE, connection=True)
+    later.append(http2.window_update(0, 1605 - 173))
+    assert findings(settle(said.write(tmp_path))[0]) == found
+
+
+def test_replies_that_are_swapped(tmp_path: Path) -> None:
+    said = Dialogue()
+    swap(said)
+    found = findings(settle(said.write(tmp_path))[0])
+    # With their names come what follows: credit and replies that are there before their cause.
+    assert {field for field, _, _ in found} >= {"grpc.reply.headers", "reply.sent"}
+    (swapped,) = (each for each in found if each[0] == "grpc.reply.headers")
+    assert swapped[2] == "HEADERS flags 0x04 stream 25 length 3 instead, and these later"
+
+
+def test_a_server_that_dies_in_a_call(tmp_path: Path) -> None:
+    """Its call and those after it are UNAVAILABLE, the stream is given up, and the connection ends."""
+    said = Dialogue(stop=22)
+    for number in range(22, len(NAMES)):
+        said.row[number] |= {"ok": 0, "xid": None, "error": "UNAVAILABLE"}
+    said.counted = {name: max(0, min(5, 22 - 5 * place)) for place, name in enumerate(dict.fromkeys(NAMES))}
+    settled, _ = settle(said.write(tmp_path))
+    assert findings(settled) == []
+    assert settled.observed.height == 23
+    # That one of the calls whose replies are missing is said to have succeeded is found.
+    said.row[22] |= {"ok": 1, "xid": 45, "error": None}
+    found = findings(settle(said.write(tmp_path / "false"))[0])
+    assert ("grpc.reply", "all of its frames", "3 missing") in found
+
+
+def test_a_call_that_has_had_its_time_is_cancelled(tmp_path: Path) -> None:
+    said = Dialogue()
+    said.said["server"][5] = []
+    # What its stream was granted is the next one's: so there is nothing to give back on the connection.
+    said.said["client"][6] = [each for each in said.said["client"][6] if each.stream or each.type != Type.WINDOW_UPDATE]
+    said.said["client"][6].insert(0, http2.rst_stream(9, 8))
+    # The server gives back the request that it did not answer with the next one: 5 and 7 octets.
+    said.said["server"][6] = [
+        http2.window_update(0, 12) if each.type == Type.WINDOW_UPDATE and not each.stream else each
+        for each in said.said["server"][6]
+    ]
+    said.row[4] |= {"ok": 0, "xid": None, "error": "DEADLINE_EXCEEDED"}
+    assert findings(settle(said.write(tmp_path))[0]) == []
+
+
+def test_a_step_makes_a_batch_of_each_function(tmp_path: Path) -> None:
+    directory = Dialogue().write(tmp_path)
+    file = directory / "nodes" / "client" / "job.json"
+
+    def batches() -> list[tuple[str, str, str]]:
+        run = open_run(directory)
+        found = check_plan(run, load_samples(run), {}).select("field", "expected", "seen")
+        return [row for row in found.rows() if "batch" in row[0]]
+
+    assert batches() == []
+    file.write_text(
+        file.read_text().replace('"void", "boolean"', '"boolean", "void"').replace('"calls": 5', '"calls": 6')
+    )
+    assert batches()[:2] == [
+        ("nodes/client batch 0 procedure", "boolean", "void"),
+        ("nodes/client batch 0 calls", "6", "5"),
+    ]
+
+
+@pytest.mark.parametrize("rest", [1, 500])
+def test_every_octet_counts(tmp_path: Path, rest: int) -> None:
+    """A bit of any octet of any frame that a call has, and of any other: one finding in what is read."""
+    client = Client(LIBRARIES["1.51.1"], AUTHORITY)
+    due = [Due(frame, None) for frame in client.opening()]
+    due += [Due(frame, place) for place, name in enumerate(NAMES) for frame in client.call(2 * place + 1, name)]
+    octets = recorded("1.51.1", "client")
+    whole = read(octets, len(http2.PREFACE), due)
+    assert (whole.wrong, whole.missing, whole.end) == ([], {}, len(octets))
+    for place in range(len(http2.PREFACE) + rest, len(octets), 501):
+        damaged = bytearray(octets)
+        damaged[place] ^= 1 << place % 8
+        result = read(bytes(damaged), len(http2.PREFACE), due)
+        changed = [each.frame for each in result.controls] != [each.frame for each in whole.controls]
+        assert len(result.wrong) == 1 or (changed and not result.wrong)
+        assert result.end == len(octets)

@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Verification of connections: what the library has said, in frames made by hand, and damages, each one mismatch."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from sundial.observe import open_run, read_frames
+from sundial.observe.octets import octets_of
+from sundial.verify.corruption import with_corrupted
+from sundial.verify.frames import with_places
+from sundial.verify.samples import load_samples
+from sundial.verify.workload import Settled
+from sundial.workloads.functions import FUNCTIONS
+from sundial.workloads.rpyc.expect_brine import Kind, frames, unpack
+from sundial.workloads.rpyc.expect_sides import Called
+from sundial.workloads.rpyc.verify import KIND
+from tests.verify.bed import CLIENT, SERVER, Bed, Stream
+from tests.workloads.rpyc.spoken import CALLS, calls, events, replay
+
+PORT, CLIENT_PORT, MSS = 18861, 40_000, 1448
+NAME = "5.3.0-list-zip"
+Order = list[tuple[bool, bytes]]
+
+
+@dataclass
+class Spoken:
+    """A run of one connection whose messages are those of a recording."""
+
+    folder: Path
+    name: str = NAME
+    order: Order = field(default_factory=list)
+    rows: list[list[Any]] = field(default_factory=list)
+    batches: list[dict[str, Any]] = field(default_factory=list)
+    counters: list[dict[str, Any]] = field(default_factory=list)
+    lose: tuple[int, ...] = ()
+    """Places of messages whose first segment is lost."""
+
+    def __post_init__(self) -> None:
+        library, container, variant = self.name.split("-")
+        self.order = events(self.name)
+        found = replay(self.name)
+        for planned, batch in zip(calls(container, variant), found.client.batches, strict=True):
+            function = planned.function
+            line = {
+                "type": "batch", "step": 0, "app": "rpyc-client", "series": 0, "transport": "rpyc",
+                "procedure": function.name, "size": function.size, "thread": 0, "server": SERVER, "server_port": PORT,
+                "client_port": CLIENT_PORT, "warmup": 1, "tcp_retransmits": 0, "function": function.number,
+                "library": library, "tcp_nodelay": False, "exchanges": batch.end_number - batch.first_number,
+                "columns": ["call", "start", "end", "ok", "retransmits", "xid", "error"],
+            }  # fmt: skip
+            line |= {"container": container} if function.contains else {}
+            line |= {"variant": variant} if function.name == "distance" else {}
+            self.batches.append(line)
+        self.called = [called for batch in found.client.batches for called in batch.calls]
+        self.rows = [[number % CALLS, 0, 0, 1, 0, each.number, None] for number, each in enumerate(self.called)]
+        count = dict.fromkeys((each.name for each in FUNCTIONS), CALLS)
+        self.counters = [{"type": "counters", "app": "rpyc-server", "port": PORT, "calls": 24, "by_function": count,
+                          "failed": 0}]  # fmt: skip
+        self.options = {
+            "server": SERVER, "port": PORT, "functions": [each.name for each in FUNCTIONS], "container": container,
+            "distance": variant, "calls": 1, "warmup": 1,
+        }  # fmt: skip
+
+    def settle(self) -> Settled:
+        """The frames, the files and the verdict."""
+        bed = Bed(self.folder / "run")
+        stream = Stream(bed, CLIENT_PORT, PORT, {CLIENT: 100, SERVER: 900})
+        stream.open()
+        begins: dict[tuple[bool, int], int] = {}
+        ends: dict[tuple[bool, int], int] = {}
+        done = {False: 0, True: 0}
+        for place, (reply, data) in enumerate(self.order):
+            cuts = [MSS] * (len(data) // MSS) + ([len(data) % MSS] if len(data) % MSS else [])
+            begins[reply, done[reply]] = bed.now
+            stream.write(SERVER if reply else CLIENT, data, cuts, (0,) if place in self.lose else ())
+            ends[reply, done[reply]] = bed.now
+            done[reply] += 1
+        stream.close()
+        for row, called in zip(self.rows, self.called, strict=True):
+            row[1] += begins.get((False, called.first), 0) - 1
+            row[2] += ends.get((True, called.answered), bed.now)
+        self._write(bed)
+        run = open_run(self.folder / "run")
+        files = [(run.path / name, name) for name in sorted(run.captures)]
+        table = with_places(read_frames(files, run.epoch_ns, {}))
+        table = with_corrupted(table, lambda rows: octets_of(rows, files))
+        assert KIND.transport is not None
+        self.frames = table
+        return KIND.transport.settle(run, table, load_samples(run))
+
+    def _write(self, bed: Bed) -> None:
+        for number, line in enumerate(self.batches):
+            bed.lines.append(json.dumps(line))
+            bed.lines += [json.dumps(row) for row in self.rows[number * CALLS : (number + 1) * CALLS]]
+        path = bed.write()
+        (path / "nodes/client/job.json").write_text(
+            json.dumps({"steps": [{"app": "rpyc-client", "options": self.options}]})
+        )
+        server = path / "nodes/server"
+        server.mkdir(exist_ok=True)
+        (server / "job.json").write_text(
+            json.dumps({"services": [{"app": "rpyc-server", "options": {"port": PORT, "tcp_nodelay": False}}]})
+        )
+        lines = [{"type": "hello"}, *self.counters, {"type": "done", "status": 0}]
+        (server / "samples.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+    def place(self, reply: bool, test: Callable[[Any], bool], turn: int = 0) -> int:
+        """Where the n-th message is that meets a test."""
+        found = [at for at, (way, data) in enumerate(self.order) if way == reply and test(message(data))]
+        return found[turn]
+
+    def of(self, name: str) -> tuple[dict[str, Any], list[list[Any]], list[Called]]:
+        """A function's batch line, rows and calls."""
+        place = [each.name for each in FUNCTIONS].index(name)
+        part = slice(place * CALLS, (place + 1) * CALLS)
+        return self.batches[place], self.rows[part], self.called[part]
+
+
+def message(data: bytes) -> Any:
+    (only,) = frames(data)
+    return unpack(only.data)
+
+
+def fields(settled: Settled) -> list[str]:
+    return settled.findings["field"].to_list()
+
+
+@pytest.mark.parametrize("name", ["4.0.1-list-numpy", "5.3.0-list-zip", "5.3.0-tuple-zip", "6.0.2-list-numpy"])
+def test_what_the_library_says_has_no_mismatch(tmp_path: Path, name: str) -> None:
+    spoken = Spoken(tmp_path, name)
+    settled = spoken.settle()
+    assert settled.findings.rows() == []
+    # Every frame has a reason, those with data that of a call or of the connection.
+    seen = spoken.frames.filter(pl.col("fate").is_null())
+    assert settled.classes.height == seen.height
+    assert set(settled.classes["class"]) == {"call", "tcp_handshake", "tcp_fin"}
+    assert settled.observed["call"].to_list() == list(range(24))
+    stamps = ["call_first_tx_ns", "call_last_rx_ns", "reply_first_tx_ns", "reply_last_rx_ns"]
+    for row in settled.observed.select(stamps).iter_rows():
+        assert list(row) == sorted(row)
+    assert settled.observed["request_retransmissions"].sum() == 0
+    assert set(settled.expected) == {("rpyc", each.name, each.size) for each in FUNCTIONS}
+    for way in ("request", "reply"):
+        # Frames made by hand: a segment for each message, however many of them a call has.
+        void = settled.expected["rpyc", "void", 0][way]
+        assert (void["packets"], void["exact"]) == (3, False)
+        assert void["fewest"] <= settled.observed[f"{way}_packets"][0] <= void["most"]
+    assert settled.calls["protocol"].unique().to_list() == ["rpyc"]
+
+
+def test_a_lost_segment_is_no_mismatch_and_counted(tmp_path: Path) -> None:
+    spoken = Spoken(tmp_path)
+    place = spoken.place(False, lambda found: found.number == 20 and found.kind == Kind.REQUEST)
+    spoken.lose = (place,)
+    line = next(each for each, called in zip(spoken.batches, spoken.called[::CALLS], strict=True)
+                if called.first_number <= 20 < called.first_number + each["exchanges"])  # fmt: skip
+    line["tcp_retransmits"] = 1
+    settled = spoken.settle()
+    assert settled.findings.rows() == []
+    assert settled.retransmissions == {"rpyc_request": 1, "rpyc_reply": 0}
+
+
+def changed_byte(spoken: Spoken) -> None:
+    at = spoken.place(True, lambda found: found.body == (1, True))
+    data = bytearray(spoken.order[at][1])
+    data[-2] ^= 7
+    spoken.order[at] = (True, bytes(data))
+
+
+def swapped_replies(spoken: Spoken) -> None:
+    at = spoken.place(True, lambda found: found.kind == Kind.REPLY, 12)
+    other = spoken.place(True, lambda found: found.kind == Kind.REPLY, 13)
+    spoken.order[at], spoken.order[other] = spoken.order[other], spoken.order[at]
+
+
+def missing_del(spoken: Spoken) -> None:
+    del spoken.order[spoken.place(True, lambda found: found.kind == Kind.REQUEST and found.body[0] == 15, 1)]
+
+
+def another_end(spoken: Spoken) -> None:
+    spoken.of("person")[1][1][2] -= 40_000
+
+
+def another_start(spoken: Spoken) -> None:
+    spoken.of("long")[1][0][1] += 2
+
+
+def failed_sample(spoken: Spoken) -> None:
+    row = spoken.of("int")[1][1]
+    row[3], row[6] = 0, "EOFError"
+
+
+def another_xid(spoken: Spoken) -> None:
+    spoken.of("void")[1][1][5] += 1
+
+
+def another_count(spoken: Spoken) -> None:
+    spoken.of("void")[0]["exchanges"] += 1
+
+
+def counted_retransmits(spoken: Spoken) -> None:
+    spoken.of("void")[0]["tcp_retransmits"] = 1
+
+
+def another_container(spoken: Spoken) -> None:
+    spoken.of("distance")[0]["container"] = "tuple"
+
+
+def another_counter(spoken: Spoken) -> None:
+    spoken.counters[0]["by_function"]["void"] += 1
+
+
+def no_counters(spoken: Spoken) -> None:
+    spoken.counters.clear()
+
+
+def counters_of_nobody(spoken: Spoken) -> None:
+    spoken.counters.append({**spoken.counters[0], "port": PORT + 1})
+
+
+@pytest.mark.parametrize(
+    ("damage", "found"),
+    [
+        (changed_byte, "rpyc.reply.bytes"),
+        (swapped_replies, "rpyc.reply.number"),
+        (missing_del, "rpyc.reply.message"),
+        (another_end, "end"),
+        (another_start, "start"),
+        (failed_sample, "sample.error"),
+        (another_xid, "sample.xid"),
+        (another_count, "nodes/client batch 0 exchanges"),
+        (counted_retransmits, "nodes/client tcp_retransmits"),
+        (another_container, "nodes/client batch 11 container"),
+        (another_counter, f"nodes/server port {PORT} counters void"),
+        (no_counters, f"nodes/server port {PORT} counters"),
+        (counters_of_nobody, "nodes/server counters"),
+    ],
+)
+def test_each_damage_is_one_mismatch(tmp_path: Path, damage: Callable[[Spoken], None], found: str) -> None:
+    spoken = Spoken(tmp_path)
+    damage(spoken)
+    settled = spoken.settle()
+    assert fields(settled) == [found]
+    # Frames behind the first difference are the connection's all the same.
+    assert settled.classes.height == spoken.frames.filter(pl.col("fate").is_null()).height
+
+
+def test_a_message_that_leaves_before_its_cause_came_is_one_mismatch(tmp_path: Path) -> None:
+    """The answer to the first question leaves before the question."""
+    spoken = Spoken(tmp_path)
+    assert [way for way, _ in spoken.order[:4]] == [False, True, False, True]
+    first = spoken.order.pop(1)
+    spoken.order.insert(0, first)
+    assert set(fields(spoken.settle())) == {"rpyc.reply.sent"}
+
+
+def test_a_connection_that_no_client_tells_of_has_no_reason(tmp_path: Path) -> None:
+    spoken = Spoken(tmp_path)
+    for line in spoken.batches:
+        line["client_port"] = CLIENT_PORT + 1
+    settled = spoken.settle()
+    assert fields(settled) == ["rpyc.connection"]
+    assert set(settled.classes["class"]) == {"tcp_handshake", "tcp_fin"}
+
+
+def test_an_unknown_library_is_a_mismatch(tmp_path: Path) -> None:
+    spoken = Spoken(tmp_path)
+    for line in spoken.batches:
+        line["library"] = "7.1.0"
+    assert "rpyc.library" in fields(spoken.settle())

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Python programs in guests: restored from a snapshot they are forks of the zygote, else new interpreters.
+
+The program is a toy that is laid over the image: NAME-SIDE is any folder of guest-apps with a SIDE.py.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+from testing import snapshot
+from testing.guest import ICOUNT, Guest, interface, job
+
+from recipe.cpio import Archive
+
+pytestmark = pytest.mark.vm
+
+SECOND = 1_000_000_000
+
+TOY = """
+import os, random, signal, sys
+from pathlib import Path
+
+from sundial_guest import clock, options, samples, serving
+
+SPEC = {"port": options.Integer(1, 9, absent=5), "do": options.Word("say", "serve", "die")}
+
+def main(given):
+    first = clock.now_ns()
+    chosen = options.read(given, SPEC)
+    if chosen.do == "serve":
+        serving.hold_signals()
+        counters = serving.Counters(port=chosen.port)
+        counters.count("void")
+        serving.serve(counters)
+    if chosen.do == "die":
+        os.kill(os.getpid(), signal.SIGKILL)
+    parent = os.getppid()
+    status = Path("/proc/self/status").read_text()
+    threads = next(line.split()[1] for line in status.splitlines() if line.startswith("Threads:"))
+    loaded = sorted(name for name in ("grpc", "rpyc", "numpy") if name in sys.modules)
+    samples.put({
+        "type": "toy", "first": first, "parent": parent, "threads": threads, "loaded": loaded,
+        "random": random.random(), "hash": hash("text"), "urandom": os.urandom(4).hex(),
+        "name": Path("/proc/self/comm").read_text(), "arguments": sys.argv,
+        "environment": sorted(f"{name}={value}" for name, value in os.environ.items() if name != "_"),
+    })
+    return 0
+"""
+
+
+def step(**options: object) -> dict:
+    return {"app": "toy-client", "options": options}
+
+
+@pytest.fixture(scope="module")
+def with_toy(image: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The image with the toy in it."""
+    folder = tmp_path_factory.mktemp("image")
+    archive = Archive(over_another=True)
+    for path in ("usr/lib/sundial/python", "usr/lib/sundial/python/sundial_toy"):
+        archive.add_folder(path)
+    archive.add_file("usr/lib/sundial/python/sundial_toy/client.py", TOY.encode())
+    archive.add_link("usr/lib/sundial/toy-client", "python-program")
+    (folder / "initrd").write_bytes((image / "initrd").read_bytes() + archive.to_bytes())
+    (folder / "kernel").symlink_to(image / "kernel")
+    (folder / "manifest.json").symlink_to(image / "manifest.json")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def state(with_toy: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A machine of the least memory that waits for its job, kept."""
+    return snapshot.keep(tmp_path_factory.mktemp("kept"), with_toy)
+
+
+def run(guest: Guest, folder: Path) -> Guest:
+    with guest:
+        guest.start((folder / "a", folder / "b"))
+        guest.wait_for("done")
+    return guest
+
+
+def restored(tmp_path: Path, image: Path, state: Path, name: str = "g", **fields: object) -> Guest:
+    what = job("m", [interface(1, (2,))], clock="tsc", **fields)
+    folder = tmp_path / name
+    folder.mkdir()
+    return run(snapshot.restored(folder, image, state, what), folder)
+
+
+def test_a_forked_program_does_what_a_new_interpreter_does(with_toy: Path, state: Path, tmp_path: Path) -> None:
+    tasks = {"services": [{"app": "toy-client", "options": {"do": "serve"}}], "steps": [step(), step()]}
+    forked = restored(tmp_path, with_toy, state, **tasks)
+    what = job("m", [interface(1, (2,))], clock="tsc", **tasks)
+    cold = run(Guest(tmp_path / "cold", with_toy, what, ICOUNT), tmp_path)
+    for guest in (forked, cold):
+        assert guest.lines("done") == [{"type": "done", "status": 0}], guest.describe()
+        assert [line["status"] for line in guest.lines("step")] == [0, 0]
+        processes = {(line["parent"], line["threads"], line["name"]) for line in guest.lines("toy")}
+        assert processes == {(1, "1", "toy-client\n")}
+    same = ("random", "hash", "arguments", "environment", "step", "app")
+    for one, other in zip(forked.lines("toy"), cold.lines("toy"), strict=True):
+        assert [one[key] for key in same] == [other[key] for key in same]
+    assert len({line["random"] for line in forked.lines("toy")}) == 2
+
+
+def test_a_restored_machine_has_imported_all_and_starts_at_once(with_toy: Path, state: Path, tmp_path: Path) -> None:
+    guest = restored(tmp_path, with_toy, state, steps=[step(), step()])
+    first, second = guest.lines("toy")
+    declared = json.loads((with_toy / "manifest.json").read_text())["python"]
+    assert set(first["loaded"]) <= set(declared)
+    assert "numpy" in first["loaded"]
+    # From one step's first statement to that of the next, the end of the one included.
+    assert 0 < second["first"] - first["first"] < SECOND
+
+
+def test_clones_differ_by_their_seed_alone(with_toy: Path, state: Path, tmp_path: Path) -> None:
+    said = []
+    for name, seed in (("one", 1), ("same", 1), ("other", 2)):
+        guest = restored(tmp_path, with_toy, state, name, seed=seed, steps=[step()])
+        said.append(guest.samples_path.read_bytes())
+    assert said[0] == said[1]
+    lines = [json.loads(text.splitlines()[1]) for text in said]
+    assert lines[0]["random"] != lines[2]["random"]
+    assert lines[0]["urandom"] != lines[2]["urandom"]
+    assert lines[0]["hash"] == lines[2]["hash"]
+
+
+def test_a_wrong_option_fails_its_step_and_no_other(with_toy: Path, state: Path, tmp_path: Path) -> None:
+    guest = restored(tmp_path, with_toy, state, steps=[step(port=10), step(more=1), step()])
+    assert [line["status"] for line in guest.lines("step")] == [1, 1, 0]
+    assert [line["message"] for line in guest.lines("error")] == [
+        "option port: must be an integer from 1 to 9",
+        "option more: unknown; there are port, do",
+    ]
+
+
+def test_a_program_that_is_killed_is_named(with_toy: Path, state: Path, tmp_path: Path) -> None:
+    services = [{"app": "toy-client", "options": {"do": "die"}}]
+    guest = restored(tmp_path, with_toy, state, services=services)
+    assert guest.lines("done") == [{"type": "done", "status": 1}]
+    (error,) = guest.lines("error")
+    assert (error["app"], error["message"]) == ("toy-client", "killed by signal 9 (Killed)")
+
+
+def test_an_application_in_c_runs_beside_them(with_toy: Path, state: Path, tmp_path: Path) -> None:
+    """All workloads of `linux` run on this image."""
+    services = [
+        {"app": "rpcbind", "options": {}},
+        {"app": "echo-server", "options": {"transports": ["udp", "tcp"]}},
+    ]
+    echo = {"app": "echo-client", "options": {"server": "10.0.0.1", "calls": 2, "sizes": [16]}}
+    guest = restored(tmp_path, with_toy, state, services=services, steps=[echo, step()])
+    assert [line["status"] for line in guest.lines("step")] == [0, 0], guest.describe()
+    assert all(row["ok"] == 1 for _, rows in guest.batches() for row in rows)

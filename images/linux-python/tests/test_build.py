@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The build of images with Python: the same bytes from the same inputs, what is inside, and what is not."""
+
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+from testing.built import CHECKOUT, build_again
+
+from recipe import cpio, lz4, python, wheels
+from recipe.errors import RecipeError
+
+
+@pytest.fixture(scope="module")
+def inside(image: Path) -> dict[str, cpio.Entry]:
+    """What the archive with Python holds, by path."""
+    data = (image / "initrd").read_bytes()
+    _, end = cpio.read(data)
+    end += -end % 512
+    outside = {entry.path: entry for entry in cpio.read(data, end)[0]}
+    return {entry.path: entry for entry in cpio.read(lz4.decompress(outside[python.ARCHIVE].data))[0]}
+
+
+@pytest.mark.slow
+def test_building_twice_gives_the_same_bytes(image: Path, tmp_path: Path) -> None:
+    environment = {"TZ": "Asia/Tokyo", "LC_ALL": "C", "PYTHONHASHSEED": "7"}
+    again = build_again(image.name, CHECKOUT / "guest-apps", tmp_path, environment=environment)
+    for name in ("kernel", "initrd", "manifest.json"):
+        assert (image / name).read_bytes() == (again.folder / name).read_bytes(), name
+
+
+@pytest.mark.slow
+def test_the_manifest_says_which_python_is_inside(image: Path) -> None:
+    manifest = json.loads((image / "manifest.json").read_text())
+    declared = tomllib.loads((CHECKOUT / "images" / image.name / "image.toml").read_text())["python"]
+    assert manifest["python"] == declared
+    assert manifest["cmdline"].endswith(" norandmaps")
+    assert {"python3-grpcio", "python3-rpyc", "libprotobuf32"} <= {package["name"] for package in manifest["packages"]}
+
+
+@pytest.mark.slow
+def test_everything_is_compiled_and_nothing_names_the_host(inside: dict[str, cpio.Entry]) -> None:
+    files = {path: entry.data for path, entry in inside.items()}
+    assert not [path for path in files if path.endswith(".py")]
+    modules = [data for path, data in files.items() if path.endswith(".pyc")]
+    assert len(modules) > 500
+    # PEP 552: a pyc with a hash that is not checked, and so with no date.
+    assert {data[4:8] for data in modules} == {b"\1\0\0\0"}
+    assert not [path for path, data in files.items() if str(CHECKOUT).encode() in data]
+    assert not [path for path in files if "/test/" in path or "roots.pem" in path or "/tkinter/" in path]
+    assert {"bin/python3.11", "usr/lib/sundial/python/sundial_guest/_clock.so"} <= files.keys()
+
+
+HASH = f" --hash=sha256:{'0' * 64}"
+
+
+@pytest.mark.parametrize(
+    "line", ["rpyc", "rpyc==1", "rpyc==1 --hash=sha256:12", f"rpyc>=1{HASH}", f"rpyc==1{HASH}{HASH}"]
+)
+def test_a_wheel_without_its_hash_is_refused(tmp_path: Path, line: str) -> None:
+    lock = tmp_path / wheels.LOCK
+    lock.write_text(f"# a comment\n{line}\n")
+    with pytest.raises(RecipeError, match="is not NAME==VERSION"):
+        wheels.pinned(lock)
+
+
+def test_a_lock_is_read_as_manifests_list_it(tmp_path: Path) -> None:
+    lock = tmp_path / wheels.LOCK
+    lock.write_text(f"--no-binary rpyc\nrpyc==4.0.1 \\\n    --hash=sha256:{'ab' * 32}\n")
+    assert wheels.pinned(lock) == [{"name": "rpyc", "version": "4.0.1", "sha256": "ab" * 32}]

@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The recipe `tuned` of the Linux guest, with Python over it."""
+
+from linux import tuned
+
+from recipe import python
+from recipe.image import Contents, Workspace
+
+DEVELOPMENT_FILES = [*tuned.DEVELOPMENT_FILES, *python.DEVELOPMENT_FILES]
+
+
+def make(workspace: Workspace) -> Contents:
+    return python.over(tuned.make(workspace), workspace, "linux-python")
