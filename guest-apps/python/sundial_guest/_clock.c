@@ -21,7 +21,8 @@ static PyObject *select_clock(PyObject *module, PyObject *name)
         return NULL;
     if (clock_select(text) != 0)
         return PyErr_Format(PyExc_ValueError, "clock %s: must be tsc or monotonic", text);
-    Py_RETURN_NONE;
+    Py_INCREF(Py_None);
+    return Py_None;
 }
 
 static PyMethodDef methods[] = {
