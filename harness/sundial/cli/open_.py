@@ -23,8 +23,8 @@ PREFERENCES = ("rpc.dissect_unknown_programs:TRUE", "tcp.relative_sequence_numbe
 DECODED = ("tcp.port==50051,http2",)
 """What a port's streams are where nothing in them says it early enough: gRPC's at its usual port. gRPC and its messages
 follow from HTTP/2 by themselves."""
-MESSAGES = ROOT / "guest-apps" / "grpc"
-"""Where Wireshark finds the types of gRPC's messages."""
+MESSAGES = sorted({path.parent for path in (ROOT / "guest-apps").glob("*/*.proto")})
+"""Where Wireshark finds the types of messages in protocol buffers."""
 FOREIGN = ("wg",)
 """Heuristic dissectors that are not asked: the first request of DCE RPC without flags looks like WireGuard's data."""
 DISSECTORS = tuple(ROOT / "harness" / "wireshark" / name for name in ("mbcf.lua", "rpyc.lua"))
@@ -124,7 +124,8 @@ def _look(source: list[str], columns: Columns, shown: str | None) -> list[str]:
     arguments = [*dissectors, *source, "-o", f"gui.column.format:{given}"]
     for preference in PREFERENCES:
         arguments += ["-o", preference]
-    arguments += ["-o", f'uat:protobuf_search_paths:"{MESSAGES}","TRUE"']
+    for folder in MESSAGES:
+        arguments += ["-o", f'uat:protobuf_search_paths:"{folder}","TRUE"']
     for decoded in DECODED:
         arguments += ["-d", decoded]
     for heuristic in FOREIGN:

@@ -91,7 +91,7 @@ class SnapshotMaker:
             job=folder / "job",
             console_socket=folder / "c.sock" if self._interactive else None,
             exec_socket=folder / "e.sock" if self._interactive else None,
-            loopback=folder / "loopback" if self._node.inner else None,
+            loopback=folder / "inner" if self._node.inner else None,
         )
         plugin = boot_plugin(self._node, self._session.places.plugin, supervisor=os.getpid(), report=folder / "report")
         paths = replace(self._plan.paths, sockets=folder)

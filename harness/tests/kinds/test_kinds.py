@@ -25,7 +25,7 @@ HELPED = {
     ("topology", "--help"): "tube: Two ends and a fixed time between them.",
     ("run", "--help"): "toy: Toys that come back. Over udp.",
     ("images", "--help"): "toy: Linux, with the toys as its own",
-    ("reproduce", "--help"): "Papers: kamesawa98, kedziera98, khandker, toy.",
+    ("reproduce", "--help"): "kamesawa98, kedziera98, khandker, santos18, toy.",
     ("verify", "--help"): "toy-udp",
 }
 OFFERED = {
@@ -69,7 +69,8 @@ def test_the_image_is_built_and_a_topology_may_name_it(tree: Tree) -> None:
 
 
 REFUSED = {
-    "defaults.image=tin": "there is no image 'tin'; allowed: linux, ssscore, toy",
+    "defaults.image=tin": "there is no image 'tin'; allowed: linux, "
+    "linux-python, linux-python-current, linux-python-paper, ssscore, toy",
     "defaults.memory=64 MiB": "64 MiB for 'client', which boots toy; allowed: a size in whole MiB from 96 MiB",
     "machines.client.role=bridge": "image 'toy' cannot be a bridge; allowed: host",
     "workloads.0.sizes=4": "4 bytes do not fit toy echo over udp; allowed: 8 to",
