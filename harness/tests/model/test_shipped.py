@@ -48,6 +48,8 @@ OWN_TOPOLOGY = {
     "local": "one-host",
     "loss": "two-hosts-wan",
     "rpyc-nagle": "two-hosts-python",
+    "santos18-local": "one-host",
+    "santos18-remote": "two-hosts-wifi",
     "sss-faults": "sss-two-lossy",
     "sss-mixed": "sss-cluster",
 }
