@@ -49,17 +49,15 @@ def perform(paper: Santos18, bench: Bench, extent: Extent, scale: str) -> Result
         if run is not None:
             results.cells.update(_cells(run, place, paper, bench.seed))
     points: dict[Case, dict[float, float]] = {}
-    taken: dict[Case, list[str]] = {}
     for (_, delay), run in zip(slopes, runs, strict=True):
         if run is None:
             continue
         trip_ms = 2 * TIME.parse(delay) / NS_PER_MS
         for case, table in _cases(run, "remote"):
             points.setdefault(case, {})[trip_ms] = median(table["rtt_ns"].to_list()) / NS_PER_MS
-            taken.setdefault(case, []).append(run.folder.name)
     for case, found in points.items():
         if len(found) > 1:
-            results.slopes[case] = Slope(tuple(taken[case]), found)
+            results.slopes[case] = Slope(found)
     return results
 
 
@@ -132,7 +130,6 @@ def _cells(run: Measured, place: Place, paper: Santos18, seed: int) -> Iterator[
         of_case = observed.join(table.select("client", "batch", "call"), on=["client", "batch", "call"], how="semi")
         all_calls = int(batch["warmup"]) + table.height
         exchanges = batch.get("exchanges")
-        switches = batch.get("context_switches")
         times = table["rtt_ns"].to_list()
         packets = of_case.select(pl.sum_horizontal("request_packets", "reply_packets").mean()).item()
         yield (
@@ -146,7 +143,6 @@ def _cells(run: Measured, place: Place, paper: Santos18, seed: int) -> Iterator[
                 message_bytes=_bytes_during(sent, table) / table.height,
                 exchanges=None if exchanges is None else exchanges / all_calls,
                 instructions=median(times) * float(MIPS) / 1000,
-                switches=None if switches is None else switches / all_calls,
             ),
         )
 

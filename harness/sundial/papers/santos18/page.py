@@ -85,7 +85,7 @@ def functions_table(results: Results, place: Place) -> Table:
     head = (
         *words("System", "Function"), *numbers("Mean (ms)", "Standard error", "Untrimmed", "Median (ms)"),
         *words("95 % of the median"), *numbers("Quartiles apart", "Exchanges", "Packets", "Bytes", "Instructions"),
-        *numbers("Switches"), CAPTURE,
+        CAPTURE,
     )  # fmt: skip
     return Table("", head, tuple(rows))
 
@@ -100,6 +100,6 @@ def _row(case: Case, cell: Cell) -> tuple[str, ...]:
         figures.NAMES.get(case.system, case.system), function, report_link(cell.run, decimal(times.mean, 3)),
         decimal(times.standard_error, 4), decimal(times.whole_mean, 3), decimal(times.median, 3),
         f"{low:.3f} to {high:.3f}", decimal(times.box, 3), decimal(cell.exchanges, 1), decimal(cell.packets, 1),
-        whole(cell.message_bytes), whole(cell.instructions), decimal(cell.switches, 1),
+        whole(cell.message_bytes), whole(cell.instructions),
         capture_links(cell.run, cell.captures),
     )  # fmt: skip

@@ -52,15 +52,12 @@ class Cell:
     """Messages that have an answer, a call; None: the system has one exchange a call."""
     instructions: float
     """That the machines' speed makes of the median time, without what the wire hides of it."""
-    switches: float | None
-    """Context switches of the client, a call; None: not counted."""
 
 
 @dataclass(frozen=True)
 class Slope:
     """Median time by round trip of the link, both in ms."""
 
-    run: tuple[str, ...]
     points: Mapping[float, float]
 
     @property
@@ -125,7 +122,7 @@ def calls_table(results: Results) -> pl.DataFrame:
                 "quartile_3_ms": times.quartiles[2], "most_ms": times.most,
                 "median_low_ms": times.median_between[0], "median_high_ms": times.median_between[1],
                 "packets": cell.packets, "message_bytes": cell.message_bytes, "exchanges": cell.exchanges,
-                "instructions": cell.instructions, "context_switches": cell.switches, "run": cell.run,
+                "instructions": cell.instructions, "run": cell.run,
             }
         )  # fmt: skip
     return pl.DataFrame(rows)

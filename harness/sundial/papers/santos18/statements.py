@@ -121,7 +121,6 @@ def _costs(results: Results, place: Place) -> str:
             f"{cell.packets:.1f} packets",
             f"{cell.message_bytes:.0f} bytes",
         ]
-        parts += [] if cell.switches is None else [f"{cell.switches:.1f} context switches of the client"]
         parts += [] if cell.exchanges is None else [f"{cell.exchanges:.0f} exchanges"]
         words.append(f"{system} {_ms(cell.spread.mean)}, {', '.join(parts)}")
     return "; ".join(words)
