@@ -23,8 +23,6 @@ PREFERENCES = ("rpc.dissect_unknown_programs:TRUE", "tcp.relative_sequence_numbe
 DECODED = ("tcp.port==50051,http2",)
 """What a port's streams are where nothing in them says it early enough: gRPC's at its usual port. gRPC and its messages
 follow from HTTP/2 by themselves."""
-MESSAGES = sorted({path.parent for path in (ROOT / "guest-apps").glob("*/*.proto")})
-"""Where Wireshark finds the types of messages in protocol buffers."""
 FOREIGN = ("wg",)
 """Heuristic dissectors that are not asked: the first request of DCE RPC without flags looks like WireGuard's data."""
 DISSECTORS = tuple(ROOT / "harness" / "wireshark" / name for name in ("mbcf.lua", "rpyc.lua"))
@@ -124,7 +122,8 @@ def _look(source: list[str], columns: Columns, shown: str | None) -> list[str]:
     arguments = [*dissectors, *source, "-o", f"gui.column.format:{given}"]
     for preference in PREFERENCES:
         arguments += ["-o", preference]
-    for folder in MESSAGES:
+    # Where Wireshark finds the types of messages in protocol buffers.
+    for folder in sorted({path.parent for path in (ROOT / "guest-apps").glob("*/*.proto")}):
         arguments += ["-o", f'uat:protobuf_search_paths:"{folder}","TRUE"']
     for decoded in DECODED:
         arguments += ["-d", decoded]

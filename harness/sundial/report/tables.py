@@ -18,6 +18,24 @@ MOST_PROBLEMS = 20
 TIMES = ("min", "median", "mean", "p95", "p99", "max", "stddev")
 
 
+QUARTILES = ("least", "low", "median", "high", "mean", "most")
+"""Names of `quartiles_us`, in the order of `QUARTILE_TITLES`."""
+QUARTILE_TITLES = ("min", "quartile", "median", "quartile", "mean", "max")
+
+
+def quartiles_us() -> dict[str, pl.Expr]:
+    """Aggregates of the round trips of calls that succeeded."""
+    us = pl.col("rtt_ns").filter("ok") / 1e3
+    return {
+        "least": us.min(),
+        "low": us.quantile(0.25, "linear"),
+        "median": us.median(),
+        "high": us.quantile(0.75, "linear"),
+        "mean": us.mean(),
+        "most": us.max(),
+    }
+
+
 @dataclass(frozen=True)
 class Column:
     """A heading; numbers are set right, words left, code in a fixed-width face."""

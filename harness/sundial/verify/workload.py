@@ -42,6 +42,13 @@ def _no_classes() -> pl.DataFrame:
     return pl.DataFrame(schema=CLASSES)
 
 
+def retransmissions(kind: str, observed: pl.DataFrame) -> dict[str, int]:
+    """As `Settled` has them, of a kind's OBSERVED; none of no calls."""
+    if observed.is_empty():
+        return {}
+    return {f"{kind}_{way}": int(observed[f"{way}_retransmissions"].sum()) for way in ("request", "reply")}
+
+
 @dataclass(frozen=True)
 class Background:
     """Traffic of a workload that belongs to no call: `classes` are CLASSES without `call`."""

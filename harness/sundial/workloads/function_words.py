@@ -27,6 +27,8 @@ class FunctionWords(Marker):
         return functions.NAMES if ALL in names else tuple(dict.fromkeys(names))
 
     def _name(self, item: object) -> str:
+        if isinstance(item, str) and item.isdecimal():
+            item = int(item)
         if isinstance(item, int) and not isinstance(item, bool) and 1 <= item <= len(functions.NAMES):
             return functions.NAMES[item - 1]
         if isinstance(item, str) and (item == ALL or item in functions.BY_NAME):

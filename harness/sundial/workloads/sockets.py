@@ -21,11 +21,24 @@ would cut its segments."""
 
 def check_tcp_mtu(ends: Ends, path: Path, *, otherwise: str = "") -> list[Finding]:
     """A finding where an MTU is too small for TCP; `otherwise`: what besides a larger one is allowed."""
-    least = min((mtu for client in ends.clients for mtu in ends.mtus(client)), default=TCP_MTU_LEAST)
+    least = _least_mtu(ends)
     if least >= TCP_MTU_LEAST:
         return []
     what = f"TCP over an MTU of {least} bytes: Linux sends longer segments, which IP would have to fragment"
     return [Finding((*path, "transports"), what, f"an MTU of {TCP_MTU_LEAST} or more{otherwise}")]
+
+
+def check_stream_mtu(system: str, ends: Ends, path: Path) -> list[Finding]:
+    """The same for a system that has no other transport than TCP."""
+    least = _least_mtu(ends)
+    if least >= TCP_MTU_LEAST:
+        return []
+    what = f"{system} over an MTU of {least} bytes: TCP's segments would have to be fragments"
+    return [Finding((*path, "app"), what, f"an MTU of {TCP_MTU_LEAST} or more")]
+
+
+def _least_mtu(ends: Ends) -> int:
+    return min((mtu for client in ends.clients for mtu in ends.mtus(client)), default=TCP_MTU_LEAST)
 
 
 def check_fixed_sockets(workload: OverSockets, ends: Ends, path: Path) -> list[Finding]:

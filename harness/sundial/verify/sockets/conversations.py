@@ -186,6 +186,11 @@ class Conversations:
     findings: pl.DataFrame
     """Bytes that were sent again and were others, and gaps."""
 
+    @property
+    def packets(self) -> int:
+        """Segments with data that were sent, each time."""
+        return sum(len(way.sent) for each in self.all for way in each.ways.values())
+
     def balance(self, transit: Transit) -> pl.DataFrame:
         """Findings where what was sent is not what arrived and what became of the rest."""
         segment = pl.format("{} bytes at {}", "data", "pos")

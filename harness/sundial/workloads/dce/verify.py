@@ -24,7 +24,7 @@ from sundial.verify.headers.ports import ports_of
 from sundial.verify.result import leg_json
 from sundial.verify.samples import RunSamples
 from sundial.verify.sockets.call_times import check_call_times
-from sundial.verify.workload import CLASSES, OBSERVED, Settled, Verifier, WorkloadVerifier
+from sundial.verify.workload import CLASSES, OBSERVED, Settled, Verifier, WorkloadVerifier, retransmissions
 from sundial.workloads.dce.expect import parameters
 from sundial.workloads.dce.expect_pdu import HEADER, Pdu, Type
 from sundial.workloads.dce.verify_calls import check_packets, observed, uncaused
@@ -153,9 +153,7 @@ class _Verification:
             self._classes(),
             table,
             sum(len(each.rows) for each in self.traffic.datagrams if each.sent),
-            {
-                f"{NAME}_{way}": int(table[f"{way}_retransmissions"].sum()) for way in ("request", "reply")
-            } if table.height else {},
+            retransmissions(NAME, table),
             expected=self._expected(),
             uncaused=pl.DataFrame(again, schema=FINDING, orient="row"),
         )  # fmt: skip

@@ -4,56 +4,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from sundial.errors import BadInput
-from sundial.model.fields import Flag, Marker, Whole, written
+from sundial.model.fields import Flag, Whole, written
 from sundial.model.finding import Finding, Path
 from sundial.model.images import ImageKind
 from sundial.model.lists import CALLS_MOST
 from sundial.model.network import Network
 from sundial.model.workload import Ends, Millis, Transport, Warmup, WorkloadBase, WorkloadKind
-from sundial.workloads import functions, sockets
+from sundial.workloads import sockets
+from sundial.workloads.function_words import ALL, FunctionWords
 from sundial.workloads.grpc.expect import LIBRARIES, PORT
 
 HTTP2 = Transport("grpc", ("at_most_once",))
 PACKAGE = "grpc"
 """Images with Python say which version of it they have."""
-_ALL = "all"
 DEFAULT_PORT = PORT
-
-
-class _Functions(Marker):
-    """The twelve functions: `all`, their names, or their numbers; the value is a tuple of names, each once."""
-
-    ALLOWED = f"all, or one or more of {', '.join(functions.NAMES)}, or their numbers from 1 to {len(functions.NAMES)}"
-
-    def parse(self, value: object) -> tuple[str, ...]:
-        parts = value.split(",") if isinstance(value, str) else value
-        items = parts if isinstance(parts, list | tuple) else [parts]
-        names = [self._name(item.strip() if isinstance(item, str) else item) for item in items]
-        if not names:
-            raise BadInput("the list is empty", allowed=self.ALLOWED)
-        return functions.NAMES if _ALL in names else tuple(dict.fromkeys(names))
-
-    def _name(self, item: object) -> str:
-        if isinstance(item, str) and item.isdecimal():
-            item = int(item)
-        if isinstance(item, int) and not isinstance(item, bool) and 1 <= item <= len(functions.NAMES):
-            return functions.NAMES[item - 1]
-        if isinstance(item, str) and (item == _ALL or item in functions.BY_NAME):
-            return item
-        raise BadInput(f"{item!r} is not known", allowed=self.ALLOWED)
-
-    def show(self, value: tuple[str, ...]) -> list[str]:
-        return list(value)
-
-    def schema(self) -> dict[str, Any]:
-        named = {"enum": list(functions.NAMES)}
-        numbered = {"type": "integer", "minimum": 1, "maximum": len(functions.NAMES)}
-        one = {"anyOf": [named, numbered]}
-        many = {"type": "array", "items": one, "minItems": 1}
-        return {"anyOf": [{"const": _ALL}, {"type": "string"}, one, many], "x-allowed": self.ALLOWED}
 
 
 class Grpc(WorkloadBase):
@@ -61,7 +27,7 @@ class Grpc(WorkloadBase):
 
     app: Literal["grpc"]
     """gRPC calls."""
-    functions: Annotated[tuple[str, ...], _Functions()] = written(_ALL)
+    functions: Annotated[tuple[str, ...], FunctionWords()] = written(ALL)
     """One after another over one connection."""
     port: Annotated[int, Whole(1024, 65535)] = PORT
     """The server's. Workloads whose server has other settings need ports of their own."""
@@ -108,10 +74,7 @@ class GrpcKind:
             if version not in LIBRARIES:
                 what = f"gRPC {version} on {name!r}, which boots {image.name}: its frames were not measured"
                 yield Finding((*path, "app"), what, f"an image with gRPC {' or '.join(LIBRARIES)}")
-        least = min((mtu for client in ends.clients for mtu in ends.mtus(client)), default=sockets.TCP_MTU_LEAST)
-        if least < sockets.TCP_MTU_LEAST:
-            what = f"gRPC over an MTU of {least} bytes: TCP's segments would have to be fragments"
-            yield Finding((*path, "app"), what, f"an MTU of {sockets.TCP_MTU_LEAST} or more")
+        yield from sockets.check_stream_mtu("gRPC", ends, path)
 
     def resolve(self, workload: Grpc, ends: Ends, path: Path) -> tuple[Grpc, list[Finding]]:
         return workload, []

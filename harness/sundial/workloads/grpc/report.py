@@ -8,7 +8,16 @@ from collections.abc import Collection, Iterator, Mapping
 import polars as pl
 
 from sundial.expect import Leg
-from sundial.report.tables import Table, decimal, numbers, whole, words
+from sundial.report.tables import (
+    QUARTILE_TITLES,
+    QUARTILES,
+    Table,
+    decimal,
+    numbers,
+    quartiles_us,
+    whole,
+    words,
+)
 from sundial.report.workload import (
     BOTH_DIRECTIONS,
     TCP_RETRANSMISSIONS,
@@ -47,16 +56,10 @@ class GrpcReport:
         measured = samples.filter(pl.col("app").cast(pl.String) == CLIENT, ~pl.col("warmup"))
         if measured.is_empty():
             return
-        us = pl.col("rtt_ns").filter("ok") / 1e3
         points = measured.group_by(pl.col("client").cast(pl.String), pl.col("procedure").cast(pl.String), "size").agg(
             calls=pl.len(),
             failed=(~pl.col("ok")).sum(),
-            least=us.min(),
-            low=us.quantile(0.25, "linear"),
-            median=us.median(),
-            high=us.quantile(0.75, "linear"),
-            mean=us.mean(),
-            most=us.max(),
+            **quartiles_us(),
         )
         rows: list[tuple[str, ...]] = []
         alarms: set[int] = set()
@@ -68,12 +71,12 @@ class GrpcReport:
             octets = [whole(len(part)) for part in call_messages(name)] if name in functions.BY_NAME else ["", ""]
             if row["failed"]:
                 alarms.add(len(rows))
-            times = (decimal(row[key]) for key in ("least", "low", "median", "high", "mean", "most"))
+            times = (decimal(row[key]) for key in QUARTILES)
             rows.append((row["client"], name, *octets, whole(row["calls"]), whole(row["failed"]), *times))
         columns = (
             *words("from", "function"),
             *numbers("request (B)", "reply (B)", "calls", "failed"),
-            *numbers("min", "quartile", "median", "quartile", "mean", "max"),
+            *numbers(*QUARTILE_TITLES),
         )
         yield Table("Round trip by function (µs)", columns, tuple(rows), frozenset(alarms))
 

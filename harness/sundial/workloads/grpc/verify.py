@@ -22,7 +22,7 @@ from sundial.verify.result import leg_json
 from sundial.verify.samples import RunSamples
 from sundial.verify.sockets.call_times import check_call_times
 from sundial.verify.sockets.conversations import Conversation, conversations
-from sundial.verify.workload import OBSERVED, Settled, Verifier, WorkloadVerifier
+from sundial.verify.workload import OBSERVED, Settled, Verifier, WorkloadVerifier, retransmissions
 from sundial.workloads import functions
 from sundial.workloads.grpc.expect import LIBRARIES, call_octets
 from sundial.workloads.grpc.verify_connection import Connection, Ends, Finding
@@ -127,10 +127,8 @@ class _Verification:
             pl.concat(found),
             self.found.classes(explained),
             table,
-            sum(len(way.sent) for each in self.found.all for way in each.ways.values()),
-            {
-                f"{NAME}_{way}": int(table[f"{way}_retransmissions"].sum()) for way in ("request", "reply")
-            } if table.height else {},
+            self.found.packets,
+            retransmissions(NAME, table),
             expected=self._expected(),
         )  # fmt: skip
 

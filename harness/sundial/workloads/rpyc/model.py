@@ -116,10 +116,7 @@ class RpycKind:
             elif version != server[PACKAGE]:
                 what = f"RPyC {version} on {name!r} and {server[PACKAGE]} on {ends.server!r}"
                 yield Finding((*path, "clients"), what, "images with one version")
-        least = min((mtu for client in ends.clients for mtu in ends.mtus(client)), default=sockets.TCP_MTU_LEAST)
-        if least < sockets.TCP_MTU_LEAST:
-            what = f"RPyC over an MTU of {least} bytes: TCP's segments would have to be fragments"
-            yield Finding((*path, "app"), what, f"an MTU of {sockets.TCP_MTU_LEAST} or more")
+        yield from sockets.check_stream_mtu("RPyC", ends, path)
 
     def resolve(self, workload: Rpyc, ends: Ends, path: Path) -> tuple[Rpyc, list[Finding]]:
         return workload, []

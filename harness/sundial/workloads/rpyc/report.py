@@ -9,7 +9,16 @@ from typing import Any
 import polars as pl
 
 from sundial.expect import Leg
-from sundial.report.tables import Table, decimal, numbers, whole, words
+from sundial.report.tables import (
+    QUARTILE_TITLES,
+    QUARTILES,
+    Table,
+    decimal,
+    numbers,
+    quartiles_us,
+    whole,
+    words,
+)
 from sundial.report.workload import (
     BOTH_DIRECTIONS,
     TCP_RETRANSMISSIONS,
@@ -75,19 +84,13 @@ def _batch(record: Mapping[str, Any]) -> dict[str, Any]:
 
 def _by_function(calls: pl.DataFrame) -> Table:
     """Requests of the client a call: those of its batch, what it gave back with them, over all its calls."""
-    us = pl.col("rtt_ns").filter("ok") / 1e3
     points = (
         calls.group_by(*_KEY, "procedure")
         .agg(
             calls=pl.len(),
             failed=(~pl.col("ok")).sum(),
             asked=pl.col("asked").mean(),
-            least=us.min(),
-            low=us.quantile(0.25, "linear"),
-            median=us.median(),
-            high=us.quantile(0.75, "linear"),
-            mean=us.mean(),
-            most=us.max(),
+            **quartiles_us(),
         )
         .sort(*_KEY, nulls_last=True)
     )
@@ -98,16 +101,14 @@ def _by_function(calls: pl.DataFrame) -> Table:
             alarms.add(len(rows))
         how = (row[name] or "" for name in ("container", "variant"))
         nodelay = "yes" if row["tcp_nodelay"] else "no"
-        times = (decimal(row[name]) if row[name] is not None else "" for name in _TIMES)
+        times = (decimal(row[name]) if row[name] is not None else "" for name in QUARTILES)
         counts = (whole(row["calls"]), whole(row["failed"]), decimal(row["asked"], 2))
         rows.append((row["client"], row["procedure"], *how, nodelay, *counts, *times))
     columns = (
         *words("from", "function", "container", "computed by", "TCP_NODELAY"),
-        *numbers("calls", "failed", "requests a call", "min", "quartile", "median", "quartile", "mean", "max"),
+        *numbers("calls", "failed", "requests a call", *QUARTILE_TITLES),
     )
     return Table("Round trip by function (µs)", columns, tuple(rows), frozenset(alarms))
 
-
-_TIMES = ("least", "low", "median", "high", "mean", "most")
 
 KIND: WorkloadReport = RpycReport()

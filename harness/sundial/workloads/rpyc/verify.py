@@ -23,7 +23,7 @@ from sundial.verify.result import leg_json
 from sundial.verify.samples import RunSamples
 from sundial.verify.sockets.call_times import check_call_times
 from sundial.verify.sockets.conversations import Conversation, End, Explained, Way, conversations
-from sundial.verify.workload import OBSERVED, Settled, Verifier, WorkloadVerifier
+from sundial.verify.workload import OBSERVED, Settled, Verifier, WorkloadVerifier, retransmissions
 from sundial.workloads.rpyc.expect_brine import writes
 from sundial.workloads.rpyc.expect_sides import Called
 from sundial.workloads.rpyc.plan import CLIENT
@@ -122,15 +122,13 @@ class _Verification:
             self.found.balance(self.transit),
             check_call_times(self.calls, table, self.exact),
         ]
-        packets = sum(len(way.sent) for each in self.found.all for way in each.ways.values())
-        again = {f"{NAME}_{way}": int(table[f"{way}_retransmissions"].sum()) for way in ("request", "reply")}
         return Settled(
             self.calls,
             pl.concat(parts),
             self.found.classes(self.explained),
             table,
-            packets,
-            again if table.height else {},
+            self.found.packets,
+            retransmissions(NAME, table),
             expected=self.expected,
             unsent={way: leg_json(unsent_leg("tcp", 0)) for way in ("request", "reply")},
         )
