@@ -12,7 +12,7 @@ import os
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -217,8 +217,9 @@ def reproduce(
     room = _room("sundial.reproduce.perform")
     known = images(recipe)
 
-    def pin(folder: Path, shown: Progress) -> dict[str, dict[str, str]]:
-        return cast("dict[str, dict[str, str]]", _room("sundial.machines.images").pin(known, folder, shown.say))
+    def pin(folder: Path, shown: Progress, names: Iterable[str] | None) -> dict[str, dict[str, str]]:
+        pinned = _room("sundial.machines.images").pin(known, folder, shown.say, names)
+        return cast("dict[str, dict[str, str]]", pinned)
 
     report = partial(build_report, drawn=False)  # `sundial report` draws what is looked at
     making = _room("sundial.reproduce.worker").Making(run=run, verify=verify_run, report=report)

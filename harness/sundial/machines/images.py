@@ -17,7 +17,7 @@ import shlex
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -212,15 +212,17 @@ class PinnedImages:
             raise RunFailed(f"the copy of image {name} in {self._folder} was changed: {damage}") from damage
 
 
-def pin(images: Images, folder: Path, say: Say) -> dict[str, dict[str, str]]:
-    """Copy all images into `folder`, for PinnedImages; the sha256 of each one's parts and its recipe. Of those that are
-    built on demand, the ones that are built.
+def pin(images: Images, folder: Path, say: Say, names: Iterable[str] | None = None) -> dict[str, dict[str, str]]:
+    """Copy images into `folder`, for PinnedImages; the sha256 of each one's parts and its recipe. Without `names` all
+    of them but those that are built on demand and are not built.
 
     Raises HostLacks.
     """
     pinned = {}
-    there = [status.name for status in images.list() if status.chosen and status.state == "built"]
-    for name in dict.fromkeys([*images.usual(), *there]):
+    if names is None:
+        there = [status.name for status in images.list() if status.chosen and status.state == "built"]
+        names = dict.fromkeys([*images.usual(), *there])
+    for name in names:
         image = images.ensure(name, say)
         shutil.copytree(image.kernel.parent, folder / name, ignore=shutil.ignore_patterns(SEALS))
         pinned[name] = {"kernel": image.kernel_sha256, "initrd": image.initrd_sha256, "recipe": image.recipe}

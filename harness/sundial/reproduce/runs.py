@@ -62,9 +62,9 @@ class Doors:
     """What other rooms do for a reproduction; tests bring their own."""
 
     making: Making
-    pin_images: Callable[[Path, Progress], dict[str, dict[str, str]]]
-    """Copies every image into a folder, built first where it is not current; the sha256 of its parts and its recipe, by
-    its name."""
+    pin_images: Callable[[Path, Progress, Iterable[str] | None], dict[str, dict[str, str]]]
+    """Copies images into a folder, built first where they are not current; the sha256 of each one's parts and its
+    recipe, by its name. None: all but those that are built on demand and are not built."""
 
 
 class Bench:
@@ -94,7 +94,7 @@ class Bench:
 
     def pin_images(self) -> None:
         """Copy the images, so that all runs boot the same whatever is built meanwhile. Raises HostLacks."""
-        self.images = self._doors.pin_images(self.folder / IMAGES, self._progress)
+        self.images = self._doors.pin_images(self.folder / IMAGES, self._progress, None)
 
     def drop_images(self) -> None:
         """Remove the copies."""
@@ -116,6 +116,8 @@ class Bench:
         """
         wanted = list(asked)
         tasks = [self._task(spec, mips) for spec, mips in wanted]
+        if self.images:
+            self._pin_others([task for task, _ in tasks])
         ended = self._workers.make(tasks) if self._workers is not None else self._one_by_one(tasks)
         for (spec, _), (task, _), end in zip(wanted, tasks, ended, strict=True):
             self.made.append(Made(spec.name, spec.about, *astuple(end)))
@@ -124,6 +126,13 @@ class Bench:
                 yield None
             else:
                 yield Measured(task.out)
+
+    def _pin_others(self, tasks: Sequence[Task]) -> None:
+        """Build and copy what these runs boot and was not there before: images that are built on demand."""
+        nodes = (node for task in tasks for node in task.request.experiment.network.nodes)
+        others = dict.fromkeys(node.image for node in nodes if node.image not in self.images)
+        if others:
+            self.images.update(self._doors.pin_images(self.folder / IMAGES, self._progress, others))
 
     def _one_by_one(self, tasks: Iterable[tuple[Task, Progress]]) -> Iterator[Ended]:
         return (self._doors.making.make(task, progress) for task, progress in tasks)

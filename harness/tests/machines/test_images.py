@@ -187,5 +187,7 @@ def test_what_is_built_on_demand_is_built_by_its_name_and_pinned_where_it_is_bui
     assert pin(images, tmp_path / "before", lambda line: None).keys() == {"tiny"}
     with pytest.raises(RunFailed, match="image rare was not built when all images were copied"):
         PinnedImages(tmp_path / "before").ensure("rare", lambda line: None)
+    assert pin(images, tmp_path / "before", lambda line: None, ["rare"]).keys() == {"rare"}
+    assert PinnedImages(tmp_path / "before").ensure("rare", lambda line: None).recipe == "own"
     images.ensure("rare", lambda line: None)
     assert pin(images, tmp_path / "after", lambda line: None).keys() == {"rare", "tiny"}

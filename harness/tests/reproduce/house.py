@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -42,11 +42,16 @@ class House:
     asked: list[str] = field(default_factory=list)
     requests: list[RunRequest] = field(default_factory=list)
     reported: list[str] = field(default_factory=list)
+    pinned: list[list[str]] = field(default_factory=list)
+    """Images that runs wanted beside the usual ones."""
 
     def doors(self) -> Doors:
         return Doors(Making(self.run, self.verify, self.report), self.pin_images)
 
-    def pin_images(self, folder: Path, progress: Progress) -> dict[str, dict[str, str]]:
+    def pin_images(self, folder: Path, progress: Progress, names: Iterable[str] | None) -> dict[str, dict[str, str]]:
+        if names is not None:
+            self.pinned.append(list(names))
+            return {name: {"kernel": "1" * 64, "initrd": "2" * 64} for name in self.pinned[-1]}
         folder.mkdir()
         return {name: {"kernel": "1" * 64, "initrd": "2" * 64} for name in INSTRUCTIONS}
 

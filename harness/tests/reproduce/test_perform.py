@@ -14,6 +14,7 @@ from sundial.papers.kamesawa98.results import Results
 from sundial.reproduce.cells import of_table
 from sundial.reproduce.paper import reproduction
 from sundial.reproduce.perform import Reproduced, Request, perform
+from sundial.reproduce.runs import Bench, Spec
 from tests.reproduce.house import House
 
 
@@ -141,3 +142,16 @@ def test_bad_input(tmp_path: Path) -> None:
     (tmp_path / "made").mkdir()
     with pytest.raises(BadInput, match=r"--out: .*made exists; allowed: a directory that does not exist yet"):
         reproduced(tmp_path, House())
+
+
+def test_what_only_some_runs_boot_is_built_and_copied_once(tmp_path: Path) -> None:
+    house = House(broken=frozenset({"one", "other"}))
+    bench = Bench(tmp_path, 7, "embedded", house.doors(), Words())
+    bench.pin_images()
+    assert house.pinned == []
+    boots = ("defaults.image=linux-python",)
+    for name in ("one", "other"):
+        spec = Spec(name, "gRPC", "two-hosts-10base-t", [{"app": "grpc", "functions": ["void"]}], boots)
+        assert bench.make(spec, Decimal(125)) is None
+    assert house.pinned == [["linux-python"]]
+    assert bench.images.keys() == {"linux", "ssscore", "linux-python"}
