@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The experiments of santos18: both systems in both places, and by the link's round trip time."""
+"""The experiments of santos18: both systems in both places, and by the link's round trip time; others beside them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ import polars as pl
 from sundial import EPOCH_NS
 from sundial.model.images import IMAGES
 from sundial.observe import read_frames
+from sundial.papers.santos18 import beside
 from sundial.papers.santos18.extents import Extent
 from sundial.papers.santos18.paper import Place, Santos18
-from sundial.papers.santos18.results import DISTANCE, FIRST_ELEVEN, Case, Cell, Results, Slope
+from sundial.papers.santos18.results import DISTANCE, Case, Cell, Results, Slope
 from sundial.papers.santos18.spread import spread
 from sundial.reproduce.measure import Measured
 from sundial.reproduce.runs import Bench, Spec
 from sundial.units import TIME
+from sundial.workloads.functions import NAMES
+from sundial.workloads.mbcf.wire import ETHERNET, ETHERTYPE
 
 MIPS = Decimal(125)
 """Of all machines; nothing is fitted."""
@@ -30,26 +33,28 @@ _OUTBOUND = 2
 """Of a frame's direction: sent by the machine at whose port it was seen."""
 NODELAY_PORT = 18862
 """Beside the default port: a server whose connections have TCP_NODELAY."""
-SLOPED = ("void", "string_1024")
-"""Functions whose round trips are counted by the link's delay; the distance with lists beside them."""
+SLOPED = ("void", "string_1024", DISTANCE)
+"""Functions whose round trips are counted by the link's delay."""
+UDP = 8
+"""Bytes of its header."""
 NS_PER_MS = 1_000_000
 _BOOTS = f"defaults.image={IMAGE}"
+Workload = dict[str, Any]
+"""As scenarios write it."""
 
 
 def perform(paper: Santos18, bench: Bench, extent: Extent, scale: str) -> Results:
     """All runs."""
     results = Results(paper, scale, MIPS, versions=IMAGES[IMAGE].python or {})
-    places = [(system, place) for place in TOPOLOGIES for system in SYSTEMS]
-    asked = [_calls_spec(system, place, extent) for system, place in places]
-    slopes = [(system, delay) for system in SYSTEMS for delay in extent.delays]
-    asked += [_slope_spec(system, delay, extent) for system, delay in slopes]
-    bench.expect(len(asked))
-    runs = bench.make_all((spec, MIPS) for spec in asked)
-    for (_, place), run in zip(places, runs, strict=False):
+    asked = [(place, spec) for place in TOPOLOGIES for spec in _calls_specs(place, extent)]
+    slopes = [(delay, _slope_spec(system, delay, extent)) for system in SYSTEMS for delay in extent.delays]
+    bench.expect(len(asked) + len(slopes))
+    runs = bench.make_all((spec, MIPS) for _, spec in [*asked, *slopes])
+    for (place, _), run in zip(asked, runs, strict=False):
         if run is not None:
             results.cells.update(_cells(run, place, paper, bench.seed))
     points: dict[Case, dict[float, float]] = {}
-    for (_, delay), run in zip(slopes, runs, strict=True):
+    for (delay, _), run in zip(slopes, runs, strict=True):
         if run is None:
             continue
         trip_ms = 2 * TIME.parse(delay) / NS_PER_MS
@@ -64,32 +69,45 @@ def perform(paper: Santos18, bench: Bench, extent: Extent, scale: str) -> Result
 # ---- what is run ----
 
 
-def _workloads(system: str, calls: int, functions: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """All functions as the figures show them: of RPyC with lists, of the distance also with tuples and TCP_NODELAY."""
+def _functions(system: str, calls: int, functions: Sequence[str]) -> Iterator[Workload]:
+    """As the figures show them: of RPyC with lists."""
     if system == "grpc":
         yield {"app": "grpc", "functions": list(functions), "calls": calls, "warmup": 1}
-        return
-    rpyc: dict[str, Any] = {"app": "rpyc", "calls": calls, "warmup": 1}
-    yield {**rpyc, "functions": list(functions), "containers": ["list"], "distance": ["numpy"]}
-    if DISTANCE in functions:
-        yield {**rpyc, "functions": [DISTANCE], "containers": ["list"], "distance": ["zip"]}
-        yield {**rpyc, "functions": [DISTANCE], "containers": ["tuple"], "distance": ["numpy", "zip"]}
-    nodelay = [name for name in functions if name in (*SLOPED, DISTANCE)]
-    yield {
-        **rpyc, "functions": nodelay, "containers": ["list"], "distance": ["numpy"], "tcp_nodelay": [True],
-        "port": NODELAY_PORT,
-    }  # fmt: skip
+    else:
+        yield {**_rpyc(calls, functions), "containers": ["list"], "distance": ["numpy"]}
 
 
-def _calls_spec(system: str, place: Place, extent: Extent) -> Spec:
+def _otherwise(calls: int, nodelay: Sequence[str]) -> Iterator[Workload]:
+    """The distance over RPyC without numpy and with tuples; and some functions with TCP_NODELAY."""
+    yield {**_rpyc(calls, [DISTANCE]), "containers": ["list"], "distance": ["zip"]}
+    yield {**_rpyc(calls, [DISTANCE]), "containers": ["tuple"], "distance": ["numpy", "zip"]}
+    more = {"tcp_nodelay": [True], "port": NODELAY_PORT}
+    yield {**_rpyc(calls, nodelay), "containers": ["list"], "distance": ["numpy"], **more}
+
+
+def _rpyc(calls: int, functions: Sequence[str]) -> Workload:
+    return {"app": "rpyc", "calls": calls, "warmup": 1, "functions": list(functions)}
+
+
+def _calls_specs(place: Place, extent: Extent) -> Iterator[Spec]:
+    """The calls of RPyC in two runs, as they take the longest and runs are made side by side."""
     where = {"clients": ["server"]} if place == "local" else {}
-    calls = [{**each, **where} for each in _workloads(system, extent.calls, (*FIRST_ELEVEN, DISTANCE))]
-    about = f"the twelve functions over {system}, {place}"
-    return Spec(f"{system}-{place}", about, TOPOLOGIES[place], calls, (_BOOTS,))
+
+    def spec(name: str, about: str, workloads: Iterator[Workload]) -> Spec:
+        calls = [{**each, **where} for each in workloads]
+        return Spec(f"{name}-{place}", f"{about}, {place}", TOPOLOGIES[place], calls, (_BOOTS,))
+
+    for system in SYSTEMS:
+        yield spec(system, f"the twelve functions over {system}", _functions(system, extent.calls, NAMES))
+    about = "the distance over rpyc with tuples and without numpy, TCP_NODELAY"
+    yield spec("rpyc-otherwise", about, _otherwise(extent.calls, SLOPED))
+    yield spec("others", "the twelve functions over systems of other decades", beside.workloads(extent.calls, place))
 
 
 def _slope_spec(system: str, delay: str, extent: Extent) -> Spec:
-    calls = list(_workloads(system, extent.slope_calls, (*SLOPED, DISTANCE)))
+    calls = list(_functions(system, extent.slope_calls, SLOPED))
+    if system == "rpyc":
+        calls += _otherwise(extent.slope_calls, SLOPED)
     settings = (_BOOTS, f"segments.air.impairments.both={{delay: {delay}}}")
     name = f"{system}-delay-{delay.replace(' ', '').replace('.', '-')}"
     return Spec(name, f"{system} by round trip: a delay of {delay} each way", TOPOLOGIES["remote"], calls, settings)
@@ -102,13 +120,14 @@ def _cases(run: Measured, place: Place) -> Iterator[tuple[Case, pl.DataFrame]]:
     """The measured calls of each case that succeeded."""
     calls = run.samples.filter(~pl.col("warmup"), "ok")
     for (client, step, function), table in calls.group_by("client", "node_step", "procedure", maintain_order=True):
-        options = run.steps(str(client))[int(step)]["options"]
-        system = str(table["transport"][0])
-        yield _case(system, place, str(function), options), table.sort("start_ns")
+        made = run.steps(str(client))[int(step)]
+        transport = str(table["transport"][0])
+        system = beside.system_of(made["app"], transport) or transport
+        yield _case(system, place, str(function), made["options"]), table.sort("start_ns")
 
 
 def _case(system: str, place: Place, function: str, options: Mapping[str, Any]) -> Case:
-    if system == "grpc":
+    if system != "rpyc":
         return Case(system, place, function)
     nodelay = bool(options["tcp_nodelay"])
     if function != DISTANCE:
@@ -131,6 +150,7 @@ def _cells(run: Measured, place: Place, paper: Santos18, seed: int) -> Iterator[
         all_calls = int(batch["warmup"]) + table.height
         exchanges = batch.get("exchanges")
         times = table["rtt_ns"].to_list()
+        during = sent.filter(pl.col("time_ns").is_between(table["start_ns"].min(), table["end_ns"].max()))
         packets = of_case.select(pl.sum_horizontal("request_packets", "reply_packets").mean()).item()
         yield (
             case,
@@ -140,7 +160,9 @@ def _cells(run: Measured, place: Place, paper: Santos18, seed: int) -> Iterator[
                 spread=spread(times, paper.percentiles, seed),
                 in_order_ms=tuple(each / NS_PER_MS for each in times),
                 packets=float(packets or 0),
-                message_bytes=_bytes_during(sent, table) / table.height,
+                frames=during.height / table.height,
+                frame_bytes=int(during["frame_bytes"].sum()) / table.height,
+                message_bytes=int(during["message_bytes"].sum()) / table.height,
                 exchanges=None if exchanges is None else exchanges / all_calls,
                 instructions=median(times) * float(MIPS) / 1000,
             ),
@@ -148,15 +170,15 @@ def _cells(run: Measured, place: Place, paper: Santos18, seed: int) -> Iterator[
 
 
 def _sent(run: Measured) -> pl.DataFrame:
-    """time_ns and bytes of each segment with data, as it was sent."""
+    """Each frame as it was sent: time_ns, frame_bytes, and message_bytes that it carries for the system in it."""
     names = sorted(str(path.relative_to(run.folder)) for path in (run.folder / "wire").glob("*.pcapng"))
     epoch_ns = int(run.run.get("epoch_ns") or EPOCH_NS)
     frames = read_frames([(run.folder / name, name) for name in names], epoch_ns, {})
-    own = frames.filter(pl.col("direction") == _OUTBOUND, pl.col("tcp_length") > 0)
-    return own.select("time_ns", bytes=pl.col("tcp_length").cast(pl.Int64)).sort("time_ns")
-
-
-def _bytes_during(sent: pl.DataFrame, calls: pl.DataFrame) -> int:
-    """From the begin of the first of some calls to the end of the last."""
-    begin, end = calls["start_ns"].min(), calls["end_ns"].max()
-    return int(sent.filter(pl.col("time_ns").is_between(begin, end))["bytes"].sum())
+    octets = {name: pl.col(name).cast(pl.Int64) for name in ("frame_length", "tcp_length", "udp_length")}
+    message = (
+        pl.when(pl.col("ethertype").cast(pl.String) == f"0x{ETHERTYPE:04x}")
+        .then(octets["frame_length"] - ETHERNET)
+        .otherwise(pl.coalesce(octets["tcp_length"], octets["udp_length"] - UDP, 0))
+    )
+    own = frames.filter(pl.col("direction") == _OUTBOUND)
+    return own.select("time_ns", frame_bytes=octets["frame_length"], message_bytes=message).sort("time_ns")

@@ -8,15 +8,23 @@ from pathlib import Path
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+from sundial.papers.santos18 import beside
 from sundial.papers.santos18.paper import Container, Place, Shown, System
 from sundial.papers.santos18.results import DISTANCE, FIRST_ELEVEN, Case, Cell, Results
-from sundial.report import palette, plotting
+from sundial.report import palette, plotting, registry
 from sundial.report.plotting import Drawing
 
 COLOURS: Mapping[str, str] = {"grpc": palette.SPARE[3], "rpyc": palette.SPARE[0]}
-NAMES: Mapping[str, str] = {"grpc": "gRPC", "rpyc": "RPyC"}
+MARKERS: Mapping[str, str] = {"grpc": "P", "rpyc": "X"}
+NAMES: Mapping[str, str] = {**beside.NAMES, "grpc": "gRPC", "rpyc": "RPyC"}
+"""In the order in which systems are listed."""
 OF_PLACE: Mapping[Place, str] = {"local": palette.SPARE[0], "remote": palette.SPARE[1]}
+ALL = (*FIRST_ELEVEN, DISTANCE)
+PLACES: Sequence[Place] = ("local", "remote")
+SYSTEMS_TITLE = "What two decades of RPC cost"
 DOTTED = "string_1024"
 """The function of figures 6 and 11; the paper does not say which it drew."""
 LEFT_IN = 1.15
@@ -32,6 +40,8 @@ def draw_all(results: Results, folder: Path) -> Iterator[Drawing]:
             yield drawing
     if (slopes := draw_slopes(results, folder)) is not None:
         yield slopes
+    if (systems := draw_systems(results, folder)) is not None:
+        yield systems
 
 
 def _draw(results: Results, number: int, shown: Shown, folder: Path) -> Drawing | None:
@@ -112,10 +122,9 @@ def _bars(title: str, number: int, bars: Mapping[str, Sequence[Bar]], folder: Pa
 
 
 def _dots(results: Results, number: int, system: System, folder: Path) -> Drawing | None:
-    places: Sequence[Place] = ("local", "remote")
-    cells = {place: results.cells.get(Case(system, place, DOTTED)) for place in places}
+    cells = {place: results.cells.get(Case(system, place, DOTTED)) for place in PLACES}
     shown = {place: cell.in_order_ms for place, cell in cells.items() if cell is not None}
-    if len(shown) < len(places):
+    if len(shown) < len(PLACES):
         return None
 
     def paint(figure: Figure) -> None:
@@ -179,6 +188,72 @@ def draw_slopes(results: Results, folder: Path) -> Drawing | None:
     seen = "; ".join(f"{label}: {slope.round_trips:.2f} round trips a call" for label, _, slope in lines)
     caption = f"{title}: median time by the link's round trip time; in the legend the slope."
     return plotting.draw("slopes", title, caption, folder, 4.2, paint, seen=seen, narrow_height_in=6.4)
+
+
+def systems_of(results: Results, place: Place) -> list[str]:
+    """Of which all twelve functions were measured in a place: of RPyC with lists, as in the paper."""
+    return [name for name in NAMES if all(Case(name, place, each) in results.cells for each in ALL)]
+
+
+def draw_systems(results: Results, folder: Path) -> Drawing | None:
+    """All systems by function, a panel a place."""
+    panels = {place: systems_of(results, place) for place in PLACES}
+    shown = [name for name in NAMES if any(name in systems for systems in panels.values())]
+    if not set(shown) & set(beside.NAMES):
+        return None
+    places = [place for place, systems in panels.items() if systems]
+
+    def paint(figure: Figure) -> None:
+        columns, more = plotting.legend_rows(figure, [NAMES[name] for name in shown])
+        narrow = plotting.is_narrow(figure)
+        room = plotting.margins(figure, left=LEFT_IN, right=0.2, top=0.62 + more, bottom=0.5)
+        shape = (len(places), 1) if narrow else (1, len(places))
+        axes = figure.subplots(
+            *shape, sharex=True, sharey=True, squeeze=False, gridspec_kw={"hspace": 0.12, "wspace": 0.05, **room}
+        )
+        for axis, place in zip(axes.flat, places, strict=True):
+            for name in panels[place]:
+                colour, marker = _look(name)
+                medians = [results.cells[Case(name, place, each)].spread.median for each in ALL]
+                axis.plot(
+                    medians, range(len(ALL)), color=colour, marker=marker, markersize=4.5, linewidth=0.7, alpha=0.9
+                )
+            axis.set_xscale("log")
+            axis.xaxis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0), numticks=12))
+            axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+            axis.xaxis.set_minor_formatter(NullFormatter())
+            axis.grid(visible=True, axis="x")
+            axis.set_yticks(range(len(ALL)), ALL)
+            axis.set_ylim(len(ALL) - 0.4, -0.6)
+            plotting.panel_title(axis, place)
+        for axis in axes[-1]:
+            axis.set_xlabel("median, ms")
+        looks = [(NAMES[name], *_look(name)) for name in shown]
+        handles = [
+            Line2D([], [], color=colour, marker=marker, markersize=4.5, linewidth=0.7, label=label)
+            for label, colour, marker in looks
+        ]
+        plotting.legend(figure, handles, columns)
+
+    seen = "; ".join(
+        f"void {place}: "
+        + ", ".join(
+            f"{NAMES[name]} {results.cells[Case(name, place, ALL[0])].spread.median:.3f} ms" for name in systems
+        )
+        for place, systems in panels.items()
+        if systems
+    )
+    caption = f"{SYSTEMS_TITLE}: medians of all calls, on the same machines and the same wire."
+    return plotting.draw("systems", SYSTEMS_TITLE, caption, folder, 4.6, paint, seen=seen, narrow_height_in=7.6)
+
+
+def _look(system: str) -> tuple[str, str]:
+    """Colour and marker: in the report of a run the same, where its systems have their own."""
+    other = beside.SYSTEMS.get(system)
+    if other is None:
+        return COLOURS[system], MARKERS[system]
+    line = registry.client(other.program).lines.get(other.transport)
+    return (line.paper, line.marker) if line is not None else (palette.SPARE[2], "D")
 
 
 def _named(case: Case) -> str:

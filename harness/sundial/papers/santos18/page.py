@@ -14,8 +14,6 @@ from sundial.report.tables import DASH, Table, decimal, numbers, whole, words
 from sundial.reproduce.page import CAPTURE, Page, Section, capture_links, report_link, statements_section
 from sundial.reproduce.verdicts import Verdict, counted
 
-PLACES: Sequence[Place] = ("local", "remote")
-
 
 def make_page(results: Results, verdicts: Sequence[Verdict], folder: Path) -> Page:
     """The page; its figures are drawn into the folder."""
@@ -33,7 +31,7 @@ def make_page(results: Results, verdicts: Sequence[Verdict], folder: Path) -> Pa
 
 def _key_figures(results: Results) -> Iterator[tuple[str, str, str]]:
     for system in ("grpc", "rpyc"):
-        near, far = (results.cells.get(Case(system, place, "void")) for place in PLACES)
+        near, far = (results.cells.get(Case(system, place, "void")) for place in figures.PLACES)
         if near is not None:
             there = DASH if far is None else f"{far.spread.median:.2f} ms"
             yield f"void, {figures.NAMES[system]}", f"{near.spread.median:.2f} ms", f"median; remote {there}"
@@ -59,7 +57,15 @@ def _sections(results: Results, verdicts: Sequence[Verdict], drawings: dict[str,
             "the server calls back for each element.",
             "slopes",
         )  # fmt: skip
-    for place in PLACES:
+    if "systems" in drawings:
+        yield Section(
+            "systems", figures.SYSTEMS_TITLE, "Other decades",
+            "The same twelve functions over what came before and beside: each system says its values as it does (XDR, "
+            "NDR, protobuf, brine), plain TCP not at all. RPyC's lists stay where they are (functions 8 to 10). Of "
+            "MBCF only between machines: its packets are Ethernet's.",
+            "systems", systems_table(results),
+        )  # fmt: skip
+    for place in figures.PLACES:
         table = functions_table(results, place)
         yield Section(f"functions-{place}", f"All functions, {place}", f"All, {place}", table=table)
 
@@ -79,13 +85,28 @@ def _choices(results: Results) -> str:
     )
 
 
+def systems_table(results: Results) -> Table:
+    """Medians in ms: a row a function and place, a column a system."""
+    places = {place: figures.systems_of(results, place) for place in figures.PLACES}
+    systems = [name for name in figures.NAMES if any(name in found for found in places.values())]
+    rows = []
+    for place, found in places.items():
+        for function in figures.ALL if found else ():
+            cells = (results.cells.get(Case(name, place, function)) if name in found else None for name in systems)
+            rows.append(
+                (place, function, *(DASH if cell is None else decimal(cell.spread.median, 3) for cell in cells))
+            )
+    head = (*words("", "Function"), *numbers(*(figures.NAMES[name] for name in systems)))
+    return Table("Median time of a call (ms)", head, tuple(rows))
+
+
 def functions_table(results: Results, place: Place) -> Table:
     """All that was measured of calls in one place."""
     rows = [_row(case, cell) for case, cell in results if case.place == place]
     head = (
         *words("System", "Function"), *numbers("Mean (ms)", "Standard error", "Untrimmed", "Median (ms)"),
-        *words("95 % of the median"), *numbers("Quartiles apart", "Exchanges", "Packets", "Bytes", "Instructions"),
-        CAPTURE,
+        *words("95 % of the median"),
+        *numbers("Quartiles apart", "Exchanges", "Packets", "Frames", "Bytes", "Instructions"), CAPTURE,
     )  # fmt: skip
     return Table("", head, tuple(rows))
 
@@ -100,6 +121,6 @@ def _row(case: Case, cell: Cell) -> tuple[str, ...]:
         figures.NAMES.get(case.system, case.system), function, report_link(cell.run, decimal(times.mean, 3)),
         decimal(times.standard_error, 4), decimal(times.whole_mean, 3), decimal(times.median, 3),
         f"{low:.3f} to {high:.3f}", decimal(times.box, 3), decimal(cell.exchanges, 1), decimal(cell.packets, 1),
-        whole(cell.message_bytes), whole(cell.instructions),
+        decimal(cell.frames, 1), whole(cell.message_bytes), whole(cell.instructions),
         capture_links(cell.run, cell.captures),
     )  # fmt: skip

@@ -46,8 +46,12 @@ class Cell:
     """Of each call, as they followed one another."""
     packets: float
     """With data of the call, both ways, as captured, a call."""
+    frames: float
+    """Both ways, those without data too, a call."""
+    frame_bytes: float
+    """Of these, a call."""
     message_bytes: float
-    """Of the system's protocol above TCP, both ways, a call."""
+    """Of the system's protocol above TCP or UDP (MBCF: above Ethernet), both ways, a call."""
     exchanges: float | None
     """Messages that have an answer, a call; None: the system has one exchange a call."""
     instructions: float
@@ -121,7 +125,8 @@ def calls_table(results: Results) -> pl.DataFrame:
                 "least_ms": times.least, "quartile_1_ms": times.quartiles[0], "median_ms": times.median,
                 "quartile_3_ms": times.quartiles[2], "most_ms": times.most,
                 "median_low_ms": times.median_between[0], "median_high_ms": times.median_between[1],
-                "packets": cell.packets, "message_bytes": cell.message_bytes, "exchanges": cell.exchanges,
+                "packets": cell.packets, "frames": cell.frames, "frame_bytes": cell.frame_bytes,
+                "message_bytes": cell.message_bytes, "exchanges": cell.exchanges,
                 "instructions": cell.instructions, "run": cell.run,
             }
         )  # fmt: skip
