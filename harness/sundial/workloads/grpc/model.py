@@ -13,6 +13,7 @@ from sundial.model.lists import CALLS_MOST
 from sundial.model.network import Network
 from sundial.model.workload import Ends, Millis, Transport, Warmup, WorkloadBase, WorkloadKind
 from sundial.workloads import sockets
+from sundial.workloads.dying import Dying
 from sundial.workloads.function_words import ALL, FunctionWords
 from sundial.workloads.grpc.expect import LIBRARIES, PORT
 
@@ -42,6 +43,8 @@ class Grpc(WorkloadBase):
     control_frames: Literal["none", "counted"] = "none"
     """PING, RST_STREAM and GOAWAY. None: each is a mismatch, unless a connection broke or a call had had its time.
     Counted: they may be there, and window updates need only sum to what came."""
+    die: Dying | None = None
+    """The server is killed."""
     total_timeout: Millis = written("25 s")
     """A call without a reply fails after this."""
 
@@ -85,7 +88,9 @@ class GrpcKind:
             port = getattr(workload, "port", None)
             if port is None or "udp" in workload.transports:
                 continue
-            settings = (workload.max_workers, workload.bdp_probe) if isinstance(workload, Grpc) else None
+            settings = None
+            if isinstance(workload, Grpc):
+                settings = (workload.max_workers, workload.bdp_probe, workload.die)
             known = served.setdefault((workload.server, port), (workload.app, settings))
             if isinstance(workload, Grpc) and known != (workload.app, settings):
                 what = f"port {port} of {workload.server!r} is another workload's, whose server differs"

@@ -17,7 +17,7 @@ from sundial.observe import RunDirectory
 from sundial.verify.samples import RunSamples
 from sundial.verify.segment import network_of
 from sundial.verify.sockets.conversations import End
-from sundial.workloads import functions
+from sundial.workloads import dying, functions
 from sundial.workloads.rpyc.expect import Version, version
 from sundial.workloads.rpyc.expect_sides import Calls
 from sundial.workloads.rpyc.model import PACKAGE, packages
@@ -33,6 +33,8 @@ class Service:
     machine: str
     port: int
     ends: tuple[End, ...]
+    die_call: int | None
+    """The call in which it is killed."""
 
 
 @dataclass
@@ -63,7 +65,8 @@ def services(run: RunDirectory) -> list[Service]:
         for each in job.get("services", ()):
             if each.get("app") == SERVER:
                 port = int(each["options"]["port"])
-                found.append(Service(name, port, tuple((address, port) for address in addresses)))
+                ends = tuple((address, port) for address in addresses)
+                found.append(Service(name, port, ends, dying.call_of(each["options"])))
     return found
 
 

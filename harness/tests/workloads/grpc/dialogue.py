@@ -74,7 +74,11 @@ class Dialogue:
     """Segments that are lost, by end and turn."""
     stop: int | None = None
     """Call whose reply is not said: the server has ended."""
+    die_call: int | None = None
+    """What the server's job says."""
     retransmits: int = 0
+    client_ports: dict[int, int | None] = field(default_factory=dict)
+    """What batches say, by their number, where it is not the connection's."""
 
     def __post_init__(self) -> None:
         self.said = {end: turns(self.version, end) for end in ("client", "server")}
@@ -127,6 +131,7 @@ class Dialogue:
             function = functions.BY_NAME[NAMES[first]]
             bed.batch("grpc-client", "grpc", function.size, PORT, CLIENT_PORT, function.name)
             head = json.loads(bed.lines[-1])
+            head["client_port"] = self.client_ports.get(first // CALLS, CLIENT_PORT)
             head |= {"function": function.number, "tcp_retransmits": self.retransmits if not first else 0}
             bed.lines[-1] = json.dumps(head)
             for call in range(CALLS):
@@ -141,7 +146,8 @@ class Dialogue:
             "calls": CALLS, "warmup": 0,
         }  # fmt: skip
         step = {"app": "grpc-client", "options": options}
-        service = {"app": "grpc-server", "options": {"port": PORT}}
+        serving = {"port": PORT} | ({} if self.die_call is None else {"die_call": self.die_call})
+        service = {"app": "grpc-server", "options": serving}
         for name, job in (("client", {"steps": [step]}), ("server", {"services": [service]})):
             (directory / "nodes" / name).mkdir(exist_ok=True)
             (directory / "nodes" / name / "job.json").write_text(json.dumps(job))
