@@ -61,10 +61,37 @@ def test_what_cannot_be(tmp_path: Path, written: str, line: str) -> None:
     assert lines(path) == [f"{path}:4: workloads.0.{line}"]
 
 
-def test_an_image_without_python(tmp_path: Path) -> None:
+@pytest.mark.parametrize("app", ["grpc", "rpyc"])
+@pytest.mark.parametrize(("machine", "field"), [("server", "server"), ("client", "clients")])
+def test_an_image_without_python(tmp_path: Path, app: str, machine: str, field: str) -> None:
+    path = write(tmp_path, f"app: {app}")
+    assert lines(path, f"machines.{machine}.image=linux") == [
+        f"{path}:4: workloads.0.{field}: image 'linux' of {machine!r} does not run {app}"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "port"),
+    [
+        ("app: grpc, port: 18861", "app: rpyc", 18861),
+        ("app: rpyc, port: 50051", "app: grpc", 50051),
+        ("app: rpyc, port: 50050, tcp_nodelay: [false, true]", "app: grpc", 50051),
+    ],
+)
+def test_two_systems_on_one_port(tmp_path: Path, first: str, second: str, port: int) -> None:
+    path = write(tmp_path, first, second)
+    what = (
+        f"port {port} of 'server' is another server's; allowed: a port of its own, or the same tcp_nodelay and no die"
+    )
+    assert lines(path) == [f"{path}:5: workloads.1.port: {what}"]
+
+
+@pytest.mark.parametrize("machine", ["client", "server"])
+def test_less_memory_than_python_needs(tmp_path: Path, machine: str) -> None:
     path = write(tmp_path, "app: grpc")
-    assert lines(path, "machines.server.image=linux") == [
-        f"{path}:4: workloads.0.server: image 'linux' of 'server' does not run grpc"
+    assert lines(path, f"machines.{machine}.memory=160 MiB") == [
+        f"--set: machines.{machine}.memory: 160 MiB for {machine!r}, which boots linux-python; "
+        "allowed: a size in whole MiB from 256 MiB to 4 GiB, such as '256 MiB'"
     ]
 
 

@@ -83,17 +83,14 @@ class GrpcKind:
         return workload, []
 
     def check_all(self, workloads: Sequence[WorkloadBase], network: Network) -> Iterator[Finding]:
-        served: dict[tuple[str, int], tuple[str, object]] = {}
+        # That RPyC has a port says rpyc's.
+        served: dict[tuple[str, int], object] = {}
         for number, workload in enumerate(workloads):
-            port = getattr(workload, "port", None)
-            if port is None or "udp" in workload.transports:
+            if not isinstance(workload, Grpc):
                 continue
-            settings = None
-            if isinstance(workload, Grpc):
-                settings = (workload.max_workers, workload.bdp_probe, workload.die)
-            known = served.setdefault((workload.server, port), (workload.app, settings))
-            if isinstance(workload, Grpc) and known != (workload.app, settings):
-                what = f"port {port} of {workload.server!r} is another workload's, whose server differs"
+            settings = (workload.max_workers, workload.bdp_probe, workload.die)
+            if served.setdefault((workload.server, workload.port), settings) != settings:
+                what = f"port {workload.port} of {workload.server!r} is another workload's, whose server differs"
                 yield Finding(("workloads", number, "port"), what, "a port of its own, or the same settings")
 
 
