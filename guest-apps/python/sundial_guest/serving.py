@@ -7,6 +7,7 @@ import sys
 from threading import Lock
 
 from sundial_guest import options, samples
+from sundial_guest.usage import context_switches
 
 IDLE_S = 0.2
 _SIGNALS = {signal.SIGTERM, signal.SIGALRM}
@@ -40,12 +41,20 @@ class Counters:
         self._lock = Lock()
         self._by_function: dict[str, int] = {}
         self._failed = 0
+        self._switches: dict[str, int] = {}
+        self._function: str | None = None
+        """The last that was called."""
+        self._since = 0
+        """Context switches of this process up to when what it has had was last added to its function's."""
 
     def count(self, function: str) -> None:
         """A call has come."""
         with self._lock:
             # Put off with each call, so that nothing but work happens while calls are measured.
             signal.setitimer(signal.ITIMER_REAL, IDLE_S)
+            if function != self._function:
+                self._add_switches()
+                self._function = function
             self._by_function[function] = self._by_function.get(function, 0) + 1
             if self._die_call is not None and sum(self._by_function.values()) == self._die_call:
                 self.report()
@@ -55,8 +64,15 @@ class Counters:
         """A call has raised."""
         self._failed += 1
 
+    def _add_switches(self) -> None:
+        now = context_switches()
+        if self._function is not None:
+            self._switches[self._function] = self._switches.get(self._function, 0) + now - self._since
+        self._since = now
+
     def report(self) -> None:
         """Write the counters line."""
+        self._add_switches()
         samples.put(
             {
                 "type": "counters",
@@ -64,6 +80,7 @@ class Counters:
                 "calls": sum(self._by_function.values()),
                 "by_function": dict(self._by_function),
                 "failed": self._failed,
+                "context_switches": dict(self._switches),
             }
         )
 

@@ -23,7 +23,7 @@ from sundial.verify.samples import RunSamples
 from sundial.verify.sockets.call_times import check_call_times
 from sundial.verify.sockets.conversations import Conversation, conversations
 from sundial.verify.workload import OBSERVED, Settled, Verifier, WorkloadVerifier, retransmissions
-from sundial.workloads import dying, functions
+from sundial.workloads import dying, functions, switches
 from sundial.workloads.grpc.expect import LIBRARIES, call_octets
 from sundial.workloads.grpc.verify_connection import Connection, Ends, Finding
 from sundial.workloads.grpc.verify_names import BROKEN, CLIENT, SERVER, Service, Step, libraries, links, services, steps
@@ -34,6 +34,7 @@ UNPROVEN: tuple[str, ...] = (
     "grpc: which of a call's frames a program writes at once; only that no segment is shorter than a frame needs",
     "grpc: when a server without work reports; only what it reports at last, and that it counts upwards",
     "grpc: when a channel whose connection broke tries again",
+    f"grpc: {switches.UNPROVEN}",
 )
 _DEFAULT = next(iter(LIBRARIES.values()))
 
@@ -185,10 +186,15 @@ class _Verification:
                 counted[key] = counted.get(key, 0) + again[False].get(place, 0)
                 broke |= {key} if call.error == BROKEN else set()
         handshakes = self._handshakes()
+        answered = self._answered()
         for (client, batch), line in self.samples.batches.items():
             if line.get("app") != CLIENT or (client, batch) not in ports:
                 continue
             where = f"nodes/{client} batch {batch}"
+            for field, right, wrong in switches.check_batch(
+                where, line, answered.get((client, batch), 0), exact=self.exact
+            ):
+                yield None, field, right, wrong, []
             own = ports[client, batch]
             # A client looks for its connection behind a batch, and one that broke may be there no more.
             gone = line.get("client_port") is None and (client, batch) in broke
@@ -200,6 +206,13 @@ class _Verification:
                 more = handshakes.get((client, port), 0)
                 if not seen <= said <= seen + more:
                     yield None, f"{where} tcp_retransmits", f"{seen}, as captured", str(said), []
+
+    def _answered(self) -> dict[tuple[str, int], int]:
+        """Measured calls that succeeded, by machine and batch."""
+        measured = self.calls.filter(pl.col("ok"), ~pl.col("warmup"))
+        return {
+            (client, batch): count for client, batch, count in measured.group_by("client", "batch").len().iter_rows()
+        }
 
     def _handshakes(self) -> dict[tuple[str, int], int]:
         """What a client's kernel counts beside data, or an adapter dropped before it was seen: by machine and port."""
@@ -266,6 +279,9 @@ class _Verification:
                 if line.get(name) != expected:
                     yield None, f"{where} {name}", str(expected), str(line.get(name)), []
             before = said
+        alone = len(own) == 1
+        for field, right, wrong in switches.check_counters(where, lines[-1], before, alone=alone, exact=self.exact):
+            yield None, field, right, wrong, []
         if service.die_call is not None and (due := min(service.die_call, sum(most.values()))) != total:
             yield None, f"{where} calls", f"{due}: it is killed in call {service.die_call}", str(total), []
 

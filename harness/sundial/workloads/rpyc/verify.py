@@ -24,7 +24,7 @@ from sundial.verify.samples import RunSamples
 from sundial.verify.sockets.call_times import check_call_times
 from sundial.verify.sockets.conversations import Conversation, End, Explained, Way, conversations
 from sundial.verify.workload import OBSERVED, Settled, Verifier, WorkloadVerifier, retransmissions
-from sundial.workloads import dying
+from sundial.workloads import dying, switches
 from sundial.workloads.rpyc.expect_brine import writes
 from sundial.workloads.rpyc.expect_sides import Called
 from sundial.workloads.rpyc.plan import CLIENT
@@ -50,6 +50,7 @@ UNPROVEN: tuple[str, ...] = (
     "rpyc: the traceback of an exception between its first and its last line; only that all of a side are alike",
     "rpyc: the compressed bytes of a long message; only what they inflate to",
     "rpyc: what is sent on a connection behind its first difference",
+    f"rpyc: {switches.UNPROVEN}",
 )
 
 
@@ -116,7 +117,9 @@ class _Verification:
             if (service.machine, service.port) not in self.executed:
                 executed[service.machine, service.port] = Counter()
         if not self.run.by_hand:
-            self.rows += check_counters(self.samples, self.services, executed)
+            connections = Counter(each.server for each in self.found.all)
+            alone = {server for server, count in connections.items() if count == 1}
+            self.rows += check_counters(self.samples, self.services, executed, alone if self.exact else set())
             for service in self.services:
                 self.rows += self._check_death(service, executed.get((service.machine, service.port)))
         table = pl.DataFrame(self.observed, schema=OBSERVED, orient="row").sort("call")
@@ -176,6 +179,15 @@ class _Verification:
                 self.observed.append(_observed(called, spans))
         if difference is None:
             self.rows += _check_batches(conversation, replay, plan)
+            self.rows += self._check_switches(plan, replay)
+
+    def _check_switches(self, plan: Planned, replay: Replay) -> Iterator[Finding]:
+        """Of the client, batch by batch."""
+        for batch, number, line in zip(replay.client.batches, plan.batches, plan.lines, strict=True):
+            answered = sum(each.answered >= 0 and not plan.rows[each.id]["warmup"] for each in batch.calls)
+            where = f"nodes/{plan.machine} batch {number}"
+            for field, right, wrong in switches.check_batch(where, line, answered, exact=self.exact):
+                yield None, field, right, wrong, []
 
     def _check_death(self, service: Service, executed: Mapping[str, int] | None) -> Iterator[Finding]:
         """Whether it ended its connections, and where; each has a thread of its own."""

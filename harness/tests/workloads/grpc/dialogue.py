@@ -77,6 +77,10 @@ class Dialogue:
     die_call: int | None = None
     """What the server's job says."""
     retransmits: int = 0
+    switches: int = CALLS
+    """Of the first batch."""
+    switched: dict[str, int] = field(default_factory=dict)
+    """Of the server, where it is not one for each call."""
     client_ports: dict[int, int | None] = field(default_factory=dict)
     """What batches say, by their number, where it is not the connection's."""
 
@@ -132,7 +136,11 @@ class Dialogue:
             bed.batch("grpc-client", "grpc", function.size, PORT, CLIENT_PORT, function.name)
             head = json.loads(bed.lines[-1])
             head["client_port"] = self.client_ports.get(first // CALLS, CLIENT_PORT)
-            head |= {"function": function.number, "tcp_retransmits": self.retransmits if not first else 0}
+            head |= {
+                "context_switches": CALLS if first else self.switches,
+                "function": function.number,
+                "tcp_retransmits": self.retransmits if not first else 0,
+            }
             bed.lines[-1] = json.dumps(head)
             for call in range(CALLS):
                 start, end = times[first + call]
@@ -154,6 +162,7 @@ class Dialogue:
         line = {
             "type": "counters", "app": "grpc-server", "port": PORT, "calls": sum(self.counted.values()),
             "by_function": self.counted, "failed": 0,
+            "context_switches": {name: count for name, count in self.counted.items() if count} | self.switched,
         }  # fmt: skip
         (directory / "nodes" / "server" / "samples.jsonl").write_text(f'{{"type":"hello"}}\n{json.dumps(line)}\n')
 

@@ -178,6 +178,14 @@ DAMAGES: dict[str, tuple[Callable[[Dialogue], object], list[tuple[str, str, str]
         lambda said: said.row[7].update(end=1_000_000),
         [("end", "not before its reply is whole", "ns too early")],
     ),
+    "no context switches of a client": (
+        lambda said: setattr(said, "switches", 4),
+        [("nodes/client batch 0 context_switches", "5 or more", "4")],
+    ),
+    "no context switches of a server": (
+        lambda said: said.switched.update(long=3),
+        [("nodes/server port 50051 counters context_switches of long", "4 or more", "3")],
+    ),
     "a server that counts less": (count, [("nodes/server port 50051 counters void", "5", "4")]),
 }
 

@@ -57,6 +57,7 @@ class Spoken:
                 "procedure": function.name, "size": function.size, "thread": 0, "server": SERVER, "server_port": PORT,
                 "client_port": CLIENT_PORT, "warmup": 1, "tcp_retransmits": 0, "function": function.number,
                 "library": library, "tcp_nodelay": False, "exchanges": batch.end_number - batch.first_number,
+                "context_switches": CALLS,
                 "columns": ["call", "start", "end", "ok", "retransmits", "xid", "error"],
             }  # fmt: skip
             line |= {"container": container} if function.contains else {}
@@ -66,7 +67,7 @@ class Spoken:
         self.rows = [[number % CALLS, 0, 0, 1, 0, each.number, None] for number, each in enumerate(self.called)]
         count = dict.fromkeys((each.name for each in FUNCTIONS), CALLS)
         self.counters = [{"type": "counters", "app": "rpyc-server", "port": PORT, "calls": 24, "by_function": count,
-                          "failed": 0}]  # fmt: skip
+                          "failed": 0, "context_switches": dict(count)}]  # fmt: skip
         self.options = {
             "server": SERVER, "port": PORT, "functions": [each.name for each in FUNCTIONS], "container": container,
             "distance": variant, "calls": 1, "warmup": 1,
@@ -122,7 +123,8 @@ class Spoken:
         for row in self.rows[call - 1 :]:
             row[3], row[6] = 0, "EOFError"
         count = {each.name: max(0, min(CALLS, call - CALLS * place)) for place, each in enumerate(FUNCTIONS)}
-        self.counters[0] |= {"calls": call, "by_function": count}
+        switches = {name: number for name, number in count.items() if number}
+        self.counters[0] |= {"calls": call, "by_function": count, "context_switches": switches}
 
     def place(self, reply: bool, test: Callable[[Any], bool], turn: int = 0) -> int:
         """Where the n-th message is that meets a test."""
@@ -226,6 +228,14 @@ def another_container(spoken: Spoken) -> None:
     spoken.of("distance")[0]["container"] = "tuple"
 
 
+def no_switches(spoken: Spoken) -> None:
+    spoken.of("void")[0]["context_switches"] = 0
+
+
+def no_switches_of_the_server(spoken: Spoken) -> None:
+    spoken.counters[0]["context_switches"]["int"] = 0
+
+
 def another_counter(spoken: Spoken) -> None:
     spoken.counters[0]["by_function"]["void"] += 1
 
@@ -252,6 +262,8 @@ def counters_of_nobody(spoken: Spoken) -> None:
         (counted_retransmits, "nodes/client tcp_retransmits"),
         (another_container, "nodes/client batch 11 container"),
         (another_counter, f"nodes/server port {PORT} counters void"),
+        (no_switches, "nodes/client batch 0 context_switches"),
+        (no_switches_of_the_server, f"nodes/server port {PORT} counters context_switches of int"),
         (no_counters, f"nodes/server port {PORT} counters"),
         (counters_of_nobody, "nodes/server counters"),
     ],
