@@ -75,6 +75,12 @@ def change(frames: list[Frame], place: int, at: int, octet: int) -> None:
     frames[place] = replace(frames[place], payload=bytes(payload))
 
 
+def flag(frames: list[Frame], kind: Type) -> None:
+    """The lowest flag of the first such frame of the connection."""
+    place = next(number for number, each in enumerate(frames) if each.type == kind and not each.stream)
+    frames[place] = replace(frames[place], flags=1)
+
+
 def remove(frames: list[Frame], kind: Type, *, connection: bool) -> None:
     (place,) = (number for number, each in enumerate(frames) if each.type == kind and connection == (not each.stream))
     del frames[place]
@@ -150,6 +156,14 @@ DAMAGES: dict[str, tuple[Callable[[Dialogue], object], list[tuple[str, str, str]
     "an octet of the settings": (
         lambda said: change(said.said["server"][0], 0, 10, 1),
         [("grpc.reply.settings", "2000fe0300000001 at 10 of 18", "0100fe0300000001")],
+    ),
+    "settings that say they are an acknowledgement": (
+        lambda said: flag(said.said["server"][0], Type.SETTINGS),
+        [("grpc.reply.settings", "flags 0 of SETTINGS", "flags 1")],
+    ),
+    "a flag of a window update": (
+        lambda said: flag(said.said["client"][3], Type.WINDOW_UPDATE),
+        [("grpc.request.window_update", "flags 0x00: there are none", "flags 0x01")],
     ),
     "a PING": (insert(http2.ping(bytes(8))), [("grpc.request.ping", NONE, "PING flags 0x00")]),
     "a GOAWAY": (insert(http2.goaway(9, 0)), [("grpc.request.goaway", NONE, "GOAWAY flags 0x00")]),
