@@ -17,7 +17,7 @@ SCENARIO = """\
 description: the twelve functions over both systems
 topology: {topology}
 seed: 7
-linger: 100 ms
+linger: 300 ms
 workloads:
   - {{app: grpc, functions: all, calls: 2, {more}}}
   - {{app: rpyc, functions: all, calls: 2, containers: [list, tuple], {more}}}

@@ -98,6 +98,8 @@ class _Verification:
         self.executed: dict[tuple[str, int], Counter[str] | None] = {}
         """By machine and port; None where a connection was not judged to its end."""
         self.answered: Counter[tuple[str, int]] = Counter()
+        self.ended: set[tuple[str, int]] = set()
+        """Servers that ended a connection which its client had not closed."""
 
     def settled(self) -> Settled:
         unused = {(each.client, each.server): each for each in self.planned}
@@ -200,7 +202,7 @@ class _Verification:
             came=sum(executed.values()),
             answered=self.answered[service.machine, service.port],
             at_once=len(own),
-            ended=any(each.ended_by_server for each in own),
+            ended=(service.machine, service.port) in self.ended,
         ):
             yield None, field, right, seen, []
 
@@ -216,6 +218,8 @@ class _Verification:
             self.executed[key] = None
         else:
             counts.update(replay.server.executed)
+            if conversation.ended_by_server and not replay.client.closed:
+                self.ended.add(key)
             self.answered[key] += sum(each.answered >= 0 for batch in replay.client.batches for each in batch.calls)
 
     def _explain(self, conversation: Conversation, replay: Replay) -> None:

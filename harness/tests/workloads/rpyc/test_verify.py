@@ -313,6 +313,13 @@ def test_a_server_that_is_killed_in_a_call(tmp_path: Path, call: int) -> None:
     assert settled.observed["call"].to_list() == list(range(24))
 
 
+def test_a_server_may_end_what_its_client_has_closed(tmp_path: Path) -> None:
+    """Both end it at once, and the server's end may be the first."""
+    spoken = Spoken(tmp_path)
+    spoken.ended_by = SERVER
+    assert spoken.settle().findings.rows() == []
+
+
 def said_to_be_answered(spoken: Spoken) -> None:
     spoken.rows[5][3], spoken.rows[5][6] = 1, None
 
