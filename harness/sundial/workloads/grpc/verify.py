@@ -177,12 +177,14 @@ class _Verification:
         """Ports of batches, and the segments that the client's kernel says it sent again."""
         counted: dict[tuple[str, int], int] = {}
         ports: dict[tuple[str, int], set[int]] = {}
+        servers: dict[tuple[str, int], int] = {}
         broke: set[tuple[str, int]] = set()
         for connection, again in zip(self.connections, self.again, strict=True):
             link = connection.link
             for place, call in enumerate(link.calls):
                 key = (link.step.client, call.batch)
                 ports.setdefault(key, set()).add(link.conversation.client[1])
+                servers[key] = link.step.server[1]
                 counted[key] = counted.get(key, 0) + again[False].get(place, 0)
                 broke |= {key} if call.error == BROKEN else set()
         handshakes = self._handshakes()
@@ -195,7 +197,9 @@ class _Verification:
                 where, line, answered.get((client, batch), 0), exact=self.exact
             ):
                 yield None, field, right, wrong, []
-            own = ports[client, batch]
+            own, server_port = ports[client, batch], servers[client, batch]
+            if line.get("server_port") != server_port:
+                yield None, f"{where} server_port", str(server_port), str(line.get("server_port")), []
             # A client looks for its connection behind a batch, and one that broke may be there no more.
             gone = line.get("client_port") is None and (client, batch) in broke
             if not gone and line.get("client_port") not in own:

@@ -79,6 +79,8 @@ class Dialogue:
     retransmits: int = 0
     switches: int = CALLS
     """Of the first batch."""
+    server_port: int = PORT
+    """As the first batch says it."""
     switched: dict[str, int] = field(default_factory=dict)
     """Of the server, where it is not one for each call."""
     client_ports: dict[int, int | None] = field(default_factory=dict)
@@ -135,6 +137,7 @@ class Dialogue:
             function = functions.BY_NAME[NAMES[first]]
             bed.batch("grpc-client", "grpc", function.size, PORT, CLIENT_PORT, function.name)
             head = json.loads(bed.lines[-1])
+            head["server_port"] = PORT if first else self.server_port
             head["client_port"] = self.client_ports.get(first // CALLS, CLIENT_PORT)
             head |= {
                 "context_switches": CALLS if first else self.switches,

@@ -192,6 +192,10 @@ DAMAGES: dict[str, tuple[Callable[[Dialogue], object], list[tuple[str, str, str]
         lambda said: said.row[7].update(end=1_000_000),
         [("end", "not before its reply is whole", "ns too early")],
     ),
+    "another port of the server": (
+        lambda said: setattr(said, "server_port", 50052),
+        [("nodes/client batch 0 server_port", "50051", "50052")],
+    ),
     "no context switches of a client": (
         lambda said: setattr(said, "switches", 4),
         [("nodes/client batch 0 context_switches", "5 or more", "4")],
