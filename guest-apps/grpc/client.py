@@ -13,6 +13,7 @@ from sundial_guest import connections, options
 from sundial_guest.clock import now_ns
 from sundial_guest.functions import BY_NAME, NAMES
 from sundial_guest.samples import Batch
+from sundial_guest.usage import context_switches
 
 __all__ = ["main", "prepare"]
 
@@ -88,8 +89,12 @@ def main(given: dict[str, Any]) -> int:
         method = getattr(stub, METHODS[name])
         request, reply = messages(name)
         batch = Batch()
-        for _ in range(chosen.warmup + chosen.calls):
+        for _ in range(chosen.warmup):
             batch.record(caller.call(method, request, reply))
+        switches = context_switches()
+        for _ in range(chosen.calls):
+            batch.record(caller.call(method, request, reply))
+        switches = context_switches() - switches
         if connection is None or caller.failed > failed:
             # After a failure the channel may have another.
             connection, failed = connections.find(chosen.server, chosen.port), caller.failed
@@ -107,6 +112,7 @@ def main(given: dict[str, Any]) -> int:
                 "warmup": chosen.warmup,
                 "tcp_retransmits": max(0, resent - before),
                 "function": BY_NAME[name].number,
+                "context_switches": switches,
             }
         )
     channel.close()

@@ -3,7 +3,6 @@
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from threading import Lock
 from typing import Any
 
 import grpc
@@ -21,6 +20,7 @@ SPEC = {
     "port": options.Integer(1, 65535, absent=PORT),
     "max_workers": options.Integer(1, 64, absent=1),
     "bdp_probe": options.Boolean(absent=False),
+    "die_call": serving.DIE_CALL,
 }
 
 
@@ -33,13 +33,11 @@ def _distance(request: Any) -> Any:
 
 
 def _servicer(counters: serving.Counters) -> Any:
-    """What answers, and counts; workers do so at the same time."""
-    lock = Lock()
+    """What answers, and counts."""
 
     def method(name: str, function: Callable[[Any], Any]) -> Callable[[Any, Any, Any], Any]:
         def answer(self: Any, request: Any, context: Any) -> Any:
-            with lock:
-                counters.count(name)
+            counters.count(name)
             return function(request)
 
         return answer
@@ -52,7 +50,8 @@ def main(given: dict[str, Any]) -> int:
     """Until SIGTERM."""
     chosen = options.read(given, SPEC)
     serving.hold_signals()
-    counters = serving.Counters(port=chosen.port)
+    serving.outlive(chosen.die_call)
+    counters = serving.Counters(chosen.die_call, port=chosen.port)
     server = grpc.server(
         ThreadPoolExecutor(chosen.max_workers), options=[("grpc.http2.bdp_probe", int(chosen.bdp_probe))]
     )

@@ -8,6 +8,7 @@ import rpyc
 from rpyc.core.stream import SocketStream
 from rpyc.version import version
 from sundial_guest import clock, connections, functions, options, samples
+from sundial_guest.usage import context_switches
 
 CALLS_MOST = 1_000_000
 SPEC = {
@@ -123,8 +124,12 @@ def _run(caller: Caller, function: functions.Function, chosen: Any) -> None:
         header["variant"] = chosen.distance
     batch = samples.Batch()
     first, retransmits = caller.numbers.following, caller.retransmits()
-    for _ in range(chosen.warmup + chosen.calls):
+    for _ in range(chosen.warmup):
         caller.call(method, arguments, right, batch)
+    switches = context_switches()
+    for _ in range(chosen.calls):
+        caller.call(method, arguments, right, batch)
+    header["context_switches"] = context_switches() - switches
     caller.settle()
     again = max(0, caller.retransmits() - retransmits)
     batch.put({**header, "tcp_retransmits": again, "exchanges": caller.numbers.following - first})

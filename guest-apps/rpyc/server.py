@@ -11,7 +11,11 @@ import rpyc
 from rpyc.utils.server import ThreadedServer
 from sundial_guest import options, serving
 
-SPEC = {"port": options.Integer(1, 65535, absent=18861), "tcp_nodelay": options.Boolean(absent=False)}
+SPEC = {
+    "port": options.Integer(1, 65535, absent=18861),
+    "tcp_nodelay": options.Boolean(absent=False),
+    "die_call": serving.DIE_CALL,
+}
 
 
 class Functions(rpyc.Service):  # type: ignore[misc]
@@ -108,7 +112,8 @@ def main(given: dict[str, Any]) -> int:
     """Serves until SIGTERM."""
     chosen = options.read(given, SPEC)
     serving.hold_signals()
-    counters = serving.Counters(port=chosen.port)
+    serving.outlive(chosen.die_call)
+    counters = serving.Counters(chosen.die_call, port=chosen.port)
     server = Server(Functions(counters), chosen.port, tcp_nodelay=chosen.tcp_nodelay)
     server._listen()
     threading.Thread(target=server.start, daemon=True).start()

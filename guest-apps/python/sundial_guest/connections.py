@@ -14,7 +14,14 @@ _TOTAL_RETRANS = 100
 
 @contextmanager
 def _as_socket(descriptor: int) -> Iterator[socket.socket]:
-    with socket.socket(fileno=os.dup(descriptor)) as opened:
+    """Raises OSError where it is none."""
+    own = os.dup(descriptor)
+    try:
+        opened = socket.socket(fileno=own)
+    except OSError:
+        os.close(own)
+        raise
+    with opened:
         yield opened
 
 

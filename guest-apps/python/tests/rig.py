@@ -14,7 +14,10 @@ TOY = """\
 import random, threading
 from sundial_guest import clock, options, samples, serving
 
-SPEC = {"port": options.Integer(1, 9, absent=5), "do": options.Word("batch", "raise", "draw", "serve")}
+SPEC = {
+    "port": options.Integer(1, 9, absent=5), "do": options.Word("batch", "raise", "draw", "serve"),
+    "die_call": serving.DIE_CALL,
+}
 prepared = 0
 
 def prepare():
@@ -36,7 +39,8 @@ def main(given):
         batch.put({"series": 0, "transport": "toy", "server": "s", **call})
     if chosen.do == "serve":
         serving.hold_signals()
-        counters = serving.Counters(port=chosen.port)
+        serving.outlive(chosen.die_call)
+        counters = serving.Counters(chosen.die_call, port=chosen.port)
         counters.count("void")
         counters.count("void")
         threading.Thread(target=counters.count_failed).start()

@@ -34,7 +34,7 @@ def test_a_batch_is_what_the_harness_reads(programs: Programs) -> None:
         ('{"port": 10}', "option port: must be an integer from 1 to 9"),
         ('{"port": true}', "option port: must be an integer from 1 to 9"),
         ('{"do": "jump"}', 'option do: must be one of "batch", "raise", "draw", "serve"'),
-        ('{"more": 1}', "option more: unknown; there are port, do"),
+        ('{"more": 1}', "option more: unknown; there are port, do, die_call"),
         ('{"port": 1, "port": 2}', "options: a name is there twice"),
         ("[]", "options: must be a JSON object"),
     ],
@@ -119,7 +119,24 @@ def test_a_server_counts_and_ends_when_it_is_told(programs: Programs, channel) -
         os.kill(pid, signal.SIGTERM)
         assert output.read() == b""
     counted = {"port": 5, "calls": 2, "by_function": {"void": 2}, "failed": 1}
-    assert zygote.lines() == [{"type": "counters", "step": 4, "app": "toy-client", **counted}] * 2
+    lines = zygote.lines()
+    # It waited between the two.
+    assert [line.pop("context_switches").keys() for line in lines] == [{"void"}] * 2
+    assert lines == [{"type": "counters", "step": 4, "app": "toy-client", **counted}] * 2
+
+
+def test_a_server_is_killed_in_a_call_and_its_service_lives_on(programs: Programs) -> None:
+    toy = programs.start("start", "/usr/lib/sundial/toy-client", '{"do": "serve", "die_call": 2}')
+    while not (lines := toy.lines()):
+        time.sleep(0.01)
+    assert (lines[0]["calls"], lines[0]["by_function"]) == (2, {"void": 2})
+    children = Path(f"/proc/{toy.process.pid}/task/{toy.process.pid}/children").read_text().split()
+    while Path(f"/proc/{children[0]}/stat").read_text().split()[2] != "Z":
+        time.sleep(0.01)
+    assert toy.process.poll() is None
+    toy.process.send_signal(signal.SIGTERM)
+    assert toy.process.wait(60) == 0
+    assert len(toy.lines()) == 1
 
 
 def test_a_zygote_with_threads_forks_nothing(programs: Programs, channel) -> None:
@@ -158,6 +175,9 @@ def test_a_connection_is_found_by_its_peer() -> None:
             assert found == client.fileno()
             assert connections.local_port(found) == client.getsockname()[1]
             assert connections.retransmits(found) == 0
+            before = os.listdir("/proc/self/fd")
+            assert connections.find(address, port) == found
+            assert os.listdir("/proc/self/fd") == before
             client.send(b"still open")
             accepted, _ = server.accept()
             assert select.select([accepted], [], [], 10)[0]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import shutil
@@ -20,9 +21,9 @@ from sundial.model.catalog import ROOT
 from sundial.plan.request import Kept
 
 PREFERENCES = ("rpc.dissect_unknown_programs:TRUE", "tcp.relative_sequence_numbers:TRUE", "nameres.mac_name:FALSE")
-DECODED = ("tcp.port==50051,http2",)
-"""What a port's streams are where nothing in them says it early enough: gRPC's at its usual port. gRPC and its messages
-follow from HTTP/2 by themselves."""
+DECODED = {"grpc": ("http2", (50051,)), "rpyc": ("rpyc", (18861, 18862))}
+"""What a port's streams are where nothing in them says it early enough: by the kind of server (its program is
+KIND-server), the dissector and the usual ports. gRPC and its messages follow from HTTP/2 by themselves."""
 FOREIGN = ("wg",)
 """Heuristic dissectors that are not asked: the first request of DCE RPC without flags looks like WireGuard's data."""
 DISSECTORS = tuple(ROOT / "harness" / "wireshark" / name for name in ("mbcf.lua", "rpyc.lua"))
@@ -101,14 +102,14 @@ def find_capture(folder: Path, segment: str | None) -> Path:
 def viewer_command(program: str, capture: Path, shown: str | None) -> list[str]:
     """The command line that shows `capture` with our columns, preferences and dissector; wireshark and tshark take the
     same."""
-    return [program, *_look(["-r", str(capture)], _columns(capture), shown)]
+    return [program, *_look(["-r", str(capture)], capture, shown)]
 
 
 def live_command(program: str, capture: Path, shown: str | None, kept: Kept) -> list[str]:
     """The same for a capture that grows: all of it from the first frame on, until its topology is down."""
     follow = ["tail", f"--pid={kept.pid}", "-c", "+1", "-f", str(capture)]
     at_once = "-k" if program == "wireshark" else "-l"
-    view = [program, *_look([at_once, "-i", "-"], _columns(capture), shown)]
+    view = [program, *_look([at_once, "-i", "-"], capture, shown)]
     return ["sh", "-c", f"{shlex.join(follow)} | {shlex.join(view)}"]
 
 
@@ -116,8 +117,8 @@ def _columns(capture: Path) -> Columns:
     return FURTHER_COLUMNS if capture.parent.parent.name == "wire" else COLUMNS
 
 
-def _look(source: list[str], columns: Columns, shown: str | None) -> list[str]:
-    given = ",".join(f'"{title}","{field}"' for title, field in columns)
+def _look(source: list[str], capture: Path, shown: str | None) -> list[str]:
+    given = ",".join(f'"{title}","{field}"' for title, field in _columns(capture))
     dissectors = [part for path in DISSECTORS for part in ("-X", f"lua_script:{path}")]
     arguments = [*dissectors, *source, "-o", f"gui.column.format:{given}"]
     for preference in PREFERENCES:
@@ -125,11 +126,26 @@ def _look(source: list[str], columns: Columns, shown: str | None) -> list[str]:
     # Where Wireshark finds the types of messages in protocol buffers.
     for folder in sorted({path.parent for path in (ROOT / "guest-apps").glob("*/*.proto")}):
         arguments += ["-o", f'uat:protobuf_search_paths:"{folder}","TRUE"']
-    for decoded in DECODED:
-        arguments += ["-d", decoded]
+    for port, dissector in sorted(decoded(capture).items()):
+        arguments += ["-d", f"tcp.port=={port},{dissector}"]
     for heuristic in FOREIGN:
         arguments += ["--disable-heuristic", heuristic]
     return [*arguments, "-Y", shown] if shown else arguments
+
+
+def decoded(capture: Path) -> dict[int, str]:
+    """The dissector of each port whose streams do not name it: the usual ones, and those of the run's servers."""
+    found = {port: dissector for dissector, ports in DECODED.values() for port in ports}
+    folder = next((parent for parent in capture.parents if (parent / "nodes").is_dir()), None)
+    for path in [] if folder is None else sorted((folder / "nodes").glob("*/job.json")):
+        for service in json.loads(path.read_text()).get("services", []):
+            kind, _, side = str(service["app"]).rpartition("-")
+            port = service.get("options", {}).get("port")
+            # grpc-server in Python, grpc-cpp-server in C++.
+            known = DECODED.get(kind.partition("-")[0])
+            if side == "server" and known is not None and isinstance(port, int):
+                found[port] = known[0]
+    return found
 
 
 def _lacking() -> str | None:

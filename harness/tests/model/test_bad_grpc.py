@@ -14,7 +14,7 @@ from sundial.workloads.grpc.model import Grpc
 HEAD = "description: A test\ntopology: two-hosts-10base-t\nworkloads:\n"
 PYTHON = "defaults.image=linux-python"
 KNOWN = f"all, or one or more of {', '.join(functions.NAMES)}, or their numbers from 1 to 12"
-FIELDS = "clients, server, series, app, functions, port, calls, warmup, max_workers, bdp_probe, control_frames, total_timeout"
+FIELDS = "clients, server, series, app, functions, port, calls, warmup, max_workers, bdp_probe, control_frames, die, total_timeout"
 
 
 def write(folder: Path, *workloads: str) -> str:
@@ -36,6 +36,10 @@ REFUSED = [
     ("max_workers: 65", "max_workers: 65 is out of range; allowed: a whole number from 1 to 64"),
     ("port: 80", "port: 80 is out of range; allowed: a whole number from 1024 to 65535"),
     ("bdp_probe: yes please", "bdp_probe: 'yes please' is neither true nor false; allowed: true, false"),
+    ("die: 3", "die: is not a mapping of fields; allowed: call"),
+    ("die: {call: 0}", "die.call: 0 is out of range; allowed: a whole number from 1 to 1000000"),
+    ("die: {}", "die: call is missing; allowed: a whole number from 1 to 1000000"),
+    ("die: {call: 3, restart: true}", "die.restart: unknown field; allowed: call"),
     ("control_frames: some", "control_frames: 'some' is not known; allowed: none, counted"),
     (
         "bdp_probe: true",
@@ -57,10 +61,37 @@ def test_what_cannot_be(tmp_path: Path, written: str, line: str) -> None:
     assert lines(path) == [f"{path}:4: workloads.0.{line}"]
 
 
-def test_an_image_without_python(tmp_path: Path) -> None:
+@pytest.mark.parametrize("app", ["grpc", "rpyc"])
+@pytest.mark.parametrize(("machine", "field"), [("server", "server"), ("client", "clients")])
+def test_an_image_without_python(tmp_path: Path, app: str, machine: str, field: str) -> None:
+    path = write(tmp_path, f"app: {app}")
+    assert lines(path, f"machines.{machine}.image=linux") == [
+        f"{path}:4: workloads.0.{field}: image 'linux' of {machine!r} does not run {app}"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "port"),
+    [
+        ("app: grpc, port: 18861", "app: rpyc", 18861),
+        ("app: rpyc, port: 50051", "app: grpc", 50051),
+        ("app: rpyc, port: 50050, tcp_nodelay: [false, true]", "app: grpc", 50051),
+    ],
+)
+def test_two_systems_on_one_port(tmp_path: Path, first: str, second: str, port: int) -> None:
+    path = write(tmp_path, first, second)
+    what = (
+        f"port {port} of 'server' is another server's; allowed: a port of its own, or the same tcp_nodelay and no die"
+    )
+    assert lines(path) == [f"{path}:5: workloads.1.port: {what}"]
+
+
+@pytest.mark.parametrize("machine", ["client", "server"])
+def test_less_memory_than_python_needs(tmp_path: Path, machine: str) -> None:
     path = write(tmp_path, "app: grpc")
-    assert lines(path, "machines.server.image=linux") == [
-        f"{path}:4: workloads.0.server: image 'linux' of 'server' does not run grpc"
+    assert lines(path, f"machines.{machine}.memory=160 MiB") == [
+        f"--set: machines.{machine}.memory: 160 MiB for {machine!r}, which boots linux-python; "
+        "allowed: a size in whole MiB from 256 MiB to 4 GiB, such as '256 MiB'"
     ]
 
 
@@ -84,6 +115,8 @@ def test_a_server_has_its_port(tmp_path: Path) -> None:
         f"{path}:5: workloads.1.port: port 50051 of 'server' is another workload's, whose server differs; "
         "allowed: a port of its own, or the same settings"
     ]
+    path = write(tmp_path, "app: grpc", "app: grpc, die: {call: 3}")
+    assert lines(path)[0].startswith(f"{path}:5: workloads.1.port: port 50051 of 'server' is another workload's")
     load_experiments(
         write(tmp_path, "app: grpc", "app: grpc, calls: 2", "app: dce, port: 50051, sizes: 0"), overrides=[PYTHON]
     )

@@ -50,6 +50,10 @@ REFUSED = [
     ("calls: 0", "calls: 0 is out of range; allowed: a whole number from 1 to 1000000"),
     ("port: 65535", "port: 65535 is out of range; allowed: a whole number from 1024 to 65534"),
     ("bdp_probe: true", "bdp_probe: unknown field"),
+    ("die: {call: 0}", "die.call: 0 is out of range; allowed: a whole number from 1 to 1000000"),
+    ("die: {call: 3}, containers: [list, tuple]", "die: die with 2 connections of each client: those behind the first "
+     "would be refused; allowed: one series, container, distance and tcp_nodelay"),
+    ("die: {call: 3}, series: 2, tcp_nodelay: [true, false]", "die: die with 4 connections of each client"),
 ]  # fmt: skip
 
 
@@ -99,6 +103,7 @@ def test_both_ends_have_one_version(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     [
         ("app: rpyc, tcp_nodelay: true", "app: rpyc", 18861),
         ("app: rpyc, tcp_nodelay: [false, true]", "app: rpyc, port: 18862", 18862),
+        ("app: rpyc, die: {call: 3}", "app: rpyc, die: {call: 3}", 18861),
         ("app: dce, sizes: [0], port: 18861", "app: rpyc, tcp_nodelay: [true, false]", None),
     ],
 )
@@ -109,7 +114,9 @@ def test_two_services_on_one_port(tmp_path: Path, one: str, other: str, port: in
         assert load_experiments(path)
         return
     (line,) = refused(path)
-    what = f"port {port} of 'server' is another server's; allowed: a port of its own, or the same tcp_nodelay"
+    what = (
+        f"port {port} of 'server' is another server's; allowed: a port of its own, or the same tcp_nodelay and no die"
+    )
     assert line == f"5: workloads.1.port: {what}"
 
 
@@ -137,6 +144,10 @@ def test_a_job_calls_each_function_where_it_makes_a_difference(tmp_path: Path) -
         ("rpyc-server", {"port": 18861, "tcp_nodelay": False}),
         ("rpyc-server", {"port": 18862, "tcp_nodelay": True}),
     ]
+    (dying,) = (
+        plan_run(load_experiments(write(tmp_path, "app: rpyc, die: {call: 3}"))[0], PATHS).jobs["server"].services
+    )
+    assert dying.options == {"port": 18861, "tcp_nodelay": False, "die_call": 3}
     steps = [each.options for each in jobs["client"].steps]
     names = ("port", "tcp_nodelay", "container", "distance", "functions")
     turns = [

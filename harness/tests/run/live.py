@@ -180,6 +180,25 @@ def end_what_was_started() -> None:
                 pipe.close()
 
 
+@contextmanager
+def hog() -> Iterator[None]:
+    """Every core has something else to do."""
+    hogs = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in os.sched_getaffinity(0)]
+    try:
+        yield
+    finally:
+        for process in hogs:
+            process.kill()
+            process.wait()
+
+
+def evidence(folder: Path) -> dict[str, bytes]:
+    """Every file that must be the same whenever the run is repeated."""
+    files = [*(folder / "wire").iterdir(), *(folder / "nodes").glob("*/samples.jsonl")]
+    files += [*(folder / "nodes").glob("*/console.log"), folder / "samples.parquet"]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
 class LiveRun:
     """One `sundial run`. `files` are put into guests before anything else: by machine, path to content.
 

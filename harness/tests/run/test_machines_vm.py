@@ -10,14 +10,23 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from sundial.run.places import Places
-from tests.run.live import END_S, HARNESS, LiveRun, require_guests, stirred, sundial, up, write_scenario
+from tests.run.live import (
+    END_S,
+    HARNESS,
+    LiveRun,
+    evidence,
+    hog,
+    require_guests,
+    stirred,
+    sundial,
+    up,
+    write_scenario,
+)
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(400)]
 
@@ -43,25 +52,6 @@ def made(run: LiveRun, seconds: float = END_S) -> str:
     assert status in (0, 1), output
     assert run.record()["status"] == "complete"
     return output
-
-
-@contextmanager
-def hog() -> Iterator[None]:
-    """Every core has something else to do."""
-    hogs = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in os.sched_getaffinity(0)]
-    try:
-        yield
-    finally:
-        for process in hogs:
-            process.kill()
-            process.wait()
-
-
-def evidence(folder: Path) -> dict[str, bytes]:
-    """Every file that must be the same whenever the run is repeated."""
-    files = [*(folder / "wire").iterdir(), *(folder / "nodes").glob("*/samples.jsonl")]
-    files += [*(folder / "nodes").glob("*/console.log"), folder / "samples.parquet"]
-    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
 def test_the_same_run_again_gives_the_same_bytes(tmp_path: Path) -> None:

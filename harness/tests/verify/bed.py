@@ -285,9 +285,9 @@ class Stream:
         self.bed.send(SERVER, [self.frame(SERVER, SYN | ACK, -1, syn=True)])
         self.bed.send(CLIENT, [self.frame(CLIENT, ACK, 0)])
 
-    def close(self) -> None:
-        self.bed.send(CLIENT, [self.frame(CLIENT, FIN | ACK, self.sent[CLIENT])])
-        self.bed.send(SERVER, [self.frame(SERVER, FIN | ACK, self.sent[SERVER])])
+    def close(self, first: str = CLIENT) -> None:
+        for end in (first, SERVER if first == CLIENT else CLIENT):
+            self.bed.send(end, [self.frame(end, FIN | ACK, self.sent[end])])
 
     def write(self, source: str, data: bytes, cuts: list[int], lose: tuple[int, ...] = ()) -> None:
         """Send `data` in segments of the sizes `cuts`; lost ones are sent again afterwards."""

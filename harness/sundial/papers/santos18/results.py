@@ -54,6 +54,8 @@ class Cell:
     """Of the system's protocol above TCP or UDP (MBCF: above Ethernet), both ways, a call."""
     exchanges: float | None
     """Messages that have an answer, a call; None: the system has one exchange a call."""
+    context_switches: float | None
+    """Of the client's and the server's process, a call; None: they do not count them, or not of this function alone."""
     instructions: float
     """That the machines' speed makes of the median time, without what the wire hides of it."""
 
@@ -111,37 +113,42 @@ class Results:
         return iter([(key, self.cells[key]) for key in keys])
 
 
+CALLS_COLUMNS = (
+    "system", "place", "function", "container", "variant", "tcp_nodelay", "calls", "kept", "mean_ms",
+    "standard_error_ms", "untrimmed_mean_ms", "least_ms", "quartile_1_ms", "median_ms", "quartile_3_ms", "most_ms",
+    "median_low_ms", "median_high_ms", "packets", "frames", "frame_bytes", "message_bytes", "exchanges",
+    "context_switches", "instructions", "run",
+)  # fmt: skip
+SLOPES_COLUMNS = (
+    "system", "function", "container", "variant", "tcp_nodelay", "round_trip_ms", "median_ms", "round_trips_a_call",
+)  # fmt: skip
+
+
 def calls_table(results: Results) -> pl.DataFrame:
     """functions.csv: a row a case, times in ms."""
     rows = []
     for case, cell in results:
         times = cell.spread
         rows.append(
-            {
-                "system": case.system, "place": case.place, "function": case.function, "container": case.container,
-                "variant": case.variant if case.function == DISTANCE else None, "tcp_nodelay": case.nodelay,
-                "calls": times.calls, "kept": times.kept, "mean_ms": times.mean,
-                "standard_error_ms": times.standard_error, "untrimmed_mean_ms": times.whole_mean,
-                "least_ms": times.least, "quartile_1_ms": times.quartiles[0], "median_ms": times.median,
-                "quartile_3_ms": times.quartiles[2], "most_ms": times.most,
-                "median_low_ms": times.median_between[0], "median_high_ms": times.median_between[1],
-                "packets": cell.packets, "frames": cell.frames, "frame_bytes": cell.frame_bytes,
-                "message_bytes": cell.message_bytes, "exchanges": cell.exchanges,
-                "instructions": cell.instructions, "run": cell.run,
-            }
+            (
+                case.system, case.place, case.function, case.container,
+                case.variant if case.function == DISTANCE else None, case.nodelay, times.calls, times.kept, times.mean,
+                times.standard_error, times.whole_mean, times.least, times.quartiles[0], times.median,
+                times.quartiles[2], times.most, *times.median_between, cell.packets, cell.frames, cell.frame_bytes,
+                cell.message_bytes, cell.exchanges, cell.context_switches, cell.instructions, cell.run,
+            )
         )  # fmt: skip
-    return pl.DataFrame(rows)
+    return pl.DataFrame(rows, schema=CALLS_COLUMNS, orient="row", infer_schema_length=None)
 
 
 def slopes_table(results: Results) -> pl.DataFrame:
     """slopes.csv: a row for each round trip time of the link, in ms."""
     rows = [
-        {
-            "system": case.system, "function": case.function, "container": case.container,
-            "variant": case.variant if case.function == DISTANCE else None, "tcp_nodelay": case.nodelay,
-            "round_trip_ms": trip, "median_ms": median, "round_trips_a_call": slope.round_trips,
-        }
+        (
+            case.system, case.function, case.container, case.variant if case.function == DISTANCE else None,
+            case.nodelay, trip, median, slope.round_trips,
+        )
         for case, slope in results.slopes.items()
         for trip, median in sorted(slope.points.items())
     ]  # fmt: skip
-    return pl.DataFrame(rows)
+    return pl.DataFrame(rows, schema=SLOPES_COLUMNS, orient="row", infer_schema_length=None)

@@ -258,10 +258,14 @@ def _check_datagrams(table: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def checksum_wrong(total: pl.Expr, pseudo: pl.Expr, written: pl.Expr) -> pl.Expr:
+def checksum_wrong(total: pl.Expr, pseudo: pl.Expr, written: pl.Expr, *, finished: pl.Expr | None = None) -> pl.Expr:
     """Of a UDP or TCP packet whose words are `total`. On a segment within a machine Linux writes the sum of the pseudo
-    header, for an adapter to go on with (net/core/skbuff.c, CHECKSUM_PARTIAL), and there is none."""
-    return pl.when("inner").then(written != fold(pseudo)).otherwise(fold(total + pseudo) != 0xFFFF)
+    header, for an adapter to go on with (net/core/skbuff.c, CHECKSUM_PARTIAL), and there is none. `finished`: of which
+    it may have written the whole sum all the same."""
+    wrong = fold(total + pseudo) != 0xFFFF
+    begun = written == fold(pseudo)
+    within = ~begun if finished is None else ~begun & (wrong | ~finished)
+    return pl.when("inner").then(within).otherwise(wrong)
 
 
 def pseudo_header(protocol: int, length: pl.Expr) -> pl.Expr:

@@ -83,7 +83,9 @@ def _check_fields(own: pl.DataFrame) -> pl.DataFrame:
     flags = pl.col("tcp_flags")
     length = pl.col("ip_length").cast(pl.Int64) - pl.col("ip_header")
     total = pl.col("ip_payload_sum").cast(pl.Int64)
-    wrong = checksum_wrong(total, pseudo_header(TCP, length), pl.col("tcp_checksum"))
+    # A reset for want of a socket is not made by one: ip_send_unicast_reply (net/ipv4/ip_output.c) finishes the sum.
+    reset = flags & RST != 0
+    wrong = checksum_wrong(total, pseudo_header(TCP, length), pl.col("tcp_checksum"), finished=reset)
     urgent = pl.col("tcp_urgent")
     return _all(
         own,

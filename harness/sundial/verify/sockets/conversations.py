@@ -56,8 +56,13 @@ class Way:
     """At the receiver's port, in time, without frames that the wire has damaged."""
     elsewhere: Sequence[Segment] = ()
     """At the ports of others, and what became of frames on the wire."""
-    finished: bool = False
-    """The sender has ended it (FIN)."""
+    finished_ns: int | None = None
+    """When the sender first ended it (FIN); None: it has not."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether the sender has ended it."""
+        return self.finished_ns is not None
 
     @cached_property
     def _first(self) -> list[Segment]:
@@ -161,6 +166,12 @@ class Conversation:
     reset_rows: list[int] = field(default_factory=list)
     """Frames with RST."""
 
+    @property
+    def ended_by_server(self) -> bool:
+        """Whether the server's end came first."""
+        server, client = self.ways[True].finished_ns, self.ways[False].finished_ns
+        return server is not None and (client is None or server < client)
+
 
 @dataclass(frozen=True)
 class Explained:
@@ -262,12 +273,10 @@ def conversations(run: RunDirectory, frames: pl.DataFrame, servers: Iterable[End
     streams, rows = _streams(sent, payloads(sent, files))
     damaged = set(damaged_rows(frames))
     segments = _segments(placed, damaged)
+    fins = placed.filter(pl.col("view") == "sent", pl.col("tcp_flags") & tcp.FIN != 0)
     finished = {
-        (conn, reply)
-        for conn, reply in placed.filter(pl.col("view") == "sent", pl.col("tcp_flags") & tcp.FIN != 0)
-        .select("conn", "reply")
-        .unique()
-        .iter_rows()
+        (conn, reply): at_ns
+        for conn, reply, at_ns in fins.group_by("conn", "reply").agg(pl.col("time_ns").min()).iter_rows()
     }
     resets: dict[int, list[int]] = {}
     for row, conn in placed.filter(pl.col("tcp_flags") & tcp.RST != 0).select("row", "conn").iter_rows():
@@ -282,7 +291,7 @@ def conversations(run: RunDirectory, frames: pl.DataFrame, servers: Iterable[End
                 sent=segments.get((number, reply, "sent"), []),
                 received=segments.get((number, reply, "received"), []),
                 elsewhere=segments.get((number, reply, "elsewhere"), []),
-                finished=(number, reply) in finished,
+                finished_ns=finished.get((number, reply)),
             )
             for reply in (False, True)
         }

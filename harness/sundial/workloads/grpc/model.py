@@ -13,6 +13,7 @@ from sundial.model.lists import CALLS_MOST
 from sundial.model.network import Network
 from sundial.model.workload import Ends, Millis, Transport, Warmup, WorkloadBase, WorkloadKind
 from sundial.workloads import sockets
+from sundial.workloads.dying import Dying
 from sundial.workloads.function_words import ALL, FunctionWords
 from sundial.workloads.grpc.expect import LIBRARIES, PORT
 
@@ -42,6 +43,8 @@ class Grpc(WorkloadBase):
     control_frames: Literal["none", "counted"] = "none"
     """PING, RST_STREAM and GOAWAY. None: each is a mismatch, unless a connection broke or a call had had its time.
     Counted: they may be there, and window updates need only sum to what came."""
+    die: Dying | None = None
+    """The server is killed."""
     total_timeout: Millis = written("25 s")
     """A call without a reply fails after this."""
 
@@ -80,15 +83,14 @@ class GrpcKind:
         return workload, []
 
     def check_all(self, workloads: Sequence[WorkloadBase], network: Network) -> Iterator[Finding]:
-        served: dict[tuple[str, int], tuple[str, object]] = {}
+        # That RPyC has a port says rpyc's.
+        served: dict[tuple[str, int], object] = {}
         for number, workload in enumerate(workloads):
-            port = getattr(workload, "port", None)
-            if port is None or "udp" in workload.transports:
+            if not isinstance(workload, Grpc):
                 continue
-            settings = (workload.max_workers, workload.bdp_probe) if isinstance(workload, Grpc) else None
-            known = served.setdefault((workload.server, port), (workload.app, settings))
-            if isinstance(workload, Grpc) and known != (workload.app, settings):
-                what = f"port {port} of {workload.server!r} is another workload's, whose server differs"
+            settings = (workload.max_workers, workload.bdp_probe, workload.die)
+            if served.setdefault((workload.server, workload.port), settings) != settings:
+                what = f"port {workload.port} of {workload.server!r} is another workload's, whose server differs"
                 yield Finding(("workloads", number, "port"), what, "a port of its own, or the same settings")
 
 

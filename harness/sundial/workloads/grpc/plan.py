@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sundial.plan.workload import Host, Service, Step, Way, WorkloadPlan
+from sundial.workloads import dying
 from sundial.workloads.grpc.model import DEFAULT_PORT, Grpc
 
 SERVER, CLIENT = "grpc-server", "grpc-client"
@@ -16,7 +17,7 @@ class GrpcPlan:
 
     def services(self, workload: Grpc, server: Host) -> Iterator[Service]:
         options = {"port": workload.port, "max_workers": workload.max_workers, "bdp_probe": workload.bdp_probe}
-        yield Service(SERVER, options, instance=str(workload.port))
+        yield Service(SERVER, options | dying.options(workload.die), instance=str(workload.port))
 
     def steps(self, workload: Grpc, way: Way) -> Iterator[Step]:
         for series in range(workload.series):

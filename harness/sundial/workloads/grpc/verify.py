@@ -23,7 +23,7 @@ from sundial.verify.samples import RunSamples
 from sundial.verify.sockets.call_times import check_call_times
 from sundial.verify.sockets.conversations import Conversation, conversations
 from sundial.verify.workload import OBSERVED, Settled, Verifier, WorkloadVerifier, retransmissions
-from sundial.workloads import functions
+from sundial.workloads import dying, functions, switches
 from sundial.workloads.grpc.expect import LIBRARIES, call_octets
 from sundial.workloads.grpc.verify_connection import Connection, Ends, Finding
 from sundial.workloads.grpc.verify_names import BROKEN, CLIENT, SERVER, Service, Step, libraries, links, services, steps
@@ -34,6 +34,7 @@ UNPROVEN: tuple[str, ...] = (
     "grpc: which of a call's frames a program writes at once; only that no segment is shorter than a frame needs",
     "grpc: when a server without work reports; only what it reports at last, and that it counts upwards",
     "grpc: when a channel whose connection broke tries again",
+    f"grpc: {switches.UNPROVEN}",
 )
 _DEFAULT = next(iter(LIBRARIES.values()))
 
@@ -85,9 +86,7 @@ class _Verification:
         self.again = [each.again() for each in self.connections]
 
     def _ends(self, each: Conversation, step: Step) -> Ends:
-        server = next(
-            (one for one in self.services if each.server[0] in one.addresses and one.port == each.server[1]), None
-        )
+        server = next((one for one in self.services if self._is_of(one, each)), None)
         ports = (self.run.owner(end[0]) for end in (each.client, each.server))
         client_mtu, server_mtu = (1500 if port is None else port[1].mtu for port in ports)
         return Ends(
@@ -178,19 +177,32 @@ class _Verification:
         """Ports of batches, and the segments that the client's kernel says it sent again."""
         counted: dict[tuple[str, int], int] = {}
         ports: dict[tuple[str, int], set[int]] = {}
+        servers: dict[tuple[str, int], int] = {}
+        broke: set[tuple[str, int]] = set()
         for connection, again in zip(self.connections, self.again, strict=True):
             link = connection.link
             for place, call in enumerate(link.calls):
                 key = (link.step.client, call.batch)
                 ports.setdefault(key, set()).add(link.conversation.client[1])
+                servers[key] = link.step.server[1]
                 counted[key] = counted.get(key, 0) + again[False].get(place, 0)
+                broke |= {key} if call.error == BROKEN else set()
         handshakes = self._handshakes()
+        answered = self._answered()
         for (client, batch), line in self.samples.batches.items():
             if line.get("app") != CLIENT or (client, batch) not in ports:
                 continue
             where = f"nodes/{client} batch {batch}"
-            own = ports[client, batch]
-            if line.get("client_port") not in own:
+            for field, right, wrong in switches.check_batch(
+                where, line, answered.get((client, batch), 0), exact=self.exact
+            ):
+                yield None, field, right, wrong, []
+            own, server_port = ports[client, batch], servers[client, batch]
+            if line.get("server_port") != server_port:
+                yield None, f"{where} server_port", str(server_port), str(line.get("server_port")), []
+            # A client looks for its connection behind a batch, and one that broke may be there no more.
+            gone = line.get("client_port") is None and (client, batch) in broke
+            if not gone and line.get("client_port") not in own:
                 yield None, f"{where} client_port", ", ".join(map(str, sorted(own))), str(line.get("client_port")), []
             said, seen = line.get("tcp_retransmits"), counted[client, batch]
             if len(own) == 1 and said is not None:
@@ -198,6 +210,13 @@ class _Verification:
                 more = handshakes.get((client, port), 0)
                 if not seen <= said <= seen + more:
                     yield None, f"{where} tcp_retransmits", f"{seen}, as captured", str(said), []
+
+    def _answered(self) -> dict[tuple[str, int], int]:
+        """Measured calls that succeeded, by machine and batch."""
+        measured = self.calls.filter(pl.col("ok"), ~pl.col("warmup"))
+        return {
+            (client, batch): count for client, batch, count in measured.group_by("client", "batch").len().iter_rows()
+        }
 
     def _handshakes(self) -> dict[tuple[str, int], int]:
         """What a client's kernel counts beside data, or an adapter dropped before it was seen: by machine and port."""
@@ -227,14 +246,18 @@ class _Verification:
     def _check_server(self, service: Service) -> Iterator[Finding]:
         least = dict.fromkeys(functions.NAMES, 0)
         most = dict(least)
-        for connection in self.connections:
-            if (
-                connection.conversation.server[1] == service.port
-                and connection.conversation.server[0] in service.addresses
+        own = [each for each in self.connections if self._is_of(service, each.conversation)]
+        for connection in own:
+            for name, (low, high) in connection.served().items():
+                least[name] += low
+                most[name] += high
+        if not self.run.by_hand:
+            came, answered = sum(most.values()), sum(least.values())
+            ended = any(each.conversation.ended_by_server for each in own)
+            for field, right, wrong in dying.check_death(
+                NAME, service.die_call, came=came, answered=answered, at_once=service.max_workers, ended=ended
             ):
-                for name, (low, high) in connection.served().items():
-                    least[name] += low
-                    most[name] += high
+                yield None, field, right, wrong, []
         where = f"nodes/{service.machine} port {service.port} counters"
         lines = [
             line
@@ -242,7 +265,7 @@ class _Verification:
             if line["type"] == "counters" and line.get("app") == SERVER and line.get("port") == service.port
         ]
         if not lines:
-            if any(least.values()) and not any(step.broke for step in self.steps):
+            if any(least.values()) and (service.die_call or not any(step.broke for step in self.steps)):
                 yield None, where, "a line after its calls", "none", []
             return
         before: Mapping[str, Any] = {}
@@ -260,6 +283,15 @@ class _Verification:
                 if line.get(name) != expected:
                     yield None, f"{where} {name}", str(expected), str(line.get(name)), []
             before = said
+        alone = len(own) == 1
+        for field, right, wrong in switches.check_counters(where, lines[-1], before, alone=alone, exact=self.exact):
+            yield None, field, right, wrong, []
+        if service.die_call is not None and (due := min(service.die_call, sum(most.values()))) != total:
+            yield None, f"{where} calls", f"{due}: it is killed in call {service.die_call}", str(total), []
+
+    @staticmethod
+    def _is_of(service: Service, each: Conversation) -> bool:
+        return each.server[1] == service.port and each.server[0] in service.addresses
 
     # ---- the result ----
 

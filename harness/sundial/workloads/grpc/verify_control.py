@@ -7,6 +7,7 @@ What window updates have to say is `verify_credit`'s. DATA keeps within the wind
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from sundial.verify.sockets.conversations import Way
@@ -55,6 +56,8 @@ def check_control(link: Link, here: Direction, there: Direction, *, counted: boo
             yield from _check_ping(each, here, pings, counted=counted)
         elif each.frame.type == Type.RST_STREAM:
             yield from _check_reset(link, each, counted=counted)
+        elif each.frame.type == Type.WINDOW_UPDATE and each.frame.flags:
+            yield _wrong(each, "flags 0x00: there are none", f"flags 0x{each.frame.flags:02x}")
         elif each.frame.type not in (Type.SETTINGS, Type.WINDOW_UPDATE) and not counted:
             yield _wrong(each, "none: the scenario does not count control frames", str(each.frame))
 
@@ -137,8 +140,9 @@ def _grants(side: Direction, opening: Sequence[Frame]) -> Iterator[tuple[int, Fr
 
 def _apply(windows: Windows, frame: Frame) -> None:
     if frame.type == Type.SETTINGS:
-        for number, value in http2.read_settings(frame):
-            if number == http2.Setting.INITIAL_WINDOW_SIZE:
-                windows.resize(value)
+        with suppress(http2.Http2Error):  # what is no settings has its finding where it was due
+            for number, value in http2.read_settings(frame):
+                if number == http2.Setting.INITIAL_WINDOW_SIZE:
+                    windows.resize(value)
     elif frame.type == Type.WINDOW_UPDATE and not frame.stream:
         windows.update(0, http2.read_increment(frame))

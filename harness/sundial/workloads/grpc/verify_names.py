@@ -16,6 +16,7 @@ from sundial.observe import RunDirectory
 from sundial.verify.samples import RunSamples
 from sundial.verify.segment import network_of
 from sundial.verify.sockets.conversations import Conversation, End
+from sundial.workloads import dying
 from sundial.workloads.grpc import expect_http2 as http2
 from sundial.workloads.grpc.expect import LIBRARIES, PORT, Library
 from sundial.workloads.grpc.expect_http2 import Flag, Type
@@ -34,6 +35,9 @@ class Service:
     addresses: tuple[str, ...]
     port: int
     bdp_probe: bool
+    max_workers: int
+    die_call: int | None
+    """The call in which it is killed."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +104,8 @@ def services(run: RunDirectory) -> list[Service]:
             tuple(item.address for item in run.nodes[name].interfaces if item.address),
             int(each["options"].get("port") or PORT),
             bool(each["options"].get("bdp_probe")),
+            int(each["options"].get("max_workers") or 1),
+            dying.call_of(each["options"]),
         )
         for name, job in run.jobs.items()
         for each in job.get("services", ())

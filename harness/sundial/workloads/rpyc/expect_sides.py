@@ -115,6 +115,8 @@ class Called:
     answered: int = -1
     """The place of the result among the messages that came."""
     error: str | None = None
+    unasked: bool = False
+    """The connection had been over before it."""
 
 
 @dataclass
@@ -304,7 +306,7 @@ class Client(Side):
         super().__init__(version)
         self._planned = batches
         self.batches: list[Batch] = []
-        self.closed = False
+        self.closed = self.ended = False
 
     def run(self) -> Iterator[Action]:
         """Its whole life."""
@@ -312,6 +314,8 @@ class Client(Side):
             root = yield from self.request(Handler.GETROOT)
             for batch in self._planned:
                 yield from self._batch(root, batch)
+            if self.ended:
+                return
             number = yield from self.begin(Handler.CLOSE)
             self.closed = True
             while self.version.awaits_close and number in self.open:
@@ -323,26 +327,25 @@ class Client(Side):
         arguments = tuple(_argument(value, planned) for value in planned.function.arguments)
         batch = Batch(self.number)
         self.batches.append(batch)
-        ended = False
         for each in planned.ids:
-            called = Called(each, self.sent, self.number)
+            called = Called(each, self.sent, self.number, unasked=self.ended)
             batch.calls.append(called)
-            if ended:
+            if self.ended:
                 called.error = "EOFError"
                 continue
             self.call = each
             try:
                 yield from self._one(root, planned.method, arguments, called)
             except Ended:
-                called.error, ended = "EOFError", True
+                called.error, self.ended = "EOFError", True
         self.call = None
-        if ended:
-            batch.end_number = self.number
-            self._planned = ()
-            raise Ended
-        yield Collect()
-        while self.open:
-            yield from self.serve()
+        try:
+            if not self.ended:
+                yield Collect()
+                while self.open:
+                    yield from self.serve()
+        except Ended:
+            self.ended = True
         batch.end_number = self.number
 
     def _one(self, root: Proxy, name: str, arguments: tuple[Any, ...], called: Called) -> Steps:

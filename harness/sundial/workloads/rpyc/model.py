@@ -14,6 +14,7 @@ from sundial.model.lists import CALLS_MOST, Words
 from sundial.model.network import Network
 from sundial.model.workload import Ends, Millis, Transport, Warmup, WorkloadBase, WorkloadKind
 from sundial.workloads import function_words, functions, sockets
+from sundial.workloads.dying import Dying
 from sundial.workloads.rpyc.expect import MAJORS, VARIANTS
 
 RPYC = Transport("rpyc", ("at_most_once",))
@@ -65,6 +66,8 @@ class Rpyc(WorkloadBase):
     """Measured calls of each function."""
     warmup: Warmup = 1
     """Calls of each function before those measured."""
+    die: Dying | None = None
+    """The server is killed, in the only connection of each client."""
     total_timeout: Millis = written("25 s")
     """A call without a result fails after this."""
 
@@ -116,27 +119,37 @@ class RpycKind:
             elif version != server[PACKAGE]:
                 what = f"RPyC {version} on {name!r} and {server[PACKAGE]} on {ends.server!r}"
                 yield Finding((*path, "clients"), what, "images with one version")
+        connections = workload.series * len(workload.tcp_nodelay) * len(list(workload.turns))
+        if workload.die is not None and connections > 1:
+            what = f"die with {connections} connections of each client: those behind the first would be refused"
+            yield Finding((*path, "die"), what, "one series, container, distance and tcp_nodelay")
         yield from sockets.check_stream_mtu("RPyC", ends, path)
 
     def resolve(self, workload: Rpyc, ends: Ends, path: Path) -> tuple[Rpyc, list[Finding]]:
         return workload, []
 
     def check_all(self, workloads: Sequence[WorkloadBase], network: Network) -> Iterator[Finding]:
-        taken: dict[tuple[str, int], tuple[str, bool | None]] = {}
+        taken: dict[tuple[str, int], _Use] = {}
         for number, workload in enumerate(workloads):
-            for port, use in _uses(workload).items():
+            for port, use in _uses(number, workload).items():
                 known = taken.setdefault((workload.server, port), use)
                 if known != use and PACKAGE in (known[0], use[0]):
                     what = f"port {port} of {workload.server!r} is another server's"
-                    yield Finding(("workloads", number, "port"), what, "a port of its own, or the same tcp_nodelay")
+                    allowed = "a port of its own, or the same tcp_nodelay and no die"
+                    yield Finding(("workloads", number, "port"), what, allowed)
 
 
-def _uses(workload: WorkloadBase) -> dict[int, tuple[str, bool | None]]:
-    """The TCP ports that a workload's servers have, and whose they are."""
+_Use = tuple[str, bool | None, int | None]
+"""Whose a port is: the kind of server, its TCP_NODELAY, and the workload that has it for itself."""
+
+
+def _uses(number: int, workload: WorkloadBase) -> dict[int, _Use]:
+    """The TCP ports that a workload's servers have."""
     if isinstance(workload, Rpyc):
-        return {port: (workload.app, nodelay) for nodelay, port in workload.ports.items()}
+        own = None if workload.die is None else number
+        return {port: (workload.app, nodelay, own) for nodelay, port in workload.ports.items()}
     port = getattr(workload, "port", None)
-    return {port: (workload.app, None)} if isinstance(port, int) and "udp" not in workload.transports else {}
+    return {port: (workload.app, None, None)} if isinstance(port, int) and "udp" not in workload.transports else {}
 
 
 KIND: WorkloadKind[Rpyc] = RpycKind()

@@ -24,6 +24,7 @@ from sundial.verify.samples import RunSamples
 from sundial.verify.sockets.call_times import check_call_times
 from sundial.verify.sockets.conversations import Conversation, End, Explained, Way, conversations
 from sundial.verify.workload import OBSERVED, Settled, Verifier, WorkloadVerifier, retransmissions
+from sundial.workloads import dying, switches
 from sundial.workloads.rpyc.expect_brine import writes
 from sundial.workloads.rpyc.expect_sides import Called
 from sundial.workloads.rpyc.plan import CLIENT
@@ -49,6 +50,7 @@ UNPROVEN: tuple[str, ...] = (
     "rpyc: the traceback of an exception between its first and its last line; only that all of a side are alike",
     "rpyc: the compressed bytes of a long message; only what they inflate to",
     "rpyc: what is sent on a connection behind its first difference",
+    f"rpyc: {switches.UNPROVEN}",
 )
 
 
@@ -95,6 +97,9 @@ class _Verification:
         self.expected: dict[tuple[str, str, int], dict[str, Any]] = {}
         self.executed: dict[tuple[str, int], Counter[str] | None] = {}
         """By machine and port; None where a connection was not judged to its end."""
+        self.answered: Counter[tuple[str, int]] = Counter()
+        self.ended: set[tuple[str, int]] = set()
+        """Servers that ended a connection which its client had not closed."""
 
     def settled(self) -> Settled:
         unused = {(each.client, each.server): each for each in self.planned}
@@ -114,7 +119,11 @@ class _Verification:
             if (service.machine, service.port) not in self.executed:
                 executed[service.machine, service.port] = Counter()
         if not self.run.by_hand:
-            self.rows += check_counters(self.samples, self.services, executed)
+            connections = Counter(each.server for each in self.found.all)
+            alone = {server for server, count in connections.items() if count == 1}
+            self.rows += check_counters(self.samples, self.services, executed, alone if self.exact else set())
+            for service in self.services:
+                self.rows += self._check_death(service, executed.get((service.machine, service.port)))
         table = pl.DataFrame(self.observed, schema=OBSERVED, orient="row").sort("call")
         parts = [
             pl.DataFrame(self.rows, schema=FINDING, orient="row"),
@@ -172,6 +181,30 @@ class _Verification:
                 self.observed.append(_observed(called, spans))
         if difference is None:
             self.rows += _check_batches(conversation, replay, plan)
+            self.rows += self._check_switches(plan, replay)
+
+    def _check_switches(self, plan: Planned, replay: Replay) -> Iterator[Finding]:
+        """Of the client, batch by batch."""
+        for batch, number, line in zip(replay.client.batches, plan.batches, plan.lines, strict=True):
+            answered = sum(each.answered >= 0 and not plan.rows[each.id]["warmup"] for each in batch.calls)
+            where = f"nodes/{plan.machine} batch {number}"
+            for field, right, wrong in switches.check_batch(where, line, answered, exact=self.exact):
+                yield None, field, right, wrong, []
+
+    def _check_death(self, service: Service, executed: Mapping[str, int] | None) -> Iterator[Finding]:
+        """Whether it ended its connections, and where; each has a thread of its own."""
+        if executed is None:
+            return
+        own = [each for each in self.found.all if each.server in service.ends]
+        for field, right, seen in dying.check_death(
+            NAME,
+            service.die_call,
+            came=sum(executed.values()),
+            answered=self.answered[service.machine, service.port],
+            at_once=len(own),
+            ended=(service.machine, service.port) in self.ended,
+        ):
+            yield None, field, right, seen, []
 
     def _mtus(self, conversation: Conversation) -> dict[bool, int]:
         """Of the ports from which each way leaves; 1500 for one that is not the run's."""
@@ -185,6 +218,9 @@ class _Verification:
             self.executed[key] = None
         else:
             counts.update(replay.server.executed)
+            if conversation.ended_by_server and not replay.client.closed:
+                self.ended.add(key)
+            self.answered[key] += sum(each.answered >= 0 for batch in replay.client.batches for each in batch.calls)
 
     def _explain(self, conversation: Conversation, replay: Replay) -> None:
         for reply, track in replay.tracks.items():
@@ -230,8 +266,10 @@ def _check_call(called: Called, row: Mapping[str, Any]) -> Iterator[Finding]:
     if row["error"] != called.error:
         yield called.id, "sample.error", called.error or "none: the right value came", row["error"] or "none", []
     first, last = called.first_number, max(called.number, called.first_number)
-    if not (isinstance(row["xid"], int) and first <= row["xid"] <= last):
-        expected = str(first) if first == last else f"{first} to {last}"
+    # What is asked of a connection that is over has a number, and is not sent.
+    later = called.unasked and isinstance(row["xid"], int) and row["xid"] >= first
+    if not later and not (isinstance(row["xid"], int) and first <= row["xid"] <= last):
+        expected = f"{first} or more" if called.unasked else str(first) if first == last else f"{first} to {last}"
         yield called.id, "sample.xid", expected, str(row["xid"]), []
     if row["retransmits"] != 0:
         yield called.id, "sample.retransmits", "0: TCP sends again, and no client", str(row["retransmits"]), []
@@ -240,9 +278,10 @@ def _check_call(called: Called, row: Mapping[str, Any]) -> Iterator[Finding]:
 def _check_batches(conversation: Conversation, replay: Replay, plan: Planned) -> Iterator[Finding]:
     """What a client says of its batches: requests, and what its TCP sent again."""
     for batch, number, line in zip(replay.client.batches, plan.batches, plan.lines, strict=False):
-        made = batch.end_number - batch.first_number
-        if line.get("exchanges") != made:
-            yield None, f"nodes/{plan.machine} batch {number} exchanges", str(made), str(line.get("exchanges")), []
+        made, said = batch.end_number - batch.first_number, line.get("exchanges")
+        unsent = isinstance(said, int) and said >= made and any(each.error for each in batch.calls)
+        if said != made and not unsent:
+            yield None, f"nodes/{plan.machine} batch {number} exchanges", str(made), str(said), []
     if replay.client.closed:
         way, close = conversation.ways[False], replay.tracks[False].lines[-1].begin
         # What has a part of the close message was sent after the client had asked for the count.

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -17,7 +17,7 @@ from sundial.observe import RunDirectory
 from sundial.verify.samples import RunSamples
 from sundial.verify.segment import network_of
 from sundial.verify.sockets.conversations import End
-from sundial.workloads import functions
+from sundial.workloads import dying, functions, switches
 from sundial.workloads.rpyc.expect import Version, version
 from sundial.workloads.rpyc.expect_sides import Calls
 from sundial.workloads.rpyc.model import PACKAGE, packages
@@ -33,6 +33,8 @@ class Service:
     machine: str
     port: int
     ends: tuple[End, ...]
+    die_call: int | None
+    """The call in which it is killed."""
 
 
 @dataclass
@@ -63,7 +65,8 @@ def services(run: RunDirectory) -> list[Service]:
         for each in job.get("services", ()):
             if each.get("app") == SERVER:
                 port = int(each["options"]["port"])
-                found.append(Service(name, port, tuple((address, port) for address in addresses)))
+                ends = tuple((address, port) for address in addresses)
+                found.append(Service(name, port, ends, dying.call_of(each["options"])))
     return found
 
 
@@ -128,10 +131,14 @@ def check_lines(run: RunDirectory, each: Planned) -> Iterator[Finding]:
 
 
 def check_counters(
-    samples: RunSamples, known: Sequence[Service], executed: Mapping[tuple[str, int], Mapping[str, int]]
+    samples: RunSamples,
+    known: Sequence[Service],
+    executed: Mapping[tuple[str, int], Mapping[str, int]],
+    alone: Set[End],
 ) -> Iterator[Finding]:
     """The last line of each server against the calls that came to it; earlier lines say no more than later ones.
-    `executed`: by machine and port, of those whose connections were all found right."""
+    `executed`: by machine and port, of those whose connections were all found right; `alone`: servers with one, whose
+    context switches have a least."""
     lines: dict[tuple[str, int], list[Mapping[str, Any]]] = defaultdict(list)
     for machine, records in samples.records.items():
         for line in records:
@@ -154,6 +161,11 @@ def check_counters(
         for name, expected in (("calls", sum(right.values())), ("failed", 0)):
             if told[-1].get(name) != expected:
                 yield None, f"{where} counters {name}", str(expected), str(told[-1].get(name)), []
+        one = any(end in alone for end in service.ends)
+        for field_name, wanted, seen in switches.check_counters(
+            f"{where} counters", told[-1], right, alone=one, exact=one
+        ):
+            yield None, field_name, wanted, seen, []
         for before, after in pairwise(told):
             if not before.get("calls", 0) <= after.get("calls", 0):
                 yield None, f"{where} counters calls", f"{before.get('calls')} or more", str(after.get("calls")), []

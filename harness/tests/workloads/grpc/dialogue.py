@@ -74,7 +74,17 @@ class Dialogue:
     """Segments that are lost, by end and turn."""
     stop: int | None = None
     """Call whose reply is not said: the server has ended."""
+    die_call: int | None = None
+    """What the server's job says."""
     retransmits: int = 0
+    switches: int = CALLS
+    """Of the first batch."""
+    server_port: int = PORT
+    """As the first batch says it."""
+    switched: dict[str, int] = field(default_factory=dict)
+    """Of the server, where it is not one for each call."""
+    client_ports: dict[int, int | None] = field(default_factory=dict)
+    """What batches say, by their number, where it is not the connection's."""
 
     def __post_init__(self) -> None:
         self.said = {end: turns(self.version, end) for end in ("client", "server")}
@@ -127,7 +137,13 @@ class Dialogue:
             function = functions.BY_NAME[NAMES[first]]
             bed.batch("grpc-client", "grpc", function.size, PORT, CLIENT_PORT, function.name)
             head = json.loads(bed.lines[-1])
-            head |= {"function": function.number, "tcp_retransmits": self.retransmits if not first else 0}
+            head["server_port"] = PORT if first else self.server_port
+            head["client_port"] = self.client_ports.get(first // CALLS, CLIENT_PORT)
+            head |= {
+                "context_switches": CALLS if first else self.switches,
+                "function": function.number,
+                "tcp_retransmits": self.retransmits if not first else 0,
+            }
             bed.lines[-1] = json.dumps(head)
             for call in range(CALLS):
                 start, end = times[first + call]
@@ -141,13 +157,15 @@ class Dialogue:
             "calls": CALLS, "warmup": 0,
         }  # fmt: skip
         step = {"app": "grpc-client", "options": options}
-        service = {"app": "grpc-server", "options": {"port": PORT}}
+        serving = {"port": PORT} | ({} if self.die_call is None else {"die_call": self.die_call})
+        service = {"app": "grpc-server", "options": serving}
         for name, job in (("client", {"steps": [step]}), ("server", {"services": [service]})):
             (directory / "nodes" / name).mkdir(exist_ok=True)
             (directory / "nodes" / name / "job.json").write_text(json.dumps(job))
         line = {
             "type": "counters", "app": "grpc-server", "port": PORT, "calls": sum(self.counted.values()),
             "by_function": self.counted, "failed": 0,
+            "context_switches": {name: count for name, count in self.counted.items() if count} | self.switched,
         }  # fmt: skip
         (directory / "nodes" / "server" / "samples.jsonl").write_text(f'{{"type":"hello"}}\n{json.dumps(line)}\n')
 

@@ -75,6 +75,12 @@ def change(frames: list[Frame], place: int, at: int, octet: int) -> None:
     frames[place] = replace(frames[place], payload=bytes(payload))
 
 
+def flag(frames: list[Frame], kind: Type) -> None:
+    """The lowest flag of the first such frame of the connection."""
+    place = next(number for number, each in enumerate(frames) if each.type == kind and not each.stream)
+    frames[place] = replace(frames[place], flags=1)
+
+
 def remove(frames: list[Frame], kind: Type, *, connection: bool) -> None:
     (place,) = (number for number, each in enumerate(frames) if each.type == kind and connection == (not each.stream))
     del frames[place]
@@ -151,6 +157,14 @@ DAMAGES: dict[str, tuple[Callable[[Dialogue], object], list[tuple[str, str, str]
         lambda said: change(said.said["server"][0], 0, 10, 1),
         [("grpc.reply.settings", "2000fe0300000001 at 10 of 18", "0100fe0300000001")],
     ),
+    "settings that say they are an acknowledgement": (
+        lambda said: flag(said.said["server"][0], Type.SETTINGS),
+        [("grpc.reply.settings", "flags 0 of SETTINGS", "flags 1")],
+    ),
+    "a flag of a window update": (
+        lambda said: flag(said.said["client"][3], Type.WINDOW_UPDATE),
+        [("grpc.request.window_update", "flags 0x00: there are none", "flags 0x01")],
+    ),
     "a PING": (insert(http2.ping(bytes(8))), [("grpc.request.ping", NONE, "PING flags 0x00")]),
     "a GOAWAY": (insert(http2.goaway(9, 0)), [("grpc.request.goaway", NONE, "GOAWAY flags 0x00")]),
     "a RST_STREAM": (
@@ -177,6 +191,18 @@ DAMAGES: dict[str, tuple[Callable[[Dialogue], object], list[tuple[str, str, str]
     "a call that ends too early": (
         lambda said: said.row[7].update(end=1_000_000),
         [("end", "not before its reply is whole", "ns too early")],
+    ),
+    "another port of the server": (
+        lambda said: setattr(said, "server_port", 50052),
+        [("nodes/client batch 0 server_port", "50051", "50052")],
+    ),
+    "no context switches of a client": (
+        lambda said: setattr(said, "switches", 4),
+        [("nodes/client batch 0 context_switches", "5 or more", "4")],
+    ),
+    "no context switches of a server": (
+        lambda said: said.switched.update(long=3),
+        [("nodes/server port 50051 counters context_switches of long", "4 or more", "3")],
     ),
     "a server that counts less": (count, [("nodes/server port 50051 counters void", "5", "4")]),
 }
@@ -221,19 +247,67 @@ def test_replies_that_are_swapped(tmp_path: Path) -> None:
     assert swapped[2] == "HEADERS flags 0x04 stream 25 length 3 instead, and these later"
 
 
-def test_a_server_that_dies_in_a_call(tmp_path: Path) -> None:
-    """Its call and those after it are UNAVAILABLE, the stream is given up, and the connection ends."""
-    said = Dialogue(stop=22)
-    for number in range(22, len(NAMES)):
+def killed(call: int) -> Dialogue:
+    """The server is killed in a call, counted from 1: it and those after it are UNAVAILABLE."""
+    said = Dialogue(stop=call - 1, die_call=call)
+    for number in range(call - 1, len(NAMES)):
         said.row[number] |= {"ok": 0, "xid": None, "error": "UNAVAILABLE"}
-    said.counted = {name: max(0, min(5, 22 - 5 * place)) for place, name in enumerate(dict.fromkeys(NAMES))}
-    settled, _ = settle(said.write(tmp_path))
+    said.counted = {name: max(0, min(5, call - 5 * place)) for place, name in enumerate(dict.fromkeys(NAMES))}
+    return said
+
+
+def test_a_server_that_is_killed_in_a_call(tmp_path: Path) -> None:
+    """The stream is given up, and the connection ends."""
+    said = killed(23)
+    settled, frames = settle(said.write(tmp_path))
     assert findings(settled) == []
     assert settled.observed.height == 23
-    # That one of the calls whose replies are missing is said to have succeeded is found.
+    assert settled.classes.height == frames.height
+
+
+def test_a_client_that_no_longer_finds_its_connection(tmp_path: Path) -> None:
+    said = killed(3)
+    said.client_ports[0] = None
+    assert findings(settle(said.write(tmp_path))[0]) == []
+    said = Dialogue()
+    said.client_ports[0] = None
+    assert [field for field, _, _ in findings(settle(said.write(tmp_path / "false"))[0])] == [
+        "nodes/client batch 0 client_port"
+    ]
+
+
+def answer(said: Dialogue) -> None:
     said.row[22] |= {"ok": 1, "xid": 45, "error": None}
-    found = findings(settle(said.write(tmp_path / "false"))[0])
-    assert ("grpc.reply", "all of its frames", "3 missing") in found
+
+
+def count_another(said: Dialogue) -> None:
+    said.counted["string_32"] -= 1
+
+
+COUNTERS = "nodes/server port 50051 counters"
+DEATHS: dict[str, tuple[Callable[[Dialogue], object], list[str]]] = {
+    "a call without a reply that is said to have succeeded": (answer, ["grpc.request.rst_stream", "grpc.reply"]),
+    "a server that was not to be killed": (lambda said: setattr(said, "die_call", None), ["grpc.connection"]),
+    "a server that was to be killed later": (lambda said: setattr(said, "die_call", 24), ["grpc.connection"]),
+    "a server that was to be killed before": (
+        lambda said: setattr(said, "die_call", 22), ["grpc.replies", f"{COUNTERS} calls"]
+    ),
+    "a server that did not count the call": (count_another, [f"{COUNTERS} calls"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DEATHS)
+def test_another_death_than_the_job_says(tmp_path: Path, name: str) -> None:
+    damage, fields = DEATHS[name]
+    said = killed(23)
+    damage(said)
+    assert [field for field, _, _ in findings(settle(said.write(tmp_path))[0])] == fields
+
+
+def test_a_server_that_goes_on_beyond_its_death(tmp_path: Path) -> None:
+    assert [field for field, _, _ in findings(settle(Dialogue(die_call=23).write(tmp_path))[0])] == [
+        "grpc.connection", "grpc.replies", f"{COUNTERS} calls"
+    ]  # fmt: skip
 
 
 def test_a_call_that_has_had_its_time_is_cancelled(tmp_path: Path) -> None:

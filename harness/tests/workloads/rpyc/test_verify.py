@@ -19,7 +19,7 @@ from sundial.verify.frames import with_places
 from sundial.verify.samples import load_samples
 from sundial.verify.workload import Settled
 from sundial.workloads.functions import FUNCTIONS
-from sundial.workloads.rpyc.expect_brine import Kind, frames, unpack
+from sundial.workloads.rpyc.expect_brine import Handler, Kind, frames, unpack
 from sundial.workloads.rpyc.expect_sides import Called
 from sundial.workloads.rpyc.verify import KIND
 from tests.verify.bed import CLIENT, SERVER, Bed, Stream
@@ -42,6 +42,9 @@ class Spoken:
     counters: list[dict[str, Any]] = field(default_factory=list)
     lose: tuple[int, ...] = ()
     """Places of messages whose first segment is lost."""
+    die_call: int | None = None
+    """What the server's job says."""
+    ended_by: str = CLIENT
 
     def __post_init__(self) -> None:
         library, container, variant = self.name.split("-")
@@ -54,6 +57,7 @@ class Spoken:
                 "procedure": function.name, "size": function.size, "thread": 0, "server": SERVER, "server_port": PORT,
                 "client_port": CLIENT_PORT, "warmup": 1, "tcp_retransmits": 0, "function": function.number,
                 "library": library, "tcp_nodelay": False, "exchanges": batch.end_number - batch.first_number,
+                "context_switches": CALLS,
                 "columns": ["call", "start", "end", "ok", "retransmits", "xid", "error"],
             }  # fmt: skip
             line |= {"container": container} if function.contains else {}
@@ -63,7 +67,7 @@ class Spoken:
         self.rows = [[number % CALLS, 0, 0, 1, 0, each.number, None] for number, each in enumerate(self.called)]
         count = dict.fromkeys((each.name for each in FUNCTIONS), CALLS)
         self.counters = [{"type": "counters", "app": "rpyc-server", "port": PORT, "calls": 24, "by_function": count,
-                          "failed": 0}]  # fmt: skip
+                          "failed": 0, "context_switches": dict(count)}]  # fmt: skip
         self.options = {
             "server": SERVER, "port": PORT, "functions": [each.name for each in FUNCTIONS], "container": container,
             "distance": variant, "calls": 1, "warmup": 1,
@@ -83,9 +87,9 @@ class Spoken:
             stream.write(SERVER if reply else CLIENT, data, cuts, (0,) if place in self.lose else ())
             ends[reply, done[reply]] = bed.now
             done[reply] += 1
-        stream.close()
+        stream.close(self.ended_by)
         for row, called in zip(self.rows, self.called, strict=True):
-            row[1] += begins.get((False, called.first), 0) - 1
+            row[1] += begins.get((False, called.first), bed.now) - 1
             row[2] += ends.get((True, called.answered), bed.now)
         self._write(bed)
         run = open_run(self.folder / "run")
@@ -106,11 +110,21 @@ class Spoken:
         )
         server = path / "nodes/server"
         server.mkdir(exist_ok=True)
-        (server / "job.json").write_text(
-            json.dumps({"services": [{"app": "rpyc-server", "options": {"port": PORT, "tcp_nodelay": False}}]})
-        )
+        options = {"port": PORT, "tcp_nodelay": False} | ({} if self.die_call is None else {"die_call": self.die_call})
+        (server / "job.json").write_text(json.dumps({"services": [{"app": "rpyc-server", "options": options}]}))
         lines = [{"type": "hello"}, *self.counters, {"type": "done", "status": 0}]
         (server / "samples.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+    def kill(self, call: int) -> None:
+        """The server is killed in a call, counted from 1; the client's kernel answers its end."""
+        self.die_call, self.ended_by = call, SERVER
+        last = self.place(False, lambda found: found.kind == Kind.REQUEST and found.body[0] == Handler.CALL, call - 1)
+        del self.order[last + 1 :]
+        for row in self.rows[call - 1 :]:
+            row[3], row[6] = 0, "EOFError"
+        count = {each.name: max(0, min(CALLS, call - CALLS * place)) for place, each in enumerate(FUNCTIONS)}
+        switches = {name: number for name, number in count.items() if number}
+        self.counters[0] |= {"calls": call, "by_function": count, "context_switches": switches}
 
     def place(self, reply: bool, test: Callable[[Any], bool], turn: int = 0) -> int:
         """Where the n-th message is that meets a test."""
@@ -214,6 +228,14 @@ def another_container(spoken: Spoken) -> None:
     spoken.of("distance")[0]["container"] = "tuple"
 
 
+def no_switches(spoken: Spoken) -> None:
+    spoken.of("void")[0]["context_switches"] = 0
+
+
+def no_switches_of_the_server(spoken: Spoken) -> None:
+    spoken.counters[0]["context_switches"]["int"] = 0
+
+
 def another_counter(spoken: Spoken) -> None:
     spoken.counters[0]["by_function"]["void"] += 1
 
@@ -240,6 +262,8 @@ def counters_of_nobody(spoken: Spoken) -> None:
         (counted_retransmits, "nodes/client tcp_retransmits"),
         (another_container, "nodes/client batch 11 container"),
         (another_counter, f"nodes/server port {PORT} counters void"),
+        (no_switches, "nodes/client batch 0 context_switches"),
+        (no_switches_of_the_server, f"nodes/server port {PORT} counters context_switches of int"),
         (no_counters, f"nodes/server port {PORT} counters"),
         (counters_of_nobody, "nodes/server counters"),
     ],
@@ -276,3 +300,60 @@ def test_an_unknown_library_is_a_mismatch(tmp_path: Path) -> None:
     for line in spoken.batches:
         line["library"] = "7.1.0"
     assert "rpyc.library" in fields(spoken.settle())
+
+
+@pytest.mark.parametrize("call", [1, 2, 3])
+def test_a_server_that_is_killed_in_a_call(tmp_path: Path, call: int) -> None:
+    """That call and all later ones are EOFError, and what ended the connection has a reason."""
+    spoken = Spoken(tmp_path)
+    spoken.kill(call)
+    settled = spoken.settle()
+    assert settled.findings.rows() == []
+    assert settled.classes.height == spoken.frames.filter(pl.col("fate").is_null()).height
+    assert settled.observed["call"].to_list() == list(range(24))
+
+
+def test_a_server_may_end_what_its_client_has_closed(tmp_path: Path) -> None:
+    """Both end it at once, and the server's end may be the first."""
+    spoken = Spoken(tmp_path)
+    spoken.ended_by = SERVER
+    assert spoken.settle().findings.rows() == []
+
+
+def said_to_be_answered(spoken: Spoken) -> None:
+    spoken.rows[5][3], spoken.rows[5][6] = 1, None
+
+
+def not_said(spoken: Spoken) -> None:
+    spoken.die_call = None
+
+
+def said_of_a_later_call(spoken: Spoken) -> None:
+    spoken.die_call = 4
+
+
+def said_of_an_earlier_call(spoken: Spoken) -> None:
+    spoken.die_call = 2
+
+
+def ended_by_the_client(spoken: Spoken) -> None:
+    spoken.ended_by = CLIENT
+
+
+@pytest.mark.parametrize(
+    ("damage", "found"),
+    [
+        (said_to_be_answered, "sample.error"),
+        (not_said, "rpyc.connection"),
+        (said_of_a_later_call, "rpyc.connection"),
+        (said_of_an_earlier_call, "rpyc.replies"),
+        (ended_by_the_client, "rpyc.connection"),
+    ],
+)
+def test_another_death_than_the_job_says_is_one_mismatch(
+    tmp_path: Path, damage: Callable[[Spoken], None], found: str
+) -> None:
+    spoken = Spoken(tmp_path)
+    spoken.kill(3)
+    damage(spoken)
+    assert fields(spoken.settle()) == [found]

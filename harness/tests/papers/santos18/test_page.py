@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page and the files of santos18, of results made up and of none."""
+
+from __future__ import annotations
+
+import io
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from sundial.papers.santos18.paper import PATH, Santos18
+from sundial.papers.santos18.reproduce import KIND, SantosOutcome
+from sundial.papers.santos18.results import CALLS_COLUMNS, SLOPES_COLUMNS, Case, Results, Slope
+from sundial.papers.santos18.statements import STATEMENTS
+from sundial.report.plotting import Pictures, pictures
+from sundial.reproduce.page import Page
+from sundial.reproduce.paper import papers, read_paper
+from sundial.reproduce.verdicts import judge
+from tests.papers.santos18.test_statements import holding
+
+
+def measured() -> Results:
+    results = holding()
+    for system, trips in (("grpc", 1.0), ("rpyc", 3.0)):
+        points = {delay: 5 + trips * delay for delay in (0.0, 2.0, 4.0)}
+        results.slopes[Case(system, "remote", "void")] = Slope(points)
+    return results
+
+
+def outcome(results: Results) -> SantosOutcome:
+    return SantosOutcome(results, judge(STATEMENTS, results))
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Page:
+    with pictures(Pictures(png=False)):
+        return outcome(measured()).page(tmp_path_factory.mktemp("figures"))
+
+
+def nothing() -> Results:
+    return Results(read_paper(PATH, Santos18), "smoke", Decimal(125))
+
+
+def test_santos18_can_be_reproduced() -> None:
+    assert "santos18" in papers()
+    assert {"smoke", "quick", "paper"} <= set(KIND.scales)
+
+
+def test_every_figure_of_the_paper_is_there(page: Page) -> None:
+    paper = read_paper(PATH, Santos18)
+    anchors = [section.anchor for section in page.sections]
+    shown = [f"figure-{number}" for number in paper.figures]
+    assert anchors == ["statements", "machines", *shown, "slopes", "functions-local", "functions-remote"]
+    assert set(page.drawings) == {*shown, "slopes"}
+    assert all(drawing.svg.startswith("<?xml") for drawing in page.drawings.values())
+
+
+def test_rows_have_a_cell_for_each_column(page: Page) -> None:
+    tables = [section.table for section in page.sections if section.table is not None]
+    assert len(tables) >= 2
+    for table in tables:
+        assert table.rows
+        assert {len(row) for row in table.rows} == {len(table.columns)}
+
+
+def test_files_have_what_was_measured() -> None:
+    results = measured()
+    tables = outcome(results).tables()
+    calls = tables["functions.csv"]
+    assert calls.height == len(results.cells)
+    void = calls.filter(system="grpc", place="local", function="void").row(0, named=True)
+    assert void["mean_ms"] == pytest.approx(1.9)
+    assert (void["variant"], void["packets"], void["run"]) == (None, 6, "run")
+    assert tables["slopes.csv"].select("system", "round_trips_a_call").unique().sort("system").rows() == [
+        ("grpc", 1.0), ("rpyc", 3.0)
+    ]  # fmt: skip
+
+
+def test_files_without_a_measurement_have_their_heads() -> None:
+    tables = outcome(nothing()).tables()
+    for name, columns in (("functions.csv", CALLS_COLUMNS), ("slopes.csv", SLOPES_COLUMNS)):
+        text = io.StringIO()
+        tables[name].write_csv(text)
+        assert text.getvalue() == ",".join(columns) + "\n"
+
+
+def test_a_page_without_runs_says_what_could_not_be_judged(tmp_path: Path) -> None:
+    with pictures(Pictures(png=False)):
+        page = outcome(nothing()).page(tmp_path)
+    assert page.drawings == {}
+    assert [section.anchor for section in page.sections][:2] == ["statements", "machines"]
