@@ -107,6 +107,7 @@ def main(given: dict[str, Any]) -> int:
                 "warmup": chosen.warmup,
                 "tcp_retransmits": max(0, resent - before),
                 "function": BY_NAME[name].number,
+                "language": "python",
             }
         )
     channel.close()
