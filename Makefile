@@ -61,7 +61,7 @@ topology: setup ## Boot the machines of TOPOLOGY and leave them up (sundial exec
 
 JOBS ?= $(shell nproc)
 PYTEST := $(PYTHON) -m pytest -q --durations=10 --durations-min=1
-C_SOURCES = git ls-files '*.c' '*.h'
+C_SOURCES = git ls-files '*.c' '*.h' '*.cc'
 SHELL_SCRIPTS = git grep -lE '^\#!/bin/(ba)?sh' -- ':!*.py' ':!*.md'
 CHECKS := check-fabric check-python check-style check-types check-clock check-sss-core check-guest-apps check-images
 VM_TESTS := vm-harness vm-guests

@@ -27,7 +27,7 @@ fail() {
 # What a run needs; then what only tests need (WITH_TESTS=1), what benchmarks compare with (WITH_BENCH=1), and what
 # building a kernel takes (SUNDIAL_RECIPE=tuned, as make KERNEL=tuned sets it).
 packages="qemu-system-x86 libvirt-daemon libvirt-daemon-driver-qemu python3-libvirt python3-venv tshark \
-gcc libc6-dev binutils make patch cpio xz-utils lz4 libtirpc-dev rpcsvc-proto libjansson-dev"
+gcc g++ libc6-dev binutils make patch cpio xz-utils lz4 libtirpc-dev rpcsvc-proto libjansson-dev"
 test_packages="libvirt-clients openssh-server chromium fonts-dejavu-core poppler-utils clang cppcheck shellcheck"
 bench_packages="vde2"
 kernel_packages="flex bison bc libelf-dev perl-base"

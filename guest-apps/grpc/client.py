@@ -113,6 +113,7 @@ def main(given: dict[str, Any]) -> int:
                 "tcp_retransmits": max(0, resent - before),
                 "function": BY_NAME[name].number,
                 "context_switches": switches,
+                "language": "python",
             }
         )
     channel.close()

@@ -29,12 +29,13 @@ static bool is_extra(const struct job_task *task)
     return false;
 }
 
-static bool is_python(const struct job_task *task)
+/* A program of Python, or one whose name is there alone: a link to what is still packed. */
+static bool is_over_image(const struct job_task *task)
 {
     char path[sizeof(PROGRAMS) + JOB_NAME];
 
     snprintf(path, sizeof(path), "%s/%s", PROGRAMS, task->app);
-    return zygote_can_become(path);
+    return zygote_can_become(path) || access(path, X_OK) != 0;
 }
 
 static bool has(const struct json_value *tasks, bool (*is_it)(const struct job_task *))
@@ -104,7 +105,7 @@ int extras_unpack(const struct job *job)
 {
     if (extras_are_needed(job) && unpack("/lib/extras.cpio.lz4") != 0)
         return -1;
-    return needs(job, is_python) ? unpack("/lib/python.cpio.lz4") : 0;
+    return needs(job, is_over_image) ? unpack("/lib/python.cpio.lz4") : 0;
 }
 
 void extras_let_load(bool load)

@@ -8,7 +8,8 @@
 /*
  * The part of the image that few jobs need (iperf3, tcpdump, tc, the bridge, and the libraries they
  * bring along) is compressed in the root file system, so that a machine of 96 MiB has room to
- * boot and a cold boot does not pay for it. Python, where the image has it, is another such part.
+ * boot and a cold boot does not pay for it. Python, where the image has it, is another such
+ * part, with the programs in C++.
  */
 
 /* Whether the job needs that part, for itself or for one of the EXTRAS that the .mk files name. */

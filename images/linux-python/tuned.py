@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The recipe `tuned` of the Linux guest, with Python over it."""
+"""The recipe `tuned` of the Linux guest, with Python and gRPC's program in C++ over it."""
 
 from linux import tuned
 
-from recipe import python
+from recipe import cpp, python
 from recipe.image import Contents, Workspace
 
-DEVELOPMENT_FILES = [*tuned.DEVELOPMENT_FILES, *python.DEVELOPMENT_FILES]
+DEVELOPMENT_FILES = [*tuned.DEVELOPMENT_FILES, *python.DEVELOPMENT_FILES, *cpp.DEVELOPMENT_FILES]
 
 
 def make(workspace: Workspace) -> Contents:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from recipe.errors import HostLacks, RecipeError
+from recipe.image import IMAGES
 from recipe.locks import locked
 
 
@@ -69,6 +70,16 @@ def _parse(stanza: str) -> Package:
         ) from None
 
 
+def _kept_answers() -> list[str]:
+    """Where apt keeps what it made of its lists, if it may not in its own folder: else it reads them for each question.
+
+    apt itself sees whether it is still right.
+    """
+    folder = IMAGES / "out/cache"
+    folder.mkdir(parents=True, exist_ok=True)
+    return ["-o", f"Dir::Cache::pkgcache={folder / 'apt-lists.bin'}"]
+
+
 def look_up(names: list[str]) -> dict[str, Package]:
     """The candidate version of each package, asked for at once: apt takes a second a question.
 
@@ -78,7 +89,7 @@ def look_up(names: list[str]) -> dict[str, Package]:
         return {}
     try:
         shown = subprocess.run(
-            ["apt-cache", "show", "--no-all-versions", *names],
+            ["apt-cache", *_kept_answers(), "show", "--no-all-versions", *names],
             capture_output=True,
             text=True,
             check=False,

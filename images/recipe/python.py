@@ -3,7 +3,8 @@
 
 The image's `[python]` says which versions must be inside; what its `wheels.lock` lists takes the place of the
 distribution's package. Everything is compiled and without sources: nothing has a date, and nothing is looked for twice.
-Compiler and code generators are those of the packages, not the host's.
+Compiler and code generators are those of the packages, not the host's. Where there is a table `[cpp]`, the program in
+C++ (`cpp`) is inside, too.
 """
 
 import json
@@ -11,11 +12,11 @@ import os
 import shutil
 import subprocess
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from recipe import cpio, lz4, packages, programs, wheels
+from recipe import cpio, cpp, lz4, packages, programs, wheels
 from recipe.cpio import Archive
 from recipe.elf import is_elf
 from recipe.errors import RecipeError
@@ -77,7 +78,8 @@ class _Build:
 
     def over(self, image: Contents) -> Contents:
         folder = IMAGES / self.name
-        asked = tomllib.loads((folder / "image.toml").read_text())["python"]
+        declared = tomllib.loads((folder / "image.toml").read_text())
+        asked, cpp_asked = declared["python"], declared.get("cpp")
         lock = folder / wheels.LOCK
         pinned = wheels.pinned(lock) if lock.is_file() else []
         by_pip = {WHEELS.get(each["name"], each["name"]) for each in pinned}
@@ -90,16 +92,22 @@ class _Build:
         self._add_programs()
         used = self._add_libraries({entry.path for entry in cpio.read(image.initrd)[0]})
         self._compile()
-        found = self._versions(asked)
-        if found != asked:
-            raise RecipeError(f"images/{self.name}/image.toml: python says {asked}, and inside is {found}")
+        found = {"python": self._versions(asked)}
         listed = [package.listed() for package in needed if package.name in used]
+        if cpp_asked is not None:
+            listed += [package.listed() for package in self._add_cpp()]
+            found["cpp"] = cpp.versions(self.workspace)
+        for table, versions in found.items():
+            if versions != declared[table]:
+                raise RecipeError(
+                    f"images/{self.name}/image.toml: {table} says {declared[table]}, and inside is {versions}"
+                )
         return replace(
             image,
-            initrd=image.initrd + self._archive().to_bytes(),
+            initrd=image.initrd + self._archive(cpp.NAMES if "cpp" in found else ()).to_bytes(),
             cmdline=f"{image.cmdline} norandmaps",
             packages=[*image.packages, *listed, *pinned],
-            facts={**image.facts, "python": found},
+            facts={**image.facts, **found},
         )
 
     @property
@@ -157,15 +165,29 @@ class _Build:
             return
         for path in descriptions:
             shutil.copyfile(path, package / path.name)
-        plugin = self.workspace.scratch / "grpc_python_plugin"
-        inside = self._packages / "protobuf-compiler-grpc/usr/bin/grpc_python_plugin"
-        plugin.write_text(f'#!/bin/sh\nexec {" ".join(self._loader)} {inside} "$@"\n')
-        plugin.chmod(0o755)
-        compiler = str(self._packages / "protobuf-compiler/usr/bin/protoc")
+        plugin = self._plugin("grpc_python_plugin")
         out = str(package.parent)
         names = [f"{package.name}/{path.name}" for path in descriptions]
         options = [f"--plugin=protoc-gen-grpc_python={plugin}", f"--python_out={out}", f"--grpc_python_out={out}"]
-        _run([*self._loader, compiler, f"-I{out}", *options, *names], "protoc")
+        _run([*self._protoc, f"-I{out}", *options, *names], "protoc")
+
+    @property
+    def _protoc(self) -> list[str]:
+        return [*self._loader, str(self._packages / "protobuf-compiler/usr/bin/protoc")]
+
+    def _plugin(self, name: str) -> Path:
+        """A code generator of gRPC's, as a command."""
+        command = self.workspace.scratch / name
+        inside = self._packages / "protobuf-compiler-grpc/usr/bin" / name
+        command.write_text(f'#!/bin/sh\nexec {" ".join(self._loader)} {inside} "$@"\n')
+        command.chmod(0o755)
+        return command
+
+    def _add_cpp(self) -> list[packages.Package]:
+        """The program in C++; returns the packages that it is made of."""
+        program, used = cpp.make(self.workspace, self._protoc, self._plugin("grpc_cpp_plugin"))
+        shutil.copy(program, self._tree / LINKS / cpp.PROGRAM)
+        return used
 
     @property
     def _loader(self) -> list[str]:
@@ -213,17 +235,22 @@ class _Build:
         code = f"import json, platform\nfor name in {modules}: __import__(name)\nprint(json.dumps({{{table}}}))"
         return dict(json.loads(self._python("-c", code)))
 
-    def _archive(self) -> Archive:
-        """What lies over the image's initrd: the programs' names, and everything else compressed (runner/extras.h)."""
+    def _archive(self, compiled: Sequence[str]) -> Archive:
+        """What lies over the image's initrd: the programs' names, and everything else compressed (runner/extras.h).
+
+        `compiled`: those in C++."""
+        executables = ("bin/python3.11", f"{LINKS}/{cpp.PROGRAM}")
         inside = Archive()
         for path in sorted(self._tree.rglob("*")):
             if path.is_file():
                 name = str(path.relative_to(self._tree))
-                inside.add_file(name, path.read_bytes(), 0o755 if name.startswith("bin/") else 0o644)
+                inside.add_file(name, path.read_bytes(), 0o755 if name in executables else 0o644)
         outside = Archive(over_another=True)
         outside.add_file(f"{LINKS}/{LAUNCHER}", (GUEST_APPS / "python" / LAUNCHER).read_bytes(), 0o755)
         for name in [ZYGOTE, *_programs()]:
             outside.add_link(f"{LINKS}/{name}", LAUNCHER)
+        for name in compiled:
+            outside.add_link(f"{LINKS}/{name}", cpp.PROGRAM)
         outside.add_file(ARCHIVE, lz4.compress(inside.to_bytes()))
         return outside
 

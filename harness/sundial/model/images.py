@@ -107,6 +107,9 @@ class ImageKind(Strict):
     python: dict[Annotated[str, NAMED], Annotated[str, PROSE]] | None = None
     """It has Python: the versions of the interpreter and of its packages by their names, which its build holds against
     what is inside."""
+    cpp: dict[Annotated[str, NAMED], Annotated[str, PROSE]] | None = None
+    """It has programs in C++: the versions of the libraries in them, which its build holds against what it compiled
+    them with."""
     on_demand: _Capability = False
     """It is built when a command needs it or names it, and not by `make setup`."""
 

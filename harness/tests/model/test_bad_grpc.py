@@ -14,7 +14,10 @@ from sundial.workloads.grpc.model import Grpc
 HEAD = "description: A test\ntopology: two-hosts-10base-t\nworkloads:\n"
 PYTHON = "defaults.image=linux-python"
 KNOWN = f"all, or one or more of {', '.join(functions.NAMES)}, or their numbers from 1 to 12"
-FIELDS = "clients, server, series, app, functions, port, calls, warmup, max_workers, bdp_probe, control_frames, die, total_timeout"
+FIELDS = (
+    "clients, server, series, app, functions, languages, port, calls, warmup, max_workers, bdp_probe, control_frames, die, "
+    "total_timeout"
+)
 
 
 def write(folder: Path, *workloads: str) -> str:
@@ -34,7 +37,13 @@ REFUSED = [
     ("calls: 0", "calls: 0 is out of range; allowed: a whole number from 1 to 1000000"),
     ("calls: {0: 5}", "calls: {0: 5} is not a whole number; allowed: a whole number from 1 to 1000000"),
     ("max_workers: 65", "max_workers: 65 is out of range; allowed: a whole number from 1 to 64"),
-    ("port: 80", "port: 80 is out of range; allowed: a whole number from 1024 to 65535"),
+    ("port: 80", "port: 80 is out of range; allowed: a whole number from 1024 to 65534"),
+    ("languages: java", "languages: 'java' is not known; allowed: one or more of python, cpp"),
+    ("languages: []", "languages: the list is empty; allowed: one or more of python, cpp"),
+    (
+        "port: 65535, languages: [python, cpp]",
+        "port: 65535 is out of range; allowed: a whole number from 1024 to 65534",
+    ),
     ("bdp_probe: yes please", "bdp_probe: 'yes please' is neither true nor false; allowed: true, false"),
     ("die: 3", "die: is not a mapping of fields; allowed: call"),
     ("die: {call: 0}", "die.call: 0 is out of range; allowed: a whole number from 1 to 1000000"),
@@ -104,6 +113,13 @@ def test_a_version_that_was_not_measured(tmp_path: Path, monkeypatch: pytest.Mon
     )
 
 
+def test_an_image_without_the_language(tmp_path: Path) -> None:
+    path = write(tmp_path, "app: grpc, languages: [python, cpp]")
+    assert lines(path, "machines.client.image=linux-python-current") == [
+        f"{path}:4: workloads.0.languages: no gRPC in cpp on 'client', which boots linux-python-current; allowed: python"
+    ]
+
+
 def test_an_mtu_that_tcp_cannot_use(tmp_path: Path) -> None:
     path = write(tmp_path, "app: grpc")
     assert "gRPC over an MTU of 80 bytes" in lines(path, "mtu=80")[0]
@@ -117,6 +133,11 @@ def test_a_server_has_its_port(tmp_path: Path) -> None:
     ]
     path = write(tmp_path, "app: grpc", "app: grpc, die: {call: 3}")
     assert lines(path)[0].startswith(f"{path}:5: workloads.1.port: port 50051 of 'server' is another workload's")
+    path = write(tmp_path, "app: grpc, languages: [python, cpp]", "app: grpc, port: 50052")
+    assert lines(path) == [
+        f"{path}:5: workloads.1.port: port 50052 of 'server' is another workload's, whose server differs; "
+        "allowed: a port of its own, or the same settings"
+    ]
     load_experiments(
         write(tmp_path, "app: grpc", "app: grpc, calls: 2", "app: dce, port: 50051, sizes: 0"), overrides=[PYTHON]
     )

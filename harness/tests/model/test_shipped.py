@@ -42,6 +42,7 @@ def test_every_topology_of_the_checkout_loads() -> None:
 OWN_TOPOLOGY = {
     "atm-faults": "lane-office",
     "dce-faults": "two-hosts-wan",
+    "grpc-languages": "two-hosts-python",
     "grpc-lossy": "two-hosts-wan",
     "lane-contention": "lane-office",
     "lane-edges": "two-hosts-lane",

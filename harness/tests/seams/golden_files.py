@@ -108,10 +108,12 @@ def _jobs() -> Iterator[tuple[str, bytes]]:
         f"{dce}, procedures: [null, put, get, echo], binding: mapper, threads: 2, cancel: 5 s, byte_order: big",
         f"{dce}, procedures: [put], semantics: broadcast, policy: halves, clients: [server], server: client",
     )
-    grpc, rpyc = _plan("grpc-lossy"), _plan("rpyc-nagle")
+    grpc, rpyc, languages = _plan("grpc-lossy"), _plan("rpyc-nagle"), _plan("grpc-languages")
     jobs = {
         "linux-python/grpc-client": grpc.jobs["client"],
         "linux-python/grpc-server": grpc.jobs["server"],
+        "linux-python/grpc-languages-client": languages.jobs["client"],
+        "linux-python/grpc-languages-server": languages.jobs["server"],
         "linux-python/rpyc-client": rpyc.jobs["client"],
         "linux-python/rpyc-server": rpyc.jobs["server"],
         "linux/both": both.jobs["client"],

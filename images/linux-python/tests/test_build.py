@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from testing.built import CHECKOUT, build_again
 
-from recipe import cpio, lz4, python, wheels
+from recipe import cpio, cpp, lz4, python, wheels
+from recipe.elf import Elf
 from recipe.errors import RecipeError
 
 
@@ -33,8 +34,9 @@ def test_building_twice_gives_the_same_bytes(image: Path, tmp_path: Path) -> Non
 @pytest.mark.slow
 def test_the_manifest_says_which_python_is_inside(image: Path) -> None:
     manifest = json.loads((image / "manifest.json").read_text())
-    declared = tomllib.loads((CHECKOUT / "images" / image.name / "image.toml").read_text())["python"]
-    assert manifest["python"] == declared
+    declared = tomllib.loads((CHECKOUT / "images" / image.name / "image.toml").read_text())
+    assert manifest["python"] == declared["python"]
+    assert manifest.get("cpp") == declared.get("cpp")
     assert manifest["cmdline"].endswith(" norandmaps")
     assert {"python3-grpcio", "python3-rpyc", "libprotobuf32"} <= {package["name"] for package in manifest["packages"]}
 
@@ -50,6 +52,18 @@ def test_everything_is_compiled_and_nothing_names_the_host(inside: dict[str, cpi
     assert not [path for path, data in files.items() if str(CHECKOUT).encode() in data]
     assert not [path for path in files if "/test/" in path or "roots.pem" in path or "/tkinter/" in path]
     assert {"bin/python3.11", "usr/lib/sundial/python/sundial_guest/_clock.so"} <= files.keys()
+
+
+@pytest.mark.slow
+def test_the_program_in_cpp_is_static_and_has_its_names(image: Path, inside: dict[str, cpio.Entry]) -> None:
+    program = inside[f"{python.LINKS}/{cpp.PROGRAM}"]
+    assert Elf(program.data).interpreter is None
+    assert Elf(program.data).needed == []
+    assert program.mode & 0o777 == 0o755
+    data = (image / "initrd").read_bytes()
+    _, end = cpio.read(data)
+    outside = {entry.path: entry for entry in cpio.read(data, end + -end % 512)[0]}
+    assert {outside[f"{python.LINKS}/{name}"].data for name in cpp.NAMES} == {cpp.PROGRAM.encode()}
 
 
 HASH = f" --hash=sha256:{'0' * 64}"

@@ -14,6 +14,7 @@ from sundial.workloads import functions
 from sundial.workloads.grpc import expect_http2 as http2
 from sundial.workloads.grpc.expect_hpack import Field, Form, Header, Table, encode_field
 from sundial.workloads.grpc.expect_http2 import Frame, Setting
+from sundial.workloads.grpc.expect_languages import PYTHON, Language
 from sundial.workloads.grpc.expect_protobuf import messages
 
 PORT = 50051
@@ -131,9 +132,11 @@ class Sender:
 class Client(Sender):
     """A client of `authority`, whose library is bound to `language`."""
 
-    def __init__(self, library: Library, authority: str, *, bdp_probe: bool = False, language: str = "python") -> None:
+    def __init__(
+        self, library: Library, authority: str, *, bdp_probe: bool = False, language: Language = PYTHON
+    ) -> None:
         super().__init__(library, bdp_probe=bdp_probe)
-        agent = f"grpc-{language}/{library.version} grpc-c/{library.core} (linux; chttp2)"
+        agent = f"grpc-{language.agent}/{library.version} grpc-c/{library.core} (linux; chttp2)"
         self._authority = (b":authority", authority.encode())
         self._agent = (b"user-agent", agent.encode())
 

@@ -9,17 +9,18 @@ from typing import Annotated, Literal
 from sundial.model.fields import Flag, Whole, written
 from sundial.model.finding import Finding, Path
 from sundial.model.images import ImageKind
-from sundial.model.lists import CALLS_MOST
+from sundial.model.lists import CALLS_MOST, Words
 from sundial.model.network import Network
 from sundial.model.workload import Ends, Millis, Transport, Warmup, WorkloadBase, WorkloadKind
 from sundial.workloads import sockets
 from sundial.workloads.dying import Dying
 from sundial.workloads.function_words import ALL, FunctionWords
 from sundial.workloads.grpc.expect import LIBRARIES, PORT
+from sundial.workloads.grpc.expect_languages import LANGUAGES
 
 HTTP2 = Transport("grpc", ("at_most_once",))
 PACKAGE = "grpc"
-"""Images with Python say which version of it they have."""
+"""Images with Python, and with programs in C++, say which version of it they have."""
 DEFAULT_PORT = PORT
 
 
@@ -30,8 +31,11 @@ class Grpc(WorkloadBase):
     """gRPC calls."""
     functions: Annotated[tuple[str, ...], FunctionWords()] = written(ALL)
     """One after another over one connection."""
-    port: Annotated[int, Whole(1024, 65535)] = PORT
-    """The server's. Workloads whose server has other settings need ports of their own."""
+    languages: Annotated[tuple[str, ...], Words(*LANGUAGES)] = written("python")
+    """Of both programs. Several: one after the other, each with a server of its own, on ports behind one another."""
+    port: Annotated[int, Whole(1024, 65534)] = PORT
+    """The server's, and the next one's where there are two languages. Workloads whose server has other settings need
+    ports of their own."""
     calls: Annotated[int, Whole(1, CALLS_MOST)] = 10
     """Measured calls of each function."""
     warmup: Warmup = 1
@@ -52,10 +56,16 @@ class Grpc(WorkloadBase):
     def transports(self) -> tuple[str, ...]:
         return (HTTP2.name,)
 
+    @property
+    def ports(self) -> dict[str, int]:
+        """Of its servers, by language."""
+        return {language: self.port + place for place, language in enumerate(self.languages)}
 
-def version_of(image: ImageKind) -> str | None:
-    """Of gRPC in an image; None: it has none."""
-    return None if image.python is None else image.python.get(PACKAGE)
+
+def versions_of(image: ImageKind) -> dict[str, str]:
+    """Of gRPC in an image, by language."""
+    tables = {"python": image.python, "cpp": image.cpp}
+    return {name: table[PACKAGE] for name, table in tables.items() if table is not None and PACKAGE in table}
 
 
 class GrpcKind:
@@ -66,17 +76,22 @@ class GrpcKind:
     transports = (HTTP2,)
 
     def runs_on(self, image: ImageKind) -> bool:
-        return image.platform == sockets.LINUX and version_of(image) is not None
+        return image.platform == sockets.LINUX and bool(versions_of(image))
 
     def check(self, workload: Grpc, ends: Ends, path: Path) -> Iterator[Finding]:
         if workload.bdp_probe and workload.control_frames == "none":
             what = "bdp_probe with control_frames none: its PINGs would all be mismatches"
             yield Finding((*path, "bdp_probe"), what, "control_frames: counted")
         for name, image in ends.images.items():
-            version = version_of(image)
-            if version not in LIBRARIES:
-                what = f"gRPC {version} on {name!r}, which boots {image.name}: its frames were not measured"
-                yield Finding((*path, "app"), what, f"an image with gRPC {' or '.join(LIBRARIES)}")
+            versions = versions_of(image)
+            for language in workload.languages:
+                version = versions.get(language)
+                if version is None:
+                    what = f"no gRPC in {language} on {name!r}, which boots {image.name}"
+                    yield Finding((*path, "languages"), what, ", ".join(versions))
+                elif version not in LIBRARIES:
+                    what = f"gRPC {version} on {name!r}, which boots {image.name}: its frames were not measured"
+                    yield Finding((*path, "app"), what, f"an image with gRPC {' or '.join(LIBRARIES)}")
         yield from sockets.check_stream_mtu("gRPC", ends, path)
 
     def resolve(self, workload: Grpc, ends: Ends, path: Path) -> tuple[Grpc, list[Finding]]:
@@ -89,9 +104,11 @@ class GrpcKind:
             if not isinstance(workload, Grpc):
                 continue
             settings = (workload.max_workers, workload.bdp_probe, workload.die)
-            if served.setdefault((workload.server, workload.port), settings) != settings:
-                what = f"port {workload.port} of {workload.server!r} is another workload's, whose server differs"
-                yield Finding(("workloads", number, "port"), what, "a port of its own, or the same settings")
+            for language, port in workload.ports.items():
+                use = (language, *settings)
+                if served.setdefault((workload.server, port), use) != use:
+                    what = f"port {port} of {workload.server!r} is another workload's, whose server differs"
+                    yield Finding(("workloads", number, "port"), what, "a port of its own, or the same settings")
 
 
 KIND: WorkloadKind[Grpc] = GrpcKind()

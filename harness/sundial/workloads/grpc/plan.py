@@ -7,36 +7,36 @@ from collections.abc import Iterator
 
 from sundial.plan.workload import Host, Service, Step, Way, WorkloadPlan
 from sundial.workloads import dying
-from sundial.workloads.grpc.model import DEFAULT_PORT, Grpc
-
-SERVER, CLIENT = "grpc-server", "grpc-client"
+from sundial.workloads.grpc.expect_languages import LANGUAGES
+from sundial.workloads.grpc.model import DEFAULT_PORT, Grpc, versions_of
 
 
 class GrpcPlan:
     """gRPC, as the plan asks for it."""
 
     def services(self, workload: Grpc, server: Host) -> Iterator[Service]:
-        options = {"port": workload.port, "max_workers": workload.max_workers, "bdp_probe": workload.bdp_probe}
-        yield Service(SERVER, options | dying.options(workload.die), instance=str(workload.port))
+        for language, port in workload.ports.items():
+            options = {"port": port, "max_workers": workload.max_workers, "bdp_probe": workload.bdp_probe}
+            yield Service(LANGUAGES[language].server, options | dying.options(workload.die), instance=str(port))
 
     def steps(self, workload: Grpc, way: Way) -> Iterator[Step]:
         for series in range(workload.series):
-            yield Step(
-                CLIENT,
-                {
+            for language, port in workload.ports.items():
+                options = {
                     "server": str(way.server_address),
-                    "port": workload.port,
+                    "port": port,
                     "functions": list(workload.functions),
                     "calls": workload.calls,
                     "warmup": workload.warmup,
                     "series": series,
                     "bdp_probe": workload.bdp_probe,
                     "total_timeout_ms": workload.total_timeout,
-                },
-            )
+                }
+                yield Step(LANGUAGES[language].client, options)
 
     def idle_services(self, host: Host) -> Iterator[Service]:
-        yield Service(SERVER, {"port": DEFAULT_PORT})
+        for place, language in enumerate(versions_of(host.image)):
+            yield Service(LANGUAGES[language].server, {"port": DEFAULT_PORT + place})
 
 
 KIND: WorkloadPlan[Grpc] = GrpcPlan()

@@ -30,15 +30,20 @@ from sundial.report.workload import (
 )
 from sundial.workloads import functions
 from sundial.workloads.grpc.expect import call_messages
-from sundial.workloads.grpc.plan import CLIENT
+from sundial.workloads.grpc.expect_languages import BY_CLIENT, CPP, PYTHON
 
-LINES = {"grpc": Line("grpc", "#2f7d6d", "#6fc7b4", "P")}
+LINES = {
+    PYTHON.name: {"grpc": Line("grpc", "#2f7d6d", "#6fc7b4", "P")},
+    CPP.name: {"grpc": Line("grpc", "#4a5f94", "#9db1e3", "X")},
+}
 
 
 class GrpcReport:
     """gRPC, as the report asks for it."""
 
-    clients: Mapping[str, Client] = {CLIENT: Client("gRPC", LINES)}
+    clients: Mapping[str, Client] = {
+        app: Client(language.label, LINES[language.name]) for app, language in BY_CLIENT.items()
+    }
 
     def legs(self, setting: Setting, size: int) -> tuple[Leg, Leg] | None:
         """Segments are TCP's choice; those of each call are in observed.parquet."""
@@ -53,10 +58,11 @@ class GrpcReport:
         yield TCP_RETRANSMISSIONS
 
     def tables(self, records: Records, samples: pl.DataFrame) -> Iterator[Table]:
-        measured = samples.filter(pl.col("app").cast(pl.String) == CLIENT, ~pl.col("warmup"))
+        measured = samples.filter(pl.col("app").cast(pl.String).is_in(list(BY_CLIENT)), ~pl.col("warmup"))
         if measured.is_empty():
             return
-        points = measured.group_by(pl.col("client").cast(pl.String), pl.col("procedure").cast(pl.String), "size").agg(
+        named = (pl.col(name).cast(pl.String) for name in ("client", "app", "procedure"))
+        points = measured.group_by(*named, "size").agg(
             calls=pl.len(),
             failed=(~pl.col("ok")).sum(),
             **quartiles_us(),
@@ -66,15 +72,17 @@ class GrpcReport:
         number = pl.col("procedure").replace_strict(
             {each.name: each.number for each in functions.FUNCTIONS}, default=0, return_dtype=pl.Int64
         )
-        for row in points.sort("client", number).iter_rows(named=True):
+        place = pl.col("app").replace_strict({app: place for place, app in enumerate(BY_CLIENT)}, return_dtype=pl.Int64)
+        for row in points.sort("client", number, place).iter_rows(named=True):
             name = row["procedure"]
             octets = [whole(len(part)) for part in call_messages(name)] if name in functions.BY_NAME else ["", ""]
             if row["failed"]:
                 alarms.add(len(rows))
             times = (decimal(row[key]) for key in QUARTILES)
-            rows.append((row["client"], name, *octets, whole(row["calls"]), whole(row["failed"]), *times))
+            language = BY_CLIENT[row["app"]].name
+            rows.append((row["client"], name, language, *octets, whole(row["calls"]), whole(row["failed"]), *times))
         columns = (
-            *words("from", "function"),
+            *words("from", "function", "language"),
             *numbers("request (B)", "reply (B)", "calls", "failed"),
             *numbers(*QUARTILE_TITLES),
         )

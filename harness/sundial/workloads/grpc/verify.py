@@ -24,9 +24,10 @@ from sundial.verify.sockets.call_times import check_call_times
 from sundial.verify.sockets.conversations import Conversation, conversations
 from sundial.verify.workload import OBSERVED, Settled, Verifier, WorkloadVerifier, retransmissions
 from sundial.workloads import dying, functions, switches
-from sundial.workloads.grpc.expect import LIBRARIES, call_octets
+from sundial.workloads.grpc.expect import LIBRARIES, PORT, call_octets
+from sundial.workloads.grpc.expect_languages import BY_CLIENT, BY_SERVER, PYTHON
 from sundial.workloads.grpc.verify_connection import Connection, Ends, Finding
-from sundial.workloads.grpc.verify_names import BROKEN, CLIENT, SERVER, Service, Step, libraries, links, services, steps
+from sundial.workloads.grpc.verify_names import BROKEN, Service, Step, libraries, links, services, steps
 
 NAME = "grpc"
 UNPROVEN: tuple[str, ...] = (
@@ -43,7 +44,7 @@ class _Grpc:
     ethertype = None
 
     def settle(self, run: RunDirectory, frames: pl.DataFrame, samples: RunSamples) -> Settled:
-        calls = samples.table.filter(pl.col("app") == CLIENT).with_columns(protocol=pl.lit(NAME))
+        calls = samples.table.filter(pl.col("app").is_in(list(BY_CLIENT))).with_columns(protocol=pl.lit(NAME))
         known = services(run)
         if not known and calls.is_empty():
             return Settled(calls)
@@ -61,6 +62,12 @@ class _Grpc:
 
 
 KIND: WorkloadVerifier = Verifier(transport=_Grpc())
+
+
+def _ports(workload: Mapping[str, Any]) -> range:
+    """Of the servers of a workload, as its scenario was recorded."""
+    first = int(workload.get("port") or PORT)
+    return range(first, first + len(workload.get("languages") or [PYTHON.name]))
 
 
 class _Verification:
@@ -89,9 +96,11 @@ class _Verification:
         server = next((one for one in self.services if self._is_of(one, each)), None)
         ports = (self.run.owner(end[0]) for end in (each.client, each.server))
         client_mtu, server_mtu = (1500 if port is None else port[1].mtu for port in ports)
+        answers = step.language if server is None else server.language
         return Ends(
-            client=self.libraries.get(each.client_machine, _DEFAULT),
-            server=self.libraries.get(each.server_machine, _DEFAULT),
+            client=self.libraries.get((each.client_machine, step.language.name), _DEFAULT),
+            server=self.libraries.get((each.server_machine, answers.name), _DEFAULT),
+            language=step.language,
             client_probes=bool(step.options.get("bdp_probe")),
             server_probes=server is not None and server.bdp_probe,
             counted=self._counted(each),
@@ -104,7 +113,7 @@ class _Verification:
         return any(
             one.get("control_frames") == "counted"
             for one in workloads
-            if isinstance(one, dict) and one.get("app") == NAME and one.get("port") == each.server[1]
+            if isinstance(one, dict) and one.get("app") == NAME and each.server[1] in _ports(one)
         )
 
     def settled(self) -> Settled:
@@ -146,8 +155,8 @@ class _Verification:
     def _check_rows(self) -> Iterator[Finding]:
         """Samples: the functions with their sizes, over gRPC, with frames of their own where they succeeded."""
         carried = {call.id for connection in self.connections for call in connection.link.calls}
-        names = ["id", "procedure", "size", "transport", "retransmits", "ok", "error", "client_port", "batch", "client"]
-        for number, procedure, size, transport, again, ok, error, _, batch, client in self.calls.select(
+        names = ["id", "procedure", "size", "transport", "retransmits", "ok", "error", "app", "batch", "client"]
+        for number, procedure, size, transport, again, ok, error, app, batch, client in self.calls.select(
             names
         ).iter_rows():
             known = functions.BY_NAME.get(procedure)
@@ -157,6 +166,8 @@ class _Verification:
             line = self.samples.batches.get((client, batch), {})
             if known is not None and line.get("function") != known.number:
                 yield number, "sample.function", str(known.number), str(line.get("function")), []
+            if line.get("language") != BY_CLIENT[app].name:
+                yield number, "sample.language", BY_CLIENT[app].name, str(line.get("language")), []
             if transport != NAME:
                 yield number, "sample.transport", NAME, str(transport), []
             if again:
@@ -190,7 +201,7 @@ class _Verification:
         handshakes = self._handshakes()
         answered = self._answered()
         for (client, batch), line in self.samples.batches.items():
-            if line.get("app") != CLIENT or (client, batch) not in ports:
+            if line.get("app") not in BY_CLIENT or (client, batch) not in ports:
                 continue
             where = f"nodes/{client} batch {batch}"
             for field, right, wrong in switches.check_batch(
@@ -231,13 +242,13 @@ class _Verification:
 
     def _check_servers(self) -> Iterator[Finding]:
         """What servers counted: at last all requests that they executed, before that never more."""
-        known = {(each.machine, each.port) for each in self.services}
+        known = {(each.machine, each.language.server, each.port) for each in self.services}
         for machine, records in self.samples.records.items():
             for line in records:
                 if (
                     line["type"] == "counters"
-                    and line.get("app") == SERVER
-                    and (machine, line.get("port")) not in known
+                    and line.get("app") in BY_SERVER
+                    and (machine, line["app"], line.get("port")) not in known
                 ):
                     yield None, f"nodes/{machine} counters", "of a server of its job", f"port {line.get('port')}", []
         for service in self.services:
@@ -262,7 +273,8 @@ class _Verification:
         lines = [
             line
             for line in self.samples.records.get(service.machine, ())
-            if line["type"] == "counters" and line.get("app") == SERVER and line.get("port") == service.port
+            if line["type"] == "counters"
+            and (line.get("app"), line.get("port")) == (service.language.server, service.port)
         ]
         if not lines:
             if any(least.values()) and (service.die_call or not any(step.broke for step in self.steps)):

@@ -14,6 +14,7 @@ from sundial.workloads import functions
 from sundial.workloads.grpc import expect_http2 as http2
 from sundial.workloads.grpc.expect import Client, Library, Server, octets
 from sundial.workloads.grpc.expect_http2 import Flag, Type
+from sundial.workloads.grpc.expect_languages import Language
 from sundial.workloads.grpc.verify_control import Direction, Message, check_control, check_windows
 from sundial.workloads.grpc.verify_credit import check_credit
 from sundial.workloads.grpc.verify_frames import Due, Reading, Wrong, read
@@ -44,6 +45,8 @@ class Ends:
 
     client: Library
     server: Library
+    language: Language
+    """The client's."""
     client_probes: bool
     server_probes: bool
     counted: bool
@@ -58,7 +61,7 @@ class Connection:
         self.link, self.ends = link, ends
         self.conversation: Conversation = link.conversation
         authority = "{}:{}".format(*link.step.server)
-        client = Client(ends.client, authority, bdp_probe=ends.client_probes)
+        client = Client(ends.client, authority, bdp_probe=ends.client_probes, language=ends.language)
         server = Server(ends.server, bdp_probe=ends.server_probes)
         ways = self.conversation.ways
         self.ways: Mapping[bool, Way] = ways

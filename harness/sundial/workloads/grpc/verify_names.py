@@ -20,9 +20,9 @@ from sundial.workloads import dying
 from sundial.workloads.grpc import expect_http2 as http2
 from sundial.workloads.grpc.expect import LIBRARIES, PORT, Library
 from sundial.workloads.grpc.expect_http2 import Flag, Type
-from sundial.workloads.grpc.model import version_of
+from sundial.workloads.grpc.expect_languages import BY_CLIENT, BY_SERVER, Language
+from sundial.workloads.grpc.model import versions_of
 
-SERVER, CLIENT = "grpc-server", "grpc-client"
 LATE, BROKEN, WRONG = "DEADLINE_EXCEEDED", "UNAVAILABLE", "DATA_LOSS"
 """Why a call failed: it had its time; its connection did; its reply had another value."""
 
@@ -34,6 +34,7 @@ class Service:
     machine: str
     addresses: tuple[str, ...]
     port: int
+    language: Language
     bdp_probe: bool
     max_workers: int
     die_call: int | None
@@ -65,6 +66,7 @@ class Step:
 
     client: str
     number: int
+    language: Language
     options: Mapping[str, Any]
     calls: list[Call] = field(default_factory=list)
     ports: set[int] = field(default_factory=set)
@@ -103,28 +105,34 @@ def services(run: RunDirectory) -> list[Service]:
             name,
             tuple(item.address for item in run.nodes[name].interfaces if item.address),
             int(each["options"].get("port") or PORT),
+            BY_SERVER[each["app"]],
             bool(each["options"].get("bdp_probe")),
             int(each["options"].get("max_workers") or 1),
             dying.call_of(each["options"]),
         )
         for name, job in run.jobs.items()
         for each in job.get("services", ())
-        if each.get("app") == SERVER
+        if each.get("app") in BY_SERVER
     ]
 
 
-def libraries(run: RunDirectory) -> dict[str, Library]:
-    """What each machine has, by its image."""
+def libraries(run: RunDirectory) -> dict[tuple[str, str], Library]:
+    """What each machine has, by its image: of each language's name."""
     network = network_of(run)
-    versions = {} if network is None else {node.name: version_of(IMAGES[node.image]) for node in network.nodes}
-    return {name: LIBRARIES[version] for name, version in versions.items() if version in LIBRARIES}
+    return {
+        (node.name, language): LIBRARIES[version]
+        for node in (() if network is None else network.nodes)
+        for language, version in versions_of(IMAGES[node.image]).items()
+        if version in LIBRARIES
+    }
 
 
 def steps(run: RunDirectory, samples: RunSamples) -> list[Step]:
     """Of all clients, each with its calls in order."""
     found: dict[tuple[str, int], Step] = {}
-    rows = samples.table.filter(pl.col("app") == CLIENT).sort("client", "batch", "call")
+    rows = samples.table.filter(pl.col("app").is_in(list(BY_CLIENT))).sort("client", "batch", "call")
     names = [
+        "app",
         "client",
         "node_step",
         "batch",
@@ -137,10 +145,10 @@ def steps(run: RunDirectory, samples: RunSamples) -> list[Step]:
         "xid",
         "client_port",
     ]
-    for client, number, batch, name, procedure, ok, error, start, end, xid, port in rows.select(names).iter_rows():
+    for app, client, number, batch, name, procedure, ok, error, start, end, xid, port in rows.select(names).iter_rows():
         step = found.get((client, number))
         if step is None:
-            step = found[client, number] = Step(client, number, _options(run, client, number))
+            step = found[client, number] = Step(client, number, BY_CLIENT[app], _options(run, client, number))
         step.calls.append(Call(name, procedure, ok, error, start, end, xid, batch))
         if port:
             step.ports.add(port)

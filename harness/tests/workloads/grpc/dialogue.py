@@ -21,6 +21,7 @@ from sundial.verify.workload import Settled
 from sundial.workloads import functions
 from sundial.workloads.grpc import expect_http2 as http2
 from sundial.workloads.grpc.expect_http2 import Frame, Type
+from sundial.workloads.grpc.expect_languages import PYTHON, Language
 from sundial.workloads.grpc.verify import KIND
 from tests.verify.bed import ACK, CLIENT, FIN, SERVER, Bed, Stream
 from tests.verify.seal import seal
@@ -34,7 +35,7 @@ MSS = 1448
 
 
 def recorded(version: str, end: str) -> bytes:
-    """All octets of an end."""
+    """All octets of an end. `version`: of the library, with `-cpp` behind it of the programs in C++."""
     return gzip.decompress((RECORDED / f"{version}.{end}.gz").read_bytes())
 
 
@@ -68,6 +69,7 @@ class Dialogue:
     """What was said, for tests to change before it is written: a turn for what opens, then one for each call."""
 
     version: str = "1.51.1"
+    language: Language = PYTHON
     said: dict[str, list[list[Frame]]] = field(default_factory=dict)
     counted: dict[str, int] = field(default_factory=lambda: dict.fromkeys(functions.NAMES, CALLS))
     lose: dict[tuple[str, int], tuple[int, ...]] = field(default_factory=dict)
@@ -87,10 +89,14 @@ class Dialogue:
     """What batches say, by their number, where it is not the connection's."""
 
     def __post_init__(self) -> None:
-        self.said = {end: turns(self.version, end) for end in ("client", "server")}
+        self.said = {end: turns(self.recording, end) for end in ("client", "server")}
         self.row: dict[int, dict[str, Any]] = {
             number: {"xid": 2 * number + 1, "ok": 1, "error": None} for number in range(len(NAMES))
         }
+
+    @property
+    def recording(self) -> str:
+        return self.version if self.language is PYTHON else f"{self.version}-{self.language.name}"
 
     def write(self, directory: Path) -> Path:
         """The run's folder."""
@@ -135,12 +141,13 @@ class Dialogue:
     def _samples(self, bed: Bed, times: Sequence[tuple[int, int]]) -> None:
         for first in range(0, len(NAMES), CALLS):
             function = functions.BY_NAME[NAMES[first]]
-            bed.batch("grpc-client", "grpc", function.size, PORT, CLIENT_PORT, function.name)
+            bed.batch(self.language.client, "grpc", function.size, PORT, CLIENT_PORT, function.name)
             head = json.loads(bed.lines[-1])
             head["server_port"] = PORT if first else self.server_port
             head["client_port"] = self.client_ports.get(first // CALLS, CLIENT_PORT)
             head |= {
                 "context_switches": CALLS if first else self.switches,
+                "language": self.language.name,
                 "function": function.number,
                 "tcp_retransmits": self.retransmits if not first else 0,
             }
@@ -156,14 +163,14 @@ class Dialogue:
             "server": SERVER, "port": PORT, "total_timeout_ms": 25_000, "functions": list(functions.NAMES),
             "calls": CALLS, "warmup": 0,
         }  # fmt: skip
-        step = {"app": "grpc-client", "options": options}
+        step = {"app": self.language.client, "options": options}
         serving = {"port": PORT} | ({} if self.die_call is None else {"die_call": self.die_call})
-        service = {"app": "grpc-server", "options": serving}
+        service = {"app": self.language.server, "options": serving}
         for name, job in (("client", {"steps": [step]}), ("server", {"services": [service]})):
             (directory / "nodes" / name).mkdir(exist_ok=True)
             (directory / "nodes" / name / "job.json").write_text(json.dumps(job))
         line = {
-            "type": "counters", "app": "grpc-server", "port": PORT, "calls": sum(self.counted.values()),
+            "type": "counters", "app": self.language.server, "port": PORT, "calls": sum(self.counted.values()),
             "by_function": self.counted, "failed": 0,
             "context_switches": {name: count for name, count in self.counted.items() if count} | self.switched,
         }  # fmt: skip

@@ -15,6 +15,7 @@ import pytest
 
 from sundial.workloads import functions
 from sundial.workloads.grpc import expect
+from sundial.workloads.grpc.expect_languages import PYTHON
 
 ROOT = Path(__file__).parents[4]
 PROGRAMS, SHARED = ROOT / "guest-apps" / "grpc", ROOT / "guest-apps" / "python"
@@ -57,7 +58,7 @@ def refusal(modules: Path, program: str, options: dict[str, Any]) -> str | None:
 def tasks() -> list[dict[str, Any]]:
     jobs = [json.loads(path.read_text()) for path in sorted(GOLDEN.glob("grpc-*.json"))]
     found = [task for job in jobs for task in [*job["services"], *job["steps"]]]
-    return [task for task in found if task["app"].startswith("grpc-")]
+    return [task for task in found if task["app"] in (PYTHON.server, PYTHON.client)]
 
 
 def test_what_jobs_say_is_taken(modules: Path) -> None:

@@ -17,6 +17,7 @@ from sundial.workloads.grpc import expect_http2 as http2
 from sundial.workloads.grpc import verify
 from sundial.workloads.grpc.expect import LIBRARIES, Client
 from sundial.workloads.grpc.expect_http2 import Frame, Type
+from sundial.workloads.grpc.expect_languages import CPP, LANGUAGES, Language
 from sundial.workloads.grpc.verify_frames import Due, read
 from tests.workloads.grpc.dialogue import AUTHORITY, NAMES, Dialogue, findings, recorded, settle
 
@@ -39,9 +40,27 @@ def test_what_was_said_has_a_reason(tmp_path: Path) -> None:
     }
 
 
+def test_programs_in_cpp(tmp_path: Path) -> None:
+    said = Dialogue(language=CPP)
+    assert findings(settle(said.write(tmp_path))[0]) == []
+    # The other language's user agent is one octet sequence that is not right, in the first request.
+    said.said["client"][1] = Dialogue().said["client"][1]
+    (found,) = findings(settle(said.write(tmp_path / "agent"))[0])
+    assert found[0] == "grpc.request.headers"
+    assert "grpc-c++/1.51.1" in found[1]
+    assert "grpc-python/1.51.1" in found[2]
+
+
+def test_a_batch_that_names_another_language(tmp_path: Path) -> None:
+    directory = Dialogue(language=CPP).write(tmp_path)
+    file = directory / "nodes" / "client" / "samples.jsonl"
+    file.write_text(file.read_text().replace('"language": "cpp"', '"language": "python"'))
+    assert findings(settle(directory)[0]) == [("sample.language", "cpp", "python")] * len(NAMES)
+
+
 def test_the_newer_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     newer = LIBRARIES["1.85.1"]
-    monkeypatch.setattr(verify, "libraries", lambda run: {"client": newer, "server": newer})
+    monkeypatch.setattr(verify, "libraries", lambda run: {(end, "python"): newer for end in ("client", "server")})
     assert findings(settle(Dialogue("1.85.1").write(tmp_path))[0]) == []
 
 
@@ -208,10 +227,11 @@ DAMAGES: dict[str, tuple[Callable[[Dialogue], object], list[tuple[str, str, str]
 }
 
 
+@pytest.mark.parametrize("language", LANGUAGES.values(), ids=LANGUAGES)
 @pytest.mark.parametrize("name", DAMAGES)
-def test_damages(tmp_path: Path, name: str) -> None:
+def test_damages(tmp_path: Path, name: str, language: Language) -> None:
     damage, expected = DAMAGES[name]
-    said = Dialogue()
+    said = Dialogue(language=language)
     damage(said)
     found = findings(settle(said.write(tmp_path))[0])
     assert [field for field, _, _ in found] == [field for field, _, _ in expected]
