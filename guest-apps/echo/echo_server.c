@@ -70,7 +70,7 @@ static void serve(struct svc_req *request, SVCXPRT *transport)
     if (!service_has(settings.program, request, transport))
         return;
     note_call(request, transport);
-    settings.program->serve(request, transport);
+    service_serve(settings.program, request, transport);
 }
 
 static void report_counters(void)

@@ -146,3 +146,9 @@ bool service_has(const struct service_program *program, const struct svc_req *re
         svcerr_noproc(transport);
     return has;
 }
+
+void service_serve(const struct service_program *program, struct svc_req *request,
+                   SVCXPRT *transport)
+{
+    program->serve(request, transport);
+}

@@ -39,6 +39,9 @@ extern const char *const service_program_names[];
 
 /* Memory for arguments and replies of at most `bytes`; false: there is none. */
 bool service_prepare(size_t bytes);
+/* Executes a call of one of its procedures. */
+void service_serve(const struct service_program *program, struct svc_req *request,
+                   SVCXPRT *transport);
 /* Whether the program has the procedure that is called; answers the caller where it has not. */
 bool service_has(const struct service_program *program, const struct svc_req *request,
                  SVCXPRT *transport);

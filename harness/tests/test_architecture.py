@@ -64,6 +64,8 @@ RANKS = {
     "kedziera98/statistic": "model",
     "functions": "expect",
     "function_words": "model",
+    "function_calls": "model",
+    "function_options": "plan",
     "sockets": "model",
     "linux_functions": "plan",
     "sss_functions": "plan",

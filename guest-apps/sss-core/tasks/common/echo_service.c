@@ -63,7 +63,7 @@ void echo_service_dispatch(struct svc_req *request, SVCXPRT *transport)
         return;
     service_count(ECHO_COUNT_CALLS_SEEN, 1);
     echo_service_die_if(ECHO_DIES_BEFORE);
-    echo_service.program->serve(request, transport);
+    service_serve(echo_service.program, request, transport);
     service_count(ECHO_COUNT_CALLS + request->rq_proc, 1);
     if (duplicates_note(request->rq_xid, svc_getcaller(transport)))
         service_count(ECHO_COUNT_DUPLICATES, 1);

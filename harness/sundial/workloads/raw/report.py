@@ -40,7 +40,7 @@ class RawReport:
         return socket_legs(expect_call, setting, size)
 
     def moves(self, procedure: str) -> int:
-        return BOTH_DIRECTIONS
+        return 1 if procedure == "distance" else BOTH_DIRECTIONS
 
     def filters(self, transports: Collection[str]) -> Iterator[Filter]:
         if "udp" in transports:

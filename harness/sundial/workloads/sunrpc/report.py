@@ -34,7 +34,7 @@ LINES = {
 """Hue says the transport; these and those of raw sockets are Okabe and Ito's, which people with the common kinds of
 colour blindness tell apart."""
 
-_MOVES = {"null": 0, "sink": 1, "source": 1}
+_MOVES = {"null": 0, "sink": 1, "source": 1, "void": 0, "distance": 1}
 
 
 class SunRpcReport:

@@ -37,7 +37,7 @@ from sundial.workloads.sunrpc.expect import (
     record_fragments,
 )
 from sundial.workloads.sunrpc.verify_bindings import PORT_MAPPER, check_bindings
-from sundial.workloads.sunrpc.verify_content import COUNTED, WITH_ARGUMENTS, WITH_RESULTS, content, content_field
+from sundial.workloads.sunrpc.verify_content import content, content_field, counted, given, taken
 from sundial.workloads.sunrpc.verify_records import check_records, walk
 from sundial.workloads.sunrpc.verify_shipments import check_shipments, one_way, shipments
 
@@ -58,17 +58,17 @@ class _SunRpc(SocketDefaults):
 
     def counts(self, answers: pl.DataFrame) -> Counts:
         over_udp = answers.filter(pl.col("transport") == "udp")
-        called = answers["procedure"]
-        by_procedure = {name: int((called == name).sum()) for name in COUNTED}
-        takes, gives = (
-            int(answers.filter(called.is_in(names))["size"].sum()) for names in (WITH_ARGUMENTS, WITH_RESULTS)
-        )
+        kinds = list(answers.group_by("procedure", "size").len().iter_rows())
+        times = dict.fromkeys(counted([procedure for procedure, _, _ in kinds]), 0)
+        for procedure, _, number in kinds:
+            times[procedure] += number
         return {
-            "by_procedure": by_procedure,
+            # Before its first call it is not known what a server serves.
+            **({"by_procedure": times} if kinds else {}),
             "bad_payload": 0,
             "undecodable": 0,
-            "bytes_in": takes,
-            "bytes_out": gives,
+            "bytes_in": sum(number * taken(procedure, size) for procedure, size, number in kinds),
+            "bytes_out": sum(number * given(procedure, size) for procedure, size, number in kinds),
             "duplicates": over_udp.height - over_udp["call"].n_unique(),
             "connections": connections(answers),
         }
