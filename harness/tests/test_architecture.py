@@ -66,6 +66,7 @@ RANKS = {
     "function_words": "model",
     "function_calls": "model",
     "function_options": "plan",
+    "function_lines": "verify",
     "sockets": "model",
     "linux_functions": "plan",
     "sss_functions": "plan",

@@ -3,17 +3,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import polars as pl
 
 from sundial.expect import Call, Shape
+from sundial.observe import RunDirectory
+from sundial.verify.samples import RunSamples
 from sundial.verify.sockets.protocol import Bytes, Counts, Message, Part, SocketDefaults, SocketProtocol
 from sundial.verify.sockets.served import connections
 from sundial.verify.sockets.stream import Stream
-from sundial.verify.workload import Verifier, WorkloadVerifier
+from sundial.verify.workload import Background, Verifier, WorkloadVerifier
 from sundial.workloads import functions
+from sundial.workloads.function_lines import check_function_lines
 from sundial.workloads.raw.expect import HEADER, KEYED, MAGIC, expect_call
 from sundial.workloads.raw.expect_functions import MAGIC as FUNCTION_MAGIC
 from sundial.workloads.raw.verify_content import content, content_field
@@ -82,5 +85,12 @@ class _Raw(SocketDefaults):
             begin += length
 
 
+class _Verifier(Verifier):
+    def background(
+        self, run: RunDirectory, frames: pl.DataFrame, samples: RunSamples, ahead_ns: Mapping[str, int]
+    ) -> Background:
+        return Background(check_function_lines(samples, SOCKETS.client_app))
+
+
 SOCKETS: SocketProtocol = _Raw()
-KIND: WorkloadVerifier = Verifier(sockets=SOCKETS)
+KIND: WorkloadVerifier = _Verifier(sockets=SOCKETS)

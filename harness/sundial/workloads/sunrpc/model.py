@@ -87,9 +87,7 @@ def _check_calls(workload: SunRpc, path: Path) -> Iterator[Finding]:
     others = _over_sockets(workload)
     if workload.functions is not None:
         if workload.one_way:
-            yield Finding(
-                (*path, "one_way"), "one_way with functions: each has a result, or says that it is done", "false"
-            )
+            yield Finding((*path, "one_way"), "one_way with functions, whose calls are all answered", "false")
         if workload.depth > 1:
             what = f"depth {workload.depth} with functions, which are called one after another"
             yield Finding((*path, "depth"), what, "1")

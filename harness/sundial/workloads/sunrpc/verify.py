@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -25,6 +26,7 @@ from sundial.verify.sockets.protocol import (
 from sundial.verify.sockets.served import connections
 from sundial.verify.sockets.stream import Stream
 from sundial.verify.workload import Background, Verifier, WorkloadVerifier
+from sundial.workloads.function_lines import check_function_lines
 from sundial.workloads.sunrpc.expect import (
     DEFAULTS,
     RECORD_MARK,
@@ -164,7 +166,9 @@ class _Verifier(Verifier):
     def background(
         self, run: RunDirectory, frames: pl.DataFrame, samples: RunSamples, ahead_ns: Mapping[str, int]
     ) -> Background:
-        return check_bindings(frames, run, samples.records, samples.table, ahead_ns)
+        bindings = check_bindings(frames, run, samples.records, samples.table, ahead_ns)
+        lines = check_function_lines(samples, SOCKETS.client_app)
+        return replace(bindings, findings=pl.concat([bindings.findings, lines]))
 
 
 SOCKETS: SocketProtocol = _SunRpc()
