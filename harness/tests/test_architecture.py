@@ -67,6 +67,7 @@ RANKS = {
     "function_calls": "model",
     "function_options": "plan",
     "function_lines": "verify",
+    "function_table": "report",
     "sockets": "model",
     "linux_functions": "plan",
     "sss_functions": "plan",

@@ -39,11 +39,17 @@ def expect_call(shape: Shape) -> Call:
     )
 
 
+def messages(name: str) -> tuple[int, int]:
+    """Bytes of a function's call and reply."""
+    call, reply = (HEADER + len(values(name, reply=side)) for side in (False, True))
+    return call, reply
+
+
 def _expect_function(shape: Shape, function: functions.Function) -> Call:
     if shape.size != function.size:
         raise ValueError(f"{shape.size} bytes: the values of function {function.name} have {function.size}")
     mtu, connection = shape.mtu, shape.connection
-    call, reply = (HEADER + len(values(function.name, reply=side)) for side in (False, True))
+    call, reply = messages(function.name)
     if shape.transport == "udp":
         return Call(udp_leg(call, mtu), udp_leg(reply, mtu))
     return Call(
