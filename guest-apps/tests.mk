@@ -25,8 +25,8 @@ $(CHECK)/runner_test: runner/tests/runner_test.c $(COMMON) $(RUNNER) $(JOB) $(HE
 $(CHECK)/exec_test: runner/tests/exec_test.c $(COMMON) $(RUNNER) $(JOB) $(HEADERS) | $(CHECK)
 	$(CC) $(CHECK_CFLAGS) -Irunner -o $@ $< $(RUNNER) $(JOB) $(COMMON) -ljansson -lpthread
 
-$(CHECK)/raw_test: raw/tests/raw_test.c raw/header.c $(COMMON) $(HEADERS) | $(CHECK)
-	$(CC) $(CHECK_CFLAGS) -Iraw -o $@ $< raw/header.c $(COMMON) -ljansson -lpthread
+$(CHECK)/raw_test: raw/tests/raw_test.c raw/header.c raw/values.c $(COMMON) $(HEADERS) | $(CHECK)
+	$(CC) $(CHECK_CFLAGS) -Iraw -o $@ $< raw/header.c raw/values.c $(COMMON) -ljansson -lpthread
 
 # The same applications, not stripped and with sanitizers.
 $(CHECK)/apps:

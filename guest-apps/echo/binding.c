@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "clock.h"
-#include "echo.h"
 #include "samples.h"
 #include "sends.h"
 
@@ -37,8 +36,8 @@ static unsigned short ask(const struct settings *settings, enum clnt_stat *statu
     struct timeval retry = {.tv_sec = RETRY_S};
     struct timeval total = {.tv_sec = ATTEMPT_S};
     struct pmap question = {
-        .pm_prog = ECHO_PROGRAM,
-        .pm_vers = ECHO_VERSION,
+        .pm_prog = settings->program,
+        .pm_vers = settings->version,
         .pm_prot = settings->transport == TRANSPORT_UDP ? IPPROTO_UDP : IPPROTO_TCP,
     };
     unsigned short port = 0;

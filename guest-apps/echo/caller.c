@@ -23,7 +23,10 @@ void caller_call(struct caller *caller, uint32_t sequence, size_t size, struct c
         port->note_failure(caller, record, CALL_UNCONNECTED, RPC_FAILED);
         return;
     }
-    exchange_prepare(exchange, caller->procedure, caller->one_way, sequence, size);
+    if (caller->function != 0)
+        exchange_prepare_function(exchange, caller->function);
+    else
+        exchange_prepare(exchange, caller->procedure, caller->one_way, sequence, size);
     port->begin(caller, record->xid);
     status = port->call(caller, exchange, record);
     caller_judge(caller, exchange, record, status);

@@ -36,6 +36,7 @@ struct caller {
     const struct rpc_port *port;
     const struct settings *settings;
     enum procedure procedure;
+    enum function function; /* called in place of a procedure; 0: none */
     bool one_way;
     size_t thread;
     CLIENT *handle; /* NULL: not connected */

@@ -20,22 +20,30 @@ static void run_batch(size_t thread, size_t size, struct call_record *records)
 
     if (settings.workload.connection_per_size)
         tirpc_port.disconnect(caller);
+    if (settings.workload.functions)
+        caller->function = (enum function)size;
     caller_batch(caller, size, records, workload_batch_calls(&settings.workload), caller_calls);
 }
 
 static void write_batch(size_t thread, size_t size, const struct call_record *records)
 {
     const struct caller *caller = &callers[thread];
+    bool function = caller->function != 0;
+    const char *procedure = function ? function_names[caller->function - 1]
+                                     : settings.procedure_text;
+    size_t bytes = function ? function_size(caller->function) : size;
     json_t *header = samples_object("batch");
 
     json_object_update_new(
         header,
         json_pack("{sI ss ss sI si ss si si si si}", "series", (json_int_t)settings.workload.series,
-                  "transport", settings.transport_text, "procedure", settings.procedure_text,
-                  "size", (json_int_t)size, "thread", (int)thread, "server", settings.server_text,
+                  "transport", settings.transport_text, "procedure", procedure, "size",
+                  (json_int_t)bytes, "thread", (int)thread, "server", settings.server_text,
                   "server_port", (int)ntohs(settings.server.sin_port), "client_port",
                   (int)caller->client_port, "warmup", (int)settings.workload.warmup,
                   "tcp_retransmits", (int)caller->tcp_retransmits));
+    if (function)
+        json_object_set_new(header, "function", json_integer(caller->function));
     samples_put_batch(header, records, workload_batch_calls(&settings.workload), port_failure_text);
     if (!caller->flushed)
         samples_put_error("size %zu: the call after the one-way calls failed", size);

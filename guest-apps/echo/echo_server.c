@@ -13,7 +13,6 @@
 #include "apps.h"
 #include "duplicates.h"
 #include "echo.h"
-#include "exchange.h"
 #include "options.h"
 #include "samples.h"
 #include "server.h"
@@ -32,6 +31,7 @@ struct settings {
     unsigned recv_buffer;
     unsigned udp_message_size;
     bool registered;
+    const struct service_program *program;
 };
 
 static struct settings settings;
@@ -49,6 +49,7 @@ static void read_settings(int argc, char **argv)
     settings.udp_message_size = (unsigned)options_integer(
         options, "udp_message_size", UDP_MESSAGE_DEFAULT, 400, UDP_MESSAGE_LIMIT);
     settings.registered = options_boolean(options, "register", true);
+    settings.program = &service_programs[options_word(options, "program", service_program_names)];
     options_check_all_taken(options);
     options_close(options);
 }
@@ -66,23 +67,22 @@ static void note_call(const struct svc_req *request, SVCXPRT *transport)
 
 static void serve(struct svc_req *request, SVCXPRT *transport)
 {
-    if (request->rq_proc >= ECHO_PROCEDURES) {
-        svcerr_noproc(transport);
+    if (!service_has(settings.program, request, transport))
         return;
-    }
     note_call(request, transport);
-    service_serve(request, transport);
+    service_serve(settings.program, request, transport);
 }
 
 static void report_counters(void)
 {
     json_t *line = samples_object("counters");
     json_t *by_procedure = json_object();
+    const struct service_program *program = settings.program;
     long long calls = 0;
 
-    for (size_t i = 0; i < ECHO_PROCEDURES; i++) {
+    for (rpcproc_t i = program->first; i < program->end; i++) {
         calls += service_counts[ECHO_COUNT_CALLS + i];
-        json_object_set_new(by_procedure, echo_procedure_names[i],
+        json_object_set_new(by_procedure, program->names[i - program->first],
                             json_integer(service_counts[ECHO_COUNT_CALLS + i]));
     }
     json_object_update_new(
@@ -102,7 +102,7 @@ static void start_service(SVCXPRT *transport, const char *name, int protocol)
     if (transport == NULL)
         samples_fail("cannot make the %s transport", name);
     /* Protocol 0 tells the library not to ask the portmapper. */
-    if (!svc_register(transport, ECHO_PROGRAM, ECHO_VERSION, serve,
+    if (!svc_register(transport, settings.program->number, settings.program->version, serve,
                       settings.registered ? (unsigned)protocol : 0))
         samples_fail("cannot register %s with the portmapper (is rpcbind running?)", name);
 }
@@ -110,7 +110,7 @@ static void start_service(SVCXPRT *transport, const char *name, int protocol)
 static void start_services(void)
 {
     if (settings.registered)
-        pmap_unset(ECHO_PROGRAM, ECHO_VERSION); /* of an earlier server */
+        pmap_unset(settings.program->number, settings.program->version); /* of an earlier server */
     if (settings.server.udp) {
         udp_transport = svcudp_bufcreate(server_open_socket(&settings.server, SOCK_DGRAM),
                                          settings.udp_message_size, settings.udp_message_size);
@@ -169,6 +169,6 @@ int echo_server_main(int argc, char **argv)
     start_services();
     server_run(&server);
     if (settings.registered)
-        pmap_unset(ECHO_PROGRAM, ECHO_VERSION);
+        pmap_unset(settings.program->number, settings.program->version);
     return 0;
 }

@@ -44,6 +44,7 @@ void exchange_prepare(struct exchange *exchange, enum procedure procedure, bool 
 {
     exchange->encode = exchange->decode = (xdrproc_t)xdr_void;
     exchange->argument = exchange->result = NULL;
+    exchange->function = (enum function)0;
     exchange->sequence = sequence;
     exchange->expected = 0;
     switch (procedure) {
@@ -75,8 +76,22 @@ void exchange_prepare(struct exchange *exchange, enum procedure procedure, bool 
     }
 }
 
+void exchange_prepare_function(struct exchange *exchange, enum function function)
+{
+    exchange->function = function;
+    exchange->procedure = (rpcproc_t)function;
+    function_values_fill(&exchange->given, function);
+    function_values_empty(&exchange->returned, function);
+    exchange->encode = function_argument_filter(function);
+    exchange->argument = function_argument(&exchange->given);
+    exchange->decode = function_result_filter(function);
+    exchange->result = function_result(&exchange->returned, function);
+}
+
 bool exchange_matches(const struct exchange *exchange, enum procedure procedure)
 {
+    if (exchange->function != 0)
+        return function_is_result(&exchange->returned, exchange->function);
     switch (procedure) {
     case PROCEDURE_ECHO:
     case PROCEDURE_SOURCE:

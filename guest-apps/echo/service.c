@@ -5,16 +5,21 @@
 #include <string.h>
 
 #include "echo.h"
+#include "exchange.h"
+#include "function_values.h"
 #include "pattern.h"
 #include "service_port.h"
 
 /* Arguments are decoded into this, and replies of "source" made in it: no call pays for memory. */
 static char *buffer;
 static size_t buffer_bytes;
+static struct function_values values[FUNCTIONS + 1]; /* of each function */
 
 bool service_prepare(size_t bytes)
 {
     buffer_bytes = bytes;
+    for (int i = FUNCTION_VOID; i <= FUNCTIONS; i++)
+        function_values_empty(&values[i], (enum function)i);
     buffer = malloc(bytes + 1);
     return buffer != NULL;
 }
@@ -85,7 +90,7 @@ static void serve_source(SVCXPRT *transport)
     service_count(ECHO_COUNT_BYTES_OUT, request.size);
 }
 
-void service_serve(struct svc_req *request, SVCXPRT *transport)
+static void serve_echo(struct svc_req *request, SVCXPRT *transport)
 {
     switch (request->rq_proc) {
     case ECHO_NULL:
@@ -102,4 +107,48 @@ void service_serve(struct svc_req *request, SVCXPRT *transport)
         serve_data(request, transport);
         break;
     }
+}
+
+static void serve_function(struct svc_req *request, SVCXPRT *transport)
+{
+    enum function function = (enum function)request->rq_proc;
+    struct function_values *own = &values[function];
+    size_t bytes;
+
+    if (!svc_getargs(transport, function_argument_filter(function),
+                     (caddr_t)function_argument(own))) {
+        refuse(transport);
+        return;
+    }
+    service_execute();
+    bytes = function_execute(own, function);
+    svc_sendreply(transport, function_result_filter(function),
+                  (caddr_t)function_result(own, function));
+    service_count(ECHO_COUNT_BYTES_IN, function_size(function));
+    service_count(ECHO_COUNT_BYTES_OUT, bytes);
+    if (!function_is_argument(own, function))
+        service_count(ECHO_COUNT_BAD_PAYLOAD, 1);
+}
+
+const char *const service_program_names[] = {"echo", "functions", NULL};
+const struct service_program service_programs[] = {
+    {ECHO_PROGRAM, ECHO_VERSION, ECHO_NULL, ECHO_SINK_ONE_WAY + 1, echo_procedure_names,
+     serve_echo},
+    {CALLS_PROGRAM, CALLS_VERSION, CALLS_VOID, CALLS_DISTANCE + 1, function_names, serve_function},
+};
+
+bool service_has(const struct service_program *program, const struct svc_req *request,
+                 SVCXPRT *transport)
+{
+    bool has = request->rq_proc >= program->first && request->rq_proc < program->end;
+
+    if (!has)
+        svcerr_noproc(transport);
+    return has;
+}
+
+void service_serve(const struct service_program *program, struct svc_req *request,
+                   SVCXPRT *transport)
+{
+    program->serve(request, transport);
 }

@@ -62,18 +62,32 @@ static void read_target(struct settings *settings, struct options *options)
     settings->transport_text = transports[settings->transport];
 }
 
-void settings_read(struct settings *settings, int argc, char **argv)
+/* Functions are a program of their own, without the options of the other. */
+static void read_program(struct settings *settings, struct options *options)
 {
-    struct options *options = options_open(argc, argv);
-
-    memset(settings, 0, sizeof(*settings));
-    read_target(settings, options);
+    if (settings->workload.functions) {
+        settings->program = CALLS_PROGRAM;
+        settings->version = CALLS_VERSION;
+        return;
+    }
+    settings->program = ECHO_PROGRAM;
+    settings->version = ECHO_VERSION;
     settings->procedure = (enum procedure)options_word(options, "procedure",
                                                        echo_client_procedures);
     settings->procedure_text = echo_client_procedures[settings->procedure];
     settings->one_way = options_boolean(options, "one_way", false);
     if (settings->one_way && settings->procedure != PROCEDURE_SINK)
         samples_fail("option one_way: only with the procedure \"sink\"");
+}
+
+void settings_read(struct settings *settings, int argc, char **argv)
+{
+    struct options *options = options_open(argc, argv);
+
+    memset(settings, 0, sizeof(*settings));
+    read_target(settings, options);
+    workload_read_functions(&settings->workload, options);
+    read_program(settings, options);
     workload_read(&settings->workload, options, 0, ECHO_LIMIT);
     settings->client_port = (unsigned)options_integer(options, "client_port", 0, 0, PORT_LIMIT);
     read_buffers(settings, options);

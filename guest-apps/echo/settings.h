@@ -20,6 +20,7 @@ struct settings {
     struct sockaddr_in server; /* its port is 0 until it is bound */
     enum transport transport;
     const char *transport_text;
+    uint32_t program, version;
     enum procedure procedure;
     const char *procedure_text;
     bool one_way;

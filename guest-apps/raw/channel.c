@@ -109,10 +109,18 @@ static void drop_stale(struct channel *channel)
     channel->stale = false;
 }
 
-/* Whether the reply is in before `until`; datagrams of other requests are passed over. */
-static bool receive_datagram(struct channel *channel, uint32_t sequence, size_t size,
-                             uint64_t until, struct call_record *record)
+static bool is_reply(const struct channel *channel, uint32_t sequence)
 {
+    if (channel->function != 0)
+        return header_is_return(channel->reply, channel->function, sequence);
+    return header_is_payload(channel->reply, channel->reply_bytes, sequence);
+}
+
+/* Whether the reply is in before `until`; datagrams of other requests are passed over. */
+static bool receive_datagram(struct channel *channel, uint32_t sequence, uint64_t until,
+                             struct call_record *record)
+{
+    size_t size = channel->reply_bytes;
     struct pollfd watched = {.fd = channel->socket, .events = POLLIN};
 
     for (;;) {
@@ -135,13 +143,13 @@ static bool receive_datagram(struct channel *channel, uint32_t sequence, size_t 
         if (size >= HEADER_BYTES && header_read(channel->reply, (size_t)got, &header) &&
             header.sequence != sequence)
             continue;
-        if ((size_t)got != size || !header_is_payload(channel->reply, size, sequence))
+        if ((size_t)got != size || !is_reply(channel, sequence))
             record->failure = FAILURE_WRONG_PAYLOAD;
         return true;
     }
 }
 
-static void exchange_datagrams(struct channel *channel, uint32_t sequence, size_t size,
+static void exchange_datagrams(struct channel *channel, uint32_t sequence,
                                struct call_record *record)
 {
     const struct channel_settings *settings = channel->settings;
@@ -156,16 +164,17 @@ static void exchange_datagrams(struct channel *channel, uint32_t sequence, size_
     until = record->start_ns;
     for (uint32_t attempt = 0;; attempt++) {
         if (attempt > 0)
-            header_set_attempt(channel->request, size, attempt);
+            header_set_attempt(channel->request, channel->request_bytes, attempt);
         /* send() reports that an earlier datagram was refused: the next try goes through. */
-        if (send(channel->socket, channel->request, size, 0) < 0 && errno != ECONNREFUSED) {
+        if (send(channel->socket, channel->request, channel->request_bytes, 0) < 0 &&
+            errno != ECONNREFUSED) {
             record->end_ns = clock_now_ns();
             fail(record, FAILURE_CANNOT_SEND, errno);
             return;
         }
         record->retransmits = (uint16_t)attempt;
         until = until + retry < deadline ? until + retry : deadline;
-        if (receive_datagram(channel, sequence, size, until, record))
+        if (receive_datagram(channel, sequence, until, record))
             break;
         channel->stale = true;
         if (until == deadline) {
@@ -178,8 +187,9 @@ static void exchange_datagrams(struct channel *channel, uint32_t sequence, size_
     record->failure_errno = 0;
 }
 
-static enum failure send_all(const struct channel *channel, size_t size, struct call_record *record)
+static enum failure send_all(const struct channel *channel, struct call_record *record)
 {
+    size_t size = channel->request_bytes;
     size_t done = 0;
 
     while (done < size) {
@@ -194,9 +204,9 @@ static enum failure send_all(const struct channel *channel, size_t size, struct 
     return FAILURE_NONE;
 }
 
-static enum failure receive_all(const struct channel *channel, size_t size,
-                                struct call_record *record)
+static enum failure receive_all(const struct channel *channel, struct call_record *record)
 {
+    size_t size = channel->reply_bytes;
     size_t done = 0;
 
     while (done < size) {
@@ -213,21 +223,32 @@ static enum failure receive_all(const struct channel *channel, size_t size,
     return FAILURE_NONE;
 }
 
-static void exchange_stream(struct channel *channel, uint32_t sequence, size_t size,
-                            struct call_record *record)
+static void exchange_stream(struct channel *channel, uint32_t sequence, struct call_record *record)
 {
     enum failure failure;
 
     record->start_ns = clock_now_ns();
-    failure = send_all(channel, size, record);
+    failure = send_all(channel, record);
     if (failure == FAILURE_NONE)
-        failure = receive_all(channel, size, record);
+        failure = receive_all(channel, record);
     record->end_ns = clock_now_ns();
-    if (failure == FAILURE_NONE && !header_is_payload(channel->reply, size, sequence))
+    if (failure == FAILURE_NONE && !is_reply(channel, sequence))
         failure = fail(record, FAILURE_WRONG_PAYLOAD, 0);
     /* After a failure it is unknown where in the stream the next reply begins. */
     if (failure != FAILURE_NONE)
         channel_disconnect(channel);
+}
+
+static void prepare(struct channel *channel, uint32_t sequence, size_t size)
+{
+    if (channel->function == 0) {
+        header_make_payload(channel->request, size, sequence, 0);
+        channel->request_bytes = channel->reply_bytes = size;
+        return;
+    }
+    header_make_call(channel->request, channel->function, sequence, 0);
+    channel->request_bytes = header_call_size(channel->function);
+    channel->reply_bytes = header_return_size(channel->function);
 }
 
 void channel_exchange(struct channel *channel, uint32_t sequence, size_t size,
@@ -239,11 +260,11 @@ void channel_exchange(struct channel *channel, uint32_t sequence, size_t size,
         fail(record, FAILURE_CANNOT_CONNECT, errno);
         return;
     }
-    header_make_payload(channel->request, size, sequence, 0);
+    prepare(channel, sequence, size);
     if (channel->settings->transport == TRANSPORT_UDP)
-        exchange_datagrams(channel, sequence, size, record);
+        exchange_datagrams(channel, sequence, record);
     else
-        exchange_stream(channel, sequence, size, record);
+        exchange_stream(channel, sequence, record);
     record->ok = record->failure == FAILURE_NONE;
 }
 

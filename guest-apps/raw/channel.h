@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "functions.h"
 #include "samples.h"
 
 enum transport { TRANSPORT_UDP, TRANSPORT_TCP };
@@ -29,9 +30,11 @@ struct channel {
     size_t thread;
     int socket; /* -1: not connected */
     unsigned client_port;
+    enum function function; /* that is called; 0: an echo */
     uint8_t *request;
     uint8_t *reply;
-    bool stale; /* late replies to earlier requests may still come */
+    size_t request_bytes, reply_bytes; /* of the present call */
+    bool stale;                        /* late replies to earlier requests may still come */
 };
 
 void channel_init(struct channel *channel, const struct channel_settings *settings, size_t thread);
@@ -41,7 +44,8 @@ bool channel_connect(struct channel *channel);
 
 void channel_disconnect(struct channel *channel);
 
-/* Sends payload `sequence` of `size` bytes and waits for its echo; fills in the record. */
+/* Sends payload `sequence` of `size` bytes and waits for its echo, or calls the function; fills in
+ * the record. */
 void channel_exchange(struct channel *channel, uint32_t sequence, size_t size,
                       struct call_record *record);
 

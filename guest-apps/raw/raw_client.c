@@ -55,6 +55,7 @@ static void read_settings(int argc, char **argv)
     settings.total_timeout_ms = options_integer(options, "total_timeout_ms", TOTAL_DEFAULT_MS, 1,
                                                 TIMEOUT_LIMIT_MS);
     udp = settings.transport == TRANSPORT_UDP;
+    workload_read_functions(&workload, options);
     workload_read(&workload, options, udp ? 0 : HEADER_BYTES, udp ? DATAGRAM_LIMIT : PAYLOAD_LIMIT);
     options_check_all_taken(options);
     options_close(options);
@@ -68,6 +69,8 @@ static void run_batch(size_t thread, size_t size, struct call_record *records)
 
     if (workload.connection_per_size)
         channel_disconnect(channel);
+    if (workload.functions)
+        channel->function = (enum function)size;
     if (channel->socket < 0)
         channel_connect(channel); /* if this fails, each call tries again and says why */
     before = channel_tcp_retransmits(channel);
@@ -79,15 +82,20 @@ static void run_batch(size_t thread, size_t size, struct call_record *records)
 static void write_batch(size_t thread, size_t size, const struct call_record *records)
 {
     const struct slot *slot = &slots[thread];
+    enum function function = slot->channel.function;
+    const char *procedure = function == 0 ? "echo" : function_names[function - 1];
+    size_t bytes = function == 0 ? size : function_size(function);
     json_t *header = samples_object("batch");
 
     json_object_update_new(
         header, json_pack("{sI ss ss sI si ss si si si si}", "series", (json_int_t)workload.series,
-                          "transport", transports[settings.transport], "procedure", "echo", "size",
-                          (json_int_t)size, "thread", (int)thread, "server", server_text,
+                          "transport", transports[settings.transport], "procedure", procedure,
+                          "size", (json_int_t)bytes, "thread", (int)thread, "server", server_text,
                           "server_port", (int)ntohs(settings.server.sin_port), "client_port",
                           (int)slot->channel.client_port, "warmup", (int)workload.warmup,
                           "tcp_retransmits", (int)slot->tcp_retransmits));
+    if (function != 0)
+        json_object_set_new(header, "function", json_integer(function));
     samples_put_batch(header, records, workload_batch_calls(&workload), channel_failure_text);
 }
 

@@ -79,11 +79,15 @@ static void serve_datagram(int handle)
     socklen_t from_length = sizeof(from);
     ssize_t got = recvfrom(handle, datagram, sizeof(datagram), 0, (struct sockaddr *)&from,
                            &from_length);
+    size_t length = (size_t)got;
+    uint8_t room[ANSWER_ROOM];
     struct header header;
+    const uint8_t *reply;
 
     if (got < 0)
         return;
-    sendto(handle, datagram, (size_t)got, 0, (struct sockaddr *)&from, from_length);
+    reply = header_answer(datagram, room, &length);
+    sendto(handle, reply, length, 0, (struct sockaddr *)&from, from_length);
     counters.datagrams++;
     counters.bytes += got;
     if (!header_is_any_payload(datagram, (size_t)got))
@@ -149,6 +153,9 @@ static bool send_back(int handle, const uint8_t *bytes, size_t length)
 static bool serve_stream(int handle, struct connection *connection)
 {
     struct header header = {.length = HEADER_BYTES};
+    uint8_t room[ANSWER_ROOM];
+    const uint8_t *reply;
+    size_t length;
     ssize_t got;
 
     if (connection->length >= HEADER_BYTES)
@@ -169,7 +176,9 @@ static bool serve_stream(int handle, struct connection *connection)
     }
     if (connection->length < header.length)
         return true;
-    if (!send_back(handle, connection->bytes, header.length))
+    length = header.length;
+    reply = header_answer(connection->bytes, room, &length);
+    if (!send_back(handle, reply, length))
         return false;
     counters.messages++;
     counters.bytes += header.length;

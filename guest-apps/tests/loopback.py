@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 from sundial.seams.samples import Line
+from sundial.workloads.functions import FUNCTIONS, NAMES
 
 SECONDS = 60
 
@@ -168,6 +169,57 @@ def check_raw(apps: Path) -> None:
     assert rows[0]["retransmits"] == 5 and "timed out" in rows[0]["error"], rows
 
 
+def called(lines: list) -> list[tuple]:
+    """What each batch called."""
+    names = ("procedure", "size", "function")
+    return [
+        tuple(line.get(name) for name in names)
+        for line in lines
+        if isinstance(line, dict)
+    ]
+
+
+def check_functions(apps: Path) -> None:
+    """All of them, over RPC and plain sockets, on one connection and on one for each."""
+    everything = [(each.name, each.size, each.number) for each in FUNCTIONS]
+    sizes = sum(each.size for each in FUNCTIONS)
+    for app, counted in (("echo", "bytes_in"), ("raw", "bytes")):
+        port = free_port()
+        options = {"program": "functions", "register": False} if app == "echo" else {}
+        server = App(
+            apps / f"{app}-server", {"udp_port": port, "tcp_port": port, **options}
+        )
+        server.wait_ready()
+        base = {
+            "server": "127.0.0.1",
+            "port": port,
+            "functions": list(NAMES),
+            "calls": 2,
+            "warmup": 1,
+        }
+        for transport in ("udp", "tcp"):
+            for extra in ({}, {"connection": "per-size", "threads": 2}):
+                given = {**base, **extra, "transport": transport, "functions": list(NAMES)}
+                lines = App(apps / f"{app}-client", given).finish()
+                rows = rows_of(lines)
+                threads = given.get("threads", 1)
+                assert len(rows) == 12 * 3 * threads, rows
+                assert all(row["ok"] == 1 for row in rows), rows
+                assert called(lines) == [
+                    each for each in everything for _ in range(threads)
+                ]
+        counters = server.stop()[-1]
+        rounds = 2 * 3 * (1 + 2)
+        assert (counters["calls"], counters["bad_payload"]) == (12 * rounds, 0), (
+            counters
+        )
+        header = 16 * 12 if app == "raw" else 0
+        assert counters[counted] == rounds * (sizes + header), counters
+        if app == "echo":
+            assert counters["by_procedure"] == dict.fromkeys(NAMES, rounds), counters
+            assert counters["bytes_out"] == rounds * (sizes - 24 + 8), counters
+
+
 def check_names(apps: Path) -> None:
     """The one program does nothing under a name that is no application's."""
     done = subprocess.run([apps / "apps"], capture_output=True, text=True, check=False)
@@ -176,7 +228,7 @@ def check_names(apps: Path) -> None:
 
 def main() -> None:
     apps = Path(sys.argv[1]).resolve()
-    for check in (check_names, check_echo, check_large_datagrams, check_raw):
+    for check in (check_names, check_echo, check_large_datagrams, check_raw, check_functions):
         check(apps)
         print(f"@T {check.__name__} ok")
 

@@ -100,9 +100,9 @@ static CLIENT *open_handle(const struct caller *caller, int *handle)
     struct sockaddr_in server = settings->server;
 
     if (settings->transport == TRANSPORT_TCP)
-        return clnttcp_create(&server, ECHO_PROGRAM, ECHO_VERSION, handle, settings->send_buffer,
-                              settings->recv_buffer);
-    return clntudp_bufcreate(&server, ECHO_PROGRAM, ECHO_VERSION,
+        return clnttcp_create(&server, settings->program, settings->version, handle,
+                              settings->send_buffer, settings->recv_buffer);
+    return clntudp_bufcreate(&server, settings->program, settings->version,
                              milliseconds(settings->retry_timeout_ms), handle,
                              settings->udp_message_size, settings->udp_message_size);
 }

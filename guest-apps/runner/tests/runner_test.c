@@ -24,7 +24,7 @@ static void expect_decoded(const char *name, const char *text)
 
 static void golden_jobs_are_decoded(void)
 {
-    EXPECT(golden_each("linux", expect_decoded) == 13);
+    EXPECT(golden_each("linux", expect_decoded) == 15);
 }
 
 static void expect_refused(const char *edit, const char *text, const char *word)

@@ -25,14 +25,21 @@ static const struct own_port *port(void)
 
 static void put_batch(size_t size, size_t count)
 {
+    bool function = caller.function != 0;
+    const char *procedure = function ? function_names[caller.function - 1]
+                                     : echo_client_procedures[settings.procedure];
+    size_t bytes = function ? function_size(caller.function) : size;
     char fields[FIELDS_BYTES];
     int length = snprintf(
         fields, sizeof(fields),
         "\"series\":%lld,\"transport\":\"%s\",\"procedure\":\"%s\",\"size\":%zu,\"thread\":0,"
         "\"server\":\"%s\",\"warmup\":%zu",
-        settings.series, transport_names[settings.transport],
-        echo_client_procedures[settings.procedure], size, settings.server_text, settings.warmup);
+        settings.series, transport_names[settings.transport], procedure, bytes,
+        settings.server_text, settings.warmup);
 
+    if (function)
+        length += snprintf(fields + length, sizeof(fields) - (size_t)length, ",\"function\":%d",
+                           (int)caller.function);
     port()->put_fields(&caller, fields + length, sizeof(fields) - (size_t)length);
     samples_put_batch(fields, records, count);
 }
@@ -41,6 +48,8 @@ static void run_batch(size_t size)
 {
     size_t count = settings.warmup + settings.calls;
 
+    if (settings.functions)
+        caller.function = (enum function)size;
     caller_batch(&caller, size, records, count, settings.depth > 1 ? depth_calls : caller_calls);
     put_batch(size, count);
     if (!caller.flushed)

@@ -3,7 +3,6 @@
  * client. */
 #include <rpc/mbcf.h>
 
-#include "echo.h"
 #include "echo_service.h"
 #include "options.h"
 
@@ -19,7 +18,8 @@ static void begin(SVCXPRT *transport, volatile uint64_t *words)
 {
     echo_service.counters = words;
     echo_service_prepare(false);
-    if (!svc_register(transport, ECHO_PROGRAM, ECHO_VERSION, dispatch, 0))
+    if (!svc_register(transport, echo_service.program->number, echo_service.program->version,
+                      dispatch, 0))
         task_fail("out of memory");
 }
 

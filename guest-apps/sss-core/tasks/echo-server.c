@@ -11,9 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "echo.h"
 #include "echo_service.h"
-#include "exchange.h"
 #include "options.h"
 #include "sss/system.h"
 #include "transport_names.h"
@@ -46,6 +44,21 @@ static struct {
 static uint64_t own_counters[ECHO_COUNTERS];
 static SVCXPRT *udp, *mbcf;
 
+/* What a dummy must know of these. */
+static void put_dummy_options(void)
+{
+    size_t program = (size_t)(echo_service.program - service_programs);
+    int length = 0;
+
+    if (program > 0)
+        length = snprintf(settings.dummy_options, OPTIONS_TEXT, ",\"program\":\"%s\"",
+                          service_program_names[program]);
+    if (echo_service.death != ECHO_LIVES)
+        snprintf(settings.dummy_options + length, OPTIONS_TEXT - (size_t)length,
+                 ",\"die\":{\"when\":\"%s\",\"call\":%llu}", echo_death_names[echo_service.death],
+                 (unsigned long long)echo_service.death_call);
+}
+
 static void read_settings(int argc, char **argv)
 {
     static const char *const semantics[] = {"", "exactly_once", "at_most_once", "at_least_once",
@@ -76,9 +89,7 @@ static void read_settings(int argc, char **argv)
     settings.registered = options_boolean("register", true);
     echo_service_read_options();
     options_check_all_taken();
-    if (echo_service.death != ECHO_LIVES)
-        snprintf(settings.dummy_options, OPTIONS_TEXT, ",\"die\":{\"when\":\"%s\",\"call\":%llu}",
-                 echo_death_names[echo_service.death], (unsigned long long)echo_service.death_call);
+    put_dummy_options();
 }
 
 /* ---- counters ---- */
@@ -95,11 +106,12 @@ static uint64_t total(unsigned counter)
 
 static int put_by_procedure(char *text, size_t size)
 {
+    const struct service_program *program = echo_service.program;
     int length = 0;
 
-    for (unsigned i = 0; i < ECHO_PROCEDURES; i++)
-        length += snprintf(text + length, size - (size_t)length, "%s\"%s\":%llu", i == 0 ? "" : ",",
-                           echo_procedure_names[i],
+    for (unsigned i = program->first; i < program->end; i++)
+        length += snprintf(text + length, size - (size_t)length, "%s\"%s\":%llu",
+                           i == program->first ? "" : ",", program->names[i - program->first],
                            (unsigned long long)total(ECHO_COUNT_CALLS + i));
     return length;
 }
@@ -128,7 +140,7 @@ static uint64_t replayed(void)
 
 static void report(void)
 {
-    char procedures[256], copies[512];
+    char procedures[512], copies[512];
     const struct svcmb_counters *clients = mbcf != NULL ? svcmb_counters(mbcf) : NULL;
     uint16_t node, task;
 
@@ -167,8 +179,8 @@ static void serve_over(SVCXPRT *transport, const char *name, rpcprot_t protocol)
 {
     if (transport == NULL)
         task_fail("cannot make the %s transport", name);
-    if (!svc_register(transport, ECHO_PROGRAM, ECHO_VERSION, echo_service_dispatch,
-                      settings.registered ? protocol : 0))
+    if (!svc_register(transport, echo_service.program->number, echo_service.program->version,
+                      echo_service_dispatch, settings.registered ? protocol : 0))
         task_fail("cannot register %s with the portmapper (is it running?)", name);
 }
 
@@ -207,14 +219,16 @@ static void start_mbcf(void)
     mbcf = svcmb_create(&options, &error);
     if (mbcf == NULL)
         task_fail("cannot serve over MBCF: %s", error);
-    if (!svcmb_register(mbcf, ECHO_PROGRAM, ECHO_VERSION, echo_service_dispatch))
+    if (!svcmb_register(mbcf, echo_service.program->number, echo_service.program->version,
+                        echo_service_dispatch))
         task_fail("cannot register with the binder (is the portmapper running?)");
 }
 
 static void start_transports(void)
 {
     if ((settings.transports & (UDP | TCP)) != 0 && settings.registered)
-        pmap_unset(ECHO_PROGRAM, ECHO_VERSION); /* of an earlier server */
+        pmap_unset(echo_service.program->number,
+                   echo_service.program->version); /* of an earlier server */
     if ((settings.transports & UDP) != 0)
         start_udp();
     if ((settings.transports & TCP) != 0)

@@ -151,7 +151,7 @@ static void test_golden(void)
     unsigned taken = golden_each("sss-core", expect_taken);
     unsigned refused = golden_each_malformed("sss-core", expect_refused);
 
-    EXPECT_OF(taken == 6 && refused > 60, "%u taken, %u refused", taken, refused);
+    EXPECT_OF(taken == 8 && refused > 60, "%u taken, %u refused", taken, refused);
 }
 
 static void test_fields(void)

@@ -61,7 +61,7 @@ OWN_TOPOLOGY = {
 def test_every_scenario_loads_on_every_topology_that_has_its_guests(name: str) -> None:
     sss = name.startswith(("sss-", "mbcf-"))
     fitting = [known for known in names("topology") if known.startswith("sss-") == sss and known != "sss-cluster"]
-    if name == "iperf3":
+    if name in ("iperf3", "twelve-functions"):
         fitting.remove("one-host")
     for topology in [OWN_TOPOLOGY[name]] if name in OWN_TOPOLOGY else fitting:
         assert load_experiments(name, topology=topology)

@@ -101,6 +101,32 @@ def test_two_workloads_cannot_configure_one_server_differently(paths: RunPaths, 
         jobs(paths, written(tmp_path, text))
 
 
+def test_functions_are_one_step_and_a_program_of_their_own(paths: RunPaths, tmp_path: Path) -> None:
+    calls = "  - {app: sunrpc, transports: [udp, mbcf3], functions: [12, void], calls: 7}\n"
+    told = jobs(paths, written(tmp_path, calls))
+    assert [service["options"].get("program") for service in told["server"]["services"][1:]] == ["functions"] * 2
+    for step in told["client"]["steps"]:
+        assert (step["options"]["functions"], step["options"]["calls"]) == (["distance", "void"], 7)
+        assert not {"sizes", "procedure"} & step["options"].keys()
+    assert len(told["client"]["steps"]) == 2
+
+
+def test_a_server_serves_echo_or_functions(paths: RunPaths, tmp_path: Path) -> None:
+    both = "  - {app: sunrpc, transports: udp, sizes: 16}\n  - {app: sunrpc, transports: udp, functions: all}\n"
+    with pytest.raises(BadInput, match=r"two workloads configure echo-server on 'server' differently"):
+        jobs(paths, written(tmp_path, both))
+
+
+def test_a_server_of_plain_sockets_serves_both(paths: RunPaths, tmp_path: Path) -> None:
+    both = "  - {app: raw, transports: udp, sizes: 16}\n  - {app: raw, transports: tcp, functions: all}\n"
+    told = jobs(paths, written(tmp_path, both))
+    assert [service["options"]["transports"] for service in told["server"]["services"]] == [["udp", "tcp"]]
+    assert [("functions" in step["options"], "sizes" in step["options"]) for step in told["client"]["steps"]] == [
+        (False, True),
+        (True, False),
+    ]
+
+
 def test_series_transports_and_bands_are_steps(paths: RunPaths) -> None:
     steps = jobs(paths, "sunrpc-sweep", scale="paper")["client"]["steps"]
     told = [(s["options"]["series"], s["options"]["transport"], s["options"]["calls"]) for s in steps]

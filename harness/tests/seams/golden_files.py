@@ -108,6 +108,13 @@ def _jobs() -> Iterator[tuple[str, bytes]]:
         f"{dce}, procedures: [null, put, get, echo], binding: mapper, threads: 2, cancel: 5 s, byte_order: big",
         f"{dce}, procedures: [put], semantics: broadcast, policy: halves, clients: [server], server: client",
     )
+    twelve = "functions: all, calls: 3"
+    functions = _written(
+        "two-hosts-10base-t",
+        f"app: sunrpc, transports: [tcp], {twelve}",
+        f"app: raw, transports: [udp], {twelve}",
+    )
+    tasks = _written("sss-two-100base-tx", f"app: sunrpc, transports: [mbcf3b], {twelve}")
     grpc, rpyc, languages = _plan("grpc-lossy"), _plan("rpyc-nagle"), _plan("grpc-languages")
     jobs = {
         "linux-python/grpc-client": grpc.jobs["client"],
@@ -124,6 +131,8 @@ def _jobs() -> Iterator[tuple[str, bytes]]:
         "linux/iperf3": _plan("iperf3").jobs["client"],
         "linux/dce-client": dces.jobs["client"],
         "linux/dce-server": dces.jobs["server"],
+        "linux/functions-client": functions.jobs["client"],
+        "linux/functions-server": functions.jobs["server"],
         "linux/endpoint": mixed.jobs["linux"],
         "linux/interactive": _up("sss-cluster").jobs["linux"],
         "linux/routes": routed.jobs["client"],
@@ -134,6 +143,8 @@ def _jobs() -> Iterator[tuple[str, bytes]]:
         "sss-core/restart-client": restart.jobs["client"],
         "sss-core/operations": _plan("mbcf-operations").jobs["client"],
         "sss-core/interactive": _up("sss-cluster").jobs["n1"],
+        "sss-core/functions-client": tasks.jobs["client"],
+        "sss-core/functions-server": tasks.jobs["server"],
         "sss-core/waiting": WAITING,
     }
     for name, job in jobs.items():

@@ -24,6 +24,7 @@ struct echo_service echo_service;
 
 void echo_service_read_options(void)
 {
+    echo_service.program = &service_programs[options_word("program", service_program_names)];
     if (!options_enter("die"))
         return;
     echo_service.death = (enum echo_death)options_word("when", echo_death_names);
@@ -58,13 +59,11 @@ void echo_service_die_if(enum echo_death moment)
 
 void echo_service_dispatch(struct svc_req *request, SVCXPRT *transport)
 {
-    if (request->rq_proc >= ECHO_PROCEDURES) {
-        svcerr_noproc(transport);
+    if (!service_has(echo_service.program, request, transport))
         return;
-    }
     service_count(ECHO_COUNT_CALLS_SEEN, 1);
     echo_service_die_if(ECHO_DIES_BEFORE);
-    service_serve(request, transport);
+    service_serve(echo_service.program, request, transport);
     service_count(ECHO_COUNT_CALLS + request->rq_proc, 1);
     if (duplicates_note(request->rq_xid, svc_getcaller(transport)))
         service_count(ECHO_COUNT_DUPLICATES, 1);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The procedures of echo.x: of the server task, and of its dummies of type 3b. */
+/* The procedures of echo.x or function_calls.x: of the server task, and of its dummies of type 3b.
+ */
 #include <rpc/rpc.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,8 +14,8 @@
 enum echo_counter {
     ECHO_COUNT_CALLS_SEEN = ECHO_COUNTS,
     ECHO_COUNT_COPIES,      /* times, by enum rpc_copy */
-    ECHO_COUNT_COPIED = 18, /* bytes */
-    ECHO_COUNTERS = 23,
+    ECHO_COUNT_COPIED = 25, /* bytes */
+    ECHO_COUNTERS = 30,
 };
 
 /* When the server ends itself: before, during or after the execution of its `call`-th call, counted
@@ -23,6 +24,7 @@ enum echo_death { ECHO_LIVES, ECHO_DIES_BEFORE, ECHO_DIES_DURING, ECHO_DIES_AFTE
 extern const char *const echo_death_names[]; /* "never", "before", "during", "after", NULL */
 
 struct echo_service {
+    const struct service_program *program;
     volatile uint64_t *counters; /* ECHO_COUNTERS */
     enum echo_death death;
     uint64_t death_call;
@@ -30,7 +32,7 @@ struct echo_service {
 };
 extern struct echo_service echo_service;
 
-/* Takes the option "die". */
+/* Takes the options "program" and "die". */
 void echo_service_read_options(void);
 /* Memory for arguments and replies; ends the task where there is none. */
 void echo_service_prepare(bool over_sockets);

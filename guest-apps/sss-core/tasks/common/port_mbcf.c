@@ -22,7 +22,7 @@ static CLIENT *open_client(const struct settings *settings)
                                ((settings->largest + 3) & ~(size_t)3);
     if (options.message_most > MBCF_MESSAGE_MOST)
         options.message_most = MBCF_MESSAGE_MOST;
-    return clntmb_create(settings->node, ECHO_PROGRAM, ECHO_VERSION, &options);
+    return clntmb_create(settings->node, settings->program, settings->version, &options);
 }
 
 static bool connect_handle(struct caller *caller)

@@ -13,7 +13,7 @@ static unsigned short ask_port(const struct settings *settings, enum clnt_stat *
                                unsigned *sent)
 {
     struct sockaddr_in portmapper = settings->server;
-    struct pmap question = {ECHO_PROGRAM, ECHO_VERSION,
+    struct pmap question = {settings->program, settings->version,
                             settings->transport == TRANSPORT_UDP ? IPPROTO_UDP : IPPROTO_TCP, 0};
     int handle = RPC_ANYSOCK;
     unsigned short port = 0;
@@ -78,10 +78,11 @@ static CLIENT *open_client(const struct settings *settings)
         handle = rpc_socket(settings->transport == TRANSPORT_UDP ? SSS_UDP : SSS_TCP,
                             (uint16_t)settings->client_port);
     if (settings->transport == TRANSPORT_TCP)
-        return clnttcp_create(&server, ECHO_PROGRAM, ECHO_VERSION, &handle, settings->send_buffer,
-                              settings->recv_buffer);
-    return clntudp_bufcreate(&server, ECHO_PROGRAM, ECHO_VERSION, port_timeval(settings->retry_ns),
-                             &handle, settings->udp_message_size, settings->udp_message_size);
+        return clnttcp_create(&server, settings->program, settings->version, &handle,
+                              settings->send_buffer, settings->recv_buffer);
+    return clntudp_bufcreate(&server, settings->program, settings->version,
+                             port_timeval(settings->retry_ns), &handle, settings->udp_message_size,
+                             settings->udp_message_size);
 }
 
 static bool connect_handle(struct caller *caller)

@@ -15,6 +15,8 @@ enum {
     RETRY_DEFAULT_MS = 5000,
     TOTAL_DEFAULT_MS = 25000,
     BINDING_DEFAULT_MS = 30000,
+    /* The longest argument of a function, the array of strings: its length, and in each element. */
+    WORDS_BYTES = 4 + CALLS_ELEMENTS * (4 + (CALLS_WORD + 3) / 4 * 4),
 };
 
 bool settings_over_mbcf(const struct settings *settings)
@@ -44,6 +46,34 @@ static void read_server(struct settings *settings)
     settings->server.sin_addr.s_addr = htonl(part[0] << 24 | part[1] << 16 | part[2] << 8 |
                                              part[3]);
     settings->server.sin_port = htons((uint16_t)options_integer("port", 0, 0, PORT_LIMIT));
+}
+
+/* Functions are a program of their own, without the options of the other. */
+static bool read_functions(struct settings *settings)
+{
+    int places[SIZES_MOST];
+
+    settings->size_count = options_word_list("functions", function_names, places, SIZES_MOST);
+    settings->functions = settings->size_count > 0;
+    for (size_t i = 0; i < settings->size_count; i++)
+        settings->sizes[i] = places[i] + 1;
+    for (size_t i = 0; i < settings->size_count; i++)
+        if (settings->transport == TRANSPORT_MBCF + MBCF1 &&
+            settings->sizes[i] == FUNCTION_STRING_ARRAY)
+            options_fail("option functions: mbcf1 does not carry \"%s\"",
+                         function_names[FUNCTION_STRING_ARRAY - 1]);
+    settings->largest = settings->functions ? WORDS_BYTES : 0;
+    settings->program = settings->functions ? CALLS_PROGRAM : ECHO_PROGRAM;
+    settings->version = settings->functions ? CALLS_VERSION : ECHO_VERSION;
+    return settings->functions;
+}
+
+static void read_procedure(struct settings *settings)
+{
+    settings->procedure = (enum procedure)options_word("procedure", echo_client_procedures);
+    settings->one_way = options_boolean("one_way", false);
+    if (settings->one_way && settings->procedure != PROCEDURE_SINK)
+        options_fail("option one_way: only with the procedure \"sink\"");
 }
 
 static void read_sizes(struct settings *settings)
@@ -86,6 +116,8 @@ static void read_memory_options(struct settings *settings)
     settings->ack = options_boolean("ack", false);
     if (settings->ack && !settings_over_mbcf(settings))
         options_fail("option ack: only MBCF has a user-visible ACK");
+    if (settings->functions && settings->depth > 1)
+        options_fail("option depth: functions are called one after another");
     if (settings->one_way && settings->depth > 1)
         options_fail("option depth: one-way calls have no replies to wait for");
 }
@@ -126,12 +158,11 @@ void settings_read(struct settings *settings, int argc, char **argv)
         options_fail("option transport: must be one of mbcf's; echo-client speaks udp and tcp");
 #endif
     read_server(settings);
-    settings->procedure = (enum procedure)options_word("procedure", echo_client_procedures);
-    settings->one_way = options_boolean("one_way", false);
-    if (settings->one_way && settings->procedure != PROCEDURE_SINK)
-        options_fail("option one_way: only with the procedure \"sink\"");
+    if (!read_functions(settings)) {
+        read_procedure(settings);
+        read_sizes(settings);
+    }
     settings->series = options_integer("series", 0, 0, NUMBER_LIMIT);
-    read_sizes(settings);
     settings->calls = (size_t)options_integer("calls", 1, 0, CALLS_LIMIT);
     settings->warmup = (size_t)options_integer("warmup", 0, 0, CALLS_LIMIT);
     options_integer("threads", 1, 1, 1);

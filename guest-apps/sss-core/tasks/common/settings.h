@@ -25,12 +25,14 @@ struct settings {
     char server_text[SERVER_TEXT_BYTES]; /* as in the samples */
     struct sockaddr_in server;           /* UDP, TCP; its port is 0 until it is bound */
     uint16_t node;                       /* MBCF */
+    uint32_t program, version;
+    bool functions;
     enum procedure procedure;
     bool one_way;
     long long series;
-    long long sizes[SIZES_MOST];
+    long long sizes[SIZES_MOST]; /* payload bytes or, of functions, their numbers */
     size_t size_count;
-    size_t largest; /* of them */
+    size_t largest; /* bytes of arguments or results, as they are on the wire */
     size_t calls, warmup;
     bool connection_per_size;
     unsigned client_port;

@@ -9,6 +9,8 @@ from sundial.expect.call import Call, Shape, tcp_leg, udp_leg
 from sundial.expect.edges import Count, edges
 from sundial.expect.ip import MAX_UDP_PAYLOAD, PerPacket, check_mtu, one, udp_packet_count
 from sundial.expect.tcp import segment_size, tcp_segment_count
+from sundial.workloads import functions
+from sundial.workloads.raw.expect_functions import values
 
 HEADER = 16
 MAGIC = b"SDL1"
@@ -20,9 +22,12 @@ KEYED = 8
 
 @lru_cache(maxsize=16384)
 def expect_call(shape: Shape) -> Call:
-    """The packets of one echo. Raises ValueError for what the protocol does not know or cannot carry."""
+    """The packets of one call. Raises ValueError for what the protocol does not know or cannot carry."""
+    function = functions.BY_NAME.get(shape.procedure)
+    if function is not None:
+        return _expect_function(shape, function)
     if shape.procedure != "echo":
-        raise ValueError(f"procedure {shape.procedure!r}: raw sockets have echo")
+        raise ValueError(f"procedure {shape.procedure!r}: raw sockets have echo and the twelve functions")
     size, mtu, connection = shape.size, shape.mtu, shape.connection
     if shape.transport == "udp":
         return Call(udp_leg(size, mtu), udp_leg(size, mtu))
@@ -31,6 +36,25 @@ def expect_call(shape: Shape) -> Call:
     return Call(
         tcp_leg(size, (size,), mtu, connection.timestamps, connection.request_mss),
         tcp_leg(size, (size,), mtu, connection.timestamps, connection.reply_mss),
+    )
+
+
+def messages(name: str) -> tuple[int, int]:
+    """Bytes of a function's call and reply."""
+    call, reply = (HEADER + len(values(name, reply=side)) for side in (False, True))
+    return call, reply
+
+
+def _expect_function(shape: Shape, function: functions.Function) -> Call:
+    if shape.size != function.size:
+        raise ValueError(f"{shape.size} bytes: the values of function {function.name} have {function.size}")
+    mtu, connection = shape.mtu, shape.connection
+    call, reply = messages(function.name)
+    if shape.transport == "udp":
+        return Call(udp_leg(call, mtu), udp_leg(reply, mtu))
+    return Call(
+        tcp_leg(call, (call,), mtu, connection.timestamps, connection.request_mss),
+        tcp_leg(reply, (reply,), mtu, connection.timestamps, connection.reply_mss),
     )
 
 

@@ -13,15 +13,16 @@ from sundial.model.limits import Limit, check_timeouts, resolve_sizes
 from sundial.model.lists import Words
 from sundial.model.network import Network
 from sundial.model.sizes import SIZE_MOST
-from sundial.model.workload import Calling, Ends, WorkloadBase, WorkloadKind
+from sundial.model.workload import Ends, WorkloadBase, WorkloadKind
 from sundial.workloads import sockets
+from sundial.workloads.function_calls import FunctionCalling, check_functions
 from sundial.workloads.raw.expect import TCP_LEAST, edge_sizes
 
 PROCEDURE = "echo"
 
 
-class Raw(Calling):
-    """The same echo over plain sockets."""
+class Raw(FunctionCalling):
+    """The same echo, or the twelve functions, over plain sockets."""
 
     app: Literal["raw"]
     """Raw socket echo."""
@@ -47,6 +48,7 @@ class RawKind:
         return image.platform == sockets.LINUX
 
     def check(self, workload: Raw, ends: Ends, path: Path) -> Iterator[Finding]:
+        yield from check_functions(workload, path)
         if "tcp" in workload.transports:
             yield from sockets.check_tcp_mtu(ends, path, otherwise=", or udp alone")
         yield from sockets.check_fixed_sockets(workload, ends, path)
@@ -59,6 +61,8 @@ class RawKind:
         ) -> list[int]:
             return edge_sizes(transport, mtu, smallest, largest, cells=cells)
 
+        if workload.functions is not None:
+            return workload, []
         return resolve_sizes(
             workload,
             ends,

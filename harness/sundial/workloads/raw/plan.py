@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sundial.plan.calling import bands, call_options, served, socket_options, written
+from sundial.plan.calling import call_options, served, socket_options, written
 from sundial.plan.workload import Host, Service, Step, Way, WorkloadPlan
 from sundial.workloads import sockets
+from sundial.workloads.function_options import function_options, turns
 from sundial.workloads.raw.model import Raw
 
 SERVER, CLIENT = "raw-server", "raw-client"
@@ -24,10 +25,11 @@ class RawPlan:
         server = str(way.server_address)
         for series in range(workload.series):
             for transport in workload.transports:
-                for band in bands(workload, series, way.seed):
+                for band in turns(workload, series, way.seed):
                     options = call_options(
                         workload, band, server=server, transport=transport, procedure=None, series=series
                     )
+                    options |= function_options(workload)
                     yield Step(CLIENT, written({**options, **socket_options(workload, transport)}))
 
     def idle_services(self, host: Host) -> Iterator[Service]:

@@ -21,7 +21,8 @@ from sundial.report.workload import (
     Setting,
     WorkloadReport,
 )
-from sundial.workloads.raw.expect import expect_call
+from sundial.workloads.function_table import function_table
+from sundial.workloads.raw.expect import expect_call, messages
 from sundial.workloads.raw.plan import CLIENT
 
 LINES = {
@@ -40,7 +41,7 @@ class RawReport:
         return socket_legs(expect_call, setting, size)
 
     def moves(self, procedure: str) -> int:
-        return BOTH_DIRECTIONS
+        return 1 if procedure == "distance" else BOTH_DIRECTIONS
 
     def filters(self, transports: Collection[str]) -> Iterator[Filter]:
         if "udp" in transports:
@@ -49,7 +50,8 @@ class RawReport:
             yield TCP_RETRANSMISSIONS
 
     def tables(self, records: Records, samples: pl.DataFrame) -> Iterator[Table]:
-        return iter(())
+        found = function_table(samples, self.clients, messages)
+        yield from () if found is None else (found,)
 
 
 KIND: WorkloadReport = RawReport()

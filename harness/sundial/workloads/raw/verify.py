@@ -3,21 +3,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import polars as pl
 
 from sundial.expect import Call, Shape
+from sundial.observe import RunDirectory
+from sundial.verify.samples import RunSamples
 from sundial.verify.sockets.protocol import Bytes, Counts, Message, Part, SocketDefaults, SocketProtocol
 from sundial.verify.sockets.served import connections
 from sundial.verify.sockets.stream import Stream
-from sundial.verify.workload import Verifier, WorkloadVerifier
+from sundial.verify.workload import Background, Verifier, WorkloadVerifier
+from sundial.workloads import functions
+from sundial.workloads.function_lines import check_function_lines
 from sundial.workloads.raw.expect import HEADER, KEYED, MAGIC, expect_call
+from sundial.workloads.raw.expect_functions import MAGIC as FUNCTION_MAGIC
 from sundial.workloads.raw.verify_content import content, content_field
 
 ATTEMPT = 12
 """Where a header has the number of the attempt (harness/schemas/README.md)."""
+
+
+MAGICS = (MAGIC, FUNCTION_MAGIC)
+
+
+def _is_ours(head: pl.Expr) -> pl.Expr:
+    """Whether it begins as an echo or a call of a function does."""
+    return pl.any_horizontal(*(head.str.starts_with(magic.hex()) for magic in MAGICS))
 
 
 class _Raw(SocketDefaults):
@@ -31,38 +44,39 @@ class _Raw(SocketDefaults):
     def counts(self, answers: pl.DataFrame) -> Counts:
         over_udp = answers.filter(pl.col("transport") == "udp")
         attempt = pl.col("head").str.slice(2 * ATTEMPT, 8)
-        again = over_udp.filter(pl.col("size") >= HEADER, attempt != "0" * 8)
+        called = pl.col("procedure").is_in(functions.NAMES)
+        again = over_udp.filter((pl.col("size") >= HEADER) | called, attempt != "0" * 8)
         return {
             "datagrams": over_udp.height,
             "messages": answers.height - over_udp.height,
-            "bytes": int(answers["size"].sum()),
+            "bytes": int(answers["size"].sum()) + HEADER * answers.filter(called).height,
             "bad_payload": 0,
             "retransmits": again.height,
             "connections": connections(answers),
         }
 
     def key(self) -> pl.Expr:
-        return pl.when(pl.col("size") >= KEYED).then(pl.col("xid"))
+        return pl.when((pl.col("size") >= KEYED) | pl.col("procedure").is_in(functions.NAMES)).then(pl.col("xid"))
 
     def datagram_key(self) -> pl.Expr:
         head = pl.col("udp_head")
-        numbered = head.str.starts_with(MAGIC.hex()) & (head.str.len_chars() >= 2 * KEYED)
+        numbered = _is_ours(head) & (head.str.len_chars() >= 2 * KEYED)
         return pl.when(numbered).then(head.str.slice(8, 8)).str.to_integer(base=16, strict=False)
 
     def content(self, part: Part, seen: Bytes) -> Bytes:
         return content(part, seen)
 
     def content_field(self, part: Part, place: int) -> str:
-        return content_field(place)
+        return content_field(part, place)
 
     def called(self, frames: pl.DataFrame, transport: str) -> pl.DataFrame | None:
-        return frames.filter(pl.col("udp_head").str.starts_with(MAGIC.hex())).head(1) if transport == "udp" else None
+        return frames.filter(_is_ours(pl.col("udp_head"))).head(1) if transport == "udp" else None
 
     def parse(self, stream: Stream) -> Iterator[Message]:
         begin = 0
         while True:
             header = stream.read(begin, HEADER)
-            if len(header) < HEADER or not header.startswith(MAGIC):
+            if len(header) < HEADER or not header.startswith(MAGICS):
                 return
             length = int.from_bytes(header[8:12], "big")
             if length < HEADER:
@@ -71,5 +85,12 @@ class _Raw(SocketDefaults):
             begin += length
 
 
+class _Verifier(Verifier):
+    def background(
+        self, run: RunDirectory, frames: pl.DataFrame, samples: RunSamples, ahead_ns: Mapping[str, int]
+    ) -> Background:
+        return Background(check_function_lines(samples, SOCKETS.client_app))
+
+
 SOCKETS: SocketProtocol = _Raw()
-KIND: WorkloadVerifier = Verifier(sockets=SOCKETS)
+KIND: WorkloadVerifier = _Verifier(sockets=SOCKETS)

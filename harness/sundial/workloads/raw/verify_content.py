@@ -12,7 +12,10 @@ from numpy.typing import NDArray
 
 from sundial.verify.sockets.pattern import pattern, words
 from sundial.verify.sockets.protocol import Bytes, Part
+from sundial.workloads import functions
 from sundial.workloads.raw.expect import HEADER, MAGIC
+from sundial.workloads.raw.expect_functions import magic as magic_of
+from sundial.workloads.raw.expect_functions import values
 
 _FIELDS = ("magic", "sequence", "length", "attempt")
 _ATTEMPT = 12
@@ -23,13 +26,24 @@ def content(part: Part, seen: Bytes) -> Bytes:
     sequence = part.numbers["xid"]
     end = part.begin + part.length
     right = np.empty_like(seen)
+    function = part.procedure in functions.BY_NAME
+    carried = values(part.procedure, reply=part.reply) if function else b""
     if part.begin < HEADER:
-        attempt = _attempts(part, seen)
-        head = words(int.from_bytes(MAGIC, "big"), sequence, part.size, attempt, height=len(seen))
+        magic, length = (magic_of(part.procedure), HEADER + len(carried)) if function else (MAGIC, part.size)
+        head = words(int.from_bytes(magic, "big"), sequence, length, _attempts(part, seen), height=len(seen))
         right[:, : HEADER - part.begin] = head[:, part.begin : min(end, HEADER)]
     if end > HEADER:
         first = max(part.begin, HEADER)
-        right[:, first - part.begin :] = pattern(sequence, first, end)
+        behind = right[:, first - part.begin :]
+        behind[:] = _values(carried, seen, first, end) if function else pattern(sequence, first, end)
+    return right
+
+
+def _values(carried: bytes, seen: Bytes, begin: int, end: int) -> Bytes:
+    """Those of a function, in each message. What a message has behind them, others say."""
+    here = np.frombuffer(carried, np.uint8)[begin - HEADER : end - HEADER]
+    right = seen[:, seen.shape[1] - (end - begin) :].copy()
+    right[:, : len(here)] = here
     return right
 
 
@@ -48,6 +62,8 @@ def _attempts(part: Part, seen: Bytes) -> NDArray[np.int64]:
     return np.clip(said, low, np.maximum(low, most))
 
 
-def content_field(place: int) -> str:
+def content_field(part: Part, place: int) -> str:
     """The part of the payload at a place."""
-    return _FIELDS[place // 4] if place < HEADER else "payload"
+    if place < HEADER:
+        return _FIELDS[place // 4]
+    return "value" if part.procedure in functions.BY_NAME else "payload"

@@ -17,6 +17,8 @@ from sundial.expect.call import Call, Leg, Shape, tcp_leg, udp_leg, unsent_leg
 from sundial.expect.edges import CELL_STEPS, Count, edges
 from sundial.expect.ip import MAX_UDP_PAYLOAD, PerPacket, check_mtu, one, udp_packet_count
 from sundial.expect.tcp import segment_size, tcp_segment_count
+from sundial.workloads import functions
+from sundial.workloads.sunrpc import expect_functions
 
 Library = Literal["libtirpc", "glibc"]
 
@@ -175,7 +177,13 @@ def shipped_records(
 
 
 def messages(procedure: str, size: int, credential: int = 0) -> tuple[int, int]:
-    """Message lengths (call, reply) of a workload procedure with `size` bytes of data."""
+    """Message lengths (call, reply) of a workload procedure with `size` bytes of data, or of a function."""
+    function = functions.BY_NAME.get(procedure)
+    if function is not None:
+        if size != function.size:
+            raise ValueError(f"{size} bytes: the values of function {procedure} have {function.size}")
+        called, returned = expect_functions.arguments(procedure), expect_functions.results(procedure)
+        return call_message(len(called), credential), reply_message(len(returned))
     data = counted(size)
     arguments, results = {
         "null": (0, 0),
@@ -185,12 +193,16 @@ def messages(procedure: str, size: int, credential: int = 0) -> tuple[int, int]:
         "source": (2 * WORD, data),  # sequence number and size, guest-apps/echo/echo.x
     }.get(procedure, (-1, -1))
     if arguments < 0:
-        raise ValueError(f"procedure {procedure!r}: Sun RPC has null, echo, echo_string, sink, source")
+        raise ValueError(
+            f"procedure {procedure!r}: Sun RPC has null, echo, echo_string, sink, source and the twelve functions"
+        )
     return call_message(arguments, credential), reply_message(results)
 
 
 def ends_in_word(procedure: str, size: int) -> tuple[bool, bool]:
     """Whether call and reply end with a single XDR word rather than with a run of bytes."""
+    if procedure in functions.BY_NAME:
+        return expect_functions.ends_in_word(procedure)
     empty = size == 0
     call = procedure == "source" or (procedure != "null" and empty)
     reply = procedure in ("null", "sink") or empty

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from sundial.model.limits import Limit
 from sundial.model.sizes import SIZE_MOST
+from sundial.workloads import functions
 from sundial.workloads.mbcf.wire import TASKQUE_MOST
-from sundial.workloads.sunrpc.expect import CALL, REPLY, UDP_MESSAGE_DEFAULT, WORD, auth_sys_bytes
+from sundial.workloads.sunrpc.expect import CALL, REPLY, UDP_MESSAGE_DEFAULT, WORD, auth_sys_bytes, messages
 from sundial.workloads.sunrpc.expect_mbcf import SINGLE_MOST
 from sundial.workloads.sunrpc.scenario import TRANSPORTS, SunRpc
 
@@ -33,6 +34,15 @@ def size_limit(workload: SunRpc, transport: str, procedure: str, client: str) ->
     elif not TRANSPORTS[transport].reliable:
         limits.append(_datagram_limit(workload, procedure, credentials(workload, client)))
     return min(limits, key=lambda limit: limit.most)
+
+
+def function_limit(workload: SunRpc, transport: str, name: str, client: str) -> str | None:
+    """What does not carry a function, or None."""
+    call, reply = messages(name, functions.BY_NAME[name].size, credentials(workload, client))
+    if transport == "udp":
+        most = workload.udp_message_size or UDP_MESSAGE_DEFAULT
+        return f"a UDP message of {most} bytes" if max(call, reply) > most else None
+    return f"a call of {SINGLE_MOST} bytes" if transport == "mbcf1" and call > SINGLE_MOST else None
 
 
 def _datagram_limit(workload: SunRpc, procedure: str, credential: int) -> Limit:

@@ -12,10 +12,11 @@ from sundial.model.limits import check_edges_known, check_timeouts, resolve_size
 from sundial.model.network import Network
 from sundial.model.workload import Ends, Semantics, Transport, WorkloadBase, WorkloadKind
 from sundial.workloads import sockets
+from sundial.workloads.function_calls import check_functions
 from sundial.workloads.mbcf import transports as over_mbcf
 from sundial.workloads.sunrpc.expect import edge_sizes
-from sundial.workloads.sunrpc.limits import credentials, size_limit
-from sundial.workloads.sunrpc.scenario import TRANSPORTS, SunRpc
+from sundial.workloads.sunrpc.limits import credentials, function_limit, size_limit
+from sundial.workloads.sunrpc.scenario import PROCEDURE, TRANSPORTS, SunRpc
 
 _MBCF = ", ".join(over_mbcf.NAMES)
 
@@ -36,6 +37,7 @@ class SunRpcKind:
         return image.platform in over_mbcf.PLATFORMS
 
     def check(self, workload: SunRpc, ends: Ends, path: Path) -> Iterator[Finding]:
+        yield from check_functions(workload, path, "procedures")
         if "tcp" in workload.transports:
             yield from sockets.check_tcp_mtu(ends, path, otherwise=", or udp alone")
         yield from _check_calls(workload, path)
@@ -56,6 +58,9 @@ class SunRpcKind:
             credential, buffer = credentials(workload, client), workload.send_buffer or 0
             return edge_sizes(transport, mtu, smallest, largest, credential=credential, buffer=buffer, cells=cells)
 
+        if workload.functions is not None:
+            return workload, list(_check_fitting(workload, ends, path))
+        workload = workload.model_copy(update={"procedures": workload.procedures or (PROCEDURE,)})
         return resolve_sizes(
             workload,
             ends,
@@ -80,6 +85,13 @@ def _over_nodes(workload: SunRpc) -> list[str]:
 
 def _check_calls(workload: SunRpc, path: Path) -> Iterator[Finding]:
     others = _over_sockets(workload)
+    if workload.functions is not None:
+        if workload.one_way:
+            yield Finding((*path, "one_way"), "one_way with functions, whose calls are all answered", "false")
+        if workload.depth > 1:
+            what = f"depth {workload.depth} with functions, which are called one after another"
+            yield Finding((*path, "depth"), what, "1")
+            return
     if others and not workload.ack:
         what = f"ack false over {others[0]}, which has no such acknowledgement"
         yield Finding((*path, "ack"), what, f"true, or the transports {_MBCF}")
@@ -89,12 +101,23 @@ def _check_calls(workload: SunRpc, path: Path) -> Iterator[Finding]:
     elif workload.one_way and workload.depth > 1:
         what = f"depth {workload.depth} with one_way: there are no replies to wait for"
         yield Finding((*path, "depth"), what, "1")
-    if workload.one_way and workload.procedures != ("sink",):
-        what = f"one_way with {', '.join(workload.procedures)}: only sink has no result"
+    if workload.one_way and workload.functions is None and workload.procedures != ("sink",):
+        what = f"one_way with {', '.join(workload.procedures or (PROCEDURE,))}: only sink has no result"
         yield Finding((*path, "one_way"), what, "procedures: sink")
     elif workload.one_way and "udp" in workload.transports:
         what = "one_way over udp: libtirpc does not send a call without waiting for its reply"
         yield Finding((*path, "one_way"), what, f"transports: tcp, {_MBCF}")
+
+
+def _check_fitting(workload: SunRpc, ends: Ends, path: Path) -> Iterator[Finding]:
+    for transport in workload.transports:
+        for name in workload.functions or ():
+            limits = [function_limit(workload, transport, name, client) for client in ends.clients]
+            narrowest = next((limit for limit in limits if limit), None)
+            if narrowest is not None:
+                what = f"function {name} does not fit {narrowest} over {transport}"
+                yield Finding((*path, "functions"), what, "other functions, or another transport or message size")
+                return
 
 
 def _check_server(workload: SunRpc, image: ImageKind, path: Path) -> Iterator[Finding]:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sun RPC in jobs.
 
+Functions are a program of their own, of which a server serves one.
+
 Two programs serve it where a process is a node of memory-based communication: one over sockets with the platform's own
 library, one over MBCF with SSS-CORE's. Where the machine is the node, one task serves both.
 """
@@ -10,9 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from sundial.model.images import IMAGES
-from sundial.plan.calling import bands, call_options, served, socket_options, written
+from sundial.plan.calling import call_options, served, socket_options, written
 from sundial.plan.workload import Host, Options, Service, Step, Way, WorkloadPlan
 from sundial.workloads import sockets
+from sundial.workloads.function_options import function_options, turns
 from sundial.workloads.mbcf import transports as over_mbcf
 from sundial.workloads.mbcf.plan import TASK_SIZES_MOST
 from sundial.workloads.sunrpc.model import semantics_of
@@ -34,13 +37,13 @@ class SunRpcPlan:
             restart = workload.die is not None and workload.die.restart
             yield Service(SERVER, _server_options(workload, others, server), bound=True, restart=restart)
         if over_nodes:
-            options = {"transports": over_nodes, **_execution_options(workload)}
+            options = {"transports": over_nodes, **_program(workload), **_execution_options(workload)}
             yield Service(NODE_SERVER, options, endpoint=True)
 
     def steps(self, workload: SunRpc, way: Way) -> Iterator[Step]:
         for series in range(workload.series):
             for transport in workload.transports:
-                for procedure in workload.procedures:
+                for procedure in workload.procedures or (None,):
                     yield from _calls(workload, way, transport, procedure, series)
 
     def idle_services(self, host: Host) -> Iterator[Service]:
@@ -58,9 +61,15 @@ def _server_options(workload: SunRpc, transports: Sequence[str], server: Host) -
     own = () if server.image.fixed_sockets else ("tcp_nodelay", "socket_buffer")
     return {
         "transports": list(transports),
+        **_program(workload),
         **served(workload, *own, "send_buffer", "recv_buffer", "udp_message_size"),
         **(_execution_options(workload) if server.image.keeps_replies else {}),
     }
+
+
+def _program(workload: SunRpc) -> Options:
+    """What is served, where it is not echo."""
+    return {} if workload.functions is None else {"program": "functions"}
 
 
 def _execution_options(workload: SunRpc) -> Options:
@@ -69,16 +78,17 @@ def _execution_options(workload: SunRpc) -> Options:
     return written({"semantics": workload.semantics, "reply_cache": workload.reply_cache, "die": die})
 
 
-def _calls(workload: SunRpc, way: Way, transport: str, procedure: str, series: int) -> Iterator[Step]:
+def _calls(workload: SunRpc, way: Way, transport: str, procedure: str | None, series: int) -> Iterator[Step]:
     image = way.client.image
     between_nodes = TRANSPORTS[transport].between_nodes
     node_library = between_nodes or image.platform == over_mbcf.SSS_CORE
     process = between_nodes and image.node_is_process
     most = TASK_SIZES_MOST if node_library else None
-    for band in bands(workload, series, way.seed, sizeless=procedure == "null", most=most):
+    for band in turns(workload, series, way.seed, sizeless=procedure == "null", most=most):
         server = way.server_node if between_nodes else str(way.server_address)
         options = {
             **call_options(workload, band, server=server, transport=transport, procedure=procedure, series=series),
+            **function_options(workload),
             **socket_options(workload, transport),
             "auth": workload.auth,
             **_transport_options(workload, transport),

@@ -21,8 +21,10 @@ from sundial.report.workload import (
     Setting,
     WorkloadReport,
 )
+from sundial.workloads.function_table import function_table
+from sundial.workloads.functions import BY_NAME
 from sundial.workloads.mbcf.expect import mbcf_leg
-from sundial.workloads.sunrpc.expect import DEFAULTS, expect_call
+from sundial.workloads.sunrpc.expect import DEFAULTS, expect_call, messages
 from sundial.workloads.sunrpc.expect_mbcf import expect_rpc
 from sundial.workloads.sunrpc.plan import CLIENT, NODE_CLIENT
 from sundial.workloads.sunrpc.scenario import TRANSPORTS
@@ -34,7 +36,7 @@ LINES = {
 """Hue says the transport; these and those of raw sockets are Okabe and Ito's, which people with the common kinds of
 colour blindness tell apart."""
 
-_MOVES = {"null": 0, "sink": 1, "source": 1}
+_MOVES = {"null": 0, "sink": 1, "source": 1, "void": 0, "distance": 1}
 
 
 class SunRpcReport:
@@ -60,7 +62,8 @@ class SunRpcReport:
             yield TCP_RETRANSMISSIONS
 
     def tables(self, records: Records, samples: pl.DataFrame) -> Iterator[Table]:
-        return iter(())
+        found = function_table(samples, self.clients, lambda name: messages(name, BY_NAME[name].size))
+        yield from () if found is None else (found,)
 
 
 def _node_legs(transport: str, procedure: str, size: int) -> tuple[Leg, Leg] | None:

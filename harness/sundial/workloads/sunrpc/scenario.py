@@ -6,17 +6,23 @@ Semantics are those of kamesawa98 section 3.2.
 
 from __future__ import annotations
 
+import operator
 from typing import Annotated, Literal
 
-from sundial.model.fields import Flag, In, Strict, Whole, written
+from pydantic import Field
+
+from sundial.model.fields import Flag, In, Strict, Whole
 from sundial.model.lists import CALLS_MOST, Words
-from sundial.model.workload import Buffer, Calling, Semantics, Traced, Transport
+from sundial.model.workload import Buffer, Semantics, Traced, Transport
 from sundial.units import SIZE
 from sundial.workloads import sockets
+from sundial.workloads.function_calls import FunctionCalling
 from sundial.workloads.mbcf import transports as over_mbcf
 
 TRANSPORTS: dict[str, Transport] = {each.name: each for each in (*sockets.TRANSPORTS, *over_mbcf.TRANSPORTS)}
 DEPTH_MOST = 32
+PROCEDURE = "echo"
+"""Where neither procedures nor functions are written."""
 
 
 class Dying(Strict):
@@ -30,15 +36,18 @@ class Dying(Strict):
     """It is restarted each time, knowing nothing of what was before; where the server's image restarts services."""
 
 
-class SunRpc(Traced, Calling):
+class SunRpc(Traced, FunctionCalling):
     """ONC RPC: libtirpc and rpcbind on Linux, SSS-CORE's own library and portmapper there."""
 
     app: Literal["sunrpc"]
     """Sun RPC calls."""
     transports: Annotated[tuple[str, ...], Words(*TRANSPORTS)]
     """One after the other: sockets, or memory-based communication with a server of one of its types."""
-    procedures: Annotated[tuple[str, ...], Words("null", "echo", "echo_string", "sink", "source")] = written("echo")
-    """null has no argument; echo returns it; sink returns nothing; source returns so many bytes."""
+    procedures: Annotated[tuple[str, ...], Words("null", "echo", "echo_string", "sink", "source")] = Field(
+        default=(), validate_default=False, exclude_if=operator.not_
+    )
+    """null has no argument; echo returns it; sink returns nothing; source returns so many bytes. Left out: echo,
+    or the functions that are written."""
     one_way: Annotated[bool, Flag()] = False
     """Over TCP or MBCF and with the procedure sink alone: calls without reply, which the library collects and sends
     together over TCP; one call with a reply ends those of a size."""

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -25,6 +26,7 @@ from sundial.verify.sockets.protocol import (
 from sundial.verify.sockets.served import connections
 from sundial.verify.sockets.stream import Stream
 from sundial.verify.workload import Background, Verifier, WorkloadVerifier
+from sundial.workloads.function_lines import check_function_lines
 from sundial.workloads.sunrpc.expect import (
     DEFAULTS,
     RECORD_MARK,
@@ -37,7 +39,7 @@ from sundial.workloads.sunrpc.expect import (
     record_fragments,
 )
 from sundial.workloads.sunrpc.verify_bindings import PORT_MAPPER, check_bindings
-from sundial.workloads.sunrpc.verify_content import COUNTED, WITH_ARGUMENTS, WITH_RESULTS, content, content_field
+from sundial.workloads.sunrpc.verify_content import content, content_field, counted, given, taken
 from sundial.workloads.sunrpc.verify_records import check_records, walk
 from sundial.workloads.sunrpc.verify_shipments import check_shipments, one_way, shipments
 
@@ -58,17 +60,17 @@ class _SunRpc(SocketDefaults):
 
     def counts(self, answers: pl.DataFrame) -> Counts:
         over_udp = answers.filter(pl.col("transport") == "udp")
-        called = answers["procedure"]
-        by_procedure = {name: int((called == name).sum()) for name in COUNTED}
-        takes, gives = (
-            int(answers.filter(called.is_in(names))["size"].sum()) for names in (WITH_ARGUMENTS, WITH_RESULTS)
-        )
+        kinds = list(answers.group_by("procedure", "size").len().iter_rows())
+        times = dict.fromkeys(counted([procedure for procedure, _, _ in kinds]), 0)
+        for procedure, _, number in kinds:
+            times[procedure] += number
         return {
-            "by_procedure": by_procedure,
+            # Before its first call it is not known what a server serves.
+            **({"by_procedure": times} if kinds else {}),
             "bad_payload": 0,
             "undecodable": 0,
-            "bytes_in": takes,
-            "bytes_out": gives,
+            "bytes_in": sum(number * taken(procedure, size) for procedure, size, number in kinds),
+            "bytes_out": sum(number * given(procedure, size) for procedure, size, number in kinds),
             "duplicates": over_udp.height - over_udp["call"].n_unique(),
             "connections": connections(answers),
         }
@@ -164,7 +166,9 @@ class _Verifier(Verifier):
     def background(
         self, run: RunDirectory, frames: pl.DataFrame, samples: RunSamples, ahead_ns: Mapping[str, int]
     ) -> Background:
-        return check_bindings(frames, run, samples.records, samples.table, ahead_ns)
+        bindings = check_bindings(frames, run, samples.records, samples.table, ahead_ns)
+        lines = check_function_lines(samples, SOCKETS.client_app)
+        return replace(bindings, findings=pl.concat([bindings.findings, lines]))
 
 
 SOCKETS: SocketProtocol = _SunRpc()

@@ -28,11 +28,10 @@ from sundial.workloads.sunrpc.expect import expect_getport
 from sundial.workloads.sunrpc.verify_content import (
     ACCEPTED,
     CALL_TYPE,
-    PROGRAM,
     REPLY_TYPE,
     RPC_VERSION,
     SUCCESS,
-    VERSION,
+    program_of,
 )
 
 PORT_MAPPER = 111
@@ -119,7 +118,7 @@ def _bindings(
                     (
                         binding, item.address, line["start"] + ahead, line["end"] + ahead, bool(line["ok"]),
                         str(line.get("transport")), int(line.get("port") or 0), name, line.get("step"), ahead,
-                        line.get("attempts"), line.get("sent"),
+                        line.get("attempts"), line.get("sent"), _program(run, name, line.get("step")),
                     )
                     for item in node.interfaces
                     if item.address
@@ -128,9 +127,17 @@ def _bindings(
     schema = {
         "binding": pl.UInt32, "client_address": pl.String, "start": pl.Int64, "end_ns": pl.Int64, "ok": pl.Boolean,
         "bound_transport": pl.String, "bound_port": pl.Int64, "client": pl.String, "node_step": pl.Int64,
-        "ahead": pl.Int64, "attempts": pl.Int64, "sent": pl.Int64,
+        "ahead": pl.Int64, "attempts": pl.Int64, "sent": pl.Int64, "bound_program": pl.String,
     }  # fmt: skip
     return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def _program(run: RunDirectory, client: str, number: int | None) -> str:
+    """Number and version of the program that a step calls, in hexadecimal."""
+    steps = run.jobs.get(client, {}).get("steps", [])
+    step = steps[number] if isinstance(number, int) and 0 <= number < len(steps) else {}
+    called = next(iter((step.get("options") or {}).get("functions") or ()), "")
+    return "".join(f"{word:08x}" for word in program_of(called))
 
 
 def _lengths(udp: pl.DataFrame, run: RunDirectory) -> pl.DataFrame:
@@ -159,10 +166,11 @@ def _contents(udp: pl.DataFrame, run: RunDirectory) -> pl.DataFrame:
     head = table["ip_header"].cast(pl.Int64).to_numpy() + ETHERNET_HEADER + UDP_HEADER
     lengths = table["udp_length"].cast(pl.Int64).to_numpy() - UDP_HEADER
     shown = [bytes(row[:length]).hex() for row, length in zip(octets.matrix(head, _SHOWN), lengths, strict=True)]
-    words = (CALL_TYPE, RPC_VERSION, PORTMAP, 2, int(GETPORT), 0, 0, 0, 0, PROGRAM, VERSION)
+    words = (CALL_TYPE, RPC_VERSION, PORTMAP, 2, int(GETPORT), 0, 0, 0, 0)
     call = "".join(f"{word:08x}" for word in words)
     asked = pl.concat_str(
         pl.lit(call),
+        pl.col("bound_program"),
         pl.col("bound_transport").replace_strict(_IN_HEXADECIMAL, default="?", return_dtype=pl.String),
         pl.lit("00000000"),
     )

@@ -25,8 +25,9 @@ from sundial.workloads.mbcf.verify_target import VERSION as TARGET_VERSION
 from sundial.workloads.mbcf.verify_transactions import Transaction
 from sundial.workloads.mbcf.wire import FIFO, SIGNAL_MOST, TASKQUE_HEAD, WRITE
 from sundial.workloads.sunrpc.expect import CALL, MAX_AUTH_BODY, WORD, padded
+from sundial.workloads.sunrpc.expect_functions import LARGEST
 from sundial.workloads.sunrpc.expect_mbcf import SINGLE_MOST, Server
-from sundial.workloads.sunrpc.verify_content import PROGRAM, VERSION
+from sundial.workloads.sunrpc.verify_content import program_of
 
 BINDER = 1
 """The task of every node that is asked where a program is."""
@@ -104,7 +105,7 @@ def message_most(transport: str, options: Mapping[str, Any]) -> int:
     """Bytes of the longest message that a client's handle takes (tasks/common/port_mbcf.c)."""
     if transport == "mbcf1":
         return SINGLE_MOST
-    largest = max(options.get("sizes") or [0])
+    largest = LARGEST if options.get("functions") else max(options.get("sizes") or [0])
     return min(CALL + WORD + _CREDENTIALS + padded(largest), _MESSAGE_MOST)
 
 
@@ -153,7 +154,8 @@ def _check_lookup(evidence: Evidence, transaction: Transaction, tasks: set[int],
     for _, line in batches.get((transaction.node, transaction.task), ()):
         transport = str(line.get("transport"))
         over_rpc = transport in _TYPES
-        what = (PROGRAM, VERSION, _TYPES.index(transport)) if over_rpc else (TARGET_PROGRAM, TARGET_VERSION, 0)
+        program = program_of(str(line.get("procedure")))
+        what = (*program, _TYPES.index(transport)) if over_rpc else (TARGET_PROGRAM, TARGET_VERSION, 0)
         choices.add(_QUERY.pack(QUERY_MAGIC, _FIND, *what, 0, answer_to))
     due = _any(seen[TASKQUE_HEAD:], choices)
     yield from check_frame(evidence, None, row, Due(taskque_head(seen, WRITE_ALLOWED) + due))
@@ -181,7 +183,8 @@ def _check_binding(
         if transport in _TYPES:
             options = evidence.step(client, line)
             most = message_most(transport, options) if options else HEAD.unpack_from(seen, TASKQUE_HEAD)[1]
-            asks = (PROGRAM, VERSION, _TYPES.index(transport), most, int(line.get("depth") or 1), 0)
+            program = program_of(str(line.get("procedure")))
+            asks = (*program, _TYPES.index(transport), most, int(line.get("depth") or 1), 0)
             choices.add(HEAD.pack(replies, most, BIND_KIND) + _BIND.pack(*asks))
     due = _any(seen[TASKQUE_HEAD:], choices)
     yield from check_frame(evidence, None, row, Due(taskque_head(seen, WRITE_ALLOWED) + due))

@@ -5,6 +5,7 @@ reply, credential and verifier, arguments and results with their lengths, payloa
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -14,6 +15,8 @@ from numpy.typing import NDArray
 from sundial.expect import Call
 from sundial.verify.sockets.pattern import pattern, words
 from sundial.verify.sockets.protocol import Bytes, Part
+from sundial.workloads import functions
+from sundial.workloads.sunrpc import expect_functions
 from sundial.workloads.sunrpc.expect import CALL, RECORD_MARK, REPLY, WORD, Identity, Options, padded
 
 _LAST = 1 << 31
@@ -27,6 +30,25 @@ WITH_ARGUMENTS, WITH_RESULTS = ("echo", "echo_string", "sink"), ("echo", "echo_s
 """Those whose requests and replies carry data."""
 COUNTED = (*PROCEDURES, "sink_one_way")
 """What servers count apart (guest-apps/echo/echo.x)."""
+
+
+def counted(procedures: Collection[str]) -> tuple[str, ...]:
+    """The same of a server that was called with these: it serves one program."""
+    return COUNTED if functions.BY_NAME.keys().isdisjoint(procedures) else functions.NAMES
+
+
+def taken(procedure: str, size: int) -> int:
+    """Bytes of the values that a request carries, as servers count them."""
+    return size if procedure in WITH_ARGUMENTS or procedure in functions.BY_NAME else 0
+
+
+def given(procedure: str, size: int) -> int:
+    """The same of a reply."""
+    if procedure in functions.BY_NAME:
+        return expect_functions.result_size(procedure)
+    return size if procedure in WITH_RESULTS else 0
+
+
 SINK_ONE_WAY = 5
 _CALL_FIELDS = ("xid", "message_type", "rpc_version", "program", "version", "procedure", "credential", "credential")
 _REPLY_FIELDS = ("xid", "message_type", "reply_status", "verifier", "verifier", "accept_status")
@@ -51,15 +73,18 @@ def _form(procedure: str, size: int, reply: bool, fails: str | None, options: Op
     if reply:
         status = SYSTEM_ERR if fails == "reply" else SUCCESS
         head = words(0, REPLY_TYPE, ACCEPTED, AUTH_NONE, 0, status)
+        if procedure in functions.BY_NAME:
+            return _with_values(head, None, expect_functions.results(procedure))
         carries = procedure in WITH_RESULTS and status == SUCCESS
         return _with_data(head, None, procedure, size if carries else None)
-    one_way = options.one_way and procedure == "sink"
-    number = SINK_ONE_WAY if one_way else PROCEDURES[procedure]
+    number = _number(procedure, one_way=options.one_way)
     credential = _credential(options.identity)
     flavour = AUTH_NONE if options.identity is None else AUTH_SYS
-    first = words(0, CALL_TYPE, RPC_VERSION, PROGRAM, VERSION, number, flavour, credential.shape[1])
+    first = words(0, CALL_TYPE, RPC_VERSION, *program_of(procedure), number, flavour, credential.shape[1])
     head = np.concatenate([first, credential, words(AUTH_NONE, 0)], axis=1)
     stamp = first.shape[1] if options.identity is not None else None
+    if procedure in functions.BY_NAME:
+        return _with_values(head, stamp, expect_functions.arguments(procedure))
     if procedure == "source":
         fixed = np.concatenate([head, words(0, size)], axis=1)[0]
         return _Form(fixed, stamp, head.shape[1], (len(fixed), len(fixed)), False)
@@ -73,6 +98,27 @@ def _with_data(head: Bytes, stamp: int | None, procedure: str, size: int | None)
     begin = head.shape[1] + WORD
     fixed = np.concatenate([head[0], words(size)[0], np.zeros(padded(size), np.uint8)])
     return _Form(fixed, stamp, None, (begin, begin + size), procedure == "echo_string")
+
+
+def program_of(procedure: str) -> tuple[int, int]:
+    """Number and version of the program that has a procedure."""
+    if procedure in functions.BY_NAME:
+        return expect_functions.PROGRAM, expect_functions.VERSION
+    return PROGRAM, VERSION
+
+
+def _number(procedure: str, *, one_way: bool) -> int:
+    """Of a procedure; a function's is its own."""
+    function = functions.BY_NAME.get(procedure)
+    if function is not None:
+        return function.number
+    return SINK_ONE_WAY if one_way and procedure == "sink" else PROCEDURES[procedure]
+
+
+def _with_values(head: Bytes, stamp: int | None, values: bytes) -> _Form:
+    """With what a function is given or returns, the same in each call."""
+    fixed = np.concatenate([head[0], np.frombuffer(values, np.uint8)])
+    return _Form(fixed, stamp, None, (len(fixed), len(fixed)), False)
 
 
 def _credential(identity: Identity | None) -> Bytes:
@@ -146,5 +192,7 @@ def content_field(part: Part, place: int) -> str:
     credential = 0 if part.reply else part.options.credential
     if at < head + credential:
         return "credential" if at < head - 2 * WORD + credential else "verifier"
+    if part.procedure in functions.BY_NAME:
+        return "value"
     first, end = form.payload
     return "payload" if first <= at < end else "padding" if at >= end > first else "length"

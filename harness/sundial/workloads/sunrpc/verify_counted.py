@@ -14,7 +14,7 @@ from sundial.workloads.mbcf.verify_channels import Channels
 from sundial.workloads.mbcf.verify_evidence import Evidence, Finding
 from sundial.workloads.mbcf.verify_transactions import Transaction
 from sundial.workloads.sunrpc.verify_bound import BINDER, Handles
-from sundial.workloads.sunrpc.verify_content import COUNTED, WITH_ARGUMENTS, WITH_RESULTS
+from sundial.workloads.sunrpc.verify_content import counted, given, taken
 
 _SERVER_APP = "echo-server"
 UNPROVEN: tuple[str, ...] = (
@@ -81,10 +81,11 @@ def _sums(evidence: Evidence, samples: pl.DataFrame, executed: Mapping[tuple[int
         times = executed.get(key, 0)
         one_way = procedure == "sink" and evidence.batches.get((client, batch), {}).get("one_way")
         procedures["sink_one_way" if one_way else procedure] += times
-        bytes_in += times * size * (procedure in WITH_ARGUMENTS)
-        bytes_out += times * size * (procedure in WITH_RESULTS)
+        bytes_in += times * taken(procedure, size)
+        bytes_out += times * given(procedure, size)
+    names = counted(list(procedures))
     procedures["null"] += sum(times for key, times in executed.items() if key not in sampled)
-    by_procedure = {name: procedures[name] for name in COUNTED}
+    by_procedure = {name: procedures[name] for name in names}
     wrong = {"bad_payload": 0, "undecodable": 0}
     return {"by_procedure": by_procedure, "bytes_in": bytes_in, "bytes_out": bytes_out, **wrong}
 

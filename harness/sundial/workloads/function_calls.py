@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What workloads have that call by size or, in place of it, the twelve functions."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from typing import Annotated
+
+from pydantic import Field
+
+from sundial.model.finding import Finding, Path
+from sundial.model.sizes import ALLOWED
+from sundial.model.workload import Calling, SizesField
+from sundial.workloads.function_words import FunctionWords
+
+
+class FunctionCalling(Calling):
+    """One of `sizes` and `functions` is written."""
+
+    sizes: SizesField = Field(default=(), validate_default=False, exclude_if=operator.not_)
+    """Argument sizes in bytes; left out where functions are written."""
+    functions: Annotated[tuple[str, ...], FunctionWords()] | None = None
+    """The twelve functions of santos18 in place of sizes, one after another, each with values of its own: all, names
+    or numbers."""
+
+
+def check_functions(workload: FunctionCalling, path: Path, *of_sizes: str) -> Iterator[Finding]:
+    """What is missing, and what belongs to calls by size alone; `of_sizes`: fields of the kind's own that do."""
+    if workload.functions is None:
+        if not workload.sizes:
+            yield Finding(path, "sizes is missing", f"{ALLOWED}; or functions in place of sizes")
+        return
+    for field in ("sizes", *of_sizes):
+        if field in workload.model_fields_set:
+            yield Finding(
+                (*path, field), f"{field} with functions, whose values are their own", f"{field} or functions"
+            )
+            return
+    if workload.order != "ascending":
+        yield Finding((*path, "order"), f"order {workload.order} with functions", "their order in functions alone")
+    if len(workload.calls) > 1:
+        yield Finding((*path, "calls"), "calls by size with functions", "one number of calls")
