@@ -6,6 +6,7 @@
 
 #include "expect.h"
 #include "foreign.h"
+#include "functions.h"
 #include "mix.h"
 #include "options.h"
 #include "pattern.h"
@@ -51,6 +52,27 @@ static void pattern_is_the_specified_one(void)
                 bytes[SIZE / 2] ^= 1;
                 EXPECT(!pattern_matches(kind, sequences[s], starts[f], bytes, SIZE));
             }
+}
+
+/* Values and sizes as the paper's table and the harness name them, counted by hand. */
+static void the_twelve_functions_have_their_values(void)
+{
+    static const size_t sizes[] = {0, 1, 4, 8, 32, 512, 1024, 800, 800, 1200, 17, 24};
+    double distance = 0;
+
+    for (int i = 0; i < FUNCTIONS; i++)
+        EXPECT(function_names[i] != NULL && function_size((enum function)(i + 1)) == sizes[i]);
+    EXPECT(function_names[FUNCTIONS] == NULL);
+    EXPECT(strlen(function_text) == FUNCTION_TEXT_BYTES);
+    for (int i = 0; i < FUNCTION_TEXT_BYTES; i++)
+        EXPECT(function_text[i] == 'a' + i % 26);
+    for (int i = 0; i < FUNCTION_ELEMENTS; i++)
+        EXPECT(function_ints[i] == i && function_floats[i] * 2 == (float)i);
+    function_distance(function_points[0], function_points[1], &distance);
+    EXPECT(distance == function_distance_value);
+    EXPECT(distance * distance > 12.9999999999999 && distance * distance < 13.0000000000001);
+    function_distance(function_points[0], function_points[0], &distance);
+    EXPECT(distance == 0);
 }
 
 static void a_server_knows_every_call_and_no_damage(void)
@@ -224,6 +246,7 @@ int main(void)
         {"pattern_is_the_specified_one", pattern_is_the_specified_one},
         {"a_server_knows_every_call_and_no_damage", a_server_knows_every_call_and_no_damage},
         {"seeds_mix_to_different_and_lasting_numbers", seeds_mix_to_different_and_lasting_numbers},
+        {"the_twelve_functions_have_their_values", the_twelve_functions_have_their_values},
         {"rows_are_json_and_complete", rows_are_json_and_complete},
         {"options_are_taken_or_refused", options_are_taken_or_refused},
         {"a_foreign_program_is_ready_when_it_serves", a_foreign_program_is_ready_when_it_serves},

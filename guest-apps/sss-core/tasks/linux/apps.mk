@@ -7,7 +7,8 @@ MBCF_APPS = mbcf-echo-server mbcf-echo-client mbcf-server mbcf-client
 EXTRAS += $(MBCF_APPS)
 MBCF_TASKS = echo-server echo-client mbcf-server mbcf-client
 MBCF_SOURCES = $(patsubst %,sss-core/%,lib/mbcf_calls.c lib/json.c tasks/linux/applets.c tasks/linux/no_sockets.c) \
-	$(wildcard sss-core/linux/*.c sss-core/mbcf/*.c sss-core/rpc/*.c sss-core/tasks/common/*.c) common/clock.c common/pattern.c common/mix.c \
+	$(wildcard sss-core/linux/*.c sss-core/mbcf/*.c sss-core/rpc/*.c sss-core/tasks/common/*.c) common/clock.c \
+	$(addprefix common/,pattern.c mix.c functions.c distance.c) \
 	$(addprefix echo/,caller.c duplicates.c exchange.c service.c)
 MBCF_OBJECTS = $(MBCF_SOURCES:%.c=$(OUT)/mbcf/%.o) $(MBCF_TASKS:%=$(OUT)/mbcf/%-task.o) $(OUT)/mbcf/echo_xdr.o
 MBCF_CFLAGS = $(CFLAGS) -Wno-cast-function-type -DSSS_LINUX -Isss-core -Isss-core/include -Isss-core/mbcf -Isss-core/linux \
