@@ -118,18 +118,35 @@ long long *options_integers(struct options *options, const char *name, long long
     return numbers;
 }
 
+int *options_word_list(struct options *options, const char *name, const char *const *words,
+                       size_t *count)
+{
+    json_t *value = take(options, name);
+    int *indices;
+
+    *count = 0;
+    if (value == NULL)
+        return NULL;
+    if (!json_is_array(value) || json_array_size(value) == 0)
+        samples_fail("option %s: must be an array of words", name);
+    indices = calloc(json_array_size(value), sizeof(*indices));
+    if (indices == NULL)
+        samples_fail("out of memory");
+    for (; *count < json_array_size(value); ++*count)
+        indices[*count] = word_index(json_array_get(value, *count), name, words);
+    return indices;
+}
+
 unsigned options_words(struct options *options, const char *name, const char *const *words,
                        unsigned absent)
 {
-    json_t *value = take(options, name);
-    unsigned mask = 0;
+    size_t count;
+    int *indices = options_word_list(options, name, words, &count);
+    unsigned mask = indices == NULL ? absent : 0;
 
-    if (value == NULL)
-        return absent;
-    if (!json_is_array(value) || json_array_size(value) == 0)
-        samples_fail("option %s: must be an array of words", name);
-    for (size_t i = 0; i < json_array_size(value); i++)
-        mask |= 1u << word_index(json_array_get(value, i), name, words);
+    for (size_t i = 0; i < count; i++)
+        mask |= 1u << indices[i];
+    free(indices);
     return mask;
 }
 

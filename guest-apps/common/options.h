@@ -30,6 +30,11 @@ int options_word(struct options *options, const char *name, const char *const *w
 long long *options_integers(struct options *options, const char *name, long long least,
                             long long most, size_t *count);
 
+/* An array of words as their indices, in its order; NULL and 0 where it is absent. The caller frees
+ * it. */
+int *options_word_list(struct options *options, const char *name, const char *const *words,
+                       size_t *count);
+
 /* An array of words as a mask of indices; `absent` where it is not given. */
 unsigned options_words(struct options *options, const char *name, const char *const *words,
                        unsigned absent);

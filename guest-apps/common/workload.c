@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "functions.h"
+
 enum { CALLS_LIMIT = 1000000, THREADS_LIMIT = 64, SERIES_LIMIT = 0x7fffffff };
 
 struct worker {
@@ -18,22 +20,50 @@ struct worker {
 static pthread_barrier_t batch_begins;
 static pthread_barrier_t batch_ended;
 
+static long long *make_sizes(size_t count)
+{
+    long long *sizes = malloc(count * sizeof(*sizes));
+
+    if (sizes == NULL)
+        samples_fail("out of memory");
+    return sizes;
+}
+
+void workload_read_functions(struct workload *workload, struct options *options)
+{
+    size_t count;
+    int *places = options_word_list(options, "functions", function_names, &count);
+
+    workload->functions = count > 0;
+    if (count > 0) {
+        workload->sizes = make_sizes(count);
+        workload->size_count = count;
+    }
+    for (size_t i = 0; i < count; i++)
+        workload->sizes[i] = places[i] + 1;
+    free(places);
+}
+
+static void read_sizes(struct workload *workload, struct options *options, long long least,
+                       long long most)
+{
+    workload->sizes = options_integers(options, "sizes", least, most, &workload->size_count);
+    if (workload->size_count > 0)
+        return;
+    free(workload->sizes);
+    workload->sizes = make_sizes(1);
+    workload->sizes[0] = least;
+    workload->size_count = 1;
+}
+
 void workload_read(struct workload *workload, struct options *options, long long least_size,
                    long long most_size)
 {
     static const char *const connections[] = {"one", "per-size", NULL};
 
     workload->series = options_integer(options, "series", 0, 0, SERIES_LIMIT);
-    workload->sizes = options_integers(options, "sizes", least_size, most_size,
-                                       &workload->size_count);
-    if (workload->size_count == 0) {
-        free(workload->sizes);
-        workload->sizes = malloc(sizeof(*workload->sizes));
-        if (workload->sizes == NULL)
-            samples_fail("out of memory");
-        workload->sizes[0] = least_size;
-        workload->size_count = 1;
-    }
+    if (!workload->functions)
+        read_sizes(workload, options, least_size, most_size);
     workload->calls = (size_t)options_integer(options, "calls", 1, 0, CALLS_LIMIT);
     workload->warmup = (size_t)options_integer(options, "warmup", 0, 0, CALLS_LIMIT);
     workload->threads = (size_t)options_integer(options, "threads", 1, 1, THREADS_LIMIT);

@@ -12,13 +12,18 @@
 /* What all clients are asked: which sizes, how often, by how many callers. */
 struct workload {
     long long series;
+    /* One batch each: payload bytes or, of functions, the numbers of functions. */
     long long *sizes;
     size_t size_count;
+    bool functions;
     size_t calls;
     size_t warmup;
     size_t threads;
     bool connection_per_size;
 };
+
+/* Takes the option functions, before workload_read; where it is given there is no option sizes. */
+void workload_read_functions(struct workload *workload, struct options *options);
 
 /* Takes the options series, sizes, calls, warmup, threads and connection. */
 void workload_read(struct workload *workload, struct options *options, long long least_size,
@@ -27,7 +32,8 @@ void workload_read(struct workload *workload, struct options *options, long long
 /* Calls in one batch, warm-up included. */
 size_t workload_batch_calls(const struct workload *workload);
 
-/* How a client makes the calls of one batch, and writes what came of it. */
+/* How a client makes the calls of one batch, of a size or a function's number, and writes what came
+ * of it. */
 struct workload_calls {
     void (*run)(size_t thread, size_t size, struct call_record *records);
     void (*write)(size_t thread, size_t size, const struct call_record *records);

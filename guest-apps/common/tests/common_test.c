@@ -158,9 +158,10 @@ static void read_options(void)
     char *argv[] = {(char *)"app", arguments, NULL};
     static const char *const colours[] = {"red", "blue", NULL};
     struct options *options = options_open(2, argv);
-    struct workload workload;
+    struct workload workload = {0};
     char text[128];
 
+    workload_read_functions(&workload, options);
     workload_read(&workload, options, 16, 100);
     snprintf(text, sizeof(text), "%zu %lld %d %u %s", workload.size_count, workload.sizes[0],
              options_word(options, "colour", colours),
@@ -186,6 +187,14 @@ static void options_are_taken_or_refused(void)
     EXPECT(strstr(with_options("{\"colour\":\"green\"}"), "option colour: must be one of") != NULL);
     EXPECT(strstr(with_options("{\"sizes\":[8]}"), "option sizes: must be an integer from 16") !=
            NULL);
+    EXPECT(strcmp(with_options("{\"functions\":[\"distance\",\"void\"]}"), "\"2 12 0 3 none\"\n") ==
+           0);
+    EXPECT(strstr(with_options("{\"functions\":[\"null\"]}"), "option functions: must be one of") !=
+           NULL);
+    EXPECT(strstr(with_options("{\"functions\":[]}"), "option functions: must be an array") !=
+           NULL);
+    EXPECT(strstr(with_options("{\"functions\":[\"int\"],\"sizes\":[20]}"),
+                  "option sizes: unknown") != NULL);
     EXPECT(strstr(with_options("{\"calls\":-1}"), "option calls") != NULL);
     EXPECT(strstr(with_options("{\"calls\":1.5}"), "option calls") != NULL);
     EXPECT(strstr(with_options("{\"speed\":1}"), "option speed: unknown") != NULL);

@@ -60,6 +60,20 @@ static inline long long *task_options_integers(struct options *options, const ch
 }
 #define options_integers task_options_integers
 
+static inline int *task_options_word_list(struct options *options, const char *name,
+                                          const char *const *words, size_t *count)
+{
+    enum { MOST = 64 };
+    int *indices = calloc(MOST, sizeof(*indices));
+
+    (void)options;
+    if (indices == NULL)
+        task_fail("out of memory");
+    *count = options_word_list(name, words, indices, MOST);
+    return indices;
+}
+#define options_word_list task_options_word_list
+
 static inline void task_options_check_all_taken(struct options *options)
 {
     (void)options;

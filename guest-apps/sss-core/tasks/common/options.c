@@ -207,6 +207,24 @@ size_t options_integers(const char *name, long long least, long long most, long 
     return count;
 }
 
+size_t options_word_list(const char *name, const char *const *words, int *indices, size_t size)
+{
+    struct json_walk members;
+    struct json_value value;
+    size_t count = 0;
+
+    if (!walk(name, &members))
+        return 0;
+    while (json_walk_next(&members, NULL, &value)) {
+        if (count == size)
+            options_fail("option %s: at most %zu members", name, size);
+        indices[count++] = word_index(&value, name, words);
+    }
+    if (count == 0)
+        options_fail("option %s: must not be empty", name);
+    return count;
+}
+
 unsigned options_words(const char *name, const char *const *words, unsigned absent)
 {
     struct json_walk members;

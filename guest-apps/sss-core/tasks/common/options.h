@@ -25,6 +25,9 @@ int options_word(const char *name, const char *const *words);
 /* An array of integers, at most `size` -> how many; 0 where it is absent. */
 size_t options_integers(const char *name, long long least, long long most, long long *numbers,
                         size_t size);
+/* An array of words as their indices, in its order, at most `size` -> how many; 0 where it is
+ * absent. */
+size_t options_word_list(const char *name, const char *const *words, int *indices, size_t size);
 /* An array of words as a mask of indices; `absent` where it is not given. */
 unsigned options_words(const char *name, const char *const *words, unsigned absent);
 /* Goes into the object `name`, until options_leave; false where it is absent. */
