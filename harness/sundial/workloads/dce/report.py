@@ -30,7 +30,7 @@ from sundial.workloads.dce.plan import CLIENT
 LINES = {"udp": Line("dce-udp", "#8c3f9e", "#c98ad8", "d")}
 """Beside the colours of Okabe and Ito that Sun RPC and raw sockets have."""
 
-_MOVES = {"null": 0, "put": 1, "get": 1}
+_MOVES = {"null": 0, "put": 1, "get": 1, "void": 0, "distance": 1}
 _GROUP = ("client", "procedure", "semantics", "policy", "fragment", "window", "threads")
 """What of a workload makes its calls take other fragments or other times."""
 _COUNTED = ("fragments", "fragments_resent", "facks_received", "facks", "pings", "who_are_you")
