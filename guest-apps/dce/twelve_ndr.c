@@ -226,16 +226,57 @@ void dce_twelve_value(enum function function, enum dce_way way, struct dce_value
     }
 }
 
-/* Values are the same when their representations are: that compares neither numbers with a point
- * nor what lies behind the ends of strings. */
+static bool is_array(const struct dce_value *value, const void *elements)
+{
+    return value->count == FUNCTION_ELEMENTS &&
+           memcmp(&value->of, elements, 4 * FUNCTION_ELEMENTS) == 0;
+}
+
+static bool are_words(const struct dce_value *value)
+{
+    for (unsigned i = 0; i < value->count; i++)
+        if (strcmp(value->of.texts[i], function_word) != 0)
+            return false;
+    return value->count == FUNCTION_ELEMENTS;
+}
+
+static bool is_person(const struct function_person *person)
+{
+    return strcmp(person->name, function_person.name) == 0 && person->age == function_person.age &&
+           memcmp(&person->weight, &function_person.weight, sizeof(person->weight)) == 0;
+}
+
+/* Numbers with a point by their bytes, since none is calculated with here. */
 bool dce_twelve_is_value(enum function function, enum dce_way way, const struct dce_value *value)
 {
-    uint8_t bytes[DCE_TWELVE_MOST], right[DCE_TWELVE_MOST];
-    struct dce_value expected;
-    size_t length;
+    size_t length = function_size(function);
 
-    dce_twelve_value(function, way, &expected);
-    length = dce_twelve_put(function, way, value, bytes, false);
-    return length == dce_twelve_put(function, way, &expected, right, false) &&
-           memcmp(bytes, right, length) == 0;
+    switch (function) {
+    case FUNCTION_VOID:
+        return true;
+    case FUNCTION_BOOLEAN:
+        return value->of.boolean == FUNCTION_BOOLEAN_VALUE;
+    case FUNCTION_INT:
+        return value->of.integer == FUNCTION_INT_VALUE;
+    case FUNCTION_LONG:
+        return value->of.hyper == FUNCTION_LONG_VALUE;
+    case FUNCTION_STRING_32:
+    case FUNCTION_STRING_512:
+    case FUNCTION_STRING_1024:
+        return strlen(value->of.text) == length &&
+               memcmp(value->of.text, function_text, length) == 0;
+    case FUNCTION_INT_ARRAY:
+        return is_array(value, function_ints);
+    case FUNCTION_FLOAT_ARRAY:
+        return is_array(value, function_floats);
+    case FUNCTION_STRING_ARRAY:
+        return are_words(value);
+    case FUNCTION_PERSON:
+        return is_person(&value->of.person);
+    case FUNCTION_DISTANCE:
+        return way == DCE_RESULTS
+                   ? memcmp(&value->of.distance, &function_distance_value, sizeof(double)) == 0
+                   : memcmp(value->of.points, function_points, sizeof(function_points)) == 0;
+    }
+    return false;
 }
