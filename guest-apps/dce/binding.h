@@ -4,6 +4,8 @@
 #include "client_machine.h"
 #include "runtime.h"
 
+enum { DCE_INTERFACE_VERSION = 1 /* of sundial.idl and of twelve.idl */ };
+
 /* The client's side: calls of one activity, made by the thread that has it. */
 struct dce_binding {
     struct dce_client machine;
@@ -16,8 +18,8 @@ void dce_binding_open(struct dce_binding *binding, const struct dce_client_setti
                       size_t results_most, unsigned port, int socket_buffer, bool broadcast);
 void dce_binding_close(struct dce_binding *binding);
 
-/* A call with its arguments marshalled, in place: what all our operations have is fixed arrays of
- * bytes, which NDR represents as they are. */
+/* A call with its arguments marshalled: those of sundial.idl in place, since they are fixed arrays
+ * of bytes, which NDR represents as they are. */
 struct dce_arguments {
     struct dce_operation operation;
     const uint8_t *bytes;

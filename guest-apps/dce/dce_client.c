@@ -13,6 +13,7 @@
 #include "programs.h"
 #include "record.h"
 #include "stubs.h"
+#include "twelve.h"
 #include "workload.h"
 
 enum {
@@ -44,8 +45,9 @@ struct caller {
     bool open;
     unsigned activities; /* that it has had */
     uint8_t *payload;
-    uint32_t *statuses;       /* of the calls of the latest batch */
-    struct dce_counts before; /* what was counted when it began */
+    struct dce_twelve_call function; /* of types */
+    uint32_t *statuses;              /* of the calls of the latest batch */
+    struct dce_counts before;        /* what was counted when it began */
 };
 
 static struct dce_parameters parameters;
@@ -61,6 +63,28 @@ static const struct call_record *written; /* the batch whose rows are being writ
 static const uint32_t *written_statuses;  /* and its statuses */
 
 /* ---- options ---- */
+
+static bool calls_function(enum function function)
+{
+    for (size_t i = 0; i < workload.size_count; i++)
+        if (workload.sizes[i] == (long long)function)
+            return true;
+    return false;
+}
+
+static void check_functions(void)
+{
+    if (procedure != PROCEDURE_NULL)
+        samples_fail("option procedure: not with functions");
+    for (size_t i = 0; semantics == MAYBE && i < workload.size_count; i++)
+        if (workload.sizes[i] != FUNCTION_VOID)
+            samples_fail("option semantics: \"maybe\" only with void, which returns nothing");
+    if (semantics == BROADCAST && DCE_TWELVE_MOST > parameters.xmitq.fragment - DCE_HEADER &&
+        calls_function(FUNCTION_STRING_ARRAY))
+        samples_fail("option functions: a broadcast of string_array takes fragments of %d bytes",
+                     DCE_HEADER + DCE_TWELVE_MOST);
+    dce_parameters_of_functions(&parameters);
+}
 
 static void check_sizes(void)
 {
@@ -94,6 +118,7 @@ static void read_settings(int argc, char **argv)
     semantics = (enum semantics)options_word(options, "semantics", semantics_words);
     if (semantics == BROADCAST && settings.server.port == 0)
         samples_fail("option port: must be given for a broadcast");
+    workload_read_functions(&workload, options);
     workload_read(&workload, options, 0, DCE_PAYLOAD_MOST);
     if (workload.threads > THREADS_LIMIT)
         samples_fail("option threads: must be an integer from 1 to %d", THREADS_LIMIT);
@@ -103,7 +128,10 @@ static void read_settings(int argc, char **argv)
     binding_timeout_ns = dce_option_ms(options, "binding_timeout_ms", BINDING_DEFAULT_MS);
     cancel_after_ns = (uint64_t)options_integer(options, "cancel_ms", 0, 0, TIMEOUT_LIMIT_MS) *
                       NS_PER_MS;
-    check_sizes();
+    if (workload.functions)
+        check_functions();
+    else
+        check_sizes();
     options_check_all_taken(options);
     options_close(options);
     settings.xmitq = parameters.xmitq;
@@ -133,6 +161,8 @@ static uint32_t call(struct caller *caller, unsigned index)
 {
     uint8_t flags = semantics_flags[semantics];
 
+    if (workload.functions)
+        return function_i(&caller->binding, flags, &caller->function);
     switch (procedure) {
     case PROCEDURE_NULL:
         return dce_null(&caller->binding, flags);
@@ -145,18 +175,23 @@ static uint32_t call(struct caller *caller, unsigned index)
     }
 }
 
-static bool has_results(const struct dce_binding *binding, size_t size)
+static bool has_results(const struct caller *caller, size_t size)
 {
     bool out = procedure == PROCEDURE_GET || procedure == PROCEDURE_ECHO;
+    const struct dce_binding *binding = &caller->binding;
     const struct dce_client *machine = &binding->machine;
 
     if (semantics == MAYBE)
         return true;
+    if (workload.functions)
+        return caller->function.whole &&
+               dce_twelve_is_value(caller->function.function, DCE_RESULTS, &caller->function.value);
     return machine->recvq.length == (out ? size : 0) &&
            pattern_matches(PATTERN_OPAQUE, machine->seq, 0, binding->results,
                            machine->recvq.length);
 }
 
+/* `size`: or the number of a function. */
 static uint32_t make_call(struct caller *caller, size_t size, struct call_record *record)
 {
     struct dce_client *machine = &caller->binding.machine;
@@ -167,6 +202,10 @@ static uint32_t make_call(struct caller *caller, size_t size, struct call_record
     if (procedure == PROCEDURE_PUT || procedure == PROCEDURE_ECHO)
         pattern_fill(PATTERN_OPAQUE, machine->called ? machine->seq + 1 : settings.seq, 0,
                      caller->payload, size);
+    if (workload.functions) {
+        caller->function.function = (enum function)size;
+        dce_twelve_value(caller->function.function, DCE_ARGUMENTS, &caller->function.value);
+    }
     *record = (struct call_record){.start_ns = clock_now_ns()};
     status = call(caller, index < 0 ? 0 : (unsigned)index);
     record->end_ns = clock_now_ns();
@@ -175,7 +214,7 @@ static uint32_t make_call(struct caller *caller, size_t size, struct call_record
     record->retransmits = (uint16_t)(machine->counts.of[DCE_COUNT_fragments_resent] - resent);
     if (status != DCE_OK)
         record->failure = machine->rejected ? FAILURE_REJECT : FAILURE_STATUS;
-    else if (!has_results(&caller->binding, size))
+    else if (!has_results(caller, size))
         record->failure = FAILURE_PAYLOAD;
     record->ok = record->failure == 0;
     return status;
@@ -232,8 +271,14 @@ static void write_batch(size_t thread, size_t size, const struct call_record *re
     dce_uuid_text(&caller->binding.machine.settings.activity, activity);
     dce_record_integer(header, "series", workload.series);
     dce_record_text(header, "transport", "udp");
-    dce_record_text(header, "procedure", procedures[procedure]);
-    dce_record_integer(header, "size", (long long)size);
+    if (workload.functions) {
+        dce_record_text(header, "procedure", function_names[size - 1]);
+        dce_record_integer(header, "size", (long long)function_size((enum function)size));
+        dce_record_integer(header, "function", (long long)size);
+    } else {
+        dce_record_text(header, "procedure", procedures[procedure]);
+        dce_record_integer(header, "size", (long long)size);
+    }
     dce_record_integer(header, "thread", (long long)thread);
     dce_record_text(header, "server", server_text);
     dce_record_integer(header, "server_port", settings.server.port);
@@ -259,7 +304,9 @@ int dce_client_main(int argc, char **argv)
     runtime_start();
     read_settings(argc, argv);
     if (settings.server.port == 0)
-        settings.server.port = dce_mapper_ask(&settings, mapper_port, binding_timeout_ns);
+        settings.server.port = dce_mapper_ask(
+            &settings, workload.functions ? &dce_twelve_interface : &dce_sundial_interface,
+            mapper_port, binding_timeout_ns);
     if (settings.server.port == 0)
         return 1;
     callers = calloc(workload.threads, sizeof(*callers));

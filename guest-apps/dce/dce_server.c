@@ -16,6 +16,7 @@
 #include "programs.h"
 #include "record.h"
 #include "stubs.h"
+#include "twelve.h"
 
 enum {
     DEFAULT_PORT = 1027,
@@ -39,7 +40,11 @@ struct service {
     struct dce_interface interface;
     bool is_mapper;
 };
-enum { SUNDIAL, MAPPER, SERVICES };
+enum { OWN, MAPPER, SERVICES };
+
+/* What this server is for: one of the interfaces of sundial.idl and twelve.idl. */
+enum interface { SIZES, FUNCTIONS_OF_TYPES };
+static const char *const interfaces[] = {"sizes", "functions", NULL};
 
 struct run {
     struct service *service;
@@ -47,6 +52,7 @@ struct run {
 };
 
 static struct dce_parameters parameters;
+static enum interface interface;
 static unsigned port, mapper_port, executor_count;
 static uint64_t work_ns;
 
@@ -73,6 +79,9 @@ static void read_settings(int argc, char **argv)
     executor_count = (unsigned)options_integer(options, "executors", EXECUTORS_DEFAULT, 1,
                                                EXECUTORS_LIMIT);
     work_ns = (uint64_t)options_integer(options, "work_ms", 0, 0, WORK_LIMIT_MS) * NS_PER_MS;
+    interface = (enum interface)options_word(options, "interface", interfaces);
+    if (interface == FUNCTIONS_OF_TYPES)
+        dce_parameters_of_functions(&parameters);
     options_check_all_taken(options);
     options_close(options);
 }
@@ -84,6 +93,11 @@ static uint64_t half_ns(void)
     uint64_t least = HALF_S * DCE_SECOND_NS;
 
     return parameters.give_up_ns > least ? parameters.give_up_ns : least;
+}
+
+static const struct dce_uuid *interface_uuid(void)
+{
+    return interface == SIZES ? &dce_sundial_interface : &dce_twelve_interface;
 }
 
 static void open_service(struct service *service, bool is_mapper)
@@ -115,11 +129,12 @@ static void open_service(struct service *service, bool is_mapper)
     if (memory == NULL || places == 0)
         samples_fail("out of memory: an activity takes %zu bytes", each);
     service->is_mapper = is_mapper;
-    service->interface = is_mapper
-                             ? (struct dce_interface){dce_epm_interface, DCE_EPM_VERSION,
-                                                      dce_mapper_has_operation}
-                             : (struct dce_interface){dce_sundial_interface, DCE_SUNDIAL_VERSION,
-                                                      dce_stubs_has_operation};
+    service->interface =
+        is_mapper
+            ? (struct dce_interface){dce_epm_interface, DCE_EPM_VERSION, dce_mapper_has_operation}
+            : (struct dce_interface){*interface_uuid(), DCE_INTERFACE_VERSION,
+                                     interface == SIZES ? dce_stubs_has_operation
+                                                        : dce_twelve_has_operation};
     dce_server_init(&service->machine, &settings, memory);
 }
 
@@ -166,10 +181,13 @@ static uint32_t execute(const struct run *run, size_t *length)
 {
     *length = 0;
     if (run->service->is_mapper)
-        return dce_mapper_execute(run->activity, (uint16_t)port, parameters.big_endian, length);
+        return dce_mapper_execute(run->activity, interface_uuid(), (uint16_t)port,
+                                  parameters.big_endian, length);
     if (work_ns != 0 && !work_for(run->activity))
         return DCE_CANCELLED;
-    return dce_stubs_execute(run->activity, length);
+    if (interface == SIZES)
+        return dce_stubs_execute(run->activity, length);
+    return dce_twelve_execute(run->activity, parameters.big_endian, length);
 }
 
 /* The response has been sent, and the next request is not looked at yet: what is checked is not
@@ -184,7 +202,7 @@ static void count(const struct run *run, uint32_t status)
     by_opnum[run->activity->header.opnum]++;
     if (status == DCE_INVALID_BOUND)
         undecodable++;
-    else if (!dce_stubs_check(run->activity))
+    else if (!(interface == SIZES ? dce_stubs_check : dce_twelve_check)(run->activity))
         bad_payload++;
 }
 
@@ -220,7 +238,7 @@ static void *run_executor(void *unused)
 static void report(void)
 {
     struct dce_record *line = dce_record_new("counters");
-    const struct dce_server *machine = &services[SUNDIAL].machine;
+    const struct dce_server *machine = &services[OWN].machine;
     char text[8];
 
     pthread_mutex_lock(&lock);
@@ -280,7 +298,7 @@ static uint64_t check_deadlines(unsigned count_of)
 
 static void listen_until_told_to_end(unsigned count_of)
 {
-    struct dce_link *links[SERVICES] = {&services[SUNDIAL].link, &services[MAPPER].link};
+    struct dce_link *links[SERVICES] = {&services[OWN].link, &services[MAPPER].link};
     uint64_t report_at = DCE_NEVER;
 
     while (!runtime_is_to_end()) {
@@ -308,7 +326,7 @@ int dce_server_main(int argc, char **argv)
     runtime_start();
     runtime_hold_end();
     read_settings(argc, argv);
-    count_of = mapper_port == 0 ? SUNDIAL + 1 : SERVICES;
+    count_of = mapper_port == 0 ? OWN + 1 : SERVICES;
     for (unsigned i = count_of; i-- > 0;) /* the mapper's table is the small one */
         open_service(&services[i], i == MAPPER);
     for (unsigned i = 0; i < executor_count; i++)

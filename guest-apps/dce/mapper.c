@@ -44,11 +44,10 @@ static void put_binding(uint64_t start, uint64_t end, unsigned attempts, uint64_
     dce_record_put(line);
 }
 
-uint16_t dce_mapper_ask(const struct dce_client_settings *settings, unsigned mapper_port,
-                        uint64_t timeout_ns)
+uint16_t dce_mapper_ask(const struct dce_client_settings *settings,
+                        const struct dce_uuid *interface, unsigned mapper_port, uint64_t timeout_ns)
 {
-    const struct dce_tower tower = {dce_sundial_interface, DCE_SUNDIAL_VERSION, 0,
-                                    settings->server.address};
+    const struct dce_tower tower = {*interface, DCE_INTERFACE_VERSION, 0, settings->server.address};
     const struct dce_operation operation = {.interface = dce_epm_interface,
                                             .version = DCE_EPM_VERSION,
                                             .opnum = DCE_EPM_MAP,
@@ -84,10 +83,10 @@ bool dce_mapper_has_operation(uint16_t opnum)
     return opnum == DCE_EPM_MAP;
 }
 
-uint32_t dce_mapper_execute(struct dce_activity *activity, uint16_t port, bool big_endian,
-                            size_t *length)
+uint32_t dce_mapper_execute(struct dce_activity *activity, const struct dce_uuid *interface,
+                            uint16_t port, bool big_endian, size_t *length)
 {
-    const struct dce_tower registered = {dce_sundial_interface, DCE_SUNDIAL_VERSION, port, 0};
+    const struct dce_tower registered = {*interface, DCE_INTERFACE_VERSION, port, 0};
     const struct dce_recvq *in = &activity->recvq;
 
     *length = in->overflow

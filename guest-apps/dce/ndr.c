@@ -66,6 +66,20 @@ uint32_t dce_ndr_get32(struct dce_ndr *ndr)
     return at == NULL ? 0 : dce_get32(at, ndr->big_endian);
 }
 
+uint64_t dce_ndr_get64(struct dce_ndr *ndr)
+{
+    const uint8_t *at;
+    uint64_t first, second;
+
+    dce_ndr_align(ndr, 8);
+    at = take(ndr, 8);
+    if (at == NULL)
+        return 0;
+    first = dce_get32(at, ndr->big_endian);
+    second = dce_get32(at + 4, ndr->big_endian);
+    return ndr->big_endian ? first << 32 | second : second << 32 | first;
+}
+
 void dce_ndr_get_uuid(struct dce_ndr *ndr, struct dce_uuid *uuid)
 {
     const uint8_t *at;
@@ -90,6 +104,19 @@ const uint8_t *dce_ndr_get_array(struct dce_ndr *ndr, size_t most, size_t *count
     if (ndr->failed)
         *count = 0;
     return take(ndr, *count);
+}
+
+const char *dce_ndr_get_string(struct dce_ndr *ndr, size_t most)
+{
+    uint32_t room = dce_ndr_get32(ndr), offset = dce_ndr_get32(ndr), count = dce_ndr_get32(ndr);
+    const uint8_t *text;
+
+    if (offset != 0 || count == 0 || count > room || count > most + 1)
+        ndr->failed = true;
+    text = take(ndr, count);
+    if (text != NULL && memchr(text, '\0', count) != text + count - 1)
+        ndr->failed = true;
+    return ndr->failed ? NULL : (const char *)text;
 }
 
 void dce_ndr_put8(struct dce_ndr *ndr, uint8_t value)
@@ -120,6 +147,19 @@ void dce_ndr_put32(struct dce_ndr *ndr, uint32_t value)
         dce_put32(at, value, ndr->big_endian);
 }
 
+void dce_ndr_put64(struct dce_ndr *ndr, uint64_t value)
+{
+    uint32_t high = (uint32_t)(value >> 32), low = (uint32_t)value;
+    uint8_t *at;
+
+    fill(ndr, 8);
+    at = take(ndr, 8);
+    if (at == NULL)
+        return;
+    dce_put32(at, ndr->big_endian ? high : low, ndr->big_endian);
+    dce_put32(at + 4, ndr->big_endian ? low : high, ndr->big_endian);
+}
+
 void dce_ndr_put_uuid(struct dce_ndr *ndr, const struct dce_uuid *uuid)
 {
     uint8_t *at;
@@ -142,6 +182,17 @@ void dce_ndr_put_array(struct dce_ndr *ndr, const uint8_t *bytes, size_t count)
 {
     dce_ndr_put32(ndr, (uint32_t)count);
     dce_ndr_put_bytes(ndr, bytes, count);
+}
+
+/* As much room as it takes; from its beginning; its bytes, and the NUL. */
+void dce_ndr_put_string(struct dce_ndr *ndr, const char *text)
+{
+    size_t count = strlen(text) + 1;
+
+    dce_ndr_put32(ndr, (uint32_t)count);
+    dce_ndr_put32(ndr, 0);
+    dce_ndr_put32(ndr, (uint32_t)count);
+    dce_ndr_put_bytes(ndr, (const uint8_t *)text, count);
 }
 
 bool dce_ndr_get_unique(struct dce_ndr *ndr)

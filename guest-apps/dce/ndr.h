@@ -23,18 +23,23 @@ void dce_ndr_align(struct dce_ndr *ndr, size_t to);
 uint8_t dce_ndr_get8(struct dce_ndr *ndr);
 uint16_t dce_ndr_get16(struct dce_ndr *ndr);
 uint32_t dce_ndr_get32(struct dce_ndr *ndr);
+uint64_t dce_ndr_get64(struct dce_ndr *ndr);
 void dce_ndr_get_uuid(struct dce_ndr *ndr, struct dce_uuid *uuid);
 /* A fixed array of bytes, in place; NULL: too short. */
 const uint8_t *dce_ndr_get_bytes(struct dce_ndr *ndr, size_t count);
 /* A conformant array of at most `most` bytes, in place. */
 const uint8_t *dce_ndr_get_array(struct dce_ndr *ndr, size_t most, size_t *count);
+/* A conformant varying string of at most `most` bytes before its NUL, in place. */
+const char *dce_ndr_get_string(struct dce_ndr *ndr, size_t most);
 
 void dce_ndr_put8(struct dce_ndr *ndr, uint8_t value);
 void dce_ndr_put16(struct dce_ndr *ndr, uint16_t value);
 void dce_ndr_put32(struct dce_ndr *ndr, uint32_t value);
+void dce_ndr_put64(struct dce_ndr *ndr, uint64_t value);
 void dce_ndr_put_uuid(struct dce_ndr *ndr, const struct dce_uuid *uuid);
 void dce_ndr_put_bytes(struct dce_ndr *ndr, const uint8_t *bytes, size_t count);
 void dce_ndr_put_array(struct dce_ndr *ndr, const uint8_t *bytes, size_t count);
+void dce_ndr_put_string(struct dce_ndr *ndr, const char *text);
 
 /* A unique pointer; false: null. What it points to follows, at once or behind its array. */
 bool dce_ndr_get_unique(struct dce_ndr *ndr);

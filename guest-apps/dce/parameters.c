@@ -5,6 +5,7 @@
 
 #include "samples.h"
 #include "stubs.h"
+#include "twelve_ndr.h"
 
 enum {
     FRAGMENT_DEFAULT = 4096,
@@ -47,6 +48,13 @@ static void read_sizes(struct dce_parameters *parameters, struct options *option
         if ((size_t)parameters->sizes[i] > parameters->largest)
             parameters->largest = (size_t)parameters->sizes[i];
     dce_stubs_sizes(parameters->sizes, parameters->size_count);
+}
+
+void dce_parameters_of_functions(struct dce_parameters *parameters)
+{
+    if (parameters->size_count != 0)
+        samples_fail("option interface_sizes: the interface of the functions has none");
+    parameters->largest = DCE_TWELVE_MOST;
 }
 
 void dce_parameters_read(struct dce_parameters *parameters, struct options *options)

@@ -21,6 +21,8 @@ struct dce_parameters {
 };
 
 void dce_parameters_read(struct dce_parameters *parameters, struct options *options);
+/* The interface is that of the twelve functions, and has no sizes. */
+void dce_parameters_of_functions(struct dce_parameters *parameters);
 /* An address like 10.0.0.2; false: it is none. */
 bool dce_address(const char *text, uint32_t *address);
 /* Milliseconds from 1 to an hour, as nanoseconds. */

@@ -31,7 +31,7 @@ static uint32_t call(struct dce_binding *binding, unsigned opnum, uint8_t semant
                      const uint8_t *a, size_t length)
 {
     const struct dce_operation operation = {.interface = dce_sundial_interface,
-                                            .version = DCE_SUNDIAL_VERSION,
+                                            .version = DCE_INTERFACE_VERSION,
                                             .opnum = (uint16_t)opnum,
                                             .semantics = semantics};
     struct dce_arguments arguments;

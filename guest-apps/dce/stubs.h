@@ -16,7 +16,6 @@ enum {
     DCE_ECHO = 2000,
     DCE_SIZES_MOST = 999,
     DCE_PAYLOAD_MOST = 196608,
-    DCE_SUNDIAL_VERSION = 1,
 };
 extern const struct dce_uuid dce_sundial_interface;
 

@@ -12,6 +12,7 @@
 #include "../conv.h"
 #include "../epm.h"
 #include "../server_machine.h"
+#include "../twelve_ndr.h"
 #include "rig.h"
 
 #include <stdio.h>
@@ -136,6 +137,7 @@ static void fuzz_ndr(const uint8_t *data, size_t size)
     struct dce_ndr in, out;
     struct dce_uuid uuid;
     const uint8_t *bytes;
+    const char *text;
     uint16_t length;
     unsigned index;
     size_t got;
@@ -147,7 +149,7 @@ static void fuzz_ndr(const uint8_t *data, size_t size)
     out = dce_ndr_writer(written, sizeof(written), count & 1);
     for (unsigned i = 0; i < sizeof(kinds) && i < count / 2; i++) {
         MUST(in.at <= in.length && out.at <= out.length);
-        switch (kinds[i] % 8) {
+        switch (kinds[i] % 10) {
         case 0:
             dce_ndr_put8(&out, dce_ndr_get8(&in));
             break;
@@ -173,6 +175,15 @@ static void fuzz_ndr(const uint8_t *data, size_t size)
                 dce_ndr_put_array(&out, bytes, got);
             break;
         case 6:
+            dce_ndr_put64(&out, dce_ndr_get64(&in));
+            break;
+        case 7:
+            text = dce_ndr_get_string(&in, kinds[i]);
+            MUST((text == NULL) == in.failed && (in.failed || strlen(text) <= kinds[i]));
+            if (text != NULL)
+                dce_ndr_put_string(&out, text);
+            break;
+        case 8:
             dce_ndr_put_unique(&out, !dce_ndr_get_unique(&in));
             break;
         default:
@@ -184,6 +195,30 @@ static void fuzz_ndr(const uint8_t *data, size_t size)
             return;
         MUST(!out.failed && out.at == in.at);
     }
+}
+
+/* What was read is written to bytes that are read as the same value again. */
+static void fuzz_twelve(const uint8_t *data, size_t size)
+{
+    static struct dce_value value, again;
+    static uint8_t bytes[DCE_TWELVE_MOST];
+    struct input input = {data, size};
+    uint8_t kind = take8(&input);
+    enum function function = (enum function)(1 + kind % FUNCTIONS);
+    enum dce_way way = kind & 0x80 ? DCE_ARGUMENTS : DCE_RESULTS;
+    bool big = kind & 0x40;
+    size_t length;
+
+    memset(&value, 0, sizeof(value));
+    value.count = again.count = FUNCTION_ELEMENTS;
+    if (!dce_twelve_get(function, way, &value, input.at, input.left, big))
+        return;
+    MUST(value.count <= FUNCTION_ELEMENTS);
+    length = dce_twelve_put(function, way, &value, bytes, big);
+    MUST(length <= input.left && length <= DCE_TWELVE_MOST);
+    again = value;
+    MUST(dce_twelve_get(function, way, &again, bytes, length, big));
+    MUST(dce_twelve_put(function, way, &again, bytes, big) == length);
 }
 
 static void fuzz_tower(const uint8_t *data, size_t size)
@@ -495,9 +530,33 @@ static const struct {
     const char *name;
     void (*run)(const uint8_t *data, size_t size);
 } targets[] = {
-    {"pdu", fuzz_pdu},     {"fack", fuzz_fack},     {"ndr", fuzz_ndr},
-    {"tower", fuzz_tower}, {"client", fuzz_client}, {"server", fuzz_server},
+    {"pdu", fuzz_pdu},       {"fack", fuzz_fack},     {"ndr", fuzz_ndr},
+    {"tower", fuzz_tower},   {"client", fuzz_client}, {"server", fuzz_server},
+    {"twelve", fuzz_twelve},
 };
+
+/* Up to three wrong bits. */
+static void damage(struct rig *random, uint8_t *bytes, size_t length)
+{
+    for (uint64_t wrong = rig_random(random) % 4; wrong != 0; wrong--)
+        bytes[rig_random(random) % length] ^= (uint8_t)(1u << rig_random(random) % 8);
+}
+
+/* A right representation behind the byte that says of what. */
+static size_t make_twelve(struct rig *random, uint8_t *bytes)
+{
+    enum function function = (enum function)(1 + bytes[0] % FUNCTIONS);
+    enum dce_way way = bytes[0] & 0x80 ? DCE_ARGUMENTS : DCE_RESULTS;
+    uint8_t whole[DCE_TWELVE_MOST];
+    struct dce_value value;
+    size_t length;
+
+    dce_twelve_value(function, way, &value);
+    value.count = (uint32_t)(rig_random(random) % 150); /* of strings as many as have room */
+    length = dce_twelve_put(function, way, &value, whole, bytes[0] & 0x40);
+    memcpy(bytes + 1, whole, length);
+    return 1 + length;
+}
 
 /* Random bytes with what is often right at its place: a version, a tower, small numbers. */
 static size_t make_input(struct rig *random, unsigned target, uint8_t *bytes)
@@ -521,8 +580,11 @@ static size_t make_input(struct rig *random, unsigned target, uint8_t *bytes)
             dce_tower_encode(&tower, bytes + 1);
         else
             length = 1 + dce_epm_put_map(&tower, bytes + 1, bytes[0] & 1);
-        for (uint64_t wrong = rig_random(random) % 4; wrong != 0; wrong--)
-            bytes[rig_random(random) % length] ^= (uint8_t)(1u << rig_random(random) % 8);
+        damage(random, bytes, length);
+    }
+    if (target == 6 && length > 0 && !small) {
+        length = make_twelve(random, bytes);
+        damage(random, bytes, length);
     }
     return length;
 }
@@ -550,7 +612,7 @@ int main(int argc, char **argv)
                (unsigned long long)packets_sent);
         return 0;
     }
-    fprintf(stderr, "usage: fuzz pdu|fack|ndr|tower|client|server [RUNS [SEED]]\n");
+    fprintf(stderr, "usage: fuzz pdu|fack|ndr|tower|client|server|twelve [RUNS [SEED]]\n");
     return 2;
 }
 #endif

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Our programs against Scapy's DCE RPC, both ways, and what tshark says: interop.py FOLDER-OF-APPS GOLDEN-TEST."""
 
+import math
 import socket
 import struct
 import subprocess
@@ -12,7 +13,19 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 from loopback import App, free_port
-from scapy.layers.dcerpc import DceRpc4
+from scapy.layers.dcerpc import (
+    DceRpc4,
+    NDRConformantArray,
+    NDRConfVarStrNullField,
+    NDRFullEmbPointerField,
+    NDRIEEEDoubleField,
+    NDRIEEEFloatField,
+    NDRPacket,
+    NDRPacketField,
+    NDRPointer,
+    NDRSignedIntField,
+    NDRVaryingArray,
+)
 from scapy.layers.inet import IP, UDP
 from scapy.utils import wrpcap
 from scapy_peer import (
@@ -25,6 +38,7 @@ from scapy_peer import (
     PING,
     REQUEST,
     RESPONSE,
+    TWELVE,
     Client,
     order_of,
     serve_call,
@@ -83,6 +97,58 @@ def check_server(apps: Path) -> None:
         assert (counters["rejects"], counters["malformed"], counters["strays"]) == (2, 0, 0), counters
 
 
+class Name(NDRPacket):
+    ALIGNMENT = (4, 8)
+    fields_desc = [
+        NDRFullEmbPointerField(NDRConfVarStrNullField("text", "")),
+        NDRSignedIntField("age", 0),
+        NDRIEEEFloatField("weight", 0),
+    ]
+
+
+class Person(NDRPacket):
+    fields_desc = [NDRPacketField("value", Name(), Name)]
+
+
+class Points(NDRPacket):
+    fields_desc = [NDRIEEEFloatField(f"x{place}", 0) for place in range(6)]
+
+
+class Distance(NDRPacket):
+    fields_desc = [NDRIEEEDoubleField("value", 0)]
+
+
+def check_functions(apps: Path) -> None:
+    """Scapy calls functions of ours with arguments that it has marshalled itself, and unmarshals the results."""
+    port = free_port()
+    coordinates = {f"x{place}": value for place, value in enumerate((0.0, 0.5, 1.0, 3.0, 2.5, 1.0))}
+    for order in ORDERS:
+        server = App(apps / "dce-server", {"port": port, "interface": "functions", "byte_order": order})
+        server.wait_ready()
+        for client_order in ORDERS:
+            client = Client(port, client_order, TWELVE)
+            own, theirs = ({"ndr64": False, "ndrendian": each} for each in (client_order, order))
+            name = NDRPointer(
+                referent_id=0x12345678,
+                value=NDRConformantArray(max_count=64, value=[NDRVaryingArray(value=b"Nine char", **own)], **own),
+                **own,
+            )
+            person = Person(value=Name(text=name, age=30, weight=70.5, **own), **own)
+            answer = client.call(11, [bytes(person)], IDEMPOTENT)
+            assert answer.ptype == RESPONSE, answer.summary()
+            value = Person(bytes(answer.payload), **theirs).value
+            assert (value.text.value.value[0].value, value.age, value.weight) == (b"Nine char", 30, 70.5)
+            answer = client.call(12, [bytes(Points(**coordinates, **own))], IDEMPOTENT)
+            assert Distance(bytes(answer.payload), **theirs).value == math.dist((0, 0.5, 1), (3, 2.5, 1))
+            reject = client.call(13, [b""], IDEMPOTENT)
+            assert struct.unpack(order_of(reject) + "I", bytes(reject.payload)) == (0x1C010002,)
+            fault = client.call(3, [b"too long"], IDEMPOTENT)
+            assert struct.unpack(order_of(fault) + "I", bytes(fault.payload)) == (0x1C000007,)
+        counters = server.stop()[-1]
+        assert counters["by_opnum"] == {"3": 2, "11": 2, "12": 2}, counters
+        assert (counters["bad_payload"], counters["undecodable"]) == (0, 2), counters
+
+
 def check_client(apps: Path) -> None:
     """Our client calls Scapy's server."""
     with socket.socket(type=socket.SOCK_DGRAM) as server:
@@ -122,7 +188,7 @@ def check_dissection(apps: Path) -> None:
 
 def main() -> None:
     apps = Path(sys.argv[1]).resolve()
-    for check in (check_server, check_client, check_dissection):
+    for check in (check_server, check_functions, check_client, check_dissection):
         check(apps)
         print(f"@T dce interop {check.__name__} ok")
 

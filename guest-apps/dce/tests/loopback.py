@@ -12,6 +12,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 from loopback import App, free_port
 
 SIZES = [0, 1392, 4016, 4017, 64256, 196608]
+FUNCTIONS = (
+    "void boolean int long string_32 string_512 string_1024 int_array float_array string_array person distance".split()
+)
+FUNCTION_SIZES = [0, 1, 4, 8, 32, 512, 1024, 800, 800, 1200, 17, 24]
 
 
 def serve(apps: Path, **options: object) -> tuple[App, dict]:
@@ -100,6 +104,36 @@ def check_mapper(apps: Path) -> None:
     assert server.stop()[-1]["mapped"] == 2
 
 
+def check_functions(apps: Path) -> None:
+    """All twelve, whatever the orders; arguments that are none, or not the function's; another interface."""
+    mapper = free_port()
+    for order in ("little", "big"):
+        server, base = serve(apps, interface="functions", interface_sizes=[], mapper_port=mapper, byte_order=order)
+        base = {**base, "interface_sizes": []}
+        for extra in (
+            {"byte_order": "little", "fragment_bytes": 1464},
+            {"byte_order": "big", "semantics": "idempotent", "policy": "osf", "connection": "per-size"},
+            {"byte_order": order, "threads": 3, "port": 0, "mapper_port": mapper},
+        ):
+            lines = call(apps, {**base, **extra, "functions": FUNCTIONS, "calls": 2, "warmup": 1}).finish()
+            found = batches([line for line in lines if isinstance(line, list) or line["type"] == "batch"])
+            threads = extra.get("threads", 1)
+            assert [(batch["function"], batch["procedure"]) for batch, _ in found[::threads]] == list(
+                enumerate(FUNCTIONS, 1)
+            )
+            for batch, rows in found:
+                assert len(rows) == 3 and all(row["ok"] == 1 for row in rows), (batch, rows)
+                assert batch["size"] == FUNCTION_SIZES[batch["function"] - 1], batch
+        maybe = {**base, "functions": ["void"], "semantics": "maybe"}
+        ((batch, rows),) = batches(call(apps, maybe).finish())
+        assert batch["procedure"] == "void" and rows[0]["ok"] == 1
+        ((_, rows),) = batches(call(apps, {**base, "procedure": "null"}).finish())
+        assert rows[0]["error"] == "reject 1c010003", rows
+        counters = server.stop()[-1]
+        assert counters["by_opnum"] == {str(number): 15 + (number == 1) for number in range(1, 13)}, counters
+        assert counters["bad_payload"] == counters["undecodable"] == counters["malformed"] == 0, counters
+
+
 def check_maybe_and_broadcast(apps: Path) -> None:
     server, base = serve(apps)
     put = {**base, "procedure": "put", "sizes": [1392, 64256]}
@@ -130,6 +164,9 @@ def check_failures(apps: Path) -> None:
     assert found[1][0]["error"] == "no answer" and found[0]["counters"]["pings"] > 3, found
 
 
+FUNCTION = {"functions": FUNCTIONS, "interface_sizes": [], "procedure": "null", "sizes": None}
+
+
 def check_options(apps: Path) -> None:
     """What is refused, with the option's name and what is allowed."""
     client = {"server": "127.0.0.1", "port": 1, "interface_sizes": [8, 5000], "procedure": "put", "sizes": [8]}
@@ -147,8 +184,15 @@ def check_options(apps: Path) -> None:
         ({"semantics": "broadcast", "port": 0}, "port: must be given"),
         ({"procedure": "null"}, 'sizes: the procedure "null" has none'),
         ({"more": 1}, "more: unknown"),
+        ({**FUNCTION, "interface_sizes": [8]}, "interface_sizes: the interface of the functions has none"),
+        ({**FUNCTION, "sizes": [8]}, "sizes: unknown"),
+        ({**FUNCTION, "procedure": "put", "sizes": []}, "procedure: not with functions"),
+        ({**FUNCTION, "semantics": "maybe"}, 'semantics: "maybe" only with void'),
+        ({**FUNCTION, "semantics": "broadcast"}, "functions: a broadcast of string_array takes fragments of 4887"),
+        ({**FUNCTION, "functions": ["float"]}, "functions: must be"),
     ):
-        refused = call(apps, {**client, **changes})
+        given = {name: value for name, value in (client | changes).items() if value is not None}
+        refused = call(apps, given)
         (line,) = refused.lines()
         assert line["type"] == "error" and line["message"].startswith(f"option {said}"), line
         assert refused.process.wait() == 1
@@ -158,8 +202,8 @@ def check_markers(apps: Path) -> None:
     """As compiled for guests: each function that steps are stamped at is there once, and none is left by a jump."""
     names = (
         "xmitq_send xmitq_append recvq_fack client_machine_packet server_machine_packet runtime_send runtime_wait "
-        "runtime_receive dce_marshal dce_copy dce_transmit dce_null put_i get_i echo_i dce_procedure_null "
-        "dce_procedure_put dce_procedure_get dce_procedure_echo"
+        "runtime_receive dce_marshal dce_copy dce_transmit dce_null put_i get_i echo_i function_i "
+        "dce_procedure_null dce_procedure_put dce_procedure_get dce_procedure_echo dce_procedure_function"
     ).split()
     objects = sorted(Path(sys.argv[2]).glob("*.o"))
     command = ["objdump", "-dr", "--no-show-raw-insn", *objects]
@@ -179,7 +223,8 @@ def check_markers(apps: Path) -> None:
 
 def main() -> None:
     apps = Path(sys.argv[1]).resolve()
-    for check in (check_calls, check_mapper, check_maybe_and_broadcast, check_failures, check_options, check_markers):
+    of_interfaces = (check_calls, check_functions, check_mapper, check_maybe_and_broadcast)
+    for check in (*of_interfaces, check_failures, check_options, check_markers):
         check(apps)
         print(f"@T dce {check.__name__} ok")
 

@@ -13,6 +13,7 @@ logging.getLogger("scapy").setLevel(logging.ERROR)  # bodies of this interface a
 REQUEST, PING, RESPONSE, FAULT, WORKING, NOCALL, REJECT, ACK, CANCEL, FACK, CANCEL_ACK = range(11)
 LAST, FRAGMENT, NO_FACK, IDEMPOTENT = 2, 4, 8, 0x20
 SUNDIAL = uuid.UUID("ca5ae9fd-9763-4fe8-aa55-b03fea95bd80")
+TWELVE = uuid.UUID("6bd58979-092c-4428-b8fa-492950ea8eab")
 CONV = uuid.UUID("333a2276-0000-0000-0d00-00809c000000")
 ORDERS = {"little": (1, "<"), "big": (0, ">")}
 

@@ -5,11 +5,11 @@
 #   make fuzz-dce        libFuzzer, FUZZ_RUNS inputs for each target (wants clang and its runtime: libclang-rt-14-dev on Debian 12)
 #   DCE_FUZZ=N           inputs of the built-in fuzzer in `make check`, for each target
 
-DCE_TESTS = golden_test queue_test client_test server_test wire_test order_test
-DCE_TARGETS = pdu fack ndr tower client server
+DCE_TESTS = golden_test twelve_test queue_test client_test server_test wire_test order_test
+DCE_TARGETS = pdu fack ndr tower client server twelve
 DCE_FUZZ ?= 20000
 FUZZ_RUNS ?= 10000000
-DCE_RIG = dce/tests/rig.c $(DCE_CORE)
+DCE_RIG = dce/tests/rig.c $(DCE_CORE) common/functions.c
 
 UNIT_TESTS += $(DCE_TESTS:%=dce_%)
 
@@ -37,6 +37,6 @@ fuzz-dce: | $(CHECK)
 	for target in $(DCE_TARGETS); do \
 		mkdir -p $(CHECK)/corpus-$$target && \
 		clang -std=c11 -D_GNU_SOURCE -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
-			-DDCE_LIBFUZZER=fuzz_$$target -Icommon/tests -o $(CHECK)/libfuzzer-$$target dce/tests/fuzz.c $(DCE_RIG) && \
+			-DDCE_LIBFUZZER=fuzz_$$target -Icommon -Icommon/tests -o $(CHECK)/libfuzzer-$$target dce/tests/fuzz.c $(DCE_RIG) && \
 		$(CHECK)/libfuzzer-$$target -runs=$(FUZZ_RUNS) -max_len=4096 $(CHECK)/corpus-$$target || exit 1; \
 	done

@@ -7,10 +7,13 @@ import pytest
 
 from sundial.errors import BadInput
 from sundial.model.load import load_experiments
+from sundial.model.sizes import ALLOWED
 from sundial.workloads.dce.model import Dce
+from sundial.workloads.functions import NAMES
 
 HEAD = "description: A test\ntopology: two-hosts-10base-t\nworkloads:\n"
 DCE = "app: dce, sizes: [0, 4016]"
+KNOWN = f"all, or one or more of {', '.join(NAMES)}, or their numbers from 1 to 12"
 
 
 def write(folder: Path, *workloads: str) -> str:
@@ -38,6 +41,46 @@ REFUSED = [
     ("threads: 33", "threads: 33 is out of range; allowed: a whole number from 1 to 32"),
     ("port: 135", "port: 135 is out of range; allowed: a whole number from 1024 to 65535"),
 ]  # fmt: skip
+
+
+REFUSED_FUNCTIONS = [
+    ("functions: 13", f"functions: 13 is not known; allowed: {KNOWN}"),
+    ("functions: [void, float]", f"functions: 'float' is not known; allowed: {KNOWN}"),
+    ("functions: []", f"functions: the list is empty; allowed: {KNOWN}"),
+    ("functions: all, procedures: put", "procedures: procedures with functions, whose values are their own; allowed: procedures or functions"),
+    ("functions: all, sizes: [4]", "sizes: sizes with functions, whose values are their own; allowed: sizes or functions"),
+    ("functions: all, order: seeded", "order: order seeded with functions; allowed: their order in functions alone"),
+    ("functions: all, calls: {0: 9, 800: 3}", "calls: calls by size with functions; allowed: one number of calls"),
+    ("functions: '1,2', semantics: maybe", "semantics: maybe with boolean: there is no response that could bring its bytes; allowed: functions: void"),
+    ("functions: all, semantics: broadcast", "functions: string_array has 4807 bytes, but a broadcast is one fragment of 4016; allowed: other functions, or a larger fragment"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("written", "line"), REFUSED_FUNCTIONS)
+def test_what_cannot_be_with_functions(tmp_path: Path, written: str, line: str) -> None:
+    path = write(tmp_path, f"app: dce, {written}")
+    with pytest.raises(BadInput) as caught:
+        load_experiments(path)
+    assert caught.value.exit_code == 2
+    assert str(caught.value).splitlines() == [f"{path}:4: workloads.0.{line}"]
+
+
+def test_either_sizes_or_functions(tmp_path: Path) -> None:
+    path = write(tmp_path, "app: dce, procedures: put")
+    with pytest.raises(BadInput) as caught:
+        load_experiments(path)
+    said = f"workloads.0: sizes is missing; allowed: {ALLOWED}; or functions in place of sizes"
+    assert str(caught.value).splitlines() == [f"{path}:4: {said}"]
+
+
+def test_functions_are_taken_by_name_and_number(tmp_path: Path) -> None:
+    (workload,) = load_experiments(write(tmp_path, "app: dce, functions: '12,void,2'"))[0].workloads
+    assert isinstance(workload, Dce)
+    assert workload.functions == ("distance", "void", "boolean")
+    assert (workload.procedures, workload.sizes) == ((), ())
+    (workload,) = load_experiments(write(tmp_path, DCE))[0].workloads
+    assert isinstance(workload, Dce)
+    assert (workload.procedures, workload.functions) == (("put",), None)
 
 
 @pytest.mark.parametrize(("written", "line"), REFUSED)
@@ -90,7 +133,9 @@ def test_what_a_small_server_cannot_hold(tmp_path: Path, written: str, line: str
     assert str(caught.value).splitlines() == [f"{path}:4: workloads.0.threads: {line}"]
 
 
-@pytest.mark.parametrize("written", ["threads: 8, sizes: [32128]", "threads: 32, sizes: [4016]"])
+@pytest.mark.parametrize(
+    "written", ["threads: 8, sizes: [32128]", "threads: 32, sizes: [4016]", "threads: 32, functions: all"]
+)
 def test_what_it_can(tmp_path: Path, written: str) -> None:
     load_experiments(write(tmp_path, f"app: dce, {written}"), topology="sss-two-100base-tx")
 

@@ -107,6 +107,7 @@ def _jobs() -> Iterator[tuple[str, bytes]]:
         "two-hosts-10base-t",
         f"{dce}, procedures: [null, put, get, echo], binding: mapper, threads: 2, cancel: 5 s, byte_order: big",
         f"{dce}, procedures: [put], semantics: broadcast, policy: halves, clients: [server], server: client",
+        "app: dce, functions: all, port: 1028",
     )
     twelve = "functions: all, calls: 3"
     functions = _written(

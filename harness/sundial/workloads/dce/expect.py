@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lengths of DCE RPC calls over UDP: PDUs of a message, IP packets of a PDU, and sizes at which either changes.
 
-A parameter is a fixed array of bytes, whose NDR (C706 section 14.3.3.1) is the bytes themselves: a message of N
-bytes is N bytes long. Khandker's runtime cuts it into PDUs of 4096 bytes with their header.
+A parameter of the interface of sizes is a fixed array of bytes, whose NDR (C706 section 14.3.3.1) is the bytes
+themselves: a message of N bytes is N bytes long. The twelve functions have messages of their own (`expect_ndr`).
+Khandker's runtime cuts a message into PDUs of 4096 bytes with their header.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from functools import lru_cache
 from sundial.expect.call import Call, Leg, Shape
 from sundial.expect.edges import edges
 from sundial.expect.ip import Packet, PerPacket, check_mtu, one, udp_packet_count, udp_packets
+from sundial.workloads.dce import expect_ndr
 from sundial.workloads.dce.expect_pdu import HEADER
+from sundial.workloads.functions import BY_NAME
 
 FRAGMENT = 4096
 """A PDU with its header, where a scenario says nothing else (khandker section 3)."""
@@ -42,7 +45,9 @@ def message_leg(size: int, mtu: int, fragment: int = FRAGMENT) -> Leg:
 
 
 def parameters(procedure: str, size: int) -> tuple[int, int]:
-    """Bytes in and out of a call. Raises ValueError."""
+    """Bytes in and out of a call of a procedure, or of a function. Raises ValueError."""
+    if procedure in BY_NAME:
+        return expect_ndr.lengths(procedure)
     if procedure not in PROCEDURES:
         raise ValueError(f"procedure {procedure!r}: known are {', '.join(PROCEDURES)}")
     return size if procedure in ("put", "echo") else 0, size if procedure in ("get", "echo") else 0

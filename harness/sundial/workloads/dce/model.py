@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal
 
+from pydantic import Field
+
 from sundial.expect.ip import PerPacket
 from sundial.model.fields import In, Whole, written
 from sundial.model.finding import Finding, Path
@@ -13,7 +15,18 @@ from sundial.model.images import ImageKind
 from sundial.model.limits import Limit, resolve_sizes
 from sundial.model.lists import Words
 from sundial.model.network import Network
-from sundial.model.workload import Buffer, Ends, Millis, Sized, Traced, Transport, WorkloadBase, WorkloadKind
+from sundial.model.sizes import ALLOWED
+from sundial.model.workload import (
+    Buffer,
+    Ends,
+    Millis,
+    Sized,
+    SizesField,
+    Traced,
+    Transport,
+    WorkloadBase,
+    WorkloadKind,
+)
 from sundial.units import SIZE
 from sundial.workloads import sockets
 from sundial.workloads.dce.expect import (
@@ -24,13 +37,18 @@ from sundial.workloads.dce.expect import (
     SIZE_MOST,
     edge_sizes,
 )
+from sundial.workloads.dce.expect_ndr import MESSAGE_MOST, lengths
 from sundial.workloads.dce.expect_pdu import HEADER
+from sundial.workloads.function_words import FunctionWords
 
 UDP = Transport("udp", ("at_most_once", "at_least_once"), reliable=False)
 WINDOW_LEAST, WINDOW_MOST = 3 * 1024, 64 * 1024
 """C706 has the window in kilobytes; the OSF runtime takes 0, 1 and 2 for numbers of fragments."""
 SIZES_MOST = 999
 """A procedure for each size: as many opnums lie between two of its families."""
+
+PUT = "put"
+"""What is called where neither procedures nor functions are written."""
 
 SSS_CORE = "sss-core"
 """The platform whose tasks are the same programs, with less memory: the next three."""
@@ -55,8 +73,18 @@ class Dce(Traced, Sized):
     """The server's. Workloads whose server has other sizes, fragments, windows or policies need ports of their own."""
     byte_order: Literal["little", "big"] = "little"
     """Of integers in PDUs and parameters; whoever receives makes it right."""
-    procedures: Annotated[tuple[str, ...], Words(*PROCEDURES)] = written("put")
-    """null has no parameter; put has one in, get one out, echo both; a procedure of its own for each size."""
+    sizes: SizesField = Field(default=(), validate_default=False, exclude_if=lambda value: value == ())
+    """Argument sizes in bytes, of the procedures."""
+    functions: Annotated[tuple[str, ...], FunctionWords()] | None = Field(
+        default=None, exclude_if=lambda value: value is None
+    )
+    """The twelve functions of santos18 in place of procedures and sizes, one after another, each with values of its
+    own: all, names or numbers."""
+    procedures: Annotated[tuple[str, ...], Words(*PROCEDURES)] = Field(
+        default=(), validate_default=False, exclude_if=lambda value: value == ()
+    )
+    """null has no parameter; put has one in, get one out, echo both; a procedure of its own for each size. put where
+    neither these nor functions are written."""
     semantics: DceSemantics = "at_most_once"
     """How often a call is executed: at most once; idempotent calls as often as they come; maybe without a response;
     broadcast to all machines of a segment, of whose responses the first counts."""
@@ -112,11 +140,14 @@ class DceKind:
         elif workload.window < workload.fragment:
             what = f"window {workload.window} below a fragment of {workload.fragment} bytes"
             yield Finding((*path, "window"), what, "at least one fragment")
+        yield from _check_functions(workload, path)
         if workload.semantics == "maybe":
-            returning = [name for name in workload.procedures if name in ("get", "echo")]
+            of_functions = [name for name in workload.functions or () if lengths(name)[1]]
+            returning = of_functions or [name for name in workload.procedures if name in ("get", "echo")]
             if returning:
                 what = f"maybe with {returning[0]}: there is no response that could bring its bytes"
-                yield Finding((*path, "semantics"), what, "procedures: null, put")
+                allowed = "functions: void" if of_functions else "procedures: null, put"
+                yield Finding((*path, "semantics"), what, allowed)
         if workload.semantics == "broadcast":
             yield from _check_broadcast(workload, ends, path)
         if workload.resend > workload.give_up:
@@ -129,6 +160,10 @@ class DceKind:
         ) -> list[int]:
             return edge_sizes(mtu, smallest, largest, fragment=workload.fragment, cells=cells)
 
+        if workload.functions:
+            return workload, list(_check_memory(workload, ends, path))
+        if not workload.procedures:
+            workload = workload.model_copy(update={"procedures": (PUT,)})
         one_pdu = workload.semantics == "broadcast"
         most = workload.fragment - HEADER if one_pdu else SIZE_MOST
         resolved, findings = resolve_sizes(
@@ -157,9 +192,33 @@ class DceKind:
                 yield Finding(("workloads", number, "port"), what, "one port a server, or binding: string")
 
 
+_NOT_WITH_FUNCTIONS = ("procedures", "sizes")
+
+
+def _check_functions(workload: Dce, path: Path) -> Iterator[Finding]:
+    """Either procedures and sizes, or functions, whose messages have the lengths that they have."""
+    if not workload.functions:
+        if not workload.sizes:
+            yield Finding(path, "sizes is missing", f"{ALLOWED}; or functions in place of sizes")
+        return
+    for name in _NOT_WITH_FUNCTIONS:
+        if name in workload.model_fields_set:
+            yield Finding((*path, name), f"{name} with functions, whose values are their own", f"{name} or functions")
+    if workload.order != "ascending":
+        yield Finding((*path, "order"), f"order {workload.order} with functions", "their order in functions alone")
+    if len(workload.calls) > 1:
+        yield Finding((*path, "calls"), "calls by size with functions", "one number of calls")
+    room = workload.fragment - HEADER
+    for name in workload.functions if workload.semantics == "broadcast" else ():
+        if max(lengths(name)) > room:
+            what = f"{name} has {max(lengths(name))} bytes, but a broadcast is one fragment of {room}"
+            yield Finding((*path, "functions"), what, "other functions, or a larger fragment")
+
+
 def _check_memory(workload: Dce, ends: Ends, path: Path) -> Iterator[Finding]:
     """What SSS-CORE's nodes cannot hold: the windows of their callers, the calls of a server's clients."""
-    largest = max((size for size in workload.sizes if isinstance(size, int)), default=0)
+    sizes = (MESSAGE_MOST,) if workload.functions else workload.sizes
+    largest = max((size for size in sizes if isinstance(size, int)), default=0)
     under_way = min(workload.window, max(1, -(-largest // (workload.fragment - HEADER))) * workload.fragment)
     most, places = SOCKET_BYTES // under_way, TABLE_BYTES // (PLACE_BYTES + 2 * largest)
     serving = (ends.server, workload.threads * len(ends.clients))

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from sundial.plan.calling import bands, written
 from sundial.plan.workload import Host, Options, Service, Step, Way, WorkloadPlan
@@ -16,11 +17,22 @@ IDLE_SIZES = (0, 64, 1024, 1392, 4016, 8032, 16064, 24096, 32128, 48192, 64256)
 """Of the interface of a host that is only brought up; most are khandker's."""
 
 
+@dataclass(frozen=True)
+class _Turn:
+    """What one client process calls, and how often: a procedure at some sizes, or functions."""
+
+    calls: int
+    procedure: str | None = None
+    sizes: list[int] | None = None
+    functions: list[str] | None = None
+
+
 class DcePlan:
     """DCE RPC, as the plan asks for it."""
 
     def services(self, workload: Dce, server: Host) -> Iterator[Service]:
         options: Options = {
+            "interface": "functions" if workload.functions else None,
             "port": workload.port,
             "mapper_port": MAPPER_PORT if workload.binding == "mapper" else None,
             "executors": workload.executors,
@@ -31,33 +43,42 @@ class DcePlan:
 
     def steps(self, workload: Dce, way: Way) -> Iterator[Step]:
         for series in range(workload.series):
-            for procedure in workload.procedures:
-                for calls, sizes in bands(workload, series, way.seed, sizeless=procedure == "null"):
-                    options: Options = {
-                        **_binding(workload, way),
-                        "procedure": procedure,
-                        "semantics": workload.semantics,
-                        "sizes": None if procedure == "null" else sizes,
-                        "series": series,
-                        "calls": calls,
-                        "warmup": workload.warmup,
-                        "threads": workload.threads,
-                        "connection": workload.connection,
-                        "ping_ms": workload.ping,
-                        "ack_delay_ms": workload.ack_delay,
-                        "cancel_ms": workload.cancel,
-                        **_common(workload),
-                    }
-                    yield Step(CLIENT, written(options))
+            for turn in _turns(workload, series, way.seed):
+                options: Options = {
+                    **_binding(workload, way),
+                    "functions": turn.functions,
+                    "procedure": turn.procedure,
+                    "semantics": workload.semantics,
+                    "sizes": turn.sizes,
+                    "series": series,
+                    "calls": turn.calls,
+                    "warmup": workload.warmup,
+                    "threads": workload.threads,
+                    "connection": workload.connection,
+                    "ping_ms": workload.ping,
+                    "ack_delay_ms": workload.ack_delay,
+                    "cancel_ms": workload.cancel,
+                    **_common(workload),
+                }
+                yield Step(CLIENT, written(options))
 
     def idle_services(self, host: Host) -> Iterator[Service]:
         yield Service(SERVER, {"mapper_port": MAPPER_PORT, "interface_sizes": list(IDLE_SIZES)})
 
 
+def _turns(workload: Dce, series: int, seed: int) -> Iterator[_Turn]:
+    if workload.functions:
+        yield _Turn(workload.calls[0][1], functions=list(workload.functions))
+    for procedure in workload.procedures:
+        sizeless = procedure == "null"
+        for calls, sizes in bands(workload, series, seed, sizeless=sizeless):
+            yield _Turn(calls, procedure, None if sizeless else sizes)
+
+
 def _common(workload: Dce) -> Options:
     """What both ends must be told alike, or may."""
     return {
-        "interface_sizes": [size for size in workload.sizes if isinstance(size, int)],
+        "interface_sizes": None if workload.functions else [size for size in workload.sizes if isinstance(size, int)],
         "byte_order": workload.byte_order,
         "fragment_bytes": workload.fragment,
         "window_bytes": workload.window,

@@ -14,8 +14,8 @@ from sundial.workloads import linux_functions
 from sundial.workloads.dce.model import Dce
 from sundial.workloads.dce.plan import CLIENT, SERVER
 
-STUBS = {"null": "dce_null", "put": "put_i", "get": "get_i", "echo": "echo_i"}
-"""The client's function for each procedure: a call begins and ends with it."""
+STUBS = {"null": "dce_null", "put": "put_i", "get": "get_i", "echo": "echo_i", "function": "function_i"}
+"""The client's function for each procedure, and for the twelve functions: a call begins and ends with it."""
 _Names = Sequence[tuple[str, Stamps]]
 _CLIENT: _Names = (
     ("dce_marshal", "both"),
@@ -42,16 +42,20 @@ _INTERRUPTS: _Names = (
 the entry itself leaves by IRET, which has no stamp."""
 
 
+def _called(workload: Dce) -> tuple[str, ...]:
+    return ("function",) if workload.functions else workload.procedures
+
+
 class DceTrace:
     """DCE RPC, as a trace asks for it."""
 
     def functions(self, workload: Dce, host: Host, *, serves: bool) -> Iterator[Function]:
         application = self.application(workload, host, serves=serves)
         if serves:
-            for procedure in workload.procedures:
+            for procedure in _called(workload):
                 yield Function((f"dce_procedure_{procedure}",), application)
         else:
-            for procedure in workload.procedures:
+            for procedure in _called(workload):
                 yield Function((STUBS[procedure],), application, role="call")
         for name, stamps in (*(_SERVER if serves else _CLIENT), *_BOTH_ENDS):
             yield Function((name,), application, stamps)

@@ -13,7 +13,19 @@ import polars as pl
 
 from sundial.expect import Leg
 from sundial.report.calls import socket_legs
-from sundial.report.tables import Column, Table, decimal, numbers, size_ranges, size_text, whole, words
+from sundial.report.tables import (
+    QUARTILE_TITLES,
+    QUARTILES,
+    Column,
+    Table,
+    decimal,
+    numbers,
+    quartiles_us,
+    size_ranges,
+    size_text,
+    whole,
+    words,
+)
 from sundial.report.workload import (
     BOTH_DIRECTIONS,
     IP_FRAGMENTS,
@@ -24,13 +36,15 @@ from sundial.report.workload import (
     Setting,
     WorkloadReport,
 )
+from sundial.workloads import functions
 from sundial.workloads.dce.expect import expect_call
+from sundial.workloads.dce.expect_ndr import lengths
 from sundial.workloads.dce.plan import CLIENT
 
 LINES = {"udp": Line("dce-udp", "#8c3f9e", "#c98ad8", "d")}
 """Beside the colours of Okabe and Ito that Sun RPC and raw sockets have."""
 
-_MOVES = {"null": 0, "put": 1, "get": 1}
+_MOVES = {"null": 0, "put": 1, "get": 1, "void": 0, "distance": 1}
 _GROUP = ("client", "procedure", "semantics", "policy", "fragment", "window", "threads")
 """What of a workload makes its calls take other fragments or other times."""
 _COUNTED = ("fragments", "fragments_resent", "facks_received", "facks", "pings", "who_are_you")
@@ -75,7 +89,7 @@ class DceReport:
         told = pl.DataFrame(batches, infer_schema_length=None)
         told = told.with_columns(threads=pl.col("thread").n_unique().over("client", "node_step", "series", "size"))
         measured = _measured(told, samples)
-        for table in (_by_policy(measured), _by_threads(measured), _counted(told)):
+        for table in (_by_function(measured), _by_policy(measured), _by_threads(measured), _counted(told)):
             if table is not None:
                 yield table
 
@@ -103,6 +117,30 @@ def _measured(told: pl.DataFrame, samples: pl.DataFrame) -> pl.DataFrame:
     )
     what = told.select(*_BATCH, "semantics", "policy", "fragment", "window", "threads").unique(_BATCH)
     return calls.join(what.with_columns(pl.col(name).cast(kind) for name, kind in keys.items()), on=_BATCH)
+
+
+def _by_function(measured: pl.DataFrame) -> Table | None:
+    """Round trips of one thread by function, and the bytes of its messages; nothing where sizes were called."""
+    single = measured.filter(pl.col("threads") == 1, pl.col("procedure").is_in(functions.NAMES))
+    if single.is_empty():
+        return None
+    number = pl.col("procedure").replace_strict(
+        {each.name: each.number for each in functions.FUNCTIONS}, return_dtype=pl.Int64
+    )
+    ways = ("client", "policy", "semantics")
+    points = (
+        single.with_columns(ok=pl.lit(value=True)).group_by(*ways, "procedure").agg(calls=pl.len(), **quartiles_us())
+    )
+    rows = []
+    for row in points.sort(*ways, number).iter_rows(named=True):
+        octets = (whole(length) for length in lengths(row["procedure"]))
+        times = (decimal(row[key]) for key in QUARTILES)
+        rows.append((*(row[name] for name in (*ways, "procedure")), *octets, whole(row["calls"]), *times))
+    columns = (
+        *words("from", "policy", "semantics", "function"),
+        *numbers("request (B)", "reply (B)", "calls", *QUARTILE_TITLES),
+    )
+    return Table("Round trip by function (µs)", columns, tuple(rows))
 
 
 def _by_policy(measured: pl.DataFrame) -> Table | None:

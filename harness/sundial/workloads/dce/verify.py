@@ -29,7 +29,15 @@ from sundial.workloads.dce.expect import parameters
 from sundial.workloads.dce.expect_pdu import HEADER, Pdu, Type
 from sundial.workloads.dce.verify_calls import check_packets, observed, uncaused
 from sundial.workloads.dce.verify_client import OK, Client
-from sundial.workloads.dce.verify_counters import PAUSE_NS, Reports, Totals, check_batch, check_server, pauses
+from sundial.workloads.dce.verify_counters import (
+    PAUSE_NS,
+    Reports,
+    Totals,
+    check_batch,
+    check_function,
+    check_server,
+    pauses,
+)
 from sundial.workloads.dce.verify_datagrams import Traffic, balance, check_layouts, datagrams, own_frames, sightings
 from sundial.workloads.dce.verify_names import CLIENT, SERVER, Activity, Service, activities, bindings_missing, services
 from sundial.workloads.dce.verify_replay import Finding, Replay
@@ -256,6 +264,7 @@ class _Verification:
             where, line = f"nodes/{activity.client} batch {batch}", self._line(activity, batch)
             each = [list(check_batch(where, line, [counts])) for counts in histories]
             yield from min(each, key=len)
+            yield from check_function(where, line)
 
     def _check_binding(self, sides: Sides, replay: Replay[Client]) -> Iterator[Finding]:
         """What a client says of its questions to the mapper."""

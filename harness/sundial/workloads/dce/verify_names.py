@@ -16,11 +16,13 @@ import polars as pl
 from sundial.errors import GuestFault
 from sundial.observe import RunDirectory
 from sundial.verify.samples import RunSamples
+from sundial.workloads.dce import expect_ndr
 from sundial.workloads.dce.expect import FRAGMENT, parameters
 from sundial.workloads.dce.expect_pdu import Flags, Pdu
 from sundial.workloads.dce.verify_client import Call
 from sundial.workloads.dce.verify_datagrams import Endpoint
-from sundial.workloads.dce.verify_stream import EPM, EPT_MAP, SUNDIAL, VERSIONS, Settings, payload
+from sundial.workloads.dce.verify_stream import EPM, EPT_MAP, SUNDIAL, TWELVE, VERSIONS, Settings, payload
+from sundial.workloads.functions import BY_NAME
 
 CLIENT, SERVER = "dce-client", "dce-server"
 PORT, MAPPER_PORT = 1027, 135
@@ -107,10 +109,18 @@ class Service:
         mapper = int(self.options.get("mapper_port") or 0)
         return (int(self.options.get("port") or PORT), *((mapper,) if mapper else ()))
 
-    def results(self, request: Pdu) -> bytes | None:
-        """What a request returns."""
+    @property
+    def interface(self) -> UUID:
+        """The one that it has beside the mapper's."""
+        return TWELVE if self.options.get("interface") == "functions" else SUNDIAL
+
+    def results(self, request: Pdu, asked: str = "") -> bytes | None:
+        """What a request returns; `asked`: the address that it went to."""
         if request.interface == EPM:
-            return map_results(request, self) if request.opnum == EPT_MAP else None
+            return map_results(request, self, asked) if request.opnum == EPT_MAP else None
+        if request.interface == TWELVE:
+            name = expect_ndr.by_number(request.opnum)
+            return None if name is None else expect_ndr.messages(name, little=self.settings.little_endian)[1]
         sizes = self.options.get("interface_sizes") or []
         first = next((first for first in (ECHO, GET, PUT) if request.opnum >= first), None)
         if first is None:
@@ -196,14 +206,28 @@ def _add(
         )  # fmt: skip
     each = found[uuid]
     each.batches.append((batch, len(each.calls)))
-    each.calls += [
-        Call(
-            row["xid"], SUNDIAL, opnum(row["procedure"], row["size"], options.get("interface_sizes") or [0]),
-            SEMANTICS[options.get("semantics") or "at_most_once"], parameters(row["procedure"], row["size"]),
-            id=row["id"], start_ns=row["start_ns"], begins=place == 0, settles=place == rows.height - 1,
-        )
-        for place, row in enumerate(rows.iter_rows(named=True))
-    ]  # fmt: skip
+    for place, row in enumerate(rows.iter_rows(named=True)):
+        name, size = row["procedure"], row["size"]
+        own = _of_function(options, name) or _of_size(options, name, size)
+        each.calls.append(
+            replace(
+                own, sequence=row["xid"], semantics=SEMANTICS[options.get("semantics") or "at_most_once"],
+                sizes=parameters(name, size), id=row["id"], start_ns=row["start_ns"], begins=place == 0,
+                settles=place == rows.height - 1,
+            )
+        )  # fmt: skip
+
+
+def _of_function(options: Mapping[str, Any], name: str) -> Call | None:
+    """The call of a function; None where the job has procedures."""
+    if "functions" not in options:
+        return None
+    request, _ = expect_ndr.messages(name, little=settings_of(options).little_endian)
+    return Call(0, TWELVE, BY_NAME[name].number, body=request)
+
+
+def _of_size(options: Mapping[str, Any], name: str, size: int) -> Call:
+    return Call(0, SUNDIAL, opnum(name, size, options.get("interface_sizes") or [0]))
 
 
 def bindings_missing(run: RunDirectory, samples: RunSamples) -> Iterator[tuple[str, int, int]]:
@@ -250,7 +274,8 @@ def _mapper_activities(run: RunDirectory, samples: RunSamples, known: Sequence[S
             target = (server, int(options.get("mapper_port") or MAPPER_PORT))
             settings = replace(settings_of(options), cancel_ns=0)
             seed = int(run.jobs[client].get("seed") or 0)
-            body = map_question(server, little=settings.little_endian)
+            wanted = TWELVE if "functions" in options else SUNDIAL
+            body = map_question(server, wanted, little=settings.little_endian)
             attempts = int(line.get("attempts") or 0)
             calls = [
                 Call(number, EPM, EPT_MAP, Flags.IDEMPOTENT, body=body, start_ns=line["start"], settles=False)
@@ -265,8 +290,8 @@ def _mapper_activities(run: RunDirectory, samples: RunSamples, known: Sequence[S
 # ---- the endpoint mapper: C706 appendices I, L and O ----
 
 
-def tower(port: int, address: str) -> bytes:
-    """A tower of the interface over UDP: always little-endian, but port and address."""
+def tower(interface: UUID, port: int, address: str) -> bytes:
+    """A tower of an interface over UDP: always little-endian, but port and address."""
 
     def side(data: bytes) -> bytes:
         return struct.pack("<H", len(data)) + data
@@ -277,7 +302,7 @@ def tower(port: int, address: str) -> bytes:
         )
 
     floors = (
-        syntax(SUNDIAL, VERSIONS[SUNDIAL]), syntax(_NDR, 2), side(b"\x0a") + side(bytes(2)),
+        syntax(interface, VERSIONS[interface]), syntax(_NDR, 2), side(b"\x0a") + side(bytes(2)),
         side(b"\x08") + side(port.to_bytes(2)), side(b"\x09") + side(IPv4Address(address).packed),
     )  # fmt: skip
     return struct.pack("<H", len(floors)) + b"".join(floors)
@@ -287,16 +312,16 @@ def _tower(octets: bytes, order: str) -> bytes:
     return struct.pack(order + "II", len(octets), len(octets)) + octets + bytes(-len(octets) % 4)
 
 
-def map_question(address: str, *, little: bool) -> bytes:
+def map_question(address: str, interface: UUID = SUNDIAL, *, little: bool) -> bytes:
     """Any object; the tower that is asked for; no handle; at most so many towers."""
     order = "<" if little else ">"
     pointers = struct.pack(order + "II", 0, _REFERENT)
-    return pointers + _tower(tower(0, address), order) + _HANDLE + struct.pack(order + "I", _TOWERS_ASKED)
+    return pointers + _tower(tower(interface, 0, address), order) + _HANDLE + struct.pack(order + "I", _TOWERS_ASKED)
 
 
 def map_results(request: Pdu, service: Service, address: str = "") -> bytes:
     """One tower, with the server's port and the address that it was asked at."""
     order = "<" if service.settings.little_endian else ">"
-    found = tower(service.ports[0], address or service.addresses[0])
+    found = tower(service.interface, service.ports[0], address or service.addresses[0])
     counts = struct.pack(order + "IIIII", 1, _TOWERS_ASKED, 0, 1, _REFERENT)
     return _HANDLE + counts + _tower(found, order) + struct.pack(order + "I", 0)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from uuid import UUID
 
 from sundial.workloads.dce.expect_pdu import NO_HINT, BadPdu, Fack, Pdu, Type, parse, parse_fack
@@ -208,7 +209,7 @@ def servers_of(every: Sequence[Sides], service: Service, seed: int, *, exact: bo
                 conv=conv_activity(seed, service.machine, port, hint),
                 # A place counts on for who has it next.
                 conv_sequence=_conv_seen(sides) - 1 if again or place >= PLACES else 0,
-                results=service.results,
+                results=partial(service.results, asked=sides.activity.server_end[0]),
                 work_ns=0 if port != service.ports[0] else int(service.options.get("work_ms") or 0) * 1_000_000,
             )
             yield sides, machine

@@ -36,8 +36,9 @@ NO_FLAGS = Flags(0)
 SUNDIAL = UUID("ca5ae9fd-9763-4fe8-aa55-b03fea95bd80")
 CONV = UUID("333a2276-0000-0000-0d00-00809c000000")
 EPM = UUID("e1af8308-5d1f-11c9-91a4-08002b14a0fa")
-VERSIONS = {SUNDIAL: 1, CONV: 3, EPM: 3}
-"""The interface of guest-apps/dce/sundial.idl, and those of C706 (appendices P and O)."""
+TWELVE = UUID("6bd58979-092c-4428-b8fa-492950ea8eab")
+VERSIONS = {SUNDIAL: 1, TWELVE: 1, CONV: 3, EPM: 3}
+"""The interfaces of guest-apps/dce/sundial.idl and twelve.idl, and those of C706 (appendices P and O)."""
 WHO_ARE_YOU, EPT_MAP = 0, 3
 MOST_TSDU = 65_535 - IP_HEADER - UDP_HEADER
 FACK_VERSION = 1

@@ -69,6 +69,19 @@ def test_threads_are_one_rate(tmp_path: Path) -> None:
     ]
 
 
+def test_functions_have_a_row_each_with_the_bytes_of_their_messages() -> None:
+    told = [batch(step, size, procedure=name) for step, (name, size) in enumerate((("person", 17), ("int", 4)))]
+    made, other = (
+        each.with_columns(procedure=pl.lit(name).cast(load.SAMPLES["procedure"]))
+        for each, name in ((calls(0, 17), "person"), (calls(1, 4, rtt_ns=3 * MS), "int"))
+    )
+    table = tables(told, made, other)["Round trip by function"]
+    assert cells(table, "function", "request (B)", "reply (B)", "calls", "median") == [
+        ("int", "4", "4", "4", "3\u202f000.0"),
+        ("person", "34", "34", "4", "2\u202f000.0"),
+    ]
+
+
 def test_one_thread_has_no_table_of_its_own() -> None:
     assert list(tables([batch(0, 0)], calls(0, 0))) == ["Fragments and acknowledgements that clients counted, by size"]
 

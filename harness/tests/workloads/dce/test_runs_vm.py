@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import json
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 
+from sundial.workloads.functions import NAMES
 from tests.run.live import LiveRun, require_guests
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(600)]
@@ -42,6 +44,22 @@ workloads:
   - {app: dce, port: 1028, policy: halves, procedures: [echo], sizes: [24096], calls: 4, resend: 300 ms, ping: 300 ms}
   - {app: dce, port: 1029, policy: osf, procedures: [echo], sizes: [24096], calls: 4, resend: 300 ms, ping: 300 ms}
   - {app: dce, port: 1030, semantics: idempotent, procedures: [echo], sizes: [16], calls: 8, ping: 300 ms}
+"""
+FUNCTIONS = """\
+description: the twelve functions, of one thread and of three
+topology: TOPOLOGY
+seed: 7
+linger: 300 ms
+workloads:
+  - {app: dce, functions: all, calls: 4, byte_order: ORDER, binding: mapper, clients: [CLIENT], server: SERVER}
+  - app: dce
+    functions: "12,int,10"
+    calls: 2
+    threads: 3
+    byte_order: ORDER
+    binding: mapper
+    clients: [CLIENT]
+    server: SERVER
 """
 SMALL_MTU = """\
 description: every edge at a small MTU
@@ -99,6 +117,31 @@ def test_each_policy_under_loss(tmp_path: Path) -> None:
     assert verified["classified"]["dce_retransmission"] > 0
     assert observed["retransmissions"].sum() > 0
     assert observed["ok"].all()
+
+
+@pytest.mark.parametrize(
+    ("topology", "client", "server", "order", "packets"),
+    [
+        # RFC 791 at 1500 bytes: a fragment of 4096 is 3 packets, what is left of 4807 bytes is 1.
+        ("two-hosts-10base-t", "client", "server", "little", 4),
+        ("sss-two-100base-tx", "client", "server", "big", 4),
+        ("sss-cluster", "linux", "n1", "big", 4),
+        ("sss-cluster", "n1", "linux", "little", 4),
+        # A loopback has room for a whole fragment.
+        ("one-host", "server", "server", "big", 2),
+    ],
+)
+def test_the_twelve_functions(
+    tmp_path: Path, topology: str, client: str, server: str, order: str, packets: int
+) -> None:
+    words = {"TOPOLOGY": topology, "CLIENT": client, "SERVER": server, "ORDER": order}
+    _, observed = passed(tmp_path, reduce(lambda text, word: text.replace(*word), words.items(), FUNCTIONS))
+    assert observed["ok"].all()
+    calls = dict(observed.group_by("procedure").agg(pl.len()).iter_rows())
+    # Each once more for its warm-up; three of each of three threads.
+    assert calls == {name: 5 + (9 if name in ("distance", "int", "string_array") else 0) for name in NAMES}
+    whole = observed.filter(pl.col("procedure") == "string_array")
+    assert set(whole.select("request_packets", "reply_packets").iter_rows()) == {(packets, packets)}
 
 
 def test_every_edge_at_a_small_mtu(tmp_path: Path) -> None:

@@ -177,7 +177,7 @@ def test_a_tower_is_as_c706_appendix_l_has_it() -> None:
         "0100 08 0200 0403"
         "0100 09 0400 0a000002"
     )
-    assert tower(1027, "10.0.0.2") == bytes.fromhex(floors)
+    assert tower(SUNDIAL, 1027, "10.0.0.2") == bytes.fromhex(floors)
 
 
 @pytest.mark.parametrize("little", [True, False])
@@ -188,7 +188,7 @@ def test_the_mapper_is_asked_and_answers_with_a_port(little: bool) -> None:
     service = Service("server", ("10.0.0.2",), {"port": 1027, "byte_order": "little" if little else "big"})
     results = map_results(blank(ACTIVITY, EPM, 0, EPT_MAP, little=little), service)
     assert struct.unpack_from(order + "I", results, 20) == (1,)
-    assert tower(1027, "10.0.0.2") in results
+    assert tower(SUNDIAL, 1027, "10.0.0.2") in results
     assert results[-4:] == bytes(4)
 
 
