@@ -11,21 +11,25 @@ from pydantic import Field
 
 from sundial.model.finding import Finding, Path
 from sundial.model.sizes import ALLOWED
-from sundial.model.workload import Calling, SizesField
+from sundial.model.workload import Calling, Sized, SizesField
 from sundial.workloads.function_words import FunctionWords
 
 
-class FunctionCalling(Calling):
+class SizesOrFunctions(Sized):
     """One of `sizes` and `functions` is written."""
 
     sizes: SizesField = Field(default=(), validate_default=False, exclude_if=operator.not_)
     """Argument sizes in bytes; left out where functions are written."""
-    functions: Annotated[tuple[str, ...], FunctionWords()] | None = None
+    functions: Annotated[tuple[str, ...], FunctionWords()] | None = Field(default=None, exclude_if=operator.not_)
     """The twelve functions of santos18 in place of sizes, one after another, each with values of its own: all, names
     or numbers."""
 
 
-def check_functions(workload: FunctionCalling, path: Path, *of_sizes: str) -> Iterator[Finding]:
+class FunctionCalling(SizesOrFunctions, Calling):
+    """What workloads have that call by size or function."""
+
+
+def check_functions(workload: SizesOrFunctions, path: Path, *of_sizes: str) -> Iterator[Finding]:
     """What is missing, and what belongs to calls by size alone; `of_sizes`: fields of the kind's own that do."""
     if workload.functions is None:
         if not workload.sizes:

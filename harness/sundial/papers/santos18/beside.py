@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from sundial.papers.santos18.paper import Place
 from sundial.workloads.dce import plan as dce
+from sundial.workloads.grpc.expect_languages import CPP
 from sundial.workloads.raw import plan as raw
 from sundial.workloads.sunrpc import plan as sunrpc
 
@@ -23,24 +24,23 @@ class Beside:
     program: str
     """Of clients."""
     transport: str
-    app: str
+    workload: Mapping[str, Any]
+    """As scenarios write it, without what all have."""
     places: tuple[Place, ...] = BOTH
-    more: Mapping[str, Any] = field(default_factory=dict)
-    """Fields of its workload."""
 
-    def workload(self, calls: int) -> dict[str, Any]:
-        """All functions, as scenarios write them."""
-        named = {"transports": [self.transport], "functions": "all"}
-        return {"app": self.app, **named, "calls": calls, "warmup": 1, **self.more}
+
+def _over(transport: str, app: str, name: str, program: str, places: tuple[Place, ...] = BOTH) -> Beside:
+    return Beside(name, program, transport, {"app": app, "transports": [transport]}, places)
 
 
 SYSTEMS: Mapping[str, Beside] = {
-    "raw-tcp": Beside("plain TCP", raw.CLIENT, "tcp", "raw"),
-    "sunrpc-udp": Beside("Sun RPC, UDP", sunrpc.CLIENT, "udp", "sunrpc"),
-    "sunrpc-tcp": Beside("Sun RPC, TCP", sunrpc.CLIENT, "tcp", "sunrpc"),
+    "raw-tcp": _over("tcp", "raw", "plain TCP", raw.CLIENT),
+    "sunrpc-udp": _over("udp", "sunrpc", "Sun RPC, UDP", sunrpc.CLIENT),
+    "sunrpc-tcp": _over("tcp", "sunrpc", "Sun RPC, TCP", sunrpc.CLIENT),
     # Between the processes of one machine there is no segment that its packets could take.
-    "sunrpc-mbcf": Beside("Sun RPC, MBCF", sunrpc.NODE_CLIENT, "mbcf3a", "sunrpc", ("remote",)),
-    "dce": Beside("DCE RPC", dce.CLIENT, "udp", "dce"),
+    "sunrpc-mbcf": _over("mbcf3a", "sunrpc", "Sun RPC, MBCF", sunrpc.NODE_CLIENT, ("remote",)),
+    "dce": _over("udp", "dce", "DCE RPC", dce.CLIENT),
+    "grpc-cpp": Beside("gRPC, C++", CPP.client, "grpc", {"app": "grpc", "languages": [CPP.name]}),
 }
 """By the word in `Case.system`, as they are listed: each before what does more for its caller."""
 NAMES: Mapping[str, str] = {word: system.name for word, system in SYSTEMS.items()}
@@ -56,4 +56,4 @@ def workloads(calls: int, place: Place) -> Iterator[dict[str, Any]]:
     """All that run in one place, one after another."""
     for system in SYSTEMS.values():
         if place in system.places:
-            yield system.workload(calls)
+            yield {**system.workload, "functions": "all", "calls": calls, "warmup": 1}

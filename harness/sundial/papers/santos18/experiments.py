@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from statistics import median
@@ -21,6 +22,7 @@ from sundial.papers.santos18.spread import spread
 from sundial.reproduce.measure import Measured
 from sundial.reproduce.runs import Bench, Spec
 from sundial.units import TIME
+from sundial.workloads import switches
 from sundial.workloads.functions import NAMES
 from sundial.workloads.mbcf.wire import ETHERNET, ETHERTYPE
 
@@ -143,6 +145,7 @@ def _cells(run: Measured, place: Place, paper: Santos18, seed: int) -> Iterator[
         for client in run.run["nodes"]
         for batch in run.reported(client, "batch")
     }
+    served = Counter((batch["server_port"], batch["procedure"]) for batch in batches.values())
     for case, table in _cases(run, place):
         first = table.row(0, named=True)
         batch = batches[first["client"], first["node_step"], case.function]
@@ -164,9 +167,23 @@ def _cells(run: Measured, place: Place, paper: Santos18, seed: int) -> Iterator[
                 frame_bytes=int(during["frame_bytes"].sum()) / table.height,
                 message_bytes=int(during["message_bytes"].sum()) / table.height,
                 exchanges=None if exchanges is None else exchanges / all_calls,
+                context_switches=(
+                    _switches(run, batch, all_calls) if served[batch["server_port"], case.function] == 1 else None
+                ),
                 instructions=median(times) * float(MIPS) / 1000,
             ),
         )
+
+
+def _switches(run: Measured, batch: Mapping[str, Any], calls: int) -> float | None:
+    """Of both processes, a call of a batch whose server was called with this function by no other."""
+    own = batch.get(switches.FIELD)
+    for machine in run.run["nodes"]:
+        for line in run.reported(machine, "counters"):
+            there = line.get(switches.FIELD, {}).get(batch["procedure"])
+            if own is not None and there is not None and line.get("port") == batch["server_port"]:
+                return float(own / (calls - int(batch["warmup"])) + there / calls)
+    return None
 
 
 def _sent(run: Measured) -> pl.DataFrame:

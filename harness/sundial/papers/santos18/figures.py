@@ -18,7 +18,7 @@ from sundial.report import palette, plotting, registry
 from sundial.report.plotting import Drawing
 
 COLOURS: Mapping[str, str] = {"grpc": palette.SPARE[3], "rpyc": palette.SPARE[0]}
-MARKERS: Mapping[str, str] = {"grpc": "P", "rpyc": "X"}
+MARKERS: Mapping[str, str] = {"grpc": "P", "rpyc": "v"}
 NAMES: Mapping[str, str] = {**beside.NAMES, "grpc": "gRPC", "rpyc": "RPyC"}
 """In the order in which systems are listed."""
 OF_PLACE: Mapping[Place, str] = {"local": palette.SPARE[0], "remote": palette.SPARE[1]}

@@ -61,7 +61,8 @@ def _sections(results: Results, verdicts: Sequence[Verdict], drawings: dict[str,
         yield Section(
             "systems", figures.SYSTEMS_TITLE, "Other decades",
             "The same twelve functions over what came before and beside: each system says its values as it does (XDR, "
-            "NDR, protobuf, brine), plain TCP not at all. RPyC's lists stay where they are (functions 8 to 10). Of "
+            "NDR, protobuf, brine), plain TCP not at all. Programs are in C but for gRPC and RPyC, which are in "
+            "Python, gRPC in C++ too. RPyC's lists stay where they are (functions 8 to 10). Of "
             "MBCF only between machines: its packets are Ethernet's.",
             "systems", systems_table(results),
         )  # fmt: skip
@@ -106,7 +107,7 @@ def functions_table(results: Results, place: Place) -> Table:
     head = (
         *words("System", "Function"), *numbers("Mean (ms)", "Standard error", "Untrimmed", "Median (ms)"),
         *words("95 % of the median"),
-        *numbers("Quartiles apart", "Exchanges", "Packets", "Frames", "Bytes", "Instructions"), CAPTURE,
+        *numbers("Quartiles apart", "Exchanges", "Packets", "Frames", "Bytes", "Switches", "Instructions"), CAPTURE,
     )  # fmt: skip
     return Table("", head, tuple(rows))
 
@@ -121,6 +122,6 @@ def _row(case: Case, cell: Cell) -> tuple[str, ...]:
         figures.NAMES.get(case.system, case.system), function, report_link(cell.run, decimal(times.mean, 3)),
         decimal(times.standard_error, 4), decimal(times.whole_mean, 3), decimal(times.median, 3),
         f"{low:.3f} to {high:.3f}", decimal(times.box, 3), decimal(cell.exchanges, 1), decimal(cell.packets, 1),
-        decimal(cell.frames, 1), whole(cell.message_bytes), whole(cell.instructions),
+        decimal(cell.frames, 1), whole(cell.message_bytes), decimal(cell.context_switches, 1), whole(cell.instructions),
         capture_links(cell.run, cell.captures),
     )  # fmt: skip

@@ -122,6 +122,7 @@ def _costs(results: Results, place: Place) -> str:
             f"{cell.message_bytes:.0f} bytes",
         ]
         parts += [] if cell.exchanges is None else [f"{cell.exchanges:.0f} exchanges"]
+        parts += [] if cell.context_switches is None else [f"{cell.context_switches:.1f} context switches"]
         words.append(f"{system} {_ms(cell.spread.mean)}, {', '.join(parts)}")
     return "; ".join(words)
 

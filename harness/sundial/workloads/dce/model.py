@@ -15,13 +15,10 @@ from sundial.model.images import ImageKind
 from sundial.model.limits import Limit, resolve_sizes
 from sundial.model.lists import Words
 from sundial.model.network import Network
-from sundial.model.sizes import ALLOWED
 from sundial.model.workload import (
     Buffer,
     Ends,
     Millis,
-    Sized,
-    SizesField,
     Traced,
     Transport,
     WorkloadBase,
@@ -39,7 +36,7 @@ from sundial.workloads.dce.expect import (
 )
 from sundial.workloads.dce.expect_ndr import MESSAGE_MOST, lengths
 from sundial.workloads.dce.expect_pdu import HEADER
-from sundial.workloads.function_words import FunctionWords
+from sundial.workloads.function_calls import SizesOrFunctions, check_functions
 
 UDP = Transport("udp", ("at_most_once", "at_least_once"), reliable=False)
 WINDOW_LEAST, WINDOW_MOST = 3 * 1024, 64 * 1024
@@ -60,7 +57,7 @@ DceSemantics = Literal["at_most_once", "idempotent", "maybe", "broadcast"]
 """C706 section 6.1: the attributes of an operation."""
 
 
-class Dce(Traced, Sized):
+class Dce(Traced, SizesOrFunctions):
     """DCE RPC over UDP: C706's connectionless protocol, with the fragments and the window of khandker's runtime."""
 
     app: Literal["dce"]
@@ -73,13 +70,6 @@ class Dce(Traced, Sized):
     """The server's. Workloads whose server has other sizes, fragments, windows or policies need ports of their own."""
     byte_order: Literal["little", "big"] = "little"
     """Of integers in PDUs and parameters; whoever receives makes it right."""
-    sizes: SizesField = Field(default=(), validate_default=False, exclude_if=lambda value: value == ())
-    """Argument sizes in bytes, of the procedures."""
-    functions: Annotated[tuple[str, ...], FunctionWords()] | None = Field(
-        default=None, exclude_if=lambda value: value is None
-    )
-    """The twelve functions of santos18 in place of procedures and sizes, one after another, each with values of its
-    own: all, names or numbers."""
     procedures: Annotated[tuple[str, ...], Words(*PROCEDURES)] = Field(
         default=(), validate_default=False, exclude_if=lambda value: value == ()
     )
@@ -140,7 +130,7 @@ class DceKind:
         elif workload.window < workload.fragment:
             what = f"window {workload.window} below a fragment of {workload.fragment} bytes"
             yield Finding((*path, "window"), what, "at least one fragment")
-        yield from _check_functions(workload, path)
+        yield from check_functions(workload, path, "procedures")
         if workload.semantics == "maybe":
             of_functions = [name for name in workload.functions or () if lengths(name)[1]]
             returning = of_functions or [name for name in workload.procedures if name in ("get", "echo")]
@@ -150,6 +140,7 @@ class DceKind:
                 yield Finding((*path, "semantics"), what, allowed)
         if workload.semantics == "broadcast":
             yield from _check_broadcast(workload, ends, path)
+            yield from _check_one_fragment(workload, path)
         if workload.resend > workload.give_up:
             what = "resend is longer than give_up: nothing would be sent again"
             yield Finding((*path, "resend"), what, "up to give_up")
@@ -192,24 +183,10 @@ class DceKind:
                 yield Finding(("workloads", number, "port"), what, "one port a server, or binding: string")
 
 
-_NOT_WITH_FUNCTIONS = ("procedures", "sizes")
-
-
-def _check_functions(workload: Dce, path: Path) -> Iterator[Finding]:
-    """Either procedures and sizes, or functions, whose messages have the lengths that they have."""
-    if not workload.functions:
-        if not workload.sizes:
-            yield Finding(path, "sizes is missing", f"{ALLOWED}; or functions in place of sizes")
-        return
-    for name in _NOT_WITH_FUNCTIONS:
-        if name in workload.model_fields_set:
-            yield Finding((*path, name), f"{name} with functions, whose values are their own", f"{name} or functions")
-    if workload.order != "ascending":
-        yield Finding((*path, "order"), f"order {workload.order} with functions", "their order in functions alone")
-    if len(workload.calls) > 1:
-        yield Finding((*path, "calls"), "calls by size with functions", "one number of calls")
+def _check_one_fragment(workload: Dce, path: Path) -> Iterator[Finding]:
+    """Functions whose messages a broadcast can carry."""
     room = workload.fragment - HEADER
-    for name in workload.functions if workload.semantics == "broadcast" else ():
+    for name in workload.functions or ():
         if max(lengths(name)) > room:
             what = f"{name} has {max(lengths(name))} bytes, but a broadcast is one fragment of {room}"
             yield Finding((*path, "functions"), what, "other functions, or a larger fragment")

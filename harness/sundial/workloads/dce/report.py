@@ -14,13 +14,10 @@ import polars as pl
 from sundial.expect import Leg
 from sundial.report.calls import socket_legs
 from sundial.report.tables import (
-    QUARTILE_TITLES,
-    QUARTILES,
     Column,
     Table,
     decimal,
     numbers,
-    quartiles_us,
     size_ranges,
     size_text,
     whole,
@@ -36,10 +33,10 @@ from sundial.report.workload import (
     Setting,
     WorkloadReport,
 )
-from sundial.workloads import functions
 from sundial.workloads.dce.expect import expect_call
 from sundial.workloads.dce.expect_ndr import lengths
 from sundial.workloads.dce.plan import CLIENT
+from sundial.workloads.function_table import function_table
 
 LINES = {"udp": Line("dce-udp", "#8c3f9e", "#c98ad8", "d")}
 """Beside the colours of Okabe and Ito that Sun RPC and raw sockets have."""
@@ -120,27 +117,9 @@ def _measured(told: pl.DataFrame, samples: pl.DataFrame) -> pl.DataFrame:
 
 
 def _by_function(measured: pl.DataFrame) -> Table | None:
-    """Round trips of one thread by function, and the bytes of its messages; nothing where sizes were called."""
-    single = measured.filter(pl.col("threads") == 1, pl.col("procedure").is_in(functions.NAMES))
-    if single.is_empty():
-        return None
-    number = pl.col("procedure").replace_strict(
-        {each.name: each.number for each in functions.FUNCTIONS}, return_dtype=pl.Int64
-    )
-    ways = ("client", "policy", "semantics")
-    points = (
-        single.with_columns(ok=pl.lit(value=True)).group_by(*ways, "procedure").agg(calls=pl.len(), **quartiles_us())
-    )
-    rows = []
-    for row in points.sort(*ways, number).iter_rows(named=True):
-        octets = (whole(length) for length in lengths(row["procedure"]))
-        times = (decimal(row[key]) for key in QUARTILES)
-        rows.append((*(row[name] for name in (*ways, "procedure")), *octets, whole(row["calls"]), *times))
-    columns = (
-        *words("from", "policy", "semantics", "function"),
-        *numbers("request (B)", "reply (B)", "calls", *QUARTILE_TITLES),
-    )
-    return Table("Round trip by function (µs)", columns, tuple(rows))
+    """Round trips of one thread by function; nothing where sizes were called."""
+    single = measured.filter(pl.col("threads") == 1).with_columns(ok=pl.lit(value=True))
+    return function_table(single, lengths, {"client": "from", "policy": "policy", "semantics": "semantics"})
 
 
 def _by_policy(measured: pl.DataFrame) -> Table | None:

@@ -9,14 +9,7 @@ import polars as pl
 
 from sundial.expect import Leg
 from sundial.report.tables import (
-    QUARTILE_TITLES,
-    QUARTILES,
     Table,
-    decimal,
-    numbers,
-    quartiles_us,
-    whole,
-    words,
 )
 from sundial.report.workload import (
     BOTH_DIRECTIONS,
@@ -28,7 +21,7 @@ from sundial.report.workload import (
     Setting,
     WorkloadReport,
 )
-from sundial.workloads import functions
+from sundial.workloads.function_table import calls_by, function_table
 from sundial.workloads.grpc.expect import call_messages
 from sundial.workloads.grpc.expect_languages import BY_CLIENT, CPP, PYTHON
 
@@ -58,35 +51,18 @@ class GrpcReport:
         yield TCP_RETRANSMISSIONS
 
     def tables(self, records: Records, samples: pl.DataFrame) -> Iterator[Table]:
-        measured = samples.filter(pl.col("app").cast(pl.String).is_in(list(BY_CLIENT)), ~pl.col("warmup"))
-        if measured.is_empty():
-            return
-        named = (pl.col(name).cast(pl.String) for name in ("client", "app", "procedure"))
-        points = measured.group_by(*named, "size").agg(
-            calls=pl.len(),
-            failed=(~pl.col("ok")).sum(),
-            **quartiles_us(),
+        calls = calls_by(samples, self.clients)
+        language = pl.col("app").replace_strict({app: each.name for app, each in BY_CLIENT.items()})
+        found = function_table(
+            calls.with_columns(language=language), _octets, {"client": "from", "language": "language"}
         )
-        rows: list[tuple[str, ...]] = []
-        alarms: set[int] = set()
-        number = pl.col("procedure").replace_strict(
-            {each.name: each.number for each in functions.FUNCTIONS}, default=0, return_dtype=pl.Int64
-        )
-        place = pl.col("app").replace_strict({app: place for place, app in enumerate(BY_CLIENT)}, return_dtype=pl.Int64)
-        for row in points.sort("client", number, place).iter_rows(named=True):
-            name = row["procedure"]
-            octets = [whole(len(part)) for part in call_messages(name)] if name in functions.BY_NAME else ["", ""]
-            if row["failed"]:
-                alarms.add(len(rows))
-            times = (decimal(row[key]) for key in QUARTILES)
-            language = BY_CLIENT[row["app"]].name
-            rows.append((row["client"], name, language, *octets, whole(row["calls"]), whole(row["failed"]), *times))
-        columns = (
-            *words("from", "function", "language"),
-            *numbers("request (B)", "reply (B)", "calls", "failed"),
-            *numbers(*QUARTILE_TITLES),
-        )
-        yield Table("Round trip by function (µs)", columns, tuple(rows), frozenset(alarms))
+        if found is not None:
+            yield found
+
+
+def _octets(function: str) -> tuple[int, int]:
+    request, reply = call_messages(function)
+    return len(request), len(reply)
 
 
 KIND: WorkloadReport = GrpcReport()

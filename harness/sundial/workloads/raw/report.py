@@ -21,7 +21,7 @@ from sundial.report.workload import (
     Setting,
     WorkloadReport,
 )
-from sundial.workloads.function_table import function_table
+from sundial.workloads.function_table import calls_by, function_table
 from sundial.workloads.raw.expect import expect_call, messages
 from sundial.workloads.raw.plan import CLIENT
 
@@ -50,7 +50,7 @@ class RawReport:
             yield TCP_RETRANSMISSIONS
 
     def tables(self, records: Records, samples: pl.DataFrame) -> Iterator[Table]:
-        found = function_table(samples, self.clients, messages)
+        found = function_table(calls_by(samples, self.clients), messages)
         yield from () if found is None else (found,)
 
 

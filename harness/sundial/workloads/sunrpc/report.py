@@ -21,7 +21,7 @@ from sundial.report.workload import (
     Setting,
     WorkloadReport,
 )
-from sundial.workloads.function_table import function_table
+from sundial.workloads.function_table import calls_by, function_table
 from sundial.workloads.functions import BY_NAME
 from sundial.workloads.mbcf.expect import mbcf_leg
 from sundial.workloads.sunrpc.expect import DEFAULTS, expect_call, messages
@@ -62,7 +62,7 @@ class SunRpcReport:
             yield TCP_RETRANSMISSIONS
 
     def tables(self, records: Records, samples: pl.DataFrame) -> Iterator[Table]:
-        found = function_table(samples, self.clients, lambda name: messages(name, BY_NAME[name].size))
+        found = function_table(calls_by(samples, self.clients), lambda name: messages(name, BY_NAME[name].size))
         yield from () if found is None else (found,)
 
 
