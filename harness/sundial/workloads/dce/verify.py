@@ -34,7 +34,6 @@ from sundial.workloads.dce.verify_counters import (
     Reports,
     Totals,
     check_batch,
-    check_function,
     check_server,
     pauses,
 )
@@ -44,6 +43,7 @@ from sundial.workloads.dce.verify_replay import Finding, Replay
 from sundial.workloads.dce.verify_server import Server
 from sundial.workloads.dce.verify_sides import Sides, divide, replay_client, replay_server, servers_of
 from sundial.workloads.dce.verify_stream import CONV
+from sundial.workloads.function_lines import check_function_line
 
 NAME = "dce"
 UNPROVEN: tuple[str, ...] = (
@@ -264,7 +264,7 @@ class _Verification:
             where, line = f"nodes/{activity.client} batch {batch}", self._line(activity, batch)
             each = [list(check_batch(where, line, [counts])) for counts in histories]
             yield from min(each, key=len)
-            yield from check_function(where, line)
+            yield from check_function_line(where, line)
 
     def _check_binding(self, sides: Sides, replay: Replay[Client]) -> Iterator[Finding]:
         """What a client says of its questions to the mapper."""

@@ -11,7 +11,6 @@ from typing import Any
 
 from sundial.workloads.dce.verify_replay import Histories
 from sundial.workloads.dce.verify_server import EITHER, EXECUTED
-from sundial.workloads.functions import BY_NAME
 
 COUNTED = (
     "fragments", "fragments_resent", "facks", "facks_received", "pings", "working", "nocall", "rejects", "faults",
@@ -51,15 +50,6 @@ def check_batch(where: str, line: Mapping[str, Any], counts: Histories) -> Itera
             yield None, f"{where} counters {name}", str(expected), str(said.get(name)), []
     for name in said.keys() - set(COUNTED):
         yield None, f"{where} counters {name}", "no such counter", str(said[name]), []
-
-
-def check_function(where: str, line: Mapping[str, Any]) -> Iterator[Finding]:
-    """The number of a function and the bytes of its values, which only batches of functions have."""
-    function = BY_NAME.get(str(line.get("procedure")))
-    right = {"function": None} if function is None else {"function": function.number, "size": function.size}
-    for name, expected in right.items():
-        if line.get(name) != expected:
-            yield None, f"{where} {name}", str(expected), str(line.get(name)), []
 
 
 class Totals:

@@ -17,11 +17,11 @@ from sundial.workloads.dce.expect import expect_call, parameters
 from sundial.workloads.dce.expect_ndr import MESSAGE_MOST, lengths, messages
 from sundial.workloads.dce.expect_pdu import NO_HINT, Flags, Pdu, Type
 from sundial.workloads.dce.verify_client import Call
-from sundial.workloads.dce.verify_counters import check_function
 from sundial.workloads.dce.verify_names import Service, map_question
 from sundial.workloads.dce.verify_replay import Item
 from sundial.workloads.dce.verify_server import Server
 from sundial.workloads.dce.verify_stream import SUNDIAL, TWELVE, Settings
+from sundial.workloads.function_lines import check_function_line
 from sundial.workloads.functions import BY_NAME, ELEMENTS, FUNCTIONS, NAMES, Person
 from tests.workloads.dce.dialogue import ACTIVITY, ASKING, BOOT, HINT, answer, came, client, found, pdu, question, sent
 
@@ -268,7 +268,7 @@ def test_a_server_has_one_interface() -> None:
     ],
 )
 def test_a_batch_names_its_function(line: dict[str, object], wrong: list[str]) -> None:
-    assert [finding[1] for finding in check_function("batch 0", line)] == [f"batch 0 {name}" for name in wrong]
+    assert [finding[1] for finding in check_function_line("batch 0", line)] == [f"batch 0 {name}" for name in wrong]
 
 
 def test_fragments_of_the_longest_message() -> None:
