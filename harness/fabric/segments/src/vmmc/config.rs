@@ -6,6 +6,8 @@ use sundial_core::{Invalid, Segment, SegmentKind, SegmentParameters, Span, check
 
 use super::{Backplane, BackplaneParameters, HEADER_BYTES, WORD_BYTES};
 
+const NS_PER_S: u64 = 1_000_000_000;
+
 /// A backplane as `fabric.json` has it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -34,6 +36,10 @@ impl SegmentKind for Config {
                 self.dma_rate_bps
             );
             return Err(Invalid::new("word_latency_ns", message));
+        }
+        if !(8 * NS_PER_S).is_multiple_of(self.link_rate_bps) {
+            let message = "a byte must take whole nanoseconds: 8 Gbit/s divided by a whole number";
+            return Err(Invalid::new("link_rate_bps", message));
         }
         // Else a packet would be in memory before its last bit has left.
         let least = latency.as_ps();

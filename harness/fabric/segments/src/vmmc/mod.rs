@@ -118,22 +118,20 @@ impl Segment for Backplane {
         let (start, end) = self.lines[port].send(now, 8 * frame.len() as u64, 0);
         self.rings[port].leave(end);
         self.board.sent(start, end, port, &frame);
-        if start == now {
-            return self.leave(start, receiver, frame);
-        }
         self.handed_in += 1;
         self.waiting[receiver].insert((start, port, self.handed_in), frame);
     }
 
     fn handle_timeout(&mut self, now: Time) {
-        while let Some((at, receiver)) = self.first().filter(|&(at, _)| at <= now) {
+        while let Some((at, receiver)) = self.first().filter(|&(at, _)| at < now) {
             let (_, frame) = self.waiting[receiver].pop_first().expect("it is the first");
             self.leave(at, receiver, frame);
         }
     }
 
     fn poll_timeout(&self) -> Option<Time> {
-        self.first().map(|(at, _)| at)
+        // Who else leaves at that instant is known when it is over: at one instant the lower port goes first.
+        self.first().map(|(at, _)| at + Span::from_ps(1))
     }
 
     fn poll_output(&mut self) -> Option<Output> {
