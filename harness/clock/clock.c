@@ -657,6 +657,8 @@ static const char *install(qemu_plugin_id_t id, int argc, char **argv)
     if (options.mode == MODE_WATCH)
         return NULL;
     wrong = qemu_load();
+    if (!wrong && options.backplane)
+        wrong = qemu_load_memory();
     if (wrong)
         return wrong;
     if (options.mode == MODE_RUN) {

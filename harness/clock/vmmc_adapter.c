@@ -107,9 +107,6 @@ static const struct memory_region_ops OPERATIONS = {
 
 const char *vmmc_plug(const struct vmmc_config *config, const struct vmmc_clock *clock)
 {
-    const char *wrong = qemu_load_memory();
-    if (wrong)
-        return wrong;
     clock_of_run = clock;
     void *backend = qemu.object_resolve_path(BACKEND, NULL);
     if (!backend)

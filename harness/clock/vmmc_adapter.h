@@ -19,7 +19,8 @@ struct vmmc_clock {
     void (*hand_in)(const uint8_t *packet, size_t length, uint64_t now_ns);
 };
 
-// On the main thread, before the guest runs. Returns NULL or a sentence saying what is wrong.
+// On the main thread, before the guest runs; qemu_load_memory() was called. Returns NULL or a
+// sentence saying what is wrong.
 const char *vmmc_plug(const struct vmmc_config *config, const struct vmmc_clock *clock);
 // A packet that is due; between enter() and leave().
 void vmmc_deliver(const uint8_t *packet, size_t length, uint64_t now_ns);
