@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from sundial.segments.vmmc.model import HEADER_BYTES, PS_PER_S, Backplane
-from sundial.segments.vmmc.packets import Packets, packets_of
+from sundial.segments.vmmc.verify_fields import Packets, packets_of
 from sundial.segments.vmmc.verify_packets import Sender, check_packets
 from sundial.verify.law import Bounds, Law, merged, told
 from sundial.verify.segment import SegmentVerifier

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from sundial.segments.vmmc.model import HEADER_BYTES, PAGE_BYTES, WORD_BYTES, Backplane
-from sundial.segments.vmmc.packets import (
+from sundial.segments.vmmc.verify_fields import (
     AU,
     DU,
     FLUSHED,
