@@ -145,6 +145,12 @@ static void limit(uint64_t instructions)
     countdown->left = (uint16_t)instructions;
 }
 
+void blocks_shorten(uint64_t instructions)
+{
+    if (instructions < countdown->left)
+        limit(instructions);
+}
+
 static uintptr_t enter(void *env, const void *code)
 {
     if (countdown)

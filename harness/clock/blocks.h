@@ -23,3 +23,6 @@ int64_t blocks_unaccounted(void);
 // Inside a look: gives the CPU the budget that ends at the next timer of the virtual clock, as QEMU
 // itself would on entering its loop again. For when a timer was moved.
 void blocks_renew_budget(uint64_t instruction_ns);
+// Inside a block whose instructions are all executed, as in a device's callback: the chain of
+// blocks is left after so many more, unless it is left sooner anyway.
+void blocks_shorten(uint64_t instructions);

@@ -6,6 +6,7 @@
 // executing nor idling can pass a pending timer, so a machine cannot run ahead of what its peers
 // have promised.
 #define _GNU_SOURCE
+#include "adapters.h"
 #include "blocks.h"
 #include "gate.h"
 #include "inbox.h"
@@ -14,6 +15,7 @@
 #include "qemu.h"
 #include "sync.h"
 #include "trace.h"
+#include "vmmc_adapter.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -40,10 +42,6 @@ static const uint64_t FREEZE_GRID_NS = 1000 * 1000;
 // no event of the guest's own for so long after the freeze
 static const uint64_t QUIET_NS = 2 * 200 * 1000;
 
-// IEEE 802 local experimental: frames for Sundial itself
-static const uint16_t CONTROL_ETHERTYPE = 0x88b5;
-static const char READY[] = "sundial-ready";
-
 static struct sync_end to_fabric, from_fabric;
 static struct sync_member *me;
 static uint64_t timer[64]; // QEMUTimer, opaque and smaller than this
@@ -53,6 +51,7 @@ static bool ready_seen;
 static bool freeze_pending;      // the stop was requested
 static int64_t wanted_ns;        // armed_ns without jitter
 static uint64_t handed_in_at_ns; // when the guest handed in its latest frame
+static bool in_store;            // to a backplane's adapter, inside a block
 static bool in_gate;             // its callback runs and will arm it at the end
 static bool halted = true;       // the CPU has executed HLT and no block since
 
@@ -61,15 +60,7 @@ static int64_t look_ns;     // virtual clock
 static int64_t stop_ns;     // where the gate is armed while the CPU executes and looks by itself
 static uint64_t allowed_ns; // since zero: how far the latest look or gate let the machine go
 
-static struct {
-    NetClientState *client;
-    uint32_t capacity;        // places in the adapter; 0: never full
-    uint64_t handed_in;       // frames
-    uint64_t finished_before; // finished frames that left `done`
-    bool stopped;             // the guest's queue waits for a place
-} nics[SYNC_NICS];
 static struct inbox inbox;
-static struct done_queue done[SYNC_NICS]; // when the adapters finished their frames
 
 // ---- Time -------------------------------------------------------------------------------------
 
@@ -110,9 +101,9 @@ static void arm(int64_t at_clock_ns, int64_t now)
 {
     wanted_ns = at_clock_ns;
     armed_ns = stirred(at_clock_ns, now);
-    // On the CPU's own thread it needs no kick: it does not execute now, and looks at its timers,
-    // or gets a new budget, before it does.
-    qemu_quiet_kicks(qemu_current_cpu() != NULL);
+    // On the CPU's own thread it needs no kick unless it stores: it does not execute now, and looks
+    // at its timers, or gets a new budget, before it does.
+    qemu_quiet_kicks(qemu_current_cpu() != NULL && !in_store);
     qemu.timer_mod_ns(timer, armed_ns);
     qemu_quiet_kicks(false);
 }
@@ -163,30 +154,15 @@ static void plan_next(const struct gate_view *view, const struct gate_others *ot
 // without it.
 static void drain(void)
 {
-    enum sync_look look = inbox_drain(&inbox, done, &from_fabric, options.nics);
+    enum sync_look look = inbox_drain(&inbox, adapters_done, &from_fabric, options.nics);
     if (look != SYNC_NOTHING)
         broken(sync_fault(look));
     me->rx_due_ns = SYNC_NEVER;
 }
 
-// Frames of nic still in its adapter at `now`. A place falls free strictly after the instant of its
-// end, so that the answer does not depend on who looks first at that instant.
-static uint64_t in_adapter(unsigned nic, uint64_t now)
+static bool is_backplane(unsigned nic)
 {
-    nics[nic].finished_before += done_pop_before(&done[nic], now);
-    return nics[nic].handed_in - nics[nic].finished_before;
-}
-
-// When the first stopped queue can go on, as far as is known.
-static uint64_t first_place_ns(void)
-{
-    uint64_t first = SYNC_NEVER;
-    for (unsigned n = 0; n < options.nics; n++) {
-        uint64_t end = nics[n].stopped ? done_first(&done[n]) : SYNC_NEVER;
-        if (end != SYNC_NEVER && end + 1 < first)
-            first = end + 1;
-    }
-    return first;
+    return options.backplane && nic == options.nics - 1;
 }
 
 // What is due by `gate_ns`, the time this gate was armed for. Not by the clock, which may be some
@@ -195,9 +171,14 @@ static uint64_t first_place_ns(void)
 static void deliver_due(uint64_t gate_ns, uint64_t now)
 {
     for (struct letter *letter; (letter = inbox_take(&inbox, gate_ns)); free(letter)) {
-        NetClientState *client = nics[letter->nic].client;
+        NetClientState *client = adapters[letter->nic].client;
         if (letter->due_ns + options.instruction_ns <= now)
             broken("a frame came after it was due");
+        if (is_backplane(letter->nic)) {
+            vmmc_deliver(letter->frame, letter->length, now);
+            count.delivered++;
+            continue;
+        }
         // A real adapter without a receive descriptor drops; QEMU would keep 10,000 frames for
         // later.
         if (!qemu.can_send_packet(client)) {
@@ -208,10 +189,10 @@ static void deliver_due(uint64_t gate_ns, uint64_t now)
         count.delivered++;
     }
     for (unsigned n = 0; n < options.nics; n++) {
-        if (!nics[n].stopped || in_adapter(n, gate_ns) >= nics[n].capacity)
+        if (!adapters[n].stopped || adapters_hold(n, gate_ns) >= adapters[n].capacity)
             continue;
-        nics[n].stopped = false;
-        qemu.flush_queued_packets(nics[n].client); // may stop it again
+        adapters[n].stopped = false;
+        qemu.flush_queued_packets(adapters[n].client); // may stop it again
     }
 }
 
@@ -221,13 +202,13 @@ static void deliver_due(uint64_t gate_ns, uint64_t now)
 // which frames were finished before `now` must not depend on how far the fabric happens to be.
 static bool has_place(unsigned nic, uint64_t now)
 {
-    if (!nics[nic].capacity || in_adapter(nic, now) < nics[nic].capacity)
+    if (!adapters[nic].capacity || adapters_hold(nic, now) < adapters[nic].capacity)
         return true;
     for (;;) {
         lock();
         drain();
         me->own_ns = now;
-        bool place = in_adapter(nic, now) < nics[nic].capacity;
+        bool place = adapters_hold(nic, now) < adapters[nic].capacity;
         bool certain = place || (me->tx_floor_ns >= now && me->tx_done_bound_ns >= now);
         if (certain && !place)
             me->stopped = 1;
@@ -243,6 +224,13 @@ static bool has_place(unsigned nic, uint64_t now)
         count.room_waits++;
         nap(true, false);
     }
+}
+
+// How many instructions the CPU may execute from `clock` on before it looks.
+static uint64_t instructions_to_look(int64_t clock)
+{
+    uint64_t ns = look_ns > clock ? (uint64_t)(look_ns - clock) : 0;
+    return (ns + options.instruction_ns - 1) / options.instruction_ns;
 }
 
 // The slot for one more frame; waits for the fabric where the ring is full (a burst at one
@@ -277,16 +265,10 @@ static void gate_after(uint64_t now)
         return;
     int64_t soon = clock_at(now + stride_ns());
     look_ns = soon < look_ns ? soon : look_ns;
+    if (in_store && looks_by_itself())
+        blocks_shorten(instructions_to_look(clock_at(now)));
     if (armed_ns > clock_at(now) && !looks_by_itself())
         arm(clock_at(now + 1), clock_at(now));
-}
-
-static bool is_ready_frame(const uint8_t *frame, size_t length)
-{
-    const size_t header = 14;
-    return length >= header + sizeof READY - 1 &&
-           (frame[12] << 8 | frame[13]) == CONTROL_ETHERTYPE &&
-           memcmp(frame + header, READY, sizeof READY - 1) == 0;
 }
 
 // The guest waits for its job: from here a quiet instant is looked for to freeze it at.
@@ -299,26 +281,9 @@ static void ready(void)
     arm(now + (int64_t)(2 * FREEZE_GRID_NS - (uint64_t)now % FREEZE_GRID_NS), now);
 }
 
-// NetReceive of every netdev: the guest's adapter hands in a frame. Runs inside a timer of the
-// virtual clock (virtio-net with tx=timer), so the time is exact.
-static ssize_t transmit_locked(NetClientState *client, const uint8_t *frame, size_t length)
+// The adapter hands in a frame that it has a place for.
+static void hand_in(unsigned nic, const uint8_t *frame, size_t length, uint64_t now)
 {
-    if (is_ready_frame(frame, length)) {
-        ready();
-        return (ssize_t)length;
-    }
-    if (!keeping_time)
-        return (ssize_t)length; // before the run nothing is wired
-    unsigned nic = 0;
-    while (nics[nic].client != client)
-        nic++;
-    uint64_t now = now_ns();
-    if (!has_place(nic, now)) {
-        nics[nic].stopped = true;
-        count.stops++;
-        gate_after(now); // there the next place becomes an event
-        return 0;
-    }
     struct sync_slot *slot = free_slot(now);
     // What does not fit is cut off: it is still too long for every segment, which refuses and
     // counts it.
@@ -333,11 +298,34 @@ static ssize_t transmit_locked(NetClientState *client, const uint8_t *frame, siz
     if (now < me->tx_floor_ns)
         me->tx_floor_ns = now;
     release_and_unlock();
-    nics[nic].handed_in++;
+    adapters[nic].handed_in++;
     count.sent++;
     // The fabric takes a frame only when no other can come at the same instant: say so as soon as
     // it is true.
     gate_after(now);
+}
+
+// NetReceive of every netdev: the guest's adapter hands in a frame. Runs inside a timer of the
+// virtual clock (virtio-net with tx=timer), so the time is exact.
+static ssize_t transmit_locked(NetClientState *client, const uint8_t *frame, size_t length)
+{
+    if (is_ready_frame(frame, length)) {
+        ready();
+        return (ssize_t)length;
+    }
+    if (!keeping_time)
+        return (ssize_t)length; // before the run nothing is wired
+    unsigned nic = 0;
+    while (adapters[nic].client != client)
+        nic++;
+    uint64_t now = now_ns();
+    if (!has_place(nic, now)) {
+        adapters[nic].stopped = true;
+        count.stops++;
+        gate_after(now); // there the next place becomes an event
+        return 0;
+    }
+    hand_in(nic, frame, length, now);
     return (ssize_t)length;
 }
 
@@ -347,6 +335,32 @@ static ssize_t transmit(NetClientState *client, const uint8_t *frame, size_t len
     ssize_t taken = transmit_locked(client, frame, length);
     pthread_mutex_unlock(&state_lock);
     return taken;
+}
+
+// ---- The backplane's adapter ------------------------------------------------------------------
+
+static void enter_adapter(bool store)
+{
+    pthread_mutex_lock(&state_lock);
+    in_store = store;
+}
+
+static void leave_adapter(void)
+{
+    in_store = false;
+    pthread_mutex_unlock(&state_lock);
+}
+
+// Its own FIFO has taken the packet, so the ring has a place.
+static void hand_in_packet(const uint8_t *packet, size_t length, uint64_t now)
+{
+    hand_in(options.nics - 1, packet, length, now);
+}
+
+static const char *plug_backplane(void)
+{
+    static const struct vmmc_clock clock = {enter_adapter, leave_adapter, now_ns, hand_in_packet};
+    return vmmc_plug(&options.vmmc, &clock);
 }
 
 // ---- Idling -----------------------------------------------------------------------------------
@@ -435,12 +449,9 @@ static uint64_t wait_for_horizon(struct gate_view *view, struct gate_others *oth
     for (;;) {
         drain();
         atomic_fetch_add_explicit(&me->gates, 1, memory_order_relaxed);
-        bool stopped = false;
-        for (unsigned n = 0; n < options.nics; n++)
-            stopped |= nics[n].stopped;
-        me->stopped = stopped;
+        me->stopped = adapters_stopped(options.nics);
         view->due = inbox_first(&inbox);
-        view->place = first_place_ns();
+        view->place = adapters_first_place_ns(options.nics);
         view->end = run.shared->fixed.end_ns;
         uint64_t event = gate_event(view);
         me->own_ns = event;
@@ -492,7 +503,7 @@ static void keep_time(int64_t clock)
     // A queue that had been stopped went on, or the guest sent in this instant: see gate_after().
     bool sent = count.sent + count.stops != handed_in || handed_in_at_ns == view.now;
     view.due = inbox_first(&inbox);
-    view.place = first_place_ns();
+    view.place = adapters_first_place_ns(options.nics);
     plan_next(&view, &others, sent, clock);
     arm(looks_by_itself() || stop_ns < look_ns ? stop_ns : look_ns, clock);
 }
@@ -560,8 +571,7 @@ static uint64_t before_block(bool full)
             look(clock, full);
         pthread_mutex_unlock(&state_lock);
     }
-    uint64_t to_look_ns = (uint64_t)(look_ns - clock);
-    return (to_look_ns + options.instruction_ns - 1) / options.instruction_ns;
+    return instructions_to_look(clock);
 }
 
 // ---- Setting up -------------------------------------------------------------------------------
@@ -583,7 +593,9 @@ static void run_state_changed(void *unused, bool running, int state)
         for (unsigned n = 0; n < options.nics; n++) {
             char name[16];
             snprintf(name, sizeof name, "n%u", n);
-            const char *wrong = qemu_take_netdev(name, transmit, &nics[n].client);
+            const char *wrong = is_backplane(n)
+                                    ? plug_backplane()
+                                    : qemu_take_netdev(name, transmit, &adapters[n].client);
             if (wrong) {
                 fprintf(stderr, "sundial-clock: %s\n", wrong);
                 leave("refused", EXIT_INVARIANT);
@@ -645,6 +657,8 @@ static const char *install(qemu_plugin_id_t id, int argc, char **argv)
     if (options.mode == MODE_WATCH)
         return NULL;
     wrong = qemu_load();
+    if (!wrong && options.backplane)
+        wrong = qemu_load_memory();
     if (wrong)
         return wrong;
     if (options.mode == MODE_RUN) {
@@ -654,7 +668,7 @@ static const char *install(qemu_plugin_id_t id, int argc, char **argv)
         cores = count_cores();
         me = &run.shared->machine[options.machine];
         for (unsigned n = 0; n < options.nics; n++)
-            nics[n].capacity = run.shared->fixed.adapter_frames[options.machine][n];
+            adapters[n].capacity = run.shared->fixed.adapter_frames[options.machine][n];
         zero_ns = options.zero_ns;
         keeping_time = true;
         wrong = options.trace ? trace_open(options.trace, options.points) : NULL;

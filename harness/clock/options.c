@@ -43,6 +43,31 @@ static bool mode(const char *text, enum mode *value)
     return false;
 }
 
+// NODE:BYTES:NS:NS:BPS:BPS:BYTES, see README.md.
+static bool backplane(char *text, struct vmmc_config *vmmc)
+{
+    enum { FIELDS = 7 };
+    uint64_t values[FIELDS];
+    for (unsigned i = 0; i < FIELDS; i++) {
+        char *colon = strchr(text, ':');
+        if (!colon != (i == FIELDS - 1))
+            return false;
+        if (colon)
+            *colon = '\0';
+        if (!number(text, 0, UINT32_MAX, &values[i]))
+            return false;
+        text = colon + 1;
+    }
+    *vmmc = (struct vmmc_config){.node = (uint16_t)(values[0] <= VMMC_NODES ? values[0] : 0),
+                                 .combine_bytes = (uint32_t)values[1],
+                                 .combine_timeout_ns = values[2],
+                                 .setup_ns = values[3],
+                                 .link_rate_bps = values[4],
+                                 .dma_rate_bps = values[5],
+                                 .fifo_bytes = (uint32_t)values[6]};
+    return true;
+}
+
 // One argument; false: not understood.
 static bool take(struct options *o, const char *name, char *value, uint64_t *supervisor)
 {
@@ -71,6 +96,8 @@ static bool take(struct options *o, const char *name, char *value, uint64_t *sup
         return o->instruction_ns = UINT64_C(1) << v, true;
     if (strcmp(name, "spins") == 0 && number(value, 0, 100000000, &v))
         return o->spins = (unsigned)v, true;
+    if (strcmp(name, "vmmc") == 0 && backplane(value, &o->vmmc))
+        return o->backplane = true;
     if (strcmp(name, "jitter") == 0 && number(value, 1, 1000000000, &v))
         return o->jitter_ns = v, true;
     return false;
@@ -94,7 +121,7 @@ const char *options_parse(struct options *o, int argc, char **argv)
         if (!take(o, name, equals + 1, &supervisor))
             return say("cannot use %s; known: mode=run|boot|watch, shm=, report=, machine=, nics=, "
                        "zero=, shift=, spins=, "
-                       "supervisor=, jitter=, trace=, points=",
+                       "supervisor=, jitter=, trace=, points=, vmmc=",
                        argv[i]);
     }
     if (o->mode == MODE_RUN && !o->shm)
@@ -107,6 +134,11 @@ const char *options_parse(struct options *o, int argc, char **argv)
         return "trace= and points= need each other";
     if (o->trace && o->mode != MODE_RUN)
         return "only mode=run can be traced";
+    if (o->backplane && o->mode != MODE_RUN)
+        return "only mode=run has a backplane";
+    const char *wrong = o->backplane ? vmmc_check(&o->vmmc) : NULL;
+    if (wrong)
+        return wrong;
     if (o->mode == MODE_BOOT && !o->report)
         return "report= is needed";
     if (supervisor) {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #pragma once
 
+#include "vmmc.h"
+
+#include <stdbool.h>
 #include <stdint.h>
 
 enum mode {
@@ -17,6 +20,8 @@ struct options {
     const char *points;      // path of the list of what it stamps
     unsigned machine;        // index in the run
     unsigned nics;           // netdevs n0, n1, ...
+    bool backplane;          // the last of them is no netdev but the adapter of a backplane
+    struct vmmc_config vmmc; // its settings
     int64_t zero_ns;         // virtual clock at the start of the run
     uint64_t instruction_ns; // 2^shift of -icount
     unsigned spins;          // pauses that a wait stays awake where that pays

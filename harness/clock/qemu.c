@@ -46,12 +46,41 @@ bool qemu_has_scoreboards(void)
     return dlsym(RTLD_DEFAULT, "qemu_plugin_scoreboard_new") != NULL;
 }
 
+struct symbol {
+    const char *name;
+    void *place; // of a pointer to a function
+};
+
+// NULL, or which is missing.
+static const char *look_up(const struct symbol *symbols, size_t number)
+{
+    for (size_t i = 0; i < number; i++) {
+        void *address = dlsym(RTLD_DEFAULT, symbols[i].name);
+        if (!address)
+            return say("this QEMU does not export %s (it was built without modules)",
+                       symbols[i].name);
+        memcpy(symbols[i].place, &address, sizeof address);
+    }
+    return NULL;
+}
+
+const char *qemu_load_memory(void)
+{
+    const struct symbol symbols[] = {
+        {"object_resolve_path", &qemu.object_resolve_path},
+        {"host_memory_backend_get_memory", &qemu.host_memory_backend_get_memory},
+        {"memory_region_size", &qemu.memory_region_size},
+        {"memory_region_get_ram_ptr", &qemu.memory_region_get_ram_ptr},
+        {"memory_region_init_rom_device_nomigrate", &qemu.memory_region_init_rom_device_nomigrate},
+        {"memory_region_add_subregion_overlap", &qemu.memory_region_add_subregion_overlap},
+        {"cpu_physical_memory_rw", &qemu.physical_memory_rw},
+    };
+    return look_up(symbols, sizeof symbols / sizeof *symbols);
+}
+
 const char *qemu_load(void)
 {
-    const struct {
-        const char *name;
-        void *place;
-    } symbols[] = {
+    const struct symbol symbols[] = {
         {"qemu_plugin_register_vcpu_tb_trans_cb", &qemu.plugin_register_vcpu_tb_trans_cb},
         {"qemu_plugin_register_vcpu_insn_exec_cb", &qemu.plugin_register_vcpu_insn_exec_cb},
         {"qemu_plugin_tb_n_insns", &qemu.plugin_tb_n_insns},
@@ -80,13 +109,9 @@ const char *qemu_load(void)
         {"g_byte_array_new", &qemu.byte_array_new},
         {"g_byte_array_set_size", &qemu.byte_array_set_size},
     };
-    for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
-        void *address = dlsym(RTLD_DEFAULT, symbols[i].name);
-        if (!address)
-            return say("this QEMU does not export %s (it was built without modules)",
-                       symbols[i].name);
-        memcpy(symbols[i].place, &address, sizeof address);
-    }
+    const char *missing = look_up(symbols, sizeof symbols / sizeof *symbols);
+    if (missing)
+        return missing;
     // Only for speed.
     void *warp = dlsym(RTLD_DEFAULT, "icount_start_warp_timer"),
          *run = dlsym(RTLD_DEFAULT, "async_run_on_cpu");

@@ -31,6 +31,24 @@ typedef struct {
 typedef struct NetClientState NetClientState;
 typedef ssize_t NetReceive(NetClientState *nc, const uint8_t *frame, size_t size);
 
+// MemoryRegionOps of include/exec/memory.h, the same in all tested versions.
+struct memory_region_ops {
+    uint64_t (*read)(void *opaque, uint64_t offset, unsigned size);
+    void (*write)(void *opaque, uint64_t offset, uint64_t value, unsigned size);
+    void *with_attributes[2];
+    int endianness;
+    struct {
+        unsigned least, most;
+        bool unaligned;
+        void *accepts;
+    } valid;
+    struct {
+        unsigned least, most;
+        bool unaligned;
+    } impl;
+};
+enum { QEMU_DEVICE_LITTLE_ENDIAN = 2 };
+
 struct qemu {
     int major, minor;
     // Plugin API
@@ -74,6 +92,17 @@ struct qemu {
     ssize_t (*send_packet)(NetClientState *nc, const uint8_t *frame, int size);
     int (*can_send_packet)(NetClientState *nc);
     void (*flush_queued_packets)(NetClientState *nc);
+    // Memory; only after qemu_load_memory(). Regions and objects are opaque.
+    void *(*object_resolve_path)(const char *path, bool *ambiguous);
+    void *(*host_memory_backend_get_memory)(void *backend);
+    uint64_t (*memory_region_size)(void *region);
+    void *(*memory_region_get_ram_ptr)(void *region);
+    void (*memory_region_init_rom_device_nomigrate)(void *region, void *owner,
+                                                    const struct memory_region_ops *, void *opaque,
+                                                    const char *name, uint64_t bytes, void **error);
+    void (*memory_region_add_subregion_overlap)(void *region, uint64_t offset, void *inner,
+                                                int priority);
+    void (*physical_memory_rw)(uint64_t address, void *bytes, uint64_t length, bool write);
     // Run state
     void *(*add_vm_change_state_handler)(void (*)(void *, bool running, int state), void *);
     void (*system_vmstop_request_prepare)(void);
@@ -87,6 +116,8 @@ extern struct qemu qemu;
 bool qemu_has_scoreboards(void);
 // Fills `qemu`. Returns NULL, or a sentence saying what this QEMU lacks.
 const char *qemu_load(void);
+// The same for what the adapter of a backplane needs beside.
+const char *qemu_load_memory(void);
 // From here a jump of the virtual clock wakes no thread that has no timer of that clock. Only for
 // speed: does nothing where QEMU's timer lists do not look as known.
 void qemu_quiet_notifications(void);

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from itertools import chain
 
 from sundial.model.check_own import check_own
+from sundial.model.fields import MAPPED_DEVICE
 from sundial.model.finding import Finding, Path
 from sundial.model.images import IMAGES
 from sundial.model.network import bridges, broadcast_domains, derived_mac, device_mac
@@ -21,7 +22,11 @@ from sundial.units import SIZE
 def check_clock(topology: Topology, clock: Clock) -> list[Finding]:
     """What is wrong with `topology` under `clock`."""
     if clock != "virtual":
-        return []
+        return [
+            Finding(("segments", name, "kind"), f"kind {segment.kind} keeps virtual time only", "the clock virtual")
+            for name, segment in topology.segments.items()
+            if segment.mapped
+        ]
     findings = [
         Finding(("machines", name, "on"), f"virtual time does not reach host {machine.on!r}", "the clock real")
         for name, machine in topology.machines.items()
@@ -60,14 +65,33 @@ def _machines(topology: Topology) -> Iterator[Finding]:
         if machine.on is not None and machine.on not in topology.hosts:
             known = ", ".join(topology.hosts) or "none: there is no hosts: in the topology"
             yield Finding((*path, "on"), f"there is no host {machine.on!r}", known)
-        expected = [f"eth{number}" for number in range(len(machine.interfaces))]
-        if sorted(machine.interfaces) != expected:
+        frames = sorted(set(machine.interfaces) - {MAPPED_DEVICE})
+        expected = [f"eth{number}" for number in range(len(frames))] or ["eth0"]
+        if frames != expected:
             yield Finding((*path, "interfaces"), "interface numbers have a gap", ", ".join(expected))
         for device, interface in machine.interfaces.items():
-            if machine.role == "host" and interface.address is None:
+            if device == MAPPED_DEVICE:
+                yield from _mapped(topology, name)
+            elif machine.role == "host" and interface.address is None:
                 yield Finding((*path, "interfaces", device), "address is missing", "such as '10.0.0.1/24'")
         for kind in SEGMENT_KINDS.values():
             yield from kind.check_machine(machine, path)
+
+
+def _mapped(topology: Topology, name: str) -> Iterator[Finding]:
+    """What is wrong with the interface of a machine to a segment that carries stores."""
+    machine = topology.machines[name]
+    path: Path = ("machines", name, "interfaces", MAPPED_DEVICE)
+    image = IMAGES.get(machine.image or topology.defaults.image)
+    if image is not None and not image.maps_adapters:
+        fitting = " or ".join(each for each, kind in IMAGES.items() if kind.maps_adapters)
+        yield Finding(path, f"image {image.name!r} has no driver for it", f"a machine that boots {fitting}")
+    for field in machine.interfaces[MAPPED_DEVICE].model_dump(exclude_none=True):
+        yield Finding((*path, field), "it carries stores, not packets", "{}: nothing to set")
+    latency = machine.adapter or topology.defaults.adapter
+    if latency is not None and latency.latency:
+        where: Path = ("machines", name, "adapter") if machine.adapter else ("defaults", "adapter")
+        yield Finding(where, f"{name}:{MAPPED_DEVICE} has no descriptors to fetch", "no latency")
 
 
 def _devices(topology: Topology) -> Iterator[Finding]:
@@ -108,6 +132,9 @@ def _ends(topology: Topology) -> Iterator[Finding]:
                 yield Finding(path, f"{what} {owner!r} has no interface {interface!r}", has)
             elif end in used:
                 yield Finding(path, f"port {end!r} is used twice (also in segment {used[end]!r})", "each port once")
+            elif segment.mapped != (interface == MAPPED_DEVICE):
+                fitting = MAPPED_DEVICE if segment.mapped else "eth0 to eth7"
+                yield Finding(path, f"{end!r} does not fit into a segment of kind {segment.kind}", fitting)
             used.setdefault(end, name)
     for end, at in _interfaces(topology):
         if end not in used:
@@ -207,7 +234,7 @@ def _mtus(topology: Topology) -> Iterator[Finding]:
     for name, segment in topology.segments.items():
         for end in segment.ports:
             machine, _, device = end.partition(":")
-            if machine not in topology.machines:
+            if machine not in topology.machines or segment.mapped:
                 continue
             own = topology.machines[machine].interfaces[device].mtu
             mtu = topology.defaults.mtu if own is None else own

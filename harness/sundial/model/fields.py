@@ -24,7 +24,9 @@ from sundial.model.daemon import HOST_ALLOWED, DaemonUri, parse_host
 NAME = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
 NAME_MOST = 32
 NAME_ALLOWED = f"up to {NAME_MOST} lower-case letters, digits and single hyphens, beginning with a letter"
-DEVICE_ALLOWED = "eth0 to eth7"
+MAPPED_DEVICE = "vmmc0"
+"""The interface of a machine to a segment that carries stores, not frames."""
+DEVICE_ALLOWED = f"eth0 to eth7, {MAPPED_DEVICE}"
 DEVICE_PORT_ALLOWED = "up to 15 lower-case letters and digits, beginning with a letter"
 PORT_ALLOWED = "MACHINE:INTERFACE, such as 'client:eth0'"
 MAC_ALLOWED = "a unicast MAC address, such as '02:00:00:00:00:01'"
@@ -288,7 +290,7 @@ class HostUri(Marker):
 
 
 NAMED = Text(NAME, NAME_ALLOWED, NAME_MOST)
-DEVICE = Text(re.compile(r"eth[0-7]"), DEVICE_ALLOWED)
+DEVICE = Text(re.compile(rf"eth[0-7]|{MAPPED_DEVICE}"), DEVICE_ALLOWED)
 DEVICE_PORT = Text(re.compile(r"[a-z][a-z0-9]{0,14}"), DEVICE_PORT_ALLOWED)
 """The name of a device's port; those of machines, `DEVICE`, are such names too."""
 PORT = Text(re.compile(rf"{NAME.pattern}:{DEVICE_PORT.pattern.pattern}"), PORT_ALLOWED, NAME_MOST + 16)

@@ -91,6 +91,8 @@ class ImageKind(Strict):
     """It takes static routes, and can forward packets between its interfaces."""
     streams_commands: _Capability = False
     """A command of `sundial exec` gets input, signals and a terminal, and its output comes while it runs."""
+    maps_adapters: _Capability = False
+    """Its machines may have an adapter whose memory the guest maps."""
     files: _Capability = False
     """Files of a topology can be laid into its root."""
     flat_files: _Capability = False

@@ -14,6 +14,7 @@ from typing import Literal
 
 from sundial.model.daemon import DaemonUri
 from sundial.model.devices import Bridge
+from sundial.model.fields import MAPPED_DEVICE
 from sundial.model.images import IMAGES
 from sundial.model.own import LaidFile, files_of
 from sundial.model.segment import Inside, SegmentBase
@@ -46,6 +47,11 @@ class Nic:
     def end(self) -> str:
         """As written in a segment's ports and shown in captures."""
         return f"{self.machine}:{self.device}"
+
+    @property
+    def mapped(self) -> bool:
+        """Whether it is no network adapter, but one whose memory the guest maps."""
+        return self.device == MAPPED_DEVICE
 
 
 @dataclass(frozen=True)
@@ -105,6 +111,16 @@ class Node:
     """Interfaces on segments within the machine; no adapter is behind them."""
 
     @property
+    def network_adapters(self) -> tuple[Nic, ...]:
+        """Those that frames pass; they have the first numbers."""
+        return tuple(nic for nic in self.nics if not nic.mapped)
+
+    @property
+    def mapped(self) -> Nic | None:
+        """The adapter whose memory the guest maps."""
+        return next((nic for nic in self.nics if nic.mapped), None)
+
+    @property
     def interfaces(self) -> tuple[Nic, ...]:
         """All that something is captured at."""
         return (*self.nics, *self.inner)
@@ -135,6 +151,11 @@ class Network:
     def captured(self) -> dict[str, SegmentBase]:
         """All segments, each with a capture of its own."""
         return {**self.segments, **self.inner}
+
+    @property
+    def mapped_captures(self) -> list[str]:
+        """Captures of segments that carry no frames."""
+        return [f"wire/{name}.pcapng" for name, segment in self.segments.items() if segment.mapped]
 
     def node(self, name: str) -> Node:
         """The machine called `name` (KeyError if there is none)."""

@@ -75,6 +75,11 @@ class SegmentBase(Strict):
         raise NotImplementedError
 
     @property
+    def mapped(self) -> bool:
+        """Whether its ports are adapters whose memory the guest maps, and not network adapters."""
+        return False
+
+    @property
     def packet_cells(self) -> PerPacket | None:
         """Cells of an IP packet by its length in bytes; None: the wire carries frames whole."""
         return None

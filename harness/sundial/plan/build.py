@@ -16,6 +16,7 @@ from sundial.plan.domain import DomainSpec, FrameSockets, MemoryFile, Plugin
 from sundial.plan.fabric import fabric_config
 from sundial.plan.jobs import build_idle_jobs, build_jobs, encode_job
 from sundial.plan.paths import RunPaths
+from sundial.plan.segment import mapped_adapter
 from sundial.plan.trace import Function, traced_functions
 from sundial.seams.job import Job
 from sundial.units import icount_shift
@@ -134,7 +135,10 @@ def domain_spec(
         console=files.console,
         samples=files.samples,
         job=files.job,
-        nics=tuple(FrameSockets(plan.paths.machine_end(nic), plan.paths.fabric_end(nic)) for nic in node.nics),
+        nics=tuple(
+            FrameSockets(plan.paths.machine_end(nic), plan.paths.fabric_end(nic)) for nic in node.network_adapters
+        ),
+        mapped=node.mapped is not None,
         memory_file=memory_file,
         plugin=plugin,
         console_socket=files.console_socket,
@@ -170,9 +174,16 @@ def run_plugin(
             ("zero", zero_ns),
             ("report", str(report)),
             ("supervisor", supervisor),
+            *_mapped(plan.network, node),
             *traced,
         ),
     )
+
+
+def _mapped(network: Network, node: Node) -> tuple[tuple[str, str], ...]:
+    if node.mapped is None:
+        return ()
+    return (("vmmc", mapped_adapter(network.segments[node.mapped.segment], node)),)
 
 
 def boot_plugin(node: Node, library: Path, *, supervisor: int, report: Path) -> Plugin:
@@ -181,7 +192,7 @@ def boot_plugin(node: Node, library: Path, *, supervisor: int, report: Path) -> 
         library,
         (
             ("mode", "boot"),
-            ("nics", len(node.nics)),
+            ("nics", len(node.network_adapters)),
             ("shift", icount_shift(node.mips)),
             ("report", str(report)),
             ("supervisor", supervisor),

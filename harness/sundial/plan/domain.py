@@ -33,6 +33,8 @@ _MEMORY = "sundial.memory"
 _DEVICE_MAC = "02:53:44:ff:00:{:02x}"
 _SERIAL_SLOT = 0x08
 _FIRST_NIC_SLOT = 0x10
+_MAPPED_SLOT = 0x18
+_MAPPED_BYTES = "16M"
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,8 @@ class DomainSpec:
     job: Path
     """The file behind fw_cfg."""
     nics: tuple[FrameSockets | FrameStream, ...]
+    mapped: bool = False
+    """It has an adapter whose memory the guest maps."""
     memory_file: MemoryFile | None = None
     """None: memory of its own."""
     plugin: Plugin | None = None
@@ -216,6 +220,12 @@ def _machine_arguments(spec: DomainSpec) -> Iterator[str]:
         place = f"bus=pcie.0,addr={_FIRST_NIC_SLOT + number:#x}"
         mac = _DEVICE_MAC.format(number)
         yield from ("-device", f"virtio-net-pci,netdev=n{number},mac={mac},{transmit}romfile=,{place}")
+
+    if spec.mapped:
+        # The clock plugin lays the adapter over its memory; without `master` it could not be saved.
+        yield from ("-object", f"memory-backend-ram,id=vmmc0,size={_MAPPED_BYTES}")
+        place = f"bus=pcie.0,addr={_MAPPED_SLOT:#x}"
+        yield from ("-device", f"ivshmem-plain,memdev=vmmc0,master=on,{place}")
 
 
 def _netdevs(spec: DomainSpec) -> Iterator[str]:

@@ -110,7 +110,7 @@ def _job(
         machine=node.name,
         seed=machine_seed(seed, node.name),
         clock="tsc" if clock == "virtual" else "monotonic",
-        interfaces=tuple(_interface(network, nic) for nic in node.nics),
+        interfaces=tuple(_interface(network, nic) for nic in node.network_adapters),
         bridge=_bridge(node),
         **_routing(node),
         **_cluster(network, node, seed),

@@ -21,6 +21,11 @@ class SegmentPlan(Protocol[SegmentT]):
         """The kind's own fields of one segment in fabric.json, in integer base units; it is `name` of `network`."""
         return {}
 
+    def adapter(self, segment: SegmentT, node: Node) -> str:
+        """What the clock plugin is given for the adapter of a machine at a segment that is `mapped`; a kind of others
+        is not asked."""
+        return ""
+
     def bridge(self, node: Node) -> dict[str, Any] | None:
         """`bridge` in the job of a machine that is a segment of this kind; None: it is not."""
         return None
@@ -33,6 +38,11 @@ class SegmentPlan(Protocol[SegmentT]):
 def own_fields(segment: SegmentBase, name: str, network: Network) -> dict[str, Any]:
     """Fields of segment `name` in fabric.json that only its kind has."""
     return load("segments", "plan", SegmentPlan)[segment.kind].fabric(segment, name, network)
+
+
+def mapped_adapter(segment: SegmentBase, node: Node) -> str:
+    """What the clock plugin is given for a machine's adapter at `segment`, which is mapped."""
+    return load("segments", "plan", SegmentPlan)[segment.kind].adapter(segment, node)
 
 
 def bridge(node: Node) -> dict[str, Any] | None:

@@ -23,7 +23,7 @@ _ADDRESS = rf"{_OCTET}(\.{_OCTET}){{3}}"
 Address = Annotated[str, Field(pattern=rf"^{_ADDRESS}$")]
 Network = Annotated[str, Field(pattern=rf"^{_ADDRESS}/([1-9]|[12]\d|3[0-2])$")]
 """An address with its prefix length."""
-Device = Annotated[str, Field(pattern=r"^eth[0-7]$")]
+Device = Annotated[str, Field(pattern=r"^(eth[0-7]|vmmc0)$")]
 DevicePort = Annotated[str, Field(pattern=r"^[a-z][a-z0-9]{0,14}$")]
 """An interface of a device without a guest."""
 

@@ -210,7 +210,7 @@ def _machine(run: RunDirectory, network: Network, node: Node, domain: ET.Element
     yield from boots.differing(run, node, domain)
     netdevs = [re.split(",(?:local|server)", each)[0] for each in arguments if each.startswith(("dgram,", "stream,"))]
     kind = "dgram" if node.host is None else "stream"
-    yield "netdevs", " ".join(f"{kind},id=n{place}" for place in range(len(node.nics))), " ".join(netdevs)
+    yield "netdevs", " ".join(f"{kind},id=n{place}" for place in range(len(node.network_adapters))), " ".join(netdevs)
     if spec.clock == "virtual":
         zero_ns = (run.document["nodes"].get(node.name) or {}).get("zero_ns")
         told = _plugin(arguments)
@@ -245,7 +245,8 @@ def _spec(run: RunDirectory, node: Node) -> DomainSpec:
         console=nowhere,
         samples=nowhere,
         job=nowhere,
-        nics=tuple(FrameSockets(nowhere, nowhere) for _ in node.nics),
+        nics=tuple(FrameSockets(nowhere, nowhere) for _ in node.network_adapters),
+        mapped=node.mapped is not None,
         console_socket=typed,
         exec_socket=typed,
         loopback=nowhere if node.inner else None,

@@ -107,7 +107,7 @@ def _verify(run_dir: Path, aside: Executor) -> Verification:
     classified = classification.classify(
         analysis.frames,
         analysis.segments,
-        pl.concat([each.classes for each in background]),
+        pl.concat([*(each.classes for each in background), _of_memory(analysis.frames, network)]),
         _addresses(ports),
     )
     classified = _with_settled(classified, settled)
@@ -172,6 +172,12 @@ def _verify(run_dir: Path, aside: Executor) -> Verification:
     observed = pl.concat([analysis.observed, *(each.observed for each in settled)], how="diagonal_relaxed")
     _observed(samples, _stamped(observed, all_calls, network), failed).write_parquet(run_dir / "observed.parquet")
     return verification
+
+
+def _of_memory(frames: pl.DataFrame, network: Network | None) -> pl.DataFrame:
+    """Rows and class of what segments without frames carry: all of it is proven by their law."""
+    mapped = [] if network is None else network.mapped_captures
+    return frames.filter(pl.col("capture").is_in(mapped)).select("row", pl.lit("memory").alias("class"))
 
 
 def _check_wires_and_headers(

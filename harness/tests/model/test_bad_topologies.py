@@ -77,8 +77,8 @@ CASES = [
     (GOOD, "25 ns", "20 us",
      ["13: segments.lan.cable_delay: a round trip over the two longest cables, carrier sense at both ends and the jam do not fit "
       "into the slot time: late collisions; allowed: a round trip of at most 46 us, the repeater included"]),
-    (GOOD, "kind: hub", "kind: ring", ["11: segments.lan.kind: 'ring' is not known; allowed: atm, hub, link, switch"]),
-    (GOOD, "    kind: hub\n", "", ["10: segments.lan: kind is missing; allowed: atm, hub, link, switch"]),
+    (GOOD, "kind: hub", "kind: ring", ["11: segments.lan.kind: 'ring' is not known; allowed: atm, hub, link, switch, vmmc"]),
+    (GOOD, "    kind: hub\n", "", ["10: segments.lan: kind is missing; allowed: atm, hub, link, switch, vmmc"]),
     (GOOD, "kind: hub", "kind: hub\n    kind: hub",
      ['12: is not YAML: found duplicate key "kind" with value "hub" (original value: "hub")']),
     (GOOD, "machines:", "machines: ]", ["2: is not YAML: expected the node content, but found ']'"]),

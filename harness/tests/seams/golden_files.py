@@ -164,6 +164,7 @@ def _fabrics() -> Iterator[tuple[str, Plan]]:
     yield "atm-lane", _plan("quickstart", topology="two-hosts-lane")
     yield "atm-routed", _plan("quickstart", topology="two-hosts-clip")
     yield "devices", _plan("quickstart", topology="pc-hub-lane")
+    yield "backplane", _up("sss-two-vmmc")
     yield "topology-only", _up("office")
 
 

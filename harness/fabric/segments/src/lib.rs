@@ -9,6 +9,7 @@ mod ethernet;
 pub mod hub;
 pub mod link;
 pub mod switch;
+pub mod vmmc;
 
 use sundial_core::{Kind, Kinds};
 
@@ -21,5 +22,5 @@ macro_rules! kinds {
 
 /// Every kind that ships with Sundial.
 pub fn kinds() -> Kinds {
-    kinds![link, hub, switch, atm]
+    kinds![link, hub, switch, atm, vmmc]
 }

@@ -2,6 +2,7 @@
 //! What must hold for every model, whatever it is fed. The checks of promises are in `common::run`.
 
 mod atm;
+mod backplane;
 mod common;
 mod relay;
 

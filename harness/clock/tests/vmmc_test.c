@@ -1,0 +1,463 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The backplane's adapter without QEMU: combining, transfers, tables, the outgoing FIFO. Expected
+// times and lengths are worked out by hand.
+#define _GNU_SOURCE
+#include "check.h"
+
+#include "../options.h"
+#include "../vmmc.h"
+
+#include <string.h>
+
+// 1.6 Gbit/s: 5 ns a byte; 8 Mbit/s: 1 us a byte.
+static const struct vmmc_config CONFIG = {.node = 1,
+                                          .combine_bytes = 64,
+                                          .combine_timeout_ns = 1000,
+                                          .setup_ns = 2800,
+                                          .link_rate_bps = 1600000000,
+                                          .dma_rate_bps = 8000000,
+                                          .fifo_bytes = 32768};
+static const struct vmmc_config OTHER = {.node = 2,
+                                         .combine_bytes = 64,
+                                         .combine_timeout_ns = 1000,
+                                         .setup_ns = 2800,
+                                         .link_rate_bps = 1600000000,
+                                         .dma_rate_bps = 8000000,
+                                         .fifo_bytes = 32768};
+
+// ---- A world of one memory and a record of what was sent --------------------------------------
+
+enum { MEMORY_PAGES = 64, SENT_MOST = 4096 };
+static uint8_t memory[MEMORY_PAGES * VMMC_PAGE];
+static uint8_t seen[2][VMMC_BYTES];
+static struct {
+    struct vmmc_packet header;
+    uint8_t data[VMMC_PAGE];
+} sent[SENT_MOST];
+static unsigned sent_count;
+
+static void send(const uint8_t *packet, size_t length)
+{
+    CHECK(sent_count < SENT_MOST);
+    memcpy(&sent[sent_count].header, packet, VMMC_HEADER);
+    CHECK(length == VMMC_HEADER + sent[sent_count].header.length);
+    memcpy(sent[sent_count++].data, packet + VMMC_HEADER, length - VMMC_HEADER);
+}
+
+static void read_memory(uint64_t address, void *bytes, uint64_t length)
+{
+    CHECK(address + length <= sizeof memory);
+    memcpy(bytes, memory + address, length);
+}
+
+static void write_memory(uint64_t address, const void *bytes, uint64_t length)
+{
+    CHECK(address + length <= sizeof memory);
+    memcpy(memory + address, bytes, length);
+}
+
+static const struct vmmc_world WORLD = {send, read_memory, write_memory};
+
+static void begin(struct vmmc *v, const struct vmmc_config *config)
+{
+    uint8_t *own = seen[config->node - 1];
+    memset(own, 0, VMMC_BYTES);
+    memset(memory, 0, sizeof memory);
+    sent_count = 0;
+    vmmc_init(v, config, &WORLD, own);
+}
+
+static void store(struct vmmc *v, uint64_t now, uint64_t offset, uint64_t value, unsigned size)
+{
+    vmmc_store(v, now, offset, value, size);
+}
+
+// Binds AU page `local` to page `page` of export 3, generation 9, of `node`.
+static void bind(struct vmmc *v, unsigned local, uint16_t node, unsigned page, unsigned flags)
+{
+    const struct vmmc_target to = {
+        .node = node, .flags = (uint8_t)flags, .export_id = 3, .generation = 9, .page = page};
+    uint64_t halves[2];
+    memcpy(halves, &to, sizeof to);
+    for (unsigned i = 0; i < 2; i++)
+        store(v, 0, VMMC_BINDINGS + 16 * local + 8 * i, halves[i], 8);
+}
+
+// Pages of the memory, last first, listed at `list`.
+static void make_list(uint64_t list, unsigned first, unsigned pages)
+{
+    for (unsigned i = 0; i < pages; i++) {
+        uint64_t page = (uint64_t)(first + pages - 1 - i) * VMMC_PAGE;
+        memcpy(memory + list + 8 * i, &page, sizeof page);
+    }
+}
+
+static uint64_t counted(const struct vmmc *v, unsigned at)
+{
+    uint64_t value;
+    memcpy(&value, v->seen + at, sizeof value);
+    return value;
+}
+
+// Whether packet `number` is so; of its kind, reason, offset and length all must be.
+static bool is(unsigned number, unsigned kind, unsigned reason, uint32_t offset, uint32_t length)
+{
+    const struct vmmc_packet *p = &sent[number].header;
+    return p->version == 1 && p->kind == kind && p->reason == reason && p->offset == offset &&
+           p->length == length && p->sequence == number;
+}
+
+// ---- Tests ------------------------------------------------------------------------------------
+
+static void test_options(void)
+{
+    struct options o;
+    char good[] = "vmmc=2:1024:1000:2800:1600000000:184000000:32768";
+    char *arguments[] = {"shm=/x", "zero=1", "nics=2", good};
+    CHECK(options_parse(&o, 4, arguments) == NULL && o.backplane);
+    CHECK(o.vmmc.node == 2 && o.vmmc.combine_bytes == 1024 && o.vmmc.combine_timeout_ns == 1000);
+    CHECK(o.vmmc.setup_ns == 2800 && o.vmmc.link_rate_bps == 1600000000 &&
+          o.vmmc.dma_rate_bps == 184000000 && o.vmmc.fifo_bytes == 32768);
+    const char *const bad[] = {
+        "vmmc=",
+        "vmmc=2:1024:1000:2800:1600000000:184000000",
+        "vmmc=2:1024:1000:2800:1600000000:184000000:32768:1",
+        "vmmc=0:1024:1000:2800:1600000000:184000000:32768",
+        "vmmc=65:1024:1000:2800:1600000000:184000000:32768",
+        "vmmc=65537:1024:1000:2800:1600000000:184000000:32768",
+        "vmmc=2:7:1000:2800:1600000000:184000000:32768",
+        "vmmc=2:4097:1000:2800:1600000000:184000000:32768",
+        "vmmc=2:1024:0:2800:1600000000:184000000:32768",
+        "vmmc=2:1024:1000:2800:0:184000000:32768",
+        "vmmc=2:1024:1000:2800:1600000000:0:32768",
+        "vmmc=2:1024:1000:2800:1600000000:184000000:4127",
+        "vmmc=2:1024:1000:2800:1600000000:184000000:x",
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        char *copy = strdup(bad[i]);
+        arguments[3] = copy;
+        CHECK(options_parse(&o, 4, arguments) != NULL);
+        free(copy);
+    }
+    char boot[] = "vmmc=2:1024:1000:2800:1600000000:184000000:32768";
+    char *booting[] = {"mode=boot", "report=/r", boot};
+    CHECK(options_parse(&o, 3, booting) != NULL);
+}
+
+static void test_stores_are_combined_until_one_of_six_reasons(void)
+{
+    struct vmmc v;
+    begin(&v, &CONFIG);
+    CHECK(counted(&v, VMMC_MAGIC_AT) == ((uint64_t)1 << 32 | VMMC_MAGIC));
+    bind(&v, 0, 2, 5, VMMC_ENABLED | VMMC_COMBINE);
+    bind(&v, 1, 2, 6, VMMC_ENABLED);
+    CHECK(vmmc_next_ns(&v) == UINT64_MAX);
+
+    // Three in a row, then a gap; the rest waits for its time, which each store puts off.
+    store(&v, 100, VMMC_AU + 16, 0x0807060504030201, 8);
+    store(&v, 108, VMMC_AU + 24, 0x0a09, 2);
+    store(&v, 116, VMMC_AU + 26, 0x0b, 1);
+    CHECK(sent_count == 0 && vmmc_next_ns(&v) == 1116);
+    store(&v, 124, VMMC_AU + 28, 1, 4);
+    CHECK(sent_count == 1 && is(0, VMMC_IS_AU, VMMC_GAP, 5 * VMMC_PAGE + 16, 11));
+    for (unsigned i = 0; i < 11; i++)
+        CHECK(sent[0].data[i] == i + 1);
+    const struct vmmc_packet *p = &sent[0].header;
+    CHECK(p->from == 1 && p->to == 2 && p->export_id == 3 && p->generation == 9 && p->count == 3);
+    vmmc_timeout(&v, 1123);
+    CHECK(sent_count == 1 && vmmc_next_ns(&v) == 1124);
+    vmmc_timeout(&v, 1124);
+    CHECK(sent_count == 2 && is(1, VMMC_IS_AU, VMMC_TIMER, 5 * VMMC_PAGE + 28, 4));
+
+    // The end of the page needs no timer.
+    store(&v, 2000, VMMC_AU + VMMC_PAGE - 16, 1, 8);
+    store(&v, 2008, VMMC_AU + VMMC_PAGE - 8, 2, 8);
+    CHECK(sent_count == 3 && is(2, VMMC_IS_AU, VMMC_PAGE_END, 6 * VMMC_PAGE - 16, 16));
+
+    // 64 bytes are combined: exactly, or as many as fit.
+    for (unsigned i = 0; i < 8; i++)
+        store(&v, 3000 + 8 * i, VMMC_AU + 8 * i, i, 8);
+    CHECK(sent_count == 4 && is(3, VMMC_IS_AU, VMMC_FULL, 5 * VMMC_PAGE, 64));
+    for (unsigned i = 0; i < 9; i++)
+        store(&v, 4000 + 8 * i, VMMC_AU + (i ? 4 + 8 * (i - 1) : 0), i, i ? 8 : 4);
+    CHECK(sent_count == 5 && is(4, VMMC_IS_AU, VMMC_FULL, 5 * VMMC_PAGE, 60));
+
+    // A store to the other page pushes it out, and leaves alone.
+    store(&v, 5000, VMMC_AU + VMMC_PAGE + 8, 7, 8);
+    CHECK(sent_count == 7 && is(5, VMMC_IS_AU, VMMC_GAP, 5 * VMMC_PAGE + 60, 8));
+    CHECK(is(6, VMMC_IS_AU, VMMC_UNCOMBINED, 6 * VMMC_PAGE + 8, 8));
+
+    store(&v, 6000, VMMC_AU, 1, 8);
+    store(&v, 6008, VMMC_FLUSH_AT, 0, 4);
+    CHECK(sent_count == 8 && is(7, VMMC_IS_AU, VMMC_FLUSHED, 5 * VMMC_PAGE, 8));
+    CHECK(vmmc_next_ns(&v) == UINT64_MAX);
+    CHECK(counted(&v, VMMC_PACKETS_AT) == 8 && counted(&v, VMMC_STORES_AT) == 25);
+    free(v.leaving);
+}
+
+static void test_what_is_not_bound_stays_here(void)
+{
+    struct vmmc v;
+    begin(&v, &CONFIG);
+    bind(&v, 0, 1, 0, VMMC_ENABLED);  // itself
+    bind(&v, 1, 65, 0, VMMC_ENABLED); // nobody
+    bind(&v, 2, 2, 0, VMMC_COMBINE);  // not enabled
+    for (unsigned page = 0; page < 4; page++)
+        store(&v, 100, VMMC_AU + page * VMMC_PAGE + 8, page + 1, 8);
+    CHECK(sent_count == 0 && vmmc_next_ns(&v) == UINT64_MAX);
+    CHECK(counted(&v, VMMC_NOWHERE_AT) == 2 && counted(&v, VMMC_STORES_AT) == 0);
+    for (unsigned page = 0; page < 4; page++) // loads are local
+        CHECK(counted(&v, VMMC_AU + page * VMMC_PAGE + 8) == page + 1);
+    // Registers and DU pages keep nothing that is stored to them.
+    store(&v, 100, VMMC_NODE_AT, 99, 4);
+    store(&v, 100, VMMC_DU + VMMC_PENDING_AT, 99, 8);
+    CHECK((uint32_t)counted(&v, VMMC_NODE_AT) == 1 && counted(&v, VMMC_DU + VMMC_PENDING_AT) == 0);
+    free(v.leaving);
+}
+
+// Import `number` to export 3 of node 2, of 4 pages; its slot 0 is 3 pages of memory.
+static void import(struct vmmc *v, unsigned number)
+{
+    const struct vmmc_target to = {
+        .node = 2, .flags = VMMC_ENABLED, .export_id = 3, .generation = 9, .pages = 4};
+    const struct vmmc_source source = {.list = 0, .pages = 3};
+    const uint64_t at = VMMC_IMPORT_TABLE + (uint64_t)number * VMMC_PAGE;
+    uint64_t halves[2];
+    memcpy(halves, &to, sizeof to);
+    for (unsigned i = 0; i < 2; i++)
+        store(v, 0, at + 8 * i, halves[i], 8);
+    memcpy(halves, &source, sizeof source);
+    for (unsigned i = 0; i < 2; i++)
+        store(v, 0, at + 256 + 8 * i, halves[i], 8);
+    make_list(0, 8, 3);
+}
+
+static uint64_t transfer(unsigned slot, uint64_t source, uint64_t at, uint64_t length)
+{
+    return slot | source << 8 | at << 28 | length << 48;
+}
+
+static void test_a_transfer_is_read_and_leaves_page_by_page(void)
+{
+    struct vmmc v;
+    begin(&v, &CONFIG);
+    import(&v, 4);
+    bind(&v, 0, 2, 0, VMMC_ENABLED | VMMC_COMBINE);
+    const uint64_t page = VMMC_DU + 4 * VMMC_PAGE;
+    store(&v, 1000, page, transfer(0, 4000, 5000, 4000), 8);
+    CHECK(counted(&v, page + VMMC_PENDING_AT) == 1 && sent_count == 0);
+    // To the end of the destination's page 3,192 bytes, 1 us each.
+    CHECK(vmmc_next_ns(&v) == 1000 + 2800 + 3192000);
+    // Pages are listed last first: byte 4000 of the source is in page 10, 4096 in page 9.
+    memory[10 * VMMC_PAGE + 4000] = 1;
+    memory[9 * VMMC_PAGE] = 2;
+    memory[9 * VMMC_PAGE + 3192 - 96] = 3;
+    vmmc_timeout(&v, 3195799);
+    CHECK(sent_count == 0);
+    // What is being combined left before the transfer: it was stored before.
+    store(&v, 3195799, VMMC_AU, 1, 8);
+    vmmc_timeout(&v, 3195800);
+    CHECK(sent_count == 2 && is(0, VMMC_IS_AU, VMMC_GAP, 0, 8));
+    CHECK(is(1, VMMC_IS_DU, 0, 5000, 3192) && sent[1].header.flags == 0);
+    CHECK(sent[1].data[0] == 1 && sent[1].data[96] == 2);
+    CHECK(counted(&v, page + VMMC_PENDING_AT) == 1);
+    CHECK(vmmc_next_ns(&v) == 3195800 + 808000);
+    vmmc_timeout(&v, 4003800);
+    CHECK(sent_count == 3 && is(2, VMMC_IS_DU, 0, 8192, 808));
+    CHECK(sent[2].header.flags == VMMC_LAST && sent[2].data[0] == 3);
+    CHECK(counted(&v, page + VMMC_PENDING_AT) == 0 && counted(&v, page + VMMC_ERRORS_AT) == 0);
+    CHECK(vmmc_next_ns(&v) == UINT64_MAX);
+    free(v.leaving);
+}
+
+static void test_transfers_follow_one_another(void)
+{
+    struct vmmc v;
+    begin(&v, &CONFIG);
+    import(&v, 0);
+    for (unsigned i = 0; i < VMMC_TRANSFERS + 1; i++)
+        store(&v, 0, VMMC_DU, transfer(0, 0, 8 * i, 8), 8);
+    CHECK(counted(&v, VMMC_DU + VMMC_PENDING_AT) == VMMC_TRANSFERS);
+    CHECK(counted(&v, VMMC_DU + VMMC_ERRORS_AT) == 1);
+    for (unsigned i = 0; i < VMMC_TRANSFERS; i++) {
+        uint64_t at = 2800 + 8000 * (uint64_t)(i + 1);
+        CHECK(vmmc_next_ns(&v) == at);
+        vmmc_timeout(&v, at);
+        CHECK(sent_count == i + 1 && is(i, VMMC_IS_DU, 0, 8 * i, 8) && sent[i].header.count == i);
+    }
+    free(v.leaving);
+}
+
+static void test_transfers_beyond_either_end_are_refused(void)
+{
+    struct vmmc v;
+    begin(&v, &CONFIG);
+    import(&v, 0);
+    const struct {
+        uint64_t page, word;
+        unsigned size;
+    } bad[] = {
+        {0, transfer(0, 3 * VMMC_PAGE - 7, 0, 8), 8},
+        {0, transfer(0, 0, 4 * VMMC_PAGE - 7, 8), 8},
+        {0, transfer(1, 0, 0, 8), 8},
+        {0, transfer(255, 0, 0, 8), 8},
+        {0, transfer(0, 0, 0, 0), 8}, // 65,536 bytes
+        {1, transfer(0, 0, 0, 8), 8},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        const uint64_t page = VMMC_DU + bad[i].page * VMMC_PAGE;
+        uint64_t errors = counted(&v, page + VMMC_ERRORS_AT);
+        store(&v, 0, page, bad[i].word, bad[i].size);
+        CHECK(counted(&v, page + VMMC_ERRORS_AT) == errors + 1);
+        CHECK(vmmc_next_ns(&v) == UINT64_MAX);
+    }
+    // Half a word starts nothing.
+    store(&v, 0, VMMC_DU, transfer(0, 0, 0, 8), 4);
+    CHECK(vmmc_next_ns(&v) == UINT64_MAX);
+    free(v.leaving);
+}
+
+static void deliver(struct vmmc *v, const struct vmmc_packet *header, const uint8_t *data)
+{
+    uint8_t packet[VMMC_PACKET_MOST];
+    memcpy(packet, header, VMMC_HEADER);
+    memcpy(packet + VMMC_HEADER, data, header->length);
+    vmmc_receive(v, 0, packet, VMMC_HEADER + header->length);
+}
+
+static void export(struct vmmc *v, unsigned number, uint32_t generation, uint32_t pages,
+                   uint64_t list)
+{
+    const uint64_t entry = VMMC_EXPORT_TABLE + 256 * (uint64_t)number;
+    store(v, 0, entry + 8, list, 8);
+    store(v, 0, entry, generation | (uint64_t)pages << 32, 8);
+}
+
+static void test_only_an_export_of_that_generation_is_written(void)
+{
+    struct vmmc v;
+    begin(&v, &OTHER);
+    make_list(0, 1, 2);
+    export(&v, 3, 9, 2, 0);
+    const uint8_t data[VMMC_PAGE] = {0xaa, 0xbb, 0xcc};
+    struct vmmc_packet packet = {.version = 1, .kind = VMMC_IS_AU, .from = 1, .to = 2};
+    packet.export_id = 3;
+    packet.generation = 9;
+    packet.offset = VMMC_PAGE + 5;
+    packet.length = 3;
+    deliver(&v, &packet, data);
+    CHECK(memcmp(memory + VMMC_PAGE + 5, data, 3) == 0 && memory[VMMC_PAGE + 8] == 0);
+    CHECK(counted(&v, VMMC_WRITTEN_AT) == 1 && sent_count == 0);
+
+    const struct vmmc_packet good = packet;
+    struct {
+        uint32_t export_id, generation, offset, length;
+    } bad[] = {
+        {4, 9, 0, 3},   {3, 8, 0, 3}, {3, 10, 0, 3},  {3, 9, 2 * VMMC_PAGE, 3}, {240, 9, 0, 3},
+        {~0u, 9, 0, 3}, {4, 0, 0, 3}, {3, 9, ~0u, 3}, {3, 9, VMMC_PAGE - 2, 3},
+    };
+    uint8_t before[sizeof memory];
+    memcpy(before, memory, sizeof memory);
+    for (unsigned i = 0; i < sizeof bad / sizeof *bad; i++) {
+        packet = good;
+        packet.export_id = bad[i].export_id;
+        packet.generation = bad[i].generation;
+        packet.offset = bad[i].offset;
+        deliver(&v, &packet, data);
+        CHECK(memcmp(before, memory, sizeof memory) == 0);
+        CHECK(counted(&v, VMMC_REFUSED_AT) == i + 1 && sent_count == i + 1);
+        CHECK(is(i, VMMC_IS_NACK, 0, bad[i].offset, 0) && sent[i].header.to == 1);
+        CHECK(sent[i].header.export_id == bad[i].export_id &&
+              sent[i].header.generation == bad[i].generation);
+    }
+    // A NACK is counted and not answered.
+    unsigned answers = sent_count;
+    packet = good;
+    packet.kind = VMMC_IS_NACK;
+    packet.length = 0;
+    deliver(&v, &packet, data);
+    CHECK(counted(&v, VMMC_NACKS_AT) == 1 && sent_count == answers);
+    free(v.leaving);
+}
+
+static void test_a_full_fifo_is_noticed(void)
+{
+    struct vmmc v;
+    struct vmmc_config small = CONFIG;
+    small.fifo_bytes = 4128; // 103 packets of 40 bytes, 200 ns each on the line
+    begin(&v, &small);
+    bind(&v, 0, 2, 0, VMMC_ENABLED);
+    for (unsigned i = 0; i < 103; i++)
+        store(&v, 1000, VMMC_AU + 8 * i, i, 8);
+    CHECK(sent_count == 103 && !v.overflow);
+    store(&v, 1199, VMMC_AU, 0, 1); // the first has not left
+    CHECK(sent_count == 103 && v.overflow);
+    v.overflow = false;
+    store(&v, 1200, VMMC_AU, 0, 8);
+    CHECK(sent_count == 104 && !v.overflow);
+    free(v.leaving);
+}
+
+// Whatever is stored, in whatever pieces: when all packets have arrived, the other node's memory is
+// as if each store had been made there.
+static void test_random_stores_arrive_as_they_were_made(void)
+{
+    unsigned long long state = 88172645463325252ull;
+    for (unsigned round = 0; round < 200; round++) {
+        struct vmmc a, b;
+        begin(&b, &OTHER);
+        begin(&a, &CONFIG);
+        uint8_t expected[4 * VMMC_PAGE] = {0};
+        for (unsigned page = 0; page < 4; page++)
+            bind(&a, page, 2, 3 - page, VMMC_ENABLED | (page % 2 ? VMMC_COMBINE : 0));
+        make_list(0, 8, 4);
+        export(&b, 3, 9, 4, 0);
+        uint64_t now = 0, at = VMMC_AU;
+        for (unsigned i = 0; i < 300; i++) {
+            unsigned long long draw = next_random(&state);
+            unsigned size = 1u << (draw & 3);
+            if (draw >> 2 & 1 || at + size > VMMC_BINDINGS)
+                at = VMMC_AU + (draw >> 8) % (4 * VMMC_PAGE);
+            if (at % VMMC_PAGE + size > VMMC_PAGE) // QEMU divides such a store
+                size = 1;
+            now += (draw >> 40) % 64 ? 8 : 1500;
+            vmmc_timeout(&a, now);
+            uint64_t value = next_random(&state);
+            store(&a, now, at, value, size);
+            uint64_t page = (at - VMMC_AU) / VMMC_PAGE;
+            if (page < 4)
+                memcpy(expected + (3 - page) * VMMC_PAGE + at % VMMC_PAGE, &value, size);
+            at += size;
+        }
+        vmmc_timeout(&a, now + CONFIG.combine_timeout_ns);
+        CHECK(vmmc_next_ns(&a) == UINT64_MAX && !a.overflow);
+        unsigned packets = sent_count;
+        for (unsigned i = 0; i < packets; i++) {
+            const struct vmmc_packet *p = &sent[i].header;
+            CHECK(p->sequence == i && p->length <= CONFIG.combine_bytes && p->length);
+            CHECK(p->offset / VMMC_PAGE == (p->offset + p->length - 1) / VMMC_PAGE);
+            deliver(&b, p, sent[i].data);
+        }
+        CHECK(sent_count == packets && counted(&b, VMMC_WRITTEN_AT) == packets);
+        for (unsigned page = 0; page < 4; page++)
+            CHECK(memcmp(memory + (11 - page) * VMMC_PAGE, expected + page * VMMC_PAGE,
+                         VMMC_PAGE) == 0);
+        free(a.leaving);
+        free(b.leaving);
+    }
+}
+
+int main(void)
+{
+    RUN(test_options);
+    RUN(test_stores_are_combined_until_one_of_six_reasons);
+    RUN(test_what_is_not_bound_stays_here);
+    RUN(test_a_transfer_is_read_and_leaves_page_by_page);
+    RUN(test_transfers_follow_one_another);
+    RUN(test_transfers_beyond_either_end_are_refused);
+    RUN(test_only_an_export_of_that_generation_is_written);
+    RUN(test_a_full_fifo_is_noticed);
+    RUN(test_random_stores_arrive_as_they_were_made);
+    printf("%u passed, 0 failed\n", tests_passed);
+    return 0;
+}

@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "vmmc.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { VERSION = 1, EXPORT_ENTRY = 256, TARGET_ENTRY = 16, SOURCES_AT = 256, DU_LONGEST = 65536 };
+
+_Static_assert(sizeof(struct vmmc_packet) == VMMC_HEADER, "as on the wire");
+_Static_assert(sizeof(struct vmmc_target) == TARGET_ENTRY, "as the guest writes it");
+_Static_assert(sizeof(struct vmmc_source) == 16, "as the guest writes it");
+_Static_assert(VMMC_EXPORT_TABLE + VMMC_EXPORTS * EXPORT_ENTRY <= VMMC_DU, "240 of 256 bytes");
+_Static_assert(VMMC_DU + VMMC_EXPORTS * VMMC_PAGE == VMMC_AU, "a page an import");
+_Static_assert(VMMC_AU + VMMC_AU_PAGES * VMMC_PAGE == VMMC_BINDINGS, "AU pages");
+_Static_assert(VMMC_BINDINGS + VMMC_AU_PAGES * TARGET_ENTRY == VMMC_IMPORT_TABLE, "bindings");
+_Static_assert(VMMC_IMPORT_TABLE + VMMC_EXPORTS * VMMC_PAGE == VMMC_BYTES, "imports");
+_Static_assert(SOURCES_AT + VMMC_SOURCES * sizeof(struct vmmc_source) <= VMMC_PAGE, "sources");
+
+static const uint64_t PS_PER_NS = 1000, PS_PER_S = UINT64_C(1000000000000);
+
+static uint64_t later(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static uint32_t least(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+// Rounded up; at most VMMC_PACKET_MOST bytes, so nothing overflows.
+static uint64_t duration_ps(uint32_t bytes, uint64_t rate_bps)
+{
+    return (8 * (uint64_t)bytes * PS_PER_S + rate_bps - 1) / rate_bps;
+}
+
+static void count(struct vmmc *v, unsigned at, int64_t by)
+{
+    uint64_t value;
+    memcpy(&value, v->seen + at, sizeof value);
+    value += (uint64_t)by;
+    memcpy(v->seen + at, &value, sizeof value);
+}
+
+const char *vmmc_check(const struct vmmc_config *config)
+{
+    if (config->node < 1 || config->node > VMMC_NODES)
+        return "a node's number is 1 to 64";
+    if (config->combine_bytes < VMMC_COMBINE_LEAST || config->combine_bytes > VMMC_PAGE)
+        return "8 to 4096 bytes are combined";
+    if (config->fifo_bytes < VMMC_PACKET_MOST)
+        return "the outgoing FIFO is smaller than a packet";
+    if (!config->link_rate_bps || !config->dma_rate_bps || !config->combine_timeout_ns)
+        return "a rate or the time of combining is 0";
+    return NULL;
+}
+
+void vmmc_init(struct vmmc *v, const struct vmmc_config *config, const struct vmmc_world *world,
+               uint8_t *seen)
+{
+    *v = (struct vmmc){.config = config, .world = world, .seen = seen};
+    v->leaving_places = config->fifo_bytes / VMMC_HEADER + 1;
+    v->leaving = calloc(v->leaving_places, sizeof *v->leaving);
+    if (!v->leaving)
+        abort();
+    const uint32_t head[] = {VMMC_MAGIC, VERSION, config->node};
+    memcpy(seen + VMMC_REGISTERS, head, sizeof head);
+}
+
+// ---- Sending ----------------------------------------------------------------------------------
+
+// Whether the outgoing FIFO takes the packet, which is on the line as soon as that is free.
+static bool enter_fifo(struct vmmc *v, uint64_t now_ns, uint32_t bytes)
+{
+    uint64_t now_ps = now_ns * PS_PER_NS;
+    for (; v->leaving_count && v->leaving[v->leaving_first].end_ps <= now_ps; v->leaving_count--) {
+        v->fifo_fill -= v->leaving[v->leaving_first].bytes;
+        v->leaving_first = (v->leaving_first + 1) % v->leaving_places;
+    }
+    if (v->fifo_fill + bytes > v->config->fifo_bytes) {
+        v->overflow = true;
+        return false;
+    }
+    v->line_free_ps = later(now_ps, v->line_free_ps) + duration_ps(bytes, v->config->link_rate_bps);
+    uint32_t place = (v->leaving_first + v->leaving_count++) % v->leaving_places;
+    v->leaving[place].end_ps = v->line_free_ps;
+    v->leaving[place].bytes = bytes;
+    v->fifo_fill += bytes;
+    return true;
+}
+
+// Sends what is in v->packet behind the header.
+static void send_packet(struct vmmc *v, uint64_t now_ns, struct vmmc_packet header)
+{
+    header.version = VERSION;
+    header.from = v->config->node;
+    header.sequence = v->sequence[header.to]++;
+    memcpy(v->packet, &header, sizeof header);
+    uint32_t bytes = VMMC_HEADER + header.length;
+    if (!enter_fifo(v, now_ns, bytes))
+        return;
+    count(v, VMMC_PACKETS_AT, 1);
+    v->world->send(v->packet, bytes);
+}
+
+// ---- Automatic update -------------------------------------------------------------------------
+
+// What is being combined leaves.
+static void leave(struct vmmc *v, uint64_t now_ns, enum vmmc_reason reason)
+{
+    if (!v->open.length)
+        return;
+    const struct vmmc_packet header = {.kind = VMMC_IS_AU,
+                                       .reason = (uint8_t)reason,
+                                       .to = v->open.to.node,
+                                       .export_id = v->open.to.export_id,
+                                       .generation = v->open.to.generation,
+                                       .offset = v->open.offset,
+                                       .length = v->open.length,
+                                       .count = v->open.stores};
+    v->open.length = 0;
+    send_packet(v, now_ns, header);
+}
+
+static bool can_be(const struct vmmc *v, const struct vmmc_target *to)
+{
+    return to->node >= 1 && to->node <= VMMC_NODES && to->node != v->config->node;
+}
+
+static void automatic(struct vmmc *v, uint64_t now_ns, uint64_t offset, uint64_t value,
+                      unsigned size)
+{
+    uint32_t page = (uint32_t)(offset - VMMC_AU) / VMMC_PAGE, within = offset % VMMC_PAGE;
+    struct vmmc_target to;
+    memcpy(&to, v->seen + VMMC_BINDINGS + page * TARGET_ENTRY, sizeof to);
+    if (!(to.flags & VMMC_ENABLED))
+        return;
+    if (!can_be(v, &to)) {
+        count(v, VMMC_NOWHERE_AT, 1);
+        return;
+    }
+    count(v, VMMC_STORES_AT, 1);
+    uint32_t at = to.page * VMMC_PAGE + within;
+    bool combine = to.flags & VMMC_COMBINE;
+    bool follows = combine && v->open.binding == page && at == v->open.offset + v->open.length &&
+                   memcmp(&to, &v->open.to, sizeof to) == 0;
+    if (!follows)
+        leave(v, now_ns, VMMC_GAP);
+    else if (v->open.length + size > v->config->combine_bytes)
+        leave(v, now_ns, VMMC_FULL);
+    if (!v->open.length) {
+        v->open.to = to;
+        v->open.binding = page;
+        v->open.offset = at;
+        v->open.stores = 0;
+    }
+    memcpy(v->packet + VMMC_HEADER + v->open.length, &value, size);
+    v->open.length += size;
+    v->open.stores++;
+    v->open.deadline_ns = now_ns + v->config->combine_timeout_ns;
+    if (!combine)
+        leave(v, now_ns, VMMC_UNCOMBINED);
+    else if (within + size == VMMC_PAGE)
+        leave(v, now_ns, VMMC_PAGE_END);
+    else if (v->open.length == v->config->combine_bytes)
+        leave(v, now_ns, VMMC_FULL);
+}
+
+// ---- Deliberate update ------------------------------------------------------------------------
+
+// How much of the transfer one packet takes: it crosses no page of the destination.
+static uint32_t piece(const struct vmmc_transfer *t)
+{
+    return least(t->left, VMMC_PAGE - t->at % VMMC_PAGE);
+}
+
+static void begin_piece(struct vmmc *v)
+{
+    const struct vmmc_transfer *t = &v->transfers[v->first_transfer];
+    v->read_ps = later(t->ready_ns * PS_PER_NS, v->engine_free_ps) +
+                 duration_ps(piece(t), v->config->dma_rate_bps);
+    v->engine_free_ps = v->read_ps;
+}
+
+static void start_transfer(struct vmmc *v, uint64_t now_ns, unsigned import, uint64_t word)
+{
+    uint8_t *own = v->seen + VMMC_IMPORT_TABLE + import * VMMC_PAGE;
+    uint32_t slot = word & 0xff, source_at = word >> 8 & 0xfffff, at = word >> 28 & 0xfffff;
+    uint32_t length = (uint32_t)(word >> 48) ? (uint32_t)(word >> 48) : DU_LONGEST;
+    struct vmmc_target to;
+    struct vmmc_source source = {0};
+    memcpy(&to, own, sizeof to);
+    if (slot < VMMC_SOURCES)
+        memcpy(&source, own + SOURCES_AT + slot * sizeof source, sizeof source);
+    if (!(to.flags & VMMC_ENABLED) || !can_be(v, &to) || v->transfer_count == VMMC_TRANSFERS ||
+        source_at + (uint64_t)length > (uint64_t)source.pages * VMMC_PAGE ||
+        at + (uint64_t)length > (uint64_t)to.pages * VMMC_PAGE) {
+        count(v, VMMC_DU + import * VMMC_PAGE + VMMC_ERRORS_AT, 1);
+        return;
+    }
+    uint32_t place = (v->first_transfer + v->transfer_count++) % VMMC_TRANSFERS;
+    v->transfers[place] = (struct vmmc_transfer){.source_list = source.list,
+                                                 .source_at = source_at,
+                                                 .to = to,
+                                                 .at = at,
+                                                 .left = length,
+                                                 .number = v->transfers_begun++,
+                                                 .import = (uint16_t)import,
+                                                 .ready_ns = now_ns + v->config->setup_ns};
+    count(v, VMMC_DU + import * VMMC_PAGE + VMMC_PENDING_AT, 1);
+    if (v->transfer_count == 1)
+        begin_piece(v);
+}
+
+// The guest's address of byte `at` of the pages that are listed at `list`.
+static uint64_t listed(const struct vmmc *v, uint64_t list, uint64_t at)
+{
+    uint64_t page = 0;
+    v->world->read(list + at / VMMC_PAGE * sizeof page, &page, sizeof page);
+    return page + at % VMMC_PAGE;
+}
+
+// The piece under way has been read: it leaves as it is in memory now. What is being combined is
+// older than it.
+static void send_piece(struct vmmc *v, uint64_t now_ns)
+{
+    struct vmmc_transfer *t = &v->transfers[v->first_transfer];
+    uint32_t bytes = piece(t);
+    leave(v, now_ns, VMMC_GAP);
+    for (uint32_t done = 0, part; done < bytes; done += part) {
+        uint64_t at = t->source_at + done;
+        part = least(bytes - done, VMMC_PAGE - (uint32_t)(at % VMMC_PAGE));
+        v->world->read(listed(v, t->source_list, at), v->packet + VMMC_HEADER + done, part);
+    }
+    const struct vmmc_packet header = {.kind = VMMC_IS_DU,
+                                       .flags = bytes == t->left ? VMMC_LAST : 0,
+                                       .to = t->to.node,
+                                       .export_id = t->to.export_id,
+                                       .generation = t->to.generation,
+                                       .offset = t->at,
+                                       .length = bytes,
+                                       .count = t->number};
+    send_packet(v, now_ns, header);
+    t->source_at += bytes;
+    t->at += bytes;
+    t->left -= bytes;
+    if (!t->left) {
+        count(v, VMMC_DU + t->import * VMMC_PAGE + VMMC_PENDING_AT, -1);
+        v->first_transfer = (v->first_transfer + 1) % VMMC_TRANSFERS;
+        v->transfer_count--;
+    }
+    if (v->transfer_count)
+        begin_piece(v);
+}
+
+// ---- Events -----------------------------------------------------------------------------------
+
+void vmmc_store(struct vmmc *v, uint64_t now_ns, uint64_t offset, uint64_t value, unsigned size)
+{
+    if (offset >= VMMC_AU && offset < VMMC_BINDINGS) {
+        memcpy(v->seen + offset, &value, size);
+        automatic(v, now_ns, offset, value, size);
+    } else if (offset >= VMMC_DU && offset < VMMC_AU) {
+        if (offset % VMMC_PAGE == VMMC_START_AT && size == sizeof value)
+            start_transfer(v, now_ns, (unsigned)((offset - VMMC_DU) / VMMC_PAGE), value);
+    } else if (offset >= VMMC_EXPORT_TABLE)
+        memcpy(v->seen + offset, &value, size);
+    else if (offset == VMMC_FLUSH_AT)
+        leave(v, now_ns, VMMC_FLUSHED);
+}
+
+static uint64_t transfer_ns(const struct vmmc *v)
+{
+    return v->transfer_count ? (v->read_ps + PS_PER_NS - 1) / PS_PER_NS : UINT64_MAX;
+}
+
+uint64_t vmmc_next_ns(const struct vmmc *v)
+{
+    uint64_t combined = v->open.length ? v->open.deadline_ns : UINT64_MAX, read = transfer_ns(v);
+    return combined < read ? combined : read;
+}
+
+void vmmc_timeout(struct vmmc *v, uint64_t now_ns)
+{
+    for (uint64_t next; (next = vmmc_next_ns(v)) <= now_ns;)
+        if (v->open.length && v->open.deadline_ns == next)
+            leave(v, now_ns, VMMC_TIMER);
+        else
+            send_piece(v, now_ns);
+}
+
+void vmmc_receive(struct vmmc *v, uint64_t now_ns, const uint8_t *packet, size_t length)
+{
+    struct vmmc_packet header;
+    struct vmmc_export export = {0};
+    memcpy(&header, packet, sizeof header);
+    if (header.kind == VMMC_IS_NACK) {
+        count(v, VMMC_NACKS_AT, 1);
+        return;
+    }
+    if (header.export_id < VMMC_EXPORTS)
+        memcpy(&export, v->seen + VMMC_EXPORT_TABLE + header.export_id * EXPORT_ENTRY,
+               sizeof export);
+    bool fits = header.offset % VMMC_PAGE + (uint64_t)header.length <= VMMC_PAGE &&
+                header.length == length - VMMC_HEADER;
+    if (!export.generation || header.generation != export.generation || !fits ||
+        header.offset / VMMC_PAGE >= export.pages) {
+        count(v, VMMC_REFUSED_AT, 1);
+        // The packet's own generation and place: the sender knows by them which import is over.
+        struct vmmc_packet nack = header;
+        nack.kind = VMMC_IS_NACK;
+        nack.flags = nack.reason = 0;
+        nack.to = header.from;
+        nack.length = 0;
+        leave(v, now_ns, VMMC_GAP);
+        send_packet(v, now_ns, nack);
+        return;
+    }
+    v->world->write(listed(v, export.list, header.offset), packet + VMMC_HEADER, header.length);
+    count(v, VMMC_WRITTEN_AT, 1);
+}

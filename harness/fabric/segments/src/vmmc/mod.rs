@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A backplane that carries stores from memory to memory: virtual memory-mapped communication.
+//!
+//! Each node has a line into the backplane, which takes its packets in the order in which they are ready, and one
+//! engine that writes what arrives into memory, in the order of arrival. Nothing is lost; who is not there is
+//! sent nothing.
+
+mod config;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use sundial_core::{
+    Board, Frame, Line, LinkType, Output, Refusal, Ring, Segment, SegmentCounters,
+    SegmentParameters, Span, Time,
+};
+
+pub use config::Config;
+
+/// Bytes of a packet before its data.
+pub const HEADER_BYTES: usize = 32;
+/// What `word_latency` is the time of.
+const WORD_BYTES: u64 = 8;
+/// Data of the longest packet: a page.
+const DATA_MOST: usize = 4096;
+/// Of the format; the first byte of a packet.
+const VERSION: u8 = 1;
+/// LINKTYPE_USER1.
+const LINK_TYPE: LinkType = LinkType(148);
+
+/// What a backplane is built from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BackplaneParameters {
+    /// From a packet's leaving until the receiver can begin to write it.
+    pub way: Span,
+    /// Of a node's line into the backplane.
+    pub link_rate_bps: u64,
+    /// At which a node writes what arrives.
+    pub dma_rate_bps: u64,
+    /// The number of the node at each port.
+    pub nodes: Vec<u16>,
+}
+
+/// The model.
+pub struct Backplane {
+    parameters: BackplaneParameters,
+    lines: Vec<Line>,
+    /// No place is ever missing: the adapter itself keeps its queue within bounds.
+    rings: Vec<Ring>,
+    engines: Vec<Line>,
+    /// By receiver: packets that have not left, by (leaving, sender, order of handing in).
+    waiting: Vec<BTreeMap<(Time, usize, u64), Frame>>,
+    handed_in: u64,
+    board: Board,
+}
+
+impl Backplane {
+    /// An idle backplane.
+    pub fn new(common: &SegmentParameters, parameters: BackplaneParameters) -> Self {
+        let ports = parameters.nodes.len();
+        let ring = |port: usize| Ring::new(usize::MAX, common.adapter_latency[port]);
+        Self {
+            lines: vec![Line::new(parameters.link_rate_bps); ports],
+            rings: (0..ports).map(ring).collect(),
+            engines: vec![Line::new(parameters.dma_rate_bps); ports],
+            waiting: (0..ports).map(|_| BTreeMap::new()).collect(),
+            handed_in: 0,
+            board: Board::new(common),
+            parameters,
+        }
+    }
+
+    /// The port that the packet is for, or why its sender's adapter refuses it.
+    fn receiver(&self, port: usize, frame: &Frame) -> Result<usize, Refusal> {
+        let refused = |reason, comment: String| Err(Refusal { reason, comment });
+        let bytes = frame.len();
+        let word = |at| u16::from_le_bytes([frame[at], frame[at + 1]]);
+        if !(HEADER_BYTES..=HEADER_BYTES + DATA_MOST).contains(&bytes) || frame[0] != VERSION {
+            return refused("no packet", format!("dropped: {bytes} bytes are no packet"));
+        }
+        if word(4) != self.parameters.nodes[port] {
+            return refused("sender", format!("dropped: sent as node {}", word(4)));
+        }
+        let to = word(6);
+        match self.parameters.nodes.iter().position(|&node| node == to) {
+            Some(receiver) if receiver != port => Ok(receiver),
+            _ => refused("unknown node", format!("dropped: node {to} is not there")),
+        }
+    }
+
+    /// The packet leaves at `at`: nothing that leaves later arrives sooner, so its place at the receiver is known.
+    fn leave(&mut self, at: Time, receiver: usize, frame: Frame) {
+        let bits = 8 * (frame.len() - HEADER_BYTES) as u64;
+        let (_, end) = self.engines[receiver].send(at + self.parameters.way, bits, 0);
+        // Rounded once, so that two packets one after another keep their distance.
+        self.board.deliver(Time::from_ns(end.as_ns_ceil()), receiver, frame);
+    }
+
+    fn first(&self) -> Option<(Time, usize)> {
+        let firsts = self.waiting.iter().enumerate().filter_map(|(receiver, waiting)| {
+            waiting.first_key_value().map(|(&(at, from, _), _)| (at, from, receiver))
+        });
+        firsts.min().map(|(at, _, receiver)| (at, receiver))
+    }
+}
+
+impl Segment for Backplane {
+    fn handle_frame(&mut self, now: Time, port: usize, frame: Frame) {
+        self.handle_timeout(now);
+        let (refusal, receiver) = match self.receiver(port, &frame) {
+            Ok(receiver) => (None, receiver),
+            Err(refusal) => (Some(refusal), port),
+        };
+        if !self.board.admit(now, port, &frame, refusal, &mut self.rings[port]) {
+            return;
+        }
+        let (start, end) = self.lines[port].send(now, 8 * frame.len() as u64, 0);
+        self.rings[port].leave(end);
+        self.board.sent(start, end, port, &frame);
+        self.handed_in += 1;
+        self.waiting[receiver].insert((start, port, self.handed_in), frame);
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        while let Some((at, receiver)) = self.first().filter(|&(at, _)| at < now) {
+            let (_, frame) = self.waiting[receiver].pop_first().expect("it is the first");
+            self.leave(at, receiver, frame);
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<Time> {
+        // Who else leaves at that instant is known when it is over: at one instant the lower port goes first.
+        self.first().map(|(at, _)| at + Span::from_ps(1))
+    }
+
+    fn poll_output(&mut self) -> Option<Output> {
+        self.board.poll_output()
+    }
+
+    fn lookahead(&self, from: usize, to: usize) -> Span {
+        if from == to { Span::MAX } else { self.parameters.way }
+    }
+
+    fn earliest_delivery(&self, port: usize) -> Option<Time> {
+        let first = self.waiting[port].first_key_value();
+        first.map(|(&(at, _, _), _)| at + self.parameters.way)
+    }
+
+    fn earliest_tx_done(&self, _port: usize) -> Option<Time> {
+        None
+    }
+
+    fn counters(&self) -> SegmentCounters {
+        self.board.counters()
+    }
+
+    fn rate_bps(&self, _port: usize) -> u64 {
+        self.parameters.link_rate_bps
+    }
+
+    fn link_type(&self) -> LinkType {
+        LINK_TYPE
+    }
+}
