@@ -19,11 +19,9 @@ from sundial.cli.talk import Verb, say
 from sundial.errors import BadInput, HostLacks
 from sundial.model.catalog import ROOT
 from sundial.plan.request import Kept
+from sundial.report.registry import CLIENTS
 
 PREFERENCES = ("rpc.dissect_unknown_programs:TRUE", "tcp.relative_sequence_numbers:TRUE", "nameres.mac_name:FALSE")
-DECODED = {"grpc": ("http2", (50051,)), "rpyc": ("rpyc", (18861, 18862))}
-"""What a port's streams are where nothing in them says it early enough: by the kind of server (its program is
-KIND-server), the dissector and the usual ports. gRPC and its messages follow from HTTP/2 by themselves."""
 FOREIGN = ("wg",)
 """Heuristic dissectors that are not asked: the first request of DCE RPC without flags looks like WireGuard's data."""
 DISSECTORS = tuple(ROOT / "harness" / "wireshark" / name for name in ("mbcf.lua", "rpyc.lua"))
@@ -134,17 +132,15 @@ def _look(source: list[str], capture: Path, shown: str | None) -> list[str]:
 
 
 def decoded(capture: Path) -> dict[int, str]:
-    """The dissector of each port whose streams do not name it: the usual ones, and those of the run's servers."""
-    found = {port: dissector for dissector, ports in DECODED.values() for port in ports}
+    """The dissector of each port whose streams do not name it: the usual ones, and those that clients of the run
+    called."""
+    found = {port: client.dissector for client in CLIENTS.values() for port in client.ports}
     folder = next((parent for parent in capture.parents if (parent / "nodes").is_dir()), None)
     for path in [] if folder is None else sorted((folder / "nodes").glob("*/job.json")):
-        for service in json.loads(path.read_text()).get("services", []):
-            kind, _, side = str(service["app"]).rpartition("-")
-            port = service.get("options", {}).get("port")
-            # grpc-server in Python, grpc-cpp-server in C++.
-            known = DECODED.get(kind.partition("-")[0])
-            if side == "server" and known is not None and isinstance(port, int):
-                found[port] = known[0]
+        for step in json.loads(path.read_text()).get("steps", []):
+            port, known = step.get("options", {}).get("port"), CLIENTS.get(step["app"])
+            if known is not None and known.dissector and isinstance(port, int):
+                found[port] = known.dissector
     return found
 
 

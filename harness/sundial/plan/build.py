@@ -183,7 +183,8 @@ def run_plugin(
 def _mapped(network: Network, node: Node) -> tuple[tuple[str, str], ...]:
     if node.mapped is None:
         return ()
-    return (("vmmc", mapped_adapter(network.segments[node.mapped.segment], node)),)
+    segment = network.segments[node.mapped.segment]
+    return ((segment.kind, mapped_adapter(segment, node)),)
 
 
 def boot_plugin(node: Node, library: Path, *, supervisor: int, report: Path) -> Plugin:

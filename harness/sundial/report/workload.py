@@ -57,6 +57,10 @@ class Client:
     """By transport; curves over others get spare colours. Clients without any stand last."""
     first_apart: bool = False
     """The first call of a connection (xid 0) does more than the others, and is a warm-up whatever the scenario says."""
+    dissector: str = ""
+    """Of Wireshark, for TCP streams that do not say early enough what they are."""
+    ports: tuple[int, ...] = ()
+    """At which servers of such streams are where nothing else is written."""
 
 
 @dataclass(frozen=True)

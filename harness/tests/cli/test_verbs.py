@@ -180,17 +180,17 @@ def test_open_prints_the_line_that_opens_the_capture(call: Call, make_run: MakeR
 
 def test_open_decodes_the_ports_of_the_runs_servers(call: Call, make_run: MakeRun) -> None:
     folder = make_run("quickstart-1")
-    usual = {"tcp.port==50051,http2", "tcp.port==18861,rpyc", "tcp.port==18862,rpyc"}
+    usual = {"tcp.port==50051,http2", "tcp.port==50052,http2", "tcp.port==18861,rpyc", "tcp.port==18862,rpyc"}
 
     def decoded() -> set[str]:
         words = shlex.split(call("open", "latest", "--print").stdout)
         return {after for word, after in itertools.pairwise(words) if word == "-d"}
 
     assert decoded() == usual
-    apps = [("grpc-server", 6000), ("grpc-cpp-server", 6001), ("rpyc-server", 6002), ("dce-server", 6003)]
-    services = [{"app": app, "options": {"port": port}} for app, port in apps] + [{"app": "portmapper"}]
-    (folder / "nodes" / "server").mkdir(parents=True)
-    (folder / "nodes" / "server" / "job.json").write_text(json.dumps({"services": services}))
+    apps = [("grpc-client", 6000), ("grpc-cpp-client", 6001), ("rpyc-client", 6002), ("dce-client", 6003)]
+    steps = [{"app": app, "options": {"port": port}} for app, port in apps] + [{"app": "mbcf-client"}]
+    (folder / "nodes" / "client").mkdir(parents=True)
+    (folder / "nodes" / "client" / "job.json").write_text(json.dumps({"steps": steps}))
     assert decoded() == usual | {"tcp.port==6000,http2", "tcp.port==6001,http2", "tcp.port==6002,rpyc"}
 
 

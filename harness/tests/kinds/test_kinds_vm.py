@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.vm, pytest.mark.timeout(900)]
 FABRIC = Path("harness/fabric")
 REGISTRATION = {
     "pub mod switch;\n": "pub mod switch;\npub mod tube;\n",
-    "kinds![link, hub, switch, atm]": "kinds![link, hub, switch, atm, tube]",
+    "kinds![link, hub, switch, atm, vmmc]": "kinds![link, hub, switch, atm, vmmc, tube]",
 }
 """Rust cannot find folders: the lines of segments/src/lib.rs that CONTRIBUTING.md names."""
 

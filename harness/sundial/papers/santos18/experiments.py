@@ -22,7 +22,6 @@ from sundial.papers.santos18.spread import spread
 from sundial.reproduce.measure import Measured
 from sundial.reproduce.runs import Bench, Spec
 from sundial.units import TIME
-from sundial.workloads import switches
 from sundial.workloads.functions import NAMES
 from sundial.workloads.mbcf.wire import ETHERNET, ETHERTYPE
 
@@ -39,6 +38,8 @@ SLOPED = ("void", "string_1024", DISTANCE)
 """Functions whose round trips are counted by the link's delay."""
 UDP = 8
 """Bytes of its header."""
+SWITCHES = "context_switches"
+"""Of batches, and of servers by function."""
 NS_PER_MS = 1_000_000
 _BOOTS = f"defaults.image={IMAGE}"
 Workload = dict[str, Any]
@@ -177,10 +178,10 @@ def _cells(run: Measured, place: Place, paper: Santos18, seed: int) -> Iterator[
 
 def _switches(run: Measured, batch: Mapping[str, Any], calls: int) -> float | None:
     """Of both processes, a call of a batch whose server was called with this function by no other."""
-    own = batch.get(switches.FIELD)
+    own = batch.get(SWITCHES)
     for machine in run.run["nodes"]:
         for line in run.reported(machine, "counters"):
-            there = line.get(switches.FIELD, {}).get(batch["procedure"])
+            there = line.get(SWITCHES, {}).get(batch["procedure"])
             if own is not None and there is not None and line.get("port") == batch["server_port"]:
                 return float(own / (calls - int(batch["warmup"])) + there / calls)
     return None

@@ -62,6 +62,11 @@ class Grpc(WorkloadBase):
         return {language: self.port + place for place, language in enumerate(self.languages)}
 
 
+def programs(language: str) -> tuple[str, str]:
+    """Server and client in a language."""
+    return LANGUAGES[language].server, LANGUAGES[language].client
+
+
 def versions_of(image: ImageKind) -> dict[str, str]:
     """Of gRPC in an image, by language."""
     tables = {"python": image.python, "cpp": image.cpp}

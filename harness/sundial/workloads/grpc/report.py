@@ -22,7 +22,7 @@ from sundial.report.workload import (
     WorkloadReport,
 )
 from sundial.workloads.function_table import calls_by, function_table
-from sundial.workloads.grpc.expect import call_messages
+from sundial.workloads.grpc.expect import PORT, call_messages
 from sundial.workloads.grpc.expect_languages import BY_CLIENT, CPP, PYTHON
 
 LINES = {
@@ -35,7 +35,8 @@ class GrpcReport:
     """gRPC, as the report asks for it."""
 
     clients: Mapping[str, Client] = {
-        app: Client(language.label, LINES[language.name]) for app, language in BY_CLIENT.items()
+        app: Client(language.label, LINES[language.name], dissector="http2", ports=(PORT + place,))
+        for place, (app, language) in enumerate(BY_CLIENT.items())
     }
 
     def legs(self, setting: Setting, size: int) -> tuple[Leg, Leg] | None:

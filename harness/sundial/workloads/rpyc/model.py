@@ -148,8 +148,11 @@ def _uses(number: int, workload: WorkloadBase) -> dict[int, _Use]:
     if isinstance(workload, Rpyc):
         own = None if workload.die is None else number
         return {port: (workload.app, nodelay, own) for nodelay, port in workload.ports.items()}
-    port = getattr(workload, "port", None)
-    return {port: (workload.app, None, None)} if isinstance(port, int) and "udp" not in workload.transports else {}
+    if "udp" in workload.transports:
+        return {}
+    several = getattr(workload, "ports", None)
+    ports = (getattr(workload, "port", None),) if several is None else several.values()
+    return {port: (workload.app, None, None) for port in ports if isinstance(port, int)}
 
 
 KIND: WorkloadKind[Rpyc] = RpycKind()

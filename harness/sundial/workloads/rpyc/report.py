@@ -30,6 +30,7 @@ from sundial.report.workload import (
     WorkloadReport,
 )
 from sundial.workloads import functions
+from sundial.workloads.rpyc.model import PORT
 from sundial.workloads.rpyc.plan import CLIENT
 
 LINES = {"rpyc": Line("rpyc", "#b0486a", "#e58ba6", "X")}
@@ -39,7 +40,7 @@ _KEY = ("client", "function", "container", "variant", "tcp_nodelay")
 class RpycReport:
     """RPyC, as the report asks for it."""
 
-    clients: Mapping[str, Client] = {CLIENT: Client("RPyC", LINES)}
+    clients: Mapping[str, Client] = {CLIENT: Client("RPyC", LINES, dissector="rpyc", ports=(PORT, PORT + 1))}
 
     def legs(self, setting: Setting, size: int) -> tuple[Leg, Leg] | None:
         """A call is several messages each way, whose segments are TCP's choice; observed.parquet has them."""
