@@ -146,7 +146,7 @@ def _cells(run: Measured, place: Place, paper: Santos18, seed: int) -> Iterator[
         for client in run.run["nodes"]
         for batch in run.reported(client, "batch")
     }
-    served = Counter((batch["server_port"], batch["procedure"]) for batch in batches.values())
+    served = Counter((batch.get("server_port"), batch["procedure"]) for batch in batches.values())
     for case, table in _cases(run, place):
         first = table.row(0, named=True)
         batch = batches[first["client"], first["node_step"], case.function]
@@ -169,9 +169,9 @@ def _cells(run: Measured, place: Place, paper: Santos18, seed: int) -> Iterator[
                 message_bytes=int(during["message_bytes"].sum()) / table.height,
                 exchanges=None if exchanges is None else exchanges / all_calls,
                 context_switches=(
-                    _switches(run, batch, all_calls) if served[batch["server_port"], case.function] == 1 else None
+                    _switches(run, batch, all_calls) if served[batch.get("server_port"), case.function] == 1 else None
                 ),
-                instructions=median(times) * float(MIPS) / 1000,
+                instructions=median(times) * float(MIPS) / 1000 if place == "local" else None,
             ),
         )
 
@@ -182,7 +182,7 @@ def _switches(run: Measured, batch: Mapping[str, Any], calls: int) -> float | No
     for machine in run.run["nodes"]:
         for line in run.reported(machine, "counters"):
             there = line.get(SWITCHES, {}).get(batch["procedure"])
-            if own is not None and there is not None and line.get("port") == batch["server_port"]:
+            if own is not None and there is not None and line.get("port") == batch.get("server_port"):
                 return float(own / (calls - int(batch["warmup"])) + there / calls)
     return None
 

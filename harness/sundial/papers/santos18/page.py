@@ -61,9 +61,9 @@ def _sections(results: Results, verdicts: Sequence[Verdict], drawings: dict[str,
         yield Section(
             "systems", figures.SYSTEMS_TITLE, "Other decades",
             "The same twelve functions over what came before and beside: each system says its values as it does (XDR, "
-            "NDR, protobuf, brine), plain TCP not at all. Programs are in C but for gRPC and RPyC, which are in "
-            "Python, gRPC in C++ too. RPyC's lists stay where they are (functions 8 to 10). Of "
-            "MBCF only between machines: its packets are Ethernet's.",
+            "NDR, protobuf, brine), plain TCP not at all. gRPC and RPyC are in Python, the others in C, gRPC in C++ too. "
+            "RPyC's lists stay where they are (functions 8 to 10). MBCF, whose packets are Ethernet's, runs between "
+            "machines alone; where a message has several, those that the jitter has turned round are sent again.",
             "systems", systems_table(results),
         )  # fmt: skip
     for place in figures.PLACES:
@@ -122,6 +122,7 @@ def _row(case: Case, cell: Cell) -> tuple[str, ...]:
         figures.NAMES.get(case.system, case.system), function, report_link(cell.run, decimal(times.mean, 3)),
         decimal(times.standard_error, 4), decimal(times.whole_mean, 3), decimal(times.median, 3),
         f"{low:.3f} to {high:.3f}", decimal(times.box, 3), decimal(cell.exchanges, 1), decimal(cell.packets, 1),
-        decimal(cell.frames, 1), whole(cell.message_bytes), decimal(cell.context_switches, 1), whole(cell.instructions),
+        decimal(cell.frames, 1), whole(cell.message_bytes), decimal(cell.context_switches, 1),
+        DASH if cell.instructions is None else whole(cell.instructions),
         capture_links(cell.run, cell.captures),
     )  # fmt: skip

@@ -56,8 +56,9 @@ class Cell:
     """Messages that have an answer, a call; None: the system has one exchange a call."""
     context_switches: float | None
     """Of the client's and the server's process, a call; None: they do not count them, or not of this function alone."""
-    instructions: float
-    """That the machines' speed makes of the median time, without what the wire hides of it."""
+    instructions: float | None
+    """That the machine's speed makes of the median time, with what it waits for timers (Nagle's algorithm and delayed
+    acknowledgements); None: a wire is part of the time."""
 
 
 @dataclass(frozen=True)

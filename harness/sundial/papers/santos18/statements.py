@@ -116,11 +116,8 @@ def _costs(results: Results, place: Place) -> str:
     words = []
     for system in SYSTEMS:
         cell = results.cell(Case(system, place, "void"))
-        parts = [
-            f"{cell.instructions:,.0f} instructions",
-            f"{cell.packets:.1f} packets",
-            f"{cell.message_bytes:.0f} bytes",
-        ]
+        parts = [] if cell.instructions is None else [f"{cell.instructions:,.0f} instructions"]
+        parts += [f"{cell.packets:.1f} packets", f"{cell.message_bytes:.0f} bytes"]
         parts += [] if cell.exchanges is None else [f"{cell.exchanges:.0f} exchanges"]
         parts += [] if cell.context_switches is None else [f"{cell.context_switches:.1f} context switches"]
         words.append(f"{system} {_ms(cell.spread.mean)}, {', '.join(parts)}")

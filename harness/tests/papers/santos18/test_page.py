@@ -4,20 +4,24 @@
 from __future__ import annotations
 
 import io
+import itertools
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
+from sundial.papers.santos18 import beside
 from sundial.papers.santos18.paper import PATH, Santos18
 from sundial.papers.santos18.reproduce import KIND, SantosOutcome
-from sundial.papers.santos18.results import CALLS_COLUMNS, SLOPES_COLUMNS, Case, Results, Slope
+from sundial.papers.santos18.results import CALLS_COLUMNS, DISTANCE, SLOPES_COLUMNS, Case, Results, Slope
 from sundial.papers.santos18.statements import STATEMENTS
 from sundial.report.plotting import Pictures, pictures
+from sundial.report.tables import DASH
 from sundial.reproduce.page import Page
 from sundial.reproduce.paper import papers, read_paper
 from sundial.reproduce.verdicts import judge
-from tests.papers.santos18.test_statements import holding
+from sundial.workloads.functions import NAMES
+from tests.papers.santos18.test_statements import holding, put
 
 
 def measured() -> Results:
@@ -25,6 +29,10 @@ def measured() -> Results:
     for system, trips in (("grpc", 1.0), ("rpyc", 3.0)):
         points = {delay: 5 + trips * delay for delay in (0.0, 2.0, 4.0)}
         results.slopes[Case(system, "remote", "void")] = Slope(points)
+        put(results, system, "remote", DISTANCE, 6.0)
+    for place, (word, system) in enumerate(beside.SYSTEMS.items()):
+        for where, function in itertools.product(system.places, NAMES):
+            put(results, word, where, function, 0.1 + place)
     return results
 
 
@@ -51,8 +59,8 @@ def test_every_figure_of_the_paper_is_there(page: Page) -> None:
     paper = read_paper(PATH, Santos18)
     anchors = [section.anchor for section in page.sections]
     shown = [f"figure-{number}" for number in paper.figures]
-    assert anchors == ["statements", "machines", *shown, "slopes", "functions-local", "functions-remote"]
-    assert set(page.drawings) == {*shown, "slopes"}
+    assert anchors == ["statements", "machines", *shown, "slopes", "systems", "functions-local", "functions-remote"]
+    assert set(page.drawings) == {*shown, "slopes", "systems"}
     assert all(drawing.svg.startswith("<?xml") for drawing in page.drawings.values())
 
 
@@ -62,6 +70,15 @@ def test_rows_have_a_cell_for_each_column(page: Page) -> None:
     for table in tables:
         assert table.rows
         assert {len(row) for row in table.rows} == {len(table.columns)}
+
+
+def test_one_table_has_all_systems(page: Page) -> None:
+    table = next(section.table for section in page.sections if section.anchor == "systems")
+    assert table is not None
+    assert [column.title for column in table.columns][2:] == [*beside.NAMES.values(), "gRPC", "RPyC"]
+    assert [row[:2] for row in table.rows] == list(itertools.product(("local", "remote"), NAMES))
+    void = dict(zip([column.title for column in table.columns], table.rows[0], strict=True))
+    assert (void["plain TCP"], void["Sun RPC, MBCF"], void["DCE RPC"]) == ("0.100", DASH, "4.100")
 
 
 def test_files_have_what_was_measured() -> None:
