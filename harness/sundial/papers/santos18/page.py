@@ -63,7 +63,7 @@ def _sections(results: Results, verdicts: Sequence[Verdict], drawings: dict[str,
             "The same twelve functions over what came before and beside: each system says its values as it does (XDR, "
             "NDR, protobuf, brine), plain TCP not at all. gRPC and RPyC are in Python, the others in C, gRPC in C++ "
             "too. RPyC's lists stay where they are (functions 8 to 10). MBCF, whose packets are Ethernet's, runs "
-            "between machines alone; where a message has several, those that the jitter has turned round are sent again.",
+            "between machines alone; where a message has several, those that jitter has turned round are sent again.",
             "systems", systems_table(results),
         )  # fmt: skip
     for place in figures.PLACES:
