@@ -317,7 +317,7 @@ class _Walk:
         if label == "runtime_receive end":
             ran = [f"{name} end" for name in PROCEDURES]
             # Whether the receiving thread waits again before the procedure runs is the scheduler's choice.
-            following = self._following(place, "recvq_fack", "runtime_receive", *ran)
+            following = self._following(place, "recvq_fack", "runtime_receive end", *ran)
             self._phase = "S15" if following == "recvq_fack" else "S5" if following in ran else KEPT
         elif label in PROCEDURES:
             self._phase = "S6"
