@@ -196,7 +196,9 @@ class _Verification:
                 key = (link.step.client, call.batch)
                 ports.setdefault(key, set()).add(link.conversation.client[1])
                 servers[key] = link.step.server[1]
-                counted[key] = counted.get(key, 0) + again[False].get(place, 0)
+                # The client's kernel counts from the connection's beginning on.
+                opening = 0 if place else again[False].get(-1, 0)
+                counted[key] = counted.get(key, 0) + again[False].get(place, 0) + opening
                 broke |= {key} if call.error == BROKEN else set()
         handshakes = self._handshakes()
         answered = self._answered()

@@ -283,10 +283,12 @@ def _check_batches(conversation: Conversation, replay: Replay, plan: Planned) ->
         if said != made and not unsent:
             yield None, f"nodes/{plan.machine} batch {number} exchanges", str(made), str(said), []
     if replay.client.closed:
-        way, close = conversation.ways[False], replay.tracks[False].lines[-1].begin
-        # What has a part of the close message was sent after the client had asked for the count.
-        first = sum(each.end <= close for each in way.segments(0, close))
-        again = sum(each.end <= close for each in way.sent) - first
+        way, lines = conversation.ways[False], replay.tracks[False].lines
+        # What opens the connection was answered before the client asked for the count the first time, and what has a
+        # part of the close message was sent after it had asked for the last.
+        close, opened = lines[-1].begin, next((each.begin for each in lines if each.call is not None), 0)
+        first = sum(opened < each.end <= close for each in way.segments(0, close))
+        again = sum(opened < each.end <= close for each in way.sent) - first
         said = sum(int(line.get("tcp_retransmits") or 0) for line in plan.lines)
         if said != again:
             yield None, f"nodes/{plan.machine} tcp_retransmits", str(again), str(said), []

@@ -85,6 +85,21 @@ def test_segments_that_are_lost_are_sent_again(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("turn", [-1, 0])
+def test_what_opens_a_connection_is_sent_again(tmp_path: Path, turn: int) -> None:
+    """The preface, and the segment with the settings' acknowledgement and the first request: the kernel counts both."""
+    said = Dialogue(lose={("client", turn): (0,)})
+    said.retransmits = 1
+    settled, _ = settle(said.write(tmp_path))
+    assert findings(settled) == []
+    # Of a call is what has its octets.
+    assert settled.retransmissions == {"grpc_request": turn + 1, "grpc_reply": 0}
+    said.retransmits = 0
+    assert findings(settle(said.write(tmp_path / "wrong"))[0]) == [
+        ("nodes/client batch 0 tcp_retransmits", "1, as captured", "0")
+    ]
+
+
 # ---- damages: each is one finding, by its name ----
 
 

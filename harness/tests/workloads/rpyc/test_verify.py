@@ -170,6 +170,14 @@ def test_what_the_library_says_has_no_mismatch(tmp_path: Path, name: str) -> Non
     assert settled.calls["protocol"].unique().to_list() == ["rpyc"]
 
 
+def test_what_opens_a_connection_is_sent_again_before_the_first_batch(tmp_path: Path) -> None:
+    """The client asks its kernel for the first time when the root has come."""
+    assert fields(Spoken(tmp_path, lose=(0,)).settle()) == []
+    said = Spoken(tmp_path / "said", lose=(0,))
+    said.batches[0]["tcp_retransmits"] = 1
+    assert fields(said.settle()) == ["nodes/client tcp_retransmits"]
+
+
 def test_a_lost_segment_is_no_mismatch_and_counted(tmp_path: Path) -> None:
     spoken = Spoken(tmp_path)
     place = spoken.place(False, lambda found: found.number == 20 and found.kind == Kind.REQUEST)
