@@ -87,7 +87,11 @@ class _Verification:
         self.steps = steps(run, samples)
         ends = {(address, each.port) for each in known for address in each.addresses}
         self.found = conversations(run, frames, ends)
-        own, self.unowned = links(self.steps, self.found.all)
+        # Under the virtual clock servers are ready before steps begin.
+        clients = set() if self.exact else {(each.client, each.server) for each in self.steps}
+        attempts = self.found.attempts(clients)
+        self.conversations = [each for each in self.found.all if each.number not in attempts]
+        own, self.unowned = links(self.steps, self.conversations)
         self.libraries = libraries(run)
         self.connections = [Connection(link, self._ends(link.conversation, link.step)) for link in own]
         self.again = [each.again() for each in self.connections]
@@ -181,7 +185,7 @@ class _Verification:
         """Whether a connection of a client's broke, or was refused."""
         return any(
             each.client_machine == client and (each.ways[True].finished or each.reset_rows or not each.ways[True].data)
-            for each in self.found.all
+            for each in self.conversations
         )
 
     def _check_batches(self) -> Iterator[Finding]:

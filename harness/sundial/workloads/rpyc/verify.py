@@ -91,6 +91,9 @@ class _Verification:
         self.planned = planned(run, samples, calls)
         ends: set[End] = {end for each in known for end in each.ends} | {each.server for each in self.planned}
         self.found = conversations(run, frames, ends)
+        # Under the virtual clock servers are ready before steps begin.
+        clients = set() if self.exact else {(each.machine, each.server) for each in self.planned}
+        self.attempts = self.found.attempts(clients)
         self.rows: list[Finding] = []
         self.explained: list[Explained] = []
         self.observed: list[dict[str, Any]] = []
@@ -109,7 +112,7 @@ class _Verification:
             plan = unused.pop((conversation.client, conversation.server), None)
             if plan is not None:
                 self._judge(conversation, plan)
-            elif not self.run.by_hand:
+            elif not self.run.by_hand and conversation.number not in self.attempts:
                 self._count(conversation, None)
         for each in unused.values():
             ends = f"{each.client[0]}:{each.client[1]} > {each.server[0]}:{each.server[1]}"
@@ -195,7 +198,7 @@ class _Verification:
         """Whether it ended its connections, and where; each has a thread of its own."""
         if executed is None:
             return
-        own = [each for each in self.found.all if each.server in service.ends]
+        own = [each for each in self.found.all if each.server in service.ends and each.number not in self.attempts]
         for field, right, seen in dying.check_death(
             NAME,
             service.die_call,

@@ -19,6 +19,7 @@ from sundial.workloads.grpc.expect import LIBRARIES, Client
 from sundial.workloads.grpc.expect_http2 import Frame, Type
 from sundial.workloads.grpc.expect_languages import CPP, LANGUAGES, Language
 from sundial.workloads.grpc.verify_frames import Due, read
+from tests.verify.bed import CLIENT, SERVER
 from tests.workloads.grpc.dialogue import AUTHORITY, NAMES, Dialogue, findings, recorded, settle
 
 
@@ -49,6 +50,20 @@ def test_programs_in_cpp(tmp_path: Path) -> None:
     assert found[0] == "grpc.request.headers"
     assert "grpc-c++/1.51.1" in found[1]
     assert "grpc-python/1.51.1" in found[2]
+
+
+@pytest.mark.parametrize(
+    ("clock", "expected"),
+    [
+        ("real", []),
+        # Here the server was ready before the step began.
+        ("virtual", [("grpc.connection", "of a client's step", f"{CLIENT}:39000 > {SERVER}:50051, 0 bytes")]),
+    ],
+)
+def test_a_server_that_was_still_starting(tmp_path: Path, clock: str, expected: list[tuple[str, str, str]]) -> None:
+    settled, frames = settle(Dialogue(clock=clock, refused=39_000).write(tmp_path))
+    assert findings(settled) == expected
+    assert settled.classes.height == frames.height
 
 
 def test_a_batch_that_names_another_language(tmp_path: Path) -> None:
