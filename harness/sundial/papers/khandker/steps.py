@@ -316,7 +316,8 @@ class _Walk:
     def _server(self, place: int, label: str) -> None:
         if label == "runtime_receive end":
             ran = [f"{name} end" for name in PROCEDURES]
-            following = self._following(place, "recvq_fack", "do_sys_poll", *ran)
+            # Whether the receiving thread waits again before the procedure runs is the scheduler's choice.
+            following = self._following(place, "recvq_fack", "runtime_receive", *ran)
             self._phase = "S15" if following == "recvq_fack" else "S5" if following in ran else KEPT
         elif label in PROCEDURES:
             self._phase = "S6"
