@@ -51,7 +51,9 @@ class Caller:
 
     def __init__(self, server: str, port: int, *, tcp_nodelay: bool, total_timeout_ms: int) -> None:
         timeout_s = total_timeout_ms / 1000
-        stream = SocketStream.connect(server, port, nodelay=tcp_nodelay, timeout=timeout_s)
+        stream = connections.await_server(
+            lambda: SocketStream.connect(server, port, nodelay=tcp_nodelay, timeout=timeout_s), timeout_s
+        )
         self._descriptor: int = stream.fileno()
         self.port = connections.local_port(self._descriptor)
         self._connection = rpyc.connect_stream(stream, config={"sync_request_timeout": timeout_s})

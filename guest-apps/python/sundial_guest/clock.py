@@ -23,4 +23,13 @@ except ImportError:
 
 def select_from_environment() -> None:
     """The one that the runner asks for."""
-    select(os.environ.get("SUNDIAL_CLOCK", "monotonic"))
+    select(_asked())
+
+
+def is_real() -> bool:
+    """Machines begin when they have booted, and not all at once: a server may still be starting."""
+    return _asked() == "monotonic"
+
+
+def _asked() -> str:
+    return os.environ.get("SUNDIAL_CLOCK", "monotonic")

@@ -1,12 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """The TCP connections of this process, also those that a library keeps to itself."""
 
+import errno
 import os
 import socket
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
+
+from sundial_guest import clock
+
+Connection = TypeVar("Connection")
+
+_PAUSE_S = 0.1
+"""Between two attempts, as iperf3-client has it."""
+_STARTING = {errno.ECONNREFUSED, errno.EHOSTUNREACH}
+"""No program listens, or no machine answers."""
 
 _TOTAL_RETRANS = 100
 """Where tcpi_total_retrans is in struct tcp_info (linux/tcp.h): behind 8 bytes and 23 numbers of 4."""
@@ -23,6 +35,21 @@ def _as_socket(descriptor: int) -> Iterator[socket.socket]:
         raise
     with opened:
         yield opened
+
+
+def await_server(connect: Callable[[], Connection], patience_s: float) -> Connection:
+    """What `connect` makes. Under the real clock a server that is still starting is waited for.
+
+    Raises what `connect` does: at once under the virtual clock, where servers are ready before steps begin.
+    """
+    end = time.monotonic() + patience_s
+    while True:
+        try:
+            return connect()
+        except OSError as error:
+            if error.errno not in _STARTING or not clock.is_real() or time.monotonic() + _PAUSE_S > end:
+                raise
+        time.sleep(_PAUSE_S)
 
 
 def find(address: str, port: int) -> int | None:

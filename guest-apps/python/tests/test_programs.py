@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What Python programs write and how they end, in a new interpreter and as the zygote's child."""
 
+import errno
 import os
 import select
 import signal
 import socket
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -182,3 +184,53 @@ def test_a_connection_is_found_by_its_peer() -> None:
             accepted, _ = server.accept()
             assert select.select([accepted], [], [], 10)[0]
             accepted.close()
+
+
+@pytest.fixture
+def closed() -> Iterator[tuple[str, int]]:
+    """An end at which nobody listens yet."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield held.getsockname()
+
+
+def test_a_server_that_is_still_starting_is_waited_for(closed: tuple[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SUNDIAL_CLOCK", "monotonic")
+    attempts: list[socket.socket] = []
+
+    def connect() -> str:
+        attempts.append(socket.socket())
+        with attempts[-1] as client:
+            if len(attempts) < 3:
+                client.connect(closed)
+        return "connected"
+
+    assert connections.await_server(connect, 60) == "connected"
+    assert len(attempts) == 3
+
+
+@pytest.mark.parametrize(("clock", "patience_s"), [("tsc", 60), ("monotonic", 0)])
+def test_who_refuses_is_not_waited_for(
+    closed: tuple[str, int], monkeypatch: pytest.MonkeyPatch, clock: str, patience_s: float
+) -> None:
+    """Under the virtual clock servers are ready before steps begin; under the real one patience ends."""
+    monkeypatch.setenv("SUNDIAL_CLOCK", clock)
+    attempts: list[tuple[str, int]] = []
+
+    def connect() -> socket.socket:
+        attempts.append(closed)
+        return socket.create_connection(closed)
+
+    with pytest.raises(ConnectionRefusedError):
+        connections.await_server(connect, patience_s)
+    assert len(attempts) == 1
+
+
+def test_another_failure_is_no_reason_to_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SUNDIAL_CLOCK", "monotonic")
+
+    def connect() -> None:
+        raise PermissionError(errno.EACCES, "no")
+
+    with pytest.raises(PermissionError):
+        connections.await_server(connect, 60)

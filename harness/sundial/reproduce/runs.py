@@ -149,7 +149,7 @@ class Bench:
         command = ("sundial", "run", str(scenario), "--topology", spec.topology, *sets, "--seed", str(self.seed))
         pinned = self.folder / IMAGES if self.images else None
         request = RunRequest(experiment, out.parent, out, self._connect, False, command, images=pinned)
-        return Task(spec.about, request, out, sum(map(_calls, spec.workloads))), talk
+        return Task(spec.about, request, out, sum(map(_calls, spec.workloads, experiment.scenario.workloads))), talk
 
     def _written(self, spec: Spec) -> Path:
         folder = self.folder / SCENARIOS
@@ -171,10 +171,14 @@ class Bench:
         return path
 
 
-def _calls(workload: Mapping[str, Any]) -> int:
-    """About how many calls a workload makes: enough to tell long runs from short ones."""
+def _calls(workload: Mapping[str, Any], read: object) -> int:
+    """About how many calls a workload makes: enough to tell long runs from short ones.
+
+    `read`: what it was read as, where `functions` are those that a word such as all stands for.
+    """
     lists = ("clients", "transports", "procedures", "operations", "modes", "sizes")
-    several = math.prod(len(workload[name]) for name in lists if isinstance(workload.get(name), Sequence))
+    several = math.prod(len(workload[name]) for name in lists if isinstance(workload.get(name), list | tuple))
+    several *= len(getattr(read, "functions", None) or [0])
     return several * int(workload.get("calls", 1)) * int(workload.get("series", 1))
 
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from queue import Empty
+from typing import Any
 
 from sundial.errors import BadInput, RunFailed, SundialError
 from sundial.machines.hypervisor import LifecycleEvent
@@ -233,7 +234,12 @@ class Deadline:
 
 def expected_batches(plan: Plan) -> int:
     """How many batches of calls the jobs will make, for showing progress."""
-    return sum(len(step.options.get("sizes", [0])) for job in plan.jobs.values() for step in job.steps)
+    return sum(_batches(step.options) for job in plan.jobs.values() for step in job.steps)
+
+
+def _batches(options: Mapping[str, Any]) -> int:
+    """Of a step: one for each of its functions or sizes."""
+    return len(options.get("functions") or options.get("sizes") or [0])
 
 
 def _shown(path: Path) -> str:

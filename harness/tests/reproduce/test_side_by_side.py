@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -10,10 +11,12 @@ import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from sundial.errors import HostLacks, Interrupted, RunFailed
+from sundial.model.load import load_experiments
 from sundial.reproduce.perform import Request, perform
 from sundial.reproduce.runs import _calls
 from sundial.reproduce.worker import Ended
@@ -66,8 +69,25 @@ def test_the_longest_run_is_begun_first(tmp_path: Path) -> None:
 
 def test_calls_of_a_workload_are_counted_as_it_is_written() -> None:
     workload = {"clients": ["a", "b"], "transports": ["udp", "tcp"], "sizes": [1, 2, 3], "calls": 50, "series": 2}
-    assert _calls(workload) == 1200
-    assert _calls({"clients": "a", "transports": ["udp"], "duration": "3 s"}) == 1
+    assert _calls(workload, None) == 1200
+    assert _calls({"clients": "server", "transports": ["udp"], "duration": "3 s"}, None) == 1
+
+
+@pytest.mark.parametrize(
+    ("written", "calls"),
+    [
+        ({"app": "rpyc", "functions": ["void", "person"], "calls": 50}, 100),
+        ({"app": "grpc", "functions": "all", "calls": 50}, 600),
+        ({"app": "grpc", "calls": 50}, 600),
+        ({"app": "raw", "transports": ["tcp"], "functions": "all", "calls": 50}, 600),
+        ({"app": "raw", "transports": ["tcp"], "sizes": [16, 32], "calls": 50}, 100),
+    ],
+)
+def test_functions_are_counted_by_their_names(tmp_path: Path, written: dict[str, Any], calls: int) -> None:
+    path = tmp_path / "calls.yaml"
+    path.write_text(json.dumps({"description": "d", "topology": "two-hosts-python", "workloads": [written]}))
+    (experiment,) = load_experiments(str(path))
+    assert _calls(written, *experiment.workloads) == calls
 
 
 def test_what_the_host_lacks_ends_the_others(tmp_path: Path) -> None:

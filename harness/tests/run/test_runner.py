@@ -17,6 +17,9 @@ import pytest
 
 from sundial.errors import BadInput, InternalError, Interrupted, RunFailed
 from sundial.machines.hypervisor import MachineState
+from sundial.model.load import load_experiments
+from sundial.plan.build import plan_run
+from sundial.plan.paths import RunPaths
 from sundial.run import bringup, runner
 from sundial.run.supervisor import JobDone
 from sundial.run.watchdog import Watchdog
@@ -49,6 +52,23 @@ def read(folder: Path) -> dict[str, object]:
 def write_samples(stage: Stage) -> None:
     samples = stage.partial() / "nodes" / "client" / "samples.jsonl"
     samples.write_text(json.dumps(BATCH, separators=(",", ":")) + "\n" + CALL)
+
+
+@pytest.mark.parametrize(
+    ("workload", "batches"),
+    [
+        ("{app: grpc, series: 2}", 24),
+        ("{app: rpyc, functions: [void, person, distance], containers: [list, tuple]}", 3 + 1),
+        ("{app: raw, transports: [tcp, udp], functions: [void, int], calls: 1}", 4),
+        ("{app: sunrpc, transports: [udp], sizes: [16, 32, 64], calls: 1}", 3),
+    ],
+)
+def test_a_batch_for_each_size_or_function(tmp_path: Path, workload: str, batches: int) -> None:
+    path = tmp_path / "calls.yaml"
+    path.write_text(f"description: d\ntopology: two-hosts-python\nworkloads:\n  - {workload}\n")
+    (experiment,) = load_experiments(str(path))
+    paths = RunPaths(capture=tmp_path, sockets=tmp_path, shm=tmp_path)
+    assert runner.expected_batches(plan_run(experiment, paths)) == batches
 
 
 def test_a_run_that_ends_well(stage: Stage) -> None:

@@ -158,6 +158,7 @@ class Bed:
     records: list[Record] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     options: dict[str, object] = field(default_factory=dict)
+    clock: str = "virtual"
 
     def send(self, source: str, frames: list[bytes], lose: tuple[int, ...] = (), twice: tuple[int, ...] = ()) -> None:
         """Frames leave one after the other; those at places `lose` are lost, those at `twice` arrive twice."""
@@ -236,14 +237,14 @@ class Bed:
             for name, here in (("client", CLIENT), ("server", SERVER))
         }
         document = {
-            "version": 1, "status": "complete", "scenario": {"name": "test"}, "clock": "virtual", "epoch_ns": EPOCH_NS,
+            "version": 1, "status": "complete", "scenario": {"name": "test"}, "clock": self.clock, "epoch_ns": EPOCH_NS,
             "captures": {"wire/lan.pcapng": ""}, "mtu": {"lan": self.mtu}, "nodes": nodes,
         }  # fmt: skip
         (self.directory / "run.json").write_text(json.dumps(document))
         return seal(self.directory)
 
 
-SYN, ACK, FIN, PUSH = 0x02, 0x10, 0x01, 0x08
+SYN, ACK, FIN, PUSH, RST = 0x02, 0x10, 0x01, 0x08, 0x04
 
 
 @dataclass
@@ -284,6 +285,12 @@ class Stream:
         self.bed.send(CLIENT, [self.frame(CLIENT, SYN, -1, syn=True)])
         self.bed.send(SERVER, [self.frame(SERVER, SYN | ACK, -1, syn=True)])
         self.bed.send(CLIENT, [self.frame(CLIENT, ACK, 0)])
+
+    def refuse(self) -> None:
+        """Nobody listens: the SYN is answered with RST, which has no options."""
+        self.bed.send(CLIENT, [self.frame(CLIENT, SYN, -1, syn=True)])
+        self.isn[SERVER], self.timestamps = -1, False
+        self.bed.send(SERVER, [self.frame(SERVER, RST | ACK, 0)])
 
     def close(self, first: str = CLIENT) -> None:
         for end in (first, SERVER if first == CLIENT else CLIENT):

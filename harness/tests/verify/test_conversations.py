@@ -17,7 +17,7 @@ from sundial.verify.corruption import with_corrupted
 from sundial.verify.frames import with_places
 from sundial.verify.headers.ports import ports_of
 from sundial.verify.sockets.conversations import Conversation, Conversations, Explained, Segment, Way, conversations
-from tests.verify.bed import CLIENT, SERVER, Bed, Stream
+from tests.verify.bed import ACK, CLIENT, RST, SERVER, Bed, Stream
 
 PORT = 50051
 REQUEST, REPLY = bytes(range(256)) * 12, b"answer" * 300
@@ -128,6 +128,47 @@ def test_frames_have_a_class_where_all_their_bytes_are_explained(tmp_path: Path)
         (SERVER, 352, "call", 7, 2),
         (SERVER, 1448, "call", 7, 2),
     ]
+
+
+WAITS = frozenset({("client", (SERVER, PORT))})
+
+
+def refused_then_served(bed: Bed) -> Bed:
+    """One attempt before the server listens, and one behind the connection."""
+    Stream(bed, 3999, PORT, {CLIENT: 7, SERVER: 0}).refuse()
+    stream = Stream(bed, 4000, PORT, {CLIENT: 1, SERVER: 2})
+    stream.open()
+    stream.write(CLIENT, b"one", [3])
+    stream.close()
+    Stream(bed, 4001, PORT, {CLIENT: 9, SERVER: 0}).refuse()
+    return bed
+
+
+def test_a_server_that_is_still_starting_refuses(tmp_path: Path) -> None:
+    found, frames = read(refused_then_served(Bed(tmp_path / "run")))
+    by_port = {each.client[1]: each for each in found.all}
+    assert {port: each.refused for port, each in by_port.items()} == {3999: True, 4000: False, 4001: True}
+    # Behind the first that was accepted the server is there: what refuses then is another matter.
+    assert found.attempts(WAITS) == {by_port[3999].number}
+    assert found.attempts({("client", (SERVER, PORT + 1)), ("server", (SERVER, PORT))}) == set()
+    table = found.classes([]).join(frames, on="row")
+    own = table.filter(pl.col("source_port").eq(3999) | pl.col("target_port").eq(3999))
+    assert sorted(own["class"].to_list()) == ["tcp_handshake"] * 2 + ["tcp_reset"] * 2
+
+
+def test_a_server_that_never_serves_is_not_starting(tmp_path: Path) -> None:
+    bed = Bed(tmp_path / "run")
+    Stream(bed, 3999, PORT, {CLIENT: 7, SERVER: 0}).refuse()
+    found, _ = read(bed)
+    assert only(found).refused
+    assert found.attempts(WAITS) == set()
+
+
+def test_what_was_accepted_and_reset_was_not_refused(tmp_path: Path) -> None:
+    stream = Stream(Bed(tmp_path / "run"), 4000, PORT, {CLIENT: 1, SERVER: 2})
+    stream.open()
+    stream.bed.send(SERVER, [stream.frame(SERVER, RST | ACK, 0)])
+    assert not only(read(stream.bed)[0]).refused
 
 
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(1, 12)), max_size=30))

@@ -29,6 +29,7 @@ MOST_MS = 500
     ("app", "error", "topology", "more"),
     [
         ("grpc", "UNAVAILABLE", "two-hosts-python", ""),
+        ("grpc", "UNAVAILABLE", "two-hosts-python", ", languages: [cpp]"),
         ("rpyc", "EOFError", "two-hosts-python", ""),
         ("grpc", "UNAVAILABLE", "one-host", ", clients: server"),
         ("rpyc", "EOFError", "one-host", ", clients: server"),

@@ -8,7 +8,7 @@ of whose bytes have a reason are its own, and so are the handshake, acknowledgem
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -157,6 +157,8 @@ class Conversation:
     server_machine: str
     opened_ns: int
     """When its SYN was first sent."""
+    answered_ns: int | None
+    """When the server's machine first sent a segment; None: it has not."""
     mss: tuple[int | None, int | None]
     """What the client and the server say that they take (the option of their SYN)."""
     timestamps: bool
@@ -165,6 +167,12 @@ class Conversation:
     """False: from the client to the server; True: back."""
     reset_rows: list[int] = field(default_factory=list)
     """Frames with RST."""
+
+    @property
+    def refused(self) -> bool:
+        """Whether the server's machine answered its SYN with RST, as one does on which no program listens."""
+        empty = not any(way.data for way in self.ways.values())
+        return empty and self.answered_ns is not None and self.mss[1] is None and bool(self.reset_rows)
 
     @property
     def ended_by_server(self) -> bool:
@@ -201,6 +209,21 @@ class Conversations:
     def packets(self) -> int:
         """Segments with data that were sent, each time."""
         return sum(len(way.sent) for each in self.all for way in each.ways.values())
+
+    def attempts(self, clients: Set[tuple[str, End]]) -> frozenset[int]:
+        """Numbers of those by which clients (a machine, and its server) waited for a server that was still starting:
+        refused before it had accepted any."""
+        accepted: dict[End, int] = {}
+        for each in self.all:
+            if each.answered_ns is not None and not each.refused:
+                accepted[each.server] = min(each.answered_ns, accepted.get(each.server, each.answered_ns))
+        return frozenset(
+            each.number
+            for each in self.all
+            if each.refused
+            and (each.client_machine, each.server) in clients
+            and (each.answered_ns or 0) < accepted.get(each.server, 0)
+        )
 
     def balance(self, transit: Transit) -> pl.DataFrame:
         """Findings where what was sent is not what arrived and what became of the rest."""
@@ -281,6 +304,8 @@ def conversations(run: RunDirectory, frames: pl.DataFrame, servers: Iterable[End
     resets: dict[int, list[int]] = {}
     for row, conn in placed.filter(pl.col("tcp_flags") & tcp.RST != 0).select("row", "conn").iter_rows():
         resets.setdefault(conn, []).append(row)
+    first = placed.filter(pl.col("view") == "sent", pl.col("reply")).group_by("conn").agg(pl.col("time_ns").min())
+    answered = dict(first.iter_rows())
     ends = {line["flow"]: line for line in table.iter_rows(named=True)}
     found = []
     for line in conns.iter_rows(named=True):
@@ -303,6 +328,7 @@ def conversations(run: RunDirectory, frames: pl.DataFrame, servers: Iterable[End
                 flow["client_machine"],
                 flow["server_machine"],
                 line["since_ns"],
+                answered.get(number),
                 (line["client_mss"], line["server_mss"]),
                 line["timestamps"],
                 ways,

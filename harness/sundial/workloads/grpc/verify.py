@@ -87,7 +87,11 @@ class _Verification:
         self.steps = steps(run, samples)
         ends = {(address, each.port) for each in known for address in each.addresses}
         self.found = conversations(run, frames, ends)
-        own, self.unowned = links(self.steps, self.found.all)
+        # Under the virtual clock servers are ready before steps begin.
+        clients = set() if self.exact else {(each.client, each.server) for each in self.steps}
+        attempts = self.found.attempts(clients)
+        self.conversations = [each for each in self.found.all if each.number not in attempts]
+        own, self.unowned = links(self.steps, self.conversations)
         self.libraries = libraries(run)
         self.connections = [Connection(link, self._ends(link.conversation, link.step)) for link in own]
         self.again = [each.again() for each in self.connections]
@@ -181,7 +185,7 @@ class _Verification:
         """Whether a connection of a client's broke, or was refused."""
         return any(
             each.client_machine == client and (each.ways[True].finished or each.reset_rows or not each.ways[True].data)
-            for each in self.found.all
+            for each in self.conversations
         )
 
     def _check_batches(self) -> Iterator[Finding]:
@@ -196,7 +200,9 @@ class _Verification:
                 key = (link.step.client, call.batch)
                 ports.setdefault(key, set()).add(link.conversation.client[1])
                 servers[key] = link.step.server[1]
-                counted[key] = counted.get(key, 0) + again[False].get(place, 0)
+                # The client's kernel counts from the connection's beginning on.
+                opening = 0 if place else again[False].get(-1, 0)
+                counted[key] = counted.get(key, 0) + again[False].get(place, 0) + opening
                 broke |= {key} if call.error == BROKEN else set()
         handshakes = self._handshakes()
         answered = self._answered()

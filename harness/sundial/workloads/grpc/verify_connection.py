@@ -246,7 +246,8 @@ class Connection:
                 yield Explained(number, reply, wrong.begin, wrong.end, None, OPENING)
 
     def again(self) -> dict[bool, dict[int, int]]:
-        """Segments with octets of a call that were sent again, by direction and the call's place; -1: of none."""
+        """Segments that were sent again, by direction and the place of the call that has their last octets; -1: of
+        none, but of what opens the connection."""
         found: dict[bool, dict[int, int]] = {}
         for reply, way in self.ways.items():
             begins = [self.stretches[reply][place].begin for place in sorted(self.stretches[reply])]
@@ -257,7 +258,7 @@ class Connection:
                 if segment.end > reach:
                     reach = segment.end
                     continue
-                place = bisect_right(begins, segment.begin) - 1
+                place = bisect_right(begins, segment.end - 1) - 1
                 key = places[place] if place >= 0 else -1
                 counts[key] = counts.get(key, 0) + 1
             found[reply] = counts

@@ -91,6 +91,9 @@ class _Verification:
         self.planned = planned(run, samples, calls)
         ends: set[End] = {end for each in known for end in each.ends} | {each.server for each in self.planned}
         self.found = conversations(run, frames, ends)
+        # Under the virtual clock servers are ready before steps begin.
+        clients = set() if self.exact else {(each.machine, each.server) for each in self.planned}
+        self.attempts = self.found.attempts(clients)
         self.rows: list[Finding] = []
         self.explained: list[Explained] = []
         self.observed: list[dict[str, Any]] = []
@@ -109,7 +112,7 @@ class _Verification:
             plan = unused.pop((conversation.client, conversation.server), None)
             if plan is not None:
                 self._judge(conversation, plan)
-            elif not self.run.by_hand:
+            elif not self.run.by_hand and conversation.number not in self.attempts:
                 self._count(conversation, None)
         for each in unused.values():
             ends = f"{each.client[0]}:{each.client[1]} > {each.server[0]}:{each.server[1]}"
@@ -195,7 +198,7 @@ class _Verification:
         """Whether it ended its connections, and where; each has a thread of its own."""
         if executed is None:
             return
-        own = [each for each in self.found.all if each.server in service.ends]
+        own = [each for each in self.found.all if each.server in service.ends and each.number not in self.attempts]
         for field, right, seen in dying.check_death(
             NAME,
             service.die_call,
@@ -283,10 +286,12 @@ def _check_batches(conversation: Conversation, replay: Replay, plan: Planned) ->
         if said != made and not unsent:
             yield None, f"nodes/{plan.machine} batch {number} exchanges", str(made), str(said), []
     if replay.client.closed:
-        way, close = conversation.ways[False], replay.tracks[False].lines[-1].begin
-        # What has a part of the close message was sent after the client had asked for the count.
-        first = sum(each.end <= close for each in way.segments(0, close))
-        again = sum(each.end <= close for each in way.sent) - first
+        way, lines = conversation.ways[False], replay.tracks[False].lines
+        # What opens the connection was answered before the client asked for the count the first time, and what has a
+        # part of the close message was sent after it had asked for the last.
+        close, opened = lines[-1].begin, next((each.begin for each in lines if each.call is not None), 0)
+        first = sum(opened < each.end <= close for each in way.segments(0, close))
+        again = sum(opened < each.end <= close for each in way.sent) - first
         said = sum(int(line.get("tcp_retransmits") or 0) for line in plan.lines)
         if said != again:
             yield None, f"nodes/{plan.machine} tcp_retransmits", str(again), str(said), []

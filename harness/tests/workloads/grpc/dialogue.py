@@ -74,6 +74,9 @@ class Dialogue:
     counted: dict[str, int] = field(default_factory=lambda: dict.fromkeys(functions.NAMES, CALLS))
     lose: dict[tuple[str, int], tuple[int, ...]] = field(default_factory=dict)
     """Segments that are lost, by end and turn."""
+    clock: str = "virtual"
+    refused: int | None = None
+    """The port of an attempt before the server listens."""
     stop: int | None = None
     """Call whose reply is not said: the server has ended."""
     die_call: int | None = None
@@ -100,7 +103,9 @@ class Dialogue:
 
     def write(self, directory: Path) -> Path:
         """The run's folder."""
-        bed = Bed(directory / "run")
+        bed = Bed(directory / "run", clock=self.clock)
+        if self.refused is not None:
+            Stream(bed, self.refused, PORT, {CLIENT: 50, SERVER: 0}).refuse()
         stream = Stream(bed, CLIENT_PORT, PORT, {CLIENT: 1000, SERVER: 5000})
         stream.open()
         opening = {end: self.said[end][0] for end in self.said}

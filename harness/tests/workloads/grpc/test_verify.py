@@ -19,6 +19,7 @@ from sundial.workloads.grpc.expect import LIBRARIES, Client
 from sundial.workloads.grpc.expect_http2 import Frame, Type
 from sundial.workloads.grpc.expect_languages import CPP, LANGUAGES, Language
 from sundial.workloads.grpc.verify_frames import Due, read
+from tests.verify.bed import CLIENT, SERVER
 from tests.workloads.grpc.dialogue import AUTHORITY, NAMES, Dialogue, findings, recorded, settle
 
 
@@ -51,6 +52,20 @@ def test_programs_in_cpp(tmp_path: Path) -> None:
     assert "grpc-python/1.51.1" in found[2]
 
 
+@pytest.mark.parametrize(
+    ("clock", "expected"),
+    [
+        ("real", []),
+        # Here the server was ready before the step began.
+        ("virtual", [("grpc.connection", "of a client's step", f"{CLIENT}:39000 > {SERVER}:50051, 0 bytes")]),
+    ],
+)
+def test_a_server_that_was_still_starting(tmp_path: Path, clock: str, expected: list[tuple[str, str, str]]) -> None:
+    settled, frames = settle(Dialogue(clock=clock, refused=39_000).write(tmp_path))
+    assert findings(settled) == expected
+    assert settled.classes.height == frames.height
+
+
 def test_a_batch_that_names_another_language(tmp_path: Path) -> None:
     directory = Dialogue(language=CPP).write(tmp_path)
     file = directory / "nodes" / "client" / "samples.jsonl"
@@ -79,6 +94,21 @@ def test_segments_that_are_lost_are_sent_again(tmp_path: Path) -> None:
     settled, _ = settle(said.write(tmp_path))
     assert findings(settled) == []
     assert settled.retransmissions == {"grpc_request": 1, "grpc_reply": 1}
+    said.retransmits = 0
+    assert findings(settle(said.write(tmp_path / "wrong"))[0]) == [
+        ("nodes/client batch 0 tcp_retransmits", "1, as captured", "0")
+    ]
+
+
+@pytest.mark.parametrize("turn", [-1, 0])
+def test_what_opens_a_connection_is_sent_again(tmp_path: Path, turn: int) -> None:
+    """The preface, and the segment with the settings' acknowledgement and the first request: the kernel counts both."""
+    said = Dialogue(lose={("client", turn): (0,)})
+    said.retransmits = 1
+    settled, _ = settle(said.write(tmp_path))
+    assert findings(settled) == []
+    # Of a call is what has its octets.
+    assert settled.retransmissions == {"grpc_request": turn + 1, "grpc_reply": 0}
     said.retransmits = 0
     assert findings(settle(said.write(tmp_path / "wrong"))[0]) == [
         ("nodes/client batch 0 tcp_retransmits", "1, as captured", "0")

@@ -45,6 +45,9 @@ class Spoken:
     die_call: int | None = None
     """What the server's job says."""
     ended_by: str = CLIENT
+    clock: str = "virtual"
+    refused: int | None = None
+    """The port of an attempt before the server listens."""
 
     def __post_init__(self) -> None:
         library, container, variant = self.name.split("-")
@@ -75,7 +78,9 @@ class Spoken:
 
     def settle(self) -> Settled:
         """The frames, the files and the verdict."""
-        bed = Bed(self.folder / "run")
+        bed = Bed(self.folder / "run", clock=self.clock)
+        if self.refused is not None:
+            Stream(bed, self.refused, PORT, {CLIENT: 50, SERVER: 0}).refuse()
         stream = Stream(bed, CLIENT_PORT, PORT, {CLIENT: 100, SERVER: 900})
         stream.open()
         begins: dict[tuple[bool, int], int] = {}
@@ -168,6 +173,14 @@ def test_what_the_library_says_has_no_mismatch(tmp_path: Path, name: str) -> Non
         assert (void["packets"], void["exact"]) == (3, False)
         assert void["fewest"] <= settled.observed[f"{way}_packets"][0] <= void["most"]
     assert settled.calls["protocol"].unique().to_list() == ["rpyc"]
+
+
+def test_what_opens_a_connection_is_sent_again_before_the_first_batch(tmp_path: Path) -> None:
+    """The client asks its kernel for the first time when the root has come."""
+    assert fields(Spoken(tmp_path, lose=(0,)).settle()) == []
+    said = Spoken(tmp_path / "said", lose=(0,))
+    said.batches[0]["tcp_retransmits"] = 1
+    assert fields(said.settle()) == ["nodes/client tcp_retransmits"]
 
 
 def test_a_lost_segment_is_no_mismatch_and_counted(tmp_path: Path) -> None:
@@ -293,6 +306,18 @@ def test_a_connection_that_no_client_tells_of_has_no_reason(tmp_path: Path) -> N
     settled = spoken.settle()
     assert fields(settled) == ["rpyc.connection"]
     assert set(settled.classes["class"]) == {"tcp_handshake", "tcp_fin"}
+
+
+def test_a_server_that_was_still_starting(tmp_path: Path) -> None:
+    """Under the real clock an attempt that is refused is none of the connections that are judged."""
+    spoken = Spoken(tmp_path, clock="real", refused=CLIENT_PORT - 1)
+    settled = spoken.settle()
+    assert fields(settled) == []
+    assert settled.classes.height == spoken.frames.height
+    # What the server counts is still held against the one that was served.
+    counted = Spoken(tmp_path / "counted", clock="real", refused=CLIENT_PORT - 1)
+    counted.counters[0]["by_function"] |= {"void": CALLS + 1}
+    assert fields(counted.settle()) == ["nodes/server port 18861 counters void"]
 
 
 def test_an_unknown_library_is_a_mismatch(tmp_path: Path) -> None:
