@@ -12,6 +12,7 @@ from typing import Any
 import polars as pl
 
 from sundial import EPOCH_NS
+from sundial.expect.ip import ETHERNET_HEADER, UDP_HEADER
 from sundial.model.images import IMAGES
 from sundial.observe import read_frames
 from sundial.papers.santos18 import beside
@@ -23,7 +24,7 @@ from sundial.reproduce.measure import Measured
 from sundial.reproduce.runs import Bench, Spec
 from sundial.units import TIME
 from sundial.workloads.functions import NAMES
-from sundial.workloads.mbcf.wire import ETHERNET, ETHERTYPE
+from sundial.workloads.mbcf.wire import ETHERTYPE
 
 MIPS = Decimal(125)
 """Of all machines; nothing is fitted."""
@@ -36,8 +37,6 @@ NODELAY_PORT = 18862
 """Beside the default port: a server whose connections have TCP_NODELAY."""
 SLOPED = ("void", "string_1024", DISTANCE)
 """Functions whose round trips are counted by the link's delay."""
-UDP = 8
-"""Bytes of its header."""
 SWITCHES = "context_switches"
 """Of batches, and of servers by function."""
 NS_PER_MS = 1_000_000
@@ -146,12 +145,16 @@ def _cells(run: Measured, place: Place, paper: Santos18, seed: int) -> Iterator[
         for client in run.run["nodes"]
         for batch in run.reported(client, "batch")
     }
+    # A server counts upwards, and reports in each pause: the last line counts.
+    counters = {line.get("port"): line for server in run.run["nodes"] for line in run.reported(server, "counters")}
     served = Counter((batch.get("server_port"), batch["procedure"]) for batch in batches.values())
     for case, table in _cases(run, place):
         first = table.row(0, named=True)
         batch = batches[first["client"], first["node_step"], case.function]
         of_case = observed.join(table.select("client", "batch", "call"), on=["client", "batch", "call"], how="semi")
-        all_calls = int(batch["warmup"]) + table.height
+        calls = int(batch["warmup"]) + table.height
+        port = batch.get("server_port")
+        alone = served[port, case.function] == 1
         exchanges = batch.get("exchanges")
         times = table["rtt_ns"].to_list()
         during = sent.filter(pl.col("time_ns").is_between(table["start_ns"].min(), table["end_ns"].max()))
@@ -167,24 +170,20 @@ def _cells(run: Measured, place: Place, paper: Santos18, seed: int) -> Iterator[
                 frames=during.height / table.height,
                 frame_bytes=int(during["frame_bytes"].sum()) / table.height,
                 message_bytes=int(during["message_bytes"].sum()) / table.height,
-                exchanges=None if exchanges is None else exchanges / all_calls,
-                context_switches=(
-                    _switches(run, batch, all_calls) if served[batch.get("server_port"), case.function] == 1 else None
-                ),
+                exchanges=None if exchanges is None else exchanges / calls,
+                context_switches=switched(batch, counters.get(port, {}), calls) if alone else None,
                 instructions=median(times) * float(MIPS) / 1000 if place == "local" else None,
             ),
         )
 
 
-def _switches(run: Measured, batch: Mapping[str, Any], calls: int) -> float | None:
-    """Of both processes, a call of a batch whose server was called with this function by no other."""
-    own = batch.get(SWITCHES)
-    for machine in run.run["nodes"]:
-        for line in run.reported(machine, "counters"):
-            there = line.get(SWITCHES, {}).get(batch["procedure"])
-            if own is not None and there is not None and line.get("port") == batch.get("server_port"):
-                return float(own / (calls - int(batch["warmup"])) + there / calls)
-    return None
+def switched(batch: Mapping[str, Any], counters: Mapping[str, Any], calls: int) -> float | None:
+    """Context switches of both processes, a call of a batch; `counters`: of its server, to which nobody else called the
+    function. None: they do not count them."""
+    own, there = batch.get(SWITCHES), counters.get(SWITCHES, {}).get(batch["procedure"])
+    if own is None or there is None:
+        return None
+    return float(own / (calls - int(batch["warmup"])) + there / calls)
 
 
 def _sent(run: Measured) -> pl.DataFrame:
@@ -195,8 +194,8 @@ def _sent(run: Measured) -> pl.DataFrame:
     octets = {name: pl.col(name).cast(pl.Int64) for name in ("frame_length", "tcp_length", "udp_length")}
     message = (
         pl.when(pl.col("ethertype").cast(pl.String) == f"0x{ETHERTYPE:04x}")
-        .then(octets["frame_length"] - ETHERNET)
-        .otherwise(pl.coalesce(octets["tcp_length"], octets["udp_length"] - UDP, 0))
+        .then(octets["frame_length"] - ETHERNET_HEADER)
+        .otherwise(pl.coalesce(octets["tcp_length"], octets["udp_length"] - UDP_HEADER, 0))
     )
     own = frames.filter(pl.col("direction") == _OUTBOUND)
     return own.select("time_ns", frame_bytes=octets["frame_length"], message_bytes=message).sort("time_ns")

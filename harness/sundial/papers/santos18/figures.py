@@ -16,13 +16,13 @@ from sundial.papers.santos18.paper import Container, Place, Shown, System
 from sundial.papers.santos18.results import DISTANCE, FIRST_ELEVEN, Case, Cell, Results
 from sundial.report import palette, plotting, registry
 from sundial.report.plotting import Drawing
+from sundial.workloads.functions import NAMES as FUNCTIONS
 
 COLOURS: Mapping[str, str] = {"grpc": palette.SPARE[3], "rpyc": palette.SPARE[0]}
 MARKERS: Mapping[str, str] = {"grpc": "P", "rpyc": "v"}
 NAMES: Mapping[str, str] = {**beside.NAMES, "grpc": "gRPC", "rpyc": "RPyC"}
 """In the order in which systems are listed."""
 OF_PLACE: Mapping[Place, str] = {"local": palette.SPARE[0], "remote": palette.SPARE[1]}
-ALL = (*FIRST_ELEVEN, DISTANCE)
 PLACES: Sequence[Place] = ("local", "remote")
 SYSTEMS_TITLE = "What two decades of RPC cost"
 DOTTED = "string_1024"
@@ -192,7 +192,7 @@ def draw_slopes(results: Results, folder: Path) -> Drawing | None:
 
 def systems_of(results: Results, place: Place) -> list[str]:
     """Of which all twelve functions were measured in a place: of RPyC with lists, as in the paper."""
-    return [name for name in NAMES if all(Case(name, place, each) in results.cells for each in ALL)]
+    return [name for name in NAMES if all(Case(name, place, each) in results.cells for each in FUNCTIONS)]
 
 
 def draw_systems(results: Results, folder: Path) -> Drawing | None:
@@ -214,17 +214,22 @@ def draw_systems(results: Results, folder: Path) -> Drawing | None:
         for axis, place in zip(axes.flat, places, strict=True):
             for name in panels[place]:
                 colour, marker = _look(name)
-                medians = [results.cells[Case(name, place, each)].spread.median for each in ALL]
+                medians = [results.cells[Case(name, place, each)].spread.median for each in FUNCTIONS]
                 axis.plot(
-                    medians, range(len(ALL)), color=colour, marker=marker, markersize=4.5, linewidth=0.7, alpha=0.9
+                    medians,
+                    range(len(FUNCTIONS)),
+                    color=colour,
+                    marker=marker,
+                    markersize=4.5,
+                    linewidth=0.7,
+                    alpha=0.9,
                 )
             axis.set_xscale("log")
             axis.xaxis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0), numticks=12))
             axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
             axis.xaxis.set_minor_formatter(NullFormatter())
             axis.grid(visible=True, axis="x")
-            axis.set_yticks(range(len(ALL)), ALL)
-            axis.set_ylim(len(ALL) - 0.4, -0.6)
+            _rows(axis, FUNCTIONS)
             plotting.panel_title(axis, place)
         for axis in axes[-1]:
             axis.set_xlabel("median, ms")
@@ -238,7 +243,7 @@ def draw_systems(results: Results, folder: Path) -> Drawing | None:
     seen = "; ".join(
         f"void {place}: "
         + ", ".join(
-            f"{NAMES[name]} {results.cells[Case(name, place, ALL[0])].spread.median:.3f} ms" for name in systems
+            f"{NAMES[name]} {results.cells[Case(name, place, FUNCTIONS[0])].spread.median:.3f} ms" for name in systems
         )
         for place, systems in panels.items()
         if systems
@@ -269,7 +274,12 @@ def _axis(figure: Figure, labels: Sequence[str], *, legend: bool = False) -> Axe
     left = max(LEFT_IN, 0.075 * longest + 0.2)
     place = plotting.margins(figure, left=left, right=0.2, top=0.45 if legend else 0.15, bottom=0.5)
     axis: Axes = figure.subplots(1, 1, gridspec_kw=place)
-    axis.set_yticks(range(len(labels)), labels)
-    axis.set_ylim(len(labels) - 0.4, -0.6)
+    _rows(axis, labels)
     axis.set_xlabel("ms")
     return axis
+
+
+def _rows(axis: Axes, labels: Sequence[str]) -> None:
+    """A row for each label, the first at the top."""
+    axis.set_yticks(range(len(labels)), labels)
+    axis.set_ylim(len(labels) - 0.4, -0.6)

@@ -13,6 +13,7 @@ from sundial.report.plotting import Drawing
 from sundial.report.tables import DASH, Table, decimal, numbers, whole, words
 from sundial.reproduce.page import CAPTURE, Page, Section, capture_links, report_link, statements_section
 from sundial.reproduce.verdicts import Verdict, counted
+from sundial.workloads.functions import NAMES
 
 
 def make_page(results: Results, verdicts: Sequence[Verdict], folder: Path) -> Page:
@@ -92,7 +93,7 @@ def systems_table(results: Results) -> Table:
     systems = [name for name in figures.NAMES if any(name in found for found in places.values())]
     rows = []
     for place, found in places.items():
-        for function in figures.ALL if found else ():
+        for function in NAMES if found else ():
             cells = (results.cells.get(Case(name, place, function)) if name in found else None for name in systems)
             rows.append(
                 (place, function, *(DASH if cell is None else decimal(cell.spread.median, 3) for cell in cells))

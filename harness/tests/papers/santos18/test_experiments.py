@@ -61,3 +61,11 @@ def test_a_step_says_whose_calls_they_are() -> None:
     assert experiments._case("rpyc", "local", "void", options) == Case("rpyc", "local", "void", nodelay=True)
     distance = Case("rpyc", "local", "distance", "tuple", "zip", nodelay=True)
     assert experiments._case("rpyc", "local", "distance", options) == distance
+
+
+def test_context_switches_are_those_of_both_ends() -> None:
+    batch = {"procedure": "void", "warmup": 1, "context_switches": 20}
+    counters = {"context_switches": {"void": 33, "int": 5}}
+    assert experiments.switched(batch, counters, 11) == 20 / 10 + 33 / 11
+    assert experiments.switched(batch, {}, 11) is None
+    assert experiments.switched({"procedure": "void", "warmup": 1}, counters, 11) is None
