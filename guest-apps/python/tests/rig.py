@@ -5,6 +5,8 @@ import json
 import os
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -56,6 +58,15 @@ ENVIRONMENT = {
     "SUNDIAL_SEED": "11",
     "SUNDIAL_CLOCK": "monotonic",
 }
+
+
+def wait_until(holds: Callable[[], object], patience_s: float = 60.0) -> None:
+    """Until it holds. Raises TimeoutError."""
+    end = time.monotonic() + patience_s
+    while not holds():
+        if time.monotonic() > end:
+            raise TimeoutError
+        time.sleep(0.01)
 
 
 @dataclass

@@ -7,12 +7,11 @@ import select
 import signal
 import socket
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from rig import Programs
+from rig import Programs, wait_until
 from sundial.seams.samples import Line
 from sundial.workloads import functions as harness
 from sundial_guest import connections, functions
@@ -116,8 +115,7 @@ def test_a_server_counts_and_ends_when_it_is_told(programs: Programs, channel) -
     with os.fdopen(reading, "rb") as output:
         assert output.readline() == b"ready\n"
         assert Path(f"/proc/{pid}/comm").read_text() == "toy-client\n"
-        while not zygote.lines():
-            time.sleep(0.01)
+        wait_until(zygote.lines)
         os.kill(pid, signal.SIGTERM)
         assert output.read() == b""
     counted = {"port": 5, "calls": 2, "by_function": {"void": 2}, "failed": 1}
@@ -129,12 +127,11 @@ def test_a_server_counts_and_ends_when_it_is_told(programs: Programs, channel) -
 
 def test_a_server_is_killed_in_a_call_and_its_service_lives_on(programs: Programs) -> None:
     toy = programs.start("start", "/usr/lib/sundial/toy-client", '{"do": "serve", "die_call": 2}')
-    while not (lines := toy.lines()):
-        time.sleep(0.01)
+    wait_until(toy.lines)
+    lines = toy.lines()
     assert (lines[0]["calls"], lines[0]["by_function"]) == (2, {"void": 2})
     children = Path(f"/proc/{toy.process.pid}/task/{toy.process.pid}/children").read_text().split()
-    while Path(f"/proc/{children[0]}/stat").read_text().split()[2] != "Z":
-        time.sleep(0.01)
+    wait_until(lambda: Path(f"/proc/{children[0]}/stat").read_text().split()[2] == "Z")
     assert toy.process.poll() is None
     toy.process.send_signal(signal.SIGTERM)
     assert toy.process.wait(60) == 0
@@ -194,7 +191,9 @@ def closed() -> Iterator[tuple[str, int]]:
         yield held.getsockname()
 
 
-def test_a_server_that_is_still_starting_is_waited_for(closed: tuple[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_is_still_starting_is_waited_for(
+    closed: tuple[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SUNDIAL_CLOCK", "monotonic")
     attempts: list[socket.socket] = []
 

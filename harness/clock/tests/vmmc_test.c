@@ -10,20 +10,12 @@
 #include <string.h>
 
 // 1.6 Gbit/s: 5 ns a byte; 8 Mbit/s: 1 us a byte.
-static const struct vmmc_config CONFIG = {.node = 1,
-                                          .combine_bytes = 64,
-                                          .combine_timeout_ns = 1000,
-                                          .setup_ns = 2800,
-                                          .link_rate_bps = 1600000000,
-                                          .dma_rate_bps = 8000000,
-                                          .fifo_bytes = 32768};
-static const struct vmmc_config OTHER = {.node = 2,
-                                         .combine_bytes = 64,
-                                         .combine_timeout_ns = 1000,
-                                         .setup_ns = 2800,
-                                         .link_rate_bps = 1600000000,
-                                         .dma_rate_bps = 8000000,
-                                         .fifo_bytes = 32768};
+#define CONFIG_OF(number)                                                                          \
+    {                                                                                              \
+        .node = (number), .combine_bytes = 64, .combine_timeout_ns = 1000, .setup_ns = 2800,       \
+        .link_rate_bps = 1600000000, .dma_rate_bps = 8000000, .fifo_bytes = 32768                  \
+    }
+static const struct vmmc_config CONFIG = CONFIG_OF(1), OTHER = CONFIG_OF(2);
 
 // ---- A world of one memory and a record of what was sent --------------------------------------
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from sundial.plan.calling import Band, bands
 from sundial.plan.workload import Options
-from sundial.workloads.function_calls import FunctionCalling
+from sundial.workloads.function_calls import SizesOrFunctions
 
 
 def turns(
-    workload: FunctionCalling, series: int, seed: int, *, sizeless: bool = False, most: int | None = None
+    workload: SizesOrFunctions, series: int, seed: int, *, sizeless: bool = False, most: int | None = None
 ) -> list[Band]:
     """What each step calls: bands of sizes, or all functions in one."""
     if workload.functions is None:
@@ -17,6 +17,6 @@ def turns(
     return [(workload.calls[0][1], [])]
 
 
-def function_options(workload: FunctionCalling) -> Options:
+def function_options(workload: SizesOrFunctions) -> Options:
     """In place of the options of a step that calls by size."""
     return {} if workload.functions is None else {"sizes": None, "functions": list(workload.functions)}

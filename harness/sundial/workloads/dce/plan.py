@@ -4,27 +4,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-from sundial.plan.calling import bands, written
+from sundial.plan.calling import written
 from sundial.plan.workload import Host, Options, Service, Step, Way, WorkloadPlan
 from sundial.workloads.dce.model import Dce
+from sundial.workloads.function_options import function_options, turns
 
 SERVER, CLIENT = "dce-server", "dce-client"
 MAPPER_PORT = 135
 """The endpoint mapper's (C706 appendix H)."""
 IDLE_SIZES = (0, 64, 1024, 1392, 4016, 8032, 16064, 24096, 32128, 48192, 64256)
 """Of the interface of a host that is only brought up; most are khandker's."""
-
-
-@dataclass(frozen=True)
-class _Turn:
-    """What one client process calls, and how often: a procedure at some sizes, or functions."""
-
-    calls: int
-    procedure: str | None = None
-    sizes: list[int] | None = None
-    functions: list[str] | None = None
 
 
 class DcePlan:
@@ -43,36 +33,33 @@ class DcePlan:
 
     def steps(self, workload: Dce, way: Way) -> Iterator[Step]:
         for series in range(workload.series):
-            for turn in _turns(workload, series, way.seed):
-                options: Options = {
-                    **_binding(workload, way),
-                    "functions": turn.functions,
-                    "procedure": turn.procedure,
-                    "semantics": workload.semantics,
-                    "sizes": turn.sizes,
-                    "series": series,
-                    "calls": turn.calls,
-                    "warmup": workload.warmup,
-                    "threads": workload.threads,
-                    "connection": workload.connection,
-                    "ping_ms": workload.ping,
-                    "ack_delay_ms": workload.ack_delay,
-                    "cancel_ms": workload.cancel,
-                    **_common(workload),
-                }
-                yield Step(CLIENT, written(options))
+            for procedure in workload.procedures or (None,):
+                yield from _calls(workload, way, procedure, series)
 
     def idle_services(self, host: Host) -> Iterator[Service]:
         yield Service(SERVER, {"mapper_port": MAPPER_PORT, "interface_sizes": list(IDLE_SIZES)})
 
 
-def _turns(workload: Dce, series: int, seed: int) -> Iterator[_Turn]:
-    if workload.functions:
-        yield _Turn(workload.calls[0][1], functions=list(workload.functions))
-    for procedure in workload.procedures:
-        sizeless = procedure == "null"
-        for calls, sizes in bands(workload, series, seed, sizeless=sizeless):
-            yield _Turn(calls, procedure, None if sizeless else sizes)
+def _calls(workload: Dce, way: Way, procedure: str | None, series: int) -> Iterator[Step]:
+    sizeless = procedure == "null"
+    for calls, sizes in turns(workload, series, way.seed, sizeless=sizeless):
+        options: Options = {
+            **_binding(workload, way),
+            **function_options(workload),
+            "procedure": procedure,
+            "semantics": workload.semantics,
+            "sizes": None if sizeless else sizes or None,
+            "series": series,
+            "calls": calls,
+            "warmup": workload.warmup,
+            "threads": workload.threads,
+            "connection": workload.connection,
+            "ping_ms": workload.ping,
+            "ack_delay_ms": workload.ack_delay,
+            "cancel_ms": workload.cancel,
+            **_common(workload),
+        }
+        yield Step(CLIENT, written(options))
 
 
 def _common(workload: Dce) -> Options:

@@ -16,7 +16,7 @@ from sundial.workloads import sockets
 from sundial.workloads.dying import Dying
 from sundial.workloads.function_words import ALL, FunctionWords
 from sundial.workloads.grpc.expect import LIBRARIES, PORT
-from sundial.workloads.grpc.expect_languages import LANGUAGES
+from sundial.workloads.grpc.expect_languages import LANGUAGES, Language
 
 HTTP2 = Transport("grpc", ("at_most_once",))
 PACKAGE = "grpc"
@@ -62,9 +62,9 @@ class Grpc(WorkloadBase):
         return {language: self.port + place for place, language in enumerate(self.languages)}
 
 
-def programs(language: str) -> tuple[str, str]:
-    """Server and client in a language."""
-    return LANGUAGES[language].server, LANGUAGES[language].client
+def programs(language: str) -> Language:
+    """Those in a language, by its word."""
+    return LANGUAGES[language]
 
 
 def versions_of(image: ImageKind) -> dict[str, str]:

@@ -16,7 +16,7 @@ class GrpcPlan:
     def services(self, workload: Grpc, server: Host) -> Iterator[Service]:
         for language, port in workload.ports.items():
             options = {"port": port, "max_workers": workload.max_workers, "bdp_probe": workload.bdp_probe}
-            yield Service(programs(language)[0], options | dying.options(workload.die), instance=str(port))
+            yield Service(programs(language).server, options | dying.options(workload.die), instance=str(port))
 
     def steps(self, workload: Grpc, way: Way) -> Iterator[Step]:
         for series in range(workload.series):
@@ -31,11 +31,11 @@ class GrpcPlan:
                     "bdp_probe": workload.bdp_probe,
                     "total_timeout_ms": workload.total_timeout,
                 }
-                yield Step(programs(language)[1], options)
+                yield Step(programs(language).client, options)
 
     def idle_services(self, host: Host) -> Iterator[Service]:
         for place, language in enumerate(versions_of(host.image)):
-            yield Service(programs(language)[0], {"port": DEFAULT_PORT + place})
+            yield Service(programs(language).server, {"port": DEFAULT_PORT + place})
 
 
 KIND: WorkloadPlan[Grpc] = GrpcPlan()

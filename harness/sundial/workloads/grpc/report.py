@@ -8,9 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 import polars as pl
 
 from sundial.expect import Leg
-from sundial.report.tables import (
-    Table,
-)
+from sundial.report.tables import Table
 from sundial.report.workload import (
     BOTH_DIRECTIONS,
     TCP_RETRANSMISSIONS,
