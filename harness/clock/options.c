@@ -136,6 +136,8 @@ const char *options_parse(struct options *o, int argc, char **argv)
         return "only mode=run can be traced";
     if (o->backplane && o->mode != MODE_RUN)
         return "only mode=run has a backplane";
+    if (o->backplane && o->nics < 2)
+        return "a backplane's adapter needs a NIC beside it";
     const char *wrong = o->backplane ? vmmc_check(&o->vmmc) : NULL;
     if (wrong)
         return wrong;

@@ -9,6 +9,7 @@ enum { VERSION = 1, EXPORT_ENTRY = 256, TARGET_ENTRY = 16, SOURCES_AT = 256, DU_
 _Static_assert(sizeof(struct vmmc_packet) == VMMC_HEADER, "as on the wire");
 _Static_assert(sizeof(struct vmmc_target) == TARGET_ENTRY, "as the guest writes it");
 _Static_assert(sizeof(struct vmmc_source) == 16, "as the guest writes it");
+_Static_assert(VMMC_MESSAGE_AT + VMMC_MESSAGE_MOST <= VMMC_EXPORT_TABLE, "registers");
 _Static_assert(VMMC_EXPORT_TABLE + VMMC_EXPORTS * EXPORT_ENTRY <= VMMC_DU, "240 of 256 bytes");
 _Static_assert(VMMC_DU + VMMC_EXPORTS * VMMC_PAGE == VMMC_AU, "a page an import");
 _Static_assert(VMMC_AU + VMMC_AU_PAGES * VMMC_PAGE == VMMC_BINDINGS, "AU pages");
@@ -16,11 +17,16 @@ _Static_assert(VMMC_BINDINGS + VMMC_AU_PAGES * TARGET_ENTRY == VMMC_IMPORT_TABLE
 _Static_assert(VMMC_IMPORT_TABLE + VMMC_EXPORTS * VMMC_PAGE == VMMC_BYTES, "imports");
 _Static_assert(SOURCES_AT + VMMC_SOURCES * sizeof(struct vmmc_source) <= VMMC_PAGE, "sources");
 
-static const uint64_t PS_PER_NS = 1000, PS_PER_S = UINT64_C(1000000000000);
+static const uint64_t NEVER = UINT64_MAX, PS_PER_NS = 1000, PS_PER_S = UINT64_C(1000000000000);
 
 static uint64_t later(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
+}
+
+static uint64_t sooner(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
 }
 
 static uint32_t least(uint32_t a, uint32_t b)
@@ -67,21 +73,96 @@ void vmmc_init(struct vmmc *v, const struct vmmc_config *config, const struct vm
     memcpy(seen + VMMC_REGISTERS, head, sizeof head);
 }
 
+// ---- Telling the kernel -----------------------------------------------------------------------
+
+// Broadcast, from a locally administered address, IEEE 802 local experimental.
+static const uint8_t TOLD[] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02, 0x53, 0x48,
+                               0x52, 0x00, 0x00, 0x88, 0xb5, 's',  'u',  'n',  'd',
+                               'i',  'a',  'l',  '-',  'v',  'm',  'm',  'c'};
+enum { TOLD_LEAST = 60 }; // Ethernet's
+
+static void tell(struct vmmc *v, const struct vmmc_packet *header, const uint8_t *data,
+                 uint32_t bytes)
+{
+    uint8_t frame[sizeof TOLD + VMMC_HEADER + VMMC_MESSAGE_MOST] = {0};
+    uint32_t length = sizeof TOLD + VMMC_HEADER + bytes;
+    memcpy(frame, TOLD, sizeof TOLD);
+    memcpy(frame + sizeof TOLD, header, VMMC_HEADER);
+    if (bytes)
+        memcpy(frame + sizeof TOLD + VMMC_HEADER, data, bytes);
+    count(v, VMMC_TOLD_AT, 1);
+    v->world->tell(frame, length > TOLD_LEAST ? length : TOLD_LEAST);
+}
+
+static void tell_fill(struct vmmc *v, bool high)
+{
+    const struct vmmc_packet header = {.version = VERSION,
+                                       .kind = VMMC_IS_FIFO,
+                                       .flags = high ? VMMC_FIFO_HIGH : 0,
+                                       .from = v->config->node,
+                                       .to = v->config->node,
+                                       .count = v->fifo_fill};
+    v->told_high = high;
+    tell(v, &header, NULL, 0);
+}
+
 // ---- Sending ----------------------------------------------------------------------------------
 
-// Whether the outgoing FIFO takes the packet, which is on the line as soon as that is free.
-static bool enter_fifo(struct vmmc *v, uint64_t now_ns, uint32_t bytes)
+// What has left makes room.
+static void drain_fifo(struct vmmc *v, uint64_t now_ns)
 {
     uint64_t now_ps = now_ns * PS_PER_NS;
     for (; v->leaving_count && v->leaving[v->leaving_first].end_ps <= now_ps; v->leaving_count--) {
         v->fifo_fill -= v->leaving[v->leaving_first].bytes;
         v->leaving_first = (v->leaving_first + 1) % v->leaving_places;
     }
+}
+
+static bool is_low(const struct vmmc *v, uint32_t fill)
+{
+    return fill < v->config->fifo_bytes / 4;
+}
+
+// When the FIFO is low if nothing else enters it.
+static uint64_t low_from_ns(const struct vmmc *v)
+{
+    uint32_t fill = v->fifo_fill, place = v->leaving_first;
+    for (;; place = (place + 1) % v->leaving_places) {
+        fill -= v->leaving[place].bytes;
+        if (is_low(v, fill))
+            return (v->leaving[place].end_ps + PS_PER_NS - 1) / PS_PER_NS;
+    }
+}
+
+// The kernel keeps those from running who would fill it, from three quarters until it is low.
+static void watch_fifo(struct vmmc *v)
+{
+    if (v->told_high || v->fifo_fill <= v->config->fifo_bytes / 4 * 3)
+        return;
+    v->low_ns = low_from_ns(v);
+    tell_fill(v, true);
+}
+
+// More may have entered since `low_ns` was known.
+static void look_whether_low(struct vmmc *v, uint64_t now_ns)
+{
+    drain_fifo(v, now_ns);
+    if (is_low(v, v->fifo_fill))
+        tell_fill(v, false);
+    else
+        v->low_ns = low_from_ns(v);
+}
+
+// Whether the outgoing FIFO takes the packet, which is on the line as soon as that is free.
+static bool enter_fifo(struct vmmc *v, uint64_t now_ns, uint32_t bytes)
+{
+    drain_fifo(v, now_ns);
     if (v->fifo_fill + bytes > v->config->fifo_bytes) {
         v->overflow = true;
         return false;
     }
-    v->line_free_ps = later(now_ps, v->line_free_ps) + duration_ps(bytes, v->config->link_rate_bps);
+    v->line_free_ps = later(now_ns * PS_PER_NS, v->line_free_ps) +
+                      duration_ps(bytes, v->config->link_rate_bps);
     uint32_t place = (v->leaving_first + v->leaving_count++) % v->leaving_places;
     v->leaving[place].end_ps = v->line_free_ps;
     v->leaving[place].bytes = bytes;
@@ -101,6 +182,7 @@ static void send_packet(struct vmmc *v, uint64_t now_ns, struct vmmc_packet head
         return;
     count(v, VMMC_PACKETS_AT, 1);
     v->world->send(v->packet, bytes);
+    watch_fifo(v);
 }
 
 // ---- Automatic update -------------------------------------------------------------------------
@@ -111,6 +193,7 @@ static void leave(struct vmmc *v, uint64_t now_ns, enum vmmc_reason reason)
     if (!v->open.length)
         return;
     const struct vmmc_packet header = {.kind = VMMC_IS_AU,
+                                       .flags = v->open.to.flags & VMMC_NOTIFY ? VMMC_NOTIFIES : 0,
                                        .reason = (uint8_t)reason,
                                        .to = v->open.to.node,
                                        .export_id = v->open.to.export_id,
@@ -182,7 +265,8 @@ static void begin_piece(struct vmmc *v)
     v->engine_free_ps = v->read_ps;
 }
 
-static void start_transfer(struct vmmc *v, uint64_t now_ns, unsigned import, uint64_t word)
+static void start_transfer(struct vmmc *v, uint64_t now_ns, unsigned import, uint64_t word,
+                           bool notify)
 {
     uint8_t *own = v->seen + VMMC_IMPORT_TABLE + import * VMMC_PAGE;
     uint32_t slot = word & 0xff, source_at = word >> 8 & 0xfffff, at = word >> 28 & 0xfffff;
@@ -206,6 +290,7 @@ static void start_transfer(struct vmmc *v, uint64_t now_ns, unsigned import, uin
                                                  .left = length,
                                                  .number = v->transfers_begun++,
                                                  .import = (uint16_t)import,
+                                                 .notify = notify,
                                                  .ready_ns = now_ns + v->config->setup_ns};
     count(v, VMMC_DU + import * VMMC_PAGE + VMMC_PENDING_AT, 1);
     if (v->transfer_count == 1)
@@ -232,8 +317,9 @@ static void send_piece(struct vmmc *v, uint64_t now_ns)
         part = least(bytes - done, VMMC_PAGE - (uint32_t)(at % VMMC_PAGE));
         v->world->read(listed(v, t->source_list, at), v->packet + VMMC_HEADER + done, part);
     }
+    const unsigned last = t->notify ? VMMC_LAST | VMMC_NOTIFIES : VMMC_LAST;
     const struct vmmc_packet header = {.kind = VMMC_IS_DU,
-                                       .flags = bytes == t->left ? VMMC_LAST : 0,
+                                       .flags = bytes == t->left ? (uint8_t)last : 0,
                                        .to = t->to.node,
                                        .export_id = t->to.export_id,
                                        .generation = t->to.generation,
@@ -253,6 +339,43 @@ static void send_piece(struct vmmc *v, uint64_t now_ns)
         begin_piece(v);
 }
 
+// ---- Control ----------------------------------------------------------------------------------
+
+// What the kernel has laid into the registers' page is for the other's kernel.
+static void send_message(struct vmmc *v, uint64_t now_ns, uint64_t word)
+{
+    const struct vmmc_target to = {.node = (uint16_t)word};
+    uint32_t bytes = word >> 16 & 0xffff;
+    if (!can_be(v, &to) || bytes > VMMC_MESSAGE_MOST) {
+        count(v, VMMC_NOWHERE_AT, 1);
+        return;
+    }
+    leave(v, now_ns, VMMC_GAP);
+    memcpy(v->packet + VMMC_HEADER, v->seen + VMMC_MESSAGE_AT, bytes);
+    send_packet(v, now_ns,
+                (struct vmmc_packet){.kind = VMMC_IS_CONTROL, .to = to.node, .length = bytes});
+}
+
+static void store_to_register(struct vmmc *v, uint64_t now_ns, uint64_t offset, uint64_t value,
+                              unsigned size)
+{
+    if (offset >= VMMC_MESSAGE_AT && offset + size <= VMMC_MESSAGE_AT + VMMC_MESSAGE_MOST)
+        memcpy(v->seen + offset, &value, size);
+    else if (offset == VMMC_CONTROL_AT && size == sizeof value)
+        send_message(v, now_ns, value);
+    else if (offset == VMMC_FLUSH_AT)
+        leave(v, now_ns, VMMC_FLUSHED);
+}
+
+static void store_to_import(struct vmmc *v, uint64_t now_ns, uint64_t offset, uint64_t value,
+                            unsigned size)
+{
+    uint64_t within = offset % VMMC_PAGE;
+    if (size == sizeof value && (within == VMMC_START_AT || within == VMMC_START_NOTIFY_AT))
+        start_transfer(v, now_ns, (unsigned)((offset - VMMC_DU) / VMMC_PAGE), value,
+                       within == VMMC_START_NOTIFY_AT);
+}
+
 // ---- Events -----------------------------------------------------------------------------------
 
 void vmmc_store(struct vmmc *v, uint64_t now_ns, uint64_t offset, uint64_t value, unsigned size)
@@ -260,62 +383,87 @@ void vmmc_store(struct vmmc *v, uint64_t now_ns, uint64_t offset, uint64_t value
     if (offset >= VMMC_AU && offset < VMMC_BINDINGS) {
         memcpy(v->seen + offset, &value, size);
         automatic(v, now_ns, offset, value, size);
-    } else if (offset >= VMMC_DU && offset < VMMC_AU) {
-        if (offset % VMMC_PAGE == VMMC_START_AT && size == sizeof value)
-            start_transfer(v, now_ns, (unsigned)((offset - VMMC_DU) / VMMC_PAGE), value);
-    } else if (offset >= VMMC_EXPORT_TABLE)
+    } else if (offset >= VMMC_DU && offset < VMMC_AU)
+        store_to_import(v, now_ns, offset, value, size);
+    else if (offset >= VMMC_EXPORT_TABLE)
         memcpy(v->seen + offset, &value, size);
-    else if (offset == VMMC_FLUSH_AT)
-        leave(v, now_ns, VMMC_FLUSHED);
+    else
+        store_to_register(v, now_ns, offset, value, size);
+}
+
+static uint64_t combined_ns(const struct vmmc *v)
+{
+    return v->open.length ? v->open.deadline_ns : NEVER;
 }
 
 static uint64_t transfer_ns(const struct vmmc *v)
 {
-    return v->transfer_count ? (v->read_ps + PS_PER_NS - 1) / PS_PER_NS : UINT64_MAX;
+    return v->transfer_count ? (v->read_ps + PS_PER_NS - 1) / PS_PER_NS : NEVER;
 }
 
 uint64_t vmmc_next_ns(const struct vmmc *v)
 {
-    uint64_t combined = v->open.length ? v->open.deadline_ns : UINT64_MAX, read = transfer_ns(v);
-    return combined < read ? combined : read;
+    uint64_t next = sooner(combined_ns(v), transfer_ns(v));
+    return v->told_high ? sooner(next, v->low_ns) : next;
 }
 
 void vmmc_timeout(struct vmmc *v, uint64_t now_ns)
 {
     for (uint64_t next; (next = vmmc_next_ns(v)) <= now_ns;)
-        if (v->open.length && v->open.deadline_ns == next)
+        if (combined_ns(v) == next)
             leave(v, now_ns, VMMC_TIMER);
-        else
+        else if (transfer_ns(v) == next)
             send_piece(v, now_ns);
+        else
+            look_whether_low(v, now_ns);
+}
+
+// A packet for no export of this node. The answer has its own generation and place: the sender
+// knows by them which import is over.
+static void refuse(struct vmmc *v, uint64_t now_ns, const struct vmmc_packet *header)
+{
+    struct vmmc_packet nack = *header;
+    nack.kind = VMMC_IS_NACK;
+    nack.flags = nack.reason = 0;
+    nack.to = header->from;
+    nack.length = 0;
+    leave(v, now_ns, VMMC_GAP);
+    send_packet(v, now_ns, nack);
+}
+
+static void receive_data(struct vmmc *v, uint64_t now_ns, const struct vmmc_packet *header,
+                         const uint8_t *data, bool whole)
+{
+    struct vmmc_export export = {0};
+    if (header->export_id < VMMC_EXPORTS)
+        memcpy(&export, v->seen + VMMC_EXPORT_TABLE + header->export_id * EXPORT_ENTRY,
+               sizeof export);
+    bool fits = whole && header->offset % VMMC_PAGE + (uint64_t)header->length <= VMMC_PAGE;
+    if (!export.generation || header->generation != export.generation || !fits ||
+        header->offset / VMMC_PAGE >= export.pages) {
+        count(v, VMMC_REFUSED_AT, 1);
+        refuse(v, now_ns, header);
+        return;
+    }
+    v->world->write(listed(v, export.list, header->offset), data, header->length);
+    count(v, VMMC_WRITTEN_AT, 1);
+    if (header->flags & VMMC_NOTIFIES)
+        tell(v, header, NULL, 0);
 }
 
 void vmmc_receive(struct vmmc *v, uint64_t now_ns, const uint8_t *packet, size_t length)
 {
     struct vmmc_packet header;
-    struct vmmc_export export = {0};
     memcpy(&header, packet, sizeof header);
-    if (header.kind == VMMC_IS_NACK) {
+    const uint8_t *data = packet + VMMC_HEADER;
+    bool whole = header.length == length - VMMC_HEADER;
+    if (header.kind == VMMC_IS_AU || header.kind == VMMC_IS_DU)
+        receive_data(v, now_ns, &header, data, whole);
+    else if (header.kind == VMMC_IS_NACK) {
         count(v, VMMC_NACKS_AT, 1);
-        return;
-    }
-    if (header.export_id < VMMC_EXPORTS)
-        memcpy(&export, v->seen + VMMC_EXPORT_TABLE + header.export_id * EXPORT_ENTRY,
-               sizeof export);
-    bool fits = header.offset % VMMC_PAGE + (uint64_t)header.length <= VMMC_PAGE &&
-                header.length == length - VMMC_HEADER;
-    if (!export.generation || header.generation != export.generation || !fits ||
-        header.offset / VMMC_PAGE >= export.pages) {
+        tell(v, &header, NULL, 0);
+    } else if (header.kind == VMMC_IS_CONTROL && whole && header.length <= VMMC_MESSAGE_MOST)
+        tell(v, &header, data, header.length);
+    else
         count(v, VMMC_REFUSED_AT, 1);
-        // The packet's own generation and place: the sender knows by them which import is over.
-        struct vmmc_packet nack = header;
-        nack.kind = VMMC_IS_NACK;
-        nack.flags = nack.reason = 0;
-        nack.to = header.from;
-        nack.length = 0;
-        leave(v, now_ns, VMMC_GAP);
-        send_packet(v, now_ns, nack);
-        return;
-    }
-    v->world->write(listed(v, export.list, header.offset), packet + VMMC_HEADER, header.length);
-    count(v, VMMC_WRITTEN_AT, 1);
 }

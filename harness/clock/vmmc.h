@@ -16,9 +16,10 @@ enum {
     VMMC_NODES = 64,
     VMMC_EXPORTS = 240, // of a node; and as many imports
     VMMC_AU_PAGES = 1024,
-    VMMC_SOURCES = 240,     // of an import
-    VMMC_TRANSFERS = 64,    // deliberate ones that are under way
-    VMMC_COMBINE_LEAST = 8, // a store must fit
+    VMMC_SOURCES = 240,      // of an import
+    VMMC_TRANSFERS = 64,     // deliberate ones that are under way
+    VMMC_COMBINE_LEAST = 8,  // a store must fit
+    VMMC_MESSAGE_MOST = 256, // bytes of a control packet
 };
 
 // Where things are in what the guest sees.
@@ -36,19 +37,22 @@ enum vmmc_register {
     VMMC_MAGIC_AT = 0, // "VMMC"
     VMMC_VERSION_AT = 4,
     VMMC_NODE_AT = 8,
-    VMMC_FLUSH_AT = 16, // a store: what is combined leaves
+    VMMC_FLUSH_AT = 16,   // a store: what is combined leaves
+    VMMC_CONTROL_AT = 24, // a store {node 16, bytes 16, 0}: the message leaves
     // 64 bits each, counted by the adapter
     VMMC_STORES_AT = 64,   // to bound pages
     VMMC_PACKETS_AT = 72,  // sent
     VMMC_WRITTEN_AT = 80,  // packets written into memory
     VMMC_REFUSED_AT = 88,  // packets for no export of this node
     VMMC_NACKS_AT = 96,    // packets of this node that another refused
-    VMMC_NOWHERE_AT = 104, // stores and transfers to a node that cannot be
+    VMMC_NOWHERE_AT = 104, // stores and messages to a node that cannot be
+    VMMC_TOLD_AT = 112,    // frames to the guest's kernel
+    VMMC_MESSAGE_AT = 256, // memory: the control message, VMMC_MESSAGE_MOST bytes
 };
 #define VMMC_MAGIC 0x434d4d56u
 
 // Of an import's DU page.
-enum { VMMC_START_AT = 0, VMMC_PENDING_AT = 64, VMMC_ERRORS_AT = 72 };
+enum { VMMC_START_AT = 0, VMMC_START_NOTIFY_AT = 8, VMMC_PENDING_AT = 64, VMMC_ERRORS_AT = 72 };
 
 // An entry of the export table, at VMMC_EXPORT_TABLE + 256 * export.
 struct vmmc_export {
@@ -67,7 +71,7 @@ struct vmmc_target {
     uint32_t page;  // of the export; of an import 0
     uint32_t pages; // of an import
 };
-enum { VMMC_ENABLED = 1, VMMC_COMBINE = 2 };
+enum { VMMC_ENABLED = 1, VMMC_COMBINE = 2, VMMC_NOTIFY = 4 };
 
 // A source slot of an import: VMMC_IMPORT_TABLE + 4096 * import + 256 + 16 * slot.
 struct vmmc_source {
@@ -76,8 +80,18 @@ struct vmmc_source {
     uint32_t reserved;
 };
 
-enum vmmc_kind { VMMC_IS_AU = 1, VMMC_IS_DU = 2, VMMC_IS_CONTROL = 3, VMMC_IS_NACK = 4 };
-enum { VMMC_LAST = 2 }; // flag: of a transfer
+enum vmmc_kind {
+    VMMC_IS_AU = 1,
+    VMMC_IS_DU = 2,
+    VMMC_IS_CONTROL = 3,
+    VMMC_IS_NACK = 4,
+    VMMC_IS_FIFO = 5, // never on the backplane: the fill of the outgoing FIFO, in `count`
+};
+enum vmmc_flag {
+    VMMC_NOTIFIES = 1, // the receiver's kernel is told
+    VMMC_LAST = 2,     // of a transfer
+};
+enum { VMMC_FIFO_HIGH = 1 }; // flag of VMMC_IS_FIFO; 0: it is low again
 enum vmmc_reason {
     VMMC_GAP = 1, // the next store goes elsewhere
     VMMC_PAGE_END = 2,
@@ -110,6 +124,8 @@ struct vmmc_world {
     void (*send)(const uint8_t *packet, size_t length);
     void (*read)(uint64_t address, void *bytes, uint64_t length);
     void (*write)(uint64_t address, const void *bytes, uint64_t length);
+    // Ethernet, to the first NIC; now.
+    void (*tell)(const uint8_t *frame, size_t length);
 };
 
 struct vmmc_transfer {
@@ -118,6 +134,7 @@ struct vmmc_transfer {
     uint32_t at, left; // offset in the export, bytes to go
     uint32_t number;
     uint16_t import;
+    bool notify;
     uint64_t ready_ns;
 };
 
@@ -143,7 +160,9 @@ struct vmmc {
     } * leaving;
     uint32_t leaving_places, leaving_first, leaving_count, fifo_fill;
     uint64_t line_free_ps;
-    bool overflow; // the outgoing FIFO could not hold a packet: the run is at its end
+    bool told_high;  // that the FIFO is above three quarters, and not yet that it is low
+    uint64_t low_ns; // it is not below a quarter before; only while told_high
+    bool overflow;   // the outgoing FIFO could not hold a packet: the run is at its end
 };
 
 // NULL, or what is wrong.

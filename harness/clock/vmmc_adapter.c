@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "vmmc_adapter.h"
 
+#include "adapters.h"
 #include "member.h"
 #include "qemu.h"
 
@@ -12,7 +13,7 @@ static struct vmmc adapter;
 static const struct vmmc_clock *clock_of_run;
 static uint64_t timer[64]; // QEMUTimer, opaque and smaller than this
 static uint64_t due_ns;    // 0: it is not
-static bool inside;        // the adapter itself writes to memory
+static bool inside;        // the adapter itself writes to the guest's memory
 
 // MemoryRegion of include/exec/memory.h, opaque and smaller than this.
 static _Alignas(16) uint8_t overlay[4096];
@@ -39,7 +40,15 @@ static void write_memory(uint64_t address, const void *bytes, uint64_t length)
     inside = false;
 }
 
-static const struct vmmc_world WORLD = {send, read_memory, write_memory};
+// QEMU keeps what the guest has no buffer for until it gives one.
+static void tell(const uint8_t *frame, size_t length)
+{
+    inside = true;
+    qemu.send_packet(adapters[0].client, frame, (int)length);
+    inside = false;
+}
+
+static const struct vmmc_world WORLD = {send, read_memory, write_memory, tell};
 
 // ---- Events -----------------------------------------------------------------------------------
 
@@ -69,7 +78,8 @@ static void expired(void *unused)
 static void stored(void *unused, uint64_t offset, uint64_t value, unsigned size)
 {
     (void)unused;
-    // Whoever lists pages of the adapter as memory of an export gets them written, no more.
+    // Whoever lists pages of the adapter as memory of an export, or as buffers of a NIC, gets them
+    // written, no more.
     if (inside) {
         memcpy(adapter.seen + offset, &value, size);
         return;

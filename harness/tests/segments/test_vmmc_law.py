@@ -23,7 +23,7 @@ from tests.segments.wires import IN, OUT
 
 PORTS = ["a:vmmc0", "b:vmmc0", "c:vmmc0"]
 HEADER = struct.Struct("<BBBBHHIIIIII")
-AU, DU, NACK = 1, 2, 4
+AU, DU, CONTROL, NACK = 1, 2, 3, 4
 GAP, PAGE_END, FULL, TIMER, UNCOMBINED = 1, 2, 3, 4, 5
 
 
@@ -43,7 +43,7 @@ class Packet:
     offset: int
     data: bytes
     kind: int = AU
-    reason: int = GAP
+    reason: int = 0
     flags: int = 0
     count: int | None = None
     export: int = 3
@@ -134,10 +134,15 @@ PACKETS = [
     page_end(0, 2, 1, bytes(1024)),
     page_end(10, 0, 1, b"x" * 64),
     Packet(20_000, 1, 0, 64, b"12345678", reason=UNCOMBINED, count=1),
-    Packet(40_000, 1, 0, 128, b"1234", reason=TIMER, count=1),
+    Packet(40_000, 1, 0, 128, b"1234", reason=TIMER, flags=1, count=1),
     Packet(50_000, 0, 2, 4088, bytes(8), kind=DU, count=0),
-    Packet(60_000, 0, 2, 4096, bytes(8), kind=DU, flags=2, count=0),
-    Packet(70_000, 2, 0, 4088, b"", kind=NACK),
+    Packet(54_250, 2, 0, 4088, b"", kind=NACK),
+    Packet(60_000, 0, 2, 4096, bytes(8), kind=DU, flags=3, count=0),
+    Packet(80_000, 1, 2, 0, b"m" * 64, kind=CONTROL, count=0, export=0, generation=0),
+    Packet(90_000, 0, 1, 0, bytes(16), reason=GAP, count=2),
+    Packet(90_000, 0, 1, 8192, bytes(8), reason=UNCOMBINED, count=1),
+    Packet(100_000, 0, 1, 0, bytes(8), reason=GAP, count=1),
+    Packet(101_000, 0, 1, 128, bytes(8), reason=TIMER, count=1),
 ]
 
 
@@ -197,8 +202,26 @@ def changed(rows: list[Row], place: int, offset: int, value: int) -> list[Row]:
         (0, 28, 0, "count of a:vmmc0"),
         (5, 28, 1, "transfers of a:vmmc0"),
         (5, 2, 2, "transfers of a:vmmc0"),
-        (6, 20, 8, "transfers of a:vmmc0"),
-        (7, 12, 4, "refusals of c:vmmc0"),
+        (7, 20, 8, "transfers of a:vmmc0"),
+        (5, 2, 1, "flags of a:vmmc0"),
+        (5, 3, 1, "reason of a:vmmc0"),
+        (7, 2, 4, "flags of a:vmmc0"),
+        (7, 2, 1, "transfers of a:vmmc0"),
+        (3, 2, 2, "flags of b:vmmc0"),
+        (6, 2, 1, "flags of c:vmmc0"),
+        (6, 3, 1, "reason of c:vmmc0"),
+        (6, 12, 4, "refusals of c:vmmc0"),
+        (6, 16, 4, "refusals of c:vmmc0"),
+        (6, 20, 4, "refusals of c:vmmc0"),
+        (6, 28, 4, "refusals of c:vmmc0"),
+        (6, 24, 1, "length of c:vmmc0"),
+        (8, 2, 1, "flags of b:vmmc0"),
+        (8, 3, 1, "reason of b:vmmc0"),
+        (8, 12, 1, "export of b:vmmc0"),
+        (8, 16, 1, "generation of b:vmmc0"),
+        (8, 20, 1, "offset of b:vmmc0"),
+        (8, 28, 1, "count of b:vmmc0"),
+        (3, 3, GAP, "gap of b:vmmc0"),
         (0, 6, 3, "arrival at c:vmmc0"),
     ],
 )
@@ -259,6 +282,41 @@ def test_a_full_packet_is_full_or_what_follows_did_not_fit() -> None:
     assert two(1020, 1020) == []
     assert two(1020, 2048)
     assert two(1016, 1016)
+
+
+def test_what_a_gap_is_for_comes_in_its_time() -> None:
+    def two(apart: int, count: int) -> list[str]:
+        gap = Packet(5_000, 0, 1, 0, bytes(8), reason=GAP, count=1)
+        pushing = Packet(5_000 + apart, 0, 1, 128, bytes(64), reason=TIMER, count=count)
+        return check(backplane(), simulated(backplane(), [gap, pushing]))
+
+    assert two(8_000, 8) == []
+    assert two(20_000, 10) == []
+    assert two(20_001 + 10 * 1_024, 10) == ["time on the wire: gap of a:vmmc0"]
+
+
+def test_a_refusal_is_made_at_once_and_of_data() -> None:
+    def refused(after: int, kind: int = AU) -> list[str]:
+        first = Packet(0, 0, 1, 0, bytes(8), kind, reason=UNCOMBINED if kind == AU else 0, count=kind == AU)
+        nack = Packet(4_250 + after, 1, 0, 0, b"", kind=NACK, count=kind == AU)
+        found = check(backplane(), simulated(backplane(), [first, nack]))
+        return [field for field in found if "refusals" in field]
+
+    assert refused(0) == []
+    assert refused(1_023) == []  # within an instruction
+    for after in (-1, 1_024, 50_000):
+        assert refused(after) == ["time on the wire: refusals of b:vmmc0"]
+    assert refused(0, CONTROL)
+    assert refused(0, NACK)
+
+
+def test_a_message_is_as_long_as_an_adapter_takes() -> None:
+    def message(length: int) -> list[str]:
+        packet = Packet(0, 0, 1, 0, bytes(length), CONTROL, count=0, export=0, generation=0)
+        return check(backplane(), simulated(backplane(), [packet]))
+
+    assert message(0) == message(256) == []
+    assert message(257) == ["time on the wire: length of a:vmmc0"]
 
 
 def test_reading_takes_its_time() -> None:

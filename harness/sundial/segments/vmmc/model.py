@@ -9,15 +9,13 @@ from typing import Annotated, Literal
 from sundial.model.fields import In, Whole, written
 from sundial.model.finding import Finding, Path
 from sundial.model.segment import SegmentBase, SegmentKind
+from sundial.segments.vmmc.wire import HEADER, PAGE, WORD
 from sundial.units import NS_PER_S, RATE, SIZE, TIME
 
-HEADER_BYTES = 32
-PAGE_BYTES = 4096
-WORD_BYTES = 8
-PACKET_MOST = HEADER_BYTES + PAGE_BYTES
+PACKET_MOST = HEADER + PAGE
 PS_PER_S = 1000 * NS_PER_S
 
-WORD = TIME.between("100 ns", "1 ms", example="4.25 us")
+LATENCY = TIME.between("100 ns", "1 ms", example="4.25 us")
 SHORT = TIME.between("1 ns", "1 ms", example="1 us")
 FAST = RATE.between("1 Mbit/s", "4 Gbit/s", example="1600 Mbit/s")
 FIFO = SIZE.between(f"{PACKET_MOST} B", "1 MiB", example="32 KiB")
@@ -33,7 +31,7 @@ class Backplane(SegmentBase):
 
     kind: Literal["vmmc"]
     """A backplane for virtual memory-mapped communication."""
-    word_latency: Annotated[int, In(WORD)] = written("4.25 us")
+    word_latency: Annotated[int, In(LATENCY)] = written("4.25 us")
     """From a store of 8 bytes until it is in the other memory, where nothing is in its way: half of the round trip that
     the null call of ShrimpRPC was above by about 1 us (8.5 us)."""
     link_rate: Annotated[int, In(FAST)] = written("1600 Mbit/s")
@@ -42,7 +40,7 @@ class Backplane(SegmentBase):
     """At which a node writes what arrives, and reads what a deliberate update sends: 23 Mbyte/s."""
     deliberate_setup: Annotated[int, In(SHORT)] = written("2.8 us")
     """From starting a deliberate update until its data begin to be read."""
-    combine_bytes: Annotated[int, Whole(WORD_BYTES, PAGE_BYTES)] = 1024
+    combine_bytes: Annotated[int, Whole(WORD, PAGE)] = 1024
     """Most bytes that consecutive stores are combined to."""
     combine_timeout: Annotated[int, In(SHORT)] = written("1 us")
     """What is combined leaves so long after its last store."""
@@ -56,7 +54,7 @@ class Backplane(SegmentBase):
     @property
     def way_ps(self) -> int:
         """From leaving until the receiver can begin to write."""
-        return 1000 * self.word_latency - duration_ps(WORD_BYTES, self.dma_rate)
+        return 1000 * self.word_latency - duration_ps(WORD, self.dma_rate)
 
     def rate_bps(self, port: str) -> int:
         return self.link_rate
@@ -67,7 +65,7 @@ class Backplane(SegmentBase):
             if getattr(self, field) != type(self).model_fields[field].default:
                 yield Finding((*path, field), "a backplane carries stores, not frames", "nothing: leave it out")
         if self.way_ps <= 0:
-            least = TIME.show(duration_ps(WORD_BYTES, self.dma_rate) // 1000 + 1)
+            least = TIME.show(duration_ps(WORD, self.dma_rate) // 1000 + 1)
             yield Finding((*path, "word_latency"), "writing a word alone takes longer", f"{least} and more")
         if 8 * NS_PER_S % self.link_rate:
             yield Finding(
@@ -76,7 +74,7 @@ class Backplane(SegmentBase):
         elif self.link_rate < self.dma_rate:
             what = "memory would have a packet before it has left"
             yield Finding((*path, "link_rate"), what, f"{RATE.show(self.dma_rate)} (dma_rate) and more")
-        elif duration_ps(HEADER_BYTES + WORD_BYTES, self.link_rate) > 1000 * self.word_latency:
+        elif duration_ps(HEADER + WORD, self.link_rate) > 1000 * self.word_latency:
             yield Finding((*path, "link_rate"), "a word's packet takes longer than word_latency", "a faster line")
 
     def refuses_bridge(self, of: Literal["machine", "device"]) -> str | None:

@@ -7,9 +7,10 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from sundial.segments.vmmc.model import HEADER_BYTES, PS_PER_S, Backplane
+from sundial.segments.vmmc.model import PS_PER_S, Backplane
 from sundial.segments.vmmc.verify_fields import Packets, packets_of
 from sundial.segments.vmmc.verify_packets import Sender, check_packets
+from sundial.segments.vmmc.wire import HEADER
 from sundial.verify.law import Bounds, Law, merged, told
 from sundial.verify.segment import SegmentVerifier
 from sundial.verify.wire import SECOND_NS, Arrivals, Numbers, Passages, Wire, check_arrivals, problem
@@ -17,6 +18,11 @@ from sundial.verify.wire import SECOND_NS, Arrivals, Numbers, Passages, Wire, ch
 UNPROVEN = (
     "vmmc: when a node made the stores of a packet, and their values",
     "vmmc: that the memory of a node has what its backplane's adapter was given",
+    "vmmc: when a packet left that then waited for its receiver's engine, between those before and after it",
+    "vmmc: that a kernel asked for what left because of that (reason 6)",
+    "vmmc: that stores after a gap at a packet's very end were to another page",
+    "vmmc: which bindings and transfers notify, and that a kernel was told",
+    "vmmc: that a packet for no export was refused, and one for an export was not",
 )
 
 _REFUSED = (
@@ -38,7 +44,8 @@ class _Backplane(SegmentVerifier[Backplane]):
             queued = _queued(segment, passages)
             found.append(_line(segment, port, passages))
             seen = wire.received[place]
-            sender = Sender(port, nodes[place], passages, packets, queued)
+            refused = {reason: _refused(wire, pattern, port) for pattern, reason in _REFUSED}
+            sender = Sender(port, nodes[place], passages, packets, queued, any(refused.values()))
             found += check_packets(segment, sender, seen, _packets(wire, seen))
             arrived, late = check_arrivals(port, _due(segment, wire, sent, nodes, place), seen, wire.end_ns)
             found.append(arrived)
@@ -46,7 +53,6 @@ class _Backplane(SegmentVerifier[Backplane]):
             waiting = 1 << 20 if wire.end_ns is not None and queued[-1:].any() else 0
             cut[port] = (waiting, late)
             counted[port, "undelivered"] = (0, late + waiting)
-            refused = {reason: _refused(wire, pattern, port) for pattern, reason in _REFUSED}
             counted |= {(port, f"dropped {reason}"): (each, each) for reason, each in refused.items()}
             offered = len(passages) + sum(refused.values())
             counted[port, "offered_frames"] = (offered, offered + waiting)
@@ -110,7 +116,7 @@ def _due(segment: Backplane, wire: Wire, sent: list[Packets], nodes: list[int], 
         ready = 1000 * at + segment.way_ps
         if ready >= -(-free // rate):
             free = ready * rate
-        free += 8 * (bytes_ - HEADER_BYTES) * PS_PER_S
+        free += 8 * (bytes_ - HEADER) * PS_PER_S
         due.append(-(-free // (1000 * rate)))
     return Arrivals(np.array(due, np.int64), content[order], row[order])
 

@@ -9,20 +9,27 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from sundial.segments.vmmc.model import HEADER_BYTES, PAGE_BYTES, WORD_BYTES, Backplane
-from sundial.segments.vmmc.verify_fields import (
+from sundial.segments.vmmc.model import Backplane
+from sundial.segments.vmmc.verify_fields import Packets
+from sundial.segments.vmmc.wire import (
     AU,
+    CONTROL,
     DU,
-    FLUSHED,
     FULL,
     GAP,
+    HEADER,
+    KINDS,
     LAST,
+    MESSAGE_MOST,
     NACK,
+    NOTIFY,
+    PAGE,
     PAGE_END,
+    REASONS,
     TIMER,
     UNCOMBINED,
     VERSION,
-    Packets,
+    WORD,
 )
 from sundial.units import MAX_SHIFT
 from sundial.verify.wire import SECOND_NS, Mask, Numbers, Passages, problem
@@ -32,20 +39,25 @@ INSTRUCTION_MOST_NS = 1 << MAX_SHIFT
 
 @dataclass(frozen=True)
 class Sender:
-    """A node and what it sent, in the order in which it left. `queued`: 1 where it may have waited for its line."""
+    """A node and what it sent, in the order in which it left."""
 
     port: str
     node: int
     passages: Passages
     packets: Packets
     queued: Numbers
+    """1 where it may have waited for its line."""
+    refused: bool
+    """Whether some of its packets are not among them, since its adapter took them for no node."""
 
 
 def check_packets(segment: Backplane, sender: Sender, received: Passages, arrived: Packets) -> Iterator[pl.DataFrame]:
     """Findings of what a node sent; `received` is what came to it."""
     yield from _headers(sender)
     yield _sequences(sender)
+    yield from _unused(sender)
     yield from _automatic(segment, sender)
+    yield _pushed(segment, sender)
     yield _deliberate(segment, sender)
     yield _refusals(sender, received, arrived)
 
@@ -63,14 +75,31 @@ def _found(sender: Sender, what: str, wrong: Mask, expected: Sequence[object], s
 
 def _headers(sender: Sender) -> Iterator[pl.DataFrame]:
     packets, count = sender.packets, len(sender.passages)
-    lengths = sender.passages.length - HEADER_BYTES
+    lengths = sender.passages.length - HEADER
     yield _found(sender, "version", packets.version != VERSION, [VERSION] * count, packets.version)
     yield _found(sender, "sender", packets.sender != sender.node, [sender.node] * count, packets.sender)
     yield _found(sender, "length", packets.length != lengths, lengths.tolist(), packets.length)
-    known = np.isin(packets.kind, (AU, DU, NACK))
-    yield _found(sender, "kind", ~known, ["1, 2 or 4"] * count, packets.kind)
-    within = packets.offset % PAGE_BYTES + packets.length <= PAGE_BYTES
+    known = np.isin(packets.kind, list(KINDS))
+    yield _found(sender, "kind", ~known, [f"1 to {max(KINDS)}"] * count, packets.kind)
+    most = np.select([packets.kind == NACK, packets.kind == CONTROL], [0, MESSAGE_MOST], PAGE)
+    expected = [f"at most {each}" for each in most.tolist()]
+    yield _found(sender, "length", packets.length > most, expected, packets.length)
+    within = packets.offset % PAGE + packets.length <= PAGE
     yield _found(sender, "offset", ~within, ["within a page"] * count, packets.offset)
+
+
+def _unused(sender: Sender) -> Iterator[pl.DataFrame]:
+    """What a packet of its kind does not have is 0. Of a transfer only the last packet may notify."""
+    packets = sender.packets
+    of_last = np.where(packets.flags & LAST, LAST | NOTIFY, LAST)
+    flags = np.select([packets.kind == AU, packets.kind == DU], [NOTIFY, of_last], 0)
+    expected = [f"no bits but {each}" for each in flags.tolist()]
+    yield _found(sender, "flags", (packets.flags & ~flags) != 0, expected, packets.flags)
+    zeros = ["0"] * len(sender.passages)
+    yield _found(sender, "reason", (packets.kind != AU) & (packets.reason != 0), zeros, packets.reason)
+    for name in ("export", "generation", "offset", "count"):
+        seen = getattr(packets, name)
+        yield _found(sender, name, (packets.kind == CONTROL) & (seen != 0), zeros, seen)
 
 
 def _sequences(sender: Sender) -> pl.DataFrame:
@@ -94,24 +123,24 @@ def _follows(packets: Packets) -> Mask:
 def _automatic(segment: Backplane, sender: Sender) -> Iterator[pl.DataFrame]:
     packets, count = sender.packets, len(sender.passages)
     automatic = packets.kind == AU
-    end = (packets.offset + packets.length) % PAGE_BYTES == 0
+    end = (packets.offset + packets.length) % PAGE == 0
     reason = packets.reason
     combined = automatic & (reason != UNCOMBINED)
-    known = np.isin(reason, (GAP, PAGE_END, FULL, TIMER, UNCOMBINED, FLUSHED))
+    known = np.isin(reason, list(REASONS))
     yield _found(sender, "reason", automatic & ~known, ["1 to 6"] * count, reason)
     yield _found(sender, "reason", combined & ((reason == PAGE_END) != end), ["2, where its page ends"] * count, reason)
     # One that is full has all bytes, or the store that follows at its end did not fit.
     room = segment.combine_bytes - packets.length
     goes_on = np.append(_follows(packets)[1:], False)[:count]
-    full = (room == 0) | (goes_on & (room < WORD_BYTES))
-    full |= np.append(np.zeros(max(count - 1, 0), np.bool_), room[-1:] < WORD_BYTES)  # what followed was cut off
+    full = (room == 0) | (goes_on & (room < WORD))
+    full |= np.append(np.zeros(max(count - 1, 0), np.bool_), room[-1:] < WORD)  # what followed was cut off
     yield _found(sender, "reason", combined & (reason == FULL) & ~full, ["3, where it is full"] * count, reason)
     must = combined & (room == 0) & ~end & (reason != FULL)
     yield _found(sender, "reason", must, ["3: it is full"] * count, reason)
-    most = np.where(reason == UNCOMBINED, WORD_BYTES, segment.combine_bytes)
+    most = np.where(reason == UNCOMBINED, WORD, segment.combine_bytes)
     wrong = automatic & ((packets.length < 1) | (packets.length > most))
     yield _found(sender, "length", wrong, [f"1 to {each}" for each in most.tolist()], packets.length)
-    least = -(-packets.length // WORD_BYTES)
+    least = -(-packets.length // WORD)
     most = np.where(reason == UNCOMBINED, 1, packets.length)
     stores = automatic & ((packets.count < least) | (packets.count > most))
     expected = [f"{low} to {high} stores" for low, high in zip(least.tolist(), most.tolist(), strict=True)]
@@ -129,6 +158,23 @@ def _timer(segment: Backplane, sender: Sender, timed: Mask) -> pl.DataFrame:
     return _found(sender, "timer", wrong, [f"{segment.combine_timeout} ns after others"] * len(time), apart)
 
 
+def _pushed(segment: Backplane, sender: Sender) -> pl.DataFrame:
+    """What leaves for a gap is pushed out by what is next: by a packet that leaves alone, at that instant; by the first
+    store of one that is combined, each of whose stores is made before the time of the one before it is over."""
+    packets, time = sender.packets, sender.passages.time_ns
+    count = len(time)
+    combined = (packets.kind == AU) & (packets.reason != UNCOMBINED)
+    # Of the packet that follows.
+    most = np.append(np.where(combined, packets.count * (segment.combine_timeout + INSTRUCTION_MOST_NS), 0)[1:], 0)[
+        :count
+    ]
+    later = np.append(np.diff(time), 0)[:count]
+    free = np.append(sender.queued[1:] == 0, False)[:count]
+    wrong = (packets.kind == AU) & (packets.reason == GAP) & free & (later > most)
+    wrong &= not sender.refused
+    return _found(sender, "gap", wrong, [f"the next within {each} ns" for each in most.tolist()], later)
+
+
 def _deliberate(segment: Backplane, sender: Sender) -> pl.DataFrame:
     """Transfers are numbered from 0, each from one packet to its last, page by page, and read one after another."""
     which = np.flatnonzero(sender.packets.kind == DU)
@@ -136,7 +182,7 @@ def _deliberate(segment: Backplane, sender: Sender) -> pl.DataFrame:
     last = (packets.flags & LAST) != 0
     number = np.append(0, np.cumsum(last))[: len(which)]
     begins = np.append(True, last[:-1])[: len(which)]
-    end = (packets.offset + packets.length) % PAGE_BYTES == 0
+    end = (packets.offset + packets.length) % PAGE == 0
     wrong = packets.count != number
     wrong |= (packets.length < 1) | (~last & ~end) | (~begins & ~_follows(packets))
     free = sender.queued[which] == 0
@@ -154,29 +200,35 @@ def _deliberate(segment: Backplane, sender: Sender) -> pl.DataFrame:
 
 
 def _refusals(sender: Sender, received: Passages, arrived: Packets) -> pl.DataFrame:
-    """A NACK names a packet that has come from its receiver; each packet is refused once at most."""
-    keys = ["to", "export", "generation", "offset"]
+    """A NACK repeats what a packet from its receiver said of itself, at the instant at which that came; each packet is
+    refused once at most, and only data are."""
+    keys = ["to", "export", "generation", "offset", "count"]
     nacks = np.flatnonzero(sender.packets.kind == NACK)
     packets, passages = sender.packets.take(nacks), sender.passages.take(nacks)
     said = pl.DataFrame(
         {
             "row": passages.row, "at": passages.time_ns, "to": packets.receiver, "export": packets.export,
-            "generation": packets.generation, "offset": packets.offset,
+            "generation": packets.generation, "offset": packets.offset, "count": packets.count,
+            "free": sender.queued[nacks] == 0,
         }
     )  # fmt: skip
     came = pl.DataFrame(
         {
             "came": received.time_ns, "to": arrived.sender, "export": arrived.export,
-            "generation": arrived.generation, "offset": arrived.offset,
+            "generation": arrived.generation, "offset": arrived.offset, "count": arrived.count,
         }
-    ).filter(pl.Series(arrived.kind != NACK, dtype=pl.Boolean))  # fmt: skip
+    ).filter(pl.Series((arrived.kind == AU) | (arrived.kind == DU), dtype=pl.Boolean))  # fmt: skip
     number = pl.int_range(pl.len()).over(keys).alias("number")
     joined = said.with_columns(number).join(came.with_columns(number), on=[*keys, "number"], how="left")
-    wrong = joined.filter(pl.col("came").is_null() | (pl.col("came") > pl.col("at")))
+    # Of equal packets the first may have been taken: at that instant just one must have come.
+    latest = came.rename({"came": "latest"}).with_columns(pl.col("latest").alias("at")).sort("at")
+    joined = joined.sort("at").join_asof(latest, on="at", by=keys, check_sortedness=False)
+    late = pl.col("free") & (pl.col("at") - pl.col("latest") >= INSTRUCTION_MOST_NS)
+    wrong = joined.filter(pl.col("came").is_null() | (pl.col("came") > pl.col("at")) | late)
     return problem(
         f"refusals of {sender.port}",
         np.ones(len(wrong), np.bool_),
         [wrong["row"].to_numpy().astype(np.int64)],
-        ("a packet that came before" for _ in range(len(wrong))),
+        ("data that came just then" for _ in range(len(wrong))),
         (f"export {export}, offset {offset}" for export, offset in wrong.select("export", "offset").iter_rows()),
     )
