@@ -8,6 +8,7 @@
 #include "net.h"
 #include "node.h"
 #include "sockets.h"
+#include "vmmc.h"
 
 #define BIG16(value) ((uint16_t)((value) >> 8 | ((value)&0xff) << 8))
 #define MAC_MASK     0xffffffffffffull
@@ -47,7 +48,10 @@ static void deliver(struct net_adapter *adapter, const uint8_t *frame, size_t le
         adapter->counters.foreign++;
     else if (type == BIG16(TYPE_IPV4) || type == BIG16(TYPE_ARP))
         sockets_received(adapter->number, frame, length);
-    else
+    else if (type == BIG16(TYPE_CONTROL) && vmmc_received(frame, length)) {
+        adapter->counters.frames_received--; /* no segment has seen it */
+        adapter->counters.bytes_received -= length;
+    } else
         adapter->counters.unknown++;
 }
 

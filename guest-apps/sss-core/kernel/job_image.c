@@ -19,25 +19,22 @@ _Static_assert((int)JOB_NAME == (int)SSS_NAME, "names as long as the kernel's");
 static bool (*is_task)(const char *name);
 
 /* ---- options of tasks: what the kernel's pools limit, whatever the task ---- */
-static bool is_mbcf(const char *app, const struct json_value *options)
+static bool is_over_datagrams(const char *app, const struct json_value *options)
 {
     struct json_value transport;
 
-    if (strncmp(app, "mbcf", 4) == 0)
-        return true;
-    return field_find(options, "transport", &transport) && transport.length > 5 &&
-           strncmp(transport.text + 1, "mbcf", 4) == 0;
+    if (field_find(options, "transport", &transport))
+        return json_is(&transport, "udp");
+    return strncmp(app, "mbcf", 4) != 0 && strncmp(app, "vmmc", 4) != 0;
 }
 
 static void check_sizes(struct decoder *decoder, const char *app, const struct json_value *options)
 {
-    uint64_t most = is_mbcf(app, options) ? MB_SEGMENT : DATAGRAM_MOST;
+    uint64_t most = is_over_datagrams(app, options) ? DATAGRAM_MOST : MB_SEGMENT;
     struct json_walk walk;
-    struct json_value sizes = {0}, size, transport;
+    struct json_value sizes = {0}, size;
     uint64_t bytes;
 
-    if (field_find(options, "transport", &transport) && json_is(&transport, "tcp"))
-        most = MB_SEGMENT;
     if (!field_find(options, "sizes", &sizes) || !field_list(decoder, "sizes", &sizes, &walk))
         return;
     while (!decoder->failed && json_walk_next(&walk, NULL, &size))

@@ -22,6 +22,7 @@
 #include "task_table.h"
 #include "timer.h"
 #include "virtio_console.h"
+#include "vmmc.h"
 
 #ifndef SSS_VERSION
 #define SSS_VERSION "1.0"
@@ -46,6 +47,7 @@ void kernel_main(uint64_t start_info_physical)
     net_init(ethernet_received); /* adapters, and whose their frames are */
     node_init(1, 1, net_mac(0)); /* MBCF; the job says later which node this is */
     sockets_init();              /* UDP and TCP */
+    vmmc_init();                 /* the adapter of a backplane */
     runqueue_on_idle(node_idle);
     task_ids_from(node_task_open);
     task_on_end(node_task_ended);

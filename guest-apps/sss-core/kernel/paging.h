@@ -15,9 +15,11 @@ enum {
     ENTRY_UNCACHED = 3 << 3,
     ENTRY_LARGE = 1 << 7,
     ENTRY_GLOBAL = 1 << 8,
-    /* Not the CPU's: this mapping was made of CSM, and it may be made writable. */
+    /* Not the CPU's: this mapping was made of CSM, and it may be made writable; the page is RAM,
+     * and not a device's. */
     ENTRY_SHARED = 1 << 9,
     ENTRY_MAY_WRITE = 1 << 10,
+    ENTRY_RAM = 1 << 11,
 };
 #define ENTRY_NO_EXECUTE (1ull << 63)
 #define ENTRY_ADDRESS    0x000ffffffffff000ull

@@ -16,6 +16,7 @@
 #include "task_info.h"
 #include "task_table.h"
 #include "timer.h"
+#include "vmmc.h"
 
 enum { STATUS_BAD_JOB = 2 };
 #define NS_PER_S 1000000000ull
@@ -67,6 +68,7 @@ static const char *take_identity(char error[JOB_ERROR])
     node_init(job.node, job.epoch, net_mac(0));
     if (!add_nodes())
         return "nodes: MBCF refuses one of them";
+    vmmc_begin();
     task_identity(job.node, address, job.machine);
     return NULL;
 }
@@ -131,6 +133,7 @@ void system_done(int status)
 
 void system_restart(uint64_t next)
 {
+    vmmc_restart(); /* what it has mapped into tasks is not theirs */
     tasks_forget();
     sockets_restart();
     node_restart();

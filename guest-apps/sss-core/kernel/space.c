@@ -57,10 +57,21 @@ bool space_range_valid(uint64_t address, uint64_t bytes)
            (address + bytes <= info || address > info);
 }
 
+/* One unmapped page follows each mapping of these. */
+uint64_t space_next_address(struct task *task, uint64_t bytes)
+{
+    uint64_t address = task->heap_next;
+
+    if (bytes > USER_END - address)
+        return 0;
+    task->heap_next = address + bytes + PAGE;
+    return address;
+}
+
 /* 0 if such a page is not allowed: never writable and executable. */
 static uint64_t entry_flags(unsigned protection)
 {
-    uint64_t flags = ENTRY_PRESENT | ENTRY_USER;
+    uint64_t flags = ENTRY_PRESENT | ENTRY_USER | ENTRY_RAM;
 
     if (protection == 0 || protection > (SSS_READ | SSS_WRITE | SSS_EXECUTE) ||
         (protection & (SSS_WRITE | SSS_EXECUTE)) == (SSS_WRITE | SSS_EXECUTE))
@@ -104,6 +115,12 @@ int space_map_shared(struct task *task, uint64_t address, void *page, unsigned p
     return map_page(task, address, page, flags);
 }
 
+int space_map_device(struct task *task, uint64_t address, uint64_t page)
+{
+    return map_page(task, address, direct(page),
+                    entry_flags(SSS_READ | SSS_WRITE) & ~(uint64_t)ENTRY_RAM);
+}
+
 static void unmap_page(struct task *task, uint64_t address)
 {
     uint64_t *entry = paging_entry(task->pml4, address, NULL);
@@ -117,6 +134,55 @@ static void unmap_page(struct task *task, uint64_t address)
     if (loaded == task->pml4)
         invalidate_page(address);
     page_free(direct(old & ENTRY_ADDRESS));
+}
+
+static uint64_t *device_entry(struct task *task, uint64_t address)
+{
+    uint64_t *entry = paging_entry(task->pml4, address, NULL);
+
+    return entry == NULL || (*entry & (ENTRY_PRESENT | ENTRY_RAM)) != ENTRY_PRESENT ? NULL : entry;
+}
+
+void space_unmap_device(struct task *task, uint64_t address)
+{
+    uint64_t *entry = device_entry(task, address);
+
+    if (entry == NULL)
+        return;
+    *entry = 0;
+    task->pages--;
+    if (loaded == task->pml4)
+        invalidate_page(address);
+}
+
+uint64_t space_device_page(struct task *task, uint64_t address)
+{
+    const uint64_t *entry = device_entry(task, address);
+
+    return entry == NULL ? 0 : *entry & ENTRY_ADDRESS;
+}
+
+void space_device_writable(struct task *task, uint64_t address, bool writable)
+{
+    uint64_t *entry = device_entry(task, address);
+
+    if (entry == NULL)
+        return;
+    *entry = writable ? *entry | ENTRY_WRITE : *entry & ~(uint64_t)ENTRY_WRITE;
+    if (loaded == task->pml4)
+        invalidate_page(address);
+}
+
+void *space_pin_page(struct task *task, uint64_t address, bool write)
+{
+    const uint64_t *entry = paging_entry(task->pml4, address, NULL);
+    void *page;
+
+    if (entry == NULL || (*entry & (ENTRY_RAM | ENTRY_SHARED)) != ENTRY_RAM ||
+        (write && (*entry & ENTRY_WRITE) == 0))
+        return NULL;
+    page = direct(*entry & ENTRY_ADDRESS);
+    return page_share(page) ? page : NULL;
 }
 
 int space_map(struct task *task, uint64_t address, uint64_t bytes, unsigned protection)
@@ -141,13 +207,13 @@ int space_map(struct task *task, uint64_t address, uint64_t bytes, unsigned prot
     return 0;
 }
 
-/* Every page of the range is mapped. */
+/* Every page of the range is mapped, and RAM. */
 static bool all_mapped(struct task *task, uint64_t address, uint64_t bytes)
 {
     for (uint64_t done = 0; done < bytes; done += PAGE) {
         const uint64_t *entry = paging_entry(task->pml4, address + done, NULL);
 
-        if (entry == NULL || (*entry & ENTRY_PRESENT) == 0)
+        if (entry == NULL || (*entry & ENTRY_RAM) == 0)
             return false;
     }
     return true;

@@ -29,6 +29,19 @@ int space_unmap(struct task *task, uint64_t address, uint64_t bytes);
 int space_protect(struct task *task, uint64_t address, uint64_t bytes, unsigned protection);
 /* Whole pages between USER_BEGIN and USER_END, none of them the information page. */
 bool space_range_valid(uint64_t address, uint64_t bytes);
+/* Where anonymous memory of this size goes; 0: nowhere. */
+uint64_t space_next_address(struct task *task, uint64_t bytes);
 int space_map_page(struct task *task, uint64_t address, void *page, unsigned protection);
 /* The same for a page of CSM: what `protection` does not permit, space_protect will not, either. */
 int space_map_shared(struct task *task, uint64_t address, void *page, unsigned protection);
+
+/* A page of a device's memory, read and written. It is not among those that space_unmap and
+ * space_protect take, no system call reads or writes it for the task, and it must be unmapped
+ * before space_destroy. */
+int space_map_device(struct task *task, uint64_t address, uint64_t physical_page);
+void space_unmap_device(struct task *task, uint64_t address);
+uint64_t space_device_page(struct task *task, uint64_t address); /* physical; 0: none is there */
+void space_device_writable(struct task *task, uint64_t address, bool writable);
+
+/* The task's own page, with one more user (page_share), or NULL. */
+void *space_pin_page(struct task *task, uint64_t address, bool write);

@@ -17,10 +17,11 @@
 #include "task_info.h"
 #include "task_table.h"
 #include "user.h"
+#include "vmmc.h"
 #include "wait.h"
 
 enum { TEXT_MOST = 65536 /* bytes of one SSS_RECORD or SSS_LOG */ };
-_Static_assert(SSS_CALLS == 59, "CALLS in entry.S");
+_Static_assert(SSS_CALLS == 71, "CALLS in entry.S");
 
 static long call_exit(const uint64_t *a)
 {
@@ -202,17 +203,6 @@ static long call_restart(const uint64_t *a)
 
 /* ---- memory ---- */
 
-/* One unmapped page follows each anonymous mapping. */
-static uint64_t next_heap_address(struct task *task, uint64_t bytes)
-{
-    uint64_t address = task->heap_next;
-
-    if (bytes > USER_END - address)
-        return 0;
-    task->heap_next = address + bytes + PAGE;
-    return address;
-}
-
 static long call_memory_map(const uint64_t *a)
 {
     struct task *task = task_current();
@@ -223,7 +213,7 @@ static long call_memory_map(const uint64_t *a)
     if (bytes < a[1] || bytes / PAGE > pages_total())
         return -SSS_ENOMEM;
     if (address == 0)
-        address = next_heap_address(task, bytes);
+        address = space_next_address(task, bytes);
     if (a[2] > UINT32_MAX || !space_range_valid(address, bytes))
         return -SSS_EINVAL;
     error = space_map(task, address, bytes, (unsigned)a[2]);
@@ -296,6 +286,11 @@ static long call_sockets(const uint64_t *a)
     return sockets_call((unsigned)a[6], a);
 }
 
+static long call_vmmc(const uint64_t *a)
+{
+    return vmmc_call((unsigned)a[6], a);
+}
+
 static long call_none(const uint64_t *a)
 {
     (void)a;
@@ -334,4 +329,6 @@ const call_function syscall_table[SSS_CALLS] = {
     [SSS_MB_OPERATE_SHORT] = call_operate_short,
     [SSS_MB_OPERATE_SHORT + 1 ... SSS_SOCKET - 1] = call_none,
     [SSS_SOCKET... SSS_SOCKET_STATE] = call_sockets,
+    [SSS_SOCKET_STATE + 1 ... SSS_VMMC_EXPORT - 1] = call_none,
+    [SSS_VMMC_EXPORT... SSS_VMMC_SOURCE] = call_vmmc,
 };

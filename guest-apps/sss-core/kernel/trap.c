@@ -67,10 +67,20 @@ static void describe(const struct trap_frame *frame, char *text, size_t size)
         ksnprintf(text, size, "%s, error code 0x%lx", trap_name(frame->vector), frame->error);
 }
 
+static bool (*page_fault_hook)(uint64_t address);
+
+void trap_on_page_fault(bool (*hook)(uint64_t address))
+{
+    page_fault_hook = hook;
+}
+
 static void user_fault(const struct trap_frame *frame)
 {
     char reason[96];
 
+    if (frame->vector == VECTOR_PAGE_FAULT && page_fault_hook != NULL &&
+        page_fault_hook(read_cr2()))
+        return;
     describe(frame, reason, sizeof(reason));
     task_fault(task_current(), frame, reason);
 }

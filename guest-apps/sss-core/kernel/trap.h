@@ -6,6 +6,7 @@
  * arguments of a system call are in sequence: &frame->rdi is the argument vector, which the call's
  * number, frame->rax, follows.
  */
+#include <stdbool.h>
 #include <stdint.h>
 
 struct trap_frame {
@@ -33,3 +34,7 @@ enum {
     VECTOR_SPURIOUS = 63,
     VECTORS = 64,
 };
+
+/* `hook` is asked first where the current thread has caused a page fault: true if that is no fault
+ * of the task's, and it tries again when it runs. */
+void trap_on_page_fault(bool (*hook)(uint64_t address));

@@ -21,9 +21,9 @@ void task_drop_translations(struct task *task, uint64_t address, uint64_t bytes)
 
 /* Fibonacci hashing: pages in use at the same time (stack, heap, FIFOs, information) tend to have
  * the same low bits. */
-static inline struct translation *translation_of(struct task *task, uint64_t address)
+static inline uint64_t translation_place(uint64_t address)
 {
-    return &task->translations[(uint32_t)(address / PAGE) * 0x9e3779b1u >> (32 - TRANSLATION_BITS)];
+    return (uint32_t)(address / PAGE) * 0x9e3779b1u >> (32 - TRANSLATION_BITS);
 }
 
 /* Out of line, so that task_page saves no registers for it. Two pages that hash to one place use
@@ -31,8 +31,9 @@ static inline struct translation *translation_of(struct task *task, uint64_t add
 static __attribute__((noinline)) void *translate(struct task *task, uint64_t address, bool write,
                                                  int *why)
 {
-    struct translation *translation = translation_of(task, address);
-    struct translation *neighbour = &task->translations[(translation - task->translations) ^ 1];
+    uint64_t place = translation_place(address);
+    struct translation *translation = &task->translations[place];
+    struct translation *neighbour = &task->translations[place ^ 1];
     uint64_t page = address & ~(PAGE - 1);
     const uint64_t *entry;
 
@@ -42,7 +43,8 @@ static __attribute__((noinline)) void *translate(struct task *task, uint64_t add
     if (address < USER_BEGIN || address >= USER_END)
         return NULL;
     entry = paging_entry(task->pml4, address, NULL);
-    if (entry == NULL || (*entry & ENTRY_PRESENT) == 0)
+    /* What a device has mapped is in no direct map. */
+    if (entry == NULL || (*entry & ENTRY_RAM) == 0)
         return NULL;
     *why = MB_READONLY;
     if (write && (*entry & ENTRY_WRITE) == 0)
@@ -56,7 +58,7 @@ static __attribute__((noinline)) void *translate(struct task *task, uint64_t add
 
 void *task_page(struct task *task, uint64_t address, bool write, int *why)
 {
-    const struct translation *translation = translation_of(task, address);
+    const struct translation *translation = &task->translations[translation_place(address)];
 
     if (translation->page[write] == (address & ~(PAGE - 1)))
         return (void *)(address + translation->offset);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <rpc/rpc.h>
+#include <rpc/vrpc.h>
 
 #include "client.h"
 
@@ -56,6 +57,14 @@ CLIENT *clnttcp_create(struct sockaddr_in *server, rpcprog_t program, rpcvers_t 
     return client_tcp(server, program, version, sockp, sendsize, recvsize);
 }
 
+/* What the portmapper knows of such a program is its node. */
+static CLIENT *create_vrpc(struct sockaddr_in *server, rpcprog_t program, rpcvers_t version)
+{
+    uint16_t node = pmap_getport(server, program, version, IPPROTO_VRPC);
+
+    return node == 0 ? NULL : clntvrpc_create(node, program, version, NULL);
+}
+
 CLIENT *clnt_create(const char *host, rpcprog_t program, rpcvers_t version, const char *protocol)
 {
     struct sockaddr_in server = {.sin_family = AF_INET};
@@ -68,5 +77,7 @@ CLIENT *clnt_create(const char *host, rpcprog_t program, rpcvers_t version, cons
         return clntudp_create(&server, program, version, retry, &socket);
     if (strcmp(protocol, "tcp") == 0)
         return clnttcp_create(&server, program, version, &socket, 0, 0);
+    if (strcmp(protocol, "vrpc") == 0)
+        return create_vrpc(&server, program, version);
     return client_refused(RPC_UNKNOWNPROTO, 0);
 }

@@ -308,15 +308,19 @@ static struct mbm_place *find_place(struct mbm_server *server, const struct mbm_
     return empty->exists ? empty : NULL;
 }
 
+bool mbm_serves_program(const struct mbm_server *server, const struct mbm_bind *bind)
+{
+    for (unsigned i = 0; i < server->program_count; i++)
+        if (server->programs[i].program == bind->program &&
+            server->programs[i].version == bind->version)
+            return true;
+    return false;
+}
+
 static enum mbm_refusal refusal(const struct mbm_server *server, const struct mbm_bind *bind,
                                 bool serves_type)
 {
-    bool served = false;
-
-    for (unsigned i = 0; i < server->program_count; i++)
-        served |= server->programs[i].program == bind->program &&
-                  server->programs[i].version == bind->version;
-    if (!served)
+    if (!mbm_serves_program(server, bind))
         return MBM_NO_PROGRAM;
     if (bind->type >= MBCF_TYPES || ways[bind->type] == NULL || !serves_type)
         return MBM_NO_TYPE;

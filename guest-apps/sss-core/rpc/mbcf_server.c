@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "sss/system.h"
+#include "svc_vrpc.h"
 
 enum {
     TASKQUE_RECORDS = 64, /* of the longest, that fit */
@@ -99,6 +100,24 @@ static void malformed(struct mbm_server *server, int ltn)
     mb_close(ltn);
 }
 
+static const struct svcvrpc_binding *rings(const struct mbm_server *server)
+{
+    return server->options.rings != NULL ? server->options.rings->xp_p2 : NULL;
+}
+
+static void bind_client(struct mbm_server *server, const struct mbm_origin *origin,
+                        const struct mbm_bind *bind)
+{
+    const struct svcvrpc_binding *binding = rings(server);
+
+    if (binding != NULL && bind->type == binding->type)
+        binding->bind(server->options.rings, origin, bind,
+                      mbm_serves_program(server, bind) ? MBM_ACCEPTED : MBM_NO_PROGRAM);
+    else
+        mbm_places_bind(server, origin, bind,
+                        bind->type < MBCF_TYPES && serves(server, (enum mbcf_type)bind->type));
+}
+
 /* False: there is no place to READ into, or an earlier request is still being READ; the record
  * stays. */
 static bool take_request(struct mbm_server *server, const struct mb_record *record)
@@ -127,10 +146,7 @@ static bool take_request(struct mbm_server *server, const struct mb_record *reco
                source->length <= server->options.message_most) {
         return read_request(server, &origin, source);
     } else if (head->kind == MBM_BIND && length == sizeof(struct mbm_bind)) {
-        const struct mbm_bind *bind = (const void *)body;
-
-        mbm_places_bind(server, &origin, bind,
-                        bind->type < MBCF_TYPES && serves(server, (enum mbcf_type)bind->type));
+        bind_client(server, &origin, (const void *)body);
     } else {
         malformed(server, record->ltn);
     }
@@ -148,7 +164,11 @@ static void serve_taskque(void *context)
 
 static void look_after_clients(void *context)
 {
-    mbm_places_look_after(context);
+    struct mbm_server *server = context;
+
+    mbm_places_look_after(server);
+    if (rings(server) != NULL)
+        rings(server)->look_after(server->options.rings);
 }
 
 /* ---- making one ---- */
@@ -212,24 +232,32 @@ SVCXPRT *svcmb_create(const struct svcmb_options *options, const char **error)
     return &server->service.transport;
 }
 
+static bool tell_binder(rpcprog_t program, rpcvers_t version, uint32_t type)
+{
+    struct mb_binder_answer answer;
+    uint16_t node, task;
+
+    mb_self(&node, &task);
+    return mb_binder_ask(node, MB_BINDER_SET, program, version, type, BINDER_S * NS_PER_S,
+                         &answer) == MB_BINDER_FOUND;
+}
+
 bool_t svcmb_register(SVCXPRT *transport, rpcprog_t program, rpcvers_t version,
                       svc_dispatch dispatch)
 {
     struct mbm_server *server = transport->xp_p1;
-    struct mb_binder_answer answer;
-    uint16_t node, task;
+    const struct svcvrpc_binding *binding = rings(server);
 
     if (server->program_count == MBM_PROGRAMS ||
         !svc_register(transport, program, version, dispatch, 0))
         return FALSE;
     server->programs[server->program_count].program = program;
     server->programs[server->program_count++].version = version;
-    mb_self(&node, &task);
     for (enum mbcf_type type = 0; type < MBCF_TYPES; type++)
-        if (serves(server, type) && mb_binder_ask(node, MB_BINDER_SET, program, version, type,
-                                                  BINDER_S * NS_PER_S, &answer) != MB_BINDER_FOUND)
+        if (serves(server, type) && !tell_binder(program, version, type))
             return FALSE;
-    return TRUE;
+    return binding == NULL || (svc_register(server->options.rings, program, version, dispatch, 0) &&
+                               tell_binder(program, version, binding->type));
 }
 
 const struct svcmb_counters *svcmb_counters(const SVCXPRT *transport)

@@ -48,6 +48,8 @@ struct mbm_server {
     volatile uint64_t ended_words[SVCMB_DUMMY_WORDS];
 };
 
+/* Whether a request to be bound names a program that is served. */
+bool mbm_serves_program(const struct mbm_server *server, const struct mbm_bind *bind);
 /* Answers a request to be bound: a place, or why there is none. */
 void mbm_places_bind(struct mbm_server *server, const struct mbm_origin *origin,
                      const struct mbm_bind *bind, bool serves_type);

@@ -19,9 +19,16 @@ struct watched {
     void *context;
 };
 
+enum {
+    LOOKS = 64, /* in a row, between those at the words of others */
+    TURNS = 32, /* of that, until other tasks may run */
+};
+
 static struct program *programs;
 static struct watched watched[SSS_WAITS];
 static unsigned watched_count;
+static bool_t (*poll_look)(void *context, unsigned turns);
+static void *poll_context;
 static bool ending;
 
 /* ---- programs ---- */
@@ -50,6 +57,8 @@ bool_t svc_register(SVCXPRT *transport, rpcprog_t program, rpcvers_t version, sv
             .next = programs, .program = program, .version = version, .dispatch = dispatch};
         programs = entry;
     }
+    if (transport->xp_offer != NULL && !transport->xp_offer(transport, program, version))
+        return FALSE;
     if (protocol == 0)
         return TRUE;
     entry->registered = true;
@@ -294,12 +303,35 @@ static bool serve_changed(void)
     return any;
 }
 
+void svc_poll(bool_t (*look)(void *context, unsigned turns), void *context)
+{
+    poll_look = look;
+    poll_context = context;
+}
+
+static bool_t poll_turn(uint64_t timeout_ns)
+{
+    uint64_t now = sss_now_ns();
+    uint64_t deadline = timeout_ns > SSS_FOREVER - now ? SSS_FOREVER : now + timeout_ns;
+
+    while (now < deadline) {
+        for (unsigned turn = 0; turn < TURNS; turn++)
+            if (poll_look(poll_context, LOOKS) || serve_changed())
+                return TRUE;
+        sss_yield();
+        now = sss_now_ns();
+    }
+    return FALSE;
+}
+
 bool_t svc_turn(uint64_t timeout_ns)
 {
     struct sss_wait words[SSS_WAITS];
 
     if (serve_changed())
         return TRUE;
+    if (poll_look != NULL)
+        return poll_turn(timeout_ns);
     for (unsigned i = 0; i < watched_count; i++)
         words[i] = (struct sss_wait){.address = watched[i].word, .seen = watched[i].seen};
     if (sss_wait(words, watched_count, timeout_ns) == -SSS_ETIMEDOUT)

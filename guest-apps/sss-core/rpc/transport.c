@@ -19,13 +19,20 @@ void transport_set_caller(SVCXPRT *transport, const struct sss_peer *peer)
     transport->xp_peer_task = peer->task;
 }
 
+static bool is_plain(const struct rpc_msg *reply)
+{
+    const struct accepted_reply *accepted = &reply->acpted_rply;
+
+    return reply->rm_reply.rp_stat == MSG_ACCEPTED && accepted->ar_stat == SUCCESS &&
+           accepted->ar_verf.oa_flavor == AUTH_NONE && accepted->ar_verf.oa_length == 0;
+}
+
 bool_t transport_encode_reply(XDR *xdrs, struct rpc_msg *reply)
 {
     const struct accepted_reply *accepted = &reply->acpted_rply;
     int32_t *words;
 
-    if (reply->rm_reply.rp_stat != MSG_ACCEPTED || accepted->ar_stat != SUCCESS ||
-        accepted->ar_verf.oa_flavor != AUTH_NONE || accepted->ar_verf.oa_length != 0)
+    if (!is_plain(reply))
         return xdr_replymsg(xdrs, reply);
     words = XDR_INLINE(xdrs, PLAIN_REPLY_WORDS * BYTES_PER_XDR_UNIT);
     if (words == NULL)
@@ -37,4 +44,16 @@ bool_t transport_encode_reply(XDR *xdrs, struct rpc_msg *reply)
     IXDR_PUT_U_INT32(words, 0);
     IXDR_PUT_ENUM(words, SUCCESS);
     return accepted->ar_results.proc(xdrs, accepted->ar_results.where);
+}
+
+bool_t transport_measure_reply(struct rpc_msg *reply, u_int *bytes)
+{
+    const struct accepted_reply *accepted = &reply->acpted_rply;
+
+    if (!is_plain(reply))
+        return xdr_measure((xdrproc_t)xdr_replymsg, reply, bytes);
+    if (!xdr_measure(accepted->ar_results.proc, accepted->ar_results.where, bytes))
+        return FALSE;
+    *bytes += PLAIN_REPLY_WORDS * BYTES_PER_XDR_UNIT;
+    return TRUE;
 }

@@ -11,3 +11,5 @@ void transport_set_caller(SVCXPRT *transport, const struct sss_peer *peer);
 /* Encodes the reply; a successful one with an empty verifier straight into place where the stream
  * allows. */
 bool_t transport_encode_reply(XDR *xdrs, struct rpc_msg *reply);
+/* The bytes that it takes. */
+bool_t transport_measure_reply(struct rpc_msg *reply, u_int *bytes);

@@ -432,45 +432,6 @@ bool_t xdr_union(XDR *xdrs, enum_t *discriminant, char *arm, const struct xdr_di
     return default_arm != NULL_xdrproc_t && default_arm(xdrs, arm);
 }
 
-/* ---- a stream that only counts ---- */
-
-static bool_t count_long(XDR *xdrs, const long *value)
-{
-    (void)value;
-    xdrs->x_handy += BYTES_PER_XDR_UNIT;
-    return TRUE;
-}
-
-static bool_t count_bytes(XDR *xdrs, const char *bytes, u_int length)
-{
-    (void)bytes;
-    xdrs->x_handy += length;
-    return TRUE;
-}
-
-static u_int counted(XDR *xdrs)
-{
-    return xdrs->x_handy;
-}
-
-static int32_t *no_inline(XDR *xdrs, u_int length)
-{
-    (void)xdrs;
-    (void)length;
-    return NULL;
-}
-
-u_long xdr_sizeof(xdrproc_t proc, void *object)
-{
-    static const struct xdr_ops ops = {.x_putlong = count_long,
-                                       .x_putbytes = count_bytes,
-                                       .x_getpostn = counted,
-                                       .x_inline = no_inline};
-    XDR xdrs = {.x_op = XDR_ENCODE, .x_ops = &ops};
-
-    return proc(&xdrs, object) ? xdrs.x_handy : 0;
-}
-
 void xdr_free(xdrproc_t proc, void *object)
 {
     XDR xdrs = {.x_op = XDR_FREE};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The Sun RPC client over UDP, TCP and MBCF: measures one batch of calls for each size. What is
- * measured is the call alone: arguments are made before and results checked after it.
+ * The Sun RPC client over UDP, TCP, MBCF and in rings: measures one batch of calls for each size.
+ * What is measured is the call alone: arguments are made before and results checked after it.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,9 @@ static struct call_record *records;
 
 static const struct own_port *port(void)
 {
-    return settings_over_mbcf(&settings) ? &port_mbcf : &port_sockets;
+    return settings_over_mbcf(&settings)   ? &port_mbcf
+           : settings_over_vrpc(&settings) ? &port_vrpc
+                                           : &port_sockets;
 }
 
 static void put_batch(size_t size, size_t count)
@@ -70,7 +72,7 @@ static uint32_t first_xid(void)
 /* What a reply could hold at most, whatever the server answers. */
 static size_t received_bytes(void)
 {
-    if (settings_over_mbcf(&settings))
+    if (settings_over_mbcf(&settings) || settings_over_vrpc(&settings))
         return MBCF_1_MESSAGE_MOST + CREDENTIAL_MOST + settings.largest;
     return (settings.transport == TRANSPORT_UDP ? UDP_MESSAGE_LIMIT : ECHO_LIMIT) + 1;
 }

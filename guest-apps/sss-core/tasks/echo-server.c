@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The Sun RPC server over UDP, TCP and MBCF: answers each call, then checks its payload, and writes
- * its counters whenever it has been idle for a while, and before it ends itself (option "die").
+ * The Sun RPC server over UDP, TCP, MBCF and in rings: answers each call, then checks its payload,
+ * and writes its counters whenever it has been idle for a while, and before it ends itself (option
+ * "die").
  */
 #include <rpc/copies.h>
 #include <rpc/mbcf.h>
 #include <rpc/pmap_clnt.h>
 #include <rpc/socket.h>
+#include <rpc/vrpc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,11 +17,15 @@
 #include "options.h"
 #include "sss/system.h"
 #include "transport_names.h"
+#include "vrpc_options.h"
 
 enum {
     UDP = 1 << 0,
     TCP = 1 << 1,
-    MBCF_SHIFT = 2, /* bits of the MBCF types follow */
+    MBCF_SHIFT = 2, /* bits of the MBCF types follow, then those of vRPC */
+    MBCF = ((1 << MBCF_TYPES) - 1) << MBCF_SHIFT,
+    VRPC = 1 << (MBCF_SHIFT + MBCF_TYPES),
+    VRPC_MBCF = VRPC << 1,
     PORT_LIMIT = 65535,
     DEFAULT_PORT = 1025,
     BUFFER_LIMIT = 1 << 24,
@@ -38,11 +44,13 @@ static struct {
     unsigned udp_message_size, send_buffer, recv_buffer;
     unsigned clients;
     bool registered;
+    enum vrpc_wait wait;
+    uint32_t deliberate_above;
     char dummy_options[OPTIONS_TEXT];
 } settings;
 
 static uint64_t own_counters[ECHO_COUNTERS];
-static SVCXPRT *udp, *mbcf;
+static SVCXPRT *udp, *mbcf, *vrpc;
 
 /* What a dummy must know of these. */
 static void put_dummy_options(void)
@@ -68,7 +76,7 @@ static void read_settings(int argc, char **argv)
     options_open(argc, argv, "echo-server");
     settings.transports = options_words("transports", transport_names, UDP | TCP);
 #ifdef SSS_LINUX
-    if ((settings.transports & (UDP | TCP)) != 0)
+    if ((settings.transports & (UDP | TCP | VRPC)) != 0)
         options_fail("option transports: must be mbcf's; echo-server serves udp and tcp");
     if ((settings.transports >> MBCF_SHIFT & 1 << MBCF3B) != 0)
         options_fail("option transports: mbcf3b needs tasks with address spaces of their own, "
@@ -87,6 +95,8 @@ static void read_settings(int argc, char **argv)
     settings.clients = (unsigned)options_integer("clients", MBCF_CLIENTS_MOST, 1,
                                                  MBCF_CLIENTS_MOST);
     settings.registered = options_boolean("register", true);
+    if ((settings.transports & (VRPC | VRPC_MBCF)) != 0)
+        vrpc_options_read(&settings.wait, &settings.deliberate_above);
     echo_service_read_options();
     options_check_all_taken();
     put_dummy_options();
@@ -129,6 +139,20 @@ static int put_copies(char *text, size_t size)
     return length;
 }
 
+/* What only rings have: those of vRPC's clients, and how often the server has looked in vain. */
+static void put_rings(char *text, size_t size)
+{
+    const struct svcvrpc_counters *counters;
+
+    text[0] = '\0';
+    if (vrpc == NULL)
+        return;
+    counters = svcvrpc_counters(vrpc);
+    snprintf(text, size, ",\"rings\":{\"clients\":%llu,\"clients_gone\":%llu,\"polls\":%llu}",
+             (unsigned long long)counters->clients, (unsigned long long)counters->clients_gone,
+             (unsigned long long)counters->polls);
+}
+
 static uint64_t replayed(void)
 {
     struct svcudp_counters counters = {0, 0};
@@ -140,7 +164,7 @@ static uint64_t replayed(void)
 
 static void report(void)
 {
-    char procedures[512], copies[512];
+    char procedures[512], copies[512], rings[128];
     const struct svcmb_counters *clients = mbcf != NULL ? svcmb_counters(mbcf) : NULL;
     uint16_t node, task;
 
@@ -148,11 +172,12 @@ static void report(void)
     echo_service_note_copies();
     put_by_procedure(procedures, sizeof(procedures));
     put_copies(copies, sizeof(copies));
+    put_rings(rings, sizeof(rings));
     sss_record("{\"type\":\"counters\",\"app\":\"echo-server\",\"task\":%u,\"calls\":%llu,"
                "\"executed\":%llu,\"by_procedure\":{%s},"
                "\"bad_payload\":%llu,\"undecodable\":%llu,\"bytes_in\":%llu,\"bytes_out\":%llu,"
                "\"duplicates\":%llu,"
-               "\"replayed\":%llu,\"clients\":%llu,\"clients_gone\":%llu,\"copies\":{%s}}",
+               "\"replayed\":%llu,\"clients\":%llu,\"clients_gone\":%llu,\"copies\":{%s}%s}",
                task, (unsigned long long)total(ECHO_COUNT_CALLS_SEEN),
                (unsigned long long)total(ECHO_COUNT_EXECUTED), procedures,
                (unsigned long long)total(ECHO_COUNT_BAD_PAYLOAD),
@@ -161,7 +186,7 @@ static void report(void)
                (unsigned long long)total(ECHO_COUNT_BYTES_OUT),
                (unsigned long long)total(ECHO_COUNT_DUPLICATES), (unsigned long long)replayed(),
                (unsigned long long)(clients != NULL ? clients->clients : 0),
-               (unsigned long long)(clients != NULL ? clients->clients_gone : 0), copies);
+               (unsigned long long)(clients != NULL ? clients->clients_gone : 0), copies, rings);
 }
 
 /* ---- transports ---- */
@@ -207,10 +232,11 @@ static void start_tcp(void)
 static void start_mbcf(void)
 {
     struct svcmb_options options = {
-        .types = settings.transports >> MBCF_SHIFT,
+        .types = (settings.transports & MBCF) >> MBCF_SHIFT,
         .semantics = settings.semantics,
         .cache = settings.cache,
         .clients = settings.clients,
+        .rings = (settings.transports & VRPC_MBCF) != 0 ? vrpc : NULL,
         .dummy_task = "echo-dummy",
         .dummy_options = settings.dummy_options,
     };
@@ -224,16 +250,36 @@ static void start_mbcf(void)
         task_fail("cannot register with the binder (is the portmapper running?)");
 }
 
+static void start_vrpc(void)
+{
+    struct svcvrpc_options options = {
+        .over_vmmc = (settings.transports & VRPC) != 0,
+        .over_mbcf = (settings.transports & VRPC_MBCF) != 0,
+        .wait = settings.wait,
+        .deliberate_above = settings.deliberate_above,
+    };
+
+    if (settings.semantics_given && settings.semantics != RPC_AT_MOST_ONCE)
+        options_fail("option semantics: vrpc gives at_most_once");
+    vrpc = svcvrpc_create(&options);
+    if (options.over_vmmc)
+        serve_over(vrpc, "vrpc", IPPROTO_VRPC);
+    else if (vrpc == NULL)
+        task_fail("cannot make the vrpc transport");
+}
+
 static void start_transports(void)
 {
-    if ((settings.transports & (UDP | TCP)) != 0 && settings.registered)
+    if ((settings.transports & (UDP | TCP | VRPC)) != 0 && settings.registered)
         pmap_unset(echo_service.program->number,
                    echo_service.program->version); /* of an earlier server */
     if ((settings.transports & UDP) != 0)
         start_udp();
     if ((settings.transports & TCP) != 0)
         start_tcp();
-    if (settings.transports >> MBCF_SHIFT != 0)
+    if ((settings.transports & (VRPC | VRPC_MBCF)) != 0)
+        start_vrpc();
+    if ((settings.transports & (MBCF | VRPC_MBCF)) != 0)
         start_mbcf();
 }
 

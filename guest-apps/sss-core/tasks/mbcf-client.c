@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client_limits.h"
 #include "mbcf/wire.h"
 #include "mbcf_target.h"
 #include "options.h"
@@ -18,18 +19,12 @@
 
 enum operation { OP_WRITE, OP_READ, OP_FIFO, OP_SIGNAL, OP_SWAP, OP_CAS, OP_FETCH_ADD };
 enum {
-    SIZES_MOST = 64,
-    CALLS_LIMIT = 1000000,
-    NUMBER_LIMIT = 0x7fffffff,
-    TIMEOUT_LIMIT_MS = 3600 * 1000,
-    TOTAL_DEFAULT_MS = 25000,
     BINDING_MS = 30000,
     PAUSE_MS = 10,
     WORD = 8,
     FULL_PAUSE_MS = 1,
     FIELDS_BYTES = 512,
 };
-#define NS_PER_MS 1000000ull
 
 static const char *const operation_names[] = {"write", "read", "fifo",      "signal",
                                               "swap",  "cas",  "fetch_add", NULL};

@@ -29,6 +29,7 @@
 #include "kernel/task_table.h"
 #include "kernel/timer.h"
 #include "kernel/virtio_console.h"
+#include "kernel/vmmc.h"
 #include "sss/mbcf.h"
 
 extern char kernel_begin[], kernel_data[];
@@ -131,6 +132,13 @@ long node_call(unsigned call, const uint64_t arguments[6])
 }
 
 long sockets_call(unsigned call, const uint64_t arguments[6])
+{
+    (void)call;
+    (void)arguments;
+    return -SSS_ENOSYS;
+}
+
+long vmmc_call(unsigned call, const uint64_t arguments[6])
 {
     (void)call;
     (void)arguments;

@@ -24,7 +24,7 @@ $(CHECK)/core: $(CHECK)/core.plain kernel/symbols.awk
 	$(CC) -c -o $(CHECK)/symbols.o $(CHECK)/symbols.S
 	$(LINK_KERNEL) $(CHECK)/core.o $(CHECK)/symbols.o
 
-$(CHECK)/bin/%: $(OUT)/tasks/tests/tasks/%.o $(OUT)/tasks/lib/crt0.o $(LIBRARY) lib/task.ld
+$(CHECK)/bin/%: $(OUT)/tasks/tests/tasks/%.o $(OUT)/tasks/lib/crt0.o $(SHRIMP_LIBRARY) $(LIBRARY) lib/task.ld
 	@mkdir -p $(@D)
 	$(LINK_TASK)
 

@@ -5,7 +5,7 @@
 RPC_CHECK = $(OUT)/check/rpc
 RPC_HOST_CFLAGS = -std=gnu11 -g -O1 -fsanitize=address,undefined -fno-sanitize-recover -fvisibility=hidden $(WARNINGS) \
 	-Wno-cast-function-type -Iinclude -I$(RPC_CHECK)
-RPC_XDR_SOURCES = rpc/xdr.c rpc/xdr_mem.c rpc/xdr_rec.c rpc/rpc_msg.c rpc/auth.c
+RPC_XDR_SOURCES = rpc/xdr.c rpc/xdr_mem.c rpc/xdr_rec.c rpc/xdr_size.c rpc/rpc_msg.c rpc/auth.c
 RPC_INTERFACES = $(RPC_CHECK)/nasty.h $(RPC_CHECK)/nasty_xdr.c $(RPC_CHECK)/echo.h $(RPC_CHECK)/echo_xdr.c
 
 check: check-rpc

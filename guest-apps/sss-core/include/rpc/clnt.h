@@ -124,7 +124,7 @@ CLIENT *clntudp_bufcreate(struct sockaddr_in *server, rpcprog_t, rpcvers_t, stru
                           int *sockp, u_int sendsize, u_int recvsize);
 CLIENT *clnttcp_create(struct sockaddr_in *server, rpcprog_t, rpcvers_t, int *sockp, u_int sendsize,
                        u_int recvsize);
-/* `host`: dotted decimal, there are no names here; `protocol`: "udp" or "tcp". */
+/* `host`: dotted decimal, there are no names here; `protocol`: "udp", "tcp" or "vrpc" (vrpc.h). */
 CLIENT *clnt_create(const char *host, rpcprog_t, rpcvers_t, const char *protocol);
 
 struct rpc_createerr {

@@ -99,6 +99,7 @@ struct svcmb_options {
     unsigned clients;
     size_t message_most;    /* 0: MBCF_MESSAGE_DEFAULT */
     const char *dummy_task; /* type 3b: the program of a dummy, which calls svcmb_dummy */
+    SVCXPRT *rings;         /* of svcvrpc_create, whose clients come over MBCF, too; or NULL */
     const char
         *dummy_options; /* further members of its options: "" or text that begins with a comma */
 };

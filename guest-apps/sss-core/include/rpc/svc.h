@@ -27,6 +27,8 @@ struct SVCXPRT {
     void *xp_p2;
     const char *xp_netid;  /* "udp", "tcp", "mbcf3", ... */
     uint16_t xp_peer_task; /* of this node, where the caller is here; else 0 */
+    /* Where clients can only come to a program that is named: FALSE where this one cannot be. */
+    bool_t (*xp_offer)(SVCXPRT *, rpcprog_t, rpcvers_t);
 };
 
 struct svc_req {
@@ -81,6 +83,11 @@ void svc_exit(void);
  */
 bool_t svc_add_word(const volatile uint32_t *word, void (*ready)(void *context), void *context);
 void svc_remove_word(const volatile uint32_t *word);
+/*
+ * From then on the loop does not sleep: `look(context, turns)` looks so many times for what is its
+ * own, serves it, and returns TRUE if anything was there. One for a task.
+ */
+void svc_poll(bool_t (*look)(void *context, unsigned turns), void *context);
 /* One turn of svc_run: waits at most `timeout_ns`, serves what is there. FALSE at a timeout. */
 bool_t svc_turn(uint64_t timeout_ns);
 

@@ -146,6 +146,8 @@ bool_t xdr_netobj(XDR *, struct netobj *);
 
 /* A stream over `size` bytes of memory; needs no 4-byte alignment. */
 void xdrmem_create(XDR *, char *memory, u_int size, enum xdr_op);
+/* Ours: the bytes that encoding takes; FALSE: it fails. */
+bool_t xdr_measure(xdrproc_t encode, void *data, u_int *bytes);
 
 /*
  * A record stream (RFC 5531 section 11). `readit` and `writeit` return bytes moved, -1 or (reading)

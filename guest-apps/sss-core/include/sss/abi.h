@@ -108,7 +108,15 @@ enum sss_call {
     SSS_RECEIVE,      /* (socket, data, size) -> length, 0 at the end of the stream; EAGAIN */
     SSS_SOCKET_CLOSE, /* (socket) */
     SSS_SOCKET_STATE, /* (socket, struct sss_socket_state *) */
-    SSS_CALLS         /* how many numbers there are */
+    /* Virtual memory-mapped communication: see vmmc.h; ENOSYS where the node has no adapter */
+    SSS_VMMC_EXPORT = 64, /* (struct vmmc_export_setup *) -> id */
+    SSS_VMMC_UNEXPORT,    /* (id) */
+    SSS_VMMC_IMPORT,      /* (struct vmmc_import_setup *) -> handle */
+    SSS_VMMC_UNIMPORT,    /* (handle) */
+    SSS_VMMC_BIND,        /* (address or 0, pages, handle, first, flags) -> address */
+    SSS_VMMC_UNBIND,      /* (address, pages) */
+    SSS_VMMC_SOURCE,      /* (handle, address, pages) -> slot */
+    SSS_CALLS             /* how many numbers there are */
 };
 
 enum { SSS_READ = 1, SSS_WRITE = 2, SSS_EXECUTE = 4 };

@@ -87,3 +87,32 @@ void port_note(struct call_record *record, enum call_failure failure, enum clnt_
     record->error = clnt_sperrno(status);
     record->detail = detail;
 }
+
+/* There is no line for it in the records: no frame of it is a portmapper's. */
+int port_find_on_node(struct caller *caller, const struct settings *settings,
+                      const char *(*text)(void), bool (*is_hopeless)(void))
+{
+    uint64_t deadline = sss_now_ns() + settings->binding_ns;
+    uint64_t pause = FIRST_PAUSE_MS;
+
+    while (!caller->port->connect(caller)) {
+        if (sss_now_ns() >= deadline || is_hopeless()) {
+            task_error("node %u: %s: %s", settings->node, clnt_sperrno(rpc_createerr.cf_stat),
+                       text());
+            return OPTIONS_BAD;
+        }
+        port_sleep_ms(pause);
+        pause = port_next_pause_ms(pause);
+    }
+    return 0;
+}
+
+enum clnt_stat port_counted_call(struct caller *caller, struct exchange *exchange,
+                                 struct call_record *record)
+{
+    unsigned before = port_retransmits(caller);
+    enum clnt_stat status = port_call(caller, exchange, record);
+
+    record->retransmits = (uint16_t)(port_retransmits(caller) - before);
+    return status;
+}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The two ports of the own runtime (struct rpc_port in echo/caller.h), and what only they have. */
+/* The ports of the own runtime (struct rpc_port in echo/caller.h), and what only they have. */
 #include "caller.h"
 #include "settings.h"
 
@@ -13,7 +13,7 @@ struct own_port {
     /* Fields of a batch that only this port has: JSON members behind others. */
     void (*put_fields)(const struct caller *caller, char *text, size_t size);
 };
-extern const struct own_port port_sockets, port_mbcf;
+extern const struct own_port port_sockets, port_mbcf, port_vrpc;
 
 /* For the ports. */
 struct timeval port_timeval(uint64_t ns);
@@ -27,6 +27,14 @@ enum clnt_stat port_call(struct caller *caller, struct exchange *exchange,
 /* Fills in why a call has failed, with `detail` or NULL. */
 void port_note(struct call_record *record, enum call_failure failure, enum clnt_stat status,
                const char *detail);
+
+/* As rpc_port's and own_port's, where a node is asked for until it has the server; `text`: why it
+ * has not. */
+int port_find_on_node(struct caller *caller, const struct settings *settings,
+                      const char *(*text)(void), bool (*is_hopeless)(void));
+/* As rpc_port's `call`, with its retransmissions. */
+enum clnt_stat port_counted_call(struct caller *caller, struct exchange *exchange,
+                                 struct call_record *record);
 
 /* Until the server is found: the pauses between attempts. */
 enum { FIRST_PAUSE_MS = 10, LONGEST_PAUSE_MS = 500 };

@@ -33,35 +33,15 @@ static bool connect_handle(struct caller *caller)
     return caller->handle != NULL;
 }
 
-/* There is no line for it in the records: no frame of it is a portmapper's. */
-static int find_server(struct caller *caller, struct settings *settings)
+static bool is_hopeless(void)
 {
-    uint64_t deadline = sss_now_ns() + settings->binding_ns;
-    uint64_t pause = FIRST_PAUSE_MS;
-
-    while (!connect_handle(caller)) {
-        bool hopeless = rpc_createerr.cf_stat == RPC_SYSTEMERROR ||
-                        rpc_createerr.cf_error.re_errno == MB_STATUS_BASE + MB_NO_NODE;
-
-        if (sss_now_ns() >= deadline || hopeless) {
-            task_error("node %u: %s: %s", settings->node, clnt_sperrno(rpc_createerr.cf_stat),
-                       clntmb_create_error());
-            return OPTIONS_BAD;
-        }
-        port_sleep_ms(pause);
-        pause = port_next_pause_ms(pause);
-    }
-    return 0;
+    return rpc_createerr.cf_stat == RPC_SYSTEMERROR ||
+           rpc_createerr.cf_error.re_errno == MB_STATUS_BASE + MB_NO_NODE;
 }
 
-static enum clnt_stat call(struct caller *caller, struct exchange *exchange,
-                           struct call_record *record)
+static int find_server(struct caller *caller, struct settings *settings)
 {
-    unsigned before = port_retransmits(caller);
-    enum clnt_stat status = port_call(caller, exchange, record);
-
-    record->retransmits = (uint16_t)(port_retransmits(caller) - before);
-    return status;
+    return port_find_on_node(caller, settings, clntmb_create_error, is_hopeless);
 }
 
 /* What is known of the execution goes along: it is what exactly-once promises of a failure. */
@@ -108,6 +88,6 @@ static void put_fields(const struct caller *caller, char *text, size_t size)
 }
 
 const struct own_port port_mbcf = {
-    {connect_handle, port_disconnect, port_begin, call, note_failure, no_stream},
+    {connect_handle, port_disconnect, port_begin, port_counted_call, note_failure, no_stream},
     find_server,
     put_fields};

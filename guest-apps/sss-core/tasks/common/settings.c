@@ -5,15 +5,12 @@
 #include <stdlib.h>
 
 #include "options.h"
+#include "vrpc_options.h"
 
 enum {
-    CALLS_LIMIT = 1000000,
-    NUMBER_LIMIT = 0x7fffffff,
     PORT_LIMIT = 65535,
     BUFFER_LIMIT = 1 << 24,
-    TIMEOUT_LIMIT_MS = 3600 * 1000,
     RETRY_DEFAULT_MS = 5000,
-    TOTAL_DEFAULT_MS = 25000,
     BINDING_DEFAULT_MS = 30000,
     /* The longest argument of a function, the array of strings: its length, and in each element. */
     WORDS_BYTES = 4 + CALLS_ELEMENTS * (4 + (CALLS_WORD + 3) / 4 * 4),
@@ -21,7 +18,17 @@ enum {
 
 bool settings_over_mbcf(const struct settings *settings)
 {
-    return settings->transport >= TRANSPORT_MBCF;
+    return settings->transport >= TRANSPORT_MBCF && settings->transport < TRANSPORT_VRPC;
+}
+
+bool settings_over_vrpc(const struct settings *settings)
+{
+    return settings->transport >= TRANSPORT_VRPC;
+}
+
+static bool over_sockets(const struct settings *settings)
+{
+    return settings->transport < TRANSPORT_MBCF;
 }
 
 static void read_server(struct settings *settings)
@@ -29,7 +36,7 @@ static void read_server(struct settings *settings)
     unsigned part[4];
     char *at = settings->server_text, *end;
 
-    if (settings_over_mbcf(settings)) {
+    if (!over_sockets(settings)) {
         settings->node = (uint16_t)options_integer("server", 0, 1, SSS_NODES);
         if (settings->node == 0)
             options_fail("option server: must be given, as a node id");
@@ -78,8 +85,9 @@ static void read_procedure(struct settings *settings)
 
 static void read_sizes(struct settings *settings)
 {
-    long long most = settings_over_mbcf(settings) ? MBCF_MESSAGE_MOST - HEADER_AND_LENGTH
-                                                  : ECHO_LIMIT;
+    long long most = settings_over_mbcf(settings)   ? MBCF_MESSAGE_MOST - HEADER_AND_LENGTH
+                     : settings_over_vrpc(settings) ? VRPC_MESSAGE_MOST - HEADER_AND_LENGTH
+                                                    : ECHO_LIMIT;
 
     settings->size_count = options_integers("sizes", 0, most, settings->sizes, SIZES_MOST);
     if (settings->size_count == 0)
@@ -98,21 +106,24 @@ static void read_semantics(struct settings *settings)
 {
     static const char *const words[] = {"", "exactly_once", "at_most_once", "at_least_once", NULL};
     int word = options_word("semantics", words);
-    enum rpc_semantics absent = settings->transport == TRANSPORT_UDP   ? RPC_AT_LEAST_ONCE
-                                : settings->transport == TRANSPORT_TCP ? RPC_AT_MOST_ONCE
-                                                                       : RPC_EXACTLY_ONCE;
+    enum rpc_semantics absent = settings->transport == TRANSPORT_UDP ? RPC_AT_LEAST_ONCE
+                                : settings->transport == TRANSPORT_TCP ||
+                                        settings_over_vrpc(settings)
+                                    ? RPC_AT_MOST_ONCE
+                                    : RPC_EXACTLY_ONCE;
 
     settings->semantics = word == 0 ? absent : (enum rpc_semantics)(word - 1);
     if (settings->transport == TRANSPORT_UDP && settings->semantics == RPC_EXACTLY_ONCE)
         options_fail("option semantics: udp gives at_least_once or at_most_once");
     if (settings->transport == TRANSPORT_TCP && settings->semantics != RPC_AT_MOST_ONCE)
         options_fail("option semantics: tcp gives at_most_once");
+    if (settings_over_vrpc(settings) && settings->semantics != RPC_AT_MOST_ONCE)
+        options_fail("option semantics: vrpc gives at_most_once");
 }
 
 static void read_memory_options(struct settings *settings)
 {
-    settings->depth = (unsigned)options_integer("depth", 1, 1,
-                                                settings_over_mbcf(settings) ? 32 : 1);
+    settings->depth = (unsigned)options_integer("depth", 1, 1, over_sockets(settings) ? 1 : 32);
     settings->ack = options_boolean("ack", false);
     if (settings->ack && !settings_over_mbcf(settings))
         options_fail("option ack: only MBCF has a user-visible ACK");
@@ -154,7 +165,7 @@ void settings_read(struct settings *settings, int argc, char **argv)
     options_open(argc, argv, "echo-client");
     settings->transport = (unsigned)options_word("transport", transport_names);
 #ifdef SSS_LINUX
-    if (!settings_over_mbcf(settings))
+    if (settings->transport == TRANSPORT_VRPC || over_sockets(settings))
         options_fail("option transport: must be one of mbcf's; echo-client speaks udp and tcp");
 #endif
     read_server(settings);
@@ -178,8 +189,10 @@ void settings_read(struct settings *settings, int argc, char **argv)
                            NS_PER_MS;
     read_semantics(settings);
     read_memory_options(settings);
-    if (!settings_over_mbcf(settings))
+    if (over_sockets(settings))
         read_socket_options(settings);
+    if (settings_over_vrpc(settings))
+        vrpc_options_read(&settings->wait, &settings->deliberate_above);
     read_auth(settings);
     options_check_all_taken();
 }

@@ -4,27 +4,33 @@
 /* What one step of echo-client is asked to do. */
 #include <rpc/mbcf.h>
 #include <rpc/rpc.h>
+#include <rpc/vrpc.h>
 
 #include "caller.h"
+#include "client_limits.h"
 #include "transport_names.h"
 
 /* The types of MBCF follow in the order of enum mbcf_type. */
-enum transport { TRANSPORT_UDP, TRANSPORT_TCP, TRANSPORT_MBCF };
+enum transport {
+    TRANSPORT_UDP,
+    TRANSPORT_TCP,
+    TRANSPORT_MBCF,
+    TRANSPORT_VRPC = TRANSPORT_MBCF + MBCF_TYPES,
+    TRANSPORT_VRPC_MBCF,
+};
 
 enum {
-    SIZES_MOST = 64,
     SERVER_TEXT_BYTES = 64,
     HEADER_AND_LENGTH = 44, /* of a call with AUTH_NONE; a reply's is shorter */
     CREDENTIAL_MOST = 2 * (8 + MAX_AUTH_BYTES),
     UDP_MESSAGE_LIMIT = 65507,
 };
-#define NS_PER_MS 1000000ull
 
 struct settings {
     unsigned transport;
     char server_text[SERVER_TEXT_BYTES]; /* as in the samples */
     struct sockaddr_in server;           /* UDP, TCP; its port is 0 until it is bound */
-    uint16_t node;                       /* MBCF */
+    uint16_t node;                       /* MBCF, vRPC */
     uint32_t program, version;
     bool functions;
     enum procedure procedure;
@@ -41,6 +47,8 @@ struct settings {
     enum rpc_semantics semantics;
     unsigned depth;
     bool ack;
+    enum vrpc_wait wait;
+    uint32_t deliberate_above;
     bool auth_sys;
     char auth_machine[MAX_MACHINE_NAME + 1];
     long long auth_uid, auth_gid, auth_gids[NGRPS];
@@ -48,5 +56,6 @@ struct settings {
 };
 
 void settings_read(struct settings *settings, int argc, char **argv);
-/* Whether `transport` is one of MBCF's types. */
+/* Whether `transport` is one of MBCF's types, or vRPC. */
 bool settings_over_mbcf(const struct settings *settings);
+bool settings_over_vrpc(const struct settings *settings);

@@ -6,4 +6,4 @@
 const char *const transport_names[] = {"udp", "tcp",
 #define TRANSPORT(type, name) name,
 #include <rpc/transports.def>
-                                       NULL};
+                                       "vrpc", "vrpc-mbcf", NULL};

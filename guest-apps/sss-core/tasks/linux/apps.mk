@@ -6,7 +6,7 @@
 MBCF_APPS = mbcf-echo-server mbcf-echo-client mbcf-server mbcf-client
 EXTRAS += $(MBCF_APPS)
 MBCF_TASKS = echo-server echo-client mbcf-server mbcf-client
-MBCF_SOURCES = $(patsubst %,sss-core/%,lib/mbcf_calls.c lib/json.c tasks/linux/applets.c tasks/linux/no_sockets.c) \
+MBCF_SOURCES = $(patsubst %,sss-core/%,lib/mbcf_calls.c lib/json.c $(patsubst %,tasks/linux/%.c,applets no_sockets no_backplane)) \
 	$(wildcard sss-core/linux/*.c sss-core/mbcf/*.c sss-core/rpc/*.c sss-core/tasks/common/*.c) common/clock.c \
 	$(addprefix common/,pattern.c mix.c functions.c distance.c) \
 	$(addprefix echo/,caller.c duplicates.c exchange.c function_values.c service.c)

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The adapter has no interrupt of its own: what it tells comes as a frame of eth0, as what a kernel
+ * tells the harness goes there. It is no frame of a segment, and no segment forwards its type.
+ */
+#include "vmmc.h"
+
+#include <string.h>
+
+#include "net.h"
+#include "runqueue.h"
+#include "sss/abi.h"
+#include "task.h"
+#include "vmmc_bind.h"
+#include "vmmc_device.h"
+#include "vmmc_export.h"
+#include "vmmc_import.h"
+
+static void task_ended(struct task *task)
+{
+    vmmc_exports_of_ended(task);
+    vmmc_imports_of_ended(task);
+}
+
+void vmmc_init(void)
+{
+    if (!vmmc_device_find())
+        return;
+    vmmc_exports_init();
+    vmmc_imports_init();
+    vmmc_bindings_init();
+}
+
+void vmmc_begin(void)
+{
+    if (!vmmc_device_begin())
+        return;
+    task_on_end(task_ended);
+    trap_on_page_fault(vmmc_bindings_fault);
+}
+
+void vmmc_restart(void)
+{
+    if (!vmmc_device_works())
+        return;
+    vmmc_imports_forget();
+    vmmc_exports_forget();
+}
+
+/* ---- what the adapter tells ---- */
+
+static const char HEAD[] = "\x02\x53\x48\x52\x00\x00\x88\xb5sundial-vmmc";
+enum { PACKET_AT = NET_MAC + sizeof(HEAD) - 1, DATA_AT = PACKET_AT + sizeof(struct vmmc_packet) };
+
+static void message_came(const struct vmmc_packet *packet, const uint8_t *data)
+{
+    struct vmmc_message message;
+
+    memcpy(&message, data, sizeof(message));
+    if (message.type == MESSAGE_IMPORT)
+        vmmc_export_asked(packet->from, &message);
+    else if (message.type == MESSAGE_UNIMPORT)
+        vmmc_export_left(packet->from, &message);
+    else if (message.type == MESSAGE_ANSWER)
+        vmmc_import_answered(packet->from, &message);
+    else if (message.type == MESSAGE_GONE)
+        vmmc_import_gone(packet->from, message.export_id, message.generation);
+}
+
+bool vmmc_received(const uint8_t *frame, size_t length)
+{
+    struct vmmc_packet packet;
+
+    if (!vmmc_device_works() || length < DATA_AT ||
+        memcmp(frame + NET_MAC, HEAD, sizeof(HEAD) - 1) != 0)
+        return false;
+    memcpy(&packet, frame + PACKET_AT, sizeof(packet));
+    if (packet.kind == PACKET_FIFO)
+        vmmc_bindings_stop((packet.flags & PACKET_FULL) != 0);
+    else if (packet.from < 1 || packet.from > SSS_NODES)
+        return true;
+    else if (packet.kind == PACKET_NACK)
+        vmmc_import_gone(packet.from, packet.export_id, packet.generation);
+    else if (packet.kind == PACKET_CONTROL && packet.length == sizeof(struct vmmc_message) &&
+             length >= DATA_AT + sizeof(struct vmmc_message))
+        message_came(&packet, frame + DATA_AT);
+    else if (packet.kind != PACKET_CONTROL && (packet.flags & PACKET_NOTIFY) != 0)
+        vmmc_export_notified(packet.export_id, packet.generation);
+    return true;
+}
+
+/* ---- system calls ---- */
+
+long vmmc_call(unsigned call, const uint64_t arguments[6])
+{
+    struct task *task = task_current();
+
+    if (!vmmc_device_works())
+        return -SSS_ENOSYS;
+    switch (call) {
+    case SSS_VMMC_EXPORT:
+        return vmmc_export_open(arguments[0]);
+    case SSS_VMMC_UNEXPORT:
+        return vmmc_export_close(task, arguments[0]);
+    case SSS_VMMC_IMPORT:
+        return vmmc_import_open(arguments);
+    case SSS_VMMC_UNIMPORT:
+        return vmmc_import_close(task, arguments[0]);
+    case SSS_VMMC_BIND:
+        return vmmc_import_bind(arguments);
+    case SSS_VMMC_UNBIND:
+        return vmmc_unbind_pages(task, arguments[0], arguments[1]);
+    default:
+        return vmmc_import_source(arguments);
+    }
+}

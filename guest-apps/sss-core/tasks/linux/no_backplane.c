@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A machine with Linux has no adapter of a backplane. */
+#include "sss/vmmc_pair.h"
+
+int vmmc_pair_offer(struct vmmc_pair *pair, const struct vmmc_pair_setup *setup)
+{
+    (void)pair, (void)setup;
+    return -SSS_ENOSYS;
+}
+
+int vmmc_pair_hear(struct vmmc_pair *pair)
+{
+    (void)pair;
+    return -SSS_ENOSYS;
+}
+
+int vmmc_pair_connect(struct vmmc_pair *pair, uint16_t node, const struct vmmc_pair_setup *setup)
+{
+    (void)pair, (void)node, (void)setup;
+    return -SSS_ENOSYS;
+}
+
+void vmmc_pair_close(struct vmmc_pair *pair)
+{
+    (void)pair;
+}
+
+int vmmc_source(int handle, const void *address, uint32_t pages)
+{
+    (void)handle, (void)address, (void)pages;
+    return -SSS_ENOSYS;
+}
+
+const char *vmmc_error_text(int error)
+{
+    (void)error;
+    return "there is no backplane";
+}
