@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """DCE RPC between booted nodes, and between them and the Linux guest: the same programs, options and records on both."""
 
+import errno
 from pathlib import Path
 from typing import NamedTuple
 
@@ -157,12 +158,16 @@ def test_a_wrong_option_is_one_line(bootable: Path, tmp_path: Path, changes: dic
 
 
 def test_a_node_without_the_memory_says_so(bootable: Path, tmp_path: Path) -> None:
-    """Two tables of 7 MiB do not fit the smallest node."""
+    """Two tables of 7 MiB do not fit the smallest node. How much is left after the first one follows from the image's
+    size: the second server finds no memory for its table, or none to begin with."""
     services = [{"app": "dce-server", "options": {"port": port, "interface_sizes": SIZES}} for port in (1027, 1028)]
     with Guest(tmp_path / "g", bootable, node_job(NODE, PEER, services=services)) as guest:
         guest.start((tmp_path / "a", tmp_path / "b"))
         guest.wait_for("done")
-    assert [(line["app"], line["message"].split(":")[0]) for line in guest.lines("error")] == [
-        ("dce-server", "out of memory"),
-        ("dce-server", "ended with status 1"),
-    ]
+    errors = guest.lines("error")
+    assert {line["app"] for line in errors} == {"dce-server"}
+    said = [line["message"] for line in errors]
+    no_table = len(said) == 2 and said[0].startswith("out of memory:") and said[1] == "ended with status 1"
+    no_program = said == [f"cannot be started: error {errno.EINVAL}"]
+    no_program &= "task dce-server cannot start: no memory is left for it" in guest.console_path.read_text()
+    assert no_table or no_program, said

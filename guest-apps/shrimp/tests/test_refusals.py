@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+# One refusal a line is easier to read than wrapped ones.
+# ruff: noqa: E501
+"""What the generator says of files that it refuses: one line, and status 2."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from generator.command import main
+from rig import SHRIMP, compiled, shrimpgen
+
+OUTSIDE = "not in ShrimpRPC's subset: "
+PROGRAM = "program P { version V { %s } = 1; } = 0x20000001;"
+NULL = PROGRAM % "void NOTHING(void) = 0;"
+
+
+def call(parameters: str) -> str:
+    return PROGRAM % f"void CALL({parameters}) = 1;"
+
+
+# Lines before the refused one, the refused one, what is said behind "FILE:LINE: ".
+REFUSED: dict[str, tuple[str, str, str]] = {
+    "unbounded string": ("", "typedef string text<>;", f"string<>: {OUTSIDE}unbounded"),
+    "string without a size": ("", "typedef string text;", f"string: {OUTSIDE}unbounded; string text<N>"),
+    "unbounded opaque": ("", "struct s { opaque data<>; };", f"opaque<>: {OUTSIDE}unbounded"),
+    "opaque without a size": ("", call("opaque data"), f"opaque: {OUTSIDE}unbounded; opaque data<N>"),
+    "unbounded array": ("", "struct s { int n<>; };", f"int<>: {OUTSIDE}unbounded"),
+    "array without a size": ("", "typedef int n[];", f"int[]: {OUTSIDE}unbounded"),
+    "string result": ("", PROGRAM % "string GET(void) = 1;", f"string: {OUTSIDE}unbounded; typedef string NAME<N>"),
+    "optional": ("", "typedef int *maybe;", f"int *: {OUTSIDE}optional, and so recursive or of two forms"),
+    "optional member": ("struct s { int a; };", "struct t { s *next; };", f"s *: {OUTSIDE}optional, and so recursive or of two forms"),
+    "optional parameter": ("", call("inout int *n"), f"int *: {OUTSIDE}optional, and so recursive or of two forms"),
+    "optional result": ("", PROGRAM % "int *GET(void) = 1;", f"int *: {OUTSIDE}optional, and so recursive or of two forms"),
+    "recursive": ("", "struct list { int a; list next; };", f"list: {OUTSIDE}recursive"),
+    "recursive array": ("", "struct tree { tree below<2>; };", f"tree: {OUTSIDE}recursive"),
+    "mutually recursive": ("", "struct a { struct b other; }; struct b { struct a other; };", f"b: {OUTSIDE}unknown here; a type is defined before its use, so none is recursive"),
+    "union": ("", "union u switch (int kind) { case 1: int a; default: void; };", f"union u: {OUTSIDE}a value has one form"),
+    "union in a struct": ("", "struct s { union switch (bool b) { case TRUE: int a; } u; };", f"union switch: {OUTSIDE}a value has one form"),
+    "quadruple": ("", "typedef quadruple wide;", f"quadruple: {OUTSIDE}C has no such type everywhere"),
+    "char": ("", "struct s { char c; };", f"char: {OUTSIDE}int and hyper are the integers"),
+    "unsigned short": ("", "struct s { unsigned short c; };", f"unsigned short: {OUTSIDE}int and hyper are the integers"),
+    "long": ("", call("long n"), f"long: {OUTSIDE}int and hyper are the integers"),
+    "unknown type": ("", call("colour c"), f"colour: {OUTSIDE}unknown here; a type is defined before its use, so none is recursive"),
+    "struct without a name": ("", "struct s { struct { int a; } b; };", f"struct without a name: {OUTSIDE}define it before, by name"),
+    "empty struct": ("", "struct s { };", f"struct s: {OUTSIDE}a struct has members"),
+    "void member": ("", "struct s { void; };", f"void: {OUTSIDE}a member has a value"),
+    "void type": ("", "typedef void nothing;", f"void: {OUTSIDE}a type has a value"),
+    "void among parameters": ("", call("int a, void"), f"void: {OUTSIDE}a parameter has a value"),
+    "array of void": ("", call("void n[3]"), f"void: {OUTSIDE}no array is of nothing"),
+    "two dimensions": ("", "typedef int square[2][2];", f"int square: {OUTSIDE}one dimension; define the inner one by typedef"),
+    "fixed string": ("", "typedef string text[5];", f"string[5]: {OUTSIDE}strings have a length; opaque has not"),
+    "bound of 0": ("", "typedef int none<0>;", f"int<0>: {OUTSIDE}a size is at least 1"),
+    "bound below 0": ("const LESS = -1;", "typedef int none<LESS>;", f"int<-1>: {OUTSIDE}a size is at least 1"),
+    "bound beyond an export": ("", "typedef opaque data<1048569>;", f"opaque<1048569>: {OUTSIDE}an export holds 1,048,568 bytes below its flag"),
+    "struct beyond an export": ("typedef opaque half[600000];", "struct s { half a; half b; };", f"s: {OUTSIDE}1,200,000 bytes, and an export holds 1,048,568 below its flag"),
+    "call beyond an export": ("typedef opaque half[600000];", call("in half a, in half b"), f"procedure CALL: {OUTSIDE}1,200,000 bytes in, and an export holds 1,048,568 below its flag"),
+    "reply beyond an export": ("typedef opaque half[600000];", call("inout half a, out half b"), f"procedure CALL: {OUTSIDE}1,200,000 bytes back, and an export holds 1,048,568 below its flag"),
+    "two programs": (NULL, "program Q { version W { void N(void) = 0; } = 1; } = 2;", f"program Q: {OUTSIDE}one program a file"),
+    "two versions": ("", "program P { version V { void N(void) = 0; } = 1; version W { } = 2; } = 2;", f"version: {OUTSIDE}one version a program"),
+    "preprocessor": ("", "#define N 5", f"#define: {OUTSIDE}lines of the preprocessor and of the output"),
+    "output line": ("", "%extern int n;", f"%extern: {OUTSIDE}lines of the preprocessor and of the output"),
+}  # fmt: skip
+# Not a matter of the subset.
+WRONG: dict[str, tuple[str, str, str]] = {
+    "procedure's number": ("", PROGRAM % "void N(void) = 65536;", "procedure N 65536: 0..65535"),
+    "same number": ("", PROGRAM % "void N(void) = 1; void M(void) = 1;", "procedure M: number 1 is another one's"),
+    "same procedure": ("", PROGRAM % "void N(void) = 1; void n(void) = 2;", "n: there is one already"),
+    "same type": ("typedef int a;", "typedef hyper a;", "a: there is one already"),
+    "same member": ("", "struct s { int a; hyper a; };", "a: there is one already in struct s"),
+    "same parameter": ("", call("in int a, out int a"), "procedure CALL: there is a a already"),
+    "name of a length": ("", call("in opaque a<4>, in int a_length"), "procedure CALL: there is a a_length already"),
+    "word of C": ("", "struct s { int register; };", "register: is taken: words of C and names that begin with shrimp_"),
+    "name of the library": ("", "typedef int shrimp_call;", "shrimp_call: is taken: words of C and names that begin with shrimp_"),
+    "type of a direction's name": ("", "typedef int inout;", "inout: is taken: the direction of a parameter"),
+    "enumerator": ("", "enum e { A = 2147483648 };", "enumerator A 2147483648: -2147483648..2147483647"),
+    "unknown constant": ("", "typedef int n<MANY>;", "expected a size, a number or a constant, not 'MANY'"),
+    "missing semicolon": ("", "typedef int n const", "expected ';', not 'const'"),
+    "no definition": ("", "int n;", "expected const, typedef, enum, struct or program, not 'int'"),
+    "cut off": ("", "struct s { int a;", "expected a type, not 'the file's end'"),
+    "foreign sign": ("", "typedef int n@;", "'@' is nothing in this language"),
+    "no program": ("", "typedef int n;", "there is no program"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("before", "line", "reason"), [*REFUSED.values(), *WRONG.values()], ids=[*REFUSED, *WRONG])
+def test_what_is_refused(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    before: str,
+    line: str,
+    reason: str,
+) -> None:
+    """Behind a comment of two lines, so that lines are counted, not guessed."""
+    text = f"/* two\nlines */\n{before}\n{line}" + (
+        "" if reason.startswith(("there is no", "expected a type")) else "\n"
+    )
+    (tmp_path / "bad.x").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as ended:
+        main(["--out", "out", "bad.x"])
+    said = capsys.readouterr()
+    assert (ended.value.code, said.out, said.err) == (2, "", f"bad.x:4: {reason}\n")
+    assert not (tmp_path / "out").exists()
+
+
+def test_there_are_enough_of_them() -> None:
+    assert len(REFUSED) >= 30
+
+
+def test_what_is_no_file_or_no_name(tmp_path: Path) -> None:
+    (tmp_path / "two-words.x").write_text(NULL)
+    (tmp_path / "latin.x").write_bytes(b"\xe4")
+    for name, reason in (
+        ("none.x", "No such file or directory"),
+        ("latin.x", "not UTF-8"),
+        ("two-words.x", "the file's name becomes one of C: letters, digits and _, then .x"),
+    ):
+        done = shrimpgen(tmp_path / name, tmp_path)
+        assert (done.returncode, done.stderr) == (2, f"{name}: {reason}\n")
+
+
+def test_the_sun_rpc_workload_s_file_is_too_large(tmp_path: Path) -> None:
+    done = shrimpgen(SHRIMP.parent / "echo" / "echo.x", tmp_path)
+    refusal = "opaque<4194304>: not in ShrimpRPC's subset: an export holds 1,048,568 bytes below its flag"
+    assert (done.returncode, done.stderr) == (2, f"echo.x:9: {refusal}\n")
+
+
+def test_the_twelve_functions_are_taken_as_rpcgen_takes_them(tmp_path: Path) -> None:
+    done = shrimpgen(SHRIMP.parent / "echo" / "function_calls.x", tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    for side in ("client", "server"):
+        compiled(tmp_path, f"{side}.o", flags=("-r", "-nostdlib", str(tmp_path / f"function_calls_shrimp_{side}.c")))
+
+
+def hash_of(folder: Path, text: str) -> str:
+    (folder / "one.x").write_text(text)
+    assert shrimpgen(folder / "one.x", folder).returncode == 0
+    (line,) = [line for line in (folder / "one_shrimp.h").read_text().splitlines() if "define ONE_SHRIMP_HASH" in line]
+    return line
+
+
+def test_the_hash_is_of_what_was_parsed(tmp_path: Path) -> None:
+    base = hash_of(tmp_path, "typedef int n<4>;" + call("in n a, out hyper b"))
+    same = "const FOUR = 0x4; /* four */\ntypedef int n<FOUR>;\n" + call("n a , out hyper b")
+    assert hash_of(tmp_path, same) == base
+    others = {
+        hash_of(tmp_path, "typedef int n<5>;" + call("in n a, out hyper b")),
+        hash_of(tmp_path, "typedef int n<4>;" + call("inout n a, out hyper b")),
+        hash_of(tmp_path, "typedef int n<4>;" + call("in n a, out unsigned hyper b")),
+        hash_of(tmp_path, "typedef int n<4>;" + call("in n a, out hyper c")),
+        hash_of(tmp_path, "typedef unsigned n<4>;" + call("in n a, out hyper b")),
+        hash_of(tmp_path, "typedef int n<4>;" + PROGRAM % "void CALL(in n a, out hyper b) = 2;"),
+    }
+    assert len(others) == 6
+    assert base not in others
+
+
+def test_the_same_file_gives_the_same_bytes(tmp_path: Path) -> None:
+    made = []
+    for folder in ("a", "b"):
+        assert shrimpgen(SHRIMP / "echo.x", tmp_path / folder).returncode == 0
+        made.append({path.name: path.read_bytes() for path in (tmp_path / folder).iterdir()})
+    assert made[0] == made[1]
+    assert set(made[0]) == {"echo_shrimp.h", "echo_shrimp_client.c", "echo_shrimp_server.c"}
