@@ -30,6 +30,8 @@ from sundial.model.images import DECLARATION, OWN, ImageKinds
 Say = Callable[[str], None]
 DIGEST = "inputs.sha256"
 MANIFEST = "manifest.json"
+LANGUAGES = ("python", "cpp")
+"""Whose libraries a manifest may name."""
 SEALS = "seals.json"
 PARTS = ("kernel", "initrd")
 LEAVINGS = {"build", "tests", "out", "__pycache__", ".cache"}
@@ -56,6 +58,11 @@ class Image:
     def hz(self) -> int | None:
         """Ticks a second of its kernel, where the manifest names them."""
         return self.manifest.get("hz")
+
+    @property
+    def libraries(self) -> dict[str, dict[str, str]]:
+        """Versions by name, of each language whose libraries the manifest names."""
+        return {language: self.manifest[language] for language in LANGUAGES if language in self.manifest}
 
 
 @dataclass(frozen=True)
@@ -271,6 +278,10 @@ def _load(name: str, recipe: str | None, out: Path) -> Image:
     hz = manifest.get("hz")
     if hz is not None and (type(hz) is not int or hz < 1):
         raise Damaged(f"hz in its {MANIFEST} is no number of ticks a second")
+    for language in LANGUAGES:
+        versions = manifest.get(language, {})
+        if not isinstance(versions, dict) or not all(isinstance(version, str) for version in versions.values()):
+            raise Damaged(f"{language} in its {MANIFEST} are no versions by name")
     for part, found in zip(PARTS, (kernel, initrd), strict=True):
         if named.get(part) != found:
             raise Damaged(f"its {part} has another sha256 than {MANIFEST} says")

@@ -67,7 +67,10 @@ def _machines(topology: Topology) -> Iterator[Finding]:
             yield Finding((*path, "on"), f"there is no host {machine.on!r}", known)
         frames = sorted(set(machine.interfaces) - {MAPPED_DEVICE})
         expected = [f"eth{number}" for number in range(len(frames))] or ["eth0"]
-        if frames != expected:
+        if not frames and machine.interfaces:
+            what = f"{MAPPED_DEVICE} tells the kernel of what arrives through eth0, which is missing"
+            yield Finding((*path, "interfaces"), what, "eth0 beside it")
+        elif frames != expected:
             yield Finding((*path, "interfaces"), "interface numbers have a gap", ", ".join(expected))
         for device, interface in machine.interfaces.items():
             if device == MAPPED_DEVICE:

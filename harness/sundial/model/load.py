@@ -7,7 +7,7 @@ files -> scale -> vary -> --set -> validate -> cross-check -> resolve
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from sundial.errors import BadInput
@@ -34,14 +34,15 @@ from sundial.model.topology import Clock, Topology
 
 def load_topology(reference: str, overrides: Sequence[str] = (), clock: Clock | None = None) -> Topology:
     """A topology by name or path, with `KEY=VALUE` overrides, to be run under `clock` or its own. Raises BadInput."""
-    source = catalog.find("topology", reference)
-    parsed = [parse_override(text) for text in overrides]
-    for override in parsed:
-        if not is_for_topology(override):
-            allowed = "clock, accelerator, defaults.*, hosts.*, machines.*, devices.*, segments.*, mtu"
-            raise BadInput("is no field of a topology", file=SET, field=override.key, allowed=allowed)
-    apply_to_topology(source, parsed)
-    return _topology(source, clock)
+    source = _written(reference, overrides)
+    return _topology(source, lambda topology: clock or topology.clock)
+
+
+def load_live(reference: str, overrides: Sequence[str] = (), clock: Clock | None = None) -> Topology:
+    """As load_topology(), of machines to be left up: under the real clock where neither is asked for, unless a segment
+    keeps virtual time only."""
+    source = _written(reference, overrides)
+    return _topology(source, lambda topology: clock or ("virtual" if topology.virtual_only else "real"))
 
 
 def load_experiments(
@@ -89,30 +90,40 @@ def _experiment(
         else:
             apply_to_scenario(written, [override])
     written.data["topology"] = wires.name
-    topology = _topology(wires, clock)
+    topology = _topology(wires, lambda topology: clock or topology.clock)
     scenario = _named(written, Scenario)
     if seed is not None and not 0 <= seed <= SEED_MOST:
         raise BadInput(f"{seed} is out of range", field="seed", allowed=f"a whole number from 0 to {SEED_MOST}")
     network = build_network(topology)
     workloads, findings = resolve_workloads(scenario, network)
-    runs_by = clock or topology.clock
-    _refuse(written, findings or list(check_traces(workloads, network, runs_by)))
+    _refuse(written, findings or list(check_traces(workloads, network, topology.clock)))
     return Experiment(
         scenario=scenario.model_copy(update={"workloads": workloads}),
         topology=topology,
         network=network,
         seed=scenario.seed if seed is None else seed,
-        clock=runs_by,
+        clock=topology.clock,
         scale=scale,
         variant=", ".join(f"{override.key}={override.value}" for override in changes),
     )
 
 
-def _topology(source: Source, clock: Clock | None) -> Topology:
+def _written(reference: str, overrides: Sequence[str]) -> Source:
+    source = catalog.find("topology", reference)
+    parsed = [parse_override(text) for text in overrides]
+    for override in parsed:
+        if not is_for_topology(override):
+            allowed = "clock, accelerator, defaults.*, hosts.*, machines.*, devices.*, segments.*, mtu"
+            raise BadInput("is no field of a topology", file=SET, field=override.key, allowed=allowed)
+    apply_to_topology(source, parsed)
+    return source
+
+
+def _topology(source: Source, clock: Callable[[Topology], Clock]) -> Topology:
+    """`clock`: the one that it is to be run under."""
     make_absolute(source, SET)
     topology = _named(source, Topology)
-    if clock is not None:
-        topology = topology.model_copy(update={"clock": clock})
+    topology = topology.model_copy(update={"clock": clock(topology)})
     _refuse(source, [*check_topology(topology), *check_clock(topology, topology.clock)])
     _refuse(source, list(check_host_files(topology)))
     return topology

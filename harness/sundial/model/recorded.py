@@ -33,7 +33,7 @@ def recorded_experiment(document: Mapping[str, Any]) -> Experiment:
     plain = {name: value for name, value in written.items() if name not in _OF_THE_RUN}
     workloads = plain.get("workloads")
     if isinstance(workloads, list):
-        plain["workloads"] = [_with_numbers(each) for each in workloads]
+        plain["workloads"] = [with_numbers(each) for each in workloads]
     try:
         scenario = Scenario.model_validate(plain)
     except ValidationError as error:
@@ -65,7 +65,7 @@ def _refuse(field: str, findings: Sequence[Finding]) -> None:
         raise BadInput(each.what, field=".".join(map(str, (field, *each.path))), allowed=each.allowed)
 
 
-def _with_numbers(workload: Any) -> Any:
+def with_numbers(workload: Any) -> Any:
     """JSON has no numbers for names: `calls` by size is read back."""
     if not isinstance(workload, dict) or not isinstance(workload.get("calls"), dict):
         return workload

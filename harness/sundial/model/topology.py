@@ -169,3 +169,8 @@ class Topology(Strict):
     """What joins segments without being a guest, by name."""
     segments: dict[_Name, Segment] = Field(min_length=1)
     """The wires, by name."""
+
+    @property
+    def virtual_only(self) -> bool:
+        """Whether a segment keeps no other time than the virtual."""
+        return any(segment.mapped for segment in self.segments.values())

@@ -174,9 +174,12 @@ def setup(run: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _made(name: str, use: Mapping[str, Any]) -> str:
-    """An image of the run, with its recipe and the ticks of its kernel where run.json has them."""
+    """An image of the run, with its recipe, the ticks of its kernel and its libraries where run.json has them."""
     how = [str(use["recipe"])] if use.get("recipe") else []
     how += [f"HZ={use['hz']}"] if use.get("hz") else []
+    for language, versions in (use.get("libraries") or {}).items():
+        own = f"{language} " if language not in versions else ""
+        how += [f"{own}{name} {version}" for name, version in versions.items()]
     return f"{name} ({', '.join(how)})" if how else name
 
 

@@ -25,7 +25,7 @@ HELPED = {
     ("topology", "--help"): "tube: Two ends and a fixed time between them.",
     ("run", "--help"): "toy: Toys that come back. Over udp.",
     ("images", "--help"): "toy: Linux, with the toys as its own",
-    ("reproduce", "--help"): "kamesawa98, kedziera98, khandker, santos18, toy.",
+    ("reproduce", "--help"): "bilas97, kamesawa98, kedziera98, khandker, santos18, toy.",
     ("verify", "--help"): "toy-udp",
 }
 OFFERED = {

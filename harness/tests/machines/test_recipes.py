@@ -130,6 +130,14 @@ def test_ticks_a_second_are_a_number(several: Path, hz: str) -> None:
         Images(several, Choice()).build("tiny", silent)
 
 
+@pytest.mark.parametrize("python", ["3", '["3.11"]', '{"rpyc": 5}'])
+def test_versions_of_libraries_are_words(several: Path, python: str) -> None:
+    build = several / "images/tiny/build"
+    build.write_text(build.read_text().replace('"version": 1', f'"version": 1, "python": {python}'))
+    with pytest.raises(HostLacks, match=r"python in its manifest\.json are no versions by name"):
+        Images(several, Choice()).build("tiny", silent)
+
+
 def test_a_release_that_is_gone_is_missed_only_where_something_is_to_be_built(several: Path) -> None:
     release = several / "release"
     release.mkdir()

@@ -29,8 +29,8 @@ CALLS = "a whole number from 1 to 1000000"
 MANY = "a whole number from 1 to 1000000, or a mapping such as {0: 3000, 1024: 1000}: calls from that size upward"
 
 CASES = [
-    ("app: sunrpc", "app: dcerpc", ["5: workloads.0.app: 'dcerpc' is not known; allowed: sunrpc, raw, iperf3, mbcf, dce, grpc, rpyc"]),
-    ("transports: [udp]", "transports: [sctp]", ["6: workloads.0.transports: 'sctp' is not known; allowed: one or more of udp, tcp, mbcf1, mbcf2, mbcf12, mbcf3, mbcf3a, mbcf3b"]),
+    ("app: sunrpc", "app: dcerpc", ["5: workloads.0.app: 'dcerpc' is not known; allowed: sunrpc, raw, iperf3, mbcf, dce, grpc, rpyc, vmmc, shrimprpc"]),
+    ("transports: [udp]", "transports: [sctp]", ["6: workloads.0.transports: 'sctp' is not known; allowed: one or more of udp, tcp, mbcf1, mbcf2, mbcf12, mbcf3, mbcf3a, mbcf3b, vrpc, vrpc-mbcf"]),
     ("sizes: [0, 16]", "sizes: [8757]", ["7: workloads.0.sizes: 8757 bytes do not fit sunrpc echo over udp; allowed: 0 to 8756 bytes (a UDP message of 8800 bytes; udp_message_size changes it)"]),
     ("sizes: [0, 16]", "sizes: [9001]\n    transports: [tcp]\n    procedures: echo_string", ['8: is not YAML: found duplicate key "transports" with value "[\'tcp\']" (original value: "[\'udp\']")']),
     ("sizes: [16]", "sizes: [15]", ["11: workloads.1.sizes: 15 bytes do not fit raw echo over tcp; allowed: 16 to 1048576 bytes (the payload's header at least)"]),
@@ -39,7 +39,7 @@ CASES = [
     ("  smoke:", "  huge:", ["12: scale: default_scale is missing or names none of them; allowed: huge"]),
     ("    calls: 3", "    one_way: true", ["8: workloads.0.one_way: one_way with echo: only sink has no result; allowed: procedures: sink"]),
     ("    calls: 3", "    one_way: true\n    procedures: sink", ["8: workloads.0.one_way: one_way over udp: libtirpc does not send a call without waiting for its reply; allowed: transports: tcp, mbcf1, mbcf2, mbcf12, mbcf3, mbcf3a, mbcf3b"]),
-    ("    calls: 3", "    call: 3", ["8: workloads.0.call: unknown field; allowed: clients, server, series, socket_buffer, tcp_nodelay, serving, sizes, calls, warmup, order, connection, threads, retry_timeout, total_timeout, functions, trace, app, transports, procedures, one_way, depth, ack, semantics, reply_cache, die, auth, send_buffer, recv_buffer, udp_message_size"]),
+    ("    calls: 3", "    call: 3", ["8: workloads.0.call: unknown field; allowed: clients, server, series, socket_buffer, tcp_nodelay, serving, sizes, calls, warmup, order, connection, threads, retry_timeout, total_timeout, functions, trace, app, transports, procedures, one_way, depth, ack, semantics, reply_cache, die, wait, deliberate_above, auth, send_buffer, recv_buffer, udp_message_size"]),
     ("    calls: 3", "    server: host9", ["8: workloads.0.server: topology 'two-hosts-10base-t' has no host 'host9'; allowed: client, server"]),
     ("    calls: 3", "    clients: [server]", ["8: workloads.0.clients: 'server' is the server, and what passes its loopback interface is not captured; allowed: other machines, or in virtual time loopback: captured of server"]),
     ("    calls: 3", "    retry_timeout: 1500 us", ["8: workloads.0.retry_timeout: '1500 us' has the wrong unit 'us' (known: ms, s, min); allowed: a time in whole ms from 1 ms to 60 min, such as '500 ms'"]),

@@ -63,11 +63,11 @@ def test_memory_and_role_are_the_images(override: str, line: str) -> None:
 RPC = "app: sunrpc, sizes: 64, transports: "
 REFUSED = [
     ("app: raw, sizes: 64, transports: udp", "server: image 'ssscore' of 'server' does not run raw"),
-    (f"{RPC}udp, depth: 2", f"depth: depth 2 over udp: its library waits for the reply of each call; allowed: 1, or the transports {MBCF}"),
+    (f"{RPC}udp, depth: 2", f"depth: depth 2 over udp, whose client waits for the reply of each call; allowed: 1, or the transports {MBCF}"),
     (f"{RPC}[mbcf3, udp], ack: false", f"ack: ack false over udp, which has no such acknowledgement; allowed: true, or the transports {MBCF}"),
     (f"{RPC}mbcf3, depth: 0", "depth: 0 is out of range; allowed: a whole number from 1 to 32"),
     (f"{RPC}mbcf3, die: {{when: after, call: 0}}", "die.call: 0 is out of range; allowed: a whole number from 1 to 1000000"),
-    (f"{RPC}mbcf4", "transports: 'mbcf4' is not known; allowed: one or more of udp, tcp, mbcf1, mbcf2, mbcf12, mbcf3, mbcf3a, mbcf3b"),
+    (f"{RPC}mbcf4", "transports: 'mbcf4' is not known; allowed: one or more of udp, tcp, mbcf1, mbcf2, mbcf12, mbcf3, mbcf3a, mbcf3b, vrpc, vrpc-mbcf"),
     (f"{RPC}mbcf3, depth: 33", "depth: 33 is out of range; allowed: a whole number from 1 to 32"),
     (f"{RPC}udp, one_way: true, procedures: sink", f"one_way: one_way over udp: libtirpc does not send a call without waiting for its reply; allowed: transports: tcp, {MBCF}"),
     (f"{RPC}mbcf3, one_way: true", "one_way: one_way with echo: only sink has no result; allowed: procedures: sink"),

@@ -60,7 +60,8 @@ def test_a_backplane_without_a_field_has_the_figures_of_the_machine(tmp_path: Pa
          "b:\n    interfaces:\n      eth0: {address: 10.0.0.2/24}\n      vmmc0: {address: 10.0.1.2/24}",
          ["interfaces.vmmc0.address: it carries stores, not packets; allowed: {}: nothing to set"]),
         ("      eth0: {address: 10.0.0.1/24}\n", "",
-         ["machines.a.interfaces: interface numbers have a gap; allowed: eth0"]),
+         ["machines.a.interfaces: vmmc0 tells the kernel of what arrives through eth0, which is missing; "
+          "allowed: eth0 beside it"]),
         ('ports: ["a:vmmc0", "b:vmmc0"]', 'ports: ["a:vmmc0", "b:vmmc0", "a:vmmc0"]',
          ["port 'a:vmmc0' is used twice (also in segment 'backplane'); allowed: each port once"]),
         ('["a:eth0", "b:eth0"]}', '["a:eth0", "b:eth0", "b:vmmc0"]}',

@@ -51,8 +51,11 @@ OWN_TOPOLOGY = {
     "rpyc-nagle": "two-hosts-python",
     "santos18-local": "one-host",
     "santos18-remote": "two-hosts-wifi",
+    "shrimp-rpc-sweep": "sss-two-vmmc",
     "sss-faults": "sss-two-lossy",
     "sss-mixed": "sss-cluster",
+    "vmmc-operations": "sss-two-vmmc",
+    "vrpc-sweep": "sss-two-vmmc",
 }
 """Scenarios that name machines, segments or cells, and so run on their own topology alone."""
 

@@ -92,6 +92,32 @@ def test_operations(paths: RunPaths, tmp_path: Path) -> None:
     }
 
 
+def test_updates_over_a_backplane(paths: RunPaths) -> None:
+    options = ["workloads.1.calls=7"]
+    told = jobs(paths, "vmmc-operations", *options)
+    assert told["server"]["services"] == [
+        {"app": "vmmc-server", "options": {"transports": ["au", "au-combined", "du"]}}
+    ]
+    steps = [step["options"] for step in told["client"]["steps"]]
+    assert [(step["transport"], step["procedure"]) for step in steps[:3]] == [
+        ("au", "round_trip"),
+        ("au", "stream"),
+        ("au-combined", "round_trip"),
+    ]
+    assert [(step["calls"], step["warmup"], step["transfers"]) for step in steps[6:8]] == [(7, 1, 1), (1, 0, 7)]
+    assert steps[7] == {
+        "server": 2,
+        "transport": "au",
+        "procedure": "stream",
+        "series": 0,
+        "sizes": [65536],
+        "calls": 1,
+        "warmup": 0,
+        "transfers": 7,
+        "total_timeout_ms": 25_000,
+    }
+
+
 def test_each_process_of_a_linux_client_is_a_node_of_its_own(paths: RunPaths) -> None:
     told = jobs(paths, "sss-mixed", seed=5)["linux"]
     assert not {"node", "epoch", "nodes"} & set(told)

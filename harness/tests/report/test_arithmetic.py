@@ -167,6 +167,13 @@ def test_the_command_names_the_launcher_wherever_it_lay() -> None:
     assert headline.command({}) == ""
 
 
+def test_an_image_is_named_with_what_it_was_made_of() -> None:
+    libraries = {"python": {"python": "3.11.2", "rpyc": "5.3.0"}, "cpp": {"grpc": "1.51.1"}}
+    images = {"linux-python": {"recipe": "tuned", "hz": 250, "libraries": libraries}, "other": {"recipe": "own"}}
+    said = dict(headline.setup({"images": images}))["images"]
+    assert said == "linux-python (tuned, HZ=250, python 3.11.2, rpyc 5.3.0, cpp grpc 1.51.1); other (own)"
+
+
 LABELS = [f"client of kind {number} / MBCF3 procedure{number}" for number in range(48)]
 
 

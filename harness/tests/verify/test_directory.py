@@ -129,6 +129,15 @@ def test_a_topology_and_a_scenario_are_written_with_every_default(tmp_path: Path
     assert fields(run) == []
 
 
+def test_calls_by_size_are_a_scenario(tmp_path: Path) -> None:
+    """JSON has no numbers for names."""
+    run = recorded("sunrpc-virtual", tmp_path)
+    scenario = json.loads((run / "run.json").read_text())["scenario"]
+    first, *others = scenario["workloads"]
+    change(run, scenario={**scenario, "workloads": [{**first, "calls": {"0": 5, "64": 3}}, *others]})
+    assert not [field for field in fields(run) if field.startswith("run.json")]
+
+
 def test_a_comment_at_a_port_is_named(tmp_path: Path) -> None:
     bed = Bed(tmp_path / "run")
     bed.batch("echo-client", "udp", 16, RPC_PORT, 700)

@@ -234,9 +234,9 @@ def _keys(sent: pl.DataFrame, meanings: Meanings) -> pl.DataFrame:
     two tasks have the same."""
     asked = sent.filter(pl.col("mbcf_op") == TASKQUE).select("mbcf_source", "mbcf_taskque_key")
     given = set(asked.iter_rows())
-    said = sent.filter(pl.col("mbcf_op") == FIFO, pl.col("mbcf_data").is_not_null())
-    for node, data in said.select("mbcf_source", "mbcf_data").iter_rows():
-        meaning = meanings(FIFO, data)
+    said = sent.filter(pl.col("mbcf_op").is_in([FIFO, WRITE]), pl.col("mbcf_data").is_not_null())
+    for node, op, data in said.select("mbcf_source", "mbcf_op", "mbcf_data").iter_rows():
+        meaning = meanings(op, data)
         if isinstance(meaning, Answer) and meaning.key is not None:
             given.add((node, meaning.key))
     written = sent.filter(pl.col("mbcf_op") == WRITE, pl.col("mbcf_length") == PLACE_BYTES)

@@ -23,6 +23,8 @@ SINGLE_MOST = TASKQUE_MOST - RPC_HEAD
 """Bytes of the longest call that goes in a TASKQUE write (type 1)."""
 BINDER_QUERY = 32
 BINDER_ANSWER = 8
+RING_WORD = 8
+"""The head of a record in a ring, and a tail."""
 
 Server = Literal["mbcf1", "mbcf2", "mbcf12", "mbcf3", "mbcf3a", "mbcf3b"]
 PER_CALL: tuple[Server, ...] = ("mbcf1", "mbcf2", "mbcf12")
@@ -111,3 +113,19 @@ def expect_lookup() -> RpcCall:
     there = expect_operation("taskque", BINDER_QUERY).there
     back = expect_operation("write", BINDER_ANSWER).there
     return RpcCall(there, back, there, back)
+
+
+def expect_rings() -> RpcCall:
+    """Setting up rings: BIND, which names the client's, and an answer that is written into them."""
+    there = expect_operation("taskque", RPC_HEAD + RPC_BIND).there
+    back = expect_operation("write", RPC_BOUND).there
+    return RpcCall(there, back, there, back, (Frame("CLOSE", CLOSE_PAYLOAD),))
+
+
+def expect_in_rings(procedure: str, size: int, credential: int = 0) -> RpcCall:
+    """One call in rings: each message is a WRITE, and the tail behind it another."""
+    request, reply = (
+        (*expect_operation("write", RING_WORD + length).there, *expect_operation("write", RING_WORD).there)
+        for length in messages(procedure, size, credential)
+    )
+    return RpcCall(request, reply, request, reply)

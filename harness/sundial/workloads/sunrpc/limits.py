@@ -9,7 +9,7 @@ from sundial.workloads import functions
 from sundial.workloads.mbcf.wire import TASKQUE_MOST
 from sundial.workloads.sunrpc.expect import CALL, REPLY, UDP_MESSAGE_DEFAULT, WORD, auth_sys_bytes, messages
 from sundial.workloads.sunrpc.expect_mbcf import SINGLE_MOST
-from sundial.workloads.sunrpc.scenario import TRANSPORTS, SunRpc
+from sundial.workloads.sunrpc.scenario import TRANSPORTS, VRPC, VRPC_MBCF, SunRpc
 
 WRAPSTRING_MOST = 9000
 """A bare string (`xdr_wrapstring`) in libtirpc, also over TCP."""
@@ -30,7 +30,7 @@ def size_limit(workload: SunRpc, transport: str, procedure: str, client: str) ->
     if procedure == "echo_string":
         limits.append(Limit(0, WRAPSTRING_MOST, "a bare string in libtirpc"))
     if TRANSPORTS[transport].between_nodes:
-        limits.append(_mbcf_limit(transport, procedure, credentials(workload, client)))
+        limits.append(_node_limit(transport, procedure, credentials(workload, client)))
     elif not TRANSPORTS[transport].reliable:
         limits.append(_datagram_limit(workload, procedure, credentials(workload, client)))
     return min(limits, key=lambda limit: limit.most)
@@ -51,8 +51,10 @@ def _datagram_limit(workload: SunRpc, procedure: str, credential: int) -> Limit:
     return Limit(0, _words(message - header - WORD), f"a UDP message of {message} bytes; udp_message_size changes it")
 
 
-def _mbcf_limit(transport: str, procedure: str, credential: int) -> Limit:
+def _node_limit(transport: str, procedure: str, credential: int) -> Limit:
     """Of the request; that of `source` has no data, and its result goes to a FIFO."""
+    if transport in (VRPC, VRPC_MBCF):
+        return Limit(0, MBCF_MOST, "what a ring holds")
     if transport != "mbcf1" or procedure == "source":
         return Limit(0, MBCF_MOST, "the MBCF library's buffers")
     heads = TASKQUE_MOST - SINGLE_MOST + CALL + credential + WORD

@@ -16,9 +16,11 @@ from sundial.workloads.function_calls import check_functions
 from sundial.workloads.mbcf import transports as over_mbcf
 from sundial.workloads.sunrpc.expect import edge_sizes
 from sundial.workloads.sunrpc.limits import credentials, function_limit, size_limit
-from sundial.workloads.sunrpc.scenario import PROCEDURE, TRANSPORTS, SunRpc
+from sundial.workloads.sunrpc.scenario import PROCEDURE, RINGS, TRANSPORTS, VRPC, VRPC_MBCF, SunRpc
+from sundial.workloads.vmmc.model import check_backplane
 
 _MBCF = ", ".join(over_mbcf.NAMES)
+_RINGS = frozenset(each.name for each in RINGS)
 
 
 def semantics_of(workload: SunRpc, transport: str) -> Semantics:
@@ -43,9 +45,13 @@ class SunRpcKind:
         yield from _check_calls(workload, path)
         yield from _check_server(workload, ends.image(ends.server), path)
         yield from _check_semantics(workload, ends.image(ends.server), path)
-        if _over_nodes(workload):
+        yield from _check_rings(workload, ends, path)
+        over_nodes = _over_nodes(workload)
+        if any(name != VRPC for name in over_nodes):
             yield from over_mbcf.check_wires(ends, path)
-            yield from check_edges_known(workload, "MBCF", path)
+        if over_nodes:
+            what = over_nodes[0] if over_nodes[0] in _RINGS else "MBCF"
+            yield from check_edges_known(workload, what, path)
         yield from sockets.check_fixed_sockets(workload, ends, path)
         yield from sockets.check_own_buffers(workload, ends, path)
         yield from _check_threads(workload, ends, path)
@@ -83,8 +89,31 @@ def _over_nodes(workload: SunRpc) -> list[str]:
     return [name for name in workload.transports if TRANSPORTS[name].between_nodes]
 
 
+def _in_rings(workload: SunRpc) -> list[str]:
+    return [name for name in workload.transports if name in _RINGS]
+
+
+def _check_rings(workload: SunRpc, ends: Ends, path: Path) -> Iterator[Finding]:
+    """What only vRPC has, and what it needs of machines."""
+    rings = _in_rings(workload)
+    if workload.wait is not None and not rings:
+        yield Finding((*path, "wait"), f"wait over {workload.transports[0]}", f"transports: {VRPC}, {VRPC_MBCF}")
+    if workload.deliberate_above is not None and VRPC not in rings:
+        what = f"deliberate_above over {workload.transports[0]}, which has no deliberate updates"
+        yield Finding((*path, "deliberate_above"), what, f"transports: {VRPC}")
+    if not rings:
+        return
+    for field, name in (("server", ends.server), *(("clients", client) for client in ends.clients)):
+        if ends.image(name).node_is_process:
+            what = f"{rings[0]} with {name!r}, which boots {ends.image(name).name}: its library is SSS-CORE's"
+            yield Finding((*path, field), what, "machines that boot ssscore")
+            return
+    if VRPC in rings:
+        yield from check_backplane(ends, path)
+
+
 def _check_calls(workload: SunRpc, path: Path) -> Iterator[Finding]:
-    others = _over_sockets(workload)
+    others = [*_over_sockets(workload), *_in_rings(workload)]
     if workload.functions is not None:
         if workload.one_way:
             yield Finding((*path, "one_way"), "one_way with functions, whose calls are all answered", "false")
@@ -96,7 +125,7 @@ def _check_calls(workload: SunRpc, path: Path) -> Iterator[Finding]:
         what = f"ack false over {others[0]}, which has no such acknowledgement"
         yield Finding((*path, "ack"), what, f"true, or the transports {_MBCF}")
     if others and workload.depth > 1:
-        what = f"depth {workload.depth} over {others[0]}: its library waits for the reply of each call"
+        what = f"depth {workload.depth} over {others[0]}, whose client waits for the reply of each call"
         yield Finding((*path, "depth"), what, f"1, or the transports {_MBCF}")
     elif workload.one_way and workload.depth > 1:
         what = f"depth {workload.depth} with one_way: there are no replies to wait for"
@@ -104,6 +133,9 @@ def _check_calls(workload: SunRpc, path: Path) -> Iterator[Finding]:
     if workload.one_way and workload.functions is None and workload.procedures != ("sink",):
         what = f"one_way with {', '.join(workload.procedures or (PROCEDURE,))}: only sink has no result"
         yield Finding((*path, "one_way"), what, "procedures: sink")
+    elif workload.one_way and _in_rings(workload):
+        what = f"one_way over {_in_rings(workload)[0]}"
+        yield Finding((*path, "one_way"), what, f"false, or the transports tcp, {_MBCF}")
     elif workload.one_way and "udp" in workload.transports:
         what = "one_way over udp: libtirpc does not send a call without waiting for its reply"
         yield Finding((*path, "one_way"), what, f"transports: tcp, {_MBCF}")

@@ -19,9 +19,10 @@ from sundial.workloads.function_options import function_options, turns
 from sundial.workloads.mbcf import transports as over_mbcf
 from sundial.workloads.mbcf.plan import TASK_SIZES_MOST
 from sundial.workloads.sunrpc.model import semantics_of
-from sundial.workloads.sunrpc.scenario import TRANSPORTS, SunRpc
+from sundial.workloads.sunrpc.scenario import RINGS, TRANSPORTS, VRPC, SunRpc
 
 SERVER, CLIENT = "echo-server", "echo-client"
+_RINGS = frozenset(each.name for each in RINGS)
 NODE_SERVER, NODE_CLIENT = "mbcf-echo-server", "mbcf-echo-client"
 """Programs whose process is a node."""
 
@@ -64,7 +65,18 @@ def _server_options(workload: SunRpc, transports: Sequence[str], server: Host) -
         **_program(workload),
         **served(workload, *own, "send_buffer", "recv_buffer", "udp_message_size"),
         **(_execution_options(workload) if server.image.keeps_replies else {}),
+        **_ring_options(workload, transports),
     }
+
+
+def _ring_options(workload: SunRpc, transports: Sequence[str]) -> Options:
+    """What both ends of vRPC must know."""
+    options: Options = {}
+    if _RINGS & set(transports):
+        options["wait"] = workload.wait
+    if VRPC in transports:
+        options["deliberate_above"] = workload.deliberate_above
+    return written(options)
 
 
 def _program(workload: SunRpc) -> Options:
@@ -103,6 +115,8 @@ def _transport_options(workload: SunRpc, transport: str) -> Options:
     one_way: Options = {"one_way": workload.one_way or None}
     if transport == "tcp":
         return {**one_way, "send_buffer": workload.send_buffer, "recv_buffer": workload.recv_buffer}
+    if transport in _RINGS:
+        return _ring_options(workload, [transport])
     return {**one_way, "depth": workload.depth, "ack": workload.ack}
 
 

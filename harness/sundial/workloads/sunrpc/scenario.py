@@ -19,8 +19,14 @@ from sundial.workloads import sockets
 from sundial.workloads.function_calls import FunctionCalling
 from sundial.workloads.mbcf import transports as over_mbcf
 
-TRANSPORTS: dict[str, Transport] = {each.name: each for each in (*sockets.TRANSPORTS, *over_mbcf.TRANSPORTS)}
+VRPC, VRPC_MBCF = "vrpc", "vrpc-mbcf"
+"""In rings that both ends write into one another's memory: over a backplane, and by remote WRITEs of MBCF."""
+RINGS = tuple(Transport(name, ("at_most_once",), between_nodes=True) for name in (VRPC, VRPC_MBCF))
+TRANSPORTS: dict[str, Transport] = {each.name: each for each in (*sockets.TRANSPORTS, *over_mbcf.TRANSPORTS, *RINGS)}
 DEPTH_MOST = 32
+DELIBERATE_ABOVE = 1024
+MESSAGE_MOST = 98296
+"""Bytes of the longest message in a ring (guest-apps/sss-core/include/rpc/vrpc.h)."""
 PROCEDURE = "echo"
 """Where neither procedures nor functions are written."""
 
@@ -42,7 +48,8 @@ class SunRpc(Traced, FunctionCalling):
     app: Literal["sunrpc"]
     """Sun RPC calls."""
     transports: Annotated[tuple[str, ...], Words(*TRANSPORTS)]
-    """One after the other: sockets, or memory-based communication with a server of one of its types."""
+    """One after the other: sockets, memory-based communication with a server of one of its types, or vRPC: messages in
+    rings, which are written over a backplane (vrpc) or by remote WRITEs of MBCF (vrpc-mbcf)."""
     procedures: Annotated[tuple[str, ...], Words("null", "echo", "echo_string", "sink", "source")] = Field(
         default=(), validate_default=False, exclude_if=operator.not_
     )
@@ -56,12 +63,18 @@ class SunRpc(Traced, FunctionCalling):
     ack: Annotated[bool, Flag()] = True
     """MBCF: ask for the acknowledgement of each request that the user sees, as kamesawa98's library does."""
     semantics: Semantics | None = None
-    """How often a call is executed; left out: at least once over UDP, at most once over TCP, exactly once over MBCF.
+    """How often a call is executed; left out: at least once over UDP, at most once over TCP and vRPC, exactly once over
+    MBCF.
     At most once over UDP needs a server whose image keeps replies."""
     reply_cache: Annotated[int, Whole(1, 4096)] | None = None
     """Replies that the server keeps for calls that come again; only with at_most_once."""
     die: Dying | None = None
     """The server's echo task ends itself."""
+    wait: Literal["poll", "notify"] | None = None
+    """vRPC: how both ends wait for messages. poll (left out): they look at memory; notify: they sleep until their
+    kernel says that something has come."""
+    deliberate_above: Annotated[int, Whole(0, MESSAGE_MOST)] | None = None
+    """vrpc: longer messages, in bytes with their RPC header, go by deliberate update; left out: 1024."""
     auth: Literal["none", "sys"] = "none"
     """AUTH_NONE or AUTH_SYS credentials."""
     send_buffer: Buffer | None = None

@@ -27,11 +27,13 @@ from sundial.workloads.mbcf.wire import FIFO, SIGNAL_MOST, TASKQUE_HEAD, WRITE
 from sundial.workloads.sunrpc.expect import CALL, MAX_AUTH_BODY, WORD, padded
 from sundial.workloads.sunrpc.expect_functions import LARGEST
 from sundial.workloads.sunrpc.expect_mbcf import SINGLE_MOST, Server
+from sundial.workloads.sunrpc.scenario import VRPC_MBCF
 from sundial.workloads.sunrpc.verify_content import program_of
+from sundial.workloads.sunrpc.verify_rings import BUFFER, MESSAGE_MOST, RING
 
 BINDER = 1
 """The task of every node that is asked where a program is."""
-LOOKUP, BINDING = "lookup", "binding"
+LOOKUP, BINDING, RINGS = "lookup", "binding", "rings"
 QUERY_MAGIC, BOUND_MAGIC = 0x4442424D, 0x444E424D
 CALL_KIND, CALL_AT_KIND, BIND_KIND = 1, 2, 3
 HEAD = struct.Struct("<QII")
@@ -41,7 +43,8 @@ SOURCE = struct.Struct("<QII")
 _QUERY, _ANSWER = struct.Struct("<6IQ"), struct.Struct("<HHI")
 _BIND, _BOUND = struct.Struct("<6I"), struct.Struct("<II4Q3IHH")
 _FIND, _FOUND, _NOT_FOUND = 3, 1, 2
-_TYPES: tuple[str, ...] = get_args(Server)
+_TYPES: tuple[str, ...] = (*get_args(Server), VRPC_MBCF)
+RING_TYPE = _TYPES.index(VRPC_MBCF)
 _MESSAGE_DEFAULT, _MESSAGE_MOST = 65536 + 1024, 131072 - 64
 _CREDENTIALS = 2 * (2 * WORD + MAX_AUTH_BODY)
 _RECORD, _SIGNAL_HEAD, _PAGE = 16, 40, 4096
@@ -70,12 +73,24 @@ class Bound(NamedTuple):
     task: int
 
 
+class Line(NamedTuple):
+    """The rings of a client and a server, by node, task, and where each has what it reads."""
+
+    client: tuple[int, int]
+    replies: int
+    client_key: int
+    server: tuple[int, int]
+    requests: int
+    server_key: int
+
+
 @dataclass
 class Handles:
     """What has been agreed on, by client's node and task, server's node and the task that requests go to: the moments,
     in order, and what holds from each."""
 
     agreed: dict[tuple[int, int, int, int], tuple[list[int], list[Bound]]] = field(default_factory=dict)
+    lines: list[Line] = field(default_factory=list)
 
     def add(self, transaction: Transaction, bound: Bound) -> None:
         key = (transaction.node, transaction.task, transaction.peer, bound.task)
@@ -128,11 +143,14 @@ def check_setup(evidence: Evidence, handles: Handles) -> Iterator[Finding]:
             yield from _check_lookup(evidence, transaction, tasks, batches)
         elif transaction.about == BINDING:
             yield from _check_binding(evidence, transaction, handles, dummies, batches)
+        elif transaction.about == RINGS:
+            yield from _check_rings(evidence, transaction, handles, batches)
 
 
 def _is_whole(evidence: Evidence, transaction: Transaction) -> bool:
     """Whether the question has its length; what is missing, others say."""
-    length = {LOOKUP: _QUERY.size, BINDING: HEAD.size + _BIND.size}.get(transaction.about or "", -1)
+    bind = HEAD.size + _BIND.size
+    length = {LOOKUP: _QUERY.size, BINDING: bind, RINGS: bind}.get(transaction.about or "", -1)
     return evidence.carried[transaction.frames[False][0][0]].length == TASKQUE_HEAD + length
 
 
@@ -203,6 +221,33 @@ def _check_binding(
                 replies, key, transaction.peer_task, bound_key, fifo, handler, area, slots, slot, task
             )  # fmt: skip
             handles.add(transaction, agreed)
+
+
+def _check_rings(evidence: Evidence, transaction: Transaction, handles: Handles, batches: Batches) -> Iterator[Finding]:
+    """Both sides say where their rings are; the answer is written into the client's."""
+    row = transaction.frames[False][0][0]
+    seen = evidence.payload(row)
+    replies, *_ = HEAD.unpack_from(seen, TASKQUE_HEAD)
+    lines = [line for _, line in batches.get((transaction.node, transaction.task), ())]
+    programs = {program_of(str(line.get("procedure"))) for line in lines if line.get("transport") == VRPC_MBCF}
+    choices = {
+        HEAD.pack(replies, BUFFER, BIND_KIND) + _BIND.pack(*program, RING_TYPE, MESSAGE_MOST, 1, 0)
+        for program in programs
+    }
+    due = _any(seen[TASKQUE_HEAD:], choices)
+    yield from check_frame(evidence, None, row, Due(taskque_head(seen, WRITE_ALLOWED) + due))
+    for answer in _answers(evidence, transaction, WRITE):
+        said = evidence.payload(answer)
+        if len(said) != _BOUND.size:
+            return
+        _, refusal, key, _, _, area, *_, task, _ = _BOUND.unpack(said)
+        key_due, area_due, ring, task_due = (0, 0, 0, 0) if refusal else (key, area, RING, transaction.peer_task)
+        expected = _BOUND.pack(BOUND_MAGIC, refusal, key_due, 0, 0, area_due, ring, 0, 0, task_due, 0)
+        client_key, tasks = taskque_key(seen), (transaction.peer_task, transaction.task)
+        yield from check_frame(evidence, None, answer, Due(expected, replies, client_key, tasks))
+        if not refusal:
+            client, server = (transaction.node, transaction.task), (transaction.peer, task)
+            handles.lines.append(Line(client, replies, client_key, server, area, key))
 
 
 def _bound(

@@ -40,12 +40,15 @@ from sundial.workloads.sunrpc.expect_mbcf import (
     Server,
     expect_binding,
     expect_lookup,
+    expect_rings,
     expect_rpc,
 )
+from sundial.workloads.sunrpc.scenario import VRPC_MBCF
 from sundial.workloads.sunrpc.verify import SOCKETS
-from sundial.workloads.sunrpc.verify_bound import BINDING, LOOKUP, Handles, check_setup
+from sundial.workloads.sunrpc.verify_bound import BINDING, LOOKUP, RING_TYPE, RINGS, Handles, check_setup
 from sundial.workloads.sunrpc.verify_counted import check_counted, restarts
-from sundial.workloads.sunrpc.verify_messages import Messages
+from sundial.workloads.sunrpc.verify_messages import Contents, Messages
+from sundial.workloads.sunrpc.verify_ring_writes import judge_rings
 
 BOUND, QUERY = "4d424e44", "4d424244"
 """First bytes of the binder's and the server's own messages, little endian (MBND, MBBD)."""
@@ -57,7 +60,7 @@ _CALL, _REPLY = "0000000000000002", ("0000000100000000", "0000000100000001")
 
 class _SunRpc:
     def speaks(self, transport: str) -> bool:
-        return transport in get_args(Server)
+        return transport in get_args(Server) or transport == VRPC_MBCF
 
     def meaning(self, operation: int, data: str) -> Meaning | None:
         if operation == TASKQUE:
@@ -66,7 +69,7 @@ class _SunRpc:
             return Request(int(data[:8], 16))
         if operation == FIFO and data[8:24] in _REPLY:
             return Reply(int(data[:8], 16))
-        if operation == FIFO and data.startswith(BOUND):
+        if operation in (FIFO, WRITE) and data.startswith(BOUND):
             return Answer(int.from_bytes(bytes.fromhex(data[16:32]), "little"))
         return None
 
@@ -74,7 +77,7 @@ class _SunRpc:
         judgement = Judgement()
         handles = Handles()
         judgement.findings += check_setup(evidence, handles)
-        said = Messages(evidence, handles, SOCKETS)
+        said = Messages(evidence, handles, Contents(evidence, evidence.first, SOCKETS))
         calls = {(call.node, call.xid): call for call in evidence.of_kind("call")}
         sampled: set[tuple[int, int | None]] = set()
         rpc = evidence.samples.filter(pl.col("transport").is_in(get_args(Server)))
@@ -84,7 +87,8 @@ class _SunRpc:
             judgement.findings += _judge(evidence, judgement, sample, calls.get(key), said)
         judgement.findings += _setting_up(evidence, judgement)
         judgement.findings += _one_way(evidence, judgement, rpc, calls, sampled, said)
-        judgement.findings += said.check().iter_rows()
+        judge_rings(evidence, judgement, handles, said.contents)
+        judgement.findings += said.contents.check().iter_rows()
         judgement.findings += check_counted(evidence, calls, rpc, handles)
         return judgement
 
@@ -103,7 +107,10 @@ def _meaning_of_taskque(data: str) -> Meaning | None:
         return Request(int.from_bytes(bytes.fromhex(data[56:64]), "little"), source=address(data[32:48]))
     if data.startswith(QUERY):
         return Question(address(data[48:64]), LOOKUP)
-    return Question(address(data[:16]), BINDING) if kind == KIND_BIND else None
+    if kind != KIND_BIND:
+        return None
+    of_rings = int.from_bytes(bytes.fromhex(data[48:56]), "little") == RING_TYPE
+    return Question(address(data[:16]), RINGS if of_rings else BINDING)
 
 
 # ---- calls ----
@@ -286,14 +293,16 @@ def _check_flush(
 
 # ---- setting up ----
 
+_EXPECTED = {LOOKUP: expect_lookup(), BINDING: expect_binding("mbcf3"), RINGS: expect_rings()}
+
 
 def _setting_up(evidence: Evidence, judgement: Judgement) -> Iterator[Finding]:
     """Questions to binders, and bindings: each with its answer, where it was taken."""
     for transaction in evidence.of_kind("setup"):
-        if transaction.about not in (LOOKUP, BINDING):
+        expected = _EXPECTED.get(transaction.about or "")
+        if expected is None:
             continue
         judgement.claim(transaction, None)
-        expected = expect_lookup() if transaction.about == LOOKUP else expect_binding("mbcf3")
         asked, answer = (part_text(transaction.frames[side]).removesuffix("!") for side in (False, True))
         rows = [row for part in transaction.frames.values() for row, _ in part]
         if asked != frames_text(expected.client):

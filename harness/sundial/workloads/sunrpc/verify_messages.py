@@ -4,9 +4,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
 
 import polars as pl
 
@@ -55,12 +56,28 @@ class _Call(NamedTuple):
     id: int
 
 
+class Described(Protocol):
+    """What is known of a run, over whatever its calls went."""
+
+    @property
+    def batches(self) -> Mapping[tuple[str, int], Mapping[str, Any]]:
+        """The lines above samples, by client and batch."""
+
+    @property
+    def files(self) -> list[tuple[Path, str]]:
+        """The captures, and their names in tables."""
+
+    def step(self, client: str, line: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The options of the step that a line is about."""
+
+
 @dataclass
-class Messages:
+class Contents:
     """Gathers the pieces of messages that frames carry; what they say is compared at the end, all at once."""
 
-    evidence: Evidence
-    handles: Handles
+    described: Described
+    frames: pl.DataFrame
+    """Those that carry them: row, capture, octets_begin, captured_length."""
     protocol: SocketProtocol
     pieces: list[tuple[Any, ...]] = field(default_factory=list)
     calls: list[_Call] = field(default_factory=list)
@@ -70,36 +87,38 @@ class Messages:
 
     def options(self, sample: Mapping[str, Any]) -> Options:
         """How the step of a sample was configured, as far as it changes messages."""
-        return self._options(self._setting(sample))
-
-    @staticmethod
-    def _options(setting: Setting) -> Options:
-        assert isinstance(setting.options, Options)
-        return setting.options
+        options = self._setting(sample).options
+        assert isinstance(options, Options)
+        return options
 
     def _setting(self, sample: Mapping[str, Any]) -> Setting:
         batch = (sample["client"], sample["batch"])
         if batch not in self.of_batches:
-            line = self.evidence.batches.get(batch, {})
-            step = self.evidence.step(sample["client"], line)
+            line = self.described.batches.get(batch, {})
+            step = self.described.step(sample["client"], line)
             self.of_batches[batch] = self.protocol.setting({"one_way": line.get("one_way"), **step}, [])
         return self.of_batches[batch]
 
-    def add(self, transaction: Transaction, sample: Mapping[str, Any]) -> Iterator[Finding]:
-        """A call with a sample."""
-        yield from self._call(transaction, sample["id"], sample)
-
-    def add_null(self, transaction: Transaction, sample: Mapping[str, Any]) -> Iterator[Finding]:
-        """A call of nothing that the library makes by itself, behind or between one-way calls like `sample`."""
-        own = {**sample, "procedure": "null", "size": 0, "call": 0, "xid": transaction.xid, "retransmits": 0}
-        yield from self._call(transaction, None, own)
+    def add(
+        self, call: int | None, sample: Mapping[str, Any], pieces: Sequence[tuple[int, bool, int, int, int]]
+    ) -> None:
+        """A call; of one without a sample `sample` is what it would be. Pieces: row, whether it is of the reply, where
+        it begins in the message and in its frame, and its length."""
+        own = _UNSAMPLED + len(self.calls) if call is None else call
+        transport, procedure, size = (sample[name] for name in ("transport", "procedure", "size"))
+        setting = self._setting(sample)
+        kind = self.kinds.setdefault((procedure, size, setting), len(self.kinds))
+        place = self.settings.setdefault(setting, len(self.settings))
+        numbers = (sample["xid"], sample["retransmits"], sample["call"])
+        self.calls.append(_Call(NAME, transport, procedure, size, kind, place, *numbers, own))
+        self.pieces += [(row, own, reply, 0, begin, at, length) for row, reply, begin, at, length in pieces]
 
     def check(self) -> pl.DataFrame:
         """Findings about what the messages say."""
         if not self.pieces:
             return none()
         pieces = pl.DataFrame(self.pieces, schema=_PIECE, orient="row").join(
-            self.evidence.first.select("row", "capture", "octets_begin", "captured_length"), on="row", how="left"
+            self.frames.select("row", "capture", "octets_begin", "captured_length"), on="row", how="left"
         )
         calls = pl.DataFrame(self.calls, schema=_CALLS, orient="row")
         number = len(self.kinds)
@@ -111,26 +130,41 @@ class Messages:
         nothing = Call(unsent_leg("mbcf", 0), unsent_leg("mbcf", 0))
         found = check_contents(
             pieces, calls, legs, collected, [nothing] * number, list(self.settings), {NAME: self.protocol},
-            self.evidence.files,
+            self.described.files,
         )  # fmt: skip
         sampled = pl.col("call") < _UNSAMPLED
         return found.with_columns(call=pl.when(sampled).then("call"))
 
+
+@dataclass
+class Messages:
+    """The messages of calls over MBCF, with all that is around them."""
+
+    evidence: Evidence
+    handles: Handles
+    contents: Contents
+
+    def options(self, sample: Mapping[str, Any]) -> Options:
+        """How the step of a sample was configured, as far as it changes messages."""
+        return self.contents.options(sample)
+
+    def add(self, transaction: Transaction, sample: Mapping[str, Any]) -> Iterator[Finding]:
+        """A call with a sample."""
+        yield from self._call(transaction, sample["id"], sample)
+
+    def add_null(self, transaction: Transaction, sample: Mapping[str, Any]) -> Iterator[Finding]:
+        """A call of nothing that the library makes by itself, behind or between one-way calls like `sample`."""
+        own = {**sample, "procedure": "null", "size": 0, "call": 0, "xid": transaction.xid, "retransmits": 0}
+        yield from self._call(transaction, None, own)
+
     def _call(self, transaction: Transaction, call: int | None, sample: Mapping[str, Any]) -> Iterator[Finding]:
-        own = _UNSAMPLED + len(self.calls) if call is None else call
-        client, transport, procedure, size = (sample[name] for name in ("client", "transport", "procedure", "size"))
-        line = self.evidence.batches.get((client, sample["batch"]), {})
-        step = self.evidence.step(client, line)
-        setting = self._setting(sample)
-        kind = self.kinds.setdefault((procedure, size, setting), len(self.kinds))
-        place = self.settings.setdefault(setting, len(self.settings))
-        numbers = (sample["xid"], sample["retransmits"], sample["call"])
-        self.calls.append(_Call(NAME, transport, procedure, size, kind, place, *numbers, own))
-        lengths = messages(procedure, size, self._options(setting).credential)
-        most = message_most(transport, step) if step else None
+        line = self.evidence.batches.get((sample["client"], sample["batch"]), {})
+        step = self.evidence.step(sample["client"], line)
+        lengths = messages(sample["procedure"], sample["size"], self.options(sample).credential)
+        most = message_most(sample["transport"], step) if step else None
         walk = _Walk(self.evidence, self.handles, transaction, call, sample, lengths, most)
         yield from walk.go()
-        self.pieces += [(row, own, reply, 0, begin, at, length) for row, reply, begin, at, length in walk.pieces]
+        self.contents.add(call, sample, walk.pieces)
 
 
 _UNSAMPLED = 1 << 31

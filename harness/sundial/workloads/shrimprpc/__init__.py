@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ShrimpRPC, calls by stores into bound memory."""

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls of vRPC against the messages in rings: one request and one reply each, whose bytes are those over UDP."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sundial.workloads.sunrpc.expect import Options, messages
+from sundial.workloads.sunrpc.verify_messages import Contents
+from sundial.workloads.sunrpc.verify_rings import Finding, Record, Ring, check_line
+
+_NONE: tuple[Record | None, Record | None] = (None, None)
+
+
+@dataclass
+class RingCalls:
+    """Messages of all lines, by client's node and xid; and what judging them has found."""
+
+    contents: Contents
+    exact: bool = True
+    """Clocks and captures have one time."""
+    calls: dict[tuple[int, int], list[Record | None]] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+    owner: dict[int, int | None] = field(default_factory=dict)
+    observed: list[tuple[Any, ...]] = field(default_factory=list)
+
+    def add_line(self, client: int, there: Ring, back: Ring) -> None:
+        """A line of a client's node."""
+        for ring in (there, back):
+            self.findings += ring.findings
+            self.owner.update(dict.fromkeys(ring.beside))
+            for record in ring.records:
+                found = self.calls.setdefault((client, record.xid), [None, None])
+                if found[record.reply] is not None:
+                    name = "reply" if record.reply else "request"
+                    self.findings.append((None, f"ring.{name}.count", "1", "2", record.rows))
+                found[record.reply] = record
+        if not there.findings and not back.findings:
+            self.findings += check_line(there, back)
+
+    def judge(self, sample: Mapping[str, Any], client: int, deliberate_above: int | None) -> Options:
+        """One call; -> how its step was configured, as far as it changes messages. `deliberate_above`: longer messages
+        go by deliberate update; None: none does."""
+        options = self.contents.options(sample)
+        request, reply = self.calls.pop((client, sample["xid"]), _NONE)
+        self.findings += self._check(sample, request, reply, options, deliberate_above)
+        self.observed.append(_observed(sample, request, reply))
+        for record in (request, reply):
+            if record is not None:
+                self.owner.update(dict.fromkeys(record.rows, sample["id"]))
+        return options
+
+    def _check(
+        self,
+        sample: Mapping[str, Any],
+        request: Record | None,
+        reply: Record | None,
+        options: Options,
+        deliberate_above: int | None,
+    ) -> Iterator[Finding]:
+        call = sample["id"]
+        lengths = messages(sample["procedure"], sample["size"], options.credential)
+        for name, record, length in (("request", request, lengths[0]), ("reply", reply, lengths[1])):
+            if record is None:
+                if sample["ok"]:
+                    yield call, f"ring.{name}", f"{length} bytes", "none", []
+                continue
+            if record.length != length:
+                yield call, f"ring.{name}", f"{length} bytes", f"{record.length}", record.rows
+                return
+            deliberate = deliberate_above is not None and length > deliberate_above
+            if any(write.deliberate != deliberate for write in record.writes):
+                way = "by deliberate update" if deliberate else "by automatic update"
+                yield call, f"ring.{name}.way", way, "otherwise", record.rows
+        if sample["retransmits"]:
+            yield call, "ring.request.count", "1", str(sample["retransmits"] + 1), []
+        yield from self._check_times(sample, request, reply)
+        pieces = [
+            (piece.row, record.reply, piece.begin, piece.at, piece.length)
+            for record in (request, reply)
+            if record is not None
+            for piece in record.pieces
+        ]
+        self.contents.add(call, sample, pieces)
+
+    def _check_times(
+        self, sample: Mapping[str, Any], request: Record | None, reply: Record | None
+    ) -> Iterator[Finding]:
+        """A call begins before its first byte leaves; its reply leaves when the request has come, and has come when the
+        call ends."""
+        if not self.exact or request is None:
+            return
+        call = sample["id"]
+        if request.sent_ns < sample["start_ns"]:
+            early = f"{sample['start_ns'] - request.sent_ns} ns before its start"
+            yield call, "ring.began", "after its start", early, request.rows
+        if reply is None:
+            return
+        if request.arrived_ns is None or reply.sent_ns < request.arrived_ns:
+            yield call, "ring.answered", "when the request had come", f"at {reply.sent_ns} ns", reply.rows
+        if sample["ok"] and (reply.arrived_ns is None or reply.arrived_ns > sample["end_ns"]):
+            text = "never" if reply.arrived_ns is None else f"{reply.arrived_ns - sample['end_ns']} ns after its end"
+            yield call, "ring.ended", "when the reply had come", text, reply.rows
+
+    def check_left(self) -> None:
+        """Messages of no call."""
+        for (_, xid), records in self.calls.items():
+            rows = [row for record in records if record is not None for row in record.rows]
+            self.findings.append((None, "ring.call", "a call that was made", f"xid 0x{xid:08x}", rows))
+
+
+def _observed(sample: Mapping[str, Any], request: Record | None, reply: Record | None) -> tuple[Any, ...]:
+    """One row of `workload.OBSERVED`."""
+    there = 0 if request is None else len(request.rows)
+    back = 0 if reply is None else len(reply.rows)
+    return (
+        sample["id"], sample["transport"], request and request.sent_ns, request and request.arrived_ns,
+        reply and reply.sent_ns, reply and reply.arrived_ns, there, there, 0, 0, 0, back, back, 0, 0, 0,
+    )  # fmt: skip

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Packets of a backplane in captures: the fields of their headers, read from the bytes.
+
+Nothing of this comes from the dissector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import polars as pl
+
+from sundial.observe.pcap import Capture, Interface
+from sundial.observe.workload import Dissection, Field, ServerPorts
+from sundial.segments.vmmc.wire import HEADER, LINK_TYPE, PLACES
+
+
+class _Vmmc:
+    """Null where a packet has not its 32 bytes."""
+
+    fields: Sequence[Field] = ()
+    computed: Mapping[str, type[pl.DataType]] = {f"vmmc_{name}": pl.UInt32 for name in PLACES}
+
+    def carried_by(self, capture: Capture, interface: Interface) -> bool:
+        return interface.link_type == LINK_TYPE
+
+    def options(self, ports: ServerPorts) -> Sequence[str]:
+        return ()
+
+    def compute(self, capture: Capture, interface: Interface) -> Sequence[pl.Series]:
+        octets = capture.octets(interface)
+        whole = pl.Series(octets.has(HEADER))
+        heads = octets.matrix(0, HEADER).astype(np.int64)
+        found = []
+        for name, (at, size) in PLACES.items():
+            numbers = (heads[:, at : at + size] << 8 * np.arange(size)).sum(axis=1, dtype=np.int64)
+            column = pl.Series(f"vmmc_{name}", numbers, pl.Int64).cast(pl.UInt32)
+            found.append(pl.select(pl.when(whole).then(column).alias(column.name)).to_series())
+        return found
+
+
+KIND: Dissection = _Vmmc()

@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What calls and operations over a backplane are judged by, and what is asked of whoever speaks over it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import polars as pl
+
+from sundial import kinds
+from sundial.observe import RunDirectory
+from sundial.observe.octets import Octets, octets_of
+from sundial.segments.vmmc.model import Backplane
+from sundial.segments.vmmc.wire import AU, DU, HEADER
+from sundial.verify.samples import RunSamples
+
+Finding = tuple[int | None, str, str, str, list[int]]
+"""call, field, expected, seen, rows."""
+
+STREAM = ("sender", "receiver", "export", "generation")
+"""What the packets of one import have in common."""
+
+_NUMBERS = (
+    "sender", "receiver", "kind", "flags", "reason", "sequence", "export", "generation", "offset", "length", "count",
+)  # fmt: skip
+PACKETS: dict[str, type[pl.DataType]] = {
+    "row": pl.UInt32,
+    "arrived_row": pl.UInt32,
+    "sent_ns": pl.Int64,
+    "arrived_ns": pl.Int64,
+    **dict.fromkeys(_NUMBERS, pl.UInt32),
+    "capture": pl.String,
+    "octets_begin": pl.Int64,
+    "captured_length": pl.UInt32,
+}
+"""Of `Evidence.packets`. `row` and `sent_ns`: where it left its sender; `arrived_row` and `arrived_ns`: in its
+receiver's memory, null where it was not there before the end of the run. The last three: its bytes in the capture."""
+
+
+@dataclass(frozen=True)
+class Import:
+    """One import that was asked for, as the kernels of both nodes said it on the backplane."""
+
+    importer: int
+    exporter: int
+    name: str
+    key: int
+    request: int
+    """Row of the request as it was sent."""
+    asked_ns: int
+    heard_ns: int | None = None
+    """When the request was at the exporter."""
+    answer: int | None = None
+    """Row of the answer as it was sent; None: there was none."""
+    answered_ns: int | None = None
+    """When the answer was at the importer."""
+    status: int | None = None
+    """0: granted; else why not (`wire.REFUSALS`)."""
+    export: int = 0
+    generation: int = 0
+    pages: int = 0
+    use: int = 0
+    ended_ns: int | None = None
+    """When its importer gave it up, or was told that the export is gone; None: neither."""
+    gone: bool = False
+    """The latter."""
+
+    @property
+    def granted(self) -> bool:
+        return self.status == 0
+
+    @property
+    def stream(self) -> tuple[int, int, int, int]:
+        """Whose packets are written through it: sender, receiver, export, generation."""
+        return self.importer, self.exporter, self.export, self.generation
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Calls, and the packets that passed."""
+
+    run: RunDirectory
+    nodes: Mapping[str, int]
+    """Numbers of machines."""
+    records: Mapping[str, Sequence[Mapping[str, Any]]]
+    """What nodes wrote besides samples."""
+    samples: pl.DataFrame
+    """Calls and operations over a backplane, with `id`, in the order of time."""
+    batches: Mapping[tuple[str, int], Mapping[str, Any]]
+    """The lines above them, by client and batch."""
+    imports: Sequence[Import]
+    """All that were asked for, in the order of time; those with `granted` are imports."""
+    packets: pl.DataFrame
+    """All of them (PACKETS), in the order in which they left."""
+    backplanes: Mapping[int, Backplane]
+    """What each node's adapter is plugged into."""
+    mips: Mapping[int, float] = field(default_factory=dict)
+    """Of each node, where the run has a record of its topology."""
+
+    def instructions_ns(self, node: int, count: int) -> float | None:
+        """How long so many take a node; None where that is not known."""
+        return 1000 * count / self.mips[node] if node in self.mips else None
+
+    def backplane(self, node: int) -> Backplane:
+        """The same of one node; that of no field where the run has no record of its topology."""
+        return self.backplanes.get(node) or Backplane(kind="vmmc", ports=["client:vmmc0", "server:vmmc0"])
+
+    @property
+    def files(self) -> list[tuple[Path, str]]:
+        """The captures, and their names in the table of frames."""
+        return [(self.run.path / name, name) for name in sorted(self.run.captures)]
+
+    def octets(self, packets: pl.DataFrame) -> Octets:
+        """The bytes of some packets, header included, in their order."""
+        return octets_of(packets, self.files)
+
+    def contents(self, packets: pl.DataFrame) -> bytes:
+        """The data of some packets behind one another."""
+        if packets.is_empty():
+            return b""
+        octets = self.octets(packets)
+        return octets.flat(HEADER, octets.length)[0].tobytes()
+
+    def data(self, row: int) -> bytes:
+        """The data of one packet."""
+        place = int(np.searchsorted(self._rows, row))
+        if place == len(self._rows) or self._rows[place] != row:
+            raise KeyError(row)
+        return self.contents(self._by_row[place])
+
+    @cached_property
+    def _by_row(self) -> pl.DataFrame:
+        return self.packets.sort("row")
+
+    @cached_property
+    def _rows(self) -> np.ndarray[Any, np.dtype[np.uint32]]:
+        return self._by_row["row"].to_numpy()
+
+    @cached_property
+    def _streams(self) -> dict[tuple[Any, ...], pl.DataFrame]:
+        written = self.packets.filter(pl.col("kind").is_in([AU, DU]))
+        return written.partition_by(*STREAM, as_dict=True, maintain_order=True)
+
+    def stream(self, sender: int, receiver: int, export: int, generation: int) -> pl.DataFrame:
+        """What was written through one import (AU and DU), in the order in which it left."""
+        return self._streams.get((sender, receiver, export, generation), self.packets.clear())
+
+    def through(self, one: Import) -> pl.DataFrame:
+        """The same of one import; a node may have one export several times, one after the other."""
+        stream = self.stream(*one.stream)
+        begins = sorted(each.answered_ns for each in self._again.get(one.stream, ()) if each.answered_ns is not None)
+        if len(begins) < 2 or one.answered_ns is None:
+            return stream
+        following = [at for at in begins if at > one.answered_ns]
+        found = stream.filter(pl.col("sent_ns") >= one.answered_ns)
+        return found.filter(pl.col("sent_ns") < following[0]) if following else found
+
+    @cached_property
+    def _again(self) -> dict[tuple[int, int, int, int], list[Import]]:
+        found: dict[tuple[int, int, int, int], list[Import]] = {}
+        for each in self.imports:
+            if each.granted:
+                found.setdefault(each.stream, []).append(each)
+        return found
+
+    def step(self, client: str, line: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The options of the step that a line of a client's samples is about."""
+        steps = self.run.jobs.get(client, {}).get("steps", [])
+        number = int(line.get("step", -1))
+        options: Mapping[str, Any] = steps[number].get("options", {}) if 0 <= number < len(steps) else {}
+        return options
+
+
+@dataclass(frozen=True)
+class Expected:
+    """Packets of one way of a call: bytes of data of each. Where `fewest` is given only that many and `most` bind."""
+
+    lengths: tuple[int, ...] = ()
+    fewest: int | None = None
+    most: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """As in verify.json; a backplane has neither padding nor gaps."""
+        count, data = len(self.lengths), sum(self.lengths)
+        whole = data + count * HEADER
+        return {
+            "message": data, "payload": data, "packets": count, "lengths": list(self.lengths), "offsets": [],
+            "records": [], "frame_bytes": whole, "padded_frame_bytes": whole, "wire_bytes": whole,
+            "exact": self.fewest is None, "fewest": count if self.fewest is None else self.fewest,
+            "most": count if self.most is None else self.most,
+        }  # fmt: skip
+
+
+@dataclass
+class Judgement:
+    """What came of judging: written by the functions that judge."""
+
+    findings: list[Finding] = field(default_factory=list)
+    owner: dict[int, int | None] = field(default_factory=dict)
+    """Rows of packets, as they were sent, that are explained -> the call, where there is one."""
+    observed: list[tuple[Any, ...]] = field(default_factory=list)
+    """Rows of `workload.OBSERVED` (`observed_row`)."""
+    impossible: list[int] = field(default_factory=list)
+    """Calls that their transport cannot carry."""
+    expected: dict[tuple[str, str, int], tuple[Expected, Expected]] = field(default_factory=dict)
+    """Packets of client and server, by transport, procedure and size."""
+
+    def claim(self, rows: Iterable[int], call: int | None) -> None:
+        """These packets are explained."""
+        self.owner.update(dict.fromkeys(rows, call))
+
+
+@runtime_checkable
+class VmmcProtocol(Protocol):
+    """What a kind speaks over a backplane: `KIND` of `sundial.workloads.NAME.verify_vmmc`."""
+
+    def speaks(self, transport: str) -> bool:
+        """Whether samples of `transport` are of this kind."""
+
+    def judge(self, evidence: Evidence) -> Judgement:
+        """Its calls, and all packets that belong to it; those of imports (control messages, refusals) are judged for
+        all."""
+
+    def display_filter(self, call: Mapping[str, Any]) -> str | None:
+        """A Wireshark display filter for a call, from its row."""
+
+
+def protocols() -> Mapping[str, VmmcProtocol]:
+    """Of all kinds that speak over a backplane."""
+    return kinds.load("workloads", "verify_vmmc", VmmcProtocol)
+
+
+def judged(parts: Iterable[Judgement]) -> Judgement:
+    """All together."""
+    whole = Judgement()
+    for part in parts:
+        whole.findings += part.findings
+        whole.owner |= part.owner
+        whole.observed += part.observed
+        whole.impossible += part.impossible
+        whole.expected |= part.expected
+    return whole
+
+
+def samples_over_vmmc(samples: RunSamples) -> pl.DataFrame:
+    """Calls and operations over a backplane."""
+    speakers = list(protocols().values())
+    transports = [name for name in samples.table["transport"].unique() if any(each.speaks(name) for each in speakers)]
+    return samples.table.filter(pl.col("transport").is_in(transports))
+
+
+def observed_row(
+    sample: Mapping[str, Any], there: pl.DataFrame, back: pl.DataFrame, expected: tuple[Expected, Expected]
+) -> tuple[Any, ...]:
+    """One row of `workload.OBSERVED`: packets of both ways of a call."""
+    return (
+        sample["id"], sample["transport"], there["sent_ns"].min(), there["arrived_ns"].max(), back["sent_ns"].min(),
+        back["arrived_ns"].max(), there.height, len(expected[0].lengths), 0, 0, 0, back.height,
+        len(expected[1].lengths), 0, 0, 0,
+    )  # fmt: skip
+
+
+def check_in_time(sample: Mapping[str, Any], there: pl.DataFrame, back: pl.DataFrame) -> Iterable[Finding]:
+    """A call begins before its first packet leaves, and has ended when its last answer is in memory, not before."""
+    if not sample["ok"]:
+        return
+    began, ended = there["sent_ns"].min(), back["arrived_ns"].max()
+    if isinstance(began, int) and began < sample["start_ns"]:
+        early = f"{sample['start_ns'] - began} ns before its start"
+        yield sample["id"], "vmmc.began", "after its start", early, there["row"].to_list()[:1]
+    if isinstance(ended, int) and ended > sample["end_ns"]:
+        late = f"{ended - sample['end_ns']} ns after its end"
+        yield sample["id"], "vmmc.answered", "before its end", late, back["row"].to_list()[-1:]

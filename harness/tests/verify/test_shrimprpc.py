@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Verification of ShrimpRPC, on packets made by hand: the layout is that of guest-apps/shrimp/README.md, written here a
+second time."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from tests.verify import vmmc_bed
+from tests.verify.vmmc_bed import CLIENT, FULL, GONE, PAGE_END, SERVER, STEP_NS, TIMER, UNCOMBINED, VmmcBed, control
+
+NAME = "shrimp.20001997.1"
+TASK, HASH, KEY = 300, 0x0123456789ABCDEF, 77
+PAGES, END = 6, 6 * 4096
+PROCEDURES = ["null", "in", "out", "inout", "in_64", "out_64", "inout_64"]
+
+
+def pattern(number: int, size: int) -> bytes:
+    return bytes((number * 131 + at * 7 + (at >> 8)) & 0xFF for at in range(size))
+
+
+def counted(data: bytes) -> bytes:
+    return data + bytes(-len(data) % 8) + struct.pack("<Q", len(data))
+
+
+def flag(sequence: int, low: int) -> bytes:
+    return struct.pack("<Q", sequence << 16 | low)
+
+
+def arguments(procedure: str, number: int, size: int) -> bytes:
+    data = pattern(number, size)
+    return {
+        "in": counted(data), "inout": counted(data), "in_64": data, "inout_64": data,
+        "out": struct.pack("<QQ", number, size),
+    }.get(procedure, b"")  # fmt: skip
+
+
+def results(procedure: str, number: int, size: int) -> bytes:
+    data = pattern(0 if procedure == "out_64" else number, size)
+    return {"out": counted(data), "inout": counted(data), "out_64": data, "inout_64": data}.get(procedure, b"")
+
+
+@dataclass(frozen=True)
+class Call:
+    """What is stored of one call, and what its sample says."""
+
+    procedure: str = "inout"
+    number: int = 0
+    sequence: int = 1
+    size: int = 16
+    xid: int | None = None
+    ok: bool = True
+    there: bytes | None = None
+    back: bytes | None = None
+    replied: bool = True
+    split: int | None = None
+    """Bytes of a first packet of its own,"""
+    why: int | None = None
+    """and why it left."""
+
+
+@dataclass
+class Shrimp:
+    bed: VmmcBed
+    wait: str = "poll"
+    ways: list[tuple[int, int, int, int]] = field(default_factory=list)
+
+    @property
+    def notify(self) -> int:
+        return 1 if self.wait == "notify" else 0
+
+    def connect(self, *, pages: int = PAGES, name: str = NAME, notify: int | None = None) -> None:
+        bed = self.bed
+        there = bed.imported(CLIENT, name, export=3, generation=7, pages=pages, use=2)
+        own = f"client.{CLIENT}.{TASK}.0"
+        mask = 2 * self.notify if notify is None else notify
+        hello = struct.pack(
+            "<QQ32sHHIQ", HASH, KEY, own.encode(), CLIENT, TASK, mask, int.from_bytes(b"hello", "little")
+        )
+        for at in range(0, len(hello), 8):
+            bed.store(there, at, hello[at : at + 8])
+        back = bed.imported(SERVER, own, export=4, generation=9, pages=PAGES, use=2, key=KEY)
+        bed.store(back, 0, struct.pack("<Q", int.from_bytes(b"come", "little")))
+        self.ways = [there, back]
+
+    def leg(self, way: int, data: bytes, split: int | None = None, why: int | None = None) -> None:
+        at, rest = END - len(data), data
+        while rest:
+            length = min(1024, len(rest), 4096 - at % 4096)
+            if split is not None:
+                length, split = split, None
+            flags = self.notify if at >= END - 4096 else 0
+            reason = why or (FULL if (at + length) % 4096 else PAGE_END)
+            why = None
+            self.bed.store(self.ways[way], at, rest[:length], reason=reason, flags=flags)
+            at, rest = at + length, rest[length:]
+
+    def call(self, call: Call) -> None:
+        start = self.bed.now - 5
+        sent = arguments(call.procedure, call.number, call.size) + flag(call.sequence, PROCEDURES.index(call.procedure))
+        self.leg(0, call.there if call.there is not None else sent, call.split, call.why)
+        returned = results(call.procedure, call.number, call.size) + flag(call.sequence, 0)
+        if call.replied:
+            self.leg(1, call.back if call.back is not None else returned)
+        xid = call.sequence if call.xid is None else call.xid
+        self.bed.sample(start, xid, ok=call.ok, error=None if call.ok else "the server is no longer there")
+
+    def batch(self, procedure: str, size: int) -> None:
+        self.bed.batch(
+            "shrimp-client", "shrimprpc", procedure, size, client_task=TASK, server_task=0, wait=self.wait, polls=5
+        )
+
+    def counters(self, bad: int = 0, **counts: int) -> None:
+        line = {
+            "type": "counters", "app": "shrimp-server", "bad_payload": bad,
+            "by_procedure": dict.fromkeys(PROCEDURES, 0) | counts,
+        }  # fmt: skip
+        self.bed.server_lines.append(json.dumps(line))
+
+    def fields(self) -> list[str]:
+        return vmmc_bed.fields(vmmc_bed.settled(self.bed.write("shrimp-client")))
+
+
+@pytest.fixture
+def shrimp(tmp_path: Path) -> Shrimp:
+    return Shrimp(VmmcBed(tmp_path / "run"))
+
+
+def one(shrimp: Shrimp, call: Call, **counts: int) -> list[str]:
+    shrimp.connect()
+    shrimp.batch(call.procedure, call.size)
+    shrimp.call(call)
+    shrimp.counters(**(counts or {call.procedure: 1}))
+    return shrimp.fields()
+
+
+@pytest.mark.parametrize("wait", ["poll", "notify"])
+def test_calls_are_explained(shrimp: Shrimp, wait: str) -> None:
+    shrimp.wait = wait
+    shrimp.connect()
+    sequence = 0
+    sizes = {"null": [0], "in_64": [64], "out_64": [64], "inout_64": [64]}
+    for procedure in PROCEDURES:
+        for size in sizes.get(procedure, [0, 4, 1008, 1009, 4096, 16384]):
+            shrimp.batch(procedure, size)
+            for number in range(2):
+                sequence += 1
+                shrimp.call(Call(procedure, number, sequence, size))
+    shrimp.counters(null=2, **dict.fromkeys(("in", "out", "inout"), 12), in_64=2, out_64=2, inout_64=2)
+    found = vmmc_bed.settled(shrimp.bed.write("shrimp-client"))
+    assert vmmc_bed.fields(found) == []
+    assert found.observed.height == sequence
+    # 8 + n bytes: one packet up to 1,024; 16,384 bytes and their number and the flag lie in five pages.
+    lengths = {key[1:]: (way["request"]["lengths"], way["reply"]["lengths"]) for key, way in found.expected.items()}
+    assert lengths["null", 0] == ([8], [8])
+    assert lengths["in", 1008] == ([1024], [8])
+    assert lengths["inout", 1009] == ([1024, 8], [1024, 8])
+    assert lengths["out", 16384] == ([24], [16] + [1024] * 16)
+    assert lengths["inout_64", 64] == ([72], [72])
+
+
+def test_a_call_that_failed_may_lack_its_reply(shrimp: Shrimp) -> None:
+    shrimp.connect()
+    shrimp.batch("inout", 16)
+    shrimp.call(Call())
+    shrimp.call(Call(number=1, sequence=2, ok=False, replied=False))
+    shrimp.bed.packet(3, SERVER, CLIENT, control(GONE, export=3, generation=7))
+    shrimp.bed.sample(shrimp.bed.now, 3, ok=False, error="the server is no longer there")
+    shrimp.counters(inout=2)
+    assert shrimp.fields() == []
+
+
+def test_an_interrupt_may_divide_a_packet(shrimp: Shrimp) -> None:
+    assert one(shrimp, Call(size=2000, split=504, why=TIMER)) == []
+
+
+def wrong(data: bytes, at: int) -> bytes:
+    return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
+
+
+BODY, RESULT = arguments("inout", 0, 16), results("inout", 0, 16)
+
+
+@pytest.mark.parametrize(
+    ("call", "field"),
+    [
+        (Call(there=wrong(BODY, 3) + flag(1, 3)), "shrimp.request.data"),
+        (Call(there=wrong(BODY, 16) + flag(1, 3)), "shrimp.request.data"),
+        (Call(there=BODY + flag(1, 1)), "shrimp.request.data"),
+        (Call(there=BODY + flag(2, 3)), "shrimp.request.data"),
+        (Call(back=wrong(RESULT, 0) + flag(1, 0)), "shrimp.reply.data"),
+        (Call(back=RESULT + flag(1, 1)), "shrimp.reply.data"),
+        (Call(back=RESULT + flag(2, 0)), "shrimp.reply.data"),
+        (Call(split=8), "shrimp.request"),
+        (Call(split=8, why=UNCOMBINED), "shrimp.request"),
+        (Call(replied=False), "shrimp.reply"),
+        (Call(xid=2), "shrimp.sequence"),
+        (Call(there=bytes(8) + BODY + flag(1, 3)), "shrimp.request"),
+    ],
+)
+def test_what_is_wrong_with_a_call_is_found(shrimp: Shrimp, call: Call, field: str) -> None:
+    assert field in one(shrimp, call)
+
+
+def test_packets_of_no_call_are_unexplained(shrimp: Shrimp) -> None:
+    shrimp.connect()
+    shrimp.batch("inout", 16)
+    shrimp.call(Call())
+    shrimp.leg(0, flag(2, 0))
+    shrimp.counters(inout=1)
+    assert shrimp.fields() == ["unexplained"]
+
+
+def test_a_reply_before_its_call(shrimp: Shrimp) -> None:
+    shrimp.connect()
+    shrimp.batch("null", 0)
+    start = shrimp.bed.now - 5
+    shrimp.leg(1, flag(1, 0))
+    shrimp.leg(0, flag(1, 0))
+    shrimp.bed.sample(start, 1)
+    shrimp.counters(null=1)
+    assert shrimp.fields() == ["shrimp.reply"]
+
+
+def _another_name(shrimp: Shrimp) -> None:
+    shrimp.connect(name="shrimp.20001997.2")
+
+
+def _another_size(shrimp: Shrimp) -> None:
+    shrimp.connect(pages=PAGES + 1)
+
+
+def _another_way_to_wait(shrimp: Shrimp) -> None:
+    shrimp.connect(notify=2)
+
+
+@pytest.mark.parametrize(
+    ("connect", "field"),
+    [
+        (_another_name, "shrimp.pair.name"),
+        (_another_size, "shrimp.pair.pages"),
+        (_another_way_to_wait, "shrimp.pair.notify"),
+    ],
+)
+def test_another_pair_is_found(shrimp: Shrimp, connect: Callable[[Shrimp], None], field: str) -> None:
+    connect(shrimp)
+    shrimp.batch("inout", 16)
+    shrimp.call(Call())
+    shrimp.counters(inout=1)
+    assert shrimp.fields() == [field]
+
+
+def test_calls_without_a_pair(shrimp: Shrimp) -> None:
+    shrimp.batch("null", 0)
+    shrimp.bed.now += STEP_NS
+    shrimp.bed.sample(shrimp.bed.now - 5, 1)
+    assert "shrimp.pair" in shrimp.fields()
+
+
+def test_what_the_server_has_counted(shrimp: Shrimp) -> None:
+    assert one(shrimp, Call(), inout=2) == ["counted.inout"]
+
+
+def test_a_payload_that_the_server_found_wrong(shrimp: Shrimp) -> None:
+    assert one(shrimp, Call(), inout=1, bad=1) == ["counted.bad_payload"]
+
+
+def test_notifications_are_in_the_packets(shrimp: Shrimp) -> None:
+    shrimp.wait = "notify"
+    shrimp.connect()
+    shrimp.wait = "poll"
+    shrimp.batch("inout", 16)
+    shrimp.bed.lines[-1] = shrimp.bed.lines[-1].replace('"wait": "poll"', '"wait": "notify"')
+    shrimp.call(Call())
+    shrimp.counters(inout=1)
+    assert shrimp.fields() == ["shrimp.request", "shrimp.reply"]

@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Updates of vmmc-client and vmmc-server made by hand, as they must be and with something wrong."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from tests.verify import vmmc_bed
+from tests.verify.bed import Record
+from tests.verify.vmmc_bed import PAGE_END, STEP_NS, UNCOMBINED, VmmcBed
+
+PAGES = 65
+BATCH, TAKEN = 256, 264
+
+
+def transfer(number: int, size: int, sequence: int) -> bytes:
+    data = bytes((131 * number + i // 256 + 7 * (i % 256)) % 256 for i in range(size - 8))
+    return data + struct.pack("<I4s", sequence, b"VMMC")
+
+
+Way = tuple[int, int, int, int]
+
+
+def begin(bed: VmmcBed, transport: str, mode: str, size: int, number: int, transfers: int = 1) -> tuple[Way, Way]:
+    there, back = bed.pair(f"vmmc.{transport}", pages=PAGES)
+    word = struct.pack("<Q", 1 | (mode == "stream") << 16 | number * transfers << 20 | size << 44)
+    bed.store(there, BATCH, word)
+    bed.store(back, TAKEN, bytes(8))
+    bed.store(back, BATCH, word)
+    bed.batch("vmmc-client", transport, mode, size, transfers=transfers)
+    return there, back
+
+
+def count(bed: VmmcBed, transfers: int, size: int, wrong: int = 0) -> None:
+    line = {"type": "counters", "app": "vmmc-server", "calls": transfers, "bytes": transfers * size, "wrong": wrong}
+    bed.server_lines.append(json.dumps(line))
+
+
+def stores(bed: VmmcBed) -> VmmcBed:
+    """Two round trips of 16 bytes, a packet for each store."""
+    ways = begin(bed, "au", "round_trip", 16, 2)
+    for call in range(2):
+        start, data = bed.now, transfer(call, 16, call + 1)
+        for way in ways:
+            for at in (0, 8):
+                bed.store(way, 4096 * (call + 2) - 16 + at, data[at : at + 8])
+        bed.sample(start)
+    count(bed, 2, 16)
+    return bed
+
+
+def combined(bed: VmmcBed) -> VmmcBed:
+    """One round trip of 1,040 bytes in two packets each way."""
+    ways = begin(bed, "au-combined", "round_trip", 1040, 1)
+    start, data = bed.now, transfer(0, 1040, 1)
+    for way in ways:
+        bed.store(way, 8192 - 1040, data[:1024], reason=vmmc_bed.FULL)
+        bed.store(way, 8192 - 16, data[1024:], reason=PAGE_END)
+    bed.sample(start)
+    count(bed, 1, 1040)
+    return bed
+
+
+def interrupted(bed: VmmcBed) -> VmmcBed:
+    """The same; the client is interrupted after 5 of its stores, the server after 128 and 129."""
+    there, back = begin(bed, "au-combined", "round_trip", 1040, 1)
+    start, data = bed.now, transfer(0, 1040, 1)
+    for way, cuts in ((there, (0, 40, 1040)), (back, (0, 1024, 1032, 1040))):
+        for at, end in pairwise(cuts):
+            reason = PAGE_END if end == 1040 else vmmc_bed.FULL if end - at == 1024 else vmmc_bed.TIMER
+            bed.store(way, 8192 - 1040 + at, data[at:end], reason=reason)
+    bed.sample(start)
+    count(bed, 1, 1040)
+    return bed
+
+
+def deliberate(bed: VmmcBed) -> VmmcBed:
+    """A stream of three transfers of 4,104 bytes, in two packets each."""
+    there, back = begin(bed, "du", "stream", 4104, 1, transfers=3)
+    start = bed.now
+    for number in range(3):
+        at, data = 4096 + 8192 * (number + 1) - 4104, transfer(number, 4104, number + 1)
+        bed.send(there, at, data[:8], number, last=False)
+        bed.send(there, at + 8, data[8:], number, last=True)
+    bed.store(back, TAKEN, struct.pack("<Q", 3))
+    bed.sample(start)
+    count(bed, 3, 4104)
+    return bed
+
+
+def fields(bed: VmmcBed) -> list[str]:
+    return vmmc_bed.fields(vmmc_bed.settled(bed.write("vmmc-client")))
+
+
+@pytest.mark.parametrize("made", [stores, combined, interrupted, deliberate])
+def test_what_must_be_passes(tmp_path: Path, made: Callable[[VmmcBed], VmmcBed]) -> None:
+    found = vmmc_bed.settled(made(VmmcBed(tmp_path / "run")).write("vmmc-client"))
+    assert vmmc_bed.fields(found) == []
+    assert set(found.classes["class"]) == {"call", "vmmc_setup", "vmmc_control"}
+
+
+def test_what_was_observed_and_expected(tmp_path: Path) -> None:
+    found = vmmc_bed.settled(combined(VmmcBed(tmp_path / "run")).write("vmmc-client"))
+    row = found.observed.row(0, named=True)
+    assert (row["request_packets"], row["request_packets_expected"]) == (2, 2)
+    assert row["call_last_rx_ns"] - row["call_first_tx_ns"] == STEP_NS + vmmc_bed.FLIGHT_NS
+    request = found.expected["au-combined", "round_trip", 1040]["request"]
+    assert (request["lengths"], request["frame_bytes"], request["exact"]) == ([1024, 16], 1104, True)
+
+
+def changed(bed: VmmcBed, place: int, offset: int, value: int) -> None:
+    """One byte of the packet at `place`, counted from the end, wherever it is seen."""
+    old = bed.records[place].frame
+    new = old[:offset] + bytes([value]) + old[offset + 1 :]
+    bed.records = [replace(each, frame=new) if each.frame == old else each for each in bed.records]
+
+
+def edit(bed: VmmcBed, old: str, new: str) -> None:
+    assert any(old in line for line in [*bed.lines, *bed.server_lines])
+    bed.lines = [line.replace(old, new) for line in bed.lines]
+    bed.server_lines = [line.replace(old, new) for line in bed.server_lines]
+
+
+def row(bed: VmmcBed, at: int, by: int) -> None:
+    """Moves a stamp of the last sample."""
+    values = json.loads(bed.lines[-1])
+    values[at] += by
+    bed.lines[-1] = json.dumps(values)
+
+
+def missing(bed: VmmcBed, packets: int = 1) -> None:
+    bed.records = bed.records[: -2 * packets]
+
+
+def answered_early(bed: VmmcBed) -> None:
+    """The first answer of the last call leaves while its request is on its way; records are pairs of both ends."""
+    early: list[Record] = []
+    for place, each in enumerate(bed.records):
+        of_answer = len(bed.records) - 4 <= place
+        early.append(replace(each, at=each.at - 16_000) if of_answer else each)
+    bed.records = early
+
+
+@pytest.mark.parametrize(
+    ("made", "damage", "expected"),
+    [
+        (stores, lambda bed: changed(bed, -1, 32, 1), ["vmmc.data"]),
+        (stores, lambda bed: changed(bed, -1, 39, 1), ["vmmc.data"]),
+        (stores, lambda bed: changed(bed, -1, 3, PAGE_END), ["vmmc.packet"]),
+        (stores, lambda bed: changed(bed, -1, 2, 1), ["vmmc.packet"]),
+        (stores, lambda bed: changed(bed, -1, 20, 0xF0), ["vmmc.packet"]),
+        (stores, missing, ["vmmc.packet"]),
+        (stores, lambda bed: missing(bed, 2), ["vmmc.packet"]),
+        (stores, lambda bed: bed.store((1, 2, 1, 2), 8192, bytes(8)), ["unexplained"]),
+        (stores, lambda bed: row(bed, 1, 1), ["vmmc.began"]),
+        (stores, lambda bed: row(bed, 2, -STEP_NS + vmmc_bed.FLIGHT_NS - 1), ["vmmc.answered"]),
+        (stores, answered_early, ["vmmc.answer"]),
+        (stores, lambda bed: edit(bed, '"calls": 2', '"calls": 3'), ["nodes/server counters"]),
+        (stores, lambda bed: edit(bed, '"wrong": 0', '"wrong": 1'), ["nodes/server counters wrong"]),
+        (stores, lambda bed: bed.server_lines.clear(), ["nodes/server counters"]),
+        (combined, lambda bed: changed(bed, -1, 3, UNCOMBINED), ["vmmc.packet"]),
+        (combined, lambda bed: changed(bed, -1, 28, 3), ["vmmc.packet"]),
+        (combined, lambda bed: changed(bed, -3, 1000, 0), ["vmmc.data"]),
+        (interrupted, lambda bed: changed(bed, -5, 3, vmmc_bed.TIMER), ["vmmc.packet"]),  # it was full
+        (interrupted, lambda bed: changed(bed, -3, 3, vmmc_bed.GAP), ["vmmc.packet", "unexplained"]),
+        (interrupted, lambda bed: changed(bed, -3, 32, 0), ["vmmc.data"]),
+        (deliberate, lambda bed: changed(bed, -3, 2, 0), ["vmmc.packet"]),
+        (deliberate, lambda bed: changed(bed, -1, 32, 2), ["vmmc.data"]),
+        (deliberate, missing, ["vmmc.packet"]),
+    ],
+)
+def test_what_is_wrong_is_found(
+    tmp_path: Path, made: Callable[[VmmcBed], VmmcBed], damage: Callable[[VmmcBed], object], expected: list[str]
+) -> None:
+    bed = made(VmmcBed(tmp_path / "run"))
+    damage(bed)
+    assert fields(bed) == expected
+
+
+@pytest.mark.parametrize(
+    ("word", "byte", "value", "field"),
+    [
+        (0, 0, 1, None),  # the hash is who speaks' own
+        (1, 0, 1, "vmmc.hello.key"),
+        (6, 0, 9, "vmmc.hello.node"),
+        (6, 2, 9, "vmmc.hello.name"),
+        (7, 0, 0, "vmmc.hello.said"),
+        (7, -29, 2, "vmmc.hello"),  # its reason
+    ],
+)
+def test_a_hello_is_checked(tmp_path: Path, word: int, byte: int, value: int, field: str | None) -> None:
+    bed = stores(VmmcBed(tmp_path / "run"))
+    # Request and answer of the import are four records, and each word two.
+    changed(bed, 4 + 2 * word, 32 + byte, value)
+    # Without a pair nothing else can be explained.
+    found = set(fields(bed)) - {"vmmc.pair", "unexplained", "nodes/server counters"}
+    assert {field} - {None} <= found <= {field, "vmmc.hello.name"}
+
+
+def test_a_pair_of_another_operation_is_found(tmp_path: Path) -> None:
+    bed = stores(VmmcBed(tmp_path / "run"))
+    edit(bed, '"transport": "au"', '"transport": "du"')
+    assert "vmmc.pair" in fields(bed)
+
+
+def test_a_refused_pair_is_none(tmp_path: Path) -> None:
+    bed = VmmcBed(tmp_path / "run")
+    bed.pair("vmmc.au", pages=PAGES, status=16)
+    assert fields(bed) == []
+
+
+def test_an_export_that_one_client_has_left_is_another_ones(tmp_path: Path) -> None:
+    """The second imports it before the server has seen that the first has left: it is told so, and connects again."""
+    bed = VmmcBed(tmp_path / "run")
+    there, _ = bed.pair("vmmc.au", pages=PAGES)
+    given_up = vmmc_bed.control(vmmc_bed.UNIMPORT, export=there[2], generation=there[3])
+    bed.packet(vmmc_bed.CONTROL, vmmc_bed.CLIENT, vmmc_bed.SERVER, given_up)
+    bed.imported(vmmc_bed.CLIENT, "vmmc.au", export=there[2], generation=there[3], pages=PAGES)
+    bed.store(there, 0, struct.pack("<Q", 5))
+    gone = vmmc_bed.control(vmmc_bed.GONE, export=there[2], generation=there[3])
+    bed.packet(vmmc_bed.CONTROL, vmmc_bed.SERVER, vmmc_bed.CLIENT, gone)
+    stores(bed)
+    assert fields(bed) == []
