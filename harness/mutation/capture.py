@@ -15,6 +15,8 @@ IN, OUT = 1, 2
 _SECTION, _INTERFACE, _ENHANCED = 0x0A0D0D0A, 1, 6
 _COMMENT, _FLAGS, _NAME = 1, 2, 2
 _FATE = ":fate"
+ETHERNET, BACKPLANE = 1, 148
+"""Link types."""
 
 
 @dataclass
@@ -42,6 +44,7 @@ class Capture:
     head: bytes
     interfaces: list[str]
     frames: list[Frame] = field(default_factory=list)
+    link_type: int = ETHERNET
 
     def is_fate(self, frame: Frame) -> bool:
         return self.interfaces[frame.interface].endswith(_FATE)
@@ -64,6 +67,7 @@ def read(data: bytes) -> Capture:
             assert not capture.frames, "an interface after the first frame"
             capture.head += block
             if kind == _INTERFACE:
+                capture.link_type = int.from_bytes(block[8:10], "little")
                 capture.interfaces.append(_options(block[16:-4]).get(_NAME, b"").decode())
         offset += total
     return capture

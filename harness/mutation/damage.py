@@ -68,6 +68,14 @@ class Copy:
         return [name for name in self.names if name.endswith(".pcapng") and not is_capture(name)]
 
     def captures(self) -> dict[str, Capture]:
+        """Of Ethernet."""
+        return {name: capture for name, capture in self._all().items() if capture.link_type == pcapng.ETHERNET}
+
+    def backplanes(self) -> dict[str, Capture]:
+        """Of what carries stores."""
+        return {name: capture for name, capture in self._all().items() if capture.link_type == pcapng.BACKPLANE}
+
+    def _all(self) -> dict[str, Capture]:
         return {name: pcapng.read(self.read(name)) for name in self.wires}
 
     def seal(self, *, samples: bool) -> None:

@@ -185,12 +185,14 @@ def _shown_of(
     groups = _groups(capture)
     few = [group for group in groups if not _many(capture, group)]
     many = [group[0] for group in groups if _many(capture, group)]
-    together = [(group, pool.submit(_dissect, capture, group, servers)) for group in few]
+    together = [(group, pool.submit(_dissect, capture, group, _carried(capture, group), servers)) for group in few]
     most = max((len(interface.blocks) for interface in many), default=0)
     apart = []
+    # What is put together has the same columns, and was dissected by the same rules.
+    carried = _carried(capture, many)
     for share in shares(capture, many, max(workers, -(-most * workers // _AT_ONCE))):
         parts = [replace(share.interface, blocks=share.interface.blocks[part]) for part in share.parts if len(part)]
-        apart.append((share, [pool.submit(_dissect, capture, [part], servers) for part in parts]))
+        apart.append((share, [pool.submit(_dissect, capture, [part], carried, servers) for part in parts]))
 
     def wait() -> list[_Shown]:
         shown = [
@@ -227,9 +229,13 @@ def _groups(capture: Capture) -> list[list[Interface]]:
     return groups
 
 
-def _dissect(capture: Capture, group: Sequence[Interface], servers: Mapping[str, ServerPorts]) -> list[pl.DataFrame]:
-    """What one tshark shows of the frames of each interface, without columns of kinds that none of them carries."""
-    carried = _carried(capture, group)
+def _dissect(
+    capture: Capture,
+    group: Sequence[Interface],
+    carried: Mapping[str, Dissection],
+    servers: Mapping[str, ServerPorts],
+) -> list[pl.DataFrame]:
+    """What one tshark shows of the frames of each interface, without columns of kinds that are not carried."""
     fields = [*_FIELDS, *(field for each in carried.values() for field in each.fields)]
     options = [*_OPTIONS, *(option for kind, each in carried.items() for option in each.options(servers.get(kind, {})))]
     asked = list(dict.fromkeys(field.tshark for field in fields))

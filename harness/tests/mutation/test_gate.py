@@ -54,7 +54,18 @@ def test_each_workload_has_a_run_of_each_clock() -> None:
     names = set(runs.NAMES)
     for name in names:
         workload, _, clock = name.rpartition("-")
-        if workload not in ("link", "jitter", "switch", "netem", "lane", "lane-faults", "own", "dce-loss", "trace"):
+        if workload not in (
+            "link",
+            "jitter",
+            "switch",
+            "netem",
+            "lane",
+            "lane-faults",
+            "own",
+            "dce-loss",
+            "trace",
+            "vmmc",
+        ):
             assert f"{workload}-{'real' if clock == 'virtual' else 'virtual'}" in names
 
 

@@ -12,7 +12,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from sundial.observe import frames, open_capture, read_frames, sharing
-from tests.verify.bed import CLIENT, RPC_PORT, SERVER, Bed, Record, Stream, capture, rpc_call
+from tests.verify.bed import CLIENT, RPC_PORT, SERVER, Bed, Record, Stream, capture, rpc_call, udp_packets
 
 SERVERS = {"sunrpc": {"udp": (RPC_PORT,), "tcp": (RPC_PORT,)}}
 PORTS = ["client:eth0", "server:eth0", "lan:fate"]
@@ -73,8 +73,18 @@ def no_answers(records: list[Record]) -> None:
     del records[-3:]
 
 
+def another_kind(records: list[Record]) -> None:
+    """A ping of DCE RPC, which one of the tsharks gets: it alone would show columns of that kind."""
+    like = next(record for record in records if record.interface == 0 and RPC_PORT in ports(record))
+    ping = bytes([4, 1, 0, 0, 0x10, 0, 0, 0]) + bytes(72)
+    [frame] = udp_packets(CLIENT, SERVER, (4000, 4001), ping, 7, 1500)
+    records.append(Record(records[-1].at + 1, 0, like.direction, frame))
+
+
 @pytest.mark.parametrize(
-    "change", [untouched, another_byte, another_mark, another_order, missing_call, no_answers], ids=lambda x: x.__name__
+    "change",
+    [another_kind, untouched, another_byte, another_mark, another_order, missing_call, no_answers],
+    ids=lambda x: x.__name__,
 )
 def test_all_columns_are_those_of_each_port_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[list[Record]], None]
