@@ -61,6 +61,7 @@ RANKS = {
     "sunrpc/scenario": "model",
     "mbcf/transports": "model",
     "mbcf/wire": "expect",
+    "vmmc/wire": "expect",
     "kedziera98/statistic": "model",
     "functions": "expect",
     "function_words": "model",
@@ -76,8 +77,10 @@ RANKS = {
 }
 SHARED = {
     # A kind uses another one's vocabulary: the whole list.
+    ("papers", "bilas97"): {"vmmc"},
     ("segments", "link"): {"netem"},
-    ("workloads", "sunrpc"): {"mbcf"},
+    ("workloads", "shrimprpc"): {"vmmc"},
+    ("workloads", "sunrpc"): {"mbcf", "vmmc"},
 }
 
 

@@ -24,7 +24,7 @@ from sundial.report.registry import CLIENTS
 PREFERENCES = ("rpc.dissect_unknown_programs:TRUE", "tcp.relative_sequence_numbers:TRUE", "nameres.mac_name:FALSE")
 FOREIGN = ("wg",)
 """Heuristic dissectors that are not asked: the first request of DCE RPC without flags looks like WireGuard's data."""
-DISSECTORS = tuple(ROOT / "harness" / "wireshark" / name for name in ("mbcf.lua", "rpyc.lua"))
+DISSECTORS = tuple(ROOT / "harness" / "wireshark" / name for name in ("mbcf.lua", "rpyc.lua", "vmmc.lua"))
 Columns = tuple[tuple[str, str], ...]
 COLUMNS: Columns = (
     ("No.", "%m"),
@@ -34,15 +34,15 @@ COLUMNS: Columns = (
     ("Destination", "%d"),
     ("Protocol", "%p"),
     ("Length", "%L"),
-    ("XID", "%Cus:rpc.xid or dcerpc.dg_seqnum or http2.streamid:0:R"),
-    ("Seq", "%Cus:tcp.seq or mbcf.seq or dcerpc.dg_frag_num:0:R"),
+    ("XID", "%Cus:rpc.xid or dcerpc.dg_seqnum or http2.streamid or vmmc.shrimp.seq:0:R"),
+    ("Seq", "%Cus:tcp.seq or mbcf.seq or dcerpc.dg_frag_num or vmmc.seq:0:R"),
     ("Fragment (8 B)", "%Cus:ip.frag_offset:0:R"),
     ("Fate", "%Cus:frame.comment:0:R"),
     ("Info", "%i"),
 )
 """The columns for a Sundial capture: when (to the ns, as in the file) and at which port a frame was captured,
-whose call it is (DCE RPC: its sequence number; gRPC: its stream) and which part of it (the fragment of DCE RPC; IP
-counts offsets in 8 bytes), what became of it."""
+whose call it is (DCE RPC, ShrimpRPC: its sequence number; gRPC: its stream) and which part of it (the fragment of DCE
+RPC; IP counts offsets in 8 bytes), what became of it."""
 FURTHER_COLUMNS: Columns = (
     *COLUMNS[:3],
     ("VCI", "%Cus:atm.vci:0:R"),

@@ -8,7 +8,7 @@ import click
 from sundial.cli import completion, rooms
 from sundial.cli.options import checked_connect, connect_option, recipe_option
 from sundial.cli.talk import Verb, as_json, print_json, print_table, progress, say
-from sundial.model.load import load_topology
+from sundial.model.load import load_live
 from sundial.model.network import build_network
 from sundial.model.scenario import SEED_MOST
 from sundial.model.topology import Clock
@@ -19,7 +19,11 @@ from sundial.plan.request import UpRequest
 @click.argument("topology", shell_complete=completion.TOPOLOGIES)
 @click.option("--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Change a field; may be repeated.")
 @click.option("--seed", type=click.IntRange(0, SEED_MOST), default=1, metavar="N", help="Of everything random.")
-@click.option("--clock", type=click.Choice(["virtual", "real"]), default="real", help="The clock of the machines.")
+@click.option(
+    "--clock",
+    type=click.Choice(["virtual", "real"]),
+    help="The clock; real, where no segment keeps virtual time only.",
+)
 @connect_option
 @recipe_option
 @as_json
@@ -27,14 +31,14 @@ def up(
     topology: str,
     overrides: tuple[str, ...],
     seed: int,
-    clock: Clock,
+    clock: Clock | None,
     connect: str,
     recipe: str | None,
     as_json: bool,
 ) -> None:
     """Boot the machines of TOPOLOGY and leave them up, until `sundial down`."""
-    loaded = load_topology(topology, overrides, clock)
-    request = UpRequest(loaded, build_network(loaded), clock, seed, checked_connect(connect), recipe)
+    loaded = load_live(topology, overrides, clock)
+    request = UpRequest(loaded, build_network(loaded), loaded.clock, seed, checked_connect(connect), recipe)
     with progress(quiet=as_json) as shown:
         kept = rooms.up(request, shown)
     if as_json:

@@ -62,6 +62,7 @@ class RunRecord:
                     "sha256": {"kernel": image.kernel_sha256, "initrd": image.initrd_sha256},
                     "recipe": image.recipe,
                     "hz": image.hz,
+                    **({"libraries": image.libraries} if image.libraries else {}),
                 }
                 for name, image in images.items()
             },

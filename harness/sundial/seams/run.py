@@ -37,6 +37,8 @@ class ImageUse(Form):
     """What it was made by."""
     hz: Annotated[int, Field(ge=1)] | None = None
     """Ticks a second of its kernel, in which its TCP counts; null where it has none."""
+    libraries: dict[Literal["python", "cpp"], dict[str, str]] = Field(default_factory=dict)
+    """Versions by name, of each language whose libraries are in it."""
 
 
 class LaidFile(Form):

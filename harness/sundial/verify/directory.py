@@ -11,7 +11,7 @@ import polars as pl
 from pydantic import BaseModel
 
 from sundial.errors import SundialError
-from sundial.model.recorded import recorded_experiment
+from sundial.model.recorded import recorded_experiment, with_numbers
 from sundial.model.scenario import Scenario
 from sundial.model.topology import Topology
 from sundial.observe import SAMPLE_COLUMNS, RunDirectory, is_plain, kept_files
@@ -122,7 +122,8 @@ def _resolved(run: RunDirectory) -> Iterator[_Row]:
         if scenario is not None:
             # What the run chose goes beside what the scenario says.
             own = {name: value for name, value in scenario.items() if name not in ("seed", "scale", "variant")}
-            yield from _differing("scenario", own, Scenario.model_validate(own))
+            read = {**own, "workloads": [with_numbers(workload) for workload in own["workloads"]]}
+            yield from _differing("scenario", own, Scenario.model_validate(read))
     except (SundialError, ValueError, TypeError, KeyError, AttributeError) as error:
         yield None, "run.json", "a scenario and a topology", str(error).splitlines()[0], []
 

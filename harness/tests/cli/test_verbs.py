@@ -226,14 +226,14 @@ def test_wireshark_is_started_with_our_columns(call: Call, make_run: MakeRun, mo
     result = call("open", "quickstart-1", "--filter", "rpc.xid == 5")
     assert (result.exit_code, result.stderr) == (0, f"wireshark is opening {folder}/wire/lan.pcapng\n")
     ((program, *arguments),) = started
-    assert arguments[0:4:2] == ["-X", "-X"]
-    assert arguments[1].endswith("/harness/wireshark/mbcf.lua")
-    assert arguments[3].endswith("/harness/wireshark/rpyc.lua")
-    assert (program, arguments[4:6], arguments[-2:]) == (
+    assert arguments[0:6:2] == ["-X", "-X", "-X"]
+    for place, name in enumerate(("mbcf", "rpyc", "vmmc")):
+        assert arguments[2 * place + 1].endswith(f"/harness/wireshark/{name}.lua")
+    assert (program, arguments[6:8], arguments[-2:]) == (
         "wireshark", ["-r", f"{folder}/wire/lan.pcapng"], ["-Y", "rpc.xid == 5"]
     )  # fmt: skip
     for field in ("frame.interface_name", "rpc.xid", "tcp.seq", "ip.frag_offset", "frame.comment"):
-        assert field in arguments[7]
+        assert field in arguments[9]
 
 
 @pytest.mark.parametrize(
@@ -252,7 +252,7 @@ def test_without_a_wireshark_one_line_names_tsharks(
     what, hint = result.stderr.splitlines()
     assert what == f"sundial: {lacking}"
     assert hint.startswith("hint: list it with: tshark -X lua_script:")
-    assert f"/harness/wireshark/rpyc.lua -r {folder}/wire/lan.pcapng -o 'gui.column.format:" in hint
+    assert f"/harness/wireshark/vmmc.lua -r {folder}/wire/lan.pcapng -o 'gui.column.format:" in hint
 
 
 def test_tshark_takes_our_columns() -> None:
@@ -313,6 +313,14 @@ def test_up_exec_console_down(call: Call, monkeypatch: pytest.MonkeyPatch) -> No
     assert (result.exit_code, result.stderr) == (
         2, "sundial: --terminal: the input is no terminal; allowed: in a terminal only\n"
     )  # fmt: skip
+    # A segment that keeps no other time than the virtual decides, unless somebody else has.
+    assert call("up", "sss-two-vmmc").exit_code == 0
+    assert asked.pop() == ("sss-two-vmmc", "virtual", 1)
+    result = call("up", "sss-two-vmmc", "--clock", "real")
+    assert (result.exit_code, "kind vmmc keeps virtual time only; allowed: the clock virtual" in result.stderr) == (
+        2,
+        True,
+    )
     assert json.loads(call("exec", "--json", "client", "true").stdout) == {
         "status": 3,
         "stdout": "out\n",
@@ -334,7 +342,7 @@ def test_a_capture_that_grows_is_followed(call: Call, make_run: MakeRun, monkeyp
     line = call("open", "office", "--filter", "icmp", "--print").stdout
     assert line.startswith(f"tail --pid=4711 -c +1 -f {folder}/wire/lan.pcapng | tshark -X lua_script:")
     assert line.endswith("-Y icmp\n")
-    assert "/harness/wireshark/rpyc.lua -l -i - -o " in line
+    assert "/harness/wireshark/vmmc.lua -l -i - -o " in line
     # The line as it is, over a capture of ours; the keeper is a process that has ended.
     golden = Path(__file__).parents[1] / "verify" / "golden" / "run.client.pcapng"
     (folder / "wire" / "lan.pcapng").write_bytes(golden.read_bytes())

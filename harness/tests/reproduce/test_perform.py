@@ -137,7 +137,7 @@ def test_two_reproductions_are_equal(tmp_path: Path) -> None:
 
 
 def test_bad_input(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="there is no paper 'birrell84'; allowed: kamesawa98"):
+    with pytest.raises(BadInput, match="there is no paper 'birrell84'; allowed: bilas97, kamesawa98"):
         reproduction("birrell84")
     (tmp_path / "made").mkdir()
     with pytest.raises(BadInput, match=r"--out: .*made exists; allowed: a directory that does not exist yet"):

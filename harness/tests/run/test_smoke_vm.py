@@ -18,7 +18,7 @@ from tests.run.live import LiveRun, require_every_image
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(400)]
 
 RUN_S = 300.0
-WHOLE = {"mbcf-operations", "sss-mixed", "sss-rpc-sweep"}
+WHOLE = {"mbcf-operations", "shrimp-rpc-sweep", "sss-mixed", "sss-rpc-sweep", "vmmc-operations"}
 """Small enough to be run as they are."""
 
 

@@ -20,12 +20,16 @@ def guests() -> None:
     require_every_image()
 
 
-def test_two_runs_are_equal_to_the_byte(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("scenario", "segment"),
+    [("mbcf-operations", "lan"), ("vmmc-operations", "backplane"), ("shrimp-rpc-sweep", "backplane")],
+)
+def test_two_runs_are_equal_to_the_byte(tmp_path: Path, scenario: str, segment: str) -> None:
     evidence = []
     for name in ("a", "b"):
-        status, output = LiveRun(Path("mbcf-operations"), tmp_path / name, "--seed", "9").end(RUN_S)
+        status, output = LiveRun(Path(scenario), tmp_path / name, "--seed", "9").end(RUN_S)
         assert status == 0, output
-        files = ("wire/lan.pcapng", "nodes/client/samples.jsonl", "nodes/server/samples.jsonl")
+        files = (f"wire/{segment}.pcapng", "nodes/client/samples.jsonl", "nodes/server/samples.jsonl")
         evidence.append([(tmp_path / name / file).read_bytes() for file in files])
     assert evidence[0] == evidence[1]
 

@@ -116,6 +116,7 @@ def _jobs() -> Iterator[tuple[str, bytes]]:
         f"app: raw, transports: [udp], {twelve}",
     )
     tasks = _written("sss-two-100base-tx", f"app: sunrpc, transports: [mbcf3b], {twelve}")
+    shrimp = _plan("shrimp-rpc-sweep")
     grpc, rpyc, languages = _plan("grpc-lossy"), _plan("rpyc-nagle"), _plan("grpc-languages")
     jobs = {
         "linux-python/grpc-client": grpc.jobs["client"],
@@ -143,6 +144,8 @@ def _jobs() -> Iterator[tuple[str, bytes]]:
         "sss-core/restart-server": restart.jobs["server"],
         "sss-core/restart-client": restart.jobs["client"],
         "sss-core/operations": _plan("mbcf-operations").jobs["client"],
+        "sss-core/shrimprpc-client": shrimp.jobs["client"],
+        "sss-core/shrimprpc-server": shrimp.jobs["server"],
         "sss-core/interactive": _up("sss-cluster").jobs["n1"],
         "sss-core/functions-client": tasks.jobs["client"],
         "sss-core/functions-server": tasks.jobs["server"],
@@ -170,7 +173,13 @@ def _fabrics() -> Iterator[tuple[str, Plan]]:
 
 def _runs() -> Iterator[tuple[str, dict[str, Any]]]:
     digest = "0123456789abcdef" * 4
-    image = Image("linux", Path("/kernel"), Path("/initrd"), digest, digest, {"recipe": "tuned", "hz": 250})
+    manifest = {
+        "recipe": "tuned",
+        "hz": 250,
+        "python": {"python": "3.11.2", "rpyc": "5.3.0"},
+        "cpp": {"grpc": "1.51.1"},
+    }
+    image = Image("linux", Path("/kernel"), Path("/initrd"), digest, digest, manifest)
     for status in ("complete", "failed"):
         (experiment,) = load_experiments("quickstart", seed=SEED)
         versions: Future[dict[str, str | None]] = Future()

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables of the page of bilas97: printed beside measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sundial.papers.bilas97.results import ECHOES, FLOOR, SYSTEMS, Results
+from sundial.report.tables import DASH, Column, Table, decimal, numbers, whole, words
+from sundial.reproduce.cells import Cell, Row
+from sundial.reproduce.page import CAPTURE, capture_links, report_link, shares
+
+PARTS = numbers("Hardware (us)", "Client (us)", "Server (us)", "Instructions", "Packets", "Bytes")
+NAMES = {
+    "shrimprpc": "ShrimpRPC", "vrpc": "vRPC", "vrpc-mbcf": "vRPC over remote WRITEs", "udp": "Sun RPC over UDP",
+    "mbcf3b": "Sun RPC over MBCF", "au": "automatic update, a packet a store",
+    "au-combined": "automatic update, combined", "du": "deliberate update", ECHOES: "vRPC, echoes both ways",
+}  # fmt: skip
+SHORT = {
+    "vrpc": "vRPC", "vrpc-mbcf": "vRPC/MBCF", "udp": "UDP", "mbcf3b": "MBCF", "au": "AU", "au-combined": "combined",
+    "du": "DU", ECHOES: "vRPC", **{f"ShrimpRPC {way}": way for way in ("IN", "OUT", "INOUT")},
+}  # fmt: skip
+"""In figures."""
+
+
+def null_table(results: Results) -> Table:
+    """Null calls, and the hardware alone."""
+    null = results.paper.null_us
+    printed = {FLOOR: results.paper.floor_us, "shrimprpc": null.shrimprpc, "vrpc": null.vrpc}
+    rows = []
+    for key, name in SYSTEMS.items():
+        cell, said = results.null.get(key), printed.get(key)
+        value = None if cell is None else cell.value
+        rows.append(
+            (
+                name, decimal(said, 1), DASH if cell is None else report_link(cell.run, decimal(value, 2)),
+                decimal(value / said, 3) if value and said else DASH, *_shares(cell),
+                DASH if cell is None else capture_links(cell.run, cell.captures),
+            )
+        )  # fmt: skip
+    head = (*words("System"), *numbers("Printed (us)", "Measured", "Ratio"), *PARTS, CAPTURE)
+    return Table("Null calls", head, tuple(rows))
+
+
+def _shares(cell: Cell | None) -> tuple[str, ...]:
+    return (DASH,) * len(PARTS) if cell is None else shares(cell)
+
+
+def rows_table(rows: Sequence[Row], title: str, of: Column) -> Table:
+    """Round trips beyond the paper, with what they are made of."""
+    listed = tuple(
+        (
+            NAMES.get(row.names[0], row.names[0]), row.names[1], report_link(row.cell.run, decimal(row.cell.value, 2)),
+            *_shares(row.cell), capture_links(row.cell.run, row.cell.captures),
+        )
+        for row in rows
+    )  # fmt: skip
+    return Table(title, (*words("System"), of, *numbers("Measured (us)"), *PARTS, CAPTURE), listed)
+
+
+def grid_table(rows: Sequence[Row], title: str, of: str, digits: int) -> Table:
+    """A row for each second name, a column for each first one."""
+    found = {row.names: row.cell for row in rows}
+    systems = list(dict.fromkeys(row.names[0] for row in rows))
+    places = sorted({row.names[1] for row in rows}, key=int)
+    listed = tuple(
+        (
+            whole(int(place)),
+            *(
+                DASH if (cell := found.get((system, place))) is None
+                else report_link(cell.run, decimal(cell.value, digits))
+                for system in systems
+            ),
+        )
+        for place in places
+    )  # fmt: skip
+    return Table(title, numbers(of, *(NAMES.get(system, system) for system in systems)), listed)
+
+
+def steps_table(results: Results) -> Table:
+    """What the median null call consists of."""
+    rows = tuple(
+        (SYSTEMS[system], part.step, part.of, decimal(part.ns / 1e3, 3), whole(part.instructions))
+        for system, parts in results.steps.items()
+        for part in parts
+    )
+    return Table("", (*words("System", "Step", "By"), *numbers("Time (us)", "Instructions")), rows)
