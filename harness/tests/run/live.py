@@ -25,7 +25,8 @@ from sundial.run.places import Places
 
 HARNESS = Path(__file__).parents[2]
 VARIABLES = {**os.environ, "PYTHONPATH": str(HARNESS), "NO_COLOR": "1"}
-START_S = 120.0
+START_S = 600.0
+"""When a run counts as not started. It may have to boot each machine for a snapshot, or wait for who does so."""
 END_S = 150.0
 """When a run counts as hung. A fault ends it within 30 s where the host is not too busy."""
 

@@ -14,7 +14,7 @@ import pytest
 from tests.run.live import require_guests, require_image
 from tests.run.tasks import Pair, build_task
 
-pytestmark = [pytest.mark.vm, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.vm, pytest.mark.timeout(900)]
 
 NOT_THERE, NO_PLACE, NOT_MEMORY, EXISTS, NOT_ALLOWED, NO_ANSWER = -2, -11, -14, -17, -22, -110
 NO_NAME, NO_KEY, NO_NODE, FULL, GONE = -257, -258, -259, -260, -261

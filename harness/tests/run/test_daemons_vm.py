@@ -30,7 +30,7 @@ from tests.machines.daemons import (
 )
 from tests.run.live import END_S, HARNESS, LiveRun, require_guests, sundial, write_scenario
 
-pytestmark = [pytest.mark.vm, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.vm, pytest.mark.timeout(900)]
 
 
 @dataclass

@@ -22,7 +22,7 @@ from sundial.machines.waiting import wait_until
 from tests.run import live
 from tests.run.live import END_S, HARNESS, VARIABLES, require_every_image, require_guests, sundial, up
 
-pytestmark = [pytest.mark.vm, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.vm, pytest.mark.timeout(900)]
 
 PAIR = """
 description: One machine of each kernel

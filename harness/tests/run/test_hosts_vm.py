@@ -24,7 +24,7 @@ from tests.machines.daemons import (
 )
 from tests.run.live import END_S, LiveRun, require_guests, sundial, write_scenario
 
-pytestmark = [pytest.mark.vm, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.vm, pytest.mark.timeout(900)]
 
 TOPOLOGY = """\
 description: one machine here, one on another host

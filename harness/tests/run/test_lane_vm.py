@@ -11,7 +11,7 @@ import pytest
 from tests.run.live import END_S, LiveRun, require_guests, stirred
 from tests.segments.lane_golden import check_golden
 
-pytestmark = [pytest.mark.vm, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.vm, pytest.mark.timeout(900)]
 
 SCENARIO = """\
 description: the port mapper, and two calls

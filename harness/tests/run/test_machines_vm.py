@@ -28,7 +28,7 @@ from tests.run.live import (
     write_scenario,
 )
 
-pytestmark = [pytest.mark.vm, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.vm, pytest.mark.timeout(900)]
 
 IN_ORDER = """
 import sys

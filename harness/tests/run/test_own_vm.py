@@ -17,7 +17,7 @@ from sundial.run.places import Places
 from tests.model.kernels import FILE, elf, newc
 from tests.run.live import LiveRun, require_every_image, require_guests, sundial, up, write_scenario
 
-pytestmark = [pytest.mark.vm, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.vm, pytest.mark.timeout(900)]
 
 SIZES = "0:64:32"
 TOPOLOGY = """\

@@ -16,7 +16,7 @@ import pytest
 from tests.run.live import HARNESS, require_guests, require_image
 from tests.run.tasks import Pair, build_task
 
-pytestmark = [pytest.mark.vm, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.vm, pytest.mark.timeout(900)]
 
 NO_NAME, FULL, MISMATCH, NO_ANSWER = -257, -260, -272, -110
 GARBAGE, NO_PROCEDURE, IS_GONE = 0xFF01, 0xFF00, 0xFF81

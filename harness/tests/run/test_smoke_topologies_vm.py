@@ -19,7 +19,7 @@ from sundial.model.network import build_network
 from sundial.run.places import Places
 from tests.run.live import require_every_image, sundial, up
 
-pytestmark = [pytest.mark.vm, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.vm, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(autouse=True)

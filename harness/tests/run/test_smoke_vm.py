@@ -15,7 +15,7 @@ from sundial.model.catalog import names
 from sundial.model.load import load_experiments
 from tests.run.live import LiveRun, require_every_image
 
-pytestmark = [pytest.mark.vm, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.vm, pytest.mark.timeout(900)]
 
 RUN_S = 300.0
 WHOLE = {"mbcf-operations", "shrimp-rpc-sweep", "sss-mixed", "sss-rpc-sweep", "vmmc-operations"}

@@ -11,7 +11,7 @@ import pytest
 
 from tests.run.live import LiveRun, require_every_image
 
-pytestmark = [pytest.mark.vm, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.vm, pytest.mark.timeout(900)]
 RUN_S = 200.0
 
 

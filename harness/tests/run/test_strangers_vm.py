@@ -20,7 +20,7 @@ import pytest
 from sundial.machines import reaper, shm
 from tests.run.live import LiveRun, require_guests, write_scenario
 
-pytestmark = [pytest.mark.vm, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.vm, pytest.mark.timeout(900)]
 
 CLIENT, SERVER = 0, 1
 SLOTS, RING_HEADER = 256, 128

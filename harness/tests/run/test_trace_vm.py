@@ -16,7 +16,7 @@ from sundial.observe.trace import read_trace
 from sundial.run.places import Places
 from tests.run.live import require_guests, stirred, sundial
 
-pytestmark = [pytest.mark.vm, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.vm, pytest.mark.timeout(900)]
 
 SCENARIO = """\
 description: calls of one packet and of several, over UDP and TCP
