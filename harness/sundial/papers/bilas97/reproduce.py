@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,35 +15,21 @@ from sundial.papers.bilas97.page import make_page
 from sundial.papers.bilas97.paper import PATH, Bilas97
 from sundial.papers.bilas97.results import Results, steps_table, summary_table
 from sundial.papers.bilas97.statements import STATEMENTS
+from sundial.reproduce.judged import JudgedOutcome
 from sundial.reproduce.page import Page
 from sundial.reproduce.paper import Reproduction, read_paper
 from sundial.reproduce.runs import Bench
-from sundial.reproduce.verdicts import Verdict, judge, statements_csv
+from sundial.reproduce.verdicts import judge
 
 
-@dataclass(frozen=True)
-class BilasOutcome:
-    """Results and verdicts, as the stage writes them."""
+class BilasOutcome(JudgedOutcome[Results]):
+    """Of bilas97."""
 
-    results: Results
-    verdicts: Sequence[Verdict]
+    def fields(self) -> Mapping[str, Any]:
+        return {"mips": f"{self.results.mips.normalize():f}"}
 
-    def facts(self) -> Sequence[tuple[str, str]]:
-        return [("verdicts", ", ".join(f"{each.statement.id} {each.outcome}" for each in self.verdicts))]
-
-    def index(self) -> Mapping[str, Any]:
-        return {
-            "scale": self.results.scale,
-            "mips": f"{self.results.mips.normalize():f}",
-            "statements": {each.statement.id: each.outcome for each in self.verdicts},
-        }
-
-    def tables(self) -> Mapping[str, pl.DataFrame]:
-        return {
-            "summary.csv": summary_table(self.results),
-            "steps.csv": steps_table(self.results),
-            "statements.csv": statements_csv(self.verdicts),
-        }
+    def measured(self) -> Mapping[str, pl.DataFrame]:
+        return {"summary.csv": summary_table(self.results), "steps.csv": steps_table(self.results)}
 
     def page(self, figures: Path) -> Page:
         return make_page(self.results, self.verdicts, figures)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,33 +15,25 @@ from sundial.papers.kedziera98.page import make_page
 from sundial.papers.kedziera98.paper import PATH, Kedziera98
 from sundial.papers.kedziera98.results import Results, curves_table
 from sundial.papers.kedziera98.statements import STATEMENTS
+from sundial.reproduce.judged import JudgedOutcome
 from sundial.reproduce.page import Page
 from sundial.reproduce.paper import Reproduction, read_paper
 from sundial.reproduce.runs import Bench
-from sundial.reproduce.verdicts import Verdict, judge, statements_csv
+from sundial.reproduce.verdicts import judge
 
 
-@dataclass(frozen=True)
-class KedzieraOutcome:
-    """Results and verdicts, as the stage writes them."""
+class KedzieraOutcome(JudgedOutcome[Results]):
+    """Of kedziera98."""
 
-    results: Results
-    verdicts: Sequence[Verdict]
-
-    def facts(self) -> Sequence[tuple[str, str]]:
+    def findings(self) -> Sequence[tuple[str, str]]:
         speeds = ", ".join(f"{fit.machine} {fit.mips.normalize():f}" for fit in self.results.fits)
-        said = [f"{each.statement.id} {each.outcome}" for each in self.verdicts]
-        return [("machines", f"{speeds} mips"), ("verdicts", ", ".join(said))]
+        return [("machines", f"{speeds} mips")]
 
-    def index(self) -> Mapping[str, Any]:
-        return {
-            "scale": self.results.scale,
-            "mips": {fit.machine: f"{fit.mips.normalize():f}" for fit in self.results.fits},
-            "statements": {each.statement.id: each.outcome for each in self.verdicts},
-        }
+    def fields(self) -> Mapping[str, Any]:
+        return {"mips": {fit.machine: f"{fit.mips.normalize():f}" for fit in self.results.fits}}
 
-    def tables(self) -> Mapping[str, pl.DataFrame]:
-        return {"curves.csv": curves_table(self.results), "statements.csv": statements_csv(self.verdicts)}
+    def measured(self) -> Mapping[str, pl.DataFrame]:
+        return {"curves.csv": curves_table(self.results)}
 
     def page(self, figures: Path) -> Page:
         return make_page(self.results, self.verdicts, figures)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,37 +15,31 @@ from sundial.papers.khandker.page import make_page
 from sundial.papers.khandker.paper import PATH, Khandker
 from sundial.papers.khandker.results import Results, curves_table, steps_table, threads_table
 from sundial.papers.khandker.statements import STATEMENTS
+from sundial.reproduce.judged import JudgedOutcome
 from sundial.reproduce.page import Page
 from sundial.reproduce.paper import Reproduction, read_paper
 from sundial.reproduce.runs import Bench
-from sundial.reproduce.verdicts import Verdict, judge, statements_csv
+from sundial.reproduce.verdicts import judge
 
 
-@dataclass(frozen=True)
-class KhandkerOutcome:
-    """Results and verdicts, as the stage writes them."""
+class KhandkerOutcome(JudgedOutcome[Results]):
+    """Of khandker."""
 
-    results: Results
-    verdicts: Sequence[Verdict]
+    @property
+    def _mips(self) -> str:
+        return f"{self.results.best.mips.normalize():f}"
 
-    def facts(self) -> Sequence[tuple[str, str]]:
-        said = [f"{each.statement.id} {each.outcome}" for each in self.verdicts]
-        speed = f"{self.results.best.mips.normalize():f} mips are nearest to null and 4016 bytes"
-        return [("machines", speed), ("verdicts", ", ".join(said))]
+    def findings(self) -> Sequence[tuple[str, str]]:
+        return [("machines", f"{self._mips} mips are nearest to null and 4016 bytes")]
 
-    def index(self) -> Mapping[str, Any]:
-        return {
-            "scale": self.results.scale,
-            "mips": f"{self.results.best.mips.normalize():f}",
-            "statements": {each.statement.id: each.outcome for each in self.verdicts},
-        }
+    def fields(self) -> Mapping[str, Any]:
+        return {"mips": self._mips}
 
-    def tables(self) -> Mapping[str, pl.DataFrame]:
+    def measured(self) -> Mapping[str, pl.DataFrame]:
         return {
             "curves.csv": curves_table(self.results),
             "steps.csv": steps_table(self.results),
             "threads.csv": threads_table(self.results),
-            "statements.csv": statements_csv(self.verdicts),
         }
 
     def page(self, figures: Path) -> Page:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,36 +15,21 @@ from sundial.papers.santos18.page import make_page
 from sundial.papers.santos18.paper import PATH, Santos18
 from sundial.papers.santos18.results import Results, calls_table, slopes_table
 from sundial.papers.santos18.statements import STATEMENTS
+from sundial.reproduce.judged import JudgedOutcome
 from sundial.reproduce.page import Page
 from sundial.reproduce.paper import Reproduction, read_paper
 from sundial.reproduce.runs import Bench
-from sundial.reproduce.verdicts import Verdict, judge, statements_csv
+from sundial.reproduce.verdicts import judge
 
 
-@dataclass(frozen=True)
-class SantosOutcome:
-    """Results and verdicts, as the stage writes them."""
+class SantosOutcome(JudgedOutcome[Results]):
+    """Of santos18."""
 
-    results: Results
-    verdicts: Sequence[Verdict]
+    def fields(self) -> Mapping[str, Any]:
+        return {"mips": f"{self.results.mips.normalize():f}", "versions": dict(self.results.versions)}
 
-    def facts(self) -> Sequence[tuple[str, str]]:
-        return [("verdicts", ", ".join(f"{each.statement.id} {each.outcome}" for each in self.verdicts))]
-
-    def index(self) -> Mapping[str, Any]:
-        return {
-            "scale": self.results.scale,
-            "mips": f"{self.results.mips.normalize():f}",
-            "versions": dict(self.results.versions),
-            "statements": {each.statement.id: each.outcome for each in self.verdicts},
-        }
-
-    def tables(self) -> Mapping[str, pl.DataFrame]:
-        return {
-            "functions.csv": calls_table(self.results),
-            "slopes.csv": slopes_table(self.results),
-            "statements.csv": statements_csv(self.verdicts),
-        }
+    def measured(self) -> Mapping[str, pl.DataFrame]:
+        return {"functions.csv": calls_table(self.results), "slopes.csv": slopes_table(self.results)}
 
     def page(self, figures: Path) -> Page:
         return make_page(self.results, self.verdicts, figures)
