@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from sundial.machines.recipes import RECIPE, RELEASE
+from tests.warm_tshark.client import warm
 
 
 @pytest.fixture(autouse=True)
@@ -14,3 +17,10 @@ def _no_recipe_of_the_environment(request: pytest.FixtureRequest, monkeypatch: p
     if request.node.get_closest_marker("vm") is None:
         for name in (RECIPE, RELEASE):
             monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_tshark_for_all(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Most tests of verification give tshark a few frames, and it takes longer to begin than to dissect them."""
+    with warm(tmp_path_factory.mktemp("warm_tshark")):
+        yield
