@@ -14,7 +14,7 @@ from sundial.papers.bilas97 import experiments
 from sundial.papers.bilas97.extents import EXTENTS
 from sundial.papers.bilas97.page import make_page
 from sundial.papers.bilas97.paper import PATH, Bilas97
-from sundial.papers.bilas97.results import Results, steps_table, summary_table
+from sundial.papers.bilas97.results import Results, packets_table, steps_table, summary_table
 from sundial.papers.bilas97.statements import STATEMENTS
 from sundial.reproduce.page import Page
 from sundial.reproduce.paper import Reproduction, read_paper
@@ -43,6 +43,7 @@ class BilasOutcome:
         return {
             "summary.csv": summary_table(self.results),
             "steps.csv": steps_table(self.results),
+            "packets.csv": packets_table(self.results),
             "statements.csv": statements_csv(self.verdicts),
         }
 
