@@ -20,7 +20,7 @@ from sundial.observe import read_frames
 from sundial.reproduce.measure import Measured
 from sundial.reproduce.shares import Flight, Flights, Share, share
 from sundial.segments.vmmc.model import Backplane
-from sundial.segments.vmmc.stores import flights
+from sundial.segments.vmmc.model_stores import flights
 from sundial.segments.vmmc.wire import AU, CONTROL, DU, HEADER, NACK, NOTIFY, REASONS
 
 MAPPED = "vmmc"

@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from sundial.segments.vmmc import stores
+from sundial.segments.vmmc import model_stores
 from sundial.segments.vmmc.model import PS_PER_S, Backplane
 from sundial.segments.vmmc.verify_fields import Packets, packets_of
 from sundial.segments.vmmc.verify_packets import Sender, check_packets
@@ -63,7 +63,7 @@ class _Backplane(SegmentVerifier[Backplane]):
         return False
 
     def flights(self, segment: Backplane, frames: pl.DataFrame) -> pl.DataFrame:
-        return stores.flights(segment, frames).select(list(FLIGHTS))
+        return model_stores.flights(segment, frames).select(list(FLIGHTS))
 
 
 def _packets(wire: Wire, passages: Passages) -> Packets:
