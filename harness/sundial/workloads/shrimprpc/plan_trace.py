@@ -17,7 +17,6 @@ from sundial.workloads.shrimprpc.plan import CLIENT, SERVER
 
 _POLLING = ("serve_next", "serve_next.constprop.0", "serve_next.isra.0")
 """What polls, as the compiler calls it."""
-_SHARED = frozenset({"in", "out", "inout"})
 
 
 def entrance(procedure: str) -> str:
