@@ -8,6 +8,11 @@ timer woke it, the first frame that came before the CPU slept again, or the path
 is none, the idle time is a step like any other: what ended it is the timer, of a retransmission perhaps. So steps join
 without gap or overlap from the call's beginning to its end, and their sum is its round trip.
 
+Who polls is not woken. What a poll finds is the last that came before it ended: from the client of the call, where that
+has sent anything, else from anyone. There the path goes on at the sender, at the instant of the store or of the frame.
+A thread polls from the entry of a function of the role `poll` until it enters or leaves another of its program; and
+where no function of a program was stamped since, whoever takes packets of a backplane has polled, for they wake nobody.
+
 A CPU is one thing that all threads wait for: what it did for others before it came to the call is on the path too.
 
 What a machine did meanwhile beside the path is listed too. It belongs to the call that began last before it.
@@ -29,7 +34,7 @@ CALL, RETURN = "call", "return"
 SEND, WIRE, RECEIVE = "send", "wire", "receive"
 IDLE, HANDED_IN, ELSEWHERE = "idle", "handed in", "elsewhere"
 ARROW = " → "
-TRANSMIT_ROLE, CALL_ROLE = "transmit", "call"
+TRANSMIT_ROLE, CALL_ROLE, POLL_ROLE = "transmit", "call", "poll"
 
 
 class Call(NamedTuple):
@@ -42,11 +47,15 @@ class Call(NamedTuple):
 
 
 class Arrival(NamedTuple):
-    """A frame at a machine: when its last bit had come, and when its first left which machine's adapter."""
+    """A frame or packet at a machine: when its last bit had come, and when its first left which machine's adapter."""
 
     at_ns: int
     sender: str
     sent_ns: int
+    stored_ns: int = -1
+    """When the store was made that a backplane's packet ends with; -1: a frame, which a driver has handed in."""
+    wakes: bool = True
+    """Whether a CPU that sleeps is told."""
 
 
 class Step(NamedTuple):
@@ -71,6 +80,10 @@ class Lane:
     labels: list[str]
     halts: list[bool]
     threads: list[int]
+    of_programs: list[bool]
+    """Whether the stamp is one of a program's function."""
+    polls: list[bool]
+    """Whether the thread polls in what follows the stamp."""
     transmits: list[int]
     """Places of stamps at which a frame is handed to an adapter: of entries."""
     calls: list[tuple[int, bool]]
@@ -97,17 +110,24 @@ def lane_of(name: str, trace: Trace) -> Lane:
         for context in zip(stamps["page_table"].tolist(), stamps["thread"].tolist(), strict=True)
     ]
     labels, transmits, calls = [], [], []
+    of_programs, polls = [False] * len(kinds), [False] * len(kinds)
+    polling: dict[int, bool] = {}
     for number, (kind, place, ns) in enumerate(zip(kinds, places, stamps["ns"].tolist(), strict=True)):
         if kind == HALT:
             labels.append(IDLE)
             continue
-        point = points[place]
+        point, thread = points[place], threads[number]
+        if point.program is not None:
+            of_programs[number] = True
+            polling[thread] = point.role == POLL_ROLE and kind != EXIT
+        polls[number] = polling.get(thread, False)
         labels.append(f"{point.name} end" if kind == EXIT else point.name)
         if point.role == TRANSMIT_ROLE and kind != EXIT:
             transmits.append(number)
         if point.role == CALL_ROLE:
             calls.append((ns, kind != EXIT))
-    return Lane(name, stamps["ns"].tolist(), labels, [kind == HALT for kind in kinds], threads, transmits, calls)
+    halts = [kind == HALT for kind in kinds]
+    return Lane(name, stamps["ns"].tolist(), labels, halts, threads, of_programs, polls, transmits, calls)
 
 
 def join(
@@ -160,8 +180,16 @@ class _Path:
         self._steps: list[Step] = []
         self._places: list[tuple[Lane, int] | None] = []
         """Of each step: the stamp that it begins at."""
-        self._entered = 0, call.end_ns
-        """How many steps there were when the path came to the present machine, and when that was."""
+        self._enter()
+
+    def _enter(self) -> None:
+        """The path comes to a machine."""
+        self._entered = len(self._steps), self._now
+        """How many steps there were when it came there, and when that was."""
+        self._found: Arrival | None = None
+        """What was polled for."""
+        self._bare = True
+        """Whether the path has met no stamp of a program yet."""
 
     def walk(self) -> list[Step]:
         """The steps, the last first. What is on the path is marked in the lanes."""
@@ -169,11 +197,14 @@ class _Path:
         follows = RETURN
         while lane is not None and self._now > self._call.start_ns:
             place = bisect_left(lane.times, self._now) - 1
-            arrival = self._cause(lane, place) if place >= 0 and lane.halts[place] else None
+            before = place < 0 or lane.times[place] <= self._call.start_ns
+            arrival = self._polled(lane, place, before)
+            if arrival is None and place >= 0 and lane.halts[place]:
+                arrival = self._cause(lane, place)
             if arrival is not None:
-                lane, follows = self._over_the_wire(lane, arrival)
+                lane, follows = self._over_the_wire(lane, place, arrival)
                 continue
-            if place < 0 or lane.times[place] <= self._call.start_ns:
+            if before:
                 begins = place < 0 or lane.name == self._call.client
                 thread = None if place < 0 else lane.threads[place]
                 self._add(lane.name, thread, f"{CALL if begins else lane.labels[place]}{ARROW}{follows}", 0)
@@ -186,25 +217,52 @@ class _Path:
                 found[0].mark(found[1], each.start_ns, each.end_ns)
         return self._steps
 
+    def _polled(self, lane: Lane, place: int, before: bool) -> Arrival | None:
+        """What was polled for, if it came after the stamp at `place` and before the path; `before`: that stamp is the
+        last before the call."""
+        if place >= 0 and not before:
+            self._bare = self._bare and not lane.of_programs[place]
+        if self._found is None:
+            if place >= 0 and lane.polls[place]:
+                self._found = self._last(lane, stored=False)
+            elif self._bare:
+                self._found = self._last(lane, stored=True)
+        found = self._found
+        return found if found is not None and (place < 0 or found.at_ns >= lane.times[place]) else None
+
+    def _last(self, lane: Lane, *, stored: bool) -> Arrival | None:
+        """The last that came within the call and before the path; `stored`: of a backplane alone."""
+        first = bisect_left(lane.arrivals, (self._call.start_ns + 1,))
+        came = [
+            each
+            for each in lane.arrivals[first : bisect_left(lane.arrivals, (self._now,))]
+            if each.stored_ns >= 0 or not stored
+        ]
+        own = [each for each in came if each.sender == self._call.client]
+        return next(reversed(own or came), None)
+
     def _cause(self, lane: Lane, place: int) -> Arrival | None:
         """The frame that woke the CPU from a sleep that began at `place`; else the first that came while it was awake
         for another reason, a timer, and before the path came here."""
         first = bisect_left(lane.arrivals, (lane.times[place],))
-        if first == len(lane.arrivals):
-            return None
-        arrival = lane.arrivals[first]
-        return arrival if self._call.start_ns < arrival.at_ns < self._entered[1] else None
+        last = bisect_left(lane.arrivals, (self._entered[1],))
+        woke = next((lane.arrivals[each] for each in range(first, last) if lane.arrivals[each].wakes), None)
+        return woke if woke is not None and self._call.start_ns < woke.at_ns else None
 
-    def _over_the_wire(self, lane: Lane, arrival: Arrival) -> tuple[Lane | None, str]:
+    def _over_the_wire(self, lane: Lane, place: int, arrival: Arrival) -> tuple[Lane | None, str]:
         self._back_to(arrival.at_ns)
-        self._add(lane.name, None, RECEIVE, arrival.at_ns)
+        slept = place < 0 or lane.halts[place]
+        self._add(lane.name, None, RECEIVE, arrival.at_ns, None if slept else (lane, place))
         self._add("", None, WIRE, arrival.sent_ns)
         sender = self._lanes.get(arrival.sender)
         if sender is None:
             self._add(arrival.sender, None, ELSEWHERE, self._call.start_ns)
             return None, ""
-        self._add(sender.name, None, SEND, sender.handed.get(arrival.sent_ns, arrival.sent_ns))
-        self._entered = len(self._steps), self._now
+        handed = arrival.stored_ns
+        if handed < 0:
+            handed = sender.handed.get(arrival.sent_ns, arrival.sent_ns)
+        self._add(sender.name, None, SEND, handed)
+        self._enter()
         return sender, HANDED_IN
 
     def _back_to(self, at_ns: int) -> None:

@@ -13,8 +13,10 @@ HEADER_BYTES, STAMP_BYTES = 16, 40
 """Of `trace.bin`, which harness/clock/README.md describes."""
 
 Hexadecimal = Annotated[str, Field(pattern=r"^[0-9a-f]{1,16}$")]
-Role = Literal["call", "transmit"] | None
-"""call: entering it begins a call of a client, leaving it ends the call; transmit: it hands a frame to an adapter."""
+Role = Literal["call", "transmit", "poll"] | None
+"""call: entering it begins a call of a client, leaving it ends the call; transmit: it hands a frame to an adapter;
+poll: a thread that has entered it looks for what others store or send, until it enters or leaves another function of
+its program."""
 
 
 class Point(Form):

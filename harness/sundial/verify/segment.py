@@ -30,6 +30,13 @@ Waits = Callable[[str], Contention | None]
 SegmentT = TypeVar("SegmentT", bound=SegmentBase, contravariant=True)
 
 
+FLIGHTS: Mapping[str, pl.DataType] = {
+    "sender": pl.String(), "receiver": pl.String(), "stored_ns": pl.Int64(), "sent_ns": pl.Int64(),
+    "at_ns": pl.Int64(), "wakes": pl.Boolean(), "exact": pl.Boolean(),
+}  # fmt: skip
+"""Of what goes from memory to memory: between which machines, when the store was made that it ends with, when it left,
+and when it was there. `wakes`: the receiver's CPU is told; `exact`: the store is an instruction of that instant."""
+
 HELD_BACK: Mapping[str, pl.DataType] = {"row": pl.UInt32(), "since_ns": pl.Int64()}
 
 
@@ -85,6 +92,11 @@ class SegmentVerifier(Protocol[SegmentT]):
         """Stations of the segment itself, which fates may name in place of a port: what is lost on its way to one is
         nobody's copy yet."""
         return ()
+
+    def flights(self, segment: SegmentT, frames: pl.DataFrame) -> pl.DataFrame:
+        """FLIGHTS of what arrived over a segment that carries stores; nothing of others, whose frames say it all.
+        `frames` of the segment's capture at its ports."""
+        return pl.DataFrame(schema=FLIGHTS)
 
     def keeps_order(self, segment: SegmentT, port: str) -> bool:
         """Whether what `port` sends arrives in the order in which it was sent."""

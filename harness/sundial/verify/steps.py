@@ -23,7 +23,8 @@ from sundial.verify.directory import traced_machines
 from sundial.verify.findings import FINDING, none
 from sundial.verify.frames import INBOUND, OUTBOUND
 from sundial.verify.samples import RunSamples
-from sundial.verify.traces import Difference, check_points, check_stamps, check_transmits
+from sundial.verify.segment import FLIGHTS, network_of, verifiers
+from sundial.verify.traces import Difference, check_points, check_stamps, check_stores, check_transmits
 
 STEPS = "steps.parquet"
 STEP_COLUMNS: dict[str, type[pl.DataType]] = {
@@ -82,10 +83,14 @@ def check_steps(run: RunDirectory, samples: RunSamples, frames: pl.DataFrame, po
             rows += [(None, where, *difference, []) for where, difference in found]
     lanes = {name: lane_of(name, trace) for name, trace in traces.items()}
     arrivals, sent = _wires(frames, ports)
+    stored = _flights(run, frames)
+    for receiver, *flight in stored.select("receiver", "at_ns", "sender", "sent_ns", "stored_ns", "wakes").iter_rows():
+        arrivals.setdefault(receiver, []).append(Arrival(*flight))
     join(lanes, arrivals, sent)
     for name, lane in lanes.items():
-        of_frames = check_transmits(lane, sent.get(name, ()))
-        rows += [(None, f"nodes/{name}/{TRACE}", *difference, []) for difference in of_frames]
+        stores = stored.filter(pl.col("exact"), pl.col("sender") == name)["stored_ns"].to_list()
+        of_wires = [*check_transmits(lane, sent.get(name, ())), *check_stores(lane, stores, _instruction_ns(run, name))]
+        rows += [(None, f"nodes/{name}/{TRACE}", *difference, []) for difference in of_wires]
     table = samples.table.filter(pl.col("client").is_in(list(lanes)))
     calls = [Call(*each) for each in table.select("id", "client", "start_ns", "end_ns").iter_rows()]
     steps = paths(lanes, calls)
@@ -113,14 +118,17 @@ def _check_trace(run: RunDirectory, name: str, trace: Trace) -> Iterator[tuple[s
     except ValidationError as error:
         where = ".".join(map(str, error.errors()[0]["loc"]))
         raise BadInput(f"{where}: {error.errors()[0]['msg']}", file=str(file), allowed=ALLOWED) from None
-    experiment = recorded_experiment(run.document)
-    planned = traced_functions(experiment)[name]
-    instruction_ns = 1 << icount_shift(experiment.network.node(name).mips)
+    planned = traced_functions(recorded_experiment(run.document))[name]
+    instruction_ns = _instruction_ns(run, name)
     end_ns = (run.counters or {}).get("virtual_ns")
     for each in check_points(points, planned):
         yield f"nodes/{name}/{POINTS}", each
     for each in check_stamps(trace, points, instruction_ns, end_ns if isinstance(end_ns, int) else None):
         yield f"nodes/{name}/{TRACE}", each
+
+
+def _instruction_ns(run: RunDirectory, machine: str) -> int:
+    return 1 << icount_shift(recorded_experiment(run.document).network.node(machine).mips)
 
 
 def _bare(lanes: Mapping[str, Lane], table: pl.DataFrame) -> Iterator[int]:
@@ -146,7 +154,9 @@ def _wires(frames: pl.DataFrame, ports: pl.DataFrame) -> tuple[dict[str, list[Ar
     A frame at a receiver is the latest that its sender has sent with the same octets.
     """
     machines = ports.filter(~pl.col("joins")).select("end", "machine")
-    at_ports = frames.filter(pl.col("fate").is_null()).join(machines, on="end", how="inner")
+    # What says of itself from where to where it goes is no frame.
+    at_ports = frames.filter(pl.col("fate").is_null(), pl.col("eth_source").is_not_null())
+    at_ports = at_ports.join(machines, on="end", how="inner")
     columns = ("eth_source", "octets_hash", "time_ns", "machine")
     outbound = at_ports.filter(pl.col("direction") == OUTBOUND).select(columns).sort("time_ns")
     inbound = at_ports.filter(pl.col("direction") == INBOUND).select(columns).sort("time_ns")
@@ -164,3 +174,16 @@ def _wires(frames: pl.DataFrame, ports: pl.DataFrame) -> tuple[dict[str, list[Ar
     for machine, time_ns in outbound.select("machine", "time_ns").iter_rows():
         sent.setdefault(machine, []).append(time_ns)
     return arrivals, sent
+
+
+def _flights(run: RunDirectory, frames: pl.DataFrame) -> pl.DataFrame:
+    """FLIGHTS over all segments."""
+    network, known = network_of(run), verifiers()
+    at_ports = frames.filter(pl.col("fate").is_null())
+    segments = {} if network is None else network.segments
+    found = [
+        known[segment.kind].flights(segment, at_ports.filter(pl.col("capture") == f"wire/{name}.pcapng"))
+        for name, segment in segments.items()
+        if segment.kind in known
+    ]
+    return pl.concat([pl.DataFrame(schema=FLIGHTS), *found])

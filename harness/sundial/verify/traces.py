@@ -137,3 +137,16 @@ def check_transmits(lane: Lane, sent: Sequence[int]) -> Iterator[Difference]:
     for sent_ns in sent[first:]:
         if sent_ns not in lane.handed:
             yield "a driver's call for each frame", f"none for the one that left at {sent_ns} ns"
+
+
+def check_stores(lane: Lane, stored: Sequence[int], instruction_ns: int) -> Iterator[Difference]:
+    """A store is an instruction of a CPU that is awake (`stored`: when stores were made whose packets left at once)."""
+    for ns in stored:
+        place = bisect_left(lane.times, ns) - 1
+        if place < 0:
+            continue
+        since = ns - lane.times[place]
+        if lane.halts[place]:
+            yield "no store by a CPU that sleeps", f"one at {ns} ns, asleep since {lane.times[place]} ns"
+        elif since % instruction_ns:
+            yield f"instructions of {instruction_ns} ns until a store", f"{since} ns from {lane.times[place]} ns"

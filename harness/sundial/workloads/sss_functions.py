@@ -21,6 +21,10 @@ _COMMON: tuple[tuple[str, Stamps], ...] = (
     ("ethernet_received", "both"),
 )
 _OF_PROTOCOL: dict[str, tuple[tuple[str, Stamps], ...]] = {
+    "backplane": (
+        ("vmmc_call", "entry"),
+        ("vmmc_received", "both"),
+    ),
     "sockets": (
         ("call_sockets", "entry"),
         ("socket_send_to", "both"),
@@ -49,7 +53,7 @@ _OF_PROTOCOL: dict[str, tuple[tuple[str, Stamps], ...]] = {
 }
 
 
-def kernel_functions(*protocols: Literal["sockets", "mbcf"]) -> Iterator[Function]:
+def kernel_functions(*protocols: Literal["sockets", "mbcf", "backplane"]) -> Iterator[Function]:
     """Those of messages by these protocols."""
     for name, stamps in (*_COMMON, *(each for protocol in protocols for each in _OF_PROTOCOL[protocol])):
         yield Function((name,), stamps=stamps, needed=False)

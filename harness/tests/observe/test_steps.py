@@ -19,6 +19,7 @@ POINTS = (
     Point("start_xmit", None, "transmit"),
     Point("interrupt", None, None),
     Point("asm_exc_page_fault", None, None),
+    Point("look", "apps", "poll"),
 )
 PLACES = {point.name: place for place, point in enumerate(POINTS)}
 Stamp = tuple[int, str]
@@ -139,6 +140,97 @@ def test_a_frame_that_comes_while_a_timer_has_the_cpu_is_the_cause() -> None:
     assert sums(steps) == {0: 330}
 
 
+def polled(*server: Stamp, to_server: Sequence[Arrival], to_client: Arrival, until: int = 415) -> list[Step]:
+    """A call from 95 on of a client without a stamp in it, which polls by itself."""
+    made = lanes(client=trace((20, "halt")), server=trace(*server))
+    join(made, {"server": to_server, "client": [to_client]}, {})
+    steps = paths(made, [Call(0, "client", 95, until)])
+    assert sums(steps) == {0: until - 95}
+    return steps
+
+
+REPLY = Arrival(398, "server", 240, stored_ns=235)
+
+
+def test_what_is_polled_for_is_the_last_that_came_before_the_poll_ended() -> None:
+    steps = polled(
+        (180, "look/"), (210, "work/"), (250, "work\\"), (260, "look/"),
+        to_server=[Arrival(190, "client", 100, 98), Arrival(202, "client", 130, 120), Arrival(240, "client", 150, 149)],
+        to_client=REPLY,
+    )  # fmt: skip
+    assert shown(steps) == [
+        ("client", "call → handed in", 25),
+        ("client", "send", 10),
+        ("", "wire", 72),
+        ("server", "receive", 8),
+        ("server", "work → handed in", 25),
+        ("server", "send", 5),
+        ("", "wire", 158),
+        ("client", "receive", 17),
+    ]
+    assert shown(steps, on_path=False) == [
+        ("server", "look → work", 22),
+        ("server", "handed in → work end", 15),
+        ("server", "work end → look", 10),
+    ]
+
+
+def test_what_comes_between_two_polls_is_found_by_the_second() -> None:
+    steps = polled(
+        (150, "look/"), (170, "look\\"), (180, "interrupt/"), (200, "look/"), (210, "work/"),
+        to_server=[Arrival(185, "client", 130, 120)], to_client=REPLY,
+    )  # fmt: skip
+    assert [each for each in shown(steps) if each[0] == "server"][:3] == [
+        ("server", "receive", 15),  # from here on the CPU goes to where it is seen
+        ("server", "look → work", 10),
+        ("server", "work → handed in", 25),
+    ]
+    assert ("server", "interrupt → look", 5) in shown(steps, on_path=False)
+
+
+def test_a_poll_finds_what_the_client_of_the_call_has_sent() -> None:
+    steps = polled(
+        (180, "look/"), (210, "work/"),
+        to_server=[Arrival(195, "client", 130, 120), Arrival(205, "other", 140, 139)], to_client=REPLY,
+    )  # fmt: skip
+    assert {step.node for step in steps if step.on_path} == {"client", "", "server"}
+    assert ("", "wire", 65) in shown(steps)
+
+
+def test_who_does_not_poll_has_not_waited_for_what_comes() -> None:
+    steps = polled(
+        (50, "look/"), (100, "work/"),
+        to_server=[Arrival(195, "client", 130, 120)], to_client=REPLY,
+    )  # fmt: skip
+    assert [each[1] for each in shown(steps)] == [
+        "look → work", "work → handed in", "send", "wire", "receive",
+    ]  # fmt: skip
+
+
+def test_a_thread_polls_until_its_program_says_otherwise_whatever_the_kernel_does() -> None:
+    lane = lane_of("server", trace(
+        (10, "1:look/"), (20, "1:interrupt/"), (30, "2:work/"), (40, "1:look\\"), (50, "1:interrupt/"), (60, "halt"),
+    ))  # fmt: skip
+    assert lane.polls == [True, True, False, False, False, False]
+    assert lane.of_programs == [True, False, True, True, False, False]
+
+
+def test_a_sleeper_is_woken_by_what_notifies_alone() -> None:
+    server = ((180, "halt"), (212, "interrupt/"), (220, "work/"))
+    silent, notifying = Arrival(190, "client", 110, 105, wakes=False), Arrival(208, "client", 130, 120)
+    steps = polled(*server, to_server=[silent, notifying], to_client=REPLY)
+    assert [each for each in shown(steps) if each[1] in ("wire", "receive")][:2] == [
+        ("", "wire", 78),
+        ("server", "receive", 4),
+    ]
+
+
+def test_only_a_backplane_is_polled_without_a_stamp() -> None:
+    made = lanes(client=trace((20, "interrupt/")))
+    join(made, {"client": [Arrival(398, "server", 235)]}, {})
+    assert shown(paths(made, [Call(0, "client", 95, 415)])) == [("client", "call → return", 320)]
+
+
 def test_a_machine_that_is_not_traced_is_elsewhere() -> None:
     made = lanes(client=trace(*CLIENT))
     join(made, {"client": [Arrival(398, "server", 235)]}, {"client": [115]})
@@ -188,7 +280,9 @@ def test_what_really_happens_twice_is_kept() -> None:
     assert without_repeated(trace((10, "1:work/"), (11, "2:work/"), (30, "1:work/"), points=silent)).repeated == 1
 
 
-WORDS = st.sampled_from(["send/", "send\\", "work/", "work\\", "start_xmit/", "start_xmit\\", "interrupt/", "halt"])
+WORDS = st.sampled_from(
+    ["send/", "send\\", "work/", "work\\", "start_xmit/", "start_xmit\\", "interrupt/", "look/", "look\\", "halt"]
+)
 
 
 @st.composite
@@ -204,7 +298,11 @@ def machines(draw: st.DrawFn) -> tuple[dict[str, Lane], list[Call]]:
         left = sorted(draw(st.sets(st.integers(0, 1900), max_size=8)))
         sent[name] = left
         way = draw(st.integers(1, 100))
-        arrivals[other] = [Arrival(ns + way, name, ns) for ns in left]
+        waited = draw(st.lists(st.integers(-1, 50), min_size=len(left), max_size=len(left)))
+        arrivals[other] = [
+            Arrival(ns + way, name, ns, -1 if wait < 0 or wait > ns else ns - wait, draw(st.booleans()))
+            for ns, wait in zip(left, waited, strict=True)
+        ]
     join(made, arrivals, sent)
     begins = draw(st.lists(st.integers(0, 1500), max_size=4))
     calls = [Call(number, "client", begin, begin + draw(st.integers(1, 500))) for number, begin in enumerate(begins)]

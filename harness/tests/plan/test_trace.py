@@ -64,6 +64,20 @@ def test_functions_are_taken_by_name() -> None:
     assert client == (Function(("clnt_dg_call",), "echo-client", anywhere=True), Function(("ip_output",)))
 
 
+def test_rings_and_stubs_are_divided_where_they_poll() -> None:
+    functions = traced("trace=steps", "transports=vrpc", scenario="vrpc-sweep")
+    polls = {name: [each.names[0] for each in listed if each.role == "poll"] for name, listed in functions.items()}
+    assert polls == {"client": ["finish"], "server": ["look"]}
+    assert not [each for each in functions["client"] if each.names[0].startswith("mbcf_")]
+    both = traced("trace=steps", scenario="vrpc-sweep")["server"]
+    assert {"mbcf_receive", "vmmc_received", "udp_received", "vrpc_line_end"} <= {each.names[0] for each in both}
+    stubs = traced("trace=steps", scenario="shrimp-rpc-sweep")
+    assert [each.names[0] for each in stubs["server"] if each.role == "poll"] == ["serve_next"]
+    assert {"shrimp_enter_echo_null", "shrimp_enter_echo_inout_64"} <= {each.names[0] for each in stubs["server"]}
+    # The compiler has made a client's stub a part of its caller.
+    assert not [each for each in stubs["client"] if each.application is not None]
+
+
 def test_points_say_where_functions_are() -> None:
     functions = (
         Function(("call",), "client", role="call"),

@@ -36,6 +36,7 @@ def test_a_frame_is_the_latest_that_was_sent_with_its_octets() -> None:
             frame("server:eth0", INBOUND, 400),
             frame("server:eth0", INBOUND, 450, octets=6),  # damaged on its way
             frame("client:fate", OUTBOUND, 460, fate="lost"),
+            {**frame("client:eth0", OUTBOUND, 470), "eth_source": None},  # a packet of a backplane
         ],
         schema_overrides={"fate": pl.String},
     )
@@ -45,7 +46,7 @@ def test_a_frame_is_the_latest_that_was_sent_with_its_octets() -> None:
 
 
 def lane(*calls: tuple[int, bool]) -> Lane:
-    return Lane("client", [], [], [], [], [], list(calls))
+    return Lane("client", [], [], [], [], [], [], [], list(calls))
 
 
 CALLS = pl.DataFrame(

@@ -15,7 +15,7 @@ from sundial.observe.trace import Point as Named
 from sundial.plan.trace import Function
 from sundial.seams.trace import Point
 from sundial.verify import verify_run
-from sundial.verify.traces import check_points, check_stamps, check_transmits
+from sundial.verify.traces import check_points, check_stamps, check_stores, check_transmits
 
 POINTS = (
     Point(name="call", program="bin/client", address="10", size=8, stamps="both", role="call"),
@@ -131,6 +131,15 @@ def test_each_frame_was_handed_in_by_a_stamped_call() -> None:
     assert missing() == missing(168) == missing(2, 168) == []
     assert missing(120) == [("a driver's call for each frame", "none for the one that left at 120 ns")]
     assert len(missing(168, 400)) == 1
+
+
+def test_a_store_is_an_instruction_of_a_cpu_that_is_awake() -> None:
+    lane = lane_of("client", trace(GOOD))
+    assert list(check_stores(lane, [2, 116, 212, 1017], 8)) == []
+    assert list(check_stores(lane, [113], 8)) == [("instructions of 8 ns until a store", "5 ns from 108 ns")]
+    assert list(check_stores(lane, [308], 8)) == [
+        ("no store by a CPU that sleeps", "one at 308 ns, asleep since 300 ns")
+    ]
 
 
 def test_steps_are_made_anew_whatever_was_written(tmp_path: Path) -> None:

@@ -4,7 +4,8 @@ server waits."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -14,7 +15,8 @@ import polars as pl
 from sundial.papers.bilas97.extents import Extent
 from sundial.papers.bilas97.packets import MAPPED, OverBackplane
 from sundial.papers.bilas97.paper import Bilas97
-from sundial.papers.bilas97.results import ECHOES, FLOOR, Part, Results
+from sundial.papers.bilas97.results import CLIENT, ECHOES, FLOOR, HARDWARE, SERVER, Part, Results
+from sundial.papers.bilas97.steps import divided
 from sundial.reproduce.cells import Cell, Row, cell_of_round_trip
 from sundial.reproduce.runs import Bench, Spec
 from sundial.units import RATE, TIME
@@ -30,6 +32,7 @@ ARGUMENTS = ("in", "out", "inout")
 OVER_ETHERNET = ("udp", "mbcf3b")
 VRPC = ("vrpc", "vrpc-mbcf")
 WAITS = ("poll", "notify")
+TRACED = ("shrimprpc", "vrpc")
 Workload = dict[str, Any]
 """As scenarios write it."""
 
@@ -53,7 +56,10 @@ def perform(paper: Bilas97, bench: Bench, extent: Extent, scale: str) -> Results
     bench.expect(len(steps))
     for step, made in zip(steps, bench.make_all((step.spec, MIPS) for step in steps), strict=True):
         if made is not None:
-            step.take(OverBackplane(made.folder))
+            run = OverBackplane(made.folder)
+            step.take(run)
+            if (counts := run.counts) is not None:
+                results.packets[step.spec.name] = counts
     passed = [end for end in bench.made if end.verdict == "pass" and not end.mismatches]
     results.compared = {end.name: end.calls for end in passed if end.name in (NULL, SIZES)}
     return results
@@ -82,9 +88,11 @@ def _null(results: Results, extent: Extent) -> Step:
     spec = Spec(
         NULL, "null calls, and a word there and back", TOPOLOGY,
         [
+            # First, so that ShrimpRPC's server is stamped: that begins when its CPU has slept, and the server of vRPC
+            # polls from the beginning on, until it meets its first client.
+            _sunrpc(VRPC, extent.calls, trace="steps"),
+            _shrimprpc(extent.calls, trace="steps"),
             _vmmc(["au"], "round_trip", [WORD], extent.calls),
-            _shrimprpc(extent.calls),
-            _sunrpc(VRPC, extent.calls),
         ],
     )  # fmt: skip
 
@@ -95,6 +103,8 @@ def _null(results: Results, extent: Extent) -> Step:
         _put_null(results, "shrimprpc", run, transport="shrimprpc")
         for transport in VRPC:
             _put_null(results, transport, run, transport=transport)
+        for system in TRACED:
+            _put_traced(results, system, run)
 
     return Step(spec, take)
 
@@ -132,19 +142,35 @@ def _put_null(results: Results, system: str, run: OverBackplane, **where: Any) -
     trip = run.round_trip(**where)
     if trip is not None:
         results.null[system] = cell_of_round_trip(trip, run)
-        results.steps[system] = _parts(run, **where)
+        results.steps[system] = _parts(run, _median(run.calls(**where)))
 
 
-def _parts(run: OverBackplane, **where: Any) -> list[Part]:
-    """Of the median call: software before, between and after what the hardware does."""
-    table = run.calls(**where).filter("ok").sort("rtt_ns", "start_ns")
-    call = table.row((table.height - 1) // 2, named=True)
+def _median(calls: pl.DataFrame) -> Mapping[str, Any]:
+    table = calls.filter("ok").sort("rtt_ns", "start_ns")
+    return table.row((table.height - 1) // 2, named=True)
+
+
+def _put_traced(results: Results, system: str, run: OverBackplane) -> None:
+    calls = run.samples.with_row_index("row").filter(~pl.col("warmup"), pl.col("transport") == system)
+    if not calls["ok"].any():
+        return
+    call = _median(calls)
+    steps = pl.read_parquet(run.folder / "steps.parquet").filter(pl.col("call") == call["row"])
+    machines = {call[end]: end for end in (CLIENT, SERVER)}
+    instruction_ns = (run.instruction_ns(call[CLIENT]), run.instruction_ns(call[SERVER]))
+    results.traced[system] = divided(system, steps, machines, (call["rtt_ns"], *instruction_ns))
+    verdict = json.loads((run.folder / "verify.json").read_text())["steps"]
+    results.traced_calls = int(verdict["exact"]), int(verdict["calls"])
+
+
+def _parts(run: OverBackplane, call: Mapping[str, Any]) -> list[Part]:
+    """Of one call: software before, between and after what the hardware does."""
     inside = [each for each in run.flights.between(call["start_ns"], call["end_ns"]) if each.end_ns > call["start_ns"]]
     there = [each for each in inside if each.sender == call["client"]]
     back = [each for each in inside if each.sender == call["server"]]
     if not there or not back:
         return []
-    names = ("client", "hardware", "server", "hardware", "client")
+    names = (CLIENT, HARDWARE, SERVER, HARDWARE, CLIENT)
     steps = ("until the request's first packet is stored", "until its last packet is there",
              "until the reply's last packet is stored", "until it is there", "until the call returns")  # fmt: skip
     ends = [
@@ -153,7 +179,7 @@ def _parts(run: OverBackplane, **where: Any) -> list[Part]:
     ]  # fmt: skip
     parts = []
     for step, name, begin, end in zip(steps, names, ends, ends[1:], strict=False):
-        software = None if name == "hardware" else round((end - begin) / run.instruction_ns(call[name]))
+        software = None if name == HARDWARE else round((end - begin) / run.instruction_ns(call[name]))
         parts.append(Part(step, name, end - begin, software))
     return parts
 

@@ -13,7 +13,7 @@ from sundial.papers.bilas97 import experiments
 from sundial.papers.bilas97.extents import EXTENTS
 from sundial.papers.bilas97.page import make_page
 from sundial.papers.bilas97.paper import PATH, Bilas97
-from sundial.papers.bilas97.results import Results, steps_table, summary_table
+from sundial.papers.bilas97.results import Results, packets_table, steps_table, summary_table
 from sundial.papers.bilas97.statements import STATEMENTS
 from sundial.reproduce.judged import JudgedOutcome
 from sundial.reproduce.page import Page
@@ -29,7 +29,11 @@ class BilasOutcome(JudgedOutcome[Results]):
         return {"mips": f"{self.results.mips.normalize():f}"}
 
     def measured(self) -> Mapping[str, pl.DataFrame]:
-        return {"summary.csv": summary_table(self.results), "steps.csv": steps_table(self.results)}
+        return {
+            "summary.csv": summary_table(self.results),
+            "steps.csv": steps_table(self.results),
+            "packets.csv": packets_table(self.results),
+        }
 
     def page(self, figures: Path) -> Page:
         return make_page(self.results, self.verdicts, figures)

@@ -8,9 +8,11 @@ from decimal import Decimal
 
 import polars as pl
 
+from sundial.papers.bilas97.packets import Counts
 from sundial.papers.bilas97.paper import Bilas97
 from sundial.reproduce.cells import SUMMARY, Cell, Row, summary_row
 from sundial.reproduce.verdicts import Undecidable
+from sundial.segments.vmmc.wire import REASONS
 
 FLOOR = "hardware"
 """A word by automatic update, there and back, both ends polling: what no call can be below."""
@@ -28,16 +30,36 @@ SYSTEMS = {
 """Of null calls, in the order of the table. Those behind vRPC go over 100 Mbit/s Ethernet."""
 
 
+CLIENT, SERVER, HARDWARE = "client", "server", "hardware"
+
+
 @dataclass(frozen=True)
 class Part:
     """A step of a call: who does it, and how long it takes."""
 
     step: str
     of: str
-    """client, server, or hardware."""
+    """CLIENT, SERVER or HARDWARE."""
     ns: int
-    instructions: int | None
-    """None: of the hardware."""
+    instructions: float | None
+    """Not whole where a message's arrival begins the step; None: of the hardware."""
+    function: str = ""
+    """Where its call was traced: what it begins and ends with."""
+
+
+@dataclass(frozen=True)
+class Divided:
+    """A traced call."""
+
+    parts: tuple[Part, ...]
+    """That take all of its time, the last of them what is in no step, if there is such a thing."""
+    rtt_ns: int
+    """As the client's clock has it."""
+
+    def of(self, *who: str) -> tuple[int, float]:
+        """ns and instructions of these."""
+        chosen = [part for part in self.parts if part.of in who]
+        return sum(part.ns for part in chosen), sum(part.instructions or 0 for part in chosen)
 
 
 @dataclass
@@ -58,7 +80,13 @@ class Results:
     waits: list[Row] = field(default_factory=list)
     """Null calls: system, poll or notify."""
     steps: dict[str, list[Part]] = field(default_factory=dict)
-    """Of the median null call, by system."""
+    """Of the median null call as its packets divide it, by system."""
+    traced: dict[str, Divided] = field(default_factory=dict)
+    """The median null call as functions divide it, by system."""
+    traced_calls: tuple[int, int] = (0, 0)
+    """Calls of traced runs whose steps are their round trip to the nanosecond, and all."""
+    packets: dict[str, Counts] = field(default_factory=dict)
+    """Of each run over a backplane."""
     dma_rate_bps: int = 0
     """Of the backplane that was run."""
     compared: dict[str, int] = field(default_factory=dict)
@@ -93,15 +121,34 @@ def summary_table(results: Results) -> pl.DataFrame:
 
 
 STEPS = {
-    "system": pl.String, "step": pl.String, "of": pl.String, "ns": pl.Int64, "instructions": pl.Int64,
+    "system": pl.String, "seen": pl.String, "step": pl.String, "function": pl.String, "of": pl.String, "ns": pl.Int64,
+    "instructions": pl.Float64,
+}  # fmt: skip
+PACKETS = {
+    "run": pl.String, **dict.fromkeys(REASONS.values(), pl.Int64), "deliberate": pl.Int64, "control": pl.Int64,
+    "nack": pl.Int64, "notified": pl.Int64, "seen": pl.Int64, "fabric": pl.Int64,
 }  # fmt: skip
 
 
 def steps_table(results: Results) -> pl.DataFrame:
-    """steps.csv."""
+    """steps.csv: by packets, and by functions where calls were traced."""
+    listed = [("packets", system, parts) for system, parts in results.steps.items()]
+    listed += [("trace", system, list(divided.parts)) for system, divided in results.traced.items()]
     rows = [
-        (system, part.step, part.of, part.ns, part.instructions)
-        for system, parts in results.steps.items()
+        (system, seen, part.step, part.function, part.of, part.ns, part.instructions)
+        for seen, system, parts in listed
         for part in parts
     ]
     return pl.DataFrame(rows, schema=STEPS, orient="row")
+
+
+def packets_table(results: Results) -> pl.DataFrame:
+    """packets.csv."""
+    rows = [
+        (
+            run, *counts.by_reason.values(), counts.deliberate, counts.control, counts.refused, counts.notified,
+            counts.seen, counts.fabric,
+        )
+        for run, counts in results.packets.items()
+    ]  # fmt: skip
+    return pl.DataFrame(rows, schema=PACKETS, orient="row")

@@ -7,12 +7,13 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from sundial.segments.vmmc import model_stores
 from sundial.segments.vmmc.model import PS_PER_S, Backplane
 from sundial.segments.vmmc.verify_fields import Packets, packets_of
 from sundial.segments.vmmc.verify_packets import Sender, check_packets
 from sundial.segments.vmmc.wire import HEADER
 from sundial.verify.law import Bounds, Law, merged, told
-from sundial.verify.segment import SegmentVerifier
+from sundial.verify.segment import FLIGHTS, SegmentVerifier
 from sundial.verify.wire import SECOND_NS, Arrivals, Numbers, Passages, Wire, check_arrivals, problem
 
 UNPROVEN = (
@@ -60,6 +61,9 @@ class _Backplane(SegmentVerifier[Backplane]):
 
     def hears_all(self, segment: Backplane) -> bool:
         return False
+
+    def flights(self, segment: Backplane, frames: pl.DataFrame) -> pl.DataFrame:
+        return model_stores.flights(segment, frames).select(list(FLIGHTS))
 
 
 def _packets(wire: Wire, passages: Passages) -> Packets:

@@ -12,7 +12,7 @@ from sundial.model.images import ImageKind
 from sundial.model.limits import Limit, check_edges_known, resolve_sizes
 from sundial.model.lists import Words
 from sundial.model.network import Network
-from sundial.model.workload import Ends, Millis, Sized, Transport, WorkloadBase, WorkloadKind
+from sundial.model.workload import Ends, Millis, Sized, Traced, Transport, WorkloadBase, WorkloadKind
 from sundial.workloads.shrimprpc.expect import ECHO_LIMIT, FIXED, FIXED_PROCEDURES, NULL, PROCEDURES
 from sundial.workloads.vmmc.model import SEMANTICS, check_backplane
 
@@ -20,7 +20,7 @@ TRANSPORT = Transport("shrimprpc", SEMANTICS, between_nodes=True)
 SIZES = Limit(0, ECHO_LIMIT, "ECHO_LIMIT of guest-apps/shrimp/echo.x")
 
 
-class ShrimpRpc(Sized):
+class ShrimpRpc(Traced, Sized):
     """ShrimpRPC: calls whose arguments and results are stored where the other side reads them, over a backplane
     (SHRIMP)."""
 

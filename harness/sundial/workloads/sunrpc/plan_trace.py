@@ -11,7 +11,7 @@ from sundial.plan.workload import Host
 from sundial.workloads import linux_functions, sss_functions
 from sundial.workloads.mbcf.plan_trace import core_functions
 from sundial.workloads.sunrpc.plan import CLIENT, NODE_CLIENT, NODE_SERVER, SERVER
-from sundial.workloads.sunrpc.scenario import TRANSPORTS, SunRpc
+from sundial.workloads.sunrpc.scenario import TRANSPORTS, VRPC, VRPC_MBCF, SunRpc
 
 _Names = Sequence[tuple[str, Stamps]]
 _CALLS: dict[Literal["udp", "tcp"], str] = {"udp": "clnt_dg_call", "tcp": "clnt_vc_call"}
@@ -41,6 +41,26 @@ _NODE_SERVICE: _Names = (
 )
 
 
+_RING_CLIENT: _Names = (
+    ("client_call", "both"),
+    ("vrpc_line_begin", "both"),
+    ("rpc_call_encode", "both"),
+    ("rpc_call_reply", "both"),
+)
+_RING_SERVICE: _Names = (
+    ("svc_getreq_transport", "entry"),
+    ("xdr_callmsg", "both"),
+    ("echo_service_dispatch", "both"),
+    ("serve_echo", "both"),
+    ("transport_measure_reply", "both"),
+    ("vrpc_line_begin", "both"),
+    ("transport_encode_reply", "both"),
+    ("vrpc_line_end", "both"),
+)
+_RING_POLLS = {False: "finish", True: "look"}
+"""What polls until a message has come, on a client and on the server."""
+
+
 def _of(application: str, names: _Names) -> Iterator[Function]:
     """Which of them there are, the library's version and the compiler decide."""
     for name, stamps in names:
@@ -60,12 +80,19 @@ def _tirpc(transports: Sequence[Literal["udp", "tcp"]], *, serves: bool) -> Iter
 
 def _on_sss_core(transports: Sequence[str], *, serves: bool) -> Iterator[Function]:
     """One library and one kernel, whatever the transport."""
-    yield from _of(SERVER, _NODE_SERVICE) if serves else _of(CLIENT, _NODE_CLIENT)
-    between_nodes = [TRANSPORTS[name].between_nodes for name in transports]
-    if not all(between_nodes):
+    in_rings = [name for name in transports if name in (VRPC, VRPC_MBCF)]
+    application = SERVER if serves else CLIENT
+    if in_rings:
+        yield from _of(application, _RING_SERVICE if serves else _RING_CLIENT)
+        yield Function((_RING_POLLS[serves],), application, role="poll", needed=False)
+    if len(in_rings) < len(transports):
+        yield from _of(application, _NODE_SERVICE if serves else _NODE_CLIENT)
+    if any(not TRANSPORTS[name].between_nodes for name in transports):
         yield from sss_functions.kernel_functions("sockets")
-    if any(between_nodes):
+    if any(TRANSPORTS[name].between_nodes and name != VRPC for name in transports):
         yield from sss_functions.kernel_functions("mbcf")
+    if VRPC in transports:
+        yield from sss_functions.kernel_functions("backplane")
 
 
 class SunRpcTrace:

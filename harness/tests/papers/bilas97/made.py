@@ -5,11 +5,13 @@ from __future__ import annotations
 
 from decimal import Decimal
 
+from sundial.papers.bilas97.packets import Counts
 from sundial.papers.bilas97.paper import PATH, Bilas97
-from sundial.papers.bilas97.results import FLOOR, SYSTEMS, Part, Results
+from sundial.papers.bilas97.results import CLIENT, FLOOR, HARDWARE, SERVER, SYSTEMS, Divided, Part, Results
 from sundial.reproduce.cells import Cell, Row
 from sundial.reproduce.paper import read_paper
 from sundial.reproduce.shares import Share
+from sundial.segments.vmmc.wire import REASONS
 
 PAPER = read_paper(PATH, Bilas97)
 NULL_US = {
@@ -32,6 +34,14 @@ def holding() -> Results:
     results = Results(PAPER, "smoke", Decimal("62.5"), {key: cell(NULL_US[key]) for key in SYSTEMS})
     results.steps["vrpc"] = [Part("until the request begins to leave", "client", 9600, 600)]
     results.steps["vrpc"].append(Part("request", "hardware", 4250, None))
+    parts = (
+        Part("prepare", CLIENT, 9600, 600.0, "call → handed in"), Part("wire", HARDWARE, 4250, None, "wire"),
+        Part("receive", SERVER, 1400, 87.5, "receive"),
+    )  # fmt: skip
+    results.traced["vrpc"] = Divided(parts, 15_250)
+    results.traced_calls = (23, 23)
+    reasons = dict.fromkeys(REASONS.values(), 2)
+    results.packets["null-calls"] = Counts(reasons, 1, 3, 0, 4, 16)
     results.dma_rate_bps = 184_000_000
     for size in ("64", "65536"):
         results.streams += [Row((name, size), rate(22.5)) for name in ("au", "au-combined", "du")]

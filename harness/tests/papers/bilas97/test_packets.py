@@ -8,9 +8,23 @@ from pathlib import Path
 
 from sundial.papers.bilas97.packets import OverBackplane, Packet
 from sundial.reproduce.shares import Flight, Flights
-from tests.verify.vmmc_bed import AU, DU, FLIGHT_NS, STEP_NS, TIMER, UNCOMBINED, VmmcBed
+from tests.verify.vmmc_bed import (
+    AU,
+    CONTROL,
+    DU,
+    FLIGHT_NS,
+    NACK,
+    PAGE_END,
+    PORTS,
+    STEP_NS,
+    TIMER,
+    UNCOMBINED,
+    VmmcBed,
+)
 
-SEGMENT = {"kind": "vmmc", "deliberate_setup": "2.8 us", "combine_timeout": "1 us", "dma_rate": "184 Mbit/s"}
+SEGMENT = {
+    "kind": "vmmc", "ports": PORTS, "deliberate_setup": "2.8 us", "combine_timeout": "1 us", "dma_rate": "184 Mbit/s",
+}  # fmt: skip
 LAN = {"kind": "switch", "rate": "100 Mbit/s"}
 ADDRESS = (1, 2, 0, 1)
 """Sender, receiver, export, generation."""
@@ -21,6 +35,11 @@ def measured(directory: Path) -> OverBackplane:
     bed.store(ADDRESS, 0, bytes(8), reason=UNCOMBINED)
     bed.store(ADDRESS, 8, bytes(16), reason=TIMER)
     bed.send(ADDRESS, 4096, bytes(184), 0, last=True)
+    return finished(bed)
+
+
+def finished(bed: VmmcBed) -> OverBackplane:
+    directory = bed.directory
     bed.batch("vmmc-client", "au", "round_trip", 8)
     bed.sample(999_900)
     bed.write("vmmc-client")
@@ -52,3 +71,28 @@ def test_no_gap_of_ethernet_is_between_packets(tmp_path: Path) -> None:
     assert (packets.wire_ns, packets.server_ns, packets.wire_bytes) == (8_500, 500, 80)
     frames = run.share_of(call, Flights([Flight(*each, 60) for each in times]))
     assert (frames.wire_ns, frames.server_ns) == (9_000, 0)
+
+
+def test_packets_are_counted_by_reason_and_as_the_fabric_has_them(tmp_path: Path) -> None:
+    counts = measured(tmp_path / "run").counts
+    assert counts is not None
+    assert counts.by_reason == {"gap": 0, "page": 0, "full": 0, "timer": 1, "uncombined": 1, "flushed": 0}
+    assert (counts.deliberate, counts.control, counts.refused, counts.notified) == (1, 0, 0, 0)
+    assert counts.seen == counts.fabric == 3
+
+
+def test_refusals_and_notifications_are_counted_where_they_leave(tmp_path: Path) -> None:
+    bed = VmmcBed(tmp_path / "run", now=1_000_000)
+    bed.store(ADDRESS, 0, bytes(8), reason=PAGE_END, flags=1)
+    bed.packet(NACK, 2, 1, export=0, generation=1, offset=0, count=1)
+    bed.packet(CONTROL, 1, 2, bytes(64), arrives=False)  # when the run ended
+    counts = finished(bed).counts
+    assert counts is not None
+    assert (counts.by_reason["page"], counts.refused, counts.control, counts.notified) == (1, 1, 1, 1)
+    assert counts.seen == 3
+
+
+def test_a_run_without_a_backplane_has_no_packets(tmp_path: Path) -> None:
+    run = measured(tmp_path / "run")
+    run.run["topology"]["segments"].pop("backplane")
+    assert run.counts is None
