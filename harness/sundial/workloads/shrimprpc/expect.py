@@ -18,6 +18,8 @@ FIXED = 64
 """Bytes of echo_64."""
 ECHO_LIMIT = 16384
 PROGRAM, VERSION = 0x20001997, 1
+HASH = 0xBE49850972249E28
+"""Of the interface, as shrimpgen makes it (`generator/emit.py`)."""
 DATA_PAGES = 5
 """The largest call: ECHO_LIMIT bytes, how many they are, and the flag."""
 END = CONTROL_PAGE + DATA_PAGES * PAGE

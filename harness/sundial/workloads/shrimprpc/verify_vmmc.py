@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -16,6 +16,7 @@ from sundial.verify.sockets.pattern import pattern
 from sundial.workloads.shrimprpc.expect import (
     DATA_PAGES,
     END,
+    HASH,
     PROCEDURES,
     PROGRAM,
     VERSION,
@@ -34,6 +35,7 @@ from sundial.workloads.vmmc.verify_evidence import (
     Judgement,
     VmmcProtocol,
     check_in_time,
+    check_soon,
     observed_row,
 )
 from sundial.workloads.vmmc.verify_pairs import NOTIFY_END, SILENT, Pair, find_pairs
@@ -44,6 +46,10 @@ _SERVER = "shrimp-server"
 _USE = next(number for number, word in USES.items() if word == "ShrimpRPC")
 _HEAD = ("kind", "flags", "reason", "offset", "length", "count")
 _SEQUENCE_AT = WORD - 6
+_INSTRUCTIONS, _OF_A_STORE, _WAKING = 500, 10, 500
+"""A client's, from reading its clock until a packet is full or ends with its page, and from the reply's arrival until
+it reads its clock again: of whatever else (measured: 15, and 30), of each word that it makes or stores (2.4), and of being
+woken by a notification (280)."""
 _SHOWN = 8
 """Bytes of a difference that a finding shows."""
 
@@ -178,6 +184,7 @@ class _Batch:
             ("use", _USE, pair.there.use),
             ("use", _USE, pair.back.use),
             ("notify", NOTIFY_END if notify else SILENT, pair.notify),
+            ("hash", HASH, pair.hash),
         ):
             if expected != seen:
                 self._add(call, f"pair.{what}", str(expected), str(seen), [pair.there.request])
@@ -209,6 +216,16 @@ class _Batch:
         )
         self.judgement.findings += check_in_time(sample, there[0], back[0])
         self.judgement.findings += _check_order(sample, there[0], back[0])
+        self.judgement.findings += self._soon(sample, there[0], back[0])
+
+    def _soon(self, sample: Mapping[str, Any], there: pl.DataFrame, back: pl.DataFrame) -> Iterable[Finding]:
+        """Arguments are made in memory and then stored; results are used where they are."""
+        if not sample["ok"] or there.is_empty() or back.is_empty() or back["arrived_ns"].null_count():
+            return ()
+        before = _INSTRUCTIONS + _OF_A_STORE * (int(there["length"][0]) // WORD)
+        behind = _INSTRUCTIONS + (_WAKING if self.line.get("wait") == "notify" else 0)
+        first, last = ([there["row"][0]], there["sent_ns"][0]), ([back["row"][-1]], back["arrived_ns"][-1])
+        return check_soon(self.evidence, sample, first, last, (before, behind))
 
     def _undivided(self, pair: Pair, procedure: str, size: int) -> tuple[Expected, Expected]:
         """Packets of a call that no interrupt divides."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from sundial.workloads.sunrpc.expect import Options, messages
@@ -26,8 +27,13 @@ class RingCalls:
     owner: dict[int, int | None] = field(default_factory=dict)
     observed: list[tuple[Any, ...]] = field(default_factory=list)
 
+    first_deliberate: set[tuple[int, int]] = field(default_factory=set)
+    """The calls, one of a line at most, that were the first there to go by deliberate update."""
+
     def add_line(self, client: int, there: Ring, back: Ring) -> None:
         """A line of a client's node."""
+        began = (each for each in there.records if any(write.deliberate for write in each.writes))
+        self.first_deliberate.update((client, each.xid) for each in islice(began, 1))
         for ring in (there, back):
             self.findings += ring.findings
             self.owner.update(dict.fromkeys(ring.beside))
@@ -39,6 +45,10 @@ class RingCalls:
                 found[record.reply] = record
         if not there.findings and not back.findings:
             self.findings += check_line(there, back)
+
+    def is_first(self, client: int, xid: int | None) -> bool:
+        """Whether a call was the first of its line by deliberate update."""
+        return (client, xid) in self.first_deliberate
 
     def judge(self, sample: Mapping[str, Any], client: int, deliberate_above: int | None) -> Options:
         """One call; -> how its step was configured, as far as it changes messages. `deliberate_above`: longer messages
