@@ -192,7 +192,7 @@ def _vrpc(line: int, there: list[Write], back: list[Write]) -> Iterator[Stored]:
 
 
 def _records(
-    line: int, memory: bytes, tail: int, new: int, writes: list[Write], reply: bool, procedures: dict[bytes, str]
+    line: int, memory: bytearray, tail: int, new: int, writes: list[Write], reply: bool, procedures: dict[bytes, str]
 ) -> Iterator[Stored]:
     """What one tail has shown."""
     machine = writes[-1].of.machine
@@ -207,10 +207,10 @@ def _records(
             continue
         begin = _RING_AT + at + 8
         end = begin + length
-        message = memory[at + 8 : at + 8 + length]
+        message = bytes(memory[at + 8 : at + 8 + length])
         if not reply:
-            procedures[bytes(message[:4])] = _RPC_PROCEDURES[struct.unpack_from(">I", message, 20)[0]]
-        procedure = procedures.get(bytes(message[:4]), "nothing")
+            procedures[message[:4]] = _RPC_PROCEDURES[struct.unpack_from(">I", message, 20)[0]]
+        procedure = procedures.get(message[:4], "nothing")
         names, first = _head_of(message, reply)
         fields = {"tail.position": (_TAIL, 4), "tail.mark": (_TAIL + 4, 4), **head}
         fields |= {name: (begin + 4 * place, 4) for place, name in enumerate(names)}

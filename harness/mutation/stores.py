@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls over a backplane: each field of each kind of call, reply, ring word and record; those that are missing,
-doubled, exchanged, moved in time, with the adapter's numbers closed up; and what is wrong in a call and its reply alike."""
+doubled, exchanged, moved in time, with the adapter's numbers closed up; what is wrong in a call and its
+reply alike."""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from sundial.workloads.sunrpc.verify_ring_calls import RingCalls
 from sundial.workloads.sunrpc.verify_rings import Ring, Write, check_line, read_ring
 from tests.verify.vmmc_bed import FLIGHT_NS, GAP, STEP_NS, VmmcBed, fields, settled
 
@@ -214,6 +215,23 @@ def test_nothing_is_written_over_what_was_not_taken() -> None:
     assert [finding[1] for finding in found] == ["ring.room"]
 
 
+@pytest.mark.parametrize(("xids", "found"), [((7, 8, 9), []), (((1 << 32) - 1, 0), []), ((7, 9), ["ring.xid"])])
+def test_a_client_counts_its_calls(xids: tuple[int, ...], found: list[str]) -> None:
+    there = Writer()
+    for xid in xids:
+        there.message(call(xid, 4))
+    calls = RingCalls(contents=None)  # type: ignore[arg-type]
+    calls.add_line(1, there.read(), Writer().read(replies=True))
+    calls.calls.clear()
+    calls.check_left()
+    assert [finding[1] for finding in calls.findings] == found
+    calls.findings.clear()
+    # One that failed may have taken a number and sent nothing.
+    calls.failed.add(1)
+    calls.check_left()
+    assert calls.findings == []
+
+
 # ---- calls ----
 
 
@@ -229,6 +247,7 @@ class Case:
     wait: str = "poll"
     hash: int = RING << 8
     notify: int = 0
+    procedure: str = "echo"
     flags: tuple[int, int] = (0, 0)
     """Of the message's packets, and of the tails."""
 
@@ -246,7 +265,7 @@ def run(folder: Path, case: Case, options: dict[str, object] | None = None, more
             bed.store(stream, CONTROL, record, reason=GAP, stores=len(record) // 4, flags=case.flags[0])
         bed.store(stream, TAIL, word(-(-len(record) // 8) * 8, b"TAIL"), flags=case.flags[1])
     bed.now += STEP_NS + more_ns
-    bed.batch("echo-client", "vrpc", "echo", case.size, wait=case.wait, client_task=TASK)
+    bed.batch("echo-client", "vrpc", case.procedure, case.size, wait=case.wait, client_task=TASK)
     bed.sample(start - more_ns, 7, case.ok)
     return fields(settled(bed.write("echo-client")))
 
@@ -270,6 +289,7 @@ def test_a_call_is_right(tmp_path: Path) -> None:
         (Case(wait="notify", hash=RING << 8 | 1, notify=1), "ring.flags"),
         (Case(wait="notify", hash=RING << 8 | 1, notify=1, flags=(1, 1)), "ring.flags"),
         (Case(flags=(0, 1)), "ring.flags"),
+        (Case(procedure="another"), "ring.request"),
     ],
 )
 def test_a_call_that_is_not(tmp_path: Path, case: Case, field: str) -> None:

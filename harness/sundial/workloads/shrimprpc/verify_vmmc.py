@@ -48,8 +48,8 @@ _HEAD = ("kind", "flags", "reason", "offset", "length", "count")
 _SEQUENCE_AT = WORD - 6
 _INSTRUCTIONS, _OF_A_STORE, _WAKING = 500, 10, 500
 """A client's, from reading its clock until a packet is full or ends with its page, and from the reply's arrival until
-it reads its clock again: of whatever else (measured: 15, and 30), of each word that it makes or stores (2.4), and of being
-woken by a notification (280)."""
+it reads its clock again: of whatever else (measured: 15, and 30), of each word that it makes or stores (2.4), and of
+being woken by a notification (280)."""
 _SHOWN = 8
 """Bytes of a difference that a finding shows."""
 

@@ -38,6 +38,8 @@ def judge_rings(evidence: Evidence, judgement: Judgement, handles: Handles, cont
         heads.update(there.beside, back.beside)
     samples = evidence.samples.filter(pl.col("transport") == VRPC_MBCF)
     for sample in samples.iter_rows(named=True):
+        if calls.refuses(sample):
+            continue
         judgement.findings += check_server(
             evidence, sample, evidence.batches.get((sample["client"], sample["batch"]), {})
         )

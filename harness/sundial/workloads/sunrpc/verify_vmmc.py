@@ -49,6 +49,8 @@ class _VRpc:
             there, back = (_ring(evidence, way, replies=way is ways[1]) for way in ways)
             calls.add_line(pair.client, there, back)
         for sample in evidence.samples.filter(pl.col("transport") == VRPC).iter_rows(named=True):
+            if calls.refuses(sample):
+                continue
             line = evidence.batches.get((sample["client"], sample["batch"]), {})
             above = evidence.step(sample["client"], line).get("deliberate_above")
             above = DELIBERATE_ABOVE if above is None else int(above)

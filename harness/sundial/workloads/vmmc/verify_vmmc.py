@@ -320,7 +320,7 @@ class _Batch:
         """What is combined leaves with the last store of its packet; a deliberate update is read from memory first."""
         words = int(sent["length"][0]) // WORD * (1 if self.operation == "au-combined" else 0)
         words += self.size // WORD if self.stream else 1
-        before = _INSTRUCTIONS + _OF_A_STORE * words
+        before: float = _INSTRUCTIONS + _OF_A_STORE * words
         client = int(sent["sender"][0])
         if self.operation == "du":
             backplane = self.evidence.backplane(client)
