@@ -221,7 +221,7 @@ def test_a_client_counts_its_calls(xids: tuple[int, ...], found: list[str]) -> N
     for xid in xids:
         there.message(call(xid, 4))
     calls = RingCalls(contents=None)  # type: ignore[arg-type]
-    calls.add_line(1, there.read(), Writer().read(replies=True))
+    calls.add_line(1, there.read(), Writer().read(replies=True), (TASK, 2, 0))
     calls.calls.clear()
     calls.check_left()
     assert [finding[1] for finding in calls.findings] == found
@@ -248,6 +248,8 @@ class Case:
     hash: int = RING << 8
     notify: int = 0
     procedure: str = "echo"
+    line: dict[str, object] = field(default_factory=dict)
+    """What the line above the sample says otherwise."""
     flags: tuple[int, int] = (0, 0)
     """Of the message's packets, and of the tails."""
 
@@ -265,7 +267,8 @@ def run(folder: Path, case: Case, options: dict[str, object] | None = None, more
             bed.store(stream, CONTROL, record, reason=GAP, stores=len(record) // 4, flags=case.flags[0])
         bed.store(stream, TAIL, word(-(-len(record) // 8) * 8, b"TAIL"), flags=case.flags[1])
     bed.now += STEP_NS + more_ns
-    bed.batch("echo-client", "vrpc", case.procedure, case.size, wait=case.wait, client_task=TASK)
+    line = {"wait": case.wait, "client_task": TASK, "server_node": 2, "server_task": 0, "depth": 1, "polls": 0}
+    bed.batch("echo-client", "vrpc", case.procedure, case.size, **line | case.line)
     bed.sample(start - more_ns, 7, case.ok)
     return fields(settled(bed.write("echo-client")))
 
@@ -290,6 +293,11 @@ def test_a_call_is_right(tmp_path: Path) -> None:
         (Case(wait="notify", hash=RING << 8 | 1, notify=1, flags=(1, 1)), "ring.flags"),
         (Case(flags=(0, 1)), "ring.flags"),
         (Case(procedure="another"), "ring.request"),
+        (Case(line={"client_task": TASK + 1}), "samples.client_task"),
+        (Case(line={"server_node": 1}), "samples.server_node"),
+        (Case(line={"server_task": 1}), "samples.server_task"),
+        (Case(line={"depth": 2}), "samples.depth"),
+        (Case(line={"polls": 1}, wait="notify", hash=RING << 8 | 1, notify=1, flags=(0, 1)), "samples.polls"),
     ],
 )
 def test_a_call_that_is_not(tmp_path: Path, case: Case, field: str) -> None:

@@ -13,6 +13,7 @@ from sundial.workloads.sunrpc.verify_messages import Contents
 from sundial.workloads.sunrpc.verify_rings import Finding, Record, Ring, check_line
 
 _XIDS = 1 << 32
+_ENDS = ("client_task", "server_node", "server_task")
 _NONE: tuple[Record | None, Record | None] = (None, None)
 
 
@@ -30,13 +31,16 @@ class RingCalls:
 
     lines: list[tuple[int, Ring]] = field(default_factory=list)
     """Clients' nodes, and what they have asked."""
+    ends: dict[tuple[int, int], tuple[int, int, int]] = field(default_factory=dict)
+    """Of each call: task of the client, node and task of the server."""
     failed: set[int] = field(default_factory=set)
     """Nodes of clients of which a call has failed, maybe before it was in a ring."""
     first_deliberate: set[tuple[int, int]] = field(default_factory=set)
     """The calls, one of a line at most, that were the first there to go by deliberate update."""
 
-    def add_line(self, client: int, there: Ring, back: Ring) -> None:
-        """A line of a client's node."""
+    def add_line(self, client: int, there: Ring, back: Ring, ends: tuple[int, int, int]) -> None:
+        """A line of a client's node. `ends`: task of the client, node and task of the server, 0 where it has none."""
+        self.ends.update(((client, record.xid), ends) for record in there.records)
         self.lines.append((client, there))
         began = (each for each in there.records if any(write.deliberate for write in each.writes))
         self.first_deliberate.update((client, each.xid) for each in islice(began, 1))
@@ -71,6 +75,7 @@ class RingCalls:
         options = self.contents.options(sample)
         if not sample["ok"]:
             self.failed.add(client)
+        self.findings += self._check_batch(sample, client)
         request, reply = self.calls.pop((client, sample["xid"]), _NONE)
         self.findings += self._check(sample, request, reply, options, deliberate_above)
         self.observed.append(_observed(sample, request, reply))
@@ -78,6 +83,18 @@ class RingCalls:
             if record is not None:
                 self.owner.update(dict.fromkeys(record.rows, sample["id"]))
         return options
+
+    def _check_batch(self, sample: Mapping[str, Any], client: int) -> Iterator[Finding]:
+        """What the line above a sample says of the call: between whom it was, and how its client waited."""
+        line = self.contents.described.batches.get((sample["client"], sample["batch"]), {})
+        ends = self.ends.get((client, sample["xid"]))
+        due = {} if ends is None else dict(zip(_ENDS, ends, strict=True))
+        due["depth"] = 1
+        if line.get("wait") == "notify":
+            due["polls"] = 0
+        for name, expected in due.items():
+            if line.get(name, expected) != expected:
+                yield sample["id"], f"samples.{name}", str(expected), str(line[name]), []
 
     def _check(
         self,

@@ -32,6 +32,8 @@ deliberate update (2,900 to 12,000), and of the first of a line that does (18,00
 STORE = 4
 """Bytes of the shortest store of XDR."""
 
+UNPROVEN: tuple[str, ...] = ("vrpc, vrpc-mbcf: how many turns a client that polls has made",)
+
 
 class _VRpc:
     def speaks(self, transport: str) -> bool:
@@ -47,7 +49,7 @@ class _VRpc:
             for packets in ways:
                 judgement.findings += _check_flags(pair, packets)
             there, back = (_ring(evidence, way, replies=way is ways[1]) for way in ways)
-            calls.add_line(pair.client, there, back)
+            calls.add_line(pair.client, there, back, (pair.task, pair.server, 0))
         for sample in evidence.samples.filter(pl.col("transport") == VRPC).iter_rows(named=True):
             if calls.refuses(sample):
                 continue
