@@ -119,10 +119,10 @@ class Shrimp:
             "shrimp-client", "shrimprpc", procedure, size, client_task=TASK, server_task=0, wait=self.wait, polls=5
         )
 
-    def counters(self, bad: int = 0, **counts: int) -> None:
+    def counters(self, bad: int = 0, more: dict[str, int] | None = None, **counts: int) -> None:
         line = {
             "type": "counters", "app": "shrimp-server", "bad_payload": bad,
-            "by_procedure": dict.fromkeys(PROCEDURES, 0) | counts,
+            "by_procedure": dict.fromkeys(PROCEDURES, 0) | counts, **(more or {}),
         }  # fmt: skip
         self.bed.server_lines.append(json.dumps(line))
 
@@ -278,6 +278,20 @@ def test_calls_without_a_pair(shrimp: Shrimp) -> None:
 
 def test_what_the_server_has_counted(shrimp: Shrimp) -> None:
     assert one(shrimp, Call(), inout=2) == ["counted.inout"]
+
+
+COUNTED = {
+    "calls": 1, "executed": 1, "bytes_in": 16, "bytes_out": 16, "clients": 1, "clients_gone": 1, "overtaken": 0
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [None, *COUNTED])
+def test_what_the_server_has_counted_of_all_calls(shrimp: Shrimp, name: str | None) -> None:
+    shrimp.connect()
+    shrimp.batch("inout", 16)
+    shrimp.call(Call())
+    shrimp.counters(inout=1, more=COUNTED if name is None else {**COUNTED, name: COUNTED[name] + 1})
+    assert shrimp.fields() == ([] if name is None else [f"counted.{name}"])
 
 
 def test_a_payload_that_the_server_found_wrong(shrimp: Shrimp) -> None:

@@ -14,6 +14,8 @@ NULL = "null"
 FIXED_PROCEDURES = ("in_64", "out_64", "inout_64")
 PROCEDURES = (NULL, "in", "out", "inout", *FIXED_PROCEDURES)
 """In the order of their numbers."""
+WITH_ARGUMENTS, WITH_RESULTS = ("in", "inout", "in_64", "inout_64"), ("out", "inout", "out_64", "inout_64")
+"""Those that carry data there and back."""
 FIXED = 64
 """Bytes of echo_64."""
 ECHO_LIMIT = 16384

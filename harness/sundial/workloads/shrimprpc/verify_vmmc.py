@@ -20,6 +20,8 @@ from sundial.workloads.shrimprpc.expect import (
     PROCEDURES,
     PROGRAM,
     VERSION,
+    WITH_ARGUMENTS,
+    WITH_RESULTS,
     arguments,
     flag,
     packets,
@@ -114,6 +116,17 @@ class _Served:
     least: dict[str, int] = field(default_factory=lambda: dict.fromkeys(PROCEDURES, 0))
     """By procedure: calls that succeeded; others may have been executed as well."""
     most: dict[str, int] = field(default_factory=lambda: dict.fromkeys(PROCEDURES, 0))
+    totals: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """The same of all calls, their bytes, and clients."""
+    clients: int = 0
+
+    def count(self, procedure: str, size: int, ok: bool) -> None:
+        self.most[procedure] += 1
+        self.least[procedure] += ok
+        taken, given = size * (procedure in WITH_ARGUMENTS), size * (procedure in WITH_RESULTS)
+        for name, number in (("calls", 1), ("executed", 1), ("bytes_in", taken), ("bytes_out", given)):
+            least, most = self.totals.get(name, (0, 0))
+            self.totals[name] = (least + number * ok, most + number)
 
 
 class _ShrimpRpc:
@@ -129,6 +142,8 @@ class _ShrimpRpc:
             for pair in find_pairs(evidence, judgement, PREFIX)
         }
         served: dict[int, _Served] = {}
+        for _, _, server in opened:
+            served.setdefault(server, _Served()).clients += 1
         samples = evidence.samples.filter(pl.col("transport") == TRANSPORT.name)
         for (client, batch), part in samples.group_by("client", "batch", maintain_order=True):
             line = evidence.batches.get((str(client), batch), {})
@@ -179,6 +194,7 @@ class _Batch:
         notify = self.line.get("wait") == "notify"
         for what, expected, seen in (
             ("name", NAME, pair.there.name),
+            ("server_task", 0, int(self.line.get("server_task") or 0)),
             ("pages", 1 + DATA_PAGES, pair.there.pages),
             ("pages", 1 + DATA_PAGES, pair.back.pages),
             ("use", _USE, pair.there.use),
@@ -197,8 +213,7 @@ class _Batch:
         given = pattern(np.array([number]), 0, size).tobytes()
         # Nothing tells the server of out_64 which call it is.
         returned = pattern(np.array([0]), 0, size).tobytes() if procedure == "out_64" else given
-        self.served.most[procedure] += 1
-        self.served.least[procedure] += sample["ok"]
+        self.served.count(procedure, size, bool(sample["ok"]))
         there = self._leg(
             opened.there,
             sample,
@@ -305,6 +320,22 @@ def _check_counters(evidence: Evidence, served: Mapping[int, _Served]) -> Iterat
             if not least <= seen <= most:
                 expected = str(least) if least == most else f"{least} to {most}"
                 yield None, f"counted.{procedure}", expected, f"{seen} by {name}'s own count", []
+        node = evidence.nodes.get(name, 0)
+        asked = sum(
+            each.granted and each.exporter == node and each.name.startswith(PREFIX) for each in evidence.imports
+        )
+        more = {
+            **due.totals,
+            "clients": (due.clients, asked),
+            "clients_gone": (0, asked),
+            "clients_refused": (0, asked - due.clients),
+        }
+        if due.least == due.most:
+            more |= {"overtaken": (0, 0)}
+        for what, (least, most) in more.items():
+            seen = int(lines[-1].get(what, least)) if lines else least
+            if not least <= seen <= most:
+                yield None, f"counted.{what}", f"{least} to {most}", f"{seen} by {name}'s own count", []
         wrong = max((int(line.get("bad_payload", 0)) for line in lines), default=0)
         if wrong:
             yield None, "counted.bad_payload", "0", f"{wrong} by {name}'s own count", []

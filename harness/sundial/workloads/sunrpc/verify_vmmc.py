@@ -32,7 +32,10 @@ deliberate update (2,900 to 12,000), and of the first of a line that does (18,00
 STORE = 4
 """Bytes of the shortest store of XDR."""
 
-UNPROVEN: tuple[str, ...] = ("vrpc, vrpc-mbcf: how many turns a client that polls has made",)
+UNPROVEN: tuple[str, ...] = (
+    "vrpc, vrpc-mbcf: how many turns a client that polls has made",
+    "vrpc, vrpc-mbcf: what servers count of the calls in their rings",
+)
 
 
 class _VRpc:
