@@ -13,6 +13,7 @@ import pytest
 
 from mutation import capture, runs, stores
 from mutation.damage import Copy
+from mutation.gate import CAUGHT, all_damages, judge
 from mutation.stored import Stored, read
 
 NAME = "wire/backplane.pcapng"
@@ -88,3 +89,19 @@ def test_numbers_are_closed_where_a_call_is_missing(run_of: Callable[[str], Path
         for each in data:
             ways.setdefault(each[4:8], set()).add(struct.unpack_from("<I", each, 8)[0])
         assert all(max(numbers) - min(numbers) + 1 == len(numbers) for numbers in ways.values())
+
+
+@pytest.mark.parametrize(
+    ("run", "name"),
+    [
+        ("shrimprpc-virtual", "run.json: nodes.client missing"),
+        ("shrimprpc-virtual", "run.json: nodes.client.interfaces[1].address another"),
+        ("vrpc-notify-virtual", "nodes/client/samples.jsonl: procedure of a line 'batch echo-client vrpc'"),
+        ("vrpc-notify-virtual", "nodes/client/samples.jsonl: procedure of a line 'batch echo-client vrpc-mbcf'"),
+    ],
+)
+def test_what_verification_once_crashed_at_is_noticed(
+    run_of: Callable[[str], Path], tmp_path: Path, run: str, name: str
+) -> None:
+    (damage,) = [each for each in all_damages(run_of(run)) if each.name == name]
+    assert judge(run_of(run), damage, 1, tmp_path).result == CAUGHT
