@@ -19,7 +19,7 @@ from unittest import mock
 
 import polars as pl
 
-from mutation import atm, backplane, documents, files, headers, samples, stamps, streams, traces, traffic
+from mutation import atm, backplane, documents, files, headers, samples, stamps, stores, streams, traces, traffic
 from mutation.damage import Copy, Damage
 from sundial.errors import SundialError
 from sundial.observe.tshark import dissect
@@ -27,7 +27,7 @@ from sundial.observe.tshark import dissect
 PROCESSES = 2
 KNOWN = 100
 """Captures of which tshark's answer is remembered."""
-KINDS = (headers, stamps, traffic, streams, atm, backplane, documents, samples, files, traces)
+KINDS = (headers, stamps, traffic, streams, atm, backplane, stores, documents, samples, files, traces)
 
 CAUGHT, PASSED, CRASHED, NOTHING = "caught", "passed", "crashed", "nothing"
 

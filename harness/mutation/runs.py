@@ -18,7 +18,8 @@ NAMES = (
     "sunrpc-mbcf-virtual", "sunrpc-mbcf-real", "iperf3-virtual", "iperf3-real",
     "link-virtual", "jitter-virtual", "switch-virtual", "netem-virtual",
     "lane-virtual", "lane-faults-virtual", "own-virtual", "dce-virtual", "dce-real", "dce-loss-virtual",
-    "vmmc-virtual", "trace-virtual", "grpc-virtual", "grpc-real", "rpyc-virtual", "rpyc-real",
+    "vmmc-virtual", "shrimprpc-virtual", "vrpc-virtual", "vrpc-notify-virtual",
+    "trace-virtual", "grpc-virtual", "grpc-real", "rpyc-virtual", "rpyc-real",
 )  # fmt: skip
 """SCENARIO-CLOCK of each."""
 MADE_WITHIN_S = 300

@@ -27,9 +27,10 @@ def damages(copy: Copy) -> Damages:
         for what, change in PER_KIND.items():
             for place in PLACES:
                 yield _damage(f"{what}: {kind} from {machine}, {place}", _per_kind(machine, kind, place, change))
-    for what, whole in WHOLE.items():
+    # A segment that nobody has used has no frame that could be damaged.
+    for what, whole in WHOLE.items() if every else ():
         yield _damage(f"traffic: {what}", whole)
-    for what, frame in FOREIGN.items():
+    for what, frame in FOREIGN.items() if every else ():
         for place in ("sender", "both"):
             yield _damage(f"foreign: {what}, {place}", _insert(frame, place))
     if any(protocols.is_ip(each.data) and protocols.protocol(each.data) == protocols.TCP for each in every):

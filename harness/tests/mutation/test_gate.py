@@ -65,6 +65,9 @@ def test_each_workload_has_a_run_of_each_clock() -> None:
             "dce-loss",
             "trace",
             "vmmc",
+            "shrimprpc",
+            "vrpc",
+            "vrpc-notify",
         ):
             assert f"{workload}-{'real' if clock == 'virtual' else 'virtual'}" in names
 

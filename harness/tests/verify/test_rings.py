@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from sundial.workloads.sunrpc.verify_ring_calls import RingCalls
 from sundial.workloads.sunrpc.verify_rings import Ring, Write, check_line, read_ring
-from tests.verify.vmmc_bed import GAP, STEP_NS, VmmcBed, fields, settled
+from tests.verify.vmmc_bed import FLIGHT_NS, GAP, STEP_NS, VmmcBed, fields, settled
 
 RING, CONTROL, TAIL, HEAD = 131072, 4096, 256, 264
 NAME, PAGES, TASK = "vrpc.20001998.1", 33, 273
@@ -88,7 +89,7 @@ def test_every_message_is_found_wherever_the_ring_ends() -> None:
     assert ring.findings == []
     assert [record.xid for record in ring.records] == list(range(200))
     assert [record.length for record in ring.records] == [44 + -(-length // 4) * 4 for length in lengths]
-    assert len(ring.skips) > 5
+    assert sum(skip for _, skip in ring.steps) > 5
     for record in ring.records:
         covered = sorted((piece.begin, piece.begin + piece.length) for piece in record.pieces)
         assert covered[0][0] == 0
@@ -176,12 +177,59 @@ def test_heads_follow_tails_and_quarters() -> None:
     assert [finding[1] for finding in check_line(there.read(), eager.read(replies=True))] == ["ring.head"]
 
 
+def answered(heads: int, calls: int = 6) -> list[str]:
+    """Six calls, of which the fifth fills a quarter of the ring; the server answers some, and tells its head or not."""
+    there, back = Writer(), Writer()
+    for xid in range(6):
+        there.message(call(xid, 8000))
+    back.now = there.now + 100
+    for xid in range(calls):
+        back.message(reply(xid, 0))
+    for number in range(heads):
+        back.put(HEAD, word(5 * 8056 * (number + 1), b"HEAD"))
+    return [finding[1] for finding in check_line(there.read(), back.read(replies=True))]
+
+
+def test_a_head_that_is_due_is_told() -> None:
+    assert answered(1) == []
+    assert answered(0) == ["ring.head"]
+    # That the fifth has been released is not known.
+    assert answered(0, calls=5) == []
+    assert "ring.head" in answered(2)
+
+
+def test_what_a_client_has_taken_its_calls_say() -> None:
+    there, back = Writer(), Writer()
+    for xid in range(3):
+        there.message(call(xid, 0))
+        back.message(reply(xid, 40000))
+    found = list(check_line(there.read(), back.read(replies=True)))
+    assert [finding[1:4] for finding in found] == [("ring.head", "40040", "none")]
+
+
 def test_nothing_is_written_over_what_was_not_taken() -> None:
     there = Writer()
     for xid in range(3):
         there.message(call(xid, 60000))
     found = list(check_line(there.read(), Writer().read(replies=True)))
     assert [finding[1] for finding in found] == ["ring.room"]
+
+
+@pytest.mark.parametrize(("xids", "found"), [((7, 8, 9), []), (((1 << 32) - 1, 0), []), ((7, 9), ["ring.xid"])])
+def test_a_client_counts_its_calls(xids: tuple[int, ...], found: list[str]) -> None:
+    there = Writer()
+    for xid in xids:
+        there.message(call(xid, 4))
+    calls = RingCalls(contents=None)  # type: ignore[arg-type]
+    calls.add_line(1, there.read(), Writer().read(replies=True), (TASK, 2, 0))
+    calls.calls.clear()
+    calls.check_left()
+    assert [finding[1] for finding in calls.findings] == found
+    calls.findings.clear()
+    # One that failed may have taken a number and sent nothing.
+    calls.failed.add(1)
+    calls.check_left()
+    assert calls.findings == []
 
 
 # ---- calls ----
@@ -196,11 +244,19 @@ class Case:
     deliberate: bool = False
     size: int = 16
     ok: bool = True
+    wait: str = "poll"
+    hash: int = RING << 8
+    notify: int = 0
+    procedure: str = "echo"
+    line: dict[str, object] = field(default_factory=dict)
+    """What the line above the sample says otherwise."""
+    flags: tuple[int, int] = (0, 0)
+    """Of the message's packets, and of the tails."""
 
 
-def run(folder: Path, case: Case, options: dict[str, object] | None = None) -> list[str]:
+def run(folder: Path, case: Case, options: dict[str, object] | None = None, more_ns: int = 0) -> list[str]:
     bed = VmmcBed(folder / "run", options=options or {})
-    there, back = bed.pair(NAME, pages=PAGES, task=TASK, use=1)
+    there, back = bed.pair(NAME, pages=PAGES, task=TASK, use=1, hash_=case.hash, notify=case.notify)
     start = bed.now
     bed.now += STEP_NS
     for stream, message in ((there, case.request), (back, case.answer)):
@@ -208,11 +264,12 @@ def run(folder: Path, case: Case, options: dict[str, object] | None = None) -> l
         if case.deliberate:
             bed.send(stream, CONTROL, record, 1, last=True)
         else:
-            bed.store(stream, CONTROL, record, reason=GAP, stores=len(record) // 4)
-        bed.store(stream, TAIL, word(-(-len(record) // 8) * 8, b"TAIL"))
-    bed.now += STEP_NS
-    bed.batch("echo-client", "vrpc", "echo", case.size)
-    bed.sample(start, 7, case.ok)
+            bed.store(stream, CONTROL, record, reason=GAP, stores=len(record) // 4, flags=case.flags[0])
+        bed.store(stream, TAIL, word(-(-len(record) // 8) * 8, b"TAIL"), flags=case.flags[1])
+    bed.now += STEP_NS + more_ns
+    line = {"wait": case.wait, "client_task": TASK, "server_node": 2, "server_task": 0, "depth": 1, "polls": 0}
+    bed.batch("echo-client", "vrpc", case.procedure, case.size, **line | case.line)
+    bed.sample(start - more_ns, 7, case.ok)
     return fields(settled(bed.write("echo-client")))
 
 
@@ -229,6 +286,18 @@ def test_a_call_is_right(tmp_path: Path) -> None:
         (Case(request=call(7, 16)[:-1] + b"\x01"), "request.content.payload"),
         (Case(answer=reply(7, 16)[:20] + struct.pack(">I", 1) + reply(7, 16)[24:]), "reply.content.accept_status"),
         (Case(deliberate=True), "ring.request.way"),
+        (Case(hash=RING << 8 | 1), "vrpc.pair.hash"),
+        (Case(hash=RING << 9), "vrpc.pair.hash"),
+        (Case(wait="notify"), "vrpc.pair.notify"),
+        (Case(wait="notify", hash=RING << 8 | 1, notify=1), "ring.flags"),
+        (Case(wait="notify", hash=RING << 8 | 1, notify=1, flags=(1, 1)), "ring.flags"),
+        (Case(flags=(0, 1)), "ring.flags"),
+        (Case(procedure="another"), "ring.request"),
+        (Case(line={"client_task": TASK + 1}), "samples.client_task"),
+        (Case(line={"server_node": 1}), "samples.server_node"),
+        (Case(line={"server_task": 1}), "samples.server_task"),
+        (Case(line={"depth": 2}), "samples.depth"),
+        (Case(line={"polls": 1}, wait="notify", hash=RING << 8 | 1, notify=1, flags=(0, 1)), "samples.polls"),
     ],
 )
 def test_a_call_that_is_not(tmp_path: Path, case: Case, field: str) -> None:
@@ -239,3 +308,19 @@ def test_long_messages_go_by_deliberate_update(tmp_path: Path) -> None:
     assert run(tmp_path / "1", Case(deliberate=True), {"deliberate_above": 20}) == []
     assert run(tmp_path / "2", Case(), {"deliberate_above": 20}) == WRONG_WAY
     assert run(tmp_path / "3", Case(deliberate=True), {"deliberate_above": 44 + 16}) == WRONG_WAY
+
+
+def test_a_client_that_sleeps_is_notified_of_tails(tmp_path: Path) -> None:
+    assert run(tmp_path, Case(wait="notify", hash=RING << 8 | 1, notify=1, flags=(0, 1))) == []
+
+
+def test_a_client_does_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """2,000 instructions and 10 for each of 2 words; STEP_NS are there already."""
+    monkeypatch.setattr("sundial.workloads.vmmc.verify._mips", lambda run: {1: 62.5, 2: 62.5})
+    assert run(tmp_path / "1", Case(), more_ns=32_320 - STEP_NS - (STEP_NS - FLIGHT_NS)) == []
+    assert run(tmp_path / "2", Case(), more_ns=32_320 - STEP_NS + 1) == ["sample.start", "sample.end"]
+    # The first message of a line by deliberate update may take 60,000 more.
+    late = {"deliberate_above": 20}
+    most_ns = 32_320 + 60_000 * 16 - STEP_NS
+    assert run(tmp_path / "3", Case(deliberate=True), late, more_ns=most_ns) == ["sample.end"]
+    assert run(tmp_path / "4", Case(deliberate=True), late, more_ns=most_ns + 1) == ["sample.start", "sample.end"]

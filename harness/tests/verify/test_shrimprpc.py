@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import struct
+import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +17,7 @@ from tests.verify import vmmc_bed
 from tests.verify.vmmc_bed import CLIENT, FULL, GONE, PAGE_END, SERVER, STEP_NS, TIMER, UNCOMBINED, VmmcBed, control
 
 NAME = "shrimp.20001997.1"
-TASK, HASH, KEY = 300, 0x0123456789ABCDEF, 77
+TASK, HASH, KEY = 300, 0xBE49850972249E28, 77
 PAGES, END = 6, 6 * 4096
 PROCEDURES = ["null", "in", "out", "inout", "in_64", "out_64", "inout_64"]
 
@@ -75,13 +76,15 @@ class Shrimp:
     def notify(self) -> int:
         return 1 if self.wait == "notify" else 0
 
-    def connect(self, *, pages: int = PAGES, name: str = NAME, notify: int | None = None) -> None:
+    def connect(
+        self, *, pages: int = PAGES, name: str = NAME, notify: int | None = None, hash_: int = HASH, key: int = 0
+    ) -> None:
         bed = self.bed
-        there = bed.imported(CLIENT, name, export=3, generation=7, pages=pages, use=2)
+        there = bed.imported(CLIENT, name, export=3, generation=7, pages=pages, use=2, key=key)
         own = f"client.{CLIENT}.{TASK}.0"
         mask = 2 * self.notify if notify is None else notify
         hello = struct.pack(
-            "<QQ32sHHIQ", HASH, KEY, own.encode(), CLIENT, TASK, mask, int.from_bytes(b"hello", "little")
+            "<QQ32sHHIQ", hash_, KEY, own.encode(), CLIENT, TASK, mask, int.from_bytes(b"hello", "little")
         )
         for at in range(0, len(hello), 8):
             bed.store(there, at, hello[at : at + 8])
@@ -116,10 +119,10 @@ class Shrimp:
             "shrimp-client", "shrimprpc", procedure, size, client_task=TASK, server_task=0, wait=self.wait, polls=5
         )
 
-    def counters(self, bad: int = 0, **counts: int) -> None:
+    def counters(self, bad: int = 0, more: dict[str, int] | None = None, **counts: int) -> None:
         line = {
             "type": "counters", "app": "shrimp-server", "bad_payload": bad,
-            "by_procedure": dict.fromkeys(PROCEDURES, 0) | counts,
+            "by_procedure": dict.fromkeys(PROCEDURES, 0) | counts, **(more or {}),
         }  # fmt: skip
         self.bed.server_lines.append(json.dumps(line))
 
@@ -240,9 +243,19 @@ def _another_way_to_wait(shrimp: Shrimp) -> None:
     shrimp.connect(notify=2)
 
 
+def _another_interface(shrimp: Shrimp) -> None:
+    shrimp.connect(hash_=HASH ^ 1)
+
+
+def _a_key(shrimp: Shrimp) -> None:
+    shrimp.connect(key=1)
+
+
 @pytest.mark.parametrize(
     ("connect", "field"),
     [
+        (_another_interface, "shrimp.pair.hash"),
+        (_a_key, "vmmc.import.key"),
         (_another_name, "shrimp.pair.name"),
         (_another_size, "shrimp.pair.pages"),
         (_another_way_to_wait, "shrimp.pair.notify"),
@@ -267,6 +280,20 @@ def test_what_the_server_has_counted(shrimp: Shrimp) -> None:
     assert one(shrimp, Call(), inout=2) == ["counted.inout"]
 
 
+COUNTED = {
+    "calls": 1, "executed": 1, "bytes_in": 16, "bytes_out": 16, "clients": 1, "clients_gone": 1, "overtaken": 0
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [None, *COUNTED])
+def test_what_the_server_has_counted_of_all_calls(shrimp: Shrimp, name: str | None) -> None:
+    shrimp.connect()
+    shrimp.batch("inout", 16)
+    shrimp.call(Call())
+    shrimp.counters(inout=1, more=COUNTED if name is None else {**COUNTED, name: COUNTED[name] + 1})
+    assert shrimp.fields() == ([] if name is None else [f"counted.{name}"])
+
+
 def test_a_payload_that_the_server_found_wrong(shrimp: Shrimp) -> None:
     assert one(shrimp, Call(), inout=1, bad=1) == ["counted.bad_payload"]
 
@@ -280,3 +307,47 @@ def test_notifications_are_in_the_packets(shrimp: Shrimp) -> None:
     shrimp.call(Call())
     shrimp.counters(inout=1)
     assert shrimp.fields() == ["shrimp.request", "shrimp.reply"]
+
+
+def test_the_interface_is_that_of_the_generator(tmp_path: Path) -> None:
+    folder = Path(__file__).parents[3] / "guest-apps" / "shrimp"
+    subprocess.run([folder / "shrimpgen", "--out", tmp_path, folder / "echo.x"], check=True)
+    assert f"UINT64_C(0x{HASH:016x})" in (tmp_path / "echo_shrimp.h").read_text()
+
+
+@pytest.mark.parametrize(
+    ("wait", "before_ns", "behind_ns", "field"),
+    [
+        ("poll", 0, 8_000, []),
+        # 500 instructions, and 10 for each of 4 words.
+        ("poll", 8_640 - 5, 0, []),
+        ("poll", 8_640 - 4, 0, ["sample.start"]),
+        ("poll", 0, 8_001, ["sample.end"]),
+        ("notify", 0, 16_000, []),
+        ("notify", 0, 16_001, ["sample.end"]),
+    ],
+)
+def test_a_client_does_nothing_else(
+    shrimp: Shrimp, monkeypatch: pytest.MonkeyPatch, wait: str, before_ns: int, behind_ns: int, field: list[str]
+) -> None:
+    monkeypatch.setattr("sundial.workloads.vmmc.verify._mips", lambda run: {CLIENT: 62.5, SERVER: 62.5})
+    shrimp.wait = wait
+    shrimp.connect()
+    shrimp.batch("inout", 16)
+    shrimp.bed.now += STEP_NS
+    shrimp.call(Call())
+    start, end = shrimp.bed.now - 2 * STEP_NS, shrimp.bed.now - STEP_NS + vmmc_bed.FLIGHT_NS
+    shrimp.bed.lines[-1] = json.dumps([0, start - 5 - before_ns, end + behind_ns, 1, 0, 1, None])
+    shrimp.counters(inout=1)
+    assert shrimp.fields() == field
+
+
+def test_where_a_server_shares_the_node_it_takes_turns(shrimp: Shrimp, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sundial.workloads.vmmc.verify._mips", lambda run: {CLIENT: 62.5, SERVER: 62.5})
+    shrimp.bed.imported(SERVER, "other", export=9, generation=1, pages=1)
+    shrimp.connect()
+    shrimp.batch("inout", 16)
+    shrimp.call(Call())
+    shrimp.bed.lines[-1] = json.dumps([0, 0, shrimp.bed.now + 1_000_000, 1, 0, 1, None])
+    shrimp.counters(inout=1)
+    assert shrimp.fields() == []

@@ -121,11 +121,11 @@ class VmmcBed:
         there = self.imported(CLIENT, name, export=self.pairs, generation=2 * self.pairs, pages=pages, use=use)
         hello = struct.pack("<QQ32sHHI5s3x", hash_, key, own.encode(), CLIENT, task, notify, b"hello")
         for at in range(0, len(hello), 8):
-            self.store(there, at, hello[at : at + 8])
+            self.store(there, at, hello[at : at + 8], flags=notify & 1)
         back = self.imported(
             SERVER, own, export=self.pairs, generation=2 * self.pairs + 1, pages=pages, use=use, key=key
         )
-        self.store(back, 0, struct.pack("<4sI", b"come", status))
+        self.store(back, 0, struct.pack("<4sI", b"come", status), flags=notify & 1)
         return there, back
 
     def batch(self, app: str, transport: str, procedure: str, size: int, **more: object) -> None:

@@ -77,9 +77,7 @@ def ports_of(run: RunDirectory) -> pl.DataFrame:
                     "machine": node.name,
                     "mac": _mac(run, port, item.mac),
                     "address": item.address or None,
-                    "broadcast": str(ip_network(item.network, strict=False).broadcast_address)
-                    if item.address
-                    else None,
+                    "broadcast": _broadcast(run, port, item.network) if item.address else None,
                     "mtu": item.mtu,
                     "joins": joins[node.name],
                     **{name: bool(written.get(name, defaults.get(name))) for name in ("offloads", "static_arp")},
@@ -109,6 +107,14 @@ def ports_of(run: RunDirectory) -> pl.DataFrame:
             }
         )
     return pl.DataFrame(rows, schema=PORT)
+
+
+def _broadcast(run: RunDirectory, port: str, network: str) -> str:
+    try:
+        return str(ip_network(network, strict=False).broadcast_address)
+    except ValueError:
+        file = str(run.path / "run.json")
+        raise BadInput(f"{port}: no network {network!r}", file=file, allowed=ALLOWED) from None
 
 
 def _mac(run: RunDirectory, port: str, text: str) -> int:

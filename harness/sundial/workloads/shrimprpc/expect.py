@@ -14,10 +14,14 @@ NULL = "null"
 FIXED_PROCEDURES = ("in_64", "out_64", "inout_64")
 PROCEDURES = (NULL, "in", "out", "inout", *FIXED_PROCEDURES)
 """In the order of their numbers."""
+WITH_ARGUMENTS, WITH_RESULTS = ("in", "inout", "in_64", "inout_64"), ("out", "inout", "out_64", "inout_64")
+"""Those that carry data there and back."""
 FIXED = 64
 """Bytes of echo_64."""
 ECHO_LIMIT = 16384
 PROGRAM, VERSION = 0x20001997, 1
+HASH = 0xBE49850972249E28
+"""Of the interface, as shrimpgen makes it (`generator/emit.py`)."""
 DATA_PAGES = 5
 """The largest call: ECHO_LIMIT bytes, how many they are, and the flag."""
 END = CONTROL_PAGE + DATA_PAGES * PAGE

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -16,9 +16,12 @@ from sundial.verify.sockets.pattern import pattern
 from sundial.workloads.shrimprpc.expect import (
     DATA_PAGES,
     END,
+    HASH,
     PROCEDURES,
     PROGRAM,
     VERSION,
+    WITH_ARGUMENTS,
+    WITH_RESULTS,
     arguments,
     flag,
     packets,
@@ -34,6 +37,7 @@ from sundial.workloads.vmmc.verify_evidence import (
     Judgement,
     VmmcProtocol,
     check_in_time,
+    check_soon,
     observed_row,
 )
 from sundial.workloads.vmmc.verify_pairs import NOTIFY_END, SILENT, Pair, find_pairs
@@ -44,6 +48,10 @@ _SERVER = "shrimp-server"
 _USE = next(number for number, word in USES.items() if word == "ShrimpRPC")
 _HEAD = ("kind", "flags", "reason", "offset", "length", "count")
 _SEQUENCE_AT = WORD - 6
+_INSTRUCTIONS, _OF_A_STORE, _WAKING = 500, 10, 500
+"""A client's, from reading its clock until a packet is full or ends with its page, and from the reply's arrival until
+it reads its clock again: of whatever else (measured: 15, and 30), of each word that it makes or stores (2.4), and of
+being woken by a notification (280)."""
 _SHOWN = 8
 """Bytes of a difference that a finding shows."""
 
@@ -108,6 +116,17 @@ class _Served:
     least: dict[str, int] = field(default_factory=lambda: dict.fromkeys(PROCEDURES, 0))
     """By procedure: calls that succeeded; others may have been executed as well."""
     most: dict[str, int] = field(default_factory=lambda: dict.fromkeys(PROCEDURES, 0))
+    totals: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """The same of all calls, their bytes, and clients."""
+    clients: int = 0
+
+    def count(self, procedure: str, size: int, ok: bool) -> None:
+        self.most[procedure] += 1
+        self.least[procedure] += ok
+        taken, given = size * (procedure in WITH_ARGUMENTS), size * (procedure in WITH_RESULTS)
+        for name, number in (("calls", 1), ("executed", 1), ("bytes_in", taken), ("bytes_out", given)):
+            least, most = self.totals.get(name, (0, 0))
+            self.totals[name] = (least + number * ok, most + number)
 
 
 class _ShrimpRpc:
@@ -123,6 +142,8 @@ class _ShrimpRpc:
             for pair in find_pairs(evidence, judgement, PREFIX)
         }
         served: dict[int, _Served] = {}
+        for _, _, server in opened:
+            served.setdefault(server, _Served()).clients += 1
         samples = evidence.samples.filter(pl.col("transport") == TRANSPORT.name)
         for (client, batch), part in samples.group_by("client", "batch", maintain_order=True):
             line = evidence.batches.get((str(client), batch), {})
@@ -173,11 +194,13 @@ class _Batch:
         notify = self.line.get("wait") == "notify"
         for what, expected, seen in (
             ("name", NAME, pair.there.name),
+            ("server_task", 0, int(self.line.get("server_task") or 0)),
             ("pages", 1 + DATA_PAGES, pair.there.pages),
             ("pages", 1 + DATA_PAGES, pair.back.pages),
             ("use", _USE, pair.there.use),
             ("use", _USE, pair.back.use),
             ("notify", NOTIFY_END if notify else SILENT, pair.notify),
+            ("hash", HASH, pair.hash),
         ):
             if expected != seen:
                 self._add(call, f"pair.{what}", str(expected), str(seen), [pair.there.request])
@@ -190,8 +213,7 @@ class _Batch:
         given = pattern(np.array([number]), 0, size).tobytes()
         # Nothing tells the server of out_64 which call it is.
         returned = pattern(np.array([0]), 0, size).tobytes() if procedure == "out_64" else given
-        self.served.most[procedure] += 1
-        self.served.least[procedure] += sample["ok"]
+        self.served.count(procedure, size, bool(sample["ok"]))
         there = self._leg(
             opened.there,
             sample,
@@ -209,6 +231,16 @@ class _Batch:
         )
         self.judgement.findings += check_in_time(sample, there[0], back[0])
         self.judgement.findings += _check_order(sample, there[0], back[0])
+        self.judgement.findings += self._soon(sample, there[0], back[0])
+
+    def _soon(self, sample: Mapping[str, Any], there: pl.DataFrame, back: pl.DataFrame) -> Iterable[Finding]:
+        """Arguments are made in memory and then stored; results are used where they are."""
+        if not sample["ok"] or there.is_empty() or back.is_empty() or back["arrived_ns"].null_count():
+            return ()
+        before = _INSTRUCTIONS + _OF_A_STORE * (int(there["length"][0]) // WORD)
+        behind = _INSTRUCTIONS + (_WAKING if self.line.get("wait") == "notify" else 0)
+        first, last = ([there["row"][0]], there["sent_ns"][0]), ([back["row"][-1]], back["arrived_ns"][-1])
+        return check_soon(self.evidence, sample, first, last, (before, behind))
 
     def _undivided(self, pair: Pair, procedure: str, size: int) -> tuple[Expected, Expected]:
         """Packets of a call that no interrupt divides."""
@@ -288,6 +320,22 @@ def _check_counters(evidence: Evidence, served: Mapping[int, _Served]) -> Iterat
             if not least <= seen <= most:
                 expected = str(least) if least == most else f"{least} to {most}"
                 yield None, f"counted.{procedure}", expected, f"{seen} by {name}'s own count", []
+        node = evidence.nodes.get(name, 0)
+        asked = sum(
+            each.granted and each.exporter == node and each.name.startswith(PREFIX) for each in evidence.imports
+        )
+        more = {
+            **due.totals,
+            "clients": (due.clients, asked),
+            "clients_gone": (0, asked),
+            "clients_refused": (0, asked - due.clients),
+        }
+        if due.least == due.most:
+            more |= {"overtaken": (0, 0)}
+        for what, (least, most) in more.items():
+            seen = int(lines[-1].get(what, least)) if lines else least
+            if not least <= seen <= most:
+                yield None, f"counted.{what}", f"{least} to {most}", f"{seen} by {name}'s own count", []
         wrong = max((int(line.get("bad_payload", 0)) for line in lines), default=0)
         if wrong:
             yield None, "counted.bad_payload", "0", f"{wrong} by {name}'s own count", []

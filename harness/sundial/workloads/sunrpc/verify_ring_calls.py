@@ -5,12 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice, pairwise
 from typing import Any
 
 from sundial.workloads.sunrpc.expect import Options, messages
 from sundial.workloads.sunrpc.verify_messages import Contents
 from sundial.workloads.sunrpc.verify_rings import Finding, Record, Ring, check_line
 
+_XIDS = 1 << 32
+_ENDS = ("client_task", "server_node", "server_task")
 _NONE: tuple[Record | None, Record | None] = (None, None)
 
 
@@ -26,8 +29,21 @@ class RingCalls:
     owner: dict[int, int | None] = field(default_factory=dict)
     observed: list[tuple[Any, ...]] = field(default_factory=list)
 
-    def add_line(self, client: int, there: Ring, back: Ring) -> None:
-        """A line of a client's node."""
+    lines: list[tuple[int, Ring]] = field(default_factory=list)
+    """Clients' nodes, and what they have asked."""
+    ends: dict[tuple[int, int], tuple[int, int, int]] = field(default_factory=dict)
+    """Of each call: task of the client, node and task of the server."""
+    failed: set[int] = field(default_factory=set)
+    """Nodes of clients of which a call has failed, maybe before it was in a ring."""
+    first_deliberate: set[tuple[int, int]] = field(default_factory=set)
+    """The calls, one of a line at most, that were the first there to go by deliberate update."""
+
+    def add_line(self, client: int, there: Ring, back: Ring, ends: tuple[int, int, int]) -> None:
+        """A line of a client's node. `ends`: task of the client, node and task of the server, 0 where it has none."""
+        self.ends.update(((client, record.xid), ends) for record in there.records)
+        self.lines.append((client, there))
+        began = (each for each in there.records if any(write.deliberate for write in each.writes))
+        self.first_deliberate.update((client, each.xid) for each in islice(began, 1))
         for ring in (there, back):
             self.findings += ring.findings
             self.owner.update(dict.fromkeys(ring.beside))
@@ -40,10 +56,26 @@ class RingCalls:
         if not there.findings and not back.findings:
             self.findings += check_line(there, back)
 
+    def refuses(self, sample: Mapping[str, Any]) -> bool:
+        """Whether a sample is of a procedure that there is not."""
+        try:
+            messages(sample["procedure"], sample["size"])
+        except ValueError as error:
+            self.findings.append((sample["id"], "ring.request", "a procedure that there is", str(error), []))
+            return True
+        return False
+
+    def is_first(self, client: int, xid: int | None) -> bool:
+        """Whether a call was the first of its line by deliberate update."""
+        return (client, xid) in self.first_deliberate
+
     def judge(self, sample: Mapping[str, Any], client: int, deliberate_above: int | None) -> Options:
         """One call; -> how its step was configured, as far as it changes messages. `deliberate_above`: longer messages
         go by deliberate update; None: none does."""
         options = self.contents.options(sample)
+        if not sample["ok"]:
+            self.failed.add(client)
+        self.findings += self._check_batch(sample, client)
         request, reply = self.calls.pop((client, sample["xid"]), _NONE)
         self.findings += self._check(sample, request, reply, options, deliberate_above)
         self.observed.append(_observed(sample, request, reply))
@@ -51,6 +83,18 @@ class RingCalls:
             if record is not None:
                 self.owner.update(dict.fromkeys(record.rows, sample["id"]))
         return options
+
+    def _check_batch(self, sample: Mapping[str, Any], client: int) -> Iterator[Finding]:
+        """What the line above a sample says of the call: between whom it was, and how its client waited."""
+        line = self.contents.described.batches.get((sample["client"], sample["batch"]), {})
+        ends = self.ends.get((client, sample["xid"]))
+        due = {} if ends is None else dict(zip(_ENDS, ends, strict=True))
+        due["depth"] = 1
+        if line.get("wait") == "notify":
+            due["polls"] = 0
+        for name, expected in due.items():
+            if line.get(name, expected) != expected:
+                yield sample["id"], f"samples.{name}", str(expected), str(line[name]), []
 
     def _check(
         self,
@@ -105,7 +149,12 @@ class RingCalls:
             yield call, "ring.ended", "when the reply had come", text, reply.rows
 
     def check_left(self) -> None:
-        """Messages of no call."""
+        """Messages of no call; and that clients count their calls."""
+        for client, ring in self.lines:
+            for before, after in pairwise(ring.records) if client not in self.failed else ():
+                due = (before.xid + 1) % _XIDS
+                if after.xid != due:
+                    self.findings.append((None, "ring.xid", f"0x{due:08x}", f"0x{after.xid:08x}", after.rows))
         for (_, xid), records in self.calls.items():
             rows = [row for record in records if record is not None for row in record.rows]
             self.findings.append((None, "ring.call", "a call that was made", f"xid 0x{xid:08x}", rows))

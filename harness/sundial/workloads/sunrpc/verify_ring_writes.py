@@ -34,10 +34,12 @@ def judge_rings(evidence: Evidence, judgement: Judgement, handles: Handles, cont
     written = evidence.first.filter(pl.col("mbcf_op") == WRITE).sort("time_ns", "row")
     for line in handles.lines:
         there, back = (_ring(evidence, judgement, written, way) for way in _ways(line))
-        calls.add_line(line.client[0], there, back)
+        calls.add_line(line.client[0], there, back, (line.client[1], *line.server))
         heads.update(there.beside, back.beside)
     samples = evidence.samples.filter(pl.col("transport") == VRPC_MBCF)
     for sample in samples.iter_rows(named=True):
+        if calls.refuses(sample):
+            continue
         judgement.findings += check_server(
             evidence, sample, evidence.batches.get((sample["client"], sample["batch"]), {})
         )

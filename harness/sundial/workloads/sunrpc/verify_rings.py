@@ -90,8 +90,8 @@ class Ring:
     heads: list[tuple[Write, int]] = field(default_factory=list)
     """What this side said that it has taken of the other way, with the position."""
     tails: list[tuple[Write, int]] = field(default_factory=list)
-    skips: list[int] = field(default_factory=list)
-    """Positions behind each skip."""
+    steps: list[tuple[int, bool]] = field(default_factory=list)
+    """Positions behind each record and skip, and whether it is a skip."""
     beside: list[int] = field(default_factory=list)
     """Rows of heads and skips, which are no call's."""
     findings: list[Finding] = field(default_factory=list)
@@ -177,7 +177,7 @@ class _Reader:
                 spans.append((place, place + WORD))
                 self.ring.beside += [each.row for each in self.within(place, place + WORD)]
                 self.tail = (self.tail + RING - place) % _POSITIONS
-                self.ring.skips.append(self.tail)
+                self.ring.steps.append((self.tail, True))
                 continue
             if length > MESSAGE_MOST or place + ring_bytes(length) > RING:
                 most = min(MESSAGE_MOST, RING - place - WORD)
@@ -188,6 +188,7 @@ class _Reader:
             claimed = True
             self.sequence += 1
             self.tail = (self.tail + ring_bytes(length)) % _POSITIONS
+            self.ring.steps.append((self.tail, False))
         if not claimed:
             self.ring.beside.append(write.row)
         self.ring.tails.append((write, value))
@@ -249,18 +250,45 @@ def _text(spans: Sequence[tuple[int, int]]) -> str:
 
 
 def _check_heads(own: Ring, other: Ring) -> Iterator[Finding]:
-    """A head is told once a quarter of the ring has been taken, and behind each skip."""
+    """A head is told once a quarter of the ring has been taken, and behind each skip: these, and no others."""
     came = [tail.arrived_ns for tail, _ in other.tails if tail.arrived_ns is not None]
-    told = 0
-    for head, value in own.heads:
+    due = list(_due_heads(other))
+    taken = _last_taken(own, other)
+    for place, (head, value) in enumerate(own.heads):
         shown = bisect_right(came, head.sent_ns)
         tail = other.tails[shown - 1][1] if shown else 0
         if (tail - value) % _POSITIONS > RING:
             yield None, "ring.head", f"at most {tail}, the tail that had come", str(value), [head.row]
-        skipped = any((value - skip) % _POSITIONS < (value - told) % _POSITIONS for skip in other.skips)
-        if (value - told) % _POSITIONS < RING // QUARTERS and not skipped:
-            yield None, "ring.head", f"{RING // QUARTERS} bytes behind {told}", str(value), [head.row]
-        told = value
+        expected = str(due[place][0]) if place < len(due) else "none"
+        if expected != str(value):
+            yield None, "ring.head", expected, str(value), [head.row]
+            return
+    for position, records in due[len(own.heads) :]:
+        if records <= taken:
+            yield None, "ring.head", str(position), "none", [other.records[records].tail.row]
+            return
+
+
+def _due_heads(ring: Ring) -> Iterator[tuple[int, int]]:
+    """What its reader tells, and how many records are in front of that."""
+    told = records = 0
+    for position, skip in ring.steps:
+        records += not skip
+        if skip or (position - told) % _POSITIONS >= RING // QUARTERS:
+            told = position
+            yield position, records
+
+
+def _last_taken(own: Ring, other: Ring) -> int:
+    """The last record of the other side, counted from 0, that this side has certainly taken: a request that it has
+    answered, or a reply behind which it has made another call; -1: none."""
+    if own.replies:
+        answered = {each.xid for each in own.records}
+        known = [place for place, each in enumerate(other.records) if each.xid in answered]
+    else:
+        called = {each.xid for each in own.records[:-1]}
+        known = [place for place, each in enumerate(other.records) if each.xid in called]
+    return max(known, default=-1)
 
 
 def _check_room(own: Ring, other: Ring) -> Iterator[Finding]:

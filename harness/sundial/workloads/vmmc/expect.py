@@ -10,6 +10,8 @@ from functools import lru_cache
 
 from sundial.segments.vmmc.wire import AU, DU, FULL, LAST, PAGE, PAGE_END, UNCOMBINED, WORD
 
+HASH = int.from_bytes(b"vmmc.tg1")
+"""That both sides mean the same by all this."""
 DATA_PAGES = 64
 CONTROL_PAGE = PAGE
 """Bytes in front of the data pages."""

@@ -100,16 +100,18 @@ def _backplanes(run: RunDirectory) -> dict[int, Backplane]:
     network = network_of(run)
     segments = {} if network is None else network.segments
     return {
-        run.node_ids[end.partition(":")[0]]: segment
+        run.node_ids[name]: segment
         for segment in segments.values()
         if isinstance(segment, Backplane)
-        for end in segment.ports
+        for name in (end.partition(":")[0] for end in segment.ports)
+        if name in run.node_ids
     }
 
 
 def _mips(run: RunDirectory) -> dict[int, float]:
     network = network_of(run)
-    return {} if network is None else {run.node_ids[node.name]: float(node.mips) for node in network.nodes}
+    nodes = () if network is None else network.nodes
+    return {run.node_ids[node.name]: float(node.mips) for node in nodes if node.name in run.node_ids}
 
 
 def _classes(packets: pl.DataFrame, judgement: Judgement) -> pl.DataFrame:

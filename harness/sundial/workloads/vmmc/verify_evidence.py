@@ -22,6 +22,9 @@ from sundial.verify.samples import RunSamples
 Finding = tuple[int | None, str, str, str, list[int]]
 """call, field, expected, seen, rows."""
 
+OWN_PREFIX = "client."
+"""Of names of what clients export for their servers."""
+
 STREAM = ("sender", "receiver", "export", "generation")
 """What the packets of one import have in common."""
 
@@ -102,9 +105,14 @@ class Evidence:
     mips: Mapping[int, float] = field(default_factory=dict)
     """Of each node, where the run has a record of its topology."""
 
-    def instructions_ns(self, node: int, count: int) -> float | None:
+    def instructions_ns(self, node: int, count: float) -> float | None:
         """How long so many take a node; None where that is not known."""
         return 1000 * count / self.mips[node] if node in self.mips else None
+
+    @cached_property
+    def serving(self) -> frozenset[int]:
+        """Nodes that others have imported from, but for the replies to calls of their own."""
+        return frozenset(each.exporter for each in self.imports if not each.name.startswith(OWN_PREFIX))
 
     def backplane(self, node: int) -> Backplane:
         """The same of one node; that of no field where the run has no record of its topology."""
@@ -276,3 +284,27 @@ def check_in_time(sample: Mapping[str, Any], there: pl.DataFrame, back: pl.DataF
     if isinstance(ended, int) and ended > sample["end_ns"]:
         late = f"{ended - sample['end_ns']} ns after its end"
         yield sample["id"], "vmmc.answered", "before its end", late, back["row"].to_list()[-1:]
+
+
+def check_soon(
+    evidence: Evidence,
+    sample: Mapping[str, Any],
+    sent: tuple[list[int], int],
+    answered: tuple[list[int], int],
+    most: tuple[float, float],
+) -> Iterable[Finding]:
+    """A client does nothing else between its readings of the clock: its first packet leaves at once, and it ends with
+    the answer.
+
+    `sent`, `answered`: rows and time of the first packet and of the last one's arrival; `most`: instructions before the
+    one and behind the other. Where a server shares the node it takes turns.
+    """
+    client = evidence.nodes.get(str(sample["client"]), 0)
+    before_ns, behind_ns = (evidence.instructions_ns(client, count) for count in most)
+    if before_ns is None or behind_ns is None or client in evidence.serving:
+        return
+    began, ended = sent[1] - sample["start_ns"], sample["end_ns"] - answered[1]
+    if began > before_ns:
+        yield sample["id"], "sample.start", f"at most {before_ns:.0f} ns before a packet", f"{began} ns", sent[0]
+    if ended > behind_ns:
+        yield sample["id"], "sample.end", f"at most {behind_ns:.0f} ns after the answer", f"{ended} ns", answered[0]

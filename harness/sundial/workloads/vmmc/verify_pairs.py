@@ -11,13 +11,16 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from sundial.segments.vmmc.wire import AU, NAME_BYTES, UNCOMBINED, WORD
+from sundial.segments.vmmc.wire import AU, NAME_BYTES, NOTIFY, UNCOMBINED, WORD
 from sundial.workloads.vmmc.verify_evidence import Evidence, Finding, Import, Judgement
 
 OWN_BYTES = 256
 """Of the control page: hello and welcome; what is behind them is of those who use the pair."""
+OFFERED_KEY = 0
+"""Servers of workloads offer what anybody may import."""
 SILENT, NOTIFY_CONTROL, NOTIFY_END = 0, 1, 2
 """Which packets are notifications, as the hello says."""
+_NOTIFY = (SILENT, NOTIFY_CONTROL, NOTIFY_END)
 
 _HELLO = struct.Struct(f"<QQ{NAME_BYTES}sHHIQ")
 _SAID_HELLO = int.from_bytes(b"hello", "little")
@@ -84,20 +87,25 @@ def _pair(
     evidence: Evidence, judgement: Judgement, there: Import, backs: dict[tuple[int, int, str], Import]
 ) -> Pair | None:
     """None: its client did not get so far."""
+    if there.key != OFFERED_KEY:
+        judgement.findings.append((None, "vmmc.import.key", str(OFFERED_KEY), str(there.key), [there.request]))
     hello = _own(evidence, there)
     judgement.claim(hello["row"], None)
     data = evidence.contents(hello)
     if hello.is_empty() or (there.gone and len(data) < _HELLO.size):
         return None
-    judgement.findings += _check_words(hello, _HELLO.size, "hello")
     if len(data) != _HELLO.size:
+        judgement.findings += _check_words(hello, _HELLO.size, "hello", SILENT)
         return None
     hash_, key, name, node, task, notify, said = _HELLO.unpack(data)
+    judgement.findings += _check_words(hello, _HELLO.size, "hello", notify)
     text = name.partition(b"\0")[0].decode("ascii", "replace")
     rows = hello["row"].to_list()
     own = _CLIENT.fullmatch(text)
     for what, expected, seen in (
         ("said", _SAID_HELLO, said),
+        ("notify", notify if notify in _NOTIFY else f"one of {_NOTIFY}", notify),
+        ("name", text + "\0" * (NAME_BYTES - len(text)), name.decode("latin-1")),
         ("node", there.importer, node),
         ("name", f"client.{there.importer}.{task}.N", text if own is None or _of(own) != (node, task) else None),
     ):
@@ -114,7 +122,7 @@ def _pair(
     judgement.claim(welcome["row"], None)
     if welcome.is_empty():
         return None
-    judgement.findings += _check_words(welcome, WORD, "welcome")
+    judgement.findings += _check_words(welcome, WORD, "welcome", notify)
     word = int.from_bytes(evidence.contents(welcome)[:WORD], "little")
     if word & 0xFFFFFFFF != _SAID_WELCOME or word >> 32 not in (0, _MISMATCH):
         judgement.findings.append((None, "vmmc.welcome", "welcome", f"0x{word:x}", welcome["row"].to_list()))
@@ -125,10 +133,11 @@ def _of(own: re.Match[str]) -> tuple[int, int]:
     return int(own[1]), int(own[2])
 
 
-def _check_words(packets: pl.DataFrame, size: int, what: str) -> Iterator[Finding]:
+def _check_words(packets: pl.DataFrame, size: int, what: str, notify: int) -> Iterator[Finding]:
     """A hello or welcome: words from the beginning on, each a packet."""
-    columns = packets.select("kind", "reason", "offset", "length", "count")
-    expected = [(AU, UNCOMBINED, at, WORD, 1) for at in range(0, size, WORD)]
+    columns = packets.select("kind", "flags", "reason", "offset", "length", "count")
+    flags = NOTIFY if notify == NOTIFY_CONTROL else 0
+    expected = [(AU, flags, UNCOMBINED, at, WORD, 1) for at in range(0, size, WORD)]
     if columns.rows() != expected:
         seen = f"{packets.height} packets of {packets['length'].sum()} bytes"
         yield None, f"vmmc.{what}", f"{len(expected)} words, each a packet", seen, packets["row"].to_list()

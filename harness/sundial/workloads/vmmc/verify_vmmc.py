@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -16,6 +16,8 @@ from sundial.segments.vmmc.wire import AU, FULL, PAGE_END, REASONS, TIMER, WORD
 from sundial.verify.sockets.pattern import pattern
 from sundial.workloads.vmmc.expect import (
     BATCH_AT,
+    DATA_PAGES,
+    HASH,
     TAKEN_AT,
     Piece,
     acknowledged,
@@ -34,9 +36,10 @@ from sundial.workloads.vmmc.verify_evidence import (
     Judgement,
     VmmcProtocol,
     check_in_time,
+    check_soon,
     observed_row,
 )
-from sundial.workloads.vmmc.verify_pairs import Pair, find_pairs
+from sundial.workloads.vmmc.verify_pairs import SILENT, Pair, find_pairs
 
 PREFIX = "vmmc."
 _SERVER = "vmmc-server"
@@ -214,9 +217,7 @@ class _Batch:
             if self.samples["ok"].any():
                 self.judgement.findings.append((first, "vmmc.pair", f"{PREFIX}{self.operation}", "none", []))
             return
-        name = f"{PREFIX}{self.operation}"
-        if opened.pair.there.name != name:
-            self.judgement.findings.append((first, "vmmc.pair", name, opened.pair.there.name, []))
+        self._check_pair(opened.pair, first)
         self._begin(opened, first)
         transfers = self.samples.height * self.each
         for sample in self.samples.iter_rows(named=True):
@@ -236,6 +237,19 @@ class _Batch:
                 self.judgement.findings += self._soon(sample, sent, answered)
         opened.transfers += transfers
         opened.bytes += transfers * self.size
+
+    def _check_pair(self, pair: Pair, first: int) -> None:
+        for what, expected, seen in (
+            ("vmmc.pair", f"{PREFIX}{self.operation}", pair.there.name),
+            ("vmmc.pair.pages", 1 + DATA_PAGES, pair.there.pages),
+            ("vmmc.pair.pages", 1 + DATA_PAGES, pair.back.pages),
+            ("vmmc.pair.use", 0, pair.there.use),
+            ("vmmc.pair.use", 0, pair.back.use),
+            ("vmmc.pair.notify", SILENT, pair.notify),
+            ("vmmc.pair.hash", HASH, pair.hash),
+        ):
+            if expected != seen:
+                self.judgement.findings.append((first, what, str(expected), str(seen), [pair.there.request]))
 
     def _begin(self, opened: _Open, first: int) -> None:
         """Both sides say which batch it is; the server before forgets what it has said of the last stream."""
@@ -302,25 +316,18 @@ class _Batch:
                 row = int(sent["row"][lasts[number - numbers[0]]])
                 yield sample["id"], "vmmc.room", f"{needed} transfers taken before", f"transfer {number}", [row]
 
-    def _soon(self, sample: Mapping[str, Any], sent: pl.DataFrame, answered: pl.DataFrame) -> Iterator[Finding]:
-        """A client does nothing else between its readings of the clock: it begins at once, and ends with the answer."""
-        client = int(sent["sender"][0])
+    def _soon(self, sample: Mapping[str, Any], sent: pl.DataFrame, answered: pl.DataFrame) -> Iterable[Finding]:
+        """What is combined leaves with the last store of its packet; a deliberate update is read from memory first."""
         words = int(sent["length"][0]) // WORD * (1 if self.operation == "au-combined" else 0)
         words += self.size // WORD if self.stream else 1
-        begin_ns = self.evidence.instructions_ns(client, _INSTRUCTIONS + _OF_A_STORE * words)
-        end_ns = self.evidence.instructions_ns(client, _INSTRUCTIONS)
-        if begin_ns is None or end_ns is None:
-            return
-        backplane = self.evidence.backplane(client)
+        before: float = _INSTRUCTIONS + _OF_A_STORE * words
+        client = int(sent["sender"][0])
         if self.operation == "du":
-            begin_ns += backplane.deliberate_setup + duration_ps(int(sent["length"][0]), backplane.dma_rate) / 1000
-        began, ended = int(sent["sent_ns"][0]) - sample["start_ns"], sample["end_ns"] - int(answered["arrived_ns"][-1])
-        if began > begin_ns:
-            row = int(sent["row"][0])
-            yield sample["id"], "sample.start", f"at most {begin_ns:.0f} ns before a packet", f"{began} ns", [row]
-        if ended > end_ns:
-            row = int(answered["row"][-1])
-            yield sample["id"], "sample.end", f"at most {end_ns:.0f} ns after the answer", f"{ended} ns", [row]
+            backplane = self.evidence.backplane(client)
+            own_ns = backplane.deliberate_setup + duration_ps(int(sent["length"][0]), backplane.dma_rate) / 1000
+            before += own_ns / (self.evidence.instructions_ns(client, 1) or 1)
+        first, last = ([sent["row"][0]], sent["sent_ns"][0]), ([answered["row"][-1]], answered["arrived_ns"][-1])
+        return check_soon(self.evidence, sample, first, last, (before, _INSTRUCTIONS))
 
     def _combined(self, node: int) -> int:
         return self.evidence.backplane(node).combine_bytes
