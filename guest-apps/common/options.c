@@ -89,7 +89,7 @@ static int word_index(const json_t *value, const char *name, const char *const *
         if (strcmp(words[i], text) == 0)
             return i;
     samples_refuse("option %s: must be one of \"%s\", \"%s\"%s", name, words[0], words[1],
-                 words[2] == NULL ? "" : ", ...");
+                   words[2] == NULL ? "" : ", ...");
 }
 
 int options_word(struct options *options, const char *name, const char *const *words)

@@ -192,7 +192,8 @@ static void lz4_frames_are_decoded(void)
     munmap(out, length);
     for (size_t cut = 0; cut < sizeof(frame); cut++) {
         out = lz4_decode_legacy(frame, cut, &length);
-        EXPECT_OF((out != NULL) == (cut == first), "%zu", cut); /* the first block is a frame, too */
+        EXPECT_OF((out != NULL) == (cut == first), "%zu",
+                  cut); /* the first block is a frame, too */
         if (out != NULL)
             munmap(out, length);
     }
