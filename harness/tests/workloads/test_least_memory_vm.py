@@ -22,7 +22,7 @@ linger: 300 ms
 deadline: 10 min
 workloads:
   - {{app: grpc, functions: all, calls: {calls}, languages: {languages}, max_workers: 64, clients: server}}
-  - {{app: grpc, functions: all, calls: 2, port: 50061, bdp_probe: true, control_frames: counted, clients: server}}
+  - {{app: grpc, functions: all, calls: 2, port: 50061, clients: server}}
   - {{app: rpyc, functions: all, calls: {calls}, containers: [list, tuple], distance: [numpy, zip],
      tcp_nodelay: [false, true], clients: server}}
   - {{app: sunrpc, transports: [udp, tcp], sizes: [16, 8192], calls: {calls}, clients: server}}
